@@ -1,0 +1,37 @@
+#include "device.h"
+
+#include <ATen/Parallel.h>
+#include <torch/cuda.h>
+
+#include <thread>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+
+namespace tsdp::cli {
+
+at::Device device_of(const std::string& text) {
+  const bool has_gpu = torch::cuda::is_available();
+  if (text == "auto") return has_gpu ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+  if (text == "cpu") return at::Device(at::kCPU);
+  long long index = 0;
+  if (text == "cuda" || (text.rfind("cuda:", 0) == 0 && parse_int(text.substr(5), index) && index >= 0 && index < 64)) {
+    if (!has_gpu || index >= static_cast<long long>(torch::cuda::device_count()))
+      throw UsageError(cat("--device: found '", text, "', but LibTorch sees ", torch::cuda::device_count(),
+                           " GPUs here; expected cpu, auto, or cuda:i of one that is there"));
+    return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+  }
+  throw UsageError(cat("--device: found '", text, "'; expected auto, cpu, cuda or cuda:i"));
+}
+
+void set_threads(int threads) {
+  const int count = threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  at::set_num_threads(count);
+  static const bool once = [] {
+    at::set_num_interop_threads(1);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+}  // namespace tsdp::cli

@@ -1,0 +1,49 @@
+#include "program.h"
+
+#include <exception>
+#include <iostream>
+#include <new>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/log.h"
+#include "tsdp/core/version.h"
+
+namespace tsdp::cli {
+
+void add_common_options(CLI::App& app, CommonOptions& options, bool with_json) {
+  app.set_version_flag("--version", version());
+  auto* quiet = app.add_flag("--quiet", options.quiet, "Only warnings and errors on stderr");
+  app.add_flag("--verbose", options.verbose, "Details on stderr")->excludes(quiet);
+  if (with_json) app.add_flag("--json", options.json, "The result as one JSON object on stdout");
+}
+
+int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std::function<int()>& body) {
+  const auto fail = [&](ExitCode code, std::string line) {
+    for (auto& c : line)
+      if (c == '\n') c = ' ';
+    std::cerr << app.get_name() << ": " << line << "\n";
+    return static_cast<int>(code);
+  };
+  try {
+    app.parse(argc, argv);
+    log::set_level(options.quiet ? log::Level::quiet : options.verbose ? log::Level::verbose : log::Level::normal);
+    return body();
+  } catch (const CLI::CallForHelp&) {
+    std::cout << app.help();
+    return 0;
+  } catch (const CLI::Success& success) {
+    return app.exit(success);  // --version, --help of a subcommand
+  } catch (const CLI::ParseError& error) {
+    return fail(ExitCode::usage, std::string(error.what()) + " (see " + app.get_name() + " --help)");
+  } catch (const Error& error) {
+    return fail(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(ExitCode::failure, "out of memory");
+  } catch (const std::exception& error) {
+    // Not the user's mistake: the first line says what broke; details only when asked for.
+    const std::string all = error.what();
+    return fail(ExitCode::failure, "internal error: " + (options.verbose ? all : all.substr(0, all.find('\n'))));
+  }
+}
+
+}  // namespace tsdp::cli

@@ -1,0 +1,102 @@
+// tsdp-evaluate: rolling-window evaluation of a run or an exported model.
+#include <iostream>
+
+#include "device.h"
+#include "program.h"
+#include "run_model.h"
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+#include "tsdp/evaluation/backtest.h"
+#include "tsdp/sampling/setup.h"
+
+int main(int argc, char** argv) {
+  using tsdp::cat;
+  CLI::App app("Scores a forecaster on rolling windows, beside seasonal naive.", "tsdp-evaluate");
+  tsdp::cli::CommonOptions common;
+  tsdp::cli::add_common_options(app, common);
+  std::string run;
+  std::string model;
+  std::string config_name;
+  std::vector<std::string> set;
+  std::string split = "test";
+  std::string device_name = "auto";
+  int threads = 0;
+  app.add_option("--run", run, "Folder of a run");
+  app.add_option("--model", model, "Exported model; needs --config");
+  app.add_option("--config", config_name, "Configuration that names data and split");
+  app.add_option("--set", set, "section.name=value over the configuration")->allow_extra_args(false);
+  app.add_option("--split", split, "validation or test")->check(CLI::IsMember({"validation", "test"}))->capture_default_str();
+  app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
+  app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
+
+  return tsdp::cli::run(app, argc, argv, common, [&] {
+    if (run.empty() == model.empty())
+      throw tsdp::UsageError(cat("--run and --model: found ", run.empty() ? "neither" : "both",
+                                 "; exactly one of them is expected"));
+    if (!model.empty() && config_name.empty())
+      throw tsdp::UsageError("--config: not given; with --model, a configuration that names the data is expected");
+    tsdp::cli::set_threads(threads);
+    const auto device = tsdp::cli::device_of(device_name);
+    const tsdp::training::RunFolder folder{run};
+    std::filesystem::path config_file;
+    if (!config_name.empty()) {
+      config_file = tsdp::find_config_file(config_name);
+    } else {
+      config_file = folder.config();
+      if (!std::filesystem::is_regular_file(config_file))
+        throw tsdp::UsageError(cat("--run: no ", config_file.string(), "; expected the folder of an earlier run"));
+    }
+    const auto config = tsdp::read_config(config_file, set);
+    torch::jit::Module module;
+    tsdp::exporting::ModelMetadata metadata;
+    if (!model.empty() || std::filesystem::exists(folder.model())) {
+      module = tsdp::exporting::load_module(model.empty() ? folder.model() : std::filesystem::path(model), device, metadata);
+    } else {
+      auto loaded = tsdp::cli::model_of_run(folder, config, "last");
+      module = loaded.module;
+      module.to(device);
+      metadata = loaded.metadata;
+    }
+    const auto horizon = metadata.model.value("prediction_length", std::int64_t{0});
+    if (horizon != config.dataset.prediction_length)
+      throw tsdp::UsageError(cat(config_file.string(), ": dataset.prediction_length: found ",
+                                 config.dataset.prediction_length, "; the model forecasts ", horizon, " steps"));
+    const auto data = tsdp::sampling::prepare_data(config, config_file);
+    const auto& ranges = split == "test" ? data.split.test : data.split.validation;
+    if (ranges.empty())
+      throw tsdp::UsageError(cat(config_file.string(), ": no ", split, " windows; a longer dataset.", split,
+                                 split == "test" ? "_windows" : "_length", " is expected"));
+    const auto result =
+        tsdp::evaluation::backtest(module, metadata.model.value("past_length", std::int64_t{1}), data.dataset, ranges,
+                                   horizon, config.dataset.season_length, device);
+    const auto metrics = result.model.json();
+    const auto naive = result.seasonal_naive.json();
+    if (common.json) {
+      nlohmann::ordered_json out;
+      out["dataset"] = data.dataset.name;
+      out["model"] = metadata.model.value("name", "");
+      out["split"] = split;
+      out["windows"] = result.model.windows();
+      out["metrics"] = metrics;
+      out["baselines"] = {{"seasonal_naive", naive}};
+      out["epsilon"] = metadata.privacy.value("epsilon", nlohmann::ordered_json(nullptr));
+      out["delta"] = metadata.privacy.value("delta", nlohmann::ordered_json(nullptr));
+      std::cout << out.dump(2) << "\n";
+      return 0;
+    }
+    const auto shown = [](const nlohmann::ordered_json& value) {
+      return value.is_null() ? std::string("-") : tsdp::rounded(value.get<double>(), 5);
+    };
+    std::cout << data.dataset.name << ", " << result.model.windows() << " " << split << " windows\n";
+    std::cout << "                              " << metadata.model.value("name", "model") << "  seasonal naive\n";
+    for (const auto* name : {"mean_weighted_quantile_loss", "ND", "NRMSE", "MASE", "sMAPE", "MAE_coverage"}) {
+      std::string row = name;
+      row.resize(30, ' ');
+      std::string value = shown(metrics[name]);
+      value.resize(11, ' ');
+      std::cout << row << value << shown(naive[name]) << "\n";
+    }
+    std::cout << metadata.privacy.value("statement", std::string("no privacy statement")) << "\n";
+    return 0;
+  });
+}

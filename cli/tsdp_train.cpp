@@ -1,0 +1,243 @@
+// tsdp-train: trains a forecaster under differential privacy until the target epsilon would be passed.
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <iostream>
+
+#include "device.h"
+#include "program.h"
+#include "run_model.h"
+#include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
+#include "tsdp/core/log.h"
+#include "tsdp/core/text.h"
+#include "tsdp/evaluation/backtest.h"
+#include "tsdp/training/trainer.h"
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using tsdp::cat;
+
+std::atomic<bool> stop_asked{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "the signal handler needs it");
+
+extern "C" void ask_to_stop(int) { stop_asked = true; }
+
+std::string clock_text(double seconds) {
+  const auto s = static_cast<long long>(seconds);
+  char text[32];
+  std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+  return text;
+}
+
+/// One line that rewrites itself on a terminal, and now and then a line in a log.
+class ProgressLine {
+ public:
+  ProgressLine(bool wanted, double target) : wanted_(wanted), terminal_(::isatty(STDERR_FILENO) != 0), target_(target) {}
+
+  void show(const tsdp::training::Progress& p) {
+    if (!wanted_) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (!terminal_ && now - last_ < std::chrono::seconds(15)) return;
+    last_ = now;
+    std::string line = cat("epoch ", tsdp::rounded(p.epoch, 6), " · step ", p.step, "/", p.steps, " (",
+                           100 * p.step / std::max<std::uint64_t>(p.steps, 1), " %) · loss ", tsdp::rounded(p.loss, 4), " · ",
+                           tsdp::rounded(p.steps_per_second, 4), " steps/s · ", clock_text(p.seconds_left), " left");
+    if (p.epsilon > 0.0) line += cat(" · epsilon ≈ ", tsdp::rounded(p.epsilon, 3), " of ", tsdp::rounded(target_, 4));
+    if (terminal_) {
+      std::cerr << "\r\x1b[2K" << line << std::flush;
+      shown_ = true;
+    } else {
+      tsdp::log::info(line);
+    }
+  }
+  void end() {
+    if (shown_) std::cerr << "\r\x1b[2K" << std::flush;
+    shown_ = false;
+  }
+
+ private:
+  bool wanted_;
+  bool terminal_;
+  bool shown_ = false;
+  double target_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now() - std::chrono::hours(1);
+};
+
+std::filesystem::path default_output(const std::filesystem::path& config) {
+  const std::time_t now = std::time(nullptr);
+  char stamp[32];
+  std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", std::localtime(&now));
+  return std::filesystem::path("runs") / (config.stem().string() + "-" + stamp);
+}
+
+/// The data's path as the run's own configuration must name it, so that --resume finds it from anywhere.
+std::string path_for_run(const std::string& given, const std::filesystem::path& found, const std::filesystem::path& run) {
+  const std::filesystem::path path(given);
+  if (path.is_absolute()) return given;
+  if (const auto root = tsdp::project_root(); !root.empty()) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(root / path, found, ignored)) return given;
+  }
+  return std::filesystem::relative(std::filesystem::absolute(found), std::filesystem::absolute(run)).string();
+}
+
+Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& trainer, tsdp::models::Forecaster& model) {
+  const auto& plan = trainer.plan();
+  const auto& scheme = trainer.scheme();
+  Json out;
+  out["steps"] = plan.steps;
+  out["epochs"] = static_cast<double>(plan.steps) / static_cast<double>(plan.steps_per_epoch);
+  out["steps_per_epoch"] = plan.steps_per_epoch;
+  out["ends_by"] = plan.limited_by_epsilon ? "target_epsilon" : "max_epochs";
+  out["sequences"] = scheme.sequences();
+  out["windows_per_step"] = scheme.expected_windows();
+  out["model"] = model.name();
+  out["parameters"] = model.parameters().count();
+  // Values, gradients and two moments; activations and gradients of them for one batch.
+  const double floats = 4.0 * static_cast<double>(model.parameters().count()) +
+                        static_cast<double>(config.sampling.batch_size) *
+                            static_cast<double>(model.past_length() + 5 * 64 * config.dataset.prediction_length);
+  out["memory_mb"] = floats * 4.0 / 1e6;
+  if (plan.mechanism) {
+    out["theorem"] = plan.mechanism->theorem;
+    out["bound"] = tsdp::sampling::name(plan.mechanism->bound);
+    out["composition_unit"] = tsdp::sampling::name(plan.mechanism->unit);
+    out["compositions"] = plan.mechanism->uses_of_steps(plan.steps);
+    out["noise_multiplier"] = plan.noise_multiplier;
+    out["delta"] = config.privacy.delta;
+    out["target_epsilon"] = config.privacy.target_epsilon;
+    out["epsilon"] = {{"lower", plan.epsilon.lower}, {"upper", plan.epsilon.upper}};
+  } else {
+    out["epsilon"] = nullptr;
+  }
+  return out;
+}
+
+std::string plan_text(const Json& p) {
+  std::string text = cat(p["steps"].get<std::uint64_t>(), " steps (", tsdp::rounded(p["epochs"].get<double>(), 6),
+                         " epochs of ", p["steps_per_epoch"].get<std::uint64_t>(), "), ends by ",
+                         p["ends_by"].get<std::string>(), "; ", p["sequences"].get<std::int64_t>(), " series, ",
+                         p["windows_per_step"].get<double>(), " windows a step; ", p["model"].get<std::string>(), " with ",
+                         p["parameters"].get<std::int64_t>(), " parameters, about ",
+                         tsdp::rounded(p["memory_mb"].get<double>(), 3), " MB");
+  if (!p["epsilon"].is_null())
+    text += cat("; Theorem ", p["theorem"].get<std::string>(), ", noise multiplier ",
+                tsdp::rounded(p["noise_multiplier"].get<double>(), 5), ": epsilon at the end in [",
+                tsdp::rounded(p["epsilon"]["lower"].get<double>(), 6), ", ",
+                tsdp::rounded(p["epsilon"]["upper"].get<double>(), 6), "] at delta ", p["delta"].get<double>());
+  return text;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Trains a neural forecaster on many time series under differential privacy, stops at the target epsilon, scores "
+      "it by CRPS and exports TorchScript.",
+      "tsdp-train");
+  tsdp::cli::CommonOptions common;
+  tsdp::cli::add_common_options(app, common);
+  std::string config_name;
+  std::vector<std::string> set;
+  std::string output;
+  std::string resume;
+  std::string device_name = "auto";
+  int threads = 0;
+  bool dry_run = false;
+  std::string help_options;
+  app.add_option("--config", config_name, "Configuration file; a bare name is also looked up in configs/");
+  app.add_option("--set", set, "section.name=value over the configuration; may be repeated")->allow_extra_args(false);
+  app.add_option("--output", output, "New folder for the run (default: runs/<configuration>-<time>)");
+  app.add_option("--resume", resume, "Folder of a run to take up again");
+  app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
+  app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
+  app.add_flag("--dry-run", dry_run, "Print the whole plan and train nothing");
+  app.add_option("--help-options", help_options, "Print the configuration options: text or markdown")
+      ->check(CLI::IsMember({"text", "markdown"}));
+
+  return tsdp::cli::run(app, argc, argv, common, [&]() -> int {
+    if (!help_options.empty()) {
+      std::cout << (help_options == "markdown" ? tsdp::options_reference() : tsdp::options_help());
+      return 0;
+    }
+    if (config_name.empty() == resume.empty())
+      throw tsdp::UsageError(cat("--config and --resume: found ", config_name.empty() ? "neither" : "both",
+                                 "; exactly one of them is expected"));
+    if (!resume.empty() && (!set.empty() || !output.empty()))
+      throw tsdp::UsageError("--resume: takes its configuration and folder from the run; expected without --set, --output");
+    tsdp::cli::set_threads(threads);
+    const auto device = tsdp::cli::device_of(device_name);
+    tsdp::training::RunFolder folder;
+    std::filesystem::path config_file;
+    if (resume.empty()) {
+      config_file = tsdp::find_config_file(config_name);
+      folder.root = output.empty() ? default_output(config_file) : std::filesystem::path(output);
+    } else {
+      folder.root = resume;
+      config_file = folder.config();
+      if (!std::filesystem::is_regular_file(config_file))
+        throw tsdp::UsageError(cat("--resume: no ", config_file.string(), "; expected the folder of an earlier run"));
+    }
+    auto config = tsdp::read_config(config_file, set);
+    if (resume.empty())
+      config.dataset.path =
+          path_for_run(config.dataset.path, tsdp::find_data_file(config.dataset.path, config_file), folder.root);
+    const auto data = tsdp::sampling::prepare_data(config, resume.empty() ? folder.config() : config_file);
+    tsdp::training::Trainer trainer(config, data, device, folder);
+    const auto plan = plan_json(config, trainer, trainer.model());
+    if (dry_run) {
+      std::cout << (common.json ? plan.dump(2) : plan_text(plan)) << "\n";
+      return 0;
+    }
+    tsdp::log::info(plan_text(plan));
+    if (resume.empty()) {
+      trainer.begin();
+    } else {
+      trainer.resume();
+    }
+    tsdp::log::info(cat("training in ", folder.root.string(), " on ", device.str(), " from step ", trainer.step()));
+
+    struct sigaction action {};
+    action.sa_handler = ask_to_stop;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
+    ::sigaction(SIGINT, &action, nullptr);
+    ::sigaction(SIGTERM, &action, nullptr);
+    ProgressLine line(!common.quiet, config.privacy.target_epsilon);
+    tsdp::training::TrainOptions options;
+    options.progress = [&](const tsdp::training::Progress& p) { line.show(p); };
+    options.stop = &stop_asked;
+    const bool done = trainer.run(options);
+    line.end();
+    if (!done)
+      throw tsdp::Error(tsdp::ExitCode::failure, cat("interrupted after step ", trainer.step(), " of ",
+                                                     trainer.plan().steps, "; go on with: tsdp-train --resume ",
+                                                     folder.root.string()));
+
+    auto exported = tsdp::cli::model_of_run(folder, config, config.training.checkpoint);
+    tsdp::exporting::save_module(exported.module, exported.metadata, folder.model());
+    const auto ledger = exported.metadata.privacy;
+    // What is scored is what is released: the exported module.
+    const auto scores =
+        tsdp::evaluation::backtest(exported.module, trainer.model().past_length(), data.dataset, data.split.test,
+                                   config.dataset.prediction_length, config.dataset.season_length, at::kCPU);
+    tsdp::log::info(ledger["statement"].get<std::string>());
+    tsdp::log::info(cat("CRPS on the test windows: ", tsdp::rounded(scores.model.mean_weighted_quantile_loss(), 4),
+                        ", seasonal naive ", tsdp::rounded(scores.seasonal_naive.mean_weighted_quantile_loss(), 4)));
+    tsdp::log::info(cat("model: ", folder.model().string()));
+    if (common.json) {
+      Json out;
+      out["output"] = folder.root.string();
+      out["plan"] = plan;
+      out["privacy"] = ledger;
+      out["metrics"] = scores.model.json();
+      out["baselines"] = {{"seasonal_naive", scores.seasonal_naive.json()}};
+      std::cout << out.dump(2) << "\n";
+    }
+    return 0;
+  });
+}

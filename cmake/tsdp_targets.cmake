@@ -1,0 +1,62 @@
+# One function a kind of target, so that every room is declared in one line and warned about alike.
+
+function(tsdp_compile_settings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+  if(TSDP_WARNINGS_AS_ERRORS)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  # Accounting and sensitivity depend on strict IEEE arithmetic: no contraction into fused operations.
+  target_compile_options(${target} PRIVATE -ffp-contract=off)
+endfunction()
+
+# tsdp_room(NAME SOURCES … [NEEDS …] [PRIVATE_NEEDS …] [TORCH])
+function(tsdp_room name)
+  cmake_parse_arguments(ROOM "TORCH" "" "SOURCES;NEEDS;PRIVATE_NEEDS" ${ARGN})
+  add_library(tsdp_${name} STATIC ${ROOM_SOURCES})
+  add_library(tsdp::${name} ALIAS tsdp_${name})
+  set_target_properties(tsdp_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(tsdp_${name}
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${name})
+  target_link_libraries(tsdp_${name} PUBLIC ${ROOM_NEEDS} PRIVATE ${ROOM_PRIVATE_NEEDS})
+  tsdp_compile_settings(tsdp_${name})
+  if(ROOM_TORCH)
+    tsdp_torch_settings(tsdp_${name})
+    set_property(GLOBAL APPEND PROPERTY TSDP_TORCH_ROOMS tsdp_${name})
+  else()
+    set_property(GLOBAL APPEND PROPERTY TSDP_PLAIN_ROOMS tsdp_${name})
+  endif()
+endfunction()
+
+# LibTorch's headers cost 15 s a file; all users share one precompiled header.
+function(tsdp_torch_settings target)
+  target_link_libraries(${target} PUBLIC torch)
+  get_target_property(kind ${target} TYPE)
+  if(kind STREQUAL "EXECUTABLE")
+    # The precompiled header is made for libraries; programs must be compiled alike to use it.
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
+  if(TARGET tsdp_torch_pch)
+    target_precompile_headers(${target} REUSE_FROM tsdp_torch_pch)
+  endif()
+endfunction()
+
+function(tsdp_install)
+  include(CMakePackageConfigHelpers)
+  get_property(plain GLOBAL PROPERTY TSDP_PLAIN_ROOMS)
+  get_property(torch GLOBAL PROPERTY TSDP_TORCH_ROOMS)
+  set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tsdp)
+  install(TARGETS ${plain} EXPORT tsdpTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT tsdpTargets NAMESPACE tsdp:: DESTINATION ${package_dir})
+  if(torch)
+    install(TARGETS ${torch} EXPORT tsdpTorchTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(EXPORT tsdpTorchTargets NAMESPACE tsdp:: DESTINATION ${package_dir})
+  endif()
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tsdp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/tsdpConfig.cmake.in
+    ${CMAKE_BINARY_DIR}/tsdpConfig.cmake INSTALL_DESTINATION ${package_dir})
+  write_basic_package_version_file(${CMAKE_BINARY_DIR}/tsdpConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${CMAKE_BINARY_DIR}/tsdpConfig.cmake ${CMAKE_BINARY_DIR}/tsdpConfigVersion.cmake
+    DESTINATION ${package_dir})
+endfunction()

@@ -1,0 +1,64 @@
+// Random streams: a function of (secret key, purpose, step) and nothing else.
+//
+// A stream is AES-256 in counter mode. The key of a purpose is HMAC-SHA256(secret key, purpose), the counter block is
+// (step, block), both 64 bits big-endian. So any step can be drawn again identically, in any order, from the key
+// alone, and streams of different purposes or steps never overlap. Anyone without the key cannot tell the output from
+// uniform bits; the amplification theorems need that the sample stays secret.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tsdp {
+
+/// 256 secret bits on which all randomness of a run hangs.
+class SecretKey {
+ public:
+  /// A key from the operating system's generator. Throws Error if it gives none.
+  [[nodiscard]] static SecretKey from_system();
+  /// A key that anyone who knows `seed` can compute: for reproducible runs that are not for release.
+  [[nodiscard]] static SecretKey from_seed(std::uint64_t seed);
+  /// Reads what `hex` wrote: 64 hexadecimal digits. Throws DataError otherwise.
+  [[nodiscard]] static SecretKey from_hex(std::string_view hex);
+
+  [[nodiscard]] std::string hex() const;
+  [[nodiscard]] const std::array<std::uint8_t, 32>& bytes() const noexcept { return bytes_; }
+  bool operator==(const SecretKey&) const = default;
+
+ private:
+  std::array<std::uint8_t, 32> bytes_{};
+};
+
+/// The random bits of one (key, purpose, step).
+class RandomStream {
+ public:
+  RandomStream(const SecretKey& key, std::string_view purpose, std::uint64_t step);
+
+  /// The next 64 uniform bits.
+  std::uint64_t next();
+  /// Uniform on {0, …, bound − 1}, exactly (by rejection). Requires bound ≥ 1.
+  std::uint64_t below(std::uint64_t bound);
+  /// Uniform on the multiples of 2⁻⁵³ in [0, 1).
+  double uniform();
+
+  /// Random access: the 16-byte blocks `first_block`, `first_block + 1`, … as two 64-bit words each.
+  /// `out.size()` must be even. Independent of what `next` has consumed.
+  void blocks(std::uint64_t first_block, std::span<std::uint64_t> out) const;
+
+  /// Random access to a sequence of independent standard normals z_0, z_1, …: out[i] = z_{first + i}; `first` even.
+  /// Box–Muller in double precision: z_{2j}, z_{2j+1} come from block j. |z| ≤ 8.5 (mass beyond: 2e-17), values lie on
+  /// the image of a 2⁵² × 2⁵² grid. Same results on every processor (no contraction, no reordering).
+  void normals(std::uint64_t first, std::span<double> out) const;
+
+ private:
+  std::array<std::uint8_t, 32> purpose_key_{};
+  std::uint64_t step_;
+  std::uint64_t next_block_ = 0;
+  std::array<std::uint64_t, 64> buffer_{};
+  std::size_t used_ = 64;
+};
+
+}  // namespace tsdp

@@ -1,0 +1,54 @@
+// Small text helpers: concatenation, numbers that read back exactly, nearest known name.
+#pragma once
+
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tsdp {
+
+/// Shortest decimal text that reads back as exactly `value`; "nan", "inf", "-inf" otherwise.
+[[nodiscard]] std::string exact(double value);
+
+/// `value` with `digits` significant digits, for people.
+[[nodiscard]] std::string rounded(double value, int digits = 4);
+
+namespace detail {
+inline void put(std::ostringstream& out, double value) { out << exact(value); }
+inline void put(std::ostringstream& out, float value) { out << exact(static_cast<double>(value)); }
+inline void put(std::ostringstream& out, bool value) { out << (value ? "true" : "false"); }
+template <class T>
+void put(std::ostringstream& out, const T& value) {
+  out << value;
+}
+}  // namespace detail
+
+/// Joins the texts of all arguments; doubles as by `exact`.
+template <class... Parts>
+[[nodiscard]] std::string cat(const Parts&... parts) {
+  std::ostringstream out;
+  (detail::put(out, parts), ...);
+  return out.str();
+}
+
+/// Parts joined with a separator.
+[[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view separator);
+
+/// `text` split at every `separator`; always at least one part.
+[[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
+
+/// `text` without white space at both ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+
+/// The known name with the least edit distance to `name`; empty when `known` is empty.
+[[nodiscard]] std::string nearest_name(std::string_view name, std::span<const std::string> known);
+
+/// The whole of `text` as a double; false if anything else is in it or it is out of range.
+[[nodiscard]] bool parse_double(std::string_view text, double& value);
+
+/// The whole of `text` as a decimal integer; false if anything else is in it or it is out of range.
+[[nodiscard]] bool parse_int(std::string_view text, long long& value);
+
+}  // namespace tsdp

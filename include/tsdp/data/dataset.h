@@ -1,0 +1,51 @@
+// Many time series on one calendar: values with missing ones, starts, a frequency.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tsdp::data {
+
+/// A calendar step such as 10min, 1h, 1D, 1B (business days), 1W, 1M.
+struct Frequency {
+  enum class Unit { second, minute, hour, day, business_day, week, month, quarter, year };
+  int multiple = 1;
+  Unit unit = Unit::hour;
+
+  /// Reads pandas-style text: "10min", "10T", "30min", "h", "1h", "H", "1D", "B", "W", "M", "Q", "Y", "s".
+  /// Throws UsageError that names what was found and what is accepted.
+  [[nodiscard]] static Frequency parse(std::string_view text);
+  [[nodiscard]] std::string text() const;
+  bool operator==(const Frequency&) const = default;
+};
+
+/// A moment without time zone, in whole seconds since 1970-01-01 00:00:00 of the proleptic Gregorian calendar.
+using Moment = std::int64_t;
+
+/// Reads "YYYY-MM-DD", "YYYY-MM-DD hh:mm", "YYYY-MM-DD hh:mm:ss" (also with 'T', and hh-mm-ss as in Monash files).
+/// False if the text is anything else or no such date exists.
+[[nodiscard]] bool parse_moment(std::string_view text, Moment& moment);
+/// "YYYY-MM-DD hh:mm:ss".
+[[nodiscard]] std::string moment_text(Moment moment);
+/// The moment `steps` calendar steps after `start` (months and longer keep the day of the month where it exists;
+/// business days skip Saturday and Sunday).
+[[nodiscard]] Moment advance(Moment start, const Frequency& frequency, std::int64_t steps);
+
+/// One series. `values[i]` belongs to `advance(start, frequency, i)`; a missing value is a quiet NaN, infinities do
+/// not occur.
+struct Series {
+  std::string id;
+  Moment start = 0;
+  std::vector<float> values;
+};
+
+/// Series of one source, in the order of the source.
+struct Dataset {
+  std::string name;
+  Frequency frequency;
+  std::vector<Series> series;
+};
+
+}  // namespace tsdp::data

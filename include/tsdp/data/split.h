@@ -1,0 +1,39 @@
+// Training part, validation windows and rolling test windows of a data set, as GluonTS and the paper cut them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tsdp/data/dataset.h"
+
+namespace tsdp::data {
+
+/// Where the test windows lie.
+enum class SplitKind {
+  lstnet,  ///< training is places 0 … ⌊0.8 T⌋ inclusive of each series, test windows follow right after
+  last,    ///< test windows at the end, training is everything before them
+};
+
+struct SplitOptions {
+  SplitKind kind = SplitKind::lstnet;
+  std::int64_t prediction_length = 1;  ///< L_F ≥ 1
+  std::int64_t test_windows = 1;       ///< ≥ 1, rolling without gap or overlap
+  std::int64_t validation_length = 0;  ///< values held out at the end of the training part; ⌊·/L_F⌋ windows
+};
+
+/// A range to forecast: places forecast_start … forecast_start + L_F − 1 of one series, all before them known.
+struct ForecastRange {
+  std::int64_t series;
+  std::int64_t forecast_start;
+};
+
+struct Split {
+  std::vector<std::int64_t> training_length;  ///< of each series: places 0 … training_length − 1 are trained on
+  std::vector<ForecastRange> validation;      ///< window by window, within a window series by series
+  std::vector<ForecastRange> test;            ///< likewise
+};
+
+/// Throws DataError naming the first series that is too short, with its length and the least that would do.
+[[nodiscard]] Split split_dataset(const Dataset& dataset, const SplitOptions& options);
+
+}  // namespace tsdp::data

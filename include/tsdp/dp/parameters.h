@@ -1,0 +1,44 @@
+// All parameters of a model as views of one flat buffer, and their gradients as views of another.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+namespace tsdp::dp {
+
+/// One flat buffer of values and one of gradients. Parameters lie in the order in which they were declared, without
+/// gaps; coordinate j of the noise belongs to place j of the buffer.
+class ParameterBuffer {
+ public:
+  struct Entry {
+    std::string name;
+    std::vector<std::int64_t> shape;
+    std::int64_t offset;
+    std::int64_t count;
+  };
+
+  /// Declares a parameter; before `allocate`. Returns its place.
+  std::size_t declare(std::string name, std::vector<std::int64_t> shape);
+  /// Allocates zeros. Views handed out before stay valid for nothing.
+  void allocate(const at::TensorOptions& options);
+
+  [[nodiscard]] const std::vector<Entry>& entries() const noexcept { return entries_; }
+  [[nodiscard]] std::int64_t count() const noexcept { return count_; }
+  [[nodiscard]] const at::Tensor& values() const noexcept { return values_; }       ///< (count)
+  [[nodiscard]] const at::Tensor& gradients() const noexcept { return gradients_; } ///< (count)
+  [[nodiscard]] at::Tensor value(std::size_t entry) const { return view(values_, entry); }
+  [[nodiscard]] at::Tensor gradient(std::size_t entry) const { return view(gradients_, entry); }
+
+ private:
+  [[nodiscard]] at::Tensor view(const at::Tensor& flat, std::size_t entry) const;
+
+  std::vector<Entry> entries_;
+  std::int64_t count_ = 0;
+  at::Tensor values_;
+  at::Tensor gradients_;
+};
+
+}  // namespace tsdp::dp

@@ -1,0 +1,47 @@
+// Rolling-window evaluation of an exported model, and the seasonal-naive baseline beside it.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <torch/csrc/jit/api/module.h>
+
+#include "tsdp/data/dataset.h"
+#include "tsdp/data/split.h"
+#include "tsdp/evaluation/metrics.h"
+
+namespace tsdp::evaluation {
+
+/// Levels that CRPS is averaged over: 0.1, 0.2, …, 0.9.
+[[nodiscard]] const std::vector<double>& default_levels();
+
+/// Forecast of m values as seasonal naive has it: forecast_k = y[n − m + (k mod m)]. Missing values are filled with the
+/// last observed one (leading ones with the first observed one); with fewer than m known values, their mean.
+[[nodiscard]] std::vector<double> seasonal_naive(std::span<const float> past, std::int64_t season_length,
+                                                 std::int64_t prediction_length);
+
+/// Forecasts of windows: quantiles (B, levels, H) and means (B, H), double, on the CPU.
+struct BatchForecast {
+  at::Tensor quantiles;
+  at::Tensor mean;
+};
+
+/// Runs an exported model (see export/torchscript.h) on past values (B, P) and observed marks (B, P).
+[[nodiscard]] BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
+                                     const at::Tensor& past_observed, const std::vector<double>& levels);
+
+/// Metrics of `model` over `ranges` of `dataset`, and of seasonal naive over the same.
+struct BacktestResult {
+  Metrics model;
+  Metrics seasonal_naive;
+};
+[[nodiscard]] BacktestResult backtest(torch::jit::Module& model, std::int64_t past_length, const data::Dataset& dataset,
+                                      std::span<const data::ForecastRange> ranges, std::int64_t prediction_length,
+                                      std::int64_t season_length, const at::Device& device);
+
+/// Metrics of seasonal naive alone.
+[[nodiscard]] Metrics backtest_seasonal_naive(const data::Dataset& dataset, std::span<const data::ForecastRange> ranges,
+                                              std::int64_t prediction_length, std::int64_t season_length);
+
+}  // namespace tsdp::evaluation

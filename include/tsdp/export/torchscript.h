@@ -1,0 +1,41 @@
+// The released model: a TorchScript module that carries its privacy statement.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+#include <torch/csrc/jit/api/module.h>
+
+#include "models/forecaster.h"
+
+namespace tsdp::exporting {
+
+/// What an exported model says of itself, under `extra/` in its archive.
+struct ModelMetadata {
+  nlohmann::ordered_json model;    ///< model.json: name, past_length, prediction_length, frequency, program
+  nlohmann::ordered_json privacy;  ///< privacy.json: the ledger
+};
+
+/// A module with
+///   forward(past_target: Tensor (B, any), past_observed: Tensor (B, any), levels: Tensor (Q) in (0, 1))
+///     -> (quantiles (B, Q, H), mean (B, H)), in units of the data, any batch size;
+///   distribution(past_target (B, P), past_observed (B, P)) -> (df, loc, scale (B, H), affine_scale (B, 1)).
+/// Longer pasts are cut to the last P values, shorter ones padded in front; NaN counts as unobserved.
+/// The weights are a copy.
+[[nodiscard]] torch::jit::Module make_module(const models::Forecaster& model);
+
+/// Atomic. Throws Error.
+void save_module(const torch::jit::Module& module, const ModelMetadata& metadata, const std::filesystem::path& file);
+
+/// Throws DataError if `file` is no model of ours.
+[[nodiscard]] torch::jit::Module load_module(const std::filesystem::path& file, const at::Device& device,
+                                             ModelMetadata& metadata);
+
+/// The TorchScript source of student_t_quantile(self, df, level), double precision in and out: Hill's (1970)
+/// approximation, then Newton steps on the distribution function by Gauss–Legendre quadrature of
+///   F(t) − ½ = Γ((ν+1)/2) / (√π Γ(ν/2)) ∫_0^{arctan(t/√ν)} cos^{ν−1} θ dθ.
+/// Relative error below 1e-9 for 2 < df ≤ 1e6 (larger df are taken as 1e6) and levels in [1e-6, 1 − 1e-6].
+[[nodiscard]] std::string student_t_quantile_script();
+
+}  // namespace tsdp::exporting

@@ -1,0 +1,45 @@
+// Draws the windows of a step, exactly as the scheme says (paper, Algorithms 3–6).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tsdp/core/random.h"
+#include "tsdp/data/windows.h"
+#include "tsdp/sampling/scheme.h"
+
+namespace tsdp::sampling {
+
+/// Purpose names of the streams a run draws from.
+inline constexpr const char* sampling_purpose = "sampling";
+inline constexpr const char* augmentation_purpose = "augmentation";
+
+/// The batches of one scheme. A batch is a function of (key, step) alone, through the stream that the caller makes of
+/// them; there is no state between steps.
+class Sampler {
+ public:
+  explicit Sampler(SubsamplingScheme scheme);
+
+  [[nodiscard]] const SubsamplingScheme& scheme() const noexcept { return scheme_; }
+
+  /// The windows of step `step` (0-based, over all epochs), from `stream` = (key, sampling_purpose, step).
+  ///
+  /// Top level (N′ series): deterministic: series b N′ … b N′ + N′ − 1, b = step mod steps per epoch, so that no series
+  /// occurs twice in an epoch; without replacement: a fresh uniform N′-subset for every step. Bottom level in each of
+  /// them, with T windows: with replacement: λ independent uniform windows; Poisson: every window independently with
+  /// probability min(1, λ/T). All laws are exact up to the uniform bits, except that Poisson skips are computed in
+  /// double precision (relative error of a probability below 1e-14).
+  [[nodiscard]] std::vector<data::WindowIndex> draw(std::uint64_t step, RandomStream& stream);
+
+ private:
+  SubsamplingScheme scheme_;
+  std::vector<std::int64_t> order_;  // identity between calls
+};
+
+/// Adds fresh N(0, σ_C²v²) to every observed context value and N(0, σ_F²v²) to every observed forecast value of each
+/// window: values and observed are (windows, past + future), row-major. Padding and missing values hold no data and
+/// stay 0. `stream` = (key, augmentation_purpose, step). Does nothing where both noises are 0.
+void augment(const SubsamplingScheme& scheme, double v, const RandomStream& stream, std::int64_t windows,
+             std::int64_t past_length, float* values, const float* observed);
+
+}  // namespace tsdp::sampling

@@ -1,0 +1,30 @@
+// From a configuration to series, split and subsampling scheme.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "tsdp/core/config.h"
+#include "tsdp/data/dataset.h"
+#include "tsdp/data/split.h"
+#include "tsdp/sampling/scheme.h"
+
+namespace tsdp::sampling {
+
+/// The data a configuration names, split as it says.
+struct PreparedData {
+  data::Dataset dataset;
+  data::Split split;
+};
+/// Reads and splits. `config_file` tells where relative paths are looked up. Throws DataError or UsageError.
+[[nodiscard]] PreparedData prepare_data(const Config& config, const std::filesystem::path& config_file);
+
+/// L_C of the accountant: how many past steps can influence the gradient of a window. Lags reach beyond the context by
+/// max(lag) − 1 (GluonTS counts lag 1 as the newest known value).
+[[nodiscard]] std::int64_t accounted_context(const Config& config);
+
+/// The subsampling scheme of a configuration for training series of the given lengths.
+[[nodiscard]] SubsamplingScheme scheme_of(const Config& config, std::vector<std::int64_t> training_lengths);
+[[nodiscard]] PrivacyUnit unit_of(const Config& config);
+
+}  // namespace tsdp::sampling

@@ -1,0 +1,65 @@
+// Resumable state of a run, and the count of steps that are charged, both durable before they are relied upon.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "tsdp/core/random.h"
+
+namespace tsdp::training {
+
+/// Folders and files of a run (interface: what may be released and what not).
+struct RunFolder {
+  std::filesystem::path root;
+
+  [[nodiscard]] std::filesystem::path config() const { return root / "config.yaml"; }
+  [[nodiscard]] std::filesystem::path ledger() const { return root / "privacy.json"; }
+  [[nodiscard]] std::filesystem::path model() const { return root / "model.pt"; }
+  [[nodiscard]] std::filesystem::path metrics() const { return root / "private" / "metrics.jsonl"; }
+  [[nodiscard]] std::filesystem::path checkpoints() const { return root / "private" / "checkpoints"; }
+  [[nodiscard]] std::filesystem::path last() const { return checkpoints() / "last.pt"; }
+  [[nodiscard]] std::filesystem::path best() const { return checkpoints() / "best.pt"; }
+  [[nodiscard]] std::filesystem::path charged() const { return checkpoints() / "charged"; }
+
+  /// Makes the folders, those under private/ for the owner alone. Throws Error.
+  void create() const;
+};
+
+/// State after `step` steps.
+struct Checkpoint {
+  std::uint64_t step = 0;
+  SecretKey key;
+  std::string environment;  ///< what must be equal for steps to be replayed bit for bit
+  double best_validation_loss = 0.0;
+  at::Tensor values;
+  std::vector<at::Tensor> optimizer;
+};
+
+/// Atomic and durable; mode 0600.
+void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
+/// None if there is no such file. Throws DataError if it is damaged.
+[[nodiscard]] std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file);
+
+/// Device, thread count, processor and versions: equal texts mean that a step can be replayed to the same bits.
+[[nodiscard]] std::string environment_of(const at::Device& device);
+
+/// Steps charged ahead: a durable count that only grows. Steps may be taken only below it.
+class Charge {
+ public:
+  /// Reads the count, 0 if there is no file. Throws DataError if it is damaged.
+  explicit Charge(std::filesystem::path file);
+  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+  /// Raises the count to `steps`; on disk when this returns.
+  void raise_to(std::uint64_t steps);
+
+ private:
+  std::filesystem::path file_;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace tsdp::training

@@ -1,0 +1,113 @@
+// plan → step → ledger → checkpoint.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "tsdp/core/config.h"
+#include "tsdp/dp/private_step.h"
+#include "tsdp/sampling/sampler.h"
+#include "tsdp/training/checkpoint.h"
+#include "tsdp/sampling/setup.h"
+#include "tsdp/training/plan.h"
+#include "tsdp/training/ledger.h"
+#include "tsdp/training/window_source.h"
+
+namespace tsdp::training {
+
+/// One update of a model from one batch; the private and the ordinary step are one code, with and without recording's
+/// use: norms, clipping and noise.
+class StepEngine {
+ public:
+  struct Options {
+    bool is_private = true;
+    double clip_norm = 1e-4;
+    double noise_multiplier = 1.0;
+    double batch_size = 1.0;  ///< Λ: divisor of the noisy sum; not the realised size
+    dp::ClipFactor clip_factor = dp::ClipFactor::exact;
+    dp::Adam::Options adam;
+  };
+  StepEngine(models::Forecaster& model, Options options);
+
+  struct Result {
+    at::Tensor losses;  ///< (B)
+    at::Tensor norms;   ///< (B) before clipping; undefined if not private
+  };
+  /// Takes one step; `noise` = (key, dp::noise_purpose, step), not read if not private. An empty batch is a step of
+  /// noise alone (private) or of weight decay alone.
+  Result step(const models::WindowBatch& batch, const RandomStream& noise);
+
+  [[nodiscard]] dp::Adam& optimizer() noexcept { return adam_; }
+
+ private:
+  models::Forecaster& model_;
+  Options options_;
+  dp::Adam adam_;
+};
+
+/// What a run reports while it goes on.
+struct Progress {
+  std::uint64_t step;
+  std::uint64_t steps;
+  double epoch;
+  double loss;                  ///< mean of the last logged batch
+  double steps_per_second;
+  double seconds_left;
+  double epsilon;               ///< upper, of the steps charged so far or a little above; 0 if not private
+};
+
+struct TrainOptions {
+  std::function<void(const Progress&)> progress;   ///< called a few times a second at most; may be empty
+  const std::atomic<bool>* stop = nullptr;         ///< set by a signal: the run ends after the present step
+};
+
+/// One training run in one folder.
+class Trainer {
+ public:
+  /// `data` must outlive the trainer.
+  Trainer(Config config, const sampling::PreparedData& data, at::Device device, RunFolder folder);
+
+  [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
+  [[nodiscard]] const sampling::SubsamplingScheme& scheme() const noexcept { return sampler_.scheme(); }
+  [[nodiscard]] models::Forecaster& model() noexcept { return *model_; }
+
+  /// Begins a new run: key, initial weights, first checkpoint. The folder must hold no run.
+  void begin();
+  /// Takes up the run in the folder. Steps since the last checkpoint are replayed bit for bit if the environment is
+  /// the same; otherwise what was charged stays charged and training goes on after it, with unused randomness. Without
+  /// a readable checkpoint it starts over from fresh weights with what is left of the budget.
+  void resume();
+
+  /// Trains until the plan is done (true) or a stop is asked for (false). Leaves checkpoint and ledger.
+  bool run(const TrainOptions& options);
+
+  [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
+  /// The ledger as of now.
+  [[nodiscard]] nlohmann::ordered_json current_ledger(RunState state) const;
+
+ private:
+  void start_fresh();
+  void write_checkpoint(const std::filesystem::path& file);
+  void write_ledger(RunState state);
+  void truncate_metrics() const;
+  double validation_loss();
+
+  Config config_;
+  const sampling::PreparedData& data_;
+  at::Device device_;
+  RunFolder folder_;
+  std::unique_ptr<models::Forecaster> model_;
+  data::WindowStore store_;
+  WindowSource source_;
+  sampling::Sampler sampler_;
+  Plan plan_;
+  StepEngine engine_;
+  std::optional<Charge> charge_;
+  SecretKey key_;
+  std::uint64_t step_ = 0;
+  double best_validation_loss_;
+};
+
+}  // namespace tsdp::training

@@ -1,0 +1,80 @@
+#include "student_t.h"
+
+#include <limits>
+#include <numbers>
+
+namespace tsdp::models {
+namespace {
+
+double machine_epsilon(const at::Tensor& like) {
+  return like.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                           : static_cast<double>(std::numeric_limits<float>::epsilon());
+}
+
+}  // namespace
+
+std::size_t declare_student_t_head(dp::ParameterBuffer& parameters, const std::string& prefix, std::int64_t width) {
+  std::size_t first = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto place = parameters.declare(prefix + "." + std::to_string(i) + ".weight", {1, width});
+    parameters.declare(prefix + "." + std::to_string(i) + ".bias", {1});
+    if (i == 0) first = place;
+  }
+  return first;
+}
+
+std::unique_ptr<dp::Linear> make_student_t_head(const dp::ParameterBuffer& parameters, std::size_t first,
+                                                std::int64_t width) {
+  const auto offset = parameters.entries().at(first).offset;
+  const auto weight = [&](const at::Tensor& flat) { return flat.as_strided({3, width}, {width + 1, 1}, offset); };
+  const auto bias = [&](const at::Tensor& flat) { return flat.as_strided({3}, {width + 1}, offset + width); };
+  return std::make_unique<dp::Linear>(weight(parameters.values()), bias(parameters.values()),
+                                      weight(parameters.gradients()), bias(parameters.gradients()));
+}
+
+StudentT student_t_of(const at::Tensor& raw, const at::Tensor& affine_scale) {
+  return {at::softplus(raw.select(-1, 0)).add_(2.0), raw.select(-1, 1).clone(),
+          at::softplus(raw.select(-1, 2)).clamp_min_(machine_epsilon(raw)), affine_scale};
+}
+
+StudentTLoss student_t_loss(const at::Tensor& raw, const at::Tensor& target, const at::Tensor& affine_scale,
+                            const at::Tensor& weights) {
+  const auto raw_df = raw.select(-1, 0);
+  const auto raw_scale = raw.select(-1, 2);
+  const auto df = at::softplus(raw_df).add_(2.0);
+  const auto unclamped = at::softplus(raw_scale);
+  const double least = machine_epsilon(raw);
+  const auto scale = unclamped.clamp_min(least);
+  const auto z = target.div(affine_scale).sub_(raw.select(-1, 1)).div_(scale);
+  const auto share = z.square().div_(df);  // z²/df
+  const auto log_share = share.log1p();
+  const auto half = df * 0.5;
+  const auto half_up = half + 0.5;
+  auto nll = half_up * log_share;
+  nll.add_(at::lgamma(half)).sub_(at::lgamma(half_up)).add_(scale.log()).add_(half.log(), 0.5);
+  // ½ log df + ½ log π = ½ log(df/2) + ½ log 2π.
+  nll.add_(affine_scale.log().add_(0.5 * std::log(2.0 * std::numbers::pi)));
+  const auto counted = weights.ne(0);
+  const auto none = at::zeros({}, raw.options());
+  auto losses = at::where(counted, nll.mul_(weights), none).sum(1);
+
+  // With t = (z²/df)/(1 + z²/df): ∂/∂loc = −(df+1) t/(z scale), ∂/∂scale = (1 − (df+1) t)/scale,
+  // ∂/∂df = ½[1/df + ψ(df/2) − ψ((df+1)/2) + log1p(z²/df) − (df+1) t/df].
+  const auto up_t = share.div(share + 1.0).mul_(half_up).mul_(2.0);
+  const auto by_loc = z.mul(half_up).mul_(-2.0).div_(df).div_(share + 1.0).div_(scale);
+  const auto by_scale = up_t.neg().add_(1.0).div_(scale).mul_(at::sigmoid(raw_scale)).mul_(unclamped.gt(least));
+  auto by_df = at::digamma(half).sub_(at::digamma(half_up)).add_(log_share).add_(up_t.neg().add_(1.0).div_(df));
+  by_df.mul_(at::sigmoid(raw_df)).mul_(0.5);
+  auto gradient = at::stack({by_df, by_loc, by_scale}, -1).mul_(weights.unsqueeze(-1));
+  return {losses, at::where(counted.unsqueeze(-1), gradient, none)};
+}
+
+std::string student_t_script() {
+  return R"(
+    df = 2.0 + torch.softplus(raw[..., 0])
+    loc = raw[..., 1]
+    scale = torch.softplus(raw[..., 2]).clamp(min=self.machine_epsilon)
+)";
+}
+
+}  // namespace tsdp::models

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds the programs, and trains:
+#   scripts/train.sh [--config FILE] [options of tsdp-train]
+# Without --config (or --resume): configs/default.yaml. What is there already is not done again.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"
+
+configuration=(--config "$tsdp_root/configs/default.yaml")
+for argument in "$@"; do
+  case $argument in
+    --config | --config=* | --resume | --resume=* | --help | -h | --version) configuration=() ;;
+  esac
+done
+
+tsdp_set_up programs
+exec "$tsdp_root/build/release/bin/tsdp-train" "${configuration[@]}" "$@"

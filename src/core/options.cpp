@@ -1,0 +1,82 @@
+#include "options.h"
+
+namespace tsdp::detail {
+
+#define AT(member) [](Config& c) -> auto& { return c.member; }
+
+const std::vector<Option>& option_table() {
+  constexpr std::int64_t many = 1'000'000'000;
+  static const std::vector<Option> table = {
+      {"dataset.path", true, Text{AT(dataset.path)},
+       "File with the series; looked up from the working directory, the configuration's folder, the project's root."},
+      {"dataset.format", true, Choice{AT(dataset.format), {"lstnet", "tsf", "csv"}},
+       "lstnet: text, a row a time step, a column a series (plain or .gz); tsf: Monash; csv: header and time stamps."},
+      {"dataset.frequency", true, Text{AT(dataset.frequency)}, "Calendar step, pandas-style: 10min, 1h, 1D, 1B, 1W."},
+      {"dataset.start", false, OptionalText{AT(dataset.start)},
+       "Moment of the first row, where the file does not say it (lstnet): \"YYYY-MM-DD hh:mm\"."},
+      {"dataset.prediction_length", true, Integer{AT(dataset.prediction_length), {1, many}},
+       "Forecast length L_F, in steps."},
+      {"dataset.season_length", true, Integer{AT(dataset.season_length), {1, many}},
+       "Season of the seasonal-naive baseline and of MASE, in steps."},
+      {"dataset.split", false, Choice{AT(dataset.split), {"lstnet", "last"}},
+       "lstnet: train on the first 80 %, test windows right after; last: test windows at the end."},
+      {"dataset.test_windows", false, Integer{AT(dataset.test_windows), {1, many}},
+       "Rolling test windows of each series."},
+      {"dataset.validation_length", false,
+       OptionalInteger{AT(dataset.validation_length), {0, many}, "5 * prediction_length"},
+       "Values held out of training, at the end of its part of each series."},
+      {"model.name", false, Choice{AT(model.name), {"simple_ff"}}, "The forecaster."},
+      {"model.context_length", true, Integer{AT(model.context_length), {1, many}},
+       "Past steps that the model is given, L_C."},
+      {"model.lags", false, IntegerList{AT(model.lags), {1, many}},
+       "Lags of the target that the model reads (none of the present models); they count into the accounted context."},
+      {"sampling.top_level", false, Choice{AT(sampling.top_level), {"wor", "deterministic"}},
+       "How series are chosen: a fresh sample without replacement each step, or in turn."},
+      {"sampling.bottom_level", false, Choice{AT(sampling.bottom_level), {"wr", "poisson"}},
+       "How windows are chosen inside a series: with replacement, or each by its own coin."},
+      {"sampling.batch_size", true, Integer{AT(sampling.batch_size), {1, many}},
+       "Expected windows a step, Lambda: the divisor of every step."},
+      {"sampling.subsequences_per_sequence", false, Integer{AT(sampling.subsequences_per_sequence), {1, many}},
+       "Expected windows of a chosen series, lambda; at most the batch size."},
+      {"augmentation.context_noise", false, Real{AT(augmentation.context_noise), {0.0}},
+       "Standard deviation of noise on the context, in multiples of privacy.v."},
+      {"augmentation.forecast_noise", false, Real{AT(augmentation.forecast_noise), {0.0}},
+       "Standard deviation of noise on the forecast target, in multiples of privacy.v."},
+      {"privacy.enabled", false, Flag{AT(privacy.enabled)},
+       "false trains without clipping and noise, and without any privacy."},
+      {"privacy.relation", false, Choice{AT(privacy.relation), {"event", "user"}},
+       "Neighbours differ in one series: event, in w consecutive places; user, in any w places."},
+      {"privacy.w", false, Integer{AT(privacy.w), {1, many}}, "Places in which neighbours differ."},
+      {"privacy.v", false, OptionalReal{AT(privacy.v), {0.0, 1e300, true}, "null"},
+       "Most by which a value changes between neighbours; null: without bound."},
+      {"privacy.noise_multiplier", false, OptionalReal{AT(privacy.noise_multiplier), {0.0, 1e6, true}, "auto"},
+       "Noise standard deviation in multiples of the clip norm; auto: the least that spends target_epsilon over "
+       "max_epochs."},
+      {"privacy.clip_norm", false, Real{AT(privacy.clip_norm), {0.0, 1e300, true}},
+       "Largest norm of the gradient of one window."},
+      {"privacy.target_epsilon", false, Real{AT(privacy.target_epsilon), {0.0, 1e6, true}},
+       "Training stops before epsilon passes this."},
+      {"privacy.delta", false, Real{AT(privacy.delta), {0.0, 1.0, true, true}}, "delta at which epsilon is stated."},
+      {"optimizer.name", false, Choice{AT(optimizer.name), {"adam"}}, "The optimizer."},
+      {"optimizer.learning_rate", false, Real{AT(optimizer.learning_rate), {0.0, 1e6, true}}, "Step size."},
+      {"optimizer.weight_decay", false, Real{AT(optimizer.weight_decay), {0.0, 1e6}},
+       "Multiple of the weights added to the gradient."},
+      {"training.max_epochs", false, Integer{AT(training.max_epochs), {1, many}},
+       "Epochs after which training ends even within the budget."},
+      {"training.seed", false, Integer{AT(training.seed), {0, std::numeric_limits<std::int64_t>::max()}},
+       "Seed of the initial weights; of all randomness if training.reproducible."},
+      {"training.reproducible", false, Flag{AT(training.reproducible)},
+       "true derives the secret key from the seed: for tests and studies, not for release."},
+      {"training.validate_every", false, Integer{AT(training.validate_every), {1, many}},
+       "Epochs between two looks at the validation loss."},
+      {"training.checkpoint", false, Choice{AT(training.checkpoint), {"last", "best"}},
+       "Weights that are exported; best: of least validation loss, a choice that epsilon does not cover."},
+      {"training.checkpoint_seconds", false, Real{AT(training.checkpoint_seconds), {0.0, 1e6}},
+       "Least seconds between two checkpoints; their cost is kept below 0.5 % of the time."},
+  };
+  return table;
+}
+
+#undef AT
+
+}  // namespace tsdp::detail

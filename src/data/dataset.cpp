@@ -1,0 +1,153 @@
+#include "tsdp/data/dataset.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+
+namespace tsdp::data {
+namespace {
+
+using Unit = Frequency::Unit;
+
+// The first name of a unit is the one that text() writes.
+constexpr std::array<std::pair<std::string_view, Unit>, 26> unit_names{{
+    {"s", Unit::second},       {"S", Unit::second},       {"sec", Unit::second}, {"second", Unit::second},
+    {"seconds", Unit::second}, {"min", Unit::minute},     {"T", Unit::minute},   {"minute", Unit::minute},
+    {"minutes", Unit::minute}, {"h", Unit::hour},         {"H", Unit::hour},     {"hour", Unit::hour},
+    {"hours", Unit::hour},     {"D", Unit::day},          {"d", Unit::day},      {"day", Unit::day},
+    {"days", Unit::day},       {"B", Unit::business_day}, {"W", Unit::week},     {"M", Unit::month},
+    {"ME", Unit::month},       {"Q", Unit::quarter},      {"QE", Unit::quarter}, {"Y", Unit::year},
+    {"YE", Unit::year},        {"A", Unit::year},
+}};
+
+constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+constexpr std::int64_t day_seconds = 86400;
+
+/// Reads exactly `text.size()` decimal digits.
+bool parse_digits(std::string_view text, int& value) {
+  value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return false;
+    value = 10 * value + (c - '0');
+  }
+  return true;
+}
+
+std::int64_t advance_business_days(std::int64_t day, std::int64_t steps) {
+  if (steps == 0) return day;
+  constexpr std::int64_t monday = 4;  // 1970-01-05
+  std::int64_t weekday = day - monday - 7 * floor_divide(day - monday, 7);
+  if (weekday > 4) {
+    // From a weekend, one step leads to Monday, one step back to Friday.
+    const std::int64_t target = steps > 0 ? 4 : 7;
+    day += target - weekday;
+    weekday = target % 7;
+  }
+  const std::int64_t weeks = floor_divide(weekday + steps, 5);
+  return day - weekday + 7 * weeks + (weekday + steps - 5 * weeks);
+}
+
+std::int64_t advance_months(std::int64_t day, std::int64_t steps) {
+  using namespace std::chrono;
+  const year_month_day date{sys_days(days(day))};
+  const auto month = year_month(date.year(), date.month()) + months(steps);
+  const auto last = year_month_day_last(month.year(), month_day_last(month.month()));
+  const year_month_day moved(month.year(), month.month(), std::min(date.day(), last.day()));
+  return sys_days(moved).time_since_epoch().count();
+}
+
+}  // namespace
+
+Frequency Frequency::parse(std::string_view text) {
+  const auto refuse = [&](std::string_view hint) {
+    throw UsageError(cat("found the frequency '", text, "'; expected a whole number from 1 and a unit, such as 10min, ",
+                         "30s, 1h, 1D, 1B (business days), 1W, 1M, 1Q, 1Y", hint));
+  };
+  const std::string_view whole = trimmed(text);
+  const std::size_t digits = std::min(whole.find_first_not_of("0123456789"), whole.size());
+  Frequency frequency;
+  if (digits > 0) {
+    long long multiple = 0;
+    if (digits > 6 || !parse_int(whole.substr(0, digits), multiple) || multiple < 1) refuse("");
+    frequency.multiple = static_cast<int>(multiple);
+  }
+  const std::string_view unit = trimmed(whole.substr(digits));
+  for (const auto& [name, value] : unit_names) {
+    if (unit != name) continue;
+    frequency.unit = value;
+    return frequency;
+  }
+  if (unit == "m") refuse("; 'm' may be min (minutes) or M (months)");
+  refuse("");
+  return frequency;
+}
+
+std::string Frequency::text() const {
+  for (const auto& [name, value] : unit_names)
+    if (value == unit) return cat(multiple, name);
+  return {};
+}
+
+bool parse_moment(std::string_view text, Moment& moment) {
+  using namespace std::chrono;
+  if (text.size() != 10 && text.size() != 16 && text.size() != 19) return false;
+  std::array<int, 6> part{};  // year, month, day, hour, minute, second
+  constexpr std::array<std::size_t, 6> begin{0, 5, 8, 11, 14, 17};
+  for (std::size_t i = 0; i < part.size() && begin[i] < text.size(); ++i)
+    if (!parse_digits(text.substr(begin[i], i == 0 ? 4 : 2), part[i])) return false;
+  if (text[4] != '-' || text[7] != '-') return false;
+  if (text.size() > 10 && ((text[10] != ' ' && text[10] != 'T') || (text[13] != ':' && text[13] != '-'))) return false;
+  if (text.size() > 16 && text[16] != text[13]) return false;
+  const year_month_day date{year(part[0]), month(static_cast<unsigned>(part[1])), day(static_cast<unsigned>(part[2]))};
+  if (!date.ok() || part[3] > 23 || part[4] > 59 || part[5] > 59) return false;
+  moment = day_seconds * sys_days(date).time_since_epoch().count() + std::int64_t{3600} * part[3] +
+           std::int64_t{60} * part[4] + part[5];
+  return true;
+}
+
+std::string moment_text(Moment moment) {
+  using namespace std::chrono;
+  const std::int64_t day_number = floor_divide(moment, day_seconds);
+  const int second = static_cast<int>(moment - day_seconds * day_number);
+  const year_month_day date{sys_days(days(day_number))};
+  std::array<char, 64> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%04d-%02u-%02u %02d:%02d:%02d", static_cast<int>(date.year()),
+                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), second / 3600, second / 60 % 60,
+                second % 60);
+  return buffer.data();
+}
+
+Moment advance(Moment start, const Frequency& frequency, std::int64_t steps) {
+  const std::int64_t count = steps * frequency.multiple;
+  const std::int64_t day = floor_divide(start, day_seconds);
+  const std::int64_t time_of_day = start - day_seconds * day;
+  switch (frequency.unit) {
+    case Unit::second:
+      return start + count;
+    case Unit::minute:
+      return start + 60 * count;
+    case Unit::hour:
+      return start + 3600 * count;
+    case Unit::day:
+      return start + day_seconds * count;
+    case Unit::week:
+      return start + 7 * day_seconds * count;
+    case Unit::business_day:
+      return day_seconds * advance_business_days(day, count) + time_of_day;
+    case Unit::month:
+      return day_seconds * advance_months(day, count) + time_of_day;
+    case Unit::quarter:
+      return day_seconds * advance_months(day, 3 * count) + time_of_day;
+    case Unit::year:
+      return day_seconds * advance_months(day, 12 * count) + time_of_day;
+  }
+  return start;
+}
+
+}  // namespace tsdp::data

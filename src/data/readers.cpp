@@ -1,0 +1,76 @@
+#include "tsdp/data/readers.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+#include "values.h"
+
+namespace tsdp::data {
+namespace detail {
+
+const char* parse_field(std::string_view field, float& value) {
+  field = trimmed(field);
+  const auto is_nan = [](std::string_view text) {
+    return text.size() == 3 && (text[0] | 32) == 'n' && (text[1] | 32) == 'a' && (text[2] | 32) == 'n';
+  };
+  if (field.empty() || field == "?" || field == "NA" || is_nan(field)) {
+    value = std::numeric_limits<float>::quiet_NaN();
+    return nullptr;
+  }
+  if (field.size() > 1 && field[0] == '+' && field[1] != '-') field.remove_prefix(1);
+  double number = 0;
+  const auto result = std::from_chars(field.data(), field.data() + field.size(), number);
+  if (result.ptr != field.data() + field.size() || result.ec == std::errc::invalid_argument || std::isnan(number))
+    return "a number, or nan or empty for missing";
+  // Numbers next to zero are out of range too, but as good as zero.
+  if (result.ec == std::errc::result_out_of_range) number = std::strtod(std::string(field).c_str(), nullptr);
+  if (std::isinf(number) && result.ec == std::errc{}) return "a finite number, or nan or empty for missing";
+  if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max()))
+    return "a number of magnitude at most 3.4e38, or nan or empty for missing";
+  value = static_cast<float>(number);
+  return nullptr;
+}
+
+bool cut_missing_ends(Series& series, const Frequency& frequency) {
+  auto& values = series.values;
+  const auto observed = [](float value) { return !std::isnan(value); };
+  const auto first = std::find_if(values.begin(), values.end(), observed);
+  if (first == values.end()) return false;
+  series.start = advance(series.start, frequency, first - values.begin());
+  values.erase(std::find_if(values.rbegin(), values.rend(), observed).base(), values.end());
+  values.erase(values.begin(), first);
+  return true;
+}
+
+std::string base_name(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  return name.substr(0, name.find('.', 1));
+}
+
+}  // namespace detail
+
+Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& options) {
+  if (options.format == Format::lstnet && !options.start)
+    throw UsageError(cat(path.string(), ": no start is given; a file in lstnet form has no time stamps, so expected a ",
+                         "start such as 2015-01-01 or 2015-01-01 13:00"));
+  detail::TextFile file(path);
+  Dataset dataset;
+  switch (options.format) {
+    case Format::lstnet:
+      dataset = detail::read_lstnet(file, options);
+      break;
+    case Format::csv:
+      dataset = detail::read_csv(file, options);
+      break;
+    case Format::tsf:
+      dataset = detail::read_tsf(file, options);
+      break;
+  }
+  if (dataset.name.empty()) dataset.name = detail::base_name(path);
+  return dataset;
+}
+
+}  // namespace tsdp::data

@@ -1,0 +1,178 @@
+#include "text_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+
+namespace tsdp::data::detail {
+namespace {
+
+constexpr std::size_t input_bytes = std::size_t{1} << 16;
+constexpr std::size_t buffer_bytes = std::size_t{1} << 18;
+// Longer lines are no time series but, say, a compressed disk image; without a bound they would eat all memory.
+constexpr std::size_t longest_line = std::size_t{1} << 30;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
+}  // namespace
+
+TextFile::TextFile(const std::filesystem::path& path)
+    : name_(path.string()), file_(std::fopen(path.c_str(), "rb")), input_(input_bytes), buffer_(buffer_bytes) {
+  if (!file_)
+    fail(cat("cannot be read (", std::generic_category().message(errno), "); expected a text file, plain or gzip"));
+  load();
+  gzip_ = stream_.avail_in >= 2 && input_[0] == 0x1f && input_[1] == 0x8b;
+  constexpr int gzip_only = 15 + 16;
+  if (gzip_ && ::inflateInit2(&stream_, gzip_only) != Z_OK) fail("cannot be decompressed: no memory for it");
+}
+
+TextFile::~TextFile() {
+  if (gzip_) ::inflateEnd(&stream_);
+}
+
+void TextFile::fail(std::int64_t line, std::int64_t column, const std::string& what) const {
+  throw DataError(cat(name_, ":", line, ":", column, ": ", what));
+}
+
+void TextFile::fail(const std::string& what) const { throw DataError(cat(name_, ": ", what)); }
+
+void TextFile::load() {
+  errno = 0;
+  const std::size_t count = std::fread(input_.data(), 1, input_.size(), file_.get());
+  if (std::ferror(file_.get()) != 0)
+    fail(cat("cannot be read (", std::generic_category().message(errno), "); expected a text file, plain or gzip"));
+  stream_.next_in = input_.data();
+  stream_.avail_in = static_cast<uInt>(count);
+}
+
+std::size_t TextFile::decode(char* out, std::size_t room) {
+  if (stream_.avail_in == 0) load();
+  if (!gzip_) {
+    const std::size_t count = std::min<std::size_t>(room, stream_.avail_in);
+    std::memcpy(out, stream_.next_in, count);
+    stream_.next_in += count;
+    stream_.avail_in -= static_cast<uInt>(count);
+    return count;
+  }
+  const auto wanted = static_cast<uInt>(std::min(room, longest_line));
+  stream_.next_out = reinterpret_cast<Bytef*>(out);
+  stream_.avail_out = wanted;
+  while (stream_.avail_out == wanted) {
+    if (stream_.avail_in == 0) load();
+    if (member_ended_) {
+      if (stream_.avail_in == 0) return 0;
+      ::inflateReset(&stream_);  // gzip files may be joined end to end
+      member_ended_ = false;
+    }
+    if (stream_.avail_in == 0)
+      fail(cat("found gzip data that break off after line ", line_, "; expected a complete gzip file"));
+    const int status = ::inflate(&stream_, Z_NO_FLUSH);
+    if (status == Z_STREAM_END) {
+      member_ended_ = true;
+    } else if (status != Z_OK) {
+      fail(cat("found damaged gzip data after line ", line_, " (",
+               stream_.msg != nullptr ? stream_.msg : "no reason given", "); expected a complete gzip file"));
+    }
+  }
+  return wanted - stream_.avail_out;
+}
+
+bool TextFile::fill() {
+  std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+  end_ -= begin_;
+  begin_ = 0;
+  if (end_ == buffer_.size()) {
+    if (end_ >= longest_line)
+      fail(line_ + 1, 1, cat("found a line of more than ", longest_line, " bytes; expected a text file"));
+    buffer_.resize(2 * buffer_.size());
+  }
+  const std::size_t count = decode(buffer_.data() + end_, buffer_.size() - end_);
+  end_ += count;
+  return count > 0;
+}
+
+bool TextFile::next(std::string_view& line) {
+  std::size_t searched = 0;
+  while (true) {
+    const char* const begin = buffer_.data() + begin_;
+    const auto* const stop = static_cast<const char*>(std::memchr(begin + searched, '\n', end_ - begin_ - searched));
+    if (stop != nullptr) {
+      line = {begin, stop};
+      begin_ += line.size() + 1;
+      break;
+    }
+    searched = end_ - begin_;
+    if (!fill()) {
+      if (begin_ == end_) return false;
+      line = {buffer_.data() + begin_, end_ - begin_};
+      begin_ = end_;
+      break;
+    }
+  }
+  ++line_;
+  if (line_ == 1 && line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return true;
+}
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t most = 40;
+  constexpr char digits[] = "0123456789abcdef";
+  std::string out = "'";
+  for (const char c : text.substr(0, most)) {
+    if (c >= ' ' && c <= '~') {
+      out += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      out += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+    }
+  }
+  return out + (text.size() > most ? "...'" : "'");
+}
+
+namespace {
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const std::size_t length = lead < 0x80   ? 1
+                               : lead < 0xC2 ? 0
+                               : lead < 0xE0 ? 2
+                               : lead < 0xF0 ? 3
+                               : lead < 0xF5 ? 4
+                                             : 0;
+    if (length == 0 || i + length > text.size()) return false;
+    for (std::size_t j = 1; j < length; ++j) {
+      const auto byte = static_cast<unsigned char>(text[i + j]);
+      // The second byte also rules out overlong forms, surrogates and what lies beyond U+10FFFF.
+      const unsigned least = j > 1 ? 0x80 : lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+      const unsigned most = j > 1 ? 0xBF : lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+      if (byte < least || byte > most) return false;
+    }
+    i += length;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string to_utf8(std::string_view text) {
+  if (is_utf8(text)) return std::string(text);
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) {
+      out += c;
+    } else {
+      out += static_cast<char>(0xC0 | (byte >> 6));
+      out += static_cast<char>(0x80 | (byte & 0x3F));
+    }
+  }
+  return out;
+}
+
+}  // namespace tsdp::data::detail

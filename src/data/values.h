@@ -1,0 +1,56 @@
+// Comma-separated values of one line, and what every reader does with them.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <string_view>
+#include <system_error>
+
+#include "text_file.h"
+#include "tsdp/data/dataset.h"
+#include "tsdp/data/readers.h"
+
+namespace tsdp::data::detail {
+
+/// Reads one field, missing values included. Gives nullptr, or what would have been accepted.
+[[nodiscard]] const char* parse_field(std::string_view field, float& value);
+
+/// Calls `take(i, value)` for each comma-separated field of `text` and `refuse(i, field, accepted)`, which must throw,
+/// for a field that is neither a finite number nor missing. Returns the number of fields, at least one.
+template <class Take, class Refuse>
+std::size_t for_each_value(std::string_view text, Take&& take, Refuse&& refuse) {
+  constexpr double largest = std::numeric_limits<float>::max();
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::size_t i = 0;; ++i) {
+    double number = 0;
+    auto [stop, code] = std::from_chars(at, end, number);
+    float value = 0;
+    // NaN and infinity fail the comparison and so take the slow way.
+    if (code == std::errc{} && (stop == end || *stop == ',') && std::abs(number) <= largest) {
+      value = static_cast<float>(number);
+    } else {
+      const std::string_view rest(at, end);
+      const std::string_view field = rest.substr(0, rest.find(','));
+      stop = at + field.size();
+      if (const char* const accepted = parse_field(field, value)) refuse(i, field, accepted);
+    }
+    take(i, value);
+    if (stop == end) return i + 1;
+    at = stop + 1;
+  }
+}
+
+/// Cuts leading and trailing missing values and advances the start by as many steps. False if nothing is left.
+[[nodiscard]] bool cut_missing_ends(Series& series, const Frequency& frequency);
+
+/// `path` without folder and endings.
+[[nodiscard]] std::string base_name(const std::filesystem::path& path);
+
+[[nodiscard]] Dataset read_lstnet(TextFile& file, const ReadOptions& options);
+[[nodiscard]] Dataset read_csv(TextFile& file, const ReadOptions& options);
+[[nodiscard]] Dataset read_tsf(TextFile& file, const ReadOptions& options);
+
+}  // namespace tsdp::data::detail

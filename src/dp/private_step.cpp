@@ -1,0 +1,84 @@
+#include "tsdp/dp/private_step.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/_fused_adam.h>
+
+#include <array>
+#include <limits>
+
+namespace tsdp::dp {
+
+at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipFactor kind) {
+  const auto norms = squared_norms.sqrt();
+  at::Tensor factors;
+  if (kind == ClipFactor::opacus) {
+    factors = at::reciprocal(norms + 1e-6).mul_(clip_norm).clamp_max_(1.0);
+  } else {
+    // A norm is a sum of up to some 1e6 squares added pairwise: relative error below 32 units of the type.
+    const double unit = norms.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                                           : static_cast<double>(std::numeric_limits<float>::epsilon());
+    factors = at::reciprocal(norms).mul_(clip_norm * (1.0 - 32.0 * unit)).clamp_max_(1.0);
+  }
+  return at::where(at::isfinite(norms), factors, at::zeros_like(factors));
+}
+
+at::Tensor write_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windows, const ParameterBuffer& parameters,
+                             double clip_norm, ClipFactor kind) {
+  auto squared = at::zeros({windows}, parameters.values().options());
+  if (windows == 0) {
+    parameters.gradients().zero_();
+    return squared;
+  }
+  for (auto* layer : layers) layer->add_squared_norms(squared);
+  const auto factors = clip_factors(squared, clip_norm, kind);
+  const auto bad = squared.isfinite().logical_not_();
+  if (bad.any().item<bool>())
+    for (auto* layer : layers) layer->discard(bad);
+  for (auto* layer : layers) layer->write_gradient(factors);
+  return squared.sqrt_();
+}
+
+void add_noise(const at::Tensor& gradient, double deviation, const RandomStream& stream) {
+  const auto count = gradient.numel();
+  const bool on_cpu = gradient.device().is_cpu();
+  const auto add_on_cpu = [&](auto* values) {
+    // Blocks are drawn by place, so the split over threads does not matter.
+    at::parallel_for(0, count, 16384, [&](std::int64_t begin, std::int64_t end) {
+      std::array<double, 1024> normals;
+      // Even starts: two normals share a block of the stream.
+      for (std::int64_t from = begin - begin % 2; from < end;) {
+        const auto block = std::min<std::int64_t>(1024, end - from);
+        stream.normals(static_cast<std::uint64_t>(from), std::span(normals.data(), static_cast<std::size_t>(block)));
+        for (std::int64_t i = std::max(from, begin); i < from + block; ++i)
+          values[i] = static_cast<std::remove_reference_t<decltype(values[0])>>(
+              static_cast<double>(values[i]) + deviation * normals[static_cast<std::size_t>(i - from)]);
+        from += block;
+      }
+    });
+  };
+  TORCH_CHECK(gradient.is_contiguous(), "the gradient buffer is contiguous");
+  if (on_cpu) {
+    AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "add_noise", [&] { add_on_cpu(gradient.data_ptr<scalar_t>()); });
+    return;
+  }
+  // Elsewhere the same normals travel; they are drawn here, where the key is.
+  auto noise = at::zeros({count}, at::TensorOptions().dtype(at::kDouble));
+  add_on_cpu(noise.data_ptr<double>());
+  gradient.copy_(gradient.to(at::kDouble).add_(noise.to(gradient.device())));
+}
+
+Adam::Adam(Options options, const at::Tensor& values)
+    : options_(options),
+      first_(at::zeros_like(values)),
+      second_(at::zeros_like(values)),
+      steps_(at::zeros({}, values.options().dtype(at::kFloat))) {}
+
+void Adam::step(const at::Tensor& values, const at::Tensor& gradient) {
+  // The count is a float by the operator's contract; it is exact to 2^24 and saturates there, where both bias
+  // corrections are 1.
+  steps_.add_(1.0);
+  at::_fused_adam_({values}, {gradient}, {first_}, {second_}, {}, {steps_}, options_.learning_rate, options_.beta1,
+                   options_.beta2, options_.weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+}
+
+}  // namespace tsdp::dp

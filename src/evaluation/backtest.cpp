@@ -1,0 +1,120 @@
+#include "tsdp/evaluation/backtest.h"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tsdp/data/windows.h"
+
+namespace tsdp::evaluation {
+namespace {
+
+constexpr std::size_t batch_rows = 1024;
+
+std::span<const float> past_of(const data::Dataset& dataset, const data::ForecastRange& range) {
+  const auto& values = dataset.series[static_cast<std::size_t>(range.series)].values;
+  return std::span(values).first(static_cast<std::size_t>(range.forecast_start));
+}
+
+std::vector<double> target_of(const data::Dataset& dataset, const data::ForecastRange& range, std::int64_t horizon) {
+  const auto& values = dataset.series[static_cast<std::size_t>(range.series)].values;
+  const auto begin = values.begin() + range.forecast_start;
+  return {begin, begin + horizon};
+}
+
+void add_naive(Metrics& metrics, const data::Dataset& dataset, const data::ForecastRange& range, std::int64_t horizon,
+               std::int64_t season, double error) {
+  const auto target = target_of(dataset, range, horizon);
+  const auto naive = seasonal_naive(past_of(dataset, range), season, horizon);
+  std::vector<double> quantiles;
+  for (std::size_t i = 0; i < default_levels().size(); ++i) quantiles.insert(quantiles.end(), naive.begin(), naive.end());
+  metrics.add({target, quantiles, naive, error});
+}
+
+}  // namespace
+
+const std::vector<double>& default_levels() {
+  static const std::vector<double> levels = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
+  return levels;
+}
+
+std::vector<double> seasonal_naive(std::span<const float> past, std::int64_t season_length,
+                                   std::int64_t prediction_length) {
+  // GluonTS works in float32 here; so does this.
+  std::vector<float> filled(past.begin(), past.end());
+  float last = 0.0F;
+  const auto first = std::find_if(filled.begin(), filled.end(), [](float v) { return !std::isnan(v); });
+  if (first != filled.end()) last = *first;
+  for (auto& value : filled) {
+    if (std::isnan(value)) {
+      value = last;
+    } else {
+      last = value;
+    }
+  }
+  std::vector<double> out(static_cast<std::size_t>(prediction_length));
+  const auto n = static_cast<std::int64_t>(filled.size());
+  if (n < season_length) {
+    float sum = 0.0F;
+    for (const float value : filled) sum += value;
+    std::fill(out.begin(), out.end(), n > 0 ? static_cast<double>(sum / static_cast<float>(n)) : 0.0);
+    return out;
+  }
+  for (std::int64_t k = 0; k < prediction_length; ++k)
+    out[static_cast<std::size_t>(k)] =
+        static_cast<double>(filled[static_cast<std::size_t>(n - season_length + k % season_length)]);
+  return out;
+}
+
+BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target, const at::Tensor& past_observed,
+                       const std::vector<double>& levels) {
+  const c10::NoGradGuard no_autograd;
+  const auto result = model
+                          .forward({past_target, past_observed,
+                                    at::tensor(levels, at::TensorOptions(past_target.device()).dtype(at::kDouble))})
+                          .toTuple();
+  return {result->elements()[0].toTensor().to(at::kCPU, at::kDouble).contiguous(),
+          result->elements()[1].toTensor().to(at::kCPU, at::kDouble).contiguous()};
+}
+
+BacktestResult backtest(torch::jit::Module& model, std::int64_t past_length, const data::Dataset& dataset,
+                        std::span<const data::ForecastRange> ranges, std::int64_t prediction_length,
+                        std::int64_t season_length, const at::Device& device) {
+  const data::WindowStore store(dataset, past_length, prediction_length);
+  BacktestResult out{Metrics(default_levels()), Metrics(default_levels())};
+  const auto horizon = static_cast<std::size_t>(prediction_length);
+  const auto levels = default_levels().size();
+  for (std::size_t begin = 0; begin < ranges.size(); begin += batch_rows) {
+    const auto part = ranges.subspan(begin, std::min(batch_rows, ranges.size() - begin));
+    std::vector<data::WindowIndex> indices;
+    for (const auto& range : part) indices.push_back({range.series, range.forecast_start});
+    const auto rows = static_cast<std::int64_t>(part.size());
+    auto values = at::empty({rows, store.window_length()}, at::kFloat);
+    auto observed = at::empty_like(values);
+    store.gather(indices, values.data_ptr<float>(), observed.data_ptr<float>());
+    const auto result = forecast(model, values.narrow(1, 0, past_length).to(device),
+                                 observed.narrow(1, 0, past_length).to(device), default_levels());
+    const auto* quantiles = result.quantiles.data_ptr<double>();
+    const auto* means = result.mean.data_ptr<double>();
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      const auto target = target_of(dataset, part[i], prediction_length);
+      const double error = seasonal_error(past_of(dataset, part[i]), season_length);
+      out.model.add({target, std::span(quantiles + i * levels * horizon, levels * horizon),
+                     std::span(means + i * horizon, horizon), error});
+      add_naive(out.seasonal_naive, dataset, part[i], prediction_length, season_length, error);
+    }
+  }
+  return out;
+}
+
+Metrics backtest_seasonal_naive(const data::Dataset& dataset, std::span<const data::ForecastRange> ranges,
+                                std::int64_t prediction_length, std::int64_t season_length) {
+  Metrics metrics(default_levels());
+  for (const auto& range : ranges)
+    add_naive(metrics, dataset, range, prediction_length, season_length,
+              seasonal_error(past_of(dataset, range), season_length));
+  return metrics;
+}
+
+}  // namespace tsdp::evaluation

@@ -1,0 +1,131 @@
+#include "tsdp/evaluation/metrics.h"
+
+#include <cmath>
+#include <limits>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+
+namespace tsdp::evaluation {
+namespace {
+
+nlohmann::ordered_json number(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
+
+}  // namespace
+
+double seasonal_error(std::span<const float> past, std::int64_t season_length) {
+  const auto length = static_cast<std::int64_t>(past.size());
+  const auto m = static_cast<std::size_t>(length > season_length ? season_length : 1);
+  double sum = 0.0;
+  std::int64_t count = 0;
+  for (std::size_t t = m; t < past.size(); ++t) {
+    const double difference = static_cast<double>(past[t]) - static_cast<double>(past[t - m]);
+    if (!std::isfinite(difference)) continue;
+    sum += std::abs(difference);
+    ++count;
+  }
+  return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+}
+
+void Metrics::Mean::add(double value) {
+  if (!std::isfinite(value)) return;
+  sum += value;
+  ++count;
+}
+
+double Metrics::Mean::value() const {
+  return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+}
+
+Metrics::Metrics(std::vector<double> levels)
+    : levels_(std::move(levels)), median_(levels_.size()), quantile_loss_(levels_.size()), coverage_(levels_.size()) {
+  for (std::size_t i = 0; i < levels_.size(); ++i)
+    if (std::abs(levels_[i] - 0.5) < 1e-9) median_ = i;
+  if (median_ == levels_.size()) throw UsageError("quantile levels: 0.5 is expected among them");
+}
+
+void Metrics::add(const WindowForecast& w) {
+  ++windows_;
+  const auto horizon = w.target.size();
+  std::size_t observed = 0;
+  double squared = 0.0;
+  double absolute_target = 0.0;
+  double absolute_error = 0.0;
+  Mean mape;
+  Mean smape;
+  std::vector<double> covered(levels_.size());
+  for (std::size_t k = 0; k < horizon; ++k) {
+    const double y = w.target[k];
+    if (!std::isfinite(y)) {
+      ++masked_;
+      continue;
+    }
+    ++observed;
+    const double median = w.quantiles[median_ * horizon + k];
+    if (std::isnan(median) || std::isnan(w.mean[k]))
+      throw Error(ExitCode::failure, "a forecast holds NaN; the model did not train to finite weights");
+    squared += (y - w.mean[k]) * (y - w.mean[k]);
+    absolute_target += std::abs(y);
+    absolute_error += std::abs(y - median);
+    mape.add(std::abs(y - median) / std::abs(y));  // not finite where y = 0: masked
+    smape.add(2.0 * std::abs(y - median) / (std::abs(y) + std::abs(median)));
+    for (std::size_t q = 0; q < levels_.size(); ++q) {
+      const double x = w.quantiles[q * horizon + k];
+      const double below = y <= x ? 1.0 : 0.0;
+      quantile_loss_[q] += 2.0 * std::abs((x - y) * (below - levels_[q]));
+      covered[q] += below;
+    }
+  }
+  // A window with nothing observed adds to no sum and is left out of every mean.
+  if (observed == 0) return;
+  const auto n = static_cast<double>(observed);
+  absolute_target_ += absolute_target;
+  absolute_error_ += absolute_error;
+  mse_.add(squared / n);
+  absolute_target_mean_.add(absolute_target / n);
+  seasonal_error_.add(w.seasonal_error);
+  mase_.add(absolute_error / n / w.seasonal_error);
+  mape_.add(mape.value());
+  smape_.add(smape.value());
+  for (std::size_t q = 0; q < levels_.size(); ++q) coverage_[q].add(covered[q] / n);
+}
+
+double Metrics::mean_weighted_quantile_loss() const {
+  double sum = 0.0;
+  for (const double loss : quantile_loss_) sum += loss / absolute_target_;
+  return sum / static_cast<double>(levels_.size());
+}
+
+nlohmann::ordered_json Metrics::json() const {
+  nlohmann::ordered_json out;
+  const double rmse = std::sqrt(mse_.value());
+  out["mean_weighted_quantile_loss"] = number(mean_weighted_quantile_loss());
+  out["ND"] = number(absolute_error_ / absolute_target_);
+  out["NRMSE"] = number(rmse / absolute_target_mean_.value());
+  out["MASE"] = number(mase_.value());
+  out["sMAPE"] = number(smape_.value());
+  out["MAPE"] = number(mape_.value());
+  out["MSE"] = number(mse_.value());
+  out["RMSE"] = number(rmse);
+  double distance = 0.0;
+  nlohmann::ordered_json coverage;
+  nlohmann::ordered_json weighted;
+  for (std::size_t q = 0; q < levels_.size(); ++q) {
+    coverage[exact(levels_[q])] = number(coverage_[q].value());
+    weighted[exact(levels_[q])] = number(quantile_loss_[q] / absolute_target_);
+    distance += std::abs(coverage_[q].value() - levels_[q]);
+  }
+  out["coverage"] = std::move(coverage);
+  out["MAE_coverage"] = number(distance / static_cast<double>(levels_.size()));
+  out["weighted_quantile_loss"] = std::move(weighted);
+  out["abs_error"] = number(absolute_error_);
+  out["abs_target_sum"] = number(absolute_target_);
+  out["abs_target_mean"] = number(absolute_target_mean_.value());
+  out["seasonal_error"] = number(seasonal_error_.value());
+  out["num_masked_target_values"] = masked_;
+  return out;
+}
+
+}  // namespace tsdp::evaluation

@@ -1,0 +1,134 @@
+#include "tsdp/export/torchscript.h"
+
+#include <algorithm>
+#include <limits>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <sstream>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
+#include "tsdp/core/text.h"
+
+namespace tsdp::exporting {
+namespace {
+
+constexpr const char* model_entry = "model.json";
+constexpr const char* privacy_entry = "privacy.json";
+
+const char* forward_script = R"(
+def forward(self, past_target: Tensor, past_observed: Tensor, levels: Tensor) -> Tuple[Tensor, Tensor]:
+    missing = past_target.ne(past_target)
+    past_target = past_target.masked_fill(missing, 0.0)
+    past_observed = past_observed.to(past_target.dtype).masked_fill(missing, 0.0)
+    past_target = past_target * past_observed
+    given = past_target.size(1)
+    if given > self.past_length:
+        past_target = past_target[:, given - self.past_length:]
+        past_observed = past_observed[:, given - self.past_length:]
+    elif given < self.past_length:
+        past_target = torch.constant_pad_nd(past_target, [self.past_length - given, 0], 0.0)
+        past_observed = torch.constant_pad_nd(past_observed, [self.past_length - given, 0], 0.0)
+    df, loc, scale, affine_scale = self.distribution(past_target, past_observed)
+    t = self.student_t_quantile(df.double().unsqueeze(1), levels.double().reshape(1, -1, 1))
+    quantiles = affine_scale.unsqueeze(1) * (loc.unsqueeze(1) + scale.unsqueeze(1) * t)
+    return quantiles.to(past_target.dtype), affine_scale * loc
+)";
+
+}  // namespace
+
+std::string student_t_quantile_script() {
+  return R"(
+def student_t_quantile(self, df: Tensor, level: Tensor) -> Tensor:
+    df = df.clamp(max=1e6)
+    tail = torch.minimum(level, 1.0 - level)
+    df, tail = torch.broadcast_tensors(df, tail)
+    two = 2.0 * tail
+    a = 1.0 / (df - 0.5)
+    b = 48.0 / (a * a)
+    c = ((20700.0 * a / b - 98.0) * a - 16.0) * a + 96.36
+    d = ((94.5 / (b + c) - 3.0) / b + 1.0) * torch.sqrt(a * 1.5707963267948966) * df
+    y = torch.pow(d * two, 2.0 / df)
+    normal = 1.4142135623730951 * torch.erfinv(two - 1.0)
+    c_near = torch.where(df < 5.0, c + 0.3 * (df - 4.5) * (normal + 0.6), c)
+    c_near = (((0.05 * d * normal - 5.0) * normal - 7.0) * normal - 2.0) * normal + b + c_near
+    n2 = normal * normal
+    near = (((((0.4 * n2 + 6.3) * n2 + 36.0) * n2 + 94.5) / c_near - n2 - 3.0) / b + 1.0) * normal
+    near = torch.expm1(a * near * near)
+    far = ((1.0 / (((df + 6.0) / (df * y) - 0.089 * d - 0.822) * (df + 2.0) * 3.0) + 0.5 / (df + 4.0)) * y - 1.0) * (df + 1.0) / (df + 2.0) + 1.0 / y
+    t = torch.sqrt((df * torch.where(y > 0.05 + a, near, far)).clamp(min=0.0))
+    log_front = torch.lgamma(0.5 * (df + 1.0)) - torch.lgamma(0.5 * df) - 0.5723649429247001
+    for i in range(3):
+        angle = torch.atan(t / torch.sqrt(df))
+        integral = torch.zeros_like(t)
+        for j in range(12):
+            node = self.quadrature[j, 0]
+            weight = self.quadrature[j, 1]
+            integral = integral + weight * torch.exp((df - 1.0) * torch.log(torch.cos(0.5 * angle * (1.0 - node))))
+            integral = integral + weight * torch.exp((df - 1.0) * torch.log(torch.cos(0.5 * angle * (1.0 + node))))
+        value = torch.exp(log_front) * 0.5 * angle * integral - (0.5 - tail)
+        density = torch.exp(log_front - 0.5 * torch.log(df) - 0.5 * (df + 1.0) * torch.log1p(t * t / df))
+        t = (t - value / density).clamp(min=0.0)
+    return torch.where(level < 0.5, -t, t)
+)";
+}
+
+torch::jit::Module make_module(const models::Forecaster& model) {
+  torch::jit::Module module("TsdpForecaster");
+  for (std::size_t i = 0; i < model.parameters().entries().size(); ++i) {
+    auto name = model.parameters().entries()[i].name;
+    std::replace(name.begin(), name.end(), '.', '_');
+    module.register_parameter(name, model.parameters().value(i).detach().clone(), /*is_buffer=*/false);
+  }
+  // Positive nodes and weights of Gauss–Legendre quadrature with 24 points.
+  const auto quadrature = at::tensor(
+      {0.0640568928626056260850430826247450, 0.1279381953467521569740561652246954,
+       0.1911188674736163091586398207570696, 0.1258374563468282961213753825111837,
+       0.3150426796961633743867932913198102, 0.1216704729278033912044631534762624,
+       0.4337935076260451384870842319133497, 0.1155056680537256013533444839067836,
+       0.5454214713888395356583756172183723, 0.1074442701159656347825773424466062,
+       0.6480936519369755692524957869107476, 0.0976186521041138882698806644642472,
+       0.7401241915785543642438281030999784, 0.0861901615319532759171852029837427,
+       0.8200019859739029219539498726697452, 0.0733464814110803057340336152531165,
+       0.8864155270044010342131543419821967, 0.0592985849154367807463677585001086,
+       0.9382745520027327585236490017087214, 0.0442774388174198061686027482113382,
+       0.9747285559713094981983919930081690, 0.0285313886289336631813078159518782,
+       0.9951872199970213601799974097007368, 0.0123412297999871995468056670700373},
+      at::kDouble);
+  module.register_buffer("quadrature", quadrature.view({12, 2}));
+  module.register_attribute("machine_epsilon", c10::FloatType::get(),
+                            static_cast<double>(std::numeric_limits<float>::epsilon()));
+  module.register_attribute("past_length", c10::IntType::get(), model.past_length());
+  module.define(student_t_quantile_script());
+  module.define(model.script());
+  module.define(forward_script);
+  module.eval();
+  return module;
+}
+
+void save_module(const torch::jit::Module& module, const ModelMetadata& metadata, const std::filesystem::path& file) {
+  const torch::jit::ExtraFilesMap extra = {{model_entry, metadata.model.dump(2)}, {privacy_entry, metadata.privacy.dump(2)}};
+  auto on_cpu = module.copy();
+  on_cpu.to(at::kCPU);
+  std::ostringstream out;
+  on_cpu.save(out, extra);
+  write_file_atomically(file, out.str());
+}
+
+torch::jit::Module load_module(const std::filesystem::path& file, const at::Device& device, ModelMetadata& metadata) {
+  if (!std::filesystem::is_regular_file(file))
+    throw DataError(cat(file.string(), ": no such file; expected a model that tsdp-export or tsdp-train wrote"));
+  torch::jit::ExtraFilesMap extra = {{model_entry, ""}, {privacy_entry, ""}};
+  try {
+    auto module = torch::jit::load(file.string(), device, extra);
+    metadata.model = nlohmann::ordered_json::parse(extra[model_entry]);
+    metadata.privacy = nlohmann::ordered_json::parse(extra[privacy_entry]);
+    return module;
+  } catch (const c10::Error&) {
+    throw DataError(cat(file.string(), ": not a TorchScript archive; expected a model that tsdp-export or tsdp-train wrote"));
+  } catch (const nlohmann::json::exception&) {
+    throw DataError(cat(file.string(), ": carries no tsdp metadata; expected a model that tsdp-export or tsdp-train wrote"));
+  }
+}
+
+}  // namespace tsdp::exporting

@@ -1,0 +1,75 @@
+#include "tsdp/sampling/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace tsdp::sampling {
+
+Sampler::Sampler(SubsamplingScheme scheme)
+    : scheme_(std::move(scheme)), order_(static_cast<std::size_t>(scheme_.sequences())) {
+  std::iota(order_.begin(), order_.end(), std::int64_t{0});
+}
+
+std::vector<data::WindowIndex> Sampler::draw(std::uint64_t step, RandomStream& stream) {
+  const auto& p = scheme_.parameters();
+  const auto chosen = static_cast<std::size_t>(scheme_.sequences_per_batch());
+  std::vector<std::int64_t> series(chosen);
+  if (p.top_level == TopLevel::deterministic) {
+    const auto batch = step % static_cast<std::uint64_t>(scheme_.steps_per_epoch());
+    std::iota(series.begin(), series.end(), static_cast<std::int64_t>(batch * chosen));
+  } else {
+    // The first N′ places of a Fisher–Yates shuffle are a uniform N′-subset in uniform order. The swaps are undone, so
+    // that the draw depends on the stream alone.
+    std::vector<std::size_t> swaps(chosen);
+    for (std::size_t i = 0; i < chosen; ++i) {
+      swaps[i] = i + static_cast<std::size_t>(stream.below(order_.size() - i));
+      std::swap(order_[i], order_[swaps[i]]);
+      series[i] = order_[i];
+    }
+    for (std::size_t i = chosen; i-- > 0;) std::swap(order_[i], order_[swaps[i]]);
+  }
+
+  std::vector<data::WindowIndex> windows;
+  windows.reserve(static_cast<std::size_t>(p.batch_size) + 16);
+  for (const auto s : series) {
+    const auto count = scheme_.windows_of(s);
+    if (p.bottom_level == BottomLevel::with_replacement) {
+      for (std::int64_t i = 0; i < p.subsequences_per_sequence; ++i)
+        windows.push_back({s, static_cast<std::int64_t>(stream.below(static_cast<std::uint64_t>(count)))});
+      continue;
+    }
+    if (p.subsequences_per_sequence >= count) {
+      for (std::int64_t t = 0; t < count; ++t) windows.push_back({s, t});
+      continue;
+    }
+    // Independent coins by geometric skips: the gap to the next head is ⌊log U / log(1 − r)⌋, U uniform on (0, 1].
+    const double log_miss = std::log1p(-static_cast<double>(p.subsequences_per_sequence) / static_cast<double>(count));
+    for (double t = -1.0;;) {
+      t += 1.0 + std::floor(std::log(1.0 - stream.uniform()) / log_miss);
+      if (!(t < static_cast<double>(count))) break;
+      windows.push_back({s, static_cast<std::int64_t>(t)});
+    }
+  }
+  return windows;
+}
+
+void augment(const SubsamplingScheme& scheme, double v, const RandomStream& stream, std::int64_t windows,
+             std::int64_t past_length, float* values, const float* observed) {
+  const auto& p = scheme.parameters();
+  if (p.context_noise == 0.0 && p.forecast_noise == 0.0) return;
+  const auto width = static_cast<std::size_t>(past_length + p.forecast_length);
+  std::vector<double> noise(width);
+  const auto stride = static_cast<std::uint64_t>(width + width % 2);  // each window starts at an even place
+  for (std::int64_t i = 0; i < windows; ++i) {
+    stream.normals(static_cast<std::uint64_t>(i) * stride, noise);
+    for (std::size_t j = 0; j < width; ++j) {
+      const double scale = v * (static_cast<std::int64_t>(j) < past_length ? p.context_noise : p.forecast_noise);
+      if (observed[j] != 0.0F) values[j] = static_cast<float>(static_cast<double>(values[j]) + scale * noise[j]);
+    }
+    values += width;
+    observed += width;
+  }
+}
+
+}  // namespace tsdp::sampling

@@ -1,0 +1,60 @@
+#include "tsdp/sampling/setup.h"
+
+#include <algorithm>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+#include "tsdp/data/readers.h"
+
+namespace tsdp::sampling {
+
+PreparedData prepare_data(const Config& config, const std::filesystem::path& config_file) {
+  const auto& d = config.dataset;
+  data::ReadOptions options;
+  options.format = d.format == "lstnet" ? data::Format::lstnet : d.format == "tsf" ? data::Format::tsf : data::Format::csv;
+  options.frequency = data::Frequency::parse(d.frequency);
+  if (d.start) {
+    data::Moment start = 0;
+    if (!data::parse_moment(*d.start, start))
+      throw UsageError(cat("dataset.start: found '", *d.start, "'; expected \"YYYY-MM-DD\" or \"YYYY-MM-DD hh:mm\""));
+    options.start = start;
+  }
+  PreparedData out;
+  out.dataset = data::read_dataset(find_data_file(d.path, config_file), options);
+  data::SplitOptions split;
+  split.kind = d.split == "lstnet" ? data::SplitKind::lstnet : data::SplitKind::last;
+  split.prediction_length = d.prediction_length;
+  split.test_windows = d.test_windows;
+  split.validation_length = d.validation_length.value_or(5 * d.prediction_length);
+  out.split = data::split_dataset(out.dataset, split);
+  return out;
+}
+
+std::int64_t accounted_context(const Config& config) {
+  const auto& lags = config.model.lags;
+  const auto reach = lags.empty() ? 0 : *std::max_element(lags.begin(), lags.end()) - 1;
+  return config.model.context_length + reach;
+}
+
+SubsamplingScheme scheme_of(const Config& config, std::vector<std::int64_t> training_lengths) {
+  SubsamplingScheme::Parameters p;
+  p.lengths = std::move(training_lengths);
+  p.context_length = accounted_context(config);
+  p.forecast_length = config.dataset.prediction_length;
+  p.batch_size = config.sampling.batch_size;
+  p.subsequences_per_sequence = config.sampling.subsequences_per_sequence;
+  p.top_level = config.sampling.top_level == "wor" ? TopLevel::without_replacement
+                                                   : TopLevel::deterministic;
+  p.bottom_level = config.sampling.bottom_level == "wr" ? BottomLevel::with_replacement
+                                                        : BottomLevel::poisson;
+  p.context_noise = config.augmentation.context_noise;
+  p.forecast_noise = config.augmentation.forecast_noise;
+  return SubsamplingScheme(std::move(p));
+}
+
+PrivacyUnit unit_of(const Config& config) {
+  return {config.privacy.relation == "event" ? Relation::event : Relation::user, config.privacy.w,
+          config.privacy.v};
+}
+
+}  // namespace tsdp::sampling

@@ -1,0 +1,272 @@
+#include "tsdp/training/trainer.h"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
+#include "tsdp/core/log.h"
+#include "tsdp/core/text.h"
+
+namespace tsdp::training {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+constexpr std::uint64_t logged_lines = 2000;       // metrics lines of a run, at most about
+constexpr double charge_seconds = 5.0;             // training that one block of charged steps covers
+constexpr std::uint64_t first_block = 16;          // before the rate is known
+constexpr double checkpoint_share = 0.005;         // of the time, at most
+
+models::ModelOptions model_options(const Config& config) {
+  return {config.model.context_length, config.dataset.prediction_length};
+}
+
+}  // namespace
+
+StepEngine::StepEngine(models::Forecaster& model, Options options)
+    : model_(model), options_(options), adam_(options.adam, model.parameters().values()) {}
+
+StepEngine::Result StepEngine::step(const models::WindowBatch& batch, const RandomStream& noise) {
+  const c10::NoGradGuard no_autograd;
+  const auto& parameters = model_.parameters();
+  const auto windows = batch.past_target.size(0);
+  Result result;
+  if (windows > 0) {
+    result.losses = model_.losses(batch);
+    // The private sum is divided by Λ after the noise; the ordinary gradient is that of the mean, also over Λ.
+    model_.backward(options_.is_private ? 1.0 : 1.0 / options_.batch_size);
+  } else {
+    result.losses = at::zeros({0}, parameters.values().options());
+  }
+  if (options_.is_private) {
+    result.norms = dp::write_clipped_sum(model_.layers(), windows, parameters, options_.clip_norm, options_.clip_factor);
+    dp::add_noise(parameters.gradients(), options_.noise_multiplier * options_.clip_norm, noise);
+    parameters.gradients().mul_(1.0 / options_.batch_size);
+  } else if (windows > 0) {
+    for (auto* layer : model_.layers()) layer->write_gradient({});
+  } else {
+    parameters.gradients().zero_();
+  }
+  adam_.step(parameters.values(), parameters.gradients());
+  return result;
+}
+
+Trainer::Trainer(Config config, const sampling::PreparedData& data, at::Device device, RunFolder folder)
+    : config_(std::move(config)),
+      data_(data),
+      device_(device),
+      folder_(std::move(folder)),
+      model_(models::make_model(config_.model.name, model_options(config_), at::TensorOptions(device).dtype(at::kFloat))),
+      store_(data.dataset, model_->past_length(), config_.dataset.prediction_length),
+      source_(store_, at::TensorOptions(device).dtype(at::kFloat)),
+      sampler_(sampling::scheme_of(config_, data.split.training_length)),
+      plan_(make_plan(config_, sampler_.scheme())),
+      engine_(*model_, {config_.privacy.enabled,
+                        config_.privacy.clip_norm,
+                        plan_.noise_multiplier,
+                        static_cast<double>(config_.sampling.batch_size),
+                        dp::ClipFactor::exact,
+                        {config_.optimizer.learning_rate, config_.optimizer.weight_decay}}),
+      best_validation_loss_(std::numeric_limits<double>::infinity()) {
+  // What a window reads is what is accounted.
+  if (model_->past_length() > sampler_.scheme().parameters().context_length)
+    throw PrivacyError(cat("model ", model_->name(), " reads ", model_->past_length(), " past steps; only ",
+                           sampler_.scheme().parameters().context_length, " are accounted for"));
+}
+
+void Trainer::start_fresh() {
+  key_ = config_.training.reproducible ? SecretKey::from_seed(static_cast<std::uint64_t>(config_.training.seed))
+                                       : SecretKey::from_system();
+  // The initial weights are no secret: they hang on the seed alone.
+  RandomStream weights(SecretKey::from_seed(static_cast<std::uint64_t>(config_.training.seed)), "initial weights", 0);
+  model_->initialise(weights);
+}
+
+void Trainer::begin() {
+  if (std::filesystem::exists(folder_.checkpoints()) || std::filesystem::exists(folder_.ledger()))
+    throw UsageError(cat(folder_.root.string(), ": holds a run already; expected a new folder, or --resume"));
+  folder_.create();
+  // A key must never serve twice: if the folder lost its checkpoint but not this file, its steps count as spent.
+  charge_.emplace(folder_.charged());
+  start_fresh();
+  write_file_atomically(folder_.config(), config_text(config_));
+  write_file_atomically(folder_.root / "private" / "README.txt",
+                        "Nothing in this folder is covered by epsilon: it shows data, losses or the secret key of the "
+                        "randomness. Do not release it.\n");
+  write_ledger(RunState::running);
+  write_checkpoint(folder_.last());
+}
+
+void Trainer::resume() {
+  if (!std::filesystem::exists(folder_.ledger()) && !std::filesystem::exists(folder_.checkpoints()))
+    throw UsageError(cat(folder_.root.string(), ": holds no run; expected the folder of an earlier tsdp-train"));
+  folder_.create();
+  charge_.emplace(folder_.charged());
+  const auto checkpoint = load_checkpoint(folder_.last());
+  if (!checkpoint) {
+    // Neither weights nor key are left. The steps charged may have been released, so they stay charged.
+    start_fresh();
+    step_ = std::min(plan_.steps, charge_->steps());
+    log::warning(cat(folder_.last().string(), ": no checkpoint; starting over from fresh weights with ",
+                     plan_.steps - step_, " of ", plan_.steps, " steps left"));
+    write_checkpoint(folder_.last());
+    return;
+  }
+  if (checkpoint->values.numel() != model_->parameters().count())
+    throw DataError(cat(folder_.last().string(), ": found ", checkpoint->values.numel(), " parameters; expected ",
+                        model_->parameters().count(), " for this configuration"));
+  key_ = checkpoint->key;
+  step_ = checkpoint->step;
+  best_validation_loss_ = checkpoint->best_validation_loss;
+  model_->parameters().values().copy_(checkpoint->values);
+  const auto state = engine_.optimizer().state();
+  for (std::size_t i = 0; i < state.size(); ++i) state[i].copy_(checkpoint->optimizer.at(i));
+  const auto here = environment_of(device_);
+  if (step_ < charge_->steps() && checkpoint->environment != here) {
+    // Rounding may differ here, so replayed steps would be new releases with old noise. They are given up.
+    log::warning(cat("the run was made by (", checkpoint->environment, "), this is (", here, "): steps ", step_ + 1,
+                     " to ", charge_->steps(), " cannot be replayed identically and stay charged"));
+    step_ = charge_->steps();
+  }
+  truncate_metrics();
+  write_ledger(RunState::running);
+}
+
+void Trainer::write_checkpoint(const std::filesystem::path& file) {
+  save_checkpoint(file, {step_, key_, environment_of(device_), best_validation_loss_, model_->parameters().values(),
+                         engine_.optimizer().state()});
+}
+
+nlohmann::ordered_json Trainer::current_ledger(RunState state) const {
+  const auto charged = charge_ ? charge_->steps() : 0;
+  // A finished or cleanly interrupted run will not replay anything beyond its last step, but a crash before may have
+  // taken steps that are charged: what is charged is stated.
+  return ledger(config_, sampler_.scheme(), plan_, state, step_, std::max(charged, step_));
+}
+
+void Trainer::write_ledger(RunState state) {
+  write_file_atomically(folder_.ledger(), current_ledger(state).dump(2) + "\n");
+}
+
+void Trainer::truncate_metrics() const {
+  std::ifstream in(folder_.metrics());
+  if (!in) return;
+  std::string kept;
+  for (std::string line; std::getline(in, line);) {
+    const auto entry = nlohmann::json::parse(line, nullptr, false);
+    if (entry.is_discarded() || entry.value("step", std::uint64_t{0}) > step_) break;
+    kept += line + "\n";
+  }
+  in.close();
+  write_file_atomically(folder_.metrics(), kept, FileAccess::owner);
+}
+
+double Trainer::validation_loss() {
+  const c10::NoGradGuard no_autograd;
+  const auto& ranges = data_.split.validation;
+  if (ranges.empty()) return std::numeric_limits<double>::quiet_NaN();
+  double sum = 0.0;
+  std::vector<data::WindowIndex> indices;
+  for (std::size_t begin = 0; begin < ranges.size(); begin += 1024) {
+    indices.clear();
+    for (std::size_t i = begin; i < std::min(ranges.size(), begin + 1024); ++i)
+      indices.push_back({ranges[i].series, ranges[i].forecast_start});
+    sum += model_->losses(source_.gather(indices)).sum().item<double>();
+  }
+  return sum / static_cast<double>(ranges.size());
+}
+
+bool Trainer::run(const TrainOptions& options) {
+  std::ofstream metrics(folder_.metrics(), std::ios::app);
+  std::filesystem::permissions(folder_.metrics(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  const auto every = std::max<std::uint64_t>(1, plan_.steps / logged_lines);
+  const auto validation_steps = static_cast<std::uint64_t>(config_.training.validate_every) * plan_.steps_per_epoch;
+  const auto& parameters = sampler_.scheme().parameters();
+  const double v = config_.privacy.v.value_or(1.0);
+  const bool augmented = parameters.context_noise > 0.0 || parameters.forecast_noise > 0.0;
+  const auto start = Clock::now();
+  const auto first_step = step_;
+  auto last_checkpoint = Clock::now();
+  auto last_progress = Clock::now();
+  double checkpoint_cost = 0.0;
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  bool stopped = false;
+  while (step_ < plan_.steps) {
+    if (options.stop != nullptr && options.stop->load()) {
+      stopped = true;
+      break;
+    }
+    if (step_ >= charge_->steps()) {
+      // Charge ahead, as many steps as a few seconds hold, never past the plan.
+      const double rate = static_cast<double>(step_ - first_step) / std::max(seconds_since(start), 1e-6);
+      const auto block = std::max(first_block, static_cast<std::uint64_t>(rate * charge_seconds));
+      charge_->raise_to(std::min(plan_.steps, step_ + block));
+    }
+    RandomStream draws(key_, sampling::sampling_purpose, step_);
+    const auto windows = sampler_.draw(step_, draws);
+    WindowSource::Augment augment;
+    if (augmented)
+      augment = [&](float* values, const float* observed) {
+        sampling::augment(sampler_.scheme(), v, RandomStream(key_, sampling::augmentation_purpose, step_),
+                          static_cast<std::int64_t>(windows.size()), store_.past_length(), values, observed);
+      };
+    const auto result =
+        engine_.step(source_.gather(windows, augment), RandomStream(key_, dp::noise_purpose, step_));
+    ++step_;
+
+    if (step_ % every == 0 || step_ == plan_.steps) {
+      nlohmann::ordered_json line = {{"step", step_},
+                                     {"epoch", static_cast<double>(step_) / static_cast<double>(plan_.steps_per_epoch)}};
+      if (!windows.empty()) {
+        loss = result.losses.mean().item<double>();
+        line["loss"] = loss;
+        if (result.norms.defined()) {
+          line["gradient_norm_median"] = result.norms.median().item<double>();
+          line["clipped_share"] = result.norms.gt(config_.privacy.clip_norm).to(at::kDouble).mean().item<double>();
+        }
+      }
+      metrics << line.dump() << "\n";
+    }
+    if (step_ % validation_steps == 0 || step_ == plan_.steps) {
+      const double validation = validation_loss();
+      if (!std::isnan(validation)) {
+        metrics << nlohmann::ordered_json{{"step", step_}, {"validation_loss", validation}}.dump() << "\n";
+        if (config_.training.checkpoint == "best" && validation < best_validation_loss_) {
+          best_validation_loss_ = validation;
+          write_checkpoint(folder_.best());
+        }
+      }
+    }
+    if (seconds_since(last_checkpoint) > std::max(config_.training.checkpoint_seconds, checkpoint_cost / checkpoint_share)) {
+      const auto begin = Clock::now();
+      metrics.flush();
+      write_checkpoint(folder_.last());
+      checkpoint_cost = seconds_since(begin);
+      last_checkpoint = Clock::now();
+    }
+    if (options.progress && seconds_since(last_progress) > 0.25) {
+      last_progress = Clock::now();
+      const double rate = static_cast<double>(step_ - first_step) / seconds_since(start);
+      // For the eye: epsilon grows about as the root of the steps. The ledger has the certified number.
+      const double spent = plan_.steps == 0 ? 0.0
+                                            : plan_.epsilon.upper * std::sqrt(static_cast<double>(step_) /
+                                                                              static_cast<double>(plan_.steps));
+      options.progress({step_, plan_.steps, static_cast<double>(step_) / static_cast<double>(plan_.steps_per_epoch), loss,
+                        rate, static_cast<double>(plan_.steps - step_) / rate, spent});
+    }
+  }
+  metrics.flush();
+  write_checkpoint(folder_.last());
+  write_ledger(stopped ? RunState::interrupted : RunState::finished);
+  return !stopped;
+}
+
+}  // namespace tsdp::training
