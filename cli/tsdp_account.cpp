@@ -38,7 +38,7 @@ struct MechanismOptions {
 
 struct QueryOptions {
   std::optional<double> epsilon, delta;
-  std::optional<std::uint64_t> steps, epochs;
+  std::optional<std::string> steps, epochs;  // read as numbers when they are used
   double precision = tsdp::privacy::Accountant::default_precision;
 };
 
@@ -77,10 +77,16 @@ struct Subject {
   std::optional<tsdp::Config> config;
 };
 
-Subject subject_of(const MechanismOptions& o) {
+Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
   namespace sampling = tsdp::sampling;
   if (o.config) {
     const auto file = tsdp::find_config_file(*o.config);
+    for (const auto* option : {"--num-sequences", "--sequence-length", "--context-length", "--lags-length",
+                               "--forecast-length", "--batch-size", "--subsequences-per-sequence", "--top-level",
+                               "--bottom-level", "--context-noise", "--forecast-noise", "--relation", "--w", "--v"})
+      if (app.count(option) > 0)
+        throw UsageError(cat(option, ": given beside --config, which names the mechanism; expected --set to change the "
+                             "configuration, or no --config"));
     auto config = tsdp::read_config(file, o.set);
     const auto data = sampling::prepare_data(config, file);
     auto sigma = o.noise_multiplier ? o.noise_multiplier : config.privacy.noise_multiplier;
@@ -99,8 +105,12 @@ Subject subject_of(const MechanismOptions& o) {
   if (count < 1 || count > 100'000'000)
     throw UsageError(cat("--num-sequences: found ", count, "; an integer from 1 to 100000000 is expected"));
   p.lengths.assign(static_cast<std::size_t>(count), length);
-  if (o.lags_length < 0) throw UsageError(cat("--lags-length: found ", o.lags_length, "; at least 0 is expected"));
-  p.context_length = needed("--context-length", o.context_length) + o.lags_length;
+  p.context_length = needed("--context-length", o.context_length);
+  for (const auto value : {p.context_length, o.lags_length})
+    if (value < 0 || value > sampling::largest_count)
+      throw UsageError(cat("--context-length, --lags-length: found ", value, "; an integer from 0 to ",
+                           sampling::largest_count, " is expected"));
+  p.context_length += o.lags_length;
   p.forecast_length = needed("--forecast-length", o.forecast_length);
   p.batch_size = by_epoch ? o.batch_size.value_or(o.subsequences) : needed("--batch-size", o.batch_size);
   p.subsequences_per_sequence = o.subsequences;
@@ -117,7 +127,8 @@ Subject subject_of(const MechanismOptions& o) {
 double needed_delta(const QueryOptions& q, const Subject& s) {
   const auto delta = q.delta ? q.delta : s.config ? std::optional(s.config->privacy.delta) : std::nullopt;
   if (!delta) throw UsageError("--delta: not given; a number in (0, 1) is expected");
-  if (!(*delta > 0.0 && *delta < 1.0)) throw UsageError(cat("--delta: found ", *delta, "; a number in (0, 1) is expected"));
+  if (!(*delta >= 1e-25 && *delta < 1.0))
+    throw UsageError(cat("--delta: found ", *delta, "; a number from 1e-25 to below 1 is expected"));
   return *delta;
 }
 
@@ -140,10 +151,14 @@ std::uint64_t steps_of(const QueryOptions& q, const tsdp::sampling::Mechanism& m
   if (q.steps && q.epochs) throw UsageError("--steps and --epochs: found both; one of them is expected");
   if (!q.steps && !q.epochs) throw UsageError("--steps or --epochs: neither given; one of them is expected");
   const auto per_epoch = static_cast<std::uint64_t>(m.steps_per_epoch);
+  const auto count = [](const char* option, const std::string& text, std::uint64_t most) {
+    long long value = 0;
+    if (!tsdp::parse_int(text, value) || value < 0 || static_cast<std::uint64_t>(value) > most)
+      throw UsageError(cat(option, ": found '", text, "'; an integer from 0 to ", most, " is expected"));
+    return static_cast<std::uint64_t>(value);
+  };
   const auto most = tsdp::privacy::Accountant::max_uses_ever;
-  if (q.steps.value_or(0) > most || q.epochs.value_or(0) > most / per_epoch)
-    throw UsageError(cat("--steps or --epochs: found more than ", most, " steps; at most that many are accounted for"));
-  return q.steps ? *q.steps : *q.epochs * per_epoch;
+  return q.steps ? count("--steps", *q.steps, most) : per_epoch * count("--epochs", *q.epochs, most / per_epoch);
 }
 
 void put_mechanism(Json& out, const tsdp::sampling::Mechanism& m, std::uint64_t steps) {
@@ -159,7 +174,7 @@ void put_mechanism(Json& out, const tsdp::sampling::Mechanism& m, std::uint64_t 
 Json interval(const tsdp::privacy::Interval& i) { return {{"lower", i.lower}, {"upper", i.upper}}; }
 
 std::string shown(const tsdp::privacy::Interval& i) {
-  return cat("[", tsdp::rounded(i.lower, 7), ", ", tsdp::rounded(i.upper, 7), "]");
+  return cat("[", tsdp::rounded_down(i.lower, 7), ", ", tsdp::rounded_up(i.upper, 7), "]");
 }
 
 std::string of_mechanism(const Json& j) {
@@ -189,7 +204,7 @@ int main(int argc, char** argv) {
   auto* sigma = app.add_subcommand("sigma", "the least noise multiplier for --epsilon, --delta and --steps or --epochs");
 
   return tsdp::cli::run(app, argc, argv, common, [&] {
-    const auto subject = subject_of(mechanism);
+    const auto subject = subject_of(app, mechanism);
     Json out;
     std::string line;
     if (!(query.precision >= 1e-7 && query.precision <= 0.5))
@@ -239,7 +254,7 @@ int main(int argc, char** argv) {
         if (uses == 0)
           throw tsdp::PrivacyError(cat("epsilon ", target, " at delta ", at, ": not even one ",
                                        tsdp::sampling::name(m.unit), " stays within it; it costs epsilon ",
-                                       tsdp::rounded(accountant.epsilon(at, 1).upper, 6)));
+                                       tsdp::rounded_up(accountant.epsilon(at, 1).upper, 6)));
         auto spent = accountant.epsilon(at, uses, query.precision);
         spent.upper = std::min(spent.upper, target);
         out["epsilon"] = interval(spent);

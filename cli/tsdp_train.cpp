@@ -47,7 +47,7 @@ class ProgressLine {
     std::string line = cat("epoch ", tsdp::rounded(p.epoch, 6), " · step ", p.step, "/", p.steps, " (",
                            100 * p.step / std::max<std::uint64_t>(p.steps, 1), " %) · loss ", tsdp::rounded(p.loss, 4), " · ",
                            tsdp::rounded(p.steps_per_second, 4), " steps/s · ", clock_text(p.seconds_left), " left");
-    if (p.epsilon > 0.0) line += cat(" · epsilon ≈ ", tsdp::rounded(p.epsilon, 3), " of ", tsdp::rounded(target_, 4));
+    if (p.epsilon > 0.0) line += cat(" · epsilon ≤ ", tsdp::rounded_up(p.epsilon, 3), " of ", tsdp::rounded(target_, 4));
     if (terminal_) {
       std::cerr << "\r\x1b[2K" << line << std::flush;
       shown_ = true;
@@ -128,8 +128,8 @@ std::string plan_text(const Json& p) {
   if (!p["epsilon"].is_null())
     text += cat("; Theorem ", p["theorem"].get<std::string>(), ", noise multiplier ",
                 tsdp::rounded(p["noise_multiplier"].get<double>(), 5), ": epsilon at the end in [",
-                tsdp::rounded(p["epsilon"]["lower"].get<double>(), 6), ", ",
-                tsdp::rounded(p["epsilon"]["upper"].get<double>(), 6), "] at delta ", p["delta"].get<double>());
+                tsdp::rounded_down(p["epsilon"]["lower"].get<double>(), 6), ", ",
+                tsdp::rounded_up(p["epsilon"]["upper"].get<double>(), 6), "] at delta ", p["delta"].get<double>());
   return text;
 }
 
@@ -184,10 +184,10 @@ int main(int argc, char** argv) {
         throw tsdp::UsageError(cat("--resume: no ", config_file.string(), "; expected the folder of an earlier run"));
     }
     auto config = tsdp::read_config(config_file, set);
+    const auto data = tsdp::sampling::prepare_data(config, config_file);
     if (resume.empty())
       config.dataset.path =
           path_for_run(config.dataset.path, tsdp::find_data_file(config.dataset.path, config_file), folder.root);
-    const auto data = tsdp::sampling::prepare_data(config, resume.empty() ? folder.config() : config_file);
     tsdp::training::Trainer trainer(config, data, device, folder);
     const auto plan = plan_json(config, trainer, trainer.model());
     if (dry_run) {

@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <system_error>
@@ -80,7 +81,7 @@ std::string value_text(const Value& value, const Config& config) {
 
 bool within(const IntRange& r, long long v) { return v >= r.low && v <= r.high; }
 bool within(const RealRange& r, double v) {
-  return (r.open_low ? v > r.low : v >= r.low) && (r.open_high ? v < r.high : v <= r.high);
+  return std::isfinite(v) && (r.open_low ? v > r.low : v >= r.low) && (r.open_high ? v < r.high : v <= r.high);
 }
 
 /// Stores the scalar or sequence `node` in `config`; false if type or range is wrong.
@@ -183,6 +184,17 @@ std::vector<std::string> known_keys() {
   throw UsageError(cat(where, "unknown key '", key, "'; the nearest known key is '", nearest_name(key, known_keys()), "'"));
 }
 
+[[noreturn]] void unknown_section(const std::string& where, const std::string& section) {
+  std::vector<std::string> sections;
+  for (const auto& option : option_table()) {
+    // A key of some section that was written outside it is the likelier slip.
+    if (name_of(option.key) == section)
+      throw UsageError(cat(where, "unknown key '", section, "'; the nearest known key is '", option.key, "'"));
+    sections.push_back(section_of(option.key));
+  }
+  throw UsageError(cat(where, "unknown key '", section, "'; the nearest known key is '", nearest_name(section, sections), "'"));
+}
+
 void assign(const std::string& where, const Option& option, const YAML::Node& node, Config& config) {
   if (!store(option, node, config))
     throw UsageError(cat(where, option.key, ": found ", shown(node), "; expected ", accepts(option.value)));
@@ -224,7 +236,7 @@ Config read_config(const std::filesystem::path& file, const std::vector<std::str
       if (!sections.insert(section).second) throw UsageError(cat(at(entry.first), "duplicate key '", section, "'"));
       const auto& table = option_table();
       if (std::none_of(table.begin(), table.end(), [&](const Option& o) { return section_of(o.key) == section; }))
-        unknown_key(at(entry.first), section);
+        unknown_section(at(entry.first), section);
       if (entry.second.IsNull()) continue;
       if (!entry.second.IsMap())
         throw UsageError(cat(at(entry.second), section, ": found ", shown(entry.second), "; expected a section of keys"));
@@ -322,7 +334,7 @@ std::filesystem::path find_data_file(const std::string& path, const std::filesys
   const std::filesystem::path given(path);
   std::vector<std::filesystem::path> places = {given};
   if (given.is_relative()) {
-    places.push_back(config_file.parent_path() / given);
+    places.push_back((config_file.parent_path() / given).lexically_normal());
     if (const auto root = project_root(); !root.empty()) places.push_back(root / given);
   }
   std::vector<std::string> looked;

@@ -48,7 +48,12 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
   ::close(fd);
   errno = reason;
   if (!ok) fail(beside, "cannot write");
-  if (::rename(beside.c_str(), path.c_str()) != 0) fail(path, "cannot replace");
+  if (::rename(beside.c_str(), path.c_str()) != 0) {
+    const int why = errno;
+    ::unlink(beside.c_str());
+    errno = why;
+    fail(path, "cannot replace");
+  }
   sync_path(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."), O_RDONLY | O_DIRECTORY);
 }
 

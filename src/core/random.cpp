@@ -22,6 +22,36 @@ void put_big_endian(std::uint64_t value, std::uint8_t* out) {
   throw Error(ExitCode::failure, std::string("the cryptographic library failed: ") + what);
 }
 
+/// AES-256-CTR from one counter block on.
+class KeyStream {
+ public:
+  KeyStream(const std::array<std::uint8_t, 32>& key, std::uint64_t step, std::uint64_t block)
+      : context_(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free) {
+    std::array<std::uint8_t, 16> counter{};
+    put_big_endian(step, counter.data());
+    put_big_endian(block, counter.data() + 8);
+    if (!context_ || EVP_EncryptInit_ex(context_.get(), EVP_aes_256_ctr(), nullptr, key.data(), counter.data()) != 1)
+      broken("AES-256-CTR");
+  }
+
+  /// The next out.size() · 8 bytes. Counter mode adds the key stream to its input: over zeros it is the key stream.
+  void fill(std::span<std::uint64_t> out) {
+    std::fill(out.begin(), out.end(), std::uint64_t{0});
+    auto* bytes = reinterpret_cast<unsigned char*>(out.data());
+    std::size_t left = out.size() * sizeof(std::uint64_t);
+    while (left > 0) {  // piecewise, because the library counts in int
+      const int piece = static_cast<int>(std::min<std::size_t>(left, std::size_t{1} << 30));
+      int wrote = 0;
+      if (EVP_EncryptUpdate(context_.get(), bytes, &wrote, bytes, piece) != 1 || wrote != piece) broken("AES-256-CTR");
+      bytes += piece;
+      left -= static_cast<std::size_t>(piece);
+    }
+  }
+
+ private:
+  std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> context_;
+};
+
 }  // namespace
 
 SecretKey SecretKey::from_system() {
@@ -72,26 +102,7 @@ RandomStream::RandomStream(const SecretKey& key, std::string_view purpose, std::
 }
 
 void RandomStream::blocks(std::uint64_t first_block, std::span<std::uint64_t> out) const {
-  if (out.empty()) return;
-  const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> context(EVP_CIPHER_CTX_new(),
-                                                                                &EVP_CIPHER_CTX_free);
-  std::array<std::uint8_t, 16> counter{};
-  put_big_endian(step_, counter.data());
-  put_big_endian(first_block, counter.data() + 8);
-  if (!context || EVP_EncryptInit_ex(context.get(), EVP_aes_256_ctr(), nullptr, purpose_key_.data(), counter.data()) != 1)
-    broken("AES-256-CTR");
-  // Counter mode adds the key stream to its input: over zeros it is the key stream itself. In place, piecewise
-  // because the library counts in int.
-  std::fill(out.begin(), out.end(), std::uint64_t{0});
-  auto* bytes = reinterpret_cast<unsigned char*>(out.data());
-  std::size_t left = out.size() * sizeof(std::uint64_t);
-  while (left > 0) {
-    const int piece = static_cast<int>(std::min<std::size_t>(left, std::size_t{1} << 30));
-    int wrote = 0;
-    if (EVP_EncryptUpdate(context.get(), bytes, &wrote, bytes, piece) != 1 || wrote != piece) broken("AES-256-CTR");
-    bytes += piece;
-    left -= static_cast<std::size_t>(piece);
-  }
+  if (!out.empty()) KeyStream(purpose_key_, step_, first_block).fill(out);
 }
 
 std::uint64_t RandomStream::next() {
@@ -118,13 +129,15 @@ double RandomStream::uniform() { return static_cast<double>(next() >> 11) * 0x1p
 
 void RandomStream::normals(std::uint64_t first, std::span<double> out) const {
   if (first % 2 != 0) throw Error(ExitCode::failure, "normals start at an even place of the stream");
+  if (out.empty()) return;
   constexpr std::size_t piece = 1024;  // words and normals of a piece stay in the first-level cache
   std::array<std::uint64_t, piece> words;
   std::array<double, piece> values;
+  KeyStream stream(purpose_key_, step_, first / 2);
   for (std::size_t done = 0; done < out.size(); done += piece) {
     const std::size_t count = std::min(piece, out.size() - done);
     const std::size_t even = count + count % 2;
-    blocks((first + done) / 2, std::span(words).first(even));
+    stream.fill(std::span(words).first(even));
     detail::box_muller(words.data(), values.data(), even / 2);
     std::copy_n(values.data(), count, out.data() + done);
   }

@@ -24,6 +24,22 @@ std::string rounded(double value, int digits) {
   return buffer.data();
 }
 
+namespace {
+/// Rounds in decimal: nearest first, then one unit of the last digit further if that fell on the wrong side.
+std::string rounded_towards(double value, int digits, bool up) {
+  auto text = rounded(value, digits);
+  const auto wrong = [&](double shown) { return up ? shown < value : shown > value; };
+  double shown = 0.0;
+  if (!parse_double(text, shown) || !wrong(shown)) return text;
+  const double last = std::pow(10.0, std::floor(std::log10(std::abs(value))) - digits + 1);
+  text = rounded(shown + (up ? last : -last), digits);
+  return text;
+}
+}  // namespace
+
+std::string rounded_up(double value, int digits) { return rounded_towards(value, digits, true); }
+std::string rounded_down(double value, int digits) { return rounded_towards(value, digits, false); }
+
 std::string join(std::span<const std::string> parts, std::string_view separator) {
   std::string out;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -74,14 +90,22 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
   return best;
 }
 
+namespace {
+/// Without one leading '+' (std::from_chars knows none); a second sign is not a number.
+std::string_view without_plus(std::string_view text) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-' && text[1] != '+') text.remove_prefix(1);
+  return text;
+}
+}  // namespace
+
 bool parse_double(std::string_view text, double& value) {
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  text = without_plus(text);
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
   return result.ec == std::errc{} && result.ptr == text.data() + text.size() && !text.empty();
 }
 
 bool parse_int(std::string_view text, long long& value) {
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  text = without_plus(text);
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
   return result.ec == std::errc{} && result.ptr == text.data() + text.size() && !text.empty();
 }

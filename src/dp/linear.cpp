@@ -11,8 +11,10 @@ at::Tensor& fitted(at::Tensor& buffer, at::IntArrayRef shape, const at::TensorOp
   return buffer;
 }
 
-/// Squared Euclidean norms of the rows of a matrix.
-at::Tensor squared_row_norms(const at::Tensor& rows) { return at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}).square_(); }
+/// Squared Euclidean norms along the last axis, summed in double precision.
+at::Tensor squared_norms(const at::Tensor& rows) {
+  return at::linalg_vector_norm(rows, 2, at::IntArrayRef{-1}, /*keepdim=*/false, at::kDouble).square_();
+}
 
 }  // namespace
 
@@ -51,21 +53,31 @@ bool Linear::materialise(std::int64_t positions) const {
 void Linear::add_squared_norms(at::Tensor& norms) {
   if (input_.dim() == 2) {
     // One position: ‖g xᵀ‖² + ‖g‖² = ‖g‖² (‖x‖² + 1).
-    norms.addcmul_(squared_row_norms(output_gradient_), squared_row_norms(input_).add_(1.0));
+    norms.addcmul_(squared_norms(output_gradient_), squared_norms(input_).add_(1.0));
     return;
   }
   const auto batch = input_.size(0);
-  norms.add_(squared_row_norms(output_gradient_.sum(1)));
   if (materialise(input_.size(1))) {
+    // What is measured here is what `write_gradient` scales and adds.
     window_gradients_ = at::bmm(output_gradient_.transpose(1, 2), input_);
-    norms.add_(squared_row_norms(window_gradients_.view({batch, -1})));
+    window_bias_gradients_ = output_gradient_.sum(1);
+    norms.add_(squared_norms(window_gradients_.view({batch, -1}))).add_(squared_norms(window_bias_gradients_));
     return;
   }
   // ‖Σ_t g_t x_tᵀ‖² = Σ_{t,s} (g_t·g_s)(x_t·x_s).
-  const auto gram_x = at::bmm(input_, input_.transpose(1, 2));
-  const auto gram_g = at::bmm(output_gradient_, output_gradient_.transpose(1, 2));
-  // Rounding may leave a tiny negative number where the gradient is 0.
+  const auto gram_x = at::bmm(input_, input_.transpose(1, 2)).to(at::kDouble);
+  const auto gram_g = at::bmm(output_gradient_, output_gradient_.transpose(1, 2)).to(at::kDouble);
+  // Positions may cancel: the sum is then far smaller than its terms, and their rounding (and that of the contraction
+  // that writes the gradient) may be larger than the sum. So the norm is raised by what rounding can hide,
+  // γ (Σ_t ‖g_t‖ ‖x_t‖)² and γ (Σ_t ‖g_t‖)², γ = 4 (T + p + d) u with u the unit of the type: a window is then clipped
+  // too much rather than too little.
+  const auto g_sizes = squared_norms(output_gradient_).sqrt_();
+  const auto x_sizes = squared_norms(input_).sqrt_();
+  const double unit = input_.scalar_type() == at::kDouble ? 0x1p-53 : 0x1p-24;
+  const double gamma = 4.0 * static_cast<double>(input_.size(1) + weight_.size(0) + weight_.size(1)) * unit;
   norms.add_(gram_x.mul(gram_g).sum({1, 2}).clamp_min_(0.0));
+  norms.add_((g_sizes * x_sizes).sum(1).square_(), gamma);
+  norms.add_(squared_norms(output_gradient_.sum(1))).add_(g_sizes.sum(1).square_(), gamma);
 }
 
 void Linear::discard(const at::Tensor& windows) {
@@ -75,7 +87,10 @@ void Linear::discard(const at::Tensor& windows) {
   };
   input_ = cleared(input_);
   output_gradient_ = cleared(output_gradient_);
-  if (window_gradients_.defined()) window_gradients_ = cleared(window_gradients_);
+  if (window_gradients_.defined()) {
+    window_gradients_ = cleared(window_gradients_);
+    window_bias_gradients_ = cleared(window_bias_gradients_);
+  }
 }
 
 void Linear::write_gradient(const at::Tensor& factors) {
@@ -83,7 +98,7 @@ void Linear::write_gradient(const at::Tensor& factors) {
   const auto d = weight_.size(1);
   if (factors.defined() && window_gradients_.defined()) {
     weight_gradient_.copy_(at::mv(window_gradients_.view({-1, p * d}).t(), factors).view({p, d}));
-    bias_gradient_.copy_(at::mv(output_gradient_.sum(1).t(), factors));
+    bias_gradient_.copy_(at::mv(window_bias_gradients_.t(), factors));
     return;
   }
   auto x = input_;

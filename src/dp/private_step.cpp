@@ -8,29 +8,30 @@
 
 namespace tsdp::dp {
 
-at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipFactor kind) {
+at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipFactor kind, at::ScalarType type) {
   const auto norms = squared_norms.sqrt();
   at::Tensor factors;
   if (kind == ClipFactor::opacus) {
     factors = at::reciprocal(norms + 1e-6).mul_(clip_norm).clamp_max_(1.0);
   } else {
-    // A norm is a sum of up to some 1e6 squares added pairwise: relative error below 32 units of the type.
-    const double unit = norms.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
-                                                           : static_cast<double>(std::numeric_limits<float>::epsilon());
+    // Norms are summed in double precision. A few units of the recorded values' type remain: products of the one-position
+    // form, the rounding of the factor itself and of scaling by it.
+    const double unit = type == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                            : static_cast<double>(std::numeric_limits<float>::epsilon());
     factors = at::reciprocal(norms).mul_(clip_norm * (1.0 - 32.0 * unit)).clamp_max_(1.0);
   }
-  return at::where(at::isfinite(norms), factors, at::zeros_like(factors));
+  return at::where(at::isfinite(norms), factors, at::zeros_like(factors)).to(type);
 }
 
 at::Tensor write_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windows, const ParameterBuffer& parameters,
                              double clip_norm, ClipFactor kind) {
-  auto squared = at::zeros({windows}, parameters.values().options());
+  auto squared = at::zeros({windows}, parameters.values().options().dtype(at::kDouble));
   if (windows == 0) {
     parameters.gradients().zero_();
     return squared;
   }
   for (auto* layer : layers) layer->add_squared_norms(squared);
-  const auto factors = clip_factors(squared, clip_norm, kind);
+  const auto factors = clip_factors(squared, clip_norm, kind, parameters.values().scalar_type());
   const auto bad = squared.isfinite().logical_not_();
   if (bad.any().item<bool>())
     for (auto* layer : layers) layer->discard(bad);

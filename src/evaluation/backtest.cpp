@@ -17,6 +17,11 @@ std::span<const float> past_of(const data::Dataset& dataset, const data::Forecas
   return std::span(values).first(static_cast<std::size_t>(range.forecast_start));
 }
 
+double seasonal_error_before(const data::Dataset& dataset, const data::ForecastRange& range, std::int64_t season) {
+  const auto past = past_of(dataset, range);
+  return seasonal_error(std::vector<double>(past.begin(), past.end()), season);
+}
+
 std::vector<double> target_of(const data::Dataset& dataset, const data::ForecastRange& range, std::int64_t horizon) {
   const auto& values = dataset.series[static_cast<std::size_t>(range.series)].values;
   const auto begin = values.begin() + range.forecast_start;
@@ -99,7 +104,7 @@ BacktestResult backtest(torch::jit::Module& model, std::int64_t past_length, con
     const auto* means = result.mean.data_ptr<double>();
     for (std::size_t i = 0; i < part.size(); ++i) {
       const auto target = target_of(dataset, part[i], prediction_length);
-      const double error = seasonal_error(past_of(dataset, part[i]), season_length);
+      const double error = seasonal_error_before(dataset, part[i], season_length);
       out.model.add({target, std::span(quantiles + i * levels * horizon, levels * horizon),
                      std::span(means + i * horizon, horizon), error});
       add_naive(out.seasonal_naive, dataset, part[i], prediction_length, season_length, error);
@@ -113,7 +118,7 @@ Metrics backtest_seasonal_naive(const data::Dataset& dataset, std::span<const da
   Metrics metrics(default_levels());
   for (const auto& range : ranges)
     add_naive(metrics, dataset, range, prediction_length, season_length,
-              seasonal_error(past_of(dataset, range), season_length));
+              seasonal_error_before(dataset, range, season_length));
   return metrics;
 }
 

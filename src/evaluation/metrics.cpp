@@ -15,13 +15,13 @@ nlohmann::ordered_json number(double value) {
 
 }  // namespace
 
-double seasonal_error(std::span<const float> past, std::int64_t season_length) {
+double seasonal_error(std::span<const double> past, std::int64_t season_length) {
   const auto length = static_cast<std::int64_t>(past.size());
   const auto m = static_cast<std::size_t>(length > season_length ? season_length : 1);
   double sum = 0.0;
   std::int64_t count = 0;
   for (std::size_t t = m; t < past.size(); ++t) {
-    const double difference = static_cast<double>(past[t]) - static_cast<double>(past[t - m]);
+    const double difference = past[t] - past[t - m];
     if (!std::isfinite(difference)) continue;
     sum += std::abs(difference);
     ++count;
@@ -78,14 +78,14 @@ void Metrics::add(const WindowForecast& w) {
       covered[q] += below;
     }
   }
-  // A window with nothing observed adds to no sum and is left out of every mean.
+  seasonal_error_.add(w.seasonal_error);
+  // A window with nothing observed adds to no sum and is left out of every mean of errors.
   if (observed == 0) return;
   const auto n = static_cast<double>(observed);
   absolute_target_ += absolute_target;
   absolute_error_ += absolute_error;
   mse_.add(squared / n);
   absolute_target_mean_.add(absolute_target / n);
-  seasonal_error_.add(w.seasonal_error);
   mase_.add(absolute_error / n / w.seasonal_error);
   mape_.add(mape.value());
   smape_.add(smape.value());

@@ -57,16 +57,28 @@ def student_t_quantile(self, df: Tensor, level: Tensor) -> Tensor:
     near = torch.expm1(a * near * near)
     far = ((1.0 / (((df + 6.0) / (df * y) - 0.089 * d - 0.822) * (df + 2.0) * 3.0) + 0.5 / (df + 4.0)) * y - 1.0) * (df + 1.0) / (df + 2.0) + 1.0 / y
     t = torch.sqrt((df * torch.where(y > 0.05 + a, near, far)).clamp(min=0.0))
-    log_front = torch.lgamma(0.5 * (df + 1.0)) - torch.lgamma(0.5 * df) - 0.5723649429247001
-    for i in range(3):
-        angle = torch.atan(t / torch.sqrt(df))
+    half = 0.5 * df
+    r = 1.0 / half
+    r2 = r * r
+    series = 0.5 * torch.log(half) - r * (0.125 - r2 * (0.005208333333333333 - r2 * (0.0015625 - r2 * 0.0011858258928571428)))
+    log_front = torch.where(df > 50.0, series, torch.lgamma(half + 0.5) - torch.lgamma(half)) - 0.5723649429247001
+    for i in range(4):
+        far_out = t * t > df
+        angle = torch.atan(torch.minimum(t / torch.sqrt(df), torch.ones_like(t)))
         integral = torch.zeros_like(t)
         for j in range(12):
             node = self.quadrature[j, 0]
             weight = self.quadrature[j, 1]
-            integral = integral + weight * torch.exp((df - 1.0) * torch.log(torch.cos(0.5 * angle * (1.0 - node))))
-            integral = integral + weight * torch.exp((df - 1.0) * torch.log(torch.cos(0.5 * angle * (1.0 + node))))
+            integral = integral + weight * torch.exp((0.5 - half) * torch.log1p(torch.square(torch.tan(0.5 * angle * (1.0 - node)))))
+            integral = integral + weight * torch.exp((0.5 - half) * torch.log1p(torch.square(torch.tan(0.5 * angle * (1.0 + node)))))
         value = torch.exp(log_front) * 0.5 * angle * integral - (0.5 - tail)
+        x = (df / (df + t * t)).clamp(max=0.5)
+        term = torch.ones_like(t)
+        total = torch.ones_like(t)
+        for n in range(1, 48):
+            term = term * x * ((n - 0.5) / n)
+            total = total + term * half / (half + n)
+        value = torch.where(far_out, tail - 0.5 * torch.exp(log_front + half * torch.log(x)) * total / half, value)
         density = torch.exp(log_front - 0.5 * torch.log(df) - 0.5 * (df + 1.0) * torch.log1p(t * t / df))
         t = (t - value / density).clamp(min=0.0)
     return torch.where(level < 0.5, -t, t)

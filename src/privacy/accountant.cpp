@@ -18,7 +18,9 @@ constexpr double most_cells = 1 << 19;   // a side
 constexpr int most_refinements = 8;      // of a bracket that does not close as the law of variances says
 
 void check_delta(double delta) {
-  if (!(delta > 0.0) || !(delta < 1.0)) throw PrivacyError(cat("delta: found ", delta, "; a number in (0, 1) is expected"));
+  // Truncated tails leave up to 1e9 · 4e-36 of infinite loss: a smaller delta could not be answered.
+  if (!(delta >= 1e-25) || !(delta < 1.0))
+    throw PrivacyError(cat("delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
 }
 void check_epsilon(double epsilon) {
   if (!(epsilon >= 0.0) || !std::isfinite(epsilon))
@@ -220,8 +222,12 @@ std::uint64_t Accountant::max_uses(double epsilon, double delta, std::uint64_t l
   const double log_delta = std::log(delta);
   // log δ_k(ε) − log δ on the upper side; increasing in log k up to the rounding that is charged.
   const auto excess = [&](std::uint64_t k) {
-    const double theta = best_tilt_for_epsilon(grid, k, epsilon);
-    return log_or_floor(Composition(grid, k, theta).delta(epsilon)) - log_delta;
+    try {
+      const double theta = best_tilt_for_epsilon(grid, k, epsilon);
+      return log_or_floor(Composition(grid, k, theta).delta(epsilon)) - log_delta;
+    } catch (const PrivacyError&) {
+      return -log_delta;  // too large to be composed: not certified (as δ = 1)
+    }
   };
   // First guess: Gaussian composition at the same deviation, δ_G(ε; μ) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ).
   double mu_low = 1e-9;

@@ -46,6 +46,8 @@ DominatingPair::DominatingPair(std::vector<Component> p, double sigma) : p_(std:
   if (largest_mean_ == 0.0 || !(std::abs(total - 1.0) <= 1e-12))
     throw PrivacyError(cat("dominating pair: found total weight ", total, " and largest mean ", largest_mean_,
                            "; weights with sum 1 and at least one positive mean are expected"));
+  if (total != 1.0)
+    for (auto& c : p_) c.weight /= total;
 }
 
 DominatingPair DominatingPair::substitution(double q, double sigma) {
@@ -130,9 +132,9 @@ double DominatingPair::log_tail_p(double x) const {
   return log_sum_exp(terms.data(), terms.size());
 }
 
-double DominatingPair::density_q(double x) const {
+double DominatingPair::scaled_density_q(double x, double log_scale) const {
   const double z = x / sigma_;
-  return std::exp(-0.5 * z * z) / (sigma_ * std::sqrt(2.0 * std::numbers::pi));
+  return std::exp(log_scale - 0.5 * z * z) / (sigma_ * std::sqrt(2.0 * std::numbers::pi));
 }
 
 double DominatingPair::symmetrised_profile(double epsilon) const {

@@ -28,11 +28,12 @@ constexpr double reach = 12.5;
 constexpr double mass_error = 1e-13;
 
 struct CellMasses {
-  double q = 0.0;       // ∫ q
-  double excess = 0.0;  // ∫ q (e^{L − base} − 1), base the loss the caller names
+  double q = 0.0;       // e^{base} ∫ q
+  double excess = 0.0;  // e^{base} ∫ q (e^{L − base} − 1), base the loss the caller names
 };
 
-/// Integrals of q and of q (e^{L(x) − base} − 1) over [from, to], by panels on which the integrand is tame.
+/// Integrals of e^{base} q and of e^{base} q (e^{L(x) − base} − 1) over [from, to], by panels on which the integrand is
+/// tame. Scaled so because P-mass is e^{L} times Q-mass: far out Q-mass underflows where P-mass does not.
 CellMasses integrate(const DominatingPair& pair, double from, double to, double base) {
   const double sigma = pair.sigma();
   const double widest = std::min(0.25 * sigma, 0.5 * sigma * sigma / pair.largest_mean());
@@ -49,7 +50,7 @@ CellMasses integrate(const DominatingPair& pair, double from, double to, double 
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       for (const double sign : {-1.0, 1.0}) {
         const double x = middle + sign * half * nodes[i];
-        const double mass = weights[i] * half * pair.density_q(x);
+        const double mass = weights[i] * half * pair.scaled_density_q(x, base);
         sum.q += mass;
         sum.excess += mass * (direct ? (pair.excess(x) - base_excess) * base_scale : std::expm1(pair.loss(x) - base));
       }
@@ -91,10 +92,11 @@ LossDistribution pessimistic(const DominatingPair& pair, double step, std::int64
     const auto cell = integrate(pair, x[u], x[u + 1], losses[u]);
     const double b = std::clamp(cell.excess / gap, 0.0, cell.q);
     const double a = cell.q - b;
-    at_zero[i] += a * std::exp(losses[u]);
-    at_zero[i + 1] += b * std::exp(losses[u + 1]);
-    at_zero[-i] += a;
-    at_zero[-i - 1] += b;
+    const double back = std::exp(-losses[u]);
+    at_zero[i] += a;
+    at_zero[i + 1] += b * (gap + 1.0);
+    at_zero[-i] += a * back;
+    at_zero[-i - 1] += b * back;
   }
   at_zero[0] += std::max(0.0, atom_at_zero(pair, x.front())) + 8.0 * unit;
   at_zero[-n] += std::exp(pair.log_tail_q(x.back())) * (1.0 + mass_error);
@@ -132,11 +134,12 @@ LossDistribution optimistic(const DominatingPair& pair, double step, std::int64_
     for (std::size_t c = 0; c < cells; ++c) {
       const double target = static_cast<double>(c + 1) * step;
       const auto cell = integrate(pair, x[c], x[c + 1], target);
-      q[c] = cell.q;
-      p[c] = (cell.q + cell.excess) * std::exp(target);
+      q[c] = cell.q * std::exp(-target);
+      p[c] = cell.q + cell.excess;
       residual[c] = cell.q > 0.0 ? std::log1p(cell.excess / cell.q) : 0.0;
-      // Cells that carry next to nothing need not converge; from the first such one on they are dropped.
-      if (p[c] < 1e-28 || !(std::abs(residual[c]) < step)) {
+      // Cells of the right tail that carry next to nothing need not converge; from the first such one on they are
+      // dropped. (With tiny σ there are such cells between 0 and P's mode as well; those are kept.)
+      if ((p[c] < 1e-28 && x[c] > pair.largest_mean()) || !(std::abs(residual[c]) < step)) {
         kept = c;
         break;
       }
@@ -196,7 +199,7 @@ LossScale loss_scale(const DominatingPair& pair) {
         const double x = zero + half * (2.0 * panel + 1.0 + sign * nodes[i]);
         const double loss = pair.loss(x);
         const double q = weights[i] * half * pair.density_q(x);
-        const double p = q * std::exp(loss);
+        const double p = weights[i] * half * pair.scaled_density_q(x, loss);
         first += (p - q) * loss;
         second += (p + q) * loss * loss;
       }

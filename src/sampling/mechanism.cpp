@@ -78,7 +78,8 @@ std::uint64_t Mechanism::steps_of_uses(std::uint64_t uses) const {
 
 std::int64_t touched_windows(std::int64_t length, std::int64_t context_length, std::int64_t forecast_length,
                              const PrivacyUnit& unit) {
-  if (unit.w < 1) throw UsageError(cat("w: found ", unit.w, "; an integer of at least 1 is expected"));
+  if (unit.w < 1 || unit.w > largest_count)
+    throw UsageError(cat("w: found ", unit.w, "; an integer from 1 to ", largest_count, " is expected"));
   if (length < forecast_length)
     throw PrivacyError(cat("sequence length: found ", length, " with forecast length ", forecast_length,
                            "; at least the forecast length is expected (L >= L_F)"));
@@ -110,8 +111,9 @@ std::vector<TheoremSummary> theorem_table() {
 
 Mechanism mechanism_of(const SubsamplingScheme& scheme, const PrivacyUnit& unit, double noise_multiplier,
                        std::optional<std::string> theorem) {
-  if (!(noise_multiplier > 0.0) || !std::isfinite(noise_multiplier))
-    throw UsageError(cat("noise multiplier: found ", noise_multiplier, "; a positive finite number is expected"));
+  // Below 0.01 a single step has a loss in the ten thousands and no budget anyone states survives it.
+  if (!(noise_multiplier >= 0.01) || !(noise_multiplier <= 1e6))
+    throw UsageError(cat("noise multiplier: found ", noise_multiplier, "; a number from 0.01 to 1e6 is expected"));
   if (unit.v && (!(*unit.v > 0.0) || !std::isfinite(*unit.v)))
     throw UsageError(cat("v: found ", *unit.v, "; a positive finite number is expected"));
   const auto& p = scheme.parameters();

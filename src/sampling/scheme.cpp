@@ -14,8 +14,10 @@ const char* name(Relation value) { return value == Relation::event ? "event" : "
 
 SubsamplingScheme::SubsamplingScheme(Parameters parameters) : parameters_(std::move(parameters)) {
   const auto& p = parameters_;
+  // The upper end keeps every product and sum of two of them inside 64 bits.
   const auto at_least_one = [](const char* what, std::int64_t value) {
-    if (value < 1) throw UsageError(cat(what, ": found ", value, "; an integer of at least 1 is expected"));
+    if (value < 1 || value > largest_count)
+      throw UsageError(cat(what, ": found ", value, "; an integer from 1 to ", largest_count, " is expected"));
   };
   at_least_one("number of sequences", sequences());
   at_least_one("context length", p.context_length);
@@ -29,6 +31,7 @@ SubsamplingScheme::SubsamplingScheme(Parameters parameters) : parameters_(std::m
       !std::isfinite(p.forecast_noise))
     throw UsageError(cat("augmentation noise: found ", p.context_noise, " and ", p.forecast_noise,
                          "; finite numbers of at least 0 are expected"));
+  for (const auto length : p.lengths) at_least_one("sequence length", length);
   const auto shortest = *std::min_element(p.lengths.begin(), p.lengths.end());
   if (shortest < p.forecast_length)
     throw PrivacyError(cat("sequence length: found ", shortest, " with forecast length ", p.forecast_length,

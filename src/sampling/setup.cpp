@@ -12,11 +12,15 @@ PreparedData prepare_data(const Config& config, const std::filesystem::path& con
   const auto& d = config.dataset;
   data::ReadOptions options;
   options.format = d.format == "lstnet" ? data::Format::lstnet : d.format == "tsf" ? data::Format::tsf : data::Format::csv;
-  options.frequency = data::Frequency::parse(d.frequency);
+  try {
+    options.frequency = data::Frequency::parse(d.frequency);
+  } catch (const UsageError& error) {
+    throw UsageError(cat(config_file.string(), ": dataset.frequency: ", error.what()));
+  }
   if (d.start) {
     data::Moment start = 0;
     if (!data::parse_moment(*d.start, start))
-      throw UsageError(cat("dataset.start: found '", *d.start, "'; expected \"YYYY-MM-DD\" or \"YYYY-MM-DD hh:mm\""));
+      throw UsageError(cat(config_file.string(), ": dataset.start: found '", *d.start, "'; expected \"YYYY-MM-DD\" or \"YYYY-MM-DD hh:mm\""));
     options.start = start;
   }
   PreparedData out;

@@ -2,7 +2,10 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <torch/serialize/archive.h>
 #include <torch/version.h>
 
@@ -86,16 +89,33 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
 
 std::string environment_of(const at::Device& device) {
   return cat("tsdp ", version(), ", LibTorch ", TORCH_VERSION, ", ", device.str(), ", ", at::get_num_threads(),
-             " threads, ", processor_name(), ", ", at::get_cpu_capability());
+             " threads, ", processor_name(), ", ", at::get_cpu_capability(),
+             device.is_cpu() ? std::string() : cat(", process ", SecretKey::from_system().hex().substr(0, 16)));
 }
 
+FolderLock::FolderLock(const std::filesystem::path& folder)
+    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    const std::string reason = std::strerror(errno);
+    if (descriptor_ >= 0) ::close(descriptor_);
+    throw Error(ExitCode::failure, cat(folder.string(), ": another process trains in this folder (", reason,
+                                       "); wait for it, or begin a run in another folder"));
+  }
+}
+
+FolderLock::~FolderLock() { ::close(descriptor_); }
+
 Charge::Charge(std::filesystem::path file) : file_(std::move(file)) {
-  if (!std::filesystem::exists(file_)) return;
   long long steps = 0;
   const auto text = read_file(file_);
   if (!parse_int(trimmed(text), steps) || steps < 0)
     throw DataError(cat(file_.string(), ": found '", std::string(trimmed(text)), "'; expected a count of steps"));
   steps_ = static_cast<std::uint64_t>(steps);
+}
+
+Charge Charge::create(std::filesystem::path file) {
+  write_file_atomically(file, "0\n", FileAccess::owner);
+  return Charge(std::move(file));
 }
 
 void Charge::raise_to(std::uint64_t steps) {

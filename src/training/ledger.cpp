@@ -68,7 +68,7 @@ Json ledger(const Config& config, const sampling::SubsamplingScheme& scheme, con
       "Forecasting, ICML 2025";
   out["bound"] = sampling::name(m.bound);
   out["composition_unit"] = sampling::name(m.unit);
-  const auto charged = state == RunState::running ? plan.steps : steps_charged;
+  const auto charged = state == RunState::running ? std::max(plan.steps, steps_charged) : steps_charged;
   const auto uses = m.uses_of_steps(charged);
   out["compositions"] = uses;
   out["relation"] = {{"kind", sampling::name(unit.relation)}, {"w", unit.w}, {"v", nullptr}, {"text", relation_text(unit)}};
@@ -78,10 +78,10 @@ Json ledger(const Config& config, const sampling::SubsamplingScheme& scheme, con
   out["delta"] = config.privacy.delta;
   out["target_epsilon"] = config.privacy.target_epsilon;
   privacy::Interval epsilon = plan.epsilon;
-  if (charged < plan.steps) {
+  if (charged != plan.steps) {
     privacy::Accountant accountant(m.pair);
     epsilon = accountant.epsilon(config.privacy.delta, uses);
-    epsilon.upper = std::min(epsilon.upper, plan.epsilon.upper);  // fewer steps cost no more
+    if (charged < plan.steps) epsilon.upper = std::min(epsilon.upper, plan.epsilon.upper);  // fewer cost no more
   }
   out["epsilon"] = {{"lower", epsilon.lower}, {"upper", epsilon.upper}};
   Json uncovered = {
@@ -89,7 +89,8 @@ Json ledger(const Config& config, const sampling::SubsamplingScheme& scheme, con
       "validation and test values, and any choice made by looking at them (settings, model, number of epochs)",
       "the number and lengths of the series, their calendar, and which values are missing: treated as public",
       "forecasts from a series' own recent values: the guarantee is about training data, not about a model's inputs",
-      "floating-point side channels: noise is drawn in double precision and added to single-precision sums",
+      "floating-point side channels: noise is drawn in double precision, cut at 8.5 standard deviations, and added to "
+      "single-precision sums",
   };
   if (config.training.checkpoint == "best") uncovered.push_back("the choice of the checkpoint by validation loss");
   out["not_covered"] = std::move(uncovered);
@@ -99,8 +100,8 @@ Json ledger(const Config& config, const sampling::SubsamplingScheme& scheme, con
 
 std::string statement(const Json& ledger) {
   if (!ledger.value("private", false)) return "No privacy: trained without clipping and noise.";
-  std::string text = cat("(", rounded(ledger["epsilon"]["upper"].get<double>(), 4), ", ",
-                         rounded(ledger["delta"].get<double>(), 2), ")-differential privacy, where ",
+  std::string text = cat("(", rounded_up(ledger["epsilon"]["upper"].get<double>(), 4), ", ",
+                         exact(ledger["delta"].get<double>()), ")-differential privacy, where ",
                          ledger["relation"]["text"].get<std::string>(), " (Theorem ",
                          ledger["theorem"].get<std::string>(), ").");
   if (ledger["randomness"].get<std::string>().rfind("reproducible", 0) == 0)

@@ -35,7 +35,7 @@ Plan make_plan(const Config& config, const sampling::SubsamplingScheme& scheme) 
   if (uses == 0)
     throw PrivacyError(cat("privacy.target_epsilon: found ", target, " at delta ", delta, "; one ",
                            sampling::name(plan.mechanism->unit), " alone costs epsilon ",
-                           rounded(accountant.epsilon(delta, 1).upper, 6),
+                           rounded_up(accountant.epsilon(delta, 1).upper, 6),
                            "; raise privacy.noise_multiplier or the target, or choose fewer windows a step"));
   plan.limited_by_epsilon = uses < uses_at_limit;
   plan.steps = std::min(limit, plan.mechanism->steps_of_uses(uses));

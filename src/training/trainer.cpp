@@ -8,10 +8,12 @@
 #include <fstream>
 #include <limits>
 
+#include "tsdp/core/digest.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
 #include "tsdp/core/log.h"
 #include "tsdp/core/text.h"
+#include "tsdp/privacy/accountant.h"
 
 namespace tsdp::training {
 namespace {
@@ -94,10 +96,13 @@ void Trainer::begin() {
   if (std::filesystem::exists(folder_.checkpoints()) || std::filesystem::exists(folder_.ledger()))
     throw UsageError(cat(folder_.root.string(), ": holds a run already; expected a new folder, or --resume"));
   folder_.create();
-  // A key must never serve twice: if the folder lost its checkpoint but not this file, its steps count as spent.
-  charge_.emplace(folder_.charged());
+  lock_.emplace(folder_.checkpoints());
   start_fresh();
+  // A calibrated noise multiplier is kept as the number it is: another program might calibrate differently.
+  if (plan_.mechanism) config_.privacy.noise_multiplier = plan_.noise_multiplier;
   write_file_atomically(folder_.config(), config_text(config_));
+  write_file_atomically(folder_.charged_config(), what_is_charged(), FileAccess::owner);
+  charge_ = Charge::create(folder_.charged());
   write_file_atomically(folder_.root / "private" / "README.txt",
                         "Nothing in this folder is covered by epsilon: it shows data, losses or the secret key of the "
                         "randomness. Do not release it.\n");
@@ -108,8 +113,16 @@ void Trainer::begin() {
 void Trainer::resume() {
   if (!std::filesystem::exists(folder_.ledger()) && !std::filesystem::exists(folder_.checkpoints()))
     throw UsageError(cat(folder_.root.string(), ": holds no run; expected the folder of an earlier tsdp-train"));
-  folder_.create();
+  if (!std::filesystem::exists(folder_.charged()) || !std::filesystem::exists(folder_.charged_config()))
+    throw PrivacyError(cat(folder_.checkpoints().string(),
+                           ": the count of charged steps is gone, so the budget of this run counts as spent; begin a new "
+                           "run in another folder"));
+  lock_.emplace(folder_.checkpoints());
+  refuse_another_configuration();
   charge_.emplace(folder_.charged());
+  if (charge_->steps() > plan_.steps)
+    throw PrivacyError(cat(folder_.charged().string(), ": found ", charge_->steps(), " steps charged; the plan has ",
+                           plan_.steps, ", so the budget of this run is spent"));
   const auto checkpoint = load_checkpoint(folder_.last());
   if (!checkpoint) {
     // Neither weights nor key are left. The steps charged may have been released, so they stay charged.
@@ -117,6 +130,8 @@ void Trainer::resume() {
     step_ = std::min(plan_.steps, charge_->steps());
     log::warning(cat(folder_.last().string(), ": no checkpoint; starting over from fresh weights with ",
                      plan_.steps - step_, " of ", plan_.steps, " steps left"));
+    truncate_metrics();
+    write_ledger(RunState::running);
     write_checkpoint(folder_.last());
     return;
   }
@@ -130,14 +145,40 @@ void Trainer::resume() {
   const auto state = engine_.optimizer().state();
   for (std::size_t i = 0; i < state.size(); ++i) state[i].copy_(checkpoint->optimizer.at(i));
   const auto here = environment_of(device_);
-  if (step_ < charge_->steps() && checkpoint->environment != here) {
-    // Rounding may differ here, so replayed steps would be new releases with old noise. They are given up.
-    log::warning(cat("the run was made by (", checkpoint->environment, "), this is (", here, "): steps ", step_ + 1,
+  if (checkpoint->environment != here) {
+    // Rounding may differ here, so replayed steps would be new releases with old noise. They are given up, for good: the
+    // checkpoint written below keeps the first environment from replaying what this one is about to take.
+    if (step_ < charge_->steps())
+      log::warning(cat("the run was made by (", checkpoint->environment, "), this is (", here, "): steps ", step_ + 1,
                      " to ", charge_->steps(), " cannot be replayed identically and stay charged"));
-    step_ = charge_->steps();
+    step_ = std::max(step_, charge_->steps());
+    write_checkpoint(folder_.last());
   }
   truncate_metrics();
   write_ledger(RunState::running);
+}
+
+std::string Trainer::what_is_charged() const {
+  // Configuration and training values: with either changed, replayed steps would be new releases with old noise.
+  Digest digest;
+  for (std::size_t s = 0; s < data_.dataset.series.size(); ++s)
+    digest.add(std::as_bytes(std::span(data_.dataset.series[s].values)
+                                 .first(static_cast<std::size_t>(data_.split.training_length[s]))));
+  digest.add(std::as_bytes(std::span(data_.split.training_length)));
+  return cat(config_text(config_), "training values, SHA-256: ", digest.hex(), "\n");
+}
+
+void Trainer::refuse_another_configuration() const {
+  // What was charged was charged for the mechanism of the configuration the run began with.
+  const auto began = split(read_file(folder_.charged_config()), '\n');
+  const auto now = split(what_is_charged(), '\n');
+  for (std::size_t i = 0; i < std::max(began.size(), now.size()); ++i) {
+    const auto line = [&](const std::vector<std::string>& lines) { return i < lines.size() ? lines[i] : std::string(); };
+    if (line(began) != line(now))
+      throw UsageError(cat(folder_.config().string(), ": found '", std::string(trimmed(line(now))),
+                           "'; the run began with '", std::string(trimmed(line(began))),
+                           "', and a resumed run keeps its configuration and data"));
+  }
 }
 
 void Trainer::write_checkpoint(const std::filesystem::path& file) {
@@ -184,6 +225,19 @@ double Trainer::validation_loss() {
   return sum / static_cast<double>(ranges.size());
 }
 
+std::vector<std::pair<std::uint64_t, double>> Trainer::epsilon_steps(bool wanted) const {
+  std::vector<std::pair<std::uint64_t, double>> out;
+  if (!wanted || !plan_.mechanism) return out;
+  privacy::Accountant accountant(plan_.mechanism->pair);
+  for (const auto percent : {2, 5, 10, 20, 35, 50, 65, 80, 90}) {
+    const auto steps = plan_.steps * static_cast<std::uint64_t>(percent) / 100;
+    if (steps == 0 || steps <= step_) continue;
+    const auto uses = plan_.mechanism->uses_of_steps(steps);
+    out.emplace_back(steps, std::min(accountant.epsilon(config_.privacy.delta, uses, 0.02).upper, plan_.epsilon.upper));
+  }
+  return out;
+}
+
 bool Trainer::run(const TrainOptions& options) {
   std::ofstream metrics(folder_.metrics(), std::ios::app);
   std::filesystem::permissions(folder_.metrics(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
@@ -192,6 +246,7 @@ bool Trainer::run(const TrainOptions& options) {
   const auto& parameters = sampler_.scheme().parameters();
   const double v = config_.privacy.v.value_or(1.0);
   const bool augmented = parameters.context_noise > 0.0 || parameters.forecast_noise > 0.0;
+  const auto shown_epsilon = epsilon_steps(options.progress != nullptr);
   const auto start = Clock::now();
   const auto first_step = step_;
   auto last_checkpoint = Clock::now();
@@ -200,7 +255,7 @@ bool Trainer::run(const TrainOptions& options) {
   double loss = std::numeric_limits<double>::quiet_NaN();
   bool stopped = false;
   while (step_ < plan_.steps) {
-    if (options.stop != nullptr && options.stop->load()) {
+    if ((options.stop != nullptr && options.stop->load()) || step_ - first_step >= options.most_steps) {
       stopped = true;
       break;
     }
@@ -255,10 +310,9 @@ bool Trainer::run(const TrainOptions& options) {
     if (options.progress && seconds_since(last_progress) > 0.25) {
       last_progress = Clock::now();
       const double rate = static_cast<double>(step_ - first_step) / seconds_since(start);
-      // For the eye: epsilon grows about as the root of the steps. The ledger has the certified number.
-      const double spent = plan_.steps == 0 ? 0.0
-                                            : plan_.epsilon.upper * std::sqrt(static_cast<double>(step_) /
-                                                                              static_cast<double>(plan_.steps));
+      const auto next = std::find_if(shown_epsilon.begin(), shown_epsilon.end(),
+                                     [&](const auto& entry) { return entry.first >= step_; });
+      const double spent = next != shown_epsilon.end() ? next->second : plan_.epsilon.upper;
       options.progress({step_, plan_.steps, static_cast<double>(step_) / static_cast<double>(plan_.steps_per_epoch), loss,
                         rate, static_cast<double>(plan_.steps - step_) / rate, spent});
     }

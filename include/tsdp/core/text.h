@@ -15,6 +15,10 @@ namespace tsdp {
 /// `value` with `digits` significant digits, for people.
 [[nodiscard]] std::string rounded(double value, int digits = 4);
 
+/// The same rounded so that the number shown is never below (above) `value`: for the ends of privacy brackets.
+[[nodiscard]] std::string rounded_up(double value, int digits = 4);
+[[nodiscard]] std::string rounded_down(double value, int digits = 4);
+
 namespace detail {
 inline void put(std::ostringstream& out, double value) { out << exact(value); }
 inline void put(std::ostringstream& out, float value) { out << exact(static_cast<double>(value)); }

@@ -27,7 +27,8 @@ class Layer {
   /// From the gradient of the summed loss with respect to the output to that with respect to the input. Returns an
   /// undefined tensor if the input's gradient is not wanted.
   virtual at::Tensor backward(const at::Tensor& output_gradient, bool want_input_gradient) = 0;
-  /// Adds every window's squared gradient norm over this layer's parameters to `norms` (B).
+  /// Adds every window's squared gradient norm over this layer's parameters to `norms` (B, double precision): never
+  /// less than that of what `write_gradient` adds for the window, up to a few units of rounding of the type.
   virtual void add_squared_norms(at::Tensor& norms) = 0;
   /// Forgets what was recorded of the windows marked in `windows` (B, bool): their gradients become 0, also where they
   /// were not finite (a factor of 0 alone would leave 0 · NaN).
@@ -53,7 +54,7 @@ class Linear final : public Layer {
 
   at::Tensor weight_, bias_, weight_gradient_, bias_gradient_;
   at::Tensor input_, output_, output_gradient_, input_gradient_;
-  at::Tensor window_gradients_;  // (B, p, d) of the last norms, where they were formed
+  at::Tensor window_gradients_, window_bias_gradients_;  // (B, p, d), (B, p) of the last norms, where they were formed
 };
 
 }  // namespace tsdp::dp

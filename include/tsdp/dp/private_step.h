@@ -20,8 +20,9 @@ enum class ClipFactor {
   opacus,  ///< min(1, C/(n + 1e-6)), as Opacus has it: never above `exact`
 };
 
-/// Clip factors (B) from squared norms (B). A window whose norm is not finite gets 0.
-[[nodiscard]] at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipFactor kind);
+/// Clip factors (B), of type `type`, from squared norms (B). A window whose norm is not finite gets 0.
+[[nodiscard]] at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipFactor kind,
+                                      at::ScalarType type);
 
 /// Writes the clipped sum Σ_i f_i g_i of everything the layers recorded into the gradient buffer.
 /// Sensitivity: each window adds a vector of norm at most `clip_norm`, so replacing one moves the sum by 2·clip_norm.

@@ -18,7 +18,7 @@ struct WindowForecast {
 };
 
 /// Mean of |y_t − y_{t−m}| over `past`, pairs with a missing member left out; m = 1 if the past is not longer than m.
-[[nodiscard]] double seasonal_error(std::span<const float> past, std::int64_t season_length);
+[[nodiscard]] double seasonal_error(std::span<const double> past, std::int64_t season_length);
 
 /// Aggregates windows: sums of quantile losses over grand totals, and means over windows (evaluation of the paper, §4).
 class Metrics {

@@ -26,7 +26,7 @@ class Accountant {
   /// Relative width that answers aim at unless told otherwise.
   static constexpr double default_precision = 1e-3;
   /// The most uses of one mechanism that are accounted for.
-  static constexpr std::uint64_t max_uses_ever = 1'000'000'000;
+  static constexpr std::uint64_t max_uses_ever = 100'000'000;
 
   explicit Accountant(DominatingPair pair);
   ~Accountant();

@@ -7,7 +7,7 @@
 
 namespace tsdp::privacy {
 
-/// The pair P = Σ_k w_k N(μ_k, σ²), Q = N(0, σ²) with all μ_k ≥ 0 (at least one > 0), w_k > 0, Σ w_k = 1.
+/// The pair P = Σ_k w_k N(μ_k, σ²), Q = N(0, σ²) with all μ_k ≥ 0 (at least one > 0), w_k > 0, Σ w_k = 1 (normalised).
 ///
 /// Its privacy loss L(x) = log dP/dQ(x) = log Σ_k w_k exp((μ_k x − μ_k²/2)/σ²) is strictly increasing, as each term
 /// with μ_k > 0 is. So every {dP/dQ > α} is a half line and hockey-stick divergences have closed forms.
@@ -38,12 +38,14 @@ class DominatingPair {
   [[nodiscard]] double log_tail_p(double x) const;
   [[nodiscard]] double log_tail_q(double x) const;
   /// Density of Q at x.
-  [[nodiscard]] double density_q(double x) const;
+  [[nodiscard]] double density_q(double x) const { return scaled_density_q(x, 0.0); }
+  /// e^{log_scale} times it, without underflow on the way.
+  [[nodiscard]] double scaled_density_q(double x, double log_scale) const;
 
   /// The symmetrised profile at α = e^ε (both signs of ε):
   ///   H_sym(α) = H_α(P‖Q) for α ≥ 1,  H_α(Q‖P) for α < 1,  H_α(A‖B) = ∫ max(dA − α dB, 0).
   /// This is what the substitution relation needs (Schuchardt et al. 2025, Thm. 4.2/4.4 with Prop. D.10).
-  /// Relative error below 1e-9 for values above 1e-250 at ε ≥ 0; absolute 1e-15 at ε < 0.
+  /// Relative error below 1e-9 for values above 1e-250 at ε ≥ 0 and moved weight of at least 1e-6; absolute 1e-15 at ε < 0.
   [[nodiscard]] double symmetrised_profile(double epsilon) const;
 
  private:

@@ -9,6 +9,9 @@
 
 namespace tsdp::sampling {
 
+/// Largest length and count that is accepted anywhere.
+inline constexpr std::int64_t largest_count = 1'000'000'000;
+
 enum class TopLevel { deterministic, without_replacement };
 enum class BottomLevel { with_replacement, poisson };
 enum class Relation { event, user };

@@ -25,6 +25,8 @@ struct RunFolder {
   [[nodiscard]] std::filesystem::path last() const { return checkpoints() / "last.pt"; }
   [[nodiscard]] std::filesystem::path best() const { return checkpoints() / "best.pt"; }
   [[nodiscard]] std::filesystem::path charged() const { return checkpoints() / "charged"; }
+  /// The configuration the run began with: what was charged was charged for this one.
+  [[nodiscard]] std::filesystem::path charged_config() const { return checkpoints() / "config.yaml"; }
 
   /// Makes the folders, those under private/ for the owner alone. Throws Error.
   void create() const;
@@ -45,13 +47,29 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkp
 /// None if there is no such file. Throws DataError if it is damaged.
 [[nodiscard]] std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file);
 
-/// Device, thread count, processor and versions: equal texts mean that a step can be replayed to the same bits.
+/// Device, thread count, processor and versions: equal texts mean that a step can be replayed to the same bits. Other
+/// devices than the CPU never promise that: their text differs from process to process.
 [[nodiscard]] std::string environment_of(const at::Device& device);
+
+/// Keeps other processes from training in the same folder, for as long as it lives.
+class FolderLock {
+ public:
+  /// Throws Error if another process holds the lock.
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
+};
 
 /// Steps charged ahead: a durable count that only grows. Steps may be taken only below it.
 class Charge {
  public:
-  /// Reads the count, 0 if there is no file. Throws DataError if it is damaged.
+  /// A new count of 0; on disk when this returns.
+  [[nodiscard]] static Charge create(std::filesystem::path file);
+  /// Reads the count. Throws DataError if it is damaged or not there.
   explicit Charge(std::filesystem::path file);
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
   /// Raises the count to `steps`; on disk when this returns.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -55,12 +56,13 @@ struct Progress {
   double loss;                  ///< mean of the last logged batch
   double steps_per_second;
   double seconds_left;
-  double epsilon;               ///< upper, of the steps charged so far or a little above; 0 if not private
+  double epsilon;               ///< not below that of the steps taken so far; 0 if not private
 };
 
 struct TrainOptions {
-  std::function<void(const Progress&)> progress;   ///< called a few times a second at most; may be empty
-  const std::atomic<bool>* stop = nullptr;         ///< set by a signal: the run ends after the present step
+  std::function<void(const Progress&)> progress = {};  ///< called a few times a second at most; may be empty
+  const std::atomic<bool>* stop = nullptr;             ///< set by a signal: the run ends after the present step
+  std::uint64_t most_steps = std::numeric_limits<std::uint64_t>::max();  ///< steps after which the run pauses
 };
 
 /// One training run in one folder.
@@ -80,7 +82,7 @@ class Trainer {
   /// a readable checkpoint it starts over from fresh weights with what is left of the budget.
   void resume();
 
-  /// Trains until the plan is done (true) or a stop is asked for (false). Leaves checkpoint and ledger.
+  /// Trains until the plan is done (true), or a stop is asked for or `most_steps` are taken (false). Leaves checkpoint and ledger.
   bool run(const TrainOptions& options);
 
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
@@ -89,6 +91,10 @@ class Trainer {
 
  private:
   void start_fresh();
+  [[nodiscard]] std::string what_is_charged() const;
+  void refuse_another_configuration() const;
+  /// Upper epsilons at growing numbers of steps, for the progress line: the first entry at or above a step covers it.
+  [[nodiscard]] std::vector<std::pair<std::uint64_t, double>> epsilon_steps(bool wanted) const;
   void write_checkpoint(const std::filesystem::path& file);
   void write_ledger(RunState state);
   void truncate_metrics() const;
@@ -104,6 +110,7 @@ class Trainer {
   sampling::Sampler sampler_;
   Plan plan_;
   StepEngine engine_;
+  std::optional<FolderLock> lock_;
   std::optional<Charge> charge_;
   SecretKey key_;
   std::uint64_t step_ = 0;

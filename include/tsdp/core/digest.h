@@ -1,0 +1,27 @@
+// SHA-256, to tell whether something is the same as before.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace tsdp {
+
+/// SHA-256 of everything that was added, in order.
+class Digest {
+ public:
+  Digest();
+  ~Digest();
+  Digest(const Digest&) = delete;
+  Digest& operator=(const Digest&) = delete;
+  void add(std::span<const std::byte> bytes);
+  /// 64 hexadecimal digits; ends the digest.
+  [[nodiscard]] std::string hex();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tsdp

@@ -1,0 +1,489 @@
+// Every mistake of a user ends in its exit code and in one line that says where it is, what it is, and what would do.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "command.h"
+
+namespace tsdp::cli_test {
+namespace {
+
+constexpr const char* train = "tsdp-train";
+constexpr const char* evaluate = "tsdp-evaluate";
+
+// Small enough to be read and planned in no time. Tests refer to line numbers of the configuration.
+const std::string config_text =
+    "dataset:\n"                   // 1
+    "  path: FOLDER/series.txt\n"  // 2
+    "  format: lstnet\n"           // 3
+    "  frequency: 1h\n"            // 4
+    "  start: \"2015-01-01\"\n"    // 5
+    "  prediction_length: 4\n"     // 6
+    "  season_length: 24\n"        // 7
+    "  split: last\n"              // 8
+    "  test_windows: 2\n"          // 9
+    "  validation_length: 8\n"     // 10
+    "model:\n"                     // 11
+    "  context_length: 8\n"        // 12
+    "sampling:\n"                  // 13
+    "  batch_size: 2\n"            // 14
+    "privacy:\n"                   // 15
+    "  noise_multiplier: 4.0\n"    // 16
+    "  delta: 1.0e-7\n"            // 17
+    "training:\n"                  // 18
+    "  max_epochs: 2\n";           // 19
+
+std::string row(int i) {
+  return std::to_string(i % 24) + "," + std::to_string(100 + i % 7) + "," + std::to_string(i % 5) + ".5";
+}
+
+/// `rows` hours of three series; row `special` (from 1) reads `text`.
+std::string series_text(int rows, int special = 0, const std::string& text = {}) {
+  std::string out;
+  for (int i = 1; i <= rows; ++i) out += (i == special ? text : row(i)) + "\n";
+  return out;
+}
+
+class Errors : public CommandTest {
+ protected:
+  /// Writes the configuration with `from`, which must be in it, replaced by `to`.
+  std::string write_config(const std::string& from = {}, const std::string& to = {}) {
+    std::string text = config_text;
+    const auto replace = [&](const std::string& old_part, const std::string& new_part) {
+      const auto place = text.find(old_part);
+      if (place == std::string::npos) {
+        ADD_FAILURE() << old_part << " is not in the configuration";
+      } else {
+        text.replace(place, old_part.size(), new_part);
+      }
+    };
+    if (!from.empty()) replace(from, to);
+    replace("FOLDER", folder().string());
+    return write("config.yaml", text);
+  }
+
+  /// A planned run on that configuration and on good data unless `series.txt` is there already.
+  Outcome plan(const std::vector<std::string>& more = {}) {
+    if (!std::filesystem::exists(path("series.txt"))) write("series.txt", series_text(200));
+    std::vector<std::string> arguments = {"--config", "config.yaml", "--dry-run", "--json",
+                                          "--quiet",  "--threads",   "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(train, arguments);
+  }
+
+  Outcome plan_with(const std::string& from, const std::string& to) {
+    write_config(from, to);
+    return plan();
+  }
+
+  Outcome plan_setting(const std::vector<std::string>& assignments) {
+    write_config();
+    std::vector<std::string> arguments;
+    for (const auto& assignment : assignments) arguments.insert(arguments.end(), {"--set", assignment});
+    return plan(arguments);
+  }
+
+  /// A planned run on data of this content.
+  Outcome plan_on(const std::string& name, const std::string& content, const std::string& format = "lstnet") {
+    return plan_setting({"dataset.path=" + write(name, content), "dataset.format=" + format});
+  }
+
+  /// A finished run of two epochs on the shipped exchange rates, in the folder `run`.
+  void make_run() {
+    write_config();
+    const auto data = (source_folder() / "data/exchange_rate.txt.gz").string();
+    const auto outcome = run(train, {"--config", "config.yaml", "--output", "run", "--quiet", "--threads", "1", "--set",
+                                     "dataset.path=" + data, "--set", "dataset.frequency=1D"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  }
+
+  /// Content of every file below the folder `name`.
+  std::map<std::string, std::string> files_of(const std::string& name) const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path(name)))
+      if (entry.is_regular_file()) files[entry.path().string()] = content_of(entry.path());
+    return files;
+  }
+};
+
+// The other tests change one thing in what works here.
+TEST_F(Errors, NoneWithTheUnchangedConfiguration) {
+  const auto outcome = plan_with("", "");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(outcome.out.front(), '{');
+}
+
+// Relative paths are looked up from the working directory, then from the configuration's folder.
+TEST_F(Errors, NoneWithARelativePathToTheData) {
+  write_config("FOLDER/series.txt", "series.txt # FOLDER");
+  const auto here = plan();
+  EXPECT_EQ(here.exit_code, 0) << here.err;
+  const auto away = run(train, {"--config", path("config.yaml").string(), "--dry-run", "--quiet"}, "/");
+  EXPECT_EQ(away.exit_code, 0) << away.err;
+}
+
+TEST_F(Errors, NoneWithARunOnARelativePath) {
+  write_config("FOLDER/series.txt", "series.txt # FOLDER");
+  write("series.txt", series_text(200));
+  const auto made = run(train, {"--config", "config.yaml", "--output", "a/run", "--quiet", "--threads", "1"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const auto resumed = run(train, {"--resume", path("a/run").string(), "--quiet", "--threads", "1"}, "/");
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+}
+
+// --- configuration
+
+TEST_F(Errors, UnknownKeyNamesLineAndNearest) {
+  expect_failure(plan_with("context_length: 8", "context_lenght: 8"), train, 2,
+                 {"config.yaml:12: ", "'model.context_lenght'", "'model.context_length'"});
+}
+
+TEST_F(Errors, UnknownSectionNamesLineAndNearest) {
+  expect_failure(plan_with("sampling:", "samplng:"), train, 2, {"config.yaml:13: ", "'samplng'", "sampling"});
+}
+
+TEST_F(Errors, DuplicateKey) {
+  expect_failure(plan_with("  batch_size: 2\n", "  batch_size: 2\n  batch_size: 3\n"), train, 2,
+                 {"config.yaml:15: ", "duplicate", "sampling.batch_size"});
+}
+
+TEST_F(Errors, DuplicateSection) {
+  expect_failure(plan_with("training:\n", "model:\n  context_length: 9\ntraining:\n"), train, 2,
+                 {"config.yaml:18: ", "duplicate", "model"});
+}
+
+TEST_F(Errors, WordForANumber) {
+  expect_failure(plan_with("context_length: 8", "context_length: eight"), train, 2,
+                 {"config.yaml:12: ", "model.context_length", "'eight'", "an integer of at least 1"});
+}
+
+TEST_F(Errors, FractionForAnInteger) {
+  expect_failure(plan_with("batch_size: 2", "batch_size: 2.5"), train, 2,
+                 {"config.yaml:14: ", "sampling.batch_size", "'2.5'", "an integer of at least 1"});
+}
+
+TEST_F(Errors, ListForANumber) {
+  expect_failure(plan_with("batch_size: 2", "batch_size: [2]"), train, 2,
+                 {"config.yaml:14: ", "sampling.batch_size", "a list", "an integer of at least 1"});
+}
+
+TEST_F(Errors, UnknownChoiceNamesAllChoices) {
+  expect_failure(plan_with("format: lstnet", "format: parquet"), train, 2,
+                 {"config.yaml:3: ", "dataset.format", "'parquet'", "lstnet, tsf, csv"});
+}
+
+TEST_F(Errors, NumberOutOfRange) {
+  expect_failure(plan_with("delta: 1.0e-7", "delta: 1.0"), train, 2,
+                 {"config.yaml:17: ", "privacy.delta", "'1.0'", "of at least 1e-25 and below 1"});
+}
+
+TEST_F(Errors, NoNoiseMultiplierOfZero) {
+  expect_failure(plan_with("noise_multiplier: 4.0", "noise_multiplier: 0"), train, 2,
+                 {"config.yaml:16: ", "privacy.noise_multiplier", "'0'", "at least 0.01", "auto"});
+}
+
+TEST_F(Errors, MissingRequiredKey) {
+  expect_failure(plan_with("  batch_size: 2\n", ""), train, 2,
+                 {"config.yaml: ", "sampling.batch_size", "not given", "an integer of at least 1"});
+}
+
+TEST_F(Errors, BrokenYamlNamesLineAndColumn) {
+  expect_failure(plan_with("  context_length: 8\n", "\tcontext_length: 8\n"), train, 2, {"config.yaml:12:", "YAML"});
+}
+
+TEST_F(Errors, EmptyConfigurationFile) {
+  write("config.yaml", "");
+  expect_failure(plan(), train, 2, {"config.yaml: ", "expected sections of keys"});
+}
+
+TEST_F(Errors, FrequencyThatIsNone) {
+  expect_failure(plan_with("frequency: 1h", "frequency: 1fortnight"), train, 2,
+                 {"dataset.frequency", "'1fortnight'", "10min"});
+}
+
+TEST_F(Errors, StartThatIsNoMoment) {
+  expect_failure(plan_with("\"2015-01-01\"", "yesterday"), train, 2, {"dataset.start", "'yesterday'", "YYYY-MM-DD"});
+}
+
+TEST_F(Errors, LstnetWithoutStart) {
+  expect_failure(plan_with("  start: \"2015-01-01\"\n", ""), train, 2, {"config.yaml: ", "dataset.start", "expected"});
+}
+
+TEST_F(Errors, SetOfAnUnknownKey) {
+  expect_failure(plan_setting({"privacy.noise_multiplyer=4"}), train, 2,
+                 {"--set", "'privacy.noise_multiplyer'", "'privacy.noise_multiplier'"});
+}
+
+TEST_F(Errors, SetWithoutEqualsSign) {
+  expect_failure(plan_setting({"model.context_length"}), train, 2, {"--set", "model.context_length", "key.path=value"});
+}
+
+TEST_F(Errors, SetOutOfRange) {
+  expect_failure(plan_setting({"model.context_length=0"}), train, 2,
+                 {"--set", "model.context_length", "'0'", "an integer of at least 1"});
+}
+
+TEST_F(Errors, MoreWindowsOfASeriesThanInABatch) {
+  expect_failure(plan_setting({"sampling.subsequences_per_sequence=3"}), train, 2,
+                 {"sampling.subsequences_per_sequence", "3", "at most sampling.batch_size (2)"});
+}
+
+TEST_F(Errors, MissingConfigurationFile) {
+  expect_failure(run(train, {"--config", "absent.yaml"}), train, 2, {"--config", "'absent.yaml'", "looked for"});
+}
+
+// --- data
+
+TEST_F(Errors, MissingDataFileNamesPlacesLookedAt) {
+  expect_failure(plan_setting({"dataset.path=absent.txt"}), train, 3,
+                 {"dataset.path", "'absent.txt'", "looked for absent.txt"});
+}
+
+TEST_F(Errors, RowWithTooFewColumns) {
+  expect_failure(plan_on("series.txt", series_text(200, 17, "1,2")), train, 3,
+                 {"series.txt:17:3: ", "found 2 columns", "expected 3"});
+}
+
+TEST_F(Errors, RowWithTooManyColumns) {
+  expect_failure(plan_on("series.txt", series_text(200, 17, "1,2,3,4")), train, 3,
+                 {"series.txt:17:4: ", "found 4 columns", "expected 3"});
+}
+
+TEST_F(Errors, CellThatIsNoNumber) {
+  expect_failure(plan_on("series.txt", series_text(200, 18, "1,two,3")), train, 3,
+                 {"series.txt:18:2: ", "'two'", "a number, or nan or empty for missing"});
+}
+
+TEST_F(Errors, Infinity) {
+  expect_failure(plan_on("series.txt", series_text(200, 19, "1,2,-inf")), train, 3,
+                 {"series.txt:19:3: ", "'-inf'", "a finite number"});
+}
+
+TEST_F(Errors, NumberTooLargeForSinglePrecision) {
+  expect_failure(plan_on("series.txt", series_text(200, 19, "1e39,2,3")), train, 3,
+                 {"series.txt:19:1: ", "'1e39'", "at most 3.4e38"});
+}
+
+TEST_F(Errors, DamagedGzip) {
+  auto packed = content_of(source_folder() / "data/exchange_rate.txt.gz");
+  ASSERT_GT(packed.size(), 10000U);
+  for (std::size_t i = 5000; i < 5100; ++i) packed[i] = static_cast<char>(packed[i] ^ 0x5a);
+  expect_failure(plan_on("series.txt.gz", packed), train, 3, {"series.txt.gz"});
+}
+
+TEST_F(Errors, GzipThatBreaksOff) {
+  const auto packed = content_of(source_folder() / "data/exchange_rate.txt.gz");
+  expect_failure(plan_on("series.txt.gz", packed.substr(0, packed.size() / 2)), train, 3,
+                 {"series.txt.gz", "break off after line", "complete gzip file"});
+}
+
+TEST_F(Errors, SeriesTooShort) {
+  expect_failure(plan_on("series.txt", series_text(19)), train, 3,
+                 {"series '0' of series", "found 19 values", "more are needed"});
+}
+
+TEST_F(Errors, EmptyDataFile) {
+  expect_failure(plan_on("series.txt", ""), train, 3, {"series.txt: ", "empty file", "expected rows"});
+}
+
+TEST_F(Errors, SeriesWithoutAnyValue) {
+  std::string text;
+  for (int i = 1; i <= 200; ++i) text += std::to_string(i) + ",nan\n";
+  expect_failure(plan_on("series.txt", text), train, 3, {"series.txt: ", "column 2", "at least one"});
+}
+
+TEST_F(Errors, CsvWithAGap) {
+  expect_failure(
+      plan_on("series.csv", "time,a,b\n2015-01-01 00:00,1,2\n2015-01-01 01:00,1,2\n2015-01-01 03:00,1,2\n", "csv"),
+      train, 3, {"series.csv:4:1: ", "2015-01-01 03:00:00", "expected 2015-01-01 02:00:00", "one step of 1h"});
+}
+
+TEST_F(Errors, CsvWithABrokenTimeStamp) {
+  expect_failure(plan_on("series.csv", "time,a\n2015-01-01 00:00,1\n01/02/2015,1\n", "csv"), train, 3,
+                 {"series.csv:3:1: ", "'01/02/2015'", "expected a time stamp"});
+}
+
+TEST_F(Errors, TsfWithAWrongNumberOfParts) {
+  expect_failure(plan_on("series.tsf",
+                         "@relation r\n@attribute series_name string\n@attribute start_timestamp date\n"
+                         "@frequency hourly\n@data\nT1:2015-01-01 00-00-00:1,2,3\nT2:1,2,3\n",
+                         "tsf"),
+                 train, 3, {"series.tsf:7:", "found 2 parts", "expected 3"});
+}
+
+// --- privacy
+
+TEST_F(Errors, NoTheoremForPoissonBottomLevelYet) {
+  expect_failure(plan_setting({"sampling.bottom_level=poisson"}), train, 4,
+                 {"no theorem covers", "bottom level poisson", "it covers"});
+}
+
+TEST_F(Errors, NoTheoremForTwoWindowsOfASeriesYet) {
+  expect_failure(plan_setting({"sampling.subsequences_per_sequence=2"}), train, 4,
+                 {"no theorem covers", "2 subsequences per sequence", "it covers"});
+}
+
+TEST_F(Errors, AugmentationWithoutBoundedChange) {
+  expect_failure(plan_setting({"augmentation.context_noise=1.0"}), train, 4, {"noise on context", "privacy.v"});
+}
+
+TEST_F(Errors, NoTheoremForAugmentationYet) {
+  expect_failure(plan_setting({"augmentation.forecast_noise=1.0", "privacy.v=0.5"}), train, 4,
+                 {"no theorem covers", "noise on context or forecast", "it covers"});
+}
+
+TEST_F(Errors, BudgetTooSmallForOneStep) {
+  expect_failure(plan_setting({"privacy.target_epsilon=1e-6"}), train, 4,
+                 {"privacy.target_epsilon", "1e-06", "one step alone costs", "raise privacy.noise_multiplier"});
+}
+
+TEST_F(Errors, MorePlacesThanASeriesHas) {
+  expect_failure(plan_setting({"privacy.w=201"}), train, 4, {"w: ", "201", "at most the length"});
+}
+
+// --- folders of runs
+
+TEST_F(Errors, AFailedPlanLeavesNoFolder) {
+  write_config();
+  write("series.txt", series_text(200));
+  const auto outcome =
+      run(train, {"--config", "config.yaml", "--output", "run", "--quiet", "--set", "privacy.target_epsilon=1e-6"});
+  EXPECT_EQ(outcome.exit_code, 4);
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+}
+
+TEST_F(Errors, ResumeOfAFolderThatIsNotThere) {
+  expect_failure(run(train, {"--resume", "absent"}), train, 2,
+                 {"--resume", "absent", "expected the folder of an earlier run"});
+}
+
+TEST_F(Errors, ResumeOfAFolderWithoutARun) {
+  write_config();
+  write("series.txt", series_text(200));
+  std::filesystem::create_directory(path("other"));
+  std::filesystem::copy_file(path("config.yaml"), path("other/config.yaml"));
+  expect_failure(run(train, {"--resume", "other", "--quiet"}), train, 2, {"other", "holds no run", "expected"});
+}
+
+TEST_F(Errors, OutputThatHoldsARunAlready) {
+  make_run();
+  const auto before = files_of("run");
+  write("series.txt", series_text(200));
+  // The plan is logged before the folder is touched.
+  expect_failure(run(train, {"--config", "config.yaml", "--output", "run", "--threads", "1"}), train, 2,
+                 {"run: ", "holds a run already", "--resume"}, /*logged=*/true);
+  EXPECT_EQ(files_of("run"), before);
+}
+
+TEST_F(Errors, DamagedCheckpointLosesNothing) {
+  make_run();
+  const auto checkpoint = path("run/private/checkpoints/last.pt");
+  const auto whole = content_of(checkpoint);
+  ASSERT_GT(whole.size(), 5000U);
+  std::ofstream(checkpoint, std::ios::binary) << whole.substr(0, whole.size() / 2);
+  const auto before = files_of("run");
+  expect_failure(run(train, {"--resume", "run", "--quiet", "--threads", "1"}), train, 3,
+                 {"run/private/checkpoints/last.pt", "damaged", "expected"});
+  EXPECT_EQ(files_of("run"), before);
+  std::ofstream(checkpoint, std::ios::binary) << whole;
+  EXPECT_EQ(run(train, {"--resume", "run", "--quiet", "--threads", "1"}).exit_code, 0);
+}
+
+TEST_F(Errors, DamagedChargeLosesNothing) {
+  make_run();
+  write("run/private/checkpoints/charged", "many\n");
+  const auto before = files_of("run");
+  expect_failure(run(train, {"--resume", "run", "--quiet", "--threads", "1"}), train, 3,
+                 {"run/private/checkpoints/charged", "'many'", "expected a count of steps"});
+  EXPECT_EQ(files_of("run"), before);
+}
+
+// Steps were taken with the old noise: a ledger that states the new one would understate what they cost.
+TEST_F(Errors, ResumeWithAnEditedMechanismDoesNotUnderstateEpsilon) {
+  make_run();
+  const auto ledger = content_of(path("run/privacy.json"));
+  auto text = content_of(path("run/config.yaml"));
+  const std::string noise = "noise_multiplier: 4";
+  const auto place = text.find(noise);
+  ASSERT_NE(place, std::string::npos) << text;
+  write("run/config.yaml", text.replace(place, noise.size(), "noise_multiplier: 40"));
+  expect_failure(run(train, {"--resume", "run", "--quiet", "--threads", "1"}), train, 2, {"noise_multiplier", "40"});
+  EXPECT_EQ(content_of(path("run/privacy.json")), ledger);
+}
+
+TEST_F(Errors, DamagedLedgerIsNotExported) {
+  make_run();
+  write("run/privacy.json", "{");
+  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 3,
+                 {"run/privacy.json", "not JSON", "expected"});
+  EXPECT_FALSE(std::filesystem::exists(path("model.pt")));
+}
+
+// --- usage
+
+TEST_F(Errors, UnknownOption) {
+  expect_failure(run(train, {"--config", "config.yaml", "--epoch", "3"}), train, 2, {"--epoch", "--help"});
+}
+
+TEST_F(Errors, ConfigAndResumeTogether) {
+  write_config();
+  expect_failure(run(train, {"--config", "config.yaml", "--resume", "run"}), train, 2,
+                 {"--config", "--resume", "both", "exactly one"});
+}
+
+TEST_F(Errors, NeitherConfigNorResume) {
+  expect_failure(run(train, {}), train, 2, {"--config", "--resume", "neither", "exactly one"});
+}
+
+TEST_F(Errors, DeviceThatIsNotThere) {
+  write_config();
+  expect_failure(plan({"--device", "cuda:99"}), train, 2, {"--device", "'cuda:99'", "expected", "cpu"});
+}
+
+TEST_F(Errors, DeviceThatIsNone) {
+  write_config();
+  expect_failure(plan({"--device", "abacus"}), train, 2, {"--device", "'abacus'", "expected auto, cpu, cuda"});
+}
+
+TEST_F(Errors, EvaluateWithoutModel) {
+  expect_failure(run(evaluate, {"--json"}), evaluate, 2, {"--run", "--model", "neither", "exactly one"});
+}
+
+TEST_F(Errors, EvaluateModelWithoutConfiguration) {
+  write("model.pt", "x");
+  expect_failure(run(evaluate, {"--model", "model.pt", "--json"}), evaluate, 2, {"--config", "not given", "expected"});
+}
+
+TEST_F(Errors, EvaluateAFileThatIsNoModel) {
+  write_config();
+  write("series.txt", series_text(200));
+  write("model.pt", "no archive at all");
+  expect_failure(run(evaluate, {"--model", "model.pt", "--config", "config.yaml", "--json", "--threads", "1"}),
+                 evaluate, 3, {"model.pt", "not a TorchScript archive", "expected a model"});
+}
+
+TEST_F(Errors, EvaluateAFolderWithoutARun) {
+  expect_failure(run(evaluate, {"--run", "absent", "--json"}), evaluate, 2, {"--run", "absent", "expected"});
+}
+
+TEST_F(Errors, ExportOfAFolderWithoutARun) {
+  expect_failure(run("tsdp-export", {"--run", "absent", "--output", "m.pt", "--json"}), "tsdp-export", 2,
+                 {"--run", "absent", "expected"});
+}
+
+TEST_F(Errors, NoneForHelpAndVersion) {
+  for (const auto* program : {train, evaluate, "tsdp-export", "tsdp-account", "tsdp-data"})
+    for (const auto* option : {"--help", "--version"}) {
+      const auto outcome = run(program, {option});
+      EXPECT_EQ(outcome.exit_code, 0) << program << " " << option;
+      EXPECT_NE(outcome.out, "") << program << " " << option;
+      EXPECT_EQ(outcome.err, "") << program << " " << option;
+    }
+}
+
+}  // namespace
+}  // namespace tsdp::cli_test

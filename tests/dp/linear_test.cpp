@@ -1,0 +1,152 @@
+// The four operations of the linear layer against a loop over windows with autograd, in double precision.
+#include <gtest/gtest.h>
+
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "tsdp/core/random.h"
+#include "tsdp/dp/layer.h"
+
+namespace tsdp::dp {
+namespace {
+
+at::Tensor random(at::IntArrayRef shape, RandomStream& stream) {
+  auto t = at::empty(shape, at::kDouble);
+  for (std::int64_t i = 0; i < t.numel(); ++i) t.data_ptr<double>()[i] = 2.0 * stream.uniform() - 1.0;
+  return t;
+}
+
+struct Sizes {
+  std::int64_t batch, positions, inputs, outputs;  // positions 0: no time axis
+};
+
+/// Gradients of one window's Σ output·g with respect to weight and bias, by autograd.
+std::pair<at::Tensor, at::Tensor> oracle(const at::Tensor& x, const at::Tensor& g, const at::Tensor& weight,
+                                         const at::Tensor& bias) {
+  auto w = weight.detach().clone().requires_grad_(true);
+  auto b = bias.detach().clone().requires_grad_(true);
+  const auto y = at::linear(x, w, b);
+  const auto gradients = torch::autograd::grad({(y * g).sum()}, {w, b});
+  return {gradients[0], gradients[1]};
+}
+
+void check(const Sizes& s, std::uint64_t seed) {
+  SCOPED_TRACE("batch " + std::to_string(s.batch) + ", positions " + std::to_string(s.positions) + ", " +
+               std::to_string(s.inputs) + " -> " + std::to_string(s.outputs));
+  RandomStream stream(SecretKey::from_seed(seed), "test", 0);
+  const auto weight = random({s.outputs, s.inputs}, stream);
+  const auto bias = random({s.outputs}, stream);
+  auto weight_gradient = at::zeros_like(weight);
+  auto bias_gradient = at::zeros_like(bias);
+  Linear layer(weight, bias, weight_gradient, bias_gradient);
+  const auto shape = [&](std::int64_t last) {
+    return s.positions == 0 ? std::vector<std::int64_t>{s.batch, last} : std::vector<std::int64_t>{s.batch, s.positions, last};
+  };
+  const auto x = random(shape(s.inputs), stream);
+  const auto g = random(shape(s.outputs), stream);
+  EXPECT_TRUE(at::allclose(layer.forward(x), at::linear(x, weight, bias), 1e-12, 1e-12));
+  EXPECT_TRUE(at::allclose(layer.backward(g, true), at::matmul(g, weight), 1e-12, 1e-12));
+  auto norms = at::zeros({s.batch}, at::kDouble);
+  layer.add_squared_norms(norms);
+  const auto factors = random({s.batch}, stream).abs();
+  layer.write_gradient(factors);
+  auto expected_weight = at::zeros_like(weight);
+  auto expected_bias = at::zeros_like(bias);
+  for (std::int64_t i = 0; i < s.batch; ++i) {
+    const auto [gw, gb] = oracle(x[i], g[i], weight, bias);
+    const double expected = (gw.square().sum() + gb.square().sum()).item<double>();
+    EXPECT_NEAR(norms[i].item<double>(), expected, 1e-11 * (1.0 + expected));
+    expected_weight += gw * factors[i];
+    expected_bias += gb * factors[i];
+  }
+  EXPECT_TRUE(at::allclose(weight_gradient, expected_weight, 1e-11, 1e-11));
+  EXPECT_TRUE(at::allclose(bias_gradient, expected_bias, 1e-11, 1e-11));
+  // Without factors: the plain sum.
+  layer.forward(x);
+  layer.backward(g, false);
+  layer.write_gradient({});
+  const auto [sum_weight, sum_bias] = oracle(x, g, weight, bias);
+  EXPECT_TRUE(at::allclose(weight_gradient, sum_weight, 1e-11, 1e-11));
+  EXPECT_TRUE(at::allclose(bias_gradient, sum_bias, 1e-11, 1e-11));
+}
+
+TEST(Linear, AgreesWithALoopOverWindows) {
+  check({5, 0, 7, 3}, 1);
+  check({5, 0, 3, 7}, 2);
+  check({4, 6, 3, 2}, 3);    // window gradients are cheaper
+  check({4, 2, 9, 8}, 4);    // Gram matrices are cheaper
+  check({1, 1, 1, 1}, 5);
+}
+
+TEST(Linear, AgreesOverRandomSizes) {
+  RandomStream sizes(SecretKey::from_seed(99), "sizes", 0);
+  for (std::uint64_t trial = 0; trial < 60; ++trial) {
+    const auto up_to = [&](std::uint64_t n) { return static_cast<std::int64_t>(1 + sizes.below(n)); };
+    check({up_to(9), static_cast<std::int64_t>(sizes.below(12)), up_to(20), up_to(20)}, 100 + trial);
+  }
+}
+
+TEST(Linear, DiscardedWindowsLeaveNothing) {
+  RandomStream stream(SecretKey::from_seed(7), "test", 0);
+  for (const std::int64_t positions : {0, 2, 9}) {
+    const auto weight = random({4, 5}, stream);
+    const auto bias = random({4}, stream);
+    auto weight_gradient = at::zeros_like(weight);
+    auto bias_gradient = at::zeros_like(bias);
+    Linear layer(weight, bias, weight_gradient, bias_gradient);
+    const auto shape = [&](std::int64_t last) {
+      return positions == 0 ? std::vector<std::int64_t>{3, last} : std::vector<std::int64_t>{3, positions, last};
+    };
+    auto x = random(shape(5), stream);
+    auto g = random(shape(4), stream);
+    x[1].fill_(std::numeric_limits<double>::infinity());
+    g[1].fill_(std::numeric_limits<double>::quiet_NaN());
+    layer.forward(x);
+    layer.backward(g, false);
+    auto norms = at::zeros({3}, at::kDouble);
+    layer.add_squared_norms(norms);
+    EXPECT_FALSE(std::isfinite(norms[1].item<double>()));
+    layer.discard(at::arange(3).eq(1));
+    layer.write_gradient(at::tensor({1.0, 0.0, 1.0}, at::kDouble));
+    const auto [w0, b0] = oracle(x[0], g[0], weight, bias);
+    const auto [w2, b2] = oracle(x[2], g[2], weight, bias);
+    EXPECT_TRUE(at::allclose(weight_gradient, w0 + w2, 1e-12, 1e-12));
+    EXPECT_TRUE(at::allclose(bias_gradient, b0 + b2, 1e-12, 1e-12));
+  }
+}
+
+// Two positions that nearly cancel, in single precision: the Gram form loses the norm to rounding (1000 times too little
+// would pass the clip norm), so it must err on the large side.
+TEST(Linear, CancellingPositionsNeverPassTheClipNorm) {
+  for (const double difference : {1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 0.0})
+    for (const double magnitude : {1.0, 10.0, 100.0}) {
+      RandomStream stream(SecretKey::from_seed(17), "test", 0);
+      const std::int64_t batch = 64;
+      auto weight = at::zeros({3, 64});
+      auto bias = at::zeros({3});
+      auto weight_gradient = at::zeros_like(weight);
+      auto bias_gradient = at::zeros_like(bias);
+      Linear layer(weight, bias, weight_gradient, bias_gradient);
+      const auto x1 = random({batch, 1, 64}, stream).to(at::kFloat);
+      const auto g1 = (random({batch, 1, 3}, stream) * magnitude).to(at::kFloat);
+      const auto x = at::cat({x1, x1 * (1.0 + difference)}, 1);
+      const auto g = at::cat({g1, -g1}, 1);
+      layer.forward(x);
+      layer.backward(g, false);
+      auto squared = at::zeros({batch}, at::kDouble);
+      layer.add_squared_norms(squared);
+      const auto norms = squared.sqrt();
+      for (std::int64_t i = 0; i < batch; ++i) {
+        // What the window adds on its own, clipped at 1.
+        const auto only = at::zeros({batch});
+        only[i] = std::min(1.0, 1.0 / norms[i].item<double>());
+        layer.write_gradient(only);
+        const double added = std::sqrt(weight_gradient.to(at::kDouble).square().sum().item<double>() +
+                                       bias_gradient.to(at::kDouble).square().sum().item<double>());
+        EXPECT_LE(added, 1.0 + 1e-5) << "difference " << difference << ", magnitude " << magnitude;
+      }
+    }
+}
+
+}  // namespace
+}  // namespace tsdp::dp

@@ -1,0 +1,97 @@
+#include "tsdp/dp/private_step.h"
+
+#include <gtest/gtest.h>
+
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <limits>
+
+namespace tsdp::dp {
+namespace {
+
+TEST(ClipFactors, NeverLetAWindowPassTheClipNorm) {
+  // Norms from 1e-8 to 1e8, at both precisions: factor · norm ≤ C even after rounding.
+  for (const auto type : {at::kDouble, at::kFloat}) {
+    const auto norms = at::logspace(-8, 8, 4001, 10.0, type);
+    const auto factors = clip_factors(norms.to(at::kDouble).square(), 0.37, ClipFactor::exact, type);
+    EXPECT_LE((factors.to(at::kDouble) * norms.to(at::kDouble)).max().item<double>(), 0.37);
+    EXPECT_EQ(factors.max().item<double>(), 1.0);
+    // Opacus's factor is never larger.
+    EXPECT_TRUE((clip_factors(norms.to(at::kDouble).square(), 0.37, ClipFactor::opacus, type) <= factors * (1.0 + 1e-5)).all().item<bool>());
+  }
+}
+
+TEST(ClipFactors, DropWindowsThatAreNotFinite) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const auto factors = clip_factors(at::tensor({4.0, inf, std::nan(""), 0.0}, at::kDouble), 1.0, ClipFactor::exact, at::kDouble);
+  EXPECT_NEAR(factors[0].item<double>(), 0.5, 1e-12);
+  EXPECT_EQ(factors[1].item<double>(), 0.0);
+  EXPECT_EQ(factors[2].item<double>(), 0.0);
+  EXPECT_EQ(factors[3].item<double>(), 1.0);
+}
+
+TEST(WriteClippedSum, AWindowThatIsNotFiniteAddsNothing) {
+  ParameterBuffer parameters;
+  const auto w = parameters.declare("w", {1, 2});
+  const auto b = parameters.declare("b", {1});
+  parameters.allocate(at::kDouble);
+  Linear layer(parameters.value(w), parameters.value(b), parameters.gradient(w), parameters.gradient(b));
+  layer.forward(at::tensor({3.0, 4.0, std::nan(""), 1.0}, at::kDouble).view({2, 2}));
+  layer.backward(at::tensor({10.0, 1.0}, at::kDouble).view({2, 1}), false);
+  const auto norms = write_clipped_sum({&layer}, 2, parameters, 1.0, ClipFactor::exact);
+  // Window 0: gradient 10·(3, 4, 1), norm 10·√26; clipped to (3, 4, 1)/√26.
+  EXPECT_NEAR(norms[0].item<double>(), 10.0 * std::sqrt(26.0), 1e-10);
+  const auto expected = at::tensor({3.0, 4.0, 1.0}, at::kDouble) / std::sqrt(26.0);
+  EXPECT_TRUE(at::allclose(parameters.gradients(), expected, 1e-12, 1e-12));
+  // No window at all: a sum of nothing.
+  write_clipped_sum({&layer}, 0, parameters, 1.0, ClipFactor::exact);
+  EXPECT_EQ(parameters.gradients().abs().sum().item<double>(), 0.0);
+}
+
+TEST(AddNoise, IsTheStreamWhateverTheThreads) {
+  const RandomStream stream(SecretKey::from_seed(3), noise_purpose, 11);
+  const std::int64_t count = 100'003;
+  std::vector<double> normals(static_cast<std::size_t>(count));
+  stream.normals(0, normals);
+  const int threads = at::get_num_threads();
+  for (const int n : {1, 2}) {
+    at::set_num_threads(n);
+    auto gradient = at::full({count}, 0.25, at::kFloat);
+    add_noise(gradient, 3.0, stream);
+    for (std::int64_t i = 0; i < count; ++i)
+      ASSERT_EQ(gradient.data_ptr<float>()[i], static_cast<float>(0.25 + 3.0 * normals[static_cast<std::size_t>(i)])) << i;
+  }
+  at::set_num_threads(threads);
+}
+
+TEST(AddNoise, HasTheStatedDeviation) {
+  const std::int64_t count = 1'000'000;
+  auto gradient = at::zeros({count}, at::kDouble);
+  add_noise(gradient, 2.5, RandomStream(SecretKey::from_seed(4), noise_purpose, 0));
+  // Mean: deviation 2.5e-3, variance: relative deviation √(2/n) = 1.41e-3; bounds at 5.75 deviations (two-sided 1e-8).
+  EXPECT_NEAR(gradient.mean().item<double>(), 0.0, 5.75 * 2.5e-3);
+  EXPECT_NEAR(gradient.square().mean().item<double>() / 6.25, 1.0, 5.75 * 1.42e-3);
+}
+
+TEST(Adam, FollowsItsFormulas) {
+  auto values = at::tensor({1.0, -2.0}, at::kDouble);
+  Adam adam({0.1, 0.01, 0.9, 0.999, 1e-8}, values);
+  double m[2] = {0, 0};
+  double v[2] = {0, 0};
+  double x[2] = {1.0, -2.0};
+  for (int n = 1; n <= 4; ++n) {
+    const double g[2] = {0.3 * n, -1.0};
+    adam.step(values, at::tensor({g[0], g[1]}, at::kDouble));
+    for (int i = 0; i < 2; ++i) {
+      const double d = g[i] + 0.01 * x[i];
+      m[i] = 0.9 * m[i] + 0.1 * d;
+      v[i] = 0.999 * v[i] + 0.001 * d * d;
+      x[i] -= 0.1 * (m[i] / (1 - std::pow(0.9, n))) / (std::sqrt(v[i] / (1 - std::pow(0.999, n))) + 1e-8);
+      EXPECT_NEAR(values[i].item<double>(), x[i], 1e-12);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tsdp::dp

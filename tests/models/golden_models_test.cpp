@@ -1,0 +1,237 @@
+// Every fixture that models.json lists: outputs, losses, per-window gradients, clipped sums, five private updates.
+#include <set>
+
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include "models/forecaster.h"
+#include "support/golden.h"
+#include "tsdp/core/text.h"
+#include "tsdp/evaluation/backtest.h"
+#include "tsdp/export/torchscript.h"
+#include "tsdp/training/trainer.h"
+
+namespace tsdp {
+namespace {
+
+using Tensors = std::map<std::string, at::Tensor>;
+
+/// Models that the product does not have yet.
+const std::set<std::string> not_yet = {"dlinear", "itransformer", "deepar"};
+
+Tensors load(const std::filesystem::path& file) {
+  Tensors out;
+  const auto module = torch::jit::load(file.string());
+  for (const auto& buffer : module.named_buffers(true)) out[buffer.name] = buffer.value;
+  return out;
+}
+
+struct Fixture {
+  std::string name;   // of the file
+  std::string model;  // registered name
+  models::ModelOptions options;
+  Tensors tensors;
+  Tensors steps;
+};
+
+/// The registered model whose name begins the fixture's name ("simple_ff_short" is a simple_ff); empty if none.
+std::string model_of(const std::string& fixture, const std::set<std::string>& names) {
+  for (const auto& name : names)
+    if (fixture.rfind(name, 0) == 0) return name;
+  return {};
+}
+
+/// All fixtures of available models; unknown kinds fail, those that are not there yet are named.
+std::vector<Fixture> fixtures() {
+  std::vector<Fixture> out;
+  const auto all = test::golden_json("models/models.json");
+  if (!all) return out;
+  const auto available = models::model_names();
+  for (const auto& [name, about] : (*all)["fixtures"].items()) {
+    const auto model = model_of(name, {available.begin(), available.end()});
+    if (model.empty()) {
+      EXPECT_FALSE(model_of(name, not_yet).empty()) << "unknown kind of fixture: " << name;
+      std::cout << name << ": not available yet, skipped\n";
+      continue;
+    }
+    const auto folder = test::golden_folder() / "models";
+    Fixture f{name, model, {about["L_C"], about["L_F"]}, load(folder / cat(name, ".pt")), {}};
+    if (std::filesystem::exists(folder / cat(name, "_steps.pt"))) f.steps = load(folder / cat(name, "_steps.pt"));
+    out.push_back(std::move(f));
+  }
+  return out;
+}
+
+std::unique_ptr<models::Forecaster> make(const Fixture& f, at::ScalarType type) {
+  auto model = models::make_model(f.model, f.options, at::TensorOptions(type));
+  const auto& parameters = model->parameters();
+  for (std::size_t i = 0; i < parameters.entries().size(); ++i)
+    parameters.value(i).copy_(f.tensors.at(cat("weights.", parameters.entries()[i].name)));
+  return model;
+}
+
+models::WindowBatch batch_of(const Fixture& f, at::ScalarType type) {
+  const auto input = [&](const char* name) { return f.tensors.at(cat("inputs.", name)).to(type); };
+  return {input("past_target"), input("past_observed"), input("future_target"), input("future_observed")};
+}
+
+/// Per-window gradients (windows, parameters), each window alone in its batch.
+at::Tensor window_gradients(models::Forecaster& model, const models::WindowBatch& batch) {
+  std::vector<at::Tensor> rows;
+  for (std::int64_t i = 0; i < batch.past_target.size(0); ++i) {
+    model.losses({batch.past_target.narrow(0, i, 1), batch.past_observed.narrow(0, i, 1),
+                  batch.future_target.narrow(0, i, 1), batch.future_observed.narrow(0, i, 1)});
+    model.backward(1.0);
+    for (auto* layer : model.layers()) layer->write_gradient({});
+    rows.push_back(model.parameters().gradients().clone());
+  }
+  return at::stack(rows);
+}
+
+/// The fixture's gradients, clipped sums or weights, joined in the order of the buffer.
+at::Tensor joined(const Fixture& f, const models::Forecaster& model, const std::string& group, std::int64_t first_axis) {
+  std::vector<at::Tensor> parts;
+  for (const auto& entry : model.parameters().entries())
+    parts.push_back(f.tensors.at(cat(group, ".", entry.name)).to(at::kDouble).reshape({first_axis, -1}));
+  return at::cat(parts, 1);
+}
+
+void expect_close(const at::Tensor& found, const at::Tensor& expected, double relative, double absolute, const char* what) {
+  ASSERT_EQ(found.sizes(), expected.sizes()) << what;
+  const auto difference = (found.to(at::kDouble) - expected.to(at::kDouble)).abs();
+  const auto allowed = expected.to(at::kDouble).abs() * relative + absolute;
+  EXPECT_TRUE((difference <= allowed).all().item<bool>())
+      << what << ": off by up to " << (difference - allowed).max().item<double>() << " beyond what is allowed";
+}
+
+void expect_rows_close(const at::Tensor& found, const at::Tensor& expected, double relative, const char* what) {
+  const auto error = (found.to(at::kDouble) - expected).norm(2, {1});
+  const auto size = expected.norm(2, {1});
+  EXPECT_TRUE((error <= size * relative + 1e-30).all().item<bool>()) << what << ": " << (error / size).max().item<double>();
+}
+
+class GoldenModels : public testing::Test {
+ protected:
+  void SetUp() override {
+    fixtures_ = fixtures();
+    if (fixtures_.empty()) GTEST_SKIP() << "no fixture of an available model in " << test::golden_folder();
+  }
+  std::vector<Fixture> fixtures_;
+};
+
+TEST_F(GoldenModels, ParametersAreThoseOfTheReference) {
+  const auto all = test::golden_json("models/models.json");
+  for (const auto& f : fixtures_) {
+    SCOPED_TRACE(f.name);
+    const auto model = make(f, at::kDouble);
+    EXPECT_EQ(model->parameters().count(), (*all)["fixtures"][f.name]["parameter_count"].get<std::int64_t>());
+  }
+}
+
+TEST_F(GoldenModels, OutputsAndLosses) {
+  for (const auto& f : fixtures_) {
+    SCOPED_TRACE(f.name);
+    for (const auto& [type, group, tolerance] :
+         {std::tuple{at::kDouble, "expected.", 1e-10}, std::tuple{at::kFloat, "expected.", 2e-6},
+          std::tuple{at::kFloat, "expected32.", 2e-6}}) {
+      const auto model = make(f, type);
+      const auto batch = batch_of(f, type);
+      const auto expected = [&](const char* name) { return f.tensors.at(cat(group, name)); };
+      const auto forecast = model->predict(batch.past_target, batch.past_observed);
+      const double looser = tolerance * (type == at::kFloat ? 5.0 : 1.0);
+      expect_close(forecast.df, expected("df"), looser, 0.0, "df");
+      // loc may be near 0: absolutely, in units of the scaled data.
+      expect_close(forecast.loc, expected("loc"), 0.0, type == at::kFloat ? 1e-5 : 1e-10, "loc");
+      expect_close(forecast.scale, expected("scale"), looser, 0.0, "scale");
+      expect_close(forecast.affine_scale, expected("affine_scale"), looser, 0.0, "affine_scale");
+      // All six windows in one batch must give what each gives alone: nothing couples them.
+      expect_close(model->losses(batch), expected("loss"), tolerance, 0.0, "loss");
+    }
+  }
+}
+
+TEST_F(GoldenModels, WindowGradientsAndNorms) {
+  for (const auto& f : fixtures_) {
+    SCOPED_TRACE(f.name);
+    for (const auto& [type, tolerance] : {std::tuple{at::kDouble, 1e-6}, std::tuple{at::kFloat, 1e-5}}) {
+      const auto model = make(f, type);
+      const auto batch = batch_of(f, type);
+      const auto windows = batch.past_target.size(0);
+      const auto expected = joined(f, *model, "grads", windows);
+      expect_rows_close(window_gradients(*model, batch), expected, tolerance, "gradients");
+      model->losses(batch);
+      model->backward(1.0);
+      const auto norms = dp::write_clipped_sum(model->layers(), windows, model->parameters(), 1.0, dp::ClipFactor::exact);
+      expect_close(norms, f.tensors.at("expected.grad_norm"), type == at::kDouble ? 1e-9 : tolerance, 0.0, "norms");
+    }
+  }
+}
+
+TEST_F(GoldenModels, ClippedSums) {
+  for (const auto& f : fixtures_) {
+    SCOPED_TRACE(f.name);
+    for (const auto& [type, tolerance] : {std::tuple{at::kDouble, 1e-6}, std::tuple{at::kFloat, 1e-5}}) {
+      const auto model = make(f, type);
+      const auto batch = batch_of(f, type);
+      for (const auto& [entry, clip, kind] : {std::tuple{"clipped.exact_1em4", 1e-4, dp::ClipFactor::exact},
+                                              std::tuple{"clipped.exact_1em2", 1e-2, dp::ClipFactor::exact},
+                                              std::tuple{"clipped.exact_1", 1.0, dp::ClipFactor::exact},
+                                              std::tuple{"clipped.opacus_1em4", 1e-4, dp::ClipFactor::opacus}}) {
+        model->losses(batch);
+        model->backward(1.0);
+        dp::write_clipped_sum(model->layers(), batch.past_target.size(0), model->parameters(), clip, kind);
+        expect_rows_close(model->parameters().gradients().reshape({1, -1}), joined(f, *model, entry, 1), tolerance, entry);
+      }
+    }
+  }
+}
+
+// Five updates with a stand-in for the noise, sigma C sin(1 + j + 0.1 n), the divisor 8 (not the six windows).
+TEST_F(GoldenModels, FivePrivateUpdates) {
+  for (const auto& f : fixtures_) {
+    SCOPED_TRACE(f.name);
+    if (f.steps.empty()) {
+      std::cout << f.name << ": no steps, skipped\n";
+      continue;
+    }
+    const auto model = make(f, at::kDouble);
+    const auto batch = batch_of(f, at::kDouble);
+    const auto& parameters = model->parameters();
+    const auto start = parameters.values().clone();
+    dp::Adam adam({1e-3, 1e-8, 0.9, 0.999, 1e-8}, parameters.values());
+    const auto place = at::arange(parameters.count(), at::kDouble);
+    for (int n = 1; n <= 5; ++n) {
+      expect_close(model->losses(batch), f.steps.at(cat("losses_before_step_", n)), 1e-8, 0.0, "losses");
+      model->backward(1.0);
+      dp::write_clipped_sum(model->layers(), 6, parameters, 1e-4, dp::ClipFactor::opacus);
+      parameters.gradients().add_(0.5 * 1e-4 * at::sin(1.0 + place + 0.1 * n)).mul_(1.0 / 8.0);
+      adam.step(parameters.values(), parameters.gradients());
+      if (n != 1 && n != 5) continue;
+      const auto delta = parameters.values() - start;
+      for (std::size_t i = 0; i < parameters.entries().size(); ++i) {
+        const auto& entry = parameters.entries()[i];
+        const auto expected = f.steps.at(cat("delta_", n, ".", entry.name)).to(at::kDouble);
+        // A step is about 1e-3; the reference is stored in single precision.
+        expect_close(delta.narrow(0, entry.offset, entry.count).view(entry.shape), expected, 1e-6, 2e-9, entry.name.c_str());
+      }
+    }
+  }
+}
+
+TEST_F(GoldenModels, ExportedQuantilesAndMeans) {
+  for (const auto& f : fixtures_) {
+    SCOPED_TRACE(f.name);
+    if (!f.tensors.contains("expected.quantiles")) continue;
+    const auto model = make(f, at::kFloat);
+    auto module = exporting::make_module(*model);
+    const auto batch = batch_of(f, at::kFloat);
+    const auto found = evaluation::forecast(module, batch.past_target, batch.past_observed, evaluation::default_levels());
+    const auto scale = f.tensors.at("expected.affine_scale").to(at::kDouble);
+    expect_close(found.quantiles / scale.unsqueeze(1), f.tensors.at("expected.quantiles") / scale.unsqueeze(1), 2e-5, 1e-5,
+                 "quantiles");
+    expect_close(found.mean / scale, f.tensors.at("expected.mean") / scale, 2e-5, 1e-5, "mean");
+  }
+}
+
+}  // namespace
+}  // namespace tsdp

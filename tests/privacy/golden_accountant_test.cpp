@@ -1,0 +1,134 @@
+// Every record of accountant.json, enumerated at run time.
+#include <cmath>
+#include <set>
+
+#include "support/golden.h"
+#include "tsdp/privacy/accountant.h"
+#include "tsdp/sampling/mechanism.h"
+
+namespace tsdp {
+namespace {
+
+using nlohmann::json;
+
+/// Theorems that the product does not have yet.
+const std::set<std::string> not_yet = {"4.3", "4.5", "G.1", "E.1", "E.8", "F.1", "F.2", "F.7", "F.8a", "F.8b", "C.1", "C.2"};
+const std::set<std::string> available = {"4.2", "4.4"};
+
+/// Whether to run a record of this theorem; unknown ones fail.
+bool wanted(const std::string& theorem, std::set<std::string>& skipped) {
+  if (available.contains(theorem)) return true;
+  EXPECT_TRUE(not_yet.contains(theorem)) << "unknown theorem " << theorem;
+  skipped.insert(theorem);
+  return false;
+}
+
+sampling::Mechanism mechanism_of(const json& p, double sigma) {
+  sampling::SubsamplingScheme::Parameters s;
+  const auto theorem = p["theorem"].get<std::string>();
+  s.lengths.assign(static_cast<std::size_t>(p.value("N", 1)), p["L"].get<std::int64_t>());
+  s.context_length = p["LC"];
+  s.forecast_length = p["LF"];
+  s.subsequences_per_sequence = p.value("lambda", 1);
+  s.batch_size = p.value("Lambda", s.subsequences_per_sequence);
+  s.top_level = theorem == "4.2" ? sampling::TopLevel::deterministic : sampling::TopLevel::without_replacement;
+  const sampling::PrivacyUnit unit{p.value("relation", "event") == std::string("user") ? sampling::Relation::user
+                                                                                       : sampling::Relation::event,
+                                   p.value("w", 1), std::nullopt};
+  return sampling::mechanism_of(sampling::SubsamplingScheme(s), unit, sigma, theorem);
+}
+
+/// Runs `check` on every record of `section` whose theorem is available; says what was skipped.
+template <class Check>
+void for_each_record(const std::string& section, Check check) {
+  const auto all = test::golden_json("accountant.json");
+  if (!all || !all->contains(section)) GTEST_SKIP() << "no section " << section << " in accountant.json";
+  std::set<std::string> skipped;
+  int ran = 0;
+  for (const auto& record : (*all)[section]) {
+    SCOPED_TRACE(record["id"].get<std::string>());
+    if (!wanted(record["params"]["theorem"], skipped)) continue;
+    check(record);
+    ++ran;
+  }
+  std::string names;
+  for (const auto& name : skipped) names += " " + name;
+  if (!names.empty()) std::cout << section << ": not available yet, skipped:" << names << "\n";
+  EXPECT_GT(ran, 0);
+}
+
+TEST(GoldenAccountant, SingleUses) {
+  for_each_record("single", [](const json& record) {
+    const auto pair = mechanism_of(record["params"], record["params"]["sigma"]).pair;
+    for (const auto& point : record["points"]) {
+      const double epsilon = point["eps"];
+      const double expected = test::golden_number(point["delta"]);
+      const double found = pair.symmetrised_profile(epsilon);
+      if (epsilon < 0.0) {
+        EXPECT_NEAR(found, expected, 1e-12) << "epsilon " << epsilon;
+      } else if (expected >= 1e-290) {
+        // Relative 1e-9 holds far below the 1e-17 that is asked for.
+        EXPECT_NEAR(found / expected, 1.0, 1e-9) << "epsilon " << epsilon;
+      }
+    }
+  });
+}
+
+TEST(GoldenAccountant, ComposedBracketsContainTheReference) {
+  for_each_record("composed", [](const json& record) {
+    privacy::Accountant accountant(mechanism_of(record["params"], record["params"]["sigma"]).pair);
+    const std::uint64_t uses = record["k"];
+    for (const auto& query : record["eps_of_delta"]) {
+      const double delta = query["delta"];
+      const auto found = accountant.epsilon(delta, uses);
+      EXPECT_GE(found.upper, query["lo"].get<double>()) << "delta " << delta;
+      EXPECT_LE(found.lower, query["hi"].get<double>()) << "delta " << delta;
+      EXPECT_LE(found.upper, query["hi"].get<double>() * (1.0 + 5e-4)) << "delta " << delta;
+      EXPECT_LE(found.upper - found.lower, 1e-3 * found.upper) << "delta " << delta;
+    }
+    for (const auto& query : record["delta_of_eps"]) {
+      const double epsilon = query["eps"];
+      const auto found = accountant.delta(epsilon, uses);
+      EXPECT_GE(found.upper, query["lo"].get<double>()) << "epsilon " << epsilon;
+      EXPECT_LE(found.lower, query["hi"].get<double>()) << "epsilon " << epsilon;
+      // Where the value is above 1e-15 the bracket is narrow as well.
+      if (query["lo"].get<double>() > 1e-15) {
+        EXPECT_LE(found.upper - found.lower, 2e-3 * found.upper) << "epsilon " << epsilon;
+      }
+    }
+  });
+}
+
+TEST(GoldenAccountant, MostSteps) {
+  for_each_record("epochs", [](const json& record) {
+    const auto mechanism = mechanism_of(record["params"], record["params"]["sigma"]);
+    privacy::Accountant accountant(mechanism.pair);
+    const auto steps = mechanism.steps_of_uses(accountant.max_uses(record["eps"], record["delta"]));
+    const std::uint64_t low = record["max_steps_lo"];
+    const std::uint64_t high = record["max_steps_hi"];
+    EXPECT_GE(steps, low - (low + 999) / 1000);
+    EXPECT_LE(steps, high);
+    EXPECT_EQ(mechanism.steps_per_epoch, record["steps_per_epoch"].get<std::int64_t>());
+  });
+}
+
+TEST(GoldenAccountant, Calibration) {
+  for_each_record("calibration", [](const json& record) {
+    const std::uint64_t uses = record["k"];
+    const double sigma = privacy::calibrate_noise([&](double s) {
+      privacy::Accountant accountant(mechanism_of(record["params"], s).pair);
+      return accountant.delta(record["eps"], uses).upper <= record["delta"].get<double>();
+    });
+    EXPECT_GE(sigma, record["sigma_lo"].get<double>());
+    EXPECT_LE(sigma, record["sigma_hi"].get<double>() * 1.002);
+  });
+}
+
+TEST(GoldenAccountant, InferenceTimePrivacy) {
+  const auto all = test::golden_json("accountant.json");
+  if (!all || !all->contains("inference")) GTEST_SKIP() << "no section inference in accountant.json";
+  std::cout << "inference-time privacy is not available yet: skipped\n";
+}
+
+}  // namespace
+}  // namespace tsdp

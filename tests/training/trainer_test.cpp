@@ -1,0 +1,292 @@
+// Plans, exact resume, charging.
+#include "tsdp/training/trainer.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
+#include "tsdp/core/log.h"
+#include "tsdp/privacy/accountant.h"
+
+namespace tsdp::training {
+namespace {
+
+sampling::PreparedData small_data() {
+  sampling::PreparedData data;
+  data.dataset.name = "waves";
+  data.dataset.frequency = data::Frequency::parse("1h");
+  for (int s = 0; s < 6; ++s) {
+    data::Series series{std::to_string(s), 0, {}};
+    for (int t = 0; t < 200; ++t)
+      series.values.push_back(static_cast<float>(5.0 + s + std::sin(0.26 * t + s)));
+    data.dataset.series.push_back(series);
+  }
+  data.split = data::split_dataset(data.dataset, {data::SplitKind::last, 4, 1, 8});
+  return data;
+}
+
+Config small_config() {
+  Config c;
+  c.dataset.prediction_length = 4;
+  c.model.context_length = 8;
+  c.sampling.batch_size = 3;
+  c.privacy.noise_multiplier = 1.5;
+  c.privacy.clip_norm = 0.1;
+  c.privacy.delta = 1e-5;
+  c.privacy.target_epsilon = 8.0;
+  c.training.max_epochs = 40;
+  c.training.validate_every = 5;
+  c.training.checkpoint_seconds = 1e6;  // only what the test asks for
+  return c;
+}
+
+class TrainerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    log::set_level(log::Level::quiet);
+    root_ = std::filesystem::temp_directory_path() / ("tsdp_trainer_" + std::to_string(::getpid()));
+    std::filesystem::remove_all(root_);
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  RunFolder folder(const std::string& name) const { return {root_ / name}; }
+
+  std::unique_ptr<Trainer> trainer(const std::string& name, const Config& config) const {
+    return std::make_unique<Trainer>(config, data_, at::Device(at::kCPU), folder(name));
+  }
+
+  at::Tensor weights_after_whole_run(const std::string& name, const Config& config) const {
+    auto t = trainer(name, config);
+    t->begin();
+    EXPECT_TRUE(t->run({}));
+    return t->model().parameters().values().clone();
+  }
+
+  std::filesystem::path root_;
+  sampling::PreparedData data_ = small_data();
+};
+
+TEST_F(TrainerTest, PlansTheMostStepsWithinTheTarget) {
+  auto config = small_config();
+  config.training.max_epochs = 100000;
+  config.privacy.target_epsilon = 2.0;
+  config.privacy.noise_multiplier = 12.0;  // many steps, so that one more costs little
+  const auto t = trainer("plan", config);
+  const auto& plan = t->plan();
+  EXPECT_TRUE(plan.limited_by_epsilon);
+  EXPECT_LE(plan.epsilon.upper, 2.0);
+  // One step more is not certified, and not far from the target.
+  privacy::Accountant accountant(plan.mechanism->pair);
+  EXPECT_LE(accountant.delta(2.0, plan.steps, 1e-4).upper, 1e-5);
+  EXPECT_GT(accountant.delta(2.0, plan.steps + 1, 1e-4).upper, 1e-5);
+  EXPECT_GT(plan.epsilon.lower, 1.99);
+}
+
+TEST_F(TrainerTest, EpochsBoundThePlanToo) {
+  const auto t = trainer("plan", small_config());
+  EXPECT_FALSE(t->plan().limited_by_epsilon);
+  EXPECT_EQ(t->plan().steps, 80U);  // 40 epochs of ⌊6/3⌋ = 2 steps
+  EXPECT_LT(t->plan().epsilon.upper, 8.0);
+}
+
+TEST_F(TrainerTest, CalibratesTheNoiseMultiplier) {
+  auto config = small_config();
+  config.privacy.noise_multiplier.reset();
+  config.privacy.target_epsilon = 3.0;
+  const auto t = trainer("plan", config);
+  EXPECT_EQ(t->plan().steps, 80U);
+  EXPECT_LE(t->plan().epsilon.upper, 3.0);
+  EXPECT_GT(t->plan().epsilon.lower, 2.9);
+}
+
+TEST_F(TrainerTest, RefusesABudgetThatPaysForNothing) {
+  auto config = small_config();
+  config.privacy.target_epsilon = 1e-3;
+  try {
+    trainer("plan", config);
+    FAIL();
+  } catch (const PrivacyError& error) {
+    EXPECT_NE(std::string(error.what()).find("one step alone costs epsilon"), std::string::npos);
+  }
+}
+
+TEST_F(TrainerTest, StopAndResumeAtEveryStepGivesTheSameBits) {
+  auto config = small_config();
+  config.training.max_epochs = 6;
+  config.training.reproducible = true;
+  const auto expected = weights_after_whole_run("whole", config);
+  trainer("parts", config)->begin();
+  for (int runs = 0; runs < 100; ++runs) {
+    auto t = trainer("parts", config);
+    t->resume();
+    const auto before = t->step();
+    if (before == t->plan().steps) {
+      EXPECT_TRUE(at::equal(t->model().parameters().values(), expected));
+      break;
+    }
+    EXPECT_EQ(t->run({.most_steps = 1}), before + 1 == t->plan().steps);
+    EXPECT_EQ(t->step(), before + 1);
+    EXPECT_LT(runs, 99);
+  }
+}
+
+TEST_F(TrainerTest, ReplaysFromTheLastCheckpointWithTheSecretKey) {
+  auto config = small_config();
+  config.training.max_epochs = 10;
+  auto whole = trainer("run", config);
+  whole->begin();
+  const auto first = folder("run").last();
+  const auto at_start = read_file(first);
+  EXPECT_TRUE(whole->run({}));
+  const auto expected = whole->model().parameters().values().clone();
+  EXPECT_THROW(trainer("run", config)->resume(), Error);  // one process at a time
+  whole.reset();
+  // A crash: the checkpoint is the one of step 0, but all 20 steps were charged.
+  write_file_atomically(first, at_start, FileAccess::owner);
+  auto again = trainer("run", config);
+  again->resume();
+  EXPECT_EQ(again->step(), 0U);
+  EXPECT_TRUE(again->run({}));
+  EXPECT_TRUE(at::equal(again->model().parameters().values(), expected));
+  EXPECT_EQ(Charge(folder("run").charged()).steps(), 20U);
+}
+
+TEST_F(TrainerTest, AnotherThreadCountKeepsChargedStepsCharged) {
+  auto config = small_config();
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  auto t = trainer("run", config);
+  t->begin();
+  t.reset();
+  Charge(folder("run").charged()).raise_to(30);  // a crash after charging 30 steps, with the checkpoint at 0
+  at::set_num_threads(2);
+  auto again = trainer("run", config);
+  again->resume();
+  EXPECT_EQ(again->step(), 30U);
+  EXPECT_TRUE(again->run({}));
+  EXPECT_EQ(again->step(), again->plan().steps);
+  at::set_num_threads(threads);
+}
+
+// A crash here, a crash there, and back: the first environment must not replay what the second one has taken.
+TEST_F(TrainerTest, GoingBackToTheFirstEnvironmentReplaysNothingOfTheSecond) {
+  const auto config = small_config();
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  trainer("run", config)->begin();
+  Charge(folder("run").charged()).raise_to(30);
+  at::set_num_threads(2);
+  trainer("run", config)->resume();  // gives up steps 1 … 30, and crashes before a checkpoint of its own
+  at::set_num_threads(1);
+  auto back = trainer("run", config);
+  back->resume();
+  EXPECT_EQ(back->step(), 30U);
+  at::set_num_threads(threads);
+}
+
+TEST_F(TrainerTest, ChangedDataAreNotResumed) {
+  const auto config = small_config();
+  trainer("run", config)->begin();
+  data_.dataset.series[3].values[7] += 1.0F;
+  EXPECT_THROW(trainer("run", config)->resume(), UsageError);
+}
+
+TEST_F(TrainerTest, ALostCheckpointKeepsChargedStepsCharged) {
+  auto config = small_config();
+  auto t = trainer("run", config);
+  t->begin();
+  t.reset();
+  Charge(folder("run").charged()).raise_to(80);
+  std::filesystem::remove(folder("run").last());
+  auto again = trainer("run", config);
+  again->resume();
+  EXPECT_EQ(again->step(), 80U);  // the whole budget is gone
+  EXPECT_TRUE(again->run({}));
+  EXPECT_EQ(Charge(folder("run").charged()).steps(), 80U);
+}
+
+TEST_F(TrainerTest, ALostCountOfChargedStepsIsASpentBudget) {
+  trainer("run", small_config())->begin();
+  std::filesystem::remove(folder("run").charged());
+  EXPECT_THROW(trainer("run", small_config())->resume(), PrivacyError);
+}
+
+TEST_F(TrainerTest, AResumedRunKeepsItsConfiguration) {
+  auto config = small_config();
+  trainer("run", config)->begin();
+  const auto before = read_file(folder("run").ledger());
+  config.privacy.noise_multiplier = 40.0;
+  try {
+    trainer("run", config)->resume();
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("found 'noise_multiplier: 40'; the run began with 'noise_multiplier: 1.5'"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(read_file(folder("run").ledger()), before);
+}
+
+TEST_F(TrainerTest, TwoRunsDrawDifferentKeys) {
+  auto config = small_config();
+  config.training.max_epochs = 2;
+  EXPECT_FALSE(at::equal(weights_after_whole_run("a", config), weights_after_whole_run("b", config)));
+  config.training.reproducible = true;
+  EXPECT_TRUE(at::equal(weights_after_whole_run("c", config), weights_after_whole_run("d", config)));
+}
+
+TEST_F(TrainerTest, TheLedgerNeverUnderstates) {
+  auto config = small_config();
+  auto t = trainer("run", config);
+  t->begin();
+  const auto running = nlohmann::json::parse(read_file(folder("run").ledger()));
+  EXPECT_EQ(running["state"], "running");
+  EXPECT_EQ(running["epsilon"]["upper"].get<double>(), t->plan().epsilon.upper);
+  EXPECT_FALSE(t->run({.most_steps = 10}));
+  const auto stopped = nlohmann::json::parse(read_file(folder("run").ledger()));
+  EXPECT_EQ(stopped["state"], "interrupted");
+  EXPECT_EQ(stopped["steps_taken"], 10);
+  EXPECT_GE(stopped["steps_charged"].get<int>(), 10);
+  privacy::Accountant accountant(t->plan().mechanism->pair);
+  EXPECT_GE(stopped["epsilon"]["upper"].get<double>(),
+            accountant.epsilon(1e-5, stopped["steps_charged"].get<std::uint64_t>()).lower);
+  EXPECT_TRUE(t->run({}));
+  const auto finished = nlohmann::json::parse(read_file(folder("run").ledger()));
+  EXPECT_EQ(finished["state"], "finished");
+  EXPECT_EQ(finished["steps_taken"], t->plan().steps);
+  EXPECT_LE(finished["epsilon"]["upper"].get<double>(), config.privacy.target_epsilon);
+}
+
+TEST_F(TrainerTest, FilesOutsidePrivateHoldNeitherKeyNorData) {
+  auto config = small_config();
+  config.training.max_epochs = 2;
+  auto t = trainer("run", config);
+  t->begin();
+  t->run({});
+  const auto key = load_checkpoint(folder("run").last())->key.hex();
+  for (const auto& file : {folder("run").config(), folder("run").ledger()})
+    EXPECT_EQ(read_file(file).find(key), std::string::npos);
+  const auto mode = std::filesystem::status(folder("run").last()).permissions();
+  EXPECT_EQ(mode & std::filesystem::perms::mask, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+}
+
+TEST_F(TrainerTest, TrainsWithoutPrivacyWhenAskedTo) {
+  auto config = small_config();
+  config.privacy.enabled = false;
+  config.training.max_epochs = 60;
+  auto t = trainer("run", config);
+  t->begin();
+  EXPECT_TRUE(t->run({}));
+  const auto ledger = t->current_ledger(RunState::finished);
+  EXPECT_FALSE(ledger["private"].get<bool>());
+  EXPECT_TRUE(ledger["epsilon"].is_null());
+}
+
+}  // namespace
+}  // namespace tsdp::training
