@@ -72,7 +72,7 @@ const std::vector<Option>& option_table() {
       {"training.checkpoint", false, Choice{AT(training.checkpoint), {"last", "best"}},
        "Weights that are exported; best: of least validation loss, a choice that epsilon does not cover."},
       {"training.checkpoint_seconds", false, Real{AT(training.checkpoint_seconds), {0.0, 1e6}},
-       "Least seconds between two checkpoints; their cost is kept below 0.5 % of the time."},
+       "Least seconds between two checkpoints; from 1 s on their cost is also kept below 0.5 % of the time."},
   };
   return table;
 }

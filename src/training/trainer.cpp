@@ -300,7 +300,9 @@ bool Trainer::run(const TrainOptions& options) {
         }
       }
     }
-    if (seconds_since(last_checkpoint) > std::max(config_.training.checkpoint_seconds, checkpoint_cost / checkpoint_share)) {
+    const double wanted_gap = config_.training.checkpoint_seconds;
+    if (seconds_since(last_checkpoint) >
+        (wanted_gap < 1.0 ? wanted_gap : std::max(wanted_gap, checkpoint_cost / checkpoint_share))) {
       const auto begin = Clock::now();
       metrics.flush();
       write_checkpoint(folder_.last());

@@ -179,7 +179,7 @@ TEST_F(ConfigTest, TextReadsBackToTheSameConfiguration) {
   c.privacy.w = 5;
   c.privacy.v = 2.0 / 3.0;
   c.privacy.noise_multiplier = 3.2166230406798864;
-  c.privacy.clip_norm = 1e-300;
+  c.privacy.clip_norm = 1e-12;
   c.privacy.target_epsilon = 0.7;
   c.privacy.delta = 1.0000000000000001e-25;
   c.optimizer.learning_rate = 0.3;
