@@ -343,7 +343,8 @@ std::filesystem::path find_data_file(const std::string& path, const std::filesys
     if (std::filesystem::is_regular_file(place, ignored)) return place;
     looked.push_back(place.lexically_normal().string());
   }
-  throw DataError(cat("dataset.path: no file '", path, "'; looked for ", join(looked, ", ")));
+  throw DataError(cat("dataset.path: no file '", path, "'; looked for ", join(looked, ", "),
+                      " (scripts/fetch_data.sh gets the benchmark sets)"));
 }
 
 std::filesystem::path find_config_file(const std::filesystem::path& name) {

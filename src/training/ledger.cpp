@@ -16,8 +16,10 @@ const char* name(RunState state) {
 }
 
 std::string relation_text(const sampling::PrivacyUnit& unit) {
-  std::string text = "two data sets are neighbours if they differ in one series, in at most ";
-  text += unit.relation == sampling::Relation::event ? cat(unit.w, " consecutive value(s)") : cat(unit.w, " value(s) anywhere");
+  std::string text = "two data sets are neighbours if they differ in one series, in ";
+  text += unit.w == 1                                    ? std::string("one value")
+          : unit.relation == sampling::Relation::event ? cat("at most ", unit.w, " consecutive values")
+                                                         : cat("at most ", unit.w, " values anywhere");
   if (unit.v) text += cat(", each by at most ", *unit.v);
   return text;
 }
