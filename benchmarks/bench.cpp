@@ -1,8 +1,10 @@
 // Benchmarks, side by side in one run: a training step (private, not private, plain loop), the data path, the accountant.
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -182,6 +184,33 @@ void bench_account(Json& rows, double seconds) {
   }
 }
 
+/// What durability costs: a checkpoint at least every `checkpoint_seconds` (10 s), a charge about every 5 s.
+void bench_durability(Json& rows, double seconds) {
+  using namespace tsdp;
+  const auto folder = std::filesystem::temp_directory_path() / cat("tsdp_bench_", ::getpid());
+  std::filesystem::create_directories(folder);
+  auto model = models::make_model("simple_ff", {96, 24}, at::TensorOptions(at::kFloat));
+  dp::Adam adam({}, model->parameters().values());
+  auto charge = training::Charge::create(folder / "charged");
+  std::vector<Timing> timings = {{"checkpoint",
+                                  [&] {
+                                    training::save_checkpoint(folder / "last.pt",
+                                                              {1, SecretKey::from_seed(1), "bench", 0.0,
+                                                               model->parameters().values(), adam.state()});
+                                  },
+                                  {},
+                                  0.0},
+                                 {"charge", [&] { charge.raise_to(charge.steps() + 1); }, {}, 0.0}};
+  time_together(timings, seconds);
+  for (auto& t : timings) {
+    Json row = {{"bench", "durability"}, {"mode", t.name}, {"threads", at::get_num_threads()}};
+    put_times(row, t);
+    row["share_of_training"] = 1e-3 * row["median_ms"].get<double>() / (t.name == "charge" ? 5.0 : 10.0);
+    rows.push_back(row);
+  }
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -194,7 +223,7 @@ int main(int argc, char** argv) {
   int threads = 0;
   double seconds = 3.0;
   app.add_option("--json", json, "File for the results");
-  app.add_option("--only", only, "Regular expression over: step, sample, account");
+  app.add_option("--only", only, "Regular expression over: step, sample, account, durability");
   app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
   app.add_option("--threads", threads, "CPU threads; 0: all cores")->capture_default_str();
   app.add_option("--seconds", seconds, "Measured time of each group")->capture_default_str();
@@ -207,6 +236,7 @@ int main(int argc, char** argv) {
       for (const std::int64_t batch : {32, 256, 1024}) bench_step(rows, "simple_ff", device, batch, 96, 24, seconds);
     if (std::regex_search("sample", wanted)) bench_sample(rows, seconds);
     if (std::regex_search("account", wanted)) bench_account(rows, seconds);
+    if (std::regex_search("durability", wanted)) bench_durability(rows, seconds);
     for (const auto& row : rows)
       std::cout << row["bench"].get<std::string>() << " " << row.value("model", "") << " " << row["mode"].get<std::string>()
                 << (row.contains("batch") ? tsdp::cat(", batch ", row["batch"].get<std::int64_t>()) : std::string()) << ": "

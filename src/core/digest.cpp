@@ -8,6 +8,16 @@
 
 namespace tsdp {
 
+std::string hex_text(std::span<const std::uint8_t> bytes) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  for (const auto byte : bytes) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
 struct Digest::State {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(), &EVP_MD_CTX_free};
 };
@@ -27,13 +37,7 @@ std::string Digest::hex() {
   std::array<unsigned char, 32> out{};
   if (EVP_DigestFinal_ex(state_->context.get(), out.data(), nullptr) != 1)
     throw Error(ExitCode::failure, "the cryptographic library failed: SHA-256");
-  constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  for (const auto byte : out) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
+  return hex_text(out);
 }
 
 }  // namespace tsdp

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "box_muller.h"
+#include "tsdp/core/digest.h"
 #include "tsdp/core/error.h"
 
 namespace tsdp {
@@ -82,15 +83,7 @@ SecretKey SecretKey::from_hex(std::string_view hex) {
   return key;
 }
 
-std::string SecretKey::hex() const {
-  constexpr char digits[] = "0123456789abcdef";
-  std::string out;
-  for (const auto byte : bytes_) {
-    out += digits[byte >> 4];
-    out += digits[byte & 15];
-  }
-  return out;
-}
+std::string SecretKey::hex() const { return hex_text(bytes_); }
 
 RandomStream::RandomStream(const SecretKey& key, std::string_view purpose, std::uint64_t step) : step_(step) {
   unsigned int length = 0;

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 
 namespace tsdp {
+
+/// Two lower-case hexadecimal digits a byte.
+[[nodiscard]] std::string hex_text(std::span<const std::uint8_t> bytes);
 
 /// SHA-256 of everything that was added, in order.
 class Digest {
