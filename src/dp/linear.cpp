@@ -11,8 +11,20 @@ at::Tensor& fitted(at::Tensor& buffer, at::IntArrayRef shape, const at::TensorOp
   return buffer;
 }
 
-/// Squared Euclidean norms along the last axis, summed in double precision.
+/// Squared Euclidean norms along the last axis, in double precision; relative error at most 70 units of the rows' type.
 at::Tensor squared_norms(const at::Tensor& rows) {
+  // Single precision is summed over pieces of at most 64 (a sum of n squares is off by at most n units, in whatever
+  // order) and in double precision over the pieces: three times as fast as converting every element.
+  const auto length = rows.size(-1);
+  if (rows.scalar_type() == at::kFloat && rows.is_contiguous()) {
+    for (std::int64_t piece = 64; piece >= 16; --piece) {
+      if (length % piece != 0) continue;
+      auto shape = rows.sizes().vec();
+      shape.back() = length / piece;
+      shape.push_back(piece);
+      return at::linalg_vector_norm(rows.view(shape), 2, at::IntArrayRef{-1}).to(at::kDouble).square_().sum(-1);
+    }
+  }
   return at::linalg_vector_norm(rows, 2, at::IntArrayRef{-1}, /*keepdim=*/false, at::kDouble).square_();
 }
 

@@ -14,11 +14,11 @@ at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipF
   if (kind == ClipFactor::opacus) {
     factors = at::reciprocal(norms + 1e-6).mul_(clip_norm).clamp_max_(1.0);
   } else {
-    // Norms are summed in double precision. A few units of the recorded values' type remain: products of the one-position
-    // form, the rounding of the factor itself and of scaling by it.
+    // Squared norms are good to 70 units (half an epsilon each) of the recorded values' type, so norms to 35 and products
+    // of two to 70 at most; a few more for the factor itself and for scaling by it.
     const double unit = type == at::kDouble ? std::numeric_limits<double>::epsilon()
                                             : static_cast<double>(std::numeric_limits<float>::epsilon());
-    factors = at::reciprocal(norms).mul_(clip_norm * (1.0 - 32.0 * unit)).clamp_max_(1.0);
+    factors = at::reciprocal(norms).mul_(clip_norm * (1.0 - 48.0 * unit)).clamp_max_(1.0);
   }
   return at::where(at::isfinite(norms), factors, at::zeros_like(factors)).to(type);
 }
