@@ -37,10 +37,9 @@ std::string clock_text(double seconds) {
 /// One line that rewrites itself on a terminal, and now and then a line in a log.
 class ProgressLine {
  public:
-  ProgressLine(bool wanted, double target) : wanted_(wanted), terminal_(::isatty(STDERR_FILENO) != 0), target_(target) {}
+  explicit ProgressLine(double target) : terminal_(::isatty(STDERR_FILENO) != 0), target_(target) {}
 
   void show(const tsdp::training::Progress& p) {
-    if (!wanted_) return;
     const auto now = std::chrono::steady_clock::now();
     if (!terminal_ && now - last_ < std::chrono::seconds(15)) return;
     last_ = now;
@@ -61,7 +60,6 @@ class ProgressLine {
   }
 
  private:
-  bool wanted_;
   bool terminal_;
   bool shown_ = false;
   double target_;
@@ -207,9 +205,9 @@ int main(int argc, char** argv) {
     action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
     ::sigaction(SIGINT, &action, nullptr);
     ::sigaction(SIGTERM, &action, nullptr);
-    ProgressLine line(!common.quiet, config.privacy.target_epsilon);
+    ProgressLine line(config.privacy.target_epsilon);
     tsdp::training::TrainOptions options;
-    options.progress = [&](const tsdp::training::Progress& p) { line.show(p); };
+    if (!common.quiet) options.progress = [&](const tsdp::training::Progress& p) { line.show(p); };
     options.stop = &stop_asked;
     const bool done = trainer.run(options);
     line.end();

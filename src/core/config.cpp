@@ -180,19 +180,18 @@ std::vector<std::string> known_keys() {
   return keys;
 }
 
-[[noreturn]] void unknown_key(const std::string& where, const std::string& key) {
-  throw UsageError(cat(where, "unknown key '", key, "'; the nearest known key is '", nearest_name(key, known_keys()), "'"));
+[[noreturn]] void unknown_key(const std::string& where, const std::string& key, const std::string& nearest) {
+  throw UsageError(cat(where, "unknown key '", key, "'; the nearest known key is '", nearest, "'"));
 }
 
-[[noreturn]] void unknown_section(const std::string& where, const std::string& section) {
+/// What a word in a section's place most likely stands for: a key written outside its section, or another section.
+std::string nearest_to_section(const std::string& section) {
   std::vector<std::string> sections;
   for (const auto& option : option_table()) {
-    // A key of some section that was written outside it is the likelier slip.
-    if (name_of(option.key) == section)
-      throw UsageError(cat(where, "unknown key '", section, "'; the nearest known key is '", option.key, "'"));
+    if (name_of(option.key) == section) return option.key;
     sections.push_back(section_of(option.key));
   }
-  throw UsageError(cat(where, "unknown key '", section, "'; the nearest known key is '", nearest_name(section, sections), "'"));
+  return nearest_name(section, sections);
 }
 
 void assign(const std::string& where, const Option& option, const YAML::Node& node, Config& config) {
@@ -236,14 +235,14 @@ Config read_config(const std::filesystem::path& file, const std::vector<std::str
       if (!sections.insert(section).second) throw UsageError(cat(at(entry.first), "duplicate key '", section, "'"));
       const auto& table = option_table();
       if (std::none_of(table.begin(), table.end(), [&](const Option& o) { return section_of(o.key) == section; }))
-        unknown_section(at(entry.first), section);
+        unknown_key(at(entry.first), section, nearest_to_section(section));
       if (entry.second.IsNull()) continue;
       if (!entry.second.IsMap())
         throw UsageError(cat(at(entry.second), section, ": found ", shown(entry.second), "; expected a section of keys"));
       for (const auto& item : entry.second) {
         const auto key = cat(section, ".", item.first.Scalar());
         const auto* option = find_option(key);
-        if (option == nullptr) unknown_key(at(item.first), key);
+        if (option == nullptr) unknown_key(at(item.first), key, nearest_name(key, known_keys()));
         if (!given.insert(key).second) throw UsageError(cat(at(item.first), "duplicate key '", key, "'"));
         // An empty value has no place of its own; the key's line is the one to look at.
         assign(at(item.first), *option, item.second, config);
@@ -258,7 +257,7 @@ Config read_config(const std::filesystem::path& file, const std::vector<std::str
       throw UsageError(cat("--set ", assignment, ": expected key.path=value"));
     const auto key = assignment.substr(0, equals);
     const auto* option = find_option(key);
-    if (option == nullptr) unknown_key("--set: ", key);
+    if (option == nullptr) unknown_key("--set: ", key, nearest_name(key, known_keys()));
     try {
       assign("--set ", *option, YAML::Load(assignment.substr(equals + 1)), config);
     } catch (const YAML::Exception& error) {

@@ -18,7 +18,7 @@ constexpr double most_cells = 1 << 19;   // a side
 constexpr int most_refinements = 8;      // of a bracket that does not close as the law of variances says
 
 void check_delta(double delta) {
-  // Truncated tails leave up to 1e9 · 4e-36 of infinite loss: a smaller delta could not be answered.
+  // Truncated tails leave up to max_uses_ever · 4e-36 of infinite loss: a smaller delta could not be answered.
   if (!(delta >= 1e-25) || !(delta < 1.0))
     throw PrivacyError(cat("delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
 }
