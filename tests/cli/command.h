@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/temporary_folder.h"
+
 namespace tsdp::cli_test {
 
 inline std::filesystem::path source_folder() { return TSDP_SOURCE_DIR; }
@@ -49,18 +51,8 @@ struct Outcome {
 };
 
 /// A test with a folder of its own, in which its programs run.
-class CommandTest : public testing::Test {
+class CommandTest : public test::TemporaryFolder {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "tsdp_cli_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr) << name;
-    folder_ = name;
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  }
-
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   [[nodiscard]] std::filesystem::path path(const std::string& name) const { return folder_ / name; }
 
@@ -116,9 +108,6 @@ class CommandTest : public testing::Test {
     EXPECT_NE(outcome.exit_code, 127) << file << " could not be started";
     return outcome;
   }
-
- private:
-  std::filesystem::path folder_;
 };
 
 /// A failure as the programs promise it: the exit code, nothing on stdout, and one line on stderr that starts with the

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tsdp/core/error.h"
+#include "support/temporary_folder.h"
 
 namespace tsdp {
 namespace {
@@ -60,18 +61,8 @@ optimizer: {name: adam, learning_rate: 1.0e-3, weight_decay: 1.0e-8}
 training: {max_epochs: 4000, seed: 1, reproducible: false, validate_every: 50, checkpoint: last}
 )";
 
-class ConfigTest : public testing::Test {
+class ConfigTest : public test::TemporaryFolder {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "tsdp_config_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr) << name;
-    folder_ = name;
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  }
-
   [[nodiscard]] std::filesystem::path file() const { return folder_ / "config.yaml"; }
 
   Config read(const std::string& text, const std::vector<std::string>& assignments = {}) const {
@@ -96,9 +87,6 @@ class ConfigTest : public testing::Test {
   void expect_set_refused(const std::string& assignment, const std::vector<std::string>& parts) const {
     expect_refused(least_text, parts, {assignment});
   }
-
- private:
-  std::filesystem::path folder_;
 };
 
 /// `least_text` with one part of it replaced.

@@ -12,22 +12,13 @@
 #include <string>
 
 #include "tsdp/core/error.h"
+#include "support/temporary_folder.h"
 
 namespace tsdp {
 namespace {
 
-class File : public testing::Test {
+class File : public test::TemporaryFolder {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "tsdp_file_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr) << name;
-    folder_ = name;
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  }
-
   [[nodiscard]] std::filesystem::path path(const std::string& name) const { return folder_ / name; }
   [[nodiscard]] std::size_t entries() const {
     std::size_t count = 0;
@@ -35,9 +26,6 @@ class File : public testing::Test {
       ++count;
     return count;
   }
-
- private:
-  std::filesystem::path folder_;
 };
 
 mode_t mode_of(const std::filesystem::path& file) {
