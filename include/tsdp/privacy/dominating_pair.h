@@ -3,37 +3,56 @@
 // Units: clipping norm C = 1, σ = standard deviation of the noise added to the sum of clipped gradients.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 namespace tsdp::privacy {
 
-/// The pair P = Σ_k w_k N(μ_k, σ²), Q = N(0, σ²) with all μ_k ≥ 0 (at least one > 0), w_k > 0, Σ w_k = 1 (normalised).
+/// A pair (P, Q) of one-dimensional Gaussian mixtures of a common σ, and the probability ρ_out that it is used at all.
 ///
-/// Its privacy loss L(x) = log dP/dQ(x) = log Σ_k w_k exp((μ_k x − μ_k²/2)/σ²) is strictly increasing, as each term
-/// with μ_k > 0 is. So every {dP/dQ > α} is a half line and hockey-stick divergences have closed forms.
+/// P = Σ_k w_k N(μ_k, σ²) with all μ_k ≥ 0 (at least one > 0), w_k > 0, Σ w_k = 1. Q is one of
+///   Against::noise    N(0, σ²)                   Theorems 4.2–4.5, F.7, F.8 as printed, G.1, C.1, C.2
+///   Against::mirror   Σ_k w_k N(−μ_k, σ²)        E.1, E.8, F.1, F.2, F.8 mirrored
+/// (Schuchardt et al. 2025; the paper's pairs with P's means ≤ 0 are these, reflected: a hockey-stick divergence does
+/// not change when both measures are reflected.)
+///
+/// The privacy loss L(x) = log dP/dQ(x) is strictly increasing: L′ = (E[μ | x under P] − E[μ | x under Q]) / σ², and
+/// the first is positive, the second never. So every {dP/dQ > α} is a half line and divergences have closed forms.
 class DominatingPair {
  public:
   struct Component {
     double mean;
     double weight;
   };
+  enum class Against { noise, mirror };
 
-  /// Throws PrivacyError if σ is not positive and finite, a mean is negative, no mean is positive, or weights are not
-  /// positive with sum 1 within 1e-12.
-  DominatingPair(std::vector<Component> p, double sigma);
+  /// Throws PrivacyError if σ is not positive and finite, a mean is negative, no mean is positive, weights are not
+  /// positive with sum 1 within 1e-12, or use_probability is not in (0, 1].
+  DominatingPair(std::vector<Component> p, double sigma, Against against = Against::noise, double use_probability = 1.0);
 
   /// (1 − q) N(0, σ²) + q N(2, σ²) against N(0, σ²), 0 < q ≤ 1: the pair of Theorems 4.2 (q = r) and 4.4 (q = ρ r).
   [[nodiscard]] static DominatingPair substitution(double q, double sigma);
 
   [[nodiscard]] double sigma() const noexcept { return sigma_; }
-  [[nodiscard]] double largest_mean() const noexcept { return largest_mean_; }
+  [[nodiscard]] double largest_mean() const noexcept { return p_.back().mean; }
+  [[nodiscard]] Against against() const noexcept { return against_; }
+  /// ρ_out: with 1 − ρ_out the output does not depend on the change at all.
+  [[nodiscard]] double use_probability() const noexcept { return use_probability_; }
+  /// The pair without components of the largest means whose weights sum to at most `negligible`, the rest normalised.
+  /// With d that sum and A the answer: profile(A) ≤ profile ≤ (1 − d) profile(A) + d, the first as the hockey-stick
+  /// divergence of these pairs grows with the means (Prop. E.14), the second by its joint convexity (Lemma F.4).
+  struct Truncated;
+  [[nodiscard]] Truncated truncated(double negligible) const;
+  /// Components of P by increasing mean.
+  [[nodiscard]] const std::vector<Component>& components() const noexcept { return p_; }
 
-  /// L(x), with small relative error near L = 0.
+  /// L(x), with small relative error near L = 0. For Against::mirror, x ≥ 0 is expected.
   [[nodiscard]] double loss(double x) const;
   /// e^{L(x)} − 1; +∞ where it overflows.
   [[nodiscard]] double excess(double x) const;
-  /// The x with L(x) = loss, for loss above log(weight at mean 0); to a few units in the last place.
-  [[nodiscard]] double inverse_loss(double loss) const;
+  /// The x with L(x) = loss, for loss ≥ 0 (Against::noise: above log(weight at mean 0)); to a few units in the last
+  /// place. `guess` may start the search.
+  [[nodiscard]] double inverse_loss(double loss, double guess = 0.0) const;
   /// log P(X > x) and log Q(X > x).
   [[nodiscard]] double log_tail_p(double x) const;
   [[nodiscard]] double log_tail_q(double x) const;
@@ -42,19 +61,44 @@ class DominatingPair {
   /// e^{log_scale} times it, without underflow on the way.
   [[nodiscard]] double scaled_density_q(double x, double log_scale) const;
 
-  /// The symmetrised profile at α = e^ε (both signs of ε):
-  ///   H_sym(α) = H_α(P‖Q) for α ≥ 1,  H_α(Q‖P) for α < 1,  H_α(A‖B) = ∫ max(dA − α dB, 0).
+  /// The symmetrised profile at α = e^ε (both signs of ε), with H_α(A‖B) = ∫ max(dA − α dB, 0):
+  ///   (1 − ρ_out) max(0, 1 − α) + ρ_out · H_sym(α),   H_sym(α) = H_α(P‖Q) for α ≥ 1, H_α(Q‖P) for α < 1.
   /// This is what the substitution relation needs (Schuchardt et al. 2025, Thm. 4.2/4.4 with Prop. D.10).
-  /// Relative error below 1e-9 for values above 1e-250 at ε ≥ 0 and moved weight of at least 1e-6; absolute 1e-15 at ε < 0.
+  /// Relative error below 1e-9 for values above 1e-250 at ε ≥ 0; absolute 1e-15 at ε < 0.
   [[nodiscard]] double symmetrised_profile(double epsilon) const;
 
  private:
+  [[nodiscard]] double exponent(const Component& c, double x) const;
+  [[nodiscard]] double log_mixture(double x, double sign) const;
+
   std::vector<Component> p_;
   double sigma_;
-  double largest_mean_ = 0.0;
+  double inverse_variance_;
+  Against against_;
+  double use_probability_;
 };
+
+struct DominatingPair::Truncated {
+  DominatingPair pair;
+  double dropped;  ///< d
+};
+
+/// Components {spacing·i : Binomial(i; trials, probability)}, i = 0 … trials, by recurrence from the mode in extended
+/// precision (relative error below 1e-14). 1 ≤ trials, 0 < probability ≤ 1. Weights below 1e-300 are left out.
+[[nodiscard]] std::vector<DominatingPair::Component> binomial_components(std::int64_t trials, double probability,
+                                                                         double spacing);
+/// Components {spacing·i : Hypergeometric(i; population, marked, drawn)}, likewise: drawing `drawn` of `population`
+/// without replacement, `marked` of which are marked.
+[[nodiscard]] std::vector<DominatingPair::Component> hypergeometric_components(std::int64_t population,
+                                                                               std::int64_t marked, std::int64_t drawn,
+                                                                               double spacing);
+/// (1 − use) of the mass put at mean 0, the rest as given: the mixture of a series that is drawn with probability `use`.
+[[nodiscard]] std::vector<DominatingPair::Component> diluted(std::vector<DominatingPair::Component> components,
+                                                             double use);
 
 /// log Φ̄(z) = log P(N(0,1) > z); relative error of e^{·} below 1e-13 for |z| ≤ 1e4.
 [[nodiscard]] double log_normal_tail(double z);
+/// Φ̄(a) − Φ̄(b) for a ≤ b, without cancellation near a = b.
+[[nodiscard]] double normal_between(double a, double b);
 
 }  // namespace tsdp::privacy
