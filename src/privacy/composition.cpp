@@ -4,43 +4,80 @@
 
 #include <algorithm>
 #include <cmath>
-#include <complex>
 #include <limits>
-#include <memory>
+#include <map>
 #include <mutex>
 #include <numbers>
+#include <numeric>
+#include <utility>
 
 #include "tsdp/core/error.h"
 #include "tsdp/core/text.h"
+
+// Vector units are picked at run time; -ffp-contract=off keeps all of them to the same arithmetic.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define TSDP_CLONES __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
+#else
+#define TSDP_CLONES
+#endif
 
 namespace tsdp::privacy {
 namespace {
 
 constexpr double unit = std::numeric_limits<double>::epsilon() / 2;
 
-// Largest transform: 2^25 doubles are 256 MB.
-constexpr std::int64_t max_transform = std::int64_t{1} << 25;
+// Largest circle, and the largest on which the fast transform is run (64 MB).
+constexpr std::int64_t max_circle = std::int64_t{1} << 28;
+constexpr std::int64_t max_transform = std::int64_t{1} << 23;
+// The most low frequencies that are summed directly.
+constexpr std::int64_t most_direct = 16384;
+// The most coefficients that are kept for the next composition (4 MB).
+constexpr std::size_t max_kept = std::size_t{1} << 18;
+
+// Tilted mass that may lie outside a window on either side: e^{−46} = 1e-20.
+constexpr double log_outside = -46.0;
 
 double log_c(double theta) { return theta * std::log(theta) - (1.0 + theta) * std::log1p(theta); }
 
 /// The largest exponent θ·L that keeps e^{θL} finite with room to sum.
 double largest_theta(const LossDistribution& d) { return 600.0 / std::max(d.largest_loss(), 1e-300); }
 
-struct FftwFree {
-  void operator()(void* p) const { fftw_free(p); }
-};
-struct PlanDestroy {
-  void operator()(fftw_plan_s* p) const {
-    const std::scoped_lock lock(mutex());
-    fftw_destroy_plan(p);
+/// FFTW's plans by size, made once and kept: planning costs as much as a transform, and the planner is not thread-safe.
+class Plans {
+ public:
+  enum class Direction { forward, backward };
+  static void run_in_place(double* buffer, std::int64_t size, Direction direction) {
+    auto* complex = reinterpret_cast<fftw_complex*>(buffer);
+    static Plans plans;
+    auto* plan = plans.find(buffer, size, direction);
+    if (direction == Direction::forward) {
+      fftw_execute_dft_r2c(plan, buffer, complex);
+    } else {
+      fftw_execute_dft_c2r(plan, complex, buffer);
+    }
   }
-  static std::mutex& mutex() {
-    static std::mutex instance;  // FFTW's planner is not thread-safe
-    return instance;
+
+ private:
+  fftw_plan_s* find(double* buffer, std::int64_t size, Direction direction) {
+    const std::scoped_lock lock(mutex_);
+    auto& slot = plans_[{size, direction}];
+    if (!slot) {
+      auto* complex = reinterpret_cast<fftw_complex*>(buffer);
+      const auto n = static_cast<int>(size);
+      // Unaligned plans serve every buffer.
+      slot.reset(direction == Direction::forward
+                     ? fftw_plan_dft_r2c_1d(n, buffer, complex, FFTW_ESTIMATE | FFTW_UNALIGNED)
+                     : fftw_plan_dft_c2r_1d(n, complex, buffer, FFTW_ESTIMATE | FFTW_UNALIGNED));
+      if (!slot) throw Error(ExitCode::failure, "out of memory in a Fourier transform");
+    }
+    return slot.get();
   }
+  struct Destroy {
+    void operator()(fftw_plan_s* p) const { fftw_destroy_plan(p); }
+  };
+  std::mutex mutex_;
+  std::map<std::pair<std::int64_t, Direction>, std::unique_ptr<fftw_plan_s, Destroy>> plans_;
 };
-__extension__ using Wide = __int128;
-using Plan = std::unique_ptr<fftw_plan_s, PlanDestroy>;
 
 /// The least 2^a, 3·2^a or 5·2^a of at least `n`, even.
 std::int64_t good_size(std::int64_t n) {
@@ -53,63 +90,87 @@ std::int64_t good_size(std::int64_t n) {
   return best;
 }
 
-// Tilted mass that may lie outside a window on either side: e^{−46} = 1e-20.
-constexpr double log_outside = -46.0;
-
 /// An edge (as a loss) beyond which the tilted k-fold sum has mass at most e^{log_outside}, sign = +1 right, −1 left.
 /// Chernoff: P(±(S − e) ≥ 0) ≤ exp(k (K(θ ± s) − K(θ)) ∓ s e) for every s > 0, so for each s the edge at which this is
-/// e^{log_outside} is valid; the innermost of a few is taken.
+/// e^{log_outside} is valid. For a Gaussian s = √92 deviations⁻¹ is best; heavier tails want smaller s.
 double edge(const LossDistribution& d, double uses, double theta, const Cumulants& at, double sign) {
   const double deviation = std::sqrt(std::max(uses * at.variance, 1e-300));
   double best = sign * std::numeric_limits<double>::infinity();
-  for (const double multiple : {0.3, 0.6, 1.2, 2.4, 4.0, 5.6, 7.2, 8.6, 10.0, 12.0, 15.0}) {
+  for (const double multiple : {9.6, 7.0, 4.8, 12.0, 3.0, 1.8, 1.0, 0.5, 0.25}) {
     const double s = multiple / deviation;
-    if (std::abs(theta + sign * s) > 1.15 * largest_theta(d)) break;
+    if (std::abs(theta + sign * s) > 1.15 * largest_theta(d)) continue;
     const double e = sign * (uses * (cumulants(d, theta + sign * s).value - at.value) - log_outside) / s;
     best = sign > 0 ? std::min(best, e) : std::max(best, e);
+    if (std::abs(best - uses * at.mean) <= 10.5 * deviation) break;
   }
   return best;
+}
+
+// Directly summed frequencies: points are taken in blocks, to keep the rounding of long sums small, and angles are set
+// anew every so many frequencies.
+constexpr std::size_t block_points = 256;
+constexpr std::int64_t fresh_angles = 32;
+
+/// One frequency of a transform summed directly: Σ (plus + minus) cos and Σ (plus − minus) sin; then every angle is
+/// turned on by one frequency. `points` is a multiple of eight.
+TSDP_CLONES
+void accumulate_harmonics(std::size_t points, const double* both, const double* difference, const double* turn_re,
+                          const double* turn_im, double* re, double* im, double* out_re, double* out_im) {
+  double real = 0.0;
+  double imaginary = 0.0;
+  for (std::size_t begin = 0; begin < points; begin += block_points) {
+    const std::size_t end = begin + block_points < points ? begin + block_points : points;
+    double cosines[8] = {};
+    double sines[8] = {};
+    for (std::size_t i = begin; i < end; i += 8) {
+      for (std::size_t lane = 0; lane < 8; ++lane) {
+        const double c = re[i + lane];
+        const double s = im[i + lane];
+        cosines[lane] += both[i + lane] * c;
+        sines[lane] += difference[i + lane] * s;
+        re[i + lane] = c * turn_re[i + lane] - s * turn_im[i + lane];
+        im[i + lane] = c * turn_im[i + lane] + s * turn_re[i + lane];
+      }
+    }
+    real += ((cosines[0] + cosines[1]) + (cosines[2] + cosines[3])) + ((cosines[4] + cosines[5]) + (cosines[6] + cosines[7]));
+    imaginary += ((sines[0] + sines[1]) + (sines[2] + sines[3])) + ((sines[4] + sines[5]) + (sines[6] + sines[7]));
+  }
+  *out_re = real;
+  *out_im = imaginary;
 }
 
 }  // namespace
 
 Cumulants cumulants(const LossDistribution& d, double theta) {
-  const auto n = d.half_size;
-  // Centred at the largest exponent so that nothing overflows; blocks keep the rounding of long sums small.
+  // Centred at the largest exponent so that nothing overflows.
   const double top = std::abs(theta) * d.largest_loss();
   const double shift = top > 500.0 ? top : 0.0;
-  long double zeroth = 0.0L;
-  long double first = 0.0L;
-  long double second = 0.0L;
-  constexpr std::int64_t block = 64;
-  const double ratio = std::exp(theta * d.step);
-  for (std::int64_t begin = -n; begin <= n; begin += block) {
-    // Within a block the factor advances by multiplication (64 roundings), at its start it is computed anew.
-    double factor = std::exp(theta * d.step * static_cast<double>(begin) - shift);
-    double s0 = 0.0;
-    double s1 = 0.0;
-    double s2 = 0.0;
-    const std::int64_t end = std::min(n, begin + block - 1);
-    for (std::int64_t i = begin; i <= end; ++i) {
-      const double term = d.mass[static_cast<std::size_t>(i + n)] * factor;
-      const auto x = static_cast<double>(i);
-      s0 += term;
-      s1 += term * x;
-      s2 += term * x * x;
-      factor *= ratio;
+  double zeroth = d.at_zero * std::exp(-shift);
+  double first = 0.0;
+  double second = 0.0;
+  for (const auto& p : d.points) {
+    const double x = static_cast<double>(p.index) * d.step;
+    double up = 0.0;
+    double down = 0.0;
+    if (shift == 0.0) {
+      const double e = std::exp(theta * x);
+      up = p.plus * e;
+      down = p.minus / e;
+    } else {
+      up = p.plus * std::exp(theta * x - shift);
+      down = p.minus * std::exp(-theta * x - shift);
     }
-    zeroth += s0;
-    first += s1;
-    second += s2;
+    zeroth += up + down;
+    first += (up - down) * x;
+    second += (up + down) * x * x;
   }
-  const auto mean = static_cast<double>(first / zeroth);
-  const auto variance = static_cast<double>(second / zeroth - (first / zeroth) * (first / zeroth));
-  return {static_cast<double>(std::log(zeroth)) + shift, mean * d.step, std::max(variance, 0.0) * d.step * d.step};
+  const double mean = first / zeroth;
+  return {std::log(zeroth) + shift, mean, std::max(second / zeroth - mean * mean, 0.0)};
 }
 
 double best_tilt_for_epsilon(const LossDistribution& d, std::uint64_t uses, double epsilon) {
   const auto k = static_cast<double>(uses);
-  // Stationarity: k K′(θ) + log(θ/(1+θ)) = ε, increasing in θ: safeguarded Newton in log θ.
+  // Stationarity: k K′(θ) + log(θ/(1+θ)) = ε, increasing in θ: safeguarded Newton.
   double low = 1e-6;
   double high = largest_theta(d);
   const auto at_zero = cumulants(d, 0.0);
@@ -125,194 +186,342 @@ double best_tilt_for_epsilon(const LossDistribution& d, std::uint64_t uses, doub
     const double slope = k * c.variance + 1.0 / (theta * (1.0 + theta));
     double next = theta - value / slope;
     if (!(next > low && next < high)) next = std::sqrt(low * high);
-    if (std::abs(next - theta) < 1e-3 * theta || high / low < 1.001) return next;
+    if (std::abs(next - theta) < 1e-2 * theta || high / low < 1.01) return next;
     theta = next;
   }
   return theta;
 }
 
-TiltAndEpsilon best_tilt_for_delta(const LossDistribution& d, std::uint64_t uses, double delta) {
+double best_tilt_for_delta(const LossDistribution& d, std::uint64_t uses, double delta) {
   const auto k = static_cast<double>(uses);
   const double target = std::log(delta);
   // Along the curve of stationary points ε(θ) = k K′ + log(θ/(1+θ)) the bound k K − θ ε + log c falls in θ.
   double low = 1e-6;
   double high = largest_theta(d);
-  double epsilon = 0.0;
-  double theta = std::sqrt(low * high);
-  for (int i = 0; i < 80; ++i) {
-    theta = std::sqrt(low * high);
+  while (high / low > 1.02) {
+    const double theta = std::sqrt(low * high);
     const auto c = cumulants(d, theta);
-    epsilon = k * c.mean + std::log(theta / (1.0 + theta));
-    if (k * c.value - theta * epsilon + log_c(theta) > target) {
-      low = theta;
-    } else {
-      high = theta;
-    }
-    if (high / low < 1.002) break;
+    const double epsilon = k * c.mean + std::log(theta / (1.0 + theta));
+    (k * c.value - theta * epsilon + log_c(theta) > target ? low : high) = theta;
   }
-  return {theta, epsilon};
+  return std::sqrt(low * high);
 }
 
-Composition::Composition(const LossDistribution& d, std::uint64_t uses, double theta)
-    : rounding_(d.rounding), step_(d.step), uses_(static_cast<double>(uses)), theta_(theta) {
-  if (uses == 0) throw Error(ExitCode::failure, "a composition has at least one use");
-  const auto n = d.half_size;
-  const double support = uses_ * static_cast<double>(n);  // largest |index| of the k-fold sum
-  std::int64_t size = 0;
-  std::int64_t first = 0;
-  Cumulants at{};
-  // A window that holds all but 2e-20 of the tilted sum, never more than its support. Subsampled Gaussians have a phase
-  // transition in θ beyond which far tails dominate and windows grow; a smaller θ is as valid and well behaved.
-  for (int attempt = 0;; ++attempt) {
-    at = cumulants(d, theta_);
-    const double low = std::max(-support, std::floor(edge(d, uses_, theta_, at, -1.0) / step_) - 1.0);
-    const double high = std::min(support, std::ceil(edge(d, uses_, theta_, at, +1.0) / step_) + 1.0);
-    const double cells = high - low + 1.0;
-    const double comfortable = 64.0 * std::sqrt(uses_ * at.variance) / step_ + 4096.0;
-    if (cells <= std::min(comfortable, static_cast<double>(max_transform)) ||
-        (attempt >= 12 && cells <= static_cast<double>(max_transform))) {
-      size = good_size(static_cast<std::int64_t>(cells));
-      first = static_cast<std::int64_t>(low);
-      l1_error_ = 2.0 * 2.0 * std::exp(log_outside);
-      break;
-    }
-    if (attempt >= 40)
-      throw PrivacyError(cat("the composition would need a transform of ", cells, " points; at most ", max_transform,
-                             " are allowed: ask for less precision or fewer steps"));
-    theta_ *= 0.8;
-  }
-
-  const auto half = static_cast<std::size_t>(size / 2 + 1);
-  const std::unique_ptr<double, FftwFree> time(fftw_alloc_real(static_cast<std::size_t>(size)));
-  const std::unique_ptr<fftw_complex, FftwFree> frequency(fftw_alloc_complex(half));
-  if (!time || !frequency) throw Error(ExitCode::failure, "out of memory in a Fourier transform");
-  Plan forward;
-  Plan backward;
-  {
-    const std::scoped_lock lock(PlanDestroy::mutex());
-    forward.reset(fftw_plan_dft_r2c_1d(static_cast<int>(size), time.get(), frequency.get(), FFTW_ESTIMATE));
-    backward.reset(fftw_plan_dft_c2r_1d(static_cast<int>(size), frequency.get(), time.get(), FFTW_ESTIMATE));
-  }
-
-  // Tilted masses wrapped modulo the window. The atom at 0 has a constant transform and is added exactly afterwards,
-  // which keeps it out of the transform's rounding error.
-  double* x = time.get();
-  std::fill_n(x, size, 0.0);
+TiltedTransform::TiltedTransform(const LossDistribution& d, double theta, std::int64_t size, std::uint64_t uses)
+    : distribution_(&d), theta_(theta), size_(size), least_uses_(uses), cumulants_(cumulants(d, theta)) {
+  std::vector<double> plus(d.points.size());
+  std::vector<double> minus(d.points.size());
   double rest = 0.0;
-  double atom = 0.0;
-  for (std::int64_t i = -n; i <= n; ++i) {
-    const double mass = d.mass[static_cast<std::size_t>(i + n)];
-    if (mass == 0.0) continue;
-    const double tilted = mass * std::exp(theta_ * step_ * static_cast<double>(i) - at.value);
-    if (i == 0) {
-      atom = tilted;
+  double mean_size = 0.0;  // E|S|
+  for (std::size_t i = 0; i < d.points.size(); ++i) {
+    const auto& p = d.points[i];
+    const double loss = static_cast<double>(p.index) * d.step;
+    plus[i] = p.plus * std::exp(theta * loss - cumulants_.value);
+    minus[i] = p.minus * std::exp(-theta * loss - cumulants_.value);
+    rest += plus[i] + minus[i];
+    mean_size += (plus[i] + minus[i]) * loss;
+  }
+  at_zero_ = d.at_zero * std::exp(-cumulants_.value);
+  const std::int64_t circle = std::min(size, small_circle);
+  // u = 2⁻⁵³. A Cooley–Tukey transform with twiddles accurate to u has, coefficient by coefficient, an error of at most
+  // 8 u log₂N ‖input‖₁: each output is a sum over log₂N stages of rounded products (Higham 2002, §24.1). Adding the
+  // mass at 0 rounds once more.
+  const auto fast = [&](std::int64_t n) {
+    const double norm = transform_fast(plus, minus, n);
+    error_ = unit * (8.0 * std::log2(static_cast<double>(n)) * rest + 4.0);
+    euclidean_error_ = unit * (8.0 * std::log2(static_cast<double>(n)) * norm + 4.0);
+  };
+  fast(circle);
+  if (circle == size) return;
+
+  const double between = std::numbers::pi / (static_cast<double>(circle) * d.step);  // half of the samples' distance
+  const double most = std::exp(log_vanishing / static_cast<double>(uses)) - error_ - between * mean_size * (1.0 + 1e-9);
+  auto first = static_cast<std::int64_t>(coefficients_.size());
+  while (first > 0 && most > 0.0 && std::norm(coefficients_[static_cast<std::size_t>(first - 1)]) <= most * most) --first;
+  const double share = static_cast<double>(size) / static_cast<double>(circle);
+  const double count = std::ceil((static_cast<double>(first) + 1.0) * share);
+  if (count <= static_cast<double>(most_direct)) {
+    sum_directly(plus, minus, static_cast<std::int64_t>(count));
+    // An angle (6 units) turned up to `fresh_angles` times (3 units each), a product, and sums of block_points/8 + 3 and
+    // points/block_points terms.
+    error_ = unit * ((3.0 * fresh_angles + block_points / 8.0 + 16.0 +
+                      static_cast<double>(d.points.size()) / static_cast<double>(block_points)) * rest + 4.0);
+    euclidean_error_ = error_;
+  } else {
+    if (size > max_transform)
+      throw PrivacyError(cat("the composition would need a transform of ", size, " points; at most ", max_transform,
+                             " are allowed: ask for less precision or fewer steps"));
+    fast(size);
+  }
+}
+
+double TiltedTransform::transform_fast(const std::vector<double>& plus, const std::vector<double>& minus,
+                                       std::int64_t cells) {
+  coefficients_.assign(static_cast<std::size_t>(cells / 2 + 1), 0.0);
+  auto* x = reinterpret_cast<double*>(coefficients_.data());
+  for (std::size_t i = 0; i < plus.size(); ++i) {
+    const std::int64_t place = distribution_->points[i].index % cells;
+    x[place] += plus[i];
+    x[place == 0 ? 0 : cells - place] += minus[i];
+  }
+  const double norm = std::sqrt(std::inner_product(x, x + cells, x, 0.0));
+  Plans::run_in_place(x, cells, Plans::Direction::forward);
+  for (auto& value : coefficients_) value += at_zero_;
+  return norm;
+}
+
+void TiltedTransform::sum_directly(const std::vector<double>& plus, const std::vector<double>& minus, std::int64_t count) {
+  const auto& points = distribution_->points;
+  const std::size_t padded = (points.size() + 7) / 8 * 8;
+  std::vector<double> both(padded), difference(padded), turn_re(padded), turn_im(padded), re(padded), im(padded);
+  const double angle = 2.0 * std::numbers::pi / static_cast<double>(size_);
+  const auto angle_of = [&](std::size_t i, std::int64_t m) {
+    return angle * static_cast<double>((points[i].index % size_) * m % size_);
+  };
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    both[i] = plus[i] + minus[i];
+    difference[i] = plus[i] - minus[i];
+    turn_re[i] = std::cos(angle_of(i, 1));
+    turn_im[i] = std::sin(angle_of(i, 1));
+  }
+  coefficients_.resize(static_cast<std::size_t>(count));
+  for (std::int64_t m = 0; m < count; ++m) {
+    if (m % fresh_angles == 0)
+      for (std::size_t i = 0; i < points.size(); ++i) {
+        re[i] = std::cos(angle_of(i, m));
+        im[i] = std::sin(angle_of(i, m));
+      }
+    double real = 0.0;
+    double imaginary = 0.0;
+    accumulate_harmonics(padded, both.data(), difference.data(), turn_re.data(), turn_im.data(), re.data(), im.data(),
+                         &real, &imaginary);
+    coefficients_[static_cast<std::size_t>(m)] = {real + at_zero_, -imaginary};
+  }
+}
+
+Window window_of(const LossDistribution& d, std::uint64_t uses, double theta, double most) {
+  if (uses == 0) throw Error(ExitCode::failure, "a composition has at least one use");
+  const auto k = static_cast<double>(uses);
+  const double support = k * static_cast<double>(d.largest_index());  // largest |index| of the k-fold sum
+  // Subsampled Gaussians have a phase transition in θ beyond which far tails dominate and windows grow; a smaller θ is
+  // as valid and well behaved.
+  for (int attempt = 0;; ++attempt) {
+    const auto at = cumulants(d, theta);
+    const double low = std::max(-support, std::floor(edge(d, k, theta, at, -1.0) / d.step) - 1.0);
+    const double high = std::min(support, std::ceil(edge(d, k, theta, at, +1.0) / d.step) + 1.0);
+    const double cells = high - low + 1.0;
+    // Where high frequencies vanish a wide window costs nothing.
+    const bool cheap = k * std::log(0.5 + 0.5 * d.at_zero) < 2.0 * TiltedTransform::log_vanishing;
+    const double comfortable = cheap ? most : std::max(64.0 * std::sqrt(k * at.variance) / d.step, 4194304.0);
+    if (cells <= std::min(comfortable, most) || (attempt >= 12 && cells <= most))
+      return {theta, static_cast<std::int64_t>(low), static_cast<std::int64_t>(cells)};
+    if (attempt >= 40)
+      throw PrivacyError(cat("the composition would need a transform of ", cells, " points; at most ", most,
+                             " are allowed: ask for less precision or fewer steps"));
+    theta *= 0.8;
+  }
+}
+
+Composition::Composition(const TiltedTransform& transform, std::uint64_t uses, std::int64_t first)
+    : rounding_(transform.distribution().rounding),
+      step_(transform.distribution().step),
+      theta_(transform.theta()),
+      size_(transform.size()),
+      first_(first) {
+  const auto& d = transform.distribution();
+  const auto k = static_cast<double>(uses);
+  const auto n = static_cast<double>(size_);
+  const double fe = transform.error();
+  const auto& f = transform.coefficients();
+  // What of the coefficients does not vanish: |F|^k > e^{log_vanishing}, the error counted in.
+  constexpr double log_vanishing = TiltedTransform::log_vanishing;
+  const double least = std::exp(log_vanishing / k) - fe;
+  auto end = static_cast<std::int64_t>(f.size());
+  while (end > 0 && least > 0.0 && std::norm(f[static_cast<std::size_t>(end - 1)]) <= least * least) --end;
+
+  // F ↦ F^k through logarithms. Rounding of a coefficient: its own error times k (|F| + error)^{k−1}, and 16 k u
+  // relative for logarithm, angle (up to π) and k-fold products.
+  const bool direct = end <= std::min(most_direct, size_ / 4);
+  if (direct) {
+    low_.resize(static_cast<std::size_t>(end));
+  } else {
+    all_.assign(static_cast<std::size_t>(size_) + 2, 0.0);
+  }
+  auto* out = direct ? low_.data() : reinterpret_cast<std::complex<double>*>(all_.data());
+  double power_error = std::exp(log_vanishing) * n;  // of the coefficients left out
+  double power_square = 0.0;                         // ‖F^k‖₂²
+  double twice = 0.0;                                // Σ |D's coefficients|
+  const double angle = 2.0 * std::numbers::pi / n;
+  const double near_fall = std::exp(-theta_ * step_);
+  const double far_fall = std::exp(-(theta_ + 1.0) * step_);
+  const double near_gap = -std::expm1(-theta_ * step_);
+  const double far_gap = -std::expm1(-(theta_ + 1.0) * step_);
+  for (std::int64_t m = 0; m < end; ++m) {
+    const auto value = f[static_cast<std::size_t>(m)];
+    const double both = (m == 0 || 2 * m == size_) ? 1.0 : 2.0;
+    const double magnitude = std::sqrt(std::norm(value));
+    // (|F| + e)^{k−1} ≤ |F|^{k−1} e^{(k−1) e/|F|}.
+    const double log_power = k * std::log(magnitude);
+    if (!(log_power > 2.0 * log_vanishing)) {
+      power_error += both * k * fe * std::exp((k - 1.0) * std::log(magnitude + fe));
+      out[m] = 0.0;
       continue;
     }
-    const std::int64_t place = ((i % size) + size) % size;
-    x[place] += tilted;
-    rest += tilted;
-  }
-  fftw_execute(forward.get());
-
-  // f ↦ f^k through logarithms, turned so that the window starts at `first`. Frequency m of the shift by −first:
-  // e^{+2πi m first / size}, the angle reduced in integers.
-  auto* f = reinterpret_cast<std::complex<double>*>(frequency.get());
-  const double log2_size = std::log2(static_cast<double>(size));
-  const double forward_error = unit * (8.0 * log2_size * rest + 4.0);  // on every coefficient (see l1_error_)
-  double norm = 0.0;        // ‖f^k‖² over all frequencies
-  double slope_norm = 0.0;  // ‖(|f| + error)^{k−1}‖²
-  for (std::size_t m = 0; m < half; ++m) {
-    const std::complex<double> value = f[m] + atom;
-    const double twice = (m == 0 || static_cast<std::int64_t>(2 * m) == size) ? 1.0 : 2.0;
-    const double magnitude = std::abs(value);
-    const double log_magnitude = std::log(magnitude);
-    slope_norm += twice * std::exp(2.0 * (uses_ - 1.0) * std::log(magnitude + forward_error));
-    if (!(uses_ * log_magnitude > -700.0)) {
-      f[m] = 0.0;
-      continue;
+    std::complex<double> power;
+    if (uses <= 1024) {
+      // Repeated squaring: at most 2(k − 1) rounded products.
+      power = 1.0;
+      auto base = value;
+      for (auto left = uses;; base *= base) {
+        if (left % 2 == 1) power *= base;
+        left /= 2;
+        if (left == 0) break;
+      }
+    } else {
+      power = std::polar(std::exp(log_power), k * std::arg(value));
     }
-    const auto turns = static_cast<std::int64_t>((static_cast<Wide>(first) * static_cast<std::int64_t>(m)) % size);
-    const double angle = uses_ * std::arg(value) +
-                         2.0 * std::numbers::pi * static_cast<double>(turns) / static_cast<double>(size);
-    const double power = std::exp(uses_ * log_magnitude);
-    norm += twice * power * power;
-    f[m] = std::polar(power, angle);
+    const double size = std::sqrt(std::norm(power));
+    power_square += both * size * size;
+    power_error += both * size * (k * fe / magnitude * std::exp(k * fe / magnitude) + (16.0 * k + 16.0) * unit);
+    // 1 − z = (1 − e^{−θh}) + e^{−θh} (1 − y), 1 − y = 2 sin²(φ/2) − i sin φ: nothing cancels.
+    const double sin_half = std::sin(0.5 * angle * static_cast<double>(m));
+    const double cos_half = std::cos(0.5 * angle * static_cast<double>(m));
+    const std::complex<double> turn{2.0 * sin_half * sin_half, -2.0 * sin_half * cos_half};
+    const auto divisor = (near_gap + near_fall * turn) * (far_gap + far_fall * turn);
+    // Division written out: std::complex guards against overflow that cannot occur here.
+    const double scale = 1.0 / (std::norm(divisor) * n);
+    out[m] = {(power.real() * divisor.real() + power.imag() * divisor.imag()) * scale,
+              (power.imag() * divisor.real() - power.real() * divisor.imag()) * scale};
+    twice += both * size * std::sqrt(std::norm(divisor)) * scale;
   }
-  fftw_execute(backward.get());
-  tilted_.resize(static_cast<std::size_t>(size));
-  const double scale = 1.0 / static_cast<double>(size);
-  for (std::int64_t j = 0; j < size; ++j) tilted_[static_cast<std::size_t>(j)] = x[j] * scale;
-  first_loss_ = static_cast<double>(first) * step_;
-  log_scale_ = uses_ * at.value;
+  double sum_rounding = 0.0;  // of D_j, relative to Σ |coefficients|
+  if (direct) {
+    sum_rounding = unit * (static_cast<double>(end) + 400.0);
+  } else {
+    Plans::run_in_place(all_.data(), size_, Plans::Direction::backward);
+    sum_rounding = unit * (8.0 * std::log2(n) + 60.0);
+  }
+  twice_error_ = sum_rounding * twice;
 
-  // Rounding, u = 2⁻⁵³, N the size. A Cooley–Tukey transform with twiddles accurate to u has, coefficient by
-  // coefficient, an error of at most 8 u log₂N ‖input‖₁ (each output is a sum over log₂N stages of rounded products;
-  // Higham 2002, §24.1), and in ℓ₂ relative error 8 u log₂N. The k-th power multiplies a coefficient's error by
-  // k |f|^{k−1} and adds 16 k u relative (logarithm, argument up to π, k-fold products). Back in time,
-  // ‖·‖₁ ≤ √N ‖·‖₂ = ‖error of the coefficients‖₂.
-  const double power_error =
-      uses_ * forward_error * std::sqrt(slope_norm) + (16.0 * uses_ + 16.0 * log2_size + 16.0) * unit * std::sqrt(norm);
-  l1_error_ += power_error;
+  // Window: the missing mass and its alias, at weights of at most c. Coefficients: an error of Σ|ΔF^k|/N on every t_j,
+  // and Σ_j w(u_j) ≤ max w + ∫w/h, as w rises once and falls.
+  const double c = std::exp(log_c(theta_));
+  const double absolute = power_error / n * (c + 1.0 / (step_ * theta_ * (1.0 + theta_)));
+  // The same by Cauchy and Schwarz, better where no frequency vanishes: the fast transform's error in ℓ₂ is relative to
+  // ‖F‖₂ = √N ‖p^θ‖₂ (Higham 2002, Thm. 24.2), a k-th power multiplies it by at most k, and Σ_j w(u_j)² is at most
+  // max w² + ∫w²/h, ∫w² = 1 / (2θ(2θ+1)(θ+1)).
+  const double square = std::sqrt(c * c + 1.0 / (step_ * 2.0 * theta_ * (2.0 * theta_ + 1.0) * (theta_ + 1.0)));
+  const double euclidean = square * (k * transform.euclidean_error() + (16.0 * k + 16.0) * unit * std::sqrt(power_square / n) +
+                                     std::exp(log_vanishing));
+  sum_error_ = c * 4.0 * std::exp(log_outside) + std::min(absolute, euclidean);
+  log_scale_ = k * transform.at_theta().value;
   // Relative errors of single masses multiply δ by at most (1 + η)^k, since δ is linear with non-negative coefficients
   // in the product of masses; tilting adds the rounding of its exponent.
   const double per_use =
-      d.relative_error + unit * (8.0 + 4.0 * (theta_ * d.largest_loss() + std::abs(at.value)));
-  relative_error_ = std::expm1(uses_ * per_use) + 1e-12;  // and of the sums in `delta`
-  infinite_mass_ = uses_ * d.infinite_mass;               // ≥ 1 − (1 − p_∞)^k
-  loss_error_ = uses_ * d.loss_error;
+      d.relative_error + unit * (8.0 + 4.0 * (theta_ * d.largest_loss() + std::abs(transform.at_theta().value)));
+  relative_error_ = std::expm1(k * per_use) + 1e-12;
+  infinite_mass_ = k * d.infinite_mass;  // ≥ 1 − (1 − p_∞)^k
+  loss_error_ = k * d.loss_error;
+}
+
+double Composition::twice_summed(std::int64_t j) const {
+  const std::int64_t place = ((j % size_) + size_) % size_;
+  if (!all_.empty()) return all_[static_cast<std::size_t>(place)];
+  // Re Σ (1 or 2) low_m e^{2πi m place/N}; the factor advances by multiplication and is set anew every 64 terms.
+  const double angle = 2.0 * std::numbers::pi / static_cast<double>(size_);
+  const auto at = [&](std::int64_t m) { return std::polar(1.0, angle * static_cast<double>((m * place) % size_)); };
+  const auto turn = at(1);
+  double sum = 0.0;
+  const auto count = static_cast<std::int64_t>(low_.size());
+  for (std::int64_t begin = 0; begin < count; begin += 64) {
+    double re = 0.0;
+    auto factor = at(begin);
+    double fr = factor.real();
+    double fi = factor.imag();
+    for (std::int64_t m = begin; m < std::min(count, begin + 64); ++m) {
+      const auto& v = low_[static_cast<std::size_t>(m)];
+      const double term = v.real() * fr - v.imag() * fi;
+      re += m == 0 ? term : 2.0 * term;
+      const double next = fr * turn.real() - fi * turn.imag();
+      fi = fr * turn.imag() + fi * turn.real();
+      fr = next;
+    }
+    sum += re;
+  }
+  return sum;
+}
+
+Composition::Part Composition::suffix(std::int64_t j, double u) const {
+  const double front = std::exp(-theta_ * u);
+  const double a = -std::expm1(-u);
+  const double b = std::exp(-(theta_ + 1.0) * step_) * std::expm1(step_ - u);  // e^{−θh} (e^{−u} − e^{−h})
+  const double one = a * twice_summed(j);
+  const double two = b * twice_summed(j + 1);
+  return {front * (one + two),
+          front * ((std::abs(a) + std::abs(b)) * twice_error_ + 16.0 * unit * (std::abs(one) + std::abs(two)))};
+}
+
+Composition::Part Composition::sum_beyond(double epsilon) const {
+  const std::int64_t end = first_ + size_;
+  const double place = std::floor(epsilon / step_) + 1.0;
+  if (place >= static_cast<double>(end)) return {0.0, 0.0};
+  const std::int64_t j = std::max(first_, static_cast<std::int64_t>(place));
+  const auto from = suffix(j, static_cast<double>(j) * step_ - epsilon);
+  const auto past = suffix(end, static_cast<double>(end) * step_ - epsilon);
+  return {from.value - past.value, from.error + past.error};
 }
 
 double Composition::charge(double epsilon) const {
-  return std::exp(std::min(log_scale_ - theta_ * epsilon + log_c(theta_) + std::log(l1_error_), 1.0));
+  const double error = sum_error_ + sum_beyond(epsilon).error;
+  return std::exp(std::min(log_scale_ - theta_ * epsilon + std::log(error), 1.0));
 }
 
 double Composition::delta(double epsilon) const {
   const bool up = rounding_ == Rounding::pessimistic;
-  const double at = up ? epsilon - loss_error_ : epsilon + loss_error_;
-  // Σ w(u) p over losses at + u, u > 0, in blocks: factors advance by multiplication inside a block only.
-  const double offset = (at - first_loss_) / step_;
-  auto j = offset < 0.0 ? std::size_t{0} : static_cast<std::size_t>(std::min(offset, 1e15)) + 1;
-  const double fall = std::exp(-theta_ * step_);
-  const double fall_both = std::exp(-(theta_ + 1.0) * step_);
-  double sum = 0.0;
-  constexpr std::size_t block = 256;
-  while (j < tilted_.size()) {
-    const double u = first_loss_ + static_cast<double>(j) * step_ - at;
-    if (u <= 0.0) {
-      ++j;
-      continue;
-    }
-    double first = std::exp(-theta_ * u);
-    double weight_of_second = std::exp(-u);
-    double part = 0.0;
-    const std::size_t end = std::min(tilted_.size(), j + block);
-    if (u < 1.0) {
-      // e^{−θu} − e^{−(θ+1)u} would cancel: expm1 keeps the small weights right.
-      for (; j < end; ++j) {
-        const double v = first_loss_ + static_cast<double>(j) * step_ - at;
-        part += -std::expm1(-v) * std::exp(-theta_ * v) * tilted_[j];
-      }
-    } else {
-      double second = first * weight_of_second;
-      for (; j < end; ++j) {
-        part += (first - second) * tilted_[j];
-        first *= fall;
-        second *= fall_both;
-      }
-    }
-    sum += part;
-  }
+  // Positions on the grid are rounded by a unit of ε or a cell.
+  const double shift = loss_error_ + 8.0 * unit * (epsilon + step_);
+  const double at = std::max(0.0, up ? epsilon - shift : epsilon + shift);
+  const auto sum = sum_beyond(at);
   const double log_front = log_scale_ - theta_ * at;
-  const double c = std::exp(log_c(theta_));
+  const double error = sum_error_ + sum.error;
   if (up) {
-    const double inner = std::max(sum, 0.0) + c * l1_error_;
+    const double inner = std::max(sum.value, 0.0) + error;
     const double value = std::exp(std::min(log_front + std::log(inner), 1.0)) * (1.0 + relative_error_) + infinite_mass_;
     return std::min(1.0, std::isnan(value) ? 1.0 : value * (1.0 + 1e-13));
   }
-  const double inner = sum - c * l1_error_;
+  const double inner = sum.value - error;
   if (!(inner > 0.0)) return 0.0;
   const double value = std::exp(log_front + std::log(inner)) * std::max(0.0, 1.0 - relative_error_);
   return std::clamp(value * (1.0 - 1e-13), 0.0, 1.0);
+}
+
+Composition Composer::compose(std::uint64_t uses, double theta) {
+  if (transform_ && uses >= transform_->least_uses() && std::abs(transform_->theta() - theta) <= 0.2 * theta) {
+    const auto size = transform_->size();
+    try {
+      const auto window = window_of(distribution_, uses, transform_->theta(), static_cast<double>(size));
+      if (window.theta == transform_->theta() && window.cells > size / 8) return {*transform_, uses, window.first};
+    } catch (const PrivacyError&) {
+      // Does not fit: a transform of its own.
+    }
+  }
+  auto window = window_of(distribution_, uses, theta, static_cast<double>(max_circle));
+  transform_.reset();
+  std::unique_ptr<TiltedTransform> made;
+  // Room for some more uses and some less.
+  const auto make = [&] {
+    made = std::make_unique<TiltedTransform>(distribution_, window.theta, good_size(window.cells + window.cells / 16),
+                                             uses - uses / 8);
+  };
+  try {
+    make();
+  } catch (const PrivacyError&) {
+    window = window_of(distribution_, uses, theta, 0.9 * static_cast<double>(max_transform));
+    make();
+  }
+  Composition out(*made, uses, window.first);
+  if (made->coefficients().size() <= max_kept) transform_ = std::move(made);
+  return out;
 }
 
 }  // namespace tsdp::privacy

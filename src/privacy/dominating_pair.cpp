@@ -192,7 +192,8 @@ double DominatingPair::log_mixture(double x, double sign) const {
 double DominatingPair::excess(double x) const {
   if (against_ == Against::noise) {
     double sum = 0.0;
-    for (const auto& c : p_) sum += c.weight * std::expm1(exponent(c, x));
+    for (const auto& c : p_)
+      if (c.mean > 0.0) sum += c.weight * std::expm1(exponent(c, x));
     return sum;
   }
   // P/Q − 1 = Σ v_k 2 sinh(μ_k x/σ²) / Σ v_k e^{−μ_k x/σ²}, v_k = w_k e^{−μ_k²/2σ²}: no cancellation for x ≥ 0. Both

@@ -19,12 +19,23 @@ constexpr std::array<double, 4> nodes = {0.1834346424956498049, 0.52553240991632
 constexpr std::array<double, 4> weights = {0.3626837833783619830, 0.3137066458778872873, 0.2223810344533744706,
                                            0.1012285362903762591};
 
+// The same with 4 nodes.
+constexpr std::array<double, 2> nodes4 = {0.3399810435848562648, 0.8611363115940525752};
+constexpr std::array<double, 2> weights4 = {0.6521451548625461426, 0.3478548451374538574};
+
 // P-tail beyond this many σ right of the largest mean: 4e-36, and it is charged as infinite loss.
 constexpr double reach = 12.5;
 
-// Relative error of a mass. Quadrature: a panel is at most σ/4 wide and changes no exponent by more than ½, the
-// integrand is then within e^{±2} of an exponential of rate below 2 over the half panel, and 8 nodes leave less than
-// 1e-14; rounding of the terms (all positive) below 1e-14. 1e-13 leaves a margin of five.
+// Components of larger means of at most this total weight count as infinite loss.
+constexpr double negligible = 1e-45;
+
+// Relative error of a mass. An n-point Gauss–Legendre rule over a panel of half width r leaves at most
+// (64/15) M η^{−2n} r, M the integrand's largest modulus on the ellipse with foci at the ends and half axes summing to
+// η r. The integrand is a Gaussian times exponentials: with change e = |d log| · 2r of its exponent over the panel,
+// M ≤ e^{e η/4 + (r η/2σ)²/2} times its value in the middle.
+//   n = 4, 2r ≤ 0.05 σ, e ≤ 0.05: η = 75 leaves 2e-14;   n = 8, 2r ≤ 0.25 σ, e ≤ 1: η = 30 leaves 1e-18.
+// Rounding of the terms (all of one sign) adds less than 2e-14, mixture weights (structured_pairs) less than 1e-14.
+// 1e-13 leaves a margin.
 constexpr double mass_error = 1e-13;
 
 struct CellMasses {
@@ -36,156 +47,208 @@ struct CellMasses {
 /// tame. Scaled so because P-mass is e^{L} times Q-mass: far out Q-mass underflows where P-mass does not.
 CellMasses integrate(const DominatingPair& pair, double from, double to, double base) {
   const double sigma = pair.sigma();
-  const double widest = std::min(0.25 * sigma, 0.5 * sigma * sigma / pair.largest_mean());
-  const auto panels = std::max(1.0, std::ceil((to - from) / widest));
-  const double half = 0.5 * (to - from) / panels;
+  // |d log q|, |d log p| ≤ (|x| + largest mean)/σ² on either side of the means.
+  const double rate = (std::max(std::abs(from), std::abs(to)) + pair.largest_mean()) / (sigma * sigma);
+  const double width = to - from;
+  const bool narrow = width <= 0.05 * sigma && width * rate <= 0.05;
+  const double panels = narrow ? 1.0 : std::max(1.0, std::ceil(width * std::max(4.0 / sigma, rate)));
+  const double half = 0.5 * width / panels;
   // Where e^L is representable the difference e^{L−base} − 1 = (excess − expm1(base)) e^{−base} needs no logarithm;
   // its rounding is that of L by a few units, which `loss_error` carries.
   const double base_excess = std::expm1(base);
   const double base_scale = std::exp(-base);
   const bool direct = std::isfinite(pair.excess(to)) && std::isfinite(base_excess);
   CellMasses sum;
+  const auto add = [&](double x, double weight) {
+    const double mass = weight * half * pair.scaled_density_q(x, base);
+    sum.q += mass;
+    sum.excess += mass * (direct ? (pair.excess(x) - base_excess) * base_scale : std::expm1(pair.loss(x) - base));
+  };
   for (double panel = 0.0; panel < panels; panel += 1.0) {
     const double middle = from + (2.0 * panel + 1.0) * half;
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (const double sign : {-1.0, 1.0}) {
-        const double x = middle + sign * half * nodes[i];
-        const double mass = weights[i] * half * pair.scaled_density_q(x, base);
-        sum.q += mass;
-        sum.excess += mass * (direct ? (pair.excess(x) - base_excess) * base_scale : std::expm1(pair.loss(x) - base));
-      }
+    if (narrow) {
+      for (std::size_t i = 0; i < nodes4.size(); ++i)
+        for (const double sign : {-1.0, 1.0}) add(middle + sign * half * nodes4[i], weights4[i]);
+    } else {
+      for (std::size_t i = 0; i < nodes.size(); ++i)
+        for (const double sign : {-1.0, 1.0}) add(middle + sign * half * nodes[i], weights[i]);
     }
   }
   return sum;
 }
 
-/// Mass of loss exactly 0: 1 − P(x > x₀) − Q(x > x₀), to absolute 4 units.
-double atom_at_zero(const DominatingPair& pair, double zero) {
-  return 1.0 - std::exp(pair.log_tail_p(zero)) - std::exp(pair.log_tail_q(zero));
+/// Mass of loss exactly 0: 1 − ρ_out (P(x > x₀) + Q(x > x₀)), to absolute 4 units.
+double mass_at_zero(const DominatingPair& pair, double zero) {
+  return 1.0 - pair.use_probability() * (std::exp(pair.log_tail_p(zero)) + std::exp(pair.log_tail_q(zero)));
 }
 
-/// Borders x_i = L^{−1}(loss_i) for increasing losses, each search started from the one before.
-std::vector<double> borders(const DominatingPair& pair, const std::vector<double>& losses) {
-  std::vector<double> x(losses.size());
-  for (std::size_t i = 0; i < losses.size(); ++i) x[i] = pair.inverse_loss(losses[i]);
-  return x;
+/// Indices 0 = n₀ < n₁ < … of the points, reaching `largest`: distances 3^g, g growing with the loss. From distance d
+/// to 3d the step between is 2d, so that cells of width d and 3d around their points meet.
+std::vector<std::int64_t> point_indices(double step, double fine, double largest, std::size_t most) {
+  std::vector<std::int64_t> out{0};
+  std::int64_t distance = 1;
+  while (static_cast<double>(out.back()) * step < largest) {
+    if (out.size() > most)
+      throw PrivacyError(cat("the privacy loss reaches ", largest, " and would need more than ", most,
+                             " points at distance ", step));
+    const double coarser = 3.0 * static_cast<double>(distance) * fine;
+    if (static_cast<double>(out.back()) * step >= coarser) {
+      out.push_back(out.back() + 2 * distance);
+      distance *= 3;
+    } else {
+      out.push_back(out.back() + distance);
+    }
+  }
+  return out;
 }
 
 /// Connect the dots (Doroshenko et al. 2022; notes D.16), in the form that keeps each cell's P- and Q-mass: the mass of
-/// the cell of losses [ih, (i+1)h] goes to its two ends as Q-masses a, b with
-///   b = ∫ q (e^{L−ih} − 1) / (e^h − 1),   a = ∫ q − b,   and P-masses a e^{ih}, b e^{(i+1)h}.
+/// the cell of losses [l, l + Δ] goes to its two ends as Q-masses a, b with
+///   b = ∫ q (e^{L−l} − 1) / (e^Δ − 1),   a = ∫ q − b,   and P-masses a e^{l}, b e^{l+Δ}.
 /// A mean-preserving spread of the likelihood ratio only raises every hockey-stick divergence, so the result
-/// dominates. Tails: P beyond the grid becomes infinite loss; Q beyond (losses below −nh) is raised to −nh.
-LossDistribution pessimistic(const DominatingPair& pair, double step, std::int64_t n) {
-  LossDistribution out;
-  out.rounding = Rounding::pessimistic;
-  out.step = step;
-  out.half_size = n;
-  out.mass.assign(static_cast<std::size_t>(2 * n + 1), 0.0);
-  std::vector<double> losses(static_cast<std::size_t>(n + 1));
-  for (std::int64_t i = 0; i <= n; ++i) losses[static_cast<std::size_t>(i)] = step * static_cast<double>(i);
-  const auto x = borders(pair, losses);
-  auto* at_zero = out.mass.data() + n;
-  const double gap = std::expm1(step);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const auto u = static_cast<std::size_t>(i);
-    const auto cell = integrate(pair, x[u], x[u + 1], losses[u]);
-    const double b = std::clamp(cell.excess / gap, 0.0, cell.q);
-    const double a = cell.q - b;
-    const double back = std::exp(-losses[u]);
-    at_zero[i] += a;
-    at_zero[i + 1] += b * (gap + 1.0);
-    at_zero[-i] += a * back;
-    at_zero[-i - 1] += b * back;
+/// dominates. Tails: P beyond the grid becomes infinite loss; Q beyond (losses below the grid) is raised to its end.
+void fill_pessimistic(LossDistribution& out, const DominatingPair& pair, const std::vector<std::int64_t>& index) {
+  const double rho = pair.use_probability();
+  const auto cells = index.size() - 1;
+  out.points.resize(cells);
+  const auto put = [&](std::size_t i, double plus, double minus) {
+    if (i == 0) {
+      out.at_zero += plus + minus;
+    } else {
+      out.points[i - 1].plus += plus;
+      out.points[i - 1].minus += minus;
+    }
+  };
+  double x = pair.inverse_loss(0.0);
+  out.at_zero = std::max(0.0, mass_at_zero(pair, x)) + 8.0 * unit;
+  for (std::size_t i = 0; i < cells; ++i) {
+    out.points[i].index = index[i + 1];
+    const double low = static_cast<double>(index[i]) * out.step;
+    const double gap = std::expm1(static_cast<double>(index[i + 1] - index[i]) * out.step);
+    const double next = pair.inverse_loss(static_cast<double>(index[i + 1]) * out.step, x);
+    const auto cell = integrate(pair, x, next, low);
+    const double b = rho * std::clamp(cell.excess / gap, 0.0, cell.q);
+    const double a = rho * cell.q - b;
+    const double back = std::exp(-low);
+    put(i, a, a * back);
+    put(i + 1, b * (gap + 1.0), b * back);
+    x = next;
   }
-  at_zero[0] += std::max(0.0, atom_at_zero(pair, x.front())) + 8.0 * unit;
-  at_zero[-n] += std::exp(pair.log_tail_q(x.back())) * (1.0 + mass_error);
-  out.infinite_mass = std::exp(pair.log_tail_p(x.back())) * (1.0 + mass_error);
-  out.relative_error = mass_error;
-  // L and the borders carry a few relative units; parameters were rounded to doubles before (4 units of L).
-  out.loss_error = 32.0 * unit * (1.0 + out.largest_loss());
-  return out;
+  out.points.back().minus += rho * std::exp(pair.log_tail_q(x)) * (1.0 + mass_error);
+  out.infinite_mass += rho * std::exp(pair.log_tail_p(x)) * (1.0 + mass_error);
 }
 
-/// Merging outputs is post-processing: the pair of merged masses is dominated by the original (data processing). Cell i
-/// is chosen so that its merged loss log(P(cell)/Q(cell)) is i·h up to r_i; max |r_i| is charged as loss error. The
-/// cell around 0 is symmetric, so its loss is exactly 0. Mass beyond the last cell is dropped, which only lowers.
-LossDistribution optimistic(const DominatingPair& pair, double step, std::int64_t n) {
-  LossDistribution out;
-  out.rounding = Rounding::optimistic;
-  out.step = step;
-  out.half_size = n;
-  out.mass.assign(static_cast<std::size_t>(2 * n + 1), 0.0);
-  const auto cells = static_cast<std::size_t>(n);  // cell c holds loss (c+1)·h
-  std::vector<double> losses(cells + 1);
-  for (std::size_t c = 0; c <= cells; ++c) losses[c] = (static_cast<double>(c) + 0.5) * step;
-  std::vector<double> x;
-  std::vector<double> q(cells);
-  std::vector<double> p(cells);
-  std::vector<double> residual(cells);
-  // A residual r costs k·r in ε; the fixed point gains three digits in the first round and little after the fifth.
-  constexpr int rounds = 6;
-  const double tolerance = 1e-9 * step;
-  std::size_t kept = cells;
-  for (int round = 0; round < rounds; ++round) {
-    x = borders(pair, losses);
-    double worst = 0.0;
-    kept = cells;
-    for (std::size_t c = 0; c < cells; ++c) {
-      const double target = static_cast<double>(c + 1) * step;
-      const auto cell = integrate(pair, x[c], x[c + 1], target);
-      q[c] = cell.q * std::exp(-target);
-      p[c] = cell.q + cell.excess;
-      residual[c] = cell.q > 0.0 ? std::log1p(cell.excess / cell.q) : 0.0;
-      // Cells of the right tail that carry next to nothing need not converge; from the first such one on they are
-      // dropped. (With tiny σ there are such cells between 0 and P's mode as well; those are kept.)
-      if ((p[c] < 1e-28 && x[c] > pair.largest_mean()) || !(std::abs(residual[c]) < step)) {
-        kept = c;
+/// Merging outputs is post-processing: the pair of merged masses is dominated by the original (data processing).
+/// Cell i is [b_{i−1}, b_i] with merged loss log(P(cell)/Q(cell)) equal to its point's; the cell around 0 is symmetric,
+/// so its loss is exactly 0 whatever b_0 is. So b_i gives b_{i−1}, from the tail inwards; in that direction an
+/// error of a border shrinks (masses grow), outwards it would grow. What remains of |merged loss − point| is charged as
+/// loss error. Mass beyond the last cell, and between cells that cannot meet, is dropped, which only lowers.
+void fill_optimistic(LossDistribution& out, const DominatingPair& pair, const std::vector<std::int64_t>& index) {
+  const double rho = pair.use_probability();
+  const double tolerance = 1e-9 * out.step;
+  const auto last = index.size() - 1;
+  const auto loss_of = [&](std::size_t i) { return static_cast<double>(index[i]) * out.step; };
+  std::vector<double> dot(index.size());
+  dot[0] = pair.inverse_loss(0.0);
+  for (std::size_t i = 1; i <= last; ++i) dot[i] = pair.inverse_loss(loss_of(i), dot[i - 1]);
+  out.points.resize(last);
+  double outer = pair.inverse_loss(loss_of(last) + 0.5 * static_cast<double>(index[last] - index[last - 1]) * out.step,
+                                   dot[last]);
+  double share = 1.0;  // (dot − inner) / (outer − dot) of the cell before: a good start for the next
+  double worst = 0.0;
+  for (std::size_t i = last; i >= 1; --i) {
+    const double target = loss_of(i);
+    const double back = std::exp(-target);
+    // ∂/∂border of ∫ e^{target} q (e^{L − target} − 1).
+    const auto slope = [&](double x) {
+      return pair.scaled_density_q(x, target) * std::expm1(pair.loss(x) - target);
+    };
+    const double width = dot[i] - dot[i - 1];
+    const double least = dot[i - 1] + 1e-3 * width;
+    double inner = std::clamp(dot[i] - share * (outer - dot[i]), least, dot[i] - 1e-3 * width);
+    CellMasses cell = integrate(pair, inner, outer, target);
+    double residual = std::log1p(cell.excess / cell.q);
+    // Newton's method inside a bracket: the excess falls as the border moves inwards.
+    double low = least;
+    double high = dot[i];
+    bool tried_least = false;
+    bool fits = true;
+    for (int round = 0; std::abs(residual) > tolerance && round < 100; ++round) {
+      (cell.excess > 0.0 ? high : low) = inner;
+      double next = inner + cell.excess / slope(inner);
+      if (!(next > low && next < high)) {
+        if (cell.excess > 0.0 && low == least && !tried_least) {
+          next = least;
+          tried_least = true;
+        } else {
+          next = 0.5 * (low + high);
+        }
+      }
+      if (inner == least && cell.excess > 0.0) {  // the cell would have to reach beyond the next point
+        fits = false;
         break;
       }
-      worst = std::max(worst, std::abs(residual[c]));
+      if (next == inner) break;
+      inner = next;
+      cell = integrate(pair, inner, outer, target);
+      residual = std::log1p(cell.excess / cell.q);
     }
-    if (worst <= tolerance || round + 1 == rounds) break;
-    double previous = 0.0;
-    for (std::size_t c = 0; c < kept; ++c) {
-      losses[c] -= c == 0 ? residual[0] : 0.5 * (previous + residual[c]);
-      previous = residual[c];
+    if (!fits) {
+      // Leave a gap: the inner border half way between the points, the outer one drawn in to match.
+      inner = dot[i] - 0.5 * width;
+      low = dot[i];
+      high = outer;
+      for (int round = 0; round < 100; ++round) {
+        outer = 0.5 * (low + high);
+        cell = integrate(pair, inner, outer, target);
+        residual = std::log1p(cell.excess / cell.q);
+        if (std::abs(residual) <= tolerance || !(outer > low && outer < high)) break;
+        (cell.excess > 0.0 ? high : low) = outer;
+      }
     }
-    if (kept < losses.size()) losses[kept] -= previous;
-    for (std::size_t c = 1; c < losses.size(); ++c) losses[c] = std::max(losses[c], losses[c - 1] + 0.05 * step);
-    losses[0] = std::max(losses[0], 0.05 * step);
+    if (!(std::abs(residual) <= 1e3 * tolerance)) {
+      // Rounding of far, wide cells may keep a border from converging: such a cell is dropped, not charged.
+      out.points[i - 1] = {index[i], 0.0, 0.0};
+      outer = inner;
+      continue;
+    }
+    share = std::clamp((dot[i] - inner) / (outer - dot[i]), 0.1, 10.0);
+    worst = std::max(worst, std::abs(residual));
+    out.points[i - 1] = {index[i], rho * (cell.q + cell.excess), rho * cell.q * back};
+    outer = inner;
   }
-  auto* at_zero = out.mass.data() + n;
-  double worst = 0.0;
-  for (std::size_t c = 0; c < kept; ++c) {
-    const auto i = static_cast<std::int64_t>(c) + 1;
-    at_zero[i] = p[c];
-    at_zero[-i] = q[c];
-    worst = std::max(worst, std::abs(residual[c]));
-  }
-  const double zero = pair.inverse_loss(0.0);
-  const auto centre = integrate(pair, zero, x.front(), 0.0);
-  at_zero[0] = std::max(0.0, atom_at_zero(pair, zero) - 8.0 * unit) + 2.0 * centre.q + centre.excess;
-  out.relative_error = mass_error;
-  out.loss_error = worst + 32.0 * unit * (1.0 + out.largest_loss());
-  return out;
+  const auto centre = integrate(pair, dot[0], outer, 0.0);
+  out.at_zero = std::max(0.0, mass_at_zero(pair, dot[0]) - 8.0 * unit) + rho * (2.0 * centre.q + centre.excess);
+  out.loss_error += worst;
 }
 
 }  // namespace
 
-LossDistribution discretise(const DominatingPair& pair, double step, Rounding rounding, std::int64_t max_half_size) {
-  if (!(step > 0.0) || !std::isfinite(step))
-    throw PrivacyError(cat("grid distance: found ", step, "; a positive finite number is expected"));
+LossDistribution discretise(const DominatingPair& whole, double step, double fine, Rounding rounding,
+                            std::size_t most_points) {
+  if (!(step > 0.0) || !std::isfinite(step) || !(fine > 0.0) || !std::isfinite(fine))
+    throw PrivacyError(cat("grid distance: found ", step, " and fine range ", fine,
+                           "; positive finite numbers are expected"));
+  const auto [pair, dropped] = whole.truncated(negligible);
   const double largest = pair.loss(pair.largest_mean() + reach * pair.sigma());
-  const double cells = std::ceil(largest / step);
-  if (!(cells <= static_cast<double>(max_half_size)))
-    throw PrivacyError(cat("the privacy loss reaches ", largest, " and would need ", cells, " cells of width ", step,
-                           "; at most ", max_half_size, " are allowed"));
-  const auto n = std::max<std::int64_t>(1, static_cast<std::int64_t>(cells));
-  return rounding == Rounding::pessimistic ? pessimistic(pair, step, n) : optimistic(pair, step, n);
+  LossDistribution out;
+  out.rounding = rounding;
+  out.step = step;
+  out.relative_error = mass_error;
+  // L and the borders carry a few relative units; parameters were rounded to doubles before (4 units of L).
+  out.loss_error = 32.0 * unit * (1.0 + largest);
+  const auto index = point_indices(step, fine, largest, most_points);
+  if (rounding == Rounding::pessimistic) {
+    out.infinite_mass = dropped;
+    fill_pessimistic(out, pair, index);
+  } else {
+    fill_optimistic(out, pair, index);
+  }
+  return out;
 }
 
-LossScale loss_scale(const DominatingPair& pair) {
+LossScale loss_scale(const DominatingPair& whole) {
+  const auto pair = whole.truncated(negligible).pair;
   const double zero = pair.inverse_loss(0.0);
   const double end = pair.largest_mean() + reach * pair.sigma();
   const double width = std::min(0.25 * pair.sigma(), 0.5 * pair.sigma() * pair.sigma() / pair.largest_mean());
@@ -194,18 +257,19 @@ LossScale loss_scale(const DominatingPair& pair) {
   double first = 0.0;
   double second = 0.0;
   for (int panel = 0; panel < panels; ++panel) {
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (std::size_t i = 0; i < nodes4.size(); ++i) {
       for (const double sign : {-1.0, 1.0}) {
-        const double x = zero + half * (2.0 * panel + 1.0 + sign * nodes[i]);
+        const double x = zero + half * (2.0 * panel + 1.0 + sign * nodes4[i]);
         const double loss = pair.loss(x);
-        const double q = weights[i] * half * pair.density_q(x);
-        const double p = weights[i] * half * pair.scaled_density_q(x, loss);
+        const double q = weights4[i] * half * pair.density_q(x);
+        const double p = weights4[i] * half * pair.scaled_density_q(x, loss);
         first += (p - q) * loss;
         second += (p + q) * loss * loss;
       }
     }
   }
-  return {std::sqrt(std::max(second - first * first, 0.0)), pair.loss(end)};
+  const double rho = pair.use_probability();
+  return {std::sqrt(std::max(rho * second - rho * rho * first * first, 0.0)), pair.loss(end)};
 }
 
 }  // namespace tsdp::privacy

@@ -201,9 +201,12 @@ TEST(Grids, LieOnTheirSideOfTheProfile) {
     const auto pair = DominatingPair::substitution(q, 1.0);
     for (const double step : {0.05, 0.4}) {
       for (const auto rounding : {Rounding::pessimistic, Rounding::optimistic}) {
-        const auto grid = discretise(pair, step, rounding);
-        EXPECT_EQ(grid.mass.size(), static_cast<std::size_t>(2 * grid.half_size + 1));
-        const Composition one(grid, 1, best_tilt_for_epsilon(grid, 1, 1.0));
+        Composer composer(discretise(pair, step, 1.0, rounding));
+        const auto& grid = composer.distribution();
+        double mass = grid.at_zero;
+        for (const auto& point : grid.points) mass += point.plus + point.minus;
+        EXPECT_NEAR(mass, 1.0, 1e-12);  // nothing is lost but tails below 1e-35
+        const auto one = composer.compose(1, best_tilt_for_epsilon(grid, 1, 1.0));
         for (const double epsilon : {0.0, 0.31, 1.0, 2.77}) {
           const double exact = pair.symmetrised_profile(epsilon);
           const double side = rounding == Rounding::pessimistic ? 1.0 : -1.0;
@@ -460,8 +463,8 @@ TEST(Accountants, RefuseWhatTheyCannotAnswer) {
   for (const double precision : {0.0, 0.9, std::nan("")})
     EXPECT_THROW((void)accountant.delta(1.0, 1, precision), PrivacyError) << precision;
   EXPECT_THROW((void)accountant.delta(1.0, Accountant::max_uses_ever + 1), PrivacyError);
-  EXPECT_THROW((void)discretise(accountant.pair(), 1e-9, Rounding::pessimistic), PrivacyError);
-  EXPECT_THROW((void)discretise(accountant.pair(), 0.0, Rounding::pessimistic), PrivacyError);
+  EXPECT_THROW((void)discretise(accountant.pair(), 1e-9, 1.0, Rounding::pessimistic), PrivacyError);
+  EXPECT_THROW((void)discretise(accountant.pair(), 0.0, 1.0, Rounding::pessimistic), PrivacyError);
 }
 
 TEST(Calibration, FindsTheLeastNoiseThatIsEnough) {

@@ -5,12 +5,15 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "tsdp/privacy/dominating_pair.h"
 #include "tsdp/privacy/interval.h"
 #include "tsdp/privacy/loss_distribution.h"
 
 namespace tsdp::privacy {
+
+class Composer;
 
 /// Composes the symmetrised profile of a dominating pair with itself.
 ///
@@ -48,20 +51,19 @@ class Accountant {
   [[nodiscard]] const DominatingPair& pair() const noexcept { return pair_; }
 
  private:
-  struct Grids;
-  Grids& grids(int refinement);
-  const LossDistribution& upper_side(int refinement);
-  const LossDistribution& lower_side(int refinement);
-  [[nodiscard]] double step_of(int refinement) const;
+  struct Grid;
+  /// The grid on which k uses, with tilt θ, give brackets of ε of about `precision` times `per_epsilon`; cells of the tail
+  /// have at most the relative width `share`.
+  Grid& grid_for(std::uint64_t uses, double theta, double per_epsilon, double share, double precision);
   /// The least ε that the pessimistic side certifies, and the largest that the optimistic side refutes.
-  double least_certified_epsilon(double delta, std::uint64_t uses, int refinement, double tolerance);
-  double largest_refuted_epsilon(double delta, std::uint64_t uses, int refinement, double tolerance, double upper);
-  [[nodiscard]] int refinement_for(double precision) const;
-  [[nodiscard]] bool can_refine(int refinement) const;
+  double least_certified_epsilon(double delta, std::uint64_t uses, Composer& side, double theta, double start,
+                                 double tolerance);
+  double largest_refuted_epsilon(double delta, std::uint64_t uses, Composer& side, double tolerance, double upper);
 
   DominatingPair pair_;
   LossScale scale_;
-  std::map<int, std::unique_ptr<Grids>> grids_;
+  std::unique_ptr<Composer> scout_;  // a coarse one, on which tilts are chosen
+  std::map<std::pair<int, int>, std::unique_ptr<Grid>> grids_;
 };
 
 /// The least noise multiplier σ for which `enough(σ)` holds, for a predicate that is false below and true above some

@@ -1,6 +1,7 @@
 // Discretised privacy loss distributions, with the direction of the discretisation as a type.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -14,10 +15,10 @@ enum class Rounding {
   optimistic,   ///< its profile is nowhere above the true one
 };
 
-/// The privacy loss distribution of the symmetrised profile of one pair, on the grid {i·step : |i| ≤ half_size}.
+/// The privacy loss distribution of the symmetrised profile of one pair, on multiples of `step`.
 ///
 /// Object (Schuchardt et al. 2025, notes 3.3): with x₀ the point of loss 0, the loss under the first measure P* is
-/// +L(x) with mass P(dx) and −L(x) with mass Q(dx) for x > x₀, and 0 with the mass that is left.
+/// +L(x) with mass ρ_out P(dx) and −L(x) with mass ρ_out Q(dx) for x > x₀, and 0 with the mass that is left.
 ///
 /// Meaning of the fields for k independent uses, loss S = sum of k grid losses, δ(ε) = E[(1 − e^{ε−S})₊]:
 ///   pessimistic: truth(ε) ≤ (1 + relative_error)^k · δ(ε − k·loss_error) + k·infinite_mass
@@ -25,21 +26,29 @@ enum class Rounding {
 /// `relative_error` covers quadrature and rounding of the masses; `loss_error` rounding of losses and, on the
 /// optimistic side, the distance of merged losses from the grid.
 struct LossDistribution {
+  struct Point {
+    std::int64_t index;  ///< > 0
+    double plus;         ///< mass at loss +index·step
+    double minus;        ///< mass at loss −index·step
+  };
   Rounding rounding = Rounding::pessimistic;
   double step = 0.0;
-  std::int64_t half_size = 0;
-  std::vector<double> mass;  ///< mass[i + half_size] at loss i·step
+  double at_zero = 0.0;       ///< mass at loss 0
+  std::vector<Point> points;  ///< by increasing index
   double infinite_mass = 0.0;
   double relative_error = 0.0;
   double loss_error = 0.0;
 
-  [[nodiscard]] double largest_loss() const { return step * static_cast<double>(half_size); }
+  [[nodiscard]] std::int64_t largest_index() const { return points.empty() ? 0 : points.back().index; }
+  [[nodiscard]] double largest_loss() const { return step * static_cast<double>(largest_index()); }
 };
 
-/// Discretises the symmetrised loss of `pair` with grid distance `step` > 0.
-/// Throws PrivacyError if the grid would need more than `max_half_size` points a side.
-[[nodiscard]] LossDistribution discretise(const DominatingPair& pair, double step, Rounding rounding,
-                                          std::int64_t max_half_size = std::int64_t{1} << 21);
+/// Discretises the symmetrised loss of `pair`. Points lie `step` apart up to loss 3·`fine`, from there on at most
+/// step·loss/fine apart: a cell of width Δ changes the variance of the loss by at most Δ²/6, so that all cells together
+/// change second moments, under any tilt, by at most a share of about (step/fine)²/6.
+/// Throws PrivacyError if that takes more than `most_points` points, or `step`, `fine` are not positive and finite.
+[[nodiscard]] LossDistribution discretise(const DominatingPair& pair, double step, double fine, Rounding rounding,
+                                          std::size_t most_points = std::size_t{1} << 20);
 
 /// Standard deviation of the symmetrised loss and the largest loss that a grid has to reach. Not certified: they
 /// choose grids, and every grid is charged for what it is.
