@@ -5,6 +5,7 @@
 #include "tsdp/core/text.h"
 #include "tsdp/core/version.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/attack.h"
 
 namespace tsdp::training {
 namespace {
@@ -80,12 +81,22 @@ Json ledger(const Config& config, const sampling::SubsamplingScheme& scheme, con
   out["delta"] = config.privacy.delta;
   out["target_epsilon"] = config.privacy.target_epsilon;
   privacy::Interval epsilon = plan.epsilon;
+  auto attack = plan.attack;
   if (charged != plan.steps) {
     privacy::Accountant accountant(m.pair);
     epsilon = accountant.epsilon(config.privacy.delta, uses);
+    attack = privacy::attack_bound(accountant, uses);
     if (charged < plan.steps) epsilon.upper = std::min(epsilon.upper, plan.epsilon.upper);  // fewer cost no more
   }
   out["epsilon"] = {{"lower", epsilon.lower}, {"upper", epsilon.upper}};
+  if (attack)
+    out["attack"] = {{"advantage", attack->advantage},
+                     {"false_positive_rate", attack->false_positive_rate},
+                     {"true_positive_rate", attack->true_positive_rate},
+                     {"meaning",
+                      "at most, for whoever sees all releases and guesses which of two neighbouring data sets was used: "
+                      "true- less false-positive rate of the best test, and the true-positive rate of the best test with "
+                      "that false-positive rate"}};
   Json uncovered = {
       "everything under private/: losses, norms, validation scores, plots, checkpoints and the key of the randomness",
       "validation and test values, and any choice made by looking at them (settings, model, number of epochs)",

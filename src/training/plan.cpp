@@ -43,6 +43,7 @@ Plan make_plan(const Config& config, const sampling::SubsamplingScheme& scheme) 
   // and min() of two valid upper bounds is valid (delta at the target was certified).
   plan.epsilon = accountant.epsilon(delta, uses);
   plan.epsilon.upper = std::min(plan.epsilon.upper, target);
+  plan.attack = privacy::attack_bound(accountant, uses);
   return plan;
 }
 

@@ -261,6 +261,12 @@ TEST_F(TrainerTest, TheLedgerNeverUnderstates) {
   EXPECT_EQ(finished["state"], "finished");
   EXPECT_EQ(finished["steps_taken"], t->plan().steps);
   EXPECT_LE(finished["epsilon"]["upper"].get<double>(), config.privacy.target_epsilon);
+  // The attacker's view grows with what was spent, and (ε, δ) bounds it: advantage ≤ (e^ε − 1 + 2δ) / (e^ε + 1).
+  const double advantage = finished["attack"]["advantage"];
+  EXPECT_LT(stopped["attack"]["advantage"].get<double>(), advantage);
+  EXPECT_LT(0.0, advantage);
+  EXPECT_LE(advantage, std::tanh(0.5 * config.privacy.target_epsilon) + 1e-4);
+  EXPECT_GT(finished["attack"]["true_positive_rate"].get<double>(), 1e-3);
 }
 
 TEST_F(TrainerTest, FilesOutsidePrivateHoldNeitherKeyNorData) {

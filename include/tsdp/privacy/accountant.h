@@ -46,7 +46,7 @@ class Accountant {
   /// The most uses k ≤ limit for which δ(ε) ≤ delta is certified at k; 0 if not even one is. The next use, k + 1, is
   /// not certified at the same precision (unless k = limit).
   [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever,
-                                       double precision = 1e-4);
+                                       double precision = 2e-5);
 
   [[nodiscard]] const DominatingPair& pair() const noexcept { return pair_; }
 

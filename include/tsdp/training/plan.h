@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tsdp/core/config.h"
+#include "tsdp/privacy/attack.h"
 #include "tsdp/privacy/interval.h"
 #include "tsdp/sampling/mechanism.h"
 #include "tsdp/sampling/scheme.h"
@@ -19,6 +20,7 @@ struct Plan {
   double noise_multiplier = 0.0;
   std::optional<sampling::Mechanism> mechanism;  ///< none: not private
   privacy::Interval epsilon;         ///< after `steps` steps
+  std::optional<privacy::AttackBound> attack;  ///< after `steps` steps; none: not private
 };
 
 /// The most steps (up to max_epochs) whose upper epsilon stays within the target. Throws PrivacyError (exit 4) if no

@@ -1,0 +1,24 @@
+// What a differential-privacy guarantee says about the best possible attacker.
+#pragma once
+
+#include <cstdint>
+
+#include "tsdp/privacy/accountant.h"
+
+namespace tsdp::privacy {
+
+/// Bounds on every test that guesses from all releases which of two neighbouring data sets was used, whatever it knows
+/// and computes. With δ(ε) the composed profile and α the false-positive rate, a test's true-positive rate is at most
+/// e^ε α + δ(ε) for every ε, by the definition of (ε, δ)-differential privacy (Wasserman & Zhou 2010, Thm. 2.4; Dong,
+/// Roth & Su 2022, Prop. 2.12). So upper bounds on δ give upper bounds here, at any ε that is tried.
+struct AttackBound {
+  double advantage;            ///< true- less false-positive rate, at most δ(0), in [0, 1]
+  double false_positive_rate;  ///< α
+  double true_positive_rate;   ///< at most, in [α, 1]
+};
+
+/// The bounds after `uses` uses, 0 < false_positive_rate < 1. `precision` as for Accountant::delta.
+[[nodiscard]] AttackBound attack_bound(Accountant& accountant, std::uint64_t uses, double false_positive_rate = 1e-3,
+                                       double precision = 1e-2);
+
+}  // namespace tsdp::privacy

@@ -1,0 +1,50 @@
+#include "tsdp/privacy/attack.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+
+namespace tsdp::privacy {
+
+AttackBound attack_bound(Accountant& accountant, std::uint64_t uses, double false_positive_rate, double precision) {
+  if (!(false_positive_rate > 0.0) || !(false_positive_rate < 1.0))
+    throw PrivacyError(cat("false-positive rate: found ", false_positive_rate, "; a number in (0, 1) is expected"));
+  // Outwards: the few roundings of e^ε α + δ.
+  constexpr double outwards = 1.0 + 1e-14;
+  const auto bound = [&](double epsilon) {
+    return outwards * (std::exp(epsilon) * false_positive_rate + accountant.delta(epsilon, uses, precision).upper);
+  };
+  const double advantage = uses == 0 ? 0.0 : accountant.delta(0.0, uses, precision).upper;
+  double best = std::min(1.0, outwards * (false_positive_rate + advantage));
+  // e^ε α + δ(ε) is convex in e^ε, and at ε = −log α it is 1 or more: golden sections in between. A least that is missed
+  // by a little costs tightness, never validity.
+  const double ratio = 1.0 / std::numbers::phi;
+  double low = 0.0;
+  double high = -std::log(false_positive_rate);
+  double left = high - ratio * (high - low);
+  double right = low + ratio * (high - low);
+  double at_left = bound(left);
+  double at_right = bound(right);
+  while (uses > 0 && high - low > 1e-3 * (1.0 + low)) {
+    if (at_left <= at_right) {
+      high = right;
+      right = left;
+      at_right = at_left;
+      left = high - ratio * (high - low);
+      at_left = bound(left);
+    } else {
+      low = left;
+      left = right;
+      at_left = at_right;
+      right = low + ratio * (high - low);
+      at_right = bound(right);
+    }
+    best = std::min({best, at_left, at_right});
+  }
+  return {advantage, false_positive_rate, best};
+}
+
+}  // namespace tsdp::privacy
