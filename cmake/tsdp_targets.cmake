@@ -19,6 +19,7 @@ function(tsdp_room name)
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${name})
   target_link_libraries(tsdp_${name} PUBLIC ${ROOM_NEEDS} PRIVATE ${ROOM_PRIVATE_NEEDS})
+  target_compile_features(tsdp_${name} PUBLIC cxx_std_20)  # whoever includes the installed headers needs it, too
   tsdp_compile_settings(tsdp_${name})
   if(ROOM_TORCH)
     tsdp_torch_settings(tsdp_${name})

@@ -26,9 +26,6 @@ namespace {
 
 constexpr double unit = std::numeric_limits<double>::epsilon() / 2;
 
-// Largest circle, and the largest on which the fast transform is run (64 MB).
-constexpr std::int64_t max_circle = std::int64_t{1} << 28;
-constexpr std::int64_t max_transform = std::int64_t{1} << 23;
 // The most low frequencies that are summed directly.
 constexpr std::int64_t most_direct = 16384;
 // The most coefficients that are kept for the next composition (4 MB).
@@ -106,10 +103,16 @@ double edge(const LossDistribution& d, double uses, double theta, const Cumulant
   return best;
 }
 
-// Directly summed frequencies: points are taken in blocks, to keep the rounding of long sums small, and angles are set
-// anew every so many frequencies.
+/// index modulo size, from −size/2 to size/2.
+std::int64_t centred(std::int64_t index, std::int64_t size) {
+  const std::int64_t place = index % size;
+  return place > size / 2 ? place - size : place < -(size / 2) ? place + size : place;
+}
+
+// Directly summed frequencies: points are taken in blocks, to keep the rounding of long sums small, and angles advance
+// by one frequency at a time from those of every so many frequencies, which advance likewise.
 constexpr std::size_t block_points = 256;
-constexpr std::int64_t fresh_angles = 32;
+constexpr std::int64_t stride = 32;
 
 /// One frequency of a transform summed directly: Σ (plus + minus) cos and Σ (plus − minus) sin; then every angle is
 /// turned on by one frequency. `points` is a multiple of eight.
@@ -222,7 +225,12 @@ TiltedTransform::TiltedTransform(const LossDistribution& d, double theta, std::i
     mean_size += (plus[i] + minus[i]) * loss;
   }
   at_zero_ = d.at_zero * std::exp(-cumulants_.value);
-  const std::int64_t circle = std::min(size, small_circle);
+  // Samples within 0.1/E|S| of each other, so that F moves by at most 0.05 in between.
+  const double close = 20.0 * std::numbers::pi * mean_size / d.step;
+  const std::int64_t circle =
+      std::min({size, Composer::max_transform,
+                good_size(static_cast<std::int64_t>(std::clamp(close, static_cast<double>(small_circle),
+                                                               static_cast<double>(Composer::max_transform))))});
   // u = 2⁻⁵³. A Cooley–Tukey transform with twiddles accurate to u has, coefficient by coefficient, an error of at most
   // 8 u log₂N ‖input‖₁: each output is a sum over log₂N stages of rounded products (Higham 2002, §24.1). Adding the
   // mass at 0 rounds once more.
@@ -242,15 +250,16 @@ TiltedTransform::TiltedTransform(const LossDistribution& d, double theta, std::i
   const double count = std::ceil((static_cast<double>(first) + 1.0) * share);
   if (count <= static_cast<double>(most_direct)) {
     sum_directly(plus, minus, static_cast<std::int64_t>(count));
-    // An angle (6 units) turned up to `fresh_angles` times (3 units each), a product, and sums of block_points/8 + 3 and
-    // points/block_points terms.
-    error_ = unit * ((3.0 * fresh_angles + block_points / 8.0 + 16.0 +
-                      static_cast<double>(d.points.size()) / static_cast<double>(block_points)) * rest + 4.0);
+    // An angle turned count/stride + stride times (3 units each, and 2.5 of the angle turned by, in all of the angle that
+    // the loss turns by up to the last frequency), a product, and sums of block_points/8 + 3 and points/block_points terms.
+    const double turned = 2.0 * std::numbers::pi * count / static_cast<double>(size) * mean_size / d.step;
+    error_ = unit * ((3.0 * (static_cast<double>(stride) + count / static_cast<double>(stride)) + block_points / 8.0 + 16.0 +
+                      static_cast<double>(d.points.size()) / static_cast<double>(block_points)) * rest + 5.0 * turned + 4.0);
     euclidean_error_ = error_;
   } else {
-    if (size > max_transform)
-      throw PrivacyError(cat("the composition would need a transform of ", size, " points; at most ", max_transform,
-                             " are allowed: ask for less precision or fewer steps"));
+    if (size > Composer::max_transform)
+      throw PrivacyError(cat("the composition would need a transform of ", size, " points; at most ",
+                             Composer::max_transform, " are allowed: ask for less precision or fewer steps"));
     fast(size);
   }
 }
@@ -274,23 +283,29 @@ void TiltedTransform::sum_directly(const std::vector<double>& plus, const std::v
   const auto& points = distribution_->points;
   const std::size_t padded = (points.size() + 7) / 8 * 8;
   std::vector<double> both(padded), difference(padded), turn_re(padded), turn_im(padded), re(padded), im(padded);
+  std::vector<double> far_re(padded), far_im(padded), start_re(padded, 1.0), start_im(padded);
   const double angle = 2.0 * std::numbers::pi / static_cast<double>(size_);
-  const auto angle_of = [&](std::size_t i, std::int64_t m) {
-    return angle * static_cast<double>((points[i].index % size_) * m % size_);
-  };
   for (std::size_t i = 0; i < points.size(); ++i) {
     both[i] = plus[i] + minus[i];
     difference[i] = plus[i] - minus[i];
-    turn_re[i] = std::cos(angle_of(i, 1));
-    turn_im[i] = std::sin(angle_of(i, 1));
+    const std::int64_t place = centred(points[i].index, size_);
+    const double near = angle * static_cast<double>(place);
+    const double far = angle * static_cast<double>(centred(place * stride, size_));
+    turn_re[i] = std::cos(near);
+    turn_im[i] = std::sin(near);
+    far_re[i] = std::cos(far);
+    far_im[i] = std::sin(far);
   }
   coefficients_.resize(static_cast<std::size_t>(count));
   for (std::int64_t m = 0; m < count; ++m) {
-    if (m % fresh_angles == 0)
-      for (std::size_t i = 0; i < points.size(); ++i) {
-        re[i] = std::cos(angle_of(i, m));
-        im[i] = std::sin(angle_of(i, m));
+    if (m % stride == 0) {
+      re = start_re;
+      im = start_im;
+      for (std::size_t i = 0; i < padded; ++i) {
+        start_re[i] = re[i] * far_re[i] - im[i] * far_im[i];
+        start_im[i] = re[i] * far_im[i] + im[i] * far_re[i];
       }
+    }
     double real = 0.0;
     double imaginary = 0.0;
     accumulate_harmonics(padded, both.data(), difference.data(), turn_re.data(), turn_im.data(), re.data(), im.data(),
@@ -307,6 +322,8 @@ Window window_of(const LossDistribution& d, std::uint64_t uses, double theta, do
   // as valid and well behaved.
   for (int attempt = 0;; ++attempt) {
     const auto at = cumulants(d, theta);
+    if (!std::isfinite(at.value) || !std::isfinite(at.mean) || !std::isfinite(at.variance))
+      throw PrivacyError("the privacy loss is too large to be composed: ask for a larger noise multiplier");
     const double low = std::max(-support, std::floor(edge(d, k, theta, at, -1.0) / d.step) - 1.0);
     const double high = std::min(support, std::ceil(edge(d, k, theta, at, +1.0) / d.step) + 1.0);
     const double cells = high - low + 1.0;
@@ -396,7 +413,8 @@ Composition::Composition(const TiltedTransform& transform, std::uint64_t uses, s
   }
   double sum_rounding = 0.0;  // of D_j, relative to Σ |coefficients|
   if (direct) {
-    sum_rounding = unit * (static_cast<double>(end) + 400.0);
+    // 64 turns of an angle of up to π (8 units) with 3 roundings each, and the sum.
+    sum_rounding = unit * (static_cast<double>(end) + 64.0 * 11.0 + 60.0);
   } else {
     Plans::run_in_place(all_.data(), size_, Plans::Direction::backward);
     sum_rounding = unit * (8.0 * std::log2(n) + 60.0);
@@ -429,7 +447,7 @@ double Composition::twice_summed(std::int64_t j) const {
   if (!all_.empty()) return all_[static_cast<std::size_t>(place)];
   // Re Σ (1 or 2) low_m e^{2πi m place/N}; the factor advances by multiplication and is set anew every 64 terms.
   const double angle = 2.0 * std::numbers::pi / static_cast<double>(size_);
-  const auto at = [&](std::int64_t m) { return std::polar(1.0, angle * static_cast<double>((m * place) % size_)); };
+  const auto at = [&](std::int64_t m) { return std::polar(1.0, angle * static_cast<double>(centred(m * place, size_))); };
   const auto turn = at(1);
   double sum = 0.0;
   const auto count = static_cast<std::int64_t>(low_.size());
@@ -486,7 +504,10 @@ double Composition::delta(double epsilon) const {
   const double error = sum_error_ + sum.error;
   if (up) {
     const double inner = std::max(sum.value, 0.0) + error;
-    const double value = std::exp(std::min(log_front + std::log(inner), 1.0)) * (1.0 + relative_error_) + infinite_mass_;
+    // δ̂ falls by at most its argument's rise: below the shift its value at 0 is raised by what is missing.
+    const double missing = std::max(0.0, shift - epsilon);
+    const double value = std::exp(std::min(log_front + std::log(inner), 1.0)) * (1.0 + relative_error_) + infinite_mass_ +
+                         missing * (1.0 + relative_error_);
     return std::min(1.0, std::isnan(value) ? 1.0 : value * (1.0 + 1e-13));
   }
   const double inner = sum.value - error;
@@ -505,7 +526,7 @@ Composition Composer::compose(std::uint64_t uses, double theta) {
       // Does not fit: a transform of its own.
     }
   }
-  auto window = window_of(distribution_, uses, theta, static_cast<double>(max_circle));
+  auto window = window_of(distribution_, uses, theta, static_cast<double>(most_cells_));
   transform_.reset();
   std::unique_ptr<TiltedTransform> made;
   // Room for some more uses and some less.
@@ -516,7 +537,7 @@ Composition Composer::compose(std::uint64_t uses, double theta) {
   try {
     make();
   } catch (const PrivacyError&) {
-    window = window_of(distribution_, uses, theta, 0.9 * static_cast<double>(max_transform));
+    window = window_of(distribution_, uses, theta, 0.9 * static_cast<double>(std::min(most_cells_, max_transform)));
     make();
   }
   Composition out(*made, uses, window.first);

@@ -28,7 +28,7 @@ struct Cumulants {
 /// as far as it matters to a given count of uses: compositions of near counts share it.
 ///
 /// F^k vanishes but for the lowest frequencies when k is large. On a circle of at most `small_circle` cells the fast
-/// transform gives all coefficients. On a larger one the fast transform on the small circle samples F, which moves by at
+/// transform gives all coefficients. On a larger one the fast transform on a smaller circle samples F, which moves by at
 /// most E|S| times the distance in between, S the tilted loss: that proves where |F|^k stays below e^{log_vanishing},
 /// and what is left is summed directly. Where too much is left, the fast transform runs on the large circle.
 class TiltedTransform {
@@ -128,7 +128,13 @@ class Composition {
 /// Composes one distribution with itself, keeping the last transform: another count or ε near by shares it.
 class Composer {
  public:
-  explicit Composer(LossDistribution distribution) : distribution_(std::move(distribution)) {}
+  /// Largest circle, and the largest on which the fast transform is run (32 MB).
+  static constexpr std::int64_t max_circle = std::int64_t{1} << 28;
+  static constexpr std::int64_t max_transform = std::int64_t{1} << 22;
+
+  /// On circles of at most `most_cells` where possible.
+  explicit Composer(LossDistribution distribution, std::int64_t most_cells = max_circle)
+      : distribution_(std::move(distribution)), most_cells_(most_cells) {}
   Composer(const Composer&) = delete;
   Composer& operator=(const Composer&) = delete;
 
@@ -138,6 +144,7 @@ class Composer {
 
  private:
   LossDistribution distribution_;
+  std::int64_t most_cells_;
   std::unique_ptr<TiltedTransform> transform_;
 };
 

@@ -26,6 +26,12 @@ constexpr std::array<double, 2> weights4 = {0.6521451548625461426, 0.34785484513
 // P-tail beyond this many σ right of the largest mean: 4e-36, and it is charged as infinite loss.
 constexpr double reach = 12.5;
 
+// Losses within one cell stay so close that e^{loss} cannot overflow.
+constexpr double widest_cell = 64.0;
+
+// Panels times components beyond which a pair is refused (seconds of work; such losses leave no budget anyone states).
+constexpr double most_work = 2e7;
+
 // Components of larger means of at most this total weight count as infinite loss.
 constexpr double negligible = 1e-45;
 
@@ -33,7 +39,9 @@ constexpr double negligible = 1e-45;
 // (64/15) M η^{−2n} r, M the integrand's largest modulus on the ellipse with foci at the ends and half axes summing to
 // η r. The integrand is a Gaussian times exponentials: with change e = |d log| · 2r of its exponent over the panel,
 // M ≤ e^{e η/4 + (r η/2σ)²/2} times its value in the middle.
-//   n = 4, 2r ≤ 0.05 σ, e ≤ 0.05: η = 75 leaves 2e-14;   n = 8, 2r ≤ 0.25 σ, e ≤ 1: η = 30 leaves 1e-18.
+//   n = 4, 2r ≤ 0.05 σ, e ≤ 0.05: η = 75 leaves 2e-14;   n = 8, 2r ≤ 0.25 σ, e ≤ 1: η = 30 leaves 1e-18
+// of ∫q. Of ∫q (e^{L−l} − 1), whose integrand vanishes at one end, the eighth derivative in the rule's own error term
+// leaves 1e-15.
 // Rounding of the terms (all of one sign) adds less than 2e-14, mixture weights (structured_pairs) less than 1e-14.
 // 1e-13 leaves a margin.
 constexpr double mass_error = 1e-13;
@@ -85,14 +93,16 @@ double mass_at_zero(const DominatingPair& pair, double zero) {
 /// Indices 0 = n₀ < n₁ < … of the points, reaching `largest`: distances 3^g, g growing with the loss. From distance d
 /// to 3d the step between is 2d, so that cells of width d and 3d around their points meet.
 std::vector<std::int64_t> point_indices(double step, double fine, double largest, std::size_t most) {
+  if (!(largest / step < 1e18))
+    throw PrivacyError(cat("the privacy loss reaches ", largest, ", too far for a grid of distance ", step));
   std::vector<std::int64_t> out{0};
   std::int64_t distance = 1;
   while (static_cast<double>(out.back()) * step < largest) {
     if (out.size() > most)
       throw PrivacyError(cat("the privacy loss reaches ", largest, " and would need more than ", most,
                              " points at distance ", step));
-    const double coarser = 3.0 * static_cast<double>(distance) * fine;
-    if (static_cast<double>(out.back()) * step >= coarser) {
+    const double coarser = 3.0 * static_cast<double>(distance);
+    if (static_cast<double>(out.back()) * step >= coarser * fine && coarser * step <= widest_cell) {
       out.push_back(out.back() + 2 * distance);
       distance *= 3;
     } else {
@@ -100,6 +110,20 @@ std::vector<std::int64_t> point_indices(double step, double fine, double largest
     }
   }
   return out;
+}
+
+/// An x beyond which P, times the probability of use, has mass of at most `tail`; at most `reach` σ past the largest mean.
+double end_of(const DominatingPair& pair, double tail) {
+  double high = pair.largest_mean() + reach * pair.sigma();
+  if (!(tail > 0.0)) return high;
+  const double log_tail = std::log(tail / pair.use_probability());
+  double low = pair.inverse_loss(0.0) + 0.1 * pair.sigma();
+  if (!(pair.log_tail_p(low) > log_tail)) return low;
+  while (high - low > 0.05 * pair.sigma()) {
+    const double middle = 0.5 * (low + high);
+    (pair.log_tail_p(middle) > log_tail ? low : high) = middle;
+  }
+  return high;
 }
 
 /// Connect the dots (Doroshenko et al. 2022; notes D.16), in the form that keeps each cell's P- and Q-mass: the mass of
@@ -124,14 +148,14 @@ void fill_pessimistic(LossDistribution& out, const DominatingPair& pair, const s
   for (std::size_t i = 0; i < cells; ++i) {
     out.points[i].index = index[i + 1];
     const double low = static_cast<double>(index[i]) * out.step;
-    const double gap = std::expm1(static_cast<double>(index[i + 1] - index[i]) * out.step);
+    const double width = static_cast<double>(index[i + 1] - index[i]) * out.step;
     const double next = pair.inverse_loss(static_cast<double>(index[i + 1]) * out.step, x);
     const auto cell = integrate(pair, x, next, low);
-    const double b = rho * std::clamp(cell.excess / gap, 0.0, cell.q);
+    const double b = rho * std::clamp(cell.excess / std::expm1(width), 0.0, cell.q);
     const double a = rho * cell.q - b;
     const double back = std::exp(-low);
     put(i, a, a * back);
-    put(i + 1, b * (gap + 1.0), b * back);
+    put(i + 1, b * std::exp(width), b * back);
     x = next;
   }
   out.points.back().minus += rho * std::exp(pair.log_tail_q(x)) * (1.0 + mass_error);
@@ -224,20 +248,32 @@ void fill_optimistic(LossDistribution& out, const DominatingPair& pair, const st
 
 }  // namespace
 
-LossDistribution discretise(const DominatingPair& whole, double step, double fine, Rounding rounding,
+LossDistribution discretise(const DominatingPair& whole, double step, double fine, Rounding rounding, double tail,
                             std::size_t most_points) {
   if (!(step > 0.0) || !std::isfinite(step) || !(fine > 0.0) || !std::isfinite(fine))
     throw PrivacyError(cat("grid distance: found ", step, " and fine range ", fine,
                            "; positive finite numbers are expected"));
   const auto [pair, dropped] = whole.truncated(negligible);
-  const double largest = pair.loss(pair.largest_mean() + reach * pair.sigma());
+  const double end = end_of(pair, tail);
+  const double largest = pair.loss(end);
+  const auto components = static_cast<double>(pair.components().size());
+  const double rate = (end + pair.largest_mean()) / (pair.sigma() * pair.sigma());
+  if (!(end * std::max(4.0 / pair.sigma(), rate) * components <= most_work))
+    throw PrivacyError(cat("noise multiplier: found ", pair.sigma(), " with means up to ", pair.largest_mean(),
+                           ": the privacy loss of one use reaches ", largest, ", beyond what is accounted for"));
   LossDistribution out;
   out.rounding = rounding;
-  out.step = step;
-  out.relative_error = mass_error;
-  // L and the borders carry a few relative units; parameters were rounded to doubles before (4 units of L).
-  out.loss_error = 32.0 * unit * (1.0 + largest);
-  const auto index = point_indices(step, fine, largest, most_points);
+  out.step = std::min({step, widest_cell, 0.25 * largest});
+  // L̂ = L + η, a shift of the loss and a factor e^η of its mass. The exponent of the component that matters is
+  // L + log(1/weight), formed from squares up to (mean/σ)² with 5 roundings, and the border's likewise; where the loss is
+  // small so is its part (1 − e^{−L}). Border, parameters and log1p are relative: 32 units of L.
+  double rarest = 1.0;
+  for (const auto& c : pair.components()) rarest = std::min(rarest, c.weight);
+  const double square = (pair.largest_mean() / pair.sigma()) * (pair.largest_mean() / pair.sigma());
+  out.loss_error = unit * (-std::expm1(-largest) * 10.0 * (largest - std::log(rarest) + square) + 32.0 * largest);
+  // Densities are exponentials of squares up to (end/σ)²/2.
+  out.relative_error = mass_error + 8.0 * unit * (end / pair.sigma()) * (end / pair.sigma()) + out.loss_error;
+  const auto index = point_indices(out.step, fine, largest, most_points);
   if (rounding == Rounding::pessimistic) {
     out.infinite_mass = dropped;
     fill_pessimistic(out, pair, index);
@@ -251,8 +287,7 @@ LossScale loss_scale(const DominatingPair& whole) {
   const auto pair = whole.truncated(negligible).pair;
   const double zero = pair.inverse_loss(0.0);
   const double end = pair.largest_mean() + reach * pair.sigma();
-  const double width = std::min(0.25 * pair.sigma(), 0.5 * pair.sigma() * pair.sigma() / pair.largest_mean());
-  const auto panels = static_cast<int>(std::ceil((end - zero) / width));
+  const auto panels = static_cast<int>(std::clamp(std::ceil((end - zero) / (0.25 * pair.sigma())), 1.0, 1e5));
   const double half = 0.5 * (end - zero) / panels;
   double first = 0.0;
   double second = 0.0;

@@ -27,7 +27,7 @@ Plan make_plan(const Config& config, const sampling::SubsamplingScheme& scheme) 
   plan.noise_multiplier = config.privacy.noise_multiplier ? *config.privacy.noise_multiplier
                                                           : privacy::calibrate_noise([&](double sigma) {
     privacy::Accountant trial(sampling::mechanism_of(scheme, unit, sigma).pair);
-    return trial.delta(target, uses_at_limit).upper <= delta;
+    return trial.certifies(target, delta, uses_at_limit);
   });
   plan.mechanism = sampling::mechanism_of(scheme, unit, plan.noise_multiplier);
   privacy::Accountant accountant(plan.mechanism->pair);

@@ -317,23 +317,20 @@ TEST_F(Errors, TsfWithAWrongNumberOfParts) {
 
 // --- privacy
 
-TEST_F(Errors, NoTheoremForPoissonBottomLevelYet) {
-  expect_failure(plan_setting({"sampling.bottom_level=poisson"}), train, 4,
-                 {"no theorem covers", "bottom level poisson", "it covers"});
-}
-
-TEST_F(Errors, NoTheoremForTwoWindowsOfASeriesYet) {
-  expect_failure(plan_setting({"sampling.subsequences_per_sequence=2"}), train, 4,
-                 {"no theorem covers", "2 subsequences per sequence", "it covers"});
-}
-
 TEST_F(Errors, AugmentationWithoutBoundedChange) {
   expect_failure(plan_setting({"augmentation.context_noise=1.0"}), train, 4, {"noise on context", "privacy.v"});
 }
 
-TEST_F(Errors, NoTheoremForAugmentationYet) {
-  expect_failure(plan_setting({"augmentation.forecast_noise=1.0", "privacy.v=0.5"}), train, 4,
-                 {"no theorem covers", "noise on context or forecast", "it covers"});
+TEST_F(Errors, NoTheoremForAugmentationOfPoissonWindows) {
+  expect_failure(
+      plan_setting({"augmentation.forecast_noise=1.0", "privacy.v=0.5", "sampling.bottom_level=poisson"}), train, 4,
+      {"no theorem covers", "noise on context or forecast", "Theorem G.1", "bottom level poisson", "it covers"});
+}
+
+TEST_F(Errors, NoTheoremForAugmentationOfSeveralWindowsOfASeries) {
+  expect_failure(
+      plan_setting({"augmentation.forecast_noise=1.0", "privacy.v=0.5", "sampling.subsequences_per_sequence=2"}), train,
+      4, {"no theorem covers", "2 subsequences per sequence", "it covers"});
 }
 
 TEST_F(Errors, BudgetTooSmallForOneStep) {

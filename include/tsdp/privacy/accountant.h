@@ -3,13 +3,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <utility>
 
 #include "tsdp/privacy/dominating_pair.h"
 #include "tsdp/privacy/interval.h"
-#include "tsdp/privacy/loss_distribution.h"
 
 namespace tsdp::privacy {
 
@@ -43,32 +40,36 @@ class Accountant {
   /// Bracket of the least ε ≥ 0 with δ(ε) ≤ delta after `uses` uses, 0 < delta < 1. uses = 0 gives {0, 0}.
   [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision);
 
-  /// The most uses k ≤ limit for which δ(ε) ≤ delta is certified at k; 0 if not even one is. The next use, k + 1, is
-  /// not certified at the same precision (unless k = limit).
+  /// Whether δ(ε) ≤ delta is certified after `uses` uses, as δ's upper end at `precision` says; where coarse brackets
+  /// decide, at their cost.
+  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision);
+
+  /// The most uses k ≤ limit for which δ(ε) ≤ delta is certified on one grid, chosen for brackets of ε of relative width
+  /// `precision`; 0 if not even one is. On that grid k + 1 is not certified (unless k = limit).
   [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever,
                                        double precision = 2e-5);
 
-  [[nodiscard]] const DominatingPair& pair() const noexcept { return pair_; }
+  [[nodiscard]] const DominatingPair& pair() const noexcept;
 
  private:
-  struct Grid;
-  /// The grid on which k uses, with tilt θ, give brackets of ε of about `precision` times `per_epsilon`; cells of the tail
-  /// have at most the relative width `share`.
-  Grid& grid_for(std::uint64_t uses, double theta, double per_epsilon, double share, double precision);
+  class Cut;
+  struct State;
+  /// What is made for a tail cut for k uses at about this δ and relative precision.
+  std::shared_ptr<Cut> cut_for(double delta, std::uint64_t uses, double precision);
   /// The least ε that the pessimistic side certifies, and the largest that the optimistic side refutes.
-  double least_certified_epsilon(double delta, std::uint64_t uses, Composer& side, double theta, double start,
-                                 double tolerance);
-  double largest_refuted_epsilon(double delta, std::uint64_t uses, Composer& side, double tolerance, double upper);
+  double least_certified_epsilon(double delta, std::uint64_t uses, const Cut& cut, Composer& side, double theta,
+                                 double start, double tolerance);
+  double largest_refuted_epsilon(double delta, std::uint64_t uses, const Cut& cut, Composer& side, double tolerance,
+                                 double upper);
+  /// ε(δ) of a single use, from the profile's closed form.
+  [[nodiscard]] Interval epsilon_of_one(double delta, double tolerance) const;
 
-  DominatingPair pair_;
-  LossScale scale_;
-  std::unique_ptr<Composer> scout_;  // a coarse one, on which tilts are chosen
-  std::map<std::pair<int, int>, std::unique_ptr<Grid>> grids_;
+  std::unique_ptr<State> state_;
 };
 
-/// The least noise multiplier σ for which `enough(σ)` holds, for a predicate that is false below and true above some
-/// σ in [1e-2, 1e6]: bisection on log σ, answering with an end at which it was seen true, at most a factor
-/// 1 + tolerance above the least. Throws PrivacyError if σ = 1e6 is not enough.
-[[nodiscard]] double calibrate_noise(const std::function<bool(double)>& enough, double tolerance = 2e-4);
+/// The least noise multiplier σ for which `suffices(σ)` holds, for a predicate that is false below and true above some
+/// σ in [1e-2, 1e6] (throwing PrivacyError counts as false): bisection on log σ, answering with an end at which it was seen
+/// true, at most a factor 1 + tolerance above the least. Throws PrivacyError if σ = 1e6 is not enough.
+[[nodiscard]] double calibrate_noise(const std::function<bool(double)>& suffices, double tolerance = 2e-4);
 
 }  // namespace tsdp::privacy

@@ -46,9 +46,11 @@ struct LossDistribution {
 /// Discretises the symmetrised loss of `pair`. Points lie `step` apart up to loss 3·`fine`, from there on at most
 /// step·loss/fine apart: a cell of width Δ changes the variance of the loss by at most Δ²/6, so that all cells together
 /// change second moments, under any tilt, by at most a share of about (step/fine)²/6.
+/// P-mass of at most about `tail` (never more than 4e-36 where 0) may lie beyond the last point: counted as infinite loss
+/// on the pessimistic side, dropped on the optimistic one.
 /// Throws PrivacyError if that takes more than `most_points` points, or `step`, `fine` are not positive and finite.
 [[nodiscard]] LossDistribution discretise(const DominatingPair& pair, double step, double fine, Rounding rounding,
-                                          std::size_t most_points = std::size_t{1} << 20);
+                                          double tail = 0.0, std::size_t most_points = std::size_t{1} << 20);
 
 /// Standard deviation of the symmetrised loss and the largest loss that a grid has to reach. Not certified: they
 /// choose grids, and every grid is charged for what it is.

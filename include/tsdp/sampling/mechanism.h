@@ -25,13 +25,19 @@ enum class CompositionUnit { step, epoch };
 
 /// What a noisy training run is to the accountant: one use of a dominating pair a step or an epoch.
 struct Mechanism {
-  std::string theorem;  ///< number in the paper
+  std::string theorem;  ///< number in the paper, or tsdp.1, tsdp.2
   Bound bound = Bound::upper;
   CompositionUnit unit = CompositionUnit::step;
   std::int64_t steps_per_epoch = 1;
   double noise_multiplier = 0.0;
   privacy::DominatingPair pair;
+  /// False for C.1, which takes windows for independent records.
+  bool valid_for_time_series = true;
 
+  /// Whether the composed profile is to the composed mechanism what `bound` is to a single use. The optimistic bounds
+  /// are suprema over neighbours taken apart for α ≥ 1 and α < 1: composing them, as the paper's figures do, is not
+  /// proven to give a lower bound of anything.
+  [[nodiscard]] bool rigorous(std::uint64_t uses) const { return bound != Bound::optimistic_lower || uses <= 1; }
   /// Uses that `steps` training steps cost. An epoch that has begun counts whole.
   [[nodiscard]] std::uint64_t uses_of_steps(std::uint64_t steps) const;
   /// The most steps that `uses` uses pay for.
@@ -49,10 +55,22 @@ struct Mechanism {
 
 /// The mechanism of training with `scheme` and noise multiplier σ under `unit`.
 ///
-/// `theorem` picks a row of the table; without it the tightest upper bound that covers the scheme is taken. Throws
-/// PrivacyError (exit 4) that names what no theorem covers and the nearest combination that is covered.
+/// `theorem` picks a row of the table; without it the tightest upper bound of the paper that covers the scheme is
+/// taken, never an optimistic one. With series of differing lengths the worst counts. Throws PrivacyError (exit 4) that
+/// names what no theorem covers and the nearest combinations that are covered.
 [[nodiscard]] Mechanism mechanism_of(const SubsamplingScheme& scheme, const PrivacyUnit& unit, double noise_multiplier,
                                      std::optional<std::string> theorem = std::nullopt);
+
+/// One flat data set of records, batches of which are drawn without replacement (paper, Appendix C.3). Not a scheme of
+/// this project: for comparison only.
+struct FlatSampling {
+  std::int64_t records = 1;        ///< windows of all series
+  std::int64_t batch_size = 1;     ///< Λ ≤ records
+  std::int64_t window_length = 1;  ///< W = L_C + L_F ≤ records: windows that one value lies in; used by C.2 alone
+};
+/// C.1 or C.2. Throws UsageError for a count out of range, PrivacyError for another theorem.
+[[nodiscard]] Mechanism flat_baseline(const std::string& theorem, const FlatSampling& sampling,
+                                      double noise_multiplier);
 
 /// One row of the table of theorems, for help texts and documents.
 struct TheoremSummary {
@@ -60,7 +78,15 @@ struct TheoremSummary {
   std::string covers;
   Bound bound;
   CompositionUnit unit;
+  bool ours = false;  ///< proven in docs/proofs, not in the paper
+  /// What the row is about; none for C.1 and C.2.
+  std::optional<TopLevel> top_level;
+  std::optional<BottomLevel> bottom_level;
+
+  [[nodiscard]] bool flat() const { return !top_level; }
 };
 [[nodiscard]] std::vector<TheoremSummary> theorem_table();
+/// The row `id`. Throws PrivacyError naming the rows there are.
+[[nodiscard]] TheoremSummary theorem_row(const std::string& id);
 
 }  // namespace tsdp::sampling

@@ -1,0 +1,127 @@
+#include "account_figure.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
+#include "tsdp/core/line_plot.h"
+#include "tsdp/core/text.h"
+
+namespace tsdp::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const sampling::Figure& figure) {
+  Json out;
+  out["figure"] = figure.number;
+  out["title"] = figure.title;
+  out["notes"] = figure.notes;
+  out["panels"] = Json::array();
+  for (const auto& panel : figure.panels) {
+    Json one;
+    one["panel"] = panel.title;
+    one["series"] = Json::array();
+    for (const auto& series : panel.series) {
+      Json curve;
+      curve["series"] = series.name;
+      curve["theorem"] = series.theorem;
+      curve["bound"] = sampling::name(series.bound);
+      if (!series.rigorous()) curve["rigorous"] = false;
+      curve["points"] = Json::array();
+      for (const auto& p : series.points) {
+        Json point;
+        if (figure.x_name == "steps") {
+          point["steps"] = static_cast<std::uint64_t>(p.x);
+        } else {
+          point[figure.x_name] = p.x;
+        }
+        point["compositions"] = p.uses;
+        point["delta"] = {{"lower", p.delta.lower}, {"upper", p.delta.upper}};
+        curve["points"].push_back(std::move(point));
+      }
+      one["series"].push_back(std::move(curve));
+    }
+    out["panels"].push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace
+
+void check_plot_name(const std::string& file) {
+  auto ending = std::filesystem::path(file).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+  if (ending != ".svg") throw UsageError(cat("--plot: found '", file, "'; a name that ends in .svg is expected"));
+}
+
+int run_figure(int number, const FigureOptions& options) {
+  if (options.plot) check_plot_name(*options.plot);
+  const auto figure = sampling::paper_figure(number, options.points, options.precision);
+  std::vector<std::string> files;
+  if (options.csv) {
+    write_file_atomically(*options.csv, sampling::figure_csv(figure));
+    files.push_back(*options.csv);
+  }
+  if (options.plot) {
+    write_file_atomically(*options.plot, sampling::figure_plot(figure).svg());
+    files.push_back(*options.plot);
+  }
+  if (options.json) {
+    std::cout << json_of(figure).dump(2) << "\n";
+  } else if (!options.csv) {
+    std::cout << sampling::figure_csv(figure);
+  } else {
+    const auto curves = std::accumulate(figure.panels.begin(), figure.panels.end(), std::size_t{0},
+                                        [](std::size_t n, const auto& panel) { return n + panel.series.size(); });
+    std::cout << "figure " << number << ": " << curves << " curves in " << figure.panels.size()
+              << (figure.panels.size() == 1 ? " panel" : " panels") << ", written to " << join(files, " and ") << "\n";
+  }
+  return 0;
+}
+
+std::string profile_plot(const std::vector<double>& epsilons, const std::vector<double>& lower,
+                         const std::vector<double>& upper, const std::string& title) {
+  PlotPanel panel;
+  panel.x.label = "ε";
+  panel.y.label = "δ";
+  // Log axes where the numbers spread over more than a decade and have logarithms.
+  const auto spread = [](const std::vector<double>& values) {
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    return !values.empty() && *least > 0.0 && *most > 20.0 * *least;
+  };
+  if (spread(epsilons)) panel.x.scale = AxisScale::log10;
+  if (!epsilons.empty() && *std::min_element(epsilons.begin(), epsilons.end()) >= 0.0 && spread(upper))
+    panel.y.scale = AxisScale::log10;
+
+  // In the order of ε, whatever the order of asking.
+  std::vector<std::size_t> order(epsilons.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return epsilons[a] < epsilons[b]; });
+  PlotSeries series;
+  series.name = "δ, upper end";
+  for (const auto i : order) {
+    series.x.push_back(epsilons[i]);
+    series.y.push_back(upper.at(i));
+    series.band_lower.push_back(lower.at(i));
+    series.band_upper.push_back(upper.at(i));
+  }
+  panel.series.push_back(std::move(series));
+
+  LinePlot plot;
+  plot.title = title;
+  plot.description = "Privacy profile: delta that remains at each epsilon, lower is better.";
+  plot.panels.push_back(std::move(panel));
+  plot.notes = {
+      "The line is the upper end of the bracket of δ, which is never below the truth; the band reaches down to "
+      "the lower end, where it is wide enough to be seen."};
+  return plot.svg();
+}
+
+}  // namespace tsdp::cli

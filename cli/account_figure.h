@@ -1,0 +1,30 @@
+// tsdp-account's pictures: the paper's numerical figures, and one privacy profile.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tsdp/sampling/paper_figures.h"
+
+namespace tsdp::cli {
+
+struct FigureOptions {
+  std::optional<std::string> csv;   ///< file of the curves; without it they go to stdout
+  std::optional<std::string> plot;  ///< file of the picture, NAME.svg
+  bool json = false;                ///< the result as one JSON object on stdout instead of CSV
+  int points = 61;                  ///< values of epsilon
+  double precision = sampling::figure_precision;
+};
+
+/// `tsdp-account figure N`: writes the curves of Figure `number` as asked. Gives the exit code.
+int run_figure(int number, const FigureOptions& options);
+
+/// Throws UsageError unless `file` ends in .svg.
+void check_plot_name(const std::string& file);
+
+/// One privacy profile as SVG: δ over ε, the bracket as a band. ε of both signs; the vectors are of one length.
+[[nodiscard]] std::string profile_plot(const std::vector<double>& epsilons, const std::vector<double>& lower,
+                                       const std::vector<double>& upper, const std::string& title);
+
+}  // namespace tsdp::cli

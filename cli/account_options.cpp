@@ -1,0 +1,237 @@
+#include "account_options.h"
+
+#include <cmath>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+#include "tsdp/sampling/setup.h"
+
+namespace tsdp::cli {
+namespace {
+
+constexpr const char* scheme_options[] = {"--num-sequences",
+                                          "--sequence-length",
+                                          "--context-length",
+                                          "--lags-length",
+                                          "--forecast-length",
+                                          "--subsequences-per-sequence",
+                                          "--top-level",
+                                          "--bottom-level",
+                                          "--context-noise",
+                                          "--forecast-noise",
+                                          "--relation",
+                                          "--w",
+                                          "--v"};
+constexpr const char* flat_options[] = {"--num-records", "--window-length"};
+
+template <class T>
+T needed(const char* option, const std::optional<T>& value, const char* instead = ", or --config FILE") {
+  if (!value) throw UsageError(cat(option, ": not given; expected with it a number", instead));
+  return *value;
+}
+
+template <std::size_t n>
+void refuse(const CLI::App& app, const char* const (&options)[n], const std::string& why) {
+  for (const auto* option : options)
+    if (app.count(option) > 0) throw UsageError(cat(option, ": ", why));
+}
+
+void at_most_largest(const char* option, std::int64_t value) {
+  if (value < 0 || value > sampling::largest_count)
+    throw UsageError(
+        cat(option, ": found ", value, "; an integer from 0 to ", sampling::largest_count, " is expected"));
+}
+
+/// C.1 and C.2.
+Subject flat_subject(const CLI::App& app, const MechanismOptions& o, const std::string& theorem) {
+  refuse(app, scheme_options,
+         cat("not used by Theorem ", theorem, ", which takes --num-records, --batch-size and --window-length"));
+  refuse(app, {"--config", "--set"}, cat("not used by Theorem ", theorem, ", which takes --num-records"));
+  const auto instead = cat(", as Theorem ", theorem, " is about one flat data set");
+  sampling::FlatSampling s;
+  s.records = needed("--num-records", o.num_records, instead.c_str());
+  s.batch_size = needed("--batch-size", o.batch_size, instead.c_str());
+  s.window_length =
+      theorem == "C.2" ? needed("--window-length", o.window_length, instead.c_str()) : o.window_length.value_or(1);
+  return {[s, theorem](double sigma) { return sampling::flat_baseline(theorem, s, sigma); }, o.noise_multiplier, {}};
+}
+
+Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
+  const auto file = find_config_file(*o.config);
+  const auto* const why =
+      "given beside --config, which names the mechanism; expected --set to change the configuration, or no --config";
+  refuse(app, scheme_options, why);
+  refuse(app, {"--batch-size"}, why);
+  auto config = read_config(file, o.set);
+  const auto data = sampling::prepare_data(config, file);
+  auto sigma = o.noise_multiplier ? o.noise_multiplier : config.privacy.noise_multiplier;
+  const auto scheme = sampling::scheme_of(config, data.split.training_length);
+  const auto unit = sampling::unit_of(config);
+  const auto theorem = o.theorem;
+  return {[=](double noise) { return sampling::mechanism_of(scheme, unit, noise, theorem); }, sigma, std::move(config)};
+}
+
+}  // namespace
+
+void add_mechanism_options(CLI::App& app, MechanismOptions& o) {
+  app.add_option("--config", o.config, "Training configuration that names the mechanism");
+  app.add_option("--set", o.set, "key.path=value over the configuration")->allow_extra_args(false);
+  app.add_option("--num-sequences", o.num_sequences, "N, number of training series");
+  app.add_option("--sequence-length", o.sequence_length, "L, length of every training series");
+  app.add_option("--context-length", o.context_length, "Past steps that a window reads, without lags");
+  app.add_option("--lags-length", o.lags_length, "By how much lags reach beyond the context")->capture_default_str();
+  app.add_option("--forecast-length", o.forecast_length, "L_F");
+  app.add_option("--batch-size", o.batch_size, "Lambda, expected windows a step");
+  app.add_option("--subsequences-per-sequence", o.subsequences, "lambda")->capture_default_str();
+  app.add_option("--top-level", o.top_level, "deterministic or wor; that of --theorem, else wor")
+      ->check(CLI::IsMember({"deterministic", "wor"}));
+  app.add_option("--bottom-level", o.bottom_level, "wr or poisson; that of --theorem, else wr")
+      ->check(CLI::IsMember({"wr", "poisson"}));
+  app.add_option("--noise-multiplier", o.noise_multiplier, "sigma, in multiples of the clip norm");
+  app.add_option("--context-noise", o.context_noise, "in multiples of v");
+  app.add_option("--forecast-noise", o.forecast_noise, "in multiples of v");
+  app.add_option("--relation", o.relation, "event or user")
+      ->check(CLI::IsMember({"event", "user"}))
+      ->capture_default_str();
+  app.add_option("--w", o.w, "Places in which neighbours differ")->capture_default_str();
+  app.add_option("--v", o.v, "Most by which a value changes");
+  app.add_option("--theorem", o.theorem, "Row of the table below, such as 4.4; without it the tightest upper bound");
+  app.add_option("--num-records", o.num_records, "C.1, C.2: windows of all series, one flat data set");
+  app.add_option("--window-length", o.window_length, "C.2: L_C + L_F, windows that one value lies in");
+}
+
+void add_query_options(CLI::App& app, QueryOptions& q) {
+  app.add_option("--precision", q.precision, "Relative width of the brackets")->capture_default_str();
+  app.add_option("--epsilon", q.epsilon, "epsilon");
+  app.add_option("--delta", q.delta, "delta");
+  app.add_option("--steps", q.steps, "Training steps");
+  app.add_option("--epochs", q.epochs, "Epochs, instead of --steps");
+  app.add_option("--epsilons", q.epsilons, "profile: the grid, such as -1,0,0.5");
+  app.add_option("--csv", q.csv, "profile, figure: file of the curves; figure writes them to stdout without it");
+  app.add_option("--plot", q.plot, "profile, figure: file of a plot, NAME.svg");
+}
+
+std::string theorems_for_help() {
+  std::string text = "Theorems (id, bound, one use is, covers):\n";
+  for (const auto& row : sampling::theorem_table())
+    text +=
+        cat("  ", row.id, std::string(8 - row.id.size(), ' '), sampling::name(row.bound), ", ",
+            sampling::name(row.unit), ": ", row.covers, row.ours ? " (ours, docs/proofs/augmentation.md)" : "", "\n");
+  text +=
+      "Numbers are those of Schuchardt et al. (ICML 2025). Rows that are optimistic, ours, or about flat data sets "
+      "are\n"
+      "used only if named. Theorem 4.1 is no row: it says that of all lambda, 1 has the least exact profile of an "
+      "epoch of\n"
+      "deterministic iteration, at every alpha, with replacement and Poisson.\n";
+  return text;
+}
+
+sampling::Mechanism Subject::mechanism() const {
+  if (!noise_multiplier)
+    throw UsageError("--noise-multiplier: not given; a positive number is expected, or a configuration with one");
+  return mechanism_at(*noise_multiplier);
+}
+
+Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
+  std::optional<sampling::TheoremSummary> row;
+  if (o.theorem) row = sampling::theorem_row(*o.theorem);
+  if (row && row->flat()) return flat_subject(app, o, row->id);
+  refuse(app, flat_options, "used by Theorems C.1 and C.2 alone; expected with it --theorem C.1 or --theorem C.2");
+  if (o.config) return configured_subject(app, o);
+  if (!o.set.empty()) throw UsageError("--set: works on a configuration; give --config as well");
+
+  sampling::SubsamplingScheme::Parameters p;
+  p.top_level = o.top_level ? (*o.top_level == "wor" ? sampling::TopLevel::without_replacement
+                                                     : sampling::TopLevel::deterministic)
+                : row       ? *row->top_level
+                            : sampling::TopLevel::without_replacement;
+  p.bottom_level = o.bottom_level ? (*o.bottom_level == "wr" ? sampling::BottomLevel::with_replacement
+                                                             : sampling::BottomLevel::poisson)
+                   : row          ? *row->bottom_level
+                                  : sampling::BottomLevel::with_replacement;
+  // One epoch of deterministic iteration costs the same whatever N and Lambda are. Unless both are given a step counts
+  // as an epoch, which is never too little.
+  const bool by_epoch = p.top_level == sampling::TopLevel::deterministic;
+  auto count = by_epoch ? o.num_sequences.value_or(1) : needed("--num-sequences", o.num_sequences);
+  if (count < 1 || count > 100'000'000)
+    throw UsageError(cat("--num-sequences: found ", count, "; an integer from 1 to 100000000 is expected"));
+  const auto length = needed("--sequence-length", o.sequence_length);
+  p.context_length = needed("--context-length", o.context_length);
+  at_most_largest("--context-length", p.context_length);
+  at_most_largest("--lags-length", o.lags_length);
+  p.context_length += o.lags_length;
+  p.forecast_length = needed("--forecast-length", o.forecast_length);
+  p.batch_size = by_epoch ? o.batch_size.value_or(o.subsequences) : needed("--batch-size", o.batch_size);
+  if (!o.batch_size) count = 1;
+  p.lengths.assign(static_cast<std::size_t>(count), length);
+  p.subsequences_per_sequence = o.subsequences;
+  // Theorem 4.5 means equal noises: one of them names both.
+  const bool equal = row && row->id == "4.5";
+  p.context_noise = o.context_noise.value_or(equal ? o.forecast_noise.value_or(0.0) : 0.0);
+  p.forecast_noise = o.forecast_noise.value_or(equal ? o.context_noise.value_or(0.0) : 0.0);
+  const sampling::SubsamplingScheme scheme(std::move(p));
+  const sampling::PrivacyUnit unit{o.relation == "event" ? sampling::Relation::event : sampling::Relation::user, o.w,
+                                   o.v};
+  const auto theorem = o.theorem;
+  return {[=](double sigma) { return sampling::mechanism_of(scheme, unit, sigma, theorem); }, o.noise_multiplier, {}};
+}
+
+double needed_delta(const QueryOptions& q, const Subject& s) {
+  const auto delta = q.delta ? q.delta : s.config ? std::optional(s.config->privacy.delta) : std::nullopt;
+  if (!delta) throw UsageError("--delta: not given; a number in (0, 1) is expected");
+  if (!(*delta >= 1e-25 && *delta < 1.0))
+    throw UsageError(cat("--delta: found ", *delta, "; a number from 1e-25 to below 1 is expected"));
+  return *delta;
+}
+
+double needed_epsilon(const QueryOptions& q, const Subject& s) {
+  const auto epsilon = q.epsilon  ? q.epsilon
+                       : s.config ? std::optional(s.config->privacy.target_epsilon)
+                                  : std::nullopt;
+  if (!epsilon) throw UsageError("--epsilon: not given; a number of at least 0 is expected");
+  if (!(*epsilon >= 0.0) || *epsilon > 1e6)
+    throw UsageError(cat("--epsilon: found ", *epsilon, "; a number from 0 to 1e6 is expected"));
+  return *epsilon;
+}
+
+std::optional<std::uint64_t> steps_of(const QueryOptions& q, const sampling::Mechanism& m) {
+  if (q.steps && q.epochs) throw UsageError("--steps and --epochs: found both; one of them is expected");
+  const auto per_epoch = static_cast<std::uint64_t>(m.steps_per_epoch);
+  const auto count = [](const char* option, const std::string& text, std::uint64_t most) {
+    long long value = 0;
+    if (!parse_int(text, value) || value < 0 || static_cast<std::uint64_t>(value) > most)
+      throw UsageError(cat(option, ": found '", text, "'; an integer from 0 to ", most, " is expected"));
+    return static_cast<std::uint64_t>(value);
+  };
+  const auto most = privacy::Accountant::max_uses_ever;
+  if (q.steps) return count("--steps", *q.steps, most);
+  if (q.epochs) return per_epoch * count("--epochs", *q.epochs, most / per_epoch);
+  return std::nullopt;
+}
+
+std::uint64_t needed_steps(const QueryOptions& q, const sampling::Mechanism& m) {
+  const auto steps = steps_of(q, m);
+  if (!steps) throw UsageError("--steps or --epochs: neither given; one of them is expected");
+  return *steps;
+}
+
+std::vector<double> epsilons_of(const QueryOptions& q) {
+  std::vector<double> out;
+  if (!q.epsilons) return out;
+  for (const auto& text : split(*q.epsilons, ',')) {
+    double value = 0.0;
+    if (!parse_double(text, value) || !(std::abs(value) <= 1e6))
+      throw UsageError(cat("--epsilons: found '", text, "' in '", *q.epsilons,
+                           "'; numbers from -1e6 to 1e6 with commas between them are expected"));
+    out.push_back(value);
+  }
+  return out;
+}
+
+double precision_of(const QueryOptions& q) {
+  if (!(q.precision >= 1e-7 && q.precision <= 0.5))
+    throw UsageError(cat("--precision: found ", q.precision, "; a relative width from 1e-7 to 0.5 is expected"));
+  return q.precision;
+}
+
+}  // namespace tsdp::cli

@@ -1,0 +1,70 @@
+// The options of tsdp-account, and what they ask about.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "tsdp/core/config.h"
+#include "tsdp/privacy/accountant.h"
+#include "tsdp/sampling/mechanism.h"
+
+namespace tsdp::cli {
+
+/// The mechanism, from a configuration or from options.
+struct MechanismOptions {
+  std::optional<std::string> config;
+  std::vector<std::string> set;
+  std::optional<std::int64_t> num_sequences, sequence_length, context_length, forecast_length, batch_size;
+  std::optional<std::int64_t> num_records, window_length;
+  std::int64_t lags_length = 0;
+  std::int64_t subsequences = 1;
+  std::optional<std::string> top_level, bottom_level;
+  std::optional<double> noise_multiplier, context_noise, forecast_noise;
+  std::string relation = "event";
+  std::int64_t w = 1;
+  std::optional<double> v;
+  std::optional<std::string> theorem;
+};
+
+/// The question about it.
+struct QueryOptions {
+  std::optional<double> epsilon, delta;
+  std::optional<std::string> steps, epochs, epsilons;  // read as numbers when they are used
+  double precision = privacy::Accountant::default_precision;
+  std::optional<std::string> csv, plot;
+};
+
+void add_mechanism_options(CLI::App& app, MechanismOptions& options);
+void add_query_options(CLI::App& app, QueryOptions& options);
+
+/// The table of theorems, one a line, for --help.
+[[nodiscard]] std::string theorems_for_help();
+
+/// What is asked about: the mechanism for every noise multiplier, with the one that is given.
+struct Subject {
+  std::function<sampling::Mechanism(double)> mechanism_at;
+  std::optional<double> noise_multiplier;
+  std::optional<Config> config;
+
+  /// The mechanism with the given noise multiplier; UsageError without one.
+  [[nodiscard]] sampling::Mechanism mechanism() const;
+};
+/// Throws UsageError for options that are missing, out of range or not used by the theorem that is named.
+[[nodiscard]] Subject subject_of(const CLI::App& app, const MechanismOptions& options);
+
+[[nodiscard]] double needed_delta(const QueryOptions& query, const Subject& subject);
+[[nodiscard]] double needed_epsilon(const QueryOptions& query, const Subject& subject);
+/// Steps asked about, from --steps or --epochs; none if neither is given.
+[[nodiscard]] std::optional<std::uint64_t> steps_of(const QueryOptions& query, const sampling::Mechanism& mechanism);
+[[nodiscard]] std::uint64_t needed_steps(const QueryOptions& query, const sampling::Mechanism& mechanism);
+/// The numbers of --epsilons; none if it is not given.
+[[nodiscard]] std::vector<double> epsilons_of(const QueryOptions& query);
+/// --precision within its range.
+[[nodiscard]] double precision_of(const QueryOptions& query);
+
+}  // namespace tsdp::cli

@@ -1,0 +1,69 @@
+// Line plots as self-contained SVG: no script, no font, no picture from elsewhere.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tsdp {
+
+enum class AxisScale { linear, log10 };
+
+struct PlotAxis {
+  std::string label;
+  AxisScale scale = AxisScale::linear;
+  /// Ends of the axis; without them the data's, widened to round numbers. Ends that the scale cannot show (not finite;
+  /// not positive on a log axis) count as not given.
+  std::optional<double> lower;
+  std::optional<double> upper;
+};
+
+/// A curve. Points that an axis cannot show (not finite; not positive on a log axis) interrupt it.
+struct PlotSeries {
+  std::string name;  ///< what the legend says; series of one name share its entry, colour and dash
+  std::vector<double> x;
+  std::vector<double> y;
+  /// A band around the curve, both empty or as long as x. On a log axis a lower end of 0 reaches the axis' end.
+  std::vector<double> band_lower;
+  std::vector<double> band_upper;
+  /// Colour and dash pattern by number (modulo those there are); without them the name's place in the legend.
+  std::optional<std::size_t> colour;
+  std::optional<std::size_t> dash;
+  bool staircase = false;  ///< a value holds until the next x
+};
+
+struct PlotPanel {
+  std::string title;
+  PlotAxis x;
+  PlotAxis y;
+  std::vector<PlotSeries> series;
+};
+
+/// Panels in a grid under one title, with one legend below them.
+struct LinePlot {
+  std::string title;
+  std::string description;  ///< for readers who cannot see it
+  std::vector<PlotPanel> panels;
+  std::size_t columns = 1;
+  std::vector<std::string> notes;  ///< lines below the legend, wrapped
+
+  /// The picture as SVG text (UTF-8). It scales with its container (viewBox) and has a light and a dark colour scheme
+  /// (prefers-color-scheme); colours are told apart by people with colour-blindness, dashes also in grey. Any text is
+  /// escaped. Throws std::invalid_argument if the vectors of a series differ in length.
+  [[nodiscard]] std::string svg() const;
+};
+
+/// Ticks within [lower, upper], increasing: multiples of 1, 2 or 5 times a power of ten, at most `most` + 1. On a log
+/// axis of two decades and more powers of ten, every one or evenly spaced. Requires lower < upper, on a log axis 0 <
+/// lower.
+[[nodiscard]] std::vector<double> plot_ticks(double lower, double upper, AxisScale scale, std::size_t most);
+
+/// A tick for people: "0.25", "2·10⁻⁵"; on a log axis powers of ten as "10⁻³", "1", "10", "10²".
+[[nodiscard]] std::string tick_label(double value, AxisScale scale);
+
+/// `text` for use in XML content and attributes; what XML 1.0 cannot hold (control characters, broken UTF-8) becomes �.
+[[nodiscard]] std::string xml_escaped(std::string_view text);
+
+}  // namespace tsdp
