@@ -56,7 +56,7 @@ void put_mechanism(Json& out, const Mechanism& m, std::uint64_t steps) {
 
 std::string of_mechanism(const Mechanism& m, std::uint64_t steps) {
   return cat(steps, " steps (", steps / static_cast<std::uint64_t>(m.steps_per_epoch), " epochs), noise multiplier ",
-             tsdp::rounded(m.noise_multiplier, 6), ", Theorem ", m.theorem);
+             tsdp::rounded_up(m.noise_multiplier, 7), ", Theorem ", m.theorem);
 }
 
 /// What the numbers are not, a line each.

@@ -144,31 +144,33 @@ void accumulate_harmonics(std::size_t points, const double* both, const double* 
 
 }  // namespace
 
-Cumulants cumulants(const LossDistribution& d, double theta) {
-  // Centred at the largest exponent so that nothing overflows.
-  const double top = std::abs(theta) * d.largest_loss();
-  const double shift = top > 500.0 ? top : 0.0;
-  double zeroth = d.at_zero * std::exp(-shift);
-  double first = 0.0;
-  double second = 0.0;
+namespace {
+
+/// Sums in `Real`, which must hold e^{±θ·largest loss} times masses.
+template <class Real>
+Cumulants cumulants_in(const LossDistribution& d, double theta) {
+  Real zeroth = d.at_zero;
+  Real first = 0;
+  Real second = 0;
   for (const auto& p : d.points) {
-    const double x = static_cast<double>(p.index) * d.step;
-    double up = 0.0;
-    double down = 0.0;
-    if (shift == 0.0) {
-      const double e = std::exp(theta * x);
-      up = p.plus * e;
-      down = p.minus / e;
-    } else {
-      up = p.plus * std::exp(theta * x - shift);
-      down = p.minus * std::exp(-theta * x - shift);
-    }
+    const Real x = static_cast<double>(p.index) * d.step;
+    const Real e = std::exp(theta * x);
+    const Real up = p.plus * e;
+    const Real down = p.minus / e;
     zeroth += up + down;
     first += (up - down) * x;
     second += (up + down) * x * x;
   }
-  const double mean = first / zeroth;
-  return {std::log(zeroth) + shift, mean, std::max(second / zeroth - mean * mean, 0.0)};
+  const Real mean = first / zeroth;
+  return {static_cast<double>(std::log(zeroth)), static_cast<double>(mean),
+          static_cast<double>(std::max<Real>(second / zeroth - mean * mean, 0))};
+}
+
+}  // namespace
+
+Cumulants cumulants(const LossDistribution& d, double theta) {
+  // An underflow would understate K, and with it Chernoff's bounds.
+  return std::abs(theta) * d.largest_loss() < 200.0 ? cumulants_in<double>(d, theta) : cumulants_in<long double>(d, theta);
 }
 
 double best_tilt_for_epsilon(const LossDistribution& d, std::uint64_t uses, double epsilon) {
@@ -327,6 +329,7 @@ Window window_of(const LossDistribution& d, std::uint64_t uses, double theta, do
     const double low = std::max(-support, std::floor(edge(d, k, theta, at, -1.0) / d.step) - 1.0);
     const double high = std::min(support, std::ceil(edge(d, k, theta, at, +1.0) / d.step) + 1.0);
     const double cells = high - low + 1.0;
+    if (!(cells >= 1.0)) throw PrivacyError("the privacy loss is too large to be composed: ask for a larger noise multiplier");
     // Where high frequencies vanish a wide window costs nothing.
     const bool cheap = k * std::log(0.5 + 0.5 * d.at_zero) < 2.0 * TiltedTransform::log_vanishing;
     const double comfortable = cheap ? most : std::max(64.0 * std::sqrt(k * at.variance) / d.step, 4194304.0);

@@ -80,6 +80,10 @@ std::vector<DominatingPair::Component> by_recurrence(std::int64_t first, std::in
   long double total = 0.0L;
   for (auto it = right.rbegin(); it != right.rend(); ++it) total += *it;
   for (const auto w : left) total += w;
+  constexpr std::size_t most_components = 5000;
+  if (left.size() + right.size() > most_components)
+    throw PrivacyError(cat("several windows a series: their number has ", left.size() + right.size(),
+                           " values that matter; at most ", most_components, " are accounted for"));
   std::vector<DominatingPair::Component> out;
   const auto put = [&](std::int64_t i, long double w) {
     const auto weight = static_cast<double>(w / total);

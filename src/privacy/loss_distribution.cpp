@@ -30,7 +30,7 @@ constexpr double reach = 12.5;
 constexpr double widest_cell = 64.0;
 
 // Panels times components beyond which a pair is refused (seconds of work; such losses leave no budget anyone states).
-constexpr double most_work = 2e7;
+constexpr double most_work = 4e6;
 
 // Components of larger means of at most this total weight count as infinite loss.
 constexpr double negligible = 1e-45;

@@ -90,7 +90,7 @@ struct DominatingPair::Truncated {
 
 /// Components {spacing·i : Binomial(i; trials, probability)}, i = 0 … trials, by recurrence from the mode in extended
 /// precision (relative error below 1e-14 up to 1e6 components that matter). 1 ≤ trials, 0 < probability ≤ 1. Weights
-/// below 1e-300 are left out.
+/// below 1e-300 are left out. Throws PrivacyError if more than 5000 are left.
 [[nodiscard]] std::vector<DominatingPair::Component> binomial_components(std::int64_t trials, double probability,
                                                                          double spacing);
 /// Components {spacing·i : Hypergeometric(i; population, marked, drawn)}, likewise: drawing `drawn` of `population`

@@ -16,6 +16,10 @@ enum class DropPattern {
   visible,
   /// Dropped steps look like kept ones; w = 1 alone. Amplification by subsampling of the Gaussian mechanism's (ε₀, δ₀):
   ///   ε = log(1 + r (e^{ε₀} − 1)),   δ = r δ₀.
+  /// With A the law where the step is dropped and B, B′ those where it is kept, this rests on H_{α′}(B ‖ (1 − β) A + β B′)
+  /// ≤ δ₀ (Prop. D.2), so also on H_{α′}(B ‖ A) ≤ δ₀: imputed steps must get the same noise, and every imputed value must
+  /// lie within v of both values it may replace (as where all values of a series lie in an interval of width v). Else
+  /// the pattern has to be taken for visible.
   hidden,
 };
 

@@ -28,7 +28,7 @@ class Sampler {
   /// occurs twice in an epoch; without replacement: a fresh uniform N′-subset for every step. Bottom level in each of
   /// them, with T windows: with replacement: λ independent uniform windows; Poisson: every window independently with
   /// probability min(1, λ/T). All laws are exact up to the uniform bits, except that Poisson skips are computed in
-  /// double precision (relative error of a probability below 1e-14).
+  /// double precision (a window's probability p is off by at most 2e-16/p of itself: below 1e-11 for up to 50,000 windows).
   [[nodiscard]] std::vector<data::WindowIndex> draw(std::uint64_t step, RandomStream& stream);
 
  private:
