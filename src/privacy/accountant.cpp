@@ -171,7 +171,7 @@ class Accountant::Cut {
     // (Where most losses are far larger than h their cells must not be wider than it.)
     const double share_level =
         std::floor(4.0 * std::log2(std::min({share, 2.5 * std::sqrt(precision), wanted / scale_.deviation})));
-    constexpr std::size_t most_grids = 8;
+    constexpr std::size_t most_grids = 3;
     const std::pair key{static_cast<int>(step_level), static_cast<int>(share_level)};
     if (grids_.size() >= most_grids && !grids_.contains(key)) grids_.clear();  // memory, at the price of making them again
     auto& slot = grids_[key];
@@ -239,7 +239,14 @@ class Narrowing {
   [[nodiscard]] double precision() const { return precision_; }
   /// Whether to go on after a bracket of this relative width.
   [[nodiscard]] bool goes_on(double width) {
-    if (width <= wanted_ || ++rounds_ >= 8 || width > 0.9 * before_ || precision_ < 1e-12) return false;
+    if (width <= wanted_ || ++rounds_ >= 10) return false;
+    if (coarser_ || !(width <= 0.9 * before_) || precision_ < 1e-12) {
+      // Held open by rounding, which costs less on coarser grids.
+      if (!coarser_) precision_ = 5e-4;
+      coarser_ = true;
+      precision_ *= 16.0;
+      return precision_ < 0.5;
+    }
     before_ = width;
     reached_ = precision_;
     precision_ *= std::clamp(0.6 * wanted_ / width, 1.0 / 256.0, 0.5);
@@ -249,7 +256,11 @@ class Narrowing {
   [[nodiscard]] bool tries_again() { return ++rounds_ < 8; }
   /// Whether to go on after a grid that was out of reach.
   [[nodiscard]] bool goes_on_milder() {
-    if (++rounds_ >= 8) return false;
+    if (++rounds_ >= 10) return false;
+    if (coarser_) {
+      precision_ *= 16.0;
+      return precision_ < 0.5;
+    }
     precision_ = reached_ > 0.0 ? std::sqrt(reached_ * precision_) : 16.0 * precision_;
     return true;
   }
@@ -260,6 +271,7 @@ class Narrowing {
   double reached_ = 0.0;
   double before_ = std::numeric_limits<double>::infinity();
   int rounds_ = 0;
+  bool coarser_ = false;
 };
 
 }  // namespace
@@ -489,7 +501,7 @@ std::uint64_t Accountant::max_uses(double epsilon, double delta, std::uint64_t l
       const auto cut = cut_for(delta, about, p);
       const double theta = cut->tilt_for_epsilon(about, epsilon);
       const auto grid = cut->grid_for(about, theta, std::max(epsilon, state_->scale.deviation), 1.0, p);
-      return most_within([&](std::uint64_t k) { return excess(*cut, grid->upper, k); }, about, limit, 0.0);
+      return std::max(rough, most_within([&](std::uint64_t k) { return excess(*cut, grid->upper, k); }, about, limit, 0.0));
     } catch (const PrivacyError&) {
       // Too fine a grid for this pair: a coarser one.
     }

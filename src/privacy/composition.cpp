@@ -28,8 +28,8 @@ constexpr double unit = std::numeric_limits<double>::epsilon() / 2;
 
 // The most low frequencies that are summed directly.
 constexpr std::int64_t most_direct = 16384;
-// The most coefficients that are kept for the next composition (4 MB).
-constexpr std::size_t max_kept = std::size_t{1} << 18;
+// The most coefficients that are kept for the next composition (2 MB).
+constexpr std::size_t max_kept = std::size_t{1} << 17;
 
 // Tilted mass that may lie outside a window on either side: e^{−46} = 1e-20.
 constexpr double log_outside = -46.0;
@@ -221,6 +221,7 @@ TiltedTransform::TiltedTransform(const LossDistribution& d, double theta, std::i
   for (std::size_t i = 0; i < d.points.size(); ++i) {
     const auto& p = d.points[i];
     const double loss = static_cast<double>(p.index) * d.step;
+    if (p.plus == 0.0) continue;
     plus[i] = p.plus * std::exp(theta * loss - cumulants_.value);
     minus[i] = p.minus * std::exp(-theta * loss - cumulants_.value);
     rest += plus[i] + minus[i];
@@ -434,7 +435,7 @@ Composition::Composition(const TiltedTransform& transform, std::uint64_t uses, s
   const double square = std::sqrt(c * c + 1.0 / (step_ * 2.0 * theta_ * (2.0 * theta_ + 1.0) * (theta_ + 1.0)));
   const double euclidean = square * (k * transform.euclidean_error() + (16.0 * k + 16.0) * unit * std::sqrt(power_square / n) +
                                      std::exp(log_vanishing));
-  sum_error_ = c * 4.0 * std::exp(log_outside) + std::min(absolute, euclidean);
+  sum_error_ = c * 4.0 * std::exp(log_outside) + std::min(absolute, euclidean * std::exp(k * fe));
   log_scale_ = k * transform.at_theta().value;
   // Relative errors of single masses multiply δ by at most (1 + η)^k, since δ is linear with non-negative coefficients
   // in the product of masses; tilting adds the rounding of its exponent.

@@ -32,18 +32,19 @@ double log_normal_tail(double z) {
   return -0.5 * z * z - std::log(z) - 0.5 * std::log(2.0 * std::numbers::pi) + std::log(series);
 }
 
-double normal_between(double a, double b) {
+double normal_between(double b, double width) {
+  const double a = b - width;
   // Φ̄(a) − Φ̄(b) = ½(erf(b/√2) − erf(a/√2)); each tail form is exact where its tails are small, and narrow intervals
-  // are left to quadrature (Gauss–Legendre, 8 nodes, at most ½ wide).
-  if (b - a < 0.5 && std::abs(a) < 37.0) {
+  // are left to quadrature (Gauss–Legendre, 8 nodes), for which `width` is as given, not a difference.
+  if (width < 0.5 && std::abs(a) < 37.0) {
     constexpr double nodes[4] = {0.1834346424956498049, 0.5255324099163289858, 0.7966664774136267396, 0.9602898564975362317};
     constexpr double weights[4] = {0.3626837833783619830, 0.3137066458778872873, 0.2223810344533744706, 0.1012285362903762591};
-    // φ changes by e^{-|a|/2} over the interval: panels keep it tame.
-    const int panels = 1 + static_cast<int>((b - a) * std::max(std::abs(a), std::abs(b)));
-    const double half = 0.5 * (b - a) / panels;
+    // φ changes by e^{−|a| width} over the interval: panels keep it tame.
+    const int panels = 1 + static_cast<int>(width * std::max(std::abs(a), std::abs(b)));
+    const double half = 0.5 * width / panels;
     double sum = 0.0;
     for (int panel = 0; panel < panels; ++panel) {
-      const double middle = a + (2 * panel + 1) * half;
+      const double middle = b - (2 * panel + 1) * half;
       for (int i = 0; i < 4; ++i)
         for (const double sign : {-1.0, 1.0}) {
           const double z = middle + sign * half * nodes[i];
@@ -315,8 +316,8 @@ double DominatingPair::symmetrised_profile(double epsilon) const {
     // P(X > x) − Q(X > x) term by term, less (e^ε − 1) Q(X > x): no cancellation where P and Q nearly agree.
     double gap = 0.0;
     for (const auto& c : p_)
-      gap += c.weight * normal_between((x - c.mean) / sigma_,
-                                       (against_ == Against::mirror ? x + c.mean : x) / sigma_);
+      gap += c.weight * (against_ == Against::mirror ? normal_between((x + c.mean) / sigma_, 2.0 * c.mean / sigma_)
+                                                     : normal_between(x / sigma_, c.mean / sigma_));
     positive = gap - std::expm1(e) * std::exp(log_tail_q(x));
   } else {
     // With tails a = P(X > x), b = Q(X > x): a − e^ε b = a · (−expm1(ε + log b − log a)).
@@ -331,8 +332,16 @@ double DominatingPair::symmetrised_profile(double epsilon) const {
 Interval DominatingPair::profile_bracket(double epsilon) const {
   const double value = symmetrised_profile(epsilon);
   if (epsilon < 0.0) return {std::max(0.0, value - 2e-15), std::min(1.0, value + 2e-15)};
+  // Near ε = 0 the difference of P- and (e^ε times) Q-tails loses a factor z² twice over, z the deviations of the
+  // component that matters, −2 log Q-tail: the tails' exponents round by u z², and they agree but for a share of about
+  // 1/z². Elsewhere exponents and logarithms count once.
+  const double square = 4.0 - 2.0 * log_tail_q(inverse_loss(epsilon));
+  const double weights = 1e-13 * static_cast<double>(p_.size());
+  const double error =
+      2e-12 + weights + 1e-15 * (square * (epsilon < std::numbers::ln2 ? square : 4.0) + 4.0 * epsilon);
   constexpr double least = 1e-250;  // what may have underflowed
-  return {value < least ? 0.0 : value * (1.0 - 5e-10), std::min(1.0, std::max(value, least) * (1.0 + 5e-10))};
+  return {value < least ? 0.0 : value * std::max(0.0, 1.0 - error),
+          std::min(1.0, std::max(value, least) * (1.0 + error))};
 }
 
 }  // namespace tsdp::privacy

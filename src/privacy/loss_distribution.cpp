@@ -144,7 +144,7 @@ void fill_pessimistic(LossDistribution& out, const DominatingPair& pair, const s
     }
   };
   double x = pair.inverse_loss(0.0);
-  out.at_zero = std::max(0.0, mass_at_zero(pair, x)) + 8.0 * unit;
+  out.at_zero = std::max(0.0, mass_at_zero(pair, x)) + (8.0 + static_cast<double>(pair.components().size())) * unit;
   for (std::size_t i = 0; i < cells; ++i) {
     out.points[i].index = index[i + 1];
     const double low = static_cast<double>(index[i]) * out.step;
@@ -242,7 +242,7 @@ void fill_optimistic(LossDistribution& out, const DominatingPair& pair, const st
     outer = inner;
   }
   const auto centre = integrate(pair, dot[0], outer, 0.0);
-  out.at_zero = std::max(0.0, mass_at_zero(pair, dot[0]) - 8.0 * unit) + rho * (2.0 * centre.q + centre.excess);
+  out.at_zero = std::max(0.0, mass_at_zero(pair, dot[0]) - (8.0 + static_cast<double>(pair.components().size())) * unit) + rho * (2.0 * centre.q + centre.excess);
   out.loss_error += worst;
 }
 
@@ -270,9 +270,11 @@ LossDistribution discretise(const DominatingPair& whole, double step, double fin
   double rarest = 1.0;
   for (const auto& c : pair.components()) rarest = std::min(rarest, c.weight);
   const double square = (pair.largest_mean() / pair.sigma()) * (pair.largest_mean() / pair.sigma());
-  out.loss_error = unit * (-std::expm1(-largest) * 10.0 * (largest - std::log(rarest) + square) + 32.0 * largest);
-  // Densities are exponentials of squares up to (end/σ)²/2.
-  out.relative_error = mass_error + 8.0 * unit * (end / pair.sigma()) * (end / pair.sigma()) + out.loss_error;
+  out.loss_error =
+      unit * (-std::expm1(-largest) * 10.0 * (largest - std::log(rarest) + square) + (32.0 + components) * largest);
+  // Densities are exponentials of squares up to (end/σ)²/2 (of the last cell's end: up to 1.5 times that), summed.
+  out.relative_error =
+      mass_error + 12.0 * unit * (end / pair.sigma()) * (end / pair.sigma()) + components * unit + out.loss_error;
   const auto index = point_indices(out.step, fine, largest, most_points);
   if (rounding == Rounding::pessimistic) {
     out.infinite_mass = dropped;

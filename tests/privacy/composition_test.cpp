@@ -11,6 +11,7 @@
 #include "composition.h"
 #include "tsdp/core/error.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/structured_pairs.h"
 
 namespace tsdp::privacy {
 namespace {
@@ -441,6 +442,32 @@ TEST(Accountants, NeverLoseTheTailAtSmallNoise) {
       EXPECT_GE(accountant.delta(epsilon, 1).upper, exact * (1 - 1e-9)) << sigma << " " << epsilon;
     }
   }
+}
+
+TEST(Accountants, AnswerAtTheEdgesOfTheirRange) {
+  // Losses in the ten thousands: no exponential may overflow or vanish where it matters. q = 1: μ = 2 √k / σ.
+  for (const double sigma : {0.02, 0.0224}) {
+    for (const std::uint64_t uses : {2U, 5U}) {
+      const double mu = 2.0 * std::sqrt(static_cast<double>(uses)) / sigma;
+      const auto bracket = accountant_of(1.0, sigma).epsilon(1e-5, uses);
+      // The least ε lies 4 to 4.5 deviations μ above the mean loss μ²/2 (Φ̄(4.26) = 1e-5, less what e^ε Q takes away).
+      EXPECT_GE(bracket.upper, 0.5 * mu * mu + 3.0 * mu);
+      EXPECT_LE(bracket.lower, 0.5 * mu * mu + 4.5 * mu);
+      EXPECT_LE(bracket.upper - bracket.lower, 1e-3 * bracket.upper);
+    }
+  }
+  // A wide mixture at small noise, where middle components overflow first and masses vanish.
+  const auto wide = Accountant(flat_optimistic(39, 33, 13, 0.062444691824551896)).epsilon(3.2e-11, 2);
+  EXPECT_GT(wide.lower, 0.0);
+  EXPECT_LE(wide.upper - wide.lower, 1e-3 * wide.upper);
+  EXPECT_TRUE(std::isfinite(flat_optimistic(10000, 32, 1000, 1.0).loss(40.0)));
+  // One window in a million, many uses: single large losses decide.
+  const auto rare = accountant_of(1e-6, 1.0).epsilon(1e-6, 1000);
+  EXPECT_GT(rare.lower, 0.0);
+  EXPECT_LE(rare.upper - rare.lower, 0.02 * rare.upper);
+  // Beyond what fits a computation: refused, not tried.
+  EXPECT_THROW((void)Accountant(with_replacement_upper(500, 0.05, 0.01, 0.5)).epsilon(1e-7, 1000), PrivacyError);
+  EXPECT_THROW((void)with_replacement_upper(1'000'000'000, 0.5, 1.0, 1.0), PrivacyError);
 }
 
 TEST(Accountants, AnswerNothingForNothing) {

@@ -45,7 +45,8 @@ class Accountant {
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision);
 
   /// The most uses k ≤ limit for which δ(ε) ≤ delta is certified on one grid, chosen for brackets of ε of relative width
-  /// `precision`; 0 if not even one is. On that grid k + 1 is not certified (unless k = limit).
+  /// `precision`; 0 if not even one is. On that grid k + 1 is not certified (unless k = limit, or a coarser grid, on which
+  /// rounding costs less, certified k).
   [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever,
                                        double precision = 2e-5);
 
