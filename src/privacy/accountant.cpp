@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,7 +14,6 @@
 
 namespace tsdp::privacy {
 namespace {
-
 
 // Cells of a window beyond which no finer grid is tried: where few and where many uses leave high frequencies.
 constexpr double finest_window = 1 << 21;
@@ -454,6 +452,9 @@ Interval Accountant::epsilon(double delta, std::uint64_t uses, double precision)
     const double width = (best.upper - best.lower) / best.upper;
     if (!narrowing.goes_on(std::isfinite(best.upper) ? width : 1.0)) break;
   }
+  if (!std::isfinite(best.upper))
+    throw PrivacyError(cat("delta: found ", delta, "; after ", uses,
+                           " uses no finite epsilon can be certified for it, only for a larger one"));
   return best;
 }
 

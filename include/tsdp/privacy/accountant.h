@@ -37,7 +37,8 @@ class Accountant {
   /// Aims at the relative width `precision` in δ; where rounding prevents that the bracket is wider, never wrong.
   [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision);
 
-  /// Bracket of the least ε ≥ 0 with δ(ε) ≤ delta after `uses` uses, 0 < delta < 1. uses = 0 gives {0, 0}.
+  /// Bracket of the least ε ≥ 0 with δ(ε) ≤ delta after `uses` uses, 1e-25 ≤ delta < 1. uses = 0 gives {0, 0}. Throws
+  /// PrivacyError if no finite ε can be certified, or the losses of a use are beyond computing.
   [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision);
 
   /// Whether δ(ε) ≤ delta is certified after `uses` uses, as δ's upper end at `precision` says; where coarse brackets
