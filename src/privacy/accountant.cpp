@@ -161,9 +161,9 @@ class Accountant::Cut {
     const double k = static_cast<double>(uses);
     // The window's width on the scout's grid tells how fine a grid can still be composed.
     const auto window = window_of(scout_.distribution(), uses, theta, 1e15);
-    const bool many = k * std::log(0.5 + 0.5 * scout_.distribution().at_zero) < -120.0;
-    const double finest = static_cast<double>(window.cells) * scout_.distribution().step /
-                          (many ? finest_window_of_many : finest_window);
+    const double finest =
+        static_cast<double>(window.cells) * scout_.distribution().step /
+        (high_frequencies_vanish(scout_.distribution(), uses) ? finest_window_of_many : finest_window);
     const double wanted = std::max(finest, 0.9 * std::sqrt(8.0 * precision * per_epsilon / (k * (1.0 + theta))));
     const double step_level = std::floor(4.0 * std::log2(std::min(wanted, 8.0 * scale_.largest_loss) / scale_.deviation));
     // (Where most losses are far larger than h their cells must not be wider than it.)
@@ -283,6 +283,7 @@ Interval Accountant::delta(double epsilon, std::uint64_t uses, double precision)
   if (uses == 1) return pair.profile_bracket(epsilon);
   const double deviation = std::sqrt(static_cast<double>(uses)) * state_->scale.deviation;
   const double jumps = epsilon > 0.0 ? static_cast<double>(uses) * pair.symmetrised_profile(epsilon) : 0.0;
+  const double decay = jumps > 0.0 ? relative_decay(pair, epsilon) : 1.0;
   Interval best{0.0, cut_for(0.0, uses, precision)->rough_delta(epsilon, uses)};
   double tilt = modest_tilt;
   for (Narrowing narrowing(precision);;) {
@@ -294,7 +295,7 @@ Interval Accountant::delta(double epsilon, std::uint64_t uses, double precision)
       const double relevant = epsilon > 3.0 * deviation ? theta : std::max(theta, 1.0 / deviation);
       // Where single jumps make up δ the tail's cells have to be fine.
       const double share = jumps > 1e-3 * before
-                               ? 0.9 * std::sqrt(8.0 * narrowing.precision()) / relative_decay(pair, epsilon)
+                               ? 0.9 * std::sqrt(8.0 * narrowing.precision()) / decay
                                : 1.0;
       const auto grid = cut->grid_for(uses, relevant, 1.0 / relevant, share, narrowing.precision());
       while (true) {

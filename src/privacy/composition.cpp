@@ -317,6 +317,10 @@ void TiltedTransform::sum_directly(const std::vector<double>& plus, const std::v
   }
 }
 
+bool high_frequencies_vanish(const LossDistribution& d, std::uint64_t uses) {
+  return static_cast<double>(uses) * std::log(0.5 + 0.5 * d.at_zero) < 2.0 * TiltedTransform::log_vanishing;
+}
+
 Window window_of(const LossDistribution& d, std::uint64_t uses, double theta, double most) {
   if (uses == 0) throw Error(ExitCode::failure, "a composition has at least one use");
   const auto k = static_cast<double>(uses);
@@ -331,9 +335,8 @@ Window window_of(const LossDistribution& d, std::uint64_t uses, double theta, do
     const double high = std::min(support, std::ceil(edge(d, k, theta, at, +1.0) / d.step) + 1.0);
     const double cells = high - low + 1.0;
     if (!(cells >= 1.0)) throw PrivacyError("the privacy loss is too large to be composed: ask for a larger noise multiplier");
-    // Where high frequencies vanish a wide window costs nothing.
-    const bool cheap = k * std::log(0.5 + 0.5 * d.at_zero) < 2.0 * TiltedTransform::log_vanishing;
-    const double comfortable = cheap ? most : std::max(64.0 * std::sqrt(k * at.variance) / d.step, 4194304.0);
+    const double comfortable =
+        high_frequencies_vanish(d, uses) ? most : std::max(64.0 * std::sqrt(k * at.variance) / d.step, 4194304.0);
     if (cells <= std::min(comfortable, most) || (attempt >= 12 && cells <= most))
       return {theta, static_cast<std::int64_t>(low), static_cast<std::int64_t>(cells)};
     if (attempt >= 40)

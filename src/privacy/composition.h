@@ -67,6 +67,10 @@ class TiltedTransform {
   std::vector<std::complex<double>> coefficients_;
 };
 
+/// Whether so many uses leave next to nothing of the high frequencies, at which F is little more than the mass at 0; then
+/// wide windows cost nothing. A guess that chooses grids and windows: what is left is always proven.
+[[nodiscard]] bool high_frequencies_vanish(const LossDistribution& distribution, std::uint64_t uses);
+
 /// The window of cells that holds the tilted k-fold sum: indices first … first + cells − 1.
 struct Window {
   double theta;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "gauss_legendre.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/text.h"
 
@@ -37,18 +38,16 @@ double normal_between(double b, double width) {
   // Φ̄(a) − Φ̄(b) = ½(erf(b/√2) − erf(a/√2)); each tail form is exact where its tails are small, and narrow intervals
   // are left to quadrature (Gauss–Legendre, 8 nodes), for which `width` is as given, not a difference.
   if (width < 0.5 && std::abs(a) < 37.0) {
-    constexpr double nodes[4] = {0.1834346424956498049, 0.5255324099163289858, 0.7966664774136267396, 0.9602898564975362317};
-    constexpr double weights[4] = {0.3626837833783619830, 0.3137066458778872873, 0.2223810344533744706, 0.1012285362903762591};
     // φ changes by e^{−|a| width} over the interval: panels keep it tame.
     const int panels = 1 + static_cast<int>(width * std::max(std::abs(a), std::abs(b)));
     const double half = 0.5 * width / panels;
     double sum = 0.0;
     for (int panel = 0; panel < panels; ++panel) {
       const double middle = b - (2 * panel + 1) * half;
-      for (int i = 0; i < 4; ++i)
+      for (std::size_t i = 0; i < gauss_legendre::nodes8.size(); ++i)
         for (const double sign : {-1.0, 1.0}) {
-          const double z = middle + sign * half * nodes[i];
-          sum += weights[i] * std::exp(-0.5 * z * z);
+          const double z = middle + sign * half * gauss_legendre::nodes8[i];
+          sum += gauss_legendre::weights8[i] * std::exp(-0.5 * z * z);
         }
     }
     return sum * half / std::sqrt(2.0 * std::numbers::pi);
@@ -161,13 +160,6 @@ DominatingPair::DominatingPair(std::vector<Component> p, double sigma, Against a
                            "; weights with sum 1 and at least one positive mean are expected"));
   if (total != 1.0)
     for (auto& c : p_) c.weight /= total;
-}
-
-DominatingPair DominatingPair::substitution(double q, double sigma) {
-  if (!(q > 0.0) || !(q <= 1.0))
-    throw PrivacyError(cat("sampling probability: found ", q, "; a number in (0, 1] is expected"));
-  if (q == 1.0) return DominatingPair({{2.0, 1.0}}, sigma);
-  return DominatingPair({{0.0, 1.0 - q}, {2.0, q}}, sigma);
 }
 
 DominatingPair::Truncated DominatingPair::truncated(double negligible) const {

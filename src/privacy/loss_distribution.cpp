@@ -1,10 +1,10 @@
 #include "tsdp/privacy/loss_distribution.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
+#include "gauss_legendre.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/text.h"
 
@@ -13,15 +13,10 @@ namespace {
 
 constexpr double unit = std::numeric_limits<double>::epsilon() / 2;  // rounding unit 2⁻⁵³
 
-// Gauss–Legendre with 8 nodes on [−1, 1].
-constexpr std::array<double, 4> nodes = {0.1834346424956498049, 0.5255324099163289858, 0.7966664774136267396,
-                                         0.9602898564975362317};
-constexpr std::array<double, 4> weights = {0.3626837833783619830, 0.3137066458778872873, 0.2223810344533744706,
-                                           0.1012285362903762591};
-
-// The same with 4 nodes.
-constexpr std::array<double, 2> nodes4 = {0.3399810435848562648, 0.8611363115940525752};
-constexpr std::array<double, 2> weights4 = {0.6521451548625461426, 0.3478548451374538574};
+using gauss_legendre::nodes4;
+using gauss_legendre::nodes8;
+using gauss_legendre::weights4;
+using gauss_legendre::weights8;
 
 // P-tail beyond this many σ right of the largest mean: 4e-36, and it is charged as infinite loss.
 constexpr double reach = 12.5;
@@ -78,8 +73,8 @@ CellMasses integrate(const DominatingPair& pair, double from, double to, double 
       for (std::size_t i = 0; i < nodes4.size(); ++i)
         for (const double sign : {-1.0, 1.0}) add(middle + sign * half * nodes4[i], weights4[i]);
     } else {
-      for (std::size_t i = 0; i < nodes.size(); ++i)
-        for (const double sign : {-1.0, 1.0}) add(middle + sign * half * nodes[i], weights[i]);
+      for (std::size_t i = 0; i < nodes8.size(); ++i)
+        for (const double sign : {-1.0, 1.0}) add(middle + sign * half * nodes8[i], weights8[i]);
     }
   }
   return sum;

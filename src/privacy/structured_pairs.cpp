@@ -1,11 +1,19 @@
 #include "tsdp/privacy/structured_pairs.h"
 
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+
 namespace tsdp::privacy {
 
 // A window that is exchanged for another moves the clipped sum by up to 2 C, one that is only taken away or added by C:
 // the spacings 2 (with replacement) and 1 (Poisson).
 
-DominatingPair one_window_pair(double q, double sigma) { return DominatingPair::substitution(q, sigma); }
+DominatingPair one_window_pair(double q, double sigma) {
+  if (!(q > 0.0) || !(q <= 1.0))
+    throw PrivacyError(cat("sampling probability: found ", q, "; a number in (0, 1] is expected"));
+  if (q == 1.0) return DominatingPair({{2.0, 1.0}}, sigma);
+  return DominatingPair({{0.0, 1.0 - q}, {2.0, q}}, sigma);
+}
 
 DominatingPair with_replacement_upper(std::int64_t lambda, double r, double rho, double sigma) {
   return {binomial_components(lambda, r, 2.0), sigma, DominatingPair::Against::mirror, rho};

@@ -7,30 +7,16 @@
 #include <cstdint>
 #include <iterator>
 #include <ostream>
-#include <random>
 #include <vector>
 
 #include "privacy/second_accountant.h"
+#include "support/draw.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/dominating_pair.h"
 #include "tsdp/privacy/structured_pairs.h"
 
 namespace tsdp::privacy {
 namespace {
-
-/// Reproducible draws: bits of the engine only, no distribution of the library.
-class Draw {
- public:
-  explicit Draw(std::uint64_t seed) : engine_(seed) {}
-  double between(double low, double high) {
-    return low + (high - low) * (static_cast<double>(engine_() >> 11) * 0x1p-53);
-  }
-  double log_between(double low, double high) { return std::exp(between(std::log(low), std::log(high))); }
-  int one_of(int count) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(count)); }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 enum class Kind { one_window, wr_optimistic, wr_upper, poisson_upper, poisson_printed, poisson_mirrored, flat };
 constexpr Kind kinds[] = {Kind::one_window,      Kind::wr_optimistic,    Kind::wr_upper,
@@ -111,7 +97,7 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
              << " sigma " << c.sigma;
 }
 
-Case random_case(Draw& draw, int i, double least_sigma = 0.4) {
+Case random_case(test::Draw& draw, int i, double least_sigma = 0.4) {
   Case c;
   c.kind = kinds[static_cast<std::size_t>(i) % std::size(kinds)];
   c.share = draw.log_between(0.003, 1.0);
@@ -121,7 +107,7 @@ Case random_case(Draw& draw, int i, double least_sigma = 0.4) {
   return c;
 }
 
-std::uint64_t random_uses(Draw& draw, double most) { return static_cast<std::uint64_t>(draw.log_between(1.0, most)); }
+std::uint64_t random_uses(test::Draw& draw, double most) { return static_cast<std::uint64_t>(draw.log_between(1.0, most)); }
 
 /// Both signs of ε, around 0 and far out.
 constexpr double places[] = {-6.0, -2.0, -0.5, -0.04, -1e-3, 0.0, 1e-3, 0.04, 0.3, 1.0, 2.5, 7.0};
@@ -166,7 +152,7 @@ TEST(SecondAccountant, BracketsTheGaussianMechanismClosely) {
 }
 
 TEST(SecondAccountant, BracketsTheProfileAtOneUse) {
-  Draw draw(11);
+  test::Draw draw(11);
   for (int i = 0; i < 18; ++i) {
     const auto c = random_case(draw, i, 0.7);
     second::Accountant accountant(c.mixture());
@@ -181,7 +167,7 @@ TEST(SecondAccountant, BracketsTheProfileAtOneUse) {
 }
 
 TEST(Profiles, AreThoseOfTheirDefinitions) {
-  Draw draw(12);
+  test::Draw draw(12);
   for (int i = 0; i < 200; ++i) {
     const auto c = random_case(draw, i);
     const auto pair = c.pair();
@@ -215,7 +201,7 @@ Comparison compare(Accountant& accountant, second::Accountant& other, std::uint6
 }
 
 TEST(Accountants, AgreeWithTheSecondOnEveryKindOfPair) {
-  Draw draw(13);
+  test::Draw draw(13);
   std::vector<double> widths;
   for (int i = 0; i < 27; ++i) {
     const auto c = random_case(draw, i);
@@ -265,7 +251,7 @@ TEST(Accountants, WouldDisagreeWithTheSecondIfTheyWereWrong) {
 // --------------------------------------------------------------------------------------------
 
 TEST(Accountants, BracketDeltaBetweenZeroAndOneForEveryPair) {
-  Draw draw(21);
+  test::Draw draw(21);
   for (int i = 0; i < 81; ++i) {
     const auto c = random_case(draw, i);
     const auto uses = random_uses(draw, 3000.0);
@@ -284,7 +270,7 @@ TEST(Accountants, BracketDeltaBetweenZeroAndOneForEveryPair) {
 }
 
 TEST(Accountants, OneUseIsTheProfileForEveryPair) {
-  Draw draw(22);
+  test::Draw draw(22);
   for (int i = 0; i < 63; ++i) {
     const auto c = random_case(draw, i);
     Accountant accountant(c.pair());
@@ -300,7 +286,7 @@ TEST(Accountants, OneUseIsTheProfileForEveryPair) {
 }
 
 TEST(Accountants, KeepTheOrderOfEveryPairsParameters) {
-  Draw draw(23);
+  test::Draw draw(23);
   constexpr double precision = 1e-2;
   for (int i = 0; i < 63; ++i) {
     const auto c = random_case(draw, i);
@@ -327,7 +313,7 @@ TEST(Accountants, KeepTheOrderOfEveryPairsParameters) {
 }
 
 TEST(Accountants, InvertTheirOwnAnswersForEveryPair) {
-  Draw draw(24);
+  test::Draw draw(24);
   for (int i = 0; i < 36; ++i) {
     const auto c = random_case(draw, i);
     const auto uses = random_uses(draw, 3000.0);
@@ -345,7 +331,7 @@ TEST(Accountants, InvertTheirOwnAnswersForEveryPair) {
 }
 
 TEST(Accountants, CertifyTheMostUsesOfEveryPair) {
-  Draw draw(25);
+  test::Draw draw(25);
   constexpr std::uint64_t limit = 1'000'000;
   int searched = 0;
   for (int i = 0; i < 36; ++i) {
@@ -400,7 +386,7 @@ TEST(Accountants, ComposeGaussiansOfEveryPairToAGaussian) {
 TEST(Accountants, ChargeADampedPairAsAPublicCoinDoes) {
   // Damping is a public coin before every use: k uses are Bin(k, ρ) uses of the undamped pair, known to the attacker,
   // so δ of the product is exactly the mean of δ over that number.
-  Draw draw(26);
+  test::Draw draw(26);
   for (int i = 0; i < 12; ++i) {
     Case c{i % 2 == 0 ? Kind::wr_upper : Kind::poisson_upper, draw.log_between(0.02, 0.5), 1.0, 1 + draw.one_of(3),
            draw.log_between(1.0, 6.0)};
@@ -469,7 +455,7 @@ TEST(Accountants, AnswerWithinAHundredThousandthOnRequest) {
 // Properties of the pairs ---------------------------------------------------------------------------------------------
 
 TEST(Profiles, ObeyTheIdentityOfSwappedMeasuresForEveryPair) {
-  Draw draw(31);
+  test::Draw draw(31);
   for (int i = 0; i < 200; ++i) {
     const auto c = random_case(draw, i);
     const auto pair = c.pair();
@@ -486,7 +472,7 @@ TEST(Profiles, ObeyTheIdentityOfSwappedMeasuresForEveryPair) {
 }
 
 TEST(Profiles, AreConvexAndFallInAlphaForEveryPair) {
-  Draw draw(32);
+  test::Draw draw(32);
   for (int i = 0; i < 100; ++i) {
     const auto c = random_case(draw, i);
     const auto pair = c.pair();
@@ -509,7 +495,7 @@ TEST(Profiles, AreConvexAndFallInAlphaForEveryPair) {
 TEST(Profiles, AreLeastAtOneWindowASeries) {
   // 4.1: with T windows, m of them touched, λ = 1 costs least, for both bottom levels and at every α. The bounds of
   // λ ≥ 2 with replacement, the optimistic one included, lie above the exact profile of λ = 1.
-  Draw draw(33);
+  test::Draw draw(33);
   for (int i = 0; i < 120; ++i) {
     const int windows = 4 + draw.one_of(40);
     const int touched = 1 + draw.one_of(std::min(windows, 6));
@@ -527,7 +513,7 @@ TEST(Profiles, AreLeastAtOneWindowASeries) {
 }
 
 TEST(Profiles, OfTightAndOptimisticTheoremsLieInsideTheUpperBounds) {
-  Draw draw(34);
+  test::Draw draw(34);
   for (int i = 0; i < 120; ++i) {
     const double r = draw.log_between(0.003, 1.0);
     const double rho = draw.log_between(0.02, 1.0);
@@ -556,7 +542,7 @@ TEST(Profiles, OfTightAndOptimisticTheoremsLieInsideTheUpperBounds) {
 }
 
 TEST(Profiles, OfDifferentTheoremsAgreeWhereTheTheoremsDo) {
-  Draw draw(35);
+  test::Draw draw(35);
   for (int i = 0; i < 100; ++i) {
     const double r = draw.log_between(0.003, 0.999);
     const double rho = draw.log_between(0.02, 1.0);

@@ -11,6 +11,7 @@
 
 #include "support/tiny_mechanisms.h"
 #include "tsdp/privacy/dominating_pair.h"
+#include "tsdp/privacy/structured_pairs.h"
 #include "tsdp/sampling/mechanism.h"
 
 namespace tsdp::sampling {
@@ -109,8 +110,8 @@ TEST(BruteForce, Theorem44HoldsAtOtherNoise) {
 
 TEST(BruteForce, Theorem44IsExactForOneTouchedWindow) {
   // m = 1 (a model without context): rho r = 1/2 · 1/3 and 1 · 1/4.
-  expect_tight({2, 3, 1, 1}, privacy::DominatingPair::substitution(1.0 / 6.0, 1.0));
-  expect_tight({2, 4, 1, 2}, privacy::DominatingPair::substitution(0.25, 1.0));
+  expect_tight({2, 3, 1, 1}, privacy::one_window_pair(1.0 / 6.0, 1.0));
+  expect_tight({2, 4, 1, 2}, privacy::one_window_pair(0.25, 1.0));
 }
 
 TEST(BruteForce, Theorem42IsExactForTheBatchThatHoldsTheChangedSeries) {

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
-#include <random>
 #include <vector>
 
 #include "composition.h"
+#include "support/draw.h"
 #include "tsdp/core/error.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/structured_pairs.h"
@@ -134,7 +134,7 @@ Masses fold(const Masses& one, int uses) {
   return out;
 }
 
-Accountant accountant_of(double q, double sigma) { return Accountant(DominatingPair::substitution(q, sigma)); }
+Accountant accountant_of(double q, double sigma) { return Accountant(one_window_pair(q, sigma)); }
 
 // Second implementation ----------------------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ TEST(Composition, OfMixturesWithMoreMeansHoldsTheProfile) {
 
 TEST(Grids, LieOnTheirSideOfTheProfile) {
   for (const double q : {0.01, 1.0}) {
-    const auto pair = DominatingPair::substitution(q, 1.0);
+    const auto pair = one_window_pair(q, 1.0);
     for (const double step : {0.05, 0.4}) {
       for (const auto rounding : {Rounding::pessimistic, Rounding::optimistic}) {
         Composer composer(discretise(pair, step, 1.0, rounding));
@@ -312,21 +312,8 @@ TEST(Composition, CoversMechanismsThatChooseTheirDirectionAsTheyGo) {
 
 // Properties ---------------------------------------------------------------------------------------------------------
 
-/// Reproducible draws: bits of the engine only, no distribution of the library.
-class Draw {
- public:
-  explicit Draw(std::uint64_t seed) : engine_(seed) {}
-  double between(double low, double high) {
-    return low + (high - low) * (static_cast<double>(engine_() >> 11) * 0x1p-53);
-  }
-  double log_between(double low, double high) { return std::exp(between(std::log(low), std::log(high))); }
-
- private:
-  std::mt19937_64 engine_;
-};
-
 TEST(Accountants, KeepTheOrderOfTheirArguments) {
-  Draw draw(1);
+  test::Draw draw(1);
   const double precision = 0.02;
   for (int i = 0; i < 8; ++i) {
     const double q = draw.log_between(1e-4, 1.0);
@@ -352,7 +339,7 @@ TEST(Accountants, KeepTheOrderOfTheirArguments) {
 }
 
 TEST(Accountants, AnswerEpsilonAndDeltaConsistently) {
-  Draw draw(2);
+  test::Draw draw(2);
   for (int i = 0; i < 8; ++i) {
     const double q = draw.log_between(1e-4, 1.0);
     const double sigma = draw.log_between(0.6, 10.0);
@@ -370,7 +357,7 @@ TEST(Accountants, AnswerEpsilonAndDeltaConsistently) {
 }
 
 TEST(Accountants, NarrowWithPrecisionAndKeepOverlapping) {
-  Draw draw(3);
+  test::Draw draw(3);
   for (int i = 0; i < 4; ++i) {
     const double q = draw.log_between(0.01, 1.0);
     const double sigma = draw.log_between(0.8, 8.0);

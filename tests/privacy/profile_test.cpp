@@ -9,6 +9,7 @@
 
 #include "tsdp/core/error.h"
 #include "tsdp/privacy/dominating_pair.h"
+#include "tsdp/privacy/structured_pairs.h"
 
 namespace tsdp::privacy {
 namespace {
@@ -104,7 +105,7 @@ Real gaussian_delta(Real epsilon, Real mu) {
 TEST(Profile, IsTheIntegralOfTheDefinitionForBothSignsOfEpsilon) {
   for (const double q : {1e-4, 0.01, 0.3, 1.0}) {
     for (const double sigma : {0.5, 1.0, 4.0}) {
-      const auto pair = DominatingPair::substitution(q, sigma);
+      const auto pair = one_window_pair(q, sigma);
       const Reference reference(substitution_components(q), sigma);
       for (const double epsilon : {-3.0, -0.5, -0.01, 0.0, 0.01, 0.5, 3.0}) {
         const Real exact = reference.symmetrised(epsilon);
@@ -131,7 +132,7 @@ TEST(Profile, OfMixturesWithMoreMeansIsTheIntegralToo) {
 TEST(Profile, DoesNotDependOnHowAComponentIsWritten) {
   // q N(2) once as one component (closed inverse) and once as two halves (Newton's method).
   const double q = 0.02;
-  const auto one = DominatingPair::substitution(q, 1.5);
+  const auto one = one_window_pair(q, 1.5);
   const DominatingPair two({{0.0, 1.0 - q}, {2.0, q / 2}, {2.0, q / 2}}, 1.5);
   for (const double epsilon : {-4.0, -0.3, 0.0, 1e-6, 0.2, 2.0, 9.0})
     EXPECT_NEAR(two.symmetrised_profile(epsilon) / one.symmetrised_profile(epsilon), 1.0, 1e-10) << epsilon;
@@ -140,7 +141,7 @@ TEST(Profile, DoesNotDependOnHowAComponentIsWritten) {
 TEST(Profile, ObeysTheIdentityOfSwappedMeasures) {
   // (3.1): H_alpha(Q||P) = 1 - alpha + alpha H_{1/alpha}(P||Q), both sides integrated on their own.
   const Reference reference(substitution_components(0.1), 0.8);
-  const auto pair = DominatingPair::substitution(0.1, 0.8);
+  const auto pair = one_window_pair(0.1, 0.8);
   for (const double epsilon : {-2.5, -1.0, -0.05}) {
     const Real alpha = std::exp(static_cast<Real>(epsilon));
     const Real right = 1 - alpha + alpha * reference.h_pq(-epsilon);
@@ -153,7 +154,7 @@ TEST(Profile, IsContinuousAtZeroWithTheTotalVariationThere) {
   // H_1 = q (Phi(1/sigma) - Phi(-1/sigma)) = q erf(1/(sigma sqrt 2)).
   for (const double q : {1e-5, 0.05, 1.0}) {
     for (const double sigma : {0.4, 1.0, 10.0}) {
-      const auto pair = DominatingPair::substitution(q, sigma);
+      const auto pair = one_window_pair(q, sigma);
       const double exact = q * std::erf(1.0 / (sigma * std::numbers::sqrt2));
       EXPECT_NEAR(pair.symmetrised_profile(0.0) / exact, 1.0, 1e-9);
       // The slope in epsilon is at most 1.
@@ -166,7 +167,7 @@ TEST(Profile, IsContinuousAtZeroWithTheTotalVariationThere) {
 TEST(Profile, IsConvexFallingAndAboveThePerfectProfileInAlpha) {
   for (const double q : {0.003, 0.4, 1.0}) {
     for (const double sigma : {0.6, 3.0}) {
-      const auto pair = DominatingPair::substitution(q, sigma);
+      const auto pair = one_window_pair(q, sigma);
       std::vector<double> alpha;
       std::vector<double> h;
       for (int i = 1; i <= 400; ++i) {
@@ -186,7 +187,7 @@ TEST(Profile, IsConvexFallingAndAboveThePerfectProfileInAlpha) {
 
 TEST(Profile, WithoutSubsamplingIsThatOfTheGaussianMechanism) {
   for (const double sigma : {0.5, 2.0, 8.0}) {
-    const auto pair = DominatingPair::substitution(1.0, sigma);
+    const auto pair = one_window_pair(1.0, sigma);
     for (const double epsilon : {0.0, 0.1, 1.0, 4.0}) {
       const auto exact = static_cast<double>(gaussian_delta(epsilon, 2.0L / sigma));
       EXPECT_NEAR(pair.symmetrised_profile(epsilon), exact, 1e-9 * exact);
@@ -197,7 +198,7 @@ TEST(Profile, WithoutSubsamplingIsThatOfTheGaussianMechanism) {
 TEST(Profile, IsRightDeepInTheTail) {
   // sigma = 1, q = 1, epsilon = 30: x = 16, about Q-bar(14) = 8e-45; epsilon = 60: x = 31, about Q-bar(29) = 3e-185.
   for (const double q : {1e-3, 1.0}) {
-    const auto pair = DominatingPair::substitution(q, 1.0);
+    const auto pair = one_window_pair(q, 1.0);
     const Reference reference(substitution_components(q), 1.0);
     for (const double epsilon : {10.0, 30.0, 60.0}) {
       const Real exact = reference.h_pq(epsilon);
@@ -212,12 +213,12 @@ TEST(Profile, RisesWithSamplingAndFallsWithNoise) {
   for (const double epsilon : {-0.5, 0.0, 0.3, 2.0}) {
     double before = 0.0;
     for (const double q : {1e-5, 1e-3, 0.1, 0.5, 1.0}) {
-      const double h = DominatingPair::substitution(q, 1.3).symmetrised_profile(epsilon);
+      const double h = one_window_pair(q, 1.3).symmetrised_profile(epsilon);
       EXPECT_GT(h, before);
       before = h;
     }
     for (const double sigma : {1.4, 2.0, 5.0}) {
-      const double h = DominatingPair::substitution(1.0, sigma).symmetrised_profile(epsilon);
+      const double h = one_window_pair(1.0, sigma).symmetrised_profile(epsilon);
       EXPECT_LT(h, before);
       before = h;
     }
@@ -227,7 +228,7 @@ TEST(Profile, RisesWithSamplingAndFallsWithNoise) {
 TEST(Loss, IsInvertedByItsInverse) {
   for (const double q : {1e-8, 0.02, 1.0}) {
     for (const double sigma : {0.3, 1.0, 30.0}) {
-      const auto pair = DominatingPair::substitution(q, sigma);
+      const auto pair = one_window_pair(q, sigma);
       for (const double z : {0.0, 0.5, 3.0, 12.0}) {
         const double x = 1.0 + z * sigma;
         EXPECT_NEAR(pair.inverse_loss(pair.loss(x)), x, 1e-9 * std::max(1.0, sigma)) << q << " " << sigma << " " << z;
@@ -247,14 +248,14 @@ TEST(Loss, IsInvertedByItsInverse) {
 
 TEST(Loss, KeepsItsDigitsNearZero) {
   // L = log(1 + q expm1(u)) with u = 2 (x - 1) / sigma^2; q = 1e-6, sigma = 4, x = 1 + 8e-6: u = 1e-6.
-  const auto pair = DominatingPair::substitution(1e-6, 4.0);
+  const auto pair = one_window_pair(1e-6, 4.0);
   const auto u = 2.0L * (static_cast<Real>(1.0 + 8e-6) - 1) / 16;
   const auto exact = std::log1p(1e-6L * std::expm1(u));
   EXPECT_NEAR(static_cast<double>(pair.loss(1.0 + 8e-6) / exact), 1.0, 1e-9);
 }
 
 TEST(Loss, NeverReachesTheLogarithmOfTheUnmovedWeight) {
-  const auto pair = DominatingPair::substitution(0.25, 1.0);
+  const auto pair = one_window_pair(0.25, 1.0);
   EXPECT_GT(pair.loss(-40.0), std::log(0.75) - 1e-15);
   EXPECT_THROW((void)pair.inverse_loss(std::log(0.75) - 1e-3), PrivacyError);
 }
@@ -265,7 +266,7 @@ TEST(Tails, AreThoseOfTheNormalLaw) {
     // e^(error) - 1 below 1e-13 wherever the tail itself is a double; beyond, the exponent's own last place.
     EXPECT_NEAR(log_normal_tail(z), static_cast<double>(exact), std::max(2e-13, 2e-16 * z * z)) << z;
   }
-  const auto pair = DominatingPair::substitution(0.5, 2.0);
+  const auto pair = one_window_pair(0.5, 2.0);
   // P(X > 2) = 1/2 Q-bar(1) + 1/2 Q-bar(0), Q(X > 2) = Q-bar(1) = 0.15865525393145707.
   EXPECT_NEAR(std::exp(pair.log_tail_q(2.0)), 0.15865525393145707, 1e-15);
   EXPECT_NEAR(std::exp(pair.log_tail_p(2.0)), 0.5 * 0.15865525393145707 + 0.25, 1e-15);
@@ -273,9 +274,9 @@ TEST(Tails, AreThoseOfTheNormalLaw) {
 
 TEST(DominatingPairs, RefuseWhatIsNone) {
   for (const double q : {0.0, -0.1, 1.0 + 1e-15, infinity, not_a_number})
-    EXPECT_THROW((void)DominatingPair::substitution(q, 1.0), PrivacyError) << q;
+    EXPECT_THROW((void)one_window_pair(q, 1.0), PrivacyError) << q;
   for (const double sigma : {0.0, -1.0, infinity, not_a_number})
-    EXPECT_THROW((void)DominatingPair::substitution(0.5, sigma), PrivacyError) << sigma;
+    EXPECT_THROW((void)one_window_pair(0.5, sigma), PrivacyError) << sigma;
   const std::vector<Components> broken = {{},                                 // no component
                                           {{0.0, 1.0}},                       // no positive mean: P = Q
                                           {{-1.0, 0.5}, {2.0, 0.5}},          // the ratio would not be monotone

@@ -32,9 +32,6 @@ class DominatingPair {
   /// positive with sum 1 within 1e-12, or use_probability is not in (0, 1].
   DominatingPair(std::vector<Component> p, double sigma, Against against = Against::noise, double use_probability = 1.0);
 
-  /// (1 − q) N(0, σ²) + q N(2, σ²) against N(0, σ²), 0 < q ≤ 1: the pair of Theorems 4.2 (q = r) and 4.4 (q = ρ r).
-  [[nodiscard]] static DominatingPair substitution(double q, double sigma);
-
   [[nodiscard]] double sigma() const noexcept { return sigma_; }
   [[nodiscard]] double largest_mean() const noexcept { return p_.back().mean; }
   [[nodiscard]] Against against() const noexcept { return against_; }
