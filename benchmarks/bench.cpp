@@ -77,8 +77,15 @@ void bench_step(Json& rows, const std::string& name, const at::Device& device, s
   const auto options = at::TensorOptions(device).dtype(at::kFloat);
   const auto key = SecretKey::from_seed(1);
   const auto random = [&](std::int64_t columns) { return at::rand({batch, columns}, options); };
-  const models::WindowBatch windows{random(context), at::ones({batch, context}, options), random(forecast),
-                                    at::ones({batch, forecast}, options)};
+  // DeepAR as on hourly data: the paper's long list of lags, four calendar features and the age.
+  models::ModelOptions sizes{context, forecast, {}, 5, 0.0};
+  if (name == "deepar")
+    for (const std::int64_t day : {0, 24, 48, 72, 96, 120, 144, 168})
+      for (std::int64_t lag = day == 0 ? 1 : day - 1; lag <= (day == 0 ? 7 : day + 1); ++lag) sizes.lags.push_back(lag);
+  const auto past = models::make_model(name, sizes, options)->past_length();
+  const models::WindowBatch windows{random(past), at::ones({batch, past}, options), random(forecast),
+                                    at::ones({batch, forecast}, options),
+                                    at::rand({batch, past + forecast, sizes.time_features}, options) - 0.5};
   struct Candidate {
     std::unique_ptr<models::Forecaster> model;
     std::unique_ptr<training::StepEngine> engine;
@@ -86,7 +93,7 @@ void bench_step(Json& rows, const std::string& name, const at::Device& device, s
   };
   const auto make = [&](bool is_private) {
     auto c = std::make_shared<Candidate>();
-    c->model = models::make_model(name, {context, forecast}, options);
+    c->model = models::make_model(name, sizes, options);
     RandomStream weights(key, "initial weights", 0);
     c->model->initialise(weights);
     training::StepEngine::Options o;
@@ -107,10 +114,10 @@ void bench_step(Json& rows, const std::string& name, const at::Device& device, s
                        const auto& parameters = loop->model->parameters();
                        auto sum = at::zeros_like(parameters.values());
                        for (std::int64_t i = 0; i < batch; ++i) {
-                         loop->model->losses({windows.past_target.narrow(0, i, 1), windows.past_observed.narrow(0, i, 1),
-                                              windows.future_target.narrow(0, i, 1), windows.future_observed.narrow(0, i, 1)});
-                         loop->model->backward(1.0);
-                         for (auto* layer : loop->model->layers()) layer->write_gradient({});
+                         parameters.gradients().zero_();
+                         loop->model->losses(windows.rows(i, 1));
+                         loop->model->backward();
+                         for (auto* layer : loop->model->layers()) layer->add_gradient({});
                          const double norm = parameters.gradients().norm().item<double>();
                          sum.add_(parameters.gradients(), std::min(1.0, 1e-4 / norm));
                        }
@@ -141,7 +148,7 @@ void bench_sample(Json& rows, double seconds) {
   p.forecast_length = future;
   p.batch_size = batch;
   sampling::Sampler sampler{sampling::SubsamplingScheme(p)};
-  training::WindowSource source(store, at::TensorOptions(at::kFloat));
+  training::WindowSource source(store, std::nullopt, at::TensorOptions(at::kFloat));
   const auto key = SecretKey::from_seed(1);
   std::uint64_t step = 0;
   RandomStream fixed(key, sampling::sampling_purpose, 0);
@@ -196,7 +203,7 @@ void bench_durability(Json& rows, double seconds) {
   std::vector<Timing> timings = {{"checkpoint",
                                   [&] {
                                     training::save_checkpoint(folder / "last.pt",
-                                                              {1, SecretKey::from_seed(1), "bench", 0.0,
+                                                              {1, SecretKey::from_seed(1), "bench", 0.0, at::zeros({2}),
                                                                model->parameters().values(), adam.state()});
                                   },
                                   {},
@@ -234,7 +241,8 @@ int main(int argc, char** argv) {
     const std::regex wanted(only);
     Json rows = Json::array();
     if (std::regex_search("step", wanted))
-      for (const std::int64_t batch : {32, 256, 1024}) bench_step(rows, "simple_ff", device, batch, 96, 24, seconds);
+      for (const auto& model : tsdp::models::model_names())
+        for (const std::int64_t batch : {32, 256, 1024}) bench_step(rows, model, device, batch, 96, 24, seconds);
     if (std::regex_search("sample", wanted)) bench_sample(rows, seconds);
     if (std::regex_search("account", wanted)) bench_account(rows, seconds);
     if (std::regex_search("durability", wanted)) bench_durability(rows, seconds);

@@ -4,6 +4,8 @@
 #include "tsdp/core/file.h"
 #include "tsdp/core/text.h"
 #include "tsdp/core/version.h"
+#include "tsdp/data/calendar_features.h"
+#include "tsdp/training/model_setup.h"
 
 namespace tsdp::cli {
 
@@ -16,6 +18,12 @@ exporting::ModelMetadata metadata_of(const Config& config, const models::Forecas
   about["past_length"] = model.past_length();
   about["prediction_length"] = model.options().prediction_length;
   about["frequency"] = config.dataset.frequency;
+  about["time_features"] = nlohmann::ordered_json::array();
+  if (model.reads_time_features()) {
+    for (const auto name : data::calendar_feature_names(data::Frequency::parse(config.dataset.frequency)))
+      about["time_features"].push_back(name);
+    about["time_features"].push_back("age");
+  }
   about["parameters"] = model.parameters().count();
   return {std::move(about), ledger};
 }
@@ -34,13 +42,12 @@ RunModel model_of_run(const training::RunFolder& folder, const Config& config, c
   }
   if (which == "best" && ledger.contains("not_covered") && config.training.checkpoint != "best")
     ledger["not_covered"].push_back("the choice of the checkpoint by validation loss");
-  auto model = models::make_model(config.model.name, {config.model.context_length, config.dataset.prediction_length},
-                                  at::TensorOptions(at::kFloat));
+  const auto model = training::model_of(config, at::TensorOptions(at::kFloat));
   if (checkpoint->values.numel() != model->parameters().count())
     throw DataError(cat(file.string(), ": found ", checkpoint->values.numel(), " parameters; expected ",
                         model->parameters().count(), " for the run's configuration"));
   model->parameters().values().copy_(checkpoint->values);
-  return {exporting::make_module(*model), metadata_of(config, *model, ledger)};
+  return {exporting::make_module(*model, config.model.sampled_forecasts), metadata_of(config, *model, ledger)};
 }
 
 }  // namespace tsdp::cli

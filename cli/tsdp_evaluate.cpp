@@ -67,8 +67,7 @@ int main(int argc, char** argv) {
       throw tsdp::UsageError(cat(config_file.string(), ": no ", split, " windows; a longer dataset.", split,
                                  split == "test" ? "_windows" : "_length", " is expected"));
     const auto result =
-        tsdp::evaluation::backtest(module, metadata.model.value("past_length", std::int64_t{1}), data.dataset, ranges,
-                                   horizon, config.dataset.season_length, device);
+        tsdp::evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, device);
     const auto metrics = result.model.json();
     const auto naive = result.seasonal_naive.json();
     if (common.json) {

@@ -96,11 +96,7 @@ Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& traine
   out["windows_per_step"] = scheme.expected_windows();
   out["model"] = model.name();
   out["parameters"] = model.parameters().count();
-  // Values, gradients and two moments; activations and gradients of them for one batch.
-  const double floats = 4.0 * static_cast<double>(model.parameters().count()) +
-                        static_cast<double>(config.sampling.batch_size) *
-                            static_cast<double>(model.past_length() + 5 * 64 * config.dataset.prediction_length);
-  out["memory_mb"] = floats * 4.0 / 1e6;
+  out["memory_mb"] = static_cast<double>(trainer.memory()) / 1e6;
   if (plan.mechanism) {
     out["theorem"] = plan.mechanism->theorem;
     out["bound"] = tsdp::sampling::name(plan.mechanism->bound);
@@ -221,8 +217,7 @@ int main(int argc, char** argv) {
     const auto ledger = exported.metadata.privacy;
     // What is scored is what is released: the exported module.
     const auto scores =
-        tsdp::evaluation::backtest(exported.module, trainer.model().past_length(), data.dataset, data.split.test,
-                                   config.dataset.prediction_length, config.dataset.season_length, at::kCPU);
+        tsdp::evaluation::backtest(exported.module, data.dataset, data.split.test, config.dataset.season_length, at::kCPU);
     tsdp::log::info(ledger["statement"].get<std::string>());
     tsdp::log::info(cat("CRPS on the test windows: ", tsdp::rounded(scores.model.mean_weighted_quantile_loss(), 4),
                         ", seasonal naive ", tsdp::rounded(scores.seasonal_naive.mean_weighted_quantile_loss(), 4)));

@@ -1,17 +1,22 @@
-// What every forecaster is: losses of windows, a recorded backward pass, and a TorchScript form.
+// What every forecaster is: a composition of layers from a window's past to the parameters of its forecast, the loss of
+// each window, a recorded backward pass, and a TorchScript form. models/README.md tells how to add one.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <ATen/ATen.h>
 
+#include "student_t.h"
 #include "tsdp/core/random.h"
-#include "tsdp/dp/layer.h"
+#include "tsdp/dp/layer_norm.h"
+#include "tsdp/dp/linear.h"
 #include "tsdp/dp/parameters.h"
+#include "tsdp/dp/tape.h"
 
 namespace tsdp::models {
 
@@ -19,6 +24,12 @@ namespace tsdp::models {
 struct ModelOptions {
   std::int64_t context_length = 1;     ///< C ≥ 1
   std::int64_t prediction_length = 1;  ///< H ≥ 1
+  std::vector<std::int64_t> lags = {}; ///< of models that read lagged values: ≥ 1, in the order they are fed
+  std::int64_t time_features = 0;      ///< F: calendar features and age of a step, of models that read them
+  /// Scale of a window that holds no observed value, where a model scales by the mean of observed values. A constant: the
+  /// mean over the batch, which GluonTS takes, lets one window's gradient depend on another's values. At least 1e-10
+  /// is taken.
+  double default_scale = 0.0;
 };
 
 /// A batch of windows, P = `Forecaster::past_length()`. Unobserved values are 0.
@@ -27,15 +38,14 @@ struct WindowBatch {
   at::Tensor past_observed;    ///< (B, P), 1 or 0
   at::Tensor future_target;    ///< (B, H)
   at::Tensor future_observed;  ///< (B, H), 1 or 0
+  at::Tensor time_features;    ///< (B, P + H, F), only where the model reads them; 0 before the start of a series
+
+  [[nodiscard]] std::int64_t size() const { return past_target.size(0); }
+  /// Windows `begin` … `begin + count − 1`.
+  [[nodiscard]] WindowBatch rows(std::int64_t begin, std::int64_t count) const;
 };
 
-/// Parameters of Y = affine_scale · T, T ~ t(df, loc, scale), at each step of each window.
-struct StudentT {
-  at::Tensor df, loc, scale;  ///< (B, H)
-  at::Tensor affine_scale;    ///< (B, 1)
-};
-
-/// Nothing in `losses` or `predict` couples two windows of a batch.
+/// Nothing in `losses` or `distribution` couples two windows of a batch.
 class Forecaster {
  public:
   virtual ~Forecaster() = default;
@@ -43,34 +53,73 @@ class Forecaster {
   [[nodiscard]] virtual std::string name() const = 0;
   /// P: how many past values a window carries. All of them can influence its gradient, so this is the context length
   /// that the accountant must be told.
-  [[nodiscard]] virtual std::int64_t past_length() const = 0;
+  [[nodiscard]] virtual std::int64_t past_length() const { return options_.context_length; }
+  /// Whether windows must come with time features.
+  [[nodiscard]] virtual bool reads_time_features() const { return false; }
+  /// Whether forecasts are sample paths (each step depends on the draw before), not a distribution known at each step.
+  [[nodiscard]] virtual bool samples_paths() const { return false; }
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
 
   [[nodiscard]] const dp::ParameterBuffer& parameters() const noexcept { return parameters_; }
   /// Parametric layers whose records make up the per-window gradients.
   [[nodiscard]] const std::vector<dp::Layer*>& layers() const noexcept { return layer_list_; }
+  /// Memory that one window's records need in a step, in bytes, about.
+  [[nodiscard]] virtual std::int64_t bytes_per_window() const = 0;
+  /// Windows of a batch that are best worked on at a time, if not all.
+  [[nodiscard]] virtual std::int64_t preferred_chunk() const { return std::numeric_limits<std::int64_t>::max(); }
 
   /// Draws the initial weights from `stream`.
   virtual void initialise(RandomStream& stream) = 0;
 
   /// Loss of each window (B): negative log-likelihood as GluonTS has it. Records activations.
-  virtual at::Tensor losses(const WindowBatch& batch) = 0;
-  /// Backward pass of seed · Σ_i loss_i through everything `losses` recorded.
-  virtual void backward(double seed) = 0;
-  /// Forecast distribution of each step.
-  virtual StudentT predict(const at::Tensor& past_target, const at::Tensor& past_observed) = 0;
+  at::Tensor losses(const WindowBatch& batch);
+  /// Backward pass of Σ_i loss_i through everything `losses` recorded.
+  virtual void backward();
+  /// Forecast distribution of every step that enters the loss, given the values before it.
+  StudentT distribution(const WindowBatch& batch);
 
-  /// TorchScript source of a method
+  /// TorchScript source. Of a model whose distribution is known at each step, the method
   ///   def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]
-  /// that gives df, loc, scale (B, H) and affine_scale (B, 1) from the parameters `self.<name with _ for .>`.
+  /// that gives df, loc, scale (B, H) and affine_scale (B, 1) from the parameters `self.<name with _ for .>`; of one that
+  /// samples paths,
+  ///   def paths(self, past_target, past_observed, time_features, draws: Tensor) -> Tensor
+  /// that gives (B, S, H) in units of the data from uniform draws (B, S, H, 2) by `self.student_t_draw`.
   [[nodiscard]] virtual std::string script() const = 0;
 
  protected:
-  explicit Forecaster(ModelOptions options) : options_(options) {}
+  explicit Forecaster(ModelOptions options) : options_(std::move(options)) {}
+
+  /// What the loss is taken of: the head's input and the window's scale.
+  struct Hidden {
+    dp::Tape::Value value;    ///< (B, K, D): one row a step
+    at::Tensor affine_scale;  ///< (B, 1)
+  };
+  /// The composition of layers, on `tape_`.
+  virtual Hidden forward(const WindowBatch& batch) = 0;
+  /// Values the K steps are scored against, (B, K) in units of the data, and their weights in the window's loss.
+  struct Scored {
+    at::Tensor target, weights;
+  };
+  [[nodiscard]] virtual Scored scored(const WindowBatch& batch) const = 0;
+
+  /// Declares weight and bias of a layer from `inputs` to `outputs`; `linear` makes it after `allocate`.
+  std::size_t declare_linear(const std::string& prefix, std::int64_t outputs, std::int64_t inputs);
+  /// Allocates parameters and makes the head, which becomes the first of the layers.
+  void allocate(const at::TensorOptions& tensor_options, std::size_t head, std::int64_t head_width);
+  /// Layers over parameters `first` (weight) and `first + 1` (bias). They join `layers()`.
+  std::unique_ptr<dp::Linear> linear(std::size_t first);
+  std::unique_ptr<dp::LayerNorm> layer_norm(std::size_t first);
+
+  /// Fills `values` (all parameters, double precision) with a uniform draw on ±bound, entry by entry; a bound of 0 leaves
+  /// zeros. Then copies it to the parameters.
+  void initialise_uniform(RandomStream& stream, const std::function<double(const dp::ParameterBuffer::Entry&)>& bound);
 
   ModelOptions options_;
   dp::ParameterBuffer parameters_;
   std::vector<dp::Layer*> layer_list_;
+  dp::Tape tape_;
+  std::unique_ptr<StudentTHead> head_;
+  dp::Tape::Value end_ = 0;  // the head's input on the tape
 };
 
 /// Builds a forecaster; all tensors have `tensor_options`.

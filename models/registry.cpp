@@ -1,6 +1,9 @@
 #include <map>
 
 #include "forecaster.h"
+#include "deepar.h"
+#include "dlinear.h"
+#include "itransformer.h"
 #include "simple_ff.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/text.h"
@@ -18,6 +21,9 @@ Factory factory() {
 // One line a forecaster.
 const std::map<std::string, Factory>& registry() {
   static const std::map<std::string, Factory> models = {
+      {"deepar", factory<DeepAR>()},
+      {"dlinear", factory<DLinear>()},
+      {"itransformer", factory<ITransformer>()},
       {"simple_ff", factory<SimpleFeedForward>()},
   };
   return models;

@@ -2,68 +2,39 @@
 
 #include <cmath>
 
-#include "student_t.h"
-
 namespace tsdp::models {
 
 SimpleFeedForward::SimpleFeedForward(const ModelOptions& options, const at::TensorOptions& tensor_options)
     : Forecaster(options) {
-  const auto w0 = parameters_.declare("nn.0.weight", {width, options.context_length});
-  const auto b0 = parameters_.declare("nn.0.bias", {width});
-  const auto w2 = parameters_.declare("nn.2.weight", {width * options.prediction_length, width});
-  const auto b2 = parameters_.declare("nn.2.bias", {width * options.prediction_length});
-  const auto head = declare_student_t_head(parameters_, "args_proj.proj", width);
-  parameters_.allocate(tensor_options);
-  const auto linear = [&](std::size_t weight, std::size_t bias) {
-    return std::make_unique<dp::Linear>(parameters_.value(weight), parameters_.value(bias), parameters_.gradient(weight),
-                                        parameters_.gradient(bias));
-  };
-  first_ = linear(w0, b0);
-  second_ = linear(w2, b2);
-  head_ = make_student_t_head(parameters_, head, width);
-  layer_list_ = {first_.get(), second_.get(), head_.get()};
+  const auto first = declare_linear("nn.0", width, options.context_length);
+  const auto second = declare_linear("nn.2", width * options.prediction_length, width);
+  allocate(tensor_options, StudentTHead::declare(parameters_, "args_proj.proj", width), width);
+  first_ = linear(first);
+  second_ = linear(second);
 }
 
 void SimpleFeedForward::initialise(RandomStream& stream) {
   // nn.*: weights uniform on ±0.07, biases 0 (GluonTS); heads as PyTorch's default, ±1/sqrt(inputs).
-  auto values = at::zeros({parameters_.count()}, at::kDouble);
-  auto* out = values.data_ptr<double>();
-  for (const auto& entry : parameters_.entries()) {
-    const bool body = entry.name.rfind("nn.", 0) == 0;
-    const bool bias = entry.name.ends_with("bias");
-    if (body && bias) continue;
-    const double bound = body ? 0.07 : 1.0 / std::sqrt(static_cast<double>(width));
-    for (std::int64_t i = 0; i < entry.count; ++i) out[entry.offset + i] = bound * (2.0 * stream.uniform() - 1.0);
-  }
-  parameters_.values().copy_(values);
+  initialise_uniform(stream, [](const auto& entry) {
+    if (!entry.name.starts_with("nn.")) return 1.0 / std::sqrt(static_cast<double>(width));
+    return entry.name.ends_with("bias") ? 0.0 : 0.07;
+  });
 }
 
-const at::Tensor& SimpleFeedForward::raw_outputs(const at::Tensor& past_target) {
-  affine_scale_ = past_target.abs().mean(1, /*keepdim=*/true).clamp_min_(1e-5);
-  scaled_ = past_target.div(affine_scale_);
-  hidden_ = at::relu(first_->forward(scaled_));
-  const auto& steps = second_->forward(hidden_);
-  return head_->forward(steps.view({-1, options_.prediction_length, width}));
+Forecaster::Hidden SimpleFeedForward::forward(const WindowBatch& batch) {
+  const auto scale = batch.past_target.abs().mean(1, /*keepdim=*/true).clamp_min_(1e-5);
+  const auto scaled = tape_.constant(batch.past_target / scale);
+  const auto steps = tape_.apply(*second_, tape_.relu(tape_.apply(*first_, scaled)));
+  return {tape_.view(steps, {batch.size(), options_.prediction_length, width}), scale};
 }
 
-at::Tensor SimpleFeedForward::losses(const WindowBatch& batch) {
-  const auto& raw = raw_outputs(batch.past_target);
-  const auto weights = batch.future_observed.div(batch.future_observed.sum(1, true).clamp_min_(1.0));
-  auto result = student_t_loss(raw, batch.future_target, affine_scale_, weights);
-  raw_gradient_ = std::move(result.raw_gradient);
-  return result.losses;
+Forecaster::Scored SimpleFeedForward::scored(const WindowBatch& batch) const {
+  return {batch.future_target, batch.future_observed / batch.future_observed.sum(1, true).clamp_min_(1.0)};
 }
 
-void SimpleFeedForward::backward(double seed) {
-  if (seed != 1.0) raw_gradient_.mul_(seed);
-  const auto by_steps = head_->backward(raw_gradient_, true);
-  const auto by_hidden = second_->backward(by_steps.view({by_steps.size(0), -1}), true);
-  first_->backward(at::threshold_backward(by_hidden, hidden_, 0.0), false);
-}
-
-StudentT SimpleFeedForward::predict(const at::Tensor& past_target, const at::Tensor& /*past_observed*/) {
-  const auto& raw = raw_outputs(past_target);
-  return student_t_of(raw, affine_scale_);
+std::int64_t SimpleFeedForward::bytes_per_window() const {
+  // Context, hidden layer and steps, each with its gradient.
+  return 2 * 4 * (options_.context_length + width + (width + 3) * options_.prediction_length);
 }
 
 std::string SimpleFeedForward::script() const {
@@ -73,10 +44,8 @@ def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tens
     hidden = torch.relu(torch.linear(past_target / affine_scale, self.nn_0_weight, self.nn_0_bias))
     steps = torch.linear(hidden, self.nn_2_weight, self.nn_2_bias)
     steps = steps.reshape(past_target.size(0), -1, 64)
-    weight = torch.cat([self.args_proj_proj_0_weight, self.args_proj_proj_1_weight, self.args_proj_proj_2_weight])
-    bias = torch.cat([self.args_proj_proj_0_bias, self.args_proj_proj_1_bias, self.args_proj_proj_2_bias])
-    raw = torch.linear(steps, weight, bias))" +
-         student_t_script() + "    return df, loc, scale, affine_scale\n";
+)" + student_t_script("args_proj_proj") +
+         "    return df, loc, scale, affine_scale\n";
 }
 
 }  // namespace tsdp::models

@@ -1,10 +1,7 @@
 // SimpleFeedForward of GluonTS 0.15.1: hidden dimensions 64, 64, no batch norm, Student-t outputs.
 #pragma once
 
-#include <memory>
-
 #include "forecaster.h"
-#include "tsdp/dp/layer.h"
 
 namespace tsdp::models {
 
@@ -17,22 +14,15 @@ class SimpleFeedForward final : public Forecaster {
   SimpleFeedForward(const ModelOptions& options, const at::TensorOptions& tensor_options);
 
   [[nodiscard]] std::string name() const override { return "simple_ff"; }
-  [[nodiscard]] std::int64_t past_length() const override { return options_.context_length; }
+  [[nodiscard]] std::int64_t bytes_per_window() const override;
   void initialise(RandomStream& stream) override;
-  at::Tensor losses(const WindowBatch& batch) override;
-  void backward(double seed) override;
-  StudentT predict(const at::Tensor& past_target, const at::Tensor& past_observed) override;
   [[nodiscard]] std::string script() const override;
 
  private:
-  /// Raw head outputs (B, H, 3).
-  const at::Tensor& raw_outputs(const at::Tensor& past_target);
+  Hidden forward(const WindowBatch& batch) override;
+  [[nodiscard]] Scored scored(const WindowBatch& batch) const override;
 
-  std::unique_ptr<dp::Linear> first_, second_, head_;
-  at::Tensor affine_scale_;  // (B, 1)
-  at::Tensor scaled_;        // (B, C)
-  at::Tensor hidden_;        // (B, 64), after the rectifier
-  at::Tensor raw_gradient_;  // (B, H, 3)
+  std::unique_ptr<dp::Linear> first_, second_;
 };
 
 }  // namespace tsdp::models

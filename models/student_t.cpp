@@ -13,7 +13,7 @@ double machine_epsilon(const at::Tensor& like) {
 
 }  // namespace
 
-std::size_t declare_student_t_head(dp::ParameterBuffer& parameters, const std::string& prefix, std::int64_t width) {
+std::size_t StudentTHead::declare(dp::ParameterBuffer& parameters, const std::string& prefix, std::int64_t width) {
   std::size_t first = 0;
   for (int i = 0; i < 3; ++i) {
     const auto place = parameters.declare(prefix + "." + std::to_string(i) + ".weight", {1, width});
@@ -23,13 +23,24 @@ std::size_t declare_student_t_head(dp::ParameterBuffer& parameters, const std::s
   return first;
 }
 
-std::unique_ptr<dp::Linear> make_student_t_head(const dp::ParameterBuffer& parameters, std::size_t first,
-                                                std::int64_t width) {
+StudentTHead::StudentTHead(const dp::ParameterBuffer& parameters, std::size_t first, std::int64_t width) {
   const auto offset = parameters.entries().at(first).offset;
   const auto weight = [&](const at::Tensor& flat) { return flat.as_strided({3, width}, {width + 1, 1}, offset); };
   const auto bias = [&](const at::Tensor& flat) { return flat.as_strided({3}, {width + 1}, offset + width); };
-  return std::make_unique<dp::Linear>(weight(parameters.values()), bias(parameters.values()),
-                                      weight(parameters.gradients()), bias(parameters.gradients()));
+  maps_ = std::make_unique<dp::Linear>(weight(parameters.values()), bias(parameters.values()),
+                                       weight(parameters.gradients()), bias(parameters.gradients()));
+}
+
+at::Tensor StudentTHead::losses(const at::Tensor& hidden, const at::Tensor& target, const at::Tensor& affine_scale,
+                                const at::Tensor& weights) {
+  auto result = student_t_loss(raw(hidden), target, affine_scale, weights);
+  raw_gradient_ = std::move(result.raw_gradient);
+  return result.losses;
+}
+
+const at::Tensor& StudentTHead::hidden_gradient() {
+  hidden_gradient_ = maps_->backward(raw_gradient_, true);
+  return hidden_gradient_;
 }
 
 StudentT student_t_of(const at::Tensor& raw, const at::Tensor& affine_scale) {
@@ -69,8 +80,13 @@ StudentTLoss student_t_loss(const at::Tensor& raw, const at::Tensor& target, con
   return {losses, at::where(counted.unsqueeze(-1), gradient, none)};
 }
 
-std::string student_t_script() {
-  return R"(
+std::string student_t_script(const std::string& prefix) {
+  const auto joined = [&](const char* kind) {
+    std::string parts;
+    for (const char* i : {"0", "1", "2"}) parts += "self." + prefix + "_" + i + "_" + kind + ", ";
+    return "torch.cat([" + parts + "])";
+  };
+  return "    raw = torch.linear(steps, " + joined("weight") + ", " + joined("bias") + R"()
     df = 2.0 + torch.softplus(raw[..., 0])
     loc = raw[..., 1]
     scale = torch.softplus(raw[..., 2]).clamp(min=self.machine_epsilon)

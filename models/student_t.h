@@ -1,20 +1,21 @@
-// The Student-t head that all forecasters share: from raw outputs to parameters, losses and gradients.
+// The Student-t head that all forecasters share: from hidden rows to parameters, losses and gradients.
 #pragma once
+
+#include <memory>
+#include <string>
 
 #include <ATen/ATen.h>
 
-#include "forecaster.h"
-#include "tsdp/dp/layer.h"
+#include "tsdp/dp/linear.h"
+#include "tsdp/dp/parameters.h"
 
 namespace tsdp::models {
 
-/// Declares the three affine maps D → 1 of the head, `<prefix>.0`, `.1`, `.2` (df, loc, scale), in this order.
-/// Returns the place of the first.
-std::size_t declare_student_t_head(dp::ParameterBuffer& parameters, const std::string& prefix, std::int64_t width);
-
-/// One layer D → 3 over strided views of the three maps.
-[[nodiscard]] std::unique_ptr<dp::Linear> make_student_t_head(const dp::ParameterBuffer& parameters, std::size_t first,
-                                                              std::int64_t width);
+/// Parameters of Y = affine_scale · T, T ~ t(df, loc, scale), at each of K steps of each window.
+struct StudentT {
+  at::Tensor df, loc, scale;  ///< (B, K)
+  at::Tensor affine_scale;    ///< (B, 1)
+};
 
 /// df = 2 + softplus(d), loc = m, scale = max(softplus(r), machine epsilon) from raw (…, 3).
 [[nodiscard]] StudentT student_t_of(const at::Tensor& raw, const at::Tensor& affine_scale);
@@ -29,7 +30,31 @@ struct StudentTLoss {
 [[nodiscard]] StudentTLoss student_t_loss(const at::Tensor& raw, const at::Tensor& target, const at::Tensor& affine_scale,
                                           const at::Tensor& weights);
 
-/// TorchScript lines that turn a local `raw` (B, K, 3) into locals df, loc, scale.
-[[nodiscard]] std::string student_t_script();
+/// Three affine maps D → 1 (df, loc, scale) over the rows of (B, K, D), and the loss.
+class StudentTHead final : public dp::Layer {
+ public:
+  /// Declares `<prefix>.0`, `.1`, `.2`, weight and bias each. Returns the place of the first.
+  static std::size_t declare(dp::ParameterBuffer& parameters, const std::string& prefix, std::int64_t width);
+  StudentTHead(const dp::ParameterBuffer& parameters, std::size_t first, std::int64_t width);
+
+  /// Raw outputs (B, K, 3).
+  const at::Tensor& raw(const at::Tensor& hidden) { return maps_->forward(hidden); }
+  /// Losses (B), as `student_t_loss`; records.
+  at::Tensor losses(const at::Tensor& hidden, const at::Tensor& target, const at::Tensor& affine_scale,
+                    const at::Tensor& weights);
+  /// Of Σ_i loss_i with respect to the hidden rows (B, K, D).
+  const at::Tensor& hidden_gradient();
+
+  void add_squared_norms(at::Tensor& norms) override { maps_->add_squared_norms(norms); }
+  void discard(const at::Tensor& windows) override { maps_->discard(windows); }
+  void add_gradient(const at::Tensor& factors) override { maps_->add_gradient(factors); }
+
+ private:
+  std::unique_ptr<dp::Linear> maps_;  // D → 3, over strided views of the three maps
+  at::Tensor raw_gradient_, hidden_gradient_;
+};
+
+/// TorchScript lines that turn a local `steps` (…, D) into locals df, loc, scale by the maps `self.<prefix>_0_weight` ….
+[[nodiscard]] std::string student_t_script(const std::string& prefix);
 
 }  // namespace tsdp::models

@@ -206,10 +206,16 @@ void check_together(const std::string& where, const Config& c) {
   if (c.dataset.format == "lstnet" && !c.dataset.start)
     throw UsageError(cat(where, "dataset.start: not given; an lstnet file has no time stamps, so the moment of its "
                                 "first row is expected"));
-  if (!c.model.lags.empty())
+  if (c.model.name == "deepar" && c.model.lags.empty())
+    throw UsageError(cat(where, "model.lags: not given; deepar reads past values through lags alone, so a list is expected, "
+                                "such as [1, 2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data"));
+  if (c.model.name != "deepar" && !c.model.lags.empty())
     throw UsageError(cat(where, "model.lags: found ", c.model.lags.size(), " lags; ", c.model.name,
                          " reads none, an empty list is expected"));
-  if (c.training.checkpoint == "best" && c.dataset.validation_length && *c.dataset.validation_length == 0)
+  if (c.privacy.enabled && c.optimizer.gradient_norm_bound)
+    throw UsageError(cat(where, "optimizer.gradient_norm_bound: found ", *c.optimizer.gradient_norm_bound,
+                         " in a private run, where privacy.clip_norm bounds every window's gradient; expected null"));
+  if (c.privacy.enabled && c.training.checkpoint == "best" && c.dataset.validation_length && *c.dataset.validation_length == 0)
     throw UsageError(cat(where, "training.checkpoint: found 'best' with dataset.validation_length 0; expected last, or "
                                 "a validation part"));
 }

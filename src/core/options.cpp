@@ -25,11 +25,17 @@ const std::vector<Option>& option_table() {
       {"dataset.validation_length", false,
        OptionalInteger{AT(dataset.validation_length), {0, many}, "5 * prediction_length"},
        "Values held out of training, at the end of its part of each series."},
-      {"model.name", false, Choice{AT(model.name), {"simple_ff"}}, "The forecaster."},
+      {"model.name", false, Choice{AT(model.name), {"simple_ff", "deepar", "itransformer", "dlinear"}}, "The forecaster."},
       {"model.context_length", true, Integer{AT(model.context_length), {1, many}},
        "Past steps that the model is given, L_C."},
       {"model.lags", false, IntegerList{AT(model.lags), {1, many}},
-       "Lags of the target that the model reads (none of the present models); they count into the accounted context."},
+       "Lags of the target that the model reads (deepar only, which needs some); they count into the accounted context: "
+       "L_C + max(lag) - 1 past values."},
+      {"model.default_scale", false, Real{AT(model.default_scale), {0.0, 1e30}},
+       "Scale of a window without any observed value (deepar, itransformer, dlinear); at least 1e-10 is taken."},
+      {"model.sampled_forecasts", false, Flag{AT(model.sampled_forecasts)},
+       "true: the exported model's quantiles and means come from 100 sample paths, as GluonTS has it for itransformer; "
+       "deepar always forecasts so."},
       {"sampling.top_level", false, Choice{AT(sampling.top_level), {"wor", "deterministic"}},
        "How series are chosen: a fresh sample without replacement each step, or in turn."},
       {"sampling.bottom_level", false, Choice{AT(sampling.bottom_level), {"wr", "poisson"}},
@@ -55,6 +61,9 @@ const std::vector<Option>& option_table() {
        "max_epochs."},
       {"privacy.clip_norm", false, Real{AT(privacy.clip_norm), {1e-12, 1e12}},
        "Largest norm of the gradient of one window."},
+      {"privacy.clipping", false, Choice{AT(privacy.clipping), {"flat", "per_layer", "automatic"}},
+       "flat: a window's gradient is scaled down to clip_norm where it is longer; per_layer: each of M layers on its own, "
+       "to clip_norm / sqrt(M); automatic: every gradient g is scaled by clip_norm / (|g| + 0.01)."},
       {"privacy.target_epsilon", false, Real{AT(privacy.target_epsilon), {0.0, 1e6, true}},
        "Training stops before epsilon passes this."},
       {"privacy.delta", false, Real{AT(privacy.delta), {1e-25, 1.0, false, true}}, "delta at which epsilon is stated."},
@@ -62,6 +71,8 @@ const std::vector<Option>& option_table() {
       {"optimizer.learning_rate", false, Real{AT(optimizer.learning_rate), {0.0, 1e6, true}}, "Step size."},
       {"optimizer.weight_decay", false, Real{AT(optimizer.weight_decay), {0.0, 1e6}},
        "Multiple of the weights added to the gradient."},
+      {"optimizer.gradient_norm_bound", false, OptionalReal{AT(optimizer.gradient_norm_bound), {0.0, 1e12, true}, "null"},
+       "Not private: the batch's gradient is scaled down to this norm where it is longer; null: never."},
       {"training.max_epochs", false, Integer{AT(training.max_epochs), {1, many}},
        "Epochs after which training ends even within the budget."},
       {"training.seed", false, Integer{AT(training.seed), {0, std::numeric_limits<std::int64_t>::max()}},
@@ -71,9 +82,12 @@ const std::vector<Option>& option_table() {
       {"training.validate_every", false, Integer{AT(training.validate_every), {1, many}},
        "Epochs between two looks at the validation loss."},
       {"training.checkpoint", false, Choice{AT(training.checkpoint), {"last", "best"}},
-       "Weights that are exported; best: of least validation loss, a choice that epsilon does not cover."},
+       "Weights that are exported; best: of least validation loss, a choice that epsilon does not cover (not private and "
+       "without a validation part: of least mean training loss between two looks)."},
       {"training.checkpoint_seconds", false, Real{AT(training.checkpoint_seconds), {0.0, 1e6}},
        "Least seconds between two checkpoints; from 1 s on their cost is also kept below 0.5 % of the time."},
+      {"training.memory_mb", false, OptionalInteger{AT(training.memory_mb), {1, 1'000'000'000}, "null"},
+       "Memory that the records of a batch may take; larger batches are worked on in chunks. null: without bound."},
   };
   return table;
 }

@@ -4,38 +4,63 @@
 #include <ATen/ops/_fused_adam.h>
 
 #include <array>
+#include <cmath>
 #include <limits>
 
 namespace tsdp::dp {
 
 at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipFactor kind, at::ScalarType type) {
+  // Squared norms are good to 70 units (half an epsilon each) of the recorded values' type, so norms to 35 and products
+  // of two to 70 at most; a few more for the factor itself and for scaling by it.
+  const double unit = type == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                          : static_cast<double>(std::numeric_limits<float>::epsilon());
+  const double guarded = clip_norm * (1.0 - 48.0 * unit);
   const auto norms = squared_norms.sqrt();
   at::Tensor factors;
-  if (kind == ClipFactor::opacus) {
-    factors = at::reciprocal(norms + 1e-6).mul_(clip_norm).clamp_max_(1.0);
-  } else {
-    // Squared norms are good to 70 units (half an epsilon each) of the recorded values' type, so norms to 35 and products
-    // of two to 70 at most; a few more for the factor itself and for scaling by it.
-    const double unit = type == at::kDouble ? std::numeric_limits<double>::epsilon()
-                                            : static_cast<double>(std::numeric_limits<float>::epsilon());
-    factors = at::reciprocal(norms).mul_(clip_norm * (1.0 - 48.0 * unit)).clamp_max_(1.0);
+  switch (kind) {
+    case ClipFactor::exact:
+      factors = at::reciprocal(norms).mul_(guarded).clamp_max_(1.0);
+      break;
+    case ClipFactor::opacus:
+      factors = at::reciprocal(norms + 1e-6).mul_(clip_norm).clamp_max_(1.0);
+      break;
+    case ClipFactor::automatic:
+      factors = at::reciprocal(norms + 0.01).mul_(guarded);
+      break;
   }
   return at::where(at::isfinite(norms), factors, at::zeros_like(factors)).to(type);
 }
 
-at::Tensor write_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windows, const ParameterBuffer& parameters,
-                             double clip_norm, ClipFactor kind) {
-  auto squared = at::zeros({windows}, parameters.values().options().dtype(at::kDouble));
-  if (windows == 0) {
-    parameters.gradients().zero_();
-    return squared;
+at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windows, const Clipping& clipping,
+                           const at::TensorOptions& options) {
+  const auto type = c10::typeMetaToScalarType(options.dtype());
+  const auto zeros = [&] { return at::zeros({windows}, options.dtype(at::kDouble)); };
+  auto squared = zeros();
+  if (windows == 0) return squared;
+  std::vector<at::Tensor> by_layer;
+  for (auto* layer : layers) {
+    if (!clipping.per_layer) {
+      layer->add_squared_norms(squared);
+      continue;
+    }
+    by_layer.push_back(zeros());
+    layer->add_squared_norms(by_layer.back());
+    squared.add_(by_layer.back());
   }
-  for (auto* layer : layers) layer->add_squared_norms(squared);
-  const auto factors = clip_factors(squared, clip_norm, kind, parameters.values().scalar_type());
+  // A window that is not finite anywhere is left out everywhere. Only where it costs nothing is the question asked
+  // whether there is one: elsewhere the host would have to wait for the answer.
   const auto bad = squared.isfinite().logical_not_();
-  if (bad.any().item<bool>())
+  if (!bad.device().is_cpu() || bad.any().item<bool>())
     for (auto* layer : layers) layer->discard(bad);
-  for (auto* layer : layers) layer->write_gradient(factors);
+  if (!clipping.per_layer) {
+    const auto factors = clip_factors(squared, clipping.norm, clipping.factor, type);
+    for (auto* layer : layers) layer->add_gradient(factors);
+  } else {
+    const double share = clipping.norm / std::sqrt(static_cast<double>(layers.size()));
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      layers[i]->add_gradient(clip_factors(by_layer[i].masked_fill_(bad, std::numeric_limits<double>::infinity()), share,
+                                           clipping.factor, type));
+  }
   return squared.sqrt_();
 }
 

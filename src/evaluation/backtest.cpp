@@ -4,13 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "tsdp/data/feature_store.h"
 #include "tsdp/data/windows.h"
 
 namespace tsdp::evaluation {
 namespace {
 
-constexpr std::size_t batch_rows = 1024;
+constexpr std::size_t batch_rows = 256;
 
 std::span<const float> past_of(const data::Dataset& dataset, const data::ForecastRange& range) {
   const auto& values = dataset.series[static_cast<std::size_t>(range.series)].values;
@@ -73,20 +75,31 @@ std::vector<double> seasonal_naive(std::span<const float> past, std::int64_t sea
 }
 
 BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target, const at::Tensor& past_observed,
-                       const std::vector<double>& levels) {
+                       const at::Tensor& time_features, const std::vector<double>& levels, RandomStream& draws) {
   const c10::NoGradGuard no_autograd;
+  const auto device = past_target.device();
+  // Models whose distribution is known at each step need no paths here.
+  const auto paths = model.attr("from_samples").toBool() ? sample_paths : 0;
+  auto uniform = at::empty({past_target.size(0), paths, model.attr("prediction_length").toInt(), 2}, at::kFloat);
+  for (auto* at = uniform.data_ptr<float>(); at != uniform.data_ptr<float>() + uniform.numel(); ++at)
+    *at = static_cast<float>(1.0 - draws.uniform());
   const auto result = model
-                          .forward({past_target, past_observed,
-                                    at::tensor(levels, at::TensorOptions(past_target.device()).dtype(at::kDouble))})
+                          .forward({past_target, past_observed, at::tensor(levels, at::TensorOptions(device).dtype(at::kDouble)),
+                                    time_features.defined() ? at::IValue(time_features) : at::IValue(), uniform.to(device)})
                           .toTuple();
   return {result->elements()[0].toTensor().to(at::kCPU, at::kDouble).contiguous(),
           result->elements()[1].toTensor().to(at::kCPU, at::kDouble).contiguous()};
 }
 
-BacktestResult backtest(torch::jit::Module& model, std::int64_t past_length, const data::Dataset& dataset,
-                        std::span<const data::ForecastRange> ranges, std::int64_t prediction_length,
-                        std::int64_t season_length, const at::Device& device) {
+BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
+                        std::span<const data::ForecastRange> ranges, std::int64_t season_length,
+                        const at::Device& device) {
+  const auto past_length = model.attr("past_length").toInt();
+  const auto prediction_length = model.attr("prediction_length").toInt();
   const data::WindowStore store(dataset, past_length, prediction_length);
+  std::optional<data::FeatureStore> features;
+  if (model.attr("time_feature_count").toInt() > 0) features.emplace(dataset, past_length, prediction_length);
+  RandomStream draws(SecretKey::from_seed(0), "evaluation", 0);
   BacktestResult out{Metrics(default_levels()), Metrics(default_levels())};
   const auto horizon = static_cast<std::size_t>(prediction_length);
   const auto levels = default_levels().size();
@@ -98,8 +111,14 @@ BacktestResult backtest(torch::jit::Module& model, std::int64_t past_length, con
     auto values = at::empty({rows, store.window_length()}, at::kFloat);
     auto observed = at::empty_like(values);
     store.gather(indices, values.data_ptr<float>(), observed.data_ptr<float>());
+    at::Tensor time_features;
+    if (features) {
+      time_features = at::empty({rows, features->window_length(), features->feature_count()}, at::kFloat);
+      features->gather(indices, time_features.data_ptr<float>());
+      time_features = time_features.to(device);
+    }
     const auto result = forecast(model, values.narrow(1, 0, past_length).to(device),
-                                 observed.narrow(1, 0, past_length).to(device), default_levels());
+                                 observed.narrow(1, 0, past_length).to(device), time_features, default_levels(), draws);
     const auto* quantiles = result.quantiles.data_ptr<double>();
     const auto* means = result.mean.data_ptr<double>();
     for (std::size_t i = 0; i < part.size(); ++i) {

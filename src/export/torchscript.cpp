@@ -16,23 +16,56 @@ namespace {
 constexpr const char* model_entry = "model.json";
 constexpr const char* privacy_entry = "privacy.json";
 
+// Shared by all models: cutting, padding and masking of the past, quantiles and mean.
 const char* forward_script = R"(
-def forward(self, past_target: Tensor, past_observed: Tensor, levels: Tensor) -> Tuple[Tensor, Tensor]:
+def student_t_draw(self, df: Tensor, draws: Tensor) -> Tensor:
+    # Bailey's polar method: exactly Student-t with df degrees of freedom from two uniforms.
+    return torch.sqrt(df * torch.expm1(-2.0 * torch.log(draws[..., 0]) / df)) * torch.cos(6.283185307179586 * draws[..., 1])
+
+def order_statistics(self, samples: Tensor, levels: Tensor) -> Tensor:
+    sorted, places = torch.sort(samples, 1)
+    return sorted.index_select(1, torch.round((samples.size(1) - 1) * levels.double()).long())
+
+def forward(self, past_target: Tensor, past_observed: Tensor, levels: Optional[Tensor] = None, time_features: Optional[Tensor] = None, draws: Optional[Tensor] = None, num_samples: int = 100) -> Tuple[Tensor, Tensor, Tensor]:
     missing = past_target.ne(past_target)
     past_target = past_target.masked_fill(missing, 0.0)
     past_observed = past_observed.to(past_target.dtype).masked_fill(missing, 0.0)
     past_target = past_target * past_observed
     given = past_target.size(1)
+    horizon = self.prediction_length
+    features = torch.zeros([past_target.size(0), given + horizon, 0], dtype=past_target.dtype, device=past_target.device)
+    if self.time_feature_count > 0:
+        assert time_features is not None, "this model reads time features, a row a past step and a step to forecast"
+        features = time_features.to(past_target.dtype)
+        assert features.size(1) == given + horizon, "time features: one row a past step and a step to forecast"
+        assert features.size(2) == self.time_feature_count, "time features: another number than the model reads"
     if given > self.past_length:
         past_target = past_target[:, given - self.past_length:]
         past_observed = past_observed[:, given - self.past_length:]
+        features = features[:, given - self.past_length:]
     elif given < self.past_length:
         past_target = torch.constant_pad_nd(past_target, [self.past_length - given, 0], 0.0)
         past_observed = torch.constant_pad_nd(past_observed, [self.past_length - given, 0], 0.0)
-    df, loc, scale, affine_scale = self.distribution(past_target, past_observed)
-    t = self.student_t_quantile(df.double().unsqueeze(1), levels.double().reshape(1, -1, 1))
+        features = torch.constant_pad_nd(features, [0, 0, self.past_length - given, 0], 0.0)
+    asked = torch.arange(1, 10, device=past_target.device).double() / 10.0
+    if levels is not None:
+        asked = levels.double().to(past_target.device)
+    uniform = 1.0 - torch.rand([past_target.size(0), num_samples, horizon, 2], dtype=past_target.dtype, device=past_target.device)
+    if draws is not None:
+        uniform = draws.to(past_target.dtype)
+)";
+
+const char* from_distribution_script = R"(    df, loc, scale, affine_scale = self.distribution(past_target, past_observed)
+    samples = affine_scale.unsqueeze(1) * (loc.unsqueeze(1) + scale.unsqueeze(1) * self.student_t_draw(df.unsqueeze(1), uniform))
+    if self.from_samples:
+        return self.order_statistics(samples, asked), samples.mean(1), samples
+    t = self.student_t_quantile(df.double().unsqueeze(1), asked.reshape(1, -1, 1))
     quantiles = affine_scale.unsqueeze(1) * (loc.unsqueeze(1) + scale.unsqueeze(1) * t)
-    return quantiles.to(past_target.dtype), affine_scale * loc
+    return quantiles.to(past_target.dtype), affine_scale * loc, samples
+)";
+
+const char* from_paths_script = R"(    samples = self.paths(past_target, past_observed, features, uniform)
+    return self.order_statistics(samples, asked), samples.mean(1), samples
 )";
 
 }  // namespace
@@ -85,7 +118,7 @@ def student_t_quantile(self, df: Tensor, level: Tensor) -> Tensor:
 )";
 }
 
-torch::jit::Module make_module(const models::Forecaster& model) {
+torch::jit::Module make_module(const models::Forecaster& model, bool sampled_forecasts) {
   torch::jit::Module module("TsdpForecaster");
   for (std::size_t i = 0; i < model.parameters().entries().size(); ++i) {
     auto name = model.parameters().entries()[i].name;
@@ -109,11 +142,27 @@ torch::jit::Module make_module(const models::Forecaster& model) {
       at::kDouble);
   module.register_buffer("quadrature", quadrature.view({12, 2}));
   module.register_attribute("machine_epsilon", c10::FloatType::get(),
-                            static_cast<double>(std::numeric_limits<float>::epsilon()));
-  module.register_attribute("past_length", c10::IntType::get(), model.past_length());
+                            model.parameters().values().scalar_type() == at::kDouble
+                                ? std::numeric_limits<double>::epsilon()
+                                : static_cast<double>(std::numeric_limits<float>::epsilon()));
+  const auto& options = model.options();
+  const auto number = [&](const char* name, std::int64_t value) {
+    module.register_attribute(name, c10::IntType::get(), value);
+  };
+  number("past_length", model.past_length());
+  number("context_length", options.context_length);
+  number("prediction_length", options.prediction_length);
+  number("time_feature_count", model.reads_time_features() ? options.time_features : 0);
+  module.register_attribute("default_scale", c10::FloatType::get(), options.default_scale);
+  module.register_attribute("from_samples", c10::BoolType::get(), model.samples_paths() || sampled_forecasts);
+  module.register_buffer("lags", at::tensor(options.lags, at::kLong));
+  // Methods are known to those defined after them.
+  const std::string whole = forward_script;
+  const auto forward = whole.find("def forward");
   module.define(student_t_quantile_script());
+  module.define(whole.substr(0, forward));
   module.define(model.script());
-  module.define(forward_script);
+  module.define(whole.substr(forward) + (model.samples_paths() ? from_paths_script : from_distribution_script));
   module.eval();
   return module;
 }

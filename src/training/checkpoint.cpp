@@ -22,7 +22,7 @@
 namespace tsdp::training {
 namespace {
 
-constexpr const char* format_name = "tsdp-checkpoint-1";
+constexpr const char* format_name = "tsdp-checkpoint-2";
 
 std::string processor_name() {
   std::ifstream in("/proc/cpuinfo");
@@ -47,7 +47,8 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& c) {
   archive.write("step", at::IValue(static_cast<std::int64_t>(c.step)));
   archive.write("key", at::IValue(c.key.hex()));
   archive.write("environment", at::IValue(c.environment));
-  archive.write("best_validation_loss", at::IValue(c.best_validation_loss));
+  archive.write("best_loss", at::IValue(c.best_loss));
+  archive.write("loss_sum", c.loss_sum.cpu());
   archive.write("values", c.values.cpu());
   archive.write("optimizer_size", at::IValue(static_cast<std::int64_t>(c.optimizer.size())));
   for (std::size_t i = 0; i < c.optimizer.size(); ++i) archive.write(cat("optimizer_", i), c.optimizer[i].cpu());
@@ -72,7 +73,8 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
     c.step = static_cast<std::uint64_t>(read("step").toInt());
     c.key = SecretKey::from_hex(read("key").toStringRef());
     c.environment = read("environment").toStringRef();
-    c.best_validation_loss = read("best_validation_loss").toDouble();
+    c.best_loss = read("best_loss").toDouble();
+    archive.read("loss_sum", c.loss_sum);
     archive.read("values", c.values);
     const auto size = read("optimizer_size").toInt();
     for (std::int64_t i = 0; i < size; ++i) {

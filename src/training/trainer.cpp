@@ -25,10 +25,21 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 constexpr std::uint64_t logged_lines = 2000;       // metrics lines of a run, at most about
 constexpr double charge_seconds = 5.0;             // training that one block of charged steps covers
 constexpr std::uint64_t first_block = 16;          // before the rate is known
+constexpr std::size_t validation_rows = 256;       // windows whose loss is taken at a time
 constexpr double checkpoint_share = 0.005;         // of the time, at most
 
-models::ModelOptions model_options(const Config& config) {
-  return {config.model.context_length, config.dataset.prediction_length};
+StepEngine::Options step_options(const Config& config, const Plan& plan) {
+  StepEngine::Options o;
+  o.is_private = config.privacy.enabled;
+  o.clipping = {config.privacy.clip_norm,
+                config.privacy.clipping == "automatic" ? dp::ClipFactor::automatic : dp::ClipFactor::exact,
+                config.privacy.clipping == "per_layer"};
+  o.noise_multiplier = plan.noise_multiplier;
+  o.batch_size = static_cast<double>(config.sampling.batch_size);
+  o.adam = {config.optimizer.learning_rate, config.optimizer.weight_decay};
+  o.gradient_norm_bound = config.optimizer.gradient_norm_bound.value_or(0.0);
+  o.memory_budget = config.training.memory_mb.value_or(0) << 20;
+  return o;
 }
 
 }  // namespace
@@ -36,29 +47,43 @@ models::ModelOptions model_options(const Config& config) {
 StepEngine::StepEngine(models::Forecaster& model, Options options)
     : model_(model), options_(options), adam_(options.adam, model.parameters().values()) {}
 
+std::int64_t StepEngine::chunk() const {
+  auto chunk = model_.preferred_chunk();
+  if (options_.memory_budget > 0)
+    chunk = std::min(chunk, std::max<std::int64_t>(1, options_.memory_budget / model_.bytes_per_window()));
+  return chunk;
+}
+
 StepEngine::Result StepEngine::step(const models::WindowBatch& batch, const RandomStream& noise) {
   const c10::NoGradGuard no_autograd;
   const auto& parameters = model_.parameters();
-  const auto windows = batch.past_target.size(0);
-  Result result;
-  if (windows > 0) {
-    result.losses = model_.losses(batch);
-    // The private sum is divided by Λ after the noise; the ordinary gradient is that of the mean, also over Λ.
-    model_.backward(options_.is_private ? 1.0 : 1.0 / options_.batch_size);
-  } else {
-    result.losses = at::zeros({0}, parameters.values().options());
+  const auto& gradients = parameters.gradients();
+  gradients.zero_();
+  std::vector<at::Tensor> losses;
+  std::vector<at::Tensor> norms;
+  const auto windows = batch.size();
+  for (std::int64_t begin = 0; begin < windows; begin += losses.back().size(0)) {
+    const auto part = batch.rows(begin, std::min(chunk(), windows - begin));
+    losses.push_back(model_.losses(part));
+    model_.backward();
+    if (options_.is_private) {
+      norms.push_back(dp::add_clipped_sum(model_.layers(), part.size(), options_.clipping, gradients.options()));
+    } else {
+      for (auto* layer : model_.layers()) layer->add_gradient({});
+    }
   }
-  if (options_.is_private) {
-    result.norms = dp::write_clipped_sum(model_.layers(), windows, parameters, options_.clip_norm, options_.clip_factor);
-    dp::add_noise(parameters.gradients(), options_.noise_multiplier * options_.clip_norm, noise);
-    parameters.gradients().mul_(1.0 / options_.batch_size);
-  } else if (windows > 0) {
-    for (auto* layer : model_.layers()) layer->write_gradient({});
-  } else {
-    parameters.gradients().zero_();
-  }
-  adam_.step(parameters.values(), parameters.gradients());
-  return result;
+  if (options_.is_private)
+    dp::add_noise(gradients, options_.noise_multiplier * options_.clipping.norm, noise);
+  // Divided by Λ after the noise; the ordinary gradient is that of the mean, also over Λ.
+  gradients.mul_(1.0 / options_.batch_size);
+  if (!options_.is_private && options_.gradient_norm_bound > 0.0)
+    gradients.mul_((options_.gradient_norm_bound / (gradients.norm() + 1e-6)).clamp_max_(1.0));
+  adam_.step(parameters.values(), gradients);
+  const auto joined = [&](const std::vector<at::Tensor>& parts, at::ScalarType type) {
+    if (parts.empty()) return at::zeros({0}, gradients.options().dtype(type));
+    return parts.size() == 1 ? parts.front() : at::cat(parts);
+  };
+  return {joined(losses, gradients.scalar_type()), options_.is_private ? joined(norms, at::kDouble) : at::Tensor()};
 }
 
 Trainer::Trainer(Config config, const sampling::PreparedData& data, at::Device device, RunFolder folder)
@@ -66,18 +91,14 @@ Trainer::Trainer(Config config, const sampling::PreparedData& data, at::Device d
       data_(data),
       device_(device),
       folder_(std::move(folder)),
-      model_(models::make_model(config_.model.name, model_options(config_), at::TensorOptions(device).dtype(at::kFloat))),
+      model_(model_of(config_, at::TensorOptions(device).dtype(at::kFloat))),
       store_(data.dataset, model_->past_length(), config_.dataset.prediction_length),
-      source_(store_, at::TensorOptions(device).dtype(at::kFloat)),
+      source_(store_, features_of(*model_, data.dataset), at::TensorOptions(device).dtype(at::kFloat)),
       sampler_(sampling::scheme_of(config_, data.split.training_length)),
       plan_(make_plan(config_, sampler_.scheme())),
-      engine_(*model_, {config_.privacy.enabled,
-                        config_.privacy.clip_norm,
-                        plan_.noise_multiplier,
-                        static_cast<double>(config_.sampling.batch_size),
-                        dp::ClipFactor::exact,
-                        {config_.optimizer.learning_rate, config_.optimizer.weight_decay}}),
-      best_validation_loss_(std::numeric_limits<double>::infinity()) {
+      engine_(*model_, step_options(config_, plan_)),
+      best_loss_(std::numeric_limits<double>::infinity()),
+      loss_sum_(at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble))) {
   // What a window reads is what is accounted.
   if (model_->past_length() > sampler_.scheme().parameters().context_length)
     throw PrivacyError(cat("model ", model_->name(), " reads ", model_->past_length(), " past steps; only ",
@@ -140,7 +161,8 @@ void Trainer::resume() {
                         model_->parameters().count(), " for this configuration"));
   key_ = checkpoint->key;
   step_ = checkpoint->step;
-  best_validation_loss_ = checkpoint->best_validation_loss;
+  best_loss_ = checkpoint->best_loss;
+  loss_sum_.copy_(checkpoint->loss_sum);
   model_->parameters().values().copy_(checkpoint->values);
   const auto state = engine_.optimizer().state();
   for (std::size_t i = 0; i < state.size(); ++i) state[i].copy_(checkpoint->optimizer.at(i));
@@ -182,7 +204,7 @@ void Trainer::refuse_another_configuration() const {
 }
 
 void Trainer::write_checkpoint(const std::filesystem::path& file) {
-  save_checkpoint(file, {step_, key_, environment_of(device_), best_validation_loss_, model_->parameters().values(),
+  save_checkpoint(file, {step_, key_, environment_of(device_), best_loss_, loss_sum_, model_->parameters().values(),
                          engine_.optimizer().state()});
 }
 
@@ -210,15 +232,24 @@ void Trainer::truncate_metrics() const {
   write_file_atomically(folder_.metrics(), kept, FileAccess::owner);
 }
 
+std::int64_t Trainer::memory() const {
+  const auto rows = std::min<std::int64_t>(engine_.chunk(), config_.sampling.batch_size);
+  return 4 * 4 * model_->parameters().count() + rows * model_->bytes_per_window();
+}
+
+bool Trainer::best_by_training_loss() const {
+  return config_.training.checkpoint == "best" && !config_.privacy.enabled && data_.split.validation.empty();
+}
+
 double Trainer::validation_loss() {
   const c10::NoGradGuard no_autograd;
   const auto& ranges = data_.split.validation;
   if (ranges.empty()) return std::numeric_limits<double>::quiet_NaN();
   double sum = 0.0;
   std::vector<data::WindowIndex> indices;
-  for (std::size_t begin = 0; begin < ranges.size(); begin += 1024) {
+  for (std::size_t begin = 0; begin < ranges.size(); begin += validation_rows) {
     indices.clear();
-    for (std::size_t i = begin; i < std::min(ranges.size(), begin + 1024); ++i)
+    for (std::size_t i = begin; i < std::min(ranges.size(), begin + validation_rows); ++i)
       indices.push_back({ranges[i].series, ranges[i].forecast_start});
     sum += model_->losses(source_.gather(indices)).sum().item<double>();
   }
@@ -276,6 +307,10 @@ bool Trainer::run(const TrainOptions& options) {
     const auto result =
         engine_.step(source_.gather(windows, augment), RandomStream(key_, dp::noise_purpose, step_));
     ++step_;
+    if (best_by_training_loss() && !windows.empty()) {
+      loss_sum_[0].add_(result.losses.sum());
+      loss_sum_[1].add_(static_cast<double>(windows.size()));
+    }
 
     if (step_ % every == 0 || step_ == plan_.steps) {
       nlohmann::ordered_json line = {{"step", step_},
@@ -291,13 +326,19 @@ bool Trainer::run(const TrainOptions& options) {
       metrics << line.dump() << "\n";
     }
     if (step_ % validation_steps == 0 || step_ == plan_.steps) {
-      const double validation = validation_loss();
-      if (!std::isnan(validation)) {
-        metrics << nlohmann::ordered_json{{"step", step_}, {"validation_loss", validation}}.dump() << "\n";
-        if (config_.training.checkpoint == "best" && validation < best_validation_loss_) {
-          best_validation_loss_ = validation;
+      const auto look = [&](const char* what, double found) {
+        metrics << nlohmann::ordered_json{{"step", step_}, {what, found}}.dump() << "\n";
+        if (config_.training.checkpoint == "best" && found < best_loss_) {
+          best_loss_ = found;
           write_checkpoint(folder_.best());
         }
+      };
+      if (best_by_training_loss()) {
+        const double mean = (loss_sum_[0] / loss_sum_[1]).item<double>();
+        loss_sum_.zero_();
+        if (!std::isnan(mean)) look("training_loss", mean);
+      } else if (const double validation = validation_loss(); !std::isnan(validation)) {
+        look("validation_loss", validation);
       }
     }
     const double wanted_gap = config_.training.checkpoint_seconds;

@@ -47,8 +47,8 @@ def main():
             at = first + window * HORIZON
             past = torch.tensor(table[:at].T.copy())  # the whole past: the model takes what it needs
             with torch.no_grad():
-                quantiles, _ = model(past, torch.ones_like(past), torch.tensor(LEVELS))
-                one, _ = model(past[3:4], torch.ones_like(past[3:4]), torch.tensor(LEVELS))
+                quantiles, _, _ = model(past, torch.ones_like(past), torch.tensor(LEVELS))
+                one, _, _ = model(past[3:4], torch.ones_like(past[3:4]), torch.tensor(LEVELS))
             assert torch.allclose(quantiles[3:4], one, rtol=1e-5), "a window depends on its batch"
             target = table[at : at + HORIZON].T[:, None, :].astype(np.float64)
             forecast = quantiles.numpy().astype(np.float64)

@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "tsdp/core/random.h"
-#include "tsdp/dp/layer.h"
+#include "tsdp/dp/linear.h"
 
 namespace tsdp::dp {
 namespace {
@@ -49,7 +49,7 @@ void check(const Sizes& s, std::uint64_t seed) {
   auto norms = at::zeros({s.batch}, at::kDouble);
   layer.add_squared_norms(norms);
   const auto factors = random({s.batch}, stream).abs();
-  layer.write_gradient(factors);
+  layer.add_gradient(factors);
   auto expected_weight = at::zeros_like(weight);
   auto expected_bias = at::zeros_like(bias);
   for (std::int64_t i = 0; i < s.batch; ++i) {
@@ -62,9 +62,11 @@ void check(const Sizes& s, std::uint64_t seed) {
   EXPECT_TRUE(at::allclose(weight_gradient, expected_weight, 1e-11, 1e-11));
   EXPECT_TRUE(at::allclose(bias_gradient, expected_bias, 1e-11, 1e-11));
   // Without factors: the plain sum.
+  weight_gradient.zero_();
+  bias_gradient.zero_();
   layer.forward(x);
   layer.backward(g, false);
-  layer.write_gradient({});
+  layer.add_gradient({});
   const auto [sum_weight, sum_bias] = oracle(x, g, weight, bias);
   EXPECT_TRUE(at::allclose(weight_gradient, sum_weight, 1e-11, 1e-11));
   EXPECT_TRUE(at::allclose(bias_gradient, sum_bias, 1e-11, 1e-11));
@@ -107,7 +109,7 @@ TEST(Linear, DiscardedWindowsLeaveNothing) {
     layer.add_squared_norms(norms);
     EXPECT_FALSE(std::isfinite(norms[1].item<double>()));
     layer.discard(at::arange(3).eq(1));
-    layer.write_gradient(at::tensor({1.0, 0.0, 1.0}, at::kDouble));
+    layer.add_gradient(at::tensor({1.0, 0.0, 1.0}, at::kDouble));
     const auto [w0, b0] = oracle(x[0], g[0], weight, bias);
     const auto [w2, b2] = oracle(x[2], g[2], weight, bias);
     EXPECT_TRUE(at::allclose(weight_gradient, w0 + w2, 1e-12, 1e-12));
@@ -140,7 +142,9 @@ TEST(Linear, CancellingPositionsNeverPassTheClipNorm) {
         // What the window adds on its own, clipped at 1.
         const auto only = at::zeros({batch});
         only[i] = std::min(1.0, 1.0 / norms[i].item<double>());
-        layer.write_gradient(only);
+        weight_gradient.zero_();
+        bias_gradient.zero_();
+        layer.add_gradient(only);
         const double added = std::sqrt(weight_gradient.to(at::kDouble).square().sum().item<double>() +
                                        bias_gradient.to(at::kDouble).square().sum().item<double>());
         EXPECT_LE(added, 1.0 + 1e-5) << "difference " << difference << ", magnitude " << magnitude;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <boost/math/distributions/students_t.hpp>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -13,8 +14,10 @@
 namespace tsdp::exporting {
 namespace {
 
-std::unique_ptr<models::Forecaster> make(std::int64_t context, std::int64_t horizon) {
-  auto model = models::make_model("simple_ff", {context, horizon}, at::TensorOptions(at::kFloat));
+std::unique_ptr<models::Forecaster> make(std::int64_t context, std::int64_t horizon, const std::string& name = "simple_ff") {
+  models::ModelOptions options{context, horizon, {}, 3, 0.0};
+  if (name == "deepar") options.lags = {1, 2, 4};
+  auto model = models::make_model(name, options, at::TensorOptions(at::kFloat));
   RandomStream stream(SecretKey::from_seed(5), "initial weights", 0);
   model->initialise(stream);
   return model;
@@ -37,21 +40,104 @@ TEST(StudentTQuantile, AgreesWithBoost) {
     }
 }
 
+// A batch with missing values and a stretch of padding.
+models::WindowBatch windows(const models::Forecaster& model, std::int64_t batch) {
+  const auto past = model.past_length();
+  auto observed = at::rand({batch, past}).gt(0.2).to(at::kFloat);
+  observed[0].narrow(0, 0, past / 2).zero_();
+  const auto horizon = model.options().prediction_length;
+  models::WindowBatch out{at::rand({batch, past}) * 50.0 * observed, observed, at::zeros({batch, horizon}),
+                          at::zeros({batch, horizon}), {}};
+  if (model.reads_time_features()) out.time_features = at::rand({batch, past + horizon, model.options().time_features}) - 0.5;
+  return out;
+}
+
+at::IValue features_of(const models::WindowBatch& batch) {
+  return batch.time_features.defined() ? at::IValue(batch.time_features) : at::IValue();
+}
+
 TEST(Module, GivesTheModelsForecastAtAnyBatchSize) {
-  const auto model = make(9, 4);
-  auto module = make_module(*model);
-  for (const std::int64_t batch : {1, 2, 7}) {
-    const auto past = at::rand({batch, 9}) * 50.0;
-    const auto observed = at::ones_like(past);
-    const auto expected = model->predict(past, observed);
-    const auto found = module.forward({past, observed, at::tensor({0.5, 0.9}, at::kDouble)}).toTuple();
-    // The median of a symmetric distribution is its mean.
-    const auto mean = expected.affine_scale * expected.loc;
-    EXPECT_TRUE(at::allclose(found->elements()[1].toTensor(), mean, 1e-5, 1e-6));
-    EXPECT_TRUE(at::allclose(found->elements()[0].toTensor().select(1, 0), mean, 1e-5, 1e-5));
-    EXPECT_EQ(found->elements()[0].toTensor().sizes(), (at::IntArrayRef{batch, 2, 4}));
-    EXPECT_TRUE((found->elements()[0].toTensor().select(1, 1) > mean).all().item<bool>());
+  for (const auto& name : models::model_names()) {
+    SCOPED_TRACE(name);
+    const auto model = make(9, 4, name);
+    if (model->samples_paths()) continue;
+    auto module = make_module(*model);
+    for (const std::int64_t rows : {1, 2, 7}) {
+      const auto batch = windows(*model, rows);
+      const auto expected = model->distribution(batch);
+      const auto found =
+          module.forward({batch.past_target, batch.past_observed, at::tensor({0.5, 0.9}, at::kDouble)}).toTuple();
+      // The median of a symmetric distribution is its mean.
+      const auto mean = expected.affine_scale * expected.loc;
+      EXPECT_TRUE(at::allclose(found->elements()[1].toTensor(), mean, 1e-5, 1e-4));
+      EXPECT_TRUE(at::allclose(found->elements()[0].toTensor().select(1, 0), mean, 1e-5, 1e-4));
+      EXPECT_EQ(found->elements()[0].toTensor().sizes(), (at::IntArrayRef{rows, 2, 4}));
+      EXPECT_TRUE((found->elements()[0].toTensor().select(1, 1) > mean).all().item<bool>());
+      EXPECT_EQ(found->elements()[2].toTensor().sizes(), (at::IntArrayRef{rows, 100, 4}));
+    }
   }
+}
+
+// Sample paths from injected draws: each value follows from the training program's distribution given the values before.
+TEST(Module, SamplePathsFollowTheirDraws) {
+  for (const auto& name : models::model_names()) {
+    SCOPED_TRACE(name);
+    const auto model = make(6, 5, name);
+    auto module = make_module(*model, /*sampled_forecasts=*/true);
+    for (const std::int64_t rows : {1, 3}) {
+      const std::int64_t paths = 4;
+      const auto batch = windows(*model, rows);
+      const auto draws = 1.0 - at::rand({rows, paths, 5, 2});
+      const auto found = module.forward({batch.past_target, batch.past_observed, at::tensor({0.0, 0.5, 1.0}, at::kDouble),
+                                         features_of(batch), draws})
+                             .toTuple();
+      const auto samples = found->elements()[2].toTensor();
+      ASSERT_EQ(samples.sizes(), (at::IntArrayRef{rows, paths, 5}));
+      const auto repeated = [&](const at::Tensor& t) { return t.defined() ? t.repeat_interleave(paths, 0) : t; };
+      const auto future = samples.reshape({rows * paths, 5});
+      const auto forced = model->distribution({repeated(batch.past_target), repeated(batch.past_observed), future,
+                                               at::ones_like(future), repeated(batch.time_features)});
+      const auto last = [](const at::Tensor& t) { return t.narrow(1, t.size(1) - 5, 5).to(at::kDouble); };
+      const auto df = last(forced.df);
+      const auto u = draws.to(at::kDouble).reshape({rows * paths, 5, 2});
+      const auto t = (df * at::expm1(-2.0 / df * u.select(2, 0).log())).sqrt() * (2.0 * M_PI * u.select(2, 1)).cos();
+      const auto expected = forced.affine_scale.to(at::kDouble) * (last(forced.loc) + last(forced.scale) * t);
+      EXPECT_TRUE(at::allclose(future.to(at::kDouble), expected, 2e-5, 1e-3));
+      // Quantiles are order statistics, 0-based round((S − 1) q) with halves to even: 0, 2, 3 of four; means are theirs.
+      const auto sorted = std::get<0>(samples.sort(1));
+      EXPECT_TRUE(at::equal(found->elements()[0].toTensor(), sorted.index_select(1, at::tensor({0, 2, 3}))));
+      EXPECT_TRUE(at::allclose(found->elements()[1].toTensor(), samples.mean(1)));
+    }
+  }
+}
+
+// Bailey's polar method against the distribution function: 200,000 draws, each decile within 5.3 deviations (1e-7).
+TEST(Module, DrawsAreStudentT) {
+  auto module = make_module(*make(2, 1));
+  const std::int64_t count = 200'000;
+  RandomStream stream(SecretKey::from_seed(21), "test", 0);
+  auto draws = at::empty({count, 2}, at::kDouble);
+  for (std::int64_t i = 0; i < 2 * count; ++i) draws.data_ptr<double>()[i] = 1.0 - stream.uniform();
+  for (const double df : {2.1, 4.0, 300.0}) {
+    const auto t = module.get_method("student_t_draw")({at::full({count}, df, at::kDouble), draws}).toTensor();
+    for (int i = 1; i < 10; ++i) {
+      const double level = 0.1 * i;
+      const double quantile = boost::math::quantile(boost::math::students_t(df), level);
+      const double share = t.lt(quantile).to(at::kDouble).mean().item<double>();
+      EXPECT_NEAR(share, level, 5.3 * std::sqrt(level * (1 - level) / count)) << "df " << df;
+    }
+  }
+}
+
+TEST(Module, SaysWhatIsWrongWithTimeFeatures) {
+  const auto model = make(4, 3, "deepar");
+  auto module = make_module(*model);
+  const auto past = at::ones({2, 4});
+  const auto level = at::tensor({0.5}, at::kDouble);
+  EXPECT_ANY_THROW(module.forward({past, past, level}));
+  EXPECT_ANY_THROW(module.forward({past, past, level, at::zeros({2, 4, 3})}));
+  EXPECT_ANY_THROW(module.forward({past, past, level, at::zeros({2, 7, 2})}));
+  EXPECT_NO_THROW(module.forward({past, past, level, at::zeros({2, 7, 3})}));
 }
 
 TEST(Module, CutsPadsAndMasksItsPast) {

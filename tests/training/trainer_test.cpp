@@ -33,6 +33,7 @@ sampling::PreparedData small_data() {
 
 Config small_config() {
   Config c;
+  c.dataset.frequency = "1h";
   c.dataset.prediction_length = 4;
   c.model.context_length = 8;
   c.sampling.batch_size = 3;
@@ -292,6 +293,116 @@ TEST_F(TrainerTest, TrainsWithoutPrivacyWhenAskedTo) {
   const auto ledger = t->current_ledger(RunState::finished);
   EXPECT_FALSE(ledger["private"].get<bool>());
   EXPECT_TRUE(ledger["epsilon"].is_null());
+}
+
+Config config_of(const std::string& model) {
+  auto config = small_config();
+  config.model.name = model;
+  if (model == "deepar") config.model.lags = {1, 2, 24};
+  return config;
+}
+
+TEST_F(TrainerTest, EveryModelResumesToTheSameBits) {
+  for (const auto& name : models::model_names()) {
+    SCOPED_TRACE(name);
+    auto config = config_of(name);
+    config.training.reproducible = true;
+    config.training.max_epochs = 6;
+    const auto whole = weights_after_whole_run(name + "_whole", config);
+    EXPECT_TRUE(whole.isfinite().all().item<bool>());
+    {
+      auto first = trainer(name + "_cut", config);
+      first->begin();
+      TrainOptions some;
+      some.most_steps = 5;
+      EXPECT_FALSE(first->run(some));
+    }
+    auto second = trainer(name + "_cut", config);
+    second->resume();
+    EXPECT_TRUE(second->run({}));
+    EXPECT_TRUE(at::equal(second->model().parameters().values(), whole));
+  }
+}
+
+TEST_F(TrainerTest, AWindowWithLagsIsAccountedWhole) {
+  // P = C + max(lag) − 1.
+  const auto t = trainer("lags", config_of("deepar"));
+  EXPECT_EQ(t->model().past_length(), 8 + 24 - 1);
+  EXPECT_EQ(t->scheme().parameters().context_length, 31);
+}
+
+// A batch in chunks: every window's norm is the same to the last bit or two, the update the same but for rounding.
+TEST_F(TrainerTest, ChunksChangeNothingButRounding) {
+  for (const auto& name : models::model_names())
+    for (const auto clipping : {dp::Clipping{0.1}, dp::Clipping{0.1, dp::ClipFactor::automatic, true}}) {
+      SCOPED_TRACE(name);
+      const auto config = config_of(name);
+      const auto type = at::TensorOptions(at::kDouble);
+      const auto model = model_of(config, type);
+      const data::WindowStore store(data_.dataset, model->past_length(), 4);
+      WindowSource source(store, features_of(*model, data_.dataset), type);
+      std::vector<data::WindowIndex> indices;
+      for (std::int64_t i = 0; i < 11; ++i) indices.push_back({i % 6, 3 + 13 * i});
+      const auto batch = source.gather(indices);
+      const auto step = [&](std::int64_t budget, bool is_private) {
+        RandomStream weights(SecretKey::from_seed(4), "initial weights", 0);
+        model->initialise(weights);
+        StepEngine::Options options;
+        options.is_private = is_private;
+        options.clipping = clipping;
+        options.batch_size = 8.0;
+        options.memory_budget = budget;
+        StepEngine engine(*model, options);
+        EXPECT_TRUE(budget == 0 || engine.chunk() < 5);
+        const auto result = engine.step(batch, RandomStream(SecretKey::from_seed(5), dp::noise_purpose, 0));
+        return std::tuple{result.losses, result.norms, model->parameters().gradients().clone()};
+      };
+      for (const bool is_private : {true, false}) {
+        const auto [losses, norms, gradient] = step(0, is_private);
+        const auto [losses2, norms2, gradient2] = step(4 * model->bytes_per_window(), is_private);
+        EXPECT_TRUE(at::allclose(losses, losses2, 1e-14, 1e-14));
+        EXPECT_EQ(norms.defined(), is_private);
+        EXPECT_TRUE(!is_private || at::allclose(norms, norms2, 1e-13, 0.0));
+        EXPECT_TRUE(at::allclose(gradient, gradient2, 1e-11, 1e-13));
+      }
+    }
+}
+
+TEST_F(TrainerTest, BestTrainingLossIsKeptWithoutAValidationPart) {
+  auto config = small_config();
+  config.privacy.enabled = false;
+  config.training.checkpoint = "best";
+  config.training.validate_every = 3;
+  config.optimizer.gradient_norm_bound = 10.0;
+  config.training.reproducible = true;
+  auto data = data_;
+  data.split.validation.clear();
+  const auto run = [&](const std::string& name, std::uint64_t cut) {
+    for (bool resumed = false;; resumed = true) {
+      Trainer t(config, data, at::Device(at::kCPU), folder(name));
+      if (resumed) {
+        t.resume();
+      } else {
+        t.begin();
+      }
+      TrainOptions options;
+      if (!resumed && cut > 0) options.most_steps = cut;
+      if (t.run(options)) break;
+    }
+    return *load_checkpoint(folder(name).best());
+  };
+  const auto best = run("best", 0);
+  EXPECT_TRUE(std::isfinite(best.best_loss));
+  EXPECT_TRUE(best.step % 6 == 0 || best.step == 80) << best.step;  // three epochs of two steps, or the end
+  std::ifstream in(folder("best").metrics());
+  double least = std::numeric_limits<double>::infinity();
+  for (std::string line; std::getline(in, line);)
+    least = std::min(least, nlohmann::json::parse(line).value("training_loss", least));
+  EXPECT_EQ(best.best_loss, least);
+  // The sum of losses between two looks is part of what is resumed.
+  const auto resumed = run("best_cut", 4);
+  EXPECT_EQ(resumed.best_loss, best.best_loss);
+  EXPECT_TRUE(at::equal(resumed.values, best.values));
 }
 
 }  // namespace

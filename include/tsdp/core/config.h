@@ -27,6 +27,8 @@ struct Config {
     std::string name = "simple_ff";
     std::int64_t context_length = 0;
     std::vector<std::int64_t> lags;
+    double default_scale = 0.0;
+    bool sampled_forecasts = false;
   } model;
   struct {
     std::string top_level = "wor";
@@ -45,6 +47,7 @@ struct Config {
     std::optional<double> v;
     std::optional<double> noise_multiplier;  // none: `auto`
     double clip_norm = 1e-4;
+    std::string clipping = "flat";
     double target_epsilon = 1.0;
     double delta = 1e-7;
   } privacy;
@@ -52,6 +55,7 @@ struct Config {
     std::string name = "adam";
     double learning_rate = 1e-3;
     double weight_decay = 1e-8;
+    std::optional<double> gradient_norm_bound;
   } optimizer;
   struct {
     std::int64_t max_epochs = 1000;
@@ -60,6 +64,7 @@ struct Config {
     std::int64_t validate_every = 50;
     std::string checkpoint = "last";
     double checkpoint_seconds = 10.0;
+    std::optional<std::int64_t> memory_mb;
   } training;
 };
 

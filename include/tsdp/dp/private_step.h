@@ -14,21 +14,32 @@ namespace tsdp::dp {
 
 inline constexpr const char* noise_purpose = "noise";
 
-/// How a window's factor follows from its gradient norm n and the clip norm C.
+/// How a window's factor follows from its gradient norm n and the clip norm C. All keep factor · n ≤ C, by a few units
+/// of rounding of n.
 enum class ClipFactor {
-  exact,   ///< min(1, C/n), less a few units of rounding of n, so that a clipped gradient's norm is at most C
-  opacus,  ///< min(1, C/(n + 1e-6)), as Opacus has it: never above `exact`
+  exact,      ///< min(1, C/n)
+  opacus,     ///< min(1, C/(n + 1e-6)), as Opacus has it: never above `exact`
+  automatic,  ///< C/(n + 0.01): every window is normalised, none is left as it is (Bu et al. 2023, AUTO-S)
+};
+
+/// What a window's gradient is scaled by before it is added.
+struct Clipping {
+  double norm = 1e-4;  ///< C: what a window adds to the sum has at most this norm
+  ClipFactor factor = ClipFactor::exact;
+  /// Every one of M layers on its own, to C/√M: the whole again has norm at most C.
+  bool per_layer = false;
 };
 
 /// Clip factors (B), of type `type`, from squared norms (B). A window whose norm is not finite gets 0.
 [[nodiscard]] at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipFactor kind,
                                       at::ScalarType type);
 
-/// Writes the clipped sum Σ_i f_i g_i of everything the layers recorded into the gradient buffer.
-/// Sensitivity: each window adds a vector of norm at most `clip_norm`, so replacing one moves the sum by 2·clip_norm.
-/// Returns the norms (B) before clipping, for the private metrics.
-at::Tensor write_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windows, const ParameterBuffer& parameters,
-                             double clip_norm, ClipFactor kind);
+/// Adds the clipped sum Σ_i f_i g_i of everything the layers recorded of a batch of `windows` to the gradient buffer
+/// they write to. Sensitivity: each window adds a vector of norm at most `clipping.norm`, so replacing one moves the sum
+/// by 2·clipping.norm. Returns the norms (B, double precision) before clipping, for the private metrics. Nothing here
+/// makes the host wait for another device.
+at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windows, const Clipping& clipping,
+                           const at::TensorOptions& options);
 
 /// Adds N(0, deviation²) to every coordinate of `gradient` (flat): coordinate j gets normal j of `stream`.
 /// Noise is drawn and added in double precision and rounded once. Same values on every device and thread count.

@@ -7,6 +7,7 @@
 
 #include <torch/csrc/jit/api/module.h>
 
+#include "tsdp/core/random.h"
 #include "tsdp/data/dataset.h"
 #include "tsdp/data/split.h"
 #include "tsdp/evaluation/metrics.h"
@@ -21,24 +22,30 @@ namespace tsdp::evaluation {
 [[nodiscard]] std::vector<double> seasonal_naive(std::span<const float> past, std::int64_t season_length,
                                                  std::int64_t prediction_length);
 
+/// Sample paths a window of models that forecast by sampling, as in GluonTS.
+inline constexpr std::int64_t sample_paths = 100;
+
 /// Forecasts of windows: quantiles (B, levels, H) and means (B, H), double, on the CPU.
 struct BatchForecast {
   at::Tensor quantiles;
   at::Tensor mean;
 };
 
-/// Runs an exported model (see export/torchscript.h) on past values (B, P) and observed marks (B, P).
+/// Runs an exported model (see export/torchscript.h) on past values (B, P), observed marks (B, P) and, where it reads
+/// them, time features (B, P + H, F). Sample paths come from `draws`.
 [[nodiscard]] BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
-                                     const at::Tensor& past_observed, const std::vector<double>& levels);
+                                     const at::Tensor& past_observed, const at::Tensor& time_features,
+                                     const std::vector<double>& levels, RandomStream& draws);
 
-/// Metrics of `model` over `ranges` of `dataset`, and of seasonal naive over the same.
+/// Metrics of `model` over `ranges` of `dataset`, and of seasonal naive over the same. Sampled forecasts draw from one
+/// fixed public stream, so that a score can be repeated.
 struct BacktestResult {
   Metrics model;
   Metrics seasonal_naive;
 };
-[[nodiscard]] BacktestResult backtest(torch::jit::Module& model, std::int64_t past_length, const data::Dataset& dataset,
-                                      std::span<const data::ForecastRange> ranges, std::int64_t prediction_length,
-                                      std::int64_t season_length, const at::Device& device);
+[[nodiscard]] BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
+                                      std::span<const data::ForecastRange> ranges, std::int64_t season_length,
+                                      const at::Device& device);
 
 /// Metrics of seasonal naive alone.
 [[nodiscard]] Metrics backtest_seasonal_naive(const data::Dataset& dataset, std::span<const data::ForecastRange> ranges,

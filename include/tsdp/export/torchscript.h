@@ -18,12 +18,18 @@ struct ModelMetadata {
 };
 
 /// A module with
-///   forward(past_target: Tensor (B, any), past_observed: Tensor (B, any), levels: Tensor (Q) in (0, 1))
-///     -> (quantiles (B, Q, H), mean (B, H)), in units of the data, any batch size;
+///   forward(past_target: Tensor (B, any), past_observed: Tensor (B, any), levels: Tensor (Q) in (0, 1) = 0.1 … 0.9,
+///           time_features: Tensor (B, any + H, F) = None, draws: Tensor (B, S, H, 2) in (0, 1] = None,
+///           num_samples: int = 100)
+///     -> (quantiles (B, Q, H), mean (B, H), samples (B, S, H)), in units of the data, any batch size.
+/// Longer pasts are cut to the last P values, shorter ones padded in front; NaN counts as unobserved. Sample paths come
+/// from the uniform `draws`, or from `num_samples` that the module draws. Only models that read time features need them.
+/// Quantiles and means are those of the distribution where it is known at each step; of models that sample paths, and of
+/// all if `sampled_forecasts`, order statistics and means of the samples.
+/// Models of the first kind also have
 ///   distribution(past_target (B, P), past_observed (B, P)) -> (df, loc, scale (B, H), affine_scale (B, 1)).
-/// Longer pasts are cut to the last P values, shorter ones padded in front; NaN counts as unobserved.
 /// The weights are a copy.
-[[nodiscard]] torch::jit::Module make_module(const models::Forecaster& model);
+[[nodiscard]] torch::jit::Module make_module(const models::Forecaster& model, bool sampled_forecasts = false);
 
 /// Atomic. Throws Error.
 void save_module(const torch::jit::Module& module, const ModelMetadata& metadata, const std::filesystem::path& file);

@@ -37,7 +37,8 @@ struct Checkpoint {
   std::uint64_t step = 0;
   SecretKey key;
   std::string environment;  ///< what must be equal for steps to be replayed bit for bit
-  double best_validation_loss = 0.0;
+  double best_loss = 0.0;   ///< of the validation part, or of training
+  at::Tensor loss_sum;      ///< losses of the windows since the last look at them, and their number
   at::Tensor values;
   std::vector<at::Tensor> optimizer;
 };

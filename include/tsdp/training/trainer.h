@@ -14,21 +14,25 @@
 #include "tsdp/sampling/setup.h"
 #include "tsdp/training/plan.h"
 #include "tsdp/training/ledger.h"
+#include "tsdp/training/model_setup.h"
 #include "tsdp/training/window_source.h"
 
 namespace tsdp::training {
 
-/// One update of a model from one batch; the private and the ordinary step are one code, with and without recording's
-/// use: norms, clipping and noise.
+/// One update of a model from one batch. The private and the ordinary step are one program; the ordinary one leaves
+/// out norms, clipping and noise.
 class StepEngine {
  public:
   struct Options {
     bool is_private = true;
-    double clip_norm = 1e-4;
+    dp::Clipping clipping;
     double noise_multiplier = 1.0;
     double batch_size = 1.0;  ///< Λ: divisor of the noisy sum; not the realised size
-    dp::ClipFactor clip_factor = dp::ClipFactor::exact;
     dp::Adam::Options adam;
+    /// Not private: bound on the norm of the whole gradient (of the batch's mean loss); 0 for none.
+    double gradient_norm_bound = 0.0;
+    /// Memory that a batch's records may take, bytes; larger batches are worked on in chunks. 0 for no bound.
+    std::int64_t memory_budget = 0;
   };
   StepEngine(models::Forecaster& model, Options options);
 
@@ -39,6 +43,10 @@ class StepEngine {
   /// Takes one step; `noise` = (key, dp::noise_purpose, step), not read if not private. An empty batch is a step of
   /// noise alone (private) or of weight decay alone.
   Result step(const models::WindowBatch& batch, const RandomStream& noise);
+
+  /// Windows that are worked on at a time. Norms and clip factors are the windows' own and do not hang on it; sums over
+  /// windows are taken in another order, so they differ by rounding.
+  [[nodiscard]] std::int64_t chunk() const;
 
   [[nodiscard]] dp::Adam& optimizer() noexcept { return adam_; }
 
@@ -74,6 +82,8 @@ class Trainer {
   [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
   [[nodiscard]] const sampling::SubsamplingScheme& scheme() const noexcept { return sampler_.scheme(); }
   [[nodiscard]] models::Forecaster& model() noexcept { return *model_; }
+  /// Memory of a step in bytes, about: parameters with gradients and optimizer, and the records of a batch.
+  [[nodiscard]] std::int64_t memory() const;
 
   /// Begins a new run: key, initial weights, first checkpoint. The folder must hold no run.
   void begin();
@@ -99,6 +109,8 @@ class Trainer {
   void write_ledger(RunState state);
   void truncate_metrics() const;
   double validation_loss();
+  /// Whether the exported weights are those of least mean training loss.
+  [[nodiscard]] bool best_by_training_loss() const;
 
   Config config_;
   const sampling::PreparedData& data_;
@@ -114,7 +126,8 @@ class Trainer {
   std::optional<Charge> charge_;
   SecretKey key_;
   std::uint64_t step_ = 0;
-  double best_validation_loss_;
+  double best_loss_;       // of the validation part, or of training
+  at::Tensor loss_sum_;    // of all windows since the last look at it, and their number; double precision
 };
 
 }  // namespace tsdp::training

@@ -1,10 +1,13 @@
 // Gathers windows into batches of tensors on the device of the model.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "models/forecaster.h"
+#include "tsdp/data/feature_store.h"
 #include "tsdp/data/windows.h"
 
 namespace tsdp::training {
@@ -13,7 +16,9 @@ namespace tsdp::training {
 /// the series, which lie on the device.
 class WindowSource {
  public:
-  WindowSource(const data::WindowStore& store, const at::TensorOptions& options);
+  /// `store` must outlive the source. Without `features` batches carry no time features.
+  WindowSource(const data::WindowStore& store, std::optional<data::FeatureStore> features,
+               const at::TensorOptions& options);
 
   /// The batch of these windows; valid until the next call. `augmented`, if given, changes values before they are used
   /// (values and observed, row-major, on the CPU).
@@ -21,10 +26,14 @@ class WindowSource {
   models::WindowBatch gather(std::span<const data::WindowIndex> indices, const Augment& augmented = nullptr);
 
  private:
+  [[nodiscard]] at::Tensor gather_features(std::span<const data::WindowIndex> indices);
+
   const data::WindowStore& store_;
+  std::optional<data::FeatureStore> features_;
   at::TensorOptions options_;
-  at::Tensor device_values_, device_observed_;  // strided views (places, window length), off the CPU only
-  at::Tensor values_, observed_;                // (rows, window length), on the CPU
+  // Strided views (places, floats of a window), off the CPU only.
+  at::Tensor device_values_, device_observed_, device_features_;
+  at::Tensor values_, observed_, feature_rows_;  // (rows, floats of a window), on the CPU
 };
 
 }  // namespace tsdp::training

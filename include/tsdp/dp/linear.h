@@ -1,0 +1,45 @@
+// Affine maps, and the record of one from which norms and clipped sums follow.
+#pragma once
+
+#include "tsdp/dp/layer.h"
+
+namespace tsdp::dp {
+
+/// Record of an affine map y = x Wᵀ + b: activations x (B, d) or (B, T, d) and output gradients g (B, p) or (B, T, p).
+/// The gradient of window i is Σ_t g_it x_itᵀ and Σ_t g_it. Gradients may be strided views; W may be any map that a layer
+/// applies at T positions (the recurrent weights of an LSTM as well).
+class LinearRecord {
+ public:
+  LinearRecord(at::Tensor weight_gradient, at::Tensor bias_gradient);
+
+  void set(at::Tensor input, at::Tensor output_gradient);
+  /// As in Layer. One position: ‖g‖² (‖x‖² + 1). T positions: by T × T Gram matrices or by each window's p × d gradient,
+  /// whichever takes fewer operations.
+  void add_squared_norms(at::Tensor& norms);
+  void discard(const at::Tensor& windows);
+  void add_gradient(const at::Tensor& factors);
+
+ private:
+  at::Tensor weight_gradient_, bias_gradient_;
+  at::Tensor input_, output_gradient_;
+  at::Tensor window_gradients_, window_bias_gradients_;  // (B, p, d), (B, p) of the last norms, where they were formed
+};
+
+/// y = x Wᵀ + b for x (B, d) or, with T positions, (B, T, d). Weight (p, d) and bias (p) may be strided views.
+class Linear final : public Map {
+ public:
+  Linear(at::Tensor weight, at::Tensor bias, at::Tensor weight_gradient, at::Tensor bias_gradient);
+
+  const at::Tensor& forward(const at::Tensor& input) override;
+  at::Tensor backward(const at::Tensor& output_gradient, bool want_input_gradient) override;
+  void add_squared_norms(at::Tensor& norms) override { record_.add_squared_norms(norms); }
+  void discard(const at::Tensor& windows) override { record_.discard(windows); }
+  void add_gradient(const at::Tensor& factors) override { record_.add_gradient(factors); }
+
+ private:
+  at::Tensor weight_, bias_;
+  at::Tensor input_, output_, input_gradient_;
+  LinearRecord record_;
+};
+
+}  // namespace tsdp::dp

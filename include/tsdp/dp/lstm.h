@@ -1,0 +1,49 @@
+// Stacked LSTM with a hand-written backward pass through time.
+#pragma once
+
+#include <vector>
+
+#include "tsdp/dp/linear.h"
+#include "tsdp/dp/parameters.h"
+
+namespace tsdp::dp {
+
+/// PyTorch's LSTM (gates i, f, g, o; both bias vectors; zero initial state) over x (B, T, F), giving the top layer's h
+/// (B, T, U). All layers and steps are recorded; window i's gradients are Σ_t dgate_it x_itᵀ, Σ_t dgate_it h_{i,t−1}ᵀ and
+/// Σ_t dgate_it for both biases.
+class Lstm final : public Map {
+ public:
+  /// Declares `<prefix>.weight_ih_l0`, `.weight_hh_l0`, `.bias_ih_l0`, `.bias_hh_l0`, then those of the layers above.
+  /// Returns the place of the first.
+  static std::size_t declare(ParameterBuffer& parameters, const std::string& prefix, std::int64_t inputs,
+                             std::int64_t hidden, std::int64_t layers);
+  /// Over parameters that `declare` declared.
+  Lstm(const ParameterBuffer& parameters, std::size_t first, std::int64_t layers);
+
+  const at::Tensor& forward(const at::Tensor& input) override;
+  at::Tensor backward(const at::Tensor& output_gradient, bool want_input_gradient) override;
+  void add_squared_norms(at::Tensor& norms) override;
+  void discard(const at::Tensor& windows) override;
+  void add_gradient(const at::Tensor& factors) override;
+
+  /// Σ_t of the gradient with respect to input t (B, F), of the last backward pass: what an input that is constant over
+  /// the steps receives.
+  [[nodiscard]] at::Tensor summed_input_gradient() const;
+
+ private:
+  struct Level {
+    at::Tensor weight_ih, weight_hh, bias_ih, bias_hh;
+    LinearRecord by_input, by_state;
+    at::Tensor input;  // (B, T, F)
+    at::Tensor gates;  // (T, B, 4U), after their nonlinearities
+    at::Tensor cells;  // (T, B, U)
+    at::Tensor output; // (B, T, U)
+    at::Tensor gate_gradients;  // (B, T, 4U), before the nonlinearities
+  };
+  const at::Tensor& forward(Level& level, const at::Tensor& input);
+  void backward(Level& level, const at::Tensor& output_gradient);
+
+  std::vector<Level> levels_;
+};
+
+}  // namespace tsdp::dp

@@ -1,0 +1,51 @@
+// The forward composition of layers, written once; the backward pass follows from it.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "tsdp/dp/layer.h"
+
+namespace tsdp::dp {
+
+/// Records a composition of layers and a few parameter-free operations, and runs it backwards. A layer may be applied
+/// once a recording: it keeps one record.
+class Tape {
+ public:
+  using Value = std::size_t;
+
+  /// Forgets the last recording.
+  void clear() { nodes_.clear(); }
+  /// A value that no parameter influences: no gradient flows into it.
+  Value constant(at::Tensor value);
+  Value apply(Map& layer, Value input);
+  Value relu(Value input);
+  Value add(Value a, Value b);
+  /// The same elements in another shape.
+  Value view(Value input, std::vector<std::int64_t> shape);
+
+  [[nodiscard]] const at::Tensor& operator[](Value value) const { return nodes_.at(value).value; }
+
+  /// Runs backwards from the gradient of the summed loss with respect to `end`.
+  void backward(Value end, const at::Tensor& gradient);
+
+ private:
+  enum class Kind { constant, layer, relu, add, view };
+  struct Node {
+    Kind kind = Kind::constant;
+    at::Tensor value;
+    Value first = 0, second = 0;
+    Map* layer = nullptr;
+    bool wants_gradient = false;
+    at::Tensor gradient;
+  };
+  Value push(Node node);
+  Value derived(Kind kind, at::Tensor value, Value first, Value second);
+  void give(Value to, const at::Tensor& gradient);
+
+  std::vector<Node> nodes_;
+};
+
+}  // namespace tsdp::dp

@@ -1,0 +1,152 @@
+#include "deepar.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "scalers.h"
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+
+namespace tsdp::models {
+
+DeepAR::DeepAR(const ModelOptions& options, const at::TensorOptions& tensor_options) : Forecaster(options) {
+  if (options.lags.empty() || *std::min_element(options.lags.begin(), options.lags.end()) < 1)
+    throw UsageError("model.lags: deepar reads past values through lags alone; expected a list of numbers of 1 or more, "
+                     "such as [1, 2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data");
+  if (options.time_features < 1) throw UsageError("deepar needs time features; found none");
+  const auto head = StudentTHead::declare(parameters_, "param_proj.proj", width);
+  const auto embedding = parameters_.declare("embedder._embedders.0.weight", {1, 1});
+  const auto rnn = dp::Lstm::declare(parameters_, "rnn", inputs(), width, layer_count);
+  allocate(tensor_options, head, width);
+  embedding_value_ = parameters_.value(embedding);
+  embedding_ = std::make_unique<ConstantEmbedding>(parameters_.gradient(embedding));
+  lstm_ = std::make_unique<dp::Lstm>(parameters_, rnn, layer_count);
+  layer_list_.push_back(embedding_.get());
+  layer_list_.push_back(lstm_.get());
+
+  std::vector<std::int64_t> places;
+  for (std::int64_t k = 0; k < steps(); ++k)
+    for (const auto lag : options.lags) places.push_back(past_length() - options.context_length + 1 + k - lag);
+  lagged_places_ = at::tensor(places, at::TensorOptions(tensor_options.device()).dtype(at::kLong));
+}
+
+std::int64_t DeepAR::past_length() const {
+  return options_.context_length + *std::max_element(options_.lags.begin(), options_.lags.end()) - 1;
+}
+
+void DeepAR::initialise(RandomStream& stream) {
+  // PyTorch's defaults: uniform on ±1/sqrt(hidden) for the LSTM, ±1/sqrt(inputs) for the head, N(0, 1) for the embedding.
+  initialise_uniform(stream, [](const auto&) { return 1.0 / std::sqrt(static_cast<double>(width)); });
+  const double radius = std::sqrt(-2.0 * std::log(1.0 - stream.uniform()));
+  embedding_value_.fill_(radius * std::cos(2.0 * std::numbers::pi * stream.uniform()));
+}
+
+Forecaster::Hidden DeepAR::forward(const WindowBatch& batch) {
+  const auto context = options_.context_length;
+  const auto first = past_length() - context;
+  const auto scale = mean_scale(batch.past_target.narrow(1, first, context), batch.past_observed.narrow(1, first, context),
+                                options_.default_scale);
+  const auto rows = batch.size();
+  const auto lag_count = static_cast<std::int64_t>(options_.lags.size());
+  auto input = at::empty({rows, steps(), inputs()}, batch.past_target.options());
+  const auto values = at::cat({batch.past_target, batch.future_target}, 1).div_(scale);
+  input.narrow(2, 0, lag_count).copy_(values.index_select(1, lagged_places_).view({rows, steps(), lag_count}));
+  input.select(2, lag_count).copy_(embedding_value_);
+  input.select(2, lag_count + 1).zero_();
+  input.select(2, lag_count + 2).copy_(scale.log());
+  input.narrow(2, lag_count + 3, options_.time_features).copy_(batch.time_features.narrow(1, first + 1, steps()));
+  return {tape_.apply(*lstm_, tape_.constant(input)), scale};
+}
+
+void DeepAR::backward() {
+  Forecaster::backward();
+  embedding_->record(lstm_->summed_input_gradient().select(1, static_cast<std::int64_t>(options_.lags.size())).contiguous());
+}
+
+Forecaster::Scored DeepAR::scored(const WindowBatch& batch) const {
+  const auto scored_context = options_.context_length - 1;
+  const auto join = [&](const at::Tensor& past, const at::Tensor& future) {
+    return at::cat({past.narrow(1, past_length() - scored_context, scored_context), future}, 1);
+  };
+  return {join(batch.past_target, batch.future_target),
+          join(batch.past_observed, batch.future_observed).div_(static_cast<double>(steps()))};
+}
+
+std::int64_t DeepAR::bytes_per_window() const {
+  // A step's inputs, and for each layer gates, their gradients, cell, state and its gradient; and the window's gradient.
+  return 4 * (steps() * (2 * inputs() + layer_count * 12 * width) + parameters_.count());
+}
+
+std::string DeepAR::script() const {
+  std::string cell;
+  for (const std::string l : {"0", "1"}) {
+    const auto input = l == "0" ? std::string("x") : std::string("h0");
+    cell += "    gates = torch.linear(" + input + ", self.rnn_weight_ih_l" + l + ", self.rnn_bias_ih_l" + l +
+            ") + torch.linear(h" + l + ", self.rnn_weight_hh_l" + l + ", self.rnn_bias_hh_l" + l + ")\n";
+    cell += "    i, f, g, o = torch.chunk(gates, 4, 1)\n";
+    cell += "    c" + l + " = torch.sigmoid(f) * c" + l + " + torch.sigmoid(i) * torch.tanh(g)\n";
+    cell += "    h" + l + " = torch.sigmoid(o) * torch.tanh(c" + l + ")\n";
+  }
+  return std::string(mean_scale_script()) + R"(
+def cell(self, x: Tensor, h0: Tensor, c0: Tensor, h1: Tensor, c1: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+)" + cell + R"(    return h0, c0, h1, c1
+
+def step_distribution(self, steps: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+)" + student_t_script("param_proj_proj") +
+         R"(    return df, loc, scale
+
+def paths(self, past_target: Tensor, past_observed: Tensor, time_features: Tensor, draws: Tensor) -> Tensor:
+    samples, df, loc, scale = self.ancestral(past_target, past_observed, time_features, draws, None)
+    return samples
+
+def ancestral(self, past_target: Tensor, past_observed: Tensor, time_features: Tensor, draws: Tensor, given: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    # Parameters of step k are those of the distribution that path value k is drawn from; `given` paths replace the draws.
+    context = self.context_length
+    past = past_target.size(1)
+    affine_scale = self.mean_scale(past_target[:, past - context:], past_observed[:, past - context:])
+    values = past_target / affine_scale
+    embedded = self.embedder__embedders_0_weight.expand(values.size(0), 1)
+    static = torch.cat([embedded, torch.zeros_like(affine_scale), torch.log(affine_scale)], 1)
+    h0 = torch.zeros([values.size(0), 40], dtype=values.dtype, device=values.device)
+    c0 = h0
+    h1 = h0
+    c1 = h0
+    for k in range(context):
+        place = past - context + 1 + k
+        x = torch.cat([values.index_select(1, place - self.lags), static, time_features[:, place]], 1)
+        h0, c0, h1, c1 = self.cell(x, h0, c0, h1, c1)
+    paths = draws.size(1)
+    h0 = h0.repeat_interleave(paths, 0)
+    c0 = c0.repeat_interleave(paths, 0)
+    h1 = h1.repeat_interleave(paths, 0)
+    c1 = c1.repeat_interleave(paths, 0)
+    static = static.repeat_interleave(paths, 0)
+    values = values.repeat_interleave(paths, 0)
+    row_scale = affine_scale.repeat_interleave(paths, 0)
+    draws = draws.reshape(values.size(0), draws.size(2), 2)
+    dfs: List[Tensor] = []
+    locs: List[Tensor] = []
+    scales: List[Tensor] = []
+    for k in range(draws.size(1)):
+        if k > 0:
+            place = past + k
+            features = time_features[:, place].repeat_interleave(paths, 0)
+            x = torch.cat([values.index_select(1, place - self.lags), static, features], 1)
+            h0, c0, h1, c1 = self.cell(x, h0, c0, h1, c1)
+        df, loc, scale = self.step_distribution(h1)
+        if given is not None:
+            value = given.reshape(values.size(0), -1)[:, k] / row_scale[:, 0]
+        else:
+            value = loc + scale * self.student_t_draw(df, draws[:, k])
+        values = torch.cat([values, value.unsqueeze(1)], 1)
+        dfs.append(df)
+        locs.append(loc)
+        scales.append(scale)
+    shape = [past_target.size(0), paths, draws.size(1)]
+    samples = (values[:, past:] * row_scale).reshape(shape)
+    return samples, torch.stack(dfs, 1).reshape(shape), torch.stack(locs, 1).reshape(shape), torch.stack(scales, 1).reshape(shape)
+)";
+}
+
+}  // namespace tsdp::models

@@ -1,0 +1,62 @@
+#include "dlinear.h"
+
+#include <cmath>
+
+#include "scalers.h"
+
+namespace tsdp::models {
+
+at::Tensor moving_average(const at::Tensor& rows, std::int64_t kernel) {
+  const auto half = kernel / 2;
+  const auto padded = at::replication_pad1d(rows.unsqueeze(1), {half, half});
+  return at::avg_pool1d(padded, {kernel}, {1}).squeeze(1);
+}
+
+DLinear::DLinear(const ModelOptions& options, const at::TensorOptions& tensor_options) : Forecaster(options) {
+  const auto outputs = width * options.prediction_length;
+  const auto seasonal = declare_linear("linear_seasonal", outputs, options.context_length);
+  const auto trend = declare_linear("linear_trend", outputs, options.context_length);
+  allocate(tensor_options, StudentTHead::declare(parameters_, "args_proj.proj", width), width);
+  seasonal_ = linear(seasonal);
+  trend_ = linear(trend);
+}
+
+void DLinear::initialise(RandomStream& stream) {
+  // linear_*: weights uniform on ±0.07, biases 0 (GluonTS); heads as PyTorch's default, ±1/sqrt(inputs).
+  initialise_uniform(stream, [](const auto& entry) {
+    if (!entry.name.starts_with("linear_")) return 1.0 / std::sqrt(static_cast<double>(width));
+    return entry.name.ends_with("bias") ? 0.0 : 0.07;
+  });
+}
+
+Forecaster::Hidden DLinear::forward(const WindowBatch& batch) {
+  const auto scale = mean_scale(batch.past_target, batch.past_observed, options_.default_scale);
+  const auto scaled = batch.past_target / scale;
+  const auto trend = moving_average(scaled, kernel);
+  const auto steps = tape_.add(tape_.apply(*seasonal_, tape_.constant(scaled - trend)),
+                               tape_.apply(*trend_, tape_.constant(trend)));
+  return {tape_.view(steps, {batch.size(), options_.prediction_length, width}), scale};
+}
+
+Forecaster::Scored DLinear::scored(const WindowBatch& batch) const {
+  return {batch.future_target, batch.future_observed / batch.future_observed.sum(1, true).clamp_min_(1.0)};
+}
+
+std::int64_t DLinear::bytes_per_window() const {
+  return 4 * (4 * options_.context_length + (4 * width + 6) * options_.prediction_length);
+}
+
+std::string DLinear::script() const {
+  return std::string(mean_scale_script()) + R"(
+def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    affine_scale = self.mean_scale(past_target, past_observed)
+    scaled = (past_target / affine_scale).unsqueeze(1)
+    trend = torch.avg_pool1d(torch.replication_pad1d(scaled, [12, 12]), [25], [1]).squeeze(1)
+    steps = torch.linear(scaled.squeeze(1) - trend, self.linear_seasonal_weight, self.linear_seasonal_bias)
+    steps = steps + torch.linear(trend, self.linear_trend_weight, self.linear_trend_bias)
+    steps = steps.reshape(past_target.size(0), -1, 20)
+)" + student_t_script("args_proj_proj") +
+         "    return df, loc, scale, affine_scale\n";
+}
+
+}  // namespace tsdp::models

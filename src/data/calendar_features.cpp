@@ -1,0 +1,208 @@
+#include "tsdp/data/calendar_features.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <set>
+
+namespace tsdp::data {
+namespace {
+
+using Unit = Frequency::Unit;
+
+constexpr std::array<std::string_view, 6> clock_names{"second_of_minute", "minute_of_hour", "hour_of_day",
+                                                      "day_of_week",      "day_of_month",   "day_of_year"};
+constexpr std::array<std::string_view, 2> week_names{"day_of_month", "week_of_year"};
+constexpr std::array<std::string_view, 1> month_names{"month_of_year"};
+
+std::span<const std::string_view> names_of(Unit unit) {
+  const std::span<const std::string_view> clock(clock_names);
+  switch (unit) {
+    case Unit::second:
+      return clock;
+    case Unit::minute:
+      return clock.subspan(1);
+    case Unit::hour:
+      return clock.subspan(2);
+    case Unit::day:
+    case Unit::business_day:
+      return clock.subspan(3);
+    case Unit::week:
+      return week_names;
+    case Unit::month:
+    case Unit::quarter:
+      return month_names;
+    case Unit::year:
+      break;
+  }
+  return {};
+}
+
+/// `count` of 0 … `largest` as −0.5 … 0.5, in this order of operations: float32 values must agree to the last bit.
+double scaled(std::int64_t count, double largest) { return static_cast<double>(count) / largest - 0.5; }
+
+std::int64_t day_of_year(std::chrono::sys_days day, std::chrono::year year) {
+  return (day - std::chrono::sys_days(year / std::chrono::January / 1)).count();
+}
+
+/// Collects lags as GluonTS does. Its periods are counted with Python's `//` in double precision, which may fall one
+/// short of the whole number (52 weeks of five business days are 259, not 260); so they are here, too.
+class LagCollector {
+ public:
+  /// Whole multiples of `period` (in some unit), `cycles` of them, for steps of `step` of that unit, each with
+  /// `around` neighbours on both sides.
+  void add_cycles(double period, double step, int cycles, std::int64_t around) {
+    for (int k = 1; k <= cycles; ++k) add(k * period, step, around);
+  }
+  void add(double period, double step, std::int64_t around) {
+    // Python's floor division of positive numbers: exact remainder first, then the nearest whole number.
+    const double steps = std::nearbyint((period - std::fmod(period, step)) / step);
+    if (steps > 2 * greatest) return;
+    const auto middle = static_cast<std::int64_t>(steps);
+    for (std::int64_t lag = middle - around; lag <= middle + around; ++lag)
+      if (lag > always && lag <= greatest) lags_.insert(lag);
+  }
+  void add_hours(double step) { add_cycles(24, step, 7, 1); }
+  void add_days(double step, int days_in_week = 7, int days_in_month = 30) {
+    add_cycles(days_in_week, step, 4, 1);
+    add(days_in_month, step, 1);
+  }
+  void add_weeks(double step) {
+    add_cycles(52, step, 3, 1);
+    for (const int weeks : {4, 8, 12}) add(weeks, step, 0);
+  }
+  /// 1 … 7 and what was collected.
+  [[nodiscard]] std::vector<std::int64_t> lags() const {
+    std::vector<std::int64_t> out;
+    for (std::int64_t lag = 1; lag <= always; ++lag) out.push_back(lag);
+    out.insert(out.end(), lags_.begin(), lags_.end());
+    return out;
+  }
+
+ private:
+  static constexpr std::int64_t always = 7;
+  static constexpr std::int64_t greatest = 1200;
+  std::set<std::int64_t> lags_;
+};
+
+}  // namespace
+
+std::vector<std::string_view> calendar_feature_names(const Frequency& frequency) {
+  const auto names = names_of(frequency.unit);
+  return {names.begin(), names.end()};
+}
+
+void calendar_features(Moment moment, const Frequency& frequency, std::span<double> values) {
+  using namespace std::chrono;
+  const sys_seconds time{seconds(moment)};
+  auto day = floor<days>(time);
+  const std::int64_t weekday_number = weekday(day).iso_encoding() - 1;
+  if (frequency.unit == Unit::week) day += days(6 - weekday_number);
+  const year_month_day date(day);
+  const auto day_of_month = static_cast<std::int64_t>(static_cast<unsigned>(date.day())) - 1;
+  const auto month = static_cast<std::int64_t>(static_cast<unsigned>(date.month())) - 1;
+  switch (frequency.unit) {
+    case Unit::year:
+      return;
+    case Unit::month:
+      values[0] = scaled(month, 11);
+      return;
+    case Unit::quarter:
+      values[0] = scaled(month - month % 3 + 2, 11);
+      return;
+    case Unit::week: {
+      // A week of ISO 8601 is numbered in the year of its Thursday.
+      const auto thursday = day - days(3);
+      values[0] = scaled(day_of_month, 30);
+      values[1] = scaled(day_of_year(thursday, year_month_day(thursday).year()) / 7, 52);
+      return;
+    }
+    default:
+      break;
+  }
+  const std::int64_t second = (time - day).count();
+  const std::array<double, clock_names.size()> all{
+      scaled(second % 60, 59),   scaled(second / 60 % 60, 59), scaled(second / 3600, 23),
+      scaled(weekday_number, 6), scaled(day_of_month, 30),     scaled(day_of_year(day, date.year()), 365)};
+  std::copy(all.end() - static_cast<std::ptrdiff_t>(names_of(frequency.unit).size()), all.end(), values.begin());
+}
+
+float age(std::int64_t position) {
+  // Single-precision logarithms differ between machines in their last bits; this one hardly can.
+  return static_cast<float>(std::log10(2.0 + static_cast<double>(position)));
+}
+
+std::vector<std::int64_t> default_lags(const Frequency& frequency) {
+  const double n = frequency.multiple;
+  LagCollector collector;
+  switch (frequency.unit) {
+    case Unit::second:
+      collector.add_cycles(60, n, 3, 2);
+      collector.add_cycles(60, n / 60, 3, 2);
+      collector.add_hours(n / 3600);
+      break;
+    case Unit::minute:
+      collector.add_cycles(60, n, 3, 2);
+      collector.add_hours(n / 60);
+      collector.add_days(n / 1440);
+      collector.add_weeks(n / 10080);
+      break;
+    case Unit::hour:
+      collector.add_hours(n);
+      collector.add_days(n / 24);
+      collector.add_weeks(n / 168);
+      break;
+    case Unit::day:
+      collector.add_days(n);
+      collector.add_weeks(n / 7);
+      break;
+    case Unit::business_day:
+      collector.add_days(n, 5, 22);
+      collector.add_weeks(n / 5);
+      break;
+    case Unit::week:
+      collector.add_weeks(n);
+      break;
+    case Unit::month:
+      collector.add_cycles(12, n, 3, 1);
+      break;
+    case Unit::quarter:
+      collector.add_cycles(12, 3 * n, 3, 1);
+      break;
+    case Unit::year:
+      break;
+  }
+  return collector.lags();
+}
+
+std::int64_t default_season_length(const Frequency& frequency) {
+  std::int64_t season = 1;
+  switch (frequency.unit) {
+    case Unit::second:
+      season = 3600;
+      break;
+    case Unit::minute:
+      season = 1440;
+      break;
+    case Unit::hour:
+      season = 24;
+      break;
+    case Unit::business_day:
+      season = 5;
+      break;
+    case Unit::month:
+      season = 12;
+      break;
+    case Unit::quarter:
+      season = 4;
+      break;
+    case Unit::day:
+    case Unit::week:
+    case Unit::year:
+      break;
+  }
+  return season % frequency.multiple == 0 ? season / frequency.multiple : 1;
+}
+
+}  // namespace tsdp::data

@@ -1,0 +1,141 @@
+#include "tsdp/dp/lstm.h"
+
+namespace tsdp::dp {
+
+std::size_t Lstm::declare(ParameterBuffer& parameters, const std::string& prefix, std::int64_t inputs,
+                          std::int64_t hidden, std::int64_t layers) {
+  std::size_t first = 0;
+  for (std::int64_t l = 0; l < layers; ++l) {
+    const auto suffix = "_l" + std::to_string(l);
+    const auto place =
+        parameters.declare(prefix + ".weight_ih" + suffix, {4 * hidden, l == 0 ? inputs : hidden});
+    parameters.declare(prefix + ".weight_hh" + suffix, {4 * hidden, hidden});
+    parameters.declare(prefix + ".bias_ih" + suffix, {4 * hidden});
+    parameters.declare(prefix + ".bias_hh" + suffix, {4 * hidden});
+    if (l == 0) first = place;
+  }
+  return first;
+}
+
+Lstm::Lstm(const ParameterBuffer& parameters, std::size_t first, std::int64_t layers) {
+  for (std::int64_t l = 0; l < layers; ++l) {
+    const auto at = first + static_cast<std::size_t>(4 * l);
+    levels_.push_back({parameters.value(at), parameters.value(at + 1), parameters.value(at + 2), parameters.value(at + 3),
+                       LinearRecord(parameters.gradient(at), parameters.gradient(at + 2)),
+                       LinearRecord(parameters.gradient(at + 1), parameters.gradient(at + 3)), {}, {}, {}, {}, {}});
+  }
+}
+
+const at::Tensor& Lstm::forward(const at::Tensor& input) {
+  const auto* below = &input;
+  for (auto& level : levels_) below = &forward(level, *below);
+  return *below;
+}
+
+const at::Tensor& Lstm::forward(Level& level, const at::Tensor& input) {
+  const auto batch = input.size(0);
+  const auto steps = input.size(1);
+  const auto hidden = level.weight_hh.size(1);
+  level.input = input;
+  fitted(level.gates, {steps, batch, 4 * hidden}, input.options());
+  fitted(level.cells, {steps, batch, hidden}, input.options());
+  fitted(level.output, {batch, steps, hidden}, input.options());
+  // All steps' contributions of the input in one product.
+  const auto from_input = at::addmm(level.bias_ih + level.bias_hh, input.reshape({-1, input.size(2)}), level.weight_ih.t())
+                              .view({batch, steps, 4 * hidden});
+  at::Tensor state;
+  at::Tensor cell;
+  for (std::int64_t t = 0; t < steps; ++t) {
+    auto gates = level.gates[t];
+    if (t == 0) {
+      gates.copy_(from_input.select(1, t));
+    } else {
+      at::addmm_out(gates, from_input.select(1, t), state, level.weight_hh.t());
+    }
+    gates.narrow(1, 0, 2 * hidden).sigmoid_();
+    gates.narrow(1, 2 * hidden, hidden).tanh_();
+    gates.narrow(1, 3 * hidden, hidden).sigmoid_();
+    const auto part = gates.chunk(4, 1);
+    auto next = level.cells[t];
+    at::mul_out(next, part[0], part[2]);
+    if (t > 0) next.addcmul_(part[1], cell);
+    cell = next;
+    state = part[3] * cell.tanh();
+    level.output.select(1, t).copy_(state);
+  }
+  return level.output;
+}
+
+at::Tensor Lstm::backward(const at::Tensor& output_gradient, bool want_input_gradient) {
+  at::Tensor gradient = output_gradient;
+  for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
+    backward(*level, gradient);
+    const bool last = level + 1 == levels_.rend();
+    if (last && !want_input_gradient) return {};
+    const auto& gates = level->gate_gradients;
+    gradient = at::mm(gates.view({-1, gates.size(2)}), level->weight_ih).view(level->input.sizes());
+  }
+  return gradient;
+}
+
+void Lstm::backward(Level& level, const at::Tensor& output_gradient) {
+  const auto batch = output_gradient.size(0);
+  const auto steps = output_gradient.size(1);
+  const auto hidden = output_gradient.size(2);
+  fitted(level.gate_gradients, {batch, steps, 4 * hidden}, output_gradient.options());
+  at::Tensor by_state;  // gradients that come back from step t + 1
+  at::Tensor by_cell;
+  for (std::int64_t t = steps - 1; t >= 0; --t) {
+    const auto part = level.gates[t].chunk(4, 1);
+    const auto& i = part[0];
+    const auto& f = part[1];
+    const auto& g = part[2];
+    const auto& o = part[3];
+    const auto tanh_cell = level.cells[t].tanh();
+    const auto dh = by_state.defined() ? output_gradient.select(1, t) + by_state : output_gradient.select(1, t);
+    auto dc = dh * o * (1.0 - tanh_cell.square());
+    if (by_cell.defined()) dc.add_(by_cell);
+    auto gates = level.gate_gradients.select(1, t).chunk(4, 1);
+    gates[0].copy_(dc * g * i * (1.0 - i));
+    if (t > 0) {
+      gates[1].copy_(dc * level.cells[t - 1] * f * (1.0 - f));
+    } else {
+      gates[1].zero_();
+    }
+    gates[2].copy_(dc * i * (1.0 - g.square()));
+    gates[3].copy_(dh * tanh_cell * o * (1.0 - o));
+    by_cell = dc * f;
+    by_state = at::mm(level.gate_gradients.select(1, t), level.weight_hh);
+  }
+  level.by_input.set(level.input, level.gate_gradients);
+  level.by_state.set(at::cat({at::zeros({batch, 1, hidden}, output_gradient.options()),
+                              level.output.narrow(1, 0, steps - 1)}, 1),
+                     level.gate_gradients);
+}
+
+at::Tensor Lstm::summed_input_gradient() const {
+  return at::mm(levels_.front().gate_gradients.sum(1), levels_.front().weight_ih);
+}
+
+void Lstm::add_squared_norms(at::Tensor& norms) {
+  for (auto& level : levels_) {
+    level.by_input.add_squared_norms(norms);
+    level.by_state.add_squared_norms(norms);
+  }
+}
+
+void Lstm::discard(const at::Tensor& windows) {
+  for (auto& level : levels_) {
+    level.by_input.discard(windows);
+    level.by_state.discard(windows);
+  }
+}
+
+void Lstm::add_gradient(const at::Tensor& factors) {
+  for (auto& level : levels_) {
+    level.by_input.add_gradient(factors);
+    level.by_state.add_gradient(factors);
+  }
+}
+
+}  // namespace tsdp::dp

@@ -1,0 +1,79 @@
+#include "tsdp/dp/tape.h"
+
+namespace tsdp::dp {
+
+Tape::Value Tape::push(Node node) {
+  nodes_.push_back(std::move(node));
+  return nodes_.size() - 1;
+}
+
+Tape::Value Tape::constant(at::Tensor value) {
+  Node node;
+  node.value = std::move(value);
+  return push(std::move(node));
+}
+
+Tape::Value Tape::apply(Map& layer, Value input) {
+  Node node;
+  node.kind = Kind::layer;
+  node.value = layer.forward(nodes_.at(input).value);
+  node.first = input;
+  node.layer = &layer;
+  node.wants_gradient = true;
+  return push(std::move(node));
+}
+
+Tape::Value Tape::derived(Kind kind, at::Tensor value, Value first, Value second) {
+  Node node;
+  node.kind = kind;
+  node.value = std::move(value);
+  node.first = first;
+  node.second = second;
+  node.wants_gradient = nodes_.at(first).wants_gradient || nodes_.at(second).wants_gradient;
+  return push(std::move(node));
+}
+
+Tape::Value Tape::relu(Value input) { return derived(Kind::relu, at::relu(nodes_.at(input).value), input, input); }
+
+Tape::Value Tape::add(Value a, Value b) { return derived(Kind::add, nodes_.at(a).value + nodes_.at(b).value, a, b); }
+
+Tape::Value Tape::view(Value input, std::vector<std::int64_t> shape) {
+  return derived(Kind::view, nodes_.at(input).value.view(shape), input, input);
+}
+
+void Tape::give(Value to, const at::Tensor& gradient) {
+  auto& node = nodes_[to];
+  if (!node.wants_gradient) return;
+  node.gradient = node.gradient.defined() ? node.gradient + gradient : gradient;
+}
+
+void Tape::backward(Value end, const at::Tensor& gradient) {
+  give(end, gradient);
+  for (Value i = end + 1; i-- > 0;) {
+    auto& node = nodes_[i];
+    if (!node.gradient.defined()) continue;
+    const auto back = std::move(node.gradient);
+    node.gradient = at::Tensor();
+    switch (node.kind) {
+      case Kind::constant:
+        break;
+      case Kind::layer: {
+        const auto input_gradient = node.layer->backward(back, nodes_[node.first].wants_gradient);
+        if (input_gradient.defined()) give(node.first, input_gradient);
+        break;
+      }
+      case Kind::relu:
+        give(node.first, at::threshold_backward(back, node.value, 0.0));
+        break;
+      case Kind::add:
+        give(node.first, back);
+        give(node.second, back);
+        break;
+      case Kind::view:
+        give(node.first, back.view(nodes_[node.first].value.sizes()));
+        break;
+    }
+  }
+}
+
+}  // namespace tsdp::dp

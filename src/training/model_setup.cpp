@@ -1,0 +1,28 @@
+#include "tsdp/training/model_setup.h"
+
+#include "tsdp/data/calendar_features.h"
+
+namespace tsdp::training {
+
+models::ModelOptions model_options(const Config& config) {
+  models::ModelOptions options;
+  options.context_length = config.model.context_length;
+  options.prediction_length = config.dataset.prediction_length;
+  options.lags = config.model.lags;
+  // The calendar's features, and the age.
+  const auto frequency = data::Frequency::parse(config.dataset.frequency);
+  options.time_features = static_cast<std::int64_t>(data::calendar_feature_names(frequency).size()) + 1;
+  options.default_scale = config.model.default_scale;
+  return options;
+}
+
+std::unique_ptr<models::Forecaster> model_of(const Config& config, const at::TensorOptions& tensor_options) {
+  return models::make_model(config.model.name, model_options(config), tensor_options);
+}
+
+std::optional<data::FeatureStore> features_of(const models::Forecaster& model, const data::Dataset& dataset) {
+  if (!model.reads_time_features()) return std::nullopt;
+  return data::FeatureStore(dataset, model.past_length(), model.options().prediction_length);
+}
+
+}  // namespace tsdp::training
