@@ -285,7 +285,7 @@ TEST(Normals, HaveTheSameBitsEverywhere) {
     hex += "0123456789abcdef"[byte >> 4];
     hex += "0123456789abcdef"[byte & 15];
   }
-  EXPECT_EQ(hex, "7cddf3f9fc0045573f021cc7b0c473b994b74f10f1786cc6999d70a66a403f77");
+  EXPECT_EQ(hex, "88eb04dbfa7a920f69282c5187a8959914d68483dad04d58b6ad6c9e42a0b8bf");
 }
 
 TEST(Normals, AreStandardNormal) {

@@ -1,0 +1,67 @@
+// The parity test of the worked example of models/README.md: a loop over windows with autograd, and the export.
+#include <gtest/gtest.h>
+
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "examples/forecaster/autoregression.h"
+#include "tsdp/dp/private_step.h"
+#include "tsdp/export/torchscript.h"
+
+namespace tsdp::models {
+namespace {
+
+/// Loss of one window, as the formulas read; w: map and head, weight and bias each.
+at::Tensor oracle_loss(const std::vector<at::Tensor>& w, const WindowBatch& b, std::int64_t i, std::int64_t horizon) {
+  const auto past = b.past_target[i];
+  const auto a = past.abs().sum() / b.past_observed[i].sum();
+  const auto h = at::linear(past / a, w[0], w[1]).view({horizon, 4});
+  const auto raw = [&](std::size_t k) { return at::linear(h, w[2 + 2 * k], w[3 + 2 * k]).squeeze(-1); };
+  const auto df = at::softplus(raw(0)) + 2.0;
+  const auto scale = at::softplus(raw(2));
+  const auto z = (b.future_target[i] / a - raw(1)) / scale;
+  return (a.log() + scale.log() + 0.5 * df.log() + 0.5 * std::log(std::numbers::pi) + at::lgamma(df / 2) -
+          at::lgamma((df + 1) / 2) + (df + 1) / 2 * at::log1p(z * z / df))
+      .mean();
+}
+
+TEST(ExampleForecaster, AgreesWithALoopOverWindowsAndWithItsExport) {
+  const std::int64_t windows = 5;
+  const std::int64_t horizon = 3;
+  Autoregression model({7, horizon}, at::TensorOptions(at::kDouble));
+  RandomStream stream(SecretKey::from_seed(1), "initial weights", 0);
+  model.initialise(stream);
+  const auto ones = [&](std::int64_t columns) { return at::ones({windows, columns}, at::kDouble); };
+  const WindowBatch batch{at::rand({windows, 7}, at::kDouble) + 1.0, ones(7), at::rand({windows, horizon}, at::kDouble), ones(horizon), {}};
+
+  const auto losses = model.losses(batch);
+  model.backward();
+  const double clip = 0.3;
+  const auto norms = dp::add_clipped_sum(model.layers(), windows, {clip}, at::kDouble);
+  std::vector<at::Tensor> leaves;
+  for (std::size_t i = 0; i < model.parameters().entries().size(); ++i)
+    leaves.push_back(model.parameters().value(i).detach().clone().requires_grad_(true));
+  auto expected = at::zeros_like(model.parameters().gradients());
+  for (std::int64_t i = 0; i < windows; ++i) {
+    const auto loss = oracle_loss(leaves, batch, i, horizon);
+    EXPECT_NEAR(losses[i].item<double>(), loss.item<double>(), 1e-10);
+    std::vector<at::Tensor> flat;
+    for (const auto& g : torch::autograd::grad({loss}, leaves)) flat.push_back(g.reshape({-1}));
+    const auto gradient = at::cat(flat);
+    const double norm = gradient.norm().item<double>();
+    EXPECT_NEAR(norms[i].item<double>(), norm, 1e-9 * (1.0 + norm));
+    expected += gradient * std::min(1.0, clip / norm);
+  }
+  EXPECT_TRUE(at::allclose(model.parameters().gradients(), expected, 1e-8, 1e-10));
+
+  auto module = exporting::make_module(model);
+  const auto forecast = model.distribution(batch);
+  const auto outputs = module.forward({batch.past_target, batch.past_observed}).toTuple();
+  EXPECT_TRUE(at::allclose(outputs->elements()[1].toTensor(), forecast.affine_scale * forecast.loc, 1e-10, 1e-12));
+}
+
+}  // namespace
+}  // namespace tsdp::models
