@@ -1,20 +1,17 @@
 // Benchmarks, side by side in one run: a training step (private, not private, plain loop), the data path, the accountant.
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iostream>
 #include <regex>
 
 #include <ATen/Parallel.h>
-#include <c10/core/InferenceMode.h>
 
 #include "cli/device.h"
 #include "cli/program.h"
+#include "step_bench.h"
+#include "timing.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/text.h"
 #include "tsdp/data/generate.h"
@@ -25,115 +22,7 @@
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
-
-double process_milliseconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto of = [](const timeval& t) { return 1e3 * static_cast<double>(t.tv_sec) + 1e-3 * static_cast<double>(t.tv_usec); };
-  return of(usage.ru_utime) + of(usage.ru_stime);
-}
-
-double peak_megabytes() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024.0;
-}
-
-struct Timing {
-  std::string name;
-  std::function<void()> work;
-  std::vector<double> milliseconds;
-  double cpu = 0.0;
-};
-
-/// Runs all candidates in turn, again and again, so that a slow spell of the machine hits all of them.
-void time_together(std::vector<Timing>& candidates, double seconds) {
-  for (auto& c : candidates)
-    for (int i = 0; i < 3; ++i) c.work();
-  const auto start = Clock::now();
-  while (std::chrono::duration<double>(Clock::now() - start).count() < seconds || candidates.front().milliseconds.size() < 5)
-    for (auto& c : candidates) {
-      const double cpu = process_milliseconds();
-      const auto begin = Clock::now();
-      c.work();
-      c.milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
-      c.cpu += process_milliseconds() - cpu;
-    }
-}
-
-void put_times(Json& row, Timing& t) {
-  std::sort(t.milliseconds.begin(), t.milliseconds.end());
-  row["median_ms"] = t.milliseconds[t.milliseconds.size() / 2];
-  row["min_ms"] = t.milliseconds.front();
-  row["cpu_ms"] = t.cpu / static_cast<double>(t.milliseconds.size());
-  row["peak_mb"] = peak_megabytes();
-}
-
-void bench_step(Json& rows, const std::string& name, const at::Device& device, std::int64_t batch, std::int64_t context,
-                std::int64_t forecast, double seconds) {
-  using namespace tsdp;
-  const auto options = at::TensorOptions(device).dtype(at::kFloat);
-  const auto key = SecretKey::from_seed(1);
-  const auto random = [&](std::int64_t columns) { return at::rand({batch, columns}, options); };
-  // DeepAR as on hourly data: the paper's long list of lags, four calendar features and the age.
-  models::ModelOptions sizes{context, forecast, {}, 5, 0.0};
-  if (name == "deepar")
-    for (const std::int64_t day : {0, 24, 48, 72, 96, 120, 144, 168})
-      for (std::int64_t lag = day == 0 ? 1 : day - 1; lag <= (day == 0 ? 7 : day + 1); ++lag) sizes.lags.push_back(lag);
-  const auto past = models::make_model(name, sizes, options)->past_length();
-  const models::WindowBatch windows{random(past), at::ones({batch, past}, options), random(forecast),
-                                    at::ones({batch, forecast}, options),
-                                    at::rand({batch, past + forecast, sizes.time_features}, options) - 0.5};
-  struct Candidate {
-    std::unique_ptr<models::Forecaster> model;
-    std::unique_ptr<training::StepEngine> engine;
-    std::uint64_t step = 0;
-  };
-  const auto make = [&](bool is_private) {
-    auto c = std::make_shared<Candidate>();
-    c->model = models::make_model(name, sizes, options);
-    RandomStream weights(key, "initial weights", 0);
-    c->model->initialise(weights);
-    training::StepEngine::Options o;
-    o.is_private = is_private;
-    o.noise_multiplier = 4.0;
-    o.batch_size = static_cast<double>(batch);
-    c->engine = std::make_unique<training::StepEngine>(*c->model, o);
-    return c;
-  };
-  const auto step = [&](const std::shared_ptr<Candidate>& c) {
-    return [&windows, &key, c] { c->engine->step(windows, RandomStream(key, dp::noise_purpose, c->step++)); };
-  };
-  std::vector<Timing> timings = {{"private", step(make(true)), {}, 0.0}, {"nonprivate", step(make(false)), {}, 0.0}};
-  // The plain loop: one backward pass a window, clipped and added, as one would write it without recording layers.
-  const auto loop = make(true);
-  timings.push_back({"loop", [&, loop] {
-                       const c10::InferenceMode no_autograd;
-                       const auto& parameters = loop->model->parameters();
-                       auto sum = at::zeros_like(parameters.values());
-                       for (std::int64_t i = 0; i < batch; ++i) {
-                         parameters.gradients().zero_();
-                         loop->model->losses(windows.rows(i, 1));
-                         loop->model->backward();
-                         for (auto* layer : loop->model->layers()) layer->add_gradient({});
-                         const double norm = parameters.gradients().norm().item<double>();
-                         sum.add_(parameters.gradients(), std::min(1.0, 1e-4 / norm));
-                       }
-                       parameters.gradients().copy_(sum);
-                       dp::add_noise(parameters.gradients(), 4e-4, RandomStream(key, dp::noise_purpose, loop->step++));
-                       parameters.gradients().mul_(1.0 / static_cast<double>(batch));
-                       loop->engine->optimizer().step(parameters.values(), parameters.gradients());
-                     }, {}, 0.0});
-  time_together(timings, seconds);
-  for (auto& t : timings) {
-    Json row = {{"bench", "step"}, {"model", name}, {"mode", t.name}, {"device", device.str()},
-                {"threads", at::get_num_threads()}, {"batch", batch}, {"context", context}, {"forecast", forecast}};
-    put_times(row, t);
-    rows.push_back(row);
-  }
-}
+using namespace tsdp::bench;
 
 void bench_sample(Json& rows, double seconds) {
   using namespace tsdp;
@@ -162,11 +51,9 @@ void bench_sample(Json& rows, double seconds) {
        [&] {
          RandomStream stream(key, sampling::sampling_purpose, step);
          source.gather(sampler.draw(step++, stream));
-       },
-       {},
-       0.0},
-      {"gather", [&] { source.gather(indices); }, {}, 0.0},
-      {"tensor index", [&] { table.index({places}), table_observed.index({places}); }, {}, 0.0}};
+       }},
+      {"gather", [&] { source.gather(indices); }},
+      {"tensor index", [&] { table.index({places}), table_observed.index({places}); }}};
   time_together(timings, seconds);
   for (auto& t : timings) {
     Json row = {{"bench", "sample"}, {"mode", t.name}, {"threads", at::get_num_threads()}, {"batch", batch},
@@ -182,8 +69,8 @@ void bench_account(Json& rows, double seconds) {
   const double q = 256.0 / 862.0 * 120.0 / 13893.0;
   std::vector<Timing> timings = {
       {"epsilon after 10000 steps, width 1e-3",
-       [&] { static_cast<void>(Accountant(one_window_pair(q, 4.0)).epsilon(1e-7, 10000)); }, {}, 0.0},
-      {"most steps within epsilon 1", [&] { static_cast<void>(Accountant(one_window_pair(q, 4.0)).max_uses(1.0, 1e-7)); }, {}, 0.0}};
+       [&] { static_cast<void>(Accountant(one_window_pair(q, 4.0)).epsilon(1e-7, 10000)); }},
+      {"most steps within epsilon 1", [&] { static_cast<void>(Accountant(one_window_pair(q, 4.0)).max_uses(1.0, 1e-7)); }}};
   time_together(timings, seconds);
   for (auto& t : timings) {
     Json row = {{"bench", "account"}, {"mode", t.name}, {"threads", 1}};
@@ -205,10 +92,8 @@ void bench_durability(Json& rows, double seconds) {
                                     training::save_checkpoint(folder / "last.pt",
                                                               {1, SecretKey::from_seed(1), "bench", 0.0, at::zeros({2}),
                                                                model->parameters().values(), adam.state()});
-                                  },
-                                  {},
-                                  0.0},
-                                 {"charge", [&] { charge.raise_to(charge.steps() + 1); }, {}, 0.0}};
+                                  }},
+                                 {"charge", [&] { charge.raise_to(charge.steps() + 1); }}};
   time_together(timings, seconds);
   for (auto& t : timings) {
     Json row = {{"bench", "durability"}, {"mode", t.name}, {"threads", at::get_num_threads()}};
@@ -226,12 +111,14 @@ int main(int argc, char** argv) {
   tsdp::cli::CommonOptions common;
   tsdp::cli::add_common_options(app, common, /*with_json=*/false);
   std::string json;
-  std::string only = ".*";
+  std::string only = "^(step|sample|account|durability)$";
+  std::string models = ".*";
   std::string device_name = "auto";
   int threads = 0;
   double seconds = 3.0;
   app.add_option("--json", json, "File for the results");
-  app.add_option("--only", only, "Regular expression over: step, sample, account, durability");
+  app.add_option("--only", only, "Regular expression over: step, scaling, sample, account, durability")->capture_default_str();
+  app.add_option("--models", models, "Regular expression over the forecasters, for step and scaling");
   app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
   app.add_option("--threads", threads, "CPU threads; 0: all cores")->capture_default_str();
   app.add_option("--seconds", seconds, "Measured time of each group")->capture_default_str();
@@ -240,18 +127,29 @@ int main(int argc, char** argv) {
     const auto device = tsdp::cli::device_of(device_name);
     const std::regex wanted(only);
     Json rows = Json::array();
-    if (std::regex_search("step", wanted))
-      for (const auto& model : tsdp::models::model_names())
-        for (const std::int64_t batch : {32, 256, 1024}) bench_step(rows, model, device, batch, 96, 24, seconds);
+    const std::regex chosen(models);
+    for (const auto& model : tsdp::models::model_names()) {
+      if (!std::regex_search(model, chosen)) continue;
+      if (std::regex_search("step", wanted))
+        for (const std::int64_t batch : {32, 256, 1024}) bench_step(rows, {model, device, batch, 96, 24, 1}, seconds);
+      if (std::regex_search("scaling", wanted)) bench_scaling(rows, model, device, seconds);
+    }
     if (std::regex_search("sample", wanted)) bench_sample(rows, seconds);
     if (std::regex_search("account", wanted)) bench_account(rows, seconds);
     if (std::regex_search("durability", wanted)) bench_durability(rows, seconds);
-    for (const auto& row : rows)
-      std::cout << row["bench"].get<std::string>() << " " << row.value("model", "") << " " << row["mode"].get<std::string>()
-                << (row.contains("batch") ? tsdp::cat(", batch ", row["batch"].get<std::int64_t>()) : std::string()) << ": "
-                << tsdp::rounded(row["median_ms"].get<double>(), 4) << " ms (min "
-                << tsdp::rounded(row["min_ms"].get<double>(), 4) << ", cpu " << tsdp::rounded(row["cpu_ms"].get<double>(), 4)
-                << ")\n";
+    for (const auto& row : rows) {
+      const auto number = [&](const char* key) { return tsdp::rounded(row[key].get<double>(), 4); };
+      std::cout << row["bench"].get<std::string>() << " " << row.value("model", "") << " " << row["mode"].get<std::string>();
+      if (row.contains("exponent")) {
+        std::cout << ": time grows as " << row["axis"].get<std::string>() << "^" << number("exponent") << "\n";
+        continue;
+      }
+      for (const char* key : {"batch", "context", "width_factor"})
+        if (row.contains(key)) std::cout << ", " << key << " " << row[key].get<std::int64_t>();
+      std::cout << ": " << number("median_ms") << " ms (min " << number("min_ms") << ", cpu " << number("cpu_ms") << ")";
+      if (row.contains("step_mb")) std::cout << ", " << number("step_mb") << " MB";
+      std::cout << "\n";
+    }
     if (!json.empty()) {
       std::ofstream out(json);
       out << rows.dump(2) << "\n";

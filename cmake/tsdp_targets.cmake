@@ -9,6 +9,12 @@ function(tsdp_compile_settings target)
   target_compile_options(${target} PRIVATE -ffp-contract=off)
 endfunction()
 
+# Sources of vectorised kernels: they choose among versions of themselves by what the processor has.
+function(tsdp_kernels)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS
+    "-O3;-fno-math-errno;-fno-trapping-math;-ffp-contract=fast;$<$<CXX_COMPILER_ID:GNU>:-mprefer-vector-width=512>")
+endfunction()
+
 # tsdp_room(NAME SOURCES … [NEEDS …] [PRIVATE_NEEDS …] [TORCH])
 function(tsdp_room name)
   cmake_parse_arguments(ROOM "TORCH" "" "SOURCES;NEEDS;PRIVATE_NEEDS" ${ARGN})
@@ -29,9 +35,21 @@ function(tsdp_room name)
   endif()
 endfunction()
 
+# at::parallel_for is a template that runs serially unless its users are compiled with OpenMP. The runtime must be the one
+# that LibTorch itself runs on: two of them would fight for the cores.
+function(tsdp_find_torch_openmp)
+  add_library(tsdp_torch_openmp INTERFACE)
+  target_compile_options(tsdp_torch_openmp INTERFACE $<BUILD_INTERFACE:-fopenmp>)
+  file(GLOB runtime ${TORCH_INSTALL_PREFIX}/lib/libgomp*.so*)
+  list(APPEND runtime gomp)
+  list(GET runtime 0 runtime)
+  target_link_libraries(tsdp_torch_openmp INTERFACE $<BUILD_INTERFACE:${runtime}> $<INSTALL_INTERFACE:gomp>)
+  set_property(GLOBAL APPEND PROPERTY TSDP_TORCH_ROOMS tsdp_torch_openmp)
+endfunction()
+
 # LibTorch's headers cost 15 s a file; all users share one precompiled header.
 function(tsdp_torch_settings target)
-  target_link_libraries(${target} PUBLIC torch)
+  target_link_libraries(${target} PUBLIC torch tsdp_torch_openmp)
   get_target_property(kind ${target} TYPE)
   if(kind STREQUAL "EXECUTABLE")
     # The precompiled header is made for libraries; programs must be compiled alike to use it.

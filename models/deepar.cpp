@@ -1,5 +1,7 @@
 #include "deepar.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -15,13 +17,13 @@ DeepAR::DeepAR(const ModelOptions& options, const at::TensorOptions& tensor_opti
     throw UsageError("model.lags: deepar reads past values through lags alone; expected a list of numbers of 1 or more, "
                      "such as [1, 2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data");
   if (options.time_features < 1) throw UsageError("deepar needs time features; found none");
-  const auto head = StudentTHead::declare(parameters_, "param_proj.proj", width);
+  const auto head = StudentTHead::declare(parameters_, "param_proj.proj", width());
   const auto embedding = parameters_.declare("embedder._embedders.0.weight", {1, 1});
-  const auto rnn = dp::Lstm::declare(parameters_, "rnn", inputs(), width, layer_count);
-  allocate(tensor_options, head, width);
+  const auto rnn = dp::Lstm::declare(parameters_, "rnn", inputs(), width(), layer_count);
+  allocate(tensor_options, head, width());
   embedding_value_ = parameters_.value(embedding);
   embedding_ = std::make_unique<ConstantEmbedding>(parameters_.gradient(embedding));
-  lstm_ = std::make_unique<dp::Lstm>(parameters_, rnn, layer_count);
+  lstm_ = std::make_unique<dp::Lstm>(parameters_, rnn, layer_count, /*input_is_constant=*/true);
   layer_list_.push_back(embedding_.get());
   layer_list_.push_back(lstm_.get());
 
@@ -37,7 +39,7 @@ std::int64_t DeepAR::past_length() const {
 
 void DeepAR::initialise(RandomStream& stream) {
   // PyTorch's defaults: uniform on ±1/sqrt(hidden) for the LSTM, ±1/sqrt(inputs) for the head, N(0, 1) for the embedding.
-  initialise_uniform(stream, [](const auto&) { return 1.0 / std::sqrt(static_cast<double>(width)); });
+  initialise_uniform(stream, [&](const auto&) { return 1.0 / std::sqrt(static_cast<double>(width())); });
   const double radius = std::sqrt(-2.0 * std::log(1.0 - stream.uniform()));
   embedding_value_.fill_(radius * std::cos(2.0 * std::numbers::pi * stream.uniform()));
 }
@@ -47,16 +49,62 @@ Forecaster::Hidden DeepAR::forward(const WindowBatch& batch) {
   const auto first = past_length() - context;
   const auto scale = mean_scale(batch.past_target.narrow(1, first, context), batch.past_observed.narrow(1, first, context),
                                 options_.default_scale);
+  return {tape_.apply(*lstm_, tape_.constant(input_of(batch, scale))), scale};
+}
+
+at::Tensor DeepAR::input_of(const WindowBatch& batch, const at::Tensor& scale) {
+  if (dp::kernels_serve(batch.past_target)) return input_by_kernel(batch, scale);
   const auto rows = batch.size();
   const auto lag_count = static_cast<std::int64_t>(options_.lags.size());
+  const auto first = past_length() - options_.context_length + 1;
   auto input = at::empty({rows, steps(), inputs()}, batch.past_target.options());
   const auto values = at::cat({batch.past_target, batch.future_target}, 1).div_(scale);
   input.narrow(2, 0, lag_count).copy_(values.index_select(1, lagged_places_).view({rows, steps(), lag_count}));
   input.select(2, lag_count).copy_(embedding_value_);
   input.select(2, lag_count + 1).zero_();
   input.select(2, lag_count + 2).copy_(scale.log());
-  input.narrow(2, lag_count + 3, options_.time_features).copy_(batch.time_features.narrow(1, first + 1, steps()));
-  return {tape_.apply(*lstm_, tape_.constant(input)), scale};
+  input.narrow(2, lag_count + 3, options_.time_features).copy_(batch.time_features.narrow(1, first, steps()));
+  return input;
+}
+
+at::Tensor DeepAR::input_by_kernel(const WindowBatch& batch, const at::Tensor& scale) {
+  const auto rows = batch.size();
+  const auto past = past_length();
+  const auto horizon = options_.prediction_length;
+  dp::fitted(input_, {rows, steps(), inputs()}, batch.past_target.options());
+  const auto past_target = batch.past_target.stride(1) == 1 ? batch.past_target : batch.past_target.contiguous();
+  const auto future_target = batch.future_target.stride(1) == 1 ? batch.future_target : batch.future_target.contiguous();
+  const auto features = batch.time_features.contiguous();
+  const auto scales = scale.contiguous();
+  at::parallel_for(0, rows, 8, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> values(static_cast<std::size_t>(past + horizon));
+    const float embedding = embedding_value_.const_data_ptr<float>()[0];
+    const auto first = past - options_.context_length + 1;
+    for (auto row = begin; row < end; ++row) {
+      const float a = scales.const_data_ptr<float>()[row];
+      const float log_a = std::log(a);
+      const auto* from = past_target.const_data_ptr<float>() + row * past_target.stride(0);
+      for (std::int64_t i = 0; i < past; ++i) values[static_cast<std::size_t>(i)] = from[i] / a;
+      from = future_target.const_data_ptr<float>() + row * future_target.stride(0);
+      for (std::int64_t i = 0; i < horizon; ++i) values[static_cast<std::size_t>(past + i)] = from[i] / a;
+      auto* out = input_.data_ptr<float>() + row * steps() * inputs();
+      const auto* calendar = features.const_data_ptr<float>() + (row * (past + horizon) + first) * options_.time_features;
+      for (std::int64_t k = 0; k < steps(); ++k) {
+        const auto* at = values.data() + first + k;
+        for (const auto lag : options_.lags) *out++ = at[-lag];
+        *out++ = embedding;
+        *out++ = 0.0F;
+        *out++ = log_a;
+        for (std::int64_t f = 0; f < options_.time_features; ++f) *out++ = *calendar++;
+      }
+    }
+  });
+  return input_;
+}
+
+std::int64_t DeepAR::preferred_chunk() const {
+  // The CPU's kernel keeps the gradients of one chunk's windows in cache; elsewhere whole batches are best.
+  return dp::kernels_serve(parameters_.values()) ? dp::Lstm::preferred_chunk : Forecaster::preferred_chunk();
 }
 
 void DeepAR::backward() {
@@ -75,7 +123,7 @@ Forecaster::Scored DeepAR::scored(const WindowBatch& batch) const {
 
 std::int64_t DeepAR::bytes_per_window() const {
   // A step's inputs, and for each layer gates, their gradients, cell, state and its gradient; and the window's gradient.
-  return 4 * (steps() * (2 * inputs() + layer_count * 12 * width) + parameters_.count());
+  return 4 * (steps() * (2 * inputs() + layer_count * 12 * width()) + parameters_.count());
 }
 
 std::string DeepAR::script() const {
@@ -108,7 +156,7 @@ def ancestral(self, past_target: Tensor, past_observed: Tensor, time_features: T
     values = past_target / affine_scale
     embedded = self.embedder__embedders_0_weight.expand(values.size(0), 1)
     static = torch.cat([embedded, torch.zeros_like(affine_scale), torch.log(affine_scale)], 1)
-    h0 = torch.zeros([values.size(0), 40], dtype=values.dtype, device=values.device)
+    h0 = torch.zeros([values.size(0), self.rnn_weight_hh_l0.size(1)], dtype=values.dtype, device=values.device)
     c0 = h0
     h1 = h0
     c1 = h0

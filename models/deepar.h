@@ -29,7 +29,7 @@ class ConstantEmbedding final : public dp::Layer {
 /// P = C + max(lag) − 1.
 class DeepAR final : public Forecaster {
  public:
-  static constexpr std::int64_t width = 40;
+  static constexpr std::int64_t standard_width = 40;
   static constexpr std::int64_t layer_count = 2;
 
   /// Throws UsageError without lags, or without time features.
@@ -40,6 +40,7 @@ class DeepAR final : public Forecaster {
   [[nodiscard]] bool reads_time_features() const override { return true; }
   [[nodiscard]] bool samples_paths() const override { return true; }
   [[nodiscard]] std::int64_t bytes_per_window() const override;
+  [[nodiscard]] std::int64_t preferred_chunk() const override;
   void initialise(RandomStream& stream) override;
   void backward() override;
   [[nodiscard]] std::string script() const override;
@@ -47,13 +48,19 @@ class DeepAR final : public Forecaster {
  private:
   Hidden forward(const WindowBatch& batch) override;
   [[nodiscard]] Scored scored(const WindowBatch& batch) const override;
+  [[nodiscard]] std::int64_t width() const { return standard_width * options_.width_factor; }
   [[nodiscard]] std::int64_t steps() const { return options_.context_length + options_.prediction_length - 1; }
   [[nodiscard]] std::int64_t inputs() const {
     return static_cast<std::int64_t>(options_.lags.size()) + 3 + options_.time_features;
   }
 
+  /// The LSTM's input (B, steps, inputs) of a batch.
+  [[nodiscard]] at::Tensor input_of(const WindowBatch& batch, const at::Tensor& scale);
+  [[nodiscard]] at::Tensor input_by_kernel(const WindowBatch& batch, const at::Tensor& scale);
+
   at::Tensor embedding_value_;  // (1, 1)
   at::Tensor lagged_places_;    // (steps · lags): places of the window
+  at::Tensor input_;            // kept for its memory
   std::unique_ptr<ConstantEmbedding> embedding_;
   std::unique_ptr<dp::Lstm> lstm_;
 };

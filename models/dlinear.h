@@ -9,7 +9,7 @@ namespace tsdp::models {
 /// reshaped to (H, 20) step-major, head 20 → 3.
 class DLinear final : public Forecaster {
  public:
-  static constexpr std::int64_t width = 20;
+  static constexpr std::int64_t standard_width = 20;
   static constexpr std::int64_t kernel = 25;
 
   DLinear(const ModelOptions& options, const at::TensorOptions& tensor_options);
@@ -22,6 +22,7 @@ class DLinear final : public Forecaster {
  private:
   Hidden forward(const WindowBatch& batch) override;
   [[nodiscard]] Scored scored(const WindowBatch& batch) const override;
+  [[nodiscard]] std::int64_t width() const { return standard_width * options_.width_factor; }
 
   std::unique_ptr<dp::Linear> seasonal_, trend_;
 };

@@ -17,6 +17,12 @@ at::Tensor Forecaster::losses(const WindowBatch& batch) {
   return head_->losses(tape_[end_], target, hidden.affine_scale, weights);
 }
 
+std::unique_ptr<Forecaster> Forecaster::replica() const {
+  auto shared = options_;
+  shared.parameter_values = parameters_.values();
+  return make_model(name(), shared, parameters_.values().options());
+}
+
 void Forecaster::backward() { tape_.backward(end_, head_->hidden_gradient()); }
 
 StudentT Forecaster::distribution(const WindowBatch& batch) {
@@ -32,7 +38,7 @@ std::size_t Forecaster::declare_linear(const std::string& prefix, std::int64_t o
 }
 
 void Forecaster::allocate(const at::TensorOptions& tensor_options, std::size_t head, std::int64_t head_width) {
-  parameters_.allocate(tensor_options);
+  parameters_.allocate(tensor_options, options_.parameter_values);
   head_ = std::make_unique<StudentTHead>(parameters_, head, head_width);
   layer_list_.push_back(head_.get());
 }

@@ -30,6 +30,9 @@ struct ModelOptions {
   /// mean over the batch, which GluonTS takes, lets one window's gradient depend on another's values. At least 1e-10
   /// is taken.
   double default_scale = 0.0;
+  std::int64_t width_factor = 1;  ///< multiple of the model's standard widths, ≥ 1
+  /// If defined, the flat buffer that the parameters are views of: replicas of a model share it.
+  at::Tensor parameter_values = {};
 };
 
 /// A batch of windows, P = `Forecaster::past_length()`. Unobserved values are 0.
@@ -68,6 +71,9 @@ class Forecaster {
   /// Windows of a batch that are best worked on at a time, if not all.
   [[nodiscard]] virtual std::int64_t preferred_chunk() const { return std::numeric_limits<std::int64_t>::max(); }
 
+  /// The same model over the same parameter values, with records and gradients of its own: for another thread.
+  [[nodiscard]] virtual std::unique_ptr<Forecaster> replica() const;
+
   /// Draws the initial weights from `stream`.
   virtual void initialise(RandomStream& stream) = 0;
 
@@ -88,6 +94,8 @@ class Forecaster {
 
  protected:
   explicit Forecaster(ModelOptions options) : options_(std::move(options)) {}
+  Forecaster(const Forecaster&) = delete;
+  Forecaster& operator=(const Forecaster&) = delete;
 
   /// What the loss is taken of: the head's input and the window's scale.
   struct Hidden {

@@ -8,12 +8,12 @@ namespace tsdp::models {
 
 ITransformer::ITransformer(const ModelOptions& options, const at::TensorOptions& tensor_options) : Forecaster(options) {
   const auto declare_norm = [&](const std::string& prefix) {
-    const auto place = parameters_.declare(prefix + ".weight", {width});
-    parameters_.declare(prefix + ".bias", {width});
+    const auto place = parameters_.declare(prefix + ".weight", {width()});
+    parameters_.declare(prefix + ".bias", {width()});
     return place;
   };
   // In the order of GluonTS's module: "emebdding" is its spelling.
-  const auto embedding = declare_linear("emebdding", width, options.context_length + 2);
+  const auto embedding = declare_linear("emebdding", width(), options.context_length + 2);
   struct Places {
     std::size_t in, out, up, down, first_norm, second_norm;
   };
@@ -21,24 +21,24 @@ ITransformer::ITransformer(const ModelOptions& options, const at::TensorOptions&
   for (std::size_t l = 0; l < places.size(); ++l) {
     const auto prefix = "encoder.layers." + std::to_string(l) + ".";
     auto& p = places[l];
-    p.in = parameters_.declare(prefix + "self_attn.in_proj_weight", {3 * width, width});
-    parameters_.declare(prefix + "self_attn.in_proj_bias", {3 * width});
-    p.out = declare_linear(prefix + "self_attn.out_proj", width, width);
-    p.up = declare_linear(prefix + "linear1", feed_forward, width);
-    p.down = declare_linear(prefix + "linear2", width, feed_forward);
+    p.in = parameters_.declare(prefix + "self_attn.in_proj_weight", {3 * width(), width()});
+    parameters_.declare(prefix + "self_attn.in_proj_bias", {3 * width()});
+    p.out = declare_linear(prefix + "self_attn.out_proj", width(), width());
+    p.up = declare_linear(prefix + "linear1", feed_forward(), width());
+    p.down = declare_linear(prefix + "linear2", width(), feed_forward());
     p.first_norm = declare_norm(prefix + "norm1");
     p.second_norm = declare_norm(prefix + "norm2");
   }
   const auto norm = declare_norm("encoder.norm");
-  const auto projection = declare_linear("projection", step_width * options.prediction_length, width);
-  allocate(tensor_options, StudentTHead::declare(parameters_, "args_proj.proj", step_width), step_width);
+  const auto projection = declare_linear("projection", step_width() * options.prediction_length, width());
+  allocate(tensor_options, StudentTHead::declare(parameters_, "args_proj.proj", step_width()), step_width());
 
   embedding_ = linear(embedding);
   for (std::size_t l = 0; l < places.size(); ++l) {
     const auto& p = places[l];
     auto& e = encoders_[l];
     // Rows 2d … 3d − 1 of the stacked projections are the value's.
-    const auto value_rows = [&](const at::Tensor& stacked) { return stacked.narrow(0, 2 * width, width); };
+    const auto value_rows = [&](const at::Tensor& stacked) { return stacked.narrow(0, 2 * width(), width()); };
     e.value = std::make_unique<dp::Linear>(value_rows(parameters_.value(p.in)), value_rows(parameters_.value(p.in + 1)),
                                            value_rows(parameters_.gradient(p.in)),
                                            value_rows(parameters_.gradient(p.in + 1)));
@@ -58,7 +58,7 @@ void ITransformer::initialise(RandomStream& stream) {
   initialise_uniform(stream, [&](const dp::ParameterBuffer::Entry& entry) {
     const auto& name = entry.name;
     if (name.find("norm") != std::string::npos) return 0.0;
-    if (name.ends_with("in_proj_weight")) return std::sqrt(6.0 / static_cast<double>(4 * width));  // Xavier, stacked
+    if (name.ends_with("in_proj_weight")) return std::sqrt(6.0 / static_cast<double>(4 * width()));  // Xavier, stacked
     if (name.ends_with("in_proj_bias") || name.ends_with("out_proj.bias")) return 0.0;
     if (entry.shape.size() == 2) inputs = entry.shape[1];
     return 1.0 / std::sqrt(static_cast<double>(inputs));
@@ -84,7 +84,7 @@ Forecaster::Hidden ITransformer::forward(const WindowBatch& batch) {
     x = tape_.apply(*e.second_norm, tape_.add(x, tape_.apply(*e.down, tape_.relu(tape_.apply(*e.up, x)))));
   }
   const auto steps = tape_.apply(*projection_, tape_.apply(*norm_, x));
-  return {tape_.view(steps, {batch.size(), options_.prediction_length, step_width}), scale};
+  return {tape_.view(steps, {batch.size(), options_.prediction_length, step_width()}), scale};
 }
 
 Forecaster::Scored ITransformer::scored(const WindowBatch& batch) const {
@@ -92,29 +92,30 @@ Forecaster::Scored ITransformer::scored(const WindowBatch& batch) const {
 }
 
 std::int64_t ITransformer::bytes_per_window() const {
-  return 2 * 4 * (options_.context_length + 2 + 2 * (2 * feed_forward + 8 * width) + (step_width + 3) * options_.prediction_length);
+  return 2 * 4 * (options_.context_length + 2 + 2 * (2 * feed_forward() + 8 * width()) + (step_width() + 3) * options_.prediction_length);
 }
 
 std::string ITransformer::script() const {
   std::string body;
   for (const std::string l : {"0", "1"}) {
     const auto p = "self.encoder_layers_" + l + "_";
-    body += "    value = torch.linear(x, " + p + "self_attn_in_proj_weight[64:], " + p + "self_attn_in_proj_bias[64:])\n";
+    body += "    value = torch.linear(x, " + p + "self_attn_in_proj_weight[2 * d:], " + p + "self_attn_in_proj_bias[2 * d:])\n";
     body += "    x = x + torch.linear(value, " + p + "self_attn_out_proj_weight, " + p + "self_attn_out_proj_bias)\n";
-    body += "    x = torch.layer_norm(x, [32], " + p + "norm1_weight, " + p + "norm1_bias)\n";
+    body += "    x = torch.layer_norm(x, [d], " + p + "norm1_weight, " + p + "norm1_bias)\n";
     body += "    up = torch.relu(torch.linear(x, " + p + "linear1_weight, " + p + "linear1_bias))\n";
     body += "    x = x + torch.linear(up, " + p + "linear2_weight, " + p + "linear2_bias)\n";
-    body += "    x = torch.layer_norm(x, [32], " + p + "norm2_weight, " + p + "norm2_bias)\n";
+    body += "    x = torch.layer_norm(x, [d], " + p + "norm2_weight, " + p + "norm2_bias)\n";
   }
   return std::string(mean_scale_script()) + R"(
 def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     affine_scale = self.mean_scale(past_target, past_observed)
     token = torch.cat([past_target / affine_scale, torch.zeros_like(affine_scale), torch.log(affine_scale)], 1)
     x = torch.linear(token, self.emebdding_weight, self.emebdding_bias)
+    d = x.size(1)
 )" + body + R"(
-    x = torch.layer_norm(x, [32], self.encoder_norm_weight, self.encoder_norm_bias)
+    x = torch.layer_norm(x, [d], self.encoder_norm_weight, self.encoder_norm_bias)
     steps = torch.linear(x, self.projection_weight, self.projection_bias)
-    steps = steps.reshape(past_target.size(0), -1, 8)
+    steps = steps.reshape(past_target.size(0), self.prediction_length, -1)
 )" + student_t_script("args_proj_proj") +
          "    return df, loc, scale, affine_scale\n";
 }

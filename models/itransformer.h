@@ -12,10 +12,9 @@ namespace tsdp::models {
 /// (they are parameters all the same: noise and weight decay act on them).
 class ITransformer final : public Forecaster {
  public:
-  static constexpr std::int64_t width = 32;
-  static constexpr std::int64_t feed_forward = 128;
+  static constexpr std::int64_t standard_width = 32;
+  static constexpr std::int64_t standard_feed_forward = 128;
   static constexpr std::int64_t heads = 4;
-  static constexpr std::int64_t step_width = width / heads;
 
   ITransformer(const ModelOptions& options, const at::TensorOptions& tensor_options);
 
@@ -27,6 +26,9 @@ class ITransformer final : public Forecaster {
  private:
   Hidden forward(const WindowBatch& batch) override;
   [[nodiscard]] Scored scored(const WindowBatch& batch) const override;
+  [[nodiscard]] std::int64_t width() const { return standard_width * options_.width_factor; }
+  [[nodiscard]] std::int64_t feed_forward() const { return standard_feed_forward * options_.width_factor; }
+  [[nodiscard]] std::int64_t step_width() const { return width() / heads; }
 
   struct Encoder {
     std::unique_ptr<dp::Linear> value, out, up, down;

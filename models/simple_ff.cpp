@@ -6,17 +6,17 @@ namespace tsdp::models {
 
 SimpleFeedForward::SimpleFeedForward(const ModelOptions& options, const at::TensorOptions& tensor_options)
     : Forecaster(options) {
-  const auto first = declare_linear("nn.0", width, options.context_length);
-  const auto second = declare_linear("nn.2", width * options.prediction_length, width);
-  allocate(tensor_options, StudentTHead::declare(parameters_, "args_proj.proj", width), width);
+  const auto first = declare_linear("nn.0", width(), options.context_length);
+  const auto second = declare_linear("nn.2", width() * options.prediction_length, width());
+  allocate(tensor_options, StudentTHead::declare(parameters_, "args_proj.proj", width()), width());
   first_ = linear(first);
   second_ = linear(second);
 }
 
 void SimpleFeedForward::initialise(RandomStream& stream) {
   // nn.*: weights uniform on ±0.07, biases 0 (GluonTS); heads as PyTorch's default, ±1/sqrt(inputs).
-  initialise_uniform(stream, [](const auto& entry) {
-    if (!entry.name.starts_with("nn.")) return 1.0 / std::sqrt(static_cast<double>(width));
+  initialise_uniform(stream, [&](const auto& entry) {
+    if (!entry.name.starts_with("nn.")) return 1.0 / std::sqrt(static_cast<double>(width()));
     return entry.name.ends_with("bias") ? 0.0 : 0.07;
   });
 }
@@ -25,7 +25,7 @@ Forecaster::Hidden SimpleFeedForward::forward(const WindowBatch& batch) {
   const auto scale = batch.past_target.abs().mean(1, /*keepdim=*/true).clamp_min_(1e-5);
   const auto scaled = tape_.constant(batch.past_target / scale);
   const auto steps = tape_.apply(*second_, tape_.relu(tape_.apply(*first_, scaled)));
-  return {tape_.view(steps, {batch.size(), options_.prediction_length, width}), scale};
+  return {tape_.view(steps, {batch.size(), options_.prediction_length, width()}), scale};
 }
 
 Forecaster::Scored SimpleFeedForward::scored(const WindowBatch& batch) const {
@@ -34,7 +34,7 @@ Forecaster::Scored SimpleFeedForward::scored(const WindowBatch& batch) const {
 
 std::int64_t SimpleFeedForward::bytes_per_window() const {
   // Context, hidden layer and steps, each with its gradient.
-  return 2 * 4 * (options_.context_length + width + (width + 3) * options_.prediction_length);
+  return 2 * 4 * (options_.context_length + width() + (width() + 3) * options_.prediction_length);
 }
 
 std::string SimpleFeedForward::script() const {
@@ -43,7 +43,7 @@ def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tens
     affine_scale = past_target.abs().mean(dim=1, keepdim=True).clamp(min=1e-5)
     hidden = torch.relu(torch.linear(past_target / affine_scale, self.nn_0_weight, self.nn_0_bias))
     steps = torch.linear(hidden, self.nn_2_weight, self.nn_2_bias)
-    steps = steps.reshape(past_target.size(0), -1, 64)
+    steps = steps.reshape(past_target.size(0), self.prediction_length, -1)
 )" + student_t_script("args_proj_proj") +
          "    return df, loc, scale, affine_scale\n";
 }

@@ -9,7 +9,7 @@ namespace tsdp::models {
 /// The scale a = max(mean |past|, 1e-5) is the window's own and ignores which values were observed.
 class SimpleFeedForward final : public Forecaster {
  public:
-  static constexpr std::int64_t width = 64;
+  static constexpr std::int64_t standard_width = 64;
 
   SimpleFeedForward(const ModelOptions& options, const at::TensorOptions& tensor_options);
 
@@ -21,6 +21,7 @@ class SimpleFeedForward final : public Forecaster {
  private:
   Hidden forward(const WindowBatch& batch) override;
   [[nodiscard]] Scored scored(const WindowBatch& batch) const override;
+  [[nodiscard]] std::int64_t width() const { return standard_width * options_.width_factor; }
 
   std::unique_ptr<dp::Linear> first_, second_;
 };

@@ -1,7 +1,11 @@
 #include "student_t.h"
 
+#include <ATen/Parallel.h>
+
 #include <limits>
 #include <numbers>
+
+#include "student_t_cpu.h"
 
 namespace tsdp::models {
 namespace {
@@ -29,18 +33,82 @@ StudentTHead::StudentTHead(const dp::ParameterBuffer& parameters, std::size_t fi
   const auto bias = [&](const at::Tensor& flat) { return flat.as_strided({3}, {width + 1}, offset + width); };
   maps_ = std::make_unique<dp::Linear>(weight(parameters.values()), bias(parameters.values()),
                                        weight(parameters.gradients()), bias(parameters.gradients()));
+  values_ = parameters.values().narrow(0, offset, 3 * (width + 1));
+  gradients_ = parameters.gradients().narrow(0, offset, 3 * (width + 1));
 }
 
 at::Tensor StudentTHead::losses(const at::Tensor& hidden, const at::Tensor& target, const at::Tensor& affine_scale,
                                 const at::Tensor& weights) {
+  by_kernel_ = dp::kernels_serve(hidden);
+  if (by_kernel_) return losses_by_kernel(hidden, target, affine_scale, weights);
   auto result = student_t_loss(raw(hidden), target, affine_scale, weights);
   raw_gradient_ = std::move(result.raw_gradient);
   return result.losses;
 }
 
+at::Tensor StudentTHead::losses_by_kernel(const at::Tensor& hidden_rows, const at::Tensor& targets,
+                                          const at::Tensor& affine_scales, const at::Tensor& all_weights) {
+  const auto rows_of = [](const at::Tensor& t) { return t.stride(-1) == 1 ? t : t.contiguous(); };
+  const auto hidden = hidden_rows.contiguous();
+  const auto target = rows_of(targets);
+  const auto weights = rows_of(all_weights);
+  const auto affine_scale = affine_scales.contiguous();
+  const auto windows = hidden.size(0);
+  const auto positions = hidden.size(1);
+  const auto width = hidden.size(2);
+  auto losses = at::empty({windows}, hidden.options());
+  dp::fitted(hidden_gradient_, hidden.sizes(), hidden.options());
+  dp::fitted(window_gradients_, {windows, 3 * (width + 1)}, hidden.options());
+  dp::fitted(squared_norms_, {windows}, hidden.options().dtype(at::kDouble));
+  at::parallel_for(0, windows, 4, [&](std::int64_t begin, std::int64_t end) {
+    const auto window = positions * width;
+    student_t_cpu::Head<float> head;
+    head.maps = values_.const_data_ptr<float>();
+    head.hidden = hidden.const_data_ptr<float>() + begin * window;
+    head.hidden_stride = window;
+    head.windows = end - begin;
+    head.positions = positions;
+    head.width = width;
+    student_t_cpu::Loss<float> loss;
+    loss.target = target.const_data_ptr<float>() + begin * target.stride(0);
+    loss.target_stride = target.stride(0);
+    loss.affine_scale = affine_scale.const_data_ptr<float>() + begin;
+    loss.weights = weights.const_data_ptr<float>() + begin * weights.stride(0);
+    loss.weights_stride = weights.stride(0);
+    student_t_cpu::Gradients<float> gradients;
+    gradients.losses = losses.data_ptr<float>() + begin;
+    gradients.hidden_gradient = hidden_gradient_.data_ptr<float>() + begin * window;
+    gradients.hidden_gradient_stride = window;
+    gradients.window_head_gradients = window_gradients_.data_ptr<float>() + begin * 3 * (width + 1);
+    gradients.window_head_gradients_stride = 3 * (width + 1);
+    gradients.head_squared_norms = squared_norms_.data_ptr<double>() + begin;
+    student_t_cpu::loss_and_gradient(head, loss, gradients);
+  });
+  return losses;
+}
+
 const at::Tensor& StudentTHead::hidden_gradient() {
-  hidden_gradient_ = maps_->backward(raw_gradient_, true);
+  if (!by_kernel_) hidden_gradient_ = maps_->backward(raw_gradient_, true);
   return hidden_gradient_;
+}
+
+void StudentTHead::add_squared_norms(at::Tensor& norms) {
+  if (!by_kernel_) return maps_->add_squared_norms(norms);
+  norms.add_(squared_norms_);
+}
+
+void StudentTHead::discard(const at::Tensor& windows) {
+  if (!by_kernel_) return maps_->discard(windows);
+  window_gradients_.masked_fill_(windows.unsqueeze(1), 0.0);
+}
+
+void StudentTHead::add_gradient(const at::Tensor& factors) {
+  if (!by_kernel_) return maps_->add_gradient(factors);
+  if (factors.defined()) {
+    gradients_.addmv_(window_gradients_.t(), factors);
+  } else {
+    gradients_.add_(window_gradients_.sum(0));
+  }
 }
 
 StudentT student_t_of(const at::Tensor& raw, const at::Tensor& affine_scale) {

@@ -45,13 +45,20 @@ class StudentTHead final : public dp::Layer {
   /// Of Σ_i loss_i with respect to the hidden rows (B, K, D).
   const at::Tensor& hidden_gradient();
 
-  void add_squared_norms(at::Tensor& norms) override { maps_->add_squared_norms(norms); }
-  void discard(const at::Tensor& windows) override { maps_->discard(windows); }
-  void add_gradient(const at::Tensor& factors) override { maps_->add_gradient(factors); }
+  void add_squared_norms(at::Tensor& norms) override;
+  void discard(const at::Tensor& windows) override;
+  void add_gradient(const at::Tensor& factors) override;
 
  private:
+  at::Tensor losses_by_kernel(const at::Tensor& hidden, const at::Tensor& target, const at::Tensor& affine_scale,
+                              const at::Tensor& weights);
+
   std::unique_ptr<dp::Linear> maps_;  // D → 3, over strided views of the three maps
+  at::Tensor values_, gradients_;     // the three maps, flat: 3 (D + 1)
   at::Tensor raw_gradient_, hidden_gradient_;
+  // Of the CPU's kernel: the windows' gradients (B, 3 (D + 1)) and their squared norms (B, double precision).
+  at::Tensor window_gradients_, squared_norms_;
+  bool by_kernel_ = false;  // whether the last losses were the kernel's
 };
 
 /// TorchScript lines that turn a local `steps` (…, D) into locals df, loc, scale by the maps `self.<prefix>_0_weight` ….

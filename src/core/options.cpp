@@ -33,6 +33,8 @@ const std::vector<Option>& option_table() {
        "L_C + max(lag) - 1 past values."},
       {"model.default_scale", false, Real{AT(model.default_scale), {0.0, 1e30}},
        "Scale of a window without any observed value (deepar, itransformer, dlinear); at least 1e-10 is taken."},
+      {"model.width_factor", false, Integer{AT(model.width_factor), {1, 1024}},
+       "Multiple of the model's standard widths (hidden layers, LSTM, attention, feed-forward)."},
       {"model.sampled_forecasts", false, Flag{AT(model.sampled_forecasts)},
        "true: the exported model's quantiles and means come from 100 sample paths, as GluonTS has it for itransformer; "
        "deepar always forecasts so."},

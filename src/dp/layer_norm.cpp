@@ -1,9 +1,28 @@
 #include "tsdp/dp/layer_norm.h"
 
+#include <ATen/Parallel.h>
+
+#include "row_kernels.h"
+
 namespace tsdp::dp {
 namespace {
 
-constexpr double variance_floor = 1e-5;
+constexpr double variance_floor = rows::layer_norm_epsilon;
+
+/// What the kernels know of rows from `begin` on.
+rows::LayerNorm<float> part_of(const at::Tensor& input, const at::Tensor& mean, const at::Tensor& inverse,
+                               const at::Tensor& gain, std::int64_t begin, std::int64_t end) {
+  rows::LayerNorm<float> part;
+  part.width = input.size(1);
+  part.count = end - begin;
+  part.x = input.const_data_ptr<float>() + begin * part.width;
+  part.mean = mean.const_data_ptr<float>() + begin;
+  part.inverse = inverse.const_data_ptr<float>() + begin;
+  part.gain = gain.const_data_ptr<float>();
+  return part;
+}
+
+constexpr std::int64_t rows_a_thread = 64;
 
 }  // namespace
 
@@ -14,6 +33,21 @@ LayerNorm::LayerNorm(at::Tensor weight, at::Tensor bias, at::Tensor weight_gradi
       bias_gradient_(std::move(bias_gradient)) {}
 
 const at::Tensor& LayerNorm::forward(const at::Tensor& input) {
+  kernel_input_.reset();
+  if (input.dim() == 2 && kernels_serve(input) && input.is_contiguous()) {
+    kernel_input_ = input;
+    fitted(output_, input.sizes(), input.options());
+    fitted(mean_, {input.size(0)}, input.options());
+    fitted(inverse_, {input.size(0)}, input.options());
+    at::parallel_for(0, input.size(0), rows_a_thread, [&](std::int64_t begin, std::int64_t end) {
+      const auto width = input.size(1);
+      rows::layer_norm_forward(input.const_data_ptr<float>() + begin * width, end - begin, width,
+                               weight_.const_data_ptr<float>(), bias_.const_data_ptr<float>(),
+                               output_.data_ptr<float>() + begin * width, mean_.data_ptr<float>() + begin,
+                               inverse_.data_ptr<float>() + begin);
+    });
+    return output_;
+  }
   const auto centred = input - input.mean(-1, /*keepdim=*/true);
   inverse_deviation_ = centred.square().mean(-1, /*keepdim=*/true).add_(variance_floor).rsqrt_();
   normalised_ = centred * inverse_deviation_;
@@ -22,6 +56,19 @@ const at::Tensor& LayerNorm::forward(const at::Tensor& input) {
 }
 
 at::Tensor LayerNorm::backward(const at::Tensor& output_gradient, bool want_input_gradient) {
+  if (by_kernel()) {
+    output_gradient_ = output_gradient.contiguous();
+    fitted(input_gradient_, kernel_input_.sizes(), kernel_input_.options());
+    fitted(squared_norms_, {kernel_input_.size(0)}, kernel_input_.options().dtype(at::kDouble));
+    at::parallel_for(0, kernel_input_.size(0), rows_a_thread, [&](std::int64_t begin, std::int64_t end) {
+      const auto first = begin * kernel_input_.size(1);
+      rows::layer_norm_backward(part_of(kernel_input_, mean_, inverse_, weight_, begin, end),
+                                output_gradient_.const_data_ptr<float>() + first,
+                                want_input_gradient ? input_gradient_.data_ptr<float>() + first : nullptr,
+                                squared_norms_.data_ptr<double>() + begin);
+    });
+    return want_input_gradient ? input_gradient_ : at::Tensor();
+  }
   by_weight_ = output_gradient * normalised_;
   by_bias_ = output_gradient;
   if (output_gradient.dim() == 3) {
@@ -35,15 +82,34 @@ at::Tensor LayerNorm::backward(const at::Tensor& output_gradient, bool want_inpu
 }
 
 void LayerNorm::add_squared_norms(at::Tensor& norms) {
+  if (by_kernel()) {
+    norms.add_(squared_norms_);
+    return;
+  }
   norms.add_(squared_norms(by_weight_)).add_(squared_norms(by_bias_));
 }
 
 void LayerNorm::discard(const at::Tensor& windows) {
+  if (by_kernel()) {
+    // Zero rows: mean 0, gradient 0, and a finite inverse deviation.
+    kernel_input_ = kernel_input_.masked_fill(windows.unsqueeze(1), 0.0);
+    output_gradient_ = output_gradient_.masked_fill(windows.unsqueeze(1), 0.0);
+    mean_.masked_fill_(windows, 0.0);
+    inverse_.masked_fill_(windows, 1.0);
+    return;
+  }
   by_weight_ = by_weight_.masked_fill(windows.unsqueeze(1), 0.0);
   by_bias_ = by_bias_.masked_fill(windows.unsqueeze(1), 0.0);
 }
 
 void LayerNorm::add_gradient(const at::Tensor& factors) {
+  if (by_kernel()) {
+    rows::layer_norm_gradient(part_of(kernel_input_, mean_, inverse_, weight_, 0, kernel_input_.size(0)),
+                              output_gradient_.const_data_ptr<float>(),
+                              factors.defined() ? factors.const_data_ptr<float>() : nullptr,
+                              weight_gradient_.data_ptr<float>(), bias_gradient_.data_ptr<float>());
+    return;
+  }
   if (factors.defined()) {
     weight_gradient_.addmv_(by_weight_.t(), factors);
     bias_gradient_.addmv_(by_bias_.t(), factors);

@@ -1,6 +1,110 @@
 #include "tsdp/dp/lstm.h"
 
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "lstm_cpu.h"
+
 namespace tsdp::dp {
+
+/// The stack by the CPU's kernel: groups of windows over threads.
+class Lstm::Kernel {
+ public:
+  Kernel(const at::Tensor& values, const at::Tensor& gradients, std::int64_t inputs, std::int64_t hidden, std::int64_t layers)
+      : values_(values), gradients_(gradients) {
+    plan_.inputs = inputs;
+    plan_.hidden = hidden;
+    plan_.layers = layers;
+  }
+
+  const at::Tensor& forward(const at::Tensor& input) {
+    input_ = input.contiguous();
+    const auto windows = input.size(0);
+    plan_.steps = input.size(1);
+    // Half as many lanes where they suffice, or where there would else be fewer groups than threads.
+    const auto threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+    plan_.lanes = windows > 16 && windows >= 32 * threads ? 32 : 16;
+    records_.resize(static_cast<std::size_t>(groups()));
+    fitted(output_, {windows, plan_.steps, plan_.hidden}, input.options());
+    lstm_cpu::prepare(plan_, values_.const_data_ptr<float>(), weights_);
+    for_groups([&](std::int64_t group, std::int64_t first, std::int64_t count) {
+      lstm_cpu::forward(plan_, weights_, record(group), count, x(first), h(first));
+    });
+    return output_;
+  }
+
+  void backward(const at::Tensor& output_gradient) {
+    const auto gradient = output_gradient.contiguous();
+    fitted(input_sums_, {input_.size(0), plan_.inputs}, input_.options());
+    const auto window = plan_.steps * plan_.hidden;
+    for_groups([&](std::int64_t group, std::int64_t first, std::int64_t count) {
+      lstm_cpu::backward(plan_, weights_, record(group), count, gradient.const_data_ptr<float>() + first * window,
+                         input_sums_.data_ptr<float>() + first * plan_.inputs);
+    });
+  }
+
+  [[nodiscard]] const at::Tensor& input_sums() const { return input_sums_; }
+
+  void add_squared_norms(at::Tensor& norms) {
+    const auto windows = input_.size(0);
+    fitted(rows_, {windows, plan_.parameters()}, input_.options());
+    fitted(squared_, {windows}, norms.options());
+    for_groups([&](std::int64_t group, std::int64_t first, std::int64_t count) {
+      lstm_cpu::window_gradients(plan_, record(group), count, x(first), h(first),
+                                 rows_.data_ptr<float>() + first * plan_.parameters(), plan_.parameters(),
+                                 squared_.data_ptr<double>() + first);
+    });
+    norms.add_(squared_);
+  }
+
+  void discard(const at::Tensor& windows) { rows_.masked_fill_(windows.unsqueeze(1), 0.0); }
+
+  void add_gradient(const at::Tensor& factors) {
+    auto* sum = gradients_.data_ptr<float>();
+    if (factors.defined()) {
+      at::parallel_for(0, plan_.parameters(), 2048, [&](std::int64_t begin, std::int64_t end) {
+        lstm_cpu::weighted_sum(plan_.isa, rows_.size(0), factors.const_data_ptr<float>(), rows_.const_data_ptr<float>(),
+                               plan_.parameters(), begin, end, sum);
+      });
+      return;
+    }
+    // One sum a thread, added in the threads' order, so that the result hangs on their number alone.
+    auto sums = at::zeros({at::get_num_threads(), plan_.parameters()}, gradients_.options());
+    for_groups([&](std::int64_t group, std::int64_t first, std::int64_t count) {
+      lstm_cpu::add_gradients(plan_, record(group), count, x(first), h(first),
+                              sums.data_ptr<float>() + at::get_thread_num() * plan_.parameters());
+    });
+    gradients_.add_(sums.sum(0));
+  }
+
+ private:
+  [[nodiscard]] std::int64_t groups() const { return (input_.size(0) + plan_.lanes - 1) / plan_.lanes; }
+  [[nodiscard]] lstm_cpu::Record& record(std::int64_t group) { return records_[static_cast<std::size_t>(group)]; }
+  [[nodiscard]] const float* x(std::int64_t window) const {
+    return input_.const_data_ptr<float>() + window * plan_.steps * plan_.inputs;
+  }
+  [[nodiscard]] float* h(std::int64_t window) { return output_.data_ptr<float>() + window * plan_.steps * plan_.hidden; }
+
+  template <class Work>
+  void for_groups(const Work& work) {
+    const auto windows = input_.size(0);
+    at::parallel_for(0, groups(), 1, [&](std::int64_t begin, std::int64_t end) {
+      for (auto group = begin; group < end; ++group) {
+        const auto first = group * plan_.lanes;
+        work(group, first, std::min(plan_.lanes, windows - first));
+      }
+    });
+  }
+
+  at::Tensor values_, gradients_;  // of all layers, flat
+  lstm_cpu::Plan plan_;
+  lstm_cpu::Weights weights_;
+  std::vector<lstm_cpu::Record> records_;
+  at::Tensor input_, output_, input_sums_, rows_, squared_;
+};
+
+Lstm::~Lstm() = default;
 
 std::size_t Lstm::declare(ParameterBuffer& parameters, const std::string& prefix, std::int64_t inputs,
                           std::int64_t hidden, std::int64_t layers) {
@@ -17,16 +121,24 @@ std::size_t Lstm::declare(ParameterBuffer& parameters, const std::string& prefix
   return first;
 }
 
-Lstm::Lstm(const ParameterBuffer& parameters, std::size_t first, std::int64_t layers) {
+Lstm::Lstm(const ParameterBuffer& parameters, std::size_t first, std::int64_t layers, bool input_is_constant)
+    : input_is_constant_(input_is_constant) {
   for (std::int64_t l = 0; l < layers; ++l) {
     const auto at = first + static_cast<std::size_t>(4 * l);
     levels_.push_back({parameters.value(at), parameters.value(at + 1), parameters.value(at + 2), parameters.value(at + 3),
                        LinearRecord(parameters.gradient(at), parameters.gradient(at + 2)),
                        LinearRecord(parameters.gradient(at + 1), parameters.gradient(at + 3)), {}, {}, {}, {}, {}});
   }
+  const auto offset = parameters.entries().at(first).offset;
+  const auto& last = parameters.entries().at(first + static_cast<std::size_t>(4 * layers) - 1);
+  const auto flat = [&](const at::Tensor& all) { return all.narrow(0, offset, last.offset + last.count - offset); };
+  kernel_ = std::make_unique<Kernel>(flat(parameters.values()), flat(parameters.gradients()),
+                                     levels_.front().weight_ih.size(1), levels_.front().weight_hh.size(1), layers);
 }
 
 const at::Tensor& Lstm::forward(const at::Tensor& input) {
+  by_kernel_ = input_is_constant_ && kernels_serve(input);
+  if (by_kernel_) return kernel_->forward(input);
   const auto* below = &input;
   for (auto& level : levels_) below = &forward(level, *below);
   return *below;
@@ -67,6 +179,11 @@ const at::Tensor& Lstm::forward(Level& level, const at::Tensor& input) {
 }
 
 at::Tensor Lstm::backward(const at::Tensor& output_gradient, bool want_input_gradient) {
+  TORCH_CHECK(!(input_is_constant_ && want_input_gradient), "the input was said to be constant");
+  if (by_kernel_) {
+    kernel_->backward(output_gradient);
+    return {};
+  }
   at::Tensor gradient = output_gradient;
   for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
     backward(*level, gradient);
@@ -114,10 +231,12 @@ void Lstm::backward(Level& level, const at::Tensor& output_gradient) {
 }
 
 at::Tensor Lstm::summed_input_gradient() const {
+  if (by_kernel_) return kernel_->input_sums();
   return at::mm(levels_.front().gate_gradients.sum(1), levels_.front().weight_ih);
 }
 
 void Lstm::add_squared_norms(at::Tensor& norms) {
+  if (by_kernel_) return kernel_->add_squared_norms(norms);
   for (auto& level : levels_) {
     level.by_input.add_squared_norms(norms);
     level.by_state.add_squared_norms(norms);
@@ -125,6 +244,7 @@ void Lstm::add_squared_norms(at::Tensor& norms) {
 }
 
 void Lstm::discard(const at::Tensor& windows) {
+  if (by_kernel_) return kernel_->discard(windows);
   for (auto& level : levels_) {
     level.by_input.discard(windows);
     level.by_state.discard(windows);
@@ -132,6 +252,7 @@ void Lstm::discard(const at::Tensor& windows) {
 }
 
 void Lstm::add_gradient(const at::Tensor& factors) {
+  if (by_kernel_) return kernel_->add_gradient(factors);
   for (auto& level : levels_) {
     level.by_input.add_gradient(factors);
     level.by_state.add_gradient(factors);

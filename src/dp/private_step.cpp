@@ -64,36 +64,69 @@ at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windo
   return squared.sqrt_();
 }
 
-void add_noise(const at::Tensor& gradient, double deviation, const RandomStream& stream) {
-  const auto count = gradient.numel();
-  const bool on_cpu = gradient.device().is_cpu();
-  const auto add_on_cpu = [&](auto* values) {
-    // Blocks are drawn by place, so the split over threads does not matter.
-    at::parallel_for(0, count, 16384, [&](std::int64_t begin, std::int64_t end) {
-      // A piece is long enough that making its cipher costs little, short enough for the second-level cache.
-      constexpr std::int64_t piece = 8192;
-      std::array<double, piece> normals;
-      // Even starts: two normals share a block of the stream.
-      for (std::int64_t from = begin - begin % 2; from < end;) {
-        const auto block = std::min(piece, end - from);
-        stream.normals(static_cast<std::uint64_t>(from), std::span(normals.data(), static_cast<std::size_t>(block)));
-        for (std::int64_t i = std::max(from, begin); i < from + block; ++i)
-          values[i] = static_cast<std::remove_reference_t<decltype(values[0])>>(
-              static_cast<double>(values[i]) + deviation * normals[static_cast<std::size_t>(i - from)]);
-        from += block;
-      }
+namespace {
+
+/// One coordinate's normal after the other, in pieces, for the places `begin` … `end − 1`: take(place, normals).
+template <class Take>
+void with_normals(const RandomStream& stream, std::int64_t begin, std::int64_t end, const Take& take) {
+  // A piece is long enough that making its cipher costs little, short enough for the second-level cache.
+  constexpr std::int64_t piece = 8192;
+  std::array<double, piece> normals;
+  // Even starts: two normals share a block of the stream.
+  for (std::int64_t from = begin - begin % 2; from < end;) {
+    const auto block = std::min(piece, end - from);
+    stream.normals(static_cast<std::uint64_t>(from), std::span(normals.data(), static_cast<std::size_t>(block)));
+    const auto skipped = std::max(from, begin) - from;
+    take(from + skipped, std::span<const double>(normals.data() + skipped, static_cast<std::size_t>(block - skipped)));
+    from += block;
+  }
+}
+
+constexpr std::int64_t coordinates_a_thread = 8192;
+
+template <class T>
+void finish_on_cpu(T* gradient, std::int64_t count, const std::vector<const T*>& others, double deviation,
+                   const RandomStream& stream, double scale) {
+  const auto factor = static_cast<T>(scale);
+  // Normals are drawn by place, so the split over threads does not matter.
+  at::parallel_for(0, count, coordinates_a_thread, [&](std::int64_t begin, std::int64_t end) {
+    for (const auto* other : others)
+      for (auto i = begin; i < end; ++i) gradient[i] += other[i];
+    if (deviation == 0.0) {
+      for (auto i = begin; i < end; ++i) gradient[i] *= factor;
+      return;
+    }
+    with_normals(stream, begin, end, [&](std::int64_t place, std::span<const double> normals) {
+      auto* to = gradient + place;
+      for (std::size_t i = 0; i < normals.size(); ++i)
+        to[i] = static_cast<T>(static_cast<double>(to[i]) + deviation * normals[i]) * factor;
     });
-  };
+  });
+}
+
+}  // namespace
+
+void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& others, double deviation,
+                const RandomStream& stream, double scale) {
   TORCH_CHECK(gradient.is_contiguous(), "the gradient buffer is contiguous");
-  if (on_cpu) {
-    AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "add_noise", [&] { add_on_cpu(gradient.data_ptr<scalar_t>()); });
+  const auto count = gradient.numel();
+  if (gradient.device().is_cpu()) {
+    AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "finish_sum", [&] {
+      std::vector<const scalar_t*> parts;
+      for (const auto& other : others) parts.push_back(other.const_data_ptr<scalar_t>());
+      finish_on_cpu(gradient.data_ptr<scalar_t>(), count, parts, deviation, stream, scale);
+    });
     return;
   }
-  // Elsewhere the same normals travel; they are drawn here, where the key is. From pinned memory the copy does not make
-  // the host wait.
-  auto noise = at::zeros({count}, at::TensorOptions().dtype(at::kDouble).pinned_memory(gradient.is_cuda()));
-  add_on_cpu(noise.data_ptr<double>());
-  gradient.copy_(gradient.to(at::kDouble).add_(noise.to(gradient.device(), /*non_blocking=*/true)));
+  for (const auto& other : others) gradient.add_(other);
+  if (deviation > 0.0) {
+    // The same normals travel; they are drawn here, where the key is. From pinned memory the copy does not make the host
+    // wait.
+    auto noise = at::zeros({count}, at::TensorOptions().dtype(at::kDouble).pinned_memory(gradient.is_cuda()));
+    finish_on_cpu(noise.data_ptr<double>(), count, {}, deviation, stream, 1.0);
+    gradient.copy_(gradient.to(at::kDouble).add_(noise.to(gradient.device(), /*non_blocking=*/true)));
+  }
+  gradient.mul_(scale);
 }
 
 Adam::Adam(Options options, const at::Tensor& values)

@@ -13,6 +13,7 @@ models::ModelOptions model_options(const Config& config) {
   const auto frequency = data::Frequency::parse(config.dataset.frequency);
   options.time_features = static_cast<std::int64_t>(data::calendar_feature_names(frequency).size()) + 1;
   options.default_scale = config.model.default_scale;
+  options.width_factor = config.model.width_factor;
   return options;
 }
 

@@ -44,48 +44,6 @@ StepEngine::Options step_options(const Config& config, const Plan& plan) {
 
 }  // namespace
 
-StepEngine::StepEngine(models::Forecaster& model, Options options)
-    : model_(model), options_(options), adam_(options.adam, model.parameters().values()) {}
-
-std::int64_t StepEngine::chunk() const {
-  auto chunk = model_.preferred_chunk();
-  if (options_.memory_budget > 0)
-    chunk = std::min(chunk, std::max<std::int64_t>(1, options_.memory_budget / model_.bytes_per_window()));
-  return chunk;
-}
-
-StepEngine::Result StepEngine::step(const models::WindowBatch& batch, const RandomStream& noise) {
-  const c10::NoGradGuard no_autograd;
-  const auto& parameters = model_.parameters();
-  const auto& gradients = parameters.gradients();
-  gradients.zero_();
-  std::vector<at::Tensor> losses;
-  std::vector<at::Tensor> norms;
-  const auto windows = batch.size();
-  for (std::int64_t begin = 0; begin < windows; begin += losses.back().size(0)) {
-    const auto part = batch.rows(begin, std::min(chunk(), windows - begin));
-    losses.push_back(model_.losses(part));
-    model_.backward();
-    if (options_.is_private) {
-      norms.push_back(dp::add_clipped_sum(model_.layers(), part.size(), options_.clipping, gradients.options()));
-    } else {
-      for (auto* layer : model_.layers()) layer->add_gradient({});
-    }
-  }
-  if (options_.is_private)
-    dp::add_noise(gradients, options_.noise_multiplier * options_.clipping.norm, noise);
-  // Divided by Λ after the noise; the ordinary gradient is that of the mean, also over Λ.
-  gradients.mul_(1.0 / options_.batch_size);
-  if (!options_.is_private && options_.gradient_norm_bound > 0.0)
-    gradients.mul_((options_.gradient_norm_bound / (gradients.norm() + 1e-6)).clamp_max_(1.0));
-  adam_.step(parameters.values(), gradients);
-  const auto joined = [&](const std::vector<at::Tensor>& parts, at::ScalarType type) {
-    if (parts.empty()) return at::zeros({0}, gradients.options().dtype(type));
-    return parts.size() == 1 ? parts.front() : at::cat(parts);
-  };
-  return {joined(losses, gradients.scalar_type()), options_.is_private ? joined(norms, at::kDouble) : at::Tensor()};
-}
-
 Trainer::Trainer(Config config, const sampling::PreparedData& data, at::Device device, RunFolder folder)
     : config_(std::move(config)),
       data_(data),

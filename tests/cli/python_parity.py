@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Loads an exported model with Python's torch.jit.load and scores it there: the CRPS must be tsdp-evaluate's.
+"""Loads exported models with Python's torch.jit.load: of every forecaster, quantiles, means and sample paths from given
+draws must be the training program's at any batch size; and the CRPS of a trained one must be tsdp-evaluate's.
 
 Exit code 77 (skipped) where this Python has no torch or numpy.
 """
@@ -22,12 +23,45 @@ LEVELS = np.arange(1, 10) / 10
 HORIZON, WINDOWS = 30, 5
 
 
+def compare_all(writer):
+    """What `writer` (tests/export/parity_cases.cpp) wrote, against the exports."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([writer, folder], check=True)
+        names = sorted(path.stem for path in pathlib.Path(folder).glob("*.pt") if not path.stem.endswith("_case"))
+        assert len(names) == 4, names
+        for name in names:
+            model = torch.jit.load(f"{folder}/{name}.pt")
+            case = dict(torch.jit.load(f"{folder}/{name}_case.pt").named_buffers())
+            features = case["time_features"] if case["time_features"].numel() else None
+            scale = case["samples"].abs().amax(dim=(1, 2), keepdim=True)
+            for rows in (slice(0, 1), slice(3, 5), slice(0, 7)):
+                with torch.no_grad():
+                    quantiles, mean, samples = model(
+                        case["past_target"][rows], case["past_observed"][rows], torch.tensor(LEVELS),
+                        None if features is None else features[rows], case["draws"][rows])
+                close = lambda found, expected: bool(
+                    ((found - expected).abs() <= 1e-5 * (expected.abs() + scale[rows][:, :, : 1])).all())
+                assert close(samples, case["samples"][rows]), (name, rows, "samples")
+                if "mean" in case:
+                    assert close(mean[:, None], case["mean"][rows][:, None]), (name, rows, "mean")
+                    assert close(quantiles, case["quantiles"][rows]), (name, rows, "quantiles")
+                else:
+                    assert torch.equal(mean, samples.mean(1)), (name, rows)
+                with torch.no_grad():  # and draws of its own
+                    own = model(case["past_target"][rows], case["past_observed"][rows], None,
+                                None if features is None else features[rows], None, 11)
+                assert own[2].shape[1] == 11 and own[0].shape[1] == 9
+            print(f"{name}: agrees")
+
+
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--writer", required=True, help="the program parity_cases")
     parser.add_argument("--bin", required=True)
     parser.add_argument("--root", required=True)
     options = parser.parse_args()
     binaries, root = pathlib.Path(options.bin), pathlib.Path(options.root)
+    compare_all(options.writer)
     with tempfile.TemporaryDirectory() as folder:
         run = pathlib.Path(folder) / "run"
         config = root / "configs/exchange_rate.yaml"

@@ -28,6 +28,7 @@ struct Config {
     std::int64_t context_length = 0;
     std::vector<std::int64_t> lags;
     double default_scale = 0.0;
+    std::int64_t width_factor = 1;
     bool sampled_forecasts = false;
   } model;
   struct {

@@ -18,9 +18,13 @@ class LayerNorm final : public Map {
   void add_gradient(const at::Tensor& factors) override;
 
  private:
+  [[nodiscard]] bool by_kernel() const { return kernel_input_.defined(); }
+
   at::Tensor weight_, bias_, weight_gradient_, bias_gradient_;
   at::Tensor output_, normalised_, inverse_deviation_;
   at::Tensor by_weight_, by_bias_;  // (B, d): the windows' gradients
+  // Of the CPU's kernel, for one position a window: what it recorded, and the windows' squared norms.
+  at::Tensor kernel_input_, mean_, inverse_, output_gradient_, input_gradient_, squared_norms_;
 };
 
 }  // namespace tsdp::dp

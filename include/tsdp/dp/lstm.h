@@ -1,6 +1,7 @@
 // Stacked LSTM with a hand-written backward pass through time.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "tsdp/dp/linear.h"
@@ -17,8 +18,10 @@ class Lstm final : public Map {
   /// Returns the place of the first.
   static std::size_t declare(ParameterBuffer& parameters, const std::string& prefix, std::int64_t inputs,
                              std::int64_t hidden, std::int64_t layers);
-  /// Over parameters that `declare` declared.
-  Lstm(const ParameterBuffer& parameters, std::size_t first, std::int64_t layers);
+  /// Over parameters that `declare` declared. The CPU's kernel gives no gradient of every single input, so it serves where
+  /// `input_is_constant`: no parameter below, or one whose input is the same at all steps (`summed_input_gradient`).
+  Lstm(const ParameterBuffer& parameters, std::size_t first, std::int64_t layers, bool input_is_constant = false);
+  ~Lstm() override;
 
   const at::Tensor& forward(const at::Tensor& input) override;
   at::Tensor backward(const at::Tensor& output_gradient, bool want_input_gradient) override;
@@ -30,7 +33,11 @@ class Lstm final : public Map {
   /// the steps receives.
   [[nodiscard]] at::Tensor summed_input_gradient() const;
 
+  /// Windows that a thread best works on at a time: one group of the CPU's kernel, whose gradients lie side by side in cache.
+  static constexpr std::int64_t preferred_chunk = 32;
+
  private:
+  class Kernel;
   struct Level {
     at::Tensor weight_ih, weight_hh, bias_ih, bias_hh;
     LinearRecord by_input, by_state;
@@ -44,6 +51,9 @@ class Lstm final : public Map {
   void backward(Level& level, const at::Tensor& output_gradient);
 
   std::vector<Level> levels_;
+  std::unique_ptr<Kernel> kernel_;
+  bool by_kernel_ = false;  // whether the last forward pass was the kernel's
+  bool input_is_constant_;
 };
 
 }  // namespace tsdp::dp

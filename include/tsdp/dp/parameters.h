@@ -22,8 +22,9 @@ class ParameterBuffer {
 
   /// Declares a parameter; before `allocate`. Returns its place.
   std::size_t declare(std::string name, std::vector<std::int64_t> shape);
-  /// Allocates zeros. Views handed out before stay valid for nothing.
-  void allocate(const at::TensorOptions& options);
+  /// Allocates zeros; `shared`, if defined (count), becomes the buffer of values instead. Views handed out before stay
+  /// valid for nothing.
+  void allocate(const at::TensorOptions& options, const at::Tensor& shared = {});
 
   [[nodiscard]] const std::vector<Entry>& entries() const noexcept { return entries_; }
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }

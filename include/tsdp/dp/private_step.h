@@ -41,9 +41,17 @@ struct Clipping {
 at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windows, const Clipping& clipping,
                            const at::TensorOptions& options);
 
-/// Adds N(0, deviation²) to every coordinate of `gradient` (flat): coordinate j gets normal j of `stream`.
-/// Noise is drawn and added in double precision and rounded once. Same values on every device and thread count.
-void add_noise(const at::Tensor& gradient, double deviation, const RandomStream& stream);
+/// gradient_j ← (gradient_j + Σ others_j + deviation · z_j) · scale for every coordinate j (flat, contiguous): the sum of
+/// what threads gathered, with N(0, deviation²) noise from normal j of `stream` (not read if the deviation is 0).
+/// Noise is drawn and added in double precision and rounded once, before the scaling. Same noise on every device and
+/// thread count.
+void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& others, double deviation,
+                const RandomStream& stream, double scale);
+
+/// `finish_sum` with noise alone.
+inline void add_noise(const at::Tensor& gradient, double deviation, const RandomStream& stream) {
+  finish_sum(gradient, {}, deviation, stream, 1.0);
+}
 
 /// Adam with coupled weight decay (L2) on a flat buffer, in one fused pass.
 class Adam {

@@ -8,53 +8,16 @@
 #include <optional>
 
 #include "tsdp/core/config.h"
-#include "tsdp/dp/private_step.h"
 #include "tsdp/sampling/sampler.h"
 #include "tsdp/training/checkpoint.h"
 #include "tsdp/sampling/setup.h"
 #include "tsdp/training/plan.h"
+#include "tsdp/training/step_engine.h"
 #include "tsdp/training/ledger.h"
 #include "tsdp/training/model_setup.h"
 #include "tsdp/training/window_source.h"
 
 namespace tsdp::training {
-
-/// One update of a model from one batch. The private and the ordinary step are one program; the ordinary one leaves
-/// out norms, clipping and noise.
-class StepEngine {
- public:
-  struct Options {
-    bool is_private = true;
-    dp::Clipping clipping;
-    double noise_multiplier = 1.0;
-    double batch_size = 1.0;  ///< Λ: divisor of the noisy sum; not the realised size
-    dp::Adam::Options adam;
-    /// Not private: bound on the norm of the whole gradient (of the batch's mean loss); 0 for none.
-    double gradient_norm_bound = 0.0;
-    /// Memory that a batch's records may take, bytes; larger batches are worked on in chunks. 0 for no bound.
-    std::int64_t memory_budget = 0;
-  };
-  StepEngine(models::Forecaster& model, Options options);
-
-  struct Result {
-    at::Tensor losses;  ///< (B)
-    at::Tensor norms;   ///< (B) before clipping; undefined if not private
-  };
-  /// Takes one step; `noise` = (key, dp::noise_purpose, step), not read if not private. An empty batch is a step of
-  /// noise alone (private) or of weight decay alone.
-  Result step(const models::WindowBatch& batch, const RandomStream& noise);
-
-  /// Windows that are worked on at a time. Norms and clip factors are the windows' own and do not hang on it; sums over
-  /// windows are taken in another order, so they differ by rounding.
-  [[nodiscard]] std::int64_t chunk() const;
-
-  [[nodiscard]] dp::Adam& optimizer() noexcept { return adam_; }
-
- private:
-  models::Forecaster& model_;
-  Options options_;
-  dp::Adam adam_;
-};
 
 /// What a run reports while it goes on.
 struct Progress {

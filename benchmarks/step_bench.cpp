@@ -1,0 +1,160 @@
+#include "step_bench.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+
+#include <cmath>
+
+#include "tsdp/training/trainer.h"
+
+namespace tsdp::bench {
+namespace {
+
+models::ModelOptions sizes_of(const StepSetting& s) {
+  // DeepAR as on hourly data: the paper's long list of lags, four calendar features and the age.
+  models::ModelOptions sizes{s.context, s.forecast, {}, 5, 0.0, s.width_factor};
+  if (s.model == "deepar")
+    for (const std::int64_t day : {0, 24, 48, 72, 96, 120, 144, 168})
+      for (std::int64_t lag = day == 0 ? 1 : day - 1; lag <= (day == 0 ? 7 : day + 1); ++lag) sizes.lags.push_back(lag);
+  return sizes;
+}
+
+models::WindowBatch random_windows(const StepSetting& s) {
+  const auto options = at::TensorOptions(s.device).dtype(at::kFloat);
+  const auto sizes = sizes_of(s);
+  const auto past = models::make_model(s.model, sizes, options)->past_length();
+  return {at::rand({s.batch, past}, options), at::ones({s.batch, past}, options), at::rand({s.batch, s.forecast}, options),
+          at::ones({s.batch, s.forecast}, options),
+          at::rand({s.batch, past + s.forecast, sizes.time_features}, options) - 0.5};
+}
+
+/// A model with its engine, and its steps.
+class Candidate {
+ public:
+  Candidate(const StepSetting& s, std::string mode) : setting_(s), mode_(std::move(mode)) {
+    model_ = models::make_model(s.model, sizes_of(s), at::TensorOptions(s.device).dtype(at::kFloat));
+    RandomStream weights(key_, "initial weights", 0);
+    model_->initialise(weights);
+    training::StepEngine::Options options;
+    options.is_private = mode_ != "nonprivate";
+    options.noise_multiplier = 4.0;
+    options.batch_size = static_cast<double>(s.batch);
+    engine_ = std::make_unique<training::StepEngine>(*model_, options);
+  }
+
+  void step(const models::WindowBatch& windows) {
+    const RandomStream noise(key_, dp::noise_purpose, steps_++);
+    if (mode_ == "loop") {
+      loop(windows, noise);
+    } else {
+      engine_->step(windows, noise);
+    }
+    if (setting_.device.is_cuda()) model_->parameters().values()[0].item<float>();  // wait for the device
+  }
+
+ private:
+  /// One backward pass a window, clipped and added, as one would write it without recording layers.
+  void loop(const models::WindowBatch& windows, const RandomStream& noise) {
+    const c10::InferenceMode no_autograd;
+    const auto& parameters = model_->parameters();
+    auto sum = at::zeros_like(parameters.values());
+    for (std::int64_t i = 0; i < windows.size(); ++i) {
+      parameters.gradients().zero_();
+      model_->losses(windows.rows(i, 1));
+      model_->backward();
+      for (auto* layer : model_->layers()) layer->add_gradient({});
+      const double norm = parameters.gradients().norm().item<double>();
+      sum.add_(parameters.gradients(), std::min(1.0, 1e-4 / norm));
+    }
+    parameters.gradients().copy_(sum);
+    dp::add_noise(parameters.gradients(), 4e-4, noise);
+    parameters.gradients().mul_(1.0 / static_cast<double>(windows.size()));
+    engine_->optimizer().step(parameters.values(), parameters.gradients());
+  }
+
+  StepSetting setting_;
+  std::string mode_;
+  SecretKey key_ = SecretKey::from_seed(1);
+  std::unique_ptr<models::Forecaster> model_;
+  std::unique_ptr<training::StepEngine> engine_;
+  std::uint64_t steps_ = 0;
+};
+
+/// Rows of `modes`, without their "bench".
+std::vector<Json> measured(const StepSetting& s, const std::vector<std::string>& modes, double seconds) {
+  const auto windows = random_windows(s);
+  std::vector<double> memory;
+  for (const auto& mode : modes)
+    memory.push_back(memory_of([&] {
+      Candidate alone(s, mode);
+      for (int i = 0; i < 3; ++i) alone.step(windows);
+    }));
+  std::vector<Timing> timings;
+  for (const auto& mode : modes) {
+    auto candidate = std::make_shared<Candidate>(s, mode);
+    timings.push_back({mode, [&windows, candidate] { candidate->step(windows); }});
+  }
+  time_together(timings, seconds);
+  std::vector<Json> rows;
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    Json row = {{"model", s.model}, {"mode", modes[i]}, {"device", s.device.str()}, {"threads", at::get_num_threads()},
+                {"batch", s.batch}, {"context", s.context}, {"forecast", s.forecast}, {"width_factor", s.width_factor}};
+    put_times(row, timings[i]);
+    row["step_mb"] = memory[i];
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+Json named(const char* bench, const Json& row) {
+  Json out = {{"bench", bench}};
+  out.update(row);
+  return out;
+}
+
+/// Slope of log y over log x by least squares.
+double exponent(const std::vector<std::pair<double, double>>& points) {
+  double x = 0.0, y = 0.0, xx = 0.0, xy = 0.0;
+  for (const auto& [a, b] : points) {
+    x += std::log(a);
+    y += std::log(b);
+    xx += std::log(a) * std::log(a);
+    xy += std::log(a) * std::log(b);
+  }
+  const auto n = static_cast<double>(points.size());
+  return (n * xy - x * y) / (n * xx - x * x);
+}
+
+}  // namespace
+
+void bench_step(Json& rows, const StepSetting& setting, double seconds) {
+  for (const auto& row : measured(setting, {"private", "nonprivate", "loop"}, seconds)) rows.push_back(named("step", row));
+}
+
+void bench_scaling(Json& rows, const std::string& model, const at::Device& device, double seconds) {
+  struct Axis {
+    const char* name;
+    std::vector<std::int64_t> values;
+  };
+  const std::vector<Axis> axes = {{"batch", {32, 64, 128, 256, 512, 1024, 2048, 4096}},
+                                  {"context", {24, 48, 96, 192, 384, 768}},
+                                  {"width_factor", {1, 2, 4, 8}}};
+  for (const auto& axis : axes) {
+    std::map<std::string, std::vector<std::pair<double, double>>> points;
+    for (const auto value : axis.values) {
+      StepSetting s{model, device, 256, 96, 24, 1};
+      const std::string name = axis.name;
+      (name == "batch" ? s.batch : name == "context" ? s.context : s.width_factor) = value;
+      for (const auto& row : measured(s, {"private", "nonprivate"}, seconds)) {
+        auto shown = named("scaling", row);
+        shown["axis"] = name;
+        rows.push_back(shown);
+        points[row["mode"]].emplace_back(static_cast<double>(value), row["min_ms"].get<double>());
+      }
+    }
+    for (const auto& [mode, of_mode] : points)
+      rows.push_back({{"bench", "exponent"}, {"model", model}, {"mode", mode}, {"axis", axis.name}, {"exponent", exponent(of_mode)}});
+  }
+}
+
+}  // namespace tsdp::bench

@@ -1,0 +1,27 @@
+// A training step: private, not private, and the plain loop over windows.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <ATen/ATen.h>
+
+#include "timing.h"
+
+namespace tsdp::bench {
+
+struct StepSetting {
+  std::string model;
+  at::Device device;
+  std::int64_t batch, context, forecast;
+  std::int64_t width_factor;
+};
+
+/// One row for each of "private", "nonprivate", "loop": times side by side, and what each needs beyond the process's
+/// memory before it (step_mb).
+void bench_step(Json& rows, const StepSetting& setting, double seconds);
+
+/// Times and memory against batch, context and width, and the exponents of the growth: rows "scaling" and "exponent".
+void bench_scaling(Json& rows, const std::string& model, const at::Device& device, double seconds);
+
+}  // namespace tsdp::bench

@@ -1,0 +1,62 @@
+// Small operations on rows (one a window), float and double, one thread each; callers split the rows between threads.
+#pragma once
+
+#include <cstdint>
+
+namespace tsdp::dp::rows {
+
+/// out[i] = ‖row i‖² (added to out[i] if `add`), row i at rows + i · stride. float: at most 64 squares are summed in
+/// float, then in double, so the relative error is at most 70 · 2^-24 unless squares leave the range of float (above
+/// 2^128 infinite, below 2^-149 lost). double: all in double.
+template <typename T>
+void squared_norms(const T* rows, std::int64_t count, std::int64_t length, std::int64_t stride, double* out,
+                   bool add = false);
+
+/// out row i = factors[i] · in row i; `out` may be `in`.
+template <typename T>
+void scale_rows(const T* in, std::int64_t in_stride, const T* factors, std::int64_t count, std::int64_t length, T* out,
+                std::int64_t out_stride);
+
+inline constexpr double layer_norm_epsilon = 1e-5;
+
+/// Rows of `width` without gaps. y = gain · x̂ + shift, x̂ = (x − mean) · inverse, inverse = 1/√(variance + 1e-5) with
+/// the biased variance; keeps mean and inverse of each row.
+template <typename T>
+void layer_norm_forward(const T* x, std::int64_t count, std::int64_t width, const T* gain, const T* shift, T* y,
+                        T* mean, T* inverse);
+
+/// What `layer_norm_backward` and `layer_norm_gradient` know of the forward pass.
+template <typename T>
+struct LayerNorm {
+  const T* x = nullptr;
+  const T* mean = nullptr;
+  const T* inverse = nullptr;
+  const T* gain = nullptr;
+  std::int64_t count = 0;
+  std::int64_t width = 0;
+};
+
+/// x_gradient (may be y_gradient) and, each row being a window, the squared norm of its gradient of (gain, shift), in
+/// double (added if `add`). Either may be null.
+template <typename T>
+void layer_norm_backward(const LayerNorm<T>& layer, const T* y_gradient, T* x_gradient, double* squared_norms,
+                         bool add = false);
+
+/// Adds Σ_i factors[i] · (gradient of row i) to those of gain and shift; without factors they are 1.
+template <typename T>
+void layer_norm_gradient(const LayerNorm<T>& layer, const T* y_gradient, const T* factors, T* gain_gradient,
+                         T* shift_gradient);
+
+// clang-format off
+#define TSDP_DECLARE_ROWS(T)                                                                                       \
+  template <> void squared_norms<T>(const T*, std::int64_t, std::int64_t, std::int64_t, double*, bool);            \
+  template <> void scale_rows<T>(const T*, std::int64_t, const T*, std::int64_t, std::int64_t, T*, std::int64_t);  \
+  template <> void layer_norm_forward<T>(const T*, std::int64_t, std::int64_t, const T*, const T*, T*, T*, T*);    \
+  template <> void layer_norm_backward<T>(const LayerNorm<T>&, const T*, T*, double*, bool);                       \
+  template <> void layer_norm_gradient<T>(const LayerNorm<T>&, const T*, const T*, T*, T*);
+// clang-format on
+TSDP_DECLARE_ROWS(float)
+TSDP_DECLARE_ROWS(double)
+#undef TSDP_DECLARE_ROWS
+
+}  // namespace tsdp::dp::rows
