@@ -39,13 +39,20 @@ void time_together(std::vector<Timing>& candidates, double seconds) {
   for (auto& c : candidates)
     for (int i = 0; i < 3; ++i) c.work();
   const auto start = Clock::now();
-  while (std::chrono::duration<double>(Clock::now() - start).count() < seconds || candidates.front().milliseconds.size() < 5)
+  constexpr int warm_up = 2;
+  constexpr double burst_seconds = 0.1;
+  const auto since = [](Clock::time_point moment) { return std::chrono::duration<double>(Clock::now() - moment).count(); };
+  while (since(start) < seconds || candidates.front().milliseconds.size() < 5)
     for (auto& c : candidates) {
-      const double cpu = process_milliseconds();
-      const auto begin = Clock::now();
-      c.work();
-      c.milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
-      c.cpu += process_milliseconds() - cpu;
+      const auto burst = Clock::now();
+      for (int i = 0; i <= warm_up || since(burst) < burst_seconds; ++i) {
+        const double cpu = process_milliseconds();
+        const auto begin = Clock::now();
+        c.work();
+        if (i < warm_up) continue;
+        c.milliseconds.push_back(1e3 * since(begin));
+        c.cpu += process_milliseconds() - cpu;
+      }
     }
 }
 

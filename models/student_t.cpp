@@ -60,6 +60,7 @@ at::Tensor StudentTHead::losses_by_kernel(const at::Tensor& hidden_rows, const a
   dp::fitted(hidden_gradient_, hidden.sizes(), hidden.options());
   dp::fitted(window_gradients_, {windows, 3 * (width + 1)}, hidden.options());
   dp::fitted(squared_norms_, {windows}, hidden.options().dtype(at::kDouble));
+  dp::fitted(hidden_norms_, {windows}, hidden.options().dtype(at::kDouble));
   at::parallel_for(0, windows, 4, [&](std::int64_t begin, std::int64_t end) {
     const auto window = positions * width;
     student_t_cpu::Head<float> head;
@@ -79,6 +80,7 @@ at::Tensor StudentTHead::losses_by_kernel(const at::Tensor& hidden_rows, const a
     gradients.losses = losses.data_ptr<float>() + begin;
     gradients.hidden_gradient = hidden_gradient_.data_ptr<float>() + begin * window;
     gradients.hidden_gradient_stride = window;
+    gradients.hidden_squared_norms = hidden_norms_.data_ptr<double>() + begin;
     gradients.window_head_gradients = window_gradients_.data_ptr<float>() + begin * 3 * (width + 1);
     gradients.window_head_gradients_stride = 3 * (width + 1);
     gradients.head_squared_norms = squared_norms_.data_ptr<double>() + begin;
@@ -87,9 +89,9 @@ at::Tensor StudentTHead::losses_by_kernel(const at::Tensor& hidden_rows, const a
   return losses;
 }
 
-const at::Tensor& StudentTHead::hidden_gradient() {
-  if (!by_kernel_) hidden_gradient_ = maps_->backward(raw_gradient_, true);
-  return hidden_gradient_;
+dp::Gradient StudentTHead::hidden_gradient() {
+  if (by_kernel_) return {hidden_gradient_, hidden_norms_};
+  return {maps_->backward({raw_gradient_}, true)};
 }
 
 void StudentTHead::add_squared_norms(at::Tensor& norms) {

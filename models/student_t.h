@@ -43,7 +43,7 @@ class StudentTHead final : public dp::Layer {
   at::Tensor losses(const at::Tensor& hidden, const at::Tensor& target, const at::Tensor& affine_scale,
                     const at::Tensor& weights);
   /// Of Σ_i loss_i with respect to the hidden rows (B, K, D).
-  const at::Tensor& hidden_gradient();
+  dp::Gradient hidden_gradient();
 
   void add_squared_norms(at::Tensor& norms) override;
   void discard(const at::Tensor& windows) override;
@@ -57,7 +57,7 @@ class StudentTHead final : public dp::Layer {
   at::Tensor values_, gradients_;     // the three maps, flat: 3 (D + 1)
   at::Tensor raw_gradient_, hidden_gradient_;
   // Of the CPU's kernel: the windows' gradients (B, 3 (D + 1)) and their squared norms (B, double precision).
-  at::Tensor window_gradients_, squared_norms_;
+  at::Tensor window_gradients_, squared_norms_, hidden_norms_;
   bool by_kernel_ = false;  // whether the last losses were the kernel's
 };
 

@@ -55,7 +55,8 @@ const at::Tensor& LayerNorm::forward(const at::Tensor& input) {
   return output_;
 }
 
-at::Tensor LayerNorm::backward(const at::Tensor& output_gradient, bool want_input_gradient) {
+at::Tensor LayerNorm::backward(const Gradient& arrived, bool want_input_gradient) {
+  const auto& output_gradient = arrived.value;
   if (by_kernel()) {
     output_gradient_ = output_gradient.contiguous();
     fitted(input_gradient_, kernel_input_.sizes(), kernel_input_.options());

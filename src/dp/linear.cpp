@@ -5,16 +5,18 @@ namespace tsdp::dp {
 LinearRecord::LinearRecord(at::Tensor weight_gradient, at::Tensor bias_gradient)
     : weight_gradient_(std::move(weight_gradient)), bias_gradient_(std::move(bias_gradient)) {}
 
-void LinearRecord::set(at::Tensor input, at::Tensor output_gradient) {
+void LinearRecord::set(at::Tensor input, Gradient output_gradient) {
   input_ = std::move(input);
-  output_gradient_ = std::move(output_gradient);
+  output_gradient_ = std::move(output_gradient.value);
+  output_gradient_norms_ = std::move(output_gradient.window_norms);
   window_gradients_.reset();
 }
 
 void LinearRecord::add_squared_norms(at::Tensor& norms) {
   if (input_.dim() == 2) {
     // One position: ‖g xᵀ‖² + ‖g‖² = ‖g‖² (‖x‖² + 1).
-    norms.addcmul_(squared_norms(output_gradient_), squared_norms(input_).add_(1.0));
+    const auto of_gradient = output_gradient_norms_.defined() ? output_gradient_norms_ : squared_norms(output_gradient_);
+    norms.addcmul_(of_gradient, squared_norms(input_).add_(1.0));
     return;
   }
   const auto batch = input_.size(0);
@@ -105,8 +107,9 @@ const at::Tensor& Linear::forward(const at::Tensor& input) {
   return output_;
 }
 
-at::Tensor Linear::backward(const at::Tensor& output_gradient, bool want_input_gradient) {
-  record_.set(input_, output_gradient);
+at::Tensor Linear::backward(const Gradient& arrived, bool want_input_gradient) {
+  record_.set(input_, arrived);
+  const auto& output_gradient = arrived.value;
   if (!want_input_gradient) return {};
   fitted(input_gradient_, input_.sizes(), input_.options());
   auto flat = input_gradient_.view({-1, weight_.size(1)});

@@ -178,7 +178,8 @@ const at::Tensor& Lstm::forward(Level& level, const at::Tensor& input) {
   return level.output;
 }
 
-at::Tensor Lstm::backward(const at::Tensor& output_gradient, bool want_input_gradient) {
+at::Tensor Lstm::backward(const Gradient& arrived, bool want_input_gradient) {
+  const auto& output_gradient = arrived.value;
   TORCH_CHECK(!(input_is_constant_ && want_input_gradient), "the input was said to be constant");
   if (by_kernel_) {
     kernel_->backward(output_gradient);
@@ -224,10 +225,10 @@ void Lstm::backward(Level& level, const at::Tensor& output_gradient) {
     by_cell = dc * f;
     by_state = at::mm(level.gate_gradients.select(1, t), level.weight_hh);
   }
-  level.by_input.set(level.input, level.gate_gradients);
+  level.by_input.set(level.input, {level.gate_gradients});
   level.by_state.set(at::cat({at::zeros({batch, 1, hidden}, output_gradient.options()),
                               level.output.narrow(1, 0, steps - 1)}, 1),
-                     level.gate_gradients);
+                     {level.gate_gradients});
 }
 
 at::Tensor Lstm::summed_input_gradient() const {

@@ -3,11 +3,30 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/_fused_adam.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 
 namespace tsdp::dp {
+
+namespace {
+
+/// The same on the CPU in one pass: a step asks for few numbers, and twelve operations on them would cost more than them.
+template <class T>
+void factors_on_cpu(const double* squared_norms, std::int64_t count, double clip_norm, double guarded, ClipFactor kind,
+                    T* factors) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double norm = std::sqrt(squared_norms[i]);
+    double factor = 0.0;
+    if (kind == ClipFactor::exact) factor = std::min(1.0, guarded / norm);
+    if (kind == ClipFactor::opacus) factor = std::min(1.0, clip_norm / (norm + 1e-6));
+    if (kind == ClipFactor::automatic) factor = guarded / (norm + 0.01);
+    factors[i] = std::isfinite(norm) ? static_cast<T>(factor) : T{0};
+  }
+}
+
+}  // namespace
 
 at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipFactor kind, at::ScalarType type) {
   // Squared norms are good to 70 units (half an epsilon each) of the recorded values' type, so norms to 35 and products
@@ -15,6 +34,14 @@ at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipF
   const double unit = type == at::kDouble ? std::numeric_limits<double>::epsilon()
                                           : static_cast<double>(std::numeric_limits<float>::epsilon());
   const double guarded = clip_norm * (1.0 - 48.0 * unit);
+  if (squared_norms.device().is_cpu() && squared_norms.scalar_type() == at::kDouble && squared_norms.is_contiguous()) {
+    auto found = at::empty(squared_norms.sizes(), squared_norms.options().dtype(type));
+    AT_DISPATCH_FLOATING_TYPES(type, "clip_factors", [&] {
+      factors_on_cpu(squared_norms.const_data_ptr<double>(), found.numel(), clip_norm, guarded, kind,
+                     found.data_ptr<scalar_t>());
+    });
+    return found;
+  }
   const auto norms = squared_norms.sqrt();
   at::Tensor factors;
   switch (kind) {
@@ -49,17 +76,19 @@ at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windo
   }
   // A window that is not finite anywhere is left out everywhere. Only where it costs nothing is the question asked
   // whether there is one: elsewhere the host would have to wait for the answer.
-  const auto bad = squared.isfinite().logical_not_();
-  if (!bad.device().is_cpu() || bad.any().item<bool>())
+  const auto* on_cpu = squared.device().is_cpu() ? squared.const_data_ptr<double>() : nullptr;
+  if (on_cpu == nullptr || !std::all_of(on_cpu, on_cpu + windows, [](double n) { return std::isfinite(n); })) {
+    const auto bad = squared.isfinite().logical_not_();
     for (auto* layer : layers) layer->discard(bad);
+    for (auto& norms : by_layer) norms.masked_fill_(bad, std::numeric_limits<double>::infinity());
+  }
   if (!clipping.per_layer) {
     const auto factors = clip_factors(squared, clipping.norm, clipping.factor, type);
     for (auto* layer : layers) layer->add_gradient(factors);
   } else {
     const double share = clipping.norm / std::sqrt(static_cast<double>(layers.size()));
     for (std::size_t i = 0; i < layers.size(); ++i)
-      layers[i]->add_gradient(clip_factors(by_layer[i].masked_fill_(bad, std::numeric_limits<double>::infinity()), share,
-                                           clipping.factor, type));
+      layers[i]->add_gradient(clip_factors(by_layer[i], share, clipping.factor, type));
   }
   return squared.sqrt_();
 }

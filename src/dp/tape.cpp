@@ -41,36 +41,36 @@ Tape::Value Tape::view(Value input, std::vector<std::int64_t> shape) {
   return derived(Kind::view, nodes_.at(input).value.view(shape), input, input);
 }
 
-void Tape::give(Value to, const at::Tensor& gradient) {
+void Tape::give(Value to, const Gradient& gradient) {
   auto& node = nodes_[to];
   if (!node.wants_gradient) return;
-  node.gradient = node.gradient.defined() ? node.gradient + gradient : gradient;
+  node.gradient = node.gradient.value.defined() ? Gradient{node.gradient.value + gradient.value} : gradient;
 }
 
-void Tape::backward(Value end, const at::Tensor& gradient) {
+void Tape::backward(Value end, const Gradient& gradient) {
   give(end, gradient);
   for (Value i = end + 1; i-- > 0;) {
     auto& node = nodes_[i];
-    if (!node.gradient.defined()) continue;
+    if (!node.gradient.value.defined()) continue;
     const auto back = std::move(node.gradient);
-    node.gradient = at::Tensor();
+    node.gradient = {};
     switch (node.kind) {
       case Kind::constant:
         break;
       case Kind::layer: {
         const auto input_gradient = node.layer->backward(back, nodes_[node.first].wants_gradient);
-        if (input_gradient.defined()) give(node.first, input_gradient);
+        if (input_gradient.defined()) give(node.first, {input_gradient});
         break;
       }
       case Kind::relu:
-        give(node.first, at::threshold_backward(back, node.value, 0.0));
+        give(node.first, {at::threshold_backward(back.value, node.value, 0.0)});
         break;
       case Kind::add:
         give(node.first, back);
         give(node.second, back);
         break;
       case Kind::view:
-        give(node.first, back.view(nodes_[node.first].value.sizes()));
+        give(node.first, {back.value.view(nodes_[node.first].value.sizes()), back.window_norms});
         break;
     }
   }

@@ -45,7 +45,7 @@ void check(const Sizes& s, std::uint64_t seed) {
   const auto x = random(shape(s.inputs), stream);
   const auto g = random(shape(s.outputs), stream);
   EXPECT_TRUE(at::allclose(layer.forward(x), at::linear(x, weight, bias), 1e-12, 1e-12));
-  EXPECT_TRUE(at::allclose(layer.backward(g, true), at::matmul(g, weight), 1e-12, 1e-12));
+  EXPECT_TRUE(at::allclose(layer.backward({g}, true), at::matmul(g, weight), 1e-12, 1e-12));
   auto norms = at::zeros({s.batch}, at::kDouble);
   layer.add_squared_norms(norms);
   const auto factors = random({s.batch}, stream).abs();
@@ -65,7 +65,7 @@ void check(const Sizes& s, std::uint64_t seed) {
   weight_gradient.zero_();
   bias_gradient.zero_();
   layer.forward(x);
-  layer.backward(g, false);
+  layer.backward({g}, false);
   layer.add_gradient({});
   const auto [sum_weight, sum_bias] = oracle(x, g, weight, bias);
   EXPECT_TRUE(at::allclose(weight_gradient, sum_weight, 1e-11, 1e-11));
@@ -104,7 +104,7 @@ TEST(Linear, DiscardedWindowsLeaveNothing) {
     x[1].fill_(std::numeric_limits<double>::infinity());
     g[1].fill_(std::numeric_limits<double>::quiet_NaN());
     layer.forward(x);
-    layer.backward(g, false);
+    layer.backward({g}, false);
     auto norms = at::zeros({3}, at::kDouble);
     layer.add_squared_norms(norms);
     EXPECT_FALSE(std::isfinite(norms[1].item<double>()));
@@ -134,7 +134,7 @@ TEST(Linear, CancellingPositionsNeverPassTheClipNorm) {
       const auto x = at::cat({x1, x1 * (1.0 + difference)}, 1);
       const auto g = at::cat({g1, -g1}, 1);
       layer.forward(x);
-      layer.backward(g, false);
+      layer.backward({g}, false);
       auto squared = at::zeros({batch}, at::kDouble);
       layer.add_squared_norms(squared);
       const auto norms = squared.sqrt();

@@ -39,7 +39,7 @@ TEST(AddClippedSum, AWindowThatIsNotFiniteAddsNothing) {
   parameters.allocate(at::kDouble);
   Linear layer(parameters.value(w), parameters.value(b), parameters.gradient(w), parameters.gradient(b));
   layer.forward(at::tensor({3.0, 4.0, std::nan(""), 1.0}, at::kDouble).view({2, 2}));
-  layer.backward(at::tensor({10.0, 1.0}, at::kDouble).view({2, 1}), false);
+  layer.backward({at::tensor({10.0, 1.0}, at::kDouble).view({2, 1})}, false);
   const auto norms = add_clipped_sum({&layer}, 2, {1.0}, at::kDouble);
   // Window 0: gradient 10·(3, 4, 1), norm 10·√26; clipped to (3, 4, 1)/√26.
   EXPECT_NEAR(norms[0].item<double>(), 10.0 * std::sqrt(26.0), 1e-10);

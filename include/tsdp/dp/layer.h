@@ -46,6 +46,14 @@ class Layer {
   virtual void add_gradient(const at::Tensor& factors) = 0;
 };
 
+/// The gradient of the summed loss with respect to a value, on its way back.
+struct Gradient {
+  at::Tensor value;
+  /// Squared norms over all of a window's entries (B, double precision), where whoever made `value` had them at hand; else
+  /// undefined. As good as `squared_norms`.
+  at::Tensor window_norms = {};
+};
+
 /// A layer from one tensor to one tensor: what a Tape strings together.
 class Map : public Layer {
  public:
@@ -53,7 +61,7 @@ class Map : public Layer {
   virtual const at::Tensor& forward(const at::Tensor& input) = 0;
   /// From the gradient of the summed loss with respect to the output to that with respect to the input. Returns an
   /// undefined tensor if the input's gradient is not wanted.
-  virtual at::Tensor backward(const at::Tensor& output_gradient, bool want_input_gradient) = 0;
+  virtual at::Tensor backward(const Gradient& output_gradient, bool want_input_gradient) = 0;
 };
 
 /// Reuses `buffer` if shape, type and device fit; a batch of usual size then allocates nothing.

@@ -12,7 +12,7 @@ class LinearRecord {
  public:
   LinearRecord(at::Tensor weight_gradient, at::Tensor bias_gradient);
 
-  void set(at::Tensor input, at::Tensor output_gradient);
+  void set(at::Tensor input, Gradient output_gradient);
   /// As in Layer. One position: ‖g‖² (‖x‖² + 1). T positions: by T × T Gram matrices or by each window's p × d gradient,
   /// whichever takes fewer operations.
   void add_squared_norms(at::Tensor& norms);
@@ -22,6 +22,7 @@ class LinearRecord {
  private:
   at::Tensor weight_gradient_, bias_gradient_;
   at::Tensor input_, output_gradient_;
+  at::Tensor output_gradient_norms_;                     // as in Gradient
   at::Tensor window_gradients_, window_bias_gradients_;  // (B, p, d), (B, p) of the last norms, where they were formed
 };
 
@@ -31,7 +32,7 @@ class Linear final : public Map {
   Linear(at::Tensor weight, at::Tensor bias, at::Tensor weight_gradient, at::Tensor bias_gradient);
 
   const at::Tensor& forward(const at::Tensor& input) override;
-  at::Tensor backward(const at::Tensor& output_gradient, bool want_input_gradient) override;
+  at::Tensor backward(const Gradient& output_gradient, bool want_input_gradient) override;
   void add_squared_norms(at::Tensor& norms) override { record_.add_squared_norms(norms); }
   void discard(const at::Tensor& windows) override { record_.discard(windows); }
   void add_gradient(const at::Tensor& factors) override { record_.add_gradient(factors); }

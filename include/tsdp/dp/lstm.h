@@ -24,7 +24,7 @@ class Lstm final : public Map {
   ~Lstm() override;
 
   const at::Tensor& forward(const at::Tensor& input) override;
-  at::Tensor backward(const at::Tensor& output_gradient, bool want_input_gradient) override;
+  at::Tensor backward(const Gradient& output_gradient, bool want_input_gradient) override;
   void add_squared_norms(at::Tensor& norms) override;
   void discard(const at::Tensor& windows) override;
   void add_gradient(const at::Tensor& factors) override;

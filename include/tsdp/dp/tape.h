@@ -29,7 +29,7 @@ class Tape {
   [[nodiscard]] const at::Tensor& operator[](Value value) const { return nodes_.at(value).value; }
 
   /// Runs backwards from the gradient of the summed loss with respect to `end`.
-  void backward(Value end, const at::Tensor& gradient);
+  void backward(Value end, const Gradient& gradient);
 
  private:
   enum class Kind { constant, layer, relu, add, view };
@@ -39,11 +39,11 @@ class Tape {
     Value first = 0, second = 0;
     Map* layer = nullptr;
     bool wants_gradient = false;
-    at::Tensor gradient;
+    Gradient gradient;
   };
   Value push(Node node);
   Value derived(Kind kind, at::Tensor value, Value first, Value second);
-  void give(Value to, const at::Tensor& gradient);
+  void give(Value to, const Gradient& gradient);
 
   std::vector<Node> nodes_;
 };
