@@ -17,8 +17,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HOURLY_LAGS = [lag for day in range(8) for lag in (range(1, 8) if day == 0 else range(24 * day - 1, 24 * day + 2))]
-DAILY_LAGS = [1, 2, 3, 4, 5, 6, 7, 8, 13, 14, 15, 20, 21, 22, 27, 28, 29]
+# GluonTS's default lags of the two frequencies.
+HOURLY_LAGS = [*range(1, 8), *(lag for day in range(1, 8) for lag in range(24 * day - 1, 24 * day + 2)),
+               *(lag for day in (14, 21, 28, 30) for lag in range(24 * day - 1, 24 * day + 2))]
+DAILY_LAGS = [*range(1, 9), 13, 14, 15, 20, 21, 22, 27, 28, 29, 30, 31, 56, 84, 363, 364, 365, 727, 728, 729, 1091, 1092, 1093]
 
 SETS = {
     "gefcom2012_load": {"context": 96, "windows_a_series": 2, "lags": HOURLY_LAGS,

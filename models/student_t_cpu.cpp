@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "src/dp/row_kernels.h"
 #include "src/dp/simd_math.h"
 
 #define TSDP_INLINE [[gnu::always_inline]] inline
@@ -472,7 +473,17 @@ TSDP_INLINE void loss_and_gradient_of(const Head<T>& head, const Loss<T>& loss, 
           bias = static_cast<T>(b.add ? static_cast<double>(bias) + sum : sum);
         }
         if (!last) continue;
-        if (to.hidden_squared_norms != nullptr) to.hidden_squared_norms[window] = sum_of(squares);
+        if (to.hidden_squared_norms != nullptr) {
+          double norm = sum_of(squares);
+          const auto entries = head.positions * width;
+          if (sizeof(T) != sizeof(double) && norm < static_cast<double>(entries) * dp::rows::least_mean_square) {
+            // Too small for float squares (see row_kernels.h).
+            const T* made = to.hidden_gradient + window * to.hidden_gradient_stride;
+            norm = 0;
+            for (std::int64_t j = 0; j < entries; ++j) norm += static_cast<double>(made[j]) * static_cast<double>(made[j]);
+          }
+          to.hidden_squared_norms[window] = norm;
+        }
         for (double& s : squares) s = 0;
         if (row == nullptr) continue;
         if (to.head_squared_norms != nullptr) to.head_squared_norms[window] = squared_norm(row, 3 * stride);

@@ -71,7 +71,7 @@ def main():
     horizon, shown = about["prediction_length"], 3 * about["prediction_length"]
     past = torch.tensor(table[: options.at, chosen].T.copy())
     with torch.no_grad():
-        quantiles, _ = module(past, torch.ones_like(past), torch.tensor(LEVELS, dtype=torch.float64))
+        quantiles, _, _ = module(past, torch.ones_like(past), torch.tensor(LEVELS, dtype=torch.float64))
     width, height = 330, 250
     panels = [
         panel(f"zone {series + 1}, load in GW", table[options.at - shown : options.at, series] / 1000,

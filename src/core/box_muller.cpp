@@ -2,9 +2,9 @@
 // the same bits; where the processor has none, the library's fma is exact, and slow. The polynomials are summed in pairs
 // (Estrin), since chains of dependent operations are what bounds the speed.
 //
-// Why double precision to the last bits, where single-precision weights are what is released: the accountant's Gaussian
-// and this one must be close in total variation, summed over all coordinates of all steps. What rounds afterwards
-// is post-processing of the noisy sum.
+// Double precision to the last bits, where single-precision weights are what is released: the closer this is to the
+// accountant's Gaussian, the less the rounding that follows can tell. It is not a proof: floating-point noise is discrete, and
+// the ledger says so.
 #include "box_muller.h"
 
 #include <bit>

@@ -1,6 +1,17 @@
 #include "tsdp/dp/linear.h"
 
+#include <limits>
+
+#include "row_kernels.h"
+
 namespace tsdp::dp {
+namespace {
+
+/// Inputs whose squared norm is above this make the window one that is left out: factors are folded into one side of the
+/// product, and what that loses to numbers below the normal range must not be blown up by the other side.
+constexpr double most_input_norm = 0x1p160;
+
+}  // namespace
 
 LinearRecord::LinearRecord(at::Tensor weight_gradient, at::Tensor bias_gradient)
     : weight_gradient_(std::move(weight_gradient)), bias_gradient_(std::move(bias_gradient)) {}
@@ -15,8 +26,27 @@ void LinearRecord::set(at::Tensor input, Gradient output_gradient) {
 void LinearRecord::add_squared_norms(at::Tensor& norms) {
   if (input_.dim() == 2) {
     // One position: ‖g xᵀ‖² + ‖g‖² = ‖g‖² (‖x‖² + 1).
+    if (kernels_serve(input_) && input_.is_contiguous() && output_gradient_.is_contiguous()) {
+      const auto windows = input_.size(0);
+      const auto norms_of = [&](const at::Tensor& side, std::vector<double>& out) {
+        out.resize(static_cast<std::size_t>(windows));
+        rows::squared_norms(side.const_data_ptr<float>(), windows, side.size(1), side.size(1), out.data());
+      };
+      norms_of(input_, input_norms_);
+      if (!output_gradient_norms_.defined()) norms_of(output_gradient_, gradient_norms_);
+      const auto* of_gradient =
+          output_gradient_norms_.defined() ? output_gradient_norms_.const_data_ptr<double>() : gradient_norms_.data();
+      auto* sums = norms.data_ptr<double>();
+      for (std::int64_t i = 0; i < windows; ++i) {
+        const double of_input = input_norms_[static_cast<std::size_t>(i)];
+        sums[i] += of_input > most_input_norm ? std::numeric_limits<double>::infinity() : of_gradient[i] * (of_input + 1.0);
+      }
+      return;
+    }
     const auto of_gradient = output_gradient_norms_.defined() ? output_gradient_norms_ : squared_norms(output_gradient_);
-    norms.addcmul_(of_gradient, squared_norms(input_).add_(1.0));
+    auto of_input = squared_norms(input_);
+    of_input.masked_fill_(of_input.gt(most_input_norm), std::numeric_limits<double>::infinity());
+    norms.addcmul_(of_gradient, of_input.add_(1.0));
     return;
   }
   const auto batch = input_.size(0);
@@ -30,18 +60,19 @@ void LinearRecord::add_squared_norms(at::Tensor& norms) {
     norms.add_(squared_norms(window_gradients_.view({batch, -1}))).add_(squared_norms(window_bias_gradients_));
     return;
   }
-  // ‖Σ_t g_t x_tᵀ‖² = Σ_{t,s} (g_t·g_s)(x_t·x_s).
-  const auto gram_x = at::bmm(input_, input_.transpose(1, 2)).to(at::kDouble);
-  const auto gram_g = at::bmm(output_gradient_, output_gradient_.transpose(1, 2)).to(at::kDouble);
-  // Positions may cancel: the sum is then far smaller than its terms, and their rounding (and that of the contraction
-  // that adds the gradient) may be larger than the sum. So the norm is raised by what rounding can hide, γ (Σ_t ‖g_t‖ ‖x_t‖)²
-  // and γ (Σ_t ‖g_t‖)²: a window is then clipped too much rather than too little. With u the unit roundoff, products of
-  // length n are off by at most n u ‖·‖‖·‖, so the Gram matrices take (p + d) u of it, and the gradient that is added,
-  // off by T u Σ_t ‖g_t‖ ‖x_t‖, twice T u; a few more for what is of second order.
+  // ‖Σ_t g_t x_tᵀ‖² = Σ_{t,s} (g_t·g_s)(x_t·x_s). Positions may cancel: the sum is then far smaller than its terms, and
+  // their rounding may be larger than the sum. So both this and the contraction that adds the gradient are made in double
+  // precision, and the norm is raised by what rounding can still hide, γ (Σ_t ‖g_t‖ ‖x_t‖)² and γ (Σ_t ‖g_t‖)²: a window is
+  // then clipped too much rather than too little. With u the unit roundoff, products of length n are off by at most n u ‖·‖‖·‖,
+  // so the Gram matrices take (p + d) u of it, and the gradient that is added, off by T u Σ_t ‖g_t‖ ‖x_t‖, twice T u; a few
+  // more for what is of second order.
+  input_ = input_.to(at::kDouble);
+  output_gradient_ = output_gradient_.to(at::kDouble);
+  const auto gram_x = at::bmm(input_, input_.transpose(1, 2));
+  const auto gram_g = at::bmm(output_gradient_, output_gradient_.transpose(1, 2));
   const auto g_sizes = squared_norms(output_gradient_).sqrt_();
   const auto x_sizes = squared_norms(input_).sqrt_();
-  const double unit = input_.scalar_type() == at::kDouble ? 0x1p-53 : 0x1p-24;
-  const double gamma = static_cast<double>(2 * positions + p + d + 8) * unit;
+  const double gamma = static_cast<double>(2 * positions + p + d + 8) * 0x1p-53;
   norms.add_(gram_x.mul(gram_g).sum({1, 2}).clamp_min_(0.0));
   norms.add_((g_sizes * x_sizes).sum(1).square_(), gamma);
   norms.add_(squared_norms(output_gradient_.sum(1))).add_(g_sizes.sum(1).square_(), gamma);
@@ -54,6 +85,7 @@ void LinearRecord::discard(const at::Tensor& windows) {
   };
   input_ = cleared(input_);
   output_gradient_ = cleared(output_gradient_);
+  output_gradient_norms_.reset();
   if (window_gradients_.defined()) {
     window_gradients_ = cleared(window_gradients_);
     window_bias_gradients_ = cleared(window_bias_gradients_);
@@ -75,13 +107,12 @@ void LinearRecord::add_gradient(const at::Tensor& factors) {
     // The factors go into whichever side is smaller; the bias needs them as well.
     if (x.dim() == 2) {
       bias_gradient_.addmv_(g.t(), factors);
-      if (d < p) {
-        x = x * scale;
-      } else {
-        g = g * scale;
-      }
+      auto& side = d < p ? x : g;
+      fitted(scaled_, side.sizes(), side.options());
+      at::mul_out(scaled_, side, scale);
+      side = scaled_;
     } else {
-      g = g * scale.unsqueeze(2);
+      g = g * scale.unsqueeze(2).to(g.scalar_type());
       bias_gradient_.add_(g.sum({0, 1}));
     }
   } else {
@@ -89,7 +120,11 @@ void LinearRecord::add_gradient(const at::Tensor& factors) {
   }
   const auto flat_g = g.reshape({-1, p});
   const auto flat_x = x.reshape({-1, d});
-  weight_gradient_.addmm_(flat_g.t(), flat_x);
+  if (flat_x.scalar_type() == weight_gradient_.scalar_type()) {
+    weight_gradient_.addmm_(flat_g.t(), flat_x);
+  } else {
+    weight_gradient_.add_(at::mm(flat_g.t(), flat_x));
+  }
 }
 
 Linear::Linear(at::Tensor weight, at::Tensor bias, at::Tensor weight_gradient, at::Tensor bias_gradient)

@@ -10,7 +10,16 @@
 
 namespace tsdp::dp {
 
+double rounding_guard(at::ScalarType type, std::int64_t summed) {
+  const double unit = type == at::kDouble ? 0x1p-53 : 0x1p-24;
+  const auto m = static_cast<double>(summed);
+  return (1.0 - 96.0 * unit) / (1.0 + m * m * unit);
+}
+
 namespace {
+
+/// Factors below this are taken as 0: single precision would round them coarsely, or up.
+constexpr double least_factor = 0x1p-100;
 
 /// The same on the CPU in one pass: a step asks for few numbers, and twelve operations on them would cost more than them.
 template <class T>
@@ -19,21 +28,21 @@ void factors_on_cpu(const double* squared_norms, std::int64_t count, double clip
   for (std::int64_t i = 0; i < count; ++i) {
     const double norm = std::sqrt(squared_norms[i]);
     double factor = 0.0;
-    if (kind == ClipFactor::exact) factor = std::min(1.0, guarded / norm);
-    if (kind == ClipFactor::opacus) factor = std::min(1.0, clip_norm / (norm + 1e-6));
+    if (kind == ClipFactor::exact) factor = std::min(guarded / clip_norm, guarded / norm);
+    if (kind == ClipFactor::opacus) factor = std::min(guarded / clip_norm, guarded / (norm + 1e-6));
     if (kind == ClipFactor::automatic) factor = guarded / (norm + 0.01);
-    factors[i] = std::isfinite(norm) ? static_cast<T>(factor) : T{0};
+    factors[i] = std::isfinite(norm) && factor >= least_factor ? static_cast<T>(factor) : T{0};
   }
 }
 
 }  // namespace
 
-at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipFactor kind, at::ScalarType type) {
+at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipFactor kind, at::ScalarType type,
+                        std::int64_t summed) {
   // Squared norms are good to 70 units (half an epsilon each) of the recorded values' type, so norms to 35 and products
-  // of two to 70 at most; a few more for the factor itself and for scaling by it.
-  const double unit = type == at::kDouble ? std::numeric_limits<double>::epsilon()
-                                          : static_cast<double>(std::numeric_limits<float>::epsilon());
-  const double guarded = clip_norm * (1.0 - 48.0 * unit);
+  // of two to 70 at most; three more for the factor itself and for scaling by it. Whole windows are scaled down alike, those
+  // within the clip norm as well: what the guard allows for does not hang on who is clipped.
+  const double guarded = clip_norm * rounding_guard(type, summed);
   if (squared_norms.device().is_cpu() && squared_norms.scalar_type() == at::kDouble && squared_norms.is_contiguous()) {
     auto found = at::empty(squared_norms.sizes(), squared_norms.options().dtype(type));
     AT_DISPATCH_FLOATING_TYPES(type, "clip_factors", [&] {
@@ -46,16 +55,16 @@ at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipF
   at::Tensor factors;
   switch (kind) {
     case ClipFactor::exact:
-      factors = at::reciprocal(norms).mul_(guarded).clamp_max_(1.0);
+      factors = at::reciprocal(norms).mul_(guarded).clamp_max_(guarded / clip_norm);
       break;
     case ClipFactor::opacus:
-      factors = at::reciprocal(norms + 1e-6).mul_(clip_norm).clamp_max_(1.0);
+      factors = at::reciprocal(norms + 1e-6).mul_(guarded).clamp_max_(guarded / clip_norm);
       break;
     case ClipFactor::automatic:
       factors = at::reciprocal(norms + 0.01).mul_(guarded);
       break;
   }
-  return at::where(at::isfinite(norms), factors, at::zeros_like(factors)).to(type);
+  return at::where(at::isfinite(norms) & factors.ge(least_factor), factors, at::zeros_like(factors)).to(type);
 }
 
 at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windows, const Clipping& clipping,
@@ -82,13 +91,14 @@ at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windo
     for (auto* layer : layers) layer->discard(bad);
     for (auto& norms : by_layer) norms.masked_fill_(bad, std::numeric_limits<double>::infinity());
   }
+  const auto summed = std::max(windows, clipping.summed);
   if (!clipping.per_layer) {
-    const auto factors = clip_factors(squared, clipping.norm, clipping.factor, type);
+    const auto factors = clip_factors(squared, clipping.norm, clipping.factor, type, summed);
     for (auto* layer : layers) layer->add_gradient(factors);
   } else {
     const double share = clipping.norm / std::sqrt(static_cast<double>(layers.size()));
     for (std::size_t i = 0; i < layers.size(); ++i)
-      layers[i]->add_gradient(clip_factors(by_layer[i], share, clipping.factor, type));
+      layers[i]->add_gradient(clip_factors(by_layer[i], share, clipping.factor, type, summed));
   }
   return squared.sqrt_();
 }
@@ -113,49 +123,63 @@ void with_normals(const RandomStream& stream, std::int64_t begin, std::int64_t e
 
 constexpr std::int64_t coordinates_a_thread = 8192;
 
+/// out_j ← (Σ parts_j + deviation · z_j) · scale; T is the type of `out`, D that of some parts, the others have T.
 template <class T>
-void finish_on_cpu(T* gradient, std::int64_t count, const std::vector<const T*>& others, double deviation,
+void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& parts, double deviation,
                    const RandomStream& stream, double scale) {
   const auto factor = static_cast<T>(scale);
   // Normals are drawn by place, so the split over threads does not matter.
   at::parallel_for(0, count, coordinates_a_thread, [&](std::int64_t begin, std::int64_t end) {
-    for (const auto* other : others)
-      for (auto i = begin; i < end; ++i) gradient[i] += other[i];
+    constexpr std::int64_t piece = 2048;
+    std::array<double, piece> sums;
+    const auto add_parts = [&](std::int64_t place, std::int64_t length) {
+      for (const auto& part : parts)
+        AT_DISPATCH_FLOATING_TYPES(part.scalar_type(), "finish_sum", [&] {
+          const auto* from = part.const_data_ptr<scalar_t>() + place;
+          for (std::int64_t i = 0; i < length; ++i) sums[static_cast<std::size_t>(i)] += static_cast<double>(from[i]);
+        });
+      for (std::int64_t i = 0; i < length; ++i) out[place + i] = static_cast<T>(sums[static_cast<std::size_t>(i)]) * factor;
+    };
+    const auto in_pieces = [&](std::int64_t place, std::int64_t length, const double* normals) {
+      for (std::int64_t done = 0; done < length; done += piece) {
+        const auto now = std::min(piece, length - done);
+        for (std::int64_t i = 0; i < now; ++i)
+          sums[static_cast<std::size_t>(i)] = normals != nullptr ? deviation * normals[done + i] : 0.0;
+        add_parts(place + done, now);
+      }
+    };
     if (deviation == 0.0) {
-      for (auto i = begin; i < end; ++i) gradient[i] *= factor;
-      return;
+      in_pieces(begin, end - begin, nullptr);
+    } else {
+      with_normals(stream, begin, end, [&](std::int64_t place, std::span<const double> normals) {
+        in_pieces(place, static_cast<std::int64_t>(normals.size()), normals.data());
+      });
     }
-    with_normals(stream, begin, end, [&](std::int64_t place, std::span<const double> normals) {
-      auto* to = gradient + place;
-      for (std::size_t i = 0; i < normals.size(); ++i)
-        to[i] = static_cast<T>(static_cast<double>(to[i]) + deviation * normals[i]) * factor;
-    });
   });
 }
 
 }  // namespace
 
-void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& others, double deviation,
+void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation,
                 const RandomStream& stream, double scale) {
   TORCH_CHECK(gradient.is_contiguous(), "the gradient buffer is contiguous");
   const auto count = gradient.numel();
   if (gradient.device().is_cpu()) {
     AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "finish_sum", [&] {
-      std::vector<const scalar_t*> parts;
-      for (const auto& other : others) parts.push_back(other.const_data_ptr<scalar_t>());
       finish_on_cpu(gradient.data_ptr<scalar_t>(), count, parts, deviation, stream, scale);
     });
     return;
   }
-  for (const auto& other : others) gradient.add_(other);
+  auto sum = at::zeros({count}, gradient.options().dtype(at::kDouble));
   if (deviation > 0.0) {
     // The same normals travel; they are drawn here, where the key is. From pinned memory the copy does not make the host
     // wait.
-    auto noise = at::zeros({count}, at::TensorOptions().dtype(at::kDouble).pinned_memory(gradient.is_cuda()));
+    auto noise = at::empty({count}, at::TensorOptions().dtype(at::kDouble).pinned_memory(gradient.is_cuda()));
     finish_on_cpu(noise.data_ptr<double>(), count, {}, deviation, stream, 1.0);
-    gradient.copy_(gradient.to(at::kDouble).add_(noise.to(gradient.device(), /*non_blocking=*/true)));
+    sum.copy_(noise, /*non_blocking=*/true);
   }
-  gradient.mul_(scale);
+  for (const auto& part : parts) sum.add_(part);
+  gradient.copy_(sum).mul_(scale);
 }
 
 Adam::Adam(Options options, const at::Tensor& values)

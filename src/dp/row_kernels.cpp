@@ -48,7 +48,12 @@ TSDP_INLINE double squared_norm(const T* __restrict row, std::int64_t length) {
     for (int j = 0; j < lanes; ++j) sums[j] += static_cast<double>(row[i + j]) * static_cast<double>(row[i + j]);
   double rest = 0;
   for (; i < length; ++i) rest += static_cast<double>(row[i]) * static_cast<double>(row[i]);
-  return sum_of(sums) + rest;
+  const double norm = sum_of(sums) + rest;
+  if (sizeof(T) == sizeof(double) || norm >= static_cast<double>(length) * least_mean_square) return norm;
+  // Float squares below 2^-126 are lost or coarse; here that could matter.
+  double again = 0;
+  for (i = 0; i < length; ++i) again += static_cast<double>(row[i]) * static_cast<double>(row[i]);
+  return again;
 }
 
 template <typename T>

@@ -5,9 +5,12 @@
 
 namespace tsdp::dp::rows {
 
+/// Sums of float squares whose mean is below this are made again in double: squares below 2^-126 are lost or coarse, at
+/// most length · 2^-126 in all, which is 2^-36 of what passes.
+inline constexpr double least_mean_square = 0x1p-90;
+
 /// out[i] = ‖row i‖² (added to out[i] if `add`), row i at rows + i · stride. float: at most 64 squares are summed in
-/// float, then in double, so the relative error is at most 70 · 2^-24 unless squares leave the range of float (above
-/// 2^128 infinite, below 2^-149 lost). double: all in double.
+/// float, then in double, so the relative error is at most 70 · 2^-24 (above 2^128 infinite). double: all in double.
 template <typename T>
 void squared_norms(const T* rows, std::int64_t count, std::int64_t length, std::int64_t stride, double* out,
                    bool add = false);

@@ -14,6 +14,8 @@ Tape::Value Tape::constant(at::Tensor value) {
 }
 
 Tape::Value Tape::apply(Map& layer, Value input) {
+  for (const auto& earlier : nodes_)
+    TORCH_CHECK(earlier.layer != &layer, "a layer keeps one record: it may be applied once a recording");
   Node node;
   node.kind = Kind::layer;
   node.value = layer.forward(nodes_.at(input).value);

@@ -78,6 +78,7 @@ Json ledger(const Config& config, const sampling::SubsamplingScheme& scheme, con
   if (unit.v) out["relation"]["v"] = *unit.v;
   out["noise_multiplier"] = m.noise_multiplier;
   out["clip_norm"] = config.privacy.clip_norm;
+  out["clipping"] = config.privacy.clipping;
   out["delta"] = config.privacy.delta;
   out["target_epsilon"] = config.privacy.target_epsilon;
   privacy::Interval epsilon = plan.epsilon;

@@ -172,6 +172,14 @@ TEST_F(ConfigTest, TextReadsBackToTheSameConfiguration) {
   c.privacy.delta = 1.0000000000000001e-25;
   c.optimizer.learning_rate = 0.3;
   c.optimizer.weight_decay = 0.0;
+  c.optimizer.gradient_norm_bound = 0.1;
+  c.privacy.clipping = "per_layer";
+  c.model.name = "deepar";
+  c.model.lags = {1, 2, 24};
+  c.model.default_scale = 1e-3;
+  c.model.width_factor = 3;
+  c.model.sampled_forecasts = true;
+  c.training.memory_mb = 77;
   c.training.max_epochs = 1;
   c.training.seed = std::numeric_limits<std::int64_t>::max();
   c.training.reproducible = true;
@@ -192,6 +200,10 @@ TEST_F(ConfigTest, TextReadsBackToTheSameConfiguration) {
   EXPECT_EQ(d.privacy.delta, c.privacy.delta);
   EXPECT_EQ(d.training.seed, c.training.seed);
   EXPECT_TRUE(d.training.reproducible);
+  EXPECT_EQ(d.model.lags, c.model.lags);
+  EXPECT_EQ(d.optimizer.gradient_norm_bound, 0.1);
+  EXPECT_EQ(d.privacy.clipping, "per_layer");
+  EXPECT_EQ(d.training.memory_mb, 77);
 }
 
 TEST_F(ConfigTest, TextOfUnsetValuesReadsBackAsUnset) {
@@ -279,6 +291,12 @@ TEST_F(ConfigTest, RefusesValuesOutOfRange) {
                           "augmentation.context_noise=inf",
                           "optimizer.learning_rate=0",
                           "optimizer.weight_decay=-1",
+                          "optimizer.gradient_norm_bound=0",
+                          "model.width_factor=0",
+                          "model.default_scale=-1",
+                          "training.memory_mb=0",
+                          "privacy.clipping=flatly",
+                          "model.name=deep",
                           "model.lags=[0]"}) {
     const std::string text = bad;
     const auto equals = text.find('=');
@@ -318,8 +336,16 @@ TEST_F(ConfigTest, RefusesValuesThatContradictEachOther) {
                      {"config.yaml: ", "sampling.subsequences_per_sequence", "5", "at most sampling.batch_size (4)"});
   expect_set_refused("dataset.start=null", {"config.yaml: ", "dataset.start", "lstnet"});
   expect_set_refused("model.lags=[1, 2]", {"config.yaml: ", "model.lags", "simple_ff"});
+  expect_set_refused("model.name=deepar", {"config.yaml: ", "model.lags: not given", "deepar", "[1, 2, 3"});
+  expect_set_refused("optimizer.gradient_norm_bound=10",
+                     {"config.yaml: ", "optimizer.gradient_norm_bound", "10", "privacy.clip_norm", "expected null"});
   expect_refused(least_text, {"config.yaml: ", "training.checkpoint", "'best'"},
                  {"training.checkpoint=best", "dataset.validation_length=0"});
+  // Without privacy there is the training loss to choose by, and a bound on the whole gradient.
+  EXPECT_EQ(read(least_text, {"training.checkpoint=best", "dataset.validation_length=0", "privacy.enabled=false",
+                              "optimizer.gradient_norm_bound=10"})
+                .optimizer.gradient_norm_bound,
+            10.0);
 }
 
 TEST_F(ConfigTest, AFileThatCannotBeReadIsAUsageError) {

@@ -1,6 +1,8 @@
 // Affine maps, and the record of one from which norms and clipped sums follow.
 #pragma once
 
+#include <vector>
+
 #include "tsdp/dp/layer.h"
 
 namespace tsdp::dp {
@@ -24,6 +26,8 @@ class LinearRecord {
   at::Tensor input_, output_gradient_;
   at::Tensor output_gradient_norms_;                     // as in Gradient
   at::Tensor window_gradients_, window_bias_gradients_;  // (B, p, d), (B, p) of the last norms, where they were formed
+  at::Tensor scaled_;                                    // a side with the factors in it, kept for its memory
+  std::vector<double> input_norms_, gradient_norms_;     // of the CPU's kernel, kept for their memory
 };
 
 /// y = x Wᵀ + b for x (B, d) or, with T positions, (B, T, d). Weight (p, d) and bias (p) may be strided views.

@@ -28,29 +28,41 @@ struct Clipping {
   ClipFactor factor = ClipFactor::exact;
   /// Every one of M layers on its own, to C/√M: the whole again has norm at most C.
   bool per_layer = false;
+  /// m: most windows that are summed in the gradients' own precision; more are summed in double precision.
+  std::int64_t summed = 1;
 };
 
-/// Clip factors (B), of type `type`, from squared norms (B). A window whose norm is not finite gets 0.
+/// What C is multiplied by so that the sum, as it is rounded, moves by no more than 2 C when one of the windows changes.
+///
+/// The exact clipped sum of m vectors of norm at most C moves by 2 C. The rounded one is off by at most m u Σ_i |f_i g_i| in
+/// every coordinate, in whatever order it is made (u the unit roundoff; γ_m of Higham's book, products included), so by a
+/// vector of norm at most m u · m C; and it may be off differently for two neighbours, although only one window differs
+/// (Casacuberta et al. 2022). So it moves by at most 2 C (1 + m² u). That, and what norm, factor and product are off by (73 units
+/// of single precision, see `clip_factors`), is taken off C.
+[[nodiscard]] double rounding_guard(at::ScalarType type, std::int64_t summed);
+
+/// Clip factors (B), of type `type`, from squared norms (B), of which `summed` at most are added up in that type. A window
+/// whose norm is not finite gets 0.
 [[nodiscard]] at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipFactor kind,
-                                      at::ScalarType type);
+                                      at::ScalarType type, std::int64_t summed = 1);
 
 /// Adds the clipped sum Σ_i f_i g_i of everything the layers recorded of a batch of `windows` to the gradient buffer
-/// they write to. Sensitivity: each window adds a vector of norm at most `clipping.norm`, so replacing one moves the sum
-/// by 2·clipping.norm. Returns the norms (B, double precision) before clipping, for the private metrics. Nothing here
+/// they write to, which holds zeros. Sensitivity: replacing one window moves the sum, as it is rounded, by at most
+/// 2·clipping.norm. Returns the norms (B, double precision) before clipping, for the private metrics. Nothing here
 /// makes the host wait for another device.
 at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windows, const Clipping& clipping,
                            const at::TensorOptions& options);
 
-/// gradient_j ← (gradient_j + Σ others_j + deviation · z_j) · scale for every coordinate j (flat, contiguous): the sum of
-/// what threads gathered, with N(0, deviation²) noise from normal j of `stream` (not read if the deviation is 0).
-/// Noise is drawn and added in double precision and rounded once, before the scaling. Same noise on every device and
-/// thread count.
-void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& others, double deviation,
+/// gradient_j ← (Σ parts_j + deviation · z_j) · scale for every coordinate j (flat, contiguous): what threads gathered (each
+/// part like `gradient`, which may be one of them, or in double precision), with N(0, deviation²) noise from normal j of
+/// `stream` (not read if the deviation is 0). Parts are summed and noise is drawn and added in double precision; that is
+/// rounded once, before the scaling. Same noise on every device and thread count.
+void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation,
                 const RandomStream& stream, double scale);
 
-/// `finish_sum` with noise alone.
+/// `finish_sum` of what is there, with noise alone.
 inline void add_noise(const at::Tensor& gradient, double deviation, const RandomStream& stream) {
-  finish_sum(gradient, {}, deviation, stream, 1.0);
+  finish_sum(gradient, {gradient}, deviation, stream, 1.0);
 }
 
 /// Adam with coupled weight decay (L2) on a flat buffer, in one fused pass.

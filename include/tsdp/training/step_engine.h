@@ -45,14 +45,18 @@ class StepEngine {
   [[nodiscard]] dp::Adam& optimizer() noexcept { return adam_; }
 
  private:
-  /// Takes windows `begin` … `end − 1` of the batch through `model`, whose gradient buffer holds their sum afterwards.
-  void work(models::Forecaster& model, const models::WindowBatch& batch, std::int64_t begin, std::int64_t end,
-            const Result& result) const;
+  /// Takes windows `begin` … `end − 1` of the batch through `model` and returns the sum of their gradients: the model's
+  /// gradient buffer, or, of several chunks, `sum` (double precision).
+  at::Tensor work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch, std::int64_t begin,
+                  std::int64_t end, const Result& result) const;
+  /// Most windows whose gradients are summed in their own precision.
+  [[nodiscard]] std::int64_t most_summed() const;
   /// Windows that one thread works on at a time.
   [[nodiscard]] std::int64_t chunk_of_a_thread() const;
 
   models::Forecaster& model_;
   std::vector<std::unique_ptr<models::Forecaster>> replicas_;  // of the threads but the first
+  std::vector<at::Tensor> sums_;                               // a thread: kept for their memory
   Options options_;
   dp::Adam adam_;
 };
