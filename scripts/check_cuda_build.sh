@@ -31,4 +31,5 @@ cmake -S "$tsdp_root" -B "$folder/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
 # gtest_discover_tests would start the tests: they are compiled and linked alone.
 cmake --build "$folder/build" -- -k 0 programs tsdp-bench
 cmake --build "$folder/build" --target tsdp_dp tsdp_models tsdp_training tsdp_evaluation tsdp_export
-echo "check_cuda_build.sh: compiled and linked against $(grep -o 'TORCH_VERSION "[^"]*' "$packages/torch/include/torch/headeronly/version.h" 2>/dev/null | cut -d'"' -f2 || echo LibTorch), CUDA $("$cuda/bin/nvcc" --version | grep -o 'release [0-9.]*')"
+version=$("$venv/bin/python" -c 'from importlib.metadata import version; print(version("torch"))')
+echo "check_cuda_build.sh: compiled and linked against LibTorch $version, CUDA $("$cuda/bin/nvcc" --version | grep -o 'release [0-9.]*')"

@@ -73,7 +73,7 @@ void LinearRecord::add_squared_norms(at::Tensor& norms) {
   const auto g_sizes = squared_norms(output_gradient_).sqrt_();
   const auto x_sizes = squared_norms(input_).sqrt_();
   const double gamma = static_cast<double>(2 * positions + p + d + 8) * 0x1p-53;
-  norms.add_(gram_x.mul(gram_g).sum({1, 2}).clamp_min_(0.0));
+  norms.add_(gram_x.mul(gram_g).sum(at::IntArrayRef({1, 2})).clamp_min_(0.0));
   norms.add_((g_sizes * x_sizes).sum(1).square_(), gamma);
   norms.add_(squared_norms(output_gradient_.sum(1))).add_(g_sizes.sum(1).square_(), gamma);
 }
@@ -113,7 +113,7 @@ void LinearRecord::add_gradient(const at::Tensor& factors) {
       side = scaled_;
     } else {
       g = g * scale.unsqueeze(2).to(g.scalar_type());
-      bias_gradient_.add_(g.sum({0, 1}));
+      bias_gradient_.add_(g.sum(at::IntArrayRef({0, 1})));
     }
   } else {
     bias_gradient_.add_(g.reshape({-1, p}).sum(0));
