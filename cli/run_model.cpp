@@ -4,7 +4,6 @@
 #include "tsdp/core/file.h"
 #include "tsdp/core/text.h"
 #include "tsdp/core/version.h"
-#include "tsdp/data/calendar_features.h"
 #include "tsdp/training/model_setup.h"
 
 namespace tsdp::cli {
@@ -19,11 +18,8 @@ exporting::ModelMetadata metadata_of(const Config& config, const models::Forecas
   about["prediction_length"] = model.options().prediction_length;
   about["frequency"] = config.dataset.frequency;
   about["time_features"] = nlohmann::ordered_json::array();
-  if (model.reads_time_features()) {
-    for (const auto name : data::calendar_feature_names(data::Frequency::parse(config.dataset.frequency)))
-      about["time_features"].push_back(name);
-    about["time_features"].push_back("age");
-  }
+  if (model.reads_time_features())
+    about["time_features"] = data::window_feature_names(data::Frequency::parse(config.dataset.frequency));
   about["parameters"] = model.parameters().count();
   return {std::move(about), ledger};
 }

@@ -64,10 +64,6 @@ Forecaster::Hidden DLinear::forward(const WindowBatch& batch) {
   return {tape_.view(steps, {batch.size(), options_.prediction_length, width()}), scale};
 }
 
-Forecaster::Scored DLinear::scored(const WindowBatch& batch) const {
-  return {batch.future_target, batch.future_observed / batch.future_observed.sum(1, true).clamp_min_(1.0)};
-}
-
 std::int64_t DLinear::bytes_per_window() const {
   return 4 * (4 * options_.context_length + (4 * width() + 6) * options_.prediction_length);
 }

@@ -21,7 +21,6 @@ class DLinear final : public Forecaster {
 
  private:
   Hidden forward(const WindowBatch& batch) override;
-  [[nodiscard]] Scored scored(const WindowBatch& batch) const override;
   [[nodiscard]] std::int64_t width() const { return standard_width * options_.width_factor; }
 
   std::unique_ptr<dp::Linear> seasonal_, trend_;

@@ -31,6 +31,10 @@ StudentT Forecaster::distribution(const WindowBatch& batch) {
   return student_t_of(head_->raw(tape_[hidden.value]), hidden.affine_scale);
 }
 
+Forecaster::Scored Forecaster::scored(const WindowBatch& batch) const {
+  return {batch.future_target, batch.future_observed / batch.future_observed.sum(1, true).clamp_min_(1.0)};
+}
+
 std::size_t Forecaster::declare_linear(const std::string& prefix, std::int64_t outputs, std::int64_t inputs) {
   const auto place = parameters_.declare(prefix + ".weight", {outputs, inputs});
   parameters_.declare(prefix + ".bias", {outputs});

@@ -108,7 +108,8 @@ class Forecaster {
   struct Scored {
     at::Tensor target, weights;
   };
-  [[nodiscard]] virtual Scored scored(const WindowBatch& batch) const = 0;
+  /// Unless overridden, the steps to forecast, each observed one by its share of them.
+  [[nodiscard]] virtual Scored scored(const WindowBatch& batch) const;
 
   /// Declares weight and bias of a layer from `inputs` to `outputs`; `linear` makes it after `allocate`.
   std::size_t declare_linear(const std::string& prefix, std::int64_t outputs, std::int64_t inputs);

@@ -28,10 +28,6 @@ Forecaster::Hidden SimpleFeedForward::forward(const WindowBatch& batch) {
   return {tape_.view(steps, {batch.size(), options_.prediction_length, width()}), scale};
 }
 
-Forecaster::Scored SimpleFeedForward::scored(const WindowBatch& batch) const {
-  return {batch.future_target, batch.future_observed / batch.future_observed.sum(1, true).clamp_min_(1.0)};
-}
-
 std::int64_t SimpleFeedForward::bytes_per_window() const {
   // Context, hidden layer and steps, each with its gradient.
   return 2 * 4 * (options_.context_length + width() + (width() + 3) * options_.prediction_length);

@@ -27,10 +27,6 @@ Forecaster::Hidden Autoregression::forward(const WindowBatch& batch) {
   return {tape_.view(steps, {batch.size(), options_.prediction_length, width}), scale};
 }
 
-Forecaster::Scored Autoregression::scored(const WindowBatch& batch) const {
-  return {batch.future_target, batch.future_observed / batch.future_observed.sum(1, true).clamp_min_(1.0)};
-}
-
 std::int64_t Autoregression::bytes_per_window() const {
   return 2 * 4 * (options_.context_length + (width + 3) * options_.prediction_length);
 }

@@ -19,7 +19,6 @@ class Autoregression final : public Forecaster {
 
  private:
   Hidden forward(const WindowBatch& batch) override;
-  [[nodiscard]] Scored scored(const WindowBatch& batch) const override;
 
   std::unique_ptr<dp::Linear> map_;
 };

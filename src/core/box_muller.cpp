@@ -10,11 +10,7 @@
 #include <bit>
 #include <cmath>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define TSDP_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define TSDP_CLONES
-#endif
+#include "tsdp/core/clones.h"
 
 namespace tsdp::detail {
 namespace {

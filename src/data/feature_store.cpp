@@ -9,12 +9,17 @@
 
 namespace tsdp::data {
 
+std::vector<std::string> window_feature_names(const Frequency& frequency) {
+  const auto calendar = calendar_feature_names(frequency);
+  std::vector<std::string> names(calendar.begin(), calendar.end());
+  names.emplace_back("age");
+  return names;
+}
+
 FeatureStore::FeatureStore(const Dataset& dataset, std::int64_t past_length, std::int64_t future_length)
-    : past_length_(past_length), future_length_(future_length) {
+    : past_length_(past_length), future_length_(future_length), names_(window_feature_names(dataset.frequency)) {
   const auto& frequency = dataset.frequency;
-  for (const auto name : calendar_feature_names(frequency)) names_.emplace_back(name);
-  const std::size_t calendar_count = names_.size();
-  names_.emplace_back("age");
+  const std::size_t calendar_count = names_.size() - 1;  // the age comes last
 
   struct Block {
     std::int64_t length = 0;

@@ -69,13 +69,11 @@ class Lstm::Kernel {
       });
       return;
     }
-    // One sum a thread, added in the threads' order, so that the result hangs on their number alone.
-    auto sums = at::zeros({at::get_num_threads(), plan_.parameters()}, gradients_.options());
-    for_groups([&](std::int64_t group, std::int64_t first, std::int64_t count) {
-      lstm_cpu::add_gradients(plan_, record(group), count, x(first), h(first),
-                              sums.data_ptr<float>() + at::get_thread_num() * plan_.parameters());
-    });
-    gradients_.add_(sums.sum(0));
+    // One window after the other: a step engine has already given every thread its own.
+    for (std::int64_t group = 0; group < groups(); ++group) {
+      const auto first = group * plan_.lanes;
+      lstm_cpu::add_gradients(plan_, record(group), std::min(plan_.lanes, input_.size(0) - first), x(first), h(first), sum);
+    }
   }
 
  private:

@@ -123,7 +123,7 @@ void with_normals(const RandomStream& stream, std::int64_t begin, std::int64_t e
 
 constexpr std::int64_t coordinates_a_thread = 8192;
 
-/// out_j ← (Σ parts_j + deviation · z_j) · scale; T is the type of `out`, D that of some parts, the others have T.
+/// out_j ← (Σ parts_j + deviation · z_j) · scale; parts are in single or double precision, each as it comes.
 template <class T>
 void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& parts, double deviation,
                    const RandomStream& stream, double scale) {

@@ -3,13 +3,8 @@
 
 #include <cmath>
 
-// Levels, not processors: the name of a processor matches exactly that one kind.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
-#define TSDP_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define TSDP_CLONES
-#endif
+#include "tsdp/core/clones.h"
+
 #define TSDP_INLINE [[gnu::always_inline]] inline
 
 namespace tsdp::dp::rows {

@@ -1,7 +1,5 @@
 #include "tsdp/training/model_setup.h"
 
-#include "tsdp/data/calendar_features.h"
-
 namespace tsdp::training {
 
 models::ModelOptions model_options(const Config& config) {
@@ -9,9 +7,8 @@ models::ModelOptions model_options(const Config& config) {
   options.context_length = config.model.context_length;
   options.prediction_length = config.dataset.prediction_length;
   options.lags = config.model.lags;
-  // The calendar's features, and the age.
   const auto frequency = data::Frequency::parse(config.dataset.frequency);
-  options.time_features = static_cast<std::int64_t>(data::calendar_feature_names(frequency).size()) + 1;
+  options.time_features = static_cast<std::int64_t>(data::window_feature_names(frequency).size());
   options.default_scale = config.model.default_scale;
   options.width_factor = config.model.width_factor;
   return options;

@@ -26,17 +26,15 @@ std::int64_t StepEngine::most_summed() const {
 }
 
 std::int64_t StepEngine::chunk_of_a_thread() const {
-  const auto threads = static_cast<std::int64_t>(replicas_.size()) + 1;
   auto chunk = std::min(model_.preferred_chunk(), most_summed());
   if (options_.memory_budget > 0)
-    chunk = std::min(chunk, std::max<std::int64_t>(1, options_.memory_budget / (threads * model_.bytes_per_window())));
+    chunk = std::min(chunk, std::max<std::int64_t>(1, options_.memory_budget / (threads() * model_.bytes_per_window())));
   return chunk;
 }
 
 std::int64_t StepEngine::chunk() const {
-  const auto threads = static_cast<std::int64_t>(replicas_.size()) + 1;
   const auto each = chunk_of_a_thread();
-  return each > std::numeric_limits<std::int64_t>::max() / threads ? each : each * threads;
+  return each > std::numeric_limits<std::int64_t>::max() / threads() ? each : each * threads();
 }
 
 at::Tensor StepEngine::work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch,
@@ -47,8 +45,7 @@ at::Tensor StepEngine::work(models::Forecaster& model, at::Tensor& sum, const mo
   const auto chunk = chunk_of_a_thread();
   auto clipping = options_.clipping;
   // The same for all threads and chunks, and however small memory makes them: factors do not hang on that.
-  const auto threads = static_cast<std::int64_t>(replicas_.size()) + 1;
-  clipping.summed = std::min((batch.size() + threads - 1) / threads, most_summed());
+  clipping.summed = std::min((batch.size() + threads() - 1) / threads(), most_summed());
   const bool several = end - begin > chunk;
   if (several) dp::fitted(sum, gradients.sizes(), gradients.options().dtype(at::kDouble)).zero_();
   for (auto first = begin; first < end; first += chunk) {
@@ -77,20 +74,19 @@ StepEngine::Result StepEngine::step(const models::WindowBatch& batch, const Rand
   Result result;
   result.losses = at::empty({windows}, gradients.options());
   if (options_.is_private) result.norms = at::empty({windows}, gradients.options().dtype(at::kDouble));
-  const auto threads = static_cast<std::int64_t>(replicas_.size()) + 1;
-  const auto share = (windows + threads - 1) / threads;
-  sums_.resize(static_cast<std::size_t>(threads));
-  std::vector<at::Tensor> parts(static_cast<std::size_t>(threads));
+  const auto share = (windows + threads() - 1) / threads();
+  sums_.resize(static_cast<std::size_t>(threads()));
+  std::vector<at::Tensor> parts(static_cast<std::size_t>(threads()));
   const auto work_of = [&](std::int64_t thread) {
     const auto place = static_cast<std::size_t>(thread);
     const auto begin = std::min(windows, thread * share);
     parts[place] = work(thread == 0 ? model_ : *replicas_[place - 1], sums_[place], batch, begin,
                         std::min(windows, begin + share), result);
   };
-  if (threads == 1) {
+  if (threads() == 1) {
     work_of(0);
   } else {
-    at::parallel_for(0, threads, 1, [&](std::int64_t begin, std::int64_t end) {
+    at::parallel_for(0, threads(), 1, [&](std::int64_t begin, std::int64_t end) {
       for (auto thread = begin; thread < end; ++thread) work_of(thread);
     });
   }

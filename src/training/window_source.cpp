@@ -8,6 +8,15 @@ at::Tensor& with_rows(at::Tensor& buffer, std::int64_t rows, std::int64_t width)
   return buffer;
 }
 
+/// Where windows begin in the flat buffer of a store.
+template <class Store>
+at::Tensor places_of(const Store& store, std::span<const data::WindowIndex> indices, const at::Device& device) {
+  auto places = at::empty({static_cast<std::int64_t>(indices.size())}, at::kLong);
+  auto* out = places.data_ptr<std::int64_t>();
+  for (const auto& index : indices) *out++ = store.offset(index);
+  return places.to(device);
+}
+
 }  // namespace
 
 WindowSource::WindowSource(const data::WindowStore& store, std::optional<data::FeatureStore> features,
@@ -30,10 +39,7 @@ at::Tensor WindowSource::gather_features(std::span<const data::WindowIndex> indi
   const auto width = features_->window_length() * features_->feature_count();
   at::Tensor flat;
   if (device_features_.defined()) {
-    auto places = at::empty({rows}, at::kLong);
-    auto* out = places.data_ptr<std::int64_t>();
-    for (const auto& index : indices) *out++ = features_->offset(index);
-    flat = device_features_.index_select(0, places.to(options_.device()));
+    flat = device_features_.index_select(0, places_of(*features_, indices, options_.device()));
   } else {
     features_->gather(indices, with_rows(feature_rows_, rows, width).data_ptr<float>());
     flat = feature_rows_.to(options_);
@@ -47,10 +53,7 @@ models::WindowBatch WindowSource::gather(std::span<const data::WindowIndex> indi
   at::Tensor values;
   at::Tensor observed;
   if (device_values_.defined() && !augmented) {
-    auto places = at::empty({rows}, at::kLong);
-    auto* out = places.data_ptr<std::int64_t>();
-    for (const auto& index : indices) *out++ = store_.offset(index);
-    places = places.to(options_.device());
+    const auto places = places_of(store_, indices, options_.device());
     values = device_values_.index_select(0, places);
     observed = device_observed_.index_select(0, places);
   } else {

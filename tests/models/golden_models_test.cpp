@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include "models/forecaster.h"
+#include "support/clipped_sum.h"
 #include "support/golden.h"
 #include "tsdp/core/text.h"
 #include "tsdp/evaluation/backtest.h"
@@ -103,13 +104,7 @@ at::Tensor window_gradients(models::Forecaster& model, const models::WindowBatch
   return at::stack(rows);
 }
 
-/// The clipped sum of the whole batch in the gradient buffer; returns the norms.
-at::Tensor clipped_sum(models::Forecaster& model, const models::WindowBatch& batch, const dp::Clipping& clipping) {
-  model.parameters().gradients().zero_();
-  model.losses(batch);
-  model.backward();
-  return dp::add_clipped_sum(model.layers(), batch.size(), clipping, model.parameters().gradients().options());
-}
+using test::clipped_sum;
 
 /// The fixture's gradients, clipped sums or weights, joined in the order of the buffer.
 at::Tensor joined(const Fixture& f, const models::Forecaster& model, const std::string& group, std::int64_t first_axis) {

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "models/forecaster.h"
-#include "tsdp/dp/private_step.h"
+#include "support/clipped_sum.h"
 
 namespace tsdp::models {
 namespace {
@@ -154,12 +154,7 @@ std::unique_ptr<Forecaster> make(const Setting& s, std::uint64_t seed, at::Scala
   return model;
 }
 
-at::Tensor clipped_sum(Forecaster& model, const WindowBatch& batch, const dp::Clipping& clipping) {
-  model.parameters().gradients().zero_();
-  model.losses(batch);
-  model.backward();
-  return dp::add_clipped_sum(model.layers(), batch.size(), clipping, model.parameters().gradients().options());
-}
+using test::clipped_sum;
 
 std::vector<Setting> settings(bool small) {
   std::vector<Setting> out;

@@ -3,6 +3,7 @@
 
 #include <torch/cuda.h>
 
+#include "support/clipped_sum.h"
 #include "tsdp/export/torchscript.h"
 #include "tsdp/training/step_engine.h"
 
@@ -64,10 +65,7 @@ TEST_P(Cuda, ABrokenWindowAddsNothing) {
   auto windows = batch(*of, device);
   const auto sum = [&](const models::WindowBatch& part) {
     const c10::NoGradGuard no_autograd;
-    of->parameters().gradients().zero_();
-    of->losses(part);
-    of->backward();
-    dp::add_clipped_sum(of->layers(), part.size(), {0.05}, of->parameters().gradients().options());
+    test::clipped_sum(*of, part, {0.05});
     return of->parameters().gradients().clone();
   };
   const auto without = sum(windows.rows(1, 36));

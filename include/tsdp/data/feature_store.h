@@ -11,6 +11,9 @@
 
 namespace tsdp::data {
 
+/// Names of the F features of a place of a window, in order: those of the calendar, then "age".
+[[nodiscard]] std::vector<std::string> window_feature_names(const Frequency& frequency);
+
 /// What is known of a window beside its values, for the same windows as a WindowStore of equal lengths has.
 ///
 /// A window has `window_length()` rows of `feature_count()` = F features: the calendar features of the place, then its

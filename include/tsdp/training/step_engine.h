@@ -49,6 +49,7 @@ class StepEngine {
   /// gradient buffer, or, of several chunks, `sum` (double precision).
   at::Tensor work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch, std::int64_t begin,
                   std::int64_t end, const Result& result) const;
+  [[nodiscard]] std::int64_t threads() const { return static_cast<std::int64_t>(replicas_.size()) + 1; }
   /// Most windows whose gradients are summed in their own precision.
   [[nodiscard]] std::int64_t most_summed() const;
   /// Windows that one thread works on at a time.

@@ -1,0 +1,17 @@
+// The clipped sum of a batch, as a private step makes it.
+#pragma once
+
+#include "models/forecaster.h"
+#include "tsdp/dp/private_step.h"
+
+namespace tsdp::test {
+
+/// Leaves the clipped sum of the whole batch in the model's gradient buffer; returns the norms.
+inline at::Tensor clipped_sum(models::Forecaster& model, const models::WindowBatch& batch, const dp::Clipping& clipping) {
+  model.parameters().gradients().zero_();
+  model.losses(batch);
+  model.backward();
+  return dp::add_clipped_sum(model.layers(), batch.size(), clipping, model.parameters().gradients().options());
+}
+
+}  // namespace tsdp::test
