@@ -125,14 +125,16 @@ void RandomStream::normals(std::uint64_t first, std::span<double> out) const {
   if (out.empty()) return;
   constexpr std::size_t piece = 1024;  // words and normals of a piece stay in the first-level cache
   std::array<std::uint64_t, piece> words;
-  std::array<double, piece> values;
   KeyStream stream(purpose_key_, step_, first / 2);
   for (std::size_t done = 0; done < out.size(); done += piece) {
     const std::size_t count = std::min(piece, out.size() - done);
-    const std::size_t even = count + count % 2;
-    stream.fill(std::span(words).first(even));
-    detail::box_muller(words.data(), values.data(), even / 2);
-    std::copy_n(values.data(), count, out.data() + done);
+    stream.fill(std::span(words).first(count + count % 2));
+    detail::box_muller(words.data(), out.data() + done, count / 2);
+    if (count % 2 != 0) {
+      std::array<double, 2> last;
+      detail::box_muller(words.data() + count - 1, last.data(), 1);
+      out.back() = last[0];
+    }
   }
 }
 

@@ -49,8 +49,8 @@ class RandomStream {
   void blocks(std::uint64_t first_block, std::span<std::uint64_t> out) const;
 
   /// Random access to a sequence of independent standard normals z_0, z_1, …: out[i] = z_{first + i}; `first` even.
-  /// Box–Muller in double precision: z_{2j}, z_{2j+1} come from block j. |z| ≤ 8.5 (mass beyond: 2e-17), values lie on
-  /// the image of a 2⁵² × 2⁵² grid. Same results on every processor (no contraction, no reordering).
+  /// Box–Muller in double precision: z_{2j}, z_{2j+1} come from block j. |z| < 8.6 (mass beyond: 1e-17), values lie on
+  /// the image of a 2⁵² × 2⁵⁴ grid. Same results on every processor (no contraction, no reordering).
   void normals(std::uint64_t first, std::span<double> out) const;
 
  private:
