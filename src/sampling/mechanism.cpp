@@ -55,6 +55,7 @@ struct Row {
     std::vector<std::string> out;
     if (p.top_level != *summary.top_level)
       out.emplace_back(p.top_level == TopLevel::deterministic ? "top level deterministic"
+                       : p.top_level == TopLevel::shuffled    ? "top level shuffled"
                                                               : "top level without replacement");
     if (p.bottom_level != *summary.bottom_level)
       out.emplace_back(p.bottom_level == BottomLevel::poisson ? "bottom level poisson"

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "tsdp/core/error.h"
+
 namespace tsdp::sampling {
 
 Sampler::Sampler(SubsamplingScheme scheme)
@@ -11,23 +13,26 @@ Sampler::Sampler(SubsamplingScheme scheme)
   std::iota(order_.begin(), order_.end(), std::int64_t{0});
 }
 
-std::vector<data::WindowIndex> Sampler::draw(std::uint64_t step, RandomStream& stream) {
+std::vector<data::WindowIndex> Sampler::draw(std::uint64_t step, RandomStream& stream, RandomStream* order) {
   const auto& p = scheme_.parameters();
   const auto chosen = static_cast<std::size_t>(scheme_.sequences_per_batch());
   std::vector<std::int64_t> series(chosen);
+  const auto batch = static_cast<std::size_t>(step % static_cast<std::uint64_t>(scheme_.steps_per_epoch()));
   if (p.top_level == TopLevel::deterministic) {
-    const auto batch = step % static_cast<std::uint64_t>(scheme_.steps_per_epoch());
     std::iota(series.begin(), series.end(), static_cast<std::int64_t>(batch * chosen));
   } else {
-    // The first N′ places of a Fisher–Yates shuffle are a uniform N′-subset in uniform order. The swaps are undone, so
-    // that the draw depends on the stream alone.
-    std::vector<std::size_t> swaps(chosen);
-    for (std::size_t i = 0; i < chosen; ++i) {
-      swaps[i] = i + static_cast<std::size_t>(stream.below(order_.size() - i));
+    // The first places of a Fisher–Yates shuffle are a uniform subset in uniform order. The swaps are undone, so that the
+    // draw depends on the streams alone.
+    const bool shuffled = p.top_level == TopLevel::shuffled;
+    if (shuffled && order == nullptr) throw Error(ExitCode::failure, "a shuffled scheme draws from its epoch's stream");
+    const auto first = shuffled ? batch * chosen : 0;
+    std::vector<std::size_t> swaps(first + chosen);
+    for (std::size_t i = 0; i < swaps.size(); ++i) {
+      swaps[i] = i + static_cast<std::size_t>((shuffled ? *order : stream).below(order_.size() - i));
       std::swap(order_[i], order_[swaps[i]]);
-      series[i] = order_[i];
     }
-    for (std::size_t i = chosen; i-- > 0;) std::swap(order_[i], order_[swaps[i]]);
+    std::copy_n(order_.begin() + static_cast<std::ptrdiff_t>(first), chosen, series.begin());
+    for (std::size_t i = swaps.size(); i-- > 0;) std::swap(order_[i], order_[swaps[i]]);
   }
 
   std::vector<data::WindowIndex> windows;

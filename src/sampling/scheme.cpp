@@ -8,7 +8,10 @@
 
 namespace tsdp::sampling {
 
-const char* name(TopLevel value) { return value == TopLevel::deterministic ? "deterministic" : "wor"; }
+const char* name(TopLevel value) {
+  if (value == TopLevel::shuffled) return "shuffled";
+  return value == TopLevel::deterministic ? "deterministic" : "wor";
+}
 const char* name(BottomLevel value) { return value == BottomLevel::with_replacement ? "wr" : "poisson"; }
 const char* name(Relation value) { return value == Relation::event ? "event" : "user"; }
 

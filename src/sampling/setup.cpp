@@ -47,8 +47,9 @@ SubsamplingScheme scheme_of(const Config& config, std::vector<std::int64_t> trai
   p.forecast_length = config.dataset.prediction_length;
   p.batch_size = config.sampling.batch_size;
   p.subsequences_per_sequence = config.sampling.subsequences_per_sequence;
-  p.top_level = config.sampling.top_level == "wor" ? TopLevel::without_replacement
-                                                   : TopLevel::deterministic;
+  p.top_level = config.sampling.top_level == "wor"        ? TopLevel::without_replacement
+                : config.sampling.top_level == "shuffled" ? TopLevel::shuffled
+                                                          : TopLevel::deterministic;
   p.bottom_level = config.sampling.bottom_level == "wr" ? BottomLevel::with_replacement
                                                         : BottomLevel::poisson;
   p.context_noise = config.augmentation.context_noise;

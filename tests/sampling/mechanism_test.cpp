@@ -283,6 +283,9 @@ TEST(Mechanism, RefusesWhatNoTheoremCovers) {
   p = noisy(1.0, 1.0);
   p.top_level = TopLevel::deterministic;
   refused(refusal(p, bounded_change), {"Theorem 4.5 does not cover top level deterministic", "Theorem 4.2", "tsdp.2"});
+  p = traffic();
+  p.top_level = TopLevel::shuffled;
+  refused(refusal(p, {}), {"no theorem covers", "Theorem 4.2 does not cover top level shuffled"});
   refused(
       refusal(noisy(0.0, 1.0), {Relation::user, 2, 0.1}),
       {"Theorem G.1 does not cover unequal noise on context (0) and forecast (1) with w = 2", "Theorem 4.5", "tsdp.1"});

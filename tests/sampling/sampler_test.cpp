@@ -179,6 +179,33 @@ TEST(Sampler, DeterministicUsesEverySeriesAtMostOnceAnEpoch) {
   }
 }
 
+TEST(Sampler, ShuffledUsesEverySeriesAtMostOnceAnEpochInANewOrder) {
+  auto p = base(10, 9);
+  p.batch_size = 3;
+  p.top_level = TopLevel::shuffled;
+  Sampler sampler{SubsamplingScheme(p)};
+  ASSERT_EQ(sampler.scheme().steps_per_epoch(), 3);
+  std::set<std::vector<std::int64_t>> orders;
+  std::vector<double> first(10);
+  constexpr std::uint64_t epochs = 4000;
+  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+    std::vector<std::int64_t> order;
+    for (std::uint64_t step = 3 * epoch; step < 3 * epoch + 3; ++step) {
+      RandomStream stream(key, sampling_purpose, step);
+      RandomStream of_epoch(key, order_purpose, sampler.epoch_of(step));
+      for (const auto& w : sampler.draw(step, stream, of_epoch)) order.push_back(w.series);
+    }
+    ASSERT_EQ(order.size(), 9U);
+    EXPECT_EQ(std::set<std::int64_t>(order.begin(), order.end()).size(), 9U);
+    first[static_cast<std::size_t>(order.front())] += 1.0;
+    orders.insert(order);
+  }
+  EXPECT_GT(orders.size(), epochs - 20);  // of 3,628,800: two of 4000 equal 2.2 times on average
+  for (const double count : first) expect_share(count, static_cast<double>(epochs), 0.1);
+  RandomStream stream(key, sampling_purpose, 0);
+  EXPECT_THROW((void)sampler.draw(0, stream), Error);
+}
+
 TEST(Sampler, SmallDataSetsAreSampledWhole) {
   auto p = base(3, 9);
   p.batch_size = 8;  // ⌊Λ/λ⌋ = 8 > N: all three series, one step an epoch

@@ -13,8 +13,9 @@ namespace tsdp::sampling {
 /// Purpose names of the streams a run draws from.
 inline constexpr const char* sampling_purpose = "sampling";
 inline constexpr const char* augmentation_purpose = "augmentation";
+inline constexpr const char* order_purpose = "order of an epoch";
 
-/// The batches of one scheme. A batch is a function of (key, step) alone, through the stream that the caller makes of
+/// The batches of one scheme. A batch is a function of (key, step) alone, through the streams that the caller makes of
 /// them; there is no state between steps.
 class Sampler {
  public:
@@ -22,16 +23,30 @@ class Sampler {
 
   [[nodiscard]] const SubsamplingScheme& scheme() const noexcept { return scheme_; }
 
-  /// The windows of step `step` (0-based, over all epochs), from `stream` = (key, sampling_purpose, step).
+  /// The windows of step `step` (0-based, over all epochs), from `stream` = (key, sampling_purpose, step) and, shuffled,
+  /// `order` = (key, order_purpose, epoch_of(step)), which other schemes do not read.
   ///
   /// Top level (N′ series): deterministic: series b N′ … b N′ + N′ − 1, b = step mod steps per epoch, so that no series
-  /// occurs twice in an epoch; without replacement: a fresh uniform N′-subset for every step. Bottom level in each of
+  /// occurs twice in an epoch; shuffled: the same places of a uniform order of the epoch's own; without replacement: a
+  /// fresh uniform N′-subset for every step. Bottom level in each of
   /// them, with T windows: with replacement: λ independent uniform windows; Poisson: every window independently with
   /// probability min(1, λ/T). All laws are exact up to the uniform bits, except that Poisson skips are computed in
   /// double precision (a window's probability p is off by at most 2e-16/p of itself: below 1e-11 for up to 50,000 windows).
-  [[nodiscard]] std::vector<data::WindowIndex> draw(std::uint64_t step, RandomStream& stream);
+  [[nodiscard]] std::vector<data::WindowIndex> draw(std::uint64_t step, RandomStream& stream, RandomStream& order) {
+    return draw(step, stream, &order);
+  }
+  /// The same for schemes that are not shuffled. Throws Error for one that is.
+  [[nodiscard]] std::vector<data::WindowIndex> draw(std::uint64_t step, RandomStream& stream) {
+    return draw(step, stream, nullptr);
+  }
+
+  [[nodiscard]] std::uint64_t epoch_of(std::uint64_t step) const {
+    return step / static_cast<std::uint64_t>(scheme_.steps_per_epoch());
+  }
 
  private:
+  [[nodiscard]] std::vector<data::WindowIndex> draw(std::uint64_t step, RandomStream& stream, RandomStream* order);
+
   SubsamplingScheme scheme_;
   std::vector<std::int64_t> order_;  // identity between calls
 };

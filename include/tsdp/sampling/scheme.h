@@ -12,11 +12,12 @@ namespace tsdp::sampling {
 /// Largest length and count that is accepted anywhere.
 inline constexpr std::int64_t largest_count = 1'000'000'000;
 
-enum class TopLevel { deterministic, without_replacement };
+/// `shuffled` (in turn, in a new order every epoch) is for runs without privacy: no row of the theorem table has it.
+enum class TopLevel { deterministic, without_replacement, shuffled };
 enum class BottomLevel { with_replacement, poisson };
 enum class Relation { event, user };
 
-[[nodiscard]] const char* name(TopLevel value);     // "deterministic", "wor"
+[[nodiscard]] const char* name(TopLevel value);     // "deterministic", "wor", "shuffled"
 [[nodiscard]] const char* name(BottomLevel value);  // "wr", "poisson"
 [[nodiscard]] const char* name(Relation value);     // "event", "user"
 
