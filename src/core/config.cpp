@@ -215,6 +215,9 @@ void check_together(const std::string& where, const Config& c) {
   if (c.privacy.enabled && c.optimizer.gradient_norm_bound)
     throw UsageError(cat(where, "optimizer.gradient_norm_bound: found ", *c.optimizer.gradient_norm_bound,
                          " in a private run, where privacy.clip_norm bounds every window's gradient; expected null"));
+  if (c.privacy.enabled && c.optimizer.plateau_looks)
+    throw UsageError(cat(where, "optimizer.plateau_looks: found ", *c.optimizer.plateau_looks,
+                         " in a private run, where no step may hang on the training loss; expected null"));
   if (c.privacy.enabled && c.training.checkpoint == "best" && c.dataset.validation_length && *c.dataset.validation_length == 0)
     throw UsageError(cat(where, "training.checkpoint: found 'best' with dataset.validation_length 0; expected last, or "
                                 "a validation part"));

@@ -38,8 +38,9 @@ const std::vector<Option>& option_table() {
       {"model.sampled_forecasts", false, Flag{AT(model.sampled_forecasts)},
        "true: the exported model's quantiles and means come from 100 sample paths, as GluonTS has it for itransformer; "
        "deepar always forecasts so."},
-      {"sampling.top_level", false, Choice{AT(sampling.top_level), {"wor", "deterministic"}},
-       "How series are chosen: a fresh sample without replacement each step, or in turn."},
+      {"sampling.top_level", false, Choice{AT(sampling.top_level), {"wor", "deterministic", "shuffled"}},
+       "How series are chosen: a fresh sample without replacement each step; in turn; shuffled (not private: nothing covers "
+       "it): in turn, in a new order every epoch."},
       {"sampling.bottom_level", false, Choice{AT(sampling.bottom_level), {"wr", "poisson"}},
        "How windows are chosen inside a series: with replacement, or each by its own coin."},
       {"sampling.batch_size", true, Integer{AT(sampling.batch_size), {1, many}},
@@ -75,6 +76,9 @@ const std::vector<Option>& option_table() {
        "Multiple of the weights added to the gradient."},
       {"optimizer.gradient_norm_bound", false, OptionalReal{AT(optimizer.gradient_norm_bound), {0.0, 1e12, true}, "null"},
        "Not private: the batch's gradient is scaled down to this norm where it is longer; null: never."},
+      {"optimizer.plateau_looks", false, OptionalInteger{AT(optimizer.plateau_looks), {0, many}, "null"},
+       "Not private: the learning rate is halved after more than this many looks (training.validate_every) in a row at "
+       "which the mean training loss was no lower than at its best; null: never. GluonTS's DeepAR has 10."},
       {"training.max_epochs", false, Integer{AT(training.max_epochs), {1, many}},
        "Epochs after which training ends even within the budget."},
       {"training.seed", false, Integer{AT(training.seed), {0, std::numeric_limits<std::int64_t>::max()}},

@@ -22,7 +22,7 @@
 namespace tsdp::training {
 namespace {
 
-constexpr const char* format_name = "tsdp-checkpoint-2";
+constexpr const char* format_name = "tsdp-checkpoint-3";
 
 std::string processor_name() {
   std::ifstream in("/proc/cpuinfo");
@@ -49,6 +49,9 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& c) {
   archive.write("environment", at::IValue(c.environment));
   archive.write("best_loss", at::IValue(c.best_loss));
   archive.write("loss_sum", c.loss_sum.cpu());
+  archive.write("rate_factor", at::IValue(c.schedule.factor));
+  archive.write("rate_least_loss", at::IValue(c.schedule.least_loss));
+  archive.write("rate_looks_since", at::IValue(c.schedule.looks_since));
   archive.write("values", c.values.cpu());
   archive.write("optimizer_size", at::IValue(static_cast<std::int64_t>(c.optimizer.size())));
   for (std::size_t i = 0; i < c.optimizer.size(); ++i) archive.write(cat("optimizer_", i), c.optimizer[i].cpu());
@@ -75,6 +78,7 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
     c.environment = read("environment").toStringRef();
     c.best_loss = read("best_loss").toDouble();
     archive.read("loss_sum", c.loss_sum);
+    c.schedule = {read("rate_factor").toDouble(), read("rate_least_loss").toDouble(), read("rate_looks_since").toInt()};
     archive.read("values", c.values);
     const auto size = read("optimizer_size").toInt();
     for (std::int64_t i = 0; i < size; ++i) {

@@ -121,6 +121,8 @@ void Trainer::resume() {
   step_ = checkpoint->step;
   best_loss_ = checkpoint->best_loss;
   loss_sum_.copy_(checkpoint->loss_sum);
+  schedule_ = checkpoint->schedule;
+  engine_.optimizer().set_learning_rate(config_.optimizer.learning_rate * schedule_.factor);
   model_->parameters().values().copy_(checkpoint->values);
   const auto state = engine_.optimizer().state();
   for (std::size_t i = 0; i < state.size(); ++i) state[i].copy_(checkpoint->optimizer.at(i));
@@ -162,8 +164,8 @@ void Trainer::refuse_another_configuration() const {
 }
 
 void Trainer::write_checkpoint(const std::filesystem::path& file) {
-  save_checkpoint(file, {step_, key_, environment_of(device_), best_loss_, loss_sum_, model_->parameters().values(),
-                         engine_.optimizer().state()});
+  save_checkpoint(file, {step_, key_, environment_of(device_), best_loss_, loss_sum_, schedule_,
+                         model_->parameters().values(), engine_.optimizer().state()});
 }
 
 nlohmann::ordered_json Trainer::current_ledger(RunState state) const {
@@ -197,6 +199,31 @@ std::int64_t Trainer::memory() const {
 
 bool Trainer::best_by_training_loss() const {
   return config_.training.checkpoint == "best" && !config_.privacy.enabled && data_.split.validation.empty();
+}
+
+bool Trainer::watches_training_loss() const {
+  return best_by_training_loss() || config_.optimizer.plateau_looks.has_value();
+}
+
+void Trainer::look(std::ostream& metrics) {
+  const auto found = [&](const char* what, double loss, bool decides) {
+    metrics << nlohmann::ordered_json{{"step", step_}, {what, loss}}.dump() << "\n";
+    if (decides && config_.training.checkpoint == "best" && loss < best_loss_) {
+      best_loss_ = loss;
+      write_checkpoint(folder_.best());
+    }
+  };
+  if (watches_training_loss()) {
+    const double mean = (loss_sum_[0] / loss_sum_[1]).item<double>();
+    loss_sum_.zero_();
+    if (!std::isnan(mean)) found("training_loss", mean, best_by_training_loss());
+    if (config_.optimizer.plateau_looks) {
+      schedule_.look(mean, *config_.optimizer.plateau_looks);
+      engine_.optimizer().set_learning_rate(config_.optimizer.learning_rate * schedule_.factor);
+    }
+  }
+  if (best_by_training_loss()) return;
+  if (const double validation = validation_loss(); !std::isnan(validation)) found("validation_loss", validation, true);
 }
 
 double Trainer::validation_loss() {
@@ -255,7 +282,8 @@ bool Trainer::run(const TrainOptions& options) {
       charge_->raise_to(std::min(plan_.steps, step_ + block));
     }
     RandomStream draws(key_, sampling::sampling_purpose, step_);
-    const auto windows = sampler_.draw(step_, draws);
+    RandomStream order(key_, sampling::order_purpose, sampler_.epoch_of(step_));
+    const auto windows = sampler_.draw(step_, draws, order);
     WindowSource::Augment augment;
     if (augmented)
       augment = [&](float* values, const float* observed) {
@@ -265,7 +293,7 @@ bool Trainer::run(const TrainOptions& options) {
     const auto result =
         engine_.step(source_.gather(windows, augment), RandomStream(key_, dp::noise_purpose, step_));
     ++step_;
-    if (best_by_training_loss() && !windows.empty()) {
+    if (watches_training_loss() && !windows.empty()) {
       loss_sum_[0].add_(result.losses.sum());
       loss_sum_[1].add_(static_cast<double>(windows.size()));
     }
@@ -283,22 +311,7 @@ bool Trainer::run(const TrainOptions& options) {
       }
       metrics << line.dump() << "\n";
     }
-    if (step_ % validation_steps == 0 || step_ == plan_.steps) {
-      const auto look = [&](const char* what, double found) {
-        metrics << nlohmann::ordered_json{{"step", step_}, {what, found}}.dump() << "\n";
-        if (config_.training.checkpoint == "best" && found < best_loss_) {
-          best_loss_ = found;
-          write_checkpoint(folder_.best());
-        }
-      };
-      if (best_by_training_loss()) {
-        const double mean = (loss_sum_[0] / loss_sum_[1]).item<double>();
-        loss_sum_.zero_();
-        if (!std::isnan(mean)) look("training_loss", mean);
-      } else if (const double validation = validation_loss(); !std::isnan(validation)) {
-        look("validation_loss", validation);
-      }
-    }
+    if (step_ % validation_steps == 0 || step_ == plan_.steps) look(metrics);
     const double wanted_gap = config_.training.checkpoint_seconds;
     if (seconds_since(last_checkpoint) >
         (wanted_gap < 1.0 ? wanted_gap : std::max(wanted_gap, checkpoint_cost / checkpoint_share))) {

@@ -173,6 +173,7 @@ TEST_F(ConfigTest, TextReadsBackToTheSameConfiguration) {
   c.optimizer.learning_rate = 0.3;
   c.optimizer.weight_decay = 0.0;
   c.optimizer.gradient_norm_bound = 0.1;
+  c.optimizer.plateau_looks = 10;
   c.privacy.clipping = "per_layer";
   c.model.name = "deepar";
   c.model.lags = {1, 2, 24};
@@ -202,6 +203,7 @@ TEST_F(ConfigTest, TextReadsBackToTheSameConfiguration) {
   EXPECT_TRUE(d.training.reproducible);
   EXPECT_EQ(d.model.lags, c.model.lags);
   EXPECT_EQ(d.optimizer.gradient_norm_bound, 0.1);
+  EXPECT_EQ(d.optimizer.plateau_looks, 10);
   EXPECT_EQ(d.privacy.clipping, "per_layer");
   EXPECT_EQ(d.training.memory_mb, 77);
 }
@@ -292,6 +294,7 @@ TEST_F(ConfigTest, RefusesValuesOutOfRange) {
                           "optimizer.learning_rate=0",
                           "optimizer.weight_decay=-1",
                           "optimizer.gradient_norm_bound=0",
+                          "optimizer.plateau_looks=-1",
                           "model.width_factor=0",
                           "model.default_scale=-1",
                           "training.memory_mb=0",
@@ -339,6 +342,8 @@ TEST_F(ConfigTest, RefusesValuesThatContradictEachOther) {
   expect_set_refused("model.name=deepar", {"config.yaml: ", "model.lags: not given", "deepar", "[1, 2, 3"});
   expect_set_refused("optimizer.gradient_norm_bound=10",
                      {"config.yaml: ", "optimizer.gradient_norm_bound", "10", "privacy.clip_norm", "expected null"});
+  expect_set_refused("optimizer.plateau_looks=10",
+                     {"config.yaml: ", "optimizer.plateau_looks", "10", "training loss", "expected null"});
   expect_refused(least_text, {"config.yaml: ", "training.checkpoint", "'best'"},
                  {"training.checkpoint=best", "dataset.validation_length=0"});
   // Without privacy there is the training loss to choose by, and a bound on the whole gradient.

@@ -368,12 +368,30 @@ TEST_F(TrainerTest, ChunksChangeNothingButRounding) {
     }
 }
 
+TEST(PlateauSchedule, HalvesAsReduceLROnPlateauDoes) {
+  // PyTorch 2.13, patience 2, losses as below: 1 until the third loss in a row that is not below 0.9999 of the least.
+  PlateauSchedule schedule;
+  const auto factors = [&](const std::vector<double>& losses) {
+    std::vector<double> out;
+    for (const double loss : losses) {
+      schedule.look(loss, 2);
+      out.push_back(schedule.factor);
+    }
+    return out;
+  };
+  EXPECT_EQ(factors({5.0, 5.0, 4.99999, 4.9, 4.9, 4.95, 4.8999, 4.9}),
+            (std::vector<double>{1, 1, 1, 1, 1, 1, 0.5, 0.5}));
+  EXPECT_EQ(factors({-1.0, -0.99995, -0.9, std::numeric_limits<double>::quiet_NaN(), -0.9}),
+            (std::vector<double>{0.5, 0.5, 0.5, 0.5, 0.25}));
+}
+
 TEST_F(TrainerTest, BestTrainingLossIsKeptWithoutAValidationPart) {
   auto config = small_config();
   config.privacy.enabled = false;
   config.training.checkpoint = "best";
   config.training.validate_every = 3;
   config.optimizer.gradient_norm_bound = 10.0;
+  config.optimizer.plateau_looks = 0;  // the rate and its history are resumed too
   config.training.reproducible = true;
   auto data = data_;
   data.split.validation.clear();

@@ -57,6 +57,7 @@ struct Config {
     double learning_rate = 1e-3;
     double weight_decay = 1e-8;
     std::optional<double> gradient_norm_bound;
+    std::optional<std::int64_t> plateau_looks;
   } optimizer;
   struct {
     std::int64_t max_epochs = 1000;

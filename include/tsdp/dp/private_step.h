@@ -79,6 +79,8 @@ class Adam {
 
   void step(const at::Tensor& values, const at::Tensor& gradient);
 
+  void set_learning_rate(double learning_rate) noexcept { options_.learning_rate = learning_rate; }
+
   /// State for checkpoints: first moment, second moment (like the values), number of steps taken (1 element).
   [[nodiscard]] std::vector<at::Tensor> state() const { return {first_, second_, steps_}; }
 

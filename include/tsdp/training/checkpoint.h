@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 
 #include "tsdp/core/random.h"
+#include "tsdp/training/plateau_schedule.h"
 
 namespace tsdp::training {
 
@@ -39,6 +40,7 @@ struct Checkpoint {
   std::string environment;  ///< what must be equal for steps to be replayed bit for bit
   double best_loss = 0.0;   ///< of the validation part, or of training
   at::Tensor loss_sum;      ///< losses of the windows since the last look at them, and their number
+  PlateauSchedule schedule; ///< of the learning rate
   at::Tensor values;
   std::vector<at::Tensor> optimizer;
 };

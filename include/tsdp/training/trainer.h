@@ -74,6 +74,10 @@ class Trainer {
   double validation_loss();
   /// Whether the exported weights are those of least mean training loss.
   [[nodiscard]] bool best_by_training_loss() const;
+  /// Whether anything hangs on the mean training loss between two looks; never in a private run.
+  [[nodiscard]] bool watches_training_loss() const;
+  /// Looks at the mean loss since the last look, or at the loss of the validation part.
+  void look(std::ostream& metrics);
 
   Config config_;
   const sampling::PreparedData& data_;
@@ -90,6 +94,7 @@ class Trainer {
   SecretKey key_;
   std::uint64_t step_ = 0;
   double best_loss_;       // of the validation part, or of training
+  PlateauSchedule schedule_;
   at::Tensor loss_sum_;    // of all windows since the last look at it, and their number; double precision
 };
 

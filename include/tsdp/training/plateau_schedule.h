@@ -1,0 +1,30 @@
+// Halving of the learning rate where the training loss falls no more.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace tsdp::training {
+
+/// State of a schedule that halves the learning rate after more than `patience` looks in a row at which the loss was not
+/// below (1 − 1e-4) times its least: PyTorch's ReduceLROnPlateau (factor 0.5), as GluonTS trains its DeepAR. It reads the
+/// training loss, so it is for runs without privacy.
+struct PlateauSchedule {
+  double factor = 1.0;  ///< of the learning rate: 1, ½, ¼, …
+  double least_loss = std::numeric_limits<double>::infinity();
+  std::int64_t looks_since = 0;  ///< at the least loss, or at the last halving
+
+  /// Takes note of a look at the loss. NaN counts as no lower.
+  void look(double loss, std::int64_t patience) {
+    // PyTorch's rule also where losses are negative: it then takes a loss that is higher by a ten-thousandth for lower.
+    if (loss < least_loss * (1.0 - 1e-4)) {
+      least_loss = loss;
+      looks_since = 0;
+    } else if (++looks_since > patience) {
+      factor *= 0.5;
+      looks_since = 0;
+    }
+  }
+};
+
+}  // namespace tsdp::training
