@@ -102,9 +102,13 @@ at::Tensor DeepAR::input_by_kernel(const WindowBatch& batch, const at::Tensor& s
   return input_;
 }
 
-std::int64_t DeepAR::preferred_chunk() const {
-  // The CPU's kernel keeps the gradients of one chunk's windows in cache; elsewhere whole batches are best.
-  return dp::kernels_serve(parameters_.values()) ? dp::Lstm::preferred_chunk : Forecaster::preferred_chunk();
+std::int64_t DeepAR::preferred_chunk(bool is_private) const {
+  // The CPU's kernel keeps the gradients of one chunk's windows in cache; elsewhere whole batches are best. Where these
+  // gradients are more than half of what a window needs otherwise (short contexts, wide layers), half a chunk keeps a private
+  // step's memory below twice an ordinary one's.
+  if (!dp::kernels_serve(parameters_.values())) return Forecaster::preferred_chunk(is_private);
+  const auto gradient = 4 * parameters_.count();
+  return is_private && 3 * gradient > bytes_per_window() ? dp::Lstm::preferred_chunk / 2 : dp::Lstm::preferred_chunk;
 }
 
 void DeepAR::backward() {

@@ -40,7 +40,7 @@ class DeepAR final : public Forecaster {
   [[nodiscard]] bool reads_time_features() const override { return true; }
   [[nodiscard]] bool samples_paths() const override { return true; }
   [[nodiscard]] std::int64_t bytes_per_window() const override;
-  [[nodiscard]] std::int64_t preferred_chunk() const override;
+  [[nodiscard]] std::int64_t preferred_chunk(bool is_private) const override;
   void initialise(RandomStream& stream) override;
   void backward() override;
   [[nodiscard]] std::string script() const override;

@@ -68,8 +68,12 @@ class Forecaster {
   [[nodiscard]] const std::vector<dp::Layer*>& layers() const noexcept { return layer_list_; }
   /// Memory that one window's records need in a step, in bytes, about.
   [[nodiscard]] virtual std::int64_t bytes_per_window() const = 0;
-  /// Windows of a batch that are best worked on at a time, if not all.
-  [[nodiscard]] virtual std::int64_t preferred_chunk() const { return std::numeric_limits<std::int64_t>::max(); }
+  /// Windows of a batch that a thread best works on at a time, if not all; fewer may be better where the gradients of
+  /// single windows take memory (private steps).
+  [[nodiscard]] virtual std::int64_t preferred_chunk(bool is_private) const {
+    static_cast<void>(is_private);
+    return std::numeric_limits<std::int64_t>::max();
+  }
 
   /// The same model over the same parameter values, with records and gradients of its own: for another thread.
   [[nodiscard]] virtual std::unique_ptr<Forecaster> replica() const;

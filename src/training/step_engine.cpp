@@ -26,7 +26,7 @@ std::int64_t StepEngine::most_summed() const {
 }
 
 std::int64_t StepEngine::chunk_of_a_thread() const {
-  auto chunk = std::min(model_.preferred_chunk(), most_summed());
+  auto chunk = std::min(model_.preferred_chunk(options_.is_private), most_summed());
   if (options_.memory_budget > 0)
     chunk = std::min(chunk, std::max<std::int64_t>(1, options_.memory_budget / (threads() * model_.bytes_per_window())));
   return chunk;
