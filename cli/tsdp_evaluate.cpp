@@ -1,13 +1,49 @@
 // tsdp-evaluate: rolling-window evaluation of a run or an exported model.
+#include <algorithm>
 #include <iostream>
 
 #include "device.h"
+#include "inference_options.h"
 #include "program.h"
 #include "run_model.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/text.h"
 #include "tsdp/evaluation/backtest.h"
+#include "tsdp/evaluation/baseline_file.h"
 #include "tsdp/sampling/setup.h"
+
+namespace tsdp::cli {
+namespace {
+
+/// Scores of the files that --baseline NAME=FILE names, by name.
+nlohmann::ordered_json baselines_of(const std::vector<std::string>& given, const Config& config,
+                                    const sampling::PreparedData& data, const std::vector<data::ForecastRange>& ranges) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  for (const auto& one : given) {
+    const auto equals = one.find('=');
+    const auto name = one.substr(0, equals);
+    if (equals == std::string::npos || name.empty() || equals + 1 == one.size())
+      throw UsageError(cat("--baseline: found '", one, "'; expected NAME=FILE"));
+    if (name == "seasonal_naive" || out.contains(name))
+      throw UsageError(cat("--baseline: found the name '", name, "' again; expected each name once"));
+    out[name] = evaluation::score_baseline(one.substr(equals + 1), data.dataset, ranges, config.dataset.prediction_length,
+                                           config.dataset.season_length)
+                    .json();
+  }
+  return out;
+}
+
+/// How many windows of a series at most read one of the w values that neighbours differ in.
+std::int64_t uses_of_a_change(const evaluation::PrivateInference& privacy, const Config& config, std::int64_t past_length,
+                              std::size_t windows, std::size_t series) {
+  const auto read = std::max(past_length, config.dataset.season_length);
+  const auto horizon = config.dataset.prediction_length;
+  const auto of_a_value = (read + horizon - 1) / horizon;
+  return std::min(privacy.mechanism.parameters().w * of_a_value, static_cast<std::int64_t>(windows / series));
+}
+
+}  // namespace
+}  // namespace tsdp::cli
 
 int main(int argc, char** argv) {
   using tsdp::cat;
@@ -26,6 +62,11 @@ int main(int argc, char** argv) {
   app.add_option("--config", config_name, "Configuration that names data and split");
   app.add_option("--set", set, "section.name=value over the configuration")->allow_extra_args(false);
   app.add_option("--split", split, "validation or test")->check(CLI::IsMember({"validation", "test"}))->capture_default_str();
+  std::vector<std::string> baselines;
+  tsdp::cli::InferenceOptions inference;
+  app.add_option("--baseline", baselines, "NAME=FILE: forecasts of the same windows by another program; repeatable")
+      ->allow_extra_args(false);
+  tsdp::cli::add_inference_options(app, inference, "Makes the noise of --private repeatable: then not for release");
   app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
   app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
 
@@ -35,6 +76,9 @@ int main(int argc, char** argv) {
                                  "; exactly one of them is expected"));
     if (!model.empty() && config_name.empty())
       throw tsdp::UsageError("--config: not given; with --model, a configuration that names the data is expected");
+    if (inference.seed && !inference.privately)
+      throw tsdp::UsageError("--seed: given without --private; expected with it alone");
+    const auto privacy = tsdp::cli::inference_of(inference);
     tsdp::cli::set_threads(threads);
     const auto device = tsdp::cli::device_of(device_name);
     const tsdp::training::RunFolder folder{run};
@@ -66,8 +110,14 @@ int main(int argc, char** argv) {
     if (ranges.empty())
       throw tsdp::UsageError(cat(config_file.string(), ": no ", split, " windows; a longer dataset.", split,
                                  split == "test" ? "_windows" : "_length", " is expected"));
-    const auto result =
-        tsdp::evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, device);
+    const auto others = tsdp::cli::baselines_of(baselines, config, data, ranges);
+    const auto result = tsdp::evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, device,
+                                                   privacy ? &*privacy : nullptr);
+    nlohmann::ordered_json statement;
+    if (privacy)
+      statement = tsdp::evaluation::inference_privacy(
+          *privacy, tsdp::cli::uses_of_a_change(*privacy, config, metadata.model.value("past_length", std::int64_t{1}),
+                                                ranges.size(), data.dataset.series.size()));
     const auto metrics = result.model.json();
     const auto naive = result.seasonal_naive.json();
     if (common.json) {
@@ -78,8 +128,10 @@ int main(int argc, char** argv) {
       out["windows"] = result.model.windows();
       out["metrics"] = metrics;
       out["baselines"] = {{"seasonal_naive", naive}};
+      out["baselines"].update(others);
       out["epsilon"] = metadata.privacy.value("epsilon", nlohmann::ordered_json(nullptr));
       out["delta"] = metadata.privacy.value("delta", nlohmann::ordered_json(nullptr));
+      if (privacy) out["inference_privacy"] = statement;
       std::cout << out.dump(2) << "\n";
       return 0;
     }
@@ -87,14 +139,21 @@ int main(int argc, char** argv) {
       return value.is_null() ? std::string("-") : tsdp::rounded(value.get<double>(), 5);
     };
     std::cout << data.dataset.name << ", " << result.model.windows() << " " << split << " windows\n";
-    std::cout << "                              " << metadata.model.value("name", "model") << "  seasonal naive\n";
-    for (const auto* name : {"mean_weighted_quantile_loss", "ND", "NRMSE", "MASE", "sMAPE", "MAE_coverage"}) {
-      std::string row = name;
-      row.resize(30, ' ');
-      std::string value = shown(metrics[name]);
-      value.resize(11, ' ');
-      std::cout << row << value << shown(naive[name]) << "\n";
+    const auto cell = [](std::string text, std::size_t width) {
+      if (text.size() + 1 < width) text.resize(width, ' ');
+      return text;
+    };
+    std::cout << cell("", 30) << cell(metadata.model.value("name", "model"), 16) << cell("seasonal naive", 16);
+    for (const auto& [name, unused] : others.items()) std::cout << cell(name, 16);
+    std::cout << "\n";
+    for (const auto* name : {"mean_weighted_quantile_loss", "ND", "NRMSE", "MASE", "sMAPE", "MSIS", "MAE_coverage"}) {
+      std::cout << cell(name, 30) << cell(shown(metrics[name]), 16) << cell(shown(naive[name]), 16);
+      for (const auto& [unused, scores] : others.items()) std::cout << cell(shown(scores[name]), 16);
+      std::cout << "\n";
     }
+    if (privacy)
+      std::cout << statement["statement"].get<std::string>()
+                << " Scores compare with true values: they are not private.\n";
     std::cout << metadata.privacy.value("statement", std::string("no privacy statement")) << "\n";
     return 0;
   });

@@ -7,12 +7,21 @@
 #include <optional>
 
 #include "tsdp/data/feature_store.h"
-#include "tsdp/data/windows.h"
 
 namespace tsdp::evaluation {
 namespace {
 
 constexpr std::size_t batch_rows = 256;
+
+/// All levels that are forecast, in the order of Metrics.
+const std::vector<double>& forecast_levels() {
+  static const std::vector<double> levels = [] {
+    auto all = default_levels();
+    all.insert(all.end(), interval_levels().begin(), interval_levels().end());
+    return all;
+  }();
+  return levels;
+}
 
 std::span<const float> past_of(const data::Dataset& dataset, const data::ForecastRange& range) {
   const auto& values = dataset.series[static_cast<std::size_t>(range.series)].values;
@@ -31,20 +40,15 @@ std::vector<double> target_of(const data::Dataset& dataset, const data::Forecast
 }
 
 void add_naive(Metrics& metrics, const data::Dataset& dataset, const data::ForecastRange& range, std::int64_t horizon,
-               std::int64_t season, double error) {
+               std::int64_t season, std::span<const float> past, double error) {
   const auto target = target_of(dataset, range, horizon);
-  const auto naive = seasonal_naive(past_of(dataset, range), season, horizon);
+  const auto naive = seasonal_naive(past, season, horizon);
   std::vector<double> quantiles;
-  for (std::size_t i = 0; i < default_levels().size(); ++i) quantiles.insert(quantiles.end(), naive.begin(), naive.end());
+  for (std::size_t i = 0; i < forecast_levels().size(); ++i) quantiles.insert(quantiles.end(), naive.begin(), naive.end());
   metrics.add({target, quantiles, naive, error});
 }
 
 }  // namespace
-
-const std::vector<double>& default_levels() {
-  static const std::vector<double> levels = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
-  return levels;
-}
 
 std::vector<double> seasonal_naive(std::span<const float> past, std::int64_t season_length,
                                    std::int64_t prediction_length) {
@@ -75,11 +79,12 @@ std::vector<double> seasonal_naive(std::span<const float> past, std::int64_t sea
 }
 
 BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target, const at::Tensor& past_observed,
-                       const at::Tensor& time_features, const std::vector<double>& levels, RandomStream& draws) {
+                       const at::Tensor& time_features, const std::vector<double>& levels, RandomStream& draws,
+                       std::optional<std::int64_t> asked_paths) {
   const c10::NoGradGuard no_autograd;
   const auto device = past_target.device();
   // Models whose distribution is known at each step need no paths here.
-  const auto paths = model.attr("from_samples").toBool() ? sample_paths : 0;
+  const auto paths = asked_paths.value_or(model.attr("from_samples").toBool() ? sample_paths : 0);
   auto uniform = at::empty({past_target.size(0), paths, model.attr("prediction_length").toInt(), 2}, at::kFloat);
   for (auto* at = uniform.data_ptr<float>(); at != uniform.data_ptr<float>() + uniform.numel(); ++at)
     *at = static_cast<float>(1.0 - draws.uniform());
@@ -87,38 +92,39 @@ BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
                           .forward({past_target, past_observed, at::tensor(levels, at::TensorOptions(device).dtype(at::kDouble)),
                                     time_features.defined() ? at::IValue(time_features) : at::IValue(), uniform.to(device)})
                           .toTuple();
-  return {result->elements()[0].toTensor().to(at::kCPU, at::kDouble).contiguous(),
-          result->elements()[1].toTensor().to(at::kCPU, at::kDouble).contiguous()};
+  const auto part = [&](std::size_t i) {
+    return result->elements()[i].toTensor().to(at::kCPU, at::kDouble).contiguous();
+  };
+  return {part(0), part(1), part(2)};
 }
 
 BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                         std::span<const data::ForecastRange> ranges, std::int64_t season_length,
-                        const at::Device& device) {
+                        const at::Device& device, const PrivateInference* privacy) {
   const auto past_length = model.attr("past_length").toInt();
   const auto prediction_length = model.attr("prediction_length").toInt();
-  const data::WindowStore store(dataset, past_length, prediction_length);
+  PastSource pasts(dataset, past_length, season_length, privacy);
   std::optional<data::FeatureStore> features;
   if (model.attr("time_feature_count").toInt() > 0) features.emplace(dataset, past_length, prediction_length);
   RandomStream draws(SecretKey::from_seed(0), "evaluation", 0);
-  BacktestResult out{Metrics(default_levels()), Metrics(default_levels())};
+  const Metrics empty(default_levels(), interval_levels());
+  BacktestResult out{empty, empty};
   const auto horizon = static_cast<std::size_t>(prediction_length);
-  const auto levels = default_levels().size();
+  const auto levels = forecast_levels().size();
   for (std::size_t begin = 0; begin < ranges.size(); begin += batch_rows) {
     const auto part = ranges.subspan(begin, std::min(batch_rows, ranges.size() - begin));
     std::vector<data::WindowIndex> indices;
     for (const auto& range : part) indices.push_back({range.series, range.forecast_start});
     const auto rows = static_cast<std::int64_t>(part.size());
-    auto values = at::empty({rows, store.window_length()}, at::kFloat);
-    auto observed = at::empty_like(values);
-    store.gather(indices, values.data_ptr<float>(), observed.data_ptr<float>());
+    pasts.gather(indices, begin);
     at::Tensor time_features;
     if (features) {
       time_features = at::empty({rows, features->window_length(), features->feature_count()}, at::kFloat);
       features->gather(indices, time_features.data_ptr<float>());
       time_features = time_features.to(device);
     }
-    const auto result = forecast(model, values.narrow(1, 0, past_length).to(device),
-                                 observed.narrow(1, 0, past_length).to(device), time_features, default_levels(), draws);
+    const auto result = forecast(model, pasts.target().to(device), pasts.observed().to(device), time_features,
+                                 forecast_levels(), draws);
     const auto* quantiles = result.quantiles.data_ptr<double>();
     const auto* means = result.mean.data_ptr<double>();
     for (std::size_t i = 0; i < part.size(); ++i) {
@@ -126,7 +132,7 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
       const double error = seasonal_error_before(dataset, part[i], season_length);
       out.model.add({target, std::span(quantiles + i * levels * horizon, levels * horizon),
                      std::span(means + i * horizon, horizon), error});
-      add_naive(out.seasonal_naive, dataset, part[i], prediction_length, season_length, error);
+      add_naive(out.seasonal_naive, dataset, part[i], prediction_length, season_length, pasts.naive_past(i), error);
     }
   }
   return out;
@@ -134,9 +140,9 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
 
 Metrics backtest_seasonal_naive(const data::Dataset& dataset, std::span<const data::ForecastRange> ranges,
                                 std::int64_t prediction_length, std::int64_t season_length) {
-  Metrics metrics(default_levels());
+  Metrics metrics(default_levels(), interval_levels());
   for (const auto& range : ranges)
-    add_naive(metrics, dataset, range, prediction_length, season_length,
+    add_naive(metrics, dataset, range, prediction_length, season_length, past_of(dataset, range),
               seasonal_error_before(dataset, range, season_length));
   return metrics;
 }

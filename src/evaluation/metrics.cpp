@@ -1,5 +1,6 @@
 #include "tsdp/evaluation/metrics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -9,11 +10,24 @@
 namespace tsdp::evaluation {
 namespace {
 
+constexpr double msis_alpha = 0.05;  // of the 95 % interval, as in the M4 competition
+constexpr double same_level = 1e-9;
+
 nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
 }
 
 }  // namespace
+
+const std::vector<double>& default_levels() {
+  static const std::vector<double> levels = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
+  return levels;
+}
+
+const std::vector<double>& interval_levels() {
+  static const std::vector<double> levels = {0.025, 0.05, 0.25, 0.75, 0.95, 0.975};
+  return levels;
+}
 
 double seasonal_error(std::span<const double> past, std::int64_t season_length) {
   const auto length = static_cast<std::int64_t>(past.size());
@@ -39,23 +53,47 @@ double Metrics::Mean::value() const {
   return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
 }
 
-Metrics::Metrics(std::vector<double> levels)
-    : levels_(std::move(levels)), median_(levels_.size()), quantile_loss_(levels_.size()), coverage_(levels_.size()) {
+Metrics::Metrics(std::vector<double> scored, const std::vector<double>& further)
+    : levels_(std::move(scored)),
+      rows_(levels_.size() + further.size()),
+      median_(levels_.size()),
+      quantile_loss_(levels_.size()),
+      coverage_(levels_.size()) {
   for (std::size_t i = 0; i < levels_.size(); ++i)
-    if (std::abs(levels_[i] - 0.5) < 1e-9) median_ = i;
+    if (std::abs(levels_[i] - 0.5) < same_level) median_ = i;
   if (median_ == levels_.size()) throw UsageError("quantile levels: 0.5 is expected among them");
+  auto all = levels_;
+  all.insert(all.end(), further.begin(), further.end());
+  for (std::size_t i = 0; i < rows_; ++i)
+    for (std::size_t j = 0; j < rows_; ++j)
+      if (all[i] < 0.5 - same_level && std::abs(all[i] + all[j] - 1.0) < same_level)
+        // Rounded, so that 1 − 2 · 0.1 is called 0.8.
+        intervals_.push_back({std::round((1.0 - 2.0 * all[i]) * 1e9) / 1e9, i, j});
+  std::sort(intervals_.begin(), intervals_.end(),
+            [](const Interval& a, const Interval& b) { return a.nominal < b.nominal; });
+  msis_place_ = intervals_.size();
+  for (std::size_t i = 0; i < intervals_.size(); ++i)
+    if (std::abs(intervals_[i].nominal - (1.0 - msis_alpha)) < same_level) msis_place_ = i;
 }
 
 void Metrics::add(const WindowForecast& w) {
   ++windows_;
   const auto horizon = w.target.size();
+  const auto is_nan = [](double x) { return std::isnan(x); };
+  if (std::any_of(w.quantiles.begin(), w.quantiles.end(), is_nan) || std::any_of(w.mean.begin(), w.mean.end(), is_nan))
+    throw Error(ExitCode::failure, "a forecast holds NaN; the model did not train to finite weights");
+  if (w.quantiles.size() != rows_ * horizon || w.mean.size() != horizon)
+    throw Error(ExitCode::failure, "a forecast has another shape than its metrics");
   std::size_t observed = 0;
   double squared = 0.0;
   double absolute_target = 0.0;
   double absolute_error = 0.0;
+  double interval_score = 0.0;
   Mean mape;
   Mean smape;
   std::vector<double> covered(levels_.size());
+  std::vector<double> inside(intervals_.size());
+  std::vector<double> width(intervals_.size());
   for (std::size_t k = 0; k < horizon; ++k) {
     const double y = w.target[k];
     if (!std::isfinite(y)) {
@@ -64,8 +102,6 @@ void Metrics::add(const WindowForecast& w) {
     }
     ++observed;
     const double median = w.quantiles[median_ * horizon + k];
-    if (std::isnan(median) || std::isnan(w.mean[k]))
-      throw Error(ExitCode::failure, "a forecast holds NaN; the model did not train to finite weights");
     squared += (y - w.mean[k]) * (y - w.mean[k]);
     absolute_target += std::abs(y);
     absolute_error += std::abs(y - median);
@@ -76,6 +112,14 @@ void Metrics::add(const WindowForecast& w) {
       const double below = y <= x ? 1.0 : 0.0;
       quantile_loss_[q] += 2.0 * std::abs((x - y) * (below - levels_[q]));
       covered[q] += below;
+    }
+    for (std::size_t i = 0; i < intervals_.size(); ++i) {
+      const double lower = w.quantiles[intervals_[i].lower * horizon + k];
+      const double upper = w.quantiles[intervals_[i].upper * horizon + k];
+      inside[i] += lower <= y && y <= upper ? 1.0 : 0.0;
+      width[i] += upper - lower;
+      if (i == msis_place_)
+        interval_score += upper - lower + 2.0 / msis_alpha * (std::max(lower - y, 0.0) + std::max(y - upper, 0.0));
     }
   }
   seasonal_error_.add(w.seasonal_error);
@@ -89,7 +133,13 @@ void Metrics::add(const WindowForecast& w) {
   mase_.add(absolute_error / n / w.seasonal_error);
   mape_.add(mape.value());
   smape_.add(smape.value());
+  if (msis_place_ < intervals_.size()) msis_.add(interval_score / n / w.seasonal_error);
   for (std::size_t q = 0; q < levels_.size(); ++q) coverage_[q].add(covered[q] / n);
+  for (std::size_t i = 0; i < intervals_.size(); ++i) {
+    intervals_[i].coverage.add(inside[i] / n);
+    intervals_[i].width.add(width[i] / n);
+    intervals_[i].total_width += width[i];
+  }
 }
 
 double Metrics::mean_weighted_quantile_loss() const {
@@ -107,19 +157,32 @@ nlohmann::ordered_json Metrics::json() const {
   out["MASE"] = number(mase_.value());
   out["sMAPE"] = number(smape_.value());
   out["MAPE"] = number(mape_.value());
+  out["MSIS"] = number(msis_.value());
   out["MSE"] = number(mse_.value());
   out["RMSE"] = number(rmse);
   double distance = 0.0;
   nlohmann::ordered_json coverage;
   nlohmann::ordered_json weighted;
+  nlohmann::ordered_json unweighted;
+  double total = 0.0;
   for (std::size_t q = 0; q < levels_.size(); ++q) {
     coverage[exact(levels_[q])] = number(coverage_[q].value());
     weighted[exact(levels_[q])] = number(quantile_loss_[q] / absolute_target_);
+    unweighted[exact(levels_[q])] = number(quantile_loss_[q]);
+    total += quantile_loss_[q];
     distance += std::abs(coverage_[q].value() - levels_[q]);
   }
   out["coverage"] = std::move(coverage);
   out["MAE_coverage"] = number(distance / static_cast<double>(levels_.size()));
   out["weighted_quantile_loss"] = std::move(weighted);
+  out["quantile_loss"] = std::move(unweighted);
+  out["mean_absolute_quantile_loss"] = number(total / static_cast<double>(levels_.size()));
+  nlohmann::ordered_json intervals = nlohmann::ordered_json::object();
+  for (const auto& i : intervals_)
+    intervals[exact(i.nominal)] = {{"coverage", number(i.coverage.value())},
+                                   {"mean_width", number(i.width.value())},
+                                   {"relative_width", number(i.total_width / absolute_target_)}};
+  out["intervals"] = std::move(intervals);
   out["abs_error"] = number(absolute_error_);
   out["abs_target_sum"] = number(absolute_target_);
   out["abs_target_mean"] = number(absolute_target_mean_.value());

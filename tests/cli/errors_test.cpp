@@ -473,7 +473,7 @@ TEST_F(Errors, ExportOfAFolderWithoutARun) {
 }
 
 TEST_F(Errors, NoneForHelpAndVersion) {
-  for (const auto* program : {train, evaluate, "tsdp-export", "tsdp-account", "tsdp-data"})
+  for (const auto* program : {train, evaluate, "tsdp-forecast", "tsdp-export", "tsdp-account", "tsdp-data"})
     for (const auto* option : {"--help", "--version"}) {
       const auto outcome = run(program, {option});
       EXPECT_EQ(outcome.exit_code, 0) << program << " " << option;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,11 +12,9 @@
 #include "tsdp/data/dataset.h"
 #include "tsdp/data/split.h"
 #include "tsdp/evaluation/metrics.h"
+#include "tsdp/evaluation/private_inference.h"
 
 namespace tsdp::evaluation {
-
-/// Levels that CRPS is averaged over: 0.1, 0.2, …, 0.9.
-[[nodiscard]] const std::vector<double>& default_levels();
 
 /// Forecast of m values as seasonal naive has it: forecast_k = y[n − m + (k mod m)]. Missing values are filled with the
 /// last observed one (leading ones with the first observed one); with fewer than m known values, their mean.
@@ -25,27 +24,31 @@ namespace tsdp::evaluation {
 /// Sample paths a window of models that forecast by sampling, as in GluonTS.
 inline constexpr std::int64_t sample_paths = 100;
 
-/// Forecasts of windows: quantiles (B, levels, H) and means (B, H), double, on the CPU.
+/// Forecasts of windows: quantiles (B, levels, H), means (B, H) and sample paths (B, paths, H), double, on the CPU.
 struct BatchForecast {
   at::Tensor quantiles;
   at::Tensor mean;
+  at::Tensor samples;
 };
 
 /// Runs an exported model (see export/torchscript.h) on past values (B, P), observed marks (B, P) and, where it reads
-/// them, time features (B, P + H, F). Sample paths come from `draws`.
+/// them, time features (B, P + H, F). Sample paths come from `draws`: `paths` a window, or as many as the model needs for
+/// its quantiles (sample_paths or none).
 [[nodiscard]] BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
                                      const at::Tensor& past_observed, const at::Tensor& time_features,
-                                     const std::vector<double>& levels, RandomStream& draws);
+                                     const std::vector<double>& levels, RandomStream& draws,
+                                     std::optional<std::int64_t> paths = std::nullopt);
 
 /// Metrics of `model` over `ranges` of `dataset`, and of seasonal naive over the same. Sampled forecasts draw from one
-/// fixed public stream, so that a score can be repeated.
+/// fixed public stream, so that a score can be repeated. With `privacy` both forecast from privatised pasts, window i of
+/// `ranges` as use i; the scores themselves compare with true values and are not private.
 struct BacktestResult {
   Metrics model;
   Metrics seasonal_naive;
 };
 [[nodiscard]] BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                                       std::span<const data::ForecastRange> ranges, std::int64_t season_length,
-                                      const at::Device& device);
+                                      const at::Device& device, const PrivateInference* privacy = nullptr);
 
 /// Metrics of seasonal naive alone.
 [[nodiscard]] Metrics backtest_seasonal_naive(const data::Dataset& dataset, std::span<const data::ForecastRange> ranges,

@@ -9,10 +9,16 @@
 
 namespace tsdp::evaluation {
 
+/// Levels that CRPS is averaged over: 0.1, 0.2, …, 0.9.
+[[nodiscard]] const std::vector<double>& default_levels();
+
+/// Further levels, for intervals alone: 0.025, 0.05, 0.25, 0.75, 0.95, 0.975. MSIS needs the outermost two.
+[[nodiscard]] const std::vector<double>& interval_levels();
+
 /// One window: its true values and the forecast of them. NaN and infinite targets are masked everywhere.
 struct WindowForecast {
   std::span<const double> target;     ///< (H)
-  std::span<const double> quantiles;  ///< (levels, H), row-major
+  std::span<const double> quantiles;  ///< (scored and further levels, H), row-major
   std::span<const double> mean;       ///< (H)
   double seasonal_error = 0.0;        ///< of everything before the window; NaN if there is none
 };
@@ -20,17 +26,26 @@ struct WindowForecast {
 /// Mean of |y_t − y_{t−m}| over `past`, pairs with a missing member left out; m = 1 if the past is not longer than m.
 [[nodiscard]] double seasonal_error(std::span<const double> past, std::int64_t season_length);
 
-/// Aggregates windows: sums of quantile losses over grand totals, and means over windows (evaluation of the paper, §4).
+/// Aggregates windows: sums of quantile losses over grand totals, and means over windows. docs/forecasting.md has the
+/// formulas.
 class Metrics {
  public:
-  /// `levels` ascending in (0, 1); ND, MASE, sMAPE and MAPE need 0.5 among them.
-  explicit Metrics(std::vector<double> levels);
+  /// `scored`: the levels of quantile losses and coverages, in (0, 1), 0.5 among them, which is the median of ND, MASE,
+  /// sMAPE and MAPE. `further`: levels that are forecast, too, but enter intervals only. Two levels q < 0.5 and 1 − q
+  /// of either kind are the central interval 1 − 2q. Throws UsageError without 0.5.
+  explicit Metrics(std::vector<double> scored, const std::vector<double>& further = {});
 
+  /// Throws Error (exit 1) if a quantile or a mean is NaN.
   void add(const WindowForecast& window);
 
   [[nodiscard]] std::int64_t windows() const noexcept { return windows_; }
-  /// mean_weighted_quantile_loss (CRPS), ND, NRMSE, MASE, sMAPE, MAPE, MSE, RMSE, coverage by level, MAE_coverage,
-  /// weighted_quantile_loss by level, and the totals they come from. A metric without any value is null.
+  /// mean_weighted_quantile_loss (CRPS), ND, NRMSE, MASE, sMAPE, MAPE, MSIS, MSE, RMSE, coverage by level,
+  /// MAE_coverage, weighted_quantile_loss and quantile_loss by level, and the totals they come from; intervals by their
+  /// nominal coverage 1 − 2q, narrowest first:
+  ///   coverage: mean over windows of the share of observed steps with x^q ≤ y ≤ x^(1−q);
+  ///   mean_width: mean over windows of the mean of x^(1−q) − x^q over observed steps, in units of the data;
+  ///   relative_width: Σ (x^(1−q) − x^q) / Σ |y| over the observed steps of all windows.
+  /// A metric without any value is null.
   [[nodiscard]] nlohmann::ordered_json json() const;
   /// Σ quantile losses / Σ |y|, averaged over levels: the CRPS of the paper.
   [[nodiscard]] double mean_weighted_quantile_loss() const;
@@ -43,7 +58,18 @@ class Metrics {
     [[nodiscard]] double value() const;
   };
 
-  std::vector<double> levels_;
+  /// The central interval between rows `lower` and `upper` of the quantiles.
+  struct Interval {
+    double nominal = 0.0;  ///< 1 − 2q
+    std::size_t lower = 0;
+    std::size_t upper = 0;
+    double total_width = 0.0;
+    Mean coverage = {};
+    Mean width = {};
+  };
+
+  std::vector<double> levels_;  // that are scored: the first rows of the quantiles
+  std::size_t rows_;
   std::size_t median_;
   std::int64_t windows_ = 0;
   std::int64_t masked_ = 0;
@@ -51,7 +77,9 @@ class Metrics {
   double absolute_error_ = 0.0;
   std::vector<double> quantile_loss_;
   std::vector<Mean> coverage_;
-  Mean mse_, absolute_target_mean_, mase_, mape_, smape_, seasonal_error_;
+  std::vector<Interval> intervals_;
+  std::size_t msis_place_;  // place of the interval of MSIS; intervals_.size() if there is none
+  Mean mse_, absolute_target_mean_, mase_, mape_, smape_, msis_, seasonal_error_;
 };
 
 }  // namespace tsdp::evaluation

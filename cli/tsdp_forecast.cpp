@@ -1,0 +1,242 @@
+// tsdp-forecast: what comes after the end of each series, by an exported model.
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "device.h"
+#include "inference_options.h"
+#include "program.h"
+#include "tsdp/core/config.h"
+#include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
+#include "tsdp/core/log.h"
+#include "tsdp/core/text.h"
+#include "tsdp/data/calendar_features.h"
+#include "tsdp/data/readers.h"
+#include "tsdp/evaluation/series_forecast.h"
+#include "tsdp/export/torchscript.h"
+
+namespace tsdp::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool ends_in(const fs::path& file, const std::string& end) {
+  const auto name = file.filename().string();
+  return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
+}
+
+/// Options that say how the input is read.
+struct InputOptions {
+  std::string input, config, format, frequency, start;
+};
+
+data::Format format_of(const InputOptions& options, const std::string& of_config) {
+  const auto& name = !options.format.empty() ? options.format : of_config;
+  if (name == "lstnet") return data::Format::lstnet;
+  if (name == "tsf") return data::Format::tsf;
+  if (name == "csv") return data::Format::csv;
+  const fs::path file = options.input;
+  for (const auto* zipped : {"", ".gz"}) {
+    if (ends_in(file, std::string(".csv") + zipped)) return data::Format::csv;
+    if (ends_in(file, std::string(".tsf") + zipped)) return data::Format::tsf;
+    if (ends_in(file, std::string(".txt") + zipped)) return data::Format::lstnet;
+  }
+  throw UsageError(cat("--input: found '", options.input,
+                       "', whose name does not tell its form; expected --format lstnet, tsf or csv, or a name in .txt, "
+                       ".tsf, .csv, with or without .gz"));
+}
+
+data::Dataset read_input(const InputOptions& options, const std::string& model, const std::string& model_frequency) {
+  std::string of_config, frequency = options.frequency, start = options.start;
+  if (!options.config.empty()) {
+    const auto config = read_config(find_config_file(options.config));
+    of_config = config.dataset.format;
+    if (frequency.empty()) frequency = config.dataset.frequency;
+    if (start.empty()) start = config.dataset.start.value_or("");
+  }
+  data::ReadOptions read;
+  read.format = format_of(options, of_config);
+  read.frequency = data::Frequency::parse(model_frequency);
+  if (!frequency.empty()) {
+    try {
+      read.frequency = data::Frequency::parse(frequency);
+    } catch (const UsageError& error) {
+      throw UsageError(cat("--frequency: ", error.what()));
+    }
+    if (read.frequency != data::Frequency::parse(model_frequency))
+      throw UsageError(cat(options.frequency.empty() ? "--config: dataset.frequency" : "--frequency", ": found ",
+                           frequency, "; ", model, " was trained on series of ", model_frequency,
+                           ", and that is expected"));
+  }
+  if (!start.empty()) {
+    data::Moment moment = 0;
+    if (!data::parse_moment(start, moment))
+      throw UsageError(cat("--start: found '", start, "'; expected \"YYYY-MM-DD\" or \"YYYY-MM-DD hh:mm\""));
+    read.start = moment;
+  }
+  if (read.format == data::Format::lstnet && !read.start)
+    throw UsageError(cat("--start: not given; ", options.input,
+                         " is read as lstnet, which has no time stamps, so the moment "
+                         "of its first row is expected"));
+  auto dataset = data::read_dataset(options.input, read);
+  // Series of a tsf file stand for themselves; those of a table share its rows.
+  if (read.format != data::Format::tsf) {
+    const auto extended = evaluation::align_ends(dataset);
+    if (extended > 0)
+      log::info(
+          cat(extended, " of ", dataset.series.size(),
+              " series end before the last one: their missing values are unobserved, and all are forecast from there"));
+  }
+  return dataset;
+}
+
+std::vector<double> levels_of(const std::string& text) {
+  std::vector<double> levels;
+  for (const auto& part : split(text, ',')) {
+    double level = 0.0;
+    if (!parse_double(trimmed(part), level) || !(level >= 1e-6) || !(level <= 1.0 - 1e-6))
+      throw UsageError(cat("--quantiles: found '", part,
+                           "'; expected numbers in (0, 1), from 1e-6 to 1 - 1e-6, such as ", "0.1,0.5,0.9"));
+    if (std::find(levels.begin(), levels.end(), level) != levels.end())
+      throw UsageError(cat("--quantiles: found ", level, " twice; expected each level once"));
+    levels.push_back(level);
+  }
+  return levels;
+}
+
+bool same_file(const fs::path& a, const fs::path& b) {
+  return fs::weakly_canonical(fs::absolute(a)) == fs::weakly_canonical(fs::absolute(b));
+}
+
+/// Refuses, before anything is computed, what could not be written or would destroy something.
+void check_output(const char* option, const std::string& output, const std::vector<std::string>& inputs) {
+  if (!ends_in(output, ".csv") && !ends_in(output, ".jsonl"))
+    throw UsageError(cat(option, ": found '", output, "'; expected a name in .csv or .jsonl (JSON Lines)"));
+  const auto folder = fs::path(output).has_parent_path() ? fs::path(output).parent_path() : fs::path(".");
+  if (!fs::is_directory(folder))
+    throw UsageError(cat(option, ": found '", output, "', but there is no folder ", folder.string(),
+                         "; expected a file in a folder that exists"));
+  for (const auto& input : inputs)
+    if (same_file(output, input))
+      throw UsageError(cat(option, ": found '", output, "', which is read, too; expected another file"));
+}
+
+}  // namespace
+}  // namespace tsdp::cli
+
+int main(int argc, char** argv) {
+  using tsdp::cat;
+  namespace evaluation = tsdp::evaluation;
+  CLI::App app("Forecasts what comes after the end of each series.", "tsdp-forecast");
+  tsdp::cli::CommonOptions common;
+  tsdp::cli::add_common_options(app, common);
+  tsdp::cli::InputOptions input;
+  tsdp::cli::InferenceOptions inference;
+  std::string model;
+  std::string output;
+  std::string naive_output;
+  std::string quantiles = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9";
+  std::string device_name = "auto";
+  std::int64_t samples = 0;
+  std::int64_t season_length = 0;
+  int threads = 0;
+  app.add_option("--model", model, "Exported model")->required();
+  app.add_option("--input", input.input, "Series to forecast")->required();
+  app.add_option("--output", output, "File to write: .csv, or .jsonl for JSON Lines")->required();
+  auto* config =
+      app.add_option("--config", input.config, "Configuration whose dataset section says how --input is read");
+  app.add_option("--format", input.format, "lstnet, tsf or csv; by the name of --input if not given")
+      ->check(CLI::IsMember({"lstnet", "tsf", "csv"}))
+      ->excludes(config);
+  app.add_option("--frequency", input.frequency, "Calendar step of the input; the model's if not given")
+      ->excludes(config);
+  app.add_option("--start", input.start, "Moment of the first row of an lstnet file: \"YYYY-MM-DD hh:mm\"")
+      ->excludes(config);
+  app.add_option("--quantiles", quantiles, "Levels in (0, 1), separated by commas")->capture_default_str();
+  app.add_option("--samples", samples, "Sample paths of each series, into JSON Lines")->check(CLI::Range(1, 1'000'000));
+  app.add_option("--seasonal-naive", naive_output, "File for seasonal-naive forecasts from the same past");
+  app.add_option("--season-length", season_length, "Season of --seasonal-naive; the frequency's usual one if not given")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
+  tsdp::cli::add_inference_options(app, inference,
+                                   "Makes sample paths, and noise with --private, repeatable: then not for release");
+  app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
+  app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
+
+  return tsdp::cli::run(app, argc, argv, common, [&] {
+    evaluation::ForecastRequest request;
+    request.levels = tsdp::cli::levels_of(quantiles);
+    request.samples = samples;
+    std::vector<std::string> inputs = {input.input, model};
+    if (!input.config.empty()) inputs.push_back(input.config);
+    tsdp::cli::check_output("--output", output, inputs);
+    if (!naive_output.empty()) {
+      tsdp::cli::check_output("--seasonal-naive", naive_output, inputs);
+      if (tsdp::cli::same_file(naive_output, output))
+        throw tsdp::UsageError("--seasonal-naive: found the file of --output; expected another one");
+    } else if (season_length > 0) {
+      throw tsdp::UsageError("--season-length: given without --seasonal-naive; expected with it alone");
+    }
+    if (samples > 0 && !tsdp::cli::ends_in(output, ".jsonl"))
+      throw tsdp::UsageError(cat("--samples: found '", output, "' to write them to; expected --output in .jsonl"));
+    const auto privacy = tsdp::cli::inference_of(inference);
+    request.privacy = privacy ? &*privacy : nullptr;
+    if (inference.seed) request.draws = tsdp::SecretKey::from_seed(*inference.seed);
+    if (privacy && !inference.seed) request.draws = privacy->key;
+
+    tsdp::cli::set_threads(threads);
+    const auto device = tsdp::cli::device_of(device_name);
+    tsdp::exporting::ModelMetadata metadata;
+    auto module = tsdp::exporting::load_module(model, device, metadata);
+    const auto frequency = metadata.model.value("frequency", std::string());
+    if (frequency.empty())
+      throw tsdp::DataError(cat(model, ": names no frequency; expected a model that tsdp-export or tsdp-train wrote"));
+    const auto dataset = tsdp::cli::read_input(input, model, frequency);
+    request.season_length = season_length > 0 ? season_length
+                            : !input.config.empty()
+                                ? tsdp::read_config(tsdp::find_config_file(input.config)).dataset.season_length
+                                : tsdp::data::default_season_length(dataset.frequency);
+    // What seasonal naive would read beyond the model's past is released only if it is asked for.
+    if (naive_output.empty()) request.season_length = 1;
+    const auto forecasts = evaluation::forecast_series(module, dataset, request, device);
+
+    const auto statement = privacy ? evaluation::inference_privacy(*privacy, 1) : nlohmann::ordered_json();
+    const auto together = privacy ? evaluation::with_training(*privacy, metadata.privacy) : nlohmann::ordered_json();
+    const auto write = [&](const std::string& file, const std::vector<evaluation::SeriesForecast>& what) {
+      tsdp::write_file_atomically(file, tsdp::cli::ends_in(file, ".csv")
+                                            ? evaluation::forecasts_as_csv(what, request.levels)
+                                            : evaluation::forecasts_as_json_lines(what, request.levels, statement));
+    };
+    write(output, forecasts);
+    if (!naive_output.empty()) write(naive_output, evaluation::seasonal_naive_of(forecasts, request.levels.size()));
+
+    const auto horizon = metadata.model.value("prediction_length", std::int64_t{0});
+    if (common.json) {
+      nlohmann::ordered_json out;
+      out["output"] = output;
+      out["seasonal_naive"] =
+          naive_output.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(naive_output);
+      out["model"] = metadata.model.value("name", "");
+      out["series"] = forecasts.size();
+      out["prediction_length"] = horizon;
+      out["frequency"] = dataset.frequency.text();
+      out["quantiles"] = request.levels;
+      out["epsilon"] = metadata.privacy.value("epsilon", nlohmann::ordered_json(nullptr));
+      out["delta"] = metadata.privacy.value("delta", nlohmann::ordered_json(nullptr));
+      out["inference_privacy"] = statement;
+      out["with_training"] = together;
+      std::cout << out.dump(2) << "\n";
+      return 0;
+    }
+    std::cout << output << ": " << forecasts.size() << " series, " << horizon << " steps of "
+              << dataset.frequency.text() << " each, by " << metadata.model.value("name", "") << "\n";
+    if (!naive_output.empty()) std::cout << naive_output << ": the same by seasonal naive\n";
+    if (privacy) {
+      std::cout << statement["statement"].get<std::string>() << "\n" << together["text"].get<std::string>() << "\n";
+    } else {
+      std::cout << "Forecasts show the series they were made from: no --private. Of the model's training: "
+                << metadata.privacy.value("statement", std::string("no privacy statement")) << "\n";
+    }
+    return 0;
+  });
+}

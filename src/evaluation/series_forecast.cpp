@@ -1,0 +1,159 @@
+#include "tsdp/evaluation/series_forecast.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+#include "tsdp/data/feature_store.h"
+
+namespace tsdp::evaluation {
+namespace {
+
+constexpr std::int64_t batch_rows = 256;
+constexpr std::int64_t batch_draws = 50'000'000;  // uniform numbers of the sample paths of a batch, 200 MB
+
+std::vector<double> values_of(const double* from, std::size_t count) {
+  if (!std::all_of(from, from + count, [](double x) { return std::isfinite(x); }))
+    throw Error(ExitCode::failure,
+                "a forecast is not finite; the model did not train to finite weights, or its input is too "
+                "large");
+  return {from, from + count};
+}
+
+/// Shortest text that reads back as the same float: what models compute in.
+std::string short_text(double value) {
+  std::array<char, 32> buffer{};
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), static_cast<float>(value)).ptr;
+  return {buffer.data(), end};
+}
+
+/// A CSV field: quoted where commas, quotes or line breaks would be read as something else.
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out(1, '"');
+  for (const char c : text) out.append(c == '"' ? 2 : 1, c);
+  out.push_back('"');
+  return out;
+}
+
+}  // namespace
+
+std::int64_t align_ends(data::Dataset& dataset) {
+  const auto end_of = [&](const data::Series& series) {
+    return data::advance(series.start, dataset.frequency, static_cast<std::int64_t>(series.values.size()));
+  };
+  data::Moment latest = std::numeric_limits<data::Moment>::min();
+  for (const auto& series : dataset.series) latest = std::max(latest, end_of(series));
+  std::int64_t extended = 0;
+  for (auto& series : dataset.series) {
+    if (end_of(series) >= latest) continue;
+    ++extended;
+    while (end_of(series) < latest) series.values.push_back(std::numeric_limits<float>::quiet_NaN());
+  }
+  return extended;
+}
+
+std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const data::Dataset& dataset,
+                                            const ForecastRequest& request, const at::Device& device) {
+  const auto past_length = model.attr("past_length").toInt();
+  const auto prediction_length = model.attr("prediction_length").toInt();
+  const bool from_samples = model.attr("from_samples").toBool();
+  const auto paths = request.samples > 0 ? request.samples : from_samples ? sample_paths : 0;
+  PastSource pasts(dataset, past_length, request.season_length, request.privacy);
+  std::optional<data::FeatureStore> features;
+  if (model.attr("time_feature_count").toInt() > 0) features.emplace(dataset, past_length, prediction_length);
+  const auto horizon = static_cast<std::size_t>(prediction_length);
+  const auto levels = request.levels.size();
+  const auto asked = static_cast<std::size_t>(request.samples);
+  const auto count = static_cast<std::int64_t>(dataset.series.size());
+  const auto rows_at_a_time =
+      std::clamp<std::int64_t>(batch_draws / std::max<std::int64_t>(1, 2 * paths * prediction_length), 1, batch_rows);
+  std::vector<SeriesForecast> out;
+  for (std::int64_t begin = 0; begin < count; begin += rows_at_a_time) {
+    std::vector<data::WindowIndex> indices;
+    for (auto s = begin; s < std::min(count, begin + rows_at_a_time); ++s)
+      indices.push_back({s, static_cast<std::int64_t>(dataset.series[static_cast<std::size_t>(s)].values.size())});
+    const auto rows = static_cast<std::int64_t>(indices.size());
+    pasts.gather(indices, static_cast<std::uint64_t>(begin));
+    at::Tensor time_features;
+    if (features) {
+      time_features = at::empty({rows, features->window_length(), features->feature_count()}, at::kFloat);
+      features->gather(indices, time_features.data_ptr<float>());
+      time_features = time_features.to(device);
+    }
+    RandomStream draws(request.draws, "forecast", static_cast<std::uint64_t>(begin));
+    const auto result = forecast(model, pasts.target().to(device), pasts.observed().to(device), time_features,
+                                 request.levels, draws, paths);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      const auto& series = dataset.series[static_cast<std::size_t>(indices[i].series)];
+      auto& one = out.emplace_back();
+      one.id = series.id;
+      for (std::int64_t k = 0; k < prediction_length; ++k)
+        one.times.push_back(data::advance(series.start, dataset.frequency, indices[i].start + k));
+      one.mean = values_of(result.mean.const_data_ptr<double>() + i * horizon, horizon);
+      one.quantiles = values_of(result.quantiles.const_data_ptr<double>() + i * levels * horizon, levels * horizon);
+      if (asked > 0)
+        one.samples = values_of(result.samples.const_data_ptr<double>() + i * asked * horizon, asked * horizon);
+      one.seasonal_naive = seasonal_naive(pasts.naive_past(i), request.season_length, prediction_length);
+    }
+  }
+  return out;
+}
+
+std::string forecasts_as_csv(std::span<const SeriesForecast> forecasts, std::span<const double> levels) {
+  std::string out = "item_id,timestamp,mean";
+  for (const double level : levels) out.append(",").append(exact(level));
+  out.push_back('\n');
+  for (const auto& one : forecasts) {
+    const auto horizon = one.mean.size();
+    for (std::size_t k = 0; k < horizon; ++k) {
+      out.append(field(one.id)).append(",").append(data::moment_text(one.times[k]));
+      out.append(",").append(short_text(one.mean[k]));
+      for (std::size_t q = 0; q < levels.size(); ++q)
+        out.append(",").append(short_text(one.quantiles[q * horizon + k]));
+      out.push_back('\n');
+    }
+  }
+  return out;
+}
+
+std::string forecasts_as_json_lines(std::span<const SeriesForecast> forecasts, std::span<const double> levels,
+                                    const nlohmann::ordered_json& inference_privacy) {
+  std::string out;
+  for (const auto& one : forecasts) {
+    const auto horizon = one.mean.size();
+    const auto row = [&](const std::vector<double>& values, std::size_t i) {
+      const auto from = values.begin() + static_cast<std::ptrdiff_t>(i * horizon);
+      return std::vector<double>(from, from + static_cast<std::ptrdiff_t>(horizon));
+    };
+    nlohmann::ordered_json object;
+    object["item_id"] = one.id;
+    object["start"] = data::moment_text(one.times.front());
+    object["mean"] = one.mean;
+    for (std::size_t q = 0; q < levels.size(); ++q) object["quantiles"][exact(levels[q])] = row(one.quantiles, q);
+    for (std::size_t i = 0; i * horizon < one.samples.size(); ++i) object["samples"].push_back(row(one.samples, i));
+    if (!inference_privacy.is_null()) object["inference_privacy"] = inference_privacy;
+    out.append(object.dump()).push_back('\n');
+  }
+  return out;
+}
+
+std::vector<SeriesForecast> seasonal_naive_of(std::span<const SeriesForecast> forecasts, std::size_t levels) {
+  std::vector<SeriesForecast> out;
+  for (const auto& one : forecasts) {
+    auto& naive = out.emplace_back();
+    naive.id = one.id;
+    naive.times = one.times;
+    naive.mean = one.seasonal_naive;
+    for (std::size_t q = 0; q < levels; ++q)
+      naive.quantiles.insert(naive.quantiles.end(), one.seasonal_naive.begin(), one.seasonal_naive.end());
+  }
+  return out;
+}
+
+}  // namespace tsdp::evaluation

@@ -1,0 +1,508 @@
+// tsdp-forecast, and forecasts from privatised pasts and of other programs in tsdp-evaluate, as users run them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace tsdp::cli_test {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* forecast = "tsdp-forecast";
+constexpr const char* evaluate = "tsdp-evaluate";
+
+const std::string config_text =
+    "dataset: {path: series.txt, format: lstnet, frequency: 1h, start: \"2015-01-01\", prediction_length: 4,\n"
+    "          season_length: 6, split: last, test_windows: 2, validation_length: 0}\n"
+    "model: {context_length: 8}\n"
+    "sampling: {batch_size: 2}\n"
+    "privacy: {noise_multiplier: 4.0, target_epsilon: 20.0, delta: 1.0e-5}\n"
+    "training: {max_epochs: 2}\n";
+
+/// Value of series `s` at `row`.
+double value(int row, int s) { return 10.0 * (s + 1) + row % 6 + 0.125 * (row % 5); }
+
+std::string series_text(int rows) {
+  std::string out;
+  for (int i = 0; i < rows; ++i) {
+    for (int s = 0; s < 3; ++s) out.append(s == 0 ? "" : ",").append(std::to_string(value(i, s)));
+    out.push_back('\n');
+  }
+  return out;
+}
+
+class Forecast : public CommandTest {
+ protected:
+  /// Trains two epochs on three series; the model is then run/model.pt.
+  void make_model(const std::vector<std::string>& settings = {}) {
+    write("config.yaml", config_text);
+    write("series.txt", series_text(120));
+    std::vector<std::string> arguments = {"--config", "config.yaml", "--output", "run", "--quiet", "--threads", "1"};
+    for (const auto& setting : settings) arguments.insert(arguments.end(), {"--set", setting});
+    const auto made = run("tsdp-train", arguments);
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+  }
+
+  Outcome run_on(const std::string& input, const std::string& output, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {"--model", "run/model.pt", "--input",   input, "--output",
+                                          output,    "--quiet",      "--threads", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(forecast, arguments);
+  }
+
+  /// On series.txt, which must work.
+  Outcome forecast_to(const std::string& output, std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"--start", "2015-01-01"});
+    const auto outcome = run_on("series.txt", output, more);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome;
+  }
+
+  std::vector<json> json_lines(const std::string& name) {
+    std::vector<json> out;
+    for (const auto& line : lines_of(content_of(path(name)))) out.push_back(json::parse(line));
+    return out;
+  }
+
+  std::vector<std::vector<std::string>> csv(const std::string& name) {
+    std::vector<std::vector<std::string>> out;
+    for (const auto& line : lines_of(content_of(path(name)))) {
+      auto& row = out.emplace_back();
+      for (std::size_t begin = 0; begin <= line.size();) {
+        const auto end = std::min(line.find(',', begin), line.size());
+        row.push_back(line.substr(begin, end - begin));
+        begin = end + 1;
+      }
+    }
+    return out;
+  }
+
+  json scores(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {"--run", "run", "--json", "--quiet", "--threads", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto outcome = run(evaluate, arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.exit_code == 0 ? json::parse(outcome.out) : json();
+  }
+
+  /// A failure of tsdp-forecast that must leave an earlier output as it was.
+  void expect_refused(const std::vector<std::string>& more, int exit_code, const std::vector<std::string>& parts,
+                      const std::string& output = "out.csv", const std::string& input = "series.txt") {
+    SCOPED_TRACE(parts.front());
+    write("out.csv", "precious");
+    expect_failure(run_on(input, output, more), forecast, exit_code, parts);
+    EXPECT_EQ(content_of(path("out.csv")), "precious");
+    EXPECT_FALSE(std::filesystem::exists(path("out.csv.part")));
+  }
+};
+
+const std::vector<std::string> privately = {"--private", "--epsilon", "1", "--delta", "1e-4", "--v", "0.5"};
+
+std::vector<std::string> with(std::vector<std::string> options, const std::vector<std::string>& more) {
+  options.insert(options.end(), more.begin(), more.end());
+  return options;
+}
+
+// --- what it writes
+
+TEST_F(Forecast, WritesARowASeriesAndStepOrAnObjectASeries) {
+  make_model();
+  const auto told = forecast_to("out.csv");
+  EXPECT_NE(told.out.find("no --private"), std::string::npos) << told.out;
+  const auto rows = csv("out.csv");
+  ASSERT_EQ(rows.size(), 1U + 3 * 4);
+  EXPECT_EQ(rows[0], (std::vector<std::string>{"item_id", "timestamp", "mean", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6",
+                                               "0.7", "0.8", "0.9"}));
+  EXPECT_EQ(rows[1][0], "0");
+  EXPECT_EQ(rows[1][1], "2015-01-06 00:00:00");  // 120 hours after the first row
+  EXPECT_EQ(rows[12][0], "2");
+  EXPECT_EQ(rows[12][1], "2015-01-06 03:00:00");
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    for (std::size_t q = 4; q < 12; ++q) EXPECT_LE(std::stod(rows[i][q - 1]), std::stod(rows[i][q]));
+
+  const auto answer =
+      json::parse(forecast_to("out.jsonl", {"--json", "--quantiles", "0.9, 0.5", "--samples", "7"}).out);
+  EXPECT_EQ(answer["series"], 3);
+  EXPECT_EQ(answer["prediction_length"], 4);
+  EXPECT_EQ(answer["frequency"], "1h");
+  EXPECT_TRUE(answer["inference_privacy"].is_null());
+  EXPECT_TRUE(answer["epsilon"].is_object());
+  const auto objects = json_lines("out.jsonl");
+  ASSERT_EQ(objects.size(), 3U);
+  for (std::size_t s = 0; s < 3; ++s) {
+    const auto& one = objects[s];
+    EXPECT_EQ(one["item_id"], std::to_string(s));
+    EXPECT_EQ(one["start"], "2015-01-06 00:00:00");
+    EXPECT_EQ(one["samples"].size(), 7U);
+    EXPECT_EQ(one["samples"][6].size(), 4U);
+    EXPECT_EQ(one["quantiles"].size(), 2U);
+    EXPECT_FALSE(one.contains("inference_privacy"));
+    for (std::size_t k = 0; k < 4; ++k) {
+      const auto& row = rows[1 + 4 * s + k];
+      EXPECT_EQ(std::stof(row[2]), one["mean"][k].get<float>());
+      EXPECT_EQ(std::stof(row[7]), one["quantiles"]["0.5"][k].get<float>());
+      EXPECT_EQ(std::stof(row[11]), one["quantiles"]["0.9"][k].get<float>());
+    }
+  }
+}
+
+TEST_F(Forecast, DependsOnTheLastValuesOfASeriesAlone) {
+  make_model();
+  forecast_to("long.csv");
+  // The last 8 hours, the context; ids and calendar as before.
+  std::string text = "when,a,\"b, c\",d\n";
+  const auto lines = lines_of(series_text(120));
+  for (int i = 112; i < 120; ++i)
+    text += "2015-01-05 " + std::to_string(i - 96) + ":00:00," + lines[static_cast<std::size_t>(i)] + "\n";
+  write("tail.csv", text);
+  const auto outcome = run_on("tail.csv", "short.csv");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  auto expected = content_of(path("long.csv"));
+  const std::map<std::string, std::string> names = {{"\n0,", "\na,"}, {"\n1,", "\n\"b, c\","}, {"\n2,", "\nd,"}};
+  for (const auto& [from, to] : names)
+    for (auto at = expected.find(from); at != std::string::npos; at = expected.find(from))
+      expected.replace(at, from.size(), to);
+  EXPECT_EQ(content_of(path("short.csv")), expected);
+}
+
+TEST_F(Forecast, ShortSeriesAndMissingValuesAtTheEndAreForecastForTheSameSteps) {
+  make_model();
+  write("in.csv",
+        "time,full,ended,young\n2015-01-01 00:00,1,2,\n2015-01-01 01:00,2,3,\n2015-01-01 02:00,3,nan,\n"
+        "2015-01-01 03:00,4,,5\n");
+  const auto outcome = run_on("in.csv", "out.jsonl");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto objects = json_lines("out.jsonl");
+  ASSERT_EQ(objects.size(), 3U);
+  for (const auto& one : objects) EXPECT_EQ(one["start"], "2015-01-01 04:00:00") << one["item_id"];
+  // Series of a tsf file stand for themselves.
+  write("in.tsf",
+        "@relation r\n@attribute series_name string\n@attribute start_timestamp date\n@frequency hourly\n@data\n"
+        "T1:2015-01-01 00-00-00:1,2,3\nT2:2015-01-01 00-00-00:1,2,3,4,?\n");
+  const auto second = run_on("in.tsf", "tsf.jsonl");
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  const auto from_tsf = json_lines("tsf.jsonl");
+  EXPECT_EQ(from_tsf[0]["start"], "2015-01-01 03:00:00");
+  EXPECT_EQ(from_tsf[1]["start"], "2015-01-01 04:00:00");
+}
+
+TEST_F(Forecast, ReadsItsInputAsAConfigurationSays) {
+  make_model();
+  forecast_to("by_options.csv");
+  const auto outcome = run_on("series.txt", "by_config.csv", {"--config", "config.yaml"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(content_of(path("by_options.csv")), content_of(path("by_config.csv")));
+}
+
+TEST_F(Forecast, SamplePathsAreRepeatableAndFollowTheSeed) {
+  make_model({"model.name=deepar", "model.lags=[1,2,6]"});
+  forecast_to("a.jsonl", {"--samples", "20"});
+  forecast_to("b.jsonl", {"--samples", "20"});
+  forecast_to("c.jsonl", {"--samples", "20", "--seed", "5"});
+  EXPECT_EQ(content_of(path("a.jsonl")), content_of(path("b.jsonl")));
+  EXPECT_NE(content_of(path("a.jsonl")), content_of(path("c.jsonl")));
+  // Quantiles are order statistics of the paths that are shown: 0.5 is number round(19/2) = 10 (from 0).
+  for (const auto& one : json_lines("a.jsonl"))
+    for (std::size_t k = 0; k < 4; ++k) {
+      std::multiset<double> sorted;
+      for (const auto& sample : one["samples"]) sorted.insert(sample[k].get<double>());
+      EXPECT_EQ(*std::next(sorted.begin(), 10), one["quantiles"]["0.5"][k].get<double>());
+    }
+}
+
+// --- privacy
+
+TEST_F(Forecast, PrivateForecastsSayWhatTheyCost) {
+  make_model();
+  const auto answer =
+      json::parse(forecast_to("a.jsonl", with(privately, {"--json", "--seasonal-naive", "naive.jsonl"})).out);
+  const auto& claim = answer["inference_privacy"];
+  EXPECT_EQ(claim["epsilon"], 1.0);
+  EXPECT_EQ(claim["delta"], 1e-4);
+  EXPECT_EQ(claim["v"], 0.5);
+  EXPECT_EQ(claim["w"], 1);
+  EXPECT_EQ(claim["keep_probability"], 1.0);
+  EXPECT_EQ(claim["randomness"], "key from the operating system");
+  EXPECT_NE(claim["theorem"].get<std::string>().find("Appendix H"), std::string::npos);
+  EXPECT_NE(claim["derivation"].get<std::string>().find("Bin(i; w"), std::string::npos);
+  // The Gaussian mechanism: δ(1) = Φ(1/2s − s) − e Φ(−1/2s − s) with the noise s in multiples of v.
+  const double s = claim["noise_multiplier"].get<double>();
+  const auto phi = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
+  EXPECT_NEAR(phi(0.5 / s - s) - std::exp(1.0) * phi(-0.5 / s - s), 1e-4, 1e-10);
+  EXPECT_NEAR(claim["noise"].get<double>(), 0.5 * s, 1e-12);
+  // With the model's own guarantee, for a series that it was trained on.
+  EXPECT_GE(answer["with_training"]["epsilon"].get<double>(), 1.0 + answer["epsilon"]["upper"].get<double>());
+  EXPECT_GE(answer["with_training"]["delta"].get<double>(), 1e-4 + 1e-5);
+  EXPECT_EQ(json_lines("a.jsonl")[0]["inference_privacy"], claim);
+  ASSERT_EQ(json_lines("naive.jsonl").size(), 3U);
+  // Fresh randomness every time.
+  forecast_to("b.jsonl", privately);
+  EXPECT_NE(json_lines("a.jsonl")[0]["mean"], json_lines("b.jsonl")[0]["mean"]);
+  const auto told = forecast_to("c.csv", privately).out;
+  EXPECT_NE(told.find("(1, 1e-04)-differential privacy"), std::string::npos) << told;
+  EXPECT_NE(told.find("The model's own guarantee"), std::string::npos) << told;
+  EXPECT_EQ(told.find("NOT FOR RELEASE"), std::string::npos) << told;
+}
+
+TEST_F(Forecast, ASeedMakesPrivateForecastsRepeatableAndUnfitForRelease) {
+  make_model({"privacy.enabled=false"});
+  const auto seeded = with(privately, {"--seed", "3", "--keep-probability", "0.5", "--w", "2"});
+  const auto told = forecast_to("a.jsonl", seeded).out;
+  EXPECT_NE(told.find("NOT FOR RELEASE"), std::string::npos) << told;
+  EXPECT_NE(told.find("trained without privacy"), std::string::npos) << told;
+  forecast_to("b.jsonl", seeded);
+  EXPECT_EQ(content_of(path("a.jsonl")), content_of(path("b.jsonl")));
+  EXPECT_EQ(json_lines("a.jsonl")[0]["inference_privacy"]["randomness"], "reproducible from the seed, not for release");
+  EXPECT_EQ(json_lines("a.jsonl")[0]["inference_privacy"]["keep_probability"], 0.5);
+  EXPECT_EQ(json_lines("a.jsonl")[0]["inference_privacy"]["w"], 2);
+}
+
+TEST_F(Forecast, NoiseOfAHarmlessChangeChangesLittle) {
+  make_model();
+  forecast_to("plain.jsonl");
+  forecast_to("noisy.jsonl", {"--private", "--epsilon", "1", "--delta", "1e-4", "--v", "1e-6"});
+  const auto plain = json_lines("plain.jsonl");
+  const auto noisy = json_lines("noisy.jsonl");
+  for (std::size_t i = 0; i < plain.size(); ++i)
+    for (std::size_t k = 0; k < 4; ++k) {
+      const double expected = plain[i]["mean"][k];
+      EXPECT_NEAR(noisy[i]["mean"][k], expected, 1e-3 * (1.0 + std::abs(expected)));
+    }
+}
+
+TEST_F(Forecast, EvaluationOnPrivatisedPasts) {
+  make_model();
+  const auto plain = scores();
+  EXPECT_FALSE(plain.contains("inference_privacy"));
+  const auto noisy = scores({"--private", "--epsilon", "1", "--delta", "1e-4", "--v", "20", "--seed", "1"});
+  const auto naive = [](const json& of) {
+    return of["baselines"]["seasonal_naive"]["mean_weighted_quantile_loss"].get<double>();
+  };
+  EXPECT_GT(naive(noisy), 2.0 * naive(plain));
+  EXPECT_NE(noisy["metrics"]["ND"], plain["metrics"]["ND"]);
+  const auto& claim = noisy["inference_privacy"];
+  for (const auto* key :
+       {"epsilon", "delta", "v", "w", "keep_probability", "noise_multiplier", "theorem", "derivation"})
+    EXPECT_TRUE(claim.contains(key)) << key;
+  // Two windows of four steps, pasts of max(8, 6) values: a value lies in both.
+  EXPECT_EQ(claim["composition"]["uses_of_a_change"], 2);
+  EXPECT_EQ(claim["composition"]["epsilon"], 2.0);
+  // So little noise that nothing is seen of it.
+  const auto same = scores({"--private", "--epsilon", "1", "--delta", "1e-4", "--v", "1e-9"});
+  EXPECT_NEAR(naive(same), naive(plain), 1e-6);
+  EXPECT_NEAR(same["metrics"]["ND"].get<double>(), plain["metrics"]["ND"].get<double>(), 1e-4);
+}
+
+TEST_F(Forecast, EvaluationHasIntervalsAndMsis) {
+  make_model();
+  const auto metrics = scores()["metrics"];
+  EXPECT_TRUE(metrics["MSIS"].is_number());
+  double before = 0.0;
+  for (const auto* nominal : {"0.2", "0.4", "0.5", "0.6", "0.8", "0.9", "0.95"}) {
+    ASSERT_TRUE(metrics["intervals"].contains(nominal)) << nominal;
+    const double width = metrics["intervals"][nominal]["mean_width"];
+    EXPECT_GT(width, before);
+    before = width;
+  }
+}
+
+// --- forecasts of another program
+
+class Baseline : public Forecast {
+ protected:
+  /// Entries of the two test windows, of three series each, whose quantiles and means are `shift` beside the truth.
+  static std::vector<json> entries(double shift) {
+    std::vector<json> out;
+    for (const int start : {112, 116})
+      for (int s = 0; s < 3; ++s) {
+        json one = {{"item_id", std::to_string(s)}, {"forecast_start", start}};
+        for (int k = 0; k < 4; ++k)
+          one["mean"].push_back(static_cast<double>(static_cast<float>(value(start + k, s))) + shift);
+        for (const auto* level : {"0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9"})
+          one["quantiles"][level] = one["mean"];
+        out.push_back(one);
+      }
+    return out;
+  }
+  std::string write_entries(const std::vector<json>& entries, const std::string& name = "other.jsonl") {
+    std::string text;
+    for (const auto& one : entries) text.append(one.dump()).push_back('\n');
+    return write(name, text);
+  }
+  void expect_refused_entries(const std::vector<json>& entries, const std::vector<std::string>& parts) {
+    SCOPED_TRACE(parts.front());
+    write_entries(entries);
+    expect_failure(run(evaluate, {"--run", "run", "--json", "--threads", "1", "--baseline", "other=other.jsonl"}),
+                   evaluate, 3, parts);
+  }
+};
+
+TEST_F(Baseline, IsScoredBesideSeasonalNaive) {
+  make_model();
+  write_entries(entries(0.0), "exact.jsonl");
+  auto shifted = entries(1.0);
+  for (auto& one : shifted)
+    for (const auto* level : {"0.025", "0.975"}) one["quantiles"][level] = one["mean"];
+  write_entries(shifted, "shifted.jsonl");
+  const auto all = scores({"--baseline", "exact=exact.jsonl", "--baseline", "shifted=shifted.jsonl"});
+  EXPECT_TRUE(all["baselines"].contains("seasonal_naive"));
+  const auto& exact = all["baselines"]["exact"];
+  EXPECT_EQ(exact["mean_weighted_quantile_loss"], 0.0);
+  EXPECT_EQ(exact["ND"], 0.0);
+  EXPECT_TRUE(exact["MSIS"].is_null());  // without the quantiles it needs
+  const auto& shift = all["baselines"]["shifted"];
+  EXPECT_NEAR(shift["RMSE"].get<double>(), 1.0, 1e-6);
+  EXPECT_NEAR(shift["abs_error"].get<double>(), 24.0, 1e-5);
+  EXPECT_NEAR(shift["MSIS"].get<double>(), 40.0 * shift["MASE"].get<double>(), 1e-4);
+  const auto told = run(evaluate, {"--run", "run", "--threads", "1", "--baseline", "exact=exact.jsonl"});
+  EXPECT_NE(told.out.find("exact"), std::string::npos);
+}
+
+TEST_F(Baseline, MismatchesAreNamed) {
+  make_model();
+  auto e = entries(0.0);
+  e.pop_back();
+  expect_refused_entries(e, {"other.jsonl: ", "found 5 entries", "expected 6"});
+  e = entries(0.0);
+  std::swap(e[1], e[2]);
+  expect_refused_entries(e, {"other.jsonl:2: ", "series '2'", "expected series '1' from place 112"});
+  e = entries(0.0);
+  e[3]["forecast_start"] = 115;
+  expect_refused_entries(e, {"other.jsonl:4: ", "place 115", "from place 116"});
+  e = entries(0.0);
+  e[0]["mean"].push_back(1.0);
+  expect_refused_entries(e, {"other.jsonl:1: ", "mean: found 5 values", "expected 4"});
+  e = entries(0.0);
+  e[0]["quantiles"]["0.3"][2] = nullptr;
+  expect_refused_entries(e, {"other.jsonl:1: ", "quantile 0.3: found null", "a finite number"});
+  e = entries(0.0);
+  e[0]["quantiles"].erase("0.5");
+  expect_refused_entries(e, {"other.jsonl:1: ", "no quantile 0.5", "expected 0.1"});
+  e = entries(0.0);
+  e[5].erase("quantiles");
+  expect_refused_entries(e, {"other.jsonl:6: ", "no 'quantiles'"});
+  write("other.jsonl", "{\n\n\n\n\n\n\n\n\n\n}");
+  expect_failure(run(evaluate, {"--run", "run", "--threads", "1", "--baseline", "other=other.jsonl"}), evaluate, 3,
+                 {"other.jsonl: ", "found 2 entries"});
+  write("other.jsonl", "{\n1\n2\n3\n4\n5\n");
+  expect_failure(run(evaluate, {"--run", "run", "--threads", "1", "--baseline", "other=other.jsonl"}), evaluate, 3,
+                 {"other.jsonl:1: ", "no JSON object"});
+  const auto usage = [&](const std::vector<std::string>& more, const std::vector<std::string>& parts) {
+    expect_failure(run(evaluate, with({"--run", "run", "--threads", "1"}, more)), evaluate, 2, parts);
+  };
+  usage({"--baseline", "other.jsonl"}, {"--baseline", "'other.jsonl'", "NAME=FILE"});
+  usage({"--baseline", "seasonal_naive=other.jsonl"}, {"--baseline", "seasonal_naive", "again"});
+  expect_failure(run(evaluate, {"--run", "run", "--threads", "1", "--baseline", "x=absent.jsonl"}), evaluate, 3,
+                 {"absent.jsonl", "cannot be read"});
+}
+
+// --- mistakes
+
+TEST_F(Forecast, RefusesMistakesAndKeepsWhatWasThere) {
+  make_model();
+  const std::vector<std::string> start = {"--start", "2015-01-01"};
+  expect_refused({}, 2, {"--start: not given", "series.txt", "first row"});
+  expect_refused({"--start", "yesterday"}, 2, {"--start", "'yesterday'", "YYYY-MM-DD"});
+  expect_refused(with(start, {"--frequency", "1D"}), 2, {"--frequency: found 1D", "trained on series of 1h"});
+  expect_refused(with(start, {"--frequency", "fortnight"}), 2, {"--frequency", "'fortnight'", "10min"});
+  expect_refused(with(start, {"--format", "parquet"}), 2, {"--format", "parquet"});
+  expect_refused({"--config", "config.yaml", "--frequency", "1h"}, 2, {"--config", "--frequency"});
+  for (const auto* level : {"0", "1", "1.5", "-0.5", "half", "nan", ""})
+    expect_refused(with(start, {"--quantiles", std::string("0.5,") + level}), 2, {"--quantiles", "(0, 1)"});
+  expect_refused(with(start, {"--quantiles", "0.5,0.5"}), 2, {"--quantiles", "twice"});
+  expect_refused(with(start, {"--samples", "10"}), 2, {"--samples", ".jsonl"});
+  expect_refused(with(start, {"--samples", "0"}), 2, {"--samples"});
+  expect_refused(with(start, {"--season-length", "24"}), 2, {"--season-length", "--seasonal-naive"});
+  expect_refused(with(start, {"--seasonal-naive", "out.csv"}), 2, {"--seasonal-naive", "--output"});
+  expect_refused(with(start, {"--seasonal-naive", "./new.csv"}), 2, {"--seasonal-naive", "--output"}, "new.csv");
+  expect_refused(with(start, {"--device", "abacus"}), 2, {"--device", "'abacus'"});
+  expect_refused(start, 2, {"--output", "'out.txt'", ".csv or .jsonl"}, "out.txt");
+  expect_refused(start, 2, {"--output", "no folder", "absent"}, "absent/out.csv");
+  write("twice.csv", "time,a\n2015-01-01 00:00,1\n");
+  expect_refused({}, 2, {"--output", "twice.csv", "read, too"}, "twice.csv", "twice.csv");
+  EXPECT_EQ(content_of(path("twice.csv")), "time,a\n2015-01-01 00:00,1\n");
+  expect_refused({}, 2, {"--input", "'series.parquet'", "--format"}, "out.csv", "series.parquet");
+  expect_refused({}, 3, {"absent.csv"}, "out.csv", "absent.csv");
+  write("wrong.csv", "time,a\n2015-01-01 00:00,1\n2015-01-02 00:00,1\n");
+  expect_refused({}, 3, {"wrong.csv:3:1: ", "2015-01-02", "one step of 1h"}, "out.csv", "wrong.csv");
+  write("config_daily.yaml", std::string(config_text).replace(config_text.find("1h"), 2, "1D"));
+  expect_refused({"--config", "config_daily.yaml"}, 2, {"dataset.frequency: found 1D", "1h"});
+  write("run/model.pt", "no archive");
+  expect_refused(start, 3, {"run/model.pt", "not a TorchScript archive"});
+  std::filesystem::remove(path("run/model.pt"));
+  expect_refused(start, 3, {"run/model.pt", "no such file"});
+  expect_failure(run(forecast, {"--input", "series.txt", "--output", "out.csv"}), forecast, 2, {"--model"});
+}
+
+TEST_F(Forecast, RefusesPrivacyThatIsNotFullyStated) {
+  make_model();
+  // Each option of --private with a value that will not do.
+  struct Case {
+    std::vector<std::string> options;
+    int exit_code;
+    std::vector<std::string> parts;
+  };
+  const auto changed = [](const std::string& option, const std::string& value) {
+    auto out = with(privately, {});
+    for (std::size_t i = 0; i + 1 < out.size(); ++i)
+      if (out[i] == option) {
+        out[i + 1] = value;
+        return out;
+      }
+    return with(out, {option, value});
+  };
+  const auto without = [](const std::string& option) {
+    std::vector<std::string> out;
+    for (std::size_t i = 0; i < privately.size(); ++i) {
+      if (privately[i] == option) {
+        ++i;
+      } else {
+        out.push_back(privately[i]);
+      }
+    }
+    return out;
+  };
+  const std::vector<Case> cases = {
+      {without("--epsilon"), 2, {"--epsilon: not given", "greater than 0"}},
+      {without("--delta"), 2, {"--delta: not given", "below 1"}},
+      {without("--v"), 2, {"--v: not given", "most by which a value changes"}},
+      {changed("--epsilon", "0"), 2, {"epsilon: found 0", "greater than 0"}},
+      {changed("--epsilon", "-1"), 2, {"epsilon: found -1"}},
+      {changed("--epsilon", "one"), 2, {"--epsilon", "one"}},
+      {changed("--delta", "0"), 2, {"delta: found 0", "from 1e-25 to below 1"}},
+      {changed("--delta", "1"), 2, {"delta: found 1"}},
+      {changed("--v", "0"), 2, {"v: found 0", "greater than 0"}},
+      {changed("--v", "inf"), 4, {"v: found no bound"}},
+      {changed("--v", "3e38"), 4, {"v: found 3e+38", "too large"}},
+      {changed("--w", "0"), 2, {"w: found 0", "an integer from 1"}},
+      {changed("--w", "1.5"), 2, {"--w", "1.5"}},
+      {changed("--keep-probability", "0"), 2, {"keep probability: found 0", "at most 1"}},
+      {changed("--keep-probability", "1.1"), 2, {"keep probability: found 1.1"}},
+      {changed("--epsilon", "60"), 4, {"delta: found 1e-04", "smaller epsilon"}},
+      {{"--epsilon", "1"}, 2, {"--epsilon: given without --private"}},
+      {{"--delta", "1e-4"}, 2, {"--delta: given without --private"}},
+      {{"--v", "1"}, 2, {"--v: given without --private"}},
+      {{"--w", "1"}, 2, {"--w: given without --private"}},
+      {{"--keep-probability", "0.5"}, 2, {"--keep-probability: given without --private"}},
+  };
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto& c = cases[i];
+    expect_refused(with(c.options, {"--start", "2015-01-01"}), c.exit_code, c.parts);
+    if (i % 4 != 1) continue;  // one table of options serves both programs
+    SCOPED_TRACE("tsdp-evaluate");
+    expect_failure(run(evaluate, with({"--run", "run", "--json", "--threads", "1"}, c.options)), evaluate, c.exit_code,
+                   c.parts);
+  }
+  expect_failure(run(evaluate, {"--run", "run", "--seed", "1"}), evaluate, 2, {"--seed", "--private"});
+}
+
+}  // namespace
+}  // namespace tsdp::cli_test

@@ -1,0 +1,73 @@
+// Metrics by hand. What GluonTS makes of whole series stands in golden_evaluation_test.cpp.
+#include "tsdp/evaluation/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "tsdp/core/error.h"
+
+namespace tsdp::evaluation {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+// Two windows of two steps, quantiles 0.1, 0.5, 0.9 and the ends 0.025, 0.975.
+TEST(Metrics, IntervalsAndMsisByHand) {
+  Metrics metrics({0.1, 0.5, 0.9}, {0.025, 0.975});
+  metrics.add({std::vector<double>{1.0, nan}, std::vector<double>{0.5, 0, 1.0, 0, 2.0, 0, 0.0, 0, 3.0, 0},
+               std::vector<double>{1.0, 0.0}, 2.0});
+  metrics.add({std::vector<double>{-4.0, 6.0},
+               std::vector<double>{-3.0, 0.0, -2.0, 1.0, 1.0, 4.0, -3.5, -1.0, 2.0, 5.0},
+               std::vector<double>{-2.0, 1.0}, 0.5});
+  const auto out = metrics.json();
+  // 80 %: widths 1.5; 4, 4. Inside: yes; no, no. 95 %: 3; 5.5, 6. Σ|y| = 11.
+  const auto& narrow = out["intervals"]["0.8"];
+  EXPECT_DOUBLE_EQ(narrow["mean_width"].get<double>(), (1.5 + 4.0) / 2.0);
+  EXPECT_DOUBLE_EQ(narrow["relative_width"].get<double>(), 9.5 / 11.0);
+  EXPECT_DOUBLE_EQ(narrow["coverage"].get<double>(), 0.5);
+  const auto& wide = out["intervals"]["0.95"];
+  EXPECT_DOUBLE_EQ(wide["mean_width"].get<double>(), (3.0 + 5.75) / 2.0);
+  EXPECT_DOUBLE_EQ(wide["relative_width"].get<double>(), 14.5 / 11.0);
+  EXPECT_EQ(out["intervals"].size(), 2U);
+  // Interval scores: 3; 5.5 + 40 · 0.5 and 6 + 40 · 1. Over seasonal errors 2 and 0.5.
+  EXPECT_DOUBLE_EQ(out["MSIS"].get<double>(), (3.0 / 2.0 + (25.5 + 46.0) / 2.0 / 0.5) / 2.0);
+  // The further levels enter intervals alone.
+  EXPECT_EQ(out["quantile_loss"].size(), 3U);
+  EXPECT_EQ(out["coverage"].size(), 3U);
+  EXPECT_DOUBLE_EQ(out["quantile_loss"]["0.5"].get<double>(), 0.0 + 2.0 + 5.0);
+  EXPECT_DOUBLE_EQ(out["mean_absolute_quantile_loss"].get<double>() / 11.0, metrics.mean_weighted_quantile_loss());
+}
+
+TEST(Metrics, WithoutItsLevelsMsisIsNull) {
+  Metrics metrics({0.1, 0.5, 0.9});
+  metrics.add({std::vector<double>{1.0}, std::vector<double>{0.0, 1.0, 2.0}, std::vector<double>{1.0}, 1.0});
+  EXPECT_TRUE(metrics.json()["MSIS"].is_null());
+  EXPECT_EQ(metrics.json()["intervals"].size(), 1U);
+}
+
+TEST(Metrics, NothingObservedHasNoValue) {
+  Metrics metrics({0.5}, {0.025, 0.975});
+  metrics.add({std::vector<double>{nan, std::numeric_limits<double>::infinity()}, std::vector<double>(6, 1.0),
+               std::vector<double>(2, 1.0), 1.0});
+  const auto out = metrics.json();
+  for (const auto* name : {"mean_weighted_quantile_loss", "ND", "MASE", "sMAPE", "MAPE", "MSIS", "RMSE"})
+    EXPECT_TRUE(out[name].is_null()) << name;
+  EXPECT_TRUE(out["intervals"]["0.95"]["mean_width"].is_null());
+  EXPECT_EQ(out["num_masked_target_values"], 2);
+}
+
+TEST(Metrics, ForecastsThatAreNoNumbersAreErrors) {
+  Metrics metrics({0.1, 0.5});
+  EXPECT_THROW(metrics.add({std::vector<double>{1.0}, std::vector<double>{nan, 1.0}, std::vector<double>{1.0}, 1.0}),
+               Error);
+  EXPECT_THROW(metrics.add({std::vector<double>{1.0}, std::vector<double>{1.0, 1.0}, std::vector<double>{nan}, 1.0}),
+               Error);
+  EXPECT_THROW(metrics.add({std::vector<double>{1.0}, std::vector<double>{1.0}, std::vector<double>{1.0}, 1.0}), Error);
+  EXPECT_THROW(Metrics({0.1, 0.9}), UsageError);
+}
+
+}  // namespace
+}  // namespace tsdp::evaluation
