@@ -11,7 +11,7 @@
 namespace tsdp::sampling {
 namespace {
 
-constexpr double cut_mass = 2.1e-17;  // of a normal beyond √(2 · 52 log 2) = 8.49 standard deviations, both sides
+constexpr double cut_mass = 0x1p-53;  // of a pair of normals outside the disk of radius √(2 · 53 log 2)
 
 /// The least multiple of 2⁻⁵³ that is not below `keep`; both scalings are exact.
 double on_grid(double keep) { return std::ceil(keep * 0x1p53) * 0x1p-53; }
@@ -41,7 +41,7 @@ PrivateContext::PrivateContext(const Parameters& parameters) : parameters_(param
   const double left = (1.0 - cut) * p.delta - cut * std::exp(p.epsilon);
   if (!(left * (1.0 - 1e-14) >= 1e-25))
     throw PrivacyError(cat("delta: found ", p.delta, " with epsilon ", p.epsilon, " and w ", p.w,
-                           "; as normals are cut at 8.49 standard deviations, a delta above w e^epsilon ", cut_mass,
+                           "; as normals are cut at 8.57 standard deviations, a delta above w e^epsilon ", cut_mass,
                            " is expected, or a smaller epsilon"));
   noise_multiplier_ = privacy::inference_noise(mechanism(), p.epsilon, left * (1.0 - 1e-14));
   noise_ =

@@ -42,9 +42,10 @@ inline constexpr const char* context_noise_purpose = "inference noise";
 /// look like kept ones.
 ///
 /// **Calibration, rounded against us.** r is raised to a multiple of 2⁻⁵³, which is the chance that a coin
-/// `uniform() < r` then has, exactly. Normals are cut at 8.49 standard deviations (core/random.h), beyond which an
-/// ideal one has mass τ < 2.1e-17. Given k, at most w places differ in law; with T the law of y there, G the ideal one
-/// and c ≤ w τ the mass cut off, T ≤ G/(1 − c) and G ≤ (1 − c) T + c on every event, so T_x ≤ e^ε T_x′ + (δ′ + c
+/// `uniform() < r` then has, exactly. Pairs of normals (core/random.h) lie in the disk of radius √(2 · 53 log 2) = 8.57,
+/// outside of which an ideal pair has mass exactly τ = 2⁻⁵³. Given k, at most w places differ in law, which at most w
+/// pairs hold; with G the ideal law of y there, T the law of G given that all these pairs lie in their disks, and c ≤ w τ
+/// the mass cut off, T ≤ G/(1 − c) and G ≤ (1 − c) T + c on every event, so T_x ≤ e^ε T_x′ + (δ′ + c
 /// e^ε)/(1 − c) if G keeps (ε, δ′). The noise is therefore calibrated for δ′ = (1 − w τ) δ − w τ e^ε, not for δ.
 /// inference_noise is never below the least noise for δ′; s is v times it, rounded up. Output is rounded to single
 /// precision afterwards (post-processing). As in training, that sums are floating-point numbers on a finite grid and
