@@ -1,29 +1,250 @@
-// tsdp-data: look-alike data sets for benchmarks and smoke tests.
+// tsdp-data: describes, converts, splits and generates data sets.
 #include <iostream>
+#include <optional>
 
 #include "program.h"
 #include "tsdp/core/error.h"
+#include "tsdp/core/log.h"
 #include "tsdp/core/text.h"
+#include "tsdp/data/calendar_features.h"
+#include "tsdp/data/describe.h"
 #include "tsdp/data/generate.h"
+#include "tsdp/data/writers.h"
+#include "tsdp/sampling/setup.h"
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using namespace tsdp;
+
+/// What a file of series does not say itself.
+struct InputOptions {
+  std::optional<std::string> format, frequency, start;
+};
+
+void add_input_options(CLI::App& app, InputOptions& options, const char* format_option) {
+  app.add_option(format_option, options.format,
+                 cat("Form of the input: ", join(data::format_names(), ", "), "; else by the file's name"));
+  app.add_option("--frequency", options.frequency,
+                 "Calendar step, such as 10min, 1h, 1D, 1B; not needed where a tsf file says it");
+  app.add_option("--start", options.start,
+                 "Moment of the first row, YYYY-MM-DD or YYYY-MM-DD hh:mm, where the file has no times (lstnet)");
+}
+
+data::Format format_of(const std::optional<std::string>& named, const std::optional<data::Format>& guessed,
+                       const char* option, const std::string& file) {
+  if (!named && !guessed)
+    throw UsageError(cat(file,
+                         ": the name does not tell the form; expected one that ends in .txt (lstnet), .tsf, .csv or "
+                         ".jsonl, also with .gz, or ",
+                         option, " with one of ", join(data::format_names(), ", ")));
+  if (!named) return *guessed;
+  try {
+    return data::format_named(*named);
+  } catch (const UsageError& error) {
+    throw UsageError(cat(option, ": ", error.what()));
+  }
+}
+
+data::Dataset read_file(const std::string& file, const InputOptions& options, const char* format_option) {
+  data::ReadOptions read;
+  read.format =
+      format_of(options.format, options.format ? std::nullopt : data::format_of_file(file), format_option, file);
+  if (options.frequency) {
+    try {
+      read.frequency = data::Frequency::parse(*options.frequency);
+    } catch (const UsageError& error) {
+      throw UsageError(cat("--frequency: ", error.what()));
+    }
+  } else {
+    const auto stated = read.format == data::Format::tsf ? data::tsf_frequency(file) : std::nullopt;
+    if (!stated)
+      throw UsageError(cat("--frequency: not given, and ", file, " (", data::name(read.format),
+                           ") does not state it; expected a calendar step such as 10min, 1h, 1D, 1B"));
+    read.frequency = *stated;
+  }
+  if (options.start) {
+    data::Moment start = 0;
+    if (!data::parse_moment(*options.start, start))
+      throw UsageError(cat("--start: found '", *options.start, "'; expected YYYY-MM-DD or YYYY-MM-DD hh:mm"));
+    read.start = start;
+  } else if (read.format == data::Format::lstnet) {
+    throw UsageError(cat("--start: not given; ", file,
+                         " (lstnet) has no time stamps, so the moment of its first row is "
+                         "expected, such as 2015-01-01"));
+  }
+  return data::read_dataset(file, read);
+}
+
+struct DescribeCommand {
+  std::optional<std::string> file, config;
+  std::vector<std::string> set;
+  InputOptions input;
+  std::optional<std::int64_t> prediction_length, context_length, season_length;
+
+  void add_to(CLI::App& app) {
+    app.add_option("FILE", file, "File with the series; with --config by default its dataset.path");
+    add_input_options(app, input, "--format");
+    auto* from_config =
+        app.add_option("--config", config, "Configuration that says how the data are read, split and used");
+    app.add_option("--set", set, "key.path=value over the configuration; may be repeated")
+        ->needs(from_config)
+        ->allow_extra_args(false);
+    for (const char* option : {"--format", "--frequency", "--start"}) from_config->excludes(option);
+    const CLI::Range positive(1, 1'000'000'000);
+    app.add_option("--prediction-length", prediction_length, "Steps to forecast, which every series should hold")
+        ->check(positive);
+    app.add_option("--context-length", context_length, "and steps before them")->check(positive);
+    app.add_option("--season-length", season_length,
+                   "Season of the seasonal-naive baseline; by default that of the frequency")
+        ->check(positive);
+  }
+
+  int run(bool json) const {
+    if (!file && !config)
+      throw UsageError("FILE and --config: found neither; expected a file with series, or a configuration");
+    data::DescribeOptions options;
+    data::Dataset dataset;
+    if (config) {
+      const auto path = find_config_file(*config);
+      auto c = read_config(path, set);
+      if (file) c.dataset.path = *file;
+      dataset = sampling::read_series(c, path);
+      options.split = sampling::split_options_of(c);
+      options.season_length = c.dataset.season_length;
+    } else {
+      dataset = read_file(*file, input, "--format");
+      options.season_length = data::default_season_length(dataset.frequency);
+    }
+    options.prediction_length = prediction_length.value_or(0);
+    options.context_length = context_length.value_or(0);
+    options.season_length = season_length.value_or(options.season_length);
+    const auto description = data::describe(dataset, options);
+    if (json) {
+      std::cout << data::description_json(dataset, description).dump(2) << "\n";
+    } else {
+      std::cout << data::description_text(dataset, description);
+    }
+    return 0;
+  }
+};
+
+struct ConvertCommand {
+  std::string input_file, output_file;
+  std::optional<std::string> output_format;
+  InputOptions input;
+
+  void add_to(CLI::App& app) {
+    app.add_option("INPUT", input_file, "File with the series, plain or gzip")->required();
+    app.add_option("OUTPUT", output_file, "File to write; compressed if its name ends in .gz")->required();
+    add_input_options(app, input, "--from");
+    app.add_option("--to", output_format, "Form of the output; else by the file's name");
+  }
+
+  int run(bool json) const {
+    const auto format = format_of(output_format, data::format_by_ending(output_file), "--to", output_file);
+    const auto dataset = read_file(input_file, input, "--from");
+    data::write_dataset(dataset, output_file, format);
+    if (format == data::Format::lstnet)
+      log::warning(cat(output_file,
+                       ": the form lstnet has neither names nor times; series are its columns in order, from ",
+                       data::moment_text(dataset.series.front().start), " in steps of ", dataset.frequency.text()));
+    if (json) {
+      const Json out = {{"output", output_file},
+                        {"format", data::name(format)},
+                        {"series", dataset.series.size()},
+                        {"frequency", dataset.frequency.text()}};
+      std::cout << out.dump(2) << "\n";
+    } else {
+      std::cout << output_file << ": " << dataset.series.size() << " series, steps of " << dataset.frequency.text()
+                << "\n";
+    }
+    return 0;
+  }
+};
+
+struct SplitCommand {
+  std::string config, output;
+  std::vector<std::string> set;
+
+  void add_to(CLI::App& app) {
+    app.add_option("--config", config, "Configuration that says how the data are read and split")->required();
+    app.add_option("--output", output, "Folder for train.jsonl, validation.jsonl, test.jsonl and metadata.json")
+        ->required();
+    app.add_option("--set", set, "key.path=value over the configuration; may be repeated")->allow_extra_args(false);
+  }
+
+  int run(bool json) const {
+    const auto path = find_config_file(config);
+    const auto c = read_config(path, set);
+    const auto prepared = sampling::prepare_data(c, path);
+    data::write_split(prepared.dataset, prepared.split, {c.dataset.prediction_length, c.dataset.season_length}, output);
+    if (json) {
+      const Json out = {{"output", output},
+                        {"series", prepared.dataset.series.size()},
+                        {"validation_entries", prepared.split.validation.size()},
+                        {"test_entries", prepared.split.test.size()}};
+      std::cout << out.dump(2) << "\n";
+    } else {
+      std::cout << output << ": " << prepared.dataset.series.size() << " training series, "
+                << prepared.split.validation.size() << " validation and " << prepared.split.test.size()
+                << " test entries\n";
+    }
+    return 0;
+  }
+};
+
+struct GenerateCommand {
+  std::string kind, output;
+  data::GenerateOptions options;
+
+  void add_to(CLI::App& app) {
+    app.add_option("kind", kind, "traffic-like")->required()->check(CLI::IsMember({"traffic-like"}));
+    app.add_option("--series", options.series, "Number of series")
+        ->check(CLI::Range(1, 10'000'000))
+        ->capture_default_str();
+    app.add_option("--length", options.length, "Hours of each series")
+        ->check(CLI::Range(1, 100'000'000))
+        ->capture_default_str();
+    app.add_option("--seed", options.seed, "Seed")->capture_default_str();
+    app.add_option("--output", output, "File to write, in lstnet form; compressed if its name ends in .gz")->required();
+  }
+
+  int run(bool json) const {
+    data::write_dataset(data::generate_traffic_like(options), output, data::Format::lstnet);
+    if (json) {
+      const Json out = {
+          {"output", output}, {"series", options.series}, {"length", options.length}, {"seed", options.seed}};
+      std::cout << out.dump(2) << "\n";
+    } else {
+      std::cout << output << ": " << options.series << " series of " << options.length << " hours\n";
+    }
+    return 0;
+  }
+};
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Makes data sets.", "tsdp-data");
-  tsdp::cli::CommonOptions common;
-  tsdp::cli::add_common_options(app, common, /*with_json=*/false);
+  CLI::App app("Describes, converts, splits and makes data sets.", "tsdp-data");
+  cli::CommonOptions common;
+  cli::add_common_options(app, common);
   app.require_subcommand(1);
   app.fallthrough();
-  auto* generate = app.add_subcommand("generate", "Writes seeded look-alike series as LSTNet text");
-  std::string kind;
-  std::string output;
-  tsdp::data::GenerateOptions options;
-  generate->add_option("kind", kind, "traffic-like")->required()->check(CLI::IsMember({"traffic-like"}));
-  generate->add_option("--series", options.series, "Number of series")->check(CLI::Range(1, 10'000'000))->capture_default_str();
-  generate->add_option("--length", options.length, "Hours of each series")->check(CLI::Range(1, 100'000'000))->capture_default_str();
-  generate->add_option("--seed", options.seed, "Seed")->capture_default_str();
-  generate->add_option("--output", output, "File to write; compressed if its name ends in .gz")->required();
-  return tsdp::cli::run(app, argc, argv, common, [&] {
-    tsdp::data::write_lstnet(tsdp::data::generate_traffic_like(options), output);
-    std::cout << output << ": " << options.series << " series of " << options.length << " hours\n";
-    return 0;
-  });
+  std::function<int()> chosen;
+  const auto add = [&](const char* name, const char* what, auto& command) {
+    auto* subcommand = app.add_subcommand(name, what);
+    command.add_to(*subcommand);
+    subcommand->callback(
+        [&chosen, &common, &command] { chosen = [&common, &command] { return command.run(common.json); }; });
+  };
+  DescribeCommand describe;
+  ConvertCommand convert;
+  SplitCommand split;
+  GenerateCommand generate;
+  add("describe", "Says what a data set holds and names the series that stand out", describe);
+  add("convert", "Reads a data set in one form and writes it in another", convert);
+  add("split", "Writes training, validation and test parts as JSON Lines", split);
+  add("generate", "Writes seeded look-alike series as LSTNet text", generate);
+  return cli::run(app, argc, argv, common, [&] { return chosen(); });
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "tsdp/core/error.h"
 #include "tsdp/core/text.h"
@@ -29,32 +30,52 @@ void sync_path(const std::filesystem::path& path, int flags) {
 
 }  // namespace
 
-void write_file_atomically(const std::filesystem::path& path, std::string_view content, FileAccess access) {
-  auto beside = path;
-  beside += ".part";
+AtomicFile::AtomicFile(std::filesystem::path path, FileAccess access) : path_(std::move(path)), beside_(path_) {
+  beside_ += ".part";
   const mode_t mode = access == FileAccess::owner ? 0600 : 0644;
-  const int fd = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-  if (fd < 0) fail(beside, "cannot write");
+  fd_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+  if (fd_ < 0) tsdp::fail(beside_, "cannot write");
   // A left-over file of an earlier crash keeps its mode, and the umask may have taken bits away.
-  bool ok = ::fchmod(fd, mode) == 0;
-  for (std::size_t done = 0; ok && done < content.size();) {
-    const auto wrote = ::write(fd, content.data() + done, content.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    ok = wrote > 0;
-    if (ok) done += static_cast<std::size_t>(wrote);
-  }
-  ok = ok && ::fsync(fd) == 0;
+  if (::fchmod(fd_, mode) != 0) fail(beside_, "cannot write");
+}
+
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::discard() noexcept {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(beside_.c_str());
+  fd_ = -1;
+}
+
+void AtomicFile::fail(const std::filesystem::path& path, const char* what) {
   const int reason = errno;
-  ::close(fd);
+  discard();
   errno = reason;
-  if (!ok) fail(beside, "cannot write");
-  if (::rename(beside.c_str(), path.c_str()) != 0) {
-    const int why = errno;
-    ::unlink(beside.c_str());
-    errno = why;
-    fail(path, "cannot replace");
+  tsdp::fail(path, what);
+}
+
+void AtomicFile::write(std::string_view content) {
+  for (std::size_t done = 0; done < content.size();) {
+    const auto wrote = ::write(fd_, content.data() + done, content.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) fail(beside_, "cannot write");
+    done += static_cast<std::size_t>(wrote);
   }
-  sync_path(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."), O_RDONLY | O_DIRECTORY);
+}
+
+void AtomicFile::commit() {
+  if (::fsync(fd_) != 0) fail(beside_, "cannot write");
+  if (::rename(beside_.c_str(), path_.c_str()) != 0) fail(path_, "cannot replace");
+  ::close(fd_);
+  fd_ = -1;
+  sync_path(path_.has_parent_path() ? path_.parent_path() : std::filesystem::path("."), O_RDONLY | O_DIRECTORY);
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view content, FileAccess access) {
+  AtomicFile file(path, access);
+  file.write(content);
+  file.commit();
 }
 
 std::string read_file(const std::filesystem::path& path) {

@@ -9,8 +9,9 @@ const std::vector<Option>& option_table() {
   static const std::vector<Option> table = {
       {"dataset.path", true, Text{AT(dataset.path)},
        "File with the series; looked up from the working directory, the configuration's folder, the project's root."},
-      {"dataset.format", true, Choice{AT(dataset.format), {"lstnet", "tsf", "csv"}},
-       "lstnet: text, a row a time step, a column a series (plain or .gz); tsf: Monash; csv: header and time stamps."},
+      {"dataset.format", true, Choice{AT(dataset.format), {"lstnet", "tsf", "csv", "csv_long", "jsonl"}},
+       "lstnet: text, a row a time step, a column a series; tsf: Monash; csv: header and time stamps, a column a "
+       "series; csv_long: columns unique_id, ds and y; jsonl: JSON Lines as GluonTS has them. All plain or gzip."},
       {"dataset.frequency", true, Text{AT(dataset.frequency)}, "Calendar step, pandas-style: 10min, 1h, 1D, 1B, 1W."},
       {"dataset.start", false, OptionalText{AT(dataset.start)},
        "Moment of the first row, where the file does not say it (lstnet): \"YYYY-MM-DD hh:mm\"."},

@@ -99,9 +99,13 @@ void RandomStream::blocks(std::uint64_t first_block, std::span<std::uint64_t> ou
 }
 
 std::uint64_t RandomStream::next() {
-  if (used_ == buffer_.size()) {
-    blocks(next_block_, buffer_);
-    next_block_ += buffer_.size() / 2;
+  if (used_ == filled_) {
+    // Many streams give a few words only. To whoever takes more, setting up the cipher costs as much as the whole
+    // buffer.
+    constexpr std::size_t first = 64;
+    filled_ = next_block_ == 0 ? first : buffer_.size();
+    blocks(next_block_, std::span(buffer_).first(filled_));
+    next_block_ += filled_ / 2;
     used_ = 0;
   }
   return buffer_[used_++];

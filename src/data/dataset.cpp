@@ -62,6 +62,50 @@ std::int64_t advance_months(std::int64_t day, std::int64_t steps) {
   return sys_days(moved).time_since_epoch().count();
 }
 
+/// Seconds of a step of fixed length, 0 of others.
+std::int64_t seconds_of(Unit unit) {
+  switch (unit) {
+    case Unit::second:
+      return 1;
+    case Unit::minute:
+      return 60;
+    case Unit::hour:
+      return 3600;
+    case Unit::day:
+      return day_seconds;
+    case Unit::week:
+      return 7 * day_seconds;
+    default:
+      return 0;
+  }
+}
+
+/// Months of a step of that unit, 0 of others.
+std::int64_t months_of(Unit unit) {
+  return unit == Unit::month ? 1 : unit == Unit::quarter ? 3 : unit == Unit::year ? 12 : 0;
+}
+
+/// Months since the year 0.
+std::int64_t month_number(std::int64_t day) {
+  using namespace std::chrono;
+  const year_month_day date{sys_days(days(day))};
+  return std::int64_t{12} * static_cast<int>(date.year()) + static_cast<unsigned>(date.month());
+}
+
+bool is_month_end(std::int64_t day) { return month_number(day + 1) != month_number(day); }
+
+/// Business days from `from` to `to`, neither of which need be one: a weekend lies between its Friday and its Monday.
+std::int64_t business_days_between(std::int64_t from, std::int64_t to) {
+  constexpr std::int64_t monday = 4;  // 1970-01-05
+  // Number of the last business day up to `day`, of the first from `day` on.
+  const auto last = [](std::int64_t day) {
+    const std::int64_t week = floor_divide(day - monday, 7);
+    return 5 * week + std::min<std::int64_t>(day - monday - 7 * week, 4);
+  };
+  const auto first = [&](std::int64_t day) { return last(day - 1) + 1; };
+  return to >= from ? last(to) - last(from) : first(to) - first(from);
+}
+
 }  // namespace
 
 Frequency Frequency::parse(std::string_view text) {
@@ -125,29 +169,30 @@ std::string moment_text(Moment moment) {
 
 Moment advance(Moment start, const Frequency& frequency, std::int64_t steps) {
   const std::int64_t count = steps * frequency.multiple;
+  if (const auto seconds = seconds_of(frequency.unit); seconds > 0) return start + seconds * count;
   const std::int64_t day = floor_divide(start, day_seconds);
   const std::int64_t time_of_day = start - day_seconds * day;
-  switch (frequency.unit) {
-    case Unit::second:
-      return start + count;
-    case Unit::minute:
-      return start + 60 * count;
-    case Unit::hour:
-      return start + 3600 * count;
-    case Unit::day:
-      return start + day_seconds * count;
-    case Unit::week:
-      return start + 7 * day_seconds * count;
-    case Unit::business_day:
-      return day_seconds * advance_business_days(day, count) + time_of_day;
-    case Unit::month:
-      return day_seconds * advance_months(day, count) + time_of_day;
-    case Unit::quarter:
-      return day_seconds * advance_months(day, 3 * count) + time_of_day;
-    case Unit::year:
-      return day_seconds * advance_months(day, 12 * count) + time_of_day;
-  }
-  return start;
+  const std::int64_t moved = frequency.unit == Unit::business_day
+                                 ? advance_business_days(day, count)
+                                 : advance_months(day, months_of(frequency.unit) * count);
+  return day_seconds * moved + time_of_day;
+}
+
+std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequency, Moment moment) {
+  const std::int64_t start_day = floor_divide(start, day_seconds);
+  const std::int64_t day = floor_divide(moment, day_seconds);
+  const std::int64_t months = months_of(frequency.unit);
+  const std::int64_t seconds = seconds_of(frequency.unit);
+  const std::int64_t units = seconds > 0  ? moment - start
+                             : months > 0 ? month_number(day) - month_number(start_day)
+                                          : business_days_between(start_day, day);
+  const std::int64_t unit = frequency.multiple * std::max<std::int64_t>(1, seconds + months);
+  if (units % unit != 0) return std::nullopt;
+  const std::int64_t steps = units / unit;
+  const Moment expected = advance(start, frequency, steps);
+  if (expected == moment) return steps;
+  if (months == 0 || (moment - expected) % day_seconds != 0) return std::nullopt;
+  return is_month_end(start_day) && is_month_end(day) ? std::optional(steps) : std::nullopt;
 }
 
 }  // namespace tsdp::data

@@ -1,16 +1,12 @@
 #include "tsdp/data/generate.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
 #include "tsdp/core/random.h"
 #include "tsdp/core/text.h"
 
@@ -57,33 +53,6 @@ std::array<double, week_hours> week_profile(RandomStream& stream) {
     profile[i] = level * shape;
   }
   return profile;
-}
-
-std::string deflated(const std::string& text) {
-  z_stream stream{};
-  constexpr int gzip = 15 + 16;
-  constexpr int level = 3;  // benchmark data: time matters more than the last tenth of size
-  if (::deflateInit2(&stream, level, Z_DEFLATED, gzip, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    throw Error(ExitCode::failure, "gzip compression failed: no memory for it");
-  std::string out;
-  std::vector<char> buffer(std::size_t{1} << 18);
-  constexpr std::size_t piece = std::size_t{1} << 24;  // zlib counts in 32 bits
-  std::size_t done = 0;
-  int status = Z_OK;
-  while (status != Z_STREAM_END) {
-    const std::size_t count = std::min(piece, text.size() - done);
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data() + done));
-    stream.avail_in = static_cast<uInt>(count);
-    done += count;
-    do {
-      stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
-      stream.avail_out = static_cast<uInt>(buffer.size());
-      status = ::deflate(&stream, done == text.size() ? Z_FINISH : Z_NO_FLUSH);
-      out.append(buffer.data(), buffer.size() - stream.avail_out);
-    } while (stream.avail_out == 0);
-  }
-  ::deflateEnd(&stream);
-  return out;
 }
 
 }  // namespace
@@ -133,30 +102,6 @@ Dataset generate_traffic_like(const GenerateOptions& options) {
     }
   }
   return dataset;
-}
-
-void write_lstnet(const Dataset& dataset, const std::filesystem::path& path) {
-  if (dataset.series.empty()) throw DataError(cat(path.string(), ": found no series to write; expected at least one"));
-  const std::size_t length = dataset.series.front().values.size();
-  for (const auto& series : dataset.series)
-    if (series.values.size() != length)
-      throw DataError(cat(path.string(), ": found ", series.values.size(), " values in series '", series.id,
-                          "'; expected ", length, ", as in series '", dataset.series.front().id, "'"));
-  std::string text;
-  std::array<char, 32> number{};
-  for (std::size_t t = 0; t < length; ++t) {
-    for (std::size_t i = 0; i < dataset.series.size(); ++i) {
-      if (i > 0) text += ',';
-      const float value = dataset.series[i].values[t];
-      if (std::isnan(value)) {
-        text += "nan";
-      } else {
-        text.append(number.data(), std::to_chars(number.data(), number.data() + number.size(), value).ptr);
-      }
-    }
-    text += '\n';
-  }
-  write_file_atomically(path, path.extension() == ".gz" ? deflated(text) : text);
 }
 
 }  // namespace tsdp::data

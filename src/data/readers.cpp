@@ -1,9 +1,13 @@
 #include "tsdp/data/readers.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <limits>
 #include <string>
+#include <utility>
 
+#include "csv_fields.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/text.h"
 #include "values.h"
@@ -11,11 +15,12 @@
 namespace tsdp::data {
 namespace detail {
 
+bool is_nan(std::string_view text) {
+  return text.size() == 3 && (text[0] | 32) == 'n' && (text[1] | 32) == 'a' && (text[2] | 32) == 'n';
+}
+
 const char* parse_field(std::string_view field, float& value) {
   field = trimmed(field);
-  const auto is_nan = [](std::string_view text) {
-    return text.size() == 3 && (text[0] | 32) == 'n' && (text[1] | 32) == 'a' && (text[2] | 32) == 'n';
-  };
   if (field.empty() || field == "?" || field == "NA" || is_nan(field)) {
     value = std::numeric_limits<float>::quiet_NaN();
     return nullptr;
@@ -28,8 +33,7 @@ const char* parse_field(std::string_view field, float& value) {
   // Numbers next to zero are out of range too, but as good as zero.
   if (result.ec == std::errc::result_out_of_range) number = std::strtod(std::string(field).c_str(), nullptr);
   if (std::isinf(number) && result.ec == std::errc{}) return "a finite number, or nan or empty for missing";
-  if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max()))
-    return "a number of magnitude at most 3.4e38, or nan or empty for missing";
+  if (std::abs(number) >= beyond_single) return "a number of magnitude at most 3.4e38, or nan or empty for missing";
   value = static_cast<float>(number);
   return nullptr;
 }
@@ -52,6 +56,57 @@ std::string base_name(const std::filesystem::path& path) {
 
 }  // namespace detail
 
+namespace {
+
+constexpr std::array<std::pair<const char*, Format>, 5> formats{{{"lstnet", Format::lstnet},
+                                                                 {"tsf", Format::tsf},
+                                                                 {"csv", Format::csv},
+                                                                 {"csv_long", Format::csv_long},
+                                                                 {"jsonl", Format::jsonl}}};
+
+}  // namespace
+
+const char* name(Format format) {
+  for (const auto& [text, value] : formats)
+    if (value == format) return text;
+  return "";
+}
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const auto& [text, value] : formats) names.emplace_back(text);
+  return names;
+}
+
+Format format_named(std::string_view text) {
+  for (const auto& [known, value] : formats)
+    if (known == text) return value;
+  throw UsageError(cat("found the format '", text, "'; expected one of ", join(format_names(), ", ")));
+}
+
+std::optional<Format> format_by_ending(const std::filesystem::path& path) {
+  const auto ending = path.extension() == ".gz" ? path.stem().extension() : path.extension();
+  if (ending == ".txt") return Format::lstnet;
+  if (ending == ".tsf") return Format::tsf;
+  if (ending == ".csv") return Format::csv;
+  if (ending == ".jsonl" || ending == ".json") return Format::jsonl;
+  return std::nullopt;
+}
+
+std::optional<Format> format_of_file(const std::filesystem::path& path) {
+  const auto format = format_by_ending(path);
+  if (format != Format::csv) return format;
+  detail::TextFile file(path);
+  std::string_view line;
+  if (!file.next(line)) return format;
+  return detail::is_long_header(detail::csv_fields(file, line, "a column name")) ? Format::csv_long : Format::csv;
+}
+
+std::optional<Frequency> tsf_frequency(const std::filesystem::path& path) {
+  detail::TextFile file(path);
+  return detail::read_tsf_frequency(file);
+}
+
 Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& options) {
   if (options.format == Format::lstnet && !options.start)
     throw UsageError(cat(path.string(), ": no start is given; a file in lstnet form has no time stamps, so expected a ",
@@ -65,8 +120,14 @@ Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& optio
     case Format::csv:
       dataset = detail::read_csv(file, options);
       break;
+    case Format::csv_long:
+      dataset = detail::read_csv_long(file, options);
+      break;
     case Format::tsf:
       dataset = detail::read_tsf(file, options);
+      break;
+    case Format::jsonl:
+      dataset = detail::read_jsonl(file, options);
       break;
   }
   if (dataset.name.empty()) dataset.name = detail::base_name(path);

@@ -7,20 +7,32 @@
 
 namespace tsdp::data {
 
+std::int64_t least_length(const SplitOptions& options) {
+  const auto test = options.test_windows * options.prediction_length;
+  const auto training = options.validation_length + options.prediction_length;
+  if (options.kind == SplitKind::last) return test + training;
+  // The test windows fit into what is left, T − ⌊4T/5⌋ − 1 = ⌈T/5⌉ − 1, and the training part is ⌊4T/5⌋ + 1 long.
+  return std::max(5 * test + 1, (5 * (training - 1) + 3) / 4);
+}
+
+std::int64_t first_test_place(std::int64_t length, const SplitOptions& options) {
+  // ⌊0.8 T⌋ in integers: GluonTS's int(0.8 * T) agrees for every T of practical size.
+  return options.kind == SplitKind::lstnet ? length * 4 / 5 + 1
+                                           : length - options.test_windows * options.prediction_length;
+}
+
 Split split_dataset(const Dataset& dataset, const SplitOptions& options) {
   const auto horizon = options.prediction_length;
   Split split;
   std::vector<std::int64_t> before_validation;
   for (const auto& series : dataset.series) {
     const auto length = static_cast<std::int64_t>(series.values.size());
-    // ⌊0.8 T⌋ in integers: GluonTS's int(0.8 * T) agrees for every T of practical size.
-    const std::int64_t training = options.kind == SplitKind::lstnet ? length * 4 / 5 + 1
-                                                                    : length - options.test_windows * horizon;
-    if (training + options.test_windows * horizon > length || training - options.validation_length < horizon)
+    const std::int64_t training = first_test_place(length, options);
+    if (length < least_length(options))
       throw DataError(cat("series '", series.id, "' of ", dataset.name, ": found ", length, " values; with ",
                           options.test_windows, " test windows of ", horizon, " and ", options.validation_length,
-                          " values for validation, more are needed (at least ", horizon,
-                          " must be left to train on)"));
+                          " values for validation, more are needed: at least ", least_length(options), ", to leave ",
+                          horizon, " to train on"));
     before_validation.push_back(training);
     split.training_length.push_back(training - options.validation_length);
   }

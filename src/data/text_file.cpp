@@ -38,6 +38,10 @@ void TextFile::fail(std::int64_t line, std::int64_t column, const std::string& w
   throw DataError(cat(name_, ":", line, ":", column, ": ", what));
 }
 
+void TextFile::fail_line(std::int64_t line, const std::string& what) const {
+  throw DataError(cat(name_, ":", line, ": ", what));
+}
+
 void TextFile::fail(const std::string& what) const { throw DataError(cat(name_, ": ", what)); }
 
 void TextFile::load() {

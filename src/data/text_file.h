@@ -31,6 +31,8 @@ class TextFile {
   /// Throws DataError `file:line:column: what`.
   [[noreturn]] void fail(std::int64_t line, std::int64_t column, const std::string& what) const;
   [[noreturn]] void fail(std::int64_t column, const std::string& what) const { fail(line_, column, what); }
+  /// Throws DataError `file:line: what`, where columns tell nothing.
+  [[noreturn]] void fail_line(std::int64_t line, const std::string& what) const;
   /// Throws DataError `file: what`, for what concerns the file as a whole.
   [[noreturn]] void fail(const std::string& what) const;
 

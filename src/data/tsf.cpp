@@ -46,7 +46,7 @@ std::vector<std::string> words(std::string_view text) {
 /// Reads names such as hourly, half_hourly, 10_minutes, 4_seconds.
 bool parse_tsf_frequency(const std::string& name, Frequency& frequency) {
   using Unit = Frequency::Unit;
-  static const std::array<std::pair<const char*, Frequency>, 20> names{{
+  static const std::array<std::pair<const char*, Frequency>, 26> names{{
       {"half_hourly", {30, Unit::minute}},
       {"secondly", {1, Unit::second}},
       {"seconds", {1, Unit::second}},
@@ -64,8 +64,14 @@ bool parse_tsf_frequency(const std::string& name, Frequency& frequency) {
       {"weeks", {1, Unit::week}},
       {"week", {1, Unit::week}},
       {"monthly", {1, Unit::month}},
+      {"months", {1, Unit::month}},
+      {"month", {1, Unit::month}},
       {"quarterly", {1, Unit::quarter}},
+      {"quarters", {1, Unit::quarter}},
+      {"quarter", {1, Unit::quarter}},
       {"yearly", {1, Unit::year}},
+      {"years", {1, Unit::year}},
+      {"year", {1, Unit::year}},
       {"annual", {1, Unit::year}},
   }};
   std::string unit = lower(name);
@@ -110,21 +116,21 @@ std::pair<int, std::int64_t> comparable(const Frequency& frequency) {
   return {2, multiple};
 }
 
-void read_frequency(const TextFile& file, const std::string& name, const Frequency& stated, Header& header) {
+void read_frequency(const TextFile& file, const std::string& name, const Frequency* stated, Header& header) {
   static const std::vector<std::string> examples{"4_seconds", "minutely", "10_minutes", "half_hourly", "hourly",
                                                  "daily",     "weekly",   "monthly",    "quarterly",   "yearly"};
   Frequency frequency;
   if (!parse_tsf_frequency(name, frequency))
     file.fail(2, cat("found the frequency ", in_quotes(name), ", of the known ones nearest to ",
                      nearest_name(name, examples), "; expected one of ", join(examples, ", ")));
-  if (comparable(frequency) != comparable(stated))
+  if (stated != nullptr && comparable(frequency) != comparable(*stated))
     file.fail(2, cat("found the frequency ", in_quotes(name), " (", frequency.text(),
-                     "); expected the stated frequency ", stated.text()));
+                     "); expected the stated frequency ", stated->text()));
   header.frequency = frequency;
 }
 
-/// Reads a line that starts with '@'. False at @data.
-bool read_tag(const TextFile& file, std::string_view line, const Frequency& stated, Header& header) {
+/// Reads a line that starts with '@'. False at @data. Its @frequency must agree with `stated`, if that is given.
+bool read_tag(const TextFile& file, std::string_view line, const Frequency* stated, Header& header) {
   const auto parts = words(line);
   const std::string tag = lower(parts[0]);
   if (tag == "@data") return false;
@@ -173,9 +179,8 @@ std::optional<std::size_t> find_attribute(const Header& header, Type type, std::
   return found;
 }
 
-}  // namespace
-
-Dataset read_tsf(TextFile& file, const ReadOptions& options) {
+/// Reads up to and including @data.
+Header read_header(TextFile& file, const Frequency* stated) {
   Header header;
   bool in_data = false;
   std::string_view line;
@@ -184,11 +189,42 @@ Dataset read_tsf(TextFile& file, const ReadOptions& options) {
     if (line.empty() || line.front() == '#') continue;
     if (line.front() != '@')
       file.fail(1, cat("found ", in_quotes(line), "; expected a header line that starts with @"));
-    in_data = !read_tag(file, line, options.frequency, header);
+    in_data = !read_tag(file, line, stated, header);
   }
   if (file.line() == 0) file.fail("found an empty file; expected header lines that start with @");
   if (!in_data) file.fail(cat("found no @data line in ", file.line(), " lines; expected one after the header"));
+  return header;
+}
 
+}  // namespace
+
+std::optional<Frequency> read_tsf_frequency(TextFile& file) { return read_header(file, nullptr).frequency; }
+
+std::string tsf_frequency_word(const Frequency& frequency) {
+  using Unit = Frequency::Unit;
+  struct Words {
+    Unit unit;
+    const char* one;
+    const char* many;
+  };
+  static constexpr std::array<Words, 8> words_of{{{Unit::second, "1_seconds", "seconds"},
+                                                  {Unit::minute, "minutely", "minutes"},
+                                                  {Unit::hour, "hourly", "hours"},
+                                                  {Unit::day, "daily", "days"},
+                                                  {Unit::week, "weekly", "weeks"},
+                                                  {Unit::month, "monthly", "months"},
+                                                  {Unit::quarter, "quarterly", "quarters"},
+                                                  {Unit::year, "yearly", "years"}}};
+  if (frequency == Frequency{30, Unit::minute}) return "half_hourly";
+  for (const auto& known : words_of)
+    if (known.unit == frequency.unit)
+      return frequency.multiple == 1 ? known.one : cat(frequency.multiple, "_", known.many);
+  return {};
+}
+
+Dataset read_tsf(TextFile& file, const ReadOptions& options) {
+  const Header header = read_header(file, &options.frequency);
+  std::string_view line;
   Dataset dataset;
   dataset.name = header.relation;
   dataset.frequency = options.frequency;

@@ -4,7 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <limits>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -14,6 +15,13 @@
 
 namespace tsdp::data::detail {
 
+/// Magnitudes from here on are infinite in single precision: halfway between its largest number and the next power
+/// of 2.
+inline constexpr double beyond_single = 0x1.ffffffp127;
+
+/// Whether `text` is nan, with letters of any size.
+[[nodiscard]] bool is_nan(std::string_view text);
+
 /// Reads one field, missing values included. Gives nullptr, or what would have been accepted.
 [[nodiscard]] const char* parse_field(std::string_view field, float& value);
 
@@ -21,7 +29,6 @@ namespace tsdp::data::detail {
 /// for a field that is neither a finite number nor missing. Returns the number of fields, at least one.
 template <class Take, class Refuse>
 std::size_t for_each_value(std::string_view text, Take&& take, Refuse&& refuse) {
-  constexpr double largest = std::numeric_limits<float>::max();
   const char* at = text.data();
   const char* const end = at + text.size();
   for (std::size_t i = 0;; ++i) {
@@ -29,7 +36,7 @@ std::size_t for_each_value(std::string_view text, Take&& take, Refuse&& refuse) 
     auto [stop, code] = std::from_chars(at, end, number);
     float value = 0;
     // NaN and infinity fail the comparison and so take the slow way.
-    if (code == std::errc{} && (stop == end || *stop == ',') && std::abs(number) <= largest) {
+    if (code == std::errc{} && (stop == end || *stop == ',') && std::abs(number) < beyond_single) {
       value = static_cast<float>(number);
     } else {
       const std::string_view rest(at, end);
@@ -51,6 +58,13 @@ std::size_t for_each_value(std::string_view text, Take&& take, Refuse&& refuse) 
 
 [[nodiscard]] Dataset read_lstnet(TextFile& file, const ReadOptions& options);
 [[nodiscard]] Dataset read_csv(TextFile& file, const ReadOptions& options);
+[[nodiscard]] Dataset read_csv_long(TextFile& file, const ReadOptions& options);
 [[nodiscard]] Dataset read_tsf(TextFile& file, const ReadOptions& options);
+[[nodiscard]] Dataset read_jsonl(TextFile& file, const ReadOptions& options);
+
+/// The @frequency of a header.
+[[nodiscard]] std::optional<Frequency> read_tsf_frequency(TextFile& file);
+/// The @frequency that a tsf header would have; empty if the Monash form has no word for it.
+[[nodiscard]] std::string tsf_frequency_word(const Frequency& frequency);
 
 }  // namespace tsdp::data::detail

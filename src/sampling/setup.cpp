@@ -8,10 +8,10 @@
 
 namespace tsdp::sampling {
 
-PreparedData prepare_data(const Config& config, const std::filesystem::path& config_file) {
+data::Dataset read_series(const Config& config, const std::filesystem::path& config_file) {
   const auto& d = config.dataset;
   data::ReadOptions options;
-  options.format = d.format == "lstnet" ? data::Format::lstnet : d.format == "tsf" ? data::Format::tsf : data::Format::csv;
+  options.format = data::format_named(d.format);
   try {
     options.frequency = data::Frequency::parse(d.frequency);
   } catch (const UsageError& error) {
@@ -23,14 +23,23 @@ PreparedData prepare_data(const Config& config, const std::filesystem::path& con
       throw UsageError(cat(config_file.string(), ": dataset.start: found '", *d.start, "'; expected \"YYYY-MM-DD\" or \"YYYY-MM-DD hh:mm\""));
     options.start = start;
   }
-  PreparedData out;
-  out.dataset = data::read_dataset(find_data_file(d.path, config_file), options);
+  return data::read_dataset(find_data_file(d.path, config_file), options);
+}
+
+data::SplitOptions split_options_of(const Config& config) {
+  const auto& d = config.dataset;
   data::SplitOptions split;
   split.kind = d.split == "lstnet" ? data::SplitKind::lstnet : data::SplitKind::last;
   split.prediction_length = d.prediction_length;
   split.test_windows = d.test_windows;
   split.validation_length = d.validation_length.value_or(5 * d.prediction_length);
-  out.split = data::split_dataset(out.dataset, split);
+  return split;
+}
+
+PreparedData prepare_data(const Config& config, const std::filesystem::path& config_file) {
+  PreparedData out;
+  out.dataset = read_series(config, config_file);
+  out.split = data::split_dataset(out.dataset, split_options_of(config));
   return out;
 }
 

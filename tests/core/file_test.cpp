@@ -112,6 +112,36 @@ TEST_F(File, FailureToReplaceNamesPathAndHarmsNothing) {
   EXPECT_TRUE(std::filesystem::is_directory(path("a/b")));
 }
 
+TEST_F(File, PiecesAppearTogetherOrNotAtAll) {
+  write_file_atomically(path("a"), "old");
+  {
+    AtomicFile file(path("a"));
+    file.write("first, ");
+    file.write("second");
+    EXPECT_EQ(read_file(path("a")), "old");
+    file.commit();
+    EXPECT_EQ(read_file(path("a")), "first, second");
+  }
+  {
+    AtomicFile abandoned(path("a"));
+    abandoned.write("half of ");
+  }
+  EXPECT_EQ(read_file(path("a")), "first, second");
+  EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(File, AFullDeviceNamesPathAndReason) {
+  ASSERT_EQ(::symlink("/dev/full", path("a.part").c_str()), 0);
+  try {
+    write_file_atomically(path("a"), "x");
+    ADD_FAILURE() << "it was written";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::failure);
+    EXPECT_NE(std::string(error.what()).find(path("a.part").string()), std::string::npos) << error.what();
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("a")));
+}
+
 TEST_F(File, FailureToReadNamesThePath) {
   for (const auto& target : {path("absent"), path("")}) {
     try {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,6 +121,64 @@ TEST(Advance, BusinessDaysSkipWeekends) {
     ASSERT_EQ(at("1990-01-01"), advance(day, frequency, -i));
     day = advance(day, frequency, 1);
   }
+}
+
+TEST(Advance, EveryUnitThroughALeapDayAndAYearEnd) {
+  EXPECT_EQ(after("2016-02-28 23:59:59", "s", 1), "2016-02-29 00:00:00");
+  EXPECT_EQ(after("2016-02-29 23:59:56", "4s", 1), "2016-03-01 00:00:00");
+  EXPECT_EQ(after("2016-12-31 23:59", "min", 1), "2017-01-01 00:00:00");
+  EXPECT_EQ(after("2016-02-28 23:45", "30min", 1), "2016-02-29 00:15:00");
+  EXPECT_EQ(after("2015-12-31 18:00", "6h", 1), "2016-01-01 00:00:00");
+  EXPECT_EQ(after("2016-02-27", "2D", 1), "2016-02-29 00:00:00");
+  EXPECT_EQ(after("2016-12-30", "B", 1), "2017-01-02 00:00:00");  // a Friday
+  EXPECT_EQ(after("2016-02-26", "B", 1), "2016-02-29 00:00:00");  // a Friday before a leap day that is a Monday
+  EXPECT_EQ(after("2015-12-28", "W", 1), "2016-01-04 00:00:00");  // week 53 of ISO 8601, then week 1
+  EXPECT_EQ(after("2016-02-24", "W", 1), "2016-03-02 00:00:00");
+  EXPECT_EQ(after("2015-12-31", "M", 2), "2016-02-29 00:00:00");
+  EXPECT_EQ(after("2015-10-01", "Q", 1), "2016-01-01 00:00:00");
+  EXPECT_EQ(after("2015-08-31", "2Q", 1), "2016-02-29 00:00:00");
+  EXPECT_EQ(after("2016-02-29 12:00", "Y", -16), "2000-02-29 12:00:00");
+  EXPECT_EQ(after("1896-02-29", "4Y", 1), "1900-02-28 00:00:00");  // 1900 has no leap day
+}
+
+std::optional<std::int64_t> steps(const std::string& start, const std::string& frequency, const std::string& moment) {
+  return steps_between(at(start), Frequency::parse(frequency), at(moment));
+}
+
+TEST(StepsBetween, UndoesAdvance) {
+  for (const char* frequency :
+       {"s", "4s", "min", "10min", "h", "6h", "D", "2D", "B", "3B", "W", "2W", "M", "2M", "Q", "Y", "4Y"})
+    for (const char* start : {"2015-01-01", "2016-02-29 13:30", "2015-01-31 00:00:01", "2015-02-28",
+                              "1969-12-31 23:59:59", "2016-01-02 05:00", "2016-01-03"})  // the last two on a weekend
+      for (std::int64_t step = -60; step <= 60; ++step) {
+        const auto moment = advance(at(start), Frequency::parse(frequency), step);
+        ASSERT_EQ(steps_between(at(start), Frequency::parse(frequency), moment), step) << frequency << " " << start;
+      }
+}
+
+TEST(StepsBetween, NoneOffTheGrid) {
+  EXPECT_EQ(steps("2015-01-01", "h", "2015-01-01 00:30"), std::nullopt);
+  EXPECT_EQ(steps("2015-01-01", "2h", "2015-01-01 01:00"), std::nullopt);
+  EXPECT_EQ(steps("2015-01-01", "2h", "2014-12-31 23:00"), std::nullopt);
+  EXPECT_EQ(steps("2015-01-01", "D", "2015-01-02 00:00:01"), std::nullopt);
+  EXPECT_EQ(steps("2015-01-01", "B", "2015-01-03"), std::nullopt);  // a Saturday
+  EXPECT_EQ(steps("2015-01-01", "2B", "2015-01-02"), std::nullopt);
+  EXPECT_EQ(steps("2015-01-01", "B", "2015-01-02 01:00"), std::nullopt);
+  EXPECT_EQ(steps("2015-01-01", "W", "2015-01-07"), std::nullopt);
+  EXPECT_EQ(steps("2015-01-01", "M", "2015-02-02"), std::nullopt);
+  EXPECT_EQ(steps("2015-01-01", "Q", "2015-03-01"), std::nullopt);
+  EXPECT_EQ(steps("2015-01-01", "Y", "2016-02-01"), std::nullopt);
+}
+
+TEST(StepsBetween, LastDaysOfMonthsFollowEachOther) {
+  EXPECT_EQ(steps("2015-02-28", "M", "2015-03-28"), 1);
+  EXPECT_EQ(steps("2015-02-28", "M", "2015-03-31"), 1);
+  EXPECT_EQ(steps("2015-02-28 06:00", "M", "2014-12-31 06:00"), -2);
+  EXPECT_EQ(steps("2015-02-28", "M", "2015-03-30"), std::nullopt);
+  EXPECT_EQ(steps("2015-02-28", "M", "2015-03-31 01:00"), std::nullopt);
+  EXPECT_EQ(steps("2015-06-30", "Q", "2015-12-31"), 2);
+  EXPECT_EQ(steps("2015-02-28", "Y", "2016-02-29"), 1);
+  EXPECT_EQ(steps("2015-02-27", "M", "2015-03-31"), std::nullopt);
 }
 
 }  // namespace

@@ -1,33 +1,15 @@
 #include "tsdp/data/generate.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cmath>
-#include <filesystem>
 #include <limits>
-#include <string>
 
 #include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/data/readers.h"
 
 namespace tsdp::data {
 namespace {
 
-class Generate : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("tsdp_generate_" + std::to_string(::getpid()) + "_" +
-                                                        testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path folder_;
-};
-
-TEST_F(Generate, LooksLikeTraffic) {
+TEST(Generate, LooksLikeTraffic) {
   const auto data = generate_traffic_like({.series = 20, .length = 17544, .seed = 3});
   EXPECT_EQ(data.frequency, Frequency::parse("1h"));
   ASSERT_EQ(data.series.size(), 20U);
@@ -57,7 +39,7 @@ TEST_F(Generate, LooksLikeTraffic) {
   EXPECT_NE(data.series[0].values, data.series[1].values);
 }
 
-TEST_F(Generate, IsAFunctionOfItsOptions) {
+TEST(Generate, IsAFunctionOfItsOptions) {
   const auto once = generate_traffic_like({.series = 3, .length = 500, .seed = 7});
   const auto again = generate_traffic_like({.series = 3, .length = 500, .seed = 7});
   const auto other = generate_traffic_like({.series = 3, .length = 500, .seed = 8});
@@ -69,46 +51,11 @@ TEST_F(Generate, IsAFunctionOfItsOptions) {
   EXPECT_EQ(generate_traffic_like({.series = 1, .length = 500, .seed = 7}).series[0].values, once.series[0].values);
 }
 
-TEST_F(Generate, RefusesImpossibleSizes) {
+TEST(Generate, RefusesImpossibleSizes) {
   EXPECT_THROW((void)generate_traffic_like({.series = 0, .length = 5, .seed = 1}), UsageError);
   EXPECT_THROW((void)generate_traffic_like({.series = 5, .length = -1, .seed = 1}), UsageError);
   constexpr auto huge = std::numeric_limits<std::int64_t>::max();
   EXPECT_THROW((void)generate_traffic_like({.series = huge, .length = 5, .seed = 1}), UsageError);
-}
-
-TEST_F(Generate, WritesWhatReadsBack) {
-  auto data = generate_traffic_like({.series = 4, .length = 300, .seed = 1});
-  data.series[1].values[17] = std::numeric_limits<float>::quiet_NaN();
-  data.series[2].values[5] = 1.1754944e-38F;
-  for (const char* name : {"plain.txt", "packed.txt.gz"}) {
-    write_lstnet(data, folder_ / name);
-    const auto back = read_dataset(folder_ / name, {Format::lstnet, data.frequency, data.series[0].start});
-    ASSERT_EQ(back.series.size(), 4U);
-    for (std::size_t i = 0; i < 4; ++i) {
-      ASSERT_EQ(back.series[i].values.size(), 300U);
-      for (std::size_t t = 0; t < 300; ++t) {
-        const float before = data.series[i].values[t];
-        const float after = back.series[i].values[t];
-        ASSERT_TRUE(before == after || (std::isnan(before) && std::isnan(after))) << i << " " << t;
-      }
-    }
-  }
-  EXPECT_EQ(read_file(folder_ / "packed.txt.gz").substr(0, 2), "\x1f\x8b");
-  EXPECT_NE(read_file(folder_ / "plain.txt").substr(0, 2), "\x1f\x8b");
-}
-
-TEST_F(Generate, RefusesToWriteUnequalLengths) {
-  auto data = generate_traffic_like({.series = 2, .length = 10, .seed = 1});
-  data.series[1].values.pop_back();
-  try {
-    write_lstnet(data, folder_ / "x.txt");
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_NE(std::string(error.what()).find("found 9 values in series '1'; expected 10"), std::string::npos)
-        << error.what();
-  }
-  EXPECT_THROW(write_lstnet({}, folder_ / "x.txt"), DataError);
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "x.txt"));
 }
 
 }  // namespace

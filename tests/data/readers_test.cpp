@@ -16,6 +16,7 @@
 
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
+#include "tsdp/core/random.h"
 
 namespace tsdp::data {
 namespace {
@@ -60,6 +61,7 @@ class Readers : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::filesystem::path put(const std::string& content, const std::string& name = "set.txt") const {
+    std::filesystem::remove(folder_ / name);  // some file systems wait for the disk when a file is overwritten
     std::ofstream(folder_ / name, std::ios::binary) << content;
     return folder_ / name;
   }
@@ -75,6 +77,12 @@ class Readers : public testing::Test {
   }
   Dataset csv(const std::string& content, const std::string& frequency = "1h") const {
     return read_dataset(put(content), options(Format::csv, frequency));
+  }
+  Dataset csv_long(const std::string& content, const std::string& frequency = "1h") const {
+    return read_dataset(put(content), options(Format::csv_long, frequency));
+  }
+  Dataset jsonl(const std::string& content, const std::string& frequency = "1h") const {
+    return read_dataset(put(content), options(Format::jsonl, frequency));
   }
   Dataset tsf(const std::string& content, const std::string& frequency = "10min") const {
     return read_dataset(put(content), options(Format::tsf, frequency));
@@ -99,6 +107,51 @@ class Readers : public testing::Test {
   }
   std::string tsf_error(const std::string& content, const std::string& frequency = "10min") const {
     return error(content, options(Format::tsf, frequency));
+  }
+
+  std::string csv_long_error(const std::string& content, const std::string& frequency = "1h") const {
+    return error(content, options(Format::csv_long, frequency));
+  }
+  std::string jsonl_error(const std::string& content) const { return error(content, options(Format::jsonl)); }
+
+  /// Changes `text` again and again at random places; what comes of it must be read, or refused in one line that names
+  /// the file.
+  void expect_no_crash(const std::string& text, const std::string& bytes, const ReadOptions& read_options) const {
+    RandomStream stream(SecretKey::from_seed(9), "corruption", 0);
+    int read = 0;
+    int refused = 0;
+    const auto attempt = [&](const std::string& damaged) {
+      const auto message = error(damaged, read_options);
+      ++(message == "no error" ? read : refused);
+      EXPECT_TRUE(message == "no error" || message.starts_with("set.txt:")) << message;
+    };
+    for (int trial = 0; trial < 3000; ++trial) {
+      std::string damaged = text;
+      for (auto changes = 1 + stream.below(3); changes > 0; --changes) {
+        const auto place = static_cast<std::size_t>(stream.below(damaged.size()));
+        const char byte =
+            stream.below(4) == 0 ? static_cast<char>(stream.below(256)) : bytes[stream.below(bytes.size())];
+        switch (stream.below(4)) {
+          case 0:
+            damaged[place] = byte;
+            break;
+          case 1:
+            damaged.insert(place, 1 + stream.below(3), byte);
+            break;
+          case 2:
+            damaged.erase(place, 1 + stream.below(5));
+            break;
+          default:
+            damaged += damaged.substr(place, stream.below(30));
+        }
+        if (damaged.empty()) damaged.assign(1, ' ');
+      }
+      attempt(damaged);
+    }
+    for (std::size_t size = 0; size < text.size(); ++size) attempt(text.substr(0, size));
+    // Both must have happened, or nothing was tried.
+    EXPECT_GT(read, 30);
+    EXPECT_GT(refused, 300);
   }
 
   std::filesystem::path folder_;
@@ -172,6 +225,10 @@ TEST_F(Readers, InfiniteAndTooLargeValuesAreRefused) {
                   "'; expected a number of magnitude at most 3.4e38, or nan or empty for missing");
   expect_values(lstnet("3.4028234e38,1e-400,-1e-60\n").series.at(0).values, {std::numeric_limits<float>::max()});
   expect_values(lstnet("3.4028234e38,1e-400,-1e-60\n").series.at(1).values, {0});
+  // What rounds to the largest number is no more than it.
+  expect_values(lstnet("3.4028235e+38\n").series.at(0).values, {std::numeric_limits<float>::max()});
+  expect_values(lstnet("-3.40282356e38\n").series.at(0).values, {-std::numeric_limits<float>::max()});
+  EXPECT_NE(lstnet_error("3.40282357e38\n"), "no error");
 }
 
 TEST_F(Readers, FileAsAWhole) {
@@ -360,7 +417,8 @@ TEST_F(Readers, TsfFrequencies) {
   const std::vector<std::array<const char*, 2>> cases{
       {"10_minutes", "10T"}, {"half_hourly", "30min"}, {"hourly", "1h"},    {"hourly", "60min"}, {"daily", "1D"},
       {"weekly", "1W"},      {"weekly", "7D"},         {"monthly", "1M"},   {"quarterly", "1Q"}, {"quarterly", "3M"},
-      {"yearly", "1Y"},      {"minutely", "1min"},     {"4_seconds", "4s"},
+      {"yearly", "1Y"},      {"minutely", "1min"},     {"4_seconds", "4s"}, {"2_months", "2M"},  {"2_years", "8Q"},
+      {"HOURLY", "1h"},      {"6_hours", "6h"},        {"2_weeks", "14D"},
   };
   for (const auto& [name, stated] : cases)
     EXPECT_EQ(tsf(header(name) + "a:2006-01-01 00-00-00:1\n", stated).series.size(), 1U) << name;
@@ -444,6 +502,254 @@ TEST_F(Readers, EveryFlippedByteOfTsfIsReadOrNamed) {
       EXPECT_TRUE(message == "no error" || message.starts_with("set.txt:")) << message;
     }
   }
+}
+
+TEST_F(Readers, TsfSaysItsFrequency) {
+  EXPECT_EQ(tsf_frequency(put(header("half_hourly"))), Frequency::parse("30min"));
+  EXPECT_EQ(tsf_frequency(put("@relation x\n@data\n1\n")), std::nullopt);
+  EXPECT_THROW((void)tsf_frequency(put(header("hourli"))), DataError);
+  EXPECT_THROW((void)tsf_frequency(put("1,2\n")), DataError);
+}
+
+TEST_F(Readers, DamagedTsfIsReadOrNamed) {
+  expect_no_crash(demo, "\n:,?@#-_ \r\t0123456789.einf", options(Format::tsf, "10min"));
+}
+
+TEST_F(Readers, DamagedCsvIsReadOrNamed) {
+  expect_no_crash("time,a,\"b, c\"\n2016-02-28 23:00:00,1,nan\n2016-02-29 00:00,2,\n\"2016-02-29T01:00:00\",-3e2,7\n",
+                  "\n\",-: \r\t0123456789.einf", options(Format::csv));
+}
+
+// --- long CSV ---
+
+TEST_F(Readers, CsvLongIsNixtlasForm) {
+  const auto data =
+      csv_long("unique_id,ds,y\nnorth,2016-02-28 23:00:00,1\nnorth,2016-02-29 00:00:00,2.5\nsouth,2015-01-01,-7\n");
+  EXPECT_EQ(data.name, "set");
+  ASSERT_EQ(data.series.size(), 2U);
+  EXPECT_EQ(data.series[0].id, "north");
+  EXPECT_EQ(data.series[0].start, at("2016-02-28 23:00"));
+  expect_values(data.series[0].values, {1, 2.5});
+  EXPECT_EQ(data.series[1].id, "south");
+  EXPECT_EQ(data.series[1].start, at("2015-01-01"));
+  expect_values(data.series[1].values, {-7});
+}
+
+TEST_F(Readers, CsvLongMayBeOutOfOrderWithGapsAndOtherColumns) {
+  testing::internal::CaptureStderr();
+  const auto data = csv_long(
+      "\xEF\xBB\xBFy,price,ds,\"unique_id\",weekday\r\n"
+      "3,9,2015-01-01 03:00,\"b, \"\"old\"\"\",x\r\n"
+      "1,9,2015-01-01T01:00:00,a,x\r\n"
+      ",9,2015-01-01 00:00,\"b, \"\"old\"\"\",x\r\n"
+      "nan,9,2015-01-01 05:00,a,x\r\n"
+      "6,9,2015-01-01 06:00,a,x\r\n"
+      "NA,9,2015-01-01 09:00,a,x\r\n"
+      "2,,2015-01-01 02:00,\"b, \"\"old\"\"\",x\r\n\r\n");
+  const auto warnings = testing::internal::GetCapturedStderr();
+  EXPECT_NE(warnings.find("set.txt:1: ignored the columns 'price', 'weekday'; unique_id, ds and y are read"),
+            std::string::npos)
+      << warnings;
+  EXPECT_EQ(warnings.find("ignored"), warnings.rfind("ignored")) << warnings;
+  ASSERT_EQ(data.series.size(), 2U);
+  EXPECT_EQ(data.series[0].id, "b, \"old\"");
+  EXPECT_EQ(data.series[0].start, at("2015-01-01 02:00"));
+  expect_values(data.series[0].values, {2, 3});
+  EXPECT_EQ(data.series[1].id, "a");
+  EXPECT_EQ(data.series[1].start, at("2015-01-01 01:00"));
+  expect_values(data.series[1].values, {1, missing, missing, missing, missing, 6});
+}
+
+TEST_F(Readers, CsvLongFollowsTheCalendar) {
+  expect_values(csv_long("unique_id,ds,y\na,2015-01-02,1\na,2015-01-05,2\na,2015-01-07,4\n", "B").series[0].values,
+                {1, 2, missing, 4});
+  expect_values(csv_long("unique_id,ds,y\na,2015-02-28,1\na,2015-03-31,2\na,2015-05-31,4\n", "M").series[0].values,
+                {1, 2, missing, 4});
+  expect_values(csv_long("unique_id,ds,y\na,2015-01-01,1\na,2016-01-01,2\n", "Q").series[0].values,
+                {1, missing, missing, missing, 2});
+  EXPECT_EQ(
+      csv_long_error("unique_id,ds,y\na,2015-01-02,1\na,2015-01-03,2\n", "B"),
+      "set.txt:3:2: found the time 2015-01-03 00:00:00 of series 'a'; expected whole steps of 1B after its first time, "
+      "2015-01-02 00:00:00 in line 2");
+}
+
+TEST_F(Readers, CsvLongSaysWhereAndWhat) {
+  const std::string top = "unique_id,ds,y\n";
+  EXPECT_EQ(csv_long_error(""), "set.txt: found an empty file; expected a header with the columns unique_id, ds and y");
+  EXPECT_EQ(
+      csv_long_error("unique_id,time,y\n"),
+      "set.txt:1:1: found the header 'unique_id,time,y' without a column ds; expected the columns unique_id, ds (time "
+      "stamp) and y (value)");
+  EXPECT_EQ(csv_long_error("y,unique_id,ds,y\n"),
+            "set.txt:1:4: found the column 'y' again, first seen in column 1; expected each name once");
+  EXPECT_EQ(csv_long_error(top),
+            "set.txt: found no row after the header; expected rows of a series' name, a time stamp and a value");
+  EXPECT_EQ(csv_long_error(top + "a,2015-01-01\n"), "set.txt:2:3: found 2 columns; expected 3, as in the header");
+  EXPECT_EQ(csv_long_error(top + "a,2015-01-01,1,2\n"), "set.txt:2:4: found 4 columns; expected 3, as in the header");
+  EXPECT_EQ(csv_long_error(top + ",2015-01-01,1\n"), "set.txt:2:1: found no unique_id; expected the name of a series");
+  EXPECT_EQ(csv_long_error(top + "a,7,1\n"),
+            "set.txt:2:2: found '7'; expected a time stamp such as 2015-01-31 or 2015-01-31 13:00:00");
+  EXPECT_EQ(csv_long_error(top + "a,2015-01-01,x\n"),
+            "set.txt:2:3: found 'x'; expected a number, or nan or empty for missing");
+  EXPECT_EQ(csv_long_error(top + "a,2015-01-01,inf\n"),
+            "set.txt:2:3: found 'inf'; expected a finite number, or nan or empty for missing");
+  EXPECT_EQ(csv_long_error(top + "\"a,2015-01-01,1\n"),
+            "set.txt:2:1: found '\"a,2015-01-01,1' without a closing quote; expected a field");
+  EXPECT_EQ(csv_long_error(top + "a,2015-01-01,1\n\na,2015-01-02,1\n"),
+            "set.txt:3:1: found an empty line; expected 3 fields");
+  EXPECT_EQ(
+      csv_long_error(top + "a,2015-01-01 01:00,1\nb,2015-01-01,1\na,2015-01-01,2\na,2015-01-01 01:00,3\n"),
+      "set.txt:5:2: found the time 2015-01-01 01:00:00 of series 'a' again, first seen in line 2; expected each time "
+      "once");
+  EXPECT_EQ(
+      csv_long_error(top + "a,2015-01-01 01:00,1\na,2015-01-01 00:30,2\n"),
+      "set.txt:2:2: found the time 2015-01-01 01:00:00 of series 'a'; expected whole steps of 1h after its first time, "
+      "2015-01-01 00:30:00 in line 3");
+  EXPECT_EQ(csv_long_error(top + "a,2015-01-01,1\nb,2015-01-01,\n"),
+            "set.txt:3: found no value of series 'b'; expected at least one that is not missing");
+  // A wrong year must not ask for all memory.
+  EXPECT_EQ(
+      csv_long_error(top + "a,0015-01-01,1\na,2015-01-01,1\n"),
+      "set.txt:3:2: found the time 2015-01-01 00:00:00 of series 'a', 17531640 steps after its first time, 0015-01-01 "
+      "00:00:00 in line 2, with 2 rows in all; expected fewer than 1002000 steps");
+}
+
+TEST_F(Readers, DamagedCsvLongIsReadOrNamed) {
+  expect_no_crash(
+      "unique_id,ds,y\na,2015-01-01 00:00,1\n\"b, c\",2015-01-01 00:00,-2e3\na,2015-01-01 01:00,nan\na,2015-01-01 "
+      "03:00,4\n\"b, c\",2015-01-01 01:00:00,5.5\n",
+      "\n\",-: \r\t0123456789.einf", options(Format::csv_long));
+}
+
+// --- JSON Lines ---
+
+TEST_F(Readers, JsonlIsGluontsForm) {
+  const auto data = jsonl(
+      "{\"start\": \"2015-01-01 05:00\", \"target\": [1.5, \"Nan\", 0.10000000149011612], \"item_id\": \"x\"}\n"
+      "\n"
+      "  "
+      "{\"item_id\":17,\"feat_static_cat\":[0,[1]],\"target\":[null,1,2,\"NaN\",-3e-2,\"nan\",NaN,18446744073709551615,"
+      "NaN],"
+      "\"start\":\"2015-01-01T00:00:00.000000\",\"other\":{\"target\":[\"a\"],\"start\":1,\"NaN \\\" NaN\":true}}\r\n"
+      "{\"start\":\"2015-01-01\",\"target\":[1]}");
+  EXPECT_EQ(data.name, "set");
+  ASSERT_EQ(data.series.size(), 3U);
+  EXPECT_EQ(data.series[0].id, "x");
+  EXPECT_EQ(data.series[0].start, at("2015-01-01 05:00"));
+  expect_values(data.series[0].values, {1.5, missing, 0.1F});
+  EXPECT_EQ(data.series[1].id, "17");
+  EXPECT_EQ(data.series[1].start, at("2015-01-01 01:00"));
+  expect_values(data.series[1].values, {1, 2, missing, -0.03F, missing, missing, 1.8446744e19F});
+  EXPECT_EQ(data.series[2].id, "2");
+  // Python's NaN within a text stays what it is.
+  EXPECT_EQ(jsonl("{\"item_id\":\"a\\\\\",\"start\":\"2015-01-01\",\"target\":[1,NaN,1]}").series[0].id, "a\\");
+  EXPECT_EQ(jsonl("{\"item_id\":\"\\\"NaN\",\"start\":\"2015-01-01\",\"target\":[1,NaN,1]}").series[0].id, "\"NaN");
+  EXPECT_EQ(jsonl(packed("{\"item_id\":\"K\\u00f6ln\",\"start\":\"2015-01-01\",\"target\":[1]}")).series[0].id,
+            "K\xC3\xB6ln");
+}
+
+TEST_F(Readers, JsonlStartsMayBePeriods) {
+  const auto start = [&](const std::string& text) {
+    return moment_text(jsonl("{\"start\":\"" + text + "\",\"target\":[1]}").series[0].start);
+  };
+  EXPECT_EQ(start("2015"), "2015-01-01 00:00:00");
+  EXPECT_EQ(start("2015-03"), "2015-03-01 00:00:00");
+  EXPECT_EQ(start("2015Q3"), "2015-07-01 00:00:00");
+  EXPECT_EQ(start("2014-12-29/2015-01-04"), "2014-12-29 00:00:00");
+  auto stated = options(Format::jsonl);
+  stated.start = at("2020-02-29");
+  EXPECT_EQ(read_dataset(put("{\"target\":[null,1]}"), stated).series[0].start, at("2020-02-29 01:00"));
+}
+
+TEST_F(Readers, JsonlSaysWhereAndWhat) {
+  const std::string good = "{\"start\":\"2015-01-01\",\"target\":[1]}\n";
+  const std::string line = "; expected one JSON object a line, with \"start\" and \"target\"";
+  const auto with = [&](const std::string& rest) {
+    return jsonl_error(good + "{\"start\":\"2015-01-01\"," + rest + "}\n");
+  };
+  EXPECT_EQ(jsonl_error(""), "set.txt: found an empty file" + line);
+  EXPECT_EQ(jsonl_error("\n \n"), "set.txt: found an empty file" + line);
+  EXPECT_EQ(jsonl_error(good + "{\"start\":\"2015-01-01\"\n"),
+            "set.txt:2: found broken JSON near '\"2015-01-01\"'" + line);
+  EXPECT_EQ(jsonl_error(good + good.substr(0, good.size() - 1) + "]\n"),
+            "set.txt:2: found broken JSON near '1]}]'" + line);
+  EXPECT_EQ(jsonl_error("x\n"), "set.txt:1: found broken JSON near 'x'" + line);
+  EXPECT_EQ(jsonl_error("[1,2]\n"), "set.txt:1: found a list" + line);
+  EXPECT_EQ(jsonl_error("1\n"), "set.txt:1: found the number '1'" + line);
+  EXPECT_EQ(jsonl_error("{\"start\":\"2015-01-01\"}\n"),
+            "set.txt:1: found no \"target\" in '{\"start\":\"2015-01-01\"}'" + line);
+  EXPECT_EQ(jsonl_error("{\"target\":[1]}\n"), "set.txt:1: found no \"start\" in '{\"target\":[1]}'" + line);
+  EXPECT_EQ(with("\"target\":[1,true]"),
+            "set.txt:2: found true as value 2 of \"target\"; expected a number, or null or \"NaN\" for missing");
+  EXPECT_EQ(with("\"target\":[[1],[2]]"),
+            "set.txt:2: found a list as value 1 of \"target\"; expected a number, or null or \"NaN\" for missing");
+  EXPECT_EQ(
+      with("\"target\":[\"one\"]"),
+      "set.txt:2: found the text 'one' as value 1 of \"target\"; expected a number, or null or \"NaN\" for missing");
+  for (const char* number : {"1e39", "-1e39", "1e999"})
+    EXPECT_EQ(with(std::string("\"target\":[5,") + number + "]"),
+              std::string("set.txt:2: found '") + number +
+                  "' as value 2 of \"target\"; expected a number of magnitude at most 3.4e38, or null or \"NaN\" for "
+                  "missing");
+  EXPECT_EQ(with("\"target\":[Infinity]").substr(0, 29), "set.txt:2: found broken JSON ");
+  EXPECT_EQ(with("\"target\":3"), "set.txt:2: found the number '3' as \"target\"; expected a list of numbers");
+  EXPECT_EQ(with("\"target\":{}"), "set.txt:2: found an object as \"target\"; expected a list of numbers");
+  EXPECT_EQ(with("\"target\":[1],\"target\":[2]"), "set.txt:2: found the key 'target' again; expected it once");
+  EXPECT_EQ(with("\"target\":[1],\"start\":\"2015-01-01\""),
+            "set.txt:2: found the key 'start' again; expected it once");
+  EXPECT_EQ(with("\"target\":[1],\"item_id\":null"), "set.txt:2: found null as \"item_id\"; expected text or a number");
+  EXPECT_EQ(with("\"target\":[]"),
+            "set.txt:2: found no value in series '1'; expected at least one that is not missing");
+  EXPECT_EQ(with("\"item_id\":\"b\",\"target\":[null,\"nan\"]"),
+            "set.txt:2: found no value in series 'b'; expected at least one that is not missing");
+  for (const char* start : {"", "yesterday", "2015-02-30", "2015Q5", "2015-01-01 00:00:00.5", "2015-13", "/2015-01-01"})
+    EXPECT_EQ(
+        jsonl_error(std::string("{\"target\":[1],\"start\":\"") + start + "\"}"),
+        std::string("set.txt:1: found the start '") + start + "'; expected a moment such as \"2015-01-31 13:00:00\"");
+  EXPECT_EQ(jsonl_error("{\"target\":[1],\"start\":5}"),
+            "set.txt:1: found the number '5' as \"start\"; expected a moment such as \"2015-01-31 13:00:00\"");
+  EXPECT_EQ(jsonl_error("{\"item_id\":\"K\xF6ln\",\"start\":\"2015-01-01\",\"target\":[1]}").substr(0, 28),
+            "set.txt:1: found broken JSON");
+}
+
+TEST_F(Readers, DeepJsonIsNoTrouble) {
+  const std::string deep(200000, '[');
+  EXPECT_EQ(jsonl_error("{\"x\":" + deep).substr(0, 28), "set.txt:1: found broken JSON");
+  const std::string closed = deep + std::string(200000, ']');
+  EXPECT_EQ(jsonl("{\"x\":" + closed + ",\"start\":\"2015-01-01\",\"target\":[1]}").series.size(), 1U);
+}
+
+TEST_F(Readers, DamagedJsonlIsReadOrNamed) {
+  expect_no_crash(
+      "{\"start\": \"2015-01-01 05:00\", \"target\": [1.5, \"Nan\", null, -2e3], \"item_id\": \"x\"}\n"
+      "{\"item_id\": 17, \"x\": {\"y\": [true, NaN]}, \"target\": [3, NaN, 4], \"start\": \"2015-01-01\"}\n",
+      "\n\",-:[]{}\\ \r\t0123456789.eNalntrufs", options(Format::jsonl));
+}
+
+// --- names of formats ---
+
+TEST_F(Readers, FormatsByNameAndEnding) {
+  for (const auto& text : format_names()) EXPECT_EQ(name(format_named(text)), text);
+  EXPECT_EQ(format_names().size(), 5U);
+  try {
+    (void)format_named("parquet");
+    FAIL();
+  } catch (const UsageError& failure) {
+    EXPECT_STREQ(failure.what(), "found the format 'parquet'; expected one of lstnet, tsf, csv, csv_long, jsonl");
+  }
+  EXPECT_EQ(format_by_ending("a/b.x/c.txt"), Format::lstnet);
+  EXPECT_EQ(format_by_ending("c.txt.gz"), Format::lstnet);
+  EXPECT_EQ(format_by_ending("c.tsf.gz"), Format::tsf);
+  EXPECT_EQ(format_by_ending("c.csv"), Format::csv);
+  EXPECT_EQ(format_by_ending("c.jsonl"), Format::jsonl);
+  EXPECT_EQ(format_by_ending("data.json.gz"), Format::jsonl);
+  for (const char* unknown : {"c", "c.gz", "c.parquet", "txt", ".gz", "c.tsf.bz2"})
+    EXPECT_EQ(format_by_ending(unknown), std::nullopt) << unknown;
+  EXPECT_EQ(format_of_file(put("t,a,b\n", "wide.csv")), Format::csv);
+  EXPECT_EQ(format_of_file(put(packed("y,ds,x,\"unique_id\"\n"), "long.csv.gz")), Format::csv_long);
+  EXPECT_EQ(format_of_file(put("", "empty.csv")), Format::csv);
+  EXPECT_EQ(format_of_file("not there.tsf"), Format::tsf);
+  EXPECT_THROW((void)format_of_file(folder_ / "absent.csv"), DataError);
 }
 
 // --- the shipped files ---

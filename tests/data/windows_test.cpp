@@ -39,6 +39,54 @@ TEST(WindowStore, NeverReadsANeighbouringSeries) {
   EXPECT_EQ(values, (std::vector<float>{0, 0, 0, 0, 10}));
 }
 
+// Windows of complete series are not read from the observation marks but worked out: the same must come of both.
+TEST(WindowStore, MarksOfCompleteSeriesAreThoseOfTheBuffer) {
+  Dataset d = two_series();
+  d.series.push_back({"c", 0, {7}});
+  for (const std::int64_t past : {1, 3, 9})
+    for (const std::int64_t future : {1, 2, 4}) {
+      const WindowStore store(d, past, future);
+      const auto width = static_cast<std::size_t>(past + future);
+      std::vector<WindowIndex> indices;
+      for (std::int64_t s = 0; s < store.series_count(); ++s)
+        for (std::int64_t start = 0; start <= store.series_length(s); ++start)
+          if (start + future <= store.series_length(s) || start == store.series_length(s))
+            indices.push_back({s, start});
+      std::vector<float> values(indices.size() * width, -1.0F);
+      std::vector<float> observed(indices.size() * width, -1.0F);
+      store.gather(indices, values.data(), observed.data());
+      for (std::size_t i = 0; i < indices.size(); ++i)
+        for (std::int64_t j = 0; j < past + future; ++j) {
+          const bool is_future = j >= past;
+          if (is_future && indices[i].start == store.series_length(indices[i].series)) continue;  // not to be read
+          const auto place = static_cast<std::size_t>(store.offset(indices[i]) + j);
+          EXPECT_EQ(observed[i * width + static_cast<std::size_t>(j)], store.observed()[place]) << i << " " << j;
+          EXPECT_EQ(values[i * width + static_cast<std::size_t>(j)], store.values()[place]) << i << " " << j;
+        }
+    }
+}
+
+TEST(Split, LeastLengthIsTheLeastThatIsAccepted) {
+  for (const auto kind : {SplitKind::lstnet, SplitKind::last})
+    for (const std::int64_t horizon : {1, 2, 5, 24})
+      for (const std::int64_t windows : {1, 2, 7})
+        for (const std::int64_t validation : {0, 1, 3, 30, 120}) {
+          const SplitOptions options{kind, horizon, windows, validation};
+          const auto least = least_length(options);
+          Dataset d;
+          d.series = {{"a", 0, std::vector<float>(static_cast<std::size_t>(least), 1.0F)}};
+          const auto split = split_dataset(d, options);
+          EXPECT_GE(split.training_length[0], horizon);
+          EXPECT_LE(split.test.back().forecast_start + horizon, least);
+          EXPECT_EQ(split.test.front().forecast_start, first_test_place(least, options));
+          d.series[0].values.pop_back();
+          EXPECT_THROW(static_cast<void>(split_dataset(d, options)), DataError);
+          // One value less would indeed leave too little to train on or to test.
+          const auto training = first_test_place(least - 1, options);
+          EXPECT_TRUE(training - validation < horizon || training + windows * horizon > least - 1) << least;
+        }
+}
+
 TEST(Split, LstnetTrainsOnTheFirstFourFifthsInclusive) {
   Dataset d;
   d.series = {{"a", 0, std::vector<float>(7588, 1.0F)}};
@@ -76,6 +124,7 @@ TEST(Split, NamesASeriesThatIsTooShort) {
     FAIL() << "accepted " << split.test.size();
   } catch (const DataError& error) {
     EXPECT_NE(std::string(error.what()).find("series 'short' of set: found 20 values"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("more are needed: at least 25"), std::string::npos) << error.what();
   }
 }
 

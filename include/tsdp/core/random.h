@@ -57,8 +57,9 @@ class RandomStream {
   std::array<std::uint8_t, 32> purpose_key_{};
   std::uint64_t step_;
   std::uint64_t next_block_ = 0;
-  std::array<std::uint64_t, 64> buffer_{};
-  std::size_t used_ = 64;
+  std::array<std::uint64_t, 512> buffer_{};
+  std::size_t filled_ = 0;
+  std::size_t used_ = 0;
 };
 
 }  // namespace tsdp

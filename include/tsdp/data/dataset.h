@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,11 @@ using Moment = std::int64_t;
 /// The moment `steps` calendar steps after `start` (months and longer keep the day of the month where it exists;
 /// business days skip Saturday and Sunday).
 [[nodiscard]] Moment advance(Moment start, const Frequency& frequency, std::int64_t steps);
+
+/// The `k` for which `moment` is `k` calendar steps after `start` (before it if negative), none if there is no such
+/// `k`. Tables of months, quarters and years often name last days; so where `start` is the last day of its month, the
+/// last day of the month of `advance(start, frequency, k)` counts as step `k`, too.
+[[nodiscard]] std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequency, Moment moment);
 
 /// One series. `values[i]` belongs to `advance(start, frequency, i)`; a missing value is a quiet NaN, infinities do
 /// not occur.

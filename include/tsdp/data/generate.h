@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <string_view>
 
 #include "tsdp/data/dataset.h"
 
@@ -20,8 +18,5 @@ struct GenerateOptions {
 /// profiles, a level and noise of its own per series, outages (runs of zeros). Equal options give equal values.
 /// Throws UsageError for sizes below 1 or beyond 4e9 values.
 [[nodiscard]] Dataset generate_traffic_like(const GenerateOptions& options);
-
-/// Writes `dataset` as LSTNet text (gzip if the name ends in .gz); all series must have one length.
-void write_lstnet(const Dataset& dataset, const std::filesystem::path& path);
 
 }  // namespace tsdp::data

@@ -33,6 +33,12 @@ struct Split {
   std::vector<ForecastRange> test;            ///< likewise
 };
 
+/// The fewest values with which a series can be split so, leaving at least L_F values to train on.
+[[nodiscard]] std::int64_t least_length(const SplitOptions& options);
+
+/// The place at which the first test window of a series of `length` values starts, if it is long enough.
+[[nodiscard]] std::int64_t first_test_place(std::int64_t length, const SplitOptions& options);
+
 /// Throws DataError naming the first series that is too short, with its length and the least that would do.
 [[nodiscard]] Split split_dataset(const Dataset& dataset, const SplitOptions& options);
 

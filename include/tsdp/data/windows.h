@@ -43,11 +43,14 @@ class WindowStore {
   void gather(std::span<const WindowIndex> indices, float* values, float* observed) const;
 
  private:
+  void prefetch(const WindowIndex& index) const;
+
   std::int64_t past_length_;
   std::int64_t future_length_;
   bool has_missing_ = false;
   std::vector<std::int64_t> first_;
   std::vector<std::int64_t> lengths_;
+  std::vector<char> complete_;  // 1: no value of the series is missing
   std::vector<float> values_;
   std::vector<float> observed_;
 };

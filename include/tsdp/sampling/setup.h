@@ -11,12 +11,19 @@
 
 namespace tsdp::sampling {
 
+/// The series that a configuration names. `config_file` tells where relative paths are looked up. Throws DataError or
+/// UsageError.
+[[nodiscard]] data::Dataset read_series(const Config& config, const std::filesystem::path& config_file);
+
+/// How they are split.
+[[nodiscard]] data::SplitOptions split_options_of(const Config& config);
+
 /// The data a configuration names, split as it says.
 struct PreparedData {
   data::Dataset dataset;
   data::Split split;
 };
-/// Reads and splits. `config_file` tells where relative paths are looked up. Throws DataError or UsageError.
+/// Reads and splits. Throws DataError or UsageError.
 [[nodiscard]] PreparedData prepare_data(const Config& config, const std::filesystem::path& config_file);
 
 /// L_C of the accountant: how many past steps can influence the gradient of a window. Lags reach beyond the context by

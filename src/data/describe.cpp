@@ -1,0 +1,156 @@
+#include "tsdp/data/describe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "text_file.h"
+#include "tsdp/core/text.h"
+
+namespace tsdp::data {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Values known before the first range to forecast.
+std::int64_t known_values(std::int64_t length, const DescribeOptions& options) {
+  const auto known = options.split ? first_test_place(length, *options.split) : length - options.prediction_length;
+  return std::max<std::int64_t>(0, known);
+}
+
+double median(std::vector<std::int64_t> lengths) {
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  if (lengths.size() % 2 == 1) return static_cast<double>(*middle);
+  return 0.5 * static_cast<double>(*middle + *std::max_element(lengths.begin(), middle));
+}
+
+double missing_share(const Description& d) { return static_cast<double>(d.missing) / static_cast<double>(d.places); }
+
+/// Text of JSON must be UTF-8, which an id that did not come from a reader need not be.
+std::string id_of(const Dataset& dataset, const Finding& finding) {
+  return detail::to_utf8(dataset.series[static_cast<std::size_t>(finding.series)].id);
+}
+
+/// The same in quotes on one line.
+std::string shown_id(const Dataset& dataset, const Finding& finding) {
+  std::string id = id_of(dataset, finding);
+  std::replace_if(
+      id.begin(), id.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+  return cat("'", id, "'");
+}
+
+}  // namespace
+
+Description describe(const Dataset& dataset, const DescribeOptions& options) {
+  Description d;
+  d.season_length = options.season_length;
+  d.least_length = std::max<std::int64_t>(1, options.prediction_length + options.context_length);
+  if (options.split) d.least_length = std::max(d.least_length, least_length(*options.split));
+  d.first = std::numeric_limits<Moment>::max();
+  d.last = std::numeric_limits<Moment>::min();
+  d.least = std::numeric_limits<float>::infinity();
+  d.greatest = -std::numeric_limits<float>::infinity();
+  std::vector<std::int64_t> lengths;
+  for (std::size_t i = 0; i < dataset.series.size(); ++i) {
+    const auto& series = dataset.series[i];
+    const auto number = static_cast<std::int64_t>(i);
+    const auto length = static_cast<std::int64_t>(series.values.size());
+    lengths.push_back(length);
+    std::int64_t missing = 0;
+    float least = std::numeric_limits<float>::infinity();
+    float greatest = -least;
+    for (const float value : series.values) {
+      if (std::isnan(value)) {
+        ++missing;
+        continue;
+      }
+      least = std::min(least, value);
+      greatest = std::max(greatest, value);
+    }
+    d.places += length;
+    d.missing += missing;
+    d.first = std::min(d.first, series.start);
+    d.last = std::max(d.last, advance(series.start, dataset.frequency, length - 1));
+    d.least = std::min(d.least, least);
+    d.greatest = std::max(d.greatest, greatest);
+    if (length < d.least_length) d.too_short.push_back({number, static_cast<double>(length)});
+    if (least == greatest) d.constant.push_back({number, static_cast<double>(least)});
+    if (2 * missing > length)
+      d.mostly_missing.push_back({number, static_cast<double>(missing) / static_cast<double>(length)});
+    if (const auto known = known_values(length, options); known < options.season_length)
+      d.without_season.push_back({number, static_cast<double>(known)});
+  }
+  d.shortest = *std::min_element(lengths.begin(), lengths.end());
+  d.longest = *std::max_element(lengths.begin(), lengths.end());
+  d.median_length = median(std::move(lengths));
+  return d;
+}
+
+Json description_json(const Dataset& dataset, const Description& d) {
+  const auto findings = [&](const std::vector<Finding>& list, const char* what) {
+    Json out = Json::array();
+    for (const auto& finding : list) {
+      Json row = {{"series", id_of(dataset, finding)}, {"index", finding.series}};
+      const auto whole = static_cast<std::int64_t>(finding.number);
+      if (&list == &d.too_short || &list == &d.without_season) {
+        row[what] = whole;
+      } else {
+        row[what] = finding.number;
+      }
+      out.push_back(row);
+    }
+    return out;
+  };
+  Json out;
+  out["name"] = detail::to_utf8(dataset.name);
+  out["series"] = dataset.series.size();
+  out["frequency"] = dataset.frequency.text();
+  out["first"] = moment_text(d.first);
+  out["last"] = moment_text(d.last);
+  out["length"] = {{"min", d.shortest}, {"median", d.median_length}, {"max", d.longest}};
+  out["values"] = d.places - d.missing;
+  out["missing_share"] = missing_share(d);
+  out["range"] = {{"min", static_cast<double>(d.least)}, {"max", static_cast<double>(d.greatest)}};
+  out["least_length"] = d.least_length;
+  out["season_length"] = d.season_length;
+  out["seasonal_naive"] = d.without_season.empty();
+  out["too_short"] = findings(d.too_short, "length");
+  out["constant"] = findings(d.constant, "value");
+  out["mostly_missing"] = findings(d.mostly_missing, "missing_share");
+  out["without_season"] = findings(d.without_season, "known_values");
+  return out;
+}
+
+std::string description_text(const Dataset& dataset, const Description& d) {
+  constexpr std::size_t most = 20;
+  const auto number = [](double value) { return rounded(value, 6); };
+  std::string out = cat(dataset.name, ": ", dataset.series.size(), " series, steps of ", dataset.frequency.text(),
+                        "\n  time: ", moment_text(d.first), " to ", moment_text(d.last), "\n  length: ", d.shortest,
+                        " to ", d.longest, ", median ", d.median_length, "\n  values: ", d.places - d.missing,
+                        ", from ", number(static_cast<double>(d.least)), " to ",
+                        number(static_cast<double>(d.greatest)), "; missing: ", d.missing, " (",
+                        number(100 * missing_share(d)), " %)\n  seasonal naive, season of ", d.season_length, ": ");
+  out += d.without_season.empty()
+             ? "possible for all series\n"
+             : cat("too few known values in ", d.without_season.size(), " of ", dataset.series.size(), " series\n");
+  const auto put = [&](const std::vector<Finding>& list, const std::string& title, const auto& what) {
+    if (list.empty()) return;
+    out += cat("  ", title, ": ", list.size(), "\n");
+    for (std::size_t i = 0; i < std::min(most, list.size()); ++i)
+      out += cat("    series ", shown_id(dataset, list[i]), " (number ", list[i].series, "): ", what(list[i].number),
+                 "\n");
+    if (list.size() > most) out += cat("    and ", list.size() - most, " more\n");
+  };
+  put(d.too_short, "too short", [&](double length) {
+    return cat(static_cast<std::int64_t>(length), " values, at least ", d.least_length, " are needed");
+  });
+  put(d.constant, "constant", [&](double value) { return cat("all values are ", number(value)); });
+  put(d.mostly_missing, "mostly missing", [&](double share) { return cat(number(100 * share), " % are missing"); });
+  put(d.without_season, "less than a season known", [&](double known) {
+    return cat(static_cast<std::int64_t>(known), " known values, at least ", d.season_length, " make a season");
+  });
+  return out;
+}
+
+}  // namespace tsdp::data

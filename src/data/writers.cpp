@@ -1,0 +1,253 @@
+#include "tsdp/data/writers.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "csv_fields.h"
+#include "text_file.h"
+#include "text_writer.h"
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+#include "values.h"
+
+namespace tsdp::data {
+namespace {
+
+using detail::TextWriter;
+using Unit = Frequency::Unit;
+
+[[noreturn]] void refuse(const std::filesystem::path& path, const Series& series, const std::string& what) {
+  throw DataError(cat(path.string(), ": series ", detail::in_quotes(series.id), ": ", what));
+}
+
+void check_values(const Dataset& dataset, const std::filesystem::path& path) {
+  if (dataset.series.empty()) throw DataError(cat(path.string(), ": found no series to write; expected at least one"));
+  for (const auto& series : dataset.series)
+    if (std::all_of(series.values.begin(), series.values.end(), [](float value) { return std::isnan(value); }))
+      refuse(path, series, "found no value; expected at least one that is not missing");
+}
+
+/// Ids that stand in a CSV file must be told apart and stand in one line.
+void check_csv_ids(const Dataset& dataset, const std::filesystem::path& path, Format format) {
+  std::set<std::string_view> seen;
+  for (const auto& series : dataset.series) {
+    if (series.id.empty() || series.id.find_first_of("\r\n") != std::string::npos)
+      refuse(path, series,
+             cat("found ", series.id.empty() ? "an empty id" : "a line break in the id",
+                 "; expected a name in one line, as the form ", name(format), " needs it"));
+    if (!seen.insert(series.id).second)
+      refuse(path, series, cat("found the id again; expected each once, as the form ", name(format), " needs it"));
+  }
+}
+
+/// Time stamps of steps of days and longer need no time of the day, if none has one.
+bool dates_alone(const Dataset& dataset) {
+  constexpr Moment day_seconds = 86400;
+  const auto unit = dataset.frequency.unit;
+  if (unit == Unit::second || unit == Unit::minute || unit == Unit::hour) return false;
+  return std::all_of(dataset.series.begin(), dataset.series.end(),
+                     [](const Series& series) { return series.start % day_seconds == 0; });
+}
+
+std::string stamp_text(Moment moment, bool date_alone) {
+  std::string text = moment_text(moment);
+  if (date_alone) text.resize(text.find(' '));
+  return text;
+}
+
+void write_lstnet(const Dataset& dataset, const std::filesystem::path& path) {
+  const auto& front = dataset.series.front();
+  for (const auto& series : dataset.series) {
+    if (series.values.size() != front.values.size())
+      refuse(path, series,
+             cat("found ", series.values.size(), " values; expected ", front.values.size(), ", as in series ",
+                 detail::in_quotes(front.id), ": columns of the form lstnet are of one length"));
+    if (series.start != front.start)
+      refuse(path, series,
+             cat("found the start ", moment_text(series.start), "; expected ", moment_text(front.start),
+                 ", as of series ", detail::in_quotes(front.id), ": columns of the form lstnet have one start"));
+  }
+  TextWriter out(path);
+  for (std::size_t t = 0; t < front.values.size(); ++t) {
+    for (std::size_t i = 0; i < dataset.series.size(); ++i) {
+      if (i > 0) out << ',';
+      out.number(dataset.series[i].values[t], "nan");
+    }
+    out << '\n';
+  }
+  out.commit();
+}
+
+void write_csv(const Dataset& dataset, const std::filesystem::path& path) {
+  check_csv_ids(dataset, path, Format::csv);
+  const auto& frequency = dataset.frequency;
+  const auto first = std::min_element(dataset.series.begin(), dataset.series.end(),
+                                      [](const Series& a, const Series& b) { return a.start < b.start; });
+  // Months of unequal lengths and weekends lead calendars together that started apart, and the other way round: all
+  // steps are looked at, where steps are not of one length.
+  const bool steady = frequency.unit <= Unit::day || frequency.unit == Unit::week;
+  std::vector<std::int64_t> places;  // row of each series' first value
+  std::int64_t rows = 0;
+  for (const auto& series : dataset.series) {
+    const auto place = steps_between(first->start, frequency, series.start).value_or(-1);
+    const std::size_t checked = steady ? 1 : series.values.size();
+    for (std::size_t t = 0; t < checked; ++t) {
+      const auto step = static_cast<std::int64_t>(t);
+      if (place < 0 || advance(series.start, frequency, step) != advance(first->start, frequency, place + step))
+        refuse(path, series,
+               cat("found the time ", moment_text(advance(series.start, frequency, step)), "; expected whole steps of ",
+                   frequency.text(), " from ", moment_text(first->start), " on, where series ",
+                   detail::in_quotes(first->id), " starts: rows of the form csv are steps of one calendar"));
+    }
+    places.push_back(place);
+    rows = std::max(rows, place + static_cast<std::int64_t>(series.values.size()));
+  }
+  TextWriter out(path);
+  out << "time";
+  for (const auto& series : dataset.series) out << ',' << detail::csv_field(series.id);
+  out << '\n';
+  const bool date_alone = dates_alone(dataset);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    out << stamp_text(advance(first->start, frequency, row), date_alone);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      out << ',';
+      const auto& values = dataset.series[i].values;
+      const std::int64_t step = row - places[i];
+      if (step >= 0 && step < static_cast<std::int64_t>(values.size()))
+        out.number(values[static_cast<std::size_t>(step)], "");
+    }
+    out << '\n';
+  }
+  out.commit();
+}
+
+void write_csv_long(const Dataset& dataset, const std::filesystem::path& path) {
+  check_csv_ids(dataset, path, Format::csv_long);
+  TextWriter out(path);
+  out << "unique_id,ds,y\n";
+  const bool date_alone = dates_alone(dataset);
+  for (const auto& series : dataset.series) {
+    const std::string id = detail::csv_field(series.id);
+    for (std::size_t t = 0; t < series.values.size(); ++t) {
+      const auto moment = advance(series.start, dataset.frequency, static_cast<std::int64_t>(t));
+      out << id << ',' << stamp_text(moment, date_alone) << ',';
+      out.number(series.values[t], "");
+      out << '\n';
+    }
+  }
+  out.commit();
+}
+
+void write_tsf(const Dataset& dataset, const std::filesystem::path& path) {
+  const std::string frequency = detail::tsf_frequency_word(dataset.frequency);
+  if (frequency.empty())
+    refuse(path, dataset.series.front(),
+           cat("found steps of ", dataset.frequency.text(),
+               "; expected steps for which the form tsf has a word, from "
+               "seconds to years"));
+  bool missing = false;
+  bool equal = true;
+  for (const auto& series : dataset.series) {
+    if (series.id.find_first_of(":\r\n") != std::string::npos || series.id != trimmed(series.id) ||
+        series.id.starts_with('#'))
+      refuse(path, series,
+             "found an id with a colon, a line break, outer white space or a leading '#'; expected none of "
+             "them, which have another meaning in the form tsf");
+    if (dataset.frequency.unit != Unit::second && series.start % 60 != 0)
+      refuse(path, series,
+             cat("found the start ", moment_text(series.start),
+                 "; expected a whole minute, as the form tsf has it for steps of ", dataset.frequency.text()));
+    missing = missing || std::any_of(series.values.begin(), series.values.end(), [](float v) { return std::isnan(v); });
+    equal = equal && series.values.size() == dataset.series.front().values.size();
+  }
+  std::string relation = dataset.name;
+  std::replace_if(
+      relation.begin(), relation.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  TextWriter out(path);
+  out << "@relation " << relation << "\n@attribute series_name string\n@attribute start_timestamp date\n@frequency "
+      << frequency << "\n@missing " << (missing ? "true" : "false") << "\n@equallength " << (equal ? "true" : "false")
+      << "\n@data\n";
+  for (const auto& series : dataset.series) {
+    std::string start = moment_text(series.start);
+    std::replace(start.begin(), start.end(), ':', '-');
+    out << series.id << ':' << start << ':';
+    for (std::size_t t = 0; t < series.values.size(); ++t) {
+      if (t > 0) out << ',';
+      out.number(series.values[t], "?");
+    }
+    out << '\n';
+  }
+  out.commit();
+}
+
+/// One line of JSON Lines: the first `length` values of a series.
+void put_entry(TextWriter& out, const Series& series, std::size_t length) {
+  out << "{\"item_id\": " << nlohmann::json(detail::to_utf8(series.id)).dump() << ", \"start\": \""
+      << moment_text(series.start) << "\", \"target\": [";
+  for (std::size_t t = 0; t < length; ++t) {
+    if (t > 0) out << ", ";
+    out.number(series.values[t], "null");
+  }
+  out << "]}\n";
+}
+
+void write_jsonl(const Dataset& dataset, const std::filesystem::path& path) {
+  TextWriter out(path);
+  for (const auto& series : dataset.series) put_entry(out, series, series.values.size());
+  out.commit();
+}
+
+}  // namespace
+
+void write_dataset(const Dataset& dataset, const std::filesystem::path& path, Format format) {
+  check_values(dataset, path);
+  switch (format) {
+    case Format::lstnet:
+      return write_lstnet(dataset, path);
+    case Format::tsf:
+      return write_tsf(dataset, path);
+    case Format::csv:
+      return write_csv(dataset, path);
+    case Format::csv_long:
+      return write_csv_long(dataset, path);
+    case Format::jsonl:
+      return write_jsonl(dataset, path);
+  }
+}
+
+void write_split(const Dataset& dataset, const Split& split, const SplitFacts& facts,
+                 const std::filesystem::path& folder) {
+  std::error_code reason;
+  std::filesystem::create_directories(folder, reason);
+  if (reason) throw Error(ExitCode::failure, cat(folder.string(), ": the folder cannot be made: ", reason.message()));
+  TextWriter train(folder / "train.jsonl");
+  for (std::size_t i = 0; i < dataset.series.size(); ++i)
+    put_entry(train, dataset.series[i], static_cast<std::size_t>(split.training_length[i]));
+  train.commit();
+  const auto put_ranges = [&](const char* file, std::span<const ForecastRange> ranges) {
+    TextWriter out(folder / file);
+    for (const auto& range : ranges)
+      put_entry(out, dataset.series[static_cast<std::size_t>(range.series)],
+                static_cast<std::size_t>(range.forecast_start + facts.prediction_length));
+    out.commit();
+  };
+  put_ranges("validation.jsonl", split.validation);
+  put_ranges("test.jsonl", split.test);
+  nlohmann::ordered_json metadata;
+  metadata["name"] = detail::to_utf8(dataset.name);
+  metadata["frequency"] = dataset.frequency.text();
+  metadata["freq"] = dataset.frequency.text();  // GluonTS's name of it
+  metadata["prediction_length"] = facts.prediction_length;
+  metadata["season_length"] = facts.season_length;
+  metadata["series"] = dataset.series.size();
+  metadata["validation_entries"] = split.validation.size();
+  metadata["test_entries"] = split.test.size();
+  write_file_atomically(folder / "metadata.json", metadata.dump(2) + "\n");
+}
+
+}  // namespace tsdp::data

@@ -1,0 +1,225 @@
+// tsdp-data as a user runs it.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace tsdp::cli_test {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* program = "tsdp-data";
+
+const std::string tsf_text =
+    "@relation demo\n@attribute series_name string\n@attribute start_timestamp date\n@frequency hourly\n@data\n"
+    "T1:2015-01-01 00-00-00:1,2,3,4,5,6,7,8,9,10\nT2:2015-01-02 00-00-00:5,5,?,?,?,5\nT3:2015-01-01 00-00-00:0.1,?,3\n";
+
+class Data : public CommandTest {
+ protected:
+  Outcome data(const std::vector<std::string>& arguments) const { return run(program, arguments); }
+
+  /// What a command that must succeed silently prints as JSON.
+  Json json(std::vector<std::string> arguments) const {
+    arguments.push_back("--json");
+    const auto outcome = data(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    return Json::parse(outcome.out);
+  }
+
+  void expect_refused(const std::vector<std::string>& arguments, int exit_code,
+                      const std::vector<std::string>& parts) const {
+    expect_failure(data(arguments), program, exit_code, parts);
+  }
+
+  std::string write_config(const std::string& more = {}) const {
+    return write(
+        "config.yaml",
+        "dataset: {path: set.tsf, format: tsf, frequency: 1h, prediction_length: 2, season_length: 24, "
+        "split: last, test_windows: 2, validation_length: 2" +
+            more +
+            "}\n"
+            "model: {context_length: 4}\nsampling: {batch_size: 2}\nprivacy: {noise_multiplier: 4.0, delta: 1.0e-7}\n");
+  }
+};
+
+TEST_F(Data, HelpOfEveryCommand) {
+  for (const char* command : {"describe", "convert", "split", "generate"}) {
+    const auto outcome = data({command, "--help"});
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_NE(outcome.out.find("--"), std::string::npos);
+    EXPECT_EQ(outcome.err, "");
+  }
+}
+
+TEST_F(Data, DescribeNamesWhatStandsOut) {
+  write("set.tsf", tsf_text);
+  const auto outcome =
+      data({"describe", "set.tsf", "--prediction-length", "2", "--context-length", "3", "--season-length", "2"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(
+      outcome.out,
+      "demo: 3 series, steps of 1h\n  time: 2015-01-01 00:00:00 to 2015-01-02 05:00:00\n  length: 3 to 10, median 6\n"
+      "  values: 15, from 0.1 to 10; missing: 4 (21.0526 %)\n"
+      "  seasonal naive, season of 2: too few known values in 1 of 3 series\n"
+      "  too short: 1\n    series 'T3' (number 2): 3 values, at least 5 are needed\n"
+      "  constant: 1\n    series 'T2' (number 1): all values are 5\n"
+      "  less than a season known: 1\n    series 'T3' (number 2): 1 known values, at least 2 make a season\n");
+}
+
+TEST_F(Data, DescribeAsJson) {
+  write("set.tsf", tsf_text);
+  const auto out = json({"describe", "set.tsf"});
+  EXPECT_EQ(out["series"], 3);
+  EXPECT_EQ(out["frequency"], "1h");
+  EXPECT_EQ(out["first"], "2015-01-01 00:00:00");
+  EXPECT_EQ(out["season_length"], 24);  // of hours
+  EXPECT_EQ(out["seasonal_naive"], false);
+  EXPECT_EQ(out["range"]["min"], static_cast<double>(0.1F));
+  EXPECT_EQ(out["constant"], Json::parse(R"([{"series": "T2", "index": 1, "value": 5.0}])"));
+  EXPECT_TRUE(out["too_short"].empty());
+}
+
+TEST_F(Data, DescribeByAConfiguration) {
+  write("set.tsf", tsf_text);
+  write_config();
+  auto out = json({"describe", "--config", "config.yaml"});
+  EXPECT_EQ(out["least_length"], 8);  // two test windows of 2, 2 for validation, 2 to train on
+  EXPECT_EQ(out["too_short"].size(), 2U);
+  EXPECT_EQ(json({"describe", "--config", "config.yaml", "--set", "dataset.test_windows=3"})["least_length"], 10);
+  write("other.tsf", tsf_text + "T4:2015-01-01 00-00-00:1\n");
+  EXPECT_EQ(json({"describe", "other.tsf", "--config", "config.yaml"})["series"], 4);
+}
+
+TEST_F(Data, DescribeOfTheShippedConfigurations) {
+  for (const char* name :
+       {"exchange_rate", "gefcom2012_load", "m4_hourly", "metr_la_week_10min", "sf_traffic_one_sensor"}) {
+    const auto out = json({"describe", "--config", std::string(name) + ".yaml"});
+    EXPECT_EQ(out["name"], name);
+    EXPECT_TRUE(out["too_short"].empty()) << name;
+    EXPECT_EQ(out["seasonal_naive"], true) << name;
+  }
+}
+
+TEST_F(Data, ConvertThroughAllFormsLosesNothing) {
+  write("set.tsf", tsf_text);
+  const std::vector<std::vector<std::string>> ways = {
+      {"convert", "set.tsf", "a.jsonl.gz"},
+      {"convert", "a.jsonl.gz", "b.csv", "--frequency", "1h"},
+      {"convert", "b.csv", "c.csv", "--to", "csv_long", "--frequency", "1h"},
+      {"convert", "c.csv", "d.json", "--frequency", "1h"},
+      {"convert", "d.json", "demo.tsf", "--frequency", "1h"}};
+  for (const auto& way : ways) EXPECT_EQ(json(way)["series"], 3);
+  auto expected = tsf_text;
+  expected.replace(expected.find("@data"), 0, "@missing true\n@equallength false\n");
+  auto found = content_of(path("demo.tsf"));
+  found.replace(found.find("@relation d\n"), 12, "@relation demo\n");  // named by its file
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(content_of(path("c.csv")).substr(0, 15), "unique_id,ds,y\n");
+}
+
+TEST_F(Data, ConvertToLstnetSaysWhatIsLost) {
+  write("set.csv", "time,a,b\n2015-01-05,1,2\n2015-01-06,3,4.5\n");
+  const auto outcome = data({"convert", "set.csv", "out.txt", "--frequency", "1B"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "out.txt: 2 series, steps of 1B\n");
+  EXPECT_NE(outcome.err.find(
+                "neither names nor times; series are its columns in order, from 2015-01-05 00:00:00 in steps of 1B"),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(content_of(path("out.txt")), "1,2\n3,4.5\n");
+  EXPECT_EQ(json({"describe", "out.txt", "--frequency", "1B", "--start", "2015-01-05"})["last"], "2015-01-06 00:00:00");
+}
+
+TEST_F(Data, ConvertRefusesAndKeepsWhatIsThere) {
+  write("set.tsf", tsf_text);
+  write("out.txt", "old");
+  expect_refused({"convert", "set.tsf", "out.txt"}, 3, {"out.txt: series 'T2': found 6 values", "expected 10"});
+  EXPECT_EQ(content_of(path("out.txt")), "old");
+}
+
+TEST_F(Data, SplitWritesTheParts) {
+  write("set.tsf", tsf_text.substr(0, tsf_text.find("T2")));
+  write_config();
+  const auto out = json({"split", "--config", "config.yaml", "--output", "parts"});
+  EXPECT_EQ(out, Json::parse(R"({"output": "parts", "series": 1, "validation_entries": 1, "test_entries": 2})"));
+  const std::string head = "{\"item_id\": \"T1\", \"start\": \"2015-01-01 00:00:00\", \"target\": ";
+  EXPECT_EQ(content_of(path("parts/train.jsonl")), head + "[1, 2, 3, 4]}\n");
+  EXPECT_EQ(content_of(path("parts/validation.jsonl")), head + "[1, 2, 3, 4, 5, 6]}\n");
+  EXPECT_EQ(content_of(path("parts/test.jsonl")),
+            head + "[1, 2, 3, 4, 5, 6, 7, 8]}\n" + head + "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}\n");
+  EXPECT_EQ(Json::parse(content_of(path("parts/metadata.json")))["prediction_length"], 2);
+  EXPECT_EQ(json({"split", "--config", "config.yaml", "--output", "parts", "--set",
+                  "dataset.test_windows=1"})["test_entries"],
+            1);
+  EXPECT_EQ(json({"describe", "parts/train.jsonl", "--frequency", "1h"})["series"], 1);
+}
+
+TEST_F(Data, GenerateIsSeeded) {
+  for (const char* file : {"a.txt", "b.txt"})
+    EXPECT_EQ(json({"generate", "traffic-like", "--series", "3", "--length", "50", "--seed", "4", "--output",
+                    file})["length"],
+              50);
+  EXPECT_EQ(content_of(path("a.txt")), content_of(path("b.txt")));
+  EXPECT_EQ(lines_of(content_of(path("a.txt"))).size(), 50U);
+}
+
+// --- mistakes
+
+TEST_F(Data, WrongUsage) {
+  write("set.tsf", tsf_text);
+  write("set.jsonl", "{\"start\": \"2015-01-01\", \"target\": [1]}\n");
+  write_config();
+  expect_refused({}, 2, {"--help"});
+  expect_refused({"describe"}, 2, {"FILE and --config", "neither"});
+  expect_refused({"describe", "set.parquet"}, 2,
+                 {"set.parquet", "does not tell the form", ".jsonl", "--format", "csv_long"});
+  expect_refused({"describe", "set.jsonl"}, 2, {"--frequency: not given", "set.jsonl (jsonl)", "10min"});
+  expect_refused({"describe", "set.jsonl", "--frequency", "1fortnight"}, 2, {"--frequency: ", "'1fortnight'", "10min"});
+  expect_refused({"describe", "set.tsf", "--format", "parquet"}, 2, {"--format: ", "'parquet'", "lstnet, tsf, csv"});
+  expect_refused({"describe", "set.tsf", "--start", "soon"}, 2, {"--start: ", "'soon'", "YYYY-MM-DD"});
+  expect_refused({"describe", "x.txt", "--frequency", "1h"}, 2, {"--start: not given", "x.txt (lstnet)"});
+  expect_refused({"describe", "set.tsf", "--prediction-length", "0"}, 2, {"--prediction-length"});
+  expect_refused({"describe", "--config", "config.yaml", "--format", "tsf"}, 2, {"--format", "--config"});
+  expect_refused({"describe", "set.tsf", "--set", "dataset.test_windows=3"}, 2, {"--set", "--config"});
+  expect_refused({"describe", "--config", "absent.yaml"}, 2, {"'absent.yaml'", "looked for"});
+  expect_refused({"convert", "set.tsf"}, 2, {"OUTPUT"});
+  expect_refused({"convert", "set.tsf", "out.bin"}, 2, {"out.bin", "does not tell the form", "--to"});
+  expect_refused({"convert", "set.tsf", "out.bin", "--to", "xml"}, 2, {"--to: ", "'xml'"});
+  expect_refused({"split", "--config", "config.yaml"}, 2, {"--output"});
+  expect_refused({"split", "--config", "config.yaml", "--output", "x", "--set", "dataset.split=first"}, 2,
+                 {"dataset.split", "'first'", "last"});
+  EXPECT_FALSE(std::filesystem::exists(path("x")));
+}
+
+TEST_F(Data, UnfitData) {
+  write("set.tsf", tsf_text);
+  write_config();
+  expect_refused({"describe", "absent.tsf"}, 3, {"absent.tsf: cannot be read"});
+  expect_refused({"describe", "set.tsf", "--frequency", "1D"}, 3, {"set.tsf:4:2: ", "'hourly' (1h)", "1D"});
+  expect_refused({"split", "--config", "config.yaml", "--output", "x"}, 3,
+                 {"series 'T2' of demo: found 6 values", "at least 8"});
+  EXPECT_FALSE(std::filesystem::exists(path("x")));
+  write("bad.jsonl",
+        "{\"start\": \"2015-01-01\", \"target\": [1]}\n{\"start\": \"2015-01-01\", \"target\": [1, true]}\n");
+  expect_refused({"describe", "bad.jsonl", "--frequency", "1h"}, 3, {"bad.jsonl:2: found true as value 2"});
+  write("bad.csv", "unique_id,ds,y\na,2015-01-01,1\na,2015-01-01 00:30,1\n");
+  expect_refused({"convert", "bad.csv", "out.jsonl", "--frequency", "1h"}, 3,
+                 {"bad.csv:3:2: ", "2015-01-01 00:30:00", "1h"});
+  EXPECT_FALSE(std::filesystem::exists(path("out.jsonl")));
+}
+
+TEST_F(Data, AFolderThatCannotBeWritten) {
+  write("set.tsf", tsf_text);
+  expect_refused({"convert", "set.tsf", "absent/out.jsonl"}, 1,
+                 {"absent/out.jsonl.part: cannot write", "No such file"});
+}
+
+}  // namespace
+}  // namespace tsdp::cli_test

@@ -1,0 +1,124 @@
+#include "tsdp/data/describe.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+namespace tsdp::data {
+namespace {
+
+constexpr float missing = std::numeric_limits<float>::quiet_NaN();
+
+Dataset demo() {
+  Dataset data;
+  data.name = "demo";
+  data.frequency = Frequency::parse("1D");
+  data.series = {{"rising", 0, {1, 2, 3, 4, 5, 6, 7, 8}},
+                 {"flat", 86400, {3, 3, missing, 3}},
+                 {"holes", 0, {-5, missing, missing, missing, missing, 7}}};
+  return data;
+}
+
+std::vector<std::int64_t> places(const std::vector<Finding>& findings) {
+  std::vector<std::int64_t> out;
+  for (const auto& finding : findings) out.push_back(finding.series);
+  return out;
+}
+
+using Places = std::vector<std::int64_t>;
+
+TEST(Describe, CountsAndRanges) {
+  const auto d = describe(demo(), {});
+  EXPECT_EQ(d.shortest, 4);
+  EXPECT_EQ(d.longest, 8);
+  EXPECT_EQ(d.median_length, 6);
+  EXPECT_EQ(d.places, 18);
+  EXPECT_EQ(d.missing, 5);
+  EXPECT_EQ(moment_text(d.first), "1970-01-01 00:00:00");
+  EXPECT_EQ(moment_text(d.last), "1970-01-08 00:00:00");
+  EXPECT_EQ(d.least, -5);
+  EXPECT_EQ(d.greatest, 8);
+  EXPECT_EQ(d.least_length, 1);
+  EXPECT_TRUE(d.too_short.empty());
+  EXPECT_EQ(places(d.constant), (Places{1}));
+  EXPECT_EQ(d.constant[0].number, 3);
+  EXPECT_EQ(places(d.mostly_missing), (Places{2}));
+  EXPECT_NEAR(d.mostly_missing[0].number, 4.0 / 6, 1e-15);
+  EXPECT_TRUE(d.without_season.empty());
+}
+
+TEST(Describe, MedianOfAnEvenNumberLiesBetween) {
+  auto data = demo();
+  data.series.push_back({"one", 0, {1}});
+  EXPECT_EQ(describe(data, {}).median_length, 5);
+}
+
+TEST(Describe, HalfMissingIsNotMostlyMissing) {
+  Dataset data;
+  data.series = {{"a", 0, {1, missing, missing, 2}}};
+  EXPECT_TRUE(describe(data, {}).mostly_missing.empty());
+  data.series[0].values.insert(data.series[0].values.begin() + 1, missing);
+  EXPECT_EQ(describe(data, {}).mostly_missing.size(), 1U);
+}
+
+TEST(Describe, ContextAndForecastMustFit) {
+  DescribeOptions options;
+  options.prediction_length = 2;
+  options.context_length = 4;
+  options.season_length = 5;
+  const auto d = describe(demo(), options);
+  EXPECT_EQ(d.least_length, 6);
+  EXPECT_EQ(places(d.too_short), (Places{1}));
+  EXPECT_EQ(d.too_short[0].number, 4);
+  EXPECT_EQ(places(d.without_season), (Places{1, 2}));  // 2 and 4 values before the range to forecast
+  EXPECT_EQ(d.without_season[1].number, 4);
+}
+
+TEST(Describe, TheSplitMustFit) {
+  DescribeOptions options;
+  options.split = SplitOptions{SplitKind::last, 1, 3, 2};
+  options.season_length = 3;
+  const auto d = describe(demo(), options);
+  EXPECT_EQ(d.least_length, 6);
+  EXPECT_EQ(places(d.too_short), (Places{1}));
+  EXPECT_EQ(places(d.without_season), (Places{1}));
+  EXPECT_EQ(d.without_season[0].number, 1);
+}
+
+TEST(Describe, JsonHoldsEveryFinding) {
+  Dataset data = demo();
+  for (int i = 0; i < 30; ++i) data.series.push_back({"flat " + std::to_string(i), 0, {1, 1}});
+  DescribeOptions options;
+  options.prediction_length = 3;
+  const auto json = description_json(data, describe(data, options));
+  EXPECT_EQ(json["series"], 33);
+  EXPECT_EQ(json["frequency"], "1D");
+  EXPECT_EQ(json["length"]["min"], 2);
+  EXPECT_EQ(json["values"], 13 + 60);
+  EXPECT_EQ(json["constant"].size(), 31U);
+  EXPECT_EQ(json["constant"][30]["series"], "flat 29");
+  EXPECT_EQ(json["constant"][30]["index"], 32);
+  EXPECT_EQ(json["constant"][30]["value"], 1.0);
+  EXPECT_EQ(json["too_short"].size(), 30U);
+  EXPECT_EQ(json["too_short"][0]["length"], 2);
+  EXPECT_EQ(json["seasonal_naive"], false);
+  EXPECT_EQ(json["without_season"][0]["known_values"], 0);
+}
+
+TEST(Describe, TextHoldsTheFirstTwentyOfAKind) {
+  Dataset data = demo();
+  for (int i = 0; i < 30; ++i)
+    data.series.push_back({i == 5 ? "K\xC3\xB6ln\n" : "flat " + std::to_string(i), 0, {1, 1}});
+  const auto text = description_text(data, describe(data, {}));
+  EXPECT_NE(text.find("demo: 33 series, steps of 1D\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  constant: 31\n    series 'flat' (number 1): all values are 3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("    series 'K\xC3\xB6ln?' (number 8): all values are 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("    series 'flat 18' (number 21): all values are 1\n    and 11 more\n"), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("flat 19"), std::string::npos) << text;
+  EXPECT_NE(text.find("    series 'holes' (number 2): 66.6667 % are missing\n"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace tsdp::data
