@@ -199,6 +199,18 @@ void assign(const std::string& where, const Option& option, const YAML::Node& no
     throw UsageError(cat(where, option.key, ": found ", shown(node), "; expected ", accepts(option.value)));
 }
 
+/// Assigns YAML text; `where` begins a complaint about the key, `what` one about the value.
+void assign_text(const std::string& where, const std::string& what, const std::string& key, const std::string& value,
+                 Config& config) {
+  const auto* option = find_option(key);
+  if (option == nullptr) unknown_key(where, key, nearest_name(key, known_keys()));
+  try {
+    assign(what, *option, YAML::Load(value), config);
+  } catch (const YAML::Exception& error) {
+    throw UsageError(cat(what, key, "=", value, ": not YAML: ", error.msg));
+  }
+}
+
 void check_together(const std::string& where, const Config& c) {
   if (c.sampling.subsequences_per_sequence > c.sampling.batch_size)
     throw UsageError(cat(where, "sampling.subsequences_per_sequence: found ", c.sampling.subsequences_per_sequence,
@@ -265,13 +277,7 @@ Config read_config(const std::filesystem::path& file, const std::vector<std::str
     if (equals == std::string::npos)
       throw UsageError(cat("--set ", assignment, ": expected key.path=value"));
     const auto key = assignment.substr(0, equals);
-    const auto* option = find_option(key);
-    if (option == nullptr) unknown_key("--set: ", key, nearest_name(key, known_keys()));
-    try {
-      assign("--set ", *option, YAML::Load(assignment.substr(equals + 1)), config);
-    } catch (const YAML::Exception& error) {
-      throw UsageError(cat("--set ", assignment, ": not YAML: ", error.msg));
-    }
+    assign_text("--set: ", "--set ", key, assignment.substr(equals + 1), config);
     given.insert(key);
   }
   for (const auto& option : option_table())
@@ -279,6 +285,11 @@ Config read_config(const std::filesystem::path& file, const std::vector<std::str
       throw UsageError(cat(file.string(), ": ", option.key, ": not given; expected ", accepts(option.value)));
   check_together(cat(file.string(), ": "), config);
   return config;
+}
+
+void check_setting(const std::string& where, const std::string& key, const std::string& value) {
+  Config unused;
+  assign_text(where, where, key, value, unused);
 }
 
 std::string config_text(const Config& config) {
@@ -355,10 +366,10 @@ std::filesystem::path find_data_file(const std::string& path, const std::filesys
                       " (scripts/fetch_data.sh gets the benchmark sets)"));
 }
 
-std::filesystem::path find_config_file(const std::filesystem::path& name) {
+std::filesystem::path find_config_file(const std::filesystem::path& name, const std::vector<std::string>& folders) {
   std::vector<std::filesystem::path> places = {name};
-  if (!name.has_parent_path())
-    if (const auto root = project_root(); !root.empty()) places.push_back(root / "configs" / name);
+  if (const auto root = project_root(); name.is_relative() && !root.empty())
+    for (const auto& folder : folders) places.push_back(root / folder / name);
   std::vector<std::string> looked;
   for (const auto& place : places) {
     std::error_code ignored;

@@ -387,6 +387,31 @@ TEST_F(ConfigTest, FindsNoConfigurationThatIsNotThere) {
   }
 }
 
+TEST_F(ConfigTest, FindsRelativeNamesInTheFoldersOfTheProject) {
+  const auto configs = std::filesystem::path(TSDP_SOURCE_DIR) / "configs";
+  EXPECT_EQ(find_config_file("traffic.yaml"), configs / "traffic.yaml");
+  EXPECT_EQ(find_config_file("paper/table2.yaml"), configs / "paper" / "table2.yaml");
+  EXPECT_EQ(find_config_file("table2.yaml", {"configs/sweeps", "configs/paper"}), configs / "paper" / "table2.yaml");
+  EXPECT_THROW(static_cast<void>(find_config_file("table2.yaml")), UsageError);
+  EXPECT_THROW(static_cast<void>(find_config_file("/paper/table2.yaml")), UsageError);
+}
+
+TEST_F(ConfigTest, ChecksASettingAlone) {
+  EXPECT_NO_THROW(check_setting("here: ", "model.name", "deepar"));  // that it needs lags is not its own affair
+  EXPECT_NO_THROW(check_setting("here: ", "model.lags", "[1, 24]"));
+  const auto refusal = [](const std::string& key, const std::string& value) -> std::string {
+    try {
+      check_setting("here: ", key, value);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "not refused";
+  };
+  EXPECT_EQ(refusal("privacy.ww", "1"), "here: unknown key 'privacy.ww'; the nearest known key is 'privacy.w'");
+  EXPECT_EQ(refusal("privacy.w", "0"), "here: privacy.w: found '0'; expected an integer of at least 1");
+  EXPECT_EQ(refusal("model.lags", "[1").rfind("here: model.lags=[1: not YAML: ", 0), 0U);
+}
+
 TEST_F(ConfigTest, ShippedConfigurationsAreRead) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(TSDP_SOURCE_DIR) / "configs")) {

@@ -77,6 +77,10 @@ struct Config {
 /// contradict each other. A file that cannot be read is a UsageError too.
 [[nodiscard]] Config read_config(const std::filesystem::path& file, const std::vector<std::string>& assignments = {});
 
+/// Checks one `section.name=value` alone: that the option exists, and type and range of the value (YAML text). Throws
+/// UsageError that begins with `where`.
+void check_setting(const std::string& where, const std::string& key, const std::string& value);
+
 /// Every option with its value, as YAML that `read_config` reads back to the same configuration.
 [[nodiscard]] std::string config_text(const Config& config);
 
@@ -90,9 +94,10 @@ struct Config {
 /// configuration file, root of the project that holds it. Throws DataError naming the places looked at.
 [[nodiscard]] std::filesystem::path find_data_file(const std::string& path, const std::filesystem::path& config_file);
 
-/// A configuration by name: as it stands, or in the project's `configs/` if a bare name is not found. Throws UsageError
-/// naming the places looked at.
-[[nodiscard]] std::filesystem::path find_config_file(const std::filesystem::path& name);
+/// A configuration by name: as it stands, or if a relative name is not found so, in these folders of the project, in
+/// order. Throws UsageError naming the places looked at.
+[[nodiscard]] std::filesystem::path find_config_file(const std::filesystem::path& name,
+                                                     const std::vector<std::string>& folders = {"configs"});
 
 /// Root of the source tree or installation that the running program belongs to; empty if it cannot be told.
 [[nodiscard]] std::filesystem::path project_root();

@@ -1,0 +1,126 @@
+// tsdp-sweep: a grid of configurations and seeds, several runs at a time, resumable, ending in a table.
+#include <atomic>
+#include <csignal>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+#include "tsdp/sweep/table.h"
+
+namespace {
+
+using tsdp::cat;
+
+std::atomic<bool> stop_asked{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "the signal handler needs it");
+
+extern "C" void ask_to_stop(int) { stop_asked = true; }
+
+const char* name(tsdp::sweep::Need need) {
+  switch (need) {
+    case tsdp::sweep::Need::begin:
+      return "begin";
+    case tsdp::sweep::Need::resume:
+      return "resume";
+    case tsdp::sweep::Need::score:
+      return "score";
+    case tsdp::sweep::Need::nothing:
+      return "done";
+  }
+  return "";
+}
+
+/// What would be done, as far as the disk tells it now.
+void print_plan(const tsdp::sweep::SweepPlan& plan, int threads, bool as_json) {
+  nlohmann::ordered_json out;
+  out["output"] = plan.output.string();
+  out["runs"] = nlohmann::ordered_json::array();
+  for (const auto& run : plan.runs) {
+    auto step = tsdp::sweep::next_step(plan, run);
+    const std::string state = name(step.need);
+    nlohmann::ordered_json commands = nlohmann::ordered_json::array();
+    if (step.need == tsdp::sweep::Need::begin || step.need == tsdp::sweep::Need::resume)
+      commands.push_back(tsdp::sweep::command_of(plan, run, step, threads));
+    for (std::size_t i = 0; i < run.scores.size(); ++i) {
+      if (std::filesystem::exists(plan.score_file(run, run.scores[i]))) continue;
+      if (!commands.empty() && run.scores[i].arguments.empty()) continue;  // training gives it
+      commands.push_back(tsdp::sweep::command_of(plan, run, {tsdp::sweep::Need::score, i}, threads));
+    }
+    out["runs"].push_back(
+        {{"name", run.name}, {"seed", run.seed}, {"state", state}, {"commands", std::move(commands)}});
+  }
+  if (as_json) {
+    std::cout << out.dump(2) << "\n";
+    return;
+  }
+  std::cout << plan.file.title << ": " << plan.cells.size() << " cells, " << plan.runs.size() << " runs in "
+            << plan.output.string() << "\n";
+  for (const auto& run : out["runs"]) {
+    std::cout << run["state"].get<std::string>() << " " << run["name"].get<std::string>() << "\n";
+    for (const auto& command : run["commands"])
+      std::cout << "    " << tsdp::join(command.get<std::vector<std::string>>(), " ") << "\n";
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains and scores a grid of configurations and seeds, and sets the table beside a paper's numbers.",
+               "tsdp-sweep");
+  tsdp::cli::CommonOptions common;
+  tsdp::cli::add_common_options(app, common);
+  std::string config;
+  std::string output;
+  bool smoke = false;
+  bool dry_run = false;
+  tsdp::sweep::SweepOptions options;
+  app.add_option("--config", config, "Sweep file; also looked up in configs/sweeps, configs/paper and configs")
+      ->required();
+  app.add_option("--output", output, "Folder of the sweep, new or to go on with (default: runs/sweep-<name>)");
+  app.add_flag("--smoke", smoke,
+               "Only show that all of it runs: look-alike data, one seed, two steps, each row and column once");
+  app.add_option("--jobs", options.jobs, "Most runs at a time; 0: as many as cores and memory allow")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "CPU threads of each run; 0: one (all cores for a single run)")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+  app.add_flag("--dry-run", dry_run, "Print the runs, how far each is, and the commands, and run nothing");
+
+  return tsdp::cli::run(app, argc, argv, common, [&]() -> int {
+    const auto file = tsdp::sweep::find_sweep_file(config);
+    if (output.empty()) output = cat("runs/sweep-", file.stem().string(), smoke ? "-smoke" : "");
+    const auto plan = tsdp::sweep::make_plan(tsdp::sweep::read_sweep_file(file), output, smoke);
+    if (dry_run) {
+      print_plan(plan, tsdp::sweep::threads_of(plan, options), common.json);
+      return 0;
+    }
+    struct sigaction action {};
+    action.sa_handler = ask_to_stop;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
+    ::sigaction(SIGINT, &action, nullptr);
+    ::sigaction(SIGTERM, &action, nullptr);
+    options.stop = &stop_asked;
+    options.progress = !common.quiet;
+    options.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+    tsdp::sweep::Failures failures;
+    options.on_done = [&](const tsdp::sweep::Failures& so_far) {
+      tsdp::sweep::write_table(plan, tsdp::sweep::read_table(plan, so_far));
+    };
+    try {
+      failures = tsdp::sweep::run_sweep(plan, options);
+    } catch (const tsdp::sweep::Interrupted& interrupted) {
+      throw tsdp::Error(tsdp::ExitCode::failure, cat(interrupted.what(), "; go on with: tsdp-sweep --config ",
+                                                     file.string(), " --output ", output, smoke ? " --smoke" : ""));
+    }
+    const auto table = tsdp::sweep::read_table(plan, failures);
+    std::cout << (common.json ? tsdp::sweep::json(table) : tsdp::sweep::markdown(table));
+    if (failures.empty()) return 0;
+    std::vector<std::string> reasons;
+    for (const auto& [i, reason] : failures) reasons.push_back(cat(plan.runs[i].name, ": ", reason));
+    throw tsdp::Error(tsdp::ExitCode::failure,
+                      cat(failures.size(), " of ", plan.runs.size(), " runs failed: ", tsdp::join(reasons, "; ")));
+  });
+}

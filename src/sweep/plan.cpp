@@ -1,0 +1,304 @@
+#include "tsdp/sweep/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "tsdp/core/digest.h"
+#include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
+#include "tsdp/core/text.h"
+
+namespace tsdp::sweep {
+namespace {
+
+constexpr std::size_t hash_digits = 12;
+constexpr std::size_t longest_name = 120;
+constexpr std::int64_t smoke_series = 8;
+constexpr int smoke_noise = 50;  // two steps on so few series stay within an epsilon of 0.25
+
+std::string hash_of(const std::string& text) {
+  Digest digest;
+  digest.add(std::as_bytes(std::span(text)));
+  return digest.hex().substr(0, hash_digits);
+}
+
+/// What tells a configuration from the defaults, so that an option that is added one day changes no hash.
+std::string beside_defaults(const Config& config) {
+  const auto lines = split(config_text(config), '\n');
+  const auto defaults = split(config_text(Config{}), '\n');
+  std::string out;
+  std::string section;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!lines[i].empty() && lines[i].front() != ' ') section = lines[i];
+    if (lines[i] != defaults[i]) out += section + lines[i] + "\n";
+  }
+  return out;
+}
+
+std::string place_of(const SweepFile& file, const Axis& axis) { return cat(file.path.string(), ":", axis.line, ": "); }
+
+/// Base, row and column together; a row and a column may not set the same option.
+std::vector<Setting> merged(const SweepFile& file, const Axis& row, const Axis& column) {
+  auto out = file.set;
+  const auto put = [&](const Setting& setting) {
+    const auto there = std::find_if(out.begin(), out.end(), [&](const Setting& s) { return s.key == setting.key; });
+    if (there == out.end()) {
+      out.push_back(setting);
+    } else {
+      there->value = setting.value;
+    }
+  };
+  for (const auto& setting : row.set) put(setting);
+  for (const auto& setting : column.set) {
+    if (std::any_of(row.set.begin(), row.set.end(), [&](const Setting& s) { return s.key == setting.key; }))
+      throw UsageError(cat(place_of(file, column), setting.key, ": set by the column '", column.label,
+                           "' and by the row '", row.label, "' (line ", row.line, "); expected in one of them"));
+    put(setting);
+  }
+  return out;
+}
+
+EvaluateOptions merged_evaluate(const SweepFile& file, const Axis& row, const Axis& column) {
+  auto out = file.evaluate;
+  const auto put = [&](const char* name, auto member) {
+    if (row.evaluate.*member && column.evaluate.*member)
+      throw UsageError(cat(place_of(file, column), "evaluate.", name, ": set by the column '", column.label,
+                           "' and by the row '", row.label, "' (line ", row.line, "); expected in one of them"));
+    if (row.evaluate.*member) out.*member = row.evaluate.*member;
+    if (column.evaluate.*member) out.*member = column.evaluate.*member;
+  };
+  put("private", &EvaluateOptions::is_private);
+  put("epsilon", &EvaluateOptions::epsilon);
+  put("delta", &EvaluateOptions::delta);
+  put("v", &EvaluateOptions::v);
+  put("keep_probability", &EvaluateOptions::keep_probability);
+  const auto cell = cat(place_of(file, row), "row '", row.label, "', column '", column.label, "': ");
+  if (!out.is_private.value_or(false)) {
+    if (out.epsilon || out.delta || out.v || out.keep_probability)
+      throw UsageError(
+          cat(cell, "evaluate: found options of private inference without 'private: true'; expected both or neither"));
+    return out;
+  }
+  for (const auto& [name, given] : {std::pair{"epsilon", out.epsilon.has_value()},
+                                    std::pair{"delta", out.delta.has_value()}, std::pair{"v", out.v.has_value()}})
+    if (!given)
+      throw UsageError(cat(cell, "evaluate.", name, ": not given; private inference needs epsilon, delta and v"));
+  return out;
+}
+
+std::vector<std::string> evaluate_arguments(const SweepFile& file, const EvaluateOptions& options, std::int64_t seed) {
+  std::vector<std::string> out;
+  const auto put = [&](const char* name, const std::optional<double>& value) {
+    if (value) out.insert(out.end(), {name, exact(*value)});
+  };
+  if (options.is_private.value_or(false)) {
+    out.emplace_back("--private");
+    put("--epsilon", options.epsilon);
+    put("--delta", options.delta);
+    put("--v", options.v);
+    put("--keep-probability", options.keep_probability);
+    out.insert(out.end(), {"--seed", cat(seed)});
+  }
+  for (const auto& [name, forecasts] : file.baseline_forecasts)
+    out.insert(out.end(), {"--baseline", cat(name, "=", forecasts.string())});
+  return out;
+}
+
+/// Tells score files apart: by the options, and of forecasts in files by what is in them.
+std::string score_hash(const SweepFile& file, const std::vector<std::string>& arguments) {
+  std::string text = join(arguments, "\n");
+  for (const auto& [name, forecasts] : file.baseline_forecasts)
+    text += cat("\n", name, " ", hash_of(read_file(forecasts)));
+  return hash_of(text);
+}
+
+std::string file_name_of(std::string text) {
+  for (auto& c : text) {
+    const bool kept =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
+    if (!kept) c = '_';
+  }
+  return text.substr(0, longest_name);
+}
+
+/// Model, what row and column set, and the seed, for people.
+std::string readable_name(const Config& config, const Axis& row, const Axis& column, std::int64_t seed) {
+  std::string out = config.model.name;
+  for (const auto* axis : {&row, &column})
+    for (const auto& [key, value] : axis->set)
+      if (key.rfind("model.", 0) != 0) out += cat("-", key.substr(key.find('.') + 1), "_", value);
+  return file_name_of(cat(out, "-seed_", seed));
+}
+
+/// Values of a series that train on at least twice the accounted window after validation and test parts are taken away.
+std::int64_t length_for(const Config& c) {
+  const auto& lags = c.model.lags;
+  const auto past = c.model.context_length + (lags.empty() ? 0 : *std::max_element(lags.begin(), lags.end()));
+  const auto horizon = c.dataset.prediction_length;
+  const auto tests = c.dataset.test_windows * horizon;
+  const auto training = 2 * (past + horizon) + horizon + c.dataset.validation_length.value_or(5 * horizon);
+  if (c.dataset.split == "last") return training + tests;
+  return std::max((training * 5 + 3) / 4, 5 * (tests + 1));
+}
+
+std::vector<std::string> assignments_of(const std::vector<Setting>& settings) {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : settings) out.push_back(cat(key, "=", value));
+  return out;
+}
+
+std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }  // YAML reads JSON's strings
+
+}  // namespace
+
+std::filesystem::path SweepPlan::folder_of(const Run& run) const {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(runs_folder() / run.name, ignored)) return runs_folder() / run.name;
+  for (const auto& entry : std::filesystem::directory_iterator(runs_folder(), ignored))
+    if (entry.path().filename().string().ends_with("-" + run.hash)) return entry.path();
+  return runs_folder() / run.name;
+}
+
+std::filesystem::path SweepPlan::score_file(const Run& run, const ScoreRequest& score) const {
+  return folder_of(run) / "private" / "scores" / (score.hash + ".json");
+}
+
+SweepPlan make_plan(const SweepFile& file, const std::filesystem::path& output, bool smoke) {
+  SweepPlan plan;
+  plan.file = file;
+  plan.output = output;
+  plan.smoke = smoke;
+  plan.seeds = file.seeds;
+  if (smoke) plan.seeds.resize(1);
+  const auto rows = file.rows.size();
+  const auto columns = file.columns.size();
+  std::set<std::pair<std::size_t, std::size_t>> chosen;  // of a smoke run: every row and every column once
+  for (std::size_t i = 0; i < std::max(rows, columns); ++i) chosen.emplace(i % rows, i % columns);
+
+  struct Wanted {
+    std::vector<Setting> set;
+    EvaluateOptions evaluate;
+    bool chosen;
+  };
+  std::vector<Wanted> wanted;
+  std::int64_t length = 1;
+  const auto resolved = [&](const std::vector<Setting>& set, const Axis& row, const Axis& column) {
+    try {
+      return read_config(file.config, assignments_of(set));
+    } catch (const UsageError& error) {
+      throw UsageError(cat(place_of(file, row), "row '", row.label, "', column '", column.label, "': ", error.what()));
+    }
+  };
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < columns; ++c) {
+      const auto& row = file.rows[r];
+      const auto& column = file.columns[c];
+      Wanted w{merged(file, row, column), merged_evaluate(file, row, column), !smoke || chosen.contains({r, c})};
+      const auto config = resolved(w.set, row, column);
+      length = std::max(length, length_for(config));
+      if (!file.baselines.empty() &&
+          std::any_of(row.set.begin(), row.set.end(), [](const Setting& s) { return s.key.rfind("dataset.", 0) == 0; }))
+        throw UsageError(cat(place_of(file, row), "baselines: the row '", row.label,
+                             "' has data of its own; expected rows with 'baseline' in place of 'baselines'"));
+      if (!file.baselines.empty() && r > 0 &&
+          evaluate_arguments(file, w.evaluate, 0) != evaluate_arguments(file, wanted[c].evaluate, 0))
+        throw UsageError(
+            cat(place_of(file, row), "baselines: the row '", row.label,
+                "' is scored otherwise than the first; expected rows with 'baseline' in place of 'baselines'"));
+      wanted.push_back(std::move(w));
+    }
+  if (smoke) {
+    plan.look_alike = {std::filesystem::absolute(output).lexically_normal() / "data" /
+                           cat("look-alike-", smoke_series, "x", length, ".txt"),
+                       {smoke_series, length, 1}};
+    for (auto& w : wanted) {
+      const auto put = [&](const std::string& key, const std::string& value) {
+        std::erase_if(w.set, [&](const Setting& s) { return s.key == key; });
+        w.set.push_back({key, value});
+      };
+      put("dataset.path", quoted(plan.look_alike->file.string()));
+      put("dataset.format", "lstnet");
+      put("dataset.start", quoted("2015-01-01 00:00"));
+      put("training.max_epochs", "2");
+      put("privacy.noise_multiplier", cat(smoke_noise));
+      for (const auto& [key, value] : file.smoke) put(key, value);
+    }
+  }
+
+  plan.cells.reserve(rows * columns);
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < columns; ++c) plan.cells.push_back({r, c, {}});
+  std::map<std::string, std::size_t> known;
+  for (const auto seed : plan.seeds)
+    for (auto& cell : plan.cells) {
+      const auto& row = file.rows[cell.row];
+      const auto& column = file.columns[cell.column];
+      const auto& w = wanted[cell.row * columns + cell.column];
+      if (!w.chosen) continue;
+      Run run;
+      auto set = w.set;
+      set.push_back({"training.seed", cat(seed)});
+      run.set = assignments_of(set);
+      run.seed = seed;
+      run.config = resolved(set, row, column);
+      run.hash = hash_of(beside_defaults(run.config));
+      auto seedless = run.config;
+      seedless.training.seed = Config{}.training.seed;
+      run.plan = hash_of(beside_defaults(seedless));
+      run.name = cat(readable_name(run.config, row, column, seed), "-", run.hash);
+      const auto [there, is_new] = known.emplace(run.hash, plan.runs.size());
+      if (is_new) plan.runs.push_back(std::move(run));
+      auto& scores = plan.runs[there->second].scores;
+      ScoreRequest score{{}, evaluate_arguments(file, w.evaluate, seed)};
+      score.hash = score_hash(file, score.arguments);
+      const auto same =
+          std::find_if(scores.begin(), scores.end(), [&](const ScoreRequest& s) { return s.hash == score.hash; });
+      cell.sources.push_back({there->second, static_cast<std::size_t>(same - scores.begin())});
+      if (same == scores.end()) scores.push_back(std::move(score));
+    }
+  return plan;
+}
+
+NextStep next_step(const SweepPlan& plan, const Run& run) {
+  const auto folder = plan.folder_of(run);
+  const auto ledger = folder / "privacy.json";
+  // Without a ledger no step was taken: whatever a crash left in front of it is worth nothing.
+  if (!std::filesystem::exists(ledger)) return {Need::begin, 0};
+  const auto about = nlohmann::json::parse(read_file(ledger), nullptr, false);
+  if (!about.is_object() || !about.contains("state"))
+    throw DataError(cat(ledger.string(), ": not a ledger; expected the one that tsdp-train wrote"));
+  if (about["state"] != "finished" || !std::filesystem::exists(folder / "model.pt")) return {Need::resume, 0};
+  for (std::size_t i = 0; i < run.scores.size(); ++i)
+    if (!std::filesystem::exists(plan.score_file(run, run.scores[i]))) return {Need::score, i};
+  return {};
+}
+
+std::vector<std::string> command_of(const SweepPlan& plan, const Run& run, const NextStep& step, int threads) {
+  const auto folder = plan.folder_of(run).string();
+  std::vector<std::string> out;
+  switch (step.need) {
+    case Need::nothing:
+      return out;
+    case Need::begin:
+      out = {"tsdp-train", "--config", plan.file.config.string()};
+      for (const auto& assignment : run.set) out.insert(out.end(), {"--set", assignment});
+      out.insert(out.end(), {"--output", folder});
+      break;
+    case Need::resume:
+      out = {"tsdp-train", "--resume", folder};
+      break;
+    case Need::score:
+      // Where tsdp-train scores, too: a score does not hang on which of the two gave it.
+      out = {"tsdp-evaluate", "--run", folder, "--device", "cpu"};
+      out.insert(out.end(), run.scores[step.score].arguments.begin(), run.scores[step.score].arguments.end());
+      break;
+  }
+  out.insert(out.end(), {"--threads", cat(threads), "--json"});
+  return out;
+}
+
+}  // namespace tsdp::sweep

@@ -1,0 +1,373 @@
+#include "tsdp/sweep/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
+#include "tsdp/core/text.h"
+
+namespace tsdp::sweep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int digits_of_mean = 4;
+constexpr int least_decimals = 3;  // as the paper prints
+constexpr int most_decimals = 8;
+constexpr const char* left_out = "left out of a smoke run";
+
+Json read_json(const std::filesystem::path& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return nullptr;
+  return Json::parse(read_file(file), nullptr, false);
+}
+
+void add_missing(TableCell& cell, const std::string& reason) {
+  if (std::find(cell.missing.begin(), cell.missing.end(), reason) == cell.missing.end()) cell.missing.push_back(reason);
+}
+
+/// Adds the score of one source, of the model or of a baseline; false (and no reason) if the run has not got there.
+bool add_score(const SweepPlan& plan, const Source& source, const std::string& baseline, TableCell& cell) {
+  const auto& run = plan.runs[source.run];
+  const auto file = plan.score_file(run, run.scores[source.score]);
+  const auto kept = read_json(file);
+  if (!kept.is_object()) return false;
+  const auto* metrics = kept.contains("metrics") ? &kept["metrics"] : nullptr;
+  if (!baseline.empty()) {
+    const auto there = kept.contains("baselines") && kept["baselines"].contains(baseline);
+    metrics = there ? &kept["baselines"][baseline] : nullptr;
+    if (!there) {
+      add_missing(cell, cat("no scores of a baseline '", baseline, "'; baseline_forecasts.", baseline,
+                            " can name a file of its forecasts"));
+      return true;
+    }
+  }
+  if (metrics == nullptr || !metrics->contains(plan.file.metric) || !(*metrics)[plan.file.metric].is_number()) {
+    add_missing(cell, cat("the scores of ", run.name, " have no ", plan.file.metric));
+    return true;
+  }
+  cell.scores.push_back({run.seed, (*metrics)[plan.file.metric].get<double>()});
+  return true;
+}
+
+/// What the training behind a score spent.
+void add_epsilon(const SweepPlan& plan, const Source& source, TableCell& cell) {
+  const auto& run = plan.runs[source.run];
+  const auto ledger = read_json(plan.folder_of(run) / "privacy.json");
+  if (!ledger.is_object() || !ledger.value("private", false) || !ledger.contains("epsilon")) return;
+  const double lower = ledger["epsilon"]["lower"].get<double>();
+  const double upper = ledger["epsilon"]["upper"].get<double>();
+  cell.epsilon_lower = cell.is_private ? std::min(cell.epsilon_lower, lower) : lower;
+  cell.epsilon_upper = cell.is_private ? std::max(cell.epsilon_upper, upper) : upper;
+  cell.is_private = true;
+  cell.delta = ledger.value("delta", 0.0);
+  cell.target_epsilon = ledger.value("target_epsilon", 0.0);
+  const auto per_epoch = ledger["mechanism"].value("steps_per_epoch", std::int64_t{0});
+  cell.by_max_epochs = ledger.value("steps_planned", std::int64_t{0}) >= run.config.training.max_epochs * per_epoch;
+}
+
+int decimals_of(double mean) {
+  if (!std::isfinite(mean) || mean == 0.0) return least_decimals;
+  const int before = static_cast<int>(std::floor(std::log10(std::abs(mean)))) + 1;
+  return std::clamp(digits_of_mean - before, least_decimals, most_decimals);
+}
+
+std::string fixed(double value, int decimals) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
+std::string shown(const TableRow& row, const TableCell& cell, std::size_t seeds) {
+  if (cell.scores.empty()) return "–";
+  const double mean = cell.mean();
+  const auto decimals = decimals_of(mean);
+  std::string out = fixed(mean, decimals);
+  const auto std = cell.std();
+  // A baseline that does not hang on the seed has no spread to show.
+  if (std && !(row.is_baseline && *std <= 1e-12 * std::abs(mean))) out += " ± " + fixed(*std, decimals);
+  if (cell.scores.size() < seeds) out += cat(" (", cell.scores.size(), " of ", seeds, ")");
+  return out;
+}
+
+std::string shown(const PaperNumber& paper) {
+  return paper.std.empty() ? paper.mean : cat(paper.mean, " ± ", paper.std);
+}
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const auto c : text) {
+    if (c == '|') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string line_of(const std::vector<std::string>& parts) { return cat("| ", join(parts, " | "), " |\n"); }
+
+std::string head_of(const Table& table) {
+  std::vector<std::string> names = {""};
+  std::vector<std::string> rules = {"---"};
+  for (const auto& column : table.columns) {
+    names.push_back(escaped(column));
+    rules.emplace_back("---");
+  }
+  return line_of(names) + line_of(rules);
+}
+
+std::string bracket(const TableCell& cell) {
+  return cat("[", rounded_down(cell.epsilon_lower, 4), ", ", rounded_up(cell.epsilon_upper, 4), "]");
+}
+
+std::string csv_text(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const auto c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+bool any(const Table& table, bool (*fits)(const TableCell&)) {
+  return std::any_of(table.rows.begin(), table.rows.end(),
+                     [&](const TableRow& row) { return std::any_of(row.cells.begin(), row.cells.end(), fits); });
+}
+
+}  // namespace
+
+double TableCell::mean() const {
+  double sum = 0.0;
+  for (const auto& s : scores) sum += s.score;
+  return sum / static_cast<double>(scores.size());
+}
+
+std::optional<double> TableCell::std() const {
+  if (scores.size() < 2) return std::nullopt;
+  const double centre = mean();
+  double sum = 0.0;
+  for (const auto& s : scores) sum += (s.score - centre) * (s.score - centre);
+  return std::sqrt(sum / static_cast<double>(scores.size() - 1));
+}
+
+Table read_table(const SweepPlan& plan, const Failures& failures) {
+  Table out;
+  out.title = plan.file.title;
+  out.metric = plan.file.metric;
+  out.smoke = plan.smoke;
+  out.seeds = plan.seeds;
+  for (const auto& run : plan.runs) {
+    for (const auto& score : run.scores)
+      out.private_forecasts |=
+          std::find(score.arguments.begin(), score.arguments.end(), "--private") != score.arguments.end();
+    out.choice_by_validation |= run.config.privacy.enabled && run.config.training.checkpoint == "best";
+  }
+  for (const auto& column : plan.file.columns) out.columns.push_back(column.label);
+  const auto columns = out.columns.size();
+  const auto paper_of = [&](const std::string& label, std::size_t column) -> std::optional<PaperNumber> {
+    const auto there = plan.file.paper.find(label);
+    return there == plan.file.paper.end() ? std::nullopt : there->second[column];
+  };
+  for (std::size_t r = 0; r < plan.file.rows.size(); ++r) {
+    const auto& axis = plan.file.rows[r];
+    TableRow row{axis.label, !axis.baseline.empty(), {}};
+    for (std::size_t c = 0; c < columns; ++c) {
+      TableCell cell;
+      cell.paper = paper_of(axis.label, c);
+      const auto& sources = plan.cells[r * columns + c].sources;
+      if (sources.empty()) add_missing(cell, left_out);
+      for (const auto& source : sources) {
+        const bool there = add_score(plan, source, axis.baseline, cell);
+        if (there && axis.baseline.empty()) add_epsilon(plan, source, cell);
+        if (there) continue;
+        const auto failed = failures.find(source.run);
+        if (failed == failures.end()) {
+          add_missing(cell, "not finished");
+        } else {
+          add_missing(cell, failed->second);
+        }
+      }
+      row.cells.push_back(std::move(cell));
+    }
+    out.rows.push_back(std::move(row));
+  }
+  for (const auto& baseline : plan.file.baselines) {
+    TableRow row{baseline.label, true, {}};
+    for (std::size_t c = 0; c < columns; ++c) {
+      TableCell cell;
+      cell.paper = paper_of(baseline.label, c);
+      // All rows are scored on the same windows, so any that has got there will do.
+      for (std::size_t s = 0; s < plan.seeds.size(); ++s)
+        for (std::size_t r = 0; r < plan.file.rows.size(); ++r) {
+          const auto& sources = plan.cells[r * columns + c].sources;
+          if (s < sources.size() && add_score(plan, sources[s], baseline.name, cell)) break;
+        }
+      if (cell.scores.empty()) add_missing(cell, "not finished");
+      if (cell.missing.size() > 1) std::erase(cell.missing, "not finished");
+      row.cells.push_back(std::move(cell));
+    }
+    out.rows.push_back(std::move(row));
+  }
+  return out;
+}
+
+std::string markdown(const Table& table) {
+  std::vector<std::string> seeds;
+  for (const auto seed : table.seeds) seeds.push_back(cat(seed));
+  std::string out = cat("# ", table.title, "\n\n");
+  if (table.smoke)
+    out += cat("**smoke: look-alike data, a few steps; no claim about forecasts**\n\nCells with – are ", left_out,
+               ": every row and every column runs once.\n\n");
+  out += cat(table.metric, ", lower is better; mean ± standard deviation (n − 1) over ",
+             table.seeds.size() == 1 ? "the seed " : "the seeds ", join(seeds, ", "), ".");
+  if (any(table, [](const TableCell& cell) { return cell.paper.has_value(); }))
+    out += " Lines marked *paper* are what the paper prints.";
+  out += "\n\n" + head_of(table);
+  for (const auto& row : table.rows) {
+    std::vector<std::string> ours = {escaped(row.label)};
+    std::vector<std::string> theirs = {cat(escaped(row.label), ", *paper*")};
+    bool printed = false;
+    for (const auto& cell : row.cells) {
+      ours.push_back(shown(row, cell, table.seeds.size()));
+      theirs.push_back(cell.paper ? shown(*cell.paper) : "–");
+      printed |= cell.paper.has_value();
+    }
+    out += line_of(ours);
+    if (printed) out += line_of(theirs);
+  }
+
+  if (any(table, [](const TableCell& cell) { return cell.is_private; })) {
+    out +=
+        "\n## Epsilon that training spent\n\nBrackets hold the epsilon of the runs behind a cell, all seeds together; "
+        "where "
+        "max_epochs ended training before the target, a star stands behind them.\n\n" +
+        head_of(table);
+    for (const auto& row : table.rows) {
+      if (row.is_baseline) continue;
+      std::vector<std::string> parts = {escaped(row.label)};
+      for (const auto& cell : row.cells)
+        parts.push_back(cell.is_private       ? bracket(cell) + (cell.by_max_epochs ? " *" : "")
+                        : cell.scores.empty() ? "–"
+                                              : "not private");
+      out += line_of(parts);
+    }
+  }
+
+  std::string missing;
+  for (const auto& row : table.rows) {
+    std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // each with the columns it holds in
+    for (std::size_t c = 0; c < row.cells.size(); ++c)
+      for (const auto& reason : row.cells[c].missing) {
+        if (reason == left_out) continue;  // said once, above
+        auto there = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == reason; });
+        if (there == reasons.end()) there = reasons.insert(reasons.end(), {reason, {}});
+        there->second.push_back(table.columns[c]);
+      }
+    for (const auto& [reason, columns] : reasons)
+      missing += cat("- ", row.label, columns.size() == table.columns.size() ? "" : cat(" (", join(columns, ", "), ")"),
+                     ": ", reason, "\n");
+  }
+  if (!missing.empty()) out += "\n## What is missing\n\n" + missing;
+
+  out += "\n## What epsilon does not cover\n\nThe scores are computed from test data, which no epsilon above covers";
+  if (table.choice_by_validation)
+    out +=
+        "; nor does it cover that the weights of least validation loss were chosen (training.checkpoint: best), as the "
+        "paper "
+        "does";
+  if (table.private_forecasts)
+    out +=
+        ". Epsilon in labels of private forecasts is that of one forecast, and covers the series that the model was "
+        "applied "
+        "to, not how well it did";
+  out += ". So this page lies under private/.\n";
+  return out;
+}
+
+std::string csv(const Table& table) {
+  std::string out =
+      "row,column,mean,std,n,scores,paper_mean,paper_std,epsilon_lower,epsilon_upper,delta,target_epsilon,ended_by,"
+      "missing\n";
+  for (const auto& row : table.rows)
+    for (std::size_t c = 0; c < row.cells.size(); ++c) {
+      const auto& cell = row.cells[c];
+      std::vector<std::string> scores;
+      for (const auto& s : cell.scores) scores.push_back(exact(s.score));
+      const auto std = cell.std();
+      const auto if_private = [&](double value) { return cell.is_private ? exact(value) : std::string(); };
+      const std::vector<std::string> parts = {csv_text(row.label),
+                                              csv_text(table.columns[c]),
+                                              cell.scores.empty() ? "" : exact(cell.mean()),
+                                              std ? exact(*std) : "",
+                                              cat(cell.scores.size()),
+                                              join(scores, " "),
+                                              cell.paper ? cell.paper->mean : "",
+                                              cell.paper ? cell.paper->std : "",
+                                              if_private(cell.epsilon_lower),
+                                              if_private(cell.epsilon_upper),
+                                              if_private(cell.delta),
+                                              if_private(cell.target_epsilon),
+                                              !cell.is_private     ? ""
+                                              : cell.by_max_epochs ? "max_epochs"
+                                                                   : "target_epsilon",
+                                              csv_text(join(cell.missing, "; "))};
+      out += join(parts, ",") + "\n";
+    }
+  return out;
+}
+
+std::string json(const Table& table) {
+  Json out;
+  out["format"] = "tsdp-sweep-table-1";
+  out["title"] = table.title;
+  out["metric"] = table.metric;
+  out["smoke"] = table.smoke;
+  out["seeds"] = table.seeds;
+  out["columns"] = table.columns;
+  out["rows"] = Json::array();
+  for (const auto& row : table.rows) {
+    Json line = {{"label", row.label}, {"baseline", row.is_baseline}, {"cells", Json::array()}};
+    for (std::size_t c = 0; c < row.cells.size(); ++c) {
+      const auto& cell = row.cells[c];
+      Json about;
+      about["column"] = table.columns[c];
+      about["mean"] = cell.scores.empty() ? Json(nullptr) : Json(cell.mean());
+      const auto std = cell.std();
+      about["std"] = std ? Json(*std) : Json(nullptr);
+      about["n"] = cell.scores.size();
+      about["scores"] = Json::array();
+      for (const auto& s : cell.scores) about["scores"].push_back({{"seed", s.seed}, {"score", s.score}});
+      about["paper"] = nullptr;
+      if (cell.paper) {
+        const auto number = [](const std::string& text) {
+          double value = 0.0;
+          return parse_double(text, value) ? Json(value) : Json(nullptr);
+        };
+        about["paper"] = {{"mean", number(cell.paper->mean)}, {"std", number(cell.paper->std)}};
+      }
+      about["epsilon"] = nullptr;
+      if (cell.is_private) {
+        about["epsilon"] = {{"lower", cell.epsilon_lower}, {"upper", cell.epsilon_upper}};
+        about["delta"] = cell.delta;
+        about["target_epsilon"] = cell.target_epsilon;
+        about["ended_by"] = cell.by_max_epochs ? "max_epochs" : "target_epsilon";
+      }
+      about["missing"] = cell.missing;
+      line["cells"].push_back(std::move(about));
+    }
+    out["rows"].push_back(std::move(line));
+  }
+  return out.dump(2) + "\n";
+}
+
+void write_table(const SweepPlan& plan, const Table& table) {
+  const auto folder = plan.private_folder();
+  write_file_atomically(folder / "table.md", markdown(table), FileAccess::owner);
+  write_file_atomically(folder / "table.csv", csv(table), FileAccess::owner);
+  write_file_atomically(folder / "table.json", json(table), FileAccess::owner);
+}
+
+}  // namespace tsdp::sweep

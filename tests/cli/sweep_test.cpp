@@ -1,0 +1,167 @@
+// Sweeps with the programs themselves: every shipped one as a smoke run, a killed one, and what is refused.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "command.h"
+
+namespace tsdp::cli_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* sweep = "tsdp-sweep";
+constexpr auto limit = 300s;  // of many processes, on a machine that may be busy
+
+std::vector<std::string> shipped_sweeps() {
+  std::vector<std::string> out;
+  for (const auto* folder : {"paper", "sweeps"})
+    for (const auto& entry : std::filesystem::directory_iterator(source_folder() / "configs" / folder))
+      if (entry.path().extension() == ".yaml") out.push_back(std::string(folder) + "/" + entry.path().stem().string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+class PaperSweeps : public CommandTest, public testing::WithParamInterface<std::string> {};
+
+TEST_P(PaperSweeps, RunOnLookAlikeData) {
+  const auto outcome =
+      run(sweep, {"--config", GetParam() + ".yaml", "--smoke", "--output", "out", "--jobs", "1", "--json", "--quiet"},
+          {}, limit);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto table = nlohmann::json::parse(outcome.out);
+  EXPECT_TRUE(table["smoke"].get<bool>());
+  std::vector<int> in_column(table["columns"].size(), 0);
+  for (const auto& row : table["rows"]) {
+    int in_row = 0;
+    for (std::size_t c = 0; c < row["cells"].size(); ++c)
+      for (const auto& score : row["cells"][c]["scores"]) {
+        EXPECT_TRUE(std::isfinite(score["score"].get<double>()));
+        ++in_row;
+        in_column[c] += row["baseline"].get<bool>() ? 0 : 1;
+      }
+    // Forecasts of AutoETS come from another program and are given by hand.
+    EXPECT_TRUE(in_row > 0 || row["label"] == "AutoETS") << row["label"];
+  }
+  for (std::size_t c = 0; c < in_column.size(); ++c) EXPECT_GT(in_column[c], 0) << table["columns"][c];
+  const auto page = content_of(path("out/private/table.md"));
+  EXPECT_NE(page.find("smoke: look-alike data, a few steps; no claim about forecasts"), std::string::npos) << page;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shipped, PaperSweeps, testing::ValuesIn(shipped_sweeps()), [](const auto& about) {
+  std::string name = about.param;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+});
+
+const std::string small_sweep =
+    "config: exchange_rate.yaml\n"
+    "set: {training.max_epochs: 300, training.reproducible: true, training.checkpoint_seconds: 0.2}\n"
+    "seeds: [1]\n"
+    "rows:\n"
+    "  - {label: FF, set: {model.name: simple_ff}}\n"
+    "  - {label: DLinear, set: {model.name: dlinear}}\n"
+    "columns:\n"
+    "  - {label: tight, set: {privacy.target_epsilon: 1.0e-6}}\n"
+    "  - {label: wide, set: {privacy.target_epsilon: 8}}\n"
+    "baselines: {seasonal_naive: Seasonal}\n";
+
+class Sweep : public CommandTest {};
+
+// A run without budget is a cell without a score; the others have theirs.
+TEST_F(Sweep, EndsInATableWithTheReasonsOfWhatFailed) {
+  write("sweep.yaml", small_sweep);
+  const auto outcome = run(sweep, {"--config", "sweep.yaml", "--output", "out", "--json"}, {}, limit);
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  const auto table = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(table["rows"][0]["cells"][0]["n"], 0);
+  const auto reason = table["rows"][0]["cells"][0]["missing"][0].get<std::string>();
+  EXPECT_NE(reason.find("privacy.target_epsilon"), std::string::npos) << reason;
+  EXPECT_EQ(table["rows"][0]["cells"][1]["n"], 1);
+  EXPECT_GT(table["rows"][0]["cells"][1]["mean"].get<double>(), 0.0);
+  EXPECT_EQ(table["rows"][0]["cells"][1]["ended_by"], "max_epochs");
+  EXPECT_LE(table["rows"][0]["cells"][1]["epsilon"]["upper"].get<double>(), 8.0);
+  EXPECT_EQ(table["rows"][2]["cells"][1]["n"], 1);
+  const auto last = lines_of(outcome.err).back();
+  EXPECT_EQ(last.rfind("tsdp-sweep: 2 of 4 runs failed: ", 0), 0U) << last;
+}
+
+// A sweep killed in the middle of training ends in the very numbers of one that was not.
+TEST_F(Sweep, KilledItGoesOnToTheSameNumbers) {
+  auto text = small_sweep;
+  const std::string tight = "  - {label: tight, set: {privacy.target_epsilon: 1.0e-6}}\n";
+  text.erase(text.find(tight), tight.size());
+  write("sweep.yaml", text);
+  const auto whole = run(sweep, {"--config", "sweep.yaml", "--output", "whole", "--json", "--quiet"}, {}, limit);
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+
+  const auto program = program_path(sweep).string();
+  const auto file = path("sweep.yaml").string();
+  const auto out = path("killed").string();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int nowhere = ::open("/dev/null", O_RDWR);
+    ::dup2(nowhere, 1);
+    ::dup2(nowhere, 2);
+    ::execl(program.c_str(), program.c_str(), "--config", file.c_str(), "--output", out.c_str(), nullptr);
+    ::_exit(127);
+  }
+  const auto training = [&] {
+    std::error_code ignored;
+    for (const auto& run : std::filesystem::directory_iterator(path("killed/runs"), ignored))
+      if (content_of(run.path() / "private/checkpoints/charged").find_first_of("123456789") != std::string::npos)
+        return true;
+    return false;
+  };
+  for (int i = 0; i < 4000 && !training(); ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(training());
+  ::kill(child, SIGKILL);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  const auto resumed = run(sweep, {"--config", "sweep.yaml", "--output", "killed", "--json", "--quiet"}, {}, limit);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  const auto a = nlohmann::json::parse(whole.out);
+  const auto b = nlohmann::json::parse(resumed.out);
+  EXPECT_EQ(a["rows"], b["rows"]);
+  EXPECT_EQ(a["rows"][1]["cells"][0]["n"], 1);
+}
+
+TEST_F(Sweep, DryRunPrintsWhatAUserCouldType) {
+  const auto outcome = run(sweep, {"--config", "paper/table11.yaml", "--output", "out", "--dry-run", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(path("out")));
+  const auto plan = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(plan["runs"].size(), 15U);  // three models of five seeds; columns and rates differ in scoring alone
+  for (const auto& run : plan["runs"]) {
+    EXPECT_EQ(run["state"], "begin");
+    EXPECT_EQ(run["commands"].size(), 1U + 15U);
+    EXPECT_EQ(run["commands"][0][0], "tsdp-train");
+    EXPECT_EQ(run["commands"][1][0], "tsdp-evaluate");
+  }
+  const auto text = run(sweep, {"--config", "table2.yaml", "--dry-run"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find("--set privacy.target_epsilon=0.25"), std::string::npos);
+}
+
+TEST_F(Sweep, MistakesAreOneLine) {
+  expect_failure(run(sweep, {"--config", "absent.yaml"}), sweep, 2, {"'absent.yaml'", "looked for"});
+  expect_failure(run(sweep, {}), sweep, 2, {"--config"});
+  expect_failure(run(sweep, {"--config", "traffic.yaml"}), sweep, 2, {"a training configuration"});
+  write("sweep.yaml",
+        "config: exchange_rate.yaml\nseeds: [1]\nrows: [{label: a, set: {privacy.ww: 1}}]\ncolumns: [{label: b}]\n");
+  expect_failure(run(sweep, {"--config", "sweep.yaml"}), sweep, 2, {"sweep.yaml:3: ", "privacy.ww", "'privacy.w'"});
+  write("sweep.yaml",
+        "config: exchange_rate.yaml\nset: {dataset.path: absent.txt}\nseeds: [1]\nrows: [{label: a}]\ncolumns: "
+        "[{label: b}]\n");
+  expect_failure(run(sweep, {"--config", "sweep.yaml", "--output", "out"}), sweep, 3, {"dataset.path", "'absent.txt'"});
+  expect_failure(run(sweep, {"--config", "paper/table2.yaml", "--jobs", "-1"}), sweep, 2, {"--jobs"});
+}
+
+}  // namespace
+}  // namespace tsdp::cli_test

@@ -1,0 +1,294 @@
+#include "tsdp/sweep/scheduler.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sweep/sweep_fixture.h"
+#include "tsdp/core/log.h"
+#include "tsdp/sweep/table.h"
+
+namespace tsdp::sweep {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A stand-in for tsdp-train that does what its `behaviour` says, and notes when it begins and ends.
+const std::string train_script = R"(here=$(dirname "$0")/..
+words="$*" out= dry=
+while [ $# -gt 0 ]; do
+  case $1 in --output | --resume) out=$2 ;; --dry-run) dry=1 ;; esac
+  shift
+done
+behaviour=$(cat "$here/behaviour" 2>/dev/null)
+case $behaviour in
+  refuse) [[ $words == *privacy.w=2* ]] && { echo "log" >&2; echo "tsdp-train: no budget" >&2; exit 4; } ;;
+  crash) [[ $words == *privacy.w=2* && ! $dry ]] && kill -9 $$ ;;
+  nothing) [ $dry ] || exit 0 ;;
+esac
+if [ $dry ]; then echo '{"memory_mb": 200, "steps": 10}'; exit 0; fi
+echo "+ $words" >>"$here/trace"
+mkdir -p "$out/private/checkpoints"
+case $behaviour in
+  slow)
+    echo '{"state": "running"}' >"$out/privacy.json"
+    trap 'echo "{\"state\": \"interrupted\"}" >"$out/privacy.json"; echo "- TERM" >>"$here/trace"; exit 1' TERM
+    while :; do sleep 0.02; done ;;
+  damaged) echo 'not JSON' >"$out/privacy.json"; exit 0 ;;
+  *) sleep 0.1 ;;
+esac
+echo '{"state": "finished", "private": false}' >"$out/privacy.json"
+touch "$out/model.pt"
+echo "- end" >>"$here/trace"
+echo '{"output": "x", "plan": {}, "privacy": {}, "metrics": {"mean_weighted_quantile_loss": 0.25},'
+echo ' "baselines": {"seasonal_naive": {"mean_weighted_quantile_loss": 0.5}}}'
+)";
+
+const std::string evaluate_script = R"(here=$(dirname "$0")/..
+echo "e $*" >>"$here/trace"
+echo '{"metrics": {"mean_weighted_quantile_loss": 0.125}, "baselines": {}}'
+)";
+
+class SchedulerTest : public SweepTest {
+ protected:
+  void SetUp() override {
+    SweepTest::SetUp();
+    log::set_level(log::Level::quiet);
+    write_program("tsdp-train", train_script);
+    write_program("tsdp-evaluate", evaluate_script);
+    options_.programs = path("bin");
+    options_.progress = false;
+    plan_ = plan(small_sweep);
+  }
+  void TearDown() override {
+    log::set_level(log::Level::normal);
+    SweepTest::TearDown();
+  }
+
+  void behave(const std::string& how) const { write("behaviour", how); }
+  [[nodiscard]] std::string trace() const {
+    return std::filesystem::exists(path("trace")) ? read_file(path("trace")) : std::string();
+  }
+  /// The trace with a line's end in front of each line.
+  [[nodiscard]] std::string trace_lines() const {
+    std::string out = "\n";
+    return out.append(trace());
+  }
+  [[nodiscard]] std::ptrdiff_t count(char kind) const {
+    const auto text = trace_lines();
+    std::ptrdiff_t out = 0;
+    for (std::size_t i = 0; i + 1 < text.size(); ++i) out += text[i] == '\n' && text[i + 1] == kind ? 1 : 0;
+    return out;
+  }
+  /// Most trainings at a time, by the trace.
+  [[nodiscard]] int overlap() const {
+    int now = 0;
+    int most = 0;
+    const auto text = trace_lines();
+    for (std::size_t i = 0; i + 1 < text.size(); ++i)
+      if (text[i] == '\n') {
+        now += text[i + 1] == '+' ? 1 : text[i + 1] == '-' ? -1 : 0;
+        most = std::max(most, now);
+      }
+    return most;
+  }
+  template <class Condition>
+  static bool eventually(Condition condition) {
+    for (int i = 0; i < 1000; ++i) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(10ms);
+    }
+    return false;
+  }
+
+  SweepPlan plan_;
+  SweepOptions options_;
+};
+
+TEST_F(SchedulerTest, TakesEveryRunToItsScoresOnce) {
+  int told = 0;
+  options_.on_done = [&](const Failures&) { ++told; };
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+  EXPECT_EQ(count('+'), 8);
+  EXPECT_EQ(count('e'), 0);  // training gives the ordinary scores
+  EXPECT_EQ(told, 9);
+  const auto table = read_table(plan_, {});
+  for (const auto& row : table.rows)
+    for (const auto& cell : row.cells) {
+      EXPECT_EQ(cell.scores.size(), 2U);
+      EXPECT_EQ(cell.mean(), row.is_baseline ? 0.5 : 0.25);
+    }
+  // What is done is not done again.
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+  EXPECT_EQ(count('+'), 8);
+}
+
+TEST_F(SchedulerTest, ScoresAnewWhatIsTrainedAlready) {
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+  write("ets.jsonl", "{}\n");
+  const auto more = plan("baseline_forecasts: {auto_ets: ets.jsonl}\n" + small_sweep);
+  EXPECT_TRUE(run_sweep(more, options_).empty());
+  EXPECT_EQ(count('+'), 8);
+  EXPECT_EQ(count('e'), 8);
+  EXPECT_EQ(read_table(more, {}).rows[0].cells[0].mean(), 0.125);
+}
+
+TEST_F(SchedulerTest, AFailingRunLeavesTheOthersAlone) {
+  behave("refuse");
+  const auto failures = run_sweep(plan_, options_);
+  EXPECT_EQ(failures.size(), 4U);
+  for (const auto& [i, reason] : failures) {
+    EXPECT_EQ(plan_.runs[i].config.privacy.w, 2);
+    EXPECT_EQ(reason, "no budget");
+  }
+  const auto table = read_table(plan_, failures);
+  EXPECT_EQ(table.rows[0].cells[0].scores.size(), 2U);
+  EXPECT_EQ(table.rows[0].cells[1].missing, (std::vector<std::string>{"no budget"}));
+  behave("");
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+}
+
+TEST_F(SchedulerTest, ProgramsThatDieOrLeaveNothingAreFailures) {
+  behave("crash");
+  for (const auto& [i, reason] : run_sweep(plan_, options_))
+    EXPECT_NE(reason.find("signal 9"), std::string::npos) << reason;
+  behave("damaged");
+  auto failures = run_sweep(plan_, options_);
+  EXPECT_EQ(failures.size(), 4U);
+  for (const auto& [i, reason] : failures) EXPECT_NE(reason.find("not a JSON object"), std::string::npos) << reason;
+  // The damaged ledgers stay until somebody has looked at them.
+  for (const auto& [i, reason] : run_sweep(plan_, options_))
+    EXPECT_NE(reason.find("not a ledger"), std::string::npos) << reason;
+  std::filesystem::remove_all(path("out"));
+  behave("nothing");
+  failures = run_sweep(plan_, options_);
+  EXPECT_EQ(failures.size(), 8U);
+  std::filesystem::remove(path("bin/tsdp-train"));
+  for (const auto& [i, reason] : run_sweep(plan_, options_))
+    EXPECT_NE(reason.find("cannot be started"), std::string::npos) << reason;
+}
+
+TEST_F(SchedulerTest, NoMoreJobsThanAskedForOrThanCores) {
+  options_.jobs = 1;
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+  EXPECT_EQ(overlap(), 1);
+  std::filesystem::remove_all(path("out"));
+  std::filesystem::remove(path("trace"));
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options_.jobs = 2;
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+  EXPECT_EQ(overlap(), std::min(2, cores));
+  std::filesystem::remove_all(path("out"));
+  std::filesystem::remove(path("trace"));
+  options_.threads = cores;  // each run takes them all
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+  EXPECT_EQ(overlap(), 1);
+}
+
+TEST_F(SchedulerTest, NoMoreRunsThanMemoryHolds) {
+  options_.memory = 900'000'000;  // a run takes 300 MiB and the 200 MB of its plan
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+  EXPECT_EQ(overlap(), 1);
+  std::filesystem::remove_all(path("out"));
+  std::filesystem::remove(path("trace"));
+  options_.memory = 1;  // one is always tried
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+  EXPECT_EQ(overlap(), 1);
+}
+
+TEST_F(SchedulerTest, AStopEndsProgramsAndTheSweepGoesOnLater) {
+  behave("slow");
+  std::atomic<bool> stop{false};
+  options_.stop = &stop;
+  std::thread asks([&] {
+    EXPECT_TRUE(eventually([&] { return count('+') >= 1; }));
+    std::this_thread::sleep_for(100ms);
+    stop = true;
+  });
+  EXPECT_THROW(static_cast<void>(run_sweep(plan_, options_)), Interrupted);
+  asks.join();
+  EXPECT_EQ(count('-'), count('+'));  // every one was waited for
+  const auto begun = count('+');
+  behave("");
+  stop = false;
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+  EXPECT_NE(trace().find("+ --resume"), std::string::npos);
+  EXPECT_EQ(count('+'), begun + 8);
+}
+
+TEST_F(SchedulerTest, OneSweepAFolder) {
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+  const int held = ::open(path("out/private").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(::flock(held, LOCK_EX | LOCK_NB), 0);
+  try {
+    static_cast<void>(run_sweep(plan_, options_));
+    ADD_FAILURE() << "two sweeps worked in one folder";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("another sweep"), std::string::npos) << error.what();
+  }
+  ::close(held);
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+}
+
+TEST_F(SchedulerTest, ASmokeRunAndASweepNeverShareAFolder) {
+  const auto smoke = make_plan(plan_.file, path("out"), true);
+  EXPECT_TRUE(run_sweep(smoke, options_).empty());
+  EXPECT_TRUE(std::filesystem::exists(smoke.look_alike->file));
+  EXPECT_NE(refusal([&] { static_cast<void>(run_sweep(plan_, options_)); }).find("a smoke run"), std::string::npos);
+}
+
+TEST_F(SchedulerTest, DataThatAreNotThereAreToldOnce) {
+  std::filesystem::remove(path("data.txt"));
+  EXPECT_THROW(static_cast<void>(run_sweep(plan_, options_)), DataError);
+  EXPECT_EQ(trace(), "");
+}
+
+/// The program itself among stand-ins, killed without warning.
+TEST_F(SchedulerTest, AKilledSweepEndsItsProgramsAndGoesOn) {
+  std::filesystem::copy_file(std::filesystem::path(TSDP_BIN_DIR) / "tsdp-sweep", path("bin/tsdp-sweep"));
+  const auto program = path("bin/tsdp-sweep").string();
+  const auto sweep = path("sweep.yaml").string();
+  const auto out = path("out").string();
+  const auto start = [&] {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const int nowhere = ::open("/dev/null", O_RDWR);
+      ::dup2(nowhere, 1);
+      ::dup2(nowhere, 2);
+      ::execl(program.c_str(), program.c_str(), "--config", sweep.c_str(), "--output", out.c_str(), nullptr);
+      ::_exit(127);
+    }
+    return child;
+  };
+  behave("slow");
+  auto child = start();
+  ASSERT_TRUE(eventually([&] { return count('+') >= 1; }));
+  std::this_thread::sleep_for(100ms);
+  ::kill(child, SIGKILL);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(eventually([&] { return count('-') == count('+'); }));  // the system told them
+  behave("");
+  child = start();
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_NE(trace().find("+ --resume"), std::string::npos);
+  const auto table = nlohmann::json::parse(read_file(path("out/private/table.json")));
+  for (const auto& row : table["rows"])
+    for (const auto& cell : row["cells"]) EXPECT_EQ(cell["n"], 2);
+}
+
+}  // namespace
+}  // namespace tsdp::sweep
