@@ -18,6 +18,7 @@
 #include "tsdp/core/file.h"
 #include "tsdp/core/log.h"
 #include "tsdp/core/text.h"
+#include "tsdp/data/writers.h"
 
 namespace tsdp::sweep {
 namespace {
@@ -147,7 +148,8 @@ class Scheduler {
       if (std::filesystem::exists(plan_.look_alike->file)) return;
       std::error_code error;
       std::filesystem::create_directories(plan_.look_alike->file.parent_path(), error);
-      data::write_lstnet(data::generate_traffic_like(plan_.look_alike->options), plan_.look_alike->file);
+      data::write_dataset(data::generate_traffic_like(plan_.look_alike->options), plan_.look_alike->file,
+                          data::Format::lstnet);
       return;
     }
     // Told once here, not by every run.
