@@ -7,9 +7,11 @@
 #include "program.h"
 #include "run_model.h"
 #include "tsdp/core/error.h"
+#include "tsdp/core/log.h"
 #include "tsdp/core/text.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/evaluation/baseline_file.h"
+#include "tsdp/export/report_content.h"
 #include "tsdp/sampling/setup.h"
 
 namespace tsdp::cli {
@@ -57,6 +59,7 @@ int main(int argc, char** argv) {
   std::string split = "test";
   std::string device_name = "auto";
   int threads = 0;
+  bool report = false;
   app.add_option("--run", run, "Folder of a run");
   app.add_option("--model", model, "Exported model; needs --config");
   app.add_option("--config", config_name, "Configuration that names data and split");
@@ -69,6 +72,7 @@ int main(int argc, char** argv) {
   tsdp::cli::add_inference_options(app, inference, "Makes the noise of --private repeatable: then not for release");
   app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
   app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
+  app.add_flag("--report", report, "Write private/report.html of the run anew");
 
   return tsdp::cli::run(app, argc, argv, common, [&] {
     if (run.empty() == model.empty())
@@ -79,6 +83,10 @@ int main(int argc, char** argv) {
     if (inference.seed && !inference.privately)
       throw tsdp::UsageError("--seed: given without --private; expected with it alone");
     const auto privacy = tsdp::cli::inference_of(inference);
+    if (report && run.empty())
+      throw tsdp::UsageError("--report: given without --run; the report belongs to a run's folder");
+    if (report && inference.privately)
+      throw tsdp::UsageError("--report: given with --private; the report shows the forecasts of true pasts, so one of them is expected");
     tsdp::cli::set_threads(threads);
     const auto device = tsdp::cli::device_of(device_name);
     const tsdp::training::RunFolder folder{run};
@@ -118,6 +126,11 @@ int main(int argc, char** argv) {
       statement = tsdp::evaluation::inference_privacy(
           *privacy, tsdp::cli::uses_of_a_change(*privacy, config, metadata.model.value("past_length", std::int64_t{1}),
                                                 ranges.size(), data.dataset.series.size()));
+    if (report) {
+      module.to(at::kCPU);
+      tsdp::exporting::write_report({config, folder, data, module, metadata, result, split});
+      tsdp::log::info(cat("report: ", folder.report().string()));
+    }
     const auto metrics = result.model.json();
     const auto naive = result.seasonal_naive.json();
     if (common.json) {

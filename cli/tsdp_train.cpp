@@ -1,20 +1,19 @@
 // tsdp-train: trains a forecaster under differential privacy until the target epsilon would be passed.
-#include <unistd.h>
-
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <ctime>
 #include <iostream>
 
 #include "device.h"
 #include "program.h"
+#include "progress_line.h"
 #include "run_model.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
 #include "tsdp/core/log.h"
 #include "tsdp/core/text.h"
 #include "tsdp/evaluation/backtest.h"
+#include "tsdp/export/report_content.h"
 #include "tsdp/training/trainer.h"
 
 namespace {
@@ -26,45 +25,6 @@ std::atomic<bool> stop_asked{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "the signal handler needs it");
 
 extern "C" void ask_to_stop(int) { stop_asked = true; }
-
-std::string clock_text(double seconds) {
-  const auto s = static_cast<long long>(seconds);
-  char text[32];
-  std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
-  return text;
-}
-
-/// One line that rewrites itself on a terminal, and now and then a line in a log.
-class ProgressLine {
- public:
-  explicit ProgressLine(double target) : terminal_(::isatty(STDERR_FILENO) != 0), target_(target) {}
-
-  void show(const tsdp::training::Progress& p) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!terminal_ && now - last_ < std::chrono::seconds(15)) return;
-    last_ = now;
-    std::string line = cat("epoch ", tsdp::rounded(p.epoch, 6), " · step ", p.step, "/", p.steps, " (",
-                           100 * p.step / std::max<std::uint64_t>(p.steps, 1), " %) · loss ", tsdp::rounded(p.loss, 4), " · ",
-                           tsdp::rounded(p.steps_per_second, 4), " steps/s · ", clock_text(p.seconds_left), " left");
-    if (p.epsilon > 0.0) line += cat(" · epsilon ≤ ", tsdp::rounded_up(p.epsilon, 3), " of ", tsdp::rounded(target_, 4));
-    if (terminal_) {
-      std::cerr << "\r\x1b[2K" << line << std::flush;
-      shown_ = true;
-    } else {
-      tsdp::log::info(line);
-    }
-  }
-  void end() {
-    if (shown_) std::cerr << "\r\x1b[2K" << std::flush;
-    shown_ = false;
-  }
-
- private:
-  bool terminal_;
-  bool shown_ = false;
-  double target_;
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now() - std::chrono::hours(1);
-};
 
 std::filesystem::path default_output(const std::filesystem::path& config) {
   const std::time_t now = std::time(nullptr);
@@ -201,11 +161,17 @@ int main(int argc, char** argv) {
     action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
     ::sigaction(SIGINT, &action, nullptr);
     ::sigaction(SIGTERM, &action, nullptr);
-    ProgressLine line(config.privacy.target_epsilon);
+    tsdp::cli::ProgressLine line(config.privacy.target_epsilon);
     tsdp::training::TrainOptions options;
     if (!common.quiet) options.progress = [&](const tsdp::training::Progress& p) { line.show(p); };
     options.stop = &stop_asked;
-    const bool done = trainer.run(options);
+    bool done = false;
+    try {
+      done = trainer.run(options);
+    } catch (...) {
+      line.end();  // the reason must stand on a line of its own
+      throw;
+    }
     line.end();
     if (!done)
       throw tsdp::Error(tsdp::ExitCode::failure, cat("interrupted after step ", trainer.step(), " of ",
@@ -222,6 +188,14 @@ int main(int argc, char** argv) {
     tsdp::log::info(cat("CRPS on the test windows: ", tsdp::rounded(scores.model.mean_weighted_quantile_loss(), 4),
                         ", seasonal naive ", tsdp::rounded(scores.seasonal_naive.mean_weighted_quantile_loss(), 4)));
     tsdp::log::info(cat("model: ", folder.model().string()));
+    try {
+      tsdp::exporting::write_report({config, folder, data, exported.module, exported.metadata, scores});
+      tsdp::log::info(cat("report, not for release: ", folder.report().string()));
+    } catch (const tsdp::Error& error) {
+      // The run is done and its model released all the same.
+      tsdp::log::warning(cat("no report: ", error.what(), "; write it with: tsdp-evaluate --run ", folder.root.string(),
+                             " --report"));
+    }
     if (common.json) {
       Json out;
       out["output"] = folder.root.string();

@@ -16,6 +16,7 @@ tsdp_root=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")
 tsdp_logs=$tsdp_root/build/logs
 tsdp_venv=$tsdp_root/.venv
 tsdp_requirements=$tsdp_root/scripts/requirements.txt
+tsdp_test_requirements=$tsdp_root/scripts/requirements-test.txt
 # The CPU builds of torch stand on PyTorch's own wheel index only.
 tsdp_torch_index=https://download.pytorch.org/whl/cpu
 tsdp_least_cmake=3.25
@@ -131,6 +132,23 @@ tsdp_packages() {
     tsdp_fail "packages: $(command -v cmake || echo cmake) is version ${cmake_version:-unknown}; at least $tsdp_least_cmake is needed" \
       "put a newer CMake first in PATH"
   fi
+}
+
+# What only tests use, and skip where it is missing: never the reason why a set-up fails. Ubuntu has Chromium only as a
+# snap; whoever has a browser of the name that tests/cli/chromium.py looks for needs none of ours.
+tsdp_test_packages() {
+  [ "${TSDP_PACKAGES:-}" != skip ] || return 0
+  local name
+  for name in "${TSDP_CHROMIUM:-chromium}" chromium-browser google-chrome; do
+    if command -v "$name" >/dev/null; then return 0; fi
+  done
+  # Lists that were never loaded say nothing of what there is.
+  if ! command -v apt-cache >/dev/null \
+    || { compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null && ! apt-cache show chromium >/dev/null 2>&1; }; then
+    tsdp_say "packages: no chromium to install here; tests that look at pages will be skipped"
+    return 0
+  fi
+  (tsdp_install_packages chromium) || tsdp_say "packages: going on without chromium; tests that look at pages will be skipped"
 }
 
 # tsdp_install_packages "NAME…": with apt, as root or through sudo.
@@ -308,6 +326,22 @@ tsdp_torch_from_venv() {
     || tsdp_fail "LibTorch: what pip installed in $tsdp_venv lacks CMake files (or nvcc)" "remove $tsdp_venv and run again"
 }
 
+# What only tests use of Python, into .venv alone: a Python that is not ours is left as it is. Tests skip without it.
+tsdp_test_python() {
+  local stamp
+  [ -n "$tsdp_python" ] && [ "$tsdp_python" = "$tsdp_venv/bin/python3" ] || return 0
+  stamp=$(cksum <"$tsdp_test_requirements")
+  [ "$(cat "$tsdp_venv/.tsdp-test-stamp" 2>/dev/null)" != "$stamp" ] || return 0
+  tsdp_say "tests: installing Python packages into .venv"
+  tsdp_new_log test-python
+  if tsdp_logged test-python "$tsdp_python" -m pip --disable-pip-version-check --no-input install --prefer-binary --no-deps \
+    -r "$tsdp_test_requirements"; then
+    printf '%s\n' "$stamp" >"$tsdp_venv/.tsdp-test-stamp"
+  else
+    tsdp_say "tests: pip failed (build/logs/test-python.log); tests that need these packages will be skipped"
+  fi
+}
+
 # The CUDA wheels have libraries as programs want them (libcudart.so.13); linking wants libcudart.so, and nvcc lib64.
 tsdp_complete_cuda_toolkit() {
   local home library
@@ -418,11 +452,15 @@ tsdp_progress() {
 
 # ---- all of it -----------------------------------------------------------------------------------------------------
 
-# tsdp_set_up TARGET…: the three stages; afterwards the targets stand in build/release/bin.
+# tsdp_set_up TARGET…: the three stages; afterwards the targets stand in build/release/bin. With `all`, also what tests use.
 tsdp_set_up() {
   tsdp_lock
   tsdp_packages
   tsdp_torch
+  if [ "$1" = all ]; then
+    tsdp_test_packages
+    tsdp_test_python
+  fi
   tsdp_configure_release
   tsdp_build release "$@"
   tsdp_unlock

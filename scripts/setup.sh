@@ -23,6 +23,10 @@ tsdp_packages
 [ "$stage" != packages ] || exit 0
 tsdp_torch
 [ "$stage" != torch ] || exit 0
+if [ "$stage" = all ]; then
+  tsdp_test_packages
+  tsdp_test_python
+fi
 tsdp_configure_release
 [ "$stage" != configure ] || exit 0
 tsdp_build release "$stage"

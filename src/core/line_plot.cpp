@@ -20,9 +20,14 @@ constexpr std::array dark_colours = {"#5cb8f0", "#ff8c4d", "#35cf9f", "#ea9bcb",
 constexpr std::array dashes = {"", "8 3", "2.5 2.5", "9 3 2.5 3", "14 4", "9 3 2.5 3 2.5 3"};
 static_assert(light_colours.size() == dark_colours.size());
 
-constexpr double gap = 16.0;
-constexpr double text_size = 12.0;
-constexpr double small_text = 11.0;
+/// Of texts and margins, in units of the picture.
+struct Sizes {
+  double gap;
+  double text;
+  double small_text;
+};
+constexpr Sizes on_its_own = {16.0, 12.0, 11.0};
+constexpr Sizes in_page = {3.0, 13.0, 12.5};  // room for a picture that is shown a little smaller than it is
 constexpr double title_size = 17.0;
 constexpr double line_height = 1.4;
 constexpr std::size_t few_points = 20;  // that many points or fewer are shown one by one
@@ -213,11 +218,12 @@ std::string curve(const PlotSeries& s, const Style& style, const Axis& x, const 
   return out + dots;
 }
 
-std::string style_sheet() {
+/// Without the rules about where it applies.
+std::string colours_and_sizes(const Sizes& sizes) {
   const auto scheme = [](const char* paper, const char* ink, const char* faint, const char* grid, const auto& colours) {
     std::string css =
         cat(".tsdp-plot .paper{fill:", paper, "}.tsdp-plot text{fill:", ink, "}.tsdp-plot .note{fill:", faint,
-            "}.tsdp-plot .frame{stroke:", faint, "}.tsdp-plot .grid{stroke:", grid, "}");
+            "}.tsdp-plot .frame,.tsdp-plot .rule{stroke:", faint, "}.tsdp-plot .grid{stroke:", grid, "}");
     for (std::size_t i = 0; i < colours.size(); ++i)
       css += cat(".tsdp-plot .c", i, "{stroke:", colours[i], "}.tsdp-plot .f", i, "{fill:", colours[i], "}");
     return css;
@@ -225,16 +231,18 @@ std::string style_sheet() {
   std::string css =
       cat(".tsdp-plot{color-scheme:light dark}.tsdp-plot text{font-family:system-ui,'Segoe UI',Roboto,'Helvetica "
           "Neue',Arial,sans-serif;font-size:",
-          text_size, "px}.tsdp-plot .title{font-size:", title_size,
+          sizes.text, "px}.tsdp-plot .title{font-size:", title_size,
           "px;font-weight:600}.tsdp-plot .panel{font-size:13px;font-weight:600}.tsdp-plot .tick,.tsdp-plot "
           ".note{font-size:",
-          small_text,
+          sizes.small_text,
           "px}.tsdp-plot path{fill:none}.tsdp-plot .frame,.tsdp-plot .grid{stroke-width:1}"
-          ".tsdp-plot .line{stroke-width:2;stroke-linejoin:round}.tsdp-plot .band{fill-opacity:0.2}");
+          ".tsdp-plot .rule{stroke-width:1;stroke-dasharray:3 3}.tsdp-plot .line{stroke-width:2;stroke-linejoin:round}"
+          ".tsdp-plot .band{fill-opacity:0.2}");
   for (std::size_t i = 1; i < dashes.size(); ++i) css += cat(".tsdp-plot .d", i, "{stroke-dasharray:", dashes[i], "}");
   css += scheme("#ffffff", "#1c1e21", "#5a5f66", "#e3e5e8", light_colours);
-  return cat("<style>", css, "@media (prefers-color-scheme:dark){",
-             scheme("#15171b", "#eceef1", "#a3a9b2", "#2f333a", dark_colours), "}</style>\n");
+  // On paper it stays light.
+  return cat(css, "@media screen and (prefers-color-scheme:dark){",
+             scheme("#15171b", "#eceef1", "#a3a9b2", "#2f333a", dark_colours), "}");
 }
 
 struct Place {
@@ -244,7 +252,8 @@ struct Place {
   double height;
 };
 
-std::string panel_svg(const PlotPanel& panel, const Place& place, const std::vector<Style>& styles) {
+std::string panel_svg(const PlotPanel& panel, const Place& place, const std::vector<Style>& styles,
+                      const Sizes& sizes) {
   std::vector<double> xs;
   std::vector<double> ys;
   for (const auto& s : panel.series)
@@ -263,11 +272,18 @@ std::string panel_svg(const PlotPanel& panel, const Place& place, const std::vec
   const auto most_y = static_cast<std::size_t>(std::max(3.0, place.height / 36.0));
   auto x = axis_of(panel.x, xs, most_x);
   auto y = axis_of(panel.y, ys, most_y);
-  const auto x_ticks = plot_ticks(x.lower, x.upper, x.scale, most_x);
-  const auto y_ticks = plot_ticks(y.lower, y.upper, y.scale, most_y);
+  const auto ticks_of = [](const PlotAxis& wanted, const Axis& axis, std::size_t most) {
+    if (wanted.ticks.empty()) return plot_ticks(axis.lower, axis.upper, axis.scale, most);
+    std::vector<double> ticks;
+    for (const double tick : wanted.ticks)
+      if (shows(tick, axis.scale) && tick >= axis.lower && tick <= axis.upper) ticks.push_back(tick);
+    return ticks;
+  };
+  const auto x_ticks = ticks_of(panel.x, x, most_x);
+  const auto y_ticks = ticks_of(panel.y, y, most_y);
   double widest = 0.0;
-  for (const double tick : y_ticks) widest = std::max(widest, text_width(tick_label(tick, y.scale), small_text));
-  const double left = place.left + (panel.y.label.empty() ? 0.0 : 1.5 * text_size) + widest + 8.0;
+  for (const double tick : y_ticks) widest = std::max(widest, text_width(tick_label(tick, y.scale), sizes.small_text));
+  const double left = place.left + (panel.y.label.empty() ? 0.0 : 1.5 * sizes.text) + widest + 8.0;
   const double right = place.left + place.width - 14.0;  // the last tick's label is centred on the edge
   const double top = place.top + (panel.title.empty() ? 8.0 : 24.0);
   const double bottom = place.top + place.height - (panel.x.label.empty() ? 20.0 : 40.0);
@@ -284,14 +300,15 @@ std::string panel_svg(const PlotPanel& panel, const Place& place, const std::vec
   }
   for (const double tick : y_ticks) {
     out += line_at(left, y.at(tick), right, y.at(tick), "grid");
-    out += text_at(left - 6.0, y.at(tick) + 0.35 * small_text, "tick", "end", tick_label(tick, y.scale));
+    out += text_at(left - 6.0, y.at(tick) + 0.35 * sizes.small_text, "tick", "end", tick_label(tick, y.scale));
   }
   out += line_at(left, top, left, bottom, "frame");
   out += line_at(left, bottom, right, bottom, "frame");
-  if (!panel.x.label.empty()) out += text_at((left + right) / 2.0, bottom + 33.0, "label", "middle", panel.x.label);
+  if (!panel.x.label.empty())
+    out += text_at((left + right) / 2.0, bottom + 33.0, "label x-label", "middle", panel.x.label);
   if (!panel.y.label.empty()) {
-    const auto at = cat(put(place.left + text_size), " ", put((top + bottom) / 2.0));
-    out += cat("<text class=\"label\" text-anchor=\"middle\" transform=\"translate(", at, ") rotate(-90)\">",
+    const auto at = cat(put(place.left + sizes.text), " ", put((top + bottom) / 2.0));
+    out += cat("<text class=\"label y-label\" text-anchor=\"middle\" transform=\"translate(", at, ") rotate(-90)\">",
                xml_escaped(panel.y.label), "</text>\n");
   }
   // An inner svg cuts off what lies beyond the axes, without an id that could clash when plots share a page.
@@ -300,6 +317,8 @@ std::string panel_svg(const PlotPanel& panel, const Place& place, const std::vec
       cat(put(left - edge), " ", put(top - edge), " ", put(right - left + 2 * edge), " ", put(bottom - top + 2 * edge));
   out += cat("<svg x=\"", put(left - edge), "\" y=\"", put(top - edge), "\" width=\"", put(right - left + 2 * edge),
              "\" height=\"", put(bottom - top + 2 * edge), "\" viewBox=\"", box, "\">\n");
+  for (const double rule : panel.x_rules)
+    if (shows(rule, x.scale)) out += line_at(x.at(rule), top, x.at(rule), bottom, "rule");
   for (std::size_t i = 0; i < panel.series.size(); ++i) out += curve(panel.series[i], styles[i], x, y);
   return out + "</svg>\n</g>\n";
 }
@@ -391,10 +410,24 @@ std::string xml_escaped(std::string_view text) {
   return out;
 }
 
-std::string LinePlot::svg() const {
+namespace {
+
+struct Drawing {
+  const Sizes& sizes;
+  double panel_width;
+  double panel_height;
+  std::size_t columns;
+  bool on_its_own;  ///< with style sheet, title and notes
+};
+
+std::string drawn(const LinePlot& plot, const Drawing& how) {
+  const auto& panels = plot.panels;
+  const auto& sizes = how.sizes;
+  const double gap = sizes.gap;
   // Names in the order of their appearance; each with the style of the first series that bears it.
   std::vector<std::string> names;
   std::vector<Style> legend;
+  std::vector<bool> band_alone;
   std::vector<std::vector<Style>> styles;
   for (const auto& panel : panels) {
     auto& of_panel = styles.emplace_back();
@@ -407,19 +440,20 @@ std::string LinePlot::svg() const {
       if (known == names.size()) {
         names.push_back(s.name);
         legend.push_back({s.colour.value_or(known), s.dash.value_or(known)});
+        band_alone.push_back(band && std::none_of(s.y.begin(), s.y.end(), [](double v) { return std::isfinite(v); }));
       }
       of_panel.push_back(legend[known]);
     }
   }
 
-  const std::size_t across = std::clamp<std::size_t>(columns, 1, std::max<std::size_t>(panels.size(), 1));
+  const std::size_t across = how.columns;
   const std::size_t down = (panels.size() + across - 1) / across;
-  // Few panels get more room each.
-  const double width_each = across == 1 ? 680.0 : across == 2 ? 450.0 : 370.0;
-  const double height_each = across == 1 ? 420.0 : across == 2 ? 320.0 : 280.0;
+  const double width_each = how.panel_width;
+  const double height_each = how.panel_height;
   const double width = gap + static_cast<double>(across) * (width_each + gap);
   std::string body;
   double y = gap;
+  const std::string title = how.on_its_own ? plot.title : "";
   for (const auto& line : title.empty() ? std::vector<std::string>{} : wrapped(title, width - 2 * gap, title_size)) {
     y += title_size;
     body += text_at(gap, y, "title", "start", line);
@@ -431,42 +465,65 @@ std::string LinePlot::svg() const {
     const auto row = static_cast<double>(i / across);
     body += panel_svg(panels[i],
                       {gap + column * (width_each + gap), y + row * (height_each + gap), width_each, height_each},
-                      styles[i]);
+                      styles[i], sizes);
   }
   y += static_cast<double>(down) * (height_each + gap);
 
-  if (names.size() > 1) {
+  if (names.size() > 1 && plot.legend) {
     constexpr double sample = 38.0;
     double entry = 0.0;
-    for (const auto& name : names) entry = std::max(entry, sample + 8.0 + text_width(name, text_size) + gap);
+    for (const auto& name : names) entry = std::max(entry, sample + 8.0 + text_width(name, sizes.text) + gap);
     const auto beside = std::max<std::size_t>(1, static_cast<std::size_t>((width - 2 * gap) / entry));
     // Filled column by column, as evenly as the number of rows allows.
     const std::size_t rows = (names.size() + beside - 1) / beside;
     for (std::size_t i = 0; i < names.size(); ++i) {
       const double at = gap + static_cast<double>(i / rows) * entry;
-      const double line = y + (static_cast<double>(i % rows) + 0.6) * line_height * text_size;
-      body += line_at(at, line, at + sample, line, stroke_classes(legend[i]));
-      body += text_at(at + sample + 8.0, line + 0.35 * text_size, "label", "start", names[i]);
+      const double line = y + (static_cast<double>(i % rows) + 0.6) * line_height * sizes.text;
+      if (band_alone[i]) {
+        body += cat("<path class=\"band f", legend[i].colour % light_colours.size(), "\" d=\"M", put(at), " ",
+                    put(line - 6.0), "h", put(sample), "v12h", put(-sample), "Z\"/>\n");
+      } else {
+        body += line_at(at, line, at + sample, line, stroke_classes(legend[i]));
+      }
+      body += text_at(at + sample + 8.0, line + 0.35 * sizes.text, "label", "start", names[i]);
     }
-    y += static_cast<double>(rows) * line_height * text_size + 0.5 * gap;
+    y += static_cast<double>(rows) * line_height * sizes.text + 0.5 * gap;
   }
-  for (const auto& note : notes)
-    for (const auto& line : wrapped(note, width - 2 * gap, small_text)) {
-      y += line_height * small_text;
+  for (const auto& note : how.on_its_own ? plot.notes : std::vector<std::string>{})
+    for (const auto& line : wrapped(note, width - 2 * gap, sizes.small_text)) {
+      y += line_height * sizes.small_text;
       body += text_at(gap, y, "note", "start", line);
     }
   const double height = y + gap;
 
-  std::string about = description;
+  std::string about = plot.description;
   for (const auto& panel : panels) {
     if (!about.empty()) about += ' ';
     about += cat(panel.title.empty() ? "Panel" : panel.title, ": ", panel.y.label, " over ", panel.x.label, ".");
   }
   if (names.size() > 1) about += cat(" Curves: ", join(names, "; "), ".");
   return cat("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"tsdp-plot\" role=\"img\" viewBox=\"0 0 ", put(width),
-             " ", put(height), "\">\n<title>", xml_escaped(title.empty() ? "Plot" : title), "</title>\n<desc>",
-             xml_escaped(about), "</desc>\n", style_sheet(), "<rect class=\"paper\" width=\"", put(width),
-             "\" height=\"", put(height), "\"/>\n", body, "</svg>\n");
+             " ", put(height), "\">\n<title>", xml_escaped(plot.title.empty() ? "Plot" : plot.title), "</title>\n<desc>",
+             xml_escaped(about), "</desc>\n",
+             how.on_its_own ? cat("<style>", colours_and_sizes(sizes), "</style>\n") : std::string(),
+             "<rect class=\"paper\" width=\"", put(width), "\" height=\"", put(height), "\"/>\n", body, "</svg>\n");
 }
+
+}  // namespace
+
+std::string LinePlot::svg() const {
+  const std::size_t across = std::clamp<std::size_t>(columns, 1, std::max<std::size_t>(panels.size(), 1));
+  // Few panels get more room each.
+  const double width = across == 1 ? 680.0 : across == 2 ? 450.0 : 370.0;
+  const double height = across == 1 ? 420.0 : across == 2 ? 320.0 : 280.0;
+  return drawn(*this, {on_its_own, width, height, across, true});
+}
+
+std::string LinePlot::page_svg(double panel_width, double panel_height) const {
+  const std::size_t across = std::clamp<std::size_t>(columns, 1, std::max<std::size_t>(panels.size(), 1));
+  return drawn(*this, {in_page, panel_width, panel_height, across, false});
+}
+
+std::string plot_style_sheet() { return colours_and_sizes(in_page); }
 
 }  // namespace tsdp

@@ -108,7 +108,7 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
   if (model.attr("time_feature_count").toInt() > 0) features.emplace(dataset, past_length, prediction_length);
   RandomStream draws(SecretKey::from_seed(0), "evaluation", 0);
   const Metrics empty(default_levels(), interval_levels());
-  BacktestResult out{empty, empty};
+  BacktestResult out{empty, empty, std::vector<Metrics>(dataset.series.size(), empty)};
   const auto horizon = static_cast<std::size_t>(prediction_length);
   const auto levels = forecast_levels().size();
   for (std::size_t begin = 0; begin < ranges.size(); begin += batch_rows) {
@@ -130,8 +130,10 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
     for (std::size_t i = 0; i < part.size(); ++i) {
       const auto target = target_of(dataset, part[i], prediction_length);
       const double error = seasonal_error_before(dataset, part[i], season_length);
-      out.model.add({target, std::span(quantiles + i * levels * horizon, levels * horizon),
-                     std::span(means + i * horizon, horizon), error});
+      const WindowForecast window{target, std::span(quantiles + i * levels * horizon, levels * horizon),
+                                  std::span(means + i * horizon, horizon), error};
+      out.model.add(window);
+      out.by_series[static_cast<std::size_t>(part[i].series)].add(window);
       add_naive(out.seasonal_naive, dataset, part[i], prediction_length, season_length, pasts.naive_past(i), error);
     }
   }

@@ -8,12 +8,16 @@
 #include "tsdp/core/text.h"
 
 namespace tsdp::privacy {
+namespace {
+
+// Outwards: the few roundings of e^ε α + δ.
+constexpr double outwards = 1.0 + 1e-14;
+
+}  // namespace
 
 AttackBound attack_bound(Accountant& accountant, std::uint64_t uses, double false_positive_rate, double precision) {
   if (!(false_positive_rate > 0.0) || !(false_positive_rate < 1.0))
     throw PrivacyError(cat("false-positive rate: found ", false_positive_rate, "; a number in (0, 1) is expected"));
-  // Outwards: the few roundings of e^ε α + δ.
-  constexpr double outwards = 1.0 + 1e-14;
   const auto bound = [&](double epsilon) {
     return outwards * (std::exp(epsilon) * false_positive_rate + accountant.delta(epsilon, uses, precision).upper);
   };
@@ -45,6 +49,30 @@ AttackBound attack_bound(Accountant& accountant, std::uint64_t uses, double fals
     best = std::min({best, at_left, at_right});
   }
   return {advantage, false_positive_rate, best};
+}
+
+std::vector<double> trade_off(Accountant& accountant, std::uint64_t uses, std::span<const double> rates,
+                              double precision) {
+  for (const double rate : rates)
+    if (!(rate >= 0.0) || !(rate <= 1.0))
+      throw PrivacyError(cat("false-positive rate: found ", rate, "; a number in [0, 1] is expected"));
+  if (uses == 0) return {rates.begin(), rates.end()};
+  // Denser near 0, where curves of little privacy loss bend; beyond 7 only rates below e^-7 gain.
+  constexpr int points = 24;
+  constexpr double most_epsilon = 7.0;
+  std::vector<double> out(rates.size(), 1.0);
+  for (int i = 0; i <= points; ++i) {
+    const double share = static_cast<double>(i) / points;
+    const double epsilon = most_epsilon * share * share;
+    const double delta = accountant.delta(epsilon, uses, precision).upper;
+    for (std::size_t k = 0; k < rates.size(); ++k) {
+      const double forward = outwards * (std::exp(epsilon) * rates[k] + delta);
+      const double reversed = 1.0 - std::exp(-epsilon) * (1.0 - rates[k] - delta) + (outwards - 1.0);
+      out[k] = std::min({out[k], forward, reversed});
+    }
+  }
+  for (std::size_t k = 0; k < rates.size(); ++k) out[k] = std::max(out[k], rates[k]);  // what rounding took away
+  return out;
 }
 
 }  // namespace tsdp::privacy

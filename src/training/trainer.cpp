@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <limits>
 
 #include "tsdp/core/digest.h"
@@ -14,6 +13,7 @@
 #include "tsdp/core/log.h"
 #include "tsdp/core/text.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/training/metrics_log.h"
 
 namespace tsdp::training {
 namespace {
@@ -23,6 +23,9 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 constexpr std::uint64_t logged_lines = 2000;       // metrics lines of a run, at most about
+constexpr std::uint64_t logged_epsilons = 25;      // of them with epsilon, at most about
+constexpr double epsilon_precision = 5e-3;         // of those
+constexpr double epsilon_share = 0.01;             // of the time, at most, and a second
 constexpr double charge_seconds = 5.0;             // training that one block of charged steps covers
 constexpr std::uint64_t first_block = 16;          // before the rate is known
 constexpr std::size_t validation_rows = 256;       // windows whose loss is taken at a time
@@ -41,6 +44,40 @@ StepEngine::Options step_options(const Config& config, const Plan& plan) {
   o.memory_budget = config.training.memory_mb.value_or(0) << 20;
   return o;
 }
+
+/// Upper epsilons of a run that is going on, at every so many steps: always one step count ahead, which covers the
+/// steps before it. Where accounting takes long, the later ones are left out and the end of the plan covers them.
+class EpsilonAhead {
+ public:
+  EpsilonAhead(const Plan& plan, double delta, std::uint64_t every) : plan_(plan), delta_(delta), every_(every) {
+    if (plan_.mechanism) accountant_.emplace(plan_.mechanism->pair);
+  }
+
+  /// Looks ahead to `step` or beyond.
+  void cover(std::uint64_t step) {
+    if (!accountant_ || step <= step_) return;
+    const auto start = Clock::now();
+    const bool takes_long = spent_ > 1.0 + epsilon_share * seconds_since(begin_);
+    step_ = takes_long ? plan_.steps : std::min(plan_.steps, (step + every_ - 1) / every_ * every_);
+    value_ = plan_.epsilon.upper;
+    if (step_ == plan_.steps) return;
+    const auto uses = plan_.mechanism->uses_of_steps(step_);
+    value_ = std::min(value_, accountant_->epsilon(delta_, uses, epsilon_precision).upper);
+    spent_ += seconds_since(start);
+  }
+  [[nodiscard]] std::uint64_t step() const { return step_; }  ///< the step count that `value` belongs to
+  [[nodiscard]] double value() const { return value_; }       ///< 0 if not private
+
+ private:
+  const Plan& plan_;
+  double delta_;
+  std::uint64_t every_;
+  std::optional<privacy::Accountant> accountant_;
+  std::uint64_t step_ = 0;
+  double value_ = 0.0;
+  double spent_ = 0.0;
+  Clock::time_point begin_ = Clock::now();
+};
 
 }  // namespace
 
@@ -84,7 +121,8 @@ void Trainer::begin() {
   charge_ = Charge::create(folder_.charged());
   write_file_atomically(folder_.root / "private" / "README.txt",
                         "Nothing in this folder is covered by epsilon: it shows data, losses or the secret key of the "
-                        "randomness. Do not release it.\n");
+                        "randomness. Do not release it.\n",
+                        FileAccess::owner);
   write_ledger(RunState::running);
   write_checkpoint(folder_.last());
 }
@@ -109,7 +147,6 @@ void Trainer::resume() {
     step_ = std::min(plan_.steps, charge_->steps());
     log::warning(cat(folder_.last().string(), ": no checkpoint; starting over from fresh weights with ",
                      plan_.steps - step_, " of ", plan_.steps, " steps left"));
-    truncate_metrics();
     write_ledger(RunState::running);
     write_checkpoint(folder_.last());
     return;
@@ -136,7 +173,6 @@ void Trainer::resume() {
     step_ = std::max(step_, charge_->steps());
     write_checkpoint(folder_.last());
   }
-  truncate_metrics();
   write_ledger(RunState::running);
 }
 
@@ -179,19 +215,6 @@ void Trainer::write_ledger(RunState state) {
   write_file_atomically(folder_.ledger(), current_ledger(state).dump(2) + "\n");
 }
 
-void Trainer::truncate_metrics() const {
-  std::ifstream in(folder_.metrics());
-  if (!in) return;
-  std::string kept;
-  for (std::string line; std::getline(in, line);) {
-    const auto entry = nlohmann::json::parse(line, nullptr, false);
-    if (entry.is_discarded() || entry.value("step", std::uint64_t{0}) > step_) break;
-    kept += line + "\n";
-  }
-  in.close();
-  write_file_atomically(folder_.metrics(), kept, FileAccess::owner);
-}
-
 std::int64_t Trainer::memory() const {
   const auto rows = std::min<std::int64_t>(engine_.chunk(), config_.sampling.batch_size);
   return 4 * 4 * model_->parameters().count() + rows * model_->bytes_per_window();
@@ -205,9 +228,9 @@ bool Trainer::watches_training_loss() const {
   return best_by_training_loss() || config_.optimizer.plateau_looks.has_value();
 }
 
-void Trainer::look(std::ostream& metrics) {
+void Trainer::look(MetricsLog& metrics) {
   const auto found = [&](const char* what, double loss, bool decides) {
-    metrics << nlohmann::ordered_json{{"step", step_}, {what, loss}}.dump() << "\n";
+    metrics.add(step_, {{"epoch", static_cast<double>(step_) / static_cast<double>(plan_.steps_per_epoch)}, {what, loss}});
     if (decides && config_.training.checkpoint == "best" && loss < best_loss_) {
       best_loss_ = loss;
       write_checkpoint(folder_.best());
@@ -241,28 +264,15 @@ double Trainer::validation_loss() {
   return sum / static_cast<double>(ranges.size());
 }
 
-std::vector<std::pair<std::uint64_t, double>> Trainer::epsilon_steps(bool wanted) const {
-  std::vector<std::pair<std::uint64_t, double>> out;
-  if (!wanted || !plan_.mechanism) return out;
-  privacy::Accountant accountant(plan_.mechanism->pair);
-  for (const auto percent : {2, 5, 10, 20, 35, 50, 65, 80, 90}) {
-    const auto steps = plan_.steps * static_cast<std::uint64_t>(percent) / 100;
-    if (steps == 0 || steps <= step_) continue;
-    const auto uses = plan_.mechanism->uses_of_steps(steps);
-    out.emplace_back(steps, std::min(accountant.epsilon(config_.privacy.delta, uses, 0.02).upper, plan_.epsilon.upper));
-  }
-  return out;
-}
-
 bool Trainer::run(const TrainOptions& options) {
-  std::ofstream metrics(folder_.metrics(), std::ios::app);
-  std::filesystem::permissions(folder_.metrics(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  MetricsLog metrics(folder_, step_);
   const auto every = std::max<std::uint64_t>(1, plan_.steps / logged_lines);
+  const auto logged = std::max<std::uint64_t>(1, plan_.steps / every / logged_epsilons) * every;
+  EpsilonAhead epsilon(plan_, config_.privacy.delta, logged);
   const auto validation_steps = static_cast<std::uint64_t>(config_.training.validate_every) * plan_.steps_per_epoch;
   const auto& parameters = sampler_.scheme().parameters();
   const double v = config_.privacy.v.value_or(1.0);
   const bool augmented = parameters.context_noise > 0.0 || parameters.forecast_noise > 0.0;
-  const auto shown_epsilon = epsilon_steps(options.progress != nullptr);
   const auto start = Clock::now();
   const auto first_step = step_;
   auto last_checkpoint = Clock::now();
@@ -298,9 +308,10 @@ bool Trainer::run(const TrainOptions& options) {
       loss_sum_[1].add_(static_cast<double>(windows.size()));
     }
 
+    const double epoch = static_cast<double>(step_) / static_cast<double>(plan_.steps_per_epoch);
+    epsilon.cover(step_);
     if (step_ % every == 0 || step_ == plan_.steps) {
-      nlohmann::ordered_json line = {{"step", step_},
-                                     {"epoch", static_cast<double>(step_) / static_cast<double>(plan_.steps_per_epoch)}};
+      nlohmann::ordered_json line = {{"epoch", epoch}};
       if (!windows.empty()) {
         loss = result.losses.mean().item<double>();
         line["loss"] = loss;
@@ -309,7 +320,8 @@ bool Trainer::run(const TrainOptions& options) {
           line["clipped_share"] = result.norms.gt(config_.privacy.clip_norm).to(at::kDouble).mean().item<double>();
         }
       }
-      metrics << line.dump() << "\n";
+      if (plan_.mechanism && step_ == epsilon.step()) line["epsilon_upper"] = epsilon.value();
+      metrics.add(step_, line);
     }
     if (step_ % validation_steps == 0 || step_ == plan_.steps) look(metrics);
     const double wanted_gap = config_.training.checkpoint_seconds;
@@ -324,11 +336,8 @@ bool Trainer::run(const TrainOptions& options) {
     if (options.progress && seconds_since(last_progress) > 0.25) {
       last_progress = Clock::now();
       const double rate = static_cast<double>(step_ - first_step) / seconds_since(start);
-      const auto next = std::find_if(shown_epsilon.begin(), shown_epsilon.end(),
-                                     [&](const auto& entry) { return entry.first >= step_; });
-      const double spent = next != shown_epsilon.end() ? next->second : plan_.epsilon.upper;
-      options.progress({step_, plan_.steps, static_cast<double>(step_) / static_cast<double>(plan_.steps_per_epoch), loss,
-                        rate, static_cast<double>(plan_.steps - step_) / rate, spent});
+      options.progress({step_, plan_.steps, epoch, loss, rate, static_cast<double>(plan_.steps - step_) / rate,
+                        epsilon.value()});
     }
   }
   metrics.flush();

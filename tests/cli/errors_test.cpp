@@ -448,6 +448,7 @@ TEST_F(Errors, DeviceThatIsNone) {
 
 TEST_F(Errors, EvaluateWithoutModel) {
   expect_failure(run(evaluate, {"--json"}), evaluate, 2, {"--run", "--model", "neither", "exactly one"});
+  expect_failure(run(evaluate, {"--model", "m.pt", "--config", "c.yaml", "--report"}), evaluate, 2, {"--report", "--run"});
 }
 
 TEST_F(Errors, EvaluateModelWithoutConfiguration) {

@@ -133,7 +133,7 @@ TEST(LinePlot, IsWellFormedAndStandsAlone) {
   EXPECT_EQ(svg.find("<script"), std::string::npos);
   EXPECT_EQ(svg.find(" id=\""), std::string::npos);  // several plots may share a page
   EXPECT_NE(svg.find("<title>title</title>\n<desc>About it. "), std::string::npos);
-  EXPECT_NE(svg.find("@media (prefers-color-scheme:dark)"), std::string::npos);
+  EXPECT_NE(svg.find("@media screen and (prefers-color-scheme:dark)"), std::string::npos);
   EXPECT_NE(svg.find("viewBox=\"0 0 "), std::string::npos);
   // One legend entry a name: text, and the titles of three curves.
   EXPECT_EQ(count(svg, ">one</text>"), 1U);
@@ -255,6 +255,71 @@ TEST(LinePlot, VectorsOfDifferentLengthsAreRefused) {
 void expect_ticks(const std::vector<double>& found, const std::vector<double>& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-12 * std::abs(expected[i]));
+}
+
+LinePlot band_and_curve() {
+  LinePlot plot;
+  plot.title = "A title";
+  plot.notes = {"a note"};
+  PlotPanel panel;
+  panel.x.label = "time";
+  panel.y.label = "value";
+  PlotSeries band;
+  band.name = "band";
+  band.x = {0.0, 1.0, 2.0};
+  band.y = {not_a_number, not_a_number, not_a_number};
+  band.band_lower = {0.0, 0.0, 0.0};
+  band.band_upper = {2.0, 3.0, 4.0};
+  PlotSeries line;
+  line.name = "line";
+  line.x = {0.0, 1.0, 2.0};
+  line.y = {1.0, 1.5, 2.0};
+  panel.series = {band, line};
+  plot.panels = {panel};
+  return plot;
+}
+
+TEST(LinePlot, ForAPageHasNeitherStylesNorTitleNorNotes) {
+  const auto plot = band_and_curve();
+  const auto svg = plot.page_svg(300.0, 200.0);
+  EXPECT_EQ(fault_of(svg), "");
+  EXPECT_EQ(count(svg, "<style>"), 0U);
+  EXPECT_EQ(count(svg, "class=\"title\""), 0U);
+  EXPECT_EQ(count(svg, "a note"), 0U);
+  EXPECT_EQ(count(svg, "<title>A title</title>"), 1U);
+  EXPECT_EQ(count(svg, "x-label\""), 1U);
+  EXPECT_EQ(count(svg, "y-label\""), 1U);
+  EXPECT_EQ(count(svg, "class=\"tsdp-plot\" role=\"img\" viewBox=\"0 0 306 "), 1U) << svg;
+  // Sizes in the sheet, dark only on screens.
+  const auto sheet = plot_style_sheet();
+  EXPECT_EQ(count(sheet, "@media screen and (prefers-color-scheme:dark)"), 1U);
+  for (std::size_t at = sheet.find("font-size:"); at != std::string::npos; at = sheet.find("font-size:", at + 1))
+    EXPECT_GE(std::stod(sheet.substr(at + 10)), 12.0);
+}
+
+TEST(LinePlot, BandsWithoutACurveAreBandsInTheLegend) {
+  auto plot = band_and_curve();
+  const auto with = plot.svg();
+  EXPECT_EQ(fault_of(with), "");
+  EXPECT_EQ(count(with, "class=\"band f0\""), 2U);  // itself and its sample
+  EXPECT_EQ(count(with, "class=\"line c0"), 0U);
+  EXPECT_EQ(count(with, "class=\"line c1"), 2U);
+  plot.legend = false;
+  const auto without = plot.svg();
+  EXPECT_EQ(count(without, "class=\"band f0\""), 1U);
+  EXPECT_EQ(count(without, ">band</text>"), 0U);
+  EXPECT_EQ(count(without, "Curves: band; line."), 1U) << "those who cannot see are told all the same";
+}
+
+TEST(LinePlot, TakesGivenTicksAndRules) {
+  auto plot = band_and_curve();
+  plot.panels[0].x.ticks = {-24.0, 0.0, 1.25, 99.0};  // those beyond the axis are left out
+  plot.panels[0].x_rules = {0.5};
+  const auto svg = plot.svg();
+  EXPECT_EQ(fault_of(svg), "");
+  EXPECT_EQ(count(svg, ">1.25</text>"), 1U);
+  EXPECT_EQ(count(svg, ">99</text>") + count(svg, ">−24</text>"), 0U);
+  EXPECT_EQ(count(svg, "class=\"rule\""), 1U);
 }
 
 TEST(LinePlot, LinearTicksAreMultiplesOfOneTwoFive) {

@@ -1,5 +1,6 @@
 // Bounds on attackers against the Gaussian mechanism, whose trade-off curve is known in closed form.
 #include <cmath>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -46,6 +47,35 @@ TEST(AttackBound, StaysBelowCertaintyAndAboveChance) {
   }
   for (const double rate : {0.0, 1.0, -1.0, std::nan("")})
     EXPECT_THROW((void)attack_bound(accountant, 1, rate), PrivacyError) << rate;
+}
+
+TEST(TradeOff, OfTheGaussianMechanismLiesJustAboveItsCurve) {
+  // μ = 2 √k / σ as above. Rates are Φ̄(z), so the most powerful test has power Φ̄(z − μ).
+  for (const double sigma : {6.0, 30.0}) {
+    Accountant accountant(one_window_pair(1.0, sigma));
+    const double mu = 2.0 * 3.0 / sigma;
+    std::vector<double> rates = {0.0, 1.0};
+    for (const double z : {-2.5, -1.0, 0.0, 1.0, 2.5}) rates.push_back(phi(-z));
+    const auto powers = trade_off(accountant, 9, rates);
+    ASSERT_EQ(powers.size(), rates.size());
+    EXPECT_LE(powers[0], 0.01);
+    EXPECT_DOUBLE_EQ(powers[1], 1.0);
+    std::size_t k = 2;
+    for (const double z : {-2.5, -1.0, 0.0, 1.0, 2.5}) {
+      const double power = phi(mu - z);
+      EXPECT_GE(powers[k], power * (1.0 - 1e-12)) << sigma << " " << z;
+      EXPECT_LE(powers[k], power + 0.01) << sigma << " " << z;
+      ++k;
+    }
+  }
+}
+
+TEST(TradeOff, OfNothingIsChanceAndRatesAreChecked) {
+  Accountant accountant(one_window_pair(0.01, 1.0));
+  const std::vector<double> rates = {0.0, 0.25, 1.0};
+  EXPECT_EQ(trade_off(accountant, 0, rates), rates);
+  for (const double rate : {-0.1, 1.1, std::nan("")})
+    EXPECT_THROW((void)trade_off(accountant, 1, std::vector<double>{rate}), PrivacyError) << rate;
 }
 
 }  // namespace

@@ -6,13 +6,16 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
 #include "tsdp/core/log.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/training/metrics_log.h"
 
 namespace tsdp::training {
 namespace {
@@ -421,6 +424,45 @@ TEST_F(TrainerTest, BestTrainingLossIsKeptWithoutAValidationPart) {
   const auto resumed = run("best_cut", 4);
   EXPECT_EQ(resumed.best_loss, best.best_loss);
   EXPECT_TRUE(at::equal(resumed.values, best.values));
+}
+
+TEST_F(TrainerTest, LogsEachStepOnceAndWhatItCost) {
+  auto config = small_config();
+  {
+    auto t = trainer("logged", config);
+    t->begin();
+    EXPECT_FALSE(t->run({.most_steps = 31}));
+  }
+  {
+    // What a crash leaves: steps beyond the checkpoint, the last of them in part.
+    std::ofstream out(folder("logged").metrics(), std::ios::app);
+    out << R"({"step":32,"epoch":16.0,"loss":1.0})" << "\n" << R"({"step":33,"epo)";
+  }
+  auto t = trainer("logged", config);
+  t->resume();
+  EXPECT_TRUE(t->run({}));
+  std::vector<std::uint64_t> steps;
+  std::vector<double> epsilons;
+  for (const auto& line : read_metrics(folder("logged").metrics())) {
+    if (line.contains("loss")) steps.push_back(line["step"].get<std::uint64_t>());
+    if (line.contains("epsilon_upper")) epsilons.push_back(line["epsilon_upper"].get<double>());
+    EXPECT_EQ(line["epoch"].get<double>(), static_cast<double>(line["step"].get<std::uint64_t>()) / 2.0);
+  }
+  ASSERT_EQ(steps.size(), 80U);
+  for (std::size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i], i + 1);
+  ASSERT_GT(epsilons.size(), 10U);
+  EXPECT_TRUE(std::is_sorted(epsilons.begin(), epsilons.end()));
+  EXPECT_EQ(epsilons.back(), t->plan().epsilon.upper);
+  // Each is the certified cost of its step count, so not below what a sharper answer says.
+  privacy::Accountant accountant(t->plan().mechanism->pair);
+  for (const auto& line : read_metrics(folder("logged").metrics()))
+    if (line.contains("epsilon_upper")) {
+      const auto exact = accountant.epsilon(config.privacy.delta, line["step"].get<std::uint64_t>(), 1e-4);
+      EXPECT_GE(line["epsilon_upper"].get<double>(), exact.lower);
+      EXPECT_LE(line["epsilon_upper"].get<double>(), exact.upper * 1.02);
+    }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder("logged").tensorboard()), {}), 2);
+  EXPECT_TRUE(read_metrics(root_ / "missing.jsonl").empty());
 }
 
 }  // namespace

@@ -18,9 +18,11 @@ struct PlotAxis {
   /// not positive on a log axis) count as not given.
   std::optional<double> lower;
   std::optional<double> upper;
+  std::vector<double> ticks = {};  ///< where the labels stand, ascending; none: at round numbers
 };
 
-/// A curve. Points that an axis cannot show (not finite; not positive on a log axis) interrupt it.
+/// A curve. Points that an axis cannot show (not finite; not positive on a log axis) interrupt it; one without any
+/// point that can be shown, but with a band, is the band alone.
 struct PlotSeries {
   std::string name;  ///< what the legend says; series of one name share its entry, colour and dash
   std::vector<double> x;
@@ -39,6 +41,7 @@ struct PlotPanel {
   PlotAxis x;
   PlotAxis y;
   std::vector<PlotSeries> series;
+  std::vector<double> x_rules = {};  ///< places on the x axis marked by a line from bottom to top
 };
 
 /// Panels in a grid under one title, with one legend below them.
@@ -48,12 +51,22 @@ struct LinePlot {
   std::vector<PlotPanel> panels;
   std::size_t columns = 1;
   std::vector<std::string> notes;  ///< lines below the legend, wrapped
+  bool legend = true;
 
   /// The picture as SVG text (UTF-8). It scales with its container (viewBox) and has a light and a dark colour scheme
   /// (prefers-color-scheme); colours are told apart by people with colour-blindness, dashes also in grey. Any text is
   /// escaped. Throws std::invalid_argument if the vectors of a series differ in length.
   [[nodiscard]] std::string svg() const;
+
+  /// The same for a page of HTML that holds plot_style_sheet() and says the title and the notes itself: they are not
+  /// drawn (the title stays for screen readers). A panel is `panel_width` × `panel_height` units; shown at one unit a
+  /// pixel or larger, no text is below 12 pixels.
+  [[nodiscard]] std::string page_svg(double panel_width, double panel_height) const;
 };
+
+/// What a page with plots of `page_svg` needs in a style element: colours for light and dark screens (light in print),
+/// and sizes.
+[[nodiscard]] std::string plot_style_sheet();
 
 /// Ticks within [lower, upper], increasing: multiples of 1, 2 or 5 times a power of ten, at most `most` + 1. On a log
 /// axis of two decades and more powers of ten, every one or evenly spaced. Requires lower < upper, on a log axis 0 <

@@ -45,6 +45,7 @@ struct BatchForecast {
 struct BacktestResult {
   Metrics model;
   Metrics seasonal_naive;
+  std::vector<Metrics> by_series;  ///< of the model, for each series of the data set
 };
 [[nodiscard]] BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                                       std::span<const data::ForecastRange> ranges, std::int64_t season_length,

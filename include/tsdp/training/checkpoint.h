@@ -22,6 +22,8 @@ struct RunFolder {
   [[nodiscard]] std::filesystem::path ledger() const { return root / "privacy.json"; }
   [[nodiscard]] std::filesystem::path model() const { return root / "model.pt"; }
   [[nodiscard]] std::filesystem::path metrics() const { return root / "private" / "metrics.jsonl"; }
+  [[nodiscard]] std::filesystem::path tensorboard() const { return root / "private" / "tensorboard"; }
+  [[nodiscard]] std::filesystem::path report() const { return root / "private" / "report.html"; }
   [[nodiscard]] std::filesystem::path checkpoints() const { return root / "private" / "checkpoints"; }
   [[nodiscard]] std::filesystem::path last() const { return checkpoints() / "last.pt"; }
   [[nodiscard]] std::filesystem::path best() const { return checkpoints() / "best.pt"; }

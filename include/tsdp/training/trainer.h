@@ -14,6 +14,7 @@
 #include "tsdp/training/plan.h"
 #include "tsdp/training/step_engine.h"
 #include "tsdp/training/ledger.h"
+#include "tsdp/training/metrics_log.h"
 #include "tsdp/training/model_setup.h"
 #include "tsdp/training/window_source.h"
 
@@ -66,18 +67,15 @@ class Trainer {
   void start_fresh();
   [[nodiscard]] std::string what_is_charged() const;
   void refuse_another_configuration() const;
-  /// Upper epsilons at growing numbers of steps, for the progress line: the first entry at or above a step covers it.
-  [[nodiscard]] std::vector<std::pair<std::uint64_t, double>> epsilon_steps(bool wanted) const;
   void write_checkpoint(const std::filesystem::path& file);
   void write_ledger(RunState state);
-  void truncate_metrics() const;
   double validation_loss();
   /// Whether the exported weights are those of least mean training loss.
   [[nodiscard]] bool best_by_training_loss() const;
   /// Whether anything hangs on the mean training loss between two looks; never in a private run.
   [[nodiscard]] bool watches_training_loss() const;
   /// Looks at the mean loss since the last look, or at the loss of the validation part.
-  void look(std::ostream& metrics);
+  void look(MetricsLog& metrics);
 
   Config config_;
   const sampling::PreparedData& data_;

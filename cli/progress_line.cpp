@@ -1,0 +1,104 @@
+#include "progress_line.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <string_view>
+#include <vector>
+
+#include "tsdp/core/log.h"
+#include "tsdp/core/text.h"
+
+namespace tsdp::cli {
+namespace {
+
+constexpr std::chrono::seconds log_every{15};
+constexpr std::size_t log_columns = 200;
+constexpr const char* clear_line = "\r\x1b[2K";
+
+/// Columns of the terminal at stderr; 80 where it does not say.
+std::size_t columns_of_terminal() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+/// Every character of the line is one column wide.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::string rate_text(double rate) { return rate >= 99.5 && rate < 1e9 ? cat(std::llround(rate)) : rounded(rate, 2); }
+
+/// "0:03:07", or "3 d 04 h" for days.
+std::string clock_text(double seconds) {
+  if (!(seconds >= 0.0) || seconds > 1e9) return "?";
+  const auto s = static_cast<long long>(std::ceil(seconds));
+  std::array<char, 32> text{};
+  if (s >= 2 * 86400) {
+    std::snprintf(text.data(), text.size(), "%lld d %02lld h", s / 86400, s / 3600 % 24);
+  } else {
+    std::snprintf(text.data(), text.size(), "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+  }
+  return text.data();
+}
+
+}  // namespace
+
+std::string progress_text(const training::Progress& p, double target, std::size_t columns) {
+  const auto percent = 100 * p.step / std::max<std::uint64_t>(p.steps, 1);
+  std::array<char, 32> epoch{};
+  std::snprintf(epoch.data(), epoch.size(), "%.*f", p.epoch == std::floor(p.epoch) ? 0 : 1, p.epoch);
+  struct Part {
+    std::string text;
+    int rank;  // those of the greatest go first
+  };
+  std::vector<Part> parts = {{cat(percent, " %"), 0},
+                             {cat("step ", p.step, "/", p.steps), 3},
+                             {cat("epoch ", epoch.data()), 4},
+                             {cat("loss ", rounded(p.loss, 4)), 2},
+                             {cat(rate_text(p.steps_per_second), " steps/s"), 5},
+                             {cat(clock_text(p.seconds_left), " left"), 1}};
+  if (p.epsilon > 0.0) parts.push_back({cat("epsilon ≤ ", rounded_up(p.epsilon, 3), " of ", rounded(target, 4)), 1});
+  while (true) {
+    std::vector<std::string> texts;
+    for (const auto& part : parts) texts.push_back(part.text);
+    const auto line = join(texts, " · ");
+    if (width_of(line) <= columns) return line;
+    if (parts.size() == 1) return {};  // not even the share fits
+    parts.erase(
+        std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; }));
+  }
+}
+
+ProgressLine::ProgressLine(double target) : target_(target), last_(std::chrono::steady_clock::now() - log_every) {
+  const char* kind = std::getenv("TERM");
+  terminal_ = ::isatty(STDERR_FILENO) != 0 && (kind == nullptr || std::string_view(kind) != "dumb");
+}
+
+void ProgressLine::show(const training::Progress& progress) {
+  const auto now = std::chrono::steady_clock::now();
+  if (terminal_) {
+    // A line that fills the last column would make some terminals begin another.
+    const auto columns = columns_of_terminal();
+    std::cerr << clear_line << progress_text(progress, target_, columns > 0 ? columns - 1 : 0) << std::flush;
+    shown_ = true;
+  } else if (now - last_ >= log_every) {
+    last_ = now;
+    log::info(progress_text(progress, target_, log_columns));
+  }
+}
+
+void ProgressLine::end() {
+  if (shown_) std::cerr << clear_line << std::flush;
+  shown_ = false;
+}
+
+}  // namespace tsdp::cli

@@ -1,0 +1,34 @@
+// What a report says, gathered from a run's folder, its data and its exported model.
+#pragma once
+
+#include <string>
+
+#include "tsdp/core/config.h"
+#include "tsdp/evaluation/backtest.h"
+#include "tsdp/export/report.h"
+#include "tsdp/export/torchscript.h"
+#include "tsdp/sampling/setup.h"
+#include "tsdp/training/checkpoint.h"
+
+namespace tsdp::exporting {
+
+/// Where a report comes from. All references must outlive the call only.
+struct ReportSources {
+  const Config& config;
+  const training::RunFolder& folder;  ///< metrics.jsonl is read, where it is there
+  const sampling::PreparedData& data;
+  torch::jit::Module& module;                ///< the exported model, on the CPU
+  const ModelMetadata& metadata;             ///< with the ledger
+  const evaluation::BacktestResult& scores;  ///< of `module` on the windows
+  std::string windows = "test";              ///< "test" or "validation"
+};
+
+/// Chooses forecasts to show (of the series with the best, the median and the worst CRPS, and of some between
+/// them, the window in the middle of the windows of each: none is chosen by its own look), forecasts them, and
+/// reads the rest from the run. Series without any observed value in the windows are not shown.
+[[nodiscard]] ReportContent report_content(const ReportSources& sources);
+
+/// Writes private/report.html of the run: atomically, for the owner alone.
+void write_report(const ReportSources& sources);
+
+}  // namespace tsdp::exporting

@@ -1,0 +1,38 @@
+// What a run logs while it goes on: metrics.jsonl, and the same for TensorBoard.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tsdp/core/event_file.h"
+#include "tsdp/training/checkpoint.h"
+
+namespace tsdp::training {
+
+/// Appends to both logs of a run. Nothing of them is covered by epsilon: they lie under private/, for the owner alone.
+class MetricsLog {
+ public:
+  /// Opens the logs of `folder` for what comes after `step`. What an earlier process logged of later steps is dropped:
+  /// they will be taken again. Throws Error.
+  MetricsLog(const RunFolder& folder, std::uint64_t step);
+
+  /// One line of metrics.jsonl, {"step": …} and `values` after it, of which those that TensorBoard is to show
+  /// (loss, training_loss, gradient_norm_median, clipped_share, validation_loss, epsilon_upper) go there, too.
+  void add(std::uint64_t step, const nlohmann::ordered_json& values);
+  /// Hands what was added to the system.
+  void flush() { lines_.flush(); }
+
+ private:
+  std::ofstream lines_;
+  EventFile events_;
+};
+
+/// What metrics.jsonl holds, line by line; lines that are no JSON object with a step (the end of one that a crash cut
+/// off) are passed over. Empty if there is no such file.
+[[nodiscard]] std::vector<nlohmann::ordered_json> read_metrics(const std::filesystem::path& file);
+
+}  // namespace tsdp::training

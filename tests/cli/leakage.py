@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Of a run's folder, nothing outside private/ holds values of the data, losses, or the key of the randomness.
+
+The same search must find all of them inside private/: a search that finds nothing anywhere would show nothing.
+"""
+
+import argparse
+import io
+import itertools
+import json
+import pathlib
+import re
+import struct
+import subprocess
+import tempfile
+import zipfile
+
+import run
+
+# Far from any weight, count or setting of a model, so that whatever is found comes from the data.
+BASE, SCALE = 48203715.0, 100000.0
+
+
+def contents(path):
+    """The bytes of a file, and of every member if it is an archive (members may be archives again)."""
+    yield from unpacked(str(path), path.read_bytes())
+
+
+def unpacked(name, data):
+    yield name, data
+    if data[:2] == b"PK":
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for member in archive.namelist():
+                yield from unpacked(f"{name}!{member}", archive.read(member))
+
+
+NUMBER = re.compile(rb"\d+\.?\d*(?:[eE][-+]?\d+)?")
+LEAST_DIGITS = 6  # fewer may stand anywhere by chance
+
+
+class Search:
+    """For numbers, as text rounded to six digits or more and in single and double precision, and for strings of bytes."""
+
+    def __init__(self, numbers, texts=()):
+        self.texts = list(texts)
+        self.singles, self.doubles, self.rounded = set(), set(), set()
+        for number in numbers:
+            single = struct.unpack("<f", struct.pack("<f", number))[0]
+            self.singles |= {struct.pack("<f", number), struct.pack(">f", number)}
+            for value in (number, single):
+                self.doubles |= {struct.pack("<d", value), struct.pack(">d", value)}
+                self.rounded |= {(digits, float(f"{abs(value):.{digits}g}")) for digits in range(LEAST_DIGITS, 18)}
+
+    def hits(self, path):
+        for name, data in contents(path):
+            yield from ((name, text) for text in self.texts if text in data)
+            if not self.singles:
+                continue
+            for found in NUMBER.finditer(data):
+                digits = len(re.sub(rb"[eE].*|\.", b"", found[0]).lstrip(b"0"))
+                if LEAST_DIGITS <= digits <= 17 and (digits, float(found[0])) in self.rounded:
+                    yield name, found[0]
+                    break
+            eights = (data[at:at + 8] for at in range(len(data) - 7))
+            yield from ((name, eight) for eight in itertools.islice(filter(self.doubles.__contains__, eights), 1))
+            # Four bytes are anywhere by chance sooner or later; tensors lie at multiples of four.
+            fours = (data[at:at + 4] for at in range(0, len(data) - 3, 4))
+            yield from ((name, four) for four in itertools.islice(filter(self.singles.__contains__, fours), 1))
+
+
+def files_of(folder, private):
+    found = [path for path in sorted(folder.rglob("*")) if path.is_file()
+             and ((folder / "private") in path.parents) == private]
+    assert found, folder
+    return found
+
+
+def check_modes(folder):
+    for path in [folder / "private", *(folder / "private").rglob("*")]:
+        mode = path.stat().st_mode & 0o777
+        if path.is_dir():
+            assert mode == 0o700, (path, oct(mode))
+        else:
+            assert mode == 0o600, (path, oct(mode))
+
+
+def search_run(folder, values):
+    lines = [json.loads(line) for line in (folder / "private/metrics.jsonl").read_text().splitlines()]
+    losses = [value for line in lines for name, value in line.items()
+              if name in ("loss", "validation_loss", "gradient_norm_median") and value is not None]
+    assert any("validation_loss" in line for line in lines)
+    keys = {found for path in files_of(folder, True) if path.suffix == ".pt"
+            for _, data in contents(path) for found in re.findall(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", data)}
+    assert len(keys) == 1, f"{len(keys)} keys in the checkpoints"
+    key = keys.pop()
+    digest = re.search(rb"SHA-256: ([0-9a-f]{64})", (folder / "private/checkpoints/config.yaml").read_bytes())[1]
+    secrets = [key, key.upper(), bytes.fromhex(key.decode()), digest, bytes.fromhex(digest.decode())]
+    searches = {"values of the data": Search(values), "losses": Search(losses), "the key": Search([], secrets)}
+    for what, search in searches.items():
+        inside = {name for path in files_of(folder, True) for name, _ in search.hits(path)}
+        print(f"{what}: found in {len(inside)} files and members under private/")
+        assert inside, f"the search for {what} finds nothing where they are"
+        for path in files_of(folder, False):
+            for name, found in search.hits(path):
+                raise SystemExit(f"{name} holds {what}: {found!r}")
+    assert any(searches["values of the data"].hits(folder / "private/report.html")), "the report shows no value"
+    return searches
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        text = run.write_series(folder / "series.txt", rows=200, columns=4, scale=SCALE, base=BASE)
+        values = {float(value) for row in text for value in row}
+        config = run.write_config(folder / "config.yaml", folder / "series.txt")
+
+        # The umask of whoever is careless must not matter.
+        last = folder / "last"
+        done = run.program(options.bin, "tsdp-train", "--json", "--threads", "1", "--config", config, "--output", last, umask=0)
+        ledger = json.loads((last / "privacy.json").read_text())
+        assert json.loads(done.stdout)["privacy"] == ledger and ledger["private"] is True
+        assert sorted(p.name for p in last.iterdir()) == ["config.yaml", "model.pt", "privacy.json", "private"]
+        check_modes(last)
+        searches = search_run(last, values)
+        run.program(options.bin, "tsdp-evaluate", "--quiet", "--run", last, "--report", umask=0)
+        check_modes(last)
+
+        # Where the report cannot be written, one line says so.
+        report = last / "private/report.html"
+        report.unlink()
+        report.mkdir()
+        done = subprocess.run([pathlib.Path(options.bin) / "tsdp-evaluate", "--quiet", "--run", last, "--report"],
+                              capture_output=True, text=True)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1 and str(report) in done.stderr, done
+        report.rmdir()
+
+        # A released file that does hold a value is found out, as text, as a tensor, and inside an archive.
+        value = sorted(values)[17]
+        planted_contents = (f"x: {value:.3f}\n".encode(), f"{value:.7g}".encode(), b"1234" + struct.pack("<f", value),
+                            struct.pack("<d", value))
+        for number, content in enumerate(planted_contents):
+            for packed in (False, True):
+                planted = folder / f"planted{number}{packed}"
+                if packed:
+                    with zipfile.ZipFile(planted, "w", zipfile.ZIP_DEFLATED) as archive:
+                        archive.writestr("member", content)
+                else:
+                    planted.write_bytes(content)
+                assert list(searches["values of the data"].hits(planted)), planted
+
+        # Choosing a checkpoint by validation loss is off unless asked for, and then it is told.
+        told = "the choice of the checkpoint by validation loss"
+        assert "checkpoint: last" in (last / "config.yaml").read_text()
+        assert not (last / "private/checkpoints/best.pt").exists() and told not in ledger["not_covered"]
+        best = folder / "best"
+        run.program(options.bin, "tsdp-train", "--quiet", "--threads", "1", "--config", config, "--output", best,
+                    "--set", "training.checkpoint=best")
+        assert (best / "private/checkpoints/best.pt").exists()
+        assert told in json.loads((best / "privacy.json").read_text())["not_covered"]
+        with zipfile.ZipFile(best / "model.pt") as archive:
+            inside = next(n for n in archive.namelist() if n.endswith("extra/privacy.json"))
+            assert told in json.loads(archive.read(inside))["not_covered"]
+        assert told in (best / "private/report.html").read_text()
+        check_modes(best)
+        search_run(best, values)
+        print("nothing outside private/")
+
+
+if __name__ == "__main__":
+    main()
