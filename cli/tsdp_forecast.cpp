@@ -33,18 +33,10 @@ struct InputOptions {
 
 data::Format format_of(const InputOptions& options, const std::string& of_config) {
   const auto& name = !options.format.empty() ? options.format : of_config;
-  if (name == "lstnet") return data::Format::lstnet;
-  if (name == "tsf") return data::Format::tsf;
-  if (name == "csv") return data::Format::csv;
-  const fs::path file = options.input;
-  for (const auto* zipped : {"", ".gz"}) {
-    if (ends_in(file, std::string(".csv") + zipped)) return data::Format::csv;
-    if (ends_in(file, std::string(".tsf") + zipped)) return data::Format::tsf;
-    if (ends_in(file, std::string(".txt") + zipped)) return data::Format::lstnet;
-  }
-  throw UsageError(cat("--input: found '", options.input,
-                       "', whose name does not tell its form; expected --format lstnet, tsf or csv, or a name in .txt, "
-                       ".tsf, .csv, with or without .gz"));
+  if (!name.empty()) return data::format_named(name);
+  if (const auto format = data::format_of_file(options.input)) return *format;
+  throw UsageError(cat("--input: found '", options.input, "', whose name does not tell its form; expected --format ",
+                       join(data::format_names(), ", "), ", or a name in .txt, .tsf, .csv, .jsonl, with or without .gz"));
 }
 
 data::Dataset read_input(const InputOptions& options, const std::string& model, const std::string& model_frequency) {
@@ -80,8 +72,8 @@ data::Dataset read_input(const InputOptions& options, const std::string& model, 
                          " is read as lstnet, which has no time stamps, so the moment "
                          "of its first row is expected"));
   auto dataset = data::read_dataset(options.input, read);
-  // Series of a tsf file stand for themselves; those of a table share its rows.
-  if (read.format != data::Format::tsf) {
+  // Series of a table share its rows; in the other forms they stand for themselves.
+  if (read.format == data::Format::csv || read.format == data::Format::lstnet) {
     const auto extended = evaluation::align_ends(dataset);
     if (extended > 0)
       log::info(
@@ -146,8 +138,8 @@ int main(int argc, char** argv) {
   app.add_option("--output", output, "File to write: .csv, or .jsonl for JSON Lines")->required();
   auto* config =
       app.add_option("--config", input.config, "Configuration whose dataset section says how --input is read");
-  app.add_option("--format", input.format, "lstnet, tsf or csv; by the name of --input if not given")
-      ->check(CLI::IsMember({"lstnet", "tsf", "csv"}))
+  app.add_option("--format", input.format, "lstnet, tsf, csv, csv_long or jsonl; by the name of --input if not given")
+      ->check(CLI::IsMember(tsdp::data::format_names()))
       ->excludes(config);
   app.add_option("--frequency", input.frequency, "Calendar step of the input; the model's if not given")
       ->excludes(config);

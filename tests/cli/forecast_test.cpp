@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -192,6 +193,37 @@ TEST_F(Forecast, ShortSeriesAndMissingValuesAtTheEndAreForecastForTheSameSteps) 
   const auto from_tsf = json_lines("tsf.jsonl");
   EXPECT_EQ(from_tsf[0]["start"], "2015-01-01 03:00:00");
   EXPECT_EQ(from_tsf[1]["start"], "2015-01-01 04:00:00");
+}
+
+TEST_F(Forecast, AllFormatsOfASeriesGiveOneForecast) {
+  make_model();
+  std::ostringstream wide, in_rows, objects;
+  wide << "time,a,b\n";
+  in_rows << "unique_id,ds,y\n";
+  for (int s = 0; s < 2; ++s) {
+    const char* id = s == 0 ? "a" : "b";
+    objects << R"({"item_id": ")" << id << R"(", "start": "2015-01-01 00:00", "target": [)";
+    for (int i = 0; i < 20; ++i) {
+      const auto* zero = i < 10 ? "0" : "";
+      if (s == 0) wide << "2015-01-01 " << zero << i << ":00," << value(i, 0) << "," << value(i, 1) << "\n";
+      in_rows << id << ",2015-01-01 " << zero << i << ":00," << value(i, s) << "\n";
+      objects << (i == 0 ? "" : ", ") << value(i, s);
+    }
+    objects << "]}\n";
+  }
+  write("wide.csv", wide.str());
+  write("rows.csv", in_rows.str());
+  write("objects.jsonl", objects.str());
+  const std::map<std::string, std::string> outputs = {
+      {"wide.csv", "of_wide.csv"}, {"rows.csv", "of_rows.csv"}, {"objects.jsonl", "of_objects.csv"}};
+  for (const auto& [input, output] : outputs) {
+    const auto outcome = run_on(input, output);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  }
+  const auto expected = content_of(path("of_wide.csv"));
+  EXPECT_NE(expected.find("b,2015-01-01 20:00:00"), std::string::npos) << expected;
+  EXPECT_EQ(content_of(path("of_rows.csv")), expected);
+  EXPECT_EQ(content_of(path("of_objects.csv")), expected);
 }
 
 TEST_F(Forecast, ReadsItsInputAsAConfigurationSays) {
