@@ -69,6 +69,11 @@ void add_epsilon(const SweepPlan& plan, const Source& source, TableCell& cell) {
   cell.by_max_epochs = ledger.value("steps_planned", std::int64_t{0}) >= run.config.training.max_epochs * per_epoch;
 }
 
+/// Noise that is calibrated to max_epochs spends the whole target, or all but rounding.
+bool ended_early(const TableCell& cell) {
+  return cell.by_max_epochs && cell.epsilon_upper < 0.99 * cell.target_epsilon;
+}
+
 int decimals_of(double mean) {
   if (!std::isfinite(mean) || mean == 0.0) return least_decimals;
   const int before = static_cast<int>(std::floor(std::log10(std::abs(mean)))) + 1;
@@ -243,13 +248,13 @@ std::string markdown(const Table& table) {
     out +=
         "\n## Epsilon that training spent\n\nBrackets hold the epsilon of the runs behind a cell, all seeds together; "
         "where "
-        "max_epochs ended training before the target, a star stands behind them.\n\n" +
+        "max_epochs ended training with more than 1 % of the target left, a star stands behind them.\n\n" +
         head_of(table);
     for (const auto& row : table.rows) {
       if (row.is_baseline) continue;
       std::vector<std::string> parts = {escaped(row.label)};
       for (const auto& cell : row.cells)
-        parts.push_back(cell.is_private       ? bracket(cell) + (cell.by_max_epochs ? " *" : "")
+        parts.push_back(cell.is_private       ? bracket(cell) + (ended_early(cell) ? " *" : "")
                         : cell.scores.empty() ? "–"
                                               : "not private");
       out += line_of(parts);
