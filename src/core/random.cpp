@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 
 #include "box_muller.h"
@@ -15,43 +16,45 @@
 namespace tsdp {
 namespace {
 
-void put_big_endian(std::uint64_t value, std::uint8_t* out) {
-  for (int i = 0; i < 8; ++i) out[i] = static_cast<std::uint8_t>(value >> (56 - 8 * i));
+void put_little_endian(std::uint64_t value, std::uint8_t* out) {
+  for (int i = 0; i < 8; ++i) out[i] = static_cast<std::uint8_t>(value >> (8 * i));
 }
 
 [[noreturn]] void broken(const char* what) {
   throw Error(ExitCode::failure, std::string("the cryptographic library failed: ") + what);
 }
 
-/// AES-256-CTR from one counter block on.
+/// ChaCha20's key stream from one block on.
 class KeyStream {
  public:
   KeyStream(const std::array<std::uint8_t, 32>& key, std::uint64_t step, std::uint64_t block)
       : context_(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free) {
-    std::array<std::uint8_t, 16> counter{};
-    put_big_endian(step, counter.data());
-    put_big_endian(block, counter.data() + 8);
-    if (!context_ || EVP_EncryptInit_ex(context_.get(), EVP_aes_256_ctr(), nullptr, key.data(), counter.data()) != 1)
-      broken("AES-256-CTR");
+    std::array<std::uint8_t, 16> start{};  // the library's initialisation vector: counter, then nonce
+    put_little_endian(block, start.data());
+    put_little_endian(step, start.data() + 8);
+    if (!context_ || EVP_EncryptInit_ex(context_.get(), EVP_chacha20(), nullptr, key.data(), start.data()) != 1)
+      broken("ChaCha20");
   }
 
-  /// The next out.size() · 8 bytes. Counter mode adds the key stream to its input: over zeros it is the key stream.
-  void fill(std::span<std::uint64_t> out) {
-    std::fill(out.begin(), out.end(), std::uint64_t{0});
-    auto* bytes = reinterpret_cast<unsigned char*>(out.data());
-    std::size_t left = out.size() * sizeof(std::uint64_t);
-    while (left > 0) {  // piecewise, because the library counts in int
-      const int piece = static_cast<int>(std::min<std::size_t>(left, std::size_t{1} << 30));
+  /// The next bytes of the stream. The cipher adds it to its input: from zeros comes the stream itself.
+  void fill(std::span<std::byte> out) {
+    static constexpr std::array<unsigned char, 6144> zeros{};
+    while (!out.empty()) {
+      const auto piece = std::min(out.size(), zeros.size());
       int wrote = 0;
-      if (EVP_EncryptUpdate(context_.get(), bytes, &wrote, bytes, piece) != 1 || wrote != piece) broken("AES-256-CTR");
-      bytes += piece;
-      left -= static_cast<std::size_t>(piece);
+      if (EVP_EncryptUpdate(context_.get(), reinterpret_cast<unsigned char*>(out.data()), &wrote, zeros.data(),
+                            static_cast<int>(piece)) != 1 ||
+          wrote != static_cast<int>(piece))
+        broken("ChaCha20");
+      out = out.subspan(piece);
     }
   }
 
  private:
   std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> context_;
 };
+
+constexpr std::size_t words_a_block = 8;
 
 }  // namespace
 
@@ -95,7 +98,7 @@ RandomStream::RandomStream(const SecretKey& key, std::string_view purpose, std::
 }
 
 void RandomStream::blocks(std::uint64_t first_block, std::span<std::uint64_t> out) const {
-  if (!out.empty()) KeyStream(purpose_key_, step_, first_block).fill(out);
+  if (!out.empty()) KeyStream(purpose_key_, step_, first_block).fill(std::as_writable_bytes(out));
 }
 
 std::uint64_t RandomStream::next() {
@@ -105,7 +108,7 @@ std::uint64_t RandomStream::next() {
     constexpr std::size_t first = 64;
     filled_ = next_block_ == 0 ? first : buffer_.size();
     blocks(next_block_, std::span(buffer_).first(filled_));
-    next_block_ += filled_ / 2;
+    next_block_ += filled_ / words_a_block;
     used_ = 0;
   }
   return buffer_[used_++];
@@ -125,20 +128,29 @@ std::uint64_t RandomStream::below(std::uint64_t bound) {
 double RandomStream::uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
 void RandomStream::normals(std::uint64_t first, std::span<double> out) const {
-  if (first % 2 != 0) throw Error(ExitCode::failure, "normals start at an even place of the stream");
-  if (out.empty()) return;
-  constexpr std::size_t piece = 1024;  // words and normals of a piece stay in the first-level cache
-  std::array<std::uint64_t, piece> words;
-  KeyStream stream(purpose_key_, step_, first / 2);
-  for (std::size_t done = 0; done < out.size(); done += piece) {
-    const std::size_t count = std::min(piece, out.size() - done);
-    stream.fill(std::span(words).first(count + count % 2));
-    detail::box_muller(words.data(), out.data() + done, count / 2);
-    if (count % 2 != 0) {
-      std::array<double, 2> last;
-      detail::box_muller(words.data() + count - 1, last.data(), 1);
-      out.back() = last[0];
-    }
+  normals(first, out.size(), [&](std::uint64_t place, std::span<double> piece) {
+    std::copy(piece.begin(), piece.end(), out.begin() + static_cast<std::ptrdiff_t>(place - first));
+  });
+}
+
+void RandomStream::normals(std::uint64_t first, std::uint64_t count,
+                           const std::function<void(std::uint64_t place, std::span<double> piece)>& take) const {
+  constexpr std::uint64_t normals_a_block = 2 * detail::pairs_a_block;
+  static_assert(sizeof(detail::UniformBlock) == 3 * words_a_block * sizeof(std::uint64_t));
+  std::array<detail::UniformBlock, 32> uniforms;
+  std::array<double, uniforms.size() * normals_a_block> piece;
+  if (count == 0) return;
+  KeyStream stream(purpose_key_, step_, 3 * (first / normals_a_block));
+  auto skipped = first % normals_a_block;  // of the first block
+  for (const auto end = first + count; first < end;) {
+    const auto taken = std::min(piece.size() - skipped, end - first);
+    const auto blocks = (skipped + taken + normals_a_block - 1) / normals_a_block;
+    const auto drawn = std::span(uniforms).first(blocks);
+    stream.fill(std::as_writable_bytes(drawn));
+    detail::box_muller(drawn, piece.data());
+    take(first, std::span(piece).subspan(skipped, taken));
+    first += taken;
+    skipped = 0;
   }
 }
 

@@ -63,18 +63,16 @@ void augment(const SubsamplingScheme& scheme, double v, const RandomStream& stre
              std::int64_t past_length, float* values, const float* observed) {
   const auto& p = scheme.parameters();
   if (p.context_noise == 0.0 && p.forecast_noise == 0.0) return;
-  const auto width = static_cast<std::size_t>(past_length + p.forecast_length);
-  std::vector<double> noise(width);
-  const auto stride = static_cast<std::uint64_t>(width + width % 2);  // each window starts at an even place
-  for (std::int64_t i = 0; i < windows; ++i) {
-    stream.normals(static_cast<std::uint64_t>(i) * stride, noise);
-    for (std::size_t j = 0; j < width; ++j) {
-      const double scale = v * (static_cast<std::int64_t>(j) < past_length ? p.context_noise : p.forecast_noise);
-      if (observed[j] != 0.0F) values[j] = static_cast<float>(static_cast<double>(values[j]) + scale * noise[j]);
+  const auto width = static_cast<std::uint64_t>(past_length + p.forecast_length);
+  stream.normals(0, static_cast<std::uint64_t>(windows) * width, [&](std::uint64_t place, std::span<double> noise) {
+    auto column = static_cast<std::int64_t>(place % width);
+    for (std::size_t i = 0; i < noise.size(); ++i) {
+      const double scale = v * (column < past_length ? p.context_noise : p.forecast_noise);
+      if (auto& value = values[place + i]; observed[place + i] != 0.0F)
+        value = static_cast<float>(static_cast<double>(value) + scale * noise[i]);
+      if (++column == static_cast<std::int64_t>(width)) column = 0;
     }
-    values += width;
-    observed += width;
-  }
+  });
 }
 
 }  // namespace tsdp::sampling

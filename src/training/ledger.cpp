@@ -57,7 +57,7 @@ Json ledger(const Config& config, const sampling::SubsamplingScheme& scheme, con
   out["randomness"] = config.training.reproducible
                           ? "reproducible, not for release: the key follows from the seed, so whoever knows the seed can "
                             "remove the noise"
-                          : "secret 256-bit key of the operating system; AES-256 counter streams per purpose and step";
+                          : "secret 256-bit key of the operating system; ChaCha20 streams per purpose and step";
   if (!plan.mechanism) {
     out["epsilon"] = nullptr;
     out["statement"] = "No privacy: trained without clipping and noise.";

@@ -1,13 +1,15 @@
 // Random streams: a function of (secret key, purpose, step) and nothing else.
 //
-// A stream is AES-256 in counter mode. The key of a purpose is HMAC-SHA256(secret key, purpose), the counter block is
-// (step, block), both 64 bits big-endian. So any step can be drawn again identically, in any order, from the key
-// alone, and streams of different purposes or steps never overlap. Anyone without the key cannot tell the output from
-// uniform bits; the amplification theorems need that the sample stays secret.
+// A stream is the key stream of ChaCha20 (Bernstein 2008: 64-byte blocks, a 64-bit counter of blocks and a 64-bit nonce,
+// both little-endian). The key of a purpose is HMAC-SHA256(secret key, purpose), the nonce is the step. So any step can be
+// drawn again identically, in any order, from the key alone, and streams of different purposes or steps never overlap.
+// Anyone without the key cannot tell the output from uniform bits; the amplification theorems need that the sample stays
+// secret.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,14 +46,20 @@ class RandomStream {
   /// Uniform on the multiples of 2⁻⁵³ in [0, 1).
   double uniform();
 
-  /// Random access: the 16-byte blocks `first_block`, `first_block + 1`, … as two 64-bit words each.
-  /// `out.size()` must be even. Independent of what `next` has consumed.
+  /// Random access: the 64-byte blocks `first_block`, `first_block + 1`, … as eight 64-bit words each.
+  /// `out.size()` must be a multiple of eight. Independent of what `next` has consumed.
   void blocks(std::uint64_t first_block, std::span<std::uint64_t> out) const;
 
-  /// Random access to a sequence of independent standard normals z_0, z_1, …: out[i] = z_{first + i}; `first` even.
-  /// Box–Muller in double precision: z_{2j}, z_{2j+1} come from block j. |z| < 8.6 (mass beyond: 1e-17), values lie on
-  /// the image of a 2⁵² × 2⁵⁴ grid. Same results on every processor (no contraction, no reordering).
+  /// Random access to a sequence of independent standard normals z_0, z_1, …: out[i] = z_{first + i}.
+  /// Box–Muller in double precision: the 32 normals from z_{32 q} on come from the blocks 3 q, 3 q + 1, 3 q + 2. |z| < 8.6
+  /// (mass beyond: 1e-17), pairs lie on the image of a 2⁵² × 2⁴⁴ grid. Same results on every processor (no contraction,
+  /// no reordering).
   void normals(std::uint64_t first, std::span<double> out) const;
+
+  /// z_first, …, z_{first + count − 1} in pieces that stay in the first-level cache: take(place, piece) for each in turn,
+  /// piece[i] = z_{place + i}. The piece is take's to overwrite.
+  void normals(std::uint64_t first, std::uint64_t count,
+               const std::function<void(std::uint64_t place, std::span<double> piece)>& take) const;
 
  private:
   std::array<std::uint8_t, 32> purpose_key_{};
