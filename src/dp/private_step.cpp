@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 
+#include "row_kernels.h"
+
 namespace tsdp::dp {
 
 double rounding_guard(at::ScalarType type, std::int64_t summed) {
@@ -105,22 +107,6 @@ at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windo
 
 namespace {
 
-/// One coordinate's normal after the other, in pieces, for the places `begin` … `end − 1`: take(place, normals).
-template <class Take>
-void with_normals(const RandomStream& stream, std::int64_t begin, std::int64_t end, const Take& take) {
-  // A piece is long enough that making its cipher costs little, short enough for the second-level cache.
-  constexpr std::int64_t piece = 8192;
-  std::array<double, piece> normals;
-  // Even starts: two normals share a block of the stream.
-  for (std::int64_t from = begin - begin % 2; from < end;) {
-    const auto block = std::min(piece, end - from);
-    stream.normals(static_cast<std::uint64_t>(from), std::span(normals.data(), static_cast<std::size_t>(block)));
-    const auto skipped = std::max(from, begin) - from;
-    take(from + skipped, std::span<const double>(normals.data() + skipped, static_cast<std::size_t>(block - skipped)));
-    from += block;
-  }
-}
-
 constexpr std::int64_t coordinates_a_thread = 8192;
 
 /// out_j ← (Σ parts_j + deviation · z_j) · scale; parts are in single or double precision, each as it comes.
@@ -130,31 +116,27 @@ void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& pa
   const auto factor = static_cast<T>(scale);
   // Normals are drawn by place, so the split over threads does not matter.
   at::parallel_for(0, count, coordinates_a_thread, [&](std::int64_t begin, std::int64_t end) {
-    constexpr std::int64_t piece = 2048;
-    std::array<double, piece> sums;
-    const auto add_parts = [&](std::int64_t place, std::int64_t length) {
+    const auto finish = [&](std::int64_t place, std::span<double> sums) {
+      const auto length = static_cast<std::int64_t>(sums.size());
       for (const auto& part : parts)
         AT_DISPATCH_FLOATING_TYPES(part.scalar_type(), "finish_sum", [&] {
-          const auto* from = part.const_data_ptr<scalar_t>() + place;
-          for (std::int64_t i = 0; i < length; ++i) sums[static_cast<std::size_t>(i)] += static_cast<double>(from[i]);
+          rows::add(part.const_data_ptr<scalar_t>() + place, length, sums.data());
         });
-      for (std::int64_t i = 0; i < length; ++i) out[place + i] = static_cast<T>(sums[static_cast<std::size_t>(i)]) * factor;
-    };
-    const auto in_pieces = [&](std::int64_t place, std::int64_t length, const double* normals) {
-      for (std::int64_t done = 0; done < length; done += piece) {
-        const auto now = std::min(piece, length - done);
-        for (std::int64_t i = 0; i < now; ++i)
-          sums[static_cast<std::size_t>(i)] = normals != nullptr ? deviation * normals[done + i] : 0.0;
-        add_parts(place + done, now);
-      }
+      rows::store(sums.data(), length, factor, out + place);
     };
     if (deviation == 0.0) {
-      in_pieces(begin, end - begin, nullptr);
-    } else {
-      with_normals(stream, begin, end, [&](std::int64_t place, std::span<const double> normals) {
-        in_pieces(place, static_cast<std::int64_t>(normals.size()), normals.data());
-      });
+      std::array<double, 1024> sums;
+      for (auto place = begin; place < end; place += static_cast<std::int64_t>(sums.size())) {
+        sums.fill(0.0);
+        finish(place, std::span(sums).first(static_cast<std::size_t>(std::min<std::int64_t>(sums.size(), end - place))));
+      }
+      return;
     }
+    stream.normals(static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end - begin),
+                   [&](std::uint64_t place, std::span<double> normals) {
+                     rows::scale(normals.data(), static_cast<std::int64_t>(normals.size()), deviation);
+                     finish(static_cast<std::int64_t>(place), normals);
+                   });
   });
 }
 

@@ -2,6 +2,7 @@
 #include "row_kernels.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "tsdp/core/clones.h"
 
@@ -19,31 +20,43 @@ TSDP_INLINE T sum_of(const T (&v)[lanes]) {
   return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
+/// `lanes` numbers side by side. Written out where a type changes: of loops over arrays the compiler makes single
+/// conversions there.
+template <typename T>
+struct Lanes {
+  typedef T type __attribute__((vector_size(lanes * sizeof(T)), aligned(sizeof(T)), may_alias));
+};
+
 template <typename T>
 TSDP_INLINE double squared_norm(const T* __restrict row, std::int64_t length) {
+  using Narrow = typename Lanes<T>::type;
+  using Wide = typename Lanes<double>::type;
   constexpr std::int64_t step = 4 * lanes;
   constexpr std::int64_t piece = 64 * step;  // 64 squares a lane
-  double sums[lanes] = {};
+  const auto at = [row](std::int64_t place) { return reinterpret_cast<const Narrow*>(row + place); };
+  Wide sums = {};
   std::int64_t i = 0;
   while (i + step <= length) {
     const std::int64_t end = i + piece < length ? i + piece : length;
-    T a[lanes] = {}, b[lanes] = {}, c[lanes] = {}, d[lanes] = {};
-    for (; i + step <= end; i += step)
-      for (int j = 0; j < lanes; ++j) {
-        a[j] += row[i + j] * row[i + j];
-        b[j] += row[i + lanes + j] * row[i + lanes + j];
-        c[j] += row[i + 2 * lanes + j] * row[i + 2 * lanes + j];
-        d[j] += row[i + 3 * lanes + j] * row[i + 3 * lanes + j];
-      }
-    for (int j = 0; j < lanes; ++j)
-      sums[j] += (static_cast<double>(a[j]) + static_cast<double>(b[j])) +
-                 (static_cast<double>(c[j]) + static_cast<double>(d[j]));
+    Narrow a = {}, b = {}, c = {}, d = {};
+    for (; i + step <= end; i += step) {
+      a += *at(i) * *at(i);
+      b += *at(i + lanes) * *at(i + lanes);
+      c += *at(i + 2 * lanes) * *at(i + 2 * lanes);
+      d += *at(i + 3 * lanes) * *at(i + 3 * lanes);
+    }
+    sums += (__builtin_convertvector(a, Wide) + __builtin_convertvector(b, Wide)) +
+            (__builtin_convertvector(c, Wide) + __builtin_convertvector(d, Wide));
   }
-  for (; i + lanes <= length; i += lanes)
-    for (int j = 0; j < lanes; ++j) sums[j] += static_cast<double>(row[i + j]) * static_cast<double>(row[i + j]);
+  for (; i + lanes <= length; i += lanes) {
+    const Wide wide = __builtin_convertvector(*at(i), Wide);
+    sums += wide * wide;
+  }
   double rest = 0;
   for (; i < length; ++i) rest += static_cast<double>(row[i]) * static_cast<double>(row[i]);
-  const double norm = sum_of(sums) + rest;
+  double lane_sums[lanes];
+  std::memcpy(lane_sums, &sums, sizeof lane_sums);
+  const double norm = sum_of(lane_sums) + rest;
   if (sizeof(T) == sizeof(double) || norm >= static_cast<double>(length) * least_mean_square) return norm;
   // Float squares below 2^-126 are lost or coarse; here that could matter.
   double again = 0;
@@ -57,17 +70,6 @@ TSDP_INLINE void squared_norms_of(const T* rows, std::int64_t count, std::int64_
   for (std::int64_t i = 0; i < count; ++i) {
     const double norm = squared_norm(rows + i * stride, length);
     out[i] = add ? out[i] + norm : norm;
-  }
-}
-
-template <typename T>
-TSDP_INLINE void scale_rows_of(const T* in, std::int64_t in_stride, const T* factors, std::int64_t count,
-                               std::int64_t length, T* out, std::int64_t out_stride) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const T factor = factors[i];
-    const T* from = in + i * in_stride;
-    T* to = out + i * out_stride;
-    for (std::int64_t k = 0; k < length; ++k) to[k] = factor * from[k];
   }
 }
 
@@ -161,6 +163,10 @@ TSDP_INLINE void gradient_of(const LayerNorm<T>& layer, const T* y_gradient, con
 
 }  // namespace
 
+TSDP_CLONES void scale(double* values, std::int64_t length, double factor) {
+  for (std::int64_t i = 0; i < length; ++i) values[i] *= factor;
+}
+
 #define TSDP_DEFINE_ROWS(T)                                                                                      \
   template <>                                                                                                    \
   TSDP_CLONES void squared_norms<T>(const T* rows, std::int64_t count, std::int64_t length, std::int64_t stride, \
@@ -168,9 +174,12 @@ TSDP_INLINE void gradient_of(const LayerNorm<T>& layer, const T* y_gradient, con
     squared_norms_of<T>(rows, count, length, stride, out, add);                                                  \
   }                                                                                                              \
   template <>                                                                                                    \
-  TSDP_CLONES void scale_rows<T>(const T* in, std::int64_t in_stride, const T* factors, std::int64_t count,      \
-                                 std::int64_t length, T* out, std::int64_t out_stride) {                         \
-    scale_rows_of<T>(in, in_stride, factors, count, length, out, out_stride);                                    \
+  TSDP_CLONES void add<T>(const T* __restrict terms, std::int64_t length, double* __restrict sums) {             \
+    for (std::int64_t i = 0; i < length; ++i) sums[i] += static_cast<double>(terms[i]);                          \
+  }                                                                                                              \
+  template <>                                                                                                    \
+  TSDP_CLONES void store<T>(const double* __restrict sums, std::int64_t length, T factor, T* __restrict out) {   \
+    for (std::int64_t i = 0; i < length; ++i) out[i] = static_cast<T>(sums[i]) * factor;                         \
   }                                                                                                              \
   template <>                                                                                                    \
   TSDP_CLONES void layer_norm_forward<T>(const T* x, std::int64_t count, std::int64_t width, const T* gain,      \

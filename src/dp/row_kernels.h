@@ -15,10 +15,16 @@ template <typename T>
 void squared_norms(const T* rows, std::int64_t count, std::int64_t length, std::int64_t stride, double* out,
                    bool add = false);
 
-/// out row i = factors[i] · in row i; `out` may be `in`.
+/// values[i] *= factor.
+void scale(double* values, std::int64_t length, double factor);
+
+/// sums[i] += terms[i].
 template <typename T>
-void scale_rows(const T* in, std::int64_t in_stride, const T* factors, std::int64_t count, std::int64_t length, T* out,
-                std::int64_t out_stride);
+void add(const T* terms, std::int64_t length, double* sums);
+
+/// out[i] = sums[i], rounded to T, · factor.
+template <typename T>
+void store(const double* sums, std::int64_t length, T factor, T* out);
 
 inline constexpr double layer_norm_epsilon = 1e-5;
 
@@ -53,7 +59,8 @@ void layer_norm_gradient(const LayerNorm<T>& layer, const T* y_gradient, const T
 // clang-format off
 #define TSDP_DECLARE_ROWS(T)                                                                                       \
   template <> void squared_norms<T>(const T*, std::int64_t, std::int64_t, std::int64_t, double*, bool);            \
-  template <> void scale_rows<T>(const T*, std::int64_t, const T*, std::int64_t, std::int64_t, T*, std::int64_t);  \
+  template <> void add<T>(const T*, std::int64_t, double*);                                                         \
+  template <> void store<T>(const double*, std::int64_t, T, T*);                                                    \
   template <> void layer_norm_forward<T>(const T*, std::int64_t, std::int64_t, const T*, const T*, T*, T*, T*);    \
   template <> void layer_norm_backward<T>(const LayerNorm<T>&, const T*, T*, double*, bool);                       \
   template <> void layer_norm_gradient<T>(const LayerNorm<T>&, const T*, const T*, T*, T*);

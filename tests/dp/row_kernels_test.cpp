@@ -74,23 +74,33 @@ TYPED_TEST(RowKernels, SquaredNormsOfUnequalSizes) {
   EXPECT_TRUE(std::isnan(out));
 }
 
-TYPED_TEST(RowKernels, ScaleRows) {
+TEST(RowKernelsOfDoubles, Scale) {
+  std::vector<double> values = {1.0, -2.0, 0.5, 3.0, 7.0, 1e300, 0.0, 4.0, 9.0, 1.0};
+  const auto before = values;
+  scale(values.data(), 9, 3.0);
+  for (std::size_t i = 0; i < 9; ++i) EXPECT_EQ(values[i], 3.0 * before[i]);
+  EXPECT_EQ(values[9], 1.0);
+}
+
+TYPED_TEST(RowKernels, AddAndStore) {
   using T = TypeParam;
   Draw draw(2);
-  for (const std::int64_t length : {1, 7, 16, 40, 195}) {
-    const auto size = static_cast<std::size_t>(3 * (length + 2));
-    auto in = random<T>(size, draw);
-    const auto before = in;
-    const auto factors = random<T>(3, draw);
-    std::vector<T> out(size, T(7));
-    scale_rows(in.data(), length + 2, factors.data(), 3, length, out.data(), length + 1);
-    scale_rows(in.data(), length + 2, factors.data(), 3, length, in.data(), length + 2);
-    for (std::size_t i = 0; i < 3; ++i)
-      for (std::size_t k = 0; k < static_cast<std::size_t>(length); ++k) {
-        const std::size_t from = i * static_cast<std::size_t>(length + 2) + k;
-        EXPECT_EQ(out[i * static_cast<std::size_t>(length + 1) + k], factors[i] * before[from]);
-        EXPECT_EQ(in[from], factors[i] * before[from]);
-      }
+  for (const std::size_t length : {0, 1, 7, 16, 40, 195}) {
+    const auto first = random<T>(length, draw);
+    const auto second = random<double>(length, draw);
+    const auto factor = random<T>(1, draw)[0];
+    std::vector<double> sums(length + 1, 0.0);
+    std::vector<T> out(length + 1, T(7));
+    sums[length] = 5.0;
+    add(first.data(), static_cast<std::int64_t>(length), sums.data());
+    add(second.data(), static_cast<std::int64_t>(length), sums.data());
+    store(sums.data(), static_cast<std::int64_t>(length), factor, out.data());
+    for (std::size_t i = 0; i < length; ++i) {
+      EXPECT_EQ(sums[i], static_cast<double>(first[i]) + second[i]);
+      EXPECT_EQ(out[i], static_cast<T>(sums[i]) * factor);
+    }
+    EXPECT_EQ(sums[length], 5.0);
+    EXPECT_EQ(out[length], T(7));
   }
 }
 
