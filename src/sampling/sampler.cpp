@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "tsdp/core/error.h"
 
@@ -13,22 +14,26 @@ Sampler::Sampler(SubsamplingScheme scheme)
   std::iota(order_.begin(), order_.end(), std::int64_t{0});
 }
 
-std::vector<data::WindowIndex> Sampler::draw(std::uint64_t step, RandomStream& stream, RandomStream* order) {
+std::vector<data::WindowIndex> Sampler::draw(std::uint64_t step, RandomStream& stream, const OrderOf& order) {
   const auto& p = scheme_.parameters();
   const auto chosen = static_cast<std::size_t>(scheme_.sequences_per_batch());
   std::vector<std::int64_t> series(chosen);
-  const auto batch = static_cast<std::size_t>(step % static_cast<std::uint64_t>(scheme_.steps_per_epoch()));
+  const auto steps = static_cast<std::uint64_t>(scheme_.steps_per_epoch());
+  const auto batch = static_cast<std::size_t>(step % steps);
   if (p.top_level == TopLevel::deterministic) {
     std::iota(series.begin(), series.end(), static_cast<std::int64_t>(batch * chosen));
   } else {
     // The first places of a Fisher–Yates shuffle are a uniform subset in uniform order. The swaps are undone, so that the
     // draw depends on the streams alone.
     const bool shuffled = p.top_level == TopLevel::shuffled;
-    if (shuffled && order == nullptr) throw Error(ExitCode::failure, "a shuffled scheme draws from its epoch's stream");
+    if (shuffled && !order) throw Error(ExitCode::failure, "a shuffled scheme draws from its epoch's stream");
+    std::optional<RandomStream> of_epoch;
+    if (shuffled) of_epoch = order(step / steps);
+    auto& choices = shuffled ? *of_epoch : stream;
     const auto first = shuffled ? batch * chosen : 0;
     std::vector<std::size_t> swaps(first + chosen);
     for (std::size_t i = 0; i < swaps.size(); ++i) {
-      swaps[i] = i + static_cast<std::size_t>((shuffled ? *order : stream).below(order_.size() - i));
+      swaps[i] = i + static_cast<std::size_t>(choices.below(order_.size() - i));
       std::swap(order_[i], order_[swaps[i]]);
     }
     std::copy_n(order_.begin() + static_cast<std::ptrdiff_t>(first), chosen, series.begin());

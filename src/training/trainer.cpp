@@ -292,8 +292,8 @@ bool Trainer::run(const TrainOptions& options) {
       charge_->raise_to(std::min(plan_.steps, step_ + block));
     }
     RandomStream draws(key_, sampling::sampling_purpose, step_);
-    RandomStream order(key_, sampling::order_purpose, sampler_.epoch_of(step_));
-    const auto windows = sampler_.draw(step_, draws, order);
+    const auto windows = sampler_.draw(
+        step_, draws, [&](std::uint64_t epoch) { return RandomStream(key_, sampling::order_purpose, epoch); });
     WindowSource::Augment augment;
     if (augmented)
       augment = [&](float* values, const float* observed) {

@@ -4,15 +4,12 @@
 The same search must find all of them inside private/: a search that finds nothing anywhere would show nothing.
 """
 
-import argparse
 import io
 import itertools
 import json
-import pathlib
 import re
 import struct
 import subprocess
-import tempfile
 import zipfile
 
 import run
@@ -107,67 +104,62 @@ def search_run(folder, values):
     return searches
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        text = run.write_series(folder / "series.txt", rows=200, columns=4, scale=SCALE, base=BASE)
-        values = {float(value) for row in text for value in row}
-        config = run.write_config(folder / "config.yaml", folder / "series.txt")
+def main(binaries, folder):
+    text = run.write_series(folder / "series.txt", rows=200, columns=4, scale=SCALE, base=BASE)
+    values = {float(value) for row in text for value in row}
+    config = run.write_config(folder / "config.yaml", folder / "series.txt")
 
-        # The umask of whoever is careless must not matter.
-        last = folder / "last"
-        done = run.program(options.bin, "tsdp-train", "--json", "--threads", "1", "--config", config, "--output", last, umask=0)
-        ledger = json.loads((last / "privacy.json").read_text())
-        assert json.loads(done.stdout)["privacy"] == ledger and ledger["private"] is True
-        assert sorted(p.name for p in last.iterdir()) == ["config.yaml", "model.pt", "privacy.json", "private"]
-        check_modes(last)
-        searches = search_run(last, values)
-        run.program(options.bin, "tsdp-evaluate", "--quiet", "--run", last, "--report", umask=0)
-        check_modes(last)
+    # The umask of whoever is careless must not matter.
+    last = folder / "last"
+    done = run.program(binaries, "tsdp-train", "--json", "--threads", "1", "--config", config, "--output", last, umask=0)
+    ledger = json.loads((last / "privacy.json").read_text())
+    assert json.loads(done.stdout)["privacy"] == ledger and ledger["private"] is True
+    assert sorted(p.name for p in last.iterdir()) == ["config.yaml", "model.pt", "privacy.json", "private"]
+    check_modes(last)
+    searches = search_run(last, values)
+    run.program(binaries, "tsdp-evaluate", "--quiet", "--run", last, "--report", umask=0)
+    check_modes(last)
 
-        # Where the report cannot be written, one line says so.
-        report = last / "private/report.html"
-        report.unlink()
-        report.mkdir()
-        done = subprocess.run([pathlib.Path(options.bin) / "tsdp-evaluate", "--quiet", "--run", last, "--report"],
-                              capture_output=True, text=True)
-        assert done.returncode == 1 and done.stderr.count("\n") == 1 and str(report) in done.stderr, done
-        report.rmdir()
+    # Where the report cannot be written, one line says so.
+    report = last / "private/report.html"
+    report.unlink()
+    report.mkdir()
+    done = subprocess.run([binaries / "tsdp-evaluate", "--quiet", "--run", last, "--report"],
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and str(report) in done.stderr, done
+    report.rmdir()
 
-        # A released file that does hold a value is found out, as text, as a tensor, and inside an archive.
-        value = sorted(values)[17]
-        planted_contents = (f"x: {value:.3f}\n".encode(), f"{value:.7g}".encode(), b"1234" + struct.pack("<f", value),
-                            struct.pack("<d", value))
-        for number, content in enumerate(planted_contents):
-            for packed in (False, True):
-                planted = folder / f"planted{number}{packed}"
-                if packed:
-                    with zipfile.ZipFile(planted, "w", zipfile.ZIP_DEFLATED) as archive:
-                        archive.writestr("member", content)
-                else:
-                    planted.write_bytes(content)
-                assert list(searches["values of the data"].hits(planted)), planted
+    # A released file that does hold a value is found out, as text, as a tensor, and inside an archive.
+    value = sorted(values)[17]
+    planted_contents = (f"x: {value:.3f}\n".encode(), f"{value:.7g}".encode(), b"1234" + struct.pack("<f", value),
+                        struct.pack("<d", value))
+    for number, content in enumerate(planted_contents):
+        for packed in (False, True):
+            planted = folder / f"planted{number}{packed}"
+            if packed:
+                with zipfile.ZipFile(planted, "w", zipfile.ZIP_DEFLATED) as archive:
+                    archive.writestr("member", content)
+            else:
+                planted.write_bytes(content)
+            assert list(searches["values of the data"].hits(planted)), planted
 
-        # Choosing a checkpoint by validation loss is off unless asked for, and then it is told.
-        told = "the choice of the checkpoint by validation loss"
-        assert "checkpoint: last" in (last / "config.yaml").read_text()
-        assert not (last / "private/checkpoints/best.pt").exists() and told not in ledger["not_covered"]
-        best = folder / "best"
-        run.program(options.bin, "tsdp-train", "--quiet", "--threads", "1", "--config", config, "--output", best,
-                    "--set", "training.checkpoint=best")
-        assert (best / "private/checkpoints/best.pt").exists()
-        assert told in json.loads((best / "privacy.json").read_text())["not_covered"]
-        with zipfile.ZipFile(best / "model.pt") as archive:
-            inside = next(n for n in archive.namelist() if n.endswith("extra/privacy.json"))
-            assert told in json.loads(archive.read(inside))["not_covered"]
-        assert told in (best / "private/report.html").read_text()
-        check_modes(best)
-        search_run(best, values)
-        print("nothing outside private/")
+    # Choosing a checkpoint by validation loss is off unless asked for, and then it is told.
+    told = "the choice of the checkpoint by validation loss"
+    assert "checkpoint: last" in (last / "config.yaml").read_text()
+    assert not (last / "private/checkpoints/best.pt").exists() and told not in ledger["not_covered"]
+    best = folder / "best"
+    run.program(binaries, "tsdp-train", "--quiet", "--threads", "1", "--config", config, "--output", best,
+                "--set", "training.checkpoint=best")
+    assert (best / "private/checkpoints/best.pt").exists()
+    assert told in json.loads((best / "privacy.json").read_text())["not_covered"]
+    with zipfile.ZipFile(best / "model.pt") as archive:
+        inside = next(n for n in archive.namelist() if n.endswith("extra/privacy.json"))
+        assert told in json.loads(archive.read(inside))["not_covered"]
+    assert told in (best / "private/report.html").read_text()
+    check_modes(best)
+    search_run(best, values)
+    print("nothing outside private/")
 
 
 if __name__ == "__main__":
-    main()
+    run.in_empty_folder(main)

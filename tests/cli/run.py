@@ -1,11 +1,13 @@
 """What tests of whole runs share: a small data set, its configuration, and programs run as a user runs them."""
 
+import argparse
 import math
 import os
 import pathlib
 import random
 import subprocess
 import sys
+import tempfile
 
 SKIPPED = 77
 
@@ -14,6 +16,15 @@ def skip(reason):
     """Ends the test as skipped; on a build server, where everything is to be there, as failed."""
     print(f"skipped: {reason}")
     sys.exit(1 if os.environ.get("CI") else SKIPPED)
+
+
+def in_empty_folder(test):
+    """Calls test(binaries, folder): the folder of the programs, from --bin, and an empty one that goes away afterwards."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True, type=pathlib.Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        test(options.bin, pathlib.Path(name))
 
 
 def write_series(path, rows=400, columns=6, scale=1.0, base=10.0):

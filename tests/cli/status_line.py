@@ -1,16 +1,13 @@
 #!/usr/bin/env python3
 """The line that tells how far training is, seen through a pseudo-terminal: what it says, its width, and its silence."""
 
-import argparse
 import fcntl
 import os
-import pathlib
 import pty
 import re
 import signal
 import struct
 import subprocess
-import tempfile
 import termios
 
 import run
@@ -53,58 +50,53 @@ def status_lines(output):
     return [part for part in output.split(CLEAR)[1:-1] if part]
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        run.write_series(folder / "series.txt")
-        config = run.write_config(folder / "config.yaml", folder / "series.txt", training__max_epochs=10**6,
-                                  training__validate_every=10**5, privacy__target_epsilon=60.0)
-        number = 0
+def main(binaries, folder):
+    run.write_series(folder / "series.txt")
+    config = run.write_config(folder / "config.yaml", folder / "series.txt", training__max_epochs=10**6,
+                              training__validate_every=10**5, privacy__target_epsilon=60.0)
+    number = 0
 
-        def train(*extra):
-            nonlocal number
-            number += 1
-            return [str(pathlib.Path(options.bin) / "tsdp-train"), "--threads", "1", "--config", str(config), "--output",
-                    str(folder / f"run{number}"), *extra]
+    def train(*extra):
+        nonlocal number
+        number += 1
+        return [str(binaries / "tsdp-train"), "--threads", "1", "--config", str(config), "--output",
+                str(folder / f"run{number}"), *extra]
 
-        whole = re.compile(r"^\d+ % · step \d+/\d+ · epoch \d+(\.\d)? · loss -?[\d.e+-]+ · [\d.e+-]+ steps/s · "
-                           r"(\d+:\d\d:\d\d|\d+ d \d\d h) left · epsilon ≤ [\d.]+ of 60$")
-        output = watch(train(), 200)
-        lines = status_lines(output)
-        assert len(lines) >= 3, output
+    whole = re.compile(r"^\d+ % · step \d+/\d+ · epoch \d+(\.\d)? · loss -?[\d.e+-]+ · [\d.e+-]+ steps/s · "
+                       r"(\d+:\d\d:\d\d|\d+ d \d\d h) left · epsilon ≤ [\d.]+ of 60$")
+    output = watch(train(), 200)
+    lines = status_lines(output)
+    assert len(lines) >= 3, output
+    for line in lines:
+        assert whole.match(line), line
+    spent = [float(re.search(r"≤ ([\d.]+)", line)[1]) for line in lines]
+    assert spent == sorted(spent) and all(0 < value <= 60 for value in spent), spent
+    # What comes after it begins on a cleared line.
+    assert re.match("tsdp-train: interrupted after step", output.split(CLEAR)[-1]), output
+
+    for columns in (60, 40, 12):
+        lines = status_lines(watch(train(), columns))
+        assert len(lines) >= 3
         for line in lines:
-            assert whole.match(line), line
-        spent = [float(re.search(r"≤ ([\d.]+)", line)[1]) for line in lines]
-        assert spent == sorted(spent) and all(0 < value <= 60 for value in spent), spent
-        # What comes after it begins on a cleared line.
-        assert re.match("tsdp-train: interrupted after step", output.split(CLEAR)[-1]), output
+            assert len(line) < columns and re.match(r"^\d+ %", line), (columns, line)
+        if columns == 60:
+            assert all("left" in line and "epsilon" in line for line in lines), lines
+    assert not status_lines(watch(train(), 2))
 
-        for columns in (60, 40, 12):
-            lines = status_lines(watch(train(), columns))
-            assert len(lines) >= 3
-            for line in lines:
-                assert len(line) < columns and re.match(r"^\d+ %", line), (columns, line)
-            if columns == 60:
-                assert all("left" in line and "epsilon" in line for line in lines), lines
-        assert not status_lines(watch(train(), 2))
+    # Without privacy there is no epsilon to speak of.
+    lines = status_lines(watch(train("--set", "privacy.enabled=false"), 200))
+    assert lines and all("left" in line and "epsilon" not in line for line in lines), lines
 
-        # Without privacy there is no epsilon to speak of.
-        lines = status_lines(watch(train("--set", "privacy.enabled=false"), 200))
-        assert lines and all("left" in line and "epsilon" not in line for line in lines), lines
+    # No terminal, or one that cannot clear a line: lines of a log, the first at once.
+    for columns, kind in ((200, "dumb"), (None, "xterm")):
+        output = watch(train(), columns, 0.5, mark=" % · step ", environment={"TERM": kind})
+        assert "\x1b" not in output and "\r" not in output.replace("\r\n", "\n"), repr(output)
 
-        # No terminal, or one that cannot clear a line: lines of a log, the first at once.
-        for columns, kind in ((200, "dumb"), (None, "xterm")):
-            output = watch(train(), columns, 0.5, mark=" % · step ", environment={"TERM": kind})
-            assert "\x1b" not in output and "\r" not in output.replace("\r\n", "\n"), repr(output)
-
-        short = ("--quiet", "--set", "training.max_epochs=200")
-        assert watch(train(*short), 200, 0) == ""
-        assert watch(train(*short), None, 0) == ""
-        print("status line: as promised")
+    short = ("--quiet", "--set", "training.max_epochs=200")
+    assert watch(train(*short), 200, 0) == ""
+    assert watch(train(*short), None, 0) == ""
+    print("status line: as promised")
 
 
 if __name__ == "__main__":
-    main()
+    run.in_empty_folder(main)

@@ -4,15 +4,12 @@
 Needs the Python package tensorboard (scripts/requirements-test.txt).
 """
 
-import argparse
 import json
 import os
-import pathlib
 import signal
 import socket
 import struct
 import subprocess
-import tempfile
 import time
 
 import run
@@ -87,50 +84,45 @@ def compare(folder, files):
     print(f"{len(names)} files, {sum(map(len, expected.values()))} scalars agree")
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        run.write_series(folder / "series.txt")
-        config = run.write_config(folder / "config.yaml", folder / "series.txt", training__max_epochs=1000)
-        whole = folder / "whole"
-        run.program(options.bin, "tsdp-train", "--quiet", "--threads", "1", "--config", config, "--output", whole)
-        compare(whole, 1)
+def main(binaries, folder):
+    run.write_series(folder / "series.txt")
+    config = run.write_config(folder / "config.yaml", folder / "series.txt", training__max_epochs=1000)
+    whole = folder / "whole"
+    run.program(binaries, "tsdp-train", "--quiet", "--threads", "1", "--config", config, "--output", whole)
+    compare(whole, 1)
 
-        # Checkpoints are so rare that steps are taken, and logged, again.
-        run.write_config(config, folder / "series.txt", training__max_epochs=20000, training__checkpoint_seconds=0.7,
-                         privacy__target_epsilon=80.0)
-        killed = folder / "killed"
-        command = [str(pathlib.Path(options.bin) / "tsdp-train"), "--quiet", "--threads", "1"]
-        process = subprocess.Popen([*command, "--config", config, "--output", killed], stderr=subprocess.DEVNULL)
-        for number, wait in enumerate((1.0, 1.2, 1.1, 0.6)):
-            while process.poll() is None and len(list(killed.glob("private/tensorboard/*"))) <= number:
-                time.sleep(0.01)
-            time.sleep(wait)
-            assert process.poll() is None, "ended before it was killed"
-            if number == 3:
-                process.send_signal(signal.SIGINT)
-                assert process.wait() == 1
-                break
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            # A crash may cut off an event in the middle; that must not hide what later files hold.
-            last = sorted(killed.glob("private/tensorboard/*"))[-1]
-            last.write_bytes(last.read_bytes()[:-5])
-            process = subprocess.Popen([*command, "--resume", killed], stderr=subprocess.DEVNULL)
-        expected, found = logged(killed), read(killed)
-        for tag, values in expected.items():
-            steps = [step for step, _ in found[tag]]
-            assert steps and steps == sorted(set(steps)), f"{tag}: steps twice or out of order"
-            # At most the last event of each file that was cut off is lost.
-            assert not set(found[tag]) - set(values), (tag, sorted(set(found[tag]) - set(values))[:5])
-            assert len(set(values) - set(found[tag])) <= 3, (tag, sorted(set(values) - set(found[tag]))[:5])
-        dropped = taken_again(killed)
-        assert dropped > 0, "no step was logged twice: this run shows nothing"
-        print(f"killed 3 times, {dropped} events of steps taken again are not shown twice")
+    # Checkpoints are so rare that steps are taken, and logged, again.
+    run.write_config(config, folder / "series.txt", training__max_epochs=20000, training__checkpoint_seconds=0.7,
+                     privacy__target_epsilon=80.0)
+    killed = folder / "killed"
+    command = [str(binaries / "tsdp-train"), "--quiet", "--threads", "1"]
+    process = subprocess.Popen([*command, "--config", config, "--output", killed], stderr=subprocess.DEVNULL)
+    for number, wait in enumerate((1.0, 1.2, 1.1, 0.6)):
+        while process.poll() is None and len(list(killed.glob("private/tensorboard/*"))) <= number:
+            time.sleep(0.01)
+        time.sleep(wait)
+        assert process.poll() is None, "ended before it was killed"
+        if number == 3:
+            process.send_signal(signal.SIGINT)
+            assert process.wait() == 1
+            break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        # A crash may cut off an event in the middle; that must not hide what later files hold.
+        last = sorted(killed.glob("private/tensorboard/*"))[-1]
+        last.write_bytes(last.read_bytes()[:-5])
+        process = subprocess.Popen([*command, "--resume", killed], stderr=subprocess.DEVNULL)
+    expected, found = logged(killed), read(killed)
+    for tag, values in expected.items():
+        steps = [step for step, _ in found[tag]]
+        assert steps and steps == sorted(set(steps)), f"{tag}: steps twice or out of order"
+        # At most the last event of each file that was cut off is lost.
+        assert not set(found[tag]) - set(values), (tag, sorted(set(found[tag]) - set(values))[:5])
+        assert len(set(values) - set(found[tag])) <= 3, (tag, sorted(set(values) - set(found[tag]))[:5])
+    dropped = taken_again(killed)
+    assert dropped > 0, "no step was logged twice: this run shows nothing"
+    print(f"killed 3 times, {dropped} events of steps taken again are not shown twice")
 
 
 if __name__ == "__main__":
-    main()
+    run.in_empty_folder(main)

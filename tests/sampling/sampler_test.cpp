@@ -192,8 +192,8 @@ TEST(Sampler, ShuffledUsesEverySeriesAtMostOnceAnEpochInANewOrder) {
     std::vector<std::int64_t> order;
     for (std::uint64_t step = 3 * epoch; step < 3 * epoch + 3; ++step) {
       RandomStream stream(key, sampling_purpose, step);
-      RandomStream of_epoch(key, order_purpose, sampler.epoch_of(step));
-      for (const auto& w : sampler.draw(step, stream, of_epoch)) order.push_back(w.series);
+      const auto order_of = [&](std::uint64_t e) { return RandomStream(key, order_purpose, e); };
+      for (const auto& w : sampler.draw(step, stream, order_of)) order.push_back(w.series);
     }
     ASSERT_EQ(order.size(), 9U);
     EXPECT_EQ(std::set<std::int64_t>(order.begin(), order.end()).size(), 9U);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "tsdp/core/random.h"
@@ -23,8 +24,11 @@ class Sampler {
 
   [[nodiscard]] const SubsamplingScheme& scheme() const noexcept { return scheme_; }
 
+  /// The stream of an epoch's order: (key, order_purpose, epoch).
+  using OrderOf = std::function<RandomStream(std::uint64_t epoch)>;
+
   /// The windows of step `step` (0-based, over all epochs), from `stream` = (key, sampling_purpose, step) and, shuffled,
-  /// `order` = (key, order_purpose, epoch_of(step)), which other schemes do not read.
+  /// from `order` of the step's epoch, which other schemes do not ask for. Throws Error for a shuffled scheme without it.
   ///
   /// Top level (N′ series): deterministic: series b N′ … b N′ + N′ − 1, b = step mod steps per epoch, so that no series
   /// occurs twice in an epoch; shuffled: the same places of a uniform order of the epoch's own; without replacement: a
@@ -32,21 +36,9 @@ class Sampler {
   /// them, with T windows: with replacement: λ independent uniform windows; Poisson: every window independently with
   /// probability min(1, λ/T). All laws are exact up to the uniform bits, except that Poisson skips are computed in
   /// double precision (a window's probability p is off by at most 2e-16/p of itself: below 1e-11 for up to 50,000 windows).
-  [[nodiscard]] std::vector<data::WindowIndex> draw(std::uint64_t step, RandomStream& stream, RandomStream& order) {
-    return draw(step, stream, &order);
-  }
-  /// The same for schemes that are not shuffled. Throws Error for one that is.
-  [[nodiscard]] std::vector<data::WindowIndex> draw(std::uint64_t step, RandomStream& stream) {
-    return draw(step, stream, nullptr);
-  }
-
-  [[nodiscard]] std::uint64_t epoch_of(std::uint64_t step) const {
-    return step / static_cast<std::uint64_t>(scheme_.steps_per_epoch());
-  }
+  [[nodiscard]] std::vector<data::WindowIndex> draw(std::uint64_t step, RandomStream& stream, const OrderOf& order = {});
 
  private:
-  [[nodiscard]] std::vector<data::WindowIndex> draw(std::uint64_t step, RandomStream& stream, RandomStream* order);
-
   SubsamplingScheme scheme_;
   std::vector<std::int64_t> order_;  // identity between calls
 };
