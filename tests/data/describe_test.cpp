@@ -2,13 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <string>
+
+#include "support/series.h"
 
 namespace tsdp::data {
 namespace {
 
-constexpr float missing = std::numeric_limits<float>::quiet_NaN();
+using test::missing;
 
 Dataset demo() {
   Dataset data;

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/series.h"
 #include "support/temporary_folder.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
@@ -20,13 +21,8 @@
 namespace tsdp::data {
 namespace {
 
-constexpr float missing = std::numeric_limits<float>::quiet_NaN();
-
-Moment at(const std::string& text) {
-  Moment moment = 0;
-  EXPECT_TRUE(parse_moment(text, moment)) << text;
-  return moment;
-}
+using test::at;
+using test::missing;
 
 void expect_equal(const Series& found, const Series& expected) {
   EXPECT_EQ(found.id, expected.id);

@@ -1,0 +1,106 @@
+#include "readers_fixture.h"
+
+namespace tsdp::data {
+namespace {
+
+TEST_F(Readers, CsvLongIsNixtlasForm) {
+  const auto data =
+      csv_long("unique_id,ds,y\nnorth,2016-02-28 23:00:00,1\nnorth,2016-02-29 00:00:00,2.5\nsouth,2015-01-01,-7\n");
+  EXPECT_EQ(data.name, "set");
+  ASSERT_EQ(data.series.size(), 2U);
+  EXPECT_EQ(data.series[0].id, "north");
+  EXPECT_EQ(data.series[0].start, at("2016-02-28 23:00"));
+  expect_values(data.series[0].values, {1, 2.5});
+  EXPECT_EQ(data.series[1].id, "south");
+  EXPECT_EQ(data.series[1].start, at("2015-01-01"));
+  expect_values(data.series[1].values, {-7});
+}
+
+TEST_F(Readers, CsvLongMayBeOutOfOrderWithGapsAndOtherColumns) {
+  testing::internal::CaptureStderr();
+  const auto data = csv_long(
+      "\xEF\xBB\xBFy,price,ds,\"unique_id\",weekday\r\n"
+      "3,9,2015-01-01 03:00,\"b, \"\"old\"\"\",x\r\n"
+      "1,9,2015-01-01T01:00:00,a,x\r\n"
+      ",9,2015-01-01 00:00,\"b, \"\"old\"\"\",x\r\n"
+      "nan,9,2015-01-01 05:00,a,x\r\n"
+      "6,9,2015-01-01 06:00,a,x\r\n"
+      "NA,9,2015-01-01 09:00,a,x\r\n"
+      "2,,2015-01-01 02:00,\"b, \"\"old\"\"\",x\r\n\r\n");
+  const auto warnings = testing::internal::GetCapturedStderr();
+  EXPECT_NE(warnings.find("set.txt:1: ignored the columns 'price', 'weekday'; unique_id, ds and y are read"),
+            std::string::npos)
+      << warnings;
+  EXPECT_EQ(warnings.find("ignored"), warnings.rfind("ignored")) << warnings;
+  ASSERT_EQ(data.series.size(), 2U);
+  EXPECT_EQ(data.series[0].id, "b, \"old\"");
+  EXPECT_EQ(data.series[0].start, at("2015-01-01 02:00"));
+  expect_values(data.series[0].values, {2, 3});
+  EXPECT_EQ(data.series[1].id, "a");
+  EXPECT_EQ(data.series[1].start, at("2015-01-01 01:00"));
+  expect_values(data.series[1].values, {1, missing, missing, missing, missing, 6});
+}
+
+TEST_F(Readers, CsvLongFollowsTheCalendar) {
+  expect_values(csv_long("unique_id,ds,y\na,2015-01-02,1\na,2015-01-05,2\na,2015-01-07,4\n", "B").series[0].values,
+                {1, 2, missing, 4});
+  expect_values(csv_long("unique_id,ds,y\na,2015-02-28,1\na,2015-03-31,2\na,2015-05-31,4\n", "M").series[0].values,
+                {1, 2, missing, 4});
+  expect_values(csv_long("unique_id,ds,y\na,2015-01-01,1\na,2016-01-01,2\n", "Q").series[0].values,
+                {1, missing, missing, missing, 2});
+  EXPECT_EQ(
+      csv_long_error("unique_id,ds,y\na,2015-01-02,1\na,2015-01-03,2\n", "B"),
+      "set.txt:3:2: found the time 2015-01-03 00:00:00 of series 'a'; expected whole steps of 1B after its first time, "
+      "2015-01-02 00:00:00 in line 2");
+}
+
+TEST_F(Readers, CsvLongSaysWhereAndWhat) {
+  const std::string top = "unique_id,ds,y\n";
+  EXPECT_EQ(csv_long_error(""), "set.txt: found an empty file; expected a header with the columns unique_id, ds and y");
+  EXPECT_EQ(
+      csv_long_error("unique_id,time,y\n"),
+      "set.txt:1:1: found the header 'unique_id,time,y' without a column ds; expected the columns unique_id, ds (time "
+      "stamp) and y (value)");
+  EXPECT_EQ(csv_long_error("y,unique_id,ds,y\n"),
+            "set.txt:1:4: found the column 'y' again, first seen in column 1; expected each name once");
+  EXPECT_EQ(csv_long_error(top),
+            "set.txt: found no row after the header; expected rows of a series' name, a time stamp and a value");
+  EXPECT_EQ(csv_long_error(top + "a,2015-01-01\n"), "set.txt:2:3: found 2 columns; expected 3, as in the header");
+  EXPECT_EQ(csv_long_error(top + "a,2015-01-01,1,2\n"), "set.txt:2:4: found 4 columns; expected 3, as in the header");
+  EXPECT_EQ(csv_long_error(top + ",2015-01-01,1\n"), "set.txt:2:1: found no unique_id; expected the name of a series");
+  EXPECT_EQ(csv_long_error(top + "a,7,1\n"),
+            "set.txt:2:2: found '7'; expected a time stamp such as 2015-01-31 or 2015-01-31 13:00:00");
+  EXPECT_EQ(csv_long_error(top + "a,2015-01-01,x\n"),
+            "set.txt:2:3: found 'x'; expected a number, or nan or empty for missing");
+  EXPECT_EQ(csv_long_error(top + "a,2015-01-01,inf\n"),
+            "set.txt:2:3: found 'inf'; expected a finite number, or nan or empty for missing");
+  EXPECT_EQ(csv_long_error(top + "\"a,2015-01-01,1\n"),
+            "set.txt:2:1: found '\"a,2015-01-01,1' without a closing quote; expected a field");
+  EXPECT_EQ(csv_long_error(top + "a,2015-01-01,1\n\na,2015-01-02,1\n"),
+            "set.txt:3:1: found an empty line; expected 3 fields");
+  EXPECT_EQ(
+      csv_long_error(top + "a,2015-01-01 01:00,1\nb,2015-01-01,1\na,2015-01-01,2\na,2015-01-01 01:00,3\n"),
+      "set.txt:5:2: found the time 2015-01-01 01:00:00 of series 'a' again, first seen in line 2; expected each time "
+      "once");
+  EXPECT_EQ(
+      csv_long_error(top + "a,2015-01-01 01:00,1\na,2015-01-01 00:30,2\n"),
+      "set.txt:2:2: found the time 2015-01-01 01:00:00 of series 'a'; expected whole steps of 1h after its first time, "
+      "2015-01-01 00:30:00 in line 3");
+  EXPECT_EQ(csv_long_error(top + "a,2015-01-01,1\nb,2015-01-01,\n"),
+            "set.txt:3: found no value of series 'b'; expected at least one that is not missing");
+  // A wrong year must not ask for all memory.
+  EXPECT_EQ(
+      csv_long_error(top + "a,0015-01-01,1\na,2015-01-01,1\n"),
+      "set.txt:3:2: found the time 2015-01-01 00:00:00 of series 'a', 17531640 steps after its first time, 0015-01-01 "
+      "00:00:00 in line 2, with 2 rows in all; expected fewer than 1002000 steps");
+}
+
+TEST_F(Readers, DamagedCsvLongIsReadOrNamed) {
+  expect_no_crash(
+      "unique_id,ds,y\na,2015-01-01 00:00,1\n\"b, c\",2015-01-01 00:00,-2e3\na,2015-01-01 01:00,nan\na,2015-01-01 "
+      "03:00,4\n\"b, c\",2015-01-01 01:00:00,5.5\n",
+      "\n\",-: \r\t0123456789.einf", options(Format::csv_long));
+}
+
+}  // namespace
+}  // namespace tsdp::data
