@@ -37,19 +37,6 @@ std::size_t width_of(std::string_view text) {
 
 std::string rate_text(double rate) { return rate >= 99.5 && rate < 1e9 ? cat(std::llround(rate)) : rounded(rate, 2); }
 
-/// "0:03:07", or "3 d 04 h" for days.
-std::string clock_text(double seconds) {
-  if (!(seconds >= 0.0) || seconds > 1e9) return "?";
-  const auto s = static_cast<long long>(std::ceil(seconds));
-  std::array<char, 32> text{};
-  if (s >= 2 * 86400) {
-    std::snprintf(text.data(), text.size(), "%lld d %02lld h", s / 86400, s / 3600 % 24);
-  } else {
-    std::snprintf(text.data(), text.size(), "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
-  }
-  return text.data();
-}
-
 }  // namespace
 
 std::string progress_text(const training::Progress& p, double target, std::size_t columns) {

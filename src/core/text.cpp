@@ -67,6 +67,26 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(white) - begin + 1);
 }
 
+std::string csv_field(std::string_view text) {
+  if (text == trimmed(text) && text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string out(1, '"');
+  for (const char c : text) out.append(c == '"' ? 2 : 1, c);
+  out.push_back('"');
+  return out;
+}
+
+std::string clock_text(double seconds) {
+  if (!(seconds >= 0.0) || seconds > 1e9) return "?";
+  const auto s = static_cast<long long>(std::ceil(seconds));
+  std::array<char, 32> text{};
+  if (s >= 2 * 86400) {
+    std::snprintf(text.data(), text.size(), "%lld d %02lld h", s / 86400, s / 3600 % 24);
+  } else {
+    std::snprintf(text.data(), text.size(), "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+  }
+  return text.data();
+}
+
 std::string nearest_name(std::string_view name, std::span<const std::string> known) {
   std::string best;
   auto least = std::numeric_limits<std::size_t>::max();

@@ -40,16 +40,6 @@ std::vector<std::string> csv_fields(const TextFile& file, std::string_view line,
   }
 }
 
-std::string csv_field(std::string_view text) {
-  if (text == trimmed(text) && text.find_first_of(",\"") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += c;
-    out += c;
-  }
-  return out + '"';
-}
-
 Moment time_stamp(const TextFile& file, std::int64_t column, std::string_view text) {
   Moment moment = 0;
   if (!parse_moment(text, moment))

@@ -14,9 +14,6 @@ namespace tsdp::data::detail {
 /// field; a line break is not. `expected` says in an error what a field is.
 [[nodiscard]] std::vector<std::string> csv_fields(const TextFile& file, std::string_view line, const char* expected);
 
-/// `text` as a field that csv_fields reads back: in quotes if it must be.
-[[nodiscard]] std::string csv_field(std::string_view text);
-
 /// The moment in field `column`.
 [[nodiscard]] Moment time_stamp(const TextFile& file, std::int64_t column, std::string_view text);
 

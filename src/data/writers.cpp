@@ -8,7 +8,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "csv_fields.h"
 #include "text_file.h"
 #include "text_writer.h"
 #include "tsdp/core/error.h"
@@ -109,7 +108,7 @@ void write_csv(const Dataset& dataset, const std::filesystem::path& path) {
   }
   TextWriter out(path);
   out << "time";
-  for (const auto& series : dataset.series) out << ',' << detail::csv_field(series.id);
+  for (const auto& series : dataset.series) out << ',' << csv_field(series.id);
   out << '\n';
   const bool date_alone = dates_alone(dataset);
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -132,7 +131,7 @@ void write_csv_long(const Dataset& dataset, const std::filesystem::path& path) {
   out << "unique_id,ds,y\n";
   const bool date_alone = dates_alone(dataset);
   for (const auto& series : dataset.series) {
-    const std::string id = detail::csv_field(series.id);
+    const std::string id = csv_field(series.id);
     for (std::size_t t = 0; t < series.values.size(); ++t) {
       const auto moment = advance(series.start, dataset.frequency, static_cast<std::int64_t>(t));
       out << id << ',' << stamp_text(moment, date_alone) << ',';

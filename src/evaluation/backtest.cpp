@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-
-#include "tsdp/data/feature_store.h"
 
 namespace tsdp::evaluation {
 namespace {
@@ -23,29 +20,11 @@ const std::vector<double>& forecast_levels() {
   return levels;
 }
 
-std::span<const float> past_of(const data::Dataset& dataset, const data::ForecastRange& range) {
-  const auto& values = dataset.series[static_cast<std::size_t>(range.series)].values;
-  return std::span(values).first(static_cast<std::size_t>(range.forecast_start));
-}
-
-double seasonal_error_before(const data::Dataset& dataset, const data::ForecastRange& range, std::int64_t season) {
-  const auto past = past_of(dataset, range);
-  return seasonal_error(std::vector<double>(past.begin(), past.end()), season);
-}
-
-std::vector<double> target_of(const data::Dataset& dataset, const data::ForecastRange& range, std::int64_t horizon) {
-  const auto& values = dataset.series[static_cast<std::size_t>(range.series)].values;
-  const auto begin = values.begin() + range.forecast_start;
-  return {begin, begin + horizon};
-}
-
-void add_naive(Metrics& metrics, const data::Dataset& dataset, const data::ForecastRange& range, std::int64_t horizon,
-               std::int64_t season, std::span<const float> past, double error) {
-  const auto target = target_of(dataset, range, horizon);
-  const auto naive = seasonal_naive(past, season, horizon);
+void add_naive(Metrics& metrics, std::span<const float> past, std::int64_t season, const Truth& truth) {
+  const auto naive = seasonal_naive(past, season, static_cast<std::int64_t>(truth.target.size()));
   std::vector<double> quantiles;
   for (std::size_t i = 0; i < forecast_levels().size(); ++i) quantiles.insert(quantiles.end(), naive.begin(), naive.end());
-  metrics.add({target, quantiles, naive, error});
+  metrics.add({truth.target, quantiles, naive, truth.seasonal_error});
 }
 
 }  // namespace
@@ -98,14 +77,38 @@ BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
   return {part(0), part(1), part(2)};
 }
 
+KnownFeatures::KnownFeatures(const torch::jit::Module& model, const data::Dataset& dataset) {
+  if (model.attr("time_feature_count").toInt() > 0)
+    store_.emplace(dataset, model.attr("past_length").toInt(), model.attr("prediction_length").toInt());
+}
+
+at::Tensor KnownFeatures::gather(std::span<const data::WindowIndex> indices, const at::Device& device) const {
+  if (!store_) return {};
+  const auto windows = static_cast<std::int64_t>(indices.size());
+  auto out = at::empty({windows, store_->window_length(), store_->feature_count()}, at::kFloat);
+  store_->gather(indices, out.data_ptr<float>());
+  return out.to(device);
+}
+
+std::span<const float> past_of(const data::Dataset& dataset, const data::ForecastRange& range) {
+  const auto& values = dataset.series[static_cast<std::size_t>(range.series)].values;
+  return std::span(values).first(static_cast<std::size_t>(range.forecast_start));
+}
+
+Truth truth_of(const data::Dataset& dataset, const data::ForecastRange& range, std::int64_t prediction_length,
+               std::int64_t season_length) {
+  const auto past = past_of(dataset, range);
+  const auto* target = past.data() + past.size();
+  return {{target, target + prediction_length},
+          seasonal_error(std::vector<double>(past.begin(), past.end()), season_length)};
+}
+
 BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                         std::span<const data::ForecastRange> ranges, std::int64_t season_length,
                         const at::Device& device, const PrivateInference* privacy) {
-  const auto past_length = model.attr("past_length").toInt();
   const auto prediction_length = model.attr("prediction_length").toInt();
-  PastSource pasts(dataset, past_length, season_length, privacy);
-  std::optional<data::FeatureStore> features;
-  if (model.attr("time_feature_count").toInt() > 0) features.emplace(dataset, past_length, prediction_length);
+  PastSource pasts(dataset, model.attr("past_length").toInt(), season_length, privacy);
+  const KnownFeatures features(model, dataset);
   RandomStream draws(SecretKey::from_seed(0), "evaluation", 0);
   const Metrics empty(default_levels(), interval_levels());
   BacktestResult out{empty, empty, std::vector<Metrics>(dataset.series.size(), empty)};
@@ -115,26 +118,18 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
     const auto part = ranges.subspan(begin, std::min(batch_rows, ranges.size() - begin));
     std::vector<data::WindowIndex> indices;
     for (const auto& range : part) indices.push_back({range.series, range.forecast_start});
-    const auto rows = static_cast<std::int64_t>(part.size());
     pasts.gather(indices, begin);
-    at::Tensor time_features;
-    if (features) {
-      time_features = at::empty({rows, features->window_length(), features->feature_count()}, at::kFloat);
-      features->gather(indices, time_features.data_ptr<float>());
-      time_features = time_features.to(device);
-    }
-    const auto result = forecast(model, pasts.target().to(device), pasts.observed().to(device), time_features,
-                                 forecast_levels(), draws);
+    const auto result = forecast(model, pasts.target().to(device), pasts.observed().to(device),
+                                 features.gather(indices, device), forecast_levels(), draws);
     const auto* quantiles = result.quantiles.data_ptr<double>();
     const auto* means = result.mean.data_ptr<double>();
     for (std::size_t i = 0; i < part.size(); ++i) {
-      const auto target = target_of(dataset, part[i], prediction_length);
-      const double error = seasonal_error_before(dataset, part[i], season_length);
-      const WindowForecast window{target, std::span(quantiles + i * levels * horizon, levels * horizon),
-                                  std::span(means + i * horizon, horizon), error};
+      const auto truth = truth_of(dataset, part[i], prediction_length, season_length);
+      const WindowForecast window{truth.target, std::span(quantiles + i * levels * horizon, levels * horizon),
+                                  std::span(means + i * horizon, horizon), truth.seasonal_error};
       out.model.add(window);
       out.by_series[static_cast<std::size_t>(part[i].series)].add(window);
-      add_naive(out.seasonal_naive, dataset, part[i], prediction_length, season_length, pasts.naive_past(i), error);
+      add_naive(out.seasonal_naive, pasts.naive_past(i), season_length, truth);
     }
   }
   return out;
@@ -144,8 +139,8 @@ Metrics backtest_seasonal_naive(const data::Dataset& dataset, std::span<const da
                                 std::int64_t prediction_length, std::int64_t season_length) {
   Metrics metrics(default_levels(), interval_levels());
   for (const auto& range : ranges)
-    add_naive(metrics, dataset, range, prediction_length, season_length, past_of(dataset, range),
-              seasonal_error_before(dataset, range, season_length));
+    add_naive(metrics, past_of(dataset, range), season_length,
+              truth_of(dataset, range, prediction_length, season_length));
   return metrics;
 }
 

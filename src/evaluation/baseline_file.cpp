@@ -13,6 +13,7 @@
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
 #include "tsdp/core/text.h"
+#include "tsdp/evaluation/backtest.h"
 
 namespace tsdp::evaluation {
 namespace {
@@ -63,15 +64,12 @@ std::size_t place_of(const std::string& key, const std::vector<double>& levels) 
   return static_cast<std::size_t>(at - levels.begin());
 }
 
-std::vector<std::pair<std::int64_t, std::string_view>> lines_of(std::string_view text) {
-  std::vector<std::pair<std::int64_t, std::string_view>> out;
-  std::int64_t number = 0;
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    ++number;
-    if (const auto line = trimmed(text.substr(0, end)); !line.empty() && line != "\r") out.emplace_back(number, line);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+/// Lines with something in them, each with its number.
+std::vector<std::pair<std::size_t, std::string>> entries_of(std::string_view text) {
+  std::vector<std::pair<std::size_t, std::string>> out;
+  const auto lines = split(text, '\n');
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (!trimmed(lines[i]).empty()) out.emplace_back(i + 1, lines[i]);
   return out;
 }
 
@@ -80,8 +78,7 @@ std::vector<std::pair<std::int64_t, std::string_view>> lines_of(std::string_view
 Metrics score_baseline(const std::filesystem::path& file, const data::Dataset& dataset,
                        std::span<const data::ForecastRange> ranges, std::int64_t prediction_length,
                        std::int64_t season_length) {
-  const auto text = read_file(file);
-  const auto lines = lines_of(text);
+  const auto lines = entries_of(read_file(file));
   if (lines.size() != ranges.size())
     throw DataError(cat(file.string(), ": found ", lines.size(), " entries; expected ", ranges.size(),
                         ", one a window of each series"));
@@ -125,16 +122,13 @@ Metrics score_baseline(const std::filesystem::path& file, const data::Dataset& d
     if (complete[q]) used.push_back(further[q]);
   Metrics metrics(default_levels(), used);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const auto& values = dataset.series[static_cast<std::size_t>(ranges[i].series)].values;
-    const auto begin = values.begin() + ranges[i].forecast_start;
-    const std::vector<double> past(values.begin(), begin);
-    const std::vector<double> target(begin, begin + prediction_length);
+    const auto truth = truth_of(dataset, ranges[i], prediction_length, season_length);
     std::vector<double> quantiles;
     for (const auto& level : forecasts[i].scored) quantiles.insert(quantiles.end(), level.begin(), level.end());
     for (std::size_t q = 0; q < further.size(); ++q)
       if (complete[q])
         quantiles.insert(quantiles.end(), forecasts[i].further[q].begin(), forecasts[i].further[q].end());
-    metrics.add({target, quantiles, forecasts[i].mean, seasonal_error(past, season_length)});
+    metrics.add({truth.target, quantiles, forecasts[i].mean, truth.seasonal_error});
   }
   return metrics;
 }

@@ -9,7 +9,6 @@
 
 #include "tsdp/core/error.h"
 #include "tsdp/core/text.h"
-#include "tsdp/data/feature_store.h"
 
 namespace tsdp::evaluation {
 namespace {
@@ -30,15 +29,6 @@ std::string short_text(double value) {
   std::array<char, 32> buffer{};
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), static_cast<float>(value)).ptr;
   return {buffer.data(), end};
-}
-
-/// A CSV field: quoted where commas, quotes or line breaks would be read as something else.
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out(1, '"');
-  for (const char c : text) out.append(c == '"' ? 2 : 1, c);
-  out.push_back('"');
-  return out;
 }
 
 }  // namespace
@@ -65,8 +55,7 @@ std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const dat
   const bool from_samples = model.attr("from_samples").toBool();
   const auto paths = request.samples > 0 ? request.samples : from_samples ? sample_paths : 0;
   PastSource pasts(dataset, past_length, request.season_length, request.privacy);
-  std::optional<data::FeatureStore> features;
-  if (model.attr("time_feature_count").toInt() > 0) features.emplace(dataset, past_length, prediction_length);
+  const KnownFeatures features(model, dataset);
   const auto horizon = static_cast<std::size_t>(prediction_length);
   const auto levels = request.levels.size();
   const auto asked = static_cast<std::size_t>(request.samples);
@@ -78,17 +67,10 @@ std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const dat
     std::vector<data::WindowIndex> indices;
     for (auto s = begin; s < std::min(count, begin + rows_at_a_time); ++s)
       indices.push_back({s, static_cast<std::int64_t>(dataset.series[static_cast<std::size_t>(s)].values.size())});
-    const auto rows = static_cast<std::int64_t>(indices.size());
     pasts.gather(indices, static_cast<std::uint64_t>(begin));
-    at::Tensor time_features;
-    if (features) {
-      time_features = at::empty({rows, features->window_length(), features->feature_count()}, at::kFloat);
-      features->gather(indices, time_features.data_ptr<float>());
-      time_features = time_features.to(device);
-    }
     RandomStream draws(request.draws, "forecast", static_cast<std::uint64_t>(begin));
-    const auto result = forecast(model, pasts.target().to(device), pasts.observed().to(device), time_features,
-                                 request.levels, draws, paths);
+    const auto result = forecast(model, pasts.target().to(device), pasts.observed().to(device),
+                                 features.gather(indices, device), request.levels, draws, paths);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const auto& series = dataset.series[static_cast<std::size_t>(indices[i].series)];
       auto& one = out.emplace_back();
@@ -112,7 +94,7 @@ std::string forecasts_as_csv(std::span<const SeriesForecast> forecasts, std::spa
   for (const auto& one : forecasts) {
     const auto horizon = one.mean.size();
     for (std::size_t k = 0; k < horizon; ++k) {
-      out.append(field(one.id)).append(",").append(data::moment_text(one.times[k]));
+      out.append(csv_field(one.id)).append(",").append(data::moment_text(one.times[k]));
       out.append(",").append(short_text(one.mean[k]));
       for (std::size_t q = 0; q < levels.size(); ++q)
         out.append(",").append(short_text(one.quantiles[q * horizon + k]));

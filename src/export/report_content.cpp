@@ -13,7 +13,6 @@
 #include "tsdp/core/log.h"
 #include "tsdp/core/text.h"
 #include "tsdp/core/version.h"
-#include "tsdp/data/feature_store.h"
 #include "tsdp/data/windows.h"
 #include "tsdp/privacy/attack.h"
 #include "tsdp/sampling/mechanism.h"
@@ -92,16 +91,11 @@ std::vector<ReportForecast> forecasts_of(const ReportSources& s, const std::vect
   auto values = at::empty({rows, store.window_length()}, at::kFloat);
   auto observed = at::empty_like(values);
   store.gather(indices, values.data_ptr<float>(), observed.data_ptr<float>());
-  at::Tensor time_features;
-  if (s.module.attr("time_feature_count").toInt() > 0) {
-    const data::FeatureStore features(s.data.dataset, past_length, horizon);
-    time_features = at::empty({rows, features.window_length(), features.feature_count()}, at::kFloat);
-    features.gather(indices, time_features.data_ptr<float>());
-  }
   RandomStream draws(SecretKey::from_seed(0), "report", 0);
   const auto found =
       evaluation::forecast(s.module, values.narrow(1, 0, past_length), observed.narrow(1, 0, past_length),
-                           time_features, {report_levels.begin(), report_levels.end()}, draws);
+                           evaluation::KnownFeatures(s.module, s.data.dataset).gather(indices, at::kCPU),
+                           {report_levels.begin(), report_levels.end()}, draws);
   const auto* quantile = found.quantiles.data_ptr<double>();
   const auto shown_past = std::max(2 * horizon, s.config.dataset.season_length);
   for (const auto& c : chosen) {
@@ -166,7 +160,10 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
                    s.metadata.model.value("past_length", std::int64_t{0}), " past values"));
   add("Batches",
       cat(c.sampling.batch_size, " windows expected a step; series chosen ",
-          c.sampling.top_level == "wor" ? "without replacement" : "in turn", ", ", c.sampling.subsequences_per_sequence,
+          c.sampling.top_level == "wor"        ? "without replacement"
+          : c.sampling.top_level == "shuffled" ? "in turn, in another order every epoch"
+                                               : "in turn",
+          ", ", c.sampling.subsequences_per_sequence,
           " window", c.sampling.subsequences_per_sequence == 1 ? "" : "s", " of each, drawn ",
           c.sampling.bottom_level == "wr" ? "with replacement" : "by Poisson sampling"));
   const auto taken = ledger.value("steps_taken", std::uint64_t{0});

@@ -34,13 +34,6 @@ constexpr std::int64_t base_memory = 300 << 20;  // of a program with LibTorch, 
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-std::string clock_text(double seconds) {
-  const auto s = static_cast<long long>(seconds);
-  char text[32];
-  std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
-  return text;
-}
-
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 /// What `tsdp-train --dry-run` says of a run.

@@ -76,6 +76,25 @@ TEST(Text, TrimmedTakesWhiteSpaceAtBothEnds) {
   EXPECT_EQ(trimmed(""), "");
 }
 
+TEST(Text, CsvFieldsReadBack) {
+  for (const auto* plain : {"", "a", "a b", "Köln", "x;y"}) EXPECT_EQ(csv_field(plain), plain);
+  EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
+  EXPECT_EQ(csv_field("say \"a\""), "\"say \"\"a\"\"\"");
+  EXPECT_EQ(csv_field("a\nb"), "\"a\nb\"");
+  EXPECT_EQ(csv_field("a\r"), "\"a\r\"");
+  EXPECT_EQ(csv_field(" a"), "\" a\"");
+}
+
+TEST(Text, ClockTextIsRoundedUp) {
+  EXPECT_EQ(clock_text(0.0), "0:00:00");
+  EXPECT_EQ(clock_text(186.2), "0:03:07");
+  EXPECT_EQ(clock_text(3600.0), "1:00:00");
+  EXPECT_EQ(clock_text(172799.0), "47:59:59");
+  EXPECT_EQ(clock_text(172799.5), "2 d 00 h");
+  EXPECT_EQ(clock_text(273600.0), "3 d 04 h");
+  for (const double none : {-1.0, 2e9, std::nan(""), std::numeric_limits<double>::infinity()}) EXPECT_EQ(clock_text(none), "?");
+}
+
 TEST(Text, NearestNameHasTheLeastEditDistance) {
   const std::vector<std::string> known = {"privacy.delta", "privacy.noise_multiplier", "sampling.batch_size"};
   EXPECT_EQ(nearest_name("sampling.batchsize", known), "sampling.batch_size");

@@ -46,6 +46,14 @@ template <class... Parts>
 /// `text` without white space at both ends.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
+/// `text` as a field of CSV that reads back: in quotes, its own doubled, where commas, quotes, line breaks or white space
+/// at its ends would be read as something else.
+[[nodiscard]] std::string csv_field(std::string_view text);
+
+/// A span of time for people: "0:03:07", or "3 d 04 h" from two days on; rounded up. "?" if negative, not a number or
+/// beyond a thousand million seconds.
+[[nodiscard]] std::string clock_text(double seconds);
+
 /// The known name with the least edit distance to `name`; empty when `known` is empty.
 [[nodiscard]] std::string nearest_name(std::string_view name, std::span<const std::string> known);
 

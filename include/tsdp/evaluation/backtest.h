@@ -10,6 +10,7 @@
 
 #include "tsdp/core/random.h"
 #include "tsdp/data/dataset.h"
+#include "tsdp/data/feature_store.h"
 #include "tsdp/data/split.h"
 #include "tsdp/evaluation/metrics.h"
 #include "tsdp/evaluation/private_inference.h"
@@ -38,6 +39,29 @@ struct BatchForecast {
                                      const at::Tensor& past_observed, const at::Tensor& time_features,
                                      const std::vector<double>& levels, RandomStream& draws,
                                      std::optional<std::int64_t> paths = std::nullopt);
+
+/// The known features (calendar, age) that a model reads with its windows; none for a model that reads none.
+class KnownFeatures {
+ public:
+  KnownFeatures(const torch::jit::Module& model, const data::Dataset& dataset);
+
+  /// (B, P + H, F) around the places `indices`, on `device`; undefined for a model without features.
+  [[nodiscard]] at::Tensor gather(std::span<const data::WindowIndex> indices, const at::Device& device) const;
+
+ private:
+  std::optional<data::FeatureStore> store_;
+};
+
+/// The values before a window.
+[[nodiscard]] std::span<const float> past_of(const data::Dataset& dataset, const data::ForecastRange& range);
+
+/// What a forecast of a window is scored against: the H true values, and the error of seasonal naive inside the past.
+struct Truth {
+  std::vector<double> target;
+  double seasonal_error = 0.0;
+};
+[[nodiscard]] Truth truth_of(const data::Dataset& dataset, const data::ForecastRange& range,
+                             std::int64_t prediction_length, std::int64_t season_length);
 
 /// Metrics of `model` over `ranges` of `dataset`, and of seasonal naive over the same. Sampled forecasts draw from one
 /// fixed public stream, so that a score can be repeated. With `privacy` both forecast from privatised pasts, window i of
