@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 
@@ -125,6 +126,10 @@ std::uint64_t RandomStream::below(std::uint64_t bound) {
   return static_cast<std::uint64_t>(product >> 64);
 }
 
+double noise_grid_offset(double deviation) {
+  return deviation > 0.0 && std::isfinite(deviation) ? std::ldexp(1.5, std::ilogb(deviation) + 52 - 24) : 0.0;
+}
+
 double RandomStream::uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
 void RandomStream::normals(std::uint64_t first, std::span<double> out) const {
@@ -136,18 +141,34 @@ void RandomStream::normals(std::uint64_t first, std::span<double> out) const {
 void RandomStream::normals(std::uint64_t first, std::uint64_t count,
                            const std::function<void(std::uint64_t place, std::span<double> piece)>& take) const {
   constexpr std::uint64_t normals_a_block = 2 * detail::pairs_a_block;
+  constexpr std::uint64_t most_normals = std::uint64_t{1} << 63;
+  // Beyond the blocks of all normals: a word for each pair.
+  const auto further_bits = [this](std::uint64_t of_unit, std::size_t pair) {
+    constexpr std::size_t blocks_a_unit = detail::pairs_a_block / words_a_block;
+    std::array<std::uint64_t, words_a_block> words;
+    blocks(most_normals + blocks_a_unit * of_unit + pair / words_a_block, words);
+    return words[pair % words_a_block];
+  };
   static_assert(sizeof(detail::UniformBlock) == 3 * words_a_block * sizeof(std::uint64_t));
   std::array<detail::UniformBlock, 32> uniforms;
   std::array<double, uniforms.size() * normals_a_block> piece;
   if (count == 0) return;
-  KeyStream stream(purpose_key_, step_, 3 * (first / normals_a_block));
+  if (first > most_normals || count > most_normals - first)
+    throw Error(ExitCode::failure, "a stream has 2^63 normals");
+  auto unit = first / normals_a_block;
+  KeyStream stream(purpose_key_, step_, 3 * unit);
   auto skipped = first % normals_a_block;  // of the first block
   for (const auto end = first + count; first < end;) {
     const auto taken = std::min(piece.size() - skipped, end - first);
-    const auto blocks = (skipped + taken + normals_a_block - 1) / normals_a_block;
-    const auto drawn = std::span(uniforms).first(blocks);
+    const auto units = (skipped + taken + normals_a_block - 1) / normals_a_block;
+    const auto drawn = std::span(uniforms).first(units);
     stream.fill(std::as_writable_bytes(drawn));
-    detail::box_muller(drawn, piece.data());
+    const bool any_in_tail = detail::box_muller(drawn, piece.data());
+    for (std::size_t b = 0; any_in_tail && b < units; ++b)
+      for (std::size_t j = 0; j < detail::pairs_a_block; ++j)
+        if (detail::is_in_tail(drawn[b].words[j]))
+          detail::refine(drawn[b], j, further_bits(unit + b, j), piece.data() + b * normals_a_block);
+    unit += units;
     take(first, std::span(piece).subspan(skipped, taken));
     first += taken;
     skipped = 0;

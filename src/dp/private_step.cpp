@@ -109,11 +109,13 @@ namespace {
 
 constexpr std::int64_t coordinates_a_thread = 8192;
 
-/// out_j ← (Σ parts_j + deviation · z_j) · scale; parts are in single or double precision, each as it comes.
+/// out_j ← (Σ parts_j + deviation · z_j on the grid of the noise) · scale; parts are in single or double precision, each as
+/// it comes.
 template <class T>
 void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& parts, double deviation,
                    const RandomStream& stream, double scale) {
   const auto factor = static_cast<T>(scale);
+  const double offset = noise_grid_offset(deviation);
   // Normals are drawn by place, so the split over threads does not matter.
   at::parallel_for(0, count, coordinates_a_thread, [&](std::int64_t begin, std::int64_t end) {
     const auto finish = [&](std::int64_t place, std::span<double> sums) {
@@ -122,7 +124,7 @@ void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& pa
         AT_DISPATCH_FLOATING_TYPES(part.scalar_type(), "finish_sum", [&] {
           rows::add(part.const_data_ptr<scalar_t>() + place, length, sums.data());
         });
-      rows::store(sums.data(), length, factor, out + place);
+      rows::store(sums.data(), length, offset, factor, out + place);
     };
     if (deviation == 0.0) {
       std::array<double, 1024> sums;
@@ -144,7 +146,11 @@ void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& pa
 
 void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation,
                 const RandomStream& stream, double scale) {
+  TORCH_CHECK(deviation >= 0.0 && std::isfinite(deviation), "a standard deviation is finite and not negative");
   TORCH_CHECK(gradient.is_contiguous(), "the gradient buffer is contiguous");
+  for (const auto& part : parts)
+    TORCH_CHECK(part.is_contiguous() && part.numel() == gradient.numel() && part.device() == gradient.device(),
+                "a part of the gradient is laid out as the whole");
   const auto count = gradient.numel();
   if (gradient.device().is_cpu()) {
     AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "finish_sum", [&] {
@@ -161,6 +167,8 @@ void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts
     sum.copy_(noise, /*non_blocking=*/true);
   }
   for (const auto& part : parts) sum.add_(part);
+  const double offset = noise_grid_offset(deviation);
+  sum.add_(offset).sub_(offset);
   gradient.copy_(sum).mul_(scale);
 }
 

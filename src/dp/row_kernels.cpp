@@ -178,8 +178,9 @@ TSDP_CLONES void scale(double* values, std::int64_t length, double factor) {
     for (std::int64_t i = 0; i < length; ++i) sums[i] += static_cast<double>(terms[i]);                          \
   }                                                                                                              \
   template <>                                                                                                    \
-  TSDP_CLONES void store<T>(const double* __restrict sums, std::int64_t length, T factor, T* __restrict out) {   \
-    for (std::int64_t i = 0; i < length; ++i) out[i] = static_cast<T>(sums[i]) * factor;                         \
+  TSDP_CLONES void store<T>(const double* __restrict sums, std::int64_t length, double offset, T factor,         \
+                            T* __restrict out) {                                                                 \
+    for (std::int64_t i = 0; i < length; ++i) out[i] = static_cast<T>((sums[i] + offset) - offset) * factor;     \
   }                                                                                                              \
   template <>                                                                                                    \
   TSDP_CLONES void layer_norm_forward<T>(const T* x, std::int64_t count, std::int64_t width, const T* gain,      \

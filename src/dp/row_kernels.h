@@ -22,9 +22,9 @@ void scale(double* values, std::int64_t length, double factor);
 template <typename T>
 void add(const T* terms, std::int64_t length, double* sums);
 
-/// out[i] = sums[i], rounded to T, · factor.
+/// out[i] = (sums[i] + offset) − offset, rounded to T, · factor.
 template <typename T>
-void store(const double* sums, std::int64_t length, T factor, T* out);
+void store(const double* sums, std::int64_t length, double offset, T factor, T* out);
 
 inline constexpr double layer_norm_epsilon = 1e-5;
 
@@ -60,7 +60,7 @@ void layer_norm_gradient(const LayerNorm<T>& layer, const T* y_gradient, const T
 #define TSDP_DECLARE_ROWS(T)                                                                                       \
   template <> void squared_norms<T>(const T*, std::int64_t, std::int64_t, std::int64_t, double*, bool);            \
   template <> void add<T>(const T*, std::int64_t, double*);                                                         \
-  template <> void store<T>(const double*, std::int64_t, T, T*);                                                    \
+  template <> void store<T>(const double*, std::int64_t, double, T, T*);                                            \
   template <> void layer_norm_forward<T>(const T*, std::int64_t, std::int64_t, const T*, const T*, T*, T*, T*);    \
   template <> void layer_norm_backward<T>(const LayerNorm<T>&, const T*, T*, double*, bool);                       \
   template <> void layer_norm_gradient<T>(const LayerNorm<T>&, const T*, const T*, T*, T*);

@@ -110,8 +110,8 @@ Json inference_privacy(const PrivateInference& privacy, std::int64_t uses) {
   out["not_covered"] = {
       "lengths of the series, their calendar, and which values are missing: treated as public",
       "whatever else is computed from true values, such as scores",
-      "floating-point side channels: noise is drawn in double precision, cut at 8.57 standard deviations "
-      "(which delta pays for), and added to single-precision values"};
+      "floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 standard "
+      "deviations (which delta pays for), and released on a grid of 2^-24 of its deviation"};
   auto statement =
       cat("Each forecast: (", exact(p.epsilon), ", ", exact(p.delta), ")-differential privacy, where ", relation,
           " (Appendix H, visible pattern; noise ", rounded(privacy.mechanism.noise_multiplier(), 4),

@@ -11,7 +11,8 @@
 namespace tsdp::sampling {
 namespace {
 
-constexpr double cut_mass = 0x1p-53;  // of a pair of normals outside the disk of radius √(2 · 53 log 2)
+constexpr double cut_mass = 0x1p-105;    // of a pair of normals outside the disk of radius √(2 · 105 log 2)
+constexpr double coarse_mass = 0x1p-46;  // above four times that of a pair where normals are coarser than what is released
 
 /// The least multiple of 2⁻⁵³ that is not below `keep`; both scalings are exact.
 double on_grid(double keep) { return std::ceil(keep * 0x1p53) * 0x1p-53; }
@@ -37,11 +38,14 @@ PrivateContext::PrivateContext(const Parameters& parameters) : parameters_(param
   if (!std::isfinite(p.v))
     throw PrivacyError("v: found no bound on the change of a value; without one no noise is enough");
   p.keep = on_grid(p.keep);
+  if (const double least = static_cast<double>(p.w) * coarse_mass; p.delta < least)
+    throw PrivacyError(cat("delta: found ", p.delta, " with w ", p.w, "; at least ", least,
+                           " is expected: below it, what normals in floating point are like would count"));
   const double cut = static_cast<double>(p.w) * cut_mass;
   const double left = (1.0 - cut) * p.delta - cut * std::exp(p.epsilon);
   if (!(left * (1.0 - 1e-14) >= 1e-25))
     throw PrivacyError(cat("delta: found ", p.delta, " with epsilon ", p.epsilon, " and w ", p.w,
-                           "; as normals are cut at 8.57 standard deviations, a delta above w e^epsilon ", cut_mass,
+                           "; as normals are cut at 12.07 standard deviations, a delta above w e^epsilon ", cut_mass,
                            " is expected, or a smaller epsilon"));
   noise_multiplier_ = privacy::inference_noise(mechanism(), p.epsilon, left * (1.0 - 1e-14));
   noise_ =
@@ -55,13 +59,14 @@ void PrivateContext::release(RandomStream& coins, const RandomStream& noise, std
   if (values.size() != marks.size()) throw Error(ExitCode::failure, "values and marks of a past differ in number");
   std::vector<double> normals(noise_ > 0.0 ? values.size() : 0);
   noise.normals(0, normals);
+  const double offset = noise_grid_offset(noise_);
   for (std::size_t j = 0; j < values.size(); ++j) {
     // A coin for every place: whether one is missing does not move those of the others.
     const bool kept = coins.uniform() < parameters_.keep && marks[j] != 0.0F;
     if (!kept) {
       values[j] = 0.0F;
     } else if (noise_ > 0.0) {
-      values[j] = to_float(static_cast<double>(values[j]) + noise_ * normals[j]);
+      values[j] = to_float((static_cast<double>(values[j]) + noise_ * normals[j] + offset) - offset);
     }
     marks[j] = kept ? 1.0F : 0.0F;
   }

@@ -103,8 +103,8 @@ Json ledger(const Config& config, const sampling::SubsamplingScheme& scheme, con
       "validation and test values, and any choice made by looking at them (settings, model, number of epochs)",
       "the number and lengths of the series, their calendar, and which values are missing: treated as public",
       "forecasts from a series' own recent values: the guarantee is about training data, not about a model's inputs",
-      "floating-point side channels: noise is drawn in double precision, cut at 8.57 standard deviations, and added to "
-      "single-precision sums",
+      "floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 standard "
+      "deviations, and added to single-precision sums on a grid of 2^-24 of its deviation",
   };
   if (config.training.checkpoint == "best") uncovered.push_back("the choice of the checkpoint by validation loss");
   out["not_covered"] = std::move(uncovered);

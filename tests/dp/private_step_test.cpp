@@ -98,6 +98,12 @@ TEST(AddClippedSum, ExtremeMagnitudesStayWithinTheClipNorm) {
       }
 }
 
+/// y on the grid of noise of this deviation: multiples of 2⁻²⁴ of the power of two at or below it.
+double on_grid(double y, double deviation) {
+  const double unit = std::exp2(std::floor(std::log2(deviation)) - 24.0);
+  return std::nearbyint(y / unit) * unit;
+}
+
 TEST(AddNoise, IsTheStreamWhateverTheThreads) {
   const RandomStream stream(SecretKey::from_seed(3), noise_purpose, 11);
   const std::int64_t count = 100'003;
@@ -109,9 +115,40 @@ TEST(AddNoise, IsTheStreamWhateverTheThreads) {
     auto gradient = at::full({count}, 0.25, at::kFloat);
     add_noise(gradient, 3.0, stream);
     for (std::int64_t i = 0; i < count; ++i)
-      ASSERT_EQ(gradient.data_ptr<float>()[i], static_cast<float>(0.25 + 3.0 * normals[static_cast<std::size_t>(i)])) << i;
+      ASSERT_EQ(gradient.data_ptr<float>()[i],
+                static_cast<float>(on_grid(0.25 + 3.0 * normals[static_cast<std::size_t>(i)], 3.0)))
+          << i;
   }
   at::set_num_threads(threads);
+}
+
+TEST(FinishSum, AddsPartsOfEitherPrecisionAndNoiseOnce) {
+  const RandomStream stream(SecretKey::from_seed(4), noise_purpose, 1);
+  const std::int64_t count = 40'000;
+  std::vector<double> normals(static_cast<std::size_t>(count));
+  stream.normals(0, normals);
+  for (const double deviation : {0.0, 2e-3, 1.0}) {
+    auto gradient = at::rand({count}, at::kFloat);
+    const auto first = gradient.clone();
+    const auto second = at::rand({count}, at::kDouble);
+    finish_sum(gradient, {gradient, second}, deviation, stream, 0.125);
+    for (std::int64_t i = 0; i < count; ++i) {
+      double sum = deviation * normals[static_cast<std::size_t>(i)];
+      sum += static_cast<double>(first.data_ptr<float>()[i]);
+      sum += second.data_ptr<double>()[i];
+      if (deviation > 0.0) sum = on_grid(sum, deviation);
+      ASSERT_EQ(gradient.data_ptr<float>()[i], static_cast<float>(sum) * 0.125F) << i;
+    }
+  }
+}
+
+TEST(FinishSum, RefusesWhatIsNoNoiseOrNoPart) {
+  const RandomStream stream(SecretKey::from_seed(4), noise_purpose, 1);
+  const auto gradient = at::zeros({10}, at::kFloat);
+  for (const double bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()})
+    EXPECT_THROW(finish_sum(gradient, {gradient}, bad, stream, 1.0), c10::Error) << bad;
+  EXPECT_THROW(finish_sum(gradient, {at::zeros({9}, at::kFloat)}, 1.0, stream, 1.0), c10::Error);
+  EXPECT_THROW(finish_sum(gradient, {at::zeros({10, 2}, at::kFloat).select(1, 0)}, 1.0, stream, 1.0), c10::Error);
 }
 
 TEST(AddNoise, HasTheStatedDeviation) {

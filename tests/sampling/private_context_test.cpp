@@ -65,9 +65,9 @@ TEST(PrivateContext, SeveralChangedValuesNeedTheNoiseOfTheirDistance) {
 }
 
 TEST(PrivateContext, CutNormalsAreChargedForInDelta) {
-  // 2⁻⁵³ e^ε of δ is spent on them: half of it at ε = log(δ/2⁻⁵²).
+  // 2⁻¹⁰⁵ e^ε of δ is spent on them: half of it at ε = log(δ/2⁻¹⁰⁴).
   const double delta = 1e-9;
-  const double epsilon = std::log(delta * 0x1p52);
+  const double epsilon = std::log(delta * 0x1p104);
   const PrivateContext mechanism(parameters(1.0, 1, 1.0, epsilon, delta));
   const double spent = privacy::inference_delta(mechanism.mechanism(), epsilon, mechanism.noise_multiplier());
   EXPECT_NEAR(spent, 0.5 * delta, 1e-6 * delta);

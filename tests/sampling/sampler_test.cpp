@@ -229,6 +229,31 @@ TEST(Sampler, ABatchIsAFunctionOfKeyAndStepAlone) {
   EXPECT_NE(draw(one, 7), draw(one, 8));
 }
 
+TEST(Augment, GivesEveryValueOfABatchANormalOfItsOwn) {
+  auto p = base(1, 100);
+  p.context_noise = 0.5;
+  p.forecast_noise = 2.0;
+  const SubsamplingScheme scheme(p);
+  const RandomStream stream(key, augmentation_purpose, 8);
+  constexpr std::int64_t windows = 157;
+  constexpr double v = 3.0;
+  const auto past = p.context_length + 4;  // lags included
+  const auto width = past + p.forecast_length;
+  const auto count = static_cast<std::size_t>(windows * width);
+  ASSERT_GT(count, 1024U);  // more than the stream gives at a time
+  std::vector<double> normals(count);
+  stream.normals(0, normals);
+  std::vector<float> values(count, 1.0F);
+  std::vector<float> observed(count, 1.0F);
+  for (std::size_t i = 0; i < count; i += 7) values[i] = observed[i] = 0.0F;
+  augment(scheme, v, stream, windows, past, values.data(), observed.data());
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool in_past = static_cast<std::int64_t>(i) % width < past;
+    const float expected = i % 7 == 0 ? 0.0F : static_cast<float>(1.0 + v * (in_past ? 0.5 : 2.0) * normals[i]);
+    ASSERT_EQ(values[i], expected) << i;
+  }
+}
+
 TEST(Augment, AddsNoiseOfTheStatedSizeToObservedValuesOnly) {
   auto p = base(1, 100);
   p.context_noise = 0.5;

@@ -51,9 +51,11 @@ class RandomStream {
   void blocks(std::uint64_t first_block, std::span<std::uint64_t> out) const;
 
   /// Random access to a sequence of independent standard normals z_0, z_1, …: out[i] = z_{first + i}.
-  /// Box–Muller in double precision: the 32 normals from z_{32 q} on come from the blocks 3 q, 3 q + 1, 3 q + 2. |z| < 8.6
-  /// (mass beyond: 1e-17), pairs lie on the image of a 2⁵² × 2⁴⁴ grid. Same results on every processor (no contraction,
-  /// no reordering).
+  /// Box–Muller in double precision: the 32 normals from z_{32 q} on come from the blocks 3 q, 3 q + 1, 3 q + 2. A pair lies
+  /// on one of 2⁵² circles, at one of 2⁴⁴ angles; the 2³² outer circles (radius above 5.26), some of which would lie further
+  /// apart than single precision rounds, are 2⁸⁴ instead, by further bits from blocks beyond 2⁶³. Between radius 2⁻²⁴ and 10
+  /// (ideal mass elsewhere: below 2⁻⁴⁸) circles lie within 2⁻²⁷ of each other; all lie within √(2 · 105 log 2) = 12.07
+  /// (ideal mass beyond: 2⁻¹⁰⁵). Same results on every processor (no contraction, no reordering). first + count is at most 2⁶³; throws Error otherwise.
   void normals(std::uint64_t first, std::span<double> out) const;
 
   /// z_first, …, z_{first + count − 1} in pieces that stay in the first-level cache: take(place, piece) for each in turn,
@@ -69,5 +71,10 @@ class RandomStream {
   std::size_t filled_ = 0;
   std::size_t used_ = 0;
 };
+
+/// Noise of deviation s on a value x is released on a grid of 2⁻²⁴ times the power of two at or below s, whatever its size:
+/// finer digits of x + s z near 0 would tell of x how it was rounded (Mironov 2012). This is the M for which (y + M) − M is
+/// y on that grid, for |y| < 2²⁷ s (coarser beyond); 0 without noise.
+[[nodiscard]] double noise_grid_offset(double deviation);
 
 }  // namespace tsdp

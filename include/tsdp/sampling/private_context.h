@@ -42,14 +42,18 @@ inline constexpr const char* context_noise_purpose = "inference noise";
 /// look like kept ones.
 ///
 /// **Calibration, rounded against us.** r is raised to a multiple of 2⁻⁵³, which is the chance that a coin
-/// `uniform() < r` then has, exactly. Pairs of normals (core/random.h) lie in the disk of radius √(2 · 53 log 2) = 8.57,
-/// outside of which an ideal pair has mass exactly τ = 2⁻⁵³. Given k, at most w places differ in law, which at most w
+/// `uniform() < r` then has, exactly. Pairs of normals (core/random.h) lie in the disk of radius √(2 · 105 log 2) =
+/// 12.07, outside of which an ideal pair has mass exactly τ = 2⁻¹⁰⁵. Given k, at most w places differ in law, which at most w
 /// pairs hold; with G the ideal law of y there, T the law of G given that all these pairs lie in their disks, and c ≤ w τ
 /// the mass cut off, T ≤ G/(1 − c) and G ≤ (1 − c) T + c on every event, so T_x ≤ e^ε T_x′ + (δ′ + c
 /// e^ε)/(1 − c) if G keeps (ε, δ′). The noise is therefore calibrated for δ′ = (1 − w τ) δ − w τ e^ε, not for δ.
-/// inference_noise is never below the least noise for δ′; s is v times it, rounded up. Output is rounded to single
-/// precision afterwards (post-processing). As in training, that sums are floating-point numbers on a finite grid and
-/// not reals is not covered.
+/// inference_noise is never below the least noise for δ′; s is v times it, rounded up. Output is rounded to the grid of the
+/// noise (noise_grid_offset), then to single precision: post-processing.
+///
+/// **What is not proved.** As in training, normals are floating-point numbers made of finitely many bits, not reals. Where an
+/// ideal pair has all but 2⁻⁴⁸ of its mass they lie closer together than what is released (core/random.h), so that the
+/// rounding hides them; elsewhere they do not, and an output there may tell which value was read. So δ below w 2⁻⁴⁶ is
+/// refused.
 ///
 /// **Composition.** One use is one series' past, whatever is computed from it. Uses with fresh streams that read a
 /// common value compose: k of them cost at most (k ε, k δ), and less by the composition of their profiles. Pasts of
@@ -66,7 +70,7 @@ class PrivateContext {
   };
 
   /// Calibrates the noise. Throws UsageError for parameters out of range; PrivacyError for v that is not finite, and
-  /// where δ is too small beside e^ε w τ or the noise too large for a number.
+  /// where δ is below w 2⁻⁴⁶ or too small beside e^ε w τ, or the noise too large for a number.
   explicit PrivateContext(const Parameters& parameters);
 
   /// As given, r raised to a multiple of 2⁻⁵³.
