@@ -33,6 +33,7 @@ def unpacked(name, data):
 
 NUMBER = re.compile(rb"\d+\.?\d*(?:[eE][-+]?\d+)?")
 LEAST_DIGITS = 6  # fewer may stand anywhere by chance
+LEAST_SINGLES = 3
 
 
 class Search:
@@ -43,7 +44,7 @@ class Search:
         self.singles, self.doubles, self.rounded = set(), set(), set()
         for number in numbers:
             single = struct.unpack("<f", struct.pack("<f", number))[0]
-            self.singles |= {struct.pack("<f", number), struct.pack(">f", number)}
+            self.singles.add(struct.pack("<f", number))
             for value in (number, single):
                 self.doubles |= {struct.pack("<d", value), struct.pack(">d", value)}
                 self.rounded |= {(digits, float(f"{abs(value):.{digits}g}")) for digits in range(LEAST_DIGITS, 18)}
@@ -60,9 +61,11 @@ class Search:
                     break
             eights = (data[at:at + 8] for at in range(len(data) - 7))
             yield from ((name, eight) for eight in itertools.islice(filter(self.doubles.__contains__, eights), 1))
-            # Four bytes are anywhere by chance sooner or later; tensors lie at multiples of four.
-            fours = (data[at:at + 4] for at in range(0, len(data) - 3, 4))
-            yield from ((name, four) for four in itertools.islice(filter(self.singles.__contains__, fours), 1))
+            # Tensors lie at multiples of four, in the machine's order. Four bytes may be there by chance (0.004 of a run's
+            # files hold one), several different ones hardly (below 1e-7).
+            fours = {data[at:at + 4] for at in range(0, len(data) - 3, 4)} & self.singles
+            if len(fours) >= LEAST_SINGLES:
+                yield name, min(fours)
 
 
 def files_of(folder, private):
@@ -131,8 +134,8 @@ def main(binaries, folder):
 
     # A released file that does hold a value is found out, as text, as a tensor, and inside an archive.
     value = sorted(values)[17]
-    planted_contents = (f"x: {value:.3f}\n".encode(), f"{value:.7g}".encode(), b"1234" + struct.pack("<f", value),
-                        struct.pack("<d", value))
+    planted_contents = (f"x: {value:.3f}\n".encode(), f"{value:.7g}".encode(),
+                        b"1234" + struct.pack("<3f", *sorted(values)[100:700:200]), struct.pack("<d", value))
     for number, content in enumerate(planted_contents):
         for packed in (False, True):
             planted = folder / f"planted{number}{packed}"
