@@ -109,13 +109,12 @@ namespace {
 
 constexpr std::int64_t coordinates_a_thread = 8192;
 
-/// out_j ← (Σ parts_j + deviation · z_j on the grid of the noise) · scale; parts are in single or double precision, each as
-/// it comes.
+/// out_j ← (y_j + offset − offset) · scale, y_j = Σ parts_j + deviation · z_j; parts are in single or double precision, each
+/// as it comes.
 template <class T>
 void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& parts, double deviation,
-                   const RandomStream& stream, double scale) {
+                   const RandomStream& stream, double offset, double scale) {
   const auto factor = static_cast<T>(scale);
-  const double offset = noise_grid_offset(deviation);
   // Normals are drawn by place, so the split over threads does not matter.
   at::parallel_for(0, count, coordinates_a_thread, [&](std::int64_t begin, std::int64_t end) {
     const auto finish = [&](std::int64_t place, std::span<double> sums) {
@@ -152,22 +151,23 @@ void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts
     TORCH_CHECK(part.is_contiguous() && part.numel() == gradient.numel() && part.device() == gradient.device(),
                 "a part of the gradient is laid out as the whole");
   const auto count = gradient.numel();
+  const double offset = noise_grid_offset(deviation);
   if (gradient.device().is_cpu()) {
     AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "finish_sum", [&] {
-      finish_on_cpu(gradient.data_ptr<scalar_t>(), count, parts, deviation, stream, scale);
+      finish_on_cpu(gradient.data_ptr<scalar_t>(), count, parts, deviation, stream, offset, scale);
     });
     return;
   }
   auto sum = at::zeros({count}, gradient.options().dtype(at::kDouble));
   if (deviation > 0.0) {
     // The same normals travel; they are drawn here, where the key is. From pinned memory the copy does not make the host
-    // wait.
+    // wait. They are not on the grid yet: if they were, rounding their sum would round the gradient, which is no
+    // post-processing but a larger sensitivity.
     auto noise = at::empty({count}, at::TensorOptions().dtype(at::kDouble).pinned_memory(gradient.is_cuda()));
-    finish_on_cpu(noise.data_ptr<double>(), count, {}, deviation, stream, 1.0);
+    finish_on_cpu(noise.data_ptr<double>(), count, {}, deviation, stream, /*offset=*/0.0, 1.0);
     sum.copy_(noise, /*non_blocking=*/true);
   }
   for (const auto& part : parts) sum.add_(part);
-  const double offset = noise_grid_offset(deviation);
   sum.add_(offset).sub_(offset);
   gradient.copy_(sum).mul_(scale);
 }

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "tsdp/core/error.h"
 #include "tsdp/core/text.h"

@@ -55,7 +55,8 @@ class RandomStream {
   /// on one of 2⁵² circles, at one of 2⁴⁴ angles; the 2³² outer circles (radius above 5.26), some of which would lie further
   /// apart than single precision rounds, are 2⁸⁴ instead, by further bits from blocks beyond 2⁶³. Between radius 2⁻²⁴ and 10
   /// (ideal mass elsewhere: below 2⁻⁴⁸) circles lie within 2⁻²⁷ of each other; all lie within √(2 · 105 log 2) = 12.07
-  /// (ideal mass beyond: 2⁻¹⁰⁵). Same results on every processor (no contraction, no reordering). first + count is at most 2⁶³; throws Error otherwise.
+  /// (ideal mass beyond: 2⁻¹⁰⁵). Same results on every processor (no contraction, no reordering). first + count is at most
+  /// 2⁶³; throws Error otherwise.
   void normals(std::uint64_t first, std::span<double> out) const;
 
   /// z_first, …, z_{first + count − 1} in pieces that stay in the first-level cache: take(place, piece) for each in turn,

@@ -56,7 +56,8 @@ at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windo
 /// gradient_j ← (Σ parts_j + deviation · z_j) · scale for every coordinate j (flat, contiguous): what threads gathered (each
 /// part like `gradient`, which may be one of them, or in double precision), with N(0, deviation²) noise from normal j of
 /// `stream` (not read if the deviation is 0). Parts are summed and noise is drawn and added in double precision; that is
-/// rounded to the grid of the noise (noise_grid_offset) and to the gradient's type, before the scaling. Same noise on every device and thread count.
+/// rounded to the grid of the noise (noise_grid_offset) and to the gradient's type, before the scaling. Same noise on every
+/// device and thread count.
 void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation,
                 const RandomStream& stream, double scale);
 
