@@ -9,6 +9,7 @@
 #include "tsdp/data/calendar_features.h"
 #include "tsdp/data/describe.h"
 #include "tsdp/data/generate.h"
+#include "tsdp/data/input_form.h"
 #include "tsdp/data/writers.h"
 #include "tsdp/sampling/setup.h"
 
@@ -17,74 +18,30 @@ namespace {
 using Json = nlohmann::ordered_json;
 using namespace tsdp;
 
-/// What a file of series does not say itself.
-struct InputOptions {
-  std::optional<std::string> format, frequency, start;
-};
-
-void add_input_options(CLI::App& app, InputOptions& options, const char* format_option) {
-  app.add_option(format_option, options.format,
+void add_form_options(CLI::App& app, data::StatedForm& form, const char* format_option) {
+  app.add_option(format_option, form.format,
                  cat("Form of the input: ", join(data::format_names(), ", "), "; else by the file's name"));
-  app.add_option("--frequency", options.frequency,
+  app.add_option("--frequency", form.frequency,
                  "Calendar step, such as 10min, 1h, 1D, 1B; not needed where a tsf file says it");
-  app.add_option("--start", options.start,
+  app.add_option("--start", form.start,
                  "Moment of the first row, YYYY-MM-DD or YYYY-MM-DD hh:mm, where the file has no times (lstnet)");
 }
 
-data::Format format_of(const std::optional<std::string>& named, const std::optional<data::Format>& guessed,
-                       const char* option, const std::string& file) {
-  if (!named && !guessed)
-    throw UsageError(cat(file,
-                         ": the name does not tell the form; expected one that ends in .txt (lstnet), .tsf, .csv or "
-                         ".jsonl, also with .gz, or ",
-                         option, " with one of ", join(data::format_names(), ", ")));
-  if (!named) return *guessed;
-  try {
-    return data::format_named(*named);
-  } catch (const UsageError& error) {
-    throw UsageError(cat(option, ": ", error.what()));
-  }
-}
-
-data::Dataset read_file(const std::string& file, const InputOptions& options, const char* format_option) {
-  data::ReadOptions read;
-  read.format =
-      format_of(options.format, options.format ? std::nullopt : data::format_of_file(file), format_option, file);
-  if (options.frequency) {
-    try {
-      read.frequency = data::Frequency::parse(*options.frequency);
-    } catch (const UsageError& error) {
-      throw UsageError(cat("--frequency: ", error.what()));
-    }
-  } else {
-    const auto stated = read.format == data::Format::tsf ? data::tsf_frequency(file) : std::nullopt;
-    if (!stated)
-      throw UsageError(cat("--frequency: not given, and ", file, " (", data::name(read.format),
-                           ") does not state it; expected a calendar step such as 10min, 1h, 1D, 1B"));
-    read.frequency = *stated;
-  }
-  if (options.start) {
-    data::Moment start = 0;
-    if (!data::parse_moment(*options.start, start))
-      throw UsageError(cat("--start: found '", *options.start, "'; expected YYYY-MM-DD or YYYY-MM-DD hh:mm"));
-    read.start = start;
-  } else if (read.format == data::Format::lstnet) {
-    throw UsageError(cat("--start: not given; ", file,
-                         " (lstnet) has no time stamps, so the moment of its first row is "
-                         "expected, such as 2015-01-01"));
-  }
-  return data::read_dataset(file, read);
+data::Dataset read_file(const std::string& file, const data::StatedForm& form, const char* format_option) {
+  data::FormNames names;
+  names.format = format_option;
+  return data::read_dataset(file, data::read_options_of(file, form, names));
 }
 
 struct DescribeCommand {
   std::optional<std::string> file, config;
   std::vector<std::string> set;
-  InputOptions input;
+  data::StatedForm form;
   std::optional<std::int64_t> prediction_length, context_length, season_length;
 
   void add_to(CLI::App& app) {
     app.add_option("FILE", file, "File with the series; with --config by default its dataset.path");
-    add_input_options(app, input, "--format");
+    add_form_options(app, form, "--format");
     auto* from_config =
         app.add_option("--config", config, "Configuration that says how the data are read, split and used");
     app.add_option("--set", set, "key.path=value over the configuration; may be repeated")
@@ -113,7 +70,7 @@ struct DescribeCommand {
       options.split = sampling::split_options_of(c);
       options.season_length = c.dataset.season_length;
     } else {
-      dataset = read_file(*file, input, "--format");
+      dataset = read_file(*file, form, "--format");
       options.season_length = data::default_season_length(dataset.frequency);
     }
     options.prediction_length = prediction_length.value_or(0);
@@ -131,19 +88,19 @@ struct DescribeCommand {
 
 struct ConvertCommand {
   std::string input_file, output_file;
-  std::optional<std::string> output_format;
-  InputOptions input;
+  std::string output_format;
+  data::StatedForm form;
 
   void add_to(CLI::App& app) {
     app.add_option("INPUT", input_file, "File with the series, plain or gzip")->required();
     app.add_option("OUTPUT", output_file, "File to write; compressed if its name ends in .gz")->required();
-    add_input_options(app, input, "--from");
+    add_form_options(app, form, "--from");
     app.add_option("--to", output_format, "Form of the output; else by the file's name");
   }
 
   int run(bool json) const {
-    const auto format = format_of(output_format, data::format_by_ending(output_file), "--to", output_file);
-    const auto dataset = read_file(input_file, input, "--from");
+    const auto format = data::stated_format(output_file, output_format, data::format_by_ending(output_file), "--to");
+    const auto dataset = read_file(input_file, form, "--from");
     data::write_dataset(dataset, output_file, format);
     if (format == data::Format::lstnet)
       log::warning(cat(output_file,

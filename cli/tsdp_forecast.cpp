@@ -12,9 +12,10 @@
 #include "tsdp/core/log.h"
 #include "tsdp/core/text.h"
 #include "tsdp/data/calendar_features.h"
-#include "tsdp/data/readers.h"
+#include "tsdp/data/input_form.h"
 #include "tsdp/evaluation/series_forecast.h"
 #include "tsdp/export/torchscript.h"
+#include "tsdp/sampling/setup.h"
 
 namespace tsdp::cli {
 namespace {
@@ -26,51 +27,25 @@ bool ends_in(const fs::path& file, const std::string& end) {
   return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
 }
 
-/// Options that say how the input is read.
+/// Options that say how the input is read: the form as stated, or a configuration that states it.
 struct InputOptions {
-  std::string input, config, format, frequency, start;
+  std::string input, config;
+  data::StatedForm form;
 };
 
-data::Format format_of(const InputOptions& options, const std::string& of_config) {
-  const auto& name = !options.format.empty() ? options.format : of_config;
-  if (!name.empty()) return data::format_named(name);
-  if (const auto format = data::format_of_file(options.input)) return *format;
-  throw UsageError(cat("--input: found '", options.input, "', whose name does not tell its form; expected --format ",
-                       join(data::format_names(), ", "), ", or a name in .txt, .tsf, .csv, .jsonl, with or without .gz"));
-}
-
 data::Dataset read_input(const InputOptions& options, const std::string& model, const std::string& model_frequency) {
-  std::string of_config, frequency = options.frequency, start = options.start;
+  const auto trained_on = data::Frequency::parse(model_frequency);
+  auto form = options.form;
+  data::FormNames names;
   if (!options.config.empty()) {
-    const auto config = read_config(find_config_file(options.config));
-    of_config = config.dataset.format;
-    if (frequency.empty()) frequency = config.dataset.frequency;
-    if (start.empty()) start = config.dataset.start.value_or("");
+    const auto file = find_config_file(options.config);
+    form = sampling::stated_form_of(read_config(file));
+    names = sampling::form_names_of(file);
   }
-  data::ReadOptions read;
-  read.format = format_of(options, of_config);
-  read.frequency = data::Frequency::parse(model_frequency);
-  if (!frequency.empty()) {
-    try {
-      read.frequency = data::Frequency::parse(frequency);
-    } catch (const UsageError& error) {
-      throw UsageError(cat("--frequency: ", error.what()));
-    }
-    if (read.frequency != data::Frequency::parse(model_frequency))
-      throw UsageError(cat(options.frequency.empty() ? "--config: dataset.frequency" : "--frequency", ": found ",
-                           frequency, "; ", model, " was trained on series of ", model_frequency,
-                           ", and that is expected"));
-  }
-  if (!start.empty()) {
-    data::Moment moment = 0;
-    if (!data::parse_moment(start, moment))
-      throw UsageError(cat("--start: found '", start, "'; expected \"YYYY-MM-DD\" or \"YYYY-MM-DD hh:mm\""));
-    read.start = moment;
-  }
-  if (read.format == data::Format::lstnet && !read.start)
-    throw UsageError(cat("--start: not given; ", options.input,
-                         " is read as lstnet, which has no time stamps, so the moment "
-                         "of its first row is expected"));
+  const auto read = data::read_options_of(options.input, form, names, trained_on);
+  if (read.frequency != trained_on)
+    throw UsageError(cat(names.frequency, ": found ", form.frequency, "; ", model, " was trained on series of ",
+                         model_frequency, ", and that is expected"));
   auto dataset = data::read_dataset(options.input, read);
   // Series of a table share its rows; in the other forms they stand for themselves.
   if (read.format == data::Format::csv || read.format == data::Format::lstnet) {
@@ -138,12 +113,11 @@ int main(int argc, char** argv) {
   app.add_option("--output", output, "File to write: .csv, or .jsonl for JSON Lines")->required();
   auto* config =
       app.add_option("--config", input.config, "Configuration whose dataset section says how --input is read");
-  app.add_option("--format", input.format, "lstnet, tsf, csv, csv_long or jsonl; by the name of --input if not given")
-      ->check(CLI::IsMember(tsdp::data::format_names()))
+  app.add_option("--format", input.form.format, "lstnet, tsf, csv, csv_long or jsonl; by the name of --input if not given")
       ->excludes(config);
-  app.add_option("--frequency", input.frequency, "Calendar step of the input; the model's if not given")
+  app.add_option("--frequency", input.form.frequency, "Calendar step of the input; the model's if not given")
       ->excludes(config);
-  app.add_option("--start", input.start, "Moment of the first row of an lstnet file: \"YYYY-MM-DD hh:mm\"")
+  app.add_option("--start", input.form.start, "Moment of the first row of an lstnet file: \"YYYY-MM-DD hh:mm\"")
       ->excludes(config);
   app.add_option("--quantiles", quantiles, "Levels in (0, 1), separated by commas")->capture_default_str();
   app.add_option("--samples", samples, "Sample paths of each series, into JSON Lines")->check(CLI::Range(1, 1'000'000));

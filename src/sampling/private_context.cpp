@@ -31,7 +31,7 @@ PrivateContext::PrivateContext(const Parameters& parameters) : parameters_(param
   };
   if (!(p.epsilon > 0.0) || !(p.epsilon <= 1e6))
     refuse("epsilon", p.epsilon, "a number greater than 0 and at most 1e6");
-  if (!(p.delta >= 1e-25) || !(p.delta < 1.0)) refuse("delta", p.delta, "a number from 1e-25 to below 1");
+  if (!(p.delta > 0.0) || !(p.delta < 1.0)) refuse("delta", p.delta, "a number greater than 0 and below 1");
   if (!(p.v > 0.0)) refuse("v", p.v, "a number greater than 0");
   if (p.w < 1 || p.w > 1'000'000) refuse("w", p.w, "an integer from 1 to 1000000");
   if (!(p.keep > 0.0) || !(p.keep <= 1.0)) refuse("keep probability", p.keep, "a number greater than 0 and at most 1");
@@ -39,8 +39,8 @@ PrivateContext::PrivateContext(const Parameters& parameters) : parameters_(param
     throw PrivacyError("v: found no bound on the change of a value; without one no noise is enough");
   p.keep = on_grid(p.keep);
   if (const double least = static_cast<double>(p.w) * coarse_mass; p.delta < least)
-    throw PrivacyError(cat("delta: found ", p.delta, " with w ", p.w, "; at least ", least,
-                           " is expected: below it, what normals in floating point are like would count"));
+    throw PrivacyError(cat("delta: found ", p.delta, " with w ", p.w, "; at least w 2^-46 = ", least,
+                           " is expected: so much of the noise is coarser than the values it hides"));
   const double cut = static_cast<double>(p.w) * cut_mass;
   const double left = (1.0 - cut) * p.delta - cut * std::exp(p.epsilon);
   if (!(left * (1.0 - 1e-14) >= 1e-25))

@@ -2,28 +2,22 @@
 
 #include <algorithm>
 
-#include "tsdp/core/error.h"
 #include "tsdp/core/text.h"
-#include "tsdp/data/readers.h"
 
 namespace tsdp::sampling {
 
+data::StatedForm stated_form_of(const Config& config) {
+  return {config.dataset.format, config.dataset.frequency, config.dataset.start.value_or("")};
+}
+
+data::FormNames form_names_of(const std::filesystem::path& config_file) {
+  const auto key = cat(config_file.string(), ": dataset.");
+  return {cat(key, "format"), cat(key, "frequency"), cat(key, "start")};
+}
+
 data::Dataset read_series(const Config& config, const std::filesystem::path& config_file) {
-  const auto& d = config.dataset;
-  data::ReadOptions options;
-  options.format = data::format_named(d.format);
-  try {
-    options.frequency = data::Frequency::parse(d.frequency);
-  } catch (const UsageError& error) {
-    throw UsageError(cat(config_file.string(), ": dataset.frequency: ", error.what()));
-  }
-  if (d.start) {
-    data::Moment start = 0;
-    if (!data::parse_moment(*d.start, start))
-      throw UsageError(cat(config_file.string(), ": dataset.start: found '", *d.start, "'; expected \"YYYY-MM-DD\" or \"YYYY-MM-DD hh:mm\""));
-    options.start = start;
-  }
-  return data::read_dataset(find_data_file(d.path, config_file), options);
+  const auto file = find_data_file(config.dataset.path, config_file);
+  return data::read_dataset(file, data::read_options_of(file, stated_form_of(config), form_names_of(config_file)));
 }
 
 data::SplitOptions split_options_of(const Config& config) {

@@ -461,7 +461,7 @@ TEST_F(Forecast, RefusesMistakesAndKeepsWhatWasThere) {
   write("twice.csv", "time,a\n2015-01-01 00:00,1\n");
   expect_refused({}, 2, {"--output", "twice.csv", "read, too"}, "twice.csv", "twice.csv");
   EXPECT_EQ(content_of(path("twice.csv")), "time,a\n2015-01-01 00:00,1\n");
-  expect_refused({}, 2, {"--input", "'series.parquet'", "--format"}, "out.csv", "series.parquet");
+  expect_refused({}, 2, {"series.parquet: the name does not tell the form", "--format"}, "out.csv", "series.parquet");
   expect_refused({}, 3, {"absent.csv"}, "out.csv", "absent.csv");
   write("wrong.csv", "time,a\n2015-01-01 00:00,1\n2015-01-02 00:00,1\n");
   expect_refused({}, 3, {"wrong.csv:3:1: ", "2015-01-02", "one step of 1h"}, "out.csv", "wrong.csv");
@@ -509,7 +509,8 @@ TEST_F(Forecast, RefusesPrivacyThatIsNotFullyStated) {
       {changed("--epsilon", "0"), 2, {"epsilon: found 0", "greater than 0"}},
       {changed("--epsilon", "-1"), 2, {"epsilon: found -1"}},
       {changed("--epsilon", "one"), 2, {"--epsilon", "one"}},
-      {changed("--delta", "0"), 2, {"delta: found 0", "from 1e-25 to below 1"}},
+      {changed("--delta", "0"), 2, {"delta: found 0", "greater than 0 and below 1"}},
+      {changed("--delta", "1e-14"), 4, {"delta: found 1e-14 with w 1", "at least w 2^-46 = 1.42"}},
       {changed("--delta", "1"), 2, {"delta: found 1"}},
       {changed("--v", "0"), 2, {"v: found 0", "greater than 0"}},
       {changed("--v", "inf"), 4, {"v: found no bound"}},

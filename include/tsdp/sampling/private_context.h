@@ -63,7 +63,7 @@ class PrivateContext {
  public:
   struct Parameters {
     double epsilon = 0.0;  ///< in (0, 1e6]
-    double delta = 0.0;    ///< in [1e-25, 1)
+    double delta = 0.0;    ///< in [w 2⁻⁴⁶, 1)
     double v = 0.0;        ///< > 0, in units of the data
     std::int64_t w = 1;    ///< 1 … 1e6
     double keep = 1.0;     ///< r in (0, 1]

@@ -6,10 +6,15 @@
 
 #include "tsdp/core/config.h"
 #include "tsdp/data/dataset.h"
+#include "tsdp/data/input_form.h"
 #include "tsdp/data/split.h"
 #include "tsdp/sampling/scheme.h"
 
 namespace tsdp::sampling {
+
+/// The form of the series as the configuration states it, and what complaints about it name.
+[[nodiscard]] data::StatedForm stated_form_of(const Config& config);
+[[nodiscard]] data::FormNames form_names_of(const std::filesystem::path& config_file);
 
 /// The series that a configuration names. `config_file` tells where relative paths are looked up. Throws DataError or
 /// UsageError.

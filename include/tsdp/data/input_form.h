@@ -1,0 +1,34 @@
+// How a user states the form of a file with series: by options of a program or by keys of a configuration.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "tsdp/data/readers.h"
+
+namespace tsdp::data {
+
+/// Format, frequency and start as they were written; an empty text states nothing.
+struct StatedForm {
+  std::string format, frequency, start;
+};
+
+/// What complaints call them: options, or `config.yaml: dataset.format` and so on.
+struct FormNames {
+  std::string format = "--format", frequency = "--frequency", start = "--start";
+};
+
+/// The format that `stated` names, or else `by_name`, what the name of `file` tells (format_by_ending, format_of_file).
+/// Throws UsageError, which begins with `name` or with the file.
+[[nodiscard]] Format stated_format(const std::filesystem::path& file, const std::string& stated,
+                                   const std::optional<Format>& by_name, const std::string& name);
+
+/// How to read `file`. A frequency that is not stated is `usual`, if there is one, or else what a tsf file says of itself.
+/// Throws UsageError where something is not understood, or missing (lstnet files need a start), DataError where the head
+/// of the file has to be read and cannot be.
+[[nodiscard]] ReadOptions read_options_of(const std::filesystem::path& file, const StatedForm& stated,
+                                          const FormNames& names = {},
+                                          const std::optional<Frequency>& usual = std::nullopt);
+
+}  // namespace tsdp::data
