@@ -16,8 +16,9 @@ at::Device device_of(const std::string& text) {
   if (text == "cpu") return at::Device(at::kCPU);
   long long index = 0;
   if (text == "cuda" || (text.rfind("cuda:", 0) == 0 && parse_int(text.substr(5), index) && index >= 0 && index < 64)) {
-    if (!has_gpu || index >= static_cast<long long>(torch::cuda::device_count()))
-      throw UsageError(cat("--device: found '", text, "', but LibTorch sees ", torch::cuda::device_count(),
+    const auto gpus = static_cast<long long>(torch::cuda::device_count());  // an eight-bit number, which prints as a letter
+    if (!has_gpu || index >= gpus)
+      throw UsageError(cat("--device: found '", text, "', but LibTorch sees ", gpus,
                            " GPUs here; expected cpu, auto, or cuda:i of one that is there"));
     return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
   }

@@ -40,18 +40,18 @@ std::string rate_text(double rate) { return rate >= 99.5 && rate < 1e9 ? cat(std
 }  // namespace
 
 std::string progress_text(const training::Progress& p, double target, std::size_t columns) {
-  const auto percent = 100 * p.step / std::max<std::uint64_t>(p.steps, 1);
+  const auto percent = cat(100 * p.step / std::max<std::uint64_t>(p.steps, 1), " %");
   std::array<char, 32> epoch{};
   std::snprintf(epoch.data(), epoch.size(), "%.*f", p.epoch == std::floor(p.epoch) ? 0 : 1, p.epoch);
   struct Part {
     std::string text;
     int rank;  // those of the greatest go first
   };
-  std::vector<Part> parts = {{cat(percent, " %"), 0},
-                             {cat("step ", p.step, "/", p.steps), 3},
-                             {cat("epoch ", epoch.data()), 4},
+  std::vector<Part> parts = {{percent, 5},
+                             {cat("step ", p.step, "/", p.steps), 6},
+                             {cat("epoch ", epoch.data()), 3},
                              {cat("loss ", rounded(p.loss, 4)), 2},
-                             {cat(rate_text(p.steps_per_second), " steps/s"), 5},
+                             {cat(rate_text(p.steps_per_second), " steps/s"), 4},
                              {cat(clock_text(p.seconds_left), " left"), 1}};
   if (p.epsilon > 0.0) parts.push_back({cat("epsilon ≤ ", rounded_up(p.epsilon, 3), " of ", rounded(target, 4)), 1});
   while (true) {
@@ -59,7 +59,7 @@ std::string progress_text(const training::Progress& p, double target, std::size_
     for (const auto& part : parts) texts.push_back(part.text);
     const auto line = join(texts, " · ");
     if (width_of(line) <= columns) return line;
-    if (parts.size() == 1) return {};  // not even the share fits
+    if (parts.size() == 1) return width_of(percent) <= columns ? percent : std::string();
     parts.erase(
         std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; }));
   }

@@ -10,7 +10,7 @@
 namespace tsdp::cli {
 
 /// Step, share done, epoch, loss, rate, time left, and epsilon spent of `target` (rounded up; left out if not private),
-/// in at most `columns` characters: what matters least is left out first.
+/// in at most `columns` characters: what matters least is left out first, and where nothing else fits the share stands.
 [[nodiscard]] std::string progress_text(const training::Progress& progress, double target, std::size_t columns);
 
 class ProgressLine {

@@ -20,15 +20,15 @@ namespace {
   throw Error(ExitCode::failure, cat(path.string(), ": ", what, ": ", std::strerror(errno)));
 }
 
-void sync_path(const std::filesystem::path& path, int flags) {
-  const int fd = ::open(path.c_str(), flags | O_CLOEXEC);
-  if (fd < 0) fail(path, "cannot open to make durable");
+}  // namespace
+
+void sync_folder(const std::filesystem::path& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) fail(folder, "cannot open to make durable");
   const bool ok = ::fsync(fd) == 0;
   ::close(fd);
-  if (!ok) fail(path, "cannot make durable");
+  if (!ok) fail(folder, "cannot make durable");
 }
-
-}  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path path, FileAccess access) : path_(std::move(path)), beside_(path_) {
   beside_ += ".part";
@@ -69,7 +69,7 @@ void AtomicFile::commit() {
   if (::rename(beside_.c_str(), path_.c_str()) != 0) fail(path_, "cannot replace");
   ::close(fd_);
   fd_ = -1;
-  sync_path(path_.has_parent_path() ? path_.parent_path() : std::filesystem::path("."), O_RDONLY | O_DIRECTORY);
+  sync_folder(path_.has_parent_path() ? path_.parent_path() : std::filesystem::path("."));
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content, FileAccess access) {

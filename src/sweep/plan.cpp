@@ -174,6 +174,7 @@ SweepPlan make_plan(const SweepFile& file, const std::filesystem::path& output, 
   plan.smoke = smoke;
   plan.seeds = file.seeds;
   if (smoke) plan.seeds.resize(1);
+  plan.base = read_file(file.config);
   const auto rows = file.rows.size();
   const auto columns = file.columns.size();
   std::set<std::pair<std::size_t, std::size_t>> chosen;  // of a smoke run: every row and every column once
@@ -266,8 +267,13 @@ SweepPlan make_plan(const SweepFile& file, const std::filesystem::path& output, 
 NextStep next_step(const SweepPlan& plan, const Run& run) {
   const auto folder = plan.folder_of(run);
   const auto ledger = folder / "privacy.json";
-  // Without a ledger no step was taken: whatever a crash left in front of it is worth nothing.
-  if (!std::filesystem::exists(ledger)) return {Need::begin, 0};
+  if (!std::filesystem::exists(ledger)) {
+    // A ledger that is lost is written again by --resume. Where no step was charged none was taken, and what a crash left
+    // is worth nothing.
+    const auto charged = folder / "private" / "checkpoints" / "charged";
+    const bool unspent = !std::filesystem::exists(charged) || trimmed(read_file(charged)) == "0";
+    return {unspent ? Need::begin : Need::resume, 0};
+  }
   const auto about = nlohmann::json::parse(read_file(ledger), nullptr, false);
   if (!about.is_object() || !about.contains("state"))
     throw DataError(cat(ledger.string(), ": not a ledger; expected the one that tsdp-train wrote"));

@@ -216,8 +216,19 @@ class Scheduler {
       for (const auto& active : active_) taken += active.memory;
       if (!active_.empty() && taken + need > memory_) return;
       waiting_.pop_front();
+      if (steps_[i].need == Need::begin && !base_is_the_same()) {
+        fail(i, cat(plan_.file.config.string(), ": changed since the sweep began; the sweep started again takes it as it is"));
+        tell_caller();
+        continue;
+      }
       start(i, forecast == nullptr, need);
     }
+  }
+
+  /// tsdp-train reads the base configuration when a run begins; the run's name and column are of when the sweep began.
+  [[nodiscard]] bool base_is_the_same() const {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(plan_.file.config, ignored) && read_file(plan_.file.config) == plan_.base;
   }
 
   /// Brings a run whose plan is not being made to the front; false if there is none.

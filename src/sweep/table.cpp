@@ -65,8 +65,12 @@ void add_epsilon(const SweepPlan& plan, const Source& source, TableCell& cell) {
   cell.is_private = true;
   cell.delta = ledger.value("delta", 0.0);
   cell.target_epsilon = ledger.value("target_epsilon", 0.0);
+  const auto planned = ledger.value("steps_planned", std::int64_t{0});
+  if (const auto taken = ledger.value("steps_taken", planned); taken < planned)
+    add_missing(cell, cat("seed ", run.seed, ": ", taken, " of ", planned,
+                          " steps taken; the others were charged and could not be taken again"));
   const auto per_epoch = ledger["mechanism"].value("steps_per_epoch", std::int64_t{0});
-  cell.by_max_epochs = ledger.value("steps_planned", std::int64_t{0}) >= run.config.training.max_epochs * per_epoch;
+  cell.by_max_epochs = planned >= run.config.training.max_epochs * per_epoch;
 }
 
 /// Noise that is calibrated to max_epochs spends the whole target, or all but rounding.
@@ -125,16 +129,6 @@ std::string head_of(const Table& table) {
 
 std::string bracket(const TableCell& cell) {
   return cat("[", rounded_down(cell.epsilon_lower, 4), ", ", rounded_up(cell.epsilon_upper, 4), "]");
-}
-
-std::string csv_text(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const auto c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
 }
 
 bool any(const Table& table, bool (*fits)(const TableCell&)) {
@@ -303,8 +297,8 @@ std::string csv(const Table& table) {
       for (const auto& s : cell.scores) scores.push_back(exact(s.score));
       const auto std = cell.std();
       const auto if_private = [&](double value) { return cell.is_private ? exact(value) : std::string(); };
-      const std::vector<std::string> parts = {csv_text(row.label),
-                                              csv_text(table.columns[c]),
+      const std::vector<std::string> parts = {csv_field(row.label),
+                                              csv_field(table.columns[c]),
                                               cell.scores.empty() ? "" : exact(cell.mean()),
                                               std ? exact(*std) : "",
                                               cat(cell.scores.size()),
@@ -318,7 +312,7 @@ std::string csv(const Table& table) {
                                               !cell.is_private     ? ""
                                               : cell.by_max_epochs ? "max_epochs"
                                                                    : "target_epsilon",
-                                              csv_text(join(cell.missing, "; "))};
+                                              csv_field(join(cell.missing, "; "))};
       out += join(parts, ",") + "\n";
     }
   return out;

@@ -1,50 +1,51 @@
 #include "tsdp/training/checkpoint.h"
 
-#include <ATen/Parallel.h>
-#include <ATen/Version.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <torch/serialize/archive.h>
-#include <torch/version.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <sstream>
+#include <vector>
 
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
 #include "tsdp/core/text.h"
-#include "tsdp/core/version.h"
 
 namespace tsdp::training {
 namespace {
 
-constexpr const char* format_name = "tsdp-checkpoint-3";
-
-std::string processor_name() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.rfind("model name", 0) == 0) return std::string(trimmed(line.substr(line.find(':') + 1)));
-  return "unknown processor";
-}
+constexpr const char* format_name = "tsdp-checkpoint-4";
 
 }  // namespace
 
 void RunFolder::create() const {
+  std::vector<std::filesystem::path> made;  // a folder is durable when its parent is
+  for (auto path = std::filesystem::absolute(checkpoints()); !std::filesystem::exists(path) && path.has_relative_path();
+       path = path.parent_path())
+    made.push_back(path);
   std::error_code error;
   std::filesystem::create_directories(checkpoints(), error);
   if (error) throw Error(ExitCode::failure, cat(root.string(), ": cannot create the run's folder: ", error.message()));
+  for (const auto& path : made) sync_folder(path.parent_path());
+  protect();
+}
+
+void RunFolder::protect() const {
   ::chmod((root / "private").c_str(), 0700);
   ::chmod(checkpoints().c_str(), 0700);
+  for (const auto& file : {last(), best(), charged(), charged_config()}) ::chmod(file.c_str(), 0600);  // if there
 }
 
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& c) {
   torch::serialize::OutputArchive archive;
   archive.write("format", at::IValue(std::string(format_name)));
   archive.write("step", at::IValue(static_cast<std::int64_t>(c.step)));
+  archive.write("given_up", at::IValue(static_cast<std::int64_t>(c.given_up)));
   archive.write("key", at::IValue(c.key.hex()));
   archive.write("environment", at::IValue(c.environment));
   archive.write("best_loss", at::IValue(c.best_loss));
@@ -71,9 +72,11 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
       return value;
     };
     if (read("format").toStringRef() != format_name)
-      throw DataError(cat(file.string(), ": found format '", read("format").toStringRef(), "'; expected ", format_name));
+      throw DataError(cat(file.string(), ": found format '", read("format").toStringRef(), "', of another version of tsdp, which alone can "
+                          "go on with it; expected ", format_name));
     Checkpoint c;
     c.step = static_cast<std::uint64_t>(read("step").toInt());
+    c.given_up = static_cast<std::uint64_t>(read("given_up").toInt());
     c.key = SecretKey::from_hex(read("key").toStringRef());
     c.environment = read("environment").toStringRef();
     c.best_loss = read("best_loss").toDouble();
@@ -91,12 +94,6 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
     throw DataError(cat(file.string(), ": damaged checkpoint (", error.what_without_backtrace(),
                         "); expected one that tsdp-train wrote"));
   }
-}
-
-std::string environment_of(const at::Device& device) {
-  return cat("tsdp ", version(), ", LibTorch ", TORCH_VERSION, ", ", device.str(), ", ", at::get_num_threads(),
-             " threads, ", processor_name(), ", ", at::get_cpu_capability(),
-             device.is_cpu() ? std::string() : cat(", process ", SecretKey::from_system().hex().substr(0, 16)));
 }
 
 FolderLock::FolderLock(const std::filesystem::path& folder)
@@ -117,6 +114,7 @@ Charge::Charge(std::filesystem::path file) : file_(std::move(file)) {
   if (!parse_int(trimmed(text), steps) || steps < 0)
     throw DataError(cat(file_.string(), ": found '", std::string(trimmed(text)), "'; expected a count of steps"));
   steps_ = static_cast<std::uint64_t>(steps);
+  found_ = steps_;
 }
 
 Charge Charge::create(std::filesystem::path file) {
@@ -126,6 +124,14 @@ Charge Charge::create(std::filesystem::path file) {
 
 void Charge::raise_to(std::uint64_t steps) {
   if (steps <= steps_) return;
+  write(steps);
+}
+
+void Charge::settle(std::uint64_t taken) {
+  if (const auto least = std::max(taken, found_); least < steps_) write(least);
+}
+
+void Charge::write(std::uint64_t steps) {
   write_file_atomically(file_, cat(steps, "\n"), FileAccess::owner);
   steps_ = steps;
 }

@@ -7,12 +7,13 @@
 #include <cmath>
 #include <limits>
 
-#include "tsdp/core/digest.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
 #include "tsdp/core/log.h"
 #include "tsdp/core/text.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/training/charged_for.h"
+#include "tsdp/training/environment.h"
 #include "tsdp/training/metrics_log.h"
 
 namespace tsdp::training {
@@ -109,15 +110,19 @@ void Trainer::start_fresh() {
 }
 
 void Trainer::begin() {
-  if (std::filesystem::exists(folder_.checkpoints()) || std::filesystem::exists(folder_.ledger()))
-    throw UsageError(cat(folder_.root.string(), ": holds a run already; expected a new folder, or --resume"));
+  const auto refuse_if = [&](bool taken) {
+    if (taken)
+      throw UsageError(cat(folder_.root.string(), ": holds a run already; expected a new folder, or --resume"));
+  };
+  refuse_if(std::filesystem::exists(folder_.checkpoints()) || std::filesystem::exists(folder_.ledger()));
   folder_.create();
   lock_.emplace(folder_.checkpoints());
+  refuse_if(std::filesystem::exists(folder_.charged()));  // another process may have been faster
   start_fresh();
   // A calibrated noise multiplier is kept as the number it is: another program might calibrate differently.
   if (plan_.mechanism) config_.privacy.noise_multiplier = plan_.noise_multiplier;
   write_file_atomically(folder_.config(), config_text(config_));
-  write_file_atomically(folder_.charged_config(), what_is_charged(), FileAccess::owner);
+  write_file_atomically(folder_.charged_config(), charged_for(config_, data_), FileAccess::owner);
   charge_ = Charge::create(folder_.charged());
   write_file_atomically(folder_.root / "private" / "README.txt",
                         "Nothing in this folder is covered by epsilon: it shows data, losses or the secret key of the "
@@ -135,80 +140,70 @@ void Trainer::resume() {
                            ": the count of charged steps is gone, so the budget of this run counts as spent; begin a new "
                            "run in another folder"));
   lock_.emplace(folder_.checkpoints());
-  refuse_another_configuration();
+  folder_.protect();  // a copy or an archive may have lost the modes
+  const auto checkpoint = load_checkpoint(folder_.last());
+  refuse_what_was_not_charged_for(folder_, config_, data_);
   charge_.emplace(folder_.charged());
   if (charge_->steps() > plan_.steps)
     throw PrivacyError(cat(folder_.charged().string(), ": found ", charge_->steps(), " steps charged; the plan has ",
                            plan_.steps, ", so the budget of this run is spent"));
-  const auto checkpoint = load_checkpoint(folder_.last());
+  const auto here = environment_of(device_);
   if (!checkpoint) {
     // Neither weights nor key are left. The steps charged may have been released, so they stay charged.
     start_fresh();
-    step_ = std::min(plan_.steps, charge_->steps());
-    log::warning(cat(folder_.last().string(), ": no checkpoint; starting over from fresh weights with ",
-                     plan_.steps - step_, " of ", plan_.steps, " steps left"));
-    write_ledger(RunState::running);
-    write_checkpoint(folder_.last());
-    return;
-  }
-  if (checkpoint->values.numel() != model_->parameters().count())
-    throw DataError(cat(folder_.last().string(), ": found ", checkpoint->values.numel(), " parameters; expected ",
-                        model_->parameters().count(), " for this configuration"));
-  key_ = checkpoint->key;
-  step_ = checkpoint->step;
-  best_loss_ = checkpoint->best_loss;
-  loss_sum_.copy_(checkpoint->loss_sum);
-  schedule_ = checkpoint->schedule;
-  engine_.optimizer().set_learning_rate(config_.optimizer.learning_rate * schedule_.factor);
-  model_->parameters().values().copy_(checkpoint->values);
-  const auto state = engine_.optimizer().state();
-  for (std::size_t i = 0; i < state.size(); ++i) state[i].copy_(checkpoint->optimizer.at(i));
-  const auto here = environment_of(device_);
-  if (checkpoint->environment != here) {
+    if (plan_.mechanism)
+      give_up_charged_steps(cat(folder_.last().string(), ": no checkpoint; starting over from fresh weights"));
+  } else {
+    restore(*checkpoint);
     // Rounding may differ here, so replayed steps would be new releases with old noise. They are given up, for good: the
-    // checkpoint written below keeps the first environment from replaying what this one is about to take.
-    if (step_ < charge_->steps())
-      log::warning(cat("the run was made by (", checkpoint->environment, "), this is (", here, "): steps ", step_ + 1,
-                     " to ", charge_->steps(), " cannot be replayed identically and stay charged"));
-    step_ = std::max(step_, charge_->steps());
-    write_checkpoint(folder_.last());
+    // checkpoint written below keeps the first environment from replaying what this one is about to take. And as another
+    // copy of this folder may go on there, steps from here on have noise of their own. Without privacy nothing is at stake.
+    if (plan_.mechanism && checkpoint->environment != here) {
+      give_up_charged_steps(cat("the run was made by (", checkpoint->environment, "), this is (", here, ")"));
+      if (!config_.training.reproducible) key_ = SecretKey::from_system();
+    }
   }
+  if (!checkpoint || checkpoint->environment != here) write_checkpoint(folder_.last());
   write_ledger(RunState::running);
 }
 
-std::string Trainer::what_is_charged() const {
-  // Configuration and training values: with either changed, replayed steps would be new releases with old noise.
-  Digest digest;
-  for (std::size_t s = 0; s < data_.dataset.series.size(); ++s)
-    digest.add(std::as_bytes(std::span(data_.dataset.series[s].values)
-                                 .first(static_cast<std::size_t>(data_.split.training_length[s]))));
-  digest.add(std::as_bytes(std::span(data_.split.training_length)));
-  return cat(config_text(config_), "training values, SHA-256: ", digest.hex(), "\n");
+void Trainer::restore(const Checkpoint& checkpoint) {
+  if (checkpoint.values.numel() != model_->parameters().count())
+    throw DataError(cat(folder_.last().string(), ": found ", checkpoint.values.numel(), " parameters; expected ",
+                        model_->parameters().count(), " for this configuration"));
+  key_ = checkpoint.key;
+  step_ = checkpoint.step;
+  given_up_ = checkpoint.given_up;
+  best_loss_ = checkpoint.best_loss;
+  loss_sum_.copy_(checkpoint.loss_sum);
+  schedule_ = checkpoint.schedule;
+  engine_.optimizer().set_learning_rate(config_.optimizer.learning_rate * schedule_.factor);
+  model_->parameters().values().copy_(checkpoint.values);
+  const auto state = engine_.optimizer().state();
+  for (std::size_t i = 0; i < state.size(); ++i) state[i].copy_(checkpoint.optimizer.at(i));
 }
 
-void Trainer::refuse_another_configuration() const {
-  // What was charged was charged for the mechanism of the configuration the run began with.
-  const auto began = split(read_file(folder_.charged_config()), '\n');
-  const auto now = split(what_is_charged(), '\n');
-  for (std::size_t i = 0; i < std::max(began.size(), now.size()); ++i) {
-    const auto line = [&](const std::vector<std::string>& lines) { return i < lines.size() ? lines[i] : std::string(); };
-    if (line(began) != line(now))
-      throw UsageError(cat(folder_.config().string(), ": found '", std::string(trimmed(line(now))),
-                           "'; the run began with '", std::string(trimmed(line(began))),
-                           "', and a resumed run keeps its configuration and data"));
-  }
+void Trainer::give_up_charged_steps(const std::string& why) {
+  const auto charged = charge_->steps();
+  if (charged <= step_) return;
+  if (charged == plan_.steps && step_ == given_up_)
+    throw PrivacyError(cat(why, ": all ", charged, " steps of the plan are charged and none of them could be taken again, so "
+                           "nothing would be trained; resume the run where it began, or begin a new one"));
+  log::warning(cat(why, ": steps ", step_ + 1, " to ", charged, " cannot be replayed identically and stay charged; ",
+                   plan_.steps - charged, " of ", plan_.steps, " are left"));
+  given_up_ += charged - step_;
+  step_ = charged;
 }
 
 void Trainer::write_checkpoint(const std::filesystem::path& file) {
-  save_checkpoint(file, {step_, key_, environment_of(device_), best_loss_, loss_sum_, schedule_,
+  save_checkpoint(file, {step_, given_up_, key_, environment_of(device_), best_loss_, loss_sum_, schedule_,
                          model_->parameters().values(), engine_.optimizer().state()});
 }
 
 nlohmann::ordered_json Trainer::current_ledger(RunState state) const {
   const auto charged = charge_ ? charge_->steps() : 0;
-  // A finished or cleanly interrupted run will not replay anything beyond its last step, but a crash before may have
-  // taken steps that are charged: what is charged is stated.
-  return ledger(config_, sampler_.scheme(), plan_, state, step_, std::max(charged, step_));
+  // A crash before may have taken steps that are charged: what is charged is stated.
+  return ledger(config_, sampler_.scheme(), plan_, state, step_ - given_up_, std::max(charged, step_));
 }
 
 void Trainer::write_ledger(RunState state) {
@@ -340,8 +335,11 @@ bool Trainer::run(const TrainOptions& options) {
                         epsilon.value()});
     }
   }
+  // Steps that were given up may have been those at which to look.
+  if (!stopped && config_.training.checkpoint == "best" && !std::filesystem::exists(folder_.best())) look(metrics);
   metrics.flush();
   write_checkpoint(folder_.last());
+  charge_->settle(step_);
   write_ledger(stopped ? RunState::interrupted : RunState::finished);
   return !stopped;
 }

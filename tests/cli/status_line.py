@@ -74,13 +74,16 @@ def main(binaries, folder):
     # What comes after it begins on a cleared line.
     assert re.match("tsdp-train: interrupted after step", output.split(CLEAR)[-1]), output
 
+    # What a line must tell has room on an ordinary terminal, whatever else goes.
+    for line in status_lines(watch(train(), 80)):
+        assert all(word in line for word in ("epoch ", "loss ", " steps/s", " left", "epsilon ≤ ", " of 60")), line
     for columns in (60, 40, 12):
         lines = status_lines(watch(train(), columns))
         assert len(lines) >= 3
         for line in lines:
-            assert len(line) < columns and re.match(r"^\d+ %", line), (columns, line)
-        if columns == 60:
-            assert all("left" in line and "epsilon" in line for line in lines), lines
+            assert len(line) < columns, (columns, line)
+            wanted = (" left", "epsilon ≤ ") if columns >= 40 else (" %",)
+            assert all(word in line for word in wanted), (columns, line)
     assert not status_lines(watch(train(), 2))
 
     # Without privacy there is no epsilon to speak of.

@@ -144,6 +144,10 @@ TEST_F(PlanTest, TheDiskTellsWhatIsNext) {
   EXPECT_EQ(need(), Need::begin);
   write(folder + "config.yaml", "");  // a crash before the first step
   EXPECT_EQ(need(), Need::begin);
+  write(folder + "private/checkpoints/charged", "0\n");
+  EXPECT_EQ(need(), Need::begin);
+  write(folder + "private/checkpoints/charged", "5\n");  // what was spent is not thrown away with a lost ledger
+  EXPECT_EQ(need(), Need::resume);
   write(folder + "privacy.json", "{\"state\": \"running\"}");
   EXPECT_EQ(need(), Need::resume);
   write(folder + "privacy.json", "{\"state\": \"finished\"}");

@@ -159,6 +159,21 @@ TEST_F(SchedulerTest, AFailingRunLeavesTheOthersAlone) {
   EXPECT_TRUE(run_sweep(plan_, options_).empty());
 }
 
+// A run's name and column are of the base configuration as it was read when the sweep began.
+TEST_F(SchedulerTest, RunsDoNotBeginOnAnotherBase) {
+  const auto base = read_file(path("base.yaml"));
+  for (const auto& now : {replaced(base, "noise_multiplier: 4.0", "noise_multiplier: 2.0"), std::string()}) {
+    write("base.yaml", now);
+    const auto failures = run_sweep(plan_, options_);
+    EXPECT_EQ(failures.size(), plan_.runs.size());
+    for (const auto& [i, reason] : failures)
+      EXPECT_NE(reason.find("base.yaml: changed since the sweep began"), std::string::npos) << reason;
+    EXPECT_EQ(count('+'), 0);
+  }
+  write("base.yaml", base);
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+}
+
 TEST_F(SchedulerTest, ProgramsThatDieOrLeaveNothingAreFailures) {
   behave("crash");
   for (const auto& [i, reason] : run_sweep(plan_, options_))

@@ -112,6 +112,21 @@ The scores are computed from test data, which no epsilon above covers. So this p
   EXPECT_EQ(parsed["rows"][1]["cells"][1]["missing"][0], "no budget");
 }
 
+TEST_F(TableTest, StepsThatWereGivenUpAreSaid) {
+  finish(0, 0, "0.5");
+  finish(0, 1, "0.52");
+  const auto& run = plan_.runs[plan_.cells[0].sources[1].run];
+  const auto ledger = path("out/runs/" + run.name + "/privacy.json");
+  const auto text = read_file(ledger);
+  write("out/runs/" + run.name + "/privacy.json", replaced(text, "\"steps_planned\"", "\"steps_taken\": 17, \"steps_planned\""));
+  const auto table = read_table(plan_, {});
+  EXPECT_EQ(table.rows[0].cells[0].scores.size(), 2U);
+  EXPECT_EQ(table.rows[0].cells[0].missing,
+            (std::vector<std::string>{
+                "seed 2: 17 of 3000 steps taken; the others were charged and could not be taken again"}));
+  EXPECT_NE(markdown(table).find("- FF (w = 1): seed 2: 17 of 3000 steps taken"), std::string::npos);
+}
+
 TEST_F(TableTest, WithoutAnyScoreEverythingIsMissing) {
   const auto table = read_table(plan_, {});
   for (const auto& row : table.rows)

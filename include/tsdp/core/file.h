@@ -39,6 +39,9 @@ class AtomicFile {
 void write_file_atomically(const std::filesystem::path& path, std::string_view content,
                            FileAccess access = FileAccess::everyone);
 
+/// Makes durable what was created, renamed or removed in `folder`. Throws Error (exit 1).
+void sync_folder(const std::filesystem::path& folder);
+
 /// The whole content of `path`. Throws DataError naming the path.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
 

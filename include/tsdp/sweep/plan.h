@@ -53,6 +53,7 @@ struct SweepPlan {
   SweepFile file;
   std::filesystem::path output;
   bool smoke = false;
+  std::string base;  ///< text of the base configuration, which runs that begin read again
   std::vector<std::int64_t> seeds;
   std::vector<Run> runs;    ///< seed by seed, so that a first table stands early
   std::vector<Cell> cells;  ///< row by row

@@ -31,15 +31,18 @@ struct RunFolder {
   /// The configuration the run began with: what was charged was charged for this one.
   [[nodiscard]] std::filesystem::path charged_config() const { return checkpoints() / "config.yaml"; }
 
-  /// Makes the folders, those under private/ for the owner alone. Throws Error.
+  /// Makes the folders, durably, and protects them. Throws Error.
   void create() const;
+  /// Takes private/ and the files of checkpoints() from all but the owner, as far as it may.
+  void protect() const;
 };
 
-/// State after `step` steps.
+/// State after `step` steps of the plan, `given_up` of which were charged and not taken, or taken and lost.
 struct Checkpoint {
   std::uint64_t step = 0;
+  std::uint64_t given_up = 0;
   SecretKey key;
-  std::string environment;  ///< what must be equal for steps to be replayed bit for bit
+  std::string environment;  ///< environment_of where it was made
   double best_loss = 0.0;   ///< of the validation part, or of training
   at::Tensor loss_sum;      ///< losses of the windows since the last look at them, and their number
   PlateauSchedule schedule; ///< of the learning rate
@@ -51,10 +54,6 @@ struct Checkpoint {
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
 /// None if there is no such file. Throws DataError if it is damaged.
 [[nodiscard]] std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file);
-
-/// Device, thread count, processor and versions: equal texts mean that a step can be replayed to the same bits. Other
-/// devices than the CPU never promise that: their text differs from process to process.
-[[nodiscard]] std::string environment_of(const at::Device& device);
 
 /// Keeps other processes from training in the same folder, for as long as it lives.
 class FolderLock {
@@ -69,7 +68,7 @@ class FolderLock {
   int descriptor_;
 };
 
-/// Steps charged ahead: a durable count that only grows. Steps may be taken only below it.
+/// Steps charged ahead: a durable count, below which alone steps may be taken.
 class Charge {
  public:
   /// A new count of 0; on disk when this returns.
@@ -79,10 +78,17 @@ class Charge {
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
   /// Raises the count to `steps`; on disk when this returns.
   void raise_to(std::uint64_t steps);
+  /// Gives back what was charged ahead and not taken, at a clean stop: `taken` says how many steps of the plan this
+  /// process has taken or found taken. The count never falls below what it was when this object read it, since another
+  /// process may have taken those. On disk when this returns.
+  void settle(std::uint64_t taken);
 
  private:
+  void write(std::uint64_t steps);
+
   std::filesystem::path file_;
   std::uint64_t steps_ = 0;
+  std::uint64_t found_ = 0;  // when it was read
 };
 
 }  // namespace tsdp::training

@@ -52,8 +52,8 @@ class Trainer {
   /// Begins a new run: key, initial weights, first checkpoint. The folder must hold no run.
   void begin();
   /// Takes up the run in the folder. Steps since the last checkpoint are replayed bit for bit if the environment is
-  /// the same; otherwise what was charged stays charged and training goes on after it, with unused randomness. Without
-  /// a readable checkpoint it starts over from fresh weights with what is left of the budget.
+  /// the same; otherwise what was charged stays charged and training goes on after it, with a new key. Without a
+  /// checkpoint it starts over from fresh weights with what is left of the budget. Throws PrivacyError if none is.
   void resume();
 
   /// Trains until the plan is done (true), or a stop is asked for or `most_steps` are taken (false). Leaves checkpoint and ledger.
@@ -65,8 +65,9 @@ class Trainer {
 
  private:
   void start_fresh();
-  [[nodiscard]] std::string what_is_charged() const;
-  void refuse_another_configuration() const;
+  void restore(const Checkpoint& checkpoint);
+  /// Goes on behind the last charged step. Throws PrivacyError if nothing would be trained then; `why` begins what is said.
+  void give_up_charged_steps(const std::string& why);
   void write_checkpoint(const std::filesystem::path& file);
   void write_ledger(RunState state);
   double validation_loss();
@@ -91,6 +92,7 @@ class Trainer {
   std::optional<Charge> charge_;
   SecretKey key_;
   std::uint64_t step_ = 0;
+  std::uint64_t given_up_ = 0;  // of those: charged, and not taken or lost
   double best_loss_;       // of the validation part, or of training
   PlateauSchedule schedule_;
   at::Tensor loss_sum_;    // of all windows since the last look at it, and their number; double precision

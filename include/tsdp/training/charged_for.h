@@ -1,0 +1,18 @@
+// What the steps of a run were charged for: with any of it changed, a replayed step would be a new release with old noise.
+#pragma once
+
+#include <string>
+
+#include "tsdp/core/config.h"
+#include "tsdp/sampling/setup.h"
+#include "tsdp/training/checkpoint.h"
+
+namespace tsdp::training {
+
+/// The configuration, and digests of lengths, values and start times of the training part.
+[[nodiscard]] std::string charged_for(const Config& config, const sampling::PreparedData& data);
+
+/// Throws UsageError, which names the first line that differs, unless the run in `folder` began with the same.
+void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config, const sampling::PreparedData& data);
+
+}  // namespace tsdp::training

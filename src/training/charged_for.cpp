@@ -1,0 +1,39 @@
+#include "tsdp/training/charged_for.h"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "tsdp/core/digest.h"
+#include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
+#include "tsdp/core/text.h"
+
+namespace tsdp::training {
+
+std::string charged_for(const Config& config, const sampling::PreparedData& data) {
+  Digest values, starts;
+  for (std::size_t s = 0; s < data.dataset.series.size(); ++s) {
+    const auto& series = data.dataset.series[s];
+    values.add(std::as_bytes(std::span(series.values).first(static_cast<std::size_t>(data.split.training_length[s]))));
+    starts.add(std::as_bytes(std::span(&series.start, 1)));  // models read the calendar
+  }
+  values.add(std::as_bytes(std::span(data.split.training_length)));
+  return cat(config_text(config), "training values, SHA-256: ", values.hex(), "\nstart times, SHA-256: ", starts.hex(),
+             "\n");
+}
+
+void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config,
+                                     const sampling::PreparedData& data) {
+  const auto began = split(read_file(folder.charged_config()), '\n');
+  const auto now = split(charged_for(config, data), '\n');
+  for (std::size_t i = 0; i < std::max(began.size(), now.size()); ++i) {
+    const auto line = [&](const std::vector<std::string>& lines) { return i < lines.size() ? lines[i] : std::string(); };
+    if (line(began) != line(now))
+      throw UsageError(cat(folder.config().string(), ": found '", std::string(trimmed(line(now))),
+                           "'; the run began with '", std::string(trimmed(line(began))),
+                           "', and a resumed run keeps its configuration and data"));
+  }
+}
+
+}  // namespace tsdp::training
