@@ -90,7 +90,7 @@ void bench_durability(Json& rows, double seconds) {
   std::vector<Timing> timings = {{"checkpoint",
                                   [&] {
                                     training::save_checkpoint(folder / "last.pt",
-                                                              {1, 0, SecretKey::from_seed(1), "bench", 0.0, at::zeros({2}), {},
+                                                              {1, 0, SecretKey::from_seed(1), "bench", 1, 0.0, at::zeros({2}), {},
                                                                model->parameters().values(), adam.state()});
                                   }},
                                  {"charge", [&] { charge.raise_to(charge.steps() + 1); }}};

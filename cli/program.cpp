@@ -3,9 +3,11 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <vector>
 
 #include "tsdp/core/error.h"
 #include "tsdp/core/log.h"
+#include "tsdp/core/text.h"
 #include "tsdp/core/version.h"
 
 namespace tsdp::cli {
@@ -27,21 +29,36 @@ int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std:
   try {
     app.parse(argc, argv);
     log::set_level(options.quiet ? log::Level::quiet : options.verbose ? log::Level::verbose : log::Level::normal);
-    return body();
+    const int code = body();
+    if (!std::cout.flush()) return fail(ExitCode::failure, "the result cannot be written to stdout: no space, or closed");
+    return code;
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
     return 0;
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --version, --help of a subcommand
+  } catch (const CLI::RequiredError& error) {
+    std::string what = error.what();
+    const auto commands = app.get_subcommands([](const CLI::App* command) { return !command->get_name().empty(); });
+    if (!commands.empty() && app.get_subcommands().empty()) {
+      std::vector<std::string> names;
+      for (const auto* command : commands) names.push_back(command->get_name());
+      const std::string found = argc > 1 ? cat("'", argv[1], "'") : "none";
+      what = cat("command: found ", found, "; expected one of ", join(names, ", "));
+    }
+    return fail(ExitCode::usage, cat(what, " (see ", app.get_name(), " --help)"));
   } catch (const CLI::ParseError& error) {
     return fail(ExitCode::usage, std::string(error.what()) + " (see " + app.get_name() + " --help)");
   } catch (const Error& error) {
     return fail(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    return fail(ExitCode::failure, "out of memory");
+    return fail(ExitCode::failure, "out of memory: a smaller model, batch or context is expected");
   } catch (const std::exception& error) {
     // Not the user's mistake: the first line says what broke; details only when asked for.
     const std::string all = error.what();
+    // LibTorch's way of saying bad_alloc, on the CPU and on a GPU.
+    if (all.find("DefaultCPUAllocator") != std::string::npos || all.find("CUDA out of memory") != std::string::npos)
+      return fail(ExitCode::failure, "out of memory: a smaller model, batch or context is expected");
     return fail(ExitCode::failure, "internal error: " + (options.verbose ? all : all.substr(0, all.find('\n'))));
   }
 }

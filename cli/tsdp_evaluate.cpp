@@ -113,6 +113,10 @@ int main(int argc, char** argv) {
     if (horizon != config.dataset.prediction_length)
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.prediction_length: found ",
                                  config.dataset.prediction_length, "; the model forecasts ", horizon, " steps"));
+    if (const auto trained_on = metadata.model.value("frequency", config.dataset.frequency);
+        tsdp::data::Frequency::parse(trained_on) != tsdp::data::Frequency::parse(config.dataset.frequency))
+      throw tsdp::UsageError(cat(config_file.string(), ": dataset.frequency: found ", config.dataset.frequency,
+                                 "; the model was trained on series of ", trained_on));
     const auto data = tsdp::sampling::prepare_data(config, config_file);
     const auto& ranges = split == "test" ? data.split.test : data.split.validation;
     if (ranges.empty())

@@ -12,10 +12,11 @@ int main(int argc, char** argv) {
   tsdp::cli::CommonOptions common;
   tsdp::cli::add_common_options(app, common);
   std::string run;
-  std::string which = "last";
+  std::string which;
   std::string output;
   app.add_option("--run", run, "Folder of a run")->required();
-  app.add_option("--checkpoint", which, "last or best")->check(CLI::IsMember({"last", "best"}))->capture_default_str();
+  app.add_option("--checkpoint", which, "last or best (default: training.checkpoint of the run)")
+      ->check(CLI::IsMember({"last", "best"}));
   app.add_option("--output", output, "File to write")->required();
 
   return tsdp::cli::run(app, argc, argv, common, [&] {
@@ -23,7 +24,13 @@ int main(int argc, char** argv) {
     if (!std::filesystem::is_regular_file(folder.config()))
       throw tsdp::UsageError(cat("--run: no ", folder.config().string(), "; expected the folder of an earlier run"));
     const auto config = tsdp::read_config(folder.config());
-    const auto model = tsdp::cli::model_of_run(folder, config, which);
+    for (const auto& file : {folder.config(), folder.ledger(), folder.last(), folder.best(), folder.charged(),
+                             folder.charged_config(), folder.metrics(), folder.report()}) {
+      std::error_code ignored;
+      if (std::filesystem::equivalent(output, file, ignored))
+        throw tsdp::UsageError(cat("--output: found '", output, "', a file that the run needs; expected another one"));
+    }
+    const auto model = tsdp::cli::model_of_run(folder, config, which.empty() ? config.training.checkpoint : which);
     tsdp::exporting::save_module(model.module, model.metadata, output);
     if (common.json) {
       nlohmann::ordered_json out = {{"output", output}, {"model", model.metadata.model}, {"privacy", model.metadata.privacy}};

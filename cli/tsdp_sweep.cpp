@@ -44,7 +44,7 @@ void print_plan(const tsdp::sweep::SweepPlan& plan, int threads, bool as_json) {
     if (step.need == tsdp::sweep::Need::begin || step.need == tsdp::sweep::Need::resume)
       commands.push_back(tsdp::sweep::command_of(plan, run, step, threads));
     for (std::size_t i = 0; i < run.scores.size(); ++i) {
-      if (std::filesystem::exists(plan.score_file(run, run.scores[i]))) continue;
+      if (tsdp::sweep::is_scored(plan, run, i)) continue;
       if (!commands.empty() && run.scores[i].arguments.empty()) continue;  // training gives it
       commands.push_back(tsdp::sweep::command_of(plan, run, {tsdp::sweep::Need::score, i}, threads));
     }

@@ -14,6 +14,7 @@
 #include "tsdp/core/text.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/report_content.h"
+#include "tsdp/training/charged_for.h"
 #include "tsdp/training/trainer.h"
 
 namespace {
@@ -109,7 +110,10 @@ int main(int argc, char** argv) {
   app.add_option("--output", output, "New folder for the run (default: runs/<configuration>-<time>)");
   app.add_option("--resume", resume, "Folder of a run to take up again");
   app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
-  app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
+  auto* threads_option = app.add_option("--threads", threads,
+                                        "CPU threads; 0: all cores. A resumed run keeps its number, unless it is given")
+                             ->check(CLI::Range(0, 4096))
+                             ->capture_default_str();
   app.add_flag("--dry-run", dry_run, "Print the whole plan and train nothing");
   app.add_option("--help-options", help_options, "Print the configuration options: text or markdown")
       ->check(CLI::IsMember({"text", "markdown"}));
@@ -124,8 +128,6 @@ int main(int argc, char** argv) {
                                  "; exactly one of them is expected"));
     if (!resume.empty() && (!set.empty() || !output.empty()))
       throw tsdp::UsageError("--resume: takes its configuration and folder from the run; expected without --set, --output");
-    tsdp::cli::set_threads(threads);
-    const auto device = tsdp::cli::device_of(device_name);
     tsdp::training::RunFolder folder;
     std::filesystem::path config_file;
     if (resume.empty()) {
@@ -136,12 +138,19 @@ int main(int argc, char** argv) {
       config_file = folder.config();
       if (!std::filesystem::is_regular_file(config_file))
         throw tsdp::UsageError(cat("--resume: no ", config_file.string(), "; expected the folder of an earlier run"));
+      if (threads_option->count() == 0)
+        if (const auto checkpoint = tsdp::training::load_checkpoint(folder.last())) threads = checkpoint->threads;
     }
+    tsdp::cli::set_threads(threads);
+    const auto device = tsdp::cli::device_of(device_name);
     auto config = tsdp::read_config(config_file, set);
     const auto data = tsdp::sampling::prepare_data(config, config_file);
     if (resume.empty())
       config.dataset.path =
           path_for_run(config.dataset.path, tsdp::find_data_file(config.dataset.path, config_file), folder.root);
+    // Before a plan is made of what the run was not charged for.
+    if (!resume.empty() && std::filesystem::exists(folder.charged_config()))
+      tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
     tsdp::training::Trainer trainer(config, data, device, folder);
     const auto plan = plan_json(config, trainer, trainer.model());
     if (dry_run) {

@@ -353,14 +353,17 @@ std::filesystem::path find_data_file(const std::string& path, const std::filesys
   const std::filesystem::path given(path);
   std::vector<std::filesystem::path> places = {given};
   if (given.is_relative()) {
-    places.push_back((config_file.parent_path() / given).lexically_normal());
+    // A run names its data from its own folder; another file of that name in the working directory is not meant.
+    const bool is_run = std::filesystem::exists(config_file.parent_path() / "privacy.json");
+    places.insert(is_run ? places.begin() : places.end(), (config_file.parent_path() / given).lexically_normal());
     if (const auto root = project_root(); !root.empty()) places.push_back(root / given);
   }
   std::vector<std::string> looked;
   for (const auto& place : places) {
     std::error_code ignored;
     if (std::filesystem::is_regular_file(place, ignored)) return place;
-    looked.push_back(place.lexically_normal().string());
+    const auto text = place.lexically_normal().string();
+    if (std::find(looked.begin(), looked.end(), text) == looked.end()) looked.push_back(text);
   }
   throw DataError(cat("dataset.path: no file '", path, "'; looked for ", join(looked, ", "),
                       " (scripts/fetch_data.sh gets the benchmark sets)"));

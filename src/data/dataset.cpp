@@ -53,15 +53,6 @@ std::int64_t advance_business_days(std::int64_t day, std::int64_t steps) {
   return day - weekday + 7 * weeks + (weekday + steps - 5 * weeks);
 }
 
-std::int64_t advance_months(std::int64_t day, std::int64_t steps) {
-  using namespace std::chrono;
-  const year_month_day date{sys_days(days(day))};
-  const auto month = year_month(date.year(), date.month()) + months(steps);
-  const auto last = year_month_day_last(month.year(), month_day_last(month.month()));
-  const year_month_day moved(month.year(), month.month(), std::min(date.day(), last.day()));
-  return sys_days(moved).time_since_epoch().count();
-}
-
 /// Seconds of a step of fixed length, 0 of others.
 std::int64_t seconds_of(Unit unit) {
   switch (unit) {
@@ -93,6 +84,20 @@ std::int64_t month_number(std::int64_t day) {
 }
 
 bool is_month_end(std::int64_t day) { return month_number(day + 1) != month_number(day); }
+
+/// The same day `steps` months on, where it exists, or the last one.
+std::int64_t same_day_of_month(std::int64_t day, std::int64_t steps, bool last_days) {
+  using namespace std::chrono;
+  const year_month_day date{sys_days(days(day))};
+  const auto month = year_month(date.year(), date.month()) + months(steps);
+  const auto last = year_month_day_last(month.year(), month_day_last(month.month())).day();
+  const year_month_day moved(month.year(), month.month(), last_days ? last : std::min(date.day(), last));
+  return sys_days(moved).time_since_epoch().count();
+}
+
+std::int64_t advance_months(std::int64_t day, std::int64_t steps) {
+  return same_day_of_month(day, steps, is_month_end(day));
+}
 
 /// Business days from `from` to `to`, neither of which need be one: a weekend lies between its Friday and its Monday.
 std::int64_t business_days_between(std::int64_t from, std::int64_t to) {
@@ -192,7 +197,8 @@ std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequen
   const Moment expected = advance(start, frequency, steps);
   if (expected == moment) return steps;
   if (months == 0 || (moment - expected) % day_seconds != 0) return std::nullopt;
-  return is_month_end(start_day) && is_month_end(day) ? std::optional(steps) : std::nullopt;
+  return day == same_day_of_month(start_day, months * frequency.multiple * steps, false) ? std::optional(steps)
+                                                                                         : std::nullopt;
 }
 
 }  // namespace tsdp::data

@@ -57,7 +57,8 @@ Description describe(const Dataset& dataset, const DescribeOptions& options) {
     const auto number = static_cast<std::int64_t>(i);
     const auto length = static_cast<std::int64_t>(series.values.size());
     lengths.push_back(length);
-    std::int64_t missing = 0;
+    const auto places = length + series.cut;
+    std::int64_t missing = series.cut;
     float least = std::numeric_limits<float>::infinity();
     float greatest = -least;
     for (const float value : series.values) {
@@ -68,7 +69,7 @@ Description describe(const Dataset& dataset, const DescribeOptions& options) {
       least = std::min(least, value);
       greatest = std::max(greatest, value);
     }
-    d.places += length;
+    d.places += places;
     d.missing += missing;
     d.first = std::min(d.first, series.start);
     d.last = std::max(d.last, advance(series.start, dataset.frequency, length - 1));
@@ -76,8 +77,8 @@ Description describe(const Dataset& dataset, const DescribeOptions& options) {
     d.greatest = std::max(d.greatest, greatest);
     if (length < d.least_length) d.too_short.push_back({number, static_cast<double>(length)});
     if (least == greatest) d.constant.push_back({number, static_cast<double>(least)});
-    if (2 * missing > length)
-      d.mostly_missing.push_back({number, static_cast<double>(missing) / static_cast<double>(length)});
+    if (2 * missing > places)
+      d.mostly_missing.push_back({number, static_cast<double>(missing) / static_cast<double>(places)});
     if (const auto known = known_values(length, options); known < options.season_length)
       d.without_season.push_back({number, static_cast<double>(known)});
   }
@@ -123,7 +124,6 @@ Json description_json(const Dataset& dataset, const Description& d) {
 }
 
 std::string description_text(const Dataset& dataset, const Description& d) {
-  constexpr std::size_t most = 20;
   const auto number = [](double value) { return rounded(value, 6); };
   std::string out = cat(dataset.name, ": ", dataset.series.size(), " series, steps of ", dataset.frequency.text(),
                         "\n  time: ", moment_text(d.first), " to ", moment_text(d.last), "\n  length: ", d.shortest,
@@ -137,10 +137,8 @@ std::string description_text(const Dataset& dataset, const Description& d) {
   const auto put = [&](const std::vector<Finding>& list, const std::string& title, const auto& what) {
     if (list.empty()) return;
     out += cat("  ", title, ": ", list.size(), "\n");
-    for (std::size_t i = 0; i < std::min(most, list.size()); ++i)
-      out += cat("    series ", shown_id(dataset, list[i]), " (number ", list[i].series, "): ", what(list[i].number),
-                 "\n");
-    if (list.size() > most) out += cat("    and ", list.size() - most, " more\n");
+    for (const auto& finding : list)
+      out += cat("    series ", shown_id(dataset, finding), " (number ", finding.series, "): ", what(finding.number), "\n");
   };
   put(d.too_short, "too short", [&](double length) {
     return cat(static_cast<std::int64_t>(length), " values, at least ", d.least_length, " are needed");

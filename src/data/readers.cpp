@@ -44,8 +44,10 @@ bool cut_missing_ends(Series& series, const Frequency& frequency) {
   const auto first = std::find_if(values.begin(), values.end(), observed);
   if (first == values.end()) return false;
   series.start = advance(series.start, frequency, first - values.begin());
+  series.cut += static_cast<std::int64_t>(values.size());
   values.erase(std::find_if(values.rbegin(), values.rend(), observed).base(), values.end());
   values.erase(values.begin(), first);
+  series.cut -= static_cast<std::int64_t>(values.size());
   return true;
 }
 

@@ -279,8 +279,13 @@ NextStep next_step(const SweepPlan& plan, const Run& run) {
     throw DataError(cat(ledger.string(), ": not a ledger; expected the one that tsdp-train wrote"));
   if (about["state"] != "finished" || !std::filesystem::exists(folder / "model.pt")) return {Need::resume, 0};
   for (std::size_t i = 0; i < run.scores.size(); ++i)
-    if (!std::filesystem::exists(plan.score_file(run, run.scores[i]))) return {Need::score, i};
+    if (!is_scored(plan, run, i)) return {Need::score, i};
   return {};
+}
+
+bool is_scored(const SweepPlan& plan, const Run& run, std::size_t score) {
+  const auto file = plan.score_file(run, run.scores[score]);
+  return std::filesystem::exists(file) && nlohmann::json::parse(read_file(file), nullptr, false).is_object();
 }
 
 std::vector<std::string> command_of(const SweepPlan& plan, const Run& run, const NextStep& step, int threads) {
@@ -295,8 +300,7 @@ std::vector<std::string> command_of(const SweepPlan& plan, const Run& run, const
       out.insert(out.end(), {"--output", folder});
       break;
     case Need::resume:
-      out = {"tsdp-train", "--resume", folder};
-      break;
+      return {"tsdp-train", "--resume", folder, "--json"};  // with the threads that it began with
     case Need::score:
       // Where tsdp-train scores, too: a score does not hang on which of the two gave it.
       out = {"tsdp-evaluate", "--run", folder, "--device", "cpu"};

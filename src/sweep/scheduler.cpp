@@ -94,6 +94,8 @@ class Scheduler {
  private:
   void create_folders() const {
     std::error_code error;
+    if (std::filesystem::exists(plan_.output / "privacy.json"))
+      throw UsageError(cat("--output: found ", plan_.output.string(), ", which holds a run; expected a folder of its own"));
     for (const auto& folder : {plan_.runs_folder(), logs(), plans()}) {
       std::filesystem::create_directories(folder, error);
       if (error) throw Error(ExitCode::failure, cat(folder.string(), ": cannot be created: ", error.message()));

@@ -48,6 +48,7 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& c) {
   archive.write("given_up", at::IValue(static_cast<std::int64_t>(c.given_up)));
   archive.write("key", at::IValue(c.key.hex()));
   archive.write("environment", at::IValue(c.environment));
+  archive.write("threads", at::IValue(static_cast<std::int64_t>(c.threads)));
   archive.write("best_loss", at::IValue(c.best_loss));
   archive.write("loss_sum", c.loss_sum.cpu());
   archive.write("rate_factor", at::IValue(c.schedule.factor));
@@ -79,6 +80,7 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
     c.given_up = static_cast<std::uint64_t>(read("given_up").toInt());
     c.key = SecretKey::from_hex(read("key").toStringRef());
     c.environment = read("environment").toStringRef();
+    c.threads = static_cast<int>(read("threads").toInt());
     c.best_loss = read("best_loss").toDouble();
     archive.read("loss_sum", c.loss_sum);
     c.schedule = {read("rate_factor").toDouble(), read("rate_least_loss").toDouble(), read("rate_looks_since").toInt()};

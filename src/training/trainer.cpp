@@ -1,5 +1,6 @@
 #include "tsdp/training/trainer.h"
 
+#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -115,6 +116,9 @@ void Trainer::begin() {
       throw UsageError(cat(folder_.root.string(), ": holds a run already; expected a new folder, or --resume"));
   };
   refuse_if(std::filesystem::exists(folder_.checkpoints()) || std::filesystem::exists(folder_.ledger()));
+  for (const auto& file : {folder_.config(), folder_.model()})
+    if (std::filesystem::exists(file))
+      throw UsageError(cat(file.string(), ": is there already and would be overwritten; expected a new folder"));
   folder_.create();
   lock_.emplace(folder_.checkpoints());
   refuse_if(std::filesystem::exists(folder_.charged()));  // another process may have been faster
@@ -196,7 +200,7 @@ void Trainer::give_up_charged_steps(const std::string& why) {
 }
 
 void Trainer::write_checkpoint(const std::filesystem::path& file) {
-  save_checkpoint(file, {step_, given_up_, key_, environment_of(device_), best_loss_, loss_sum_, schedule_,
+  save_checkpoint(file, {step_, given_up_, key_, environment_of(device_), at::get_num_threads(), best_loss_, loss_sum_, schedule_,
                          model_->parameters().values(), engine_.optimizer().state()});
 }
 

@@ -102,6 +102,14 @@ TEST(Advance, KeepsTheDayOfTheMonthWhereItExists) {
   EXPECT_EQ(after("2016-02-29", "Y", 4), "2020-02-29 00:00:00");
 }
 
+TEST(Advance, GoesFromLastDaysToLastDays) {
+  EXPECT_EQ(after("2020-06-30", "M", 1), "2020-07-31 00:00:00");
+  EXPECT_EQ(after("2020-06-30 12:00", "M", -1), "2020-05-31 12:00:00");
+  EXPECT_EQ(after("2020-06-30", "Q", 2), "2020-12-31 00:00:00");
+  EXPECT_EQ(after("2019-02-28", "Y", 1), "2020-02-29 00:00:00");
+  EXPECT_EQ(after("2020-02-28", "M", 1), "2020-03-28 00:00:00");  // not the last day of a leap year's February
+}
+
 TEST(Advance, BusinessDaysSkipWeekends) {
   EXPECT_EQ(after("1990-01-01", "B", 4), "1990-01-05 00:00:00");  // Monday to Friday
   EXPECT_EQ(after("1990-01-01", "B", 5), "1990-01-08 00:00:00");

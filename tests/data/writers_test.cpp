@@ -254,19 +254,31 @@ TEST_F(Writers, RefuseWhatAFormCannotHold) {
       "out: series 'a': found steps of 1B; expected steps for which the form tsf has a word, from seconds to years");
 }
 
-// January 31 and February 28 meet in February, but not in March.
+// January 30 leads to February 28, which is a last day, and then to March 30; from February 28 a last day follows.
 TEST_F(Writers, CalendarsOfMonthsThatMeetOnlyOnceAreTwo) {
   Dataset data;
   data.frequency = Frequency::parse("1M");
-  data.series = {{"a", at("2015-01-31"), {1, 2, 3}}, {"b", at("2015-02-28"), {1, 2}}};
+  data.series = {{"a", at("2015-01-30"), {1, 2, 3}}, {"b", at("2015-02-28"), {1, 2}}};
   EXPECT_EQ(
       refusal(data, Format::csv),
-      "out: series 'b': found the time 2015-03-28 00:00:00; expected whole steps of 1M from 2015-01-31 00:00:00 on, "
+      "out: series 'b': found the time 2015-03-31 00:00:00; expected whole steps of 1M from 2015-01-30 00:00:00 on, "
       "where series 'a' starts: rows of the form csv are steps of one calendar");
   data.series[1].values.pop_back();
   expect_round_trip(data, Format::csv, "x");
   data.series[1].values.push_back(5);
   expect_round_trip(data, Format::csv_long, "x");
+}
+
+TEST_F(Writers, LastDaysOfMonthsStayLastDays) {
+  Dataset data;
+  for (const char* frequency : {"1M", "1Q"}) {
+    data.frequency = Frequency::parse(frequency);
+    const bool months = data.frequency.unit == Frequency::Unit::month;
+    data.series = {{"a", at("2020-06-30"), {1, 2, 3, 4}}, {"b", at(months ? "2020-07-31" : "2020-09-30"), {5, 6}}};
+    for (const auto format : {Format::csv, Format::csv_long, Format::jsonl, Format::tsf}) expect_round_trip(data, format, "x");
+    write_dataset(data, path("x.csv"), Format::csv);
+    EXPECT_NE(read_file(path("x.csv")).find(months ? "\n2020-07-31" : "\n2020-12-31"), std::string::npos);
+  }
 }
 
 TEST_F(Writers, AFailureLeavesTheOldFile) {

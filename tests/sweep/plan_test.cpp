@@ -176,8 +176,7 @@ TEST_F(PlanTest, CommandsAreThoseAUserWouldType) {
   EXPECT_TRUE(holds(begin, "training.seed=7"));
   EXPECT_TRUE(holds(begin, path("out/runs/" + run.name).string()));
   const auto resume = command_of(made, run, {Need::resume, 0}, 2);
-  EXPECT_EQ(resume, (std::vector<std::string>{"tsdp-train", "--resume", path("out/runs/" + run.name).string(),
-                                              "--threads", "2", "--json"}));
+  EXPECT_EQ(resume, (std::vector<std::string>{"tsdp-train", "--resume", path("out/runs/" + run.name).string(), "--json"}));
   const auto score = command_of(made, run, {Need::score, 0}, 2);
   EXPECT_EQ(score[0], "tsdp-evaluate");
   EXPECT_TRUE(holds(score, "--private"));

@@ -30,13 +30,12 @@ using Moment = std::int64_t;
 [[nodiscard]] bool parse_moment(std::string_view text, Moment& moment);
 /// "YYYY-MM-DD hh:mm:ss".
 [[nodiscard]] std::string moment_text(Moment moment);
-/// The moment `steps` calendar steps after `start` (months and longer keep the day of the month where it exists;
-/// business days skip Saturday and Sunday).
+/// The moment `steps` calendar steps after `start`. Months and longer keep the day of the month where it exists, and go from
+/// the last day of a month to last days, as pandas' month ends do; business days skip Saturday and Sunday.
 [[nodiscard]] Moment advance(Moment start, const Frequency& frequency, std::int64_t steps);
 
 /// The `k` for which `moment` is `k` calendar steps after `start` (before it if negative), none if there is no such
-/// `k`. Tables of months, quarters and years often name last days; so where `start` is the last day of its month, the
-/// last day of the month of `advance(start, frequency, k)` counts as step `k`, too.
+/// `k`. Where `start` is the last day of a month with fewer than 31, the same day of another month counts, too.
 [[nodiscard]] std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequency, Moment moment);
 
 /// One series. `values[i]` belongs to `advance(start, frequency, i)`; a missing value is a quiet NaN, infinities do
@@ -45,6 +44,7 @@ struct Series {
   std::string id;
   Moment start = 0;
   std::vector<float> values;
+  std::int64_t cut = 0;  ///< missing values that a reader cut off at the ends
 };
 
 /// Series of one source, in the order of the source.

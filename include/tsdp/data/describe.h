@@ -32,7 +32,7 @@ struct Description {
   std::int64_t season_length = 1;
   std::int64_t shortest = 0, longest = 0;
   double median_length = 0;
-  std::int64_t places = 0;              ///< of all series together
+  std::int64_t places = 0;              ///< of all series together, with those cut off at their ends
   std::int64_t missing = 0;             ///< of them
   Moment first = 0, last = 0;           ///< first and last step of any series
   float least = 0, greatest = 0;        ///< of the values that are not missing
@@ -49,7 +49,7 @@ struct Description {
 
 /// All findings.
 [[nodiscard]] nlohmann::ordered_json description_json(const Dataset& dataset, const Description& description);
-/// For people: a line a fact, and of each kind of finding the first 20.
+/// For people: a line a fact or finding.
 [[nodiscard]] std::string description_text(const Dataset& dataset, const Description& description);
 
 }  // namespace tsdp::data

@@ -87,6 +87,9 @@ struct NextStep {
 /// Reads off the disk how far a run is. Throws DataError for a ledger that cannot be read.
 [[nodiscard]] NextStep next_step(const SweepPlan& plan, const Run& run);
 
+/// Whether the score is on disk, whole.
+[[nodiscard]] bool is_scored(const SweepPlan& plan, const Run& run, std::size_t score);
+
 /// The command line of a step, the program's name first.
 [[nodiscard]] std::vector<std::string> command_of(const SweepPlan& plan, const Run& run, const NextStep& step,
                                                   int threads);

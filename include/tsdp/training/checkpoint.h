@@ -43,6 +43,7 @@ struct Checkpoint {
   std::uint64_t given_up = 0;
   SecretKey key;
   std::string environment;  ///< environment_of where it was made
+  int threads = 1;          ///< with so many of the CPU
   double best_loss = 0.0;   ///< of the validation part, or of training
   at::Tensor loss_sum;      ///< losses of the windows since the last look at them, and their number
   PlateauSchedule schedule; ///< of the learning rate
