@@ -42,10 +42,16 @@ std::string shown(const Interval& i) {
   return cat("[", tsdp::rounded_down(i.lower, 7), ", ", tsdp::rounded_up(i.upper, 7), "]");
 }
 
+/// Whole epochs in so many steps; where epochs are what is composed, those that are charged.
+std::uint64_t epochs_of(const Mechanism& m, std::uint64_t steps) {
+  return m.unit == tsdp::sampling::CompositionUnit::epoch ? m.uses_of_steps(steps)
+                                                          : steps / static_cast<std::uint64_t>(m.steps_per_epoch);
+}
+
 void put_mechanism(Json& out, const Mechanism& m, std::uint64_t steps) {
   out["noise_multiplier"] = m.noise_multiplier;
   out["steps"] = steps;
-  out["epochs"] = steps / static_cast<std::uint64_t>(m.steps_per_epoch);
+  out["epochs"] = epochs_of(m, steps);
   out["theorem"] = m.theorem;
   out["bound"] = tsdp::sampling::name(m.bound);
   out["composition_unit"] = tsdp::sampling::name(m.unit);
@@ -55,7 +61,7 @@ void put_mechanism(Json& out, const Mechanism& m, std::uint64_t steps) {
 }
 
 std::string of_mechanism(const Mechanism& m, std::uint64_t steps) {
-  return cat(steps, " steps (", steps / static_cast<std::uint64_t>(m.steps_per_epoch), " epochs), noise multiplier ",
+  return cat(steps, " steps (", epochs_of(m, steps), " epochs), noise multiplier ",
              tsdp::rounded_up(m.noise_multiplier, 7), ", Theorem ", m.theorem);
 }
 
@@ -251,7 +257,7 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
 const std::set<std::string> figure_options = {"--csv", "--plot", "--precision", "--json", "--quiet", "--verbose"};
 
 /// Options that mean nothing to a command are refused, not ignored.
-void refuse_beside(const char* command, const CLI::App& app, std::initializer_list<const char*> options,
+void refuse_beside(const char* command, const CLI::App& app, const std::vector<const char*>& options,
                    const char* instead) {
   for (const auto* option : options)
     if (app.count(option) > 0) throw UsageError(cat(option, ": not used by ", command, "; expected ", instead));
@@ -275,14 +281,15 @@ int main(int argc, char** argv) {
     const char* name;
     const char* description;
     Answer (*answer)(const Subject&, const QueryOptions&);
+    std::vector<const char*> itself;  // options that would state what it answers
     const CLI::App* parsed = nullptr;
   };
   Command commands[] = {
-      {"epsilon", "epsilon at --delta after --steps or --epochs", epsilon},
-      {"delta", "delta at --epsilon after --steps or --epochs", delta},
-      {"steps", "the most steps that stay within --epsilon at --delta", steps},
-      {"sigma", "the least noise multiplier for --epsilon, --delta and --steps or --epochs", sigma},
-      {"profile", "delta over the grid --epsilons, of one use or after --steps or --epochs", profile},
+      {"epsilon", "epsilon at --delta after --steps or --epochs", epsilon, {"--epsilon"}},
+      {"delta", "delta at --epsilon after --steps or --epochs", delta, {"--delta"}},
+      {"steps", "the most steps that stay within --epsilon at --delta", steps, {"--steps", "--epochs"}},
+      {"sigma", "the least noise multiplier for --epsilon, --delta and --steps or --epochs", sigma, {"--noise-multiplier"}},
+      {"profile", "delta over the grid --epsilons, of one use or after --steps or --epochs", profile, {}},
   };
   for (auto& command : commands) command.parsed = app.add_subcommand(command.name, command.description);
   auto* figure = app.add_subcommand("figure", "the curves of the paper's numerical figure N, as CSV and plot");
@@ -311,6 +318,7 @@ int main(int argc, char** argv) {
         refuse_beside("profile", app, {"--epsilon", "--delta"}, "--epsilons");
       else
         refuse_beside(command.name, app, {"--epsilons", "--csv", "--plot"}, "it with the command profile");
+      refuse_beside(command.name, app, command.itself, "the other numbers, as that is what is asked for");
       const auto answer = command.answer(subject_of(app, mechanism), query);
       std::cout << (common.json ? answer.json.dump(2) : answer.text) << "\n";
     }

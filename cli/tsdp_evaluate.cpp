@@ -72,7 +72,10 @@ int main(int argc, char** argv) {
   tsdp::cli::add_inference_options(app, inference, "Makes the noise of --private repeatable: then not for release");
   app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
   app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
-  app.add_flag("--report", report, "Write private/report.html of the run anew");
+  app.add_flag("--report", report, "Write private/report.html of the run anew, with the baselines of --baseline");
+  std::vector<std::string> series;
+  app.add_option("--series", series, "With --report: name of a series to show, in place of those chosen by score; repeatable")
+      ->allow_extra_args(false);
 
   return tsdp::cli::run(app, argc, argv, common, [&] {
     if (run.empty() == model.empty())
@@ -87,6 +90,8 @@ int main(int argc, char** argv) {
       throw tsdp::UsageError("--report: given without --run; the report belongs to a run's folder");
     if (report && inference.privately)
       throw tsdp::UsageError("--report: given with --private; the report shows the forecasts of true pasts, so one of them is expected");
+    if (!series.empty() && !report)
+      throw tsdp::UsageError("--series: given without --report; expected with it alone");
     tsdp::cli::set_threads(threads);
     const auto device = tsdp::cli::device_of(device_name);
     const tsdp::training::RunFolder folder{run};
@@ -132,7 +137,7 @@ int main(int argc, char** argv) {
                                                 ranges.size(), data.dataset.series.size()));
     if (report) {
       module.to(at::kCPU);
-      tsdp::exporting::write_report({config, folder, data, module, metadata, result, split});
+      tsdp::exporting::write_report({config, folder, data, module, metadata, result, split, others, series});
       tsdp::log::info(cat("report: ", folder.report().string()));
     }
     const auto metrics = result.model.json();

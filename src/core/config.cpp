@@ -30,7 +30,7 @@ std::string section_of(const std::string& key) { return key.substr(0, key.find('
 std::string name_of(const std::string& key) { return key.substr(key.find('.') + 1); }
 
 std::string range_text(const IntRange& r) {
-  return r.high >= 1'000'000'000 ? cat("an integer of at least ", r.low) : cat("an integer from ", r.low, " to ", r.high);
+  return r.high == std::numeric_limits<std::int64_t>::max() ? cat("an integer of at least ", r.low) : cat("an integer from ", r.low, " to ", r.high);
 }
 
 std::string range_text(const RealRange& r) {
@@ -137,7 +137,7 @@ bool store(const Option& option, const YAML::Node& node, Config& config) {
                    std::vector<std::int64_t> items;
                    for (const auto& item : node) {
                      long long parsed = 0;
-                     if (!item.IsScalar() || !parse_int(item.Scalar(), parsed) || !within(o.range, parsed)) return false;
+                     if (!item.IsScalar() || item.Tag() == "!" || !parse_int(item.Scalar(), parsed) || !within(o.range, parsed)) return false;
                      items.push_back(parsed);
                    }
                    o.at(config) = std::move(items);
@@ -164,8 +164,11 @@ bool store(const Option& option, const YAML::Node& node, Config& config) {
 
 std::string shown(const YAML::Node& node) {
   if (node.IsNull()) return "null";
-  if (node.IsScalar()) return cat("'", node.Scalar(), "'");
-  return node.IsSequence() ? "a list" : "a section";
+  if (node.IsScalar()) return cat(node.Tag() == "!" ? "the quoted text '" : "'", node.Scalar(), "'");
+  if (!node.IsSequence()) return "a section";
+  std::vector<std::string> items;
+  for (const auto& item : node) items.push_back(item.IsScalar() ? item.Scalar() : "…");
+  return items.size() > 8 ? cat("a list of ", items.size()) : cat("a list, [", join(items, ", "), "]");
 }
 
 const Option* find_option(const std::string& key) {

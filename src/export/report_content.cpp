@@ -42,27 +42,51 @@ std::vector<std::size_t> spread_ranks(std::size_t count) {
   return ranks;
 }
 
-std::vector<Chosen> choose(const ReportSources& s, std::span<const data::ForecastRange> ranges) {
-  std::vector<std::pair<double, std::size_t>> by_score;
+/// The window in the middle of those of a series; none without windows.
+std::optional<data::ForecastRange> middle_window(std::span<const data::ForecastRange> ranges, std::int64_t series) {
+  std::vector<data::ForecastRange> own;
+  for (const auto& range : ranges)
+    if (range.series == series) own.push_back(range);
+  return own.empty() ? std::nullopt : std::optional(own[own.size() / 2]);
+}
+
+std::vector<Chosen> choose_by_score(const ReportSources& s, std::span<const data::ForecastRange> ranges) {
+  std::vector<std::pair<double, std::int64_t>> by_score;
   for (std::size_t series = 0; series < s.scores.by_series.size(); ++series) {
     const double crps = s.scores.by_series[series].mean_weighted_quantile_loss();
-    if (std::isfinite(crps)) by_score.emplace_back(crps, series);
+    if (std::isfinite(crps)) by_score.emplace_back(crps, static_cast<std::int64_t>(series));
   }
   std::sort(by_score.begin(), by_score.end());
   std::vector<Chosen> out;
   for (const auto rank : spread_ranks(by_score.size())) {
     const auto [crps, series] = by_score[rank];
-    std::vector<data::ForecastRange> own;
-    for (const auto& range : ranges)
-      if (range.series == static_cast<std::int64_t>(series)) own.push_back(range);
-    if (own.empty()) continue;
+    const auto window = middle_window(ranges, series);
+    if (!window) continue;
     const auto place = by_score.size() == 1          ? cat("the only one")
                        : rank == 0                   ? cat("best of ", by_score.size())
                        : rank + 1 == by_score.size() ? cat("worst of ", by_score.size())
                        : 2 * rank == by_score.size() - 1 - (by_score.size() - 1) % 2
                            ? cat("median, ", rank + 1, " of ", by_score.size())
                            : cat(rank + 1, " of ", by_score.size());
-    out.push_back({own[own.size() / 2], cat(place, ", CRPS ", rounded(crps, 3))});
+    out.push_back({*window, cat(place, ", CRPS ", rounded(crps, 3))});
+  }
+  return out;
+}
+
+std::vector<Chosen> choose_named(const ReportSources& s, std::span<const data::ForecastRange> ranges) {
+  const auto& all = s.data.dataset.series;
+  std::vector<Chosen> out;
+  for (const auto& id : s.series) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const data::Series& series) { return series.id == id; });
+    if (found == all.end()) {
+      std::vector<std::string> ids;
+      for (const auto& series : all) ids.push_back(series.id);
+      throw UsageError(cat("--series: found '", id, "', which no series is called; the nearest is '", nearest_name(id, ids), "'"));
+    }
+    const auto series = found - all.begin();
+    const auto window = middle_window(ranges, series);
+    const double crps = s.scores.by_series[static_cast<std::size_t>(series)].mean_weighted_quantile_loss();
+    if (window) out.push_back({*window, std::isfinite(crps) ? cat("chosen, CRPS ", rounded(crps, 3)) : "chosen"});
   }
   return out;
 }
@@ -204,8 +228,10 @@ ReportContent report_content(const ReportSources& s) {
   content.windows = s.windows;
   content.steps_per_epoch = sampling::scheme_of(s.config, s.data.split.training_length).steps_per_epoch();
   content.ledger = s.metadata.privacy;
-  content.forecasts = forecasts_of(s, choose(s, ranges));
-  if (content.forecasts.size() == s.data.dataset.series.size()) {
+  content.forecasts = forecasts_of(s, s.series.empty() ? choose_by_score(s, ranges) : choose_named(s, ranges));
+  if (!s.series.empty()) {
+    content.how_chosen = cat("Of ", s.data.dataset.series.size(), " series, those that were asked for");
+  } else if (content.forecasts.size() == s.data.dataset.series.size()) {
     content.how_chosen = cat("All series, from the best to the worst CRPS");
   } else {
     content.how_chosen = cat("Of ", s.data.dataset.series.size(),
@@ -215,6 +241,7 @@ ReportContent report_content(const ReportSources& s) {
   content.how_chosen += cat(". Of each the window in the middle of its ", s.windows,
                             " windows is shown, whatever the forecast there looks like.");
   content.scores = {{content.model, s.scores.model.json()}, {"seasonal naive", s.scores.seasonal_naive.json()}};
+  for (const auto& [name, metrics] : s.baselines.items()) content.scores.push_back({name, metrics});
   if (s.scores.model.windows() == 0) content.scores.clear();
   content.metrics = training::read_metrics(s.folder.metrics());
   add_attack(content, s);

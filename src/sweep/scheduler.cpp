@@ -11,9 +11,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <thread>
 
 #include "process.h"
+#include "tsdp/core/digest.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
 #include "tsdp/core/log.h"
@@ -79,6 +81,7 @@ class Scheduler {
     wait_for_orphans(programs);
     refuse_another_kind();
     prepare_data();
+    refuse_other_data();
     memory_ = options_.memory > 0 ? options_.memory : free_memory();
     for (std::size_t i = 0; i < plan_.runs.size(); ++i)
       if (!take_stock(i)) waiting_.push_back(i);
@@ -124,7 +127,21 @@ class Scheduler {
     }
   }
 
-  /// A smoke run's scores and a sweep's own never share a table.
+  /// SHA-256 of every file that the runs read their series from, by what the configuration calls it.
+  [[nodiscard]] Json data_digests() const {
+    Json out = Json::object();
+    for (const auto& run : plan_.runs) {
+      const auto& name = run.config.dataset.path;
+      if (out.contains(name)) continue;
+      const auto content = read_file(find_data_file(name, plan_.file.config));
+      Digest digest;
+      digest.add(std::as_bytes(std::span(content)));
+      out[name] = digest.hex();
+    }
+    return out;
+  }
+
+  /// Scores of a smoke run and a sweep's own never share a table.
   void refuse_another_kind() const {
     const auto file = plan_.output / "sweep.json";
     if (std::filesystem::exists(file)) {
@@ -136,6 +153,20 @@ class Scheduler {
     }
     const Json about = {{"format", "tsdp-sweep-1"}, {"title", plan_.file.title}, {"smoke", plan_.smoke}};
     write_file_atomically(file, about.dump(2) + "\n");
+  }
+
+  /// Neither do scores on other data. What tells data apart shows them, so it lies under private/.
+  void refuse_other_data() const {
+    const auto file = plan_.private_folder() / "data.json";
+    auto digests = data_digests();
+    const auto before = std::filesystem::exists(file) ? Json::parse(read_file(file), nullptr, false) : Json::object();
+    for (const auto& [name, digest] : before.items()) {
+      if (digests.contains(name) && digests[name] != digest)
+        throw DataError(cat(find_data_file(name, plan_.file.config).string(), ": changed since the sweep in ",
+                            plan_.output.string(), " began; expected the same data, or another --output"));
+      digests[name] = digest;
+    }
+    write_file_atomically(file, digests.dump(2) + "\n", FileAccess::owner);
   }
 
   void prepare_data() const {

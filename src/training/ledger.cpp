@@ -37,7 +37,8 @@ Json ledger(const Config& config, const sampling::SubsamplingScheme& scheme, con
   out["private"] = plan.mechanism.has_value();
   const auto [shortest, longest] = std::minmax_element(p.lengths.begin(), p.lengths.end());
   out["mechanism"] = {
-      {"kind", "DP-SGD on structured subsamples, Gaussian noise on the sum of clipped per-window gradients"},
+      {"kind", plan.mechanism ? "DP-SGD on structured subsamples, Gaussian noise on the sum of clipped per-window gradients"
+                              : "none: ordinary training on structured subsamples, without clipping per window and noise"},
       {"top_level", sampling::name(p.top_level)},
       {"bottom_level", sampling::name(p.bottom_level)},
       {"num_sequences", scheme.sequences()},

@@ -164,6 +164,7 @@ TEST_F(Account, StepsOfDeterministicIterationAreRoundedUpToEpochs) {
   const auto seven = of("7");  // three steps an epoch
   EXPECT_EQ(seven["composition_unit"], "epoch");
   EXPECT_EQ(seven["compositions"], 3);
+  EXPECT_EQ(seven["epochs"], 3);
   EXPECT_EQ(seven["epsilon"], of("9")["epsilon"]);
 }
 
@@ -448,6 +449,10 @@ TEST_F(Account, RefusesQuestionsWithoutTheirNumbers) {
   expect_refused({{"--steps", ""}}, 2, {"--steps", "--epochs"});
   expect_refused({{"--epochs", "1"}}, 2, {"--steps", "--epochs", "both"});
   expect_refused({{"--epsilons", "1"}}, 2, {"--epsilons", "profile"});
+  expect_refused({{"--epsilon", "1"}}, 2, {"--epsilon: not used by epsilon"});
+  expect_failure(traffic("delta", {{"--epsilon", "1"}, {"--steps", "4"}, {"--delta", "0.1"}}), account, 2, {"--delta: not used by delta"});
+  expect_failure(traffic("steps", {{"--epsilon", "1"}, {"--delta", "1e-7"}, {"--steps", "4"}}), account, 2, {"--steps: not used by steps"});
+  expect_failure(run(account, {"epsilom"}), account, 2, {"'epsilom'", "epsilon, delta, steps, sigma, profile, figure"});
   expect_failure(traffic("profile", {{"--epsilon", "1"}}), account, 2, {"--epsilon", "--epsilons"});
   for (const auto* grid : {"1,,2", "1;2", "nan", "1e7", "-"})
     expect_failure(traffic("profile", {{"--epsilons", grid}}), account, 2, {"--epsilons", "numbers from -1e6 to 1e6"});

@@ -158,17 +158,17 @@ TEST_F(Errors, DuplicateSection) {
 
 TEST_F(Errors, WordForANumber) {
   expect_failure(plan_with("context_length: 8", "context_length: eight"), train, 2,
-                 {"config.yaml:12: ", "model.context_length", "'eight'", "an integer of at least 1"});
+                 {"config.yaml:12: ", "model.context_length", "'eight'", "an integer from 1 to 1000000000"});
 }
 
 TEST_F(Errors, FractionForAnInteger) {
   expect_failure(plan_with("batch_size: 2", "batch_size: 2.5"), train, 2,
-                 {"config.yaml:14: ", "sampling.batch_size", "'2.5'", "an integer of at least 1"});
+                 {"config.yaml:14: ", "sampling.batch_size", "'2.5'", "an integer from 1 to 1000000000"});
 }
 
 TEST_F(Errors, ListForANumber) {
   expect_failure(plan_with("batch_size: 2", "batch_size: [2]"), train, 2,
-                 {"config.yaml:14: ", "sampling.batch_size", "a list", "an integer of at least 1"});
+                 {"config.yaml:14: ", "sampling.batch_size", "a list", "an integer from 1 to 1000000000"});
 }
 
 TEST_F(Errors, UnknownChoiceNamesAllChoices) {
@@ -188,7 +188,7 @@ TEST_F(Errors, NoNoiseMultiplierOfZero) {
 
 TEST_F(Errors, MissingRequiredKey) {
   expect_failure(plan_with("  batch_size: 2\n", ""), train, 2,
-                 {"config.yaml: ", "sampling.batch_size", "not given", "an integer of at least 1"});
+                 {"config.yaml: ", "sampling.batch_size", "not given", "an integer from 1 to 1000000000"});
 }
 
 TEST_F(Errors, BrokenYamlNamesLineAndColumn) {
@@ -224,7 +224,7 @@ TEST_F(Errors, SetWithoutEqualsSign) {
 
 TEST_F(Errors, SetOutOfRange) {
   expect_failure(plan_setting({"model.context_length=0"}), train, 2,
-                 {"--set", "model.context_length", "'0'", "an integer of at least 1"});
+                 {"--set", "model.context_length", "'0'", "an integer from 1 to 1000000000"});
 }
 
 TEST_F(Errors, MoreWindowsOfASeriesThanInABatch) {

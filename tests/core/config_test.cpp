@@ -252,7 +252,7 @@ TEST_F(ConfigTest, RefusesDuplicates) {
 
 TEST_F(ConfigTest, RefusesWrongTypes) {
   expect_refused(changed("season_length: 7", "season_length: seven"),
-                 {"config.yaml:7: dataset.season_length: ", "'seven'", "an integer of at least 1"});
+                 {"config.yaml:7: dataset.season_length: ", "'seven'", "an integer from 1 to 1000000000"});
   expect_refused(changed("season_length: 7", "season_length: 7.0"), {"config.yaml:7: ", "'7.0'", "an integer"});
   expect_refused(changed("season_length: 7", "season_length: \"7\""), {"config.yaml:7: ", "'7'", "an integer"});
   expect_refused(changed("season_length: 7", "season_length:"), {"config.yaml:7: ", "null", "an integer"});
@@ -265,6 +265,8 @@ TEST_F(ConfigTest, RefusesWrongTypes) {
   expect_set_refused("privacy.enabled=yes", {"--set privacy.enabled: ", "'yes'", "true or false"});
   expect_set_refused("privacy.delta=small", {"--set privacy.delta: ", "'small'", "a number"});
   expect_set_refused("model.lags=3", {"--set model.lags: ", "'3'", "a list"});
+  expect_set_refused("model.lags=['1', 2]", {"--set model.lags: ", "a list, [1, 2]", "an integer from 1"});
+  expect_set_refused("model.context_length=\"12\"", {"the quoted text '12'", "an integer"});
 }
 
 TEST_F(ConfigTest, RefusesValuesOutOfRange) {
@@ -308,7 +310,7 @@ TEST_F(ConfigTest, RefusesValuesOutOfRange) {
                               value[0] == '[' ? "a list" : "'" + value + "'", "expected"});
   }
   expect_refused(changed("prediction_length: 30", "prediction_length: 0"),
-                 {"config.yaml:6: dataset.prediction_length: ", "'0'", "an integer of at least 1"});
+                 {"config.yaml:6: dataset.prediction_length: ", "'0'", "an integer from 1 to 1000000000"});
 }
 
 TEST_F(ConfigTest, RefusesFilesThatLackARequiredKey) {
@@ -408,7 +410,7 @@ TEST_F(ConfigTest, ChecksASettingAlone) {
     return "not refused";
   };
   EXPECT_EQ(refusal("privacy.ww", "1"), "here: unknown key 'privacy.ww'; the nearest known key is 'privacy.w'");
-  EXPECT_EQ(refusal("privacy.w", "0"), "here: privacy.w: found '0'; expected an integer of at least 1");
+  EXPECT_EQ(refusal("privacy.w", "0"), "here: privacy.w: found '0'; expected an integer from 1 to 1000000000");
   EXPECT_EQ(refusal("model.lags", "[1").rfind("here: model.lags=[1: not YAML: ", 0), 0U);
 }
 

@@ -159,6 +159,29 @@ TEST_F(SchedulerTest, AFailingRunLeavesTheOthersAlone) {
   EXPECT_TRUE(run_sweep(plan_, options_).empty());
 }
 
+TEST_F(SchedulerTest, SeedsOfOtherDataNeverShareATable) {
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+  write("data.txt", "1,3\n");
+  EXPECT_THROW(run_sweep(plan_, options_), DataError);
+  write("data.txt", "1,2\n");
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+}
+
+TEST_F(SchedulerTest, AScoreThatIsDamagedIsMadeAgain) {
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+  const auto& run = plan_.runs.front();
+  write_file_atomically(plan_.score_file(run, run.scores.front()), "");
+  EXPECT_EQ(next_step(plan_, run).need, Need::score);
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+  EXPECT_EQ(count('e'), 1);
+  EXPECT_EQ(count('+'), 8);
+}
+
+TEST_F(SchedulerTest, ARunsOwnFolderIsNoFolderForASweep) {
+  write("out/privacy.json", "{}");
+  EXPECT_THROW(run_sweep(plan_, options_), UsageError);
+}
+
 // A run's name and column are of the base configuration as it was read when the sweep began.
 TEST_F(SchedulerTest, RunsDoNotBeginOnAnotherBase) {
   const auto base = read_file(path("base.yaml"));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tsdp/core/config.h"
 #include "tsdp/evaluation/backtest.h"
@@ -21,11 +22,14 @@ struct ReportSources {
   const ModelMetadata& metadata;             ///< with the ledger
   const evaluation::BacktestResult& scores;  ///< of `module` on the windows
   std::string windows = "test";              ///< "test" or "validation"
+  nlohmann::ordered_json baselines = nlohmann::ordered_json::object();  ///< metrics by name, beside seasonal naive
+  std::vector<std::string> series = {};  ///< ids of the series to show; by their scores if none
 };
 
 /// Chooses forecasts to show (of the series with the best, the median and the worst CRPS, and of some between
-/// them, the window in the middle of the windows of each: none is chosen by its own look), forecasts them, and
-/// reads the rest from the run. Series without any observed value in the windows are not shown.
+/// them, or of those that are named, the window in the middle of the windows of each: none is chosen by its own look),
+/// forecasts them, and reads the rest from the run. Series without any observed value in the windows are not shown unless
+/// they are named. Throws UsageError for an id that no series has.
 [[nodiscard]] ReportContent report_content(const ReportSources& sources);
 
 /// Writes private/report.html of the run: atomically, for the owner alone.

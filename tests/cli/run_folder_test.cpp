@@ -1,0 +1,144 @@
+// A run's folder as the programs find it: threads, data and files that belong to it.
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace tsdp::cli_test {
+namespace {
+
+constexpr const char* train = "tsdp-train";
+constexpr const char* evaluate = "tsdp-evaluate";
+
+std::string series_text(int offset) {
+  std::string out;
+  for (int i = 0; i < 200; ++i)
+    out += std::to_string(offset + i % 24) + "," + std::to_string(100 + i % 7) + "\n";
+  return out;
+}
+
+class RunFolders : public CommandTest {
+ protected:
+  void SetUp() override {
+    CommandTest::SetUp();
+    write("series.txt", series_text(1));
+    write("config.yaml",
+          "dataset: {path: series.txt, format: lstnet, frequency: 1h, start: \"2015-01-01\", prediction_length: 4,\n"
+          "  season_length: 24, split: last, test_windows: 2, validation_length: 8}\n"
+          "model: {context_length: 8}\n"
+          "sampling: {batch_size: 2}\n"
+          "privacy: {noise_multiplier: 4.0, delta: 1.0e-7}\n"
+          "training: {max_epochs: 3}\n");
+  }
+  void make_run(const std::string& name, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {"--config", "config.yaml", "--output", name, "--quiet", "--threads", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto outcome = run(train, arguments);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  }
+  [[nodiscard]] nlohmann::json answer(const std::string& program, const std::vector<std::string>& arguments,
+                                      const std::filesystem::path& where = {}) const {
+    const auto outcome = run(program, arguments, where);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out, nullptr, false);
+  }
+};
+
+// Rounding may hang on the number of threads: with another one, steps that are charged could not be replayed.
+TEST_F(RunFolders, AResumedRunKeepsItsThreads) {
+  make_run("run");
+  const auto same = run(train, {"--resume", "run"});
+  EXPECT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_EQ(same.err.find("cannot be replayed"), std::string::npos) << same.err;
+}
+
+TEST_F(RunFolders, ItsDataAreThoseItWasMadeOf) {
+  make_run("run");
+  const auto at_home = answer(evaluate, {"--run", "run", "--json", "--threads", "1"});
+  // From a folder in which the run's own words for the data (../series.txt) are another file.
+  std::filesystem::create_directories(path("elsewhere/deeper"));
+  write("elsewhere/series.txt", series_text(5000));
+  const auto abroad = answer(evaluate, {"--run", path("run").string(), "--json", "--threads", "1"}, path("elsewhere/deeper"));
+  EXPECT_EQ(abroad["metrics"], at_home["metrics"]);
+  const auto resumed = run(train, {"--resume", path("run").string()}, path("elsewhere/deeper"));
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+}
+
+TEST_F(RunFolders, ExportsOverwriteNothingThatTheRunNeeds) {
+  make_run("run");
+  for (const auto* file : {"run/config.yaml", "run/privacy.json", "run/private/checkpoints/last.pt",
+                           "run/private/checkpoints/charged", "run/private/checkpoints/config.yaml"}) {
+    const auto before = content_of(path(file));
+    expect_failure(run("tsdp-export", {"--run", "run", "--output", file}), "tsdp-export", 2, {file, "expected another one"});
+    EXPECT_EQ(content_of(path(file)), before) << file;
+  }
+}
+
+TEST_F(RunFolders, ANewRunOverwritesNothing) {
+  const auto before = content_of(path("config.yaml"));
+  expect_failure(run(train, {"--config", "config.yaml", "--output", ".", "--quiet", "--threads", "1"}), train, 2,
+                 {"config.yaml", "is there already", "expected a new folder"});
+  EXPECT_EQ(content_of(path("config.yaml")), before);
+  EXPECT_FALSE(std::filesystem::exists(path("private")));
+}
+
+TEST_F(RunFolders, ExportsWhatTheRunExported) {
+  make_run("run", {"--set", "training.checkpoint=best", "--set", "training.validate_every=1"});
+  ASSERT_EQ(run("tsdp-export", {"--run", "run", "--output", "again.pt"}).exit_code, 0);
+  const auto score = [&](const std::string& model) {
+    return answer(evaluate, {"--model", model, "--config", "config.yaml", "--json", "--threads", "1"})["metrics"];
+  };
+  EXPECT_EQ(score("again.pt"), score("run/model.pt"));
+}
+
+TEST_F(RunFolders, ChangedSettingsAreNamedBeforeAnythingIsPlanned) {
+  make_run("run");
+  auto text = content_of(path("run/config.yaml"));
+  const auto place = text.find("noise_multiplier: 4");
+  ASSERT_NE(place, std::string::npos);
+  write("run/config.yaml", text.replace(place, 19, "noise_multiplier: 0.1"));
+  expect_failure(run(train, {"--resume", "run", "--quiet"}), train, 2,
+                 {"noise_multiplier: 0.1", "the run began with 'noise_multiplier: 4'"});
+}
+
+TEST_F(RunFolders, AModelOfAnotherFrequencyIsNotScored) {
+  make_run("run");
+  expect_failure(run(evaluate, {"--model", "run/model.pt", "--config", "config.yaml", "--set", "dataset.frequency=1D",
+                                "--json", "--threads", "1"}),
+                 evaluate, 2, {"dataset.frequency", "1D", "trained on series of 1h"});
+}
+
+TEST_F(RunFolders, TheReportShowsBaselinesAndSeriesThatWereNamed) {
+  make_run("run");
+  std::string lines;
+  for (const int start : {192, 196})
+    for (const auto* id : {"0", "1"}) {
+      nlohmann::json quantiles;
+      for (const auto* level : {"0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9"}) quantiles[level] = {1, 2, 3, 4};
+      lines += nlohmann::json{{"item_id", id}, {"forecast_start", start}, {"quantiles", quantiles}, {"mean", {1, 2, 3, 4}}}
+                   .dump() +
+               "\n";
+    }
+  write("flat.jsonl", lines);
+  const auto outcome = run(evaluate, {"--run", "run", "--report", "--baseline", "counting=flat.jsonl", "--series", "1",
+                                      "--json", "--quiet", "--threads", "1"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto page = content_of(path("run/private/report.html"));
+  EXPECT_NE(page.find("counting"), std::string::npos);
+  EXPECT_NE(page.find("Series 1"), std::string::npos);
+  EXPECT_EQ(page.find("Series 0"), std::string::npos);
+  EXPECT_NE(page.find("those that were asked for"), std::string::npos);
+  expect_failure(run(evaluate, {"--run", "run", "--report", "--series", "7", "--quiet", "--threads", "1"}), evaluate, 2,
+                 {"--series", "'7'"});
+  expect_failure(run(evaluate, {"--run", "run", "--series", "1"}), evaluate, 2, {"--series", "--report"});
+}
+
+TEST_F(RunFolders, AResultThatCannotBeWrittenIsAFailure) {
+  const auto program = program_path("tsdp-account").string();
+  const auto status = std::system((program + " figure 2 > /dev/full 2> " + path("err").string()).c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_NE(content_of(path("err")).find("stdout"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tsdp::cli_test
