@@ -1,5 +1,6 @@
 #include "inference_options.h"
 
+#include "program.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/text.h"
 
@@ -14,7 +15,7 @@ void add_inference_options(CLI::App& app, InferenceOptions& options, const std::
   app.add_option("--w", options.w, "Values in which neighbours differ; with --private; 1 if not given");
   app.add_option("--keep-probability", options.keep,
                  "Chance that a value is kept, the others being imputed; with --private; 1 if not given");
-  app.add_option("--seed", options.seed, seed_help);
+  app.add_option("--seed", options.seed, seed_help)->check(whole_number);
 }
 
 std::optional<evaluation::PrivateInference> inference_of(const InferenceOptions& options) {

@@ -19,6 +19,11 @@ void add_common_options(CLI::App& app, CommonOptions& options, bool with_json) {
   if (with_json) app.add_flag("--json", options.json, "The result as one JSON object on stdout");
 }
 
+std::string whole_number(const std::string& text) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? std::string() : cat("found '", text, "'; expected a whole number from 0");
+}
+
 int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std::function<int()>& body) {
   const auto fail = [&](ExitCode code, std::string line) {
     for (auto& c : line)

@@ -163,7 +163,7 @@ struct GenerateCommand {
     app.add_option("--length", options.length, "Hours of each series")
         ->check(CLI::Range(1, 100'000'000))
         ->capture_default_str();
-    app.add_option("--seed", options.seed, "Seed")->capture_default_str();
+    app.add_option("--seed", options.seed, "Seed")->check(cli::whole_number)->capture_default_str();
     app.add_option("--output", output, "File to write, in lstnet form; compressed if its name ends in .gz")->required();
   }
 

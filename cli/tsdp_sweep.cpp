@@ -2,6 +2,7 @@
 #include <atomic>
 #include <csignal>
 #include <iostream>
+#include <set>
 #include <nlohmann/json.hpp>
 
 #include "program.h"
@@ -118,8 +119,11 @@ int main(int argc, char** argv) {
     const auto table = tsdp::sweep::read_table(plan, failures);
     std::cout << (common.json ? tsdp::sweep::json(table) : tsdp::sweep::markdown(table));
     if (failures.empty()) return 0;
+    // One line: each reason once, with the first run that it ended.
     std::vector<std::string> reasons;
-    for (const auto& [i, reason] : failures) reasons.push_back(cat(plan.runs[i].name, ": ", reason));
+    std::set<std::string> said;
+    for (const auto& [i, reason] : failures)
+      if (said.insert(reason).second) reasons.push_back(cat(plan.runs[i].name, ": ", reason));
     throw tsdp::Error(tsdp::ExitCode::failure,
                       cat(failures.size(), " of ", plan.runs.size(), " runs failed: ", tsdp::join(reasons, "; ")));
   });

@@ -31,7 +31,10 @@ std::filesystem::path default_output(const std::filesystem::path& config) {
   const std::time_t now = std::time(nullptr);
   char stamp[32];
   std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", std::localtime(&now));
-  return std::filesystem::path("runs") / (config.stem().string() + "-" + stamp);
+  const auto first = std::filesystem::path("runs") / (config.stem().string() + "-" + stamp);
+  auto folder = first;
+  for (int number = 2; std::filesystem::exists(folder); ++number) folder = cat(first.string(), "-", number);
+  return folder;
 }
 
 /// The data's path as the run's own configuration must name it, so that --resume finds it from anywhere.
@@ -158,6 +161,9 @@ int main(int argc, char** argv) {
       return 0;
     }
     tsdp::log::info(plan_text(plan));
+    if (const auto windows = trainer.scheme().expected_windows(); windows < static_cast<double>(config.sampling.batch_size))
+      tsdp::log::warning(cat("sampling.batch_size: found ", config.sampling.batch_size, ", by which every step is divided; the ",
+                             trainer.scheme().sequences(), " series give ", windows, " windows a step"));
     if (resume.empty()) {
       trainer.begin();
     } else {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "tsdp/core/digest.h"
@@ -10,6 +11,18 @@
 #include "tsdp/core/text.h"
 
 namespace tsdp::training {
+namespace {
+
+constexpr std::string_view values_line = "training values, SHA-256: ";
+
+/// The line behind the configuration.
+std::size_t values_at(const std::vector<std::string>& lines) {
+  const auto found = std::find_if(lines.begin(), lines.end(),
+                                  [](const std::string& line) { return line.starts_with(values_line); });
+  return static_cast<std::size_t>(found - lines.begin());
+}
+
+}  // namespace
 
 std::string charged_for(const Config& config, const sampling::PreparedData& data) {
   Digest values, starts;
@@ -19,7 +32,7 @@ std::string charged_for(const Config& config, const sampling::PreparedData& data
     starts.add(std::as_bytes(std::span(&series.start, 1)));  // models read the calendar
   }
   values.add(std::as_bytes(std::span(data.split.training_length)));
-  return cat(config_text(config), "training values, SHA-256: ", values.hex(), "\nstart times, SHA-256: ", starts.hex(),
+  return cat(config_text(config), values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(),
              "\n");
 }
 
@@ -29,8 +42,12 @@ void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& conf
   const auto now = split(charged_for(config, data), '\n');
   for (std::size_t i = 0; i < std::max(began.size(), now.size()); ++i) {
     const auto line = [&](const std::vector<std::string>& lines) { return i < lines.size() ? lines[i] : std::string(); };
-    if (line(began) != line(now))
-      throw UsageError(cat(folder.config().string(), ": found '", std::string(trimmed(line(now))),
+    if (line(began) == line(now)) continue;
+    if (i >= values_at(began))
+      throw UsageError(cat("dataset.path: found ", config.dataset.path, " with other ",
+                           i == values_at(began) ? "training values" : "start times",
+                           " than the run began with, and a resumed run keeps its configuration and data"));
+    throw UsageError(cat(folder.config().string(), ": found '", std::string(trimmed(line(now))),
                            "'; the run began with '", std::string(trimmed(line(began))),
                            "', and a resumed run keeps its configuration and data"));
   }

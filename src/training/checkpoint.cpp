@@ -93,7 +93,8 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
     }
     return c;
   } catch (const c10::Error& error) {
-    throw DataError(cat(file.string(), ": damaged checkpoint (", error.what_without_backtrace(),
+    const std::string why = error.what_without_backtrace();
+    throw DataError(cat(file.string(), ": damaged checkpoint (", why.substr(0, why.find_first_of(".\n")),
                         "); expected one that tsdp-train wrote"));
   }
 }

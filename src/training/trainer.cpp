@@ -139,10 +139,11 @@ void Trainer::begin() {
 void Trainer::resume() {
   if (!std::filesystem::exists(folder_.ledger()) && !std::filesystem::exists(folder_.checkpoints()))
     throw UsageError(cat(folder_.root.string(), ": holds no run; expected the folder of an earlier tsdp-train"));
-  if (!std::filesystem::exists(folder_.charged()) || !std::filesystem::exists(folder_.charged_config()))
-    throw PrivacyError(cat(folder_.checkpoints().string(),
-                           ": the count of charged steps is gone, so the budget of this run counts as spent; begin a new "
-                           "run in another folder"));
+  for (const auto& [file, what] : {std::pair{folder_.charged(), "the count of charged steps"},
+                                   std::pair{folder_.charged_config(), "the configuration that steps were charged for"}})
+    if (!std::filesystem::exists(file))
+      throw PrivacyError(cat(file.string(), ": ", what, " is gone, so the budget of this run counts as spent; begin a new "
+                             "run in another folder"));
   lock_.emplace(folder_.checkpoints());
   folder_.protect();  // a copy or an archive may have lost the modes
   const auto checkpoint = load_checkpoint(folder_.last());

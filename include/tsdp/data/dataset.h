@@ -15,7 +15,8 @@ struct Frequency {
   int multiple = 1;
   Unit unit = Unit::hour;
 
-  /// Reads pandas-style text: "10min", "10T", "30min", "h", "1h", "H", "1D", "B", "W", "M", "Q", "Y", "s".
+  /// Reads pandas-style text: "10min", "10T", "30min", "h", "1h", "H", "1D", "B", "W", "M", "Q", "Y", "s"; also "MS", "QE" and
+  /// the like, and anchors ("W-SUN", "QS-OCT"), which say what the start of a series says here.
   /// Throws UsageError that names what was found and what is accepted.
   [[nodiscard]] static Frequency parse(std::string_view text);
   [[nodiscard]] std::string text() const;
