@@ -86,7 +86,7 @@ void bench_durability(Json& rows, double seconds) {
   std::filesystem::create_directories(folder);
   auto model = models::make_model("simple_ff", {96, 24}, at::TensorOptions(at::kFloat));
   dp::Adam adam({}, model->parameters().values());
-  auto charge = training::Charge::create(folder / "charged");
+  auto charge = training::Charge::create(folder / "charged", SecretKey::from_seed(1));
   std::vector<Timing> timings = {{"checkpoint",
                                   [&] {
                                     training::save_checkpoint(folder / "last.pt",

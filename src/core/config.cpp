@@ -356,10 +356,14 @@ std::filesystem::path find_data_file(const std::string& path, const std::filesys
   const std::filesystem::path given(path);
   std::vector<std::filesystem::path> places = {given};
   if (given.is_relative()) {
-    // A run names its data from its own folder; another file of that name in the working directory is not meant.
-    const bool is_run = std::filesystem::exists(config_file.parent_path() / "privacy.json");
-    places.insert(is_run ? places.begin() : places.end(), (config_file.parent_path() / given).lexically_normal());
+    const auto folder = config_file.parent_path();
+    places.push_back(folder / given);
     if (const auto root = project_root(); !root.empty()) places.push_back(root / given);
+    // A run names its data from its own folder or the project's root; a file of that name in the working directory is
+    // another one.
+    if (config_file.filename() == "config.yaml" &&
+        (std::filesystem::exists(folder / "privacy.json") || std::filesystem::exists(folder / "private" / "checkpoints")))
+      std::rotate(places.begin(), places.begin() + 1, places.end());
   }
   std::vector<std::string> looked;
   for (const auto& place : places) {

@@ -38,14 +38,26 @@ const char* parse_field(std::string_view field, float& value) {
   return nullptr;
 }
 
+/// Whether the `count` values of a series that begins `steps` later have the steps of the whole one. Not where the day of
+/// the month does not exist there, or is the last one there alone.
+bool keeps_its_calendar(Moment start, const Frequency& frequency, std::int64_t steps, std::int64_t count) {
+  constexpr std::int64_t cycle = 48;  // months until February has had all its lengths, but for turns of centuries
+  const auto later = advance(start, frequency, steps);
+  for (std::int64_t k = 1; k < std::min(count, cycle); ++k)
+    if (advance(later, frequency, k) != advance(start, frequency, steps + k)) return false;
+  return true;
+}
+
 bool cut_missing_ends(Series& series, const Frequency& frequency) {
   auto& values = series.values;
   const auto observed = [](float value) { return !std::isnan(value); };
-  const auto first = std::find_if(values.begin(), values.end(), observed);
+  auto first = std::find_if(values.begin(), values.end(), observed);
   if (first == values.end()) return false;
+  const auto last = std::find_if(values.rbegin(), values.rend(), observed).base();
+  while (!keeps_its_calendar(series.start, frequency, first - values.begin(), last - first)) --first;
   series.start = advance(series.start, frequency, first - values.begin());
   series.cut += static_cast<std::int64_t>(values.size());
-  values.erase(std::find_if(values.rbegin(), values.rend(), observed).base(), values.end());
+  values.erase(last, values.end());
   values.erase(values.begin(), first);
   series.cut -= static_cast<std::int64_t>(values.size());
   return true;

@@ -271,7 +271,7 @@ NextStep next_step(const SweepPlan& plan, const Run& run) {
     // A ledger that is lost is written again by --resume. Where no step was charged none was taken, and what a crash left
     // is worth nothing.
     const auto charged = folder / "private" / "checkpoints" / "charged";
-    const bool unspent = !std::filesystem::exists(charged) || trimmed(read_file(charged)) == "0";
+    const bool unspent = !std::filesystem::exists(charged) || split(read_file(charged), '\n').front() == "0";
     return {unspent ? Need::begin : Need::resume, 0};
   }
   const auto about = nlohmann::json::parse(read_file(ledger), nullptr, false);

@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <sstream>
 #include <vector>
 
+#include "tsdp/core/digest.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
 #include "tsdp/core/text.h"
@@ -20,6 +22,14 @@ namespace tsdp::training {
 namespace {
 
 constexpr const char* format_name = "tsdp-checkpoint-4";
+
+/// Tells keys apart without showing them.
+std::string print_of(const SecretKey& key) {
+  const auto text = cat("tsdp charge ", key.hex());
+  Digest digest;
+  digest.add(std::as_bytes(std::span(text)));
+  return cat("key ", digest.hex().substr(0, 16));
+}
 
 }  // namespace
 
@@ -113,16 +123,24 @@ FolderLock::~FolderLock() { ::close(descriptor_); }
 
 Charge::Charge(std::filesystem::path file) : file_(std::move(file)) {
   long long steps = 0;
-  const auto text = read_file(file_);
-  if (!parse_int(trimmed(text), steps) || steps < 0)
-    throw DataError(cat(file_.string(), ": found '", std::string(trimmed(text)), "'; expected a count of steps"));
+  const auto lines = split(read_file(file_), '\n');
+  if (lines.size() < 2 || !parse_int(trimmed(lines[0]), steps) || steps < 0)
+    throw DataError(cat(file_.string(), ": found '", lines[0], "'; expected a count of steps and a line for the key"));
   steps_ = static_cast<std::uint64_t>(steps);
+  key_print_ = lines[1];
   found_ = steps_;
 }
 
-Charge Charge::create(std::filesystem::path file) {
-  write_file_atomically(file, "0\n", FileAccess::owner);
+Charge Charge::create(std::filesystem::path file, const SecretKey& key) {
+  write_file_atomically(file, cat("0\n", print_of(key), "\n"), FileAccess::owner);
   return Charge(std::move(file));
+}
+
+bool Charge::is_under(const SecretKey& key) const { return key_print_ == print_of(key); }
+
+void Charge::change_key(const SecretKey& key) {
+  key_print_ = print_of(key);
+  write(steps_);
 }
 
 void Charge::raise_to(std::uint64_t steps) {
@@ -135,7 +153,7 @@ void Charge::settle(std::uint64_t taken) {
 }
 
 void Charge::write(std::uint64_t steps) {
-  write_file_atomically(file_, cat(steps, "\n"), FileAccess::owner);
+  write_file_atomically(file_, cat(steps, "\n", key_print_, "\n"), FileAccess::owner);
   steps_ = steps;
 }
 

@@ -39,8 +39,9 @@ std::string processor() {
   for (std::string line; std::getline(in, line) && !trimmed(line).empty();) {
     const auto key = trimmed(std::string_view(line).substr(0, line.find(':')));
     if (key == "model name") name = trimmed(std::string_view(line).substr(line.find(':') + 1));
-    for (const auto* telling : {"model name", "flags", "Features", "CPU implementer", "CPU architecture", "CPU variant",
-                                "CPU part", "CPU revision"})
+    for (const auto* telling :
+         {"vendor_id", "cpu family", "model", "model name", "stepping", "cache size", "flags", "Features",
+          "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision"})
       if (key == telling) abilities += line;
   }
   return cat(name, " ", short_digest(abilities));
@@ -61,10 +62,11 @@ std::string build_id_of(const dl_phdr_info& object) {
       ElfW(Nhdr) note;
       std::memcpy(&note, at, sizeof note);
       const auto* name = at + sizeof note;
-      const auto size = sizeof note + padded(note.n_namesz) + padded(note.n_descsz);
+      const auto descriptor = padded(sizeof note + note.n_namesz);
+      const auto size = descriptor + padded(note.n_descsz);
       if (static_cast<std::size_t>(end - at) < size) break;
       if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0)
-        return hex_text({name + padded(note.n_namesz), note.n_descsz});
+        return hex_text({at + descriptor, note.n_descsz});
       at += size;
     }
   }
@@ -73,8 +75,9 @@ std::string build_id_of(const dl_phdr_info& object) {
 
 /// What stands for an object without a build ID: when and how large its file was written.
 std::string stamp_of(const char* name) {
-  const std::filesystem::path file = *name == '\0' ? "/proc/self/exe" : name;
-  std::error_code size_error, time_error;
+  std::error_code link_error, size_error, time_error;
+  const std::filesystem::path file =
+      *name == '\0' ? std::filesystem::read_symlink("/proc/self/exe", link_error) : std::filesystem::path(name);
   const auto size = std::filesystem::file_size(file, size_error);
   const auto time = std::filesystem::last_write_time(file, time_error);
   return cat(file.string(), " ", size_error ? 0 : size, " ",

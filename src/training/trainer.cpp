@@ -127,7 +127,7 @@ void Trainer::begin() {
   if (plan_.mechanism) config_.privacy.noise_multiplier = plan_.noise_multiplier;
   write_file_atomically(folder_.config(), config_text(config_));
   write_file_atomically(folder_.charged_config(), charged_for(config_, data_), FileAccess::owner);
-  charge_ = Charge::create(folder_.charged());
+  charge_ = Charge::create(folder_.charged(), key_);
   write_file_atomically(folder_.root / "private" / "README.txt",
                         "Nothing in this folder is covered by epsilon: it shows data, losses or the secret key of the "
                         "randomness. Do not release it.\n",
@@ -153,6 +153,7 @@ void Trainer::resume() {
     throw PrivacyError(cat(folder_.charged().string(), ": found ", charge_->steps(), " steps charged; the plan has ",
                            plan_.steps, ", so the budget of this run is spent"));
   const auto here = environment_of(device_);
+  bool as_before = false;
   if (!checkpoint) {
     // Neither weights nor key are left. The steps charged may have been released, so they stay charged.
     start_fresh();
@@ -160,15 +161,22 @@ void Trainer::resume() {
       give_up_charged_steps(cat(folder_.last().string(), ": no checkpoint; starting over from fresh weights"));
   } else {
     restore(*checkpoint);
-    // Rounding may differ here, so replayed steps would be new releases with old noise. They are given up, for good: the
-    // checkpoint written below keeps the first environment from replaying what this one is about to take. And as another
-    // copy of this folder may go on there, steps from here on have noise of their own. Without privacy nothing is at stake.
-    if (plan_.mechanism && checkpoint->environment != here) {
-      give_up_charged_steps(cat("the run was made by (", checkpoint->environment, "), this is (", here, ")"));
+    as_before = checkpoint->environment == here && charge_->is_under(key_);
+    // Rounding may differ here, so replayed steps would be new releases with old noise; and under another key than theirs
+    // they would be new releases, too. They are given up, for good: the checkpoint written below keeps the first environment
+    // from replaying what this one is about to take. And as another copy of this folder may go on there, steps from here on
+    // have noise of their own. Without privacy nothing is at stake.
+    if (plan_.mechanism && !as_before) {
+      give_up_charged_steps(checkpoint->environment != here
+                                ? cat("the run was made by (", checkpoint->environment, "), this is (", here, ")")
+                                : cat(folder_.last().string(), ": is of another time than ", folder_.charged().string()));
       if (!config_.training.reproducible) key_ = SecretKey::from_system();
     }
   }
-  if (!checkpoint || checkpoint->environment != here) write_checkpoint(folder_.last());
+  if (!as_before) {
+    charge_->change_key(key_);  // first: a crash in between gives up what is charged, and replays nothing
+    write_checkpoint(folder_.last());
+  }
   write_ledger(RunState::running);
 }
 

@@ -193,6 +193,18 @@ TEST_F(Readers, CsvHasNamesAndTimes) {
   EXPECT_EQ(data.series[1].start, at("2016-02-29 01:00"));
 }
 
+// Where cutting would move a series to another calendar (February 28 is a last day), missing values in front stay.
+TEST_F(Readers, CutEndsKeepTheCalendar) {
+  const auto found = csv("t,a,b\n2021-01-28,1,\n2021-02-28,2,2\n2021-03-28,3,3\n", "M");
+  ASSERT_EQ(found.series[1].values.size(), 3U);
+  EXPECT_TRUE(std::isnan(found.series[1].values[0]));
+  EXPECT_EQ(moment_text(advance(found.series[1].start, found.frequency, 2)), "2021-03-28 00:00:00");
+  // From last day to last day nothing is in the way.
+  const auto ends = csv("t,a,b\n2021-01-31,1,\n2021-02-28,2,2\n2021-03-31,3,3\n", "M");
+  EXPECT_EQ(ends.series[1].values.size(), 2U);
+  EXPECT_EQ(moment_text(advance(ends.series[1].start, ends.frequency, 1)), "2021-03-31 00:00:00");
+}
+
 TEST_F(Readers, CsvFollowsTheCalendar) {
   EXPECT_EQ(csv("t,a\n2015-01-01,1\n2015-01-02,2\n2015-01-05,3\n", "B").series[0].values.size(), 3U);
   EXPECT_EQ(csv("t,a\n2016-01-31,1\n2016-02-29,2\n2016-03-31,3\n", "M").series[0].values.size(), 3U);

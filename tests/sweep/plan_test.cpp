@@ -144,9 +144,9 @@ TEST_F(PlanTest, TheDiskTellsWhatIsNext) {
   EXPECT_EQ(need(), Need::begin);
   write(folder + "config.yaml", "");  // a crash before the first step
   EXPECT_EQ(need(), Need::begin);
-  write(folder + "private/checkpoints/charged", "0\n");
+  write(folder + "private/checkpoints/charged", "0\nkey 1\n");
   EXPECT_EQ(need(), Need::begin);
-  write(folder + "private/checkpoints/charged", "5\n");  // what was spent is not thrown away with a lost ledger
+  write(folder + "private/checkpoints/charged", "5\nkey 1\n");  // what was spent is not thrown away with a lost ledger
   EXPECT_EQ(need(), Need::resume);
   write(folder + "privacy.json", "{\"state\": \"running\"}");
   EXPECT_EQ(need(), Need::resume);

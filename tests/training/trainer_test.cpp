@@ -209,6 +209,27 @@ TEST_F(TrainerTest, CopiesThatPartHaveNoiseOfTheirOwn) {
   }
 }
 
+// Steps that were taken under another key were other releases: replaying them under this one would be new ones, uncharged.
+TEST_F(TrainerTest, ACheckpointPutBackFromBeforeAChangeOfKeyReplaysNothing) {
+  const auto config = small_config();
+  trainer("run", config)->begin();
+  const auto first = read_file(folder("run").last());
+  Charge(folder("run").charged()).raise_to(26);
+  std::filesystem::remove(folder("run").last());
+  auto t = trainer("run", config);
+  t->resume();  // a new key
+  EXPECT_FALSE(t->run({.most_steps = 20}));
+  t.reset();
+  write_file_atomically(folder("run").last(), first, FileAccess::owner);
+  auto back = trainer("run", config);
+  back->resume();
+  EXPECT_EQ(back->step(), 46U);
+  EXPECT_NE(load_checkpoint(folder("run").last())->key.hex(), [&] {
+    write_file_atomically(folder("run").best(), first, FileAccess::owner);
+    return load_checkpoint(folder("run").best())->key.hex();
+  }());
+}
+
 TEST_F(TrainerTest, ACleanStopLosesNothingElsewhere) {
   const Threads one(1);
   auto t = trainer("run", small_config());

@@ -72,11 +72,15 @@ class FolderLock {
 /// Steps charged ahead: a durable count, below which alone steps may be taken.
 class Charge {
  public:
-  /// A new count of 0; on disk when this returns.
-  [[nodiscard]] static Charge create(std::filesystem::path file);
+  /// A new count of 0 under `key`; on disk when this returns.
+  [[nodiscard]] static Charge create(std::filesystem::path file, const SecretKey& key);
   /// Reads the count. Throws DataError if it is damaged or not there.
   explicit Charge(std::filesystem::path file);
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+  /// Whether the steps beyond the last checkpoint were charged under `key`: under another one they would be new releases.
+  [[nodiscard]] bool is_under(const SecretKey& key) const;
+  /// Charges further steps under another key; on disk when this returns.
+  void change_key(const SecretKey& key);
   /// Raises the count to `steps`; on disk when this returns.
   void raise_to(std::uint64_t steps);
   /// Gives back what was charged ahead and not taken, at a clean stop: `taken` says how many steps of the plan this
@@ -89,6 +93,7 @@ class Charge {
 
   std::filesystem::path file_;
   std::uint64_t steps_ = 0;
+  std::string key_print_;
   std::uint64_t found_ = 0;  // when it was read
 };
 
