@@ -73,6 +73,16 @@ void expect_row(const json& row, const Frequency& frequency, std::size_t feature
   }
 }
 
+// Sections that another golden folder lacks are skipped; the shipped one lacks none.
+TEST(GoldenCalendar, TheShippedFileHasEverySection) {
+  const auto all = json::parse(std::ifstream(TSDP_SOURCE_DIR "/tests/golden/evaluation.json"));
+  ASSERT_TRUE(all.contains("time_features"));
+  EXPECT_TRUE(all["time_features"].contains("age"));
+  ASSERT_TRUE(all.contains("windows"));
+  EXPECT_TRUE(all["windows"].contains("deepar"));
+  EXPECT_TRUE(all["windows"].contains("deepar_prediction"));
+}
+
 TEST(GoldenCalendar, FeaturesLagsAndSeasonsOfFrequencies) {
   const auto all = test::golden_json("evaluation.json");
   if (!all || !all->contains("time_features")) GTEST_SKIP() << "no entry time_features";
