@@ -11,6 +11,22 @@
 #include "tsdp/core/version.h"
 
 namespace tsdp::cli {
+namespace {
+
+constexpr const char* out_of_memory = "out of memory: a smaller model, batch or context is expected";
+
+/// What to say where a program with commands was given none of them; empty otherwise.
+std::string missing_command(const CLI::App& app, int argc, char** argv) {
+  const auto commands = app.get_subcommands([](const CLI::App* command) { return !command->get_name().empty(); });
+  if (commands.empty() || !app.get_subcommands().empty()) return {};
+  std::vector<std::string> names;
+  for (const auto* command : commands) names.push_back(command->get_name());
+  const std::string first = argc > 1 ? argv[1] : "";
+  const auto found = first.empty() || first.front() == '-' ? std::string("none") : cat("'", first, "'");
+  return cat("command: found ", found, "; expected one of ", join(names, ", "));
+}
+
+}  // namespace
 
 void add_common_options(CLI::App& app, CommonOptions& options, bool with_json) {
   app.set_version_flag("--version", version());
@@ -42,28 +58,19 @@ int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std:
     return 0;
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --version, --help of a subcommand
-  } catch (const CLI::RequiredError& error) {
-    std::string what = error.what();
-    const auto commands = app.get_subcommands([](const CLI::App* command) { return !command->get_name().empty(); });
-    if (!commands.empty() && app.get_subcommands().empty()) {
-      std::vector<std::string> names;
-      for (const auto* command : commands) names.push_back(command->get_name());
-      const std::string found = argc > 1 ? cat("'", argv[1], "'") : "none";
-      what = cat("command: found ", found, "; expected one of ", join(names, ", "));
-    }
-    return fail(ExitCode::usage, cat(what, " (see ", app.get_name(), " --help)"));
   } catch (const CLI::ParseError& error) {
-    return fail(ExitCode::usage, std::string(error.what()) + " (see " + app.get_name() + " --help)");
+    const auto missing = missing_command(app, argc, argv);
+    return fail(ExitCode::usage, cat(missing.empty() ? error.what() : missing, " (see ", app.get_name(), " --help)"));
   } catch (const Error& error) {
     return fail(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    return fail(ExitCode::failure, "out of memory: a smaller model, batch or context is expected");
+    return fail(ExitCode::failure, out_of_memory);
   } catch (const std::exception& error) {
     // Not the user's mistake: the first line says what broke; details only when asked for.
     const std::string all = error.what();
     // LibTorch's way of saying bad_alloc, on the CPU and on a GPU.
     if (all.find("DefaultCPUAllocator") != std::string::npos || all.find("CUDA out of memory") != std::string::npos)
-      return fail(ExitCode::failure, "out of memory: a smaller model, batch or context is expected");
+      return fail(ExitCode::failure, out_of_memory);
     return fail(ExitCode::failure, "internal error: " + (options.verbose ? all : all.substr(0, all.find('\n'))));
   }
 }

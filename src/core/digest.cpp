@@ -40,4 +40,10 @@ std::string Digest::hex() {
   return hex_text(out);
 }
 
+std::string sha256(std::string_view text) {
+  Digest digest;
+  digest.add(std::as_bytes(std::span(text)));
+  return digest.hex();
+}
+
 }  // namespace tsdp

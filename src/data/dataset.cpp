@@ -15,7 +15,7 @@ namespace {
 using Unit = Frequency::Unit;
 
 // The first name of a unit is the one that text() writes.
-constexpr std::array<std::pair<std::string_view, Unit>, 31> unit_names{{
+constexpr std::array<std::pair<std::string_view, Unit>, 30> unit_names{{
     {"s", Unit::second},       {"S", Unit::second},       {"sec", Unit::second}, {"second", Unit::second},
     {"seconds", Unit::second}, {"min", Unit::minute},     {"T", Unit::minute},   {"minute", Unit::minute},
     {"minutes", Unit::minute}, {"h", Unit::hour},         {"H", Unit::hour},     {"hour", Unit::hour},
@@ -23,18 +23,19 @@ constexpr std::array<std::pair<std::string_view, Unit>, 31> unit_names{{
     {"days", Unit::day},       {"B", Unit::business_day}, {"W", Unit::week},     {"M", Unit::month},
     {"ME", Unit::month},       {"Q", Unit::quarter},      {"QE", Unit::quarter}, {"Y", Unit::year},
     {"YE", Unit::year},        {"A", Unit::year},         {"MS", Unit::month},    {"QS", Unit::quarter},
-    {"YS", Unit::year},        {"AS", Unit::year},        {"AE", Unit::year},
+    {"YS", Unit::year},        {"AS", Unit::year},
 }};
 
 constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 constexpr std::int64_t day_seconds = 86400;
 
-/// A day of the week, or a month, as pandas has them behind a unit.
-bool is_anchor(std::string_view text, bool week) {
+/// Whether pandas has `text` behind a unit that begins with `unit`: a day behind weeks, a month behind quarters and years.
+bool is_anchor(std::string_view text, char unit) {
   constexpr std::string_view days = "MON TUE WED THU FRI SAT SUN";
   constexpr std::string_view months = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC";
-  const auto place = (week ? days : months).find(text);
+  const auto names = unit == 'W' ? days : unit == 'Q' || unit == 'Y' || unit == 'A' ? months : std::string_view();
+  const auto place = names.find(text);
   return place != std::string_view::npos && place % 4 == 0;
 }
 
@@ -137,7 +138,7 @@ Frequency Frequency::parse(std::string_view text) {
   }
   std::string_view unit = trimmed(whole.substr(digits));
   // pandas' anchors (W-SUN, QS-OCT) say on which days steps lie; here the start does.
-  if (unit.size() > 4 && unit[unit.size() - 4] == '-' && is_anchor(unit.substr(unit.size() - 3), unit.front() == 'W'))
+  if (unit.size() > 4 && unit[unit.size() - 4] == '-' && is_anchor(unit.substr(unit.size() - 3), unit.front()))
     unit.remove_suffix(4);
   for (const auto& [name, value] : unit_names) {
     if (unit != name) continue;

@@ -38,6 +38,8 @@ const char* parse_field(std::string_view field, float& value) {
   return nullptr;
 }
 
+namespace {
+
 /// Whether the `count` values of a series that begins `steps` later have the steps of the whole one. Not where the day of
 /// the month does not exist there, or is the last one there alone.
 bool keeps_its_calendar(Moment start, const Frequency& frequency, std::int64_t steps, std::int64_t count) {
@@ -47,6 +49,8 @@ bool keeps_its_calendar(Moment start, const Frequency& frequency, std::int64_t s
     if (advance(later, frequency, k) != advance(start, frequency, steps + k)) return false;
   return true;
 }
+
+}  // namespace
 
 bool cut_missing_ends(Series& series, const Frequency& frequency) {
   auto& values = series.values;

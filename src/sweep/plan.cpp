@@ -4,7 +4,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "tsdp/core/digest.h"
@@ -20,11 +19,7 @@ constexpr std::size_t longest_name = 120;
 constexpr std::int64_t smoke_series = 8;
 constexpr int smoke_noise = 50;  // two steps on so few series stay within an epsilon of 0.25
 
-std::string hash_of(const std::string& text) {
-  Digest digest;
-  digest.add(std::as_bytes(std::span(text)));
-  return digest.hex().substr(0, hash_digits);
-}
+std::string hash_of(const std::string& text) { return sha256(text).substr(0, hash_digits); }
 
 /// What tells a configuration from the defaults, so that an option that is added one day changes no hash.
 std::string beside_defaults(const Config& config) {

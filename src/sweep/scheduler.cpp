@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <span>
 #include <thread>
 
 #include "process.h"
@@ -133,10 +132,7 @@ class Scheduler {
     for (const auto& run : plan_.runs) {
       const auto& name = run.config.dataset.path;
       if (out.contains(name)) continue;
-      const auto content = read_file(find_data_file(name, plan_.file.config));
-      Digest digest;
-      digest.add(std::as_bytes(std::span(content)));
-      out[name] = digest.hex();
+      out[name] = sha256(read_file(find_data_file(name, plan_.file.config)));
     }
     return out;
   }

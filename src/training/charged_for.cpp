@@ -48,8 +48,8 @@ void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& conf
                            i == values_at(began) ? "training values" : "start times",
                            " than the run began with, and a resumed run keeps its configuration and data"));
     throw UsageError(cat(folder.config().string(), ": found '", std::string(trimmed(line(now))),
-                           "'; the run began with '", std::string(trimmed(line(began))),
-                           "', and a resumed run keeps its configuration and data"));
+                         "'; the run began with '", std::string(trimmed(line(began))),
+                         "', and a resumed run keeps its configuration and data"));
   }
 }
 

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -26,11 +25,7 @@ namespace {
 
 constexpr std::size_t digits_shown = 16;
 
-std::string short_digest(std::string_view text) {
-  Digest digest;
-  digest.add(std::as_bytes(std::span(text)));
-  return digest.hex().substr(0, digits_shown);
-}
+std::string short_digest(std::string_view text) { return sha256(text).substr(0, digits_shown); }
 
 /// Name of the first processor, and a digest of all that tells what it can do: libraries choose their code by that.
 std::string processor() {

@@ -87,6 +87,7 @@ Trainer::Trainer(Config config, const sampling::PreparedData& data, at::Device d
     : config_(std::move(config)),
       data_(data),
       device_(device),
+      environment_(environment_of(device)),
       folder_(std::move(folder)),
       model_(model_of(config_, at::TensorOptions(device).dtype(at::kFloat))),
       store_(data.dataset, model_->past_length(), config_.dataset.prediction_length),
@@ -152,23 +153,23 @@ void Trainer::resume() {
   if (charge_->steps() > plan_.steps)
     throw PrivacyError(cat(folder_.charged().string(), ": found ", charge_->steps(), " steps charged; the plan has ",
                            plan_.steps, ", so the budget of this run is spent"));
-  const auto here = environment_of(device_);
   bool as_before = false;
   if (!checkpoint) {
     // Neither weights nor key are left. The steps charged may have been released, so they stay charged.
     start_fresh();
-    if (plan_.mechanism)
-      give_up_charged_steps(cat(folder_.last().string(), ": no checkpoint; starting over from fresh weights"));
+    const auto why = cat(folder_.last().string(), ": no checkpoint");
+    if (plan_.mechanism) give_up_charged_steps(why);
+    log::warning(cat(why, "; starting over from fresh weights"));
   } else {
     restore(*checkpoint);
-    as_before = checkpoint->environment == here && charge_->is_under(key_);
+    as_before = checkpoint->environment == environment_ && charge_->is_under(key_);
     // Rounding may differ here, so replayed steps would be new releases with old noise; and under another key than theirs
     // they would be new releases, too. They are given up, for good: the checkpoint written below keeps the first environment
     // from replaying what this one is about to take. And as another copy of this folder may go on there, steps from here on
     // have noise of their own. Without privacy nothing is at stake.
     if (plan_.mechanism && !as_before) {
-      give_up_charged_steps(checkpoint->environment != here
-                                ? cat("the run was made by (", checkpoint->environment, "), this is (", here, ")")
+      give_up_charged_steps(checkpoint->environment != environment_
+                                ? cat("the run was made by (", checkpoint->environment, "), this is (", environment_, ")")
                                 : cat(folder_.last().string(), ": is of another time than ", folder_.charged().string()));
       if (!config_.training.reproducible) key_ = SecretKey::from_system();
     }
@@ -209,7 +210,7 @@ void Trainer::give_up_charged_steps(const std::string& why) {
 }
 
 void Trainer::write_checkpoint(const std::filesystem::path& file) {
-  save_checkpoint(file, {step_, given_up_, key_, environment_of(device_), at::get_num_threads(), best_loss_, loss_sum_, schedule_,
+  save_checkpoint(file, {step_, given_up_, key_, environment_, at::get_num_threads(), best_loss_, loss_sum_, schedule_,
                          model_->parameters().values(), engine_.optimizer().state()});
 }
 

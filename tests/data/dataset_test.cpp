@@ -43,7 +43,7 @@ TEST(Frequency, WritesWhatItReads) {
 }
 
 TEST(Frequency, RefusesTheRestAndSaysWhatIsAccepted) {
-  for (const char* text : {"", "0h", "-1h", "1.5h", "0.5H", "hourly", "1 fortnight", "99999999h", "m", "h1"}) {
+  for (const char* text : {"", "0h", "-1h", "1.5h", "0.5H", "hourly", "1 fortnight", "99999999h", "m", "h1", "h-JAN", "D-MON", "W-JAN", "Q-SUN"}) {
     try {
       (void)Frequency::parse(text);
       FAIL() << text;

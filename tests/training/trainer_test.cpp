@@ -214,6 +214,7 @@ TEST_F(TrainerTest, ACheckpointPutBackFromBeforeAChangeOfKeyReplaysNothing) {
   const auto config = small_config();
   trainer("run", config)->begin();
   const auto first = read_file(folder("run").last());
+  const auto key = load_checkpoint(folder("run").last())->key.hex();
   Charge(folder("run").charged()).raise_to(26);
   std::filesystem::remove(folder("run").last());
   auto t = trainer("run", config);
@@ -224,10 +225,7 @@ TEST_F(TrainerTest, ACheckpointPutBackFromBeforeAChangeOfKeyReplaysNothing) {
   auto back = trainer("run", config);
   back->resume();
   EXPECT_EQ(back->step(), 46U);
-  EXPECT_NE(load_checkpoint(folder("run").last())->key.hex(), [&] {
-    write_file_atomically(folder("run").best(), first, FileAccess::owner);
-    return load_checkpoint(folder("run").best())->key.hex();
-  }());
+  EXPECT_NE(load_checkpoint(folder("run").last())->key.hex(), key);
 }
 
 TEST_F(TrainerTest, ACleanStopLosesNothingElsewhere) {

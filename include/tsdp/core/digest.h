@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace tsdp {
 
@@ -27,5 +28,8 @@ class Digest {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// SHA-256 of one text, 64 hexadecimal digits.
+[[nodiscard]] std::string sha256(std::string_view text);
 
 }  // namespace tsdp

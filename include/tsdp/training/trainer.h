@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "tsdp/core/config.h"
 #include "tsdp/sampling/sampler.h"
@@ -81,6 +82,7 @@ class Trainer {
   Config config_;
   const sampling::PreparedData& data_;
   at::Device device_;
+  std::string environment_;  // read once: it stays what it was when the run began or was taken up here
   RunFolder folder_;
   std::unique_ptr<models::Forecaster> model_;
   data::WindowStore store_;
