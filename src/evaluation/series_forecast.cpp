@@ -49,10 +49,10 @@ std::int64_t align_ends(data::Dataset& dataset) {
 
 std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const data::Dataset& dataset,
                                             const ForecastRequest& request, const at::Device& device) {
-  const auto past_length = model.attr("past_length").toInt();
-  const auto prediction_length = model.attr("prediction_length").toInt();
-  const bool from_samples = model.attr("from_samples").toBool();
-  const auto paths = request.samples > 0 ? request.samples : from_samples ? sample_paths : 0;
+  const auto shape = shape_of(model);
+  const auto past_length = shape.past_length;
+  const auto prediction_length = shape.prediction_length;
+  const auto paths = request.samples > 0 ? request.samples : shape.from_samples ? sample_paths : 0;
   PastSource pasts(dataset, past_length, request.season_length, request.privacy);
   const KnownFeatures features(model, dataset);
   const auto horizon = static_cast<std::size_t>(prediction_length);

@@ -14,7 +14,7 @@ Sampler::Sampler(SubsamplingScheme scheme)
   std::iota(order_.begin(), order_.end(), std::int64_t{0});
 }
 
-std::vector<data::WindowIndex> Sampler::draw(std::uint64_t step, RandomStream& stream, const OrderOf& order) {
+Draw Sampler::draw_places(std::uint64_t step, RandomStream& stream, const OrderOf& order) {
   const auto& p = scheme_.parameters();
   const auto chosen = static_cast<std::size_t>(scheme_.sequences_per_batch());
   std::vector<std::int64_t> series(chosen);
@@ -40,28 +40,34 @@ std::vector<data::WindowIndex> Sampler::draw(std::uint64_t step, RandomStream& s
     for (std::size_t i = swaps.size(); i-- > 0;) std::swap(order_[i], order_[swaps[i]]);
   }
 
-  std::vector<data::WindowIndex> windows;
+  Draw out;
+  auto& windows = out.windows;
   windows.reserve(static_cast<std::size_t>(p.batch_size) + 16);
-  for (const auto s : series) {
+  const auto parts = parts_of_a_series();
+  for (std::size_t place = 0; place < chosen; ++place) {
+    const auto s = series[place];
     const auto count = scheme_.windows_of(s);
+    // Window `number` of `of`, in one of the parts of its series.
+    const auto add = [&](std::int64_t start, std::int64_t number, std::int64_t of) {
+      windows.push_back({s, start});
+      out.places.push_back(static_cast<std::int64_t>(place) * parts + number * parts / of);
+    };
     if (p.bottom_level == BottomLevel::with_replacement) {
       for (std::int64_t i = 0; i < p.subsequences_per_sequence; ++i)
-        windows.push_back({s, static_cast<std::int64_t>(stream.below(static_cast<std::uint64_t>(count)))});
-      continue;
-    }
-    if (p.subsequences_per_sequence >= count) {
-      for (std::int64_t t = 0; t < count; ++t) windows.push_back({s, t});
-      continue;
-    }
-    // Independent coins by geometric skips: the gap to the next head is ⌊log U / log(1 − r)⌋, U uniform on (0, 1].
-    const double log_miss = std::log1p(-static_cast<double>(p.subsequences_per_sequence) / static_cast<double>(count));
-    for (double t = -1.0;;) {
-      t += 1.0 + std::floor(std::log(1.0 - stream.uniform()) / log_miss);
-      if (!(t < static_cast<double>(count))) break;
-      windows.push_back({s, static_cast<std::int64_t>(t)});
+        add(static_cast<std::int64_t>(stream.below(static_cast<std::uint64_t>(count))), i, p.subsequences_per_sequence);
+    } else if (p.subsequences_per_sequence >= count) {
+      for (std::int64_t t = 0; t < count; ++t) add(t, t, count);
+    } else {
+      // Independent coins by geometric skips: the gap to the next head is ⌊log U / log(1 − r)⌋, U uniform on (0, 1].
+      const double log_miss = std::log1p(-static_cast<double>(p.subsequences_per_sequence) / static_cast<double>(count));
+      for (double t = -1.0;;) {
+        t += 1.0 + std::floor(std::log(1.0 - stream.uniform()) / log_miss);
+        if (!(t < static_cast<double>(count))) break;
+        add(static_cast<std::int64_t>(t), static_cast<std::int64_t>(t), count);
+      }
     }
   }
-  return windows;
+  return out;
 }
 
 void augment(const SubsamplingScheme& scheme, double v, const RandomStream& stream, std::int64_t windows,

@@ -199,7 +199,7 @@ TEST_F(TrainerTest, CopiesThatPartHaveNoiseOfTheirOwn) {
     const Threads one(1);
     trainer(name, config)->begin();
     std::filesystem::copy(folder(name).root, folder(copy).root, std::filesystem::copy_options::recursive);
-    const auto key = [&](const std::string& run) { return load_checkpoint(folder(run).last())->key.hex(); };
+    const auto key = [&](const std::string& run) { return load_checkpoint(folder(run).last())->key->hex(); };
     const auto begun = key(name);
     trainer(name, config)->resume();
     EXPECT_EQ(key(name), begun);  // the same environment replays, or takes, the same steps
@@ -214,7 +214,7 @@ TEST_F(TrainerTest, ACheckpointPutBackFromBeforeAChangeOfKeyReplaysNothing) {
   const auto config = small_config();
   trainer("run", config)->begin();
   const auto first = read_file(folder("run").last());
-  const auto key = load_checkpoint(folder("run").last())->key.hex();
+  const auto key = load_checkpoint(folder("run").last())->key->hex();
   Charge(folder("run").charged()).raise_to(26);
   std::filesystem::remove(folder("run").last());
   auto t = trainer("run", config);
@@ -225,7 +225,7 @@ TEST_F(TrainerTest, ACheckpointPutBackFromBeforeAChangeOfKeyReplaysNothing) {
   auto back = trainer("run", config);
   back->resume();
   EXPECT_EQ(back->step(), 46U);
-  EXPECT_NE(load_checkpoint(folder("run").last())->key.hex(), key);
+  EXPECT_NE(load_checkpoint(folder("run").last())->key->hex(), key);
 }
 
 TEST_F(TrainerTest, ACleanStopLosesNothingElsewhere) {
@@ -284,22 +284,17 @@ TEST_F(TrainerTest, WithoutPrivacyNothingIsGivenUp) {
   EXPECT_EQ(again->step(), 0U);
 }
 
-TEST_F(TrainerTest, ABestCheckpointIsThereThoughItsLooksWereGivenUp) {
-  const Threads one(1);
+TEST_F(TrainerTest, APrivateRunChoosesNoWeightsByTheirLosses) {
   auto config = small_config();
   config.training.checkpoint = "best";
-  auto t = trainer("run", config);
-  t->begin();
-  EXPECT_FALSE(t->run({.most_steps = 3}));
-  EXPECT_FALSE(std::filesystem::exists(folder("run").best()));
-  t.reset();
-  Charge(folder("run").charged()).raise_to(80);
-  const Threads two(2);
-  auto again = trainer("run", config);
-  again->resume();
-  EXPECT_TRUE(again->run({}));
-  EXPECT_TRUE(std::filesystem::exists(folder("run").best()));
-  EXPECT_EQ(nlohmann::json::parse(read_file(folder("run").ledger()))["steps_taken"], 3);
+  try {
+    trainer("run", config);
+    FAIL();
+  } catch (const PrivacyError& error) {
+    EXPECT_NE(std::string(error.what()).find("training.checkpoint: found best with privacy.enabled"), std::string::npos) << error.what();
+  }
+  config.privacy.enabled = false;
+  EXPECT_NO_THROW(trainer("run", config));
 }
 
 TEST_F(TrainerTest, ResumingTakesPrivateFilesFromOthers) {
@@ -434,7 +429,7 @@ TEST_F(TrainerTest, FilesOutsidePrivateHoldNeitherKeyNorData) {
   auto t = trainer("run", config);
   t->begin();
   t->run({});
-  const auto key = load_checkpoint(folder("run").last())->key.hex();
+  const auto key = load_checkpoint(folder("run").last())->key->hex();
   for (const auto& file : {folder("run").config(), folder("run").ledger()})
     EXPECT_EQ(read_file(file).find(key), std::string::npos);
   const auto mode = std::filesystem::status(folder("run").last()).permissions();
@@ -448,7 +443,7 @@ TEST_F(TrainerTest, TrainsWithoutPrivacyWhenAskedTo) {
   auto t = trainer("run", config);
   t->begin();
   EXPECT_TRUE(t->run({}));
-  const auto ledger = t->current_ledger(RunState::finished);
+  const auto ledger = sampling::document(t->current_ledger(sampling::RunState::finished));
   EXPECT_FALSE(ledger["private"].get<bool>());
   EXPECT_TRUE(ledger["epsilon"].is_null());
 }

@@ -16,6 +16,15 @@ inline constexpr const char* sampling_purpose = "sampling";
 inline constexpr const char* augmentation_purpose = "augmentation";
 inline constexpr const char* order_purpose = "order of an epoch";
 
+/// The windows of a step.
+struct Draw {
+  std::vector<data::WindowIndex> windows;
+  /// For each window its place in the batch, 0 … Sampler::places() − 1, ascending: the place of its series among those drawn,
+  /// and which part of the series' windows it is from. Places with no window occur. A window's place does not hang on which
+  /// others were drawn: neighbouring data sets have it in common.
+  std::vector<std::int64_t> places;
+};
+
 /// The batches of one scheme. A batch is a function of (key, step) alone, through the streams that the caller makes of
 /// them; there is no state between steps.
 class Sampler {
@@ -23,6 +32,8 @@ class Sampler {
   explicit Sampler(SubsamplingScheme scheme);
 
   [[nodiscard]] const SubsamplingScheme& scheme() const noexcept { return scheme_; }
+  /// Places of a batch, at least one a series: each is expected to hold at most 64 windows.
+  [[nodiscard]] std::int64_t places() const noexcept { return scheme_.sequences_per_batch() * parts_of_a_series(); }
 
   /// The stream of an epoch's order: (key, order_purpose, epoch).
   using OrderOf = std::function<RandomStream(std::uint64_t epoch)>;
@@ -36,9 +47,17 @@ class Sampler {
   /// them, with T windows: with replacement: λ independent uniform windows; Poisson: every window independently with
   /// probability min(1, λ/T). All laws are exact up to the uniform bits, except that Poisson skips are computed in
   /// double precision (a window's probability p is off by at most 2e-16/p of itself: below 1e-11 for up to 50,000 windows).
-  [[nodiscard]] std::vector<data::WindowIndex> draw(std::uint64_t step, RandomStream& stream, const OrderOf& order = {});
+  [[nodiscard]] Draw draw_places(std::uint64_t step, RandomStream& stream, const OrderOf& order = {});
+  /// Its windows alone.
+  [[nodiscard]] std::vector<data::WindowIndex> draw(std::uint64_t step, RandomStream& stream, const OrderOf& order = {}) {
+    return draw_places(step, stream, order).windows;
+  }
 
  private:
+  [[nodiscard]] std::int64_t parts_of_a_series() const noexcept {
+    return (scheme_.parameters().subsequences_per_sequence + 63) / 64;
+  }
+
   SubsamplingScheme scheme_;
   std::vector<std::int64_t> order_;  // identity between calls
 };
