@@ -233,9 +233,9 @@ void check_together(const std::string& where, const Config& c) {
   if (c.privacy.enabled && c.optimizer.plateau_looks)
     throw UsageError(cat(where, "optimizer.plateau_looks: found ", *c.optimizer.plateau_looks,
                          " in a private run, where no step may hang on the training loss; expected null"));
-  if (c.privacy.enabled && c.training.checkpoint == "best" && c.dataset.validation_length && *c.dataset.validation_length == 0)
-    throw UsageError(cat(where, "training.checkpoint: found 'best' with dataset.validation_length 0; expected last, or "
-                                "a validation part"));
+  if (c.privacy.enabled && c.training.checkpoint == "best")
+    throw PrivacyError(cat(where, "training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are "
+                                  "covered by no theorem: set training.checkpoint to last"));
 }
 
 }  // namespace

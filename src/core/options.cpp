@@ -89,8 +89,8 @@ const std::vector<Option>& option_table() {
       {"training.validate_every", false, Integer{AT(training.validate_every), {1, many}},
        "Epochs between two looks at the validation loss."},
       {"training.checkpoint", false, Choice{AT(training.checkpoint), {"last", "best"}},
-       "Weights that are exported; best: of least validation loss, a choice that epsilon does not cover (not private and "
-       "without a validation part: of least mean training loss between two looks)."},
+       "Weights that are exported; best (not private): of least validation loss, or without a validation part of least mean "
+       "training loss between two looks."},
       {"training.checkpoint_seconds", false, Real{AT(training.checkpoint_seconds), {0.0, 1e6}},
        "Least seconds between two checkpoints; from 1 s on their cost is also kept below 0.5 % of the time."},
       {"training.memory_mb", false, OptionalInteger{AT(training.memory_mb), {1, 1'000'000'000}, "null"},

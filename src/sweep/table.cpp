@@ -162,7 +162,7 @@ Table read_table(const SweepPlan& plan, const Failures& failures) {
     for (const auto& score : run.scores)
       out.private_forecasts |=
           std::find(score.arguments.begin(), score.arguments.end(), "--private") != score.arguments.end();
-    out.choice_by_validation |= run.config.privacy.enabled && run.config.training.checkpoint == "best";
+    if (run.config.privacy.enabled) ++out.private_models;
   }
   for (const auto& column : plan.file.columns) out.columns.push_back(column.label);
   const auto columns = out.columns.size();
@@ -272,11 +272,9 @@ std::string markdown(const Table& table) {
   if (!missing.empty()) out += "\n## What is missing\n\n" + missing;
 
   out += "\n## What epsilon does not cover\n\nThe scores are computed from test data, which no epsilon above covers";
-  if (table.choice_by_validation)
-    out +=
-        "; nor does it cover that the weights of least validation loss were chosen (training.checkpoint: best), as the "
-        "paper "
-        "does";
+  if (table.private_models > 1)
+    out += cat(". It is each model's own: for the ", table.private_models, " private models of this sweep together nothing is stated, and "
+               "whoever releases several of them, or chooses one by its scores, releases more than its epsilon says");
   if (table.private_forecasts)
     out +=
         ". Epsilon in labels of private forecasts is that of one forecast, and covers the series that the model was "

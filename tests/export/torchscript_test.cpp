@@ -160,22 +160,5 @@ TEST(Module, CutsPadsAndMasksItsPast) {
   EXPECT_TRUE(at::equal(mean(with_gap, ones), mean(zero_there, zero_there.gt(0).to(at::kFloat))));
 }
 
-TEST(SaveModule, CarriesTheLedger) {
-  const auto file = std::filesystem::temp_directory_path() / ("tsdp_export_" + std::to_string(::getpid()) + ".pt");
-  const auto model = make(4, 2);
-  nlohmann::ordered_json about = {{"name", "simple_ff"}, {"past_length", 4}};
-  nlohmann::ordered_json ledger = {{"delta", 1e-7}, {"epsilon", {{"lower", 0.5}, {"upper", 0.625}}}};
-  save_module(make_module(*model), {about, ledger}, file);
-  ModelMetadata found;
-  auto module = load_module(file, at::kCPU, found);
-  EXPECT_EQ(found.model, about);
-  EXPECT_EQ(found.privacy, ledger);
-  EXPECT_NO_THROW(module.forward({at::ones({1, 4}), at::ones({1, 4}), at::tensor({0.5}, at::kDouble)}));
-  std::ofstream(file) << "not a model";
-  EXPECT_THROW(static_cast<void>(load_module(file, at::kCPU, found)), DataError);
-  std::filesystem::remove(file);
-  EXPECT_THROW(static_cast<void>(load_module(file, at::kCPU, found)), DataError);
-}
-
 }  // namespace
 }  // namespace tsdp::exporting
