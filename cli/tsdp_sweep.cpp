@@ -113,8 +113,8 @@ int main(int argc, char** argv) {
     try {
       failures = tsdp::sweep::run_sweep(plan, options);
     } catch (const tsdp::sweep::Interrupted& interrupted) {
-      throw tsdp::Error(tsdp::ExitCode::failure, cat(interrupted.what(), "; go on with: tsdp-sweep --config ",
-                                                     file.string(), " --output ", output, smoke ? " --smoke" : ""));
+      throw tsdp::Error(interrupted.code(), cat(interrupted.what(), "; go on with: tsdp-sweep --config ", file.string(),
+                                                " --output ", output, smoke ? " --smoke" : ""));
     }
     const auto table = tsdp::sweep::read_table(plan, failures);
     std::cout << (common.json ? tsdp::sweep::json(table) : tsdp::sweep::markdown(table));

@@ -292,6 +292,32 @@ TEST_F(SchedulerTest, DataThatAreNotThereAreToldOnce) {
   EXPECT_EQ(trace(), "");
 }
 
+/// The program itself, told to stop as by Ctrl-C.
+TEST_F(SchedulerTest, AStopHasAnExitCodeOfItsOwn) {
+  std::filesystem::copy_file(std::filesystem::path(TSDP_BIN_DIR) / "tsdp-sweep", path("bin/tsdp-sweep"));
+  const auto program = path("bin/tsdp-sweep").string();
+  const auto sweep = path("sweep.yaml").string();
+  const auto out = path("out").string();
+  behave("slow");
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const auto begun = count('+');
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const int nowhere = ::open("/dev/null", O_RDWR);
+      ::dup2(nowhere, 1);
+      ::dup2(nowhere, 2);
+      ::execl(program.c_str(), program.c_str(), "--config", sweep.c_str(), "--output", out.c_str(), nullptr);
+      ::_exit(127);
+    }
+    EXPECT_TRUE(eventually([&] { return count('+') > begun; }));
+    ::kill(child, signal);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status)) << status;
+    EXPECT_EQ(WEXITSTATUS(status), 130) << signal;
+  }
+}
+
 /// The program itself among stand-ins, killed without warning.
 TEST_F(SchedulerTest, AKilledSweepEndsItsProgramsAndGoesOn) {
   std::filesystem::copy_file(std::filesystem::path(TSDP_BIN_DIR) / "tsdp-sweep", path("bin/tsdp-sweep"));
