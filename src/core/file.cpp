@@ -160,6 +160,12 @@ int open_to_read(const std::filesystem::path& path, const char* expected) {
   return fd;
 }
 
+std::string why_no_file(const std::filesystem::path& path) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0) return std::strerror(errno);
+  return S_ISREG(about.st_mode) ? std::string() : kind_of(about.st_mode);
+}
+
 std::string read_file(const std::filesystem::path& path) {
   const int fd = open_to_read(path);
   std::string content;

@@ -50,6 +50,10 @@ void sync_folder(const std::filesystem::path& folder);
 /// not opened.
 [[nodiscard]] int open_to_read(const std::filesystem::path& path, const char* expected = "a readable file");
 
+/// Why `path`, links followed, is no regular file: "Is a FIFO", "Permission denied", "No such file or directory"; empty if
+/// it is one.
+[[nodiscard]] std::string why_no_file(const std::filesystem::path& path);
+
 /// The whole content of a regular file. Throws DataError as open_to_read does.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
 
