@@ -15,6 +15,7 @@
 #include "tsdp/core/file.h"
 #include "tsdp/core/log.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/structured_pairs.h"
 #include "tsdp/training/environment.h"
 #include "tsdp/training/metrics_log.h"
 
@@ -402,18 +403,37 @@ TEST_F(TrainerTest, TheLedgerNeverUnderstates) {
   const auto running = nlohmann::json::parse(read_file(folder("run").ledger()));
   EXPECT_EQ(running["state"], "running");
   EXPECT_EQ(running["epsilon"]["upper"].get<double>(), t->plan().epsilon.upper);
+  // Epsilon anew, from nothing but what the ledger itself says: Theorem 4.4 with N series of length L each, one of
+  // T = L − L_F + 1 windows of which m = L_C + L_F hold a value.
+  const auto expect_covered = [&](const nlohmann::json& ledger, std::uint64_t uses) {
+    EXPECT_EQ(ledger["delta"].get<double>(), config.privacy.delta);
+    EXPECT_EQ(ledger["noise_multiplier"].get<double>(), config.privacy.noise_multiplier);
+    EXPECT_EQ(ledger["theorem"], "4.4");
+    EXPECT_EQ(ledger["relation"]["w"], 1);
+    const auto& m = ledger["mechanism"];
+    ASSERT_EQ(m["shortest_sequence"], m["longest_sequence"]);
+    const double windows = m["longest_sequence"].get<double>() - m["forecast_length"].get<double>() + 1.0;
+    const double holding = m["context_length"].get<double>() + m["forecast_length"].get<double>();
+    const double share = m["batch_size"].get<double>() / m["num_sequences"].get<double>() * holding / windows;
+    privacy::Accountant accountant(privacy::one_window_pair(share, ledger["noise_multiplier"]));
+    const auto spent = accountant.epsilon(ledger["delta"], uses, 1e-5);
+    EXPECT_EQ(ledger["compositions"], uses);
+    EXPECT_GE(ledger["epsilon"]["upper"].get<double>(), spent.lower);
+    EXPECT_LE(ledger["epsilon"]["lower"].get<double>(), spent.upper);
+    EXPECT_LE(ledger["epsilon"]["upper"].get<double>(), 1.002 * spent.upper);
+  };
+  expect_covered(running, t->plan().steps);  // charged ahead: all that is planned
   EXPECT_FALSE(t->run({.most_steps = 10}));
   const auto stopped = nlohmann::json::parse(read_file(folder("run").ledger()));
   EXPECT_EQ(stopped["state"], "interrupted");
   EXPECT_EQ(stopped["steps_taken"], 10);
   EXPECT_EQ(stopped["steps_charged"], 10);
-  privacy::Accountant accountant(t->plan().mechanism->pair);
-  EXPECT_GE(stopped["epsilon"]["upper"].get<double>(),
-            accountant.epsilon(1e-5, stopped["steps_charged"].get<std::uint64_t>()).lower);
+  expect_covered(stopped, 10);
   EXPECT_TRUE(t->run({}));
   const auto finished = nlohmann::json::parse(read_file(folder("run").ledger()));
   EXPECT_EQ(finished["state"], "finished");
   EXPECT_EQ(finished["steps_taken"], t->plan().steps);
+  expect_covered(finished, t->plan().steps);
   EXPECT_LE(finished["epsilon"]["upper"].get<double>(), config.privacy.target_epsilon);
   // The attacker's view grows with what was spent, and (ε, δ) bounds it: advantage ≤ (e^ε − 1 + 2δ) / (e^ε + 1).
   const double advantage = finished["attack"]["advantage"];
