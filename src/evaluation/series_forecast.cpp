@@ -42,7 +42,11 @@ std::int64_t align_ends(data::Dataset& dataset) {
   for (auto& series : dataset.series) {
     if (end_of(series) >= latest) continue;
     ++extended;
-    while (end_of(series) < latest) series.values.push_back(std::numeric_limits<float>::quiet_NaN());
+    const bool exact = !series.exact.empty();
+    while (end_of(series) < latest) {
+      series.values.push_back(std::numeric_limits<float>::quiet_NaN());
+      if (exact) series.exact.push_back(std::numeric_limits<double>::quiet_NaN());
+    }
   }
   return extended;
 }
