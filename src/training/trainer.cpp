@@ -282,6 +282,8 @@ bool Trainer::run(const TrainOptions& options) {
   const auto& parameters = sampler_.scheme().parameters();
   const double v = config_.privacy.v.value_or(1.0);
   const bool augmented = parameters.context_noise > 0.0 || parameters.forecast_noise > 0.0;
+  if (augmented && plan_.mechanism && !store_.has_exact())
+    throw Error(ExitCode::failure, "noise on the data needs series that were read in double precision");
   const auto start = Clock::now();
   const auto first_step = step_;
   auto last_checkpoint = Clock::now();
@@ -305,9 +307,13 @@ bool Trainer::run(const TrainOptions& options) {
         step_, draws, [&](std::uint64_t epoch) { return RandomStream(key_, sampling::order_purpose, epoch); });
     WindowSource::Augment augment;
     if (augmented)
-      augment = [&](float* values, const float* observed) {
-        sampling::augment(sampler_.scheme(), v, RandomStream(key_, sampling::augmentation_purpose, step_),
-                          static_cast<std::int64_t>(windows.size()), store_.past_length(), values, observed);
+      augment = [&](const double* exact, float* values, const float* observed) {
+        const RandomStream noise(key_, sampling::augmentation_purpose, step_);
+        const auto count = static_cast<std::int64_t>(windows.size());
+        if (exact != nullptr)
+          sampling::augment(sampler_.scheme(), v, noise, count, store_.past_length(), exact, values, observed);
+        else
+          sampling::augment(sampler_.scheme(), v, noise, count, store_.past_length(), values, observed);
       };
     const auto result =
         engine_.step(source_.gather(windows, augment), RandomStream(key_, dp::noise_purpose, step_));

@@ -9,7 +9,8 @@
 
 namespace tsdp::training {
 
-/// The configuration, and digests of lengths, values and start times of the training part.
+/// The configuration, and digests of lengths, values (in double precision, too, where they are there) and start times of the
+/// training part.
 [[nodiscard]] std::string charged_for(const Config& config, const sampling::PreparedData& data);
 
 /// Throws UsageError, which names the first line that differs, unless the run in `folder` began with the same.
