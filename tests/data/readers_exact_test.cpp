@@ -1,8 +1,9 @@
 // Values in double precision beside those in single precision: what every reader gives where it is asked for them.
 #include "readers_fixture.h"
 
-#include <cstdlib>
 #include <string>
+
+#include "tsdp/core/text.h"
 
 namespace tsdp::data {
 namespace {
@@ -39,13 +40,12 @@ std::vector<Form> forms() {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const auto& text = fields[i].text;
     const auto stamp = moment_text(at("2015-01-01") + 3600 * static_cast<Moment>(i));
-    lstnet += "nan," + text + "\n";  // a second column, so that an empty one is a missing value
-    csv += stamp + "," + text + "\n";
-    if (!text.empty()) csv_long += "a," + stamp + "," + text + "\n";
-    tsf += (i > 0 ? "," : "") + (text.empty() ? std::string("?") : text);
-    jsonl += (i > 0 ? ", " : "") + (text.empty() ? std::string("null") : text);
+    lstnet += cat(i == 0 ? "1," : "nan,", text, "\n");  // two columns, so that an empty one is a missing value
+    csv += cat(stamp, ",", text, "\n");
+    if (!text.empty()) csv_long += cat("a,", stamp, ",", text, "\n");
+    tsf += cat(i > 0 ? "," : "", text.empty() ? "?" : text);
+    jsonl += cat(i > 0 ? ", " : "", text.empty() ? "null" : text);
   }
-  lstnet.replace(0, 3, "1");
   return {{Format::lstnet, lstnet},
           {Format::csv, csv},
           {Format::csv_long, csv_long},
@@ -101,10 +101,8 @@ TEST_F(Readers, CutEndsAreCutInBoth) {
   expect_same(data.series[2].exact, {3});
   asked = options(Format::csv_long);
   asked.exact = true;
-  expect_same(read_dataset(put("unique_id,ds,y\na,2015-01-01 03:00,\na,2015-01-01 00:00,NA\na,2015-01-01 02:00,1000000001\n"), asked)
-                  .series.at(0)
-                  .exact,
-              {1000000001});
+  const auto file = put("unique_id,ds,y\na,2015-01-01 03:00,\na,2015-01-01 00:00,NA\na,2015-01-01 02:00,1000000001\n");
+  expect_same(read_dataset(file, asked).series.at(0).exact, {1000000001});
 }
 
 }  // namespace

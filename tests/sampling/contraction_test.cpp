@@ -18,7 +18,7 @@ double read(std::int64_t units) {
   const auto magnitude = static_cast<std::uint64_t>(units < 0 ? -units : units);
   auto fraction = std::to_string(magnitude % whole);
   fraction.insert(0, 8 - fraction.size(), '0');
-  const auto text = (units < 0 ? "-" : "") + std::to_string(magnitude / whole) + "." + fraction;
+  const auto text = cat(units < 0 ? "-" : "", magnitude / whole, ".", fraction);
   double value = 0.0;
   EXPECT_EQ(std::from_chars(text.data(), text.data() + text.size(), value).ec, std::errc{}) << text;
   return value;
