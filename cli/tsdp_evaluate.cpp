@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
         tsdp::data::Frequency::parse(trained_on) != tsdp::data::Frequency::parse(config.dataset.frequency))
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.frequency: found ", config.dataset.frequency,
                                  "; the model was trained on series of ", trained_on));
-    const auto data = tsdp::sampling::prepare_data(config, config_file);
+    const auto data = tsdp::sampling::prepare_data(config, config_file, privacy.has_value());
     const auto& ranges = split == "test" ? data.split.test : data.split.validation;
     if (ranges.empty())
       throw tsdp::UsageError(cat(config_file.string(), ": no ", split, " windows; a longer dataset.", split,

@@ -34,7 +34,9 @@ struct InputOptions {
   data::StatedForm form;
 };
 
-data::Dataset read_input(const InputOptions& options, const std::string& model, const std::string& model_frequency) {
+/// `exact`: in double precision, too, as private forecasts need it.
+data::Dataset read_input(const InputOptions& options, const std::string& model, const std::string& model_frequency,
+                         bool exact) {
   const auto trained_on = data::Frequency::parse(model_frequency);
   auto form = options.form;
   data::FormNames names;
@@ -43,7 +45,8 @@ data::Dataset read_input(const InputOptions& options, const std::string& model, 
     form = sampling::stated_form_of(read_config(file));
     names = sampling::form_names_of(file);
   }
-  const auto read = data::read_options_of(options.input, form, names, trained_on);
+  auto read = data::read_options_of(options.input, form, names, trained_on);
+  read.exact = exact;
   if (read.frequency != trained_on)
     throw UsageError(cat(names.frequency, ": found ", form.frequency, "; ", model, " was trained on series of ",
                          model_frequency, ", and that is expected"));
@@ -160,7 +163,7 @@ int main(int argc, char** argv) {
     const auto frequency = metadata.model.value("frequency", std::string());
     if (frequency.empty())
       throw tsdp::DataError(cat(model, ": names no frequency; expected a model that tsdp-export or tsdp-train wrote"));
-    const auto dataset = tsdp::cli::read_input(input, model, frequency);
+    const auto dataset = tsdp::cli::read_input(input, model, frequency, privacy.has_value());
     request.season_length = season_length > 0 ? season_length
                             : !input.config.empty()
                                 ? tsdp::read_config(tsdp::find_config_file(input.config)).dataset.season_length

@@ -59,9 +59,9 @@ const std::vector<Option>& option_table() {
       {"privacy.relation", false, Choice{AT(privacy.relation), {"event", "user"}},
        "Neighbours differ in one series: event, in w consecutive places; user, in any w places."},
       {"privacy.w", false, Integer{AT(privacy.w), {1, many}}, "Places in which neighbours differ."},
-      {"privacy.v", false, OptionalReal{AT(privacy.v), {0.0, 1e300, true}, "null"},
-       "Most by which a value, as read in single precision, changes between neighbours; null: without bound (and, without "
-       "privacy, 1 for augmentation)."},
+      {"privacy.v", false, OptionalReal{AT(privacy.v), {1e-300, 1e300}, "null"},
+       "Most by which a value, as it stands in the file, changes between neighbours; noise on the data is added to values cut at "
+       "2^32 times that; null: without bound (and, without privacy, 1 for augmentation)."},
       {"privacy.noise_multiplier", false, OptionalReal{AT(privacy.noise_multiplier), {0.01, 1e6}, "auto"},
        "Noise standard deviation in multiples of the clip norm; auto: the least that spends target_epsilon over "
        "max_epochs."},

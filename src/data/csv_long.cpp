@@ -19,7 +19,7 @@ constexpr std::array<const char*, 3> needed{"unique_id", "ds", "y"};
 struct Row {
   Moment moment;
   std::int64_t line;
-  float value;
+  double value;
 };
 
 /// Places of the needed columns, in the order of `needed`. Warns of others.
@@ -105,8 +105,9 @@ void check_size(const TextFile& file, const Frequency& frequency, std::vector<st
 }
 
 /// The sorted rows of one series on its grid.
-void fill(const TextFile& file, const Frequency& frequency, std::size_t time_column, const std::vector<Row>& rows,
+void fill(const TextFile& file, const ReadOptions& options, std::size_t time_column, const std::vector<Row>& rows,
           Series& series) {
+  const auto& frequency = options.frequency;
   const auto column = static_cast<std::int64_t>(time_column) + 1;
   series.start = rows.front().moment;
   const auto most = most_steps(rows);
@@ -129,8 +130,9 @@ void fill(const TextFile& file, const Frequency& frequency, std::size_t time_col
                     " steps after its first time, ", moment_text(series.start), " in line ", rows.front().line,
                     ", with ", rows.size(), " rows in all; expected fewer than ", most, " steps"));
     before = *place;
-    series.values.resize(static_cast<std::size_t>(*place) + 1, std::numeric_limits<float>::quiet_NaN());
-    series.values.back() = row.value;
+    const auto missing = static_cast<std::size_t>(*place) - series.values.size();
+    for (std::size_t k = 0; k < missing; ++k) append(series, std::numeric_limits<double>::quiet_NaN(), options.exact);
+    append(series, row.value, options.exact);
   }
 }
 
@@ -172,7 +174,7 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
         dataset.series.emplace_back().id = to_utf8(id);
       }
     }
-    Row row{time_stamp(file, column(time_column), fields[time_column]), file.line(), 0.0F};
+    Row row{time_stamp(file, column(time_column), fields[time_column]), file.line(), 0.0};
     if (const char* const accepted = parse_field(fields[value_column], row.value))
       file.fail(column(value_column), cat("found ", in_quotes(fields[value_column]), "; expected ", accepted));
     rows[number].push_back(row);
@@ -182,7 +184,7 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
   check_size(file, options.frequency, rows, dataset.series);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     auto& series = dataset.series[i];
-    fill(file, options.frequency, time_column, rows[i], series);
+    fill(file, options, time_column, rows[i], series);
     if (!cut_missing_ends(series, options.frequency))
       file.fail_line(rows[i].front().line, cat("found no value of series ", in_quotes(series.id),
                                                "; expected at least one that is not missing"));

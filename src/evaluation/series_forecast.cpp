@@ -48,6 +48,7 @@ std::int64_t align_ends(data::Dataset& dataset) {
     if (end_of(series) >= latest) continue;
     ++extended;
     const auto end = end_of(series);
+    const bool exact = !series.exact.empty();
     while (end_of(series) < latest) {
       if (++added > most)
         throw DataError(cat(dataset.name, ": series '", series.id, "' ends before ", data::moment_text(end),
@@ -55,6 +56,7 @@ std::int64_t align_ends(data::Dataset& dataset) {
                             " steps; found more than ", most, " missing values between the ends of all series, for ", values,
                             " values; expected series that end together, or nearly so"));
       series.values.push_back(std::numeric_limits<float>::quiet_NaN());
+      if (exact) series.exact.push_back(std::numeric_limits<double>::quiet_NaN());
     }
   }
   return extended;

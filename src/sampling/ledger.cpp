@@ -38,7 +38,7 @@ std::string relation_text(const PrivacyUnit& unit) {
   text += unit.w == 1                        ? std::string("one value")
           : unit.relation == Relation::event ? cat("at most ", unit.w, " consecutive values")
                                              : cat("at most ", unit.w, " values anywhere");
-  if (unit.v) text += cat(", each by at most ", *unit.v, " (values as they are read, in single precision)");
+  if (unit.v) text += cat(", each by at most ", *unit.v, " (values as they stand in the file)");
   return text;
 }
 

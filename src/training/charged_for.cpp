@@ -29,7 +29,9 @@ std::string charged_for(const Config& config, const sampling::PreparedData& data
   Digest values, starts;
   for (std::size_t s = 0; s < data.dataset.series.size(); ++s) {
     const auto& series = data.dataset.series[s];
-    values.add(std::as_bytes(std::span(series.values).first(static_cast<std::size_t>(data.split.training_length[s]))));
+    const auto length = static_cast<std::size_t>(data.split.training_length[s]);
+    values.add(std::as_bytes(std::span(series.values).first(length)));
+    if (!series.exact.empty()) values.add(std::as_bytes(std::span(series.exact).first(length)));
     starts.add(std::as_bytes(std::span(&series.start, 1)));  // models read the calendar
   }
   values.add(std::as_bytes(std::span(data.split.training_length)));

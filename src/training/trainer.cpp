@@ -402,6 +402,8 @@ bool Trainer::run(const TrainOptions& options) {
   const auto& parameters = sampler_.scheme().parameters();
   const double v = config_.privacy.v.value_or(1.0);
   const bool augmented = parameters.context_noise > 0.0 || parameters.forecast_noise > 0.0;
+  if (augmented && plan_.mechanism && !store_.has_exact())
+    throw Error(ExitCode::failure, "noise on the data needs series that were read in double precision");
   const auto start = Clock::now();
   const auto first_step = step_;
   auto last_checkpoint = Clock::now();
@@ -426,9 +428,12 @@ bool Trainer::run(const TrainOptions& options) {
     WindowSource::Augment augment;
     const auto count = static_cast<std::int64_t>(windows.size());
     if (augmented)
-      augment = [&](float* values, const float* observed) {
-        sampling::augment(sampler_.scheme(), v, RandomStream(key_, sampling::augmentation_purpose, step_),
-                          count, store_.past_length(), values, observed);
+      augment = [&](const double* exact, float* values, const float* observed) {
+        const RandomStream noise(key_, sampling::augmentation_purpose, step_);
+        if (exact != nullptr)
+          sampling::augment(sampler_.scheme(), v, noise, count, store_.past_length(), exact, values, observed);
+        else
+          sampling::augment(sampler_.scheme(), v, noise, count, store_.past_length(), values, observed);
       };
     const auto result =
         engine_.step(source_.gather(windows, augment), RandomStream(key_, dp::noise_purpose, step_), places);

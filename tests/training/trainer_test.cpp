@@ -350,6 +350,45 @@ TEST_F(TrainerTest, ChangedDataAreNotResumed) {
   EXPECT_THROW(trainer("run", config)->resume(), UsageError);
 }
 
+TEST_F(TrainerTest, ChangesThatOnlyDoublesShowAreNotResumedEither) {
+  const auto config = small_config();
+  for (auto& series : data_.dataset.series) series.exact.assign(series.values.begin(), series.values.end());
+  trainer("run", config)->begin();
+  trainer("run", config)->resume();
+  data_.dataset.series[3].exact[7] += 1e-12;
+  EXPECT_THROW(trainer("run", config)->resume(), UsageError);
+}
+
+TEST_F(TrainerTest, NoiseOnTheDataMeetsDoubles) {
+  auto config = small_config();
+  config.training.max_epochs = 5;
+  config.training.reproducible = true;
+  config.privacy.v = 0.5;
+  config.augmentation.context_noise = config.augmentation.forecast_noise = 1.0;
+  // In single precision neighbours may lie further apart than v: nothing is trained on that.
+  EXPECT_THROW(weights_after_whole_run("floats", config), Error);
+  for (auto& series : data_.dataset.series) series.exact.assign(series.values.begin(), series.values.end());
+  const auto weights = weights_after_whole_run("doubles", config);
+  // What the floats are is no matter, what the doubles are is.
+  for (auto& series : data_.dataset.series)
+    for (auto& value : series.values) value += 1.0F;
+  EXPECT_TRUE(at::equal(weights_after_whole_run("other floats", config), weights));
+  for (auto& series : data_.dataset.series)
+    for (auto& value : series.exact) value += 1.0;
+  EXPECT_FALSE(at::equal(weights_after_whole_run("other doubles", config), weights));
+}
+
+TEST_F(TrainerTest, WithoutPrivacyNoiseOnTheDataMeetsFloatsAsBefore) {
+  auto config = small_config();
+  config.training.max_epochs = 5;
+  config.training.reproducible = true;
+  config.privacy.enabled = false;
+  config.augmentation.context_noise = 1.0;
+  const auto weights = weights_after_whole_run("noised", config);
+  config.augmentation.context_noise = 0.0;
+  EXPECT_FALSE(at::equal(weights_after_whole_run("plain", config), weights));
+}
+
 TEST_F(TrainerTest, ALostCheckpointKeepsChargedStepsCharged) {
   const auto config = small_config();
   trainer("run", config)->begin();

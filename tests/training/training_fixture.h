@@ -22,8 +22,11 @@ inline sampling::PreparedData waves() {
   data.dataset.name = "waves";
   data.dataset.frequency = data::Frequency::parse("1h");
   for (int s = 0; s < 6; ++s) {
-    data::Series series{std::to_string(s), 0, {}};
-    for (int t = 0; t < 200; ++t) series.values.push_back(static_cast<float>(5.0 + s + std::sin(0.26 * t + s)));
+    data::Series series{std::to_string(s), 0, {}, {}};
+    for (int t = 0; t < 200; ++t) {
+      series.exact.push_back(5.0 + s + std::sin(0.26 * t + s));
+      series.values.push_back(static_cast<float>(series.exact.back()));
+    }
     data.dataset.series.push_back(series);
   }
   data.split = data::split_dataset(data.dataset, {data::SplitKind::last, 4, 1, 8});

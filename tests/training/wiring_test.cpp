@@ -99,9 +99,13 @@ class Wiring : public TrainingFixture {
       model->parameters().gradients().zero_();
       WindowSource::Augment augment;
       if (noisy)
-        augment = [&](float* values, const float* observed) {
-          sampling::augment(sampler.scheme(), *config.privacy.v, RandomStream(key, sampling::augmentation_purpose, step),
-                            static_cast<std::int64_t>(windows.size()), store.past_length(), values, observed);
+        augment = [&](const double* exact, float* values, const float* observed) {
+          const RandomStream draws_of_data(key, sampling::augmentation_purpose, step);
+          const auto count = static_cast<std::int64_t>(windows.size());
+          if (exact != nullptr)
+            sampling::augment(sampler.scheme(), *config.privacy.v, draws_of_data, count, store.past_length(), exact, values, observed);
+          else
+            sampling::augment(sampler.scheme(), *config.privacy.v, draws_of_data, count, store.past_length(), values, observed);
         };
       if (!windows.empty()) test::clipped_sum(*model, source.gather(windows, augment), clipping);
       std::vector<double> z(static_cast<std::size_t>(model->parameters().count()));

@@ -49,6 +49,8 @@ struct Series {
   Moment start = 0;
   std::vector<float> values;
   std::int64_t cut = 0;  ///< missing values that a reader cut off at the ends
+  /// Empty, or for each of `values` the double nearest to the decimal that stands in the file, NaN where that is.
+  std::vector<double> exact = {};
 };
 
 /// Series of one source, in the order of the source.

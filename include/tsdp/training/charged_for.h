@@ -9,7 +9,8 @@
 
 namespace tsdp::training {
 
-/// The configuration, digests of lengths, values and start times of the training part, and the run (RunIdentity::id).
+/// The configuration, digests of lengths, values (in double precision, too, where they are there) and start times of the
+/// training part, and the run (RunIdentity::id).
 [[nodiscard]] std::string charged_for(const Config& config, const sampling::PreparedData& data, const std::string& run);
 
 /// What the run in `folder` wrote of it when it began: the run, and the text of the configuration. Throw DataError.
