@@ -1,5 +1,7 @@
 #include "account_verify.h"
 
+#include "program.h"
+
 #include <iostream>
 #include <optional>
 
@@ -70,7 +72,7 @@ int run_verify(const fs::path& what, bool json) {
     out["reproducible"] = terms.reproducible;
     out["state"] = ledger["state"];
     out["differences"] = found.differences;
-    std::cout << out.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    print_json(out);
   } else if (found.agrees()) {
     std::cout << file.string() << ": agrees";
     if (is_private)

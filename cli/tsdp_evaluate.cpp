@@ -153,7 +153,7 @@ int main(int argc, char** argv) {
       out["baselines"].update(others);
       tsdp::cli::put_training_privacy(out, metadata.privacy, {"metrics", "baselines"});
       if (privacy) out["inference_privacy"] = statement;
-      std::cout << out.dump(2) << "\n";
+      tsdp::cli::print_json(out);
       return 0;
     }
     const auto shown = [](const nlohmann::ordered_json& value) {

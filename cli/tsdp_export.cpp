@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
     tsdp::exporting::save_model(*model.model, model.sampled_forecasts, model.metadata, output);
     if (common.json) {
       nlohmann::ordered_json out = {{"output", output}, {"model", model.metadata.model}, {"privacy", model.metadata.privacy}};
-      std::cout << out.dump(2) << "\n";
+      tsdp::cli::print_json(out);
     } else {
       std::cout << output << ": " << model.metadata.privacy.value("statement", std::string()) << "\n";
     }

@@ -200,7 +200,7 @@ int main(int argc, char** argv) {
       }
       out["inference_privacy"] = statement;
       out["with_training"] = together;
-      std::cout << out.dump(2) << "\n";
+      tsdp::cli::print_json(out);
       return 0;
     }
     std::cout << output << ": " << forecasts.size() << " series, " << horizon << " steps of "

@@ -10,6 +10,7 @@
 #include "run_model.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
+#include "tsdp/core/json.h"
 #include "tsdp/core/log.h"
 #include "tsdp/core/text.h"
 #include "tsdp/evaluation/backtest.h"
@@ -161,7 +162,7 @@ int main(int argc, char** argv) {
     tsdp::training::Trainer trainer(config, data, device, folder);
     const auto plan = plan_json(config, trainer, trainer.model());
     if (dry_run) {
-      std::cout << (common.json ? plan.dump(2) : plan_text(plan)) << "\n";
+      std::cout << (common.json ? tsdp::json_text(plan, 2) : plan_text(plan)) << "\n";
       return 0;
     }
     tsdp::log::info(plan_text(plan));
@@ -193,7 +194,7 @@ int main(int argc, char** argv) {
     }
     line.end();
     if (!done)
-      throw tsdp::Error(tsdp::ExitCode::failure, cat("interrupted after step ", trainer.step(), " of ",
+      throw tsdp::Error(tsdp::ExitCode::interrupted, cat("interrupted after step ", trainer.step(), " of ",
                                                      trainer.plan().steps, "; go on with: tsdp-train --resume ",
                                                      folder.root.string()));
 
@@ -230,7 +231,7 @@ int main(int argc, char** argv) {
       out["baselines"] = {{"seasonal_naive", scores.seasonal_naive.json()}};
       out["epsilon_covers"] = tsdp::cli::epsilon_covers(ledger);
       out["epsilon_does_not_cover"] = {"metrics", "baselines"};
-      std::cout << out.dump(2) << "\n";
+      tsdp::cli::print_json(out);
     }
     return 0;
   });

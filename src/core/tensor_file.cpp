@@ -10,6 +10,7 @@
 
 #include "tsdp/core/digest.h"
 #include "tsdp/core/error.h"
+#include "tsdp/core/json.h"
 #include "tsdp/core/text.h"
 
 namespace tsdp {
@@ -83,7 +84,7 @@ std::string tensor_file_bytes(const TensorFile& content) {
   };
   for (const auto& tensor : content.tensors) add(tensor, tensor.bytes.size());
   add({checksum_name, "U8", {checksum_size}, {}}, checksum_size);
-  auto text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  auto text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // values are aligned
   std::string out;
   for (std::size_t i = 0; i < length_size; ++i) out += static_cast<char>(text.size() >> (8 * i) & 0xff);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tsdp/core/error.h"
+#include "tsdp/core/json.h"
 #include "tsdp/core/text.h"
 
 namespace tsdp::evaluation {
@@ -134,7 +135,7 @@ std::string forecasts_as_json_lines(std::span<const SeriesForecast> forecasts, s
     for (std::size_t q = 0; q < levels.size(); ++q) object["quantiles"][exact(levels[q])] = row(one.quantiles, q);
     for (std::size_t i = 0; i * horizon < one.samples.size(); ++i) object["samples"].push_back(row(one.samples, i));
     if (!inference_privacy.is_null()) object["inference_privacy"] = inference_privacy;
-    out.append(object.dump()).push_back('\n');
+    out.append(json_text(object)).push_back('\n');
   }
   return out;
 }

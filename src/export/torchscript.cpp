@@ -9,6 +9,7 @@
 
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
+#include "tsdp/core/json.h"
 #include "tsdp/core/tensor_file.h"
 #include "tsdp/core/text.h"
 #include "tsdp/core/zip_file.h"
@@ -180,8 +181,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string text_of(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
-
 /// Sizes of a model, as "sizes" of its metadata says them.
 class Sizes {
  public:
@@ -291,7 +290,7 @@ void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMe
                              {"default_scale", options.default_scale},   {"width_factor", options.width_factor},
                              {"sampled_forecasts", sampled_forecasts}};
   TensorFile data;
-  data.texts = {{"format", format_name}, {model_entry, text_of(metadata.model)}, {privacy_entry, text_of(metadata.privacy)}};
+  data.texts = {{"format", format_name}, {model_entry, json_text(metadata.model, 2)}, {privacy_entry, json_text(metadata.privacy, 2)}};
   for (std::size_t i = 0; i < model.parameters().entries().size(); ++i)
     data.tensors.push_back(dp::stored(model.parameters().entries()[i].name, model.parameters().value(i)));
   const torch::jit::ExtraFilesMap extra = {{model_entry, data.texts[model_entry]},

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tsdp/core/error.h"
+#include "tsdp/core/json.h"
 #include "tsdp/core/text.h"
 #include "tsdp/core/version.h"
 #include "tsdp/privacy/accountant.h"
@@ -92,7 +93,7 @@ class Fields {
 
  private:
   [[noreturn]] void refuse(const char* key, const std::string& expected) const {
-    auto found = at(key).dump(-1, ' ', true, Json::error_handler_t::replace);
+    auto found = json_text(at(key));
     if (found.size() > 60) found = cat(found.substr(0, 60), "…");
     throw DataError(cat(where_, ": ", key, ": found ", found, "; expected ", expected));
   }

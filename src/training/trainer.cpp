@@ -11,6 +11,7 @@
 #include "tsdp/core/digest.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
+#include "tsdp/core/json.h"
 #include "tsdp/core/log.h"
 #include "tsdp/core/text.h"
 #include "tsdp/core/version.h"
@@ -336,7 +337,7 @@ sampling::Ledger Trainer::current_ledger(sampling::RunState state) const {
 }
 
 void Trainer::write_ledger(sampling::RunState state) {
-  write_file_atomically(folder_.ledger(), sampling::document(current_ledger(state)).dump(2) + "\n");
+  write_file_atomically(folder_.ledger(), json_text(sampling::document(current_ledger(state)), 2) + "\n");
 }
 
 void Trainer::charge_to(std::uint64_t steps) {

@@ -1,0 +1,168 @@
+// What leaves a run is what its statement says: identity of files, edited ledgers, unfinished runs, and what stands beside an
+// epsilon in the programs' answers.
+#include <stdlib.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace tsdp::cli_test {
+namespace {
+
+constexpr const char* train = "tsdp-train";
+constexpr const char* evaluate = "tsdp-evaluate";
+constexpr const char* account = "tsdp-account";
+
+class Release : public CommandTest {
+ protected:
+  void SetUp() override {
+    CommandTest::SetUp();
+    std::string text;
+    for (int i = 0; i < 200; ++i) text += std::to_string(1 + i % 24) + "," + std::to_string(100 + i % 7) + "\n";
+    write("series.txt", text);
+    write("config.yaml",
+          "dataset: {path: series.txt, format: lstnet, frequency: 1h, start: \"2015-01-01\", prediction_length: 4,\n"
+          "  season_length: 24, split: last, test_windows: 2, validation_length: 8}\n"
+          "model: {context_length: 8}\n"
+          "sampling: {batch_size: 2}\n"
+          "privacy: {noise_multiplier: 4.0, delta: 1.0e-7}\n"
+          "training: {max_epochs: 3}\n");
+  }
+  void make_run(const std::string& name, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {"--config", "config.yaml", "--output", name, "--quiet", "--threads", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto outcome = run(train, arguments);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  }
+  /// The exit code of a run that got SIGINT right after its beginning.
+  int interrupted_run(const std::string& name) const {
+    const auto command = "cd " + folder().string() + " && { " + program_path(train).string() + " --config config.yaml --output " + name +
+                         " --quiet --threads 1 --set training.max_epochs=1000000 --set privacy.noise_multiplier=1000 2>err & pid=$!; "
+                         "while [ ! -e " + name + "/privacy.json ]; do sleep 0.01; done; sleep 0.3; kill -INT $pid; wait $pid; }";
+    const int status = std::system(("bash -c '" + command + "'").c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  [[nodiscard]] nlohmann::json answer(const std::string& program, const std::vector<std::string>& arguments) const {
+    const auto outcome = run(program, arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out, nullptr, false);
+  }
+  void replace(const std::string& file, const std::string& what, const std::string& by) const {
+    auto text = content_of(path(file));
+    const auto place = text.find(what);
+    ASSERT_NE(place, std::string::npos) << what;
+    write(file, text.replace(place, what.size(), by));
+  }
+};
+
+TEST_F(Release, VerifyDerivesWhatIsStated) {
+  make_run("run");
+  for (const auto* what : {"run", "run/privacy.json", "run/model.pt"}) {
+    const auto found = answer(account, {"verify", what, "--json"});
+    EXPECT_EQ(found["agrees"], true) << what;
+    EXPECT_LE(found["epsilon"]["lower"], found["stated"]["upper"]);
+    EXPECT_EQ(found["delta"], 1e-7);
+    EXPECT_EQ(found["differences"], nlohmann::json::array());
+  }
+  EXPECT_NE(run(account, {"verify", "run"}).out.find("agrees"), std::string::npos);
+  expect_failure(run(account, {"verify", "nowhere"}), account, 2, {"nowhere"});
+  expect_failure(run(account, {"verify", "run/config.yaml"}), account, 3, {"config.yaml"});
+  expect_failure(run(account, {"verify", "run", "--delta", "1e-5"}), account, 2, {"--delta", "verify"});
+}
+
+TEST_F(Release, AnEditedLedgerNeitherVerifiesNorIsExported) {
+  make_run("run");
+  replace("run/privacy.json", "\"noise_multiplier\": 4.0", "\"noise_multiplier\": 8.0");
+  const auto found = run(account, {"verify", "run", "--json"});
+  EXPECT_EQ(found.exit_code, 4);
+  EXPECT_EQ(nlohmann::json::parse(found.out)["agrees"], false);
+  EXPECT_EQ(lines_of(found.err).size(), 1U) << found.err;
+  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 4, {"privacy.json", "follows from its terms"});
+  EXPECT_FALSE(std::filesystem::exists(path("model.pt")));
+}
+
+TEST_F(Release, AnUnderstatedEpsilonNeitherVerifiesNorIsExported) {
+  make_run("run");
+  const auto ledger = nlohmann::json::parse(content_of(path("run/privacy.json")));
+  const auto upper = ledger["epsilon"]["upper"].dump();
+  replace("run/privacy.json", "\"upper\": " + upper, "\"upper\": 0.0001");
+  EXPECT_EQ(run(account, {"verify", "run"}).exit_code, 4);
+  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 4, {"privacy.json", "epsilon"});
+}
+
+TEST_F(Release, WeightsOfAnotherRunDoNotGetItsStatement) {
+  make_run("run");
+  make_run("open", {"--set", "privacy.enabled=false"});
+  std::filesystem::copy_file(path("open/private/checkpoints/last.pt"), path("run/private/checkpoints/last.pt"),
+                             std::filesystem::copy_options::overwrite_existing);
+  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 3, {"last.pt", "belongs to run"});
+  expect_failure(run(train, {"--resume", "run", "--quiet"}), train, 3, {"last.pt", "belongs to run"});
+  EXPECT_FALSE(std::filesystem::exists(path("model.pt")));
+}
+
+TEST_F(Release, AnUnfinishedRunIsExportedOnlyWhenAskedFor) {
+  EXPECT_EQ(interrupted_run("run"), 130);
+  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 4, {"not finished", "--unfinished"});
+  EXPECT_FALSE(std::filesystem::exists(path("model.pt")));
+  EXPECT_EQ(run("tsdp-export", {"--run", "run", "--output", "model.pt", "--unfinished"}).exit_code, 0);
+  EXPECT_EQ(answer(account, {"verify", "model.pt", "--json"})["state"], "interrupted");
+}
+
+TEST_F(Release, WeightsAreNotChosenByLossesInPrivateRuns) {
+  expect_failure(run(train, {"--config", "config.yaml", "--output", "run", "--set", "training.checkpoint=best"}), train, 4,
+                 {"training.checkpoint", "best", "set training.checkpoint to last"});
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+  make_run("run");
+  expect_failure(run("tsdp-export", {"--run", "run", "--checkpoint", "best", "--output", "model.pt"}), "tsdp-export", 4, {"best"});
+}
+
+TEST_F(Release, ProductsOfFewerDigitsAreRefused) {
+  for (const auto* variable : {"NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"}) {
+    ASSERT_EQ(::setenv(variable, "1", 1), 0);
+    const auto outcome = run(train, {"--config", "config.yaml", "--output", "run", "--quiet"});
+    ::unsetenv(variable);
+    expect_failure(outcome, train, 4, {variable, "unset it"});
+  }
+}
+
+// Every epsilon in an answer says what it covers, and what beside it it does not.
+TEST_F(Release, EveryEpsilonSaysWhatItCovers) {
+  make_run("run", {"--set", "training.reproducible=true"});
+  const auto covers_the_model = [](const nlohmann::json& answer, const nlohmann::json& beside) {
+    EXPECT_EQ(answer["epsilon_covers"], nlohmann::json::array({"model"}));
+    EXPECT_EQ(answer["epsilon_does_not_cover"], beside);
+  };
+  const auto scores = answer(evaluate, {"--run", "run", "--json", "--threads", "1"});
+  covers_the_model(scores, {"metrics", "baselines"});
+  EXPECT_EQ(scores["reproducible"], true);
+  EXPECT_NE(scores["statement"].get<std::string>().find("NOT FOR RELEASE"), std::string::npos);
+  const auto text = run(evaluate, {"--run", "run", "--threads", "1"}).out;
+  EXPECT_NE(text.find("no epsilon covers them"), std::string::npos) << text;
+  EXPECT_NE(text.find("NOT FOR RELEASE"), std::string::npos) << text;
+  const auto forecasts = answer("tsdp-forecast", {"--model", "run/model.pt", "--input", "series.txt", "--format", "lstnet", "--start",
+                                                  "2015-01-01", "--output", "out.csv", "--json", "--threads", "1"});
+  covers_the_model(forecasts, nlohmann::json::array({"output"}));
+  EXPECT_EQ(forecasts["reproducible"], true);
+  const auto again = run(train, {"--config", "config.yaml", "--output", "other", "--quiet", "--json", "--threads", "1"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  covers_the_model(nlohmann::json::parse(again.out), {"metrics", "baselines"});
+}
+
+TEST_F(Release, AFinishedRunTakenUpAgainChangesNothing) {
+  make_run("run");
+  const auto ledger = content_of(path("run/privacy.json"));
+  EXPECT_EQ(run(train, {"--resume", "run", "--quiet"}).exit_code, 0);
+  EXPECT_EQ(content_of(path("run/privacy.json")), ledger);
+  EXPECT_EQ(answer(account, {"verify", "run", "--json"})["agrees"], true);
+}
+
+TEST_F(Release, WeightsThatAreNotFiniteEndNoRun) {
+  const auto outcome = run(train, {"--config", "config.yaml", "--output", "run", "--quiet", "--threads", "1", "--set",
+                                   "optimizer.learning_rate=1e6", "--set", "training.max_epochs=200", "--set", "privacy.enabled=false"});
+  expect_failure(outcome, train, 1, {"not finite"});
+  EXPECT_NE(nlohmann::json::parse(content_of(path("run/privacy.json")))["state"], "finished");
+  EXPECT_FALSE(std::filesystem::exists(path("run/model.pt")));
+}
+
+}  // namespace
+}  // namespace tsdp::cli_test
