@@ -28,8 +28,8 @@ void print(const std::string& text);
 /// Writes the one object of --json to stdout.
 void print_json(const nlohmann::ordered_json& json);
 
-/// Makes sure that stdin, stdout and stderr are open, parses the command line and runs `body`, turning every failure into one line on stderr and its exit code.
-/// What could not be written to stdout is such a failure, help and version among it.
+/// Makes sure that stdin, stdout and stderr are open, parses the command line and runs `body`, turning every failure into
+/// one line on stderr and its exit code. What could not be written to stdout is such a failure, help and version among it.
 int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std::function<int()>& body);
 
 }  // namespace tsdp::cli

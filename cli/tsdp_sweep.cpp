@@ -56,7 +56,8 @@ void print_plan(const tsdp::sweep::SweepPlan& plan, int threads, bool as_json) {
     tsdp::cli::print_json(out);
     return;
   }
-  auto text = cat(plan.file.title, ": ", plan.cells.size(), " cells, ", plan.runs.size(), " runs in ", plan.output.string(), "\n");
+  auto text = cat(plan.file.title, ": ", plan.cells.size(), " cells, ", plan.runs.size(), " runs in ",
+                  plan.output.string(), "\n");
   for (const auto& run : out["runs"]) {
     text += cat(run["state"].get<std::string>(), " ", run["name"].get<std::string>(), "\n");
     for (const auto& command : run["commands"])

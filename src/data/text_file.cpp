@@ -23,7 +23,10 @@ constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 }  // namespace
 
 TextFile::TextFile(const std::filesystem::path& path)
-    : name_(path.string()), file_(::fdopen(open_to_read(path, what_is_read), "rb")), input_(input_bytes), buffer_(buffer_bytes) {
+    : name_(path.string()),
+      file_(::fdopen(open_to_read(path, what_is_read), "rb")),
+      input_(input_bytes),
+      buffer_(buffer_bytes) {
   if (!file_) fail(cat("cannot be read (", std::generic_category().message(errno), "); expected ", what_is_read));
   load();
   gzip_ = stream_.avail_in >= 2 && input_[0] == 0x1f && input_[1] == 0x8b;

@@ -53,8 +53,8 @@ std::int64_t align_ends(data::Dataset& dataset) {
     while (end_of(series) < latest) {
       if (++added > most)
         throw DataError(cat(dataset.name, ": series '", series.id, "' ends before ", data::moment_text(end),
-                            ", another as late as ", data::moment_text(latest), ", ", dataset.frequency.text(),
-                            " steps; found more than ", most, " missing values between the ends of all series, for ", values,
+                            " and another before ", data::moment_text(latest), ": in steps of ", dataset.frequency.text(),
+                            " more than ", most, " missing values lie between the ends of the series, for ", values,
                             " values; expected series that end together, or nearly so"));
       series.values.push_back(std::numeric_limits<float>::quiet_NaN());
       if (exact) series.exact.push_back(std::numeric_limits<double>::quiet_NaN());

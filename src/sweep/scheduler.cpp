@@ -335,8 +335,9 @@ class Scheduler {
       }
       const auto reason = reason_of(active, end);
       fail(i, reason);
-      // What the plan of one seed refuses, that of the others does, too.
-      if (active.planning && end.exit_code > 1) refused_.emplace(run.plan, reason);
+      // What the plan of one seed refuses, that of the others does, too. One that was told to stop refused nothing.
+      if (active.planning && end.exit_code > 1 && end.exit_code != static_cast<int>(ExitCode::interrupted))
+        refused_.emplace(run.plan, reason);
       tell_caller();
       return;
     }

@@ -242,6 +242,22 @@ TEST_F(Data, ClosedStreamsNeverEndInAFile) {
   }
 }
 
+// A program that waits for the reader of its output shows which descriptors it has.
+TEST_F(Data, ClosedStreamsAreOpenedOnNothing) {
+  ASSERT_EQ(::mkfifo(path("fifo.txt").c_str(), 0600), 0);
+  const auto outcome = run("/bin/sh", {"-c", program_path(program).string() +
+                                                 " generate traffic-like --series 1 --length 2 --output fifo.txt <&- >&- 2>&- &\n"
+                                                 "for i in $(seq 100); do\n"
+                                                 "  streams=$(readlink /proc/$!/fd/0 /proc/$!/fd/1 /proc/$!/fd/2 | tr '\\n' ' ')\n"
+                                                 "  [ \"$streams\" = '/dev/null /dev/null /dev/null ' ] && break\n"
+                                                 "  sleep 0.05\n"
+                                                 "done\n"
+                                                 "echo $streams\n"
+                                                 "timeout 10 cat fifo.txt >/dev/null\n"
+                                                 "wait"});
+  EXPECT_EQ(outcome.out, "/dev/null /dev/null /dev/null\n") << outcome.err;
+}
+
 TEST_F(Data, ControlCharactersOfNamesAreShownNotObeyed) {
   const std::string escape = "\x1b]0;owned\x07\x1b[2J";
   const std::string shown = "\\x1b]0;owned\\x07\\x1b[2J";

@@ -346,7 +346,8 @@ TEST_F(ConfigTest, RefusesASecondDocument) {
 }
 
 TEST_F(ConfigTest, RefusesFilesThatAreNoConfigurationBySize) {
-  expect_refused(least_text + "# " + std::string(5 << 20, 'x') + "\n", {"config.yaml: found 52", " bytes; expected", "4194304"});
+  expect_refused(least_text + "# " + std::string(5 << 20, 'x') + "\n",
+                 {"config.yaml: found 52", " bytes; expected", "4194304"});
   expect_refused(std::string(100'000, '['), {"config.yaml:1:", "not YAML"});
   expect_refused(std::string(1000, 'k') + ": 1\n", {"config.yaml:1: unknown key 'kkk"});
 }

@@ -125,6 +125,20 @@ TEST(SeriesForecast, AlignedSeriesEndTogether) {
   EXPECT_EQ(align_ends(dataset), 0);
 }
 
+// One wrong year would make every other series as long as memory allows.
+TEST(SeriesForecast, EndsThatLieTooFarApartAreNamed) {
+  auto dataset = dataset_of({ramp(10), ramp(7)}, "1s");
+  ASSERT_TRUE(data::parse_moment("2015-01-01", dataset.series[1].start));
+  try {
+    static_cast<void>(align_ends(dataset));
+    ADD_FAILURE() << "1.4 thousand million missing values were made";
+  } catch (const DataError& error) {
+    const std::string line = error.what();
+    for (const auto* part : {"series '0' ends before 1970-01-01 00:00:10", "another before 2015-01-01 00:00:07", "10001700"})
+      EXPECT_NE(line.find(part), std::string::npos) << line;
+  }
+}
+
 TEST(SeriesForecast, IdsThatCsvWouldReadOtherwiseAreQuoted) {
   SeriesForecast one;
   one.id = "a,\"b\"";

@@ -159,6 +159,15 @@ TEST_F(SchedulerTest, AFailingRunLeavesTheOthersAlone) {
   EXPECT_TRUE(run_sweep(plan_, options_).empty());
 }
 
+TEST_F(SchedulerTest, APlanThatWasToldToStopRefusesNothing) {
+  write_program(
+      "tsdp-train",
+      "mkdir \"$(dirname \"$0\")/once\" 2>/dev/null && { echo 'tsdp-train: interrupted' >&2; exit 130; }\n" + train_script);
+  const auto failures = run_sweep(plan_, options_);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures.begin()->second, "interrupted");
+}
+
 TEST_F(SchedulerTest, SeedsOfOtherDataNeverShareATable) {
   EXPECT_TRUE(run_sweep(plan_, options_).empty());
   write("data.txt", "1,3\n");
