@@ -7,6 +7,7 @@
 #include "program.h"
 #include "run_model.h"
 #include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
 #include "tsdp/core/log.h"
 #include "tsdp/core/text.h"
 #include "tsdp/evaluation/backtest.h"
@@ -102,14 +103,13 @@ int main(int argc, char** argv) {
       config_file = tsdp::find_config_file(config_name);
     } else {
       config_file = folder.config();
-      if (!std::filesystem::is_regular_file(config_file))
+      if (!tsdp::is_there(config_file))
         throw tsdp::UsageError(cat("--run: no ", config_file.string(), "; expected the folder of an earlier run"));
     }
     const auto config = tsdp::read_config(config_file, set);
     if (trust && model.empty()) throw tsdp::UsageError("--trust: given without --model; expected with it alone");
-    std::error_code ignored;
     auto [module, metadata] =
-        !model.empty() || std::filesystem::exists(folder.model(), ignored)
+        !model.empty() || tsdp::is_there(folder.model())
             ? tsdp::exporting::load_model(model.empty() ? folder.model() : std::filesystem::path(model), device,
                                           trust ? tsdp::exporting::ArchiveCode::run : tsdp::exporting::ArchiveCode::never)
             : tsdp::cli::model_of_run(folder, config, "last", tsdp::cli::Unfinished::allow).module();

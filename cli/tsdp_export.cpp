@@ -4,6 +4,7 @@
 #include "program.h"
 #include "run_model.h"
 #include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
 #include "tsdp/core/text.h"
 
 int main(int argc, char** argv) {
@@ -23,7 +24,7 @@ int main(int argc, char** argv) {
 
   return tsdp::cli::run(app, argc, argv, common, [&] {
     const tsdp::training::RunFolder folder{run};
-    if (!std::filesystem::is_regular_file(folder.config()))
+    if (!tsdp::is_there(folder.config()))
       throw tsdp::UsageError(cat("--run: no ", folder.config().string(), "; expected the folder of an earlier run"));
     const auto config = tsdp::read_config(folder.config());
     for (const auto& file : {folder.config(), folder.ledger(), folder.last(), folder.best(), folder.charged(),

@@ -34,7 +34,7 @@ std::filesystem::path default_output(const std::filesystem::path& config) {
   std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", std::localtime(&now));
   const auto first = std::filesystem::path("runs") / (config.stem().string() + "-" + stamp);
   auto folder = first;
-  for (int number = 2; std::filesystem::exists(folder); ++number) folder = cat(first.string(), "-", number);
+  for (int number = 2; tsdp::is_there(folder); ++number) folder = cat(first.string(), "-", number);
   return folder;
 }
 
@@ -140,11 +140,10 @@ int main(int argc, char** argv) {
     } else {
       folder.root = resume;
       config_file = folder.config();
-      std::error_code ignored;
       // A crash right after the beginning leaves the configuration beside the checkpoint alone.
-      if (!std::filesystem::exists(config_file, ignored) && std::filesystem::exists(folder.charged_config(), ignored))
+      if (!tsdp::is_there(config_file) && tsdp::is_there(folder.charged_config()))
         tsdp::write_file_atomically(config_file, tsdp::training::config_charged_for(folder));
-      if (!std::filesystem::is_regular_file(config_file, ignored))
+      if (!tsdp::is_there(config_file))
         throw tsdp::UsageError(cat("--resume: no ", config_file.string(), "; expected the folder of an earlier run"));
       if (threads_option->count() == 0)
         if (const auto checkpoint = tsdp::training::load_checkpoint(folder.last())) threads = checkpoint->threads;
@@ -157,7 +156,7 @@ int main(int argc, char** argv) {
       config.dataset.path =
           path_for_run(config.dataset.path, tsdp::find_data_file(config.dataset.path, config_file), folder.root);
     // Before a plan is made of what the run was not charged for.
-    if (!resume.empty() && std::filesystem::exists(folder.charged_config()))
+    if (!resume.empty() && tsdp::is_there(folder.charged_config()))
       tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
     tsdp::training::Trainer trainer(config, data, device, folder);
     const auto plan = plan_json(config, trainer, trainer.model());

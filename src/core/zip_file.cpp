@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
 #include "tsdp/core/text.h"
 
 namespace tsdp {
@@ -16,9 +17,8 @@ std::string read_zip_member(const std::filesystem::path& archive, const std::str
   const auto damaged = [&](const auto&... what) {
     return DataError(cat(archive.string(), ": damaged (", what..., "); expected a model that tsdp-export or tsdp-train wrote"));
   };
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(archive, ignored))
-    throw DataError(cat(archive.string(), ": no such file; expected a model that tsdp-export or tsdp-train wrote"));
+  if (const auto why = why_no_file(archive); !why.empty())
+    throw DataError(cat(archive.string(), ": ", why, "; expected a model that tsdp-export or tsdp-train wrote"));
   int reason = 0;
   const std::unique_ptr<zip_t, void (*)(zip_t*)> zip(::zip_open(archive.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &reason),
                                                      [](zip_t* open) { ::zip_discard(open); });

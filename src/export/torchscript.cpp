@@ -235,7 +235,21 @@ ModelMetadata metadata_of(const std::string& model, const std::string& privacy, 
     if (!out.model.contains(key) || !out.model[key].is_string()) refuse(key, "a text");
   for (const auto* key : {"past_length", "prediction_length"})
     if (!out.model.contains(key) || !out.model[key].is_number_integer()) refuse(key, "a length");
-  static_cast<void>(sampling::read_ledger(out.privacy, cat(where, ": privacy")));
+  const auto ledger = sampling::read_ledger(out.privacy, cat(where, ": privacy"));
+  // Fields that programs show have the types of a ledger's, whatever they say.
+  const auto alike = [](const Json& a, const Json& b) { return a.type() == b.type() || (a.is_number() && b.is_number()); };
+  try {
+    const auto again = sampling::document(ledger);
+    for (const auto& [key, value] : again.items()) {
+      if (!out.privacy.contains(key) || !alike(out.privacy[key], value)) refuse(cat("privacy: ", key).c_str(), "what a ledger has there");
+      if (value.is_object())
+        for (const auto& [inner, part] : value.items())
+          if (!out.privacy[key].contains(inner) || !(alike(out.privacy[key][inner], part) || part.is_null()))
+            refuse(cat("privacy: ", key, ": ", inner).c_str(), "what a ledger has there");
+    }
+  } catch (const PrivacyError& error) {
+    throw DataError(cat(where, ": privacy: ", error.what()));
+  }
   return out;
 }
 
@@ -278,6 +292,7 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
     throw DataError(cat(where, ": holds weights that are not finite; expected a model that trained to its end"));
   if (metadata.model["past_length"] != model->past_length() || metadata.model["prediction_length"] != options.prediction_length)
     throw DataError(cat(where, ": model: past_length and prediction_length are not those of its sizes"));
+  metadata.model["parameters"] = parameters.count();
   return {make_module(*model, sizes.flag("sampled_forecasts")), std::move(metadata)};
 }
 

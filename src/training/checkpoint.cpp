@@ -32,7 +32,7 @@ std::string key_print(const SecretKey& key) { return sha256(cat("tsdp charge ", 
 
 void RunFolder::create() const {
   std::vector<std::filesystem::path> made;  // a folder is durable when its parent is
-  for (auto path = std::filesystem::absolute(priv()); !std::filesystem::exists(path) && path.has_relative_path();
+  for (auto path = std::filesystem::absolute(priv()); !is_there(path) && path.has_relative_path();
        path = path.parent_path())
     made.push_back(path);
   std::error_code error;

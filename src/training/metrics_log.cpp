@@ -3,12 +3,14 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
+#include "tsdp/core/json.h"
 #include "tsdp/core/text.h"
 
 namespace tsdp::training {
@@ -26,15 +28,14 @@ constexpr std::array<std::pair<const char*, const char*>, 6> tags = {{
 
 /// Rewrites `file` without the lines of steps beyond `step`, and without what a crash cut off.
 void truncate(const std::filesystem::path& file, std::uint64_t step) {
-  std::ifstream in(file);
-  if (!in) return;
+  if (!is_there(file)) return;
+  std::istringstream in(read_file(file));
   std::string kept;
   for (std::string line; std::getline(in, line);) {
     const auto entry = nlohmann::json::parse(line, nullptr, false);
-    if (!entry.is_object() || entry.value("step", std::uint64_t{0}) > step) break;
+    if (!entry.is_object() || !entry.contains("step") || !entry["step"].is_number() || entry["step"].get<double>() > static_cast<double>(step)) break;
     kept += line + "\n";
   }
-  in.close();
   write_file_atomically(file, kept, FileAccess::owner);
 }
 
@@ -59,7 +60,7 @@ MetricsLog::MetricsLog(const RunFolder& folder, std::uint64_t step)
 void MetricsLog::add(std::uint64_t step, const nlohmann::ordered_json& values) {
   nlohmann::ordered_json line = {{"step", step}};
   line.update(values);
-  lines_ << line.dump() << "\n";
+  lines_ << json_text(line) << "\n";
   std::vector<TaggedScalar> scalars;
   for (const auto& [name, tag] : tags)
     if (const auto found = values.find(name); found != values.end() && found->is_number())
@@ -69,7 +70,8 @@ void MetricsLog::add(std::uint64_t step, const nlohmann::ordered_json& values) {
 
 std::vector<nlohmann::ordered_json> read_metrics(const std::filesystem::path& file) {
   std::vector<nlohmann::ordered_json> out;
-  std::ifstream in(file);
+  if (!is_there(file)) return out;
+  std::istringstream in(read_file(file));
   for (std::string line; std::getline(in, line);) {
     auto entry = nlohmann::ordered_json::parse(line, nullptr, false);
     if (entry.is_object() && entry.contains("step") && entry["step"].is_number()) out.push_back(std::move(entry));

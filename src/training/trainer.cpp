@@ -127,14 +127,13 @@ void Trainer::begin() {
     if (taken)
       throw UsageError(cat(folder_.root.string(), ": holds a run already; expected a new folder, or --resume"));
   };
-  std::error_code ignored;
-  refuse_if(std::filesystem::exists(folder_.checkpoints(), ignored) || std::filesystem::exists(folder_.ledger(), ignored));
+  refuse_if(is_there(folder_.checkpoints()) || is_there(folder_.ledger()));
   for (const auto& file : {folder_.config(), folder_.model()})
-    if (std::filesystem::exists(file, ignored))
+    if (is_there(file))
       throw UsageError(cat(file.string(), ": is there already and would be overwritten; expected a new folder"));
   folder_.create();
   lock_.emplace(folder_.priv());
-  refuse_if(std::filesystem::exists(folder_.checkpoints(), ignored));  // another process may have been faster
+  refuse_if(is_there(folder_.checkpoints()));  // another process may have been faster
   start_fresh();
   run_ = SecretKey::from_system().hex().substr(0, 32);
   // A calibrated noise multiplier is kept as the number it is: another program might calibrate differently.
@@ -169,8 +168,7 @@ void Trainer::require_run(const std::filesystem::path& file, const std::string& 
 }
 
 bool Trainer::ask_the_ledger() {
-  std::error_code ignored;
-  if (!std::filesystem::exists(folder_.ledger(), ignored)) {
+  if (!is_there(folder_.ledger())) {
     // A crash right after the beginning leaves none, when no step is charged.
     if (charge_->steps() > 0)
       throw PrivacyError(cat(folder_.ledger().string(), ": is gone, and with it the record of what this run has spent; put it back, "
@@ -187,16 +185,15 @@ bool Trainer::ask_the_ledger() {
 }
 
 void Trainer::resume() {
-  std::error_code ignored;
-  if (!std::filesystem::exists(folder_.checkpoints(), ignored)) {
-    if (std::filesystem::exists(folder_.ledger(), ignored))
+  if (!is_there(folder_.checkpoints())) {
+    if (is_there(folder_.ledger()))
       throw PrivacyError(cat(folder_.checkpoints().string(), ": is gone, and with it the count of charged steps, so the budget of "
                              "this run counts as spent; put it back, or begin a new run in another folder"));
     throw UsageError(cat(folder_.root.string(), ": holds no run; expected the folder of an earlier tsdp-train"));
   }
   for (const auto& [file, what] : {std::pair{folder_.charged(), "the count of charged steps"},
                                    std::pair{folder_.charged_config(), "the configuration that steps were charged for"}})
-    if (!std::filesystem::exists(file, ignored))
+    if (!is_there(file))
       throw PrivacyError(cat(file.string(), ": ", what, " is gone, so the budget of this run counts as spent; begin a new "
                              "run in another folder"));
   lock_.emplace(folder_.priv());

@@ -510,9 +510,10 @@ TEST_F(Errors, ASecondDocument) {
 
 TEST_F(Errors, WindowsAndLagsThatNoMemoryHolds) {
   expect_failure(plan_setting({"model.context_length=1000000000"}), train, 2, {"model.context_length", "1 to 1000000"});
-  std::string lags = "1";
-  for (int lag = 2; lag <= 100'000; ++lag) lags += "," + std::to_string(lag);
-  write_config("context_length: 8", "context_length: 8\n  name: deepar\n  lags: [" + lags + "]");
+  std::string lags = "context_length: 8\n  name: deepar\n  lags: [1";
+  for (int lag = 2; lag <= 100'000; ++lag) lags.append(",").append(std::to_string(lag));
+  lags.append("]");
+  write_config("context_length: 8", lags);
   expect_failure(plan(), train, 2, {"config.yaml:14: model.lags: found a list of 100000; expected a list of at most 1000"});
 }
 

@@ -523,7 +523,7 @@ TEST_F(Forecast, RefusesMistakesAndKeepsWhatWasThere) {
   write("run/model.pt", "no archive");
   expect_refused(start, 3, {"run/model.pt", "not a TorchScript archive"});
   std::filesystem::remove(path("run/model.pt"));
-  expect_refused(start, 3, {"run/model.pt", "no such file"});
+  expect_refused(start, 3, {"run/model.pt", "No such file"});
   expect_failure(run(forecast, {"--input", "series.txt", "--output", "out.csv"}), forecast, 2, {"--model"});
 }
 

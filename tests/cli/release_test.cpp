@@ -156,13 +156,5 @@ TEST_F(Release, AFinishedRunTakenUpAgainChangesNothing) {
   EXPECT_EQ(answer(account, {"verify", "run", "--json"})["agrees"], true);
 }
 
-TEST_F(Release, WeightsThatAreNotFiniteEndNoRun) {
-  const auto outcome = run(train, {"--config", "config.yaml", "--output", "run", "--quiet", "--threads", "1", "--set",
-                                   "optimizer.learning_rate=1e6", "--set", "training.max_epochs=200", "--set", "privacy.enabled=false"});
-  expect_failure(outcome, train, 1, {"not finite"});
-  EXPECT_NE(nlohmann::json::parse(content_of(path("run/privacy.json")))["state"], "finished");
-  EXPECT_FALSE(std::filesystem::exists(path("run/model.pt")));
-}
-
 }  // namespace
 }  // namespace tsdp::cli_test

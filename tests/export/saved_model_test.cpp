@@ -99,7 +99,7 @@ TEST_F(SavedModel, ItsCodeNeverRunsUnasked) {
 
 TEST_F(SavedModel, WhatIsNoModelIsRefused) {
   const auto model = make(4, 2);
-  expect_refused("no such file");
+  expect_refused("No such file");
   std::ofstream(file()) << "not a model";
   expect_refused("not a zip archive");
   make_module(*model).save(file().string());

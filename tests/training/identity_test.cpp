@@ -176,6 +176,22 @@ TEST_F(Identity, BestCheckpointsHoldNoKey) {
   EXPECT_FALSE(load_checkpoint(folder("run").best())->key);
 }
 
+// Weights that are not finite are no model: the run does not end as if it had one, and what it charged stays charged.
+TEST_F(Identity, WeightsThatAreNotFiniteEndNoRun) {
+  const auto config = small_training();
+  {
+    auto t = trainer("run", config);
+    t->begin();
+    t->model().parameters().values().fill_(std::numeric_limits<float>::quiet_NaN());
+    EXPECT_THROW(t->run({}), Error);
+  }
+  EXPECT_EQ(ledger_of("run")["state"], "running");
+  EXPECT_EQ(Charge(folder("run").charged()).steps(), 80U);
+  auto again = trainer("run", config);
+  again->resume();
+  EXPECT_THROW(again->run({}), Error);
+}
+
 // A crash between the first files of a run leaves either nothing that is in the way or a run that can be taken up.
 TEST_F(Identity, ARunBeginsWholeOrNotAtAll) {
   const auto config = small_training();
