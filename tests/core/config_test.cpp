@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
 #include "support/temporary_folder.h"
 
 namespace tsdp {
@@ -325,7 +326,7 @@ TEST_F(ConfigTest, RefusesValuesOutOfRange) {
 // Every lag is an input of the model at every step: a million of them would plan for hours.
 TEST_F(ConfigTest, BoundsListsAndWhatIsInThem) {
   std::string lags = "1";
-  for (int lag = 2; lag <= 1000; ++lag) lags += "," + std::to_string(lag);
+  for (int lag = 2; lag <= 1000; ++lag) lags.append(",").append(std::to_string(lag));
   EXPECT_EQ(read(least_text, {"model.name=deepar", "model.lags=[" + lags + "]"}).model.lags.size(), 1000U);
   expect_set_refused("model.lags=[" + lags + ",1001]",
                      {"--set model.lags: ", "a list of 1001", "a list of at most 1000, each an integer from 1 to 1000000"});
@@ -334,7 +335,7 @@ TEST_F(ConfigTest, BoundsListsAndWhatIsInThem) {
 
 TEST_F(ConfigTest, RefusesASecondDocument) {
   const auto lines = std::count(least_text.begin(), least_text.end(), '\n');
-  const auto at = [&](std::ptrdiff_t line) { return "config.yaml:" + std::to_string(line) + ": found a second YAML document"; };
+  const auto at = [&](std::ptrdiff_t line) { return cat("config.yaml:", line, ": found a second YAML document"); };
   expect_refused(least_text + "---\nmodel: {context_length: 9}\n", {at(lines + 1)});
   expect_refused("---\n" + least_text + "--- # another\n", {at(lines + 2)});
   expect_refused(least_text + "...\n# a word\n\nmodel: {context_length: 9}\n", {at(lines + 4)});
