@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/math/distributions/binomial.hpp>
+#include <boost/math/special_functions/erf.hpp>
 #include <cmath>
 #include <numbers>
 
@@ -205,7 +206,7 @@ std::vector<double> telling_thresholds(const Attack& attack, const privacy::Domi
   }
   std::vector<double> out = {0.0};
   for (int k = 0; k < 4; ++k)
-    if (std::isfinite(best[k])) out.push_back(chosen[k]);
+    if (best[k] > 0.0) out.push_back(chosen[k]);
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
@@ -333,6 +334,21 @@ privacy::Interval allowed_by_law(const Attack& attack, const std::vector<Attack:
   return {last_allowed(false), last_allowed(true)};
 }
 
+/// Largest noise multiplier that lets blank coordinates keep as close to 0 as they do; the lower end of a share 2
+/// Φ(h/σ′) − 1 = erf(h/(σ′ √2)) at three widths h about the certified deviation.
+double allowed_by_concentration(double certified, const Observations& seen, double error) {
+  double out = infinity;
+  for (const double width : {0.5, 1.0, 1.5}) {
+    const double h = width * certified;
+    std::uint64_t within = 0;
+    for (const auto* uses : {&seen.first, &seen.second})
+      for (const auto& use : *uses) within += std::abs(static_cast<double>(use.blank)) <= h ? 1 : 0;
+    const double share = share_bracket(within, seen.first.size() + seen.second.size(), error).lower;
+    if (share > 0.0) out = std::min(out, h / (std::numbers::sqrt2 * boost::math::erf_inv(std::min(share, 1.0 - 1e-15))));
+  }
+  return out;
+}
+
 std::string text(const privacy::Interval& bracket) { return cat("[", rounded(bracket.lower), ", ", rounded(bracket.upper), "]"); }
 
 }  // namespace
@@ -344,7 +360,7 @@ Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
   const auto pair = claim.pair_at(claim.noise_multiplier);
   const Attack attack(claim.shape, claim.noise_multiplier);
   const auto thresholds = telling_thresholds(attack, pair);
-  const double error = (1.0 - confidence) / (4.0 * static_cast<double>(thresholds.size()) + 6.0);
+  const double error = (1.0 - confidence) / (4.0 * static_cast<double>(thresholds.size()) + 9.0);
 
   // Events.
   std::vector<std::uint64_t> hits[2];
@@ -388,6 +404,11 @@ Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
 
   // The noise multiplier.
   out.noise_multiplier.upper = least_contradicted(claim, sides);
+  const double concentrated = allowed_by_concentration(claim.noise_multiplier, seen, error);
+  out.noise_multiplier.upper = std::min(out.noise_multiplier.upper, concentrated);
+  if (concentrated < claim.noise_multiplier)
+    out.contradictions.push_back(cat("noise multiplier: certified ", claim.noise_multiplier, ", measured at most ",
+                                     rounded_up(concentrated), " along a blank direction"));
   if (claim.shape_is_exact) {
     const auto allowed = allowed_by_law(attack, events, out.events);
     if (allowed.lower > allowed.upper) {
@@ -432,6 +453,9 @@ Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
   }
   if (seen.repeats > 0)
     out.contradictions.push_back(cat("noise: ", seen.repeats, " releases equal the one before them in every coordinate"));
+  if (seen.strays > 0)
+    out.contradictions.push_back(cat("sampling: the changed series was drawn in ", seen.strays,
+                                     " batches of an epoch that are not its own"));
   if (claim.shape_is_exact && pairs > 0) {
     const auto bracket = share_bracket(agree, pairs, error);
     if (bracket.lower > 0.5 || bracket.upper < 0.5)

@@ -83,13 +83,14 @@ class EpsilonAhead {
 
 }  // namespace
 
-Trainer::Trainer(Config config, const sampling::PreparedData& data, at::Device device, RunFolder folder)
+Trainer::Trainer(Config config, const sampling::PreparedData& data, at::Device device, RunFolder folder,
+                 std::unique_ptr<models::Forecaster> forecaster)
     : config_(std::move(config)),
       data_(data),
       device_(device),
       environment_(environment_of(device)),
       folder_(std::move(folder)),
-      model_(model_of(config_, at::TensorOptions(device).dtype(at::kFloat))),
+      model_(forecaster ? std::move(forecaster) : model_of(config_, at::TensorOptions(device).dtype(at::kFloat))),
       store_(data.dataset, model_->past_length(), config_.dataset.prediction_length),
       source_(store_, features_of(*model_, data.dataset), at::TensorOptions(device).dtype(at::kFloat)),
       sampler_(sampling::scheme_of(config_, data.split.training_length)),
@@ -312,6 +313,7 @@ bool Trainer::run(const TrainOptions& options) {
     const auto result =
         engine_.step(source_.gather(windows, augment), RandomStream(key_, dp::noise_purpose, step_));
     ++step_;
+    if (options.after_step) options.after_step(step_);
     if (watches_training_loss() && !windows.empty()) {
       loss_sum_[0].add_(result.losses.sum());
       loss_sum_[1].add_(static_cast<double>(windows.size()));

@@ -1,8 +1,8 @@
 // The statistics of the audit against simulated mechanisms whose truth is known.
 //
-// Keys are fixed, so a pass stays a pass. Where a verdict is asked for at confidence 1 − 1e-6, a healthy mechanism is called
-// unhealthy with probability below 1e-6; that a planted fault is found was seen with room to spare (the least trials that
-// find it stand beside).
+// Keys are fixed, so a pass stays a pass. Where a verdict is asked for at confidence 1 − 1e-6, a healthy mechanism is
+// called unhealthy with probability below 1e-6; that a planted fault is found was seen with room to spare (the least
+// trials that find it stand beside).
 #include "tsdp/audit/statistics.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ struct Simulated {
     return out;
   }
   [[nodiscard]] Observations seen(std::size_t count) const {
-    Observations out{uses(false, count), uses(true, count), 0};
+    Observations out{uses(false, count), uses(true, count)};
     for (const auto* all : {&out.first, &out.second})
       for (std::size_t i = 1; i < all->size(); ++i) out.repeats += (*all)[i].along == (*all)[i - 1].along ? 1 : 0;
     return out;
@@ -124,7 +124,8 @@ Claim claim_of(const Row& row, double sigma) {
   claim.noise_multiplier = sigma;
   claim.pair_at = [scheme, row](double s) { return sampling::mechanism_of(scheme, row.unit, s).pair; };
   claim.shape = canary_shape(scheme, neighbours);
-  // The simulation counts a window as touched where its gradient betrays it; with noise on the data that is another share.
+  // The simulation counts a window as touched where its gradient betrays it; with noise on the data that is another
+  // share.
   if (!row.unit.v) claim.touched_share = touched_share_of_batches(scheme, neighbours);
   claim.delta = 1e-5;
   claim.uses = 100;
@@ -274,8 +275,8 @@ TEST(Judge, FindsASamplingRateATenthTooLarge) {
   }
 }
 
-// Without any assumption on the mechanism: the certificate itself is contradicted where the theorem is tight. (Half as many
-// uses find it, too.)
+// Without any assumption on the mechanism: the certificate itself is contradicted where the theorem is tight. (Half as
+// many uses find it, too.)
 TEST(Judge, ContradictsATightCertificateByItself) {
   constexpr std::size_t many = 400'000;
   for (const auto& row : rows()) {
@@ -319,8 +320,33 @@ TEST(Judge, FindsNoiseThatIsNotFresh) {
   EXPECT_TRUE(says(judge(claim, stuck.seen(few), surely), "consecutive uses agree in drawing"));
 }
 
-// Where the law is not known the profile alone speaks, and a factor of 2 in the noise is found. (12,000 uses are too few for
-// F.1 and G.1, whose bounds are not attained.)
+// Whatever gradients add to a coordinate, it cannot keep closer to 0 than its noise: more spread is no contradiction.
+TEST(Judge, FindsTooLittleNoiseAlongABlankDirectionWhateverGradientsAdd) {
+  auto claim = claim_of(rows()[1], 1.0);
+  auto seen = Simulated{claim.shape, 1.0, 65}.seen(few);
+  RandomStream signal(SecretKey::from_seed(66), "signal", 0);
+  for (auto* uses : {&seen.first, &seen.second})
+    for (auto& use : *uses) use.blank += static_cast<float>(0.3 * signal.uniform());
+  claim.shape_is_exact = false;  // such a coordinate is not symmetric
+  claim.touched_share.reset();
+  EXPECT_FALSE(judge(claim, seen, surely).contradicted());
+  for (auto* uses : {&seen.first, &seen.second})
+    for (auto& use : *uses) use.blank *= 0.9F;
+  const auto verdict = judge(claim, seen, surely);
+  EXPECT_TRUE(says(verdict, "along a blank direction")) << all(verdict);
+  EXPECT_LT(verdict.noise_multiplier.upper, 1.0);
+  EXPECT_GT(verdict.noise_multiplier.upper, 0.9);
+}
+
+TEST(Judge, FindsASeriesOutsideOfItsBatch) {
+  const auto claim = claim_of(rows()[0], 1.0);
+  auto seen = Simulated{claim.shape, 1.0, 64}.seen(few);
+  seen.strays = 1;
+  EXPECT_TRUE(says(judge(claim, seen, surely), "not its own"));
+}
+
+// Where the law is not known the profile alone speaks, and a factor of 2 in the noise is found. (12,000 uses are too
+// few for F.1 and G.1, whose bounds are not attained.)
 TEST(Judge, FindsAFactorOfTwoByTheProfileAlone) {
   for (const auto& row : rows()) {
     SCOPED_TRACE(row.theorem);
@@ -351,8 +377,8 @@ TEST(Judge, SaysWhereNoNoiseMultiplierFits) {
   EXPECT_TRUE(says(judge(claim, quiet, surely), "at any noise multiplier"));
 }
 
-// Coverage: of 300 audits at confidence 0.8 of a healthy mechanism at most a fifth may find something; 92 or more of them
-// with probability below 1e-5 (binomial), and Clopper–Pearson with Bonferroni keeps far below.
+// Coverage: of 300 audits at confidence 0.8 of a healthy mechanism at most a fifth may find something; 92 or more of
+// them with probability below 1e-5 (binomial), and Clopper–Pearson with Bonferroni keeps far below.
 TEST(Judge, IsWrongNoMoreOftenThanItSays) {
   const auto claim = claim_of(rows()[1], 1.0);
   int wrong = 0;

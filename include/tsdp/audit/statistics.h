@@ -15,15 +15,15 @@
 
 namespace tsdp::audit {
 
-/// Lower and upper end for a probability after `hits` of `trials` independent ones (Clopper & Pearson 1934): each end fails
-/// with probability at most `error`, 0 < error < 1, trials ≥ 1.
+/// Lower and upper end for a probability after `hits` of `trials` independent ones (Clopper & Pearson 1934): each end
+/// fails with probability at most `error`, 0 < error < 1, trials ≥ 1.
 [[nodiscard]] privacy::Interval share_bracket(std::uint64_t hits, std::uint64_t trials, double error);
 
 /// One value that a release may have before noise, and how often.
 using Component = privacy::DominatingPair::Component;
 
-/// The laws of a release on D and on D′: two coordinates, `along` (in which they differ) and `across` (which tells whether
-/// the changed series was drawn), each with noise N(0, σ²) of its own.
+/// The laws of a release on D and on D′: two coordinates, `along` (in which they differ) and `across` (which tells
+/// whether the changed series was drawn), each with noise N(0, σ²) of its own.
 struct Shape {
   /// Of `along` if the changed series is drawn, on D and on D′; `across` is independent of it.
   std::vector<Component> first, second;
@@ -44,8 +44,8 @@ class Attack {
   /// log of the density of a release on D′ over that on D; it does not fall in `along`.
   [[nodiscard]] double score(double along, double across) const;
 
-  /// S = {score > threshold}, as the half lines along > edges[i] at across = nodes[i] (one node, if `across` is not looked
-  /// at). An edge is infinite where S has nothing, or all.
+  /// S = {score > threshold}, as the half lines along > edges[i] at across = nodes[i] (one node, if `across` is not
+  /// looked at). An edge is infinite where S has nothing, or all.
   struct Event {
     double threshold = 0.0;
     std::vector<double> nodes, edges;
@@ -74,7 +74,7 @@ class Attack {
 struct Release {
   float along = 0.0F;
   float across = 0.0F;
-  float blank = 0.0F;         ///< a coordinate in which every gradient is 0
+  float blank = 0.0F;         ///< along a direction of its own, chosen so that gradients have little there; canary: none
   std::int32_t touched = -1;  ///< touched windows in the batch, as the auditor (not the attacker) counted them; −1: not known
 };
 
@@ -82,6 +82,7 @@ struct Release {
 struct Observations {
   std::vector<Release> first, second;
   std::uint64_t repeats = 0;  ///< releases equal to the one before them in every coordinate
+  std::uint64_t strays = 0;   ///< batches with touched windows that by the scheme cannot have any
 };
 
 /// What is certified of what was attacked.
@@ -123,29 +124,36 @@ struct Verdict {
   [[nodiscard]] bool contradicted() const { return !contradictions.empty(); }
 };
 
-/// Holds observations against a claim. With probability at least `confidence` (in (0, 1)) everything found is true, that is,
-/// a healthy mechanism has no contradiction and the brackets hold the truth:
+/// Holds observations against a claim. With probability at least `confidence` (in (0, 1)) everything found is true,
+/// that is, a healthy mechanism has no contradiction and the brackets hold the truth:
 ///
-/// **Brackets.** The claim fixes E events S before anything is measured. Uses are independent (streams are keyed by step), so
-/// every P(S | D) and P(S | D′) is bracketed by Clopper–Pearson, each of its two ends at error (1 − confidence)/(4 E + 6);
-/// likewise the share of batches with touched windows, of pairs of uses whose blank coordinates agree in sign, and of pairs
-/// that agree in having touched windows. By Bonferroni all of them hold at once.
+/// **Brackets.** The claim fixes E events S before anything is measured. Uses are independent (streams are keyed by
+/// step), so every P(S | D) and P(S | D′) is bracketed by Clopper–Pearson, each of its two ends at error (1 −
+/// confidence)/(4 E + 9); likewise the share of batches with touched windows, of pairs of uses whose blank coordinates
+/// agree in sign, of pairs that agree in having touched windows, and the lower ends of three shares P(|blank| ≤ h). By
+/// Bonferroni all of them hold at once.
 ///
 /// **Certificate** (assumes nothing else). The theorem says H_α(D′‖D), H_α(D‖D′) ≤ δ(log α) for a single use. It is
 /// contradicted if for some event A (an S or its complement), some ε ≥ 0 and the data sets in some order
 ///     P_low(A | one) > e^ε P_high(A | other) + δ(ε),
-/// δ the upper end of the pair's profile. Directly, ε of a single use at δ is at least log((P_low(A | one) − δ)/P_high(A | other)).
+/// δ the upper end of the pair's profile. Directly, ε of a single use at δ is at least log((P_low(A | one) −
+/// δ)/P_high(A | other)).
 ///
-/// **Noise multiplier.** Assumption: a use is a member, at some noise multiplier σ′, of the family whose profile at σ′ is at
-/// most the theorem's at σ′. Then σ′ is below every s at which the theorem's profile is contradicted (that profile falls in
-/// s), so σ′ < s* = inf of those s. If the claim's shape is exact the assumption is that the release has this shape with some
-/// noise multiplier σ′ within a factor Attack::fit_range of the certified one, and then σ′ is among those at which every
-/// P_σ′(S | ·) lies in its bracket (searched on a grid of 5 % and by bisection at the ends). The upper end is the lesser of
-/// both. As the theorem's ε falls in the noise multiplier, ε of the whole run at it is at most what the theorem gives for
-/// what runs: Verdict::epsilon.lower. It is a bound of the theorem's number, and of the truth where the theorem is tight.
+/// **Noise multiplier.** Assumption: a use is a member, at some noise multiplier σ′, of the family whose profile at σ′
+/// is at most the theorem's at σ′. Then σ′ is below every s at which the theorem's profile is contradicted (that
+/// profile falls in s), so σ′ < s* = inf of those s. If the claim's shape is exact the assumption is that the release
+/// has this shape with some noise multiplier σ′ within a factor Attack::fit_range of the certified one, and then σ′ is
+/// among those at which every P_σ′(S | ·) lies in its bracket (searched on a grid of 5 % and by bisection at the ends).
+/// And whatever gradients add to it, independent noise N(0, σ′²) keeps a coordinate within ±h with probability at most
+/// 2 Φ(h/σ′) − 1 (Anderson 1955; assumption: noise of one deviation in every direction), which measured shares of
+/// |blank| ≤ h bound from below, so σ′ from above. The upper end is the least of the three. As the theorem's ε falls in
+/// the noise multiplier, ε of the whole run at it is at most what the theorem gives for what runs:
+/// Verdict::epsilon.lower. It bounds the theorem's number, not what an attacker reaches: that may be less where the
+/// theorem is an upper bound, and where composing its symmetrised profile is one (4.2, 4.4).
 ///
-/// **Repeats.** Blank coordinates are symmetric noise: of independent uses 2 j, 2 j + 1 they agree in sign with probability
-/// 1/2, exactly. Releases equal in every coordinate do not occur (chance below 2⁻⁴⁰ a pair of eight coordinates).
+/// **Repeats.** If the claim's shape is exact, blank coordinates are symmetric noise: of independent uses 2 j, 2 j + 1
+/// they agree in sign with probability 1/2, exactly. Releases equal in every coordinate do not occur (chance below 2⁻⁴⁰
+/// a pair of eight coordinates).
 ///
 /// Throws PrivacyError as the accountant does.
 [[nodiscard]] Verdict judge(const Claim& claim, const Observations& observations, double confidence);
