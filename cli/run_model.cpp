@@ -1,9 +1,15 @@
 #include "run_model.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "tsdp/core/digest.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
 #include "tsdp/core/text.h"
 #include "tsdp/core/version.h"
+#include "tsdp/sampling/ledger.h"
+#include "tsdp/training/charged_for.h"
 #include "tsdp/training/model_setup.h"
 
 namespace tsdp::cli {
@@ -11,7 +17,7 @@ namespace tsdp::cli {
 exporting::ModelMetadata metadata_of(const Config& config, const models::Forecaster& model,
                                      const nlohmann::ordered_json& ledger) {
   nlohmann::ordered_json about;
-  about["format"] = "tsdp-model-1";
+  about["format"] = "tsdp-model-2";
   about["program"] = cat("tsdp ", version());
   about["name"] = model.name();
   about["past_length"] = model.past_length();
@@ -24,26 +30,65 @@ exporting::ModelMetadata metadata_of(const Config& config, const models::Forecas
   return {std::move(about), ledger};
 }
 
-RunModel model_of_run(const training::RunFolder& folder, const Config& config, const std::string& which) {
+nlohmann::ordered_json epsilon_covers(const nlohmann::ordered_json& ledger) {
+  auto out = nlohmann::ordered_json::array();
+  if (ledger.value("private", false)) out.push_back("model");
+  return out;
+}
+
+void put_training_privacy(nlohmann::ordered_json& out, const nlohmann::ordered_json& ledger, const std::vector<std::string>& beside) {
+  out["epsilon"] = ledger.value("epsilon", nlohmann::ordered_json(nullptr));
+  out["delta"] = ledger.value("delta", nlohmann::ordered_json(nullptr));
+  out["epsilon_covers"] = epsilon_covers(ledger);
+  out["epsilon_does_not_cover"] = beside;
+  out["reproducible"] = ledger.value("reproducible", false);
+  out["statement"] = ledger.value("statement", std::string());
+}
+
+RunModel model_of_run(const training::RunFolder& folder, const Config& config, const std::string& which, Unfinished unfinished) {
+  if (which == "best" && config.privacy.enabled)
+    throw PrivacyError("--checkpoint: found best of a private run; weights chosen by losses without noise are covered by no theorem: "
+                       "expected last");
   const auto file = which == "best" ? folder.best() : folder.last();
   const auto checkpoint = training::load_checkpoint(file);
   if (!checkpoint)
     throw DataError(cat(file.string(), ": no such checkpoint; expected the folder of a run",
                         which == "best" ? " with training.checkpoint: best" : ""));
-  nlohmann::ordered_json ledger;
-  try {
-    ledger = nlohmann::ordered_json::parse(read_file(folder.ledger()));
-  } catch (const nlohmann::json::exception&) {
-    throw DataError(cat(folder.ledger().string(), ": not JSON; expected the ledger that tsdp-train wrote"));
-  }
-  if (which == "best" && ledger.contains("not_covered") && config.training.checkpoint != "best")
-    ledger["not_covered"].push_back("the choice of the checkpoint by validation loss");
-  const auto model = training::model_of(config, at::TensorOptions(at::kFloat));
-  if (checkpoint->values.numel() != model->parameters().count())
+  const auto json = nlohmann::ordered_json::parse(read_file(folder.ledger()), nullptr, false);
+  if (json.is_discarded()) throw DataError(cat(folder.ledger().string(), ": not JSON; expected the ledger that tsdp-train wrote"));
+  const auto ledger = sampling::read_ledger(json, folder.ledger().string());
+  // One run: what is stated is stated of these weights.
+  const training::Charge charge(folder.charged());
+  const auto run = training::run_charged_for(folder);
+  for (const auto& [from, found] : {std::pair{folder.ledger(), ledger.run.id}, std::pair{folder.charged(), charge.run()},
+                                    std::pair{file, checkpoint->run}})
+    if (found != run)
+      throw DataError(cat(from.string(), ": belongs to run ", found, "; the run in this folder is ", run, ": put its own file back"));
+  if (ledger.run.configuration != sha256(config_text(config)) || training::config_charged_for(folder) != config_text(config))
+    throw DataError(cat(folder.config().string(), ": is not the configuration that the run was charged for and its ledger names; put the "
+                        "run's own file back"));
+  if (ledger.privacy.has_value() != config.privacy.enabled)
+    throw DataError(cat(folder.ledger().string(), ": states ", ledger.privacy ? "privacy" : "no privacy", "; the run's configuration says "
+                        "otherwise: put the run's own file back"));
+  if (ledger.accounted_steps() < std::max(charge.steps(), checkpoint->step))
+    throw PrivacyError(cat(folder.ledger().string(), ": states the cost of ", ledger.accounted_steps(), " steps; ",
+                           std::max(charge.steps(), checkpoint->step), " are charged or taken: resume the run, which writes it anew"));
+  if (const auto found = sampling::verify(json, folder.ledger().string()); !found.agrees())
+    throw PrivacyError(cat(folder.ledger().string(), ": ", found.differences.front(), "; put the ledger back that tsdp-train wrote"));
+  if (ledger.state != sampling::RunState::finished && unfinished == Unfinished::refuse)
+    throw PrivacyError(cat(folder.root.string(), ": the run is not finished (", ledger.steps_taken, " of ", ledger.steps_planned,
+                           " steps taken); expected tsdp-train --resume first, or --unfinished with tsdp-export"));
+  RunModel out;
+  out.model = training::model_of(config, at::TensorOptions(at::kFloat));
+  if (checkpoint->values.numel() != out.model->parameters().count())
     throw DataError(cat(file.string(), ": found ", checkpoint->values.numel(), " parameters; expected ",
-                        model->parameters().count(), " for the run's configuration"));
-  model->parameters().values().copy_(checkpoint->values);
-  return {exporting::make_module(*model, config.model.sampled_forecasts), metadata_of(config, *model, ledger)};
+                        out.model->parameters().count(), " for the run's configuration"));
+  out.model->parameters().values().copy_(checkpoint->values);
+  if (!out.model->parameters().values().isfinite().all().item<bool>())
+    throw Error(ExitCode::failure, cat(file.string(), ": the weights are not finite, so there is no model"));
+  out.sampled_forecasts = config.model.sampled_forecasts;
+  out.metadata = metadata_of(config, *out.model, json);
+  return out;
 }
 
 }  // namespace tsdp::cli

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tsdp/core/config.h"
 #include "tsdp/export/torchscript.h"
@@ -14,11 +16,30 @@ namespace tsdp::cli {
 [[nodiscard]] exporting::ModelMetadata metadata_of(const Config& config, const models::Forecaster& model,
                                                    const nlohmann::ordered_json& ledger);
 
-/// The model of a checkpoint ("last" or "best") of a run, with the run's ledger. Throws DataError.
+/// What of a model's release epsilon covers: ["model"], or nothing of a model without privacy.
+[[nodiscard]] nlohmann::ordered_json epsilon_covers(const nlohmann::ordered_json& ledger);
+/// Puts epsilon and delta of a model's training into a program's answer, with what they are about: "epsilon", "delta",
+/// "epsilon_covers", "epsilon_does_not_cover" (`beside`: names of what stands beside them in the answer), "reproducible" and the
+/// statement.
+void put_training_privacy(nlohmann::ordered_json& out, const nlohmann::ordered_json& ledger, const std::vector<std::string>& beside);
+
+/// The model of a checkpoint ("last" or "best") of a run, with the run's ledger.
 struct RunModel {
-  torch::jit::Module module;
+  std::unique_ptr<models::Forecaster> model;
+  bool sampled_forecasts = false;
   exporting::ModelMetadata metadata;
+
+  [[nodiscard]] exporting::LoadedModel module() const {
+    return {exporting::make_module(*model, sampled_forecasts), metadata};
+  }
 };
-[[nodiscard]] RunModel model_of_run(const training::RunFolder& folder, const Config& config, const std::string& which);
+/// Whether the model of a run that is not finished is wanted.
+enum class Unfinished { refuse, allow };
+
+/// Checkpoint, count of charged steps, configuration and ledger must be of one run, and the ledger's numbers must follow from its
+/// terms, which are derived again. Throws DataError for files that do not belong together or cannot be read, PrivacyError for a
+/// ledger that states less than what was spent or follows, for "best" of a private run, and for a run that is not finished.
+[[nodiscard]] RunModel model_of_run(const training::RunFolder& folder, const Config& config, const std::string& which,
+                                    Unfinished unfinished = Unfinished::refuse);
 
 }  // namespace tsdp::cli

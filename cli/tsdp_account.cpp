@@ -1,7 +1,6 @@
 // tsdp-account: privacy numbers from a configuration or from options, without training anything.
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <limits>
 #include <optional>
 #include <set>
@@ -11,6 +10,7 @@
 
 #include "account_figure.h"
 #include "account_options.h"
+#include "account_verify.h"
 #include "program.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
@@ -256,6 +256,9 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
 /// What the command figure may be given.
 const std::set<std::string> figure_options = {"--csv", "--plot", "--precision", "--json", "--quiet", "--verbose"};
 
+/// What the command verify may be given.
+const std::set<std::string> verify_options = {"--json", "--quiet", "--verbose"};
+
 /// Options that mean nothing to a command are refused, not ignored.
 void refuse_beside(const char* command, const CLI::App& app, const std::vector<const char*>& options,
                    const char* instead) {
@@ -295,8 +298,17 @@ int main(int argc, char** argv) {
   auto* figure = app.add_subcommand("figure", "the curves of the paper's numerical figure N, as CSV and plot");
   std::string figure_number;
   figure->add_option("N", figure_number, "number in the paper")->required();
+  auto* verify = app.add_subcommand("verify", "derives the epsilon of a run's or a model's ledger again from its own terms");
+  std::string verified;
+  verify->add_option("RUN", verified, "folder of a run, a privacy.json or an exported model")->required();
 
   return tsdp::cli::run(app, argc, argv, common, [&] {
+    if (*verify) {
+      for (const auto* option : app.get_options())
+        if (option->count() > 0 && !verify_options.contains(option->get_name()))
+          throw UsageError(cat(option->get_name(), ": not used by verify, which takes its terms from the ledger"));
+      return tsdp::cli::run_verify(verified, common.json);
+    }
     if (*figure) {
       for (const auto* option : app.get_options())
         if (option->count() > 0 && !figure_options.contains(option->get_name()))
@@ -320,7 +332,11 @@ int main(int argc, char** argv) {
         refuse_beside(command.name, app, {"--epsilons", "--csv", "--plot"}, "it with the command profile");
       refuse_beside(command.name, app, command.itself, "the other numbers, as that is what is asked for");
       const auto answer = command.answer(subject_of(app, mechanism), query);
-      std::cout << (common.json ? answer.json.dump(2) : answer.text) << "\n";
+      if (common.json) {
+        tsdp::cli::print_json(answer.json);
+      } else {
+        tsdp::cli::print(answer.text + "\n");
+      }
     }
     return 0;
   });

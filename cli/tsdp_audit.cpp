@@ -106,8 +106,7 @@ int main(int argc, char** argv) {
         throw tsdp::Error(tsdp::ExitCode::failure, cat(config_file.string(), ": what was measured contradicts what is certified: ",
                                                        verdict.contradictions.front()));
     } catch (const tsdp::audit::Stopped&) {
-      constexpr int interrupted = 130;
-      throw tsdp::Error(static_cast<tsdp::ExitCode>(interrupted), "interrupted; nothing was found out and nothing is left behind");
+      throw tsdp::Error(tsdp::ExitCode::interrupted, "interrupted; nothing was found out, and nothing is left behind");
     }
     return 0;
   });

@@ -72,6 +72,8 @@ int main(int argc, char** argv) {
   tsdp::cli::add_inference_options(app, inference, "Makes the noise of --private repeatable: then not for release");
   app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
   app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
+  bool trust = false;
+  app.add_flag("--trust", trust, "Run the code inside --model, which can do whatever you may; without it the model is built from its data");
   app.add_flag("--report", report, "Write private/report.html of the run anew, with the baselines of --baseline");
   std::vector<std::string> series;
   app.add_option("--series", series, "With --report: name of a series to show, in place of those chosen by score; repeatable")
@@ -104,16 +106,14 @@ int main(int argc, char** argv) {
         throw tsdp::UsageError(cat("--run: no ", config_file.string(), "; expected the folder of an earlier run"));
     }
     const auto config = tsdp::read_config(config_file, set);
-    torch::jit::Module module;
-    tsdp::exporting::ModelMetadata metadata;
-    if (!model.empty() || std::filesystem::exists(folder.model())) {
-      module = tsdp::exporting::load_module(model.empty() ? folder.model() : std::filesystem::path(model), device, metadata);
-    } else {
-      auto loaded = tsdp::cli::model_of_run(folder, config, "last");
-      module = loaded.module;
-      module.to(device);
-      metadata = loaded.metadata;
-    }
+    if (trust && model.empty()) throw tsdp::UsageError("--trust: given without --model; expected with it alone");
+    std::error_code ignored;
+    auto [module, metadata] =
+        !model.empty() || std::filesystem::exists(folder.model(), ignored)
+            ? tsdp::exporting::load_model(model.empty() ? folder.model() : std::filesystem::path(model), device,
+                                          trust ? tsdp::exporting::ArchiveCode::run : tsdp::exporting::ArchiveCode::never)
+            : tsdp::cli::model_of_run(folder, config, "last", tsdp::cli::Unfinished::allow).module();
+    module.to(device);
     const auto horizon = metadata.model.value("prediction_length", std::int64_t{0});
     if (horizon != config.dataset.prediction_length)
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.prediction_length: found ",
@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
         tsdp::data::Frequency::parse(trained_on) != tsdp::data::Frequency::parse(config.dataset.frequency))
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.frequency: found ", config.dataset.frequency,
                                  "; the model was trained on series of ", trained_on));
-    const auto data = tsdp::sampling::prepare_data(config, config_file);
+    const auto data = tsdp::sampling::prepare_data(config, config_file, privacy.has_value());
     const auto& ranges = split == "test" ? data.split.test : data.split.validation;
     if (ranges.empty())
       throw tsdp::UsageError(cat(config_file.string(), ": no ", split, " windows; a longer dataset.", split,
@@ -151,8 +151,7 @@ int main(int argc, char** argv) {
       out["metrics"] = metrics;
       out["baselines"] = {{"seasonal_naive", naive}};
       out["baselines"].update(others);
-      out["epsilon"] = metadata.privacy.value("epsilon", nlohmann::ordered_json(nullptr));
-      out["delta"] = metadata.privacy.value("delta", nlohmann::ordered_json(nullptr));
+      tsdp::cli::put_training_privacy(out, metadata.privacy, {"metrics", "baselines"});
       if (privacy) out["inference_privacy"] = statement;
       std::cout << out.dump(2) << "\n";
       return 0;
@@ -173,10 +172,9 @@ int main(int argc, char** argv) {
       for (const auto& [unused, scores] : others.items()) std::cout << cell(shown(scores[name]), 16);
       std::cout << "\n";
     }
-    if (privacy)
-      std::cout << statement["statement"].get<std::string>()
-                << " Scores compare with true values: they are not private.\n";
-    std::cout << metadata.privacy.value("statement", std::string("no privacy statement")) << "\n";
+    if (privacy) std::cout << statement["statement"].get<std::string>() << "\n";
+    std::cout << "The model: " << metadata.privacy.value("statement", std::string("no privacy statement")) << "\n"
+              << "The scores compare with true values: no epsilon covers them.\n";
     return 0;
   });
 }

@@ -18,6 +18,8 @@ int main(int argc, char** argv) {
   app.add_option("--checkpoint", which, "last or best (default: training.checkpoint of the run)")
       ->check(CLI::IsMember({"last", "best"}));
   app.add_option("--output", output, "File to write")->required();
+  bool unfinished = false;
+  app.add_flag("--unfinished", unfinished, "Export the model of a run that is not finished, too");
 
   return tsdp::cli::run(app, argc, argv, common, [&] {
     const tsdp::training::RunFolder folder{run};
@@ -30,8 +32,10 @@ int main(int argc, char** argv) {
       if (std::filesystem::equivalent(output, file, ignored))
         throw tsdp::UsageError(cat("--output: found '", output, "', a file that the run needs; expected another one"));
     }
-    const auto model = tsdp::cli::model_of_run(folder, config, which.empty() ? config.training.checkpoint : which);
-    tsdp::exporting::save_module(model.module, model.metadata, output);
+    const auto model =
+        tsdp::cli::model_of_run(folder, config, which.empty() ? config.training.checkpoint : which,
+                                unfinished ? tsdp::cli::Unfinished::allow : tsdp::cli::Unfinished::refuse);
+    tsdp::exporting::save_model(*model.model, model.sampled_forecasts, model.metadata, output);
     if (common.json) {
       nlohmann::ordered_json out = {{"output", output}, {"model", model.metadata.model}, {"privacy", model.metadata.privacy}};
       std::cout << out.dump(2) << "\n";

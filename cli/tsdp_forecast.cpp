@@ -6,6 +6,7 @@
 #include "device.h"
 #include "inference_options.h"
 #include "program.h"
+#include "run_model.h"
 #include "tsdp/core/config.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
@@ -33,7 +34,9 @@ struct InputOptions {
   data::StatedForm form;
 };
 
-data::Dataset read_input(const InputOptions& options, const std::string& model, const std::string& model_frequency) {
+/// `exact`: in double precision, too, as private forecasts need it.
+data::Dataset read_input(const InputOptions& options, const std::string& model, const std::string& model_frequency,
+                         bool exact) {
   const auto trained_on = data::Frequency::parse(model_frequency);
   auto form = options.form;
   data::FormNames names;
@@ -42,7 +45,8 @@ data::Dataset read_input(const InputOptions& options, const std::string& model, 
     form = sampling::stated_form_of(read_config(file));
     names = sampling::form_names_of(file);
   }
-  const auto read = data::read_options_of(options.input, form, names, trained_on);
+  auto read = data::read_options_of(options.input, form, names, trained_on);
+  read.exact = exact;
   if (read.frequency != trained_on)
     throw UsageError(cat(names.frequency, ": found ", form.frequency, "; ", model, " was trained on series of ",
                          model_frequency, ", and that is expected"));
@@ -126,6 +130,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
   tsdp::cli::add_inference_options(app, inference,
                                    "Makes sample paths, and noise with --private, repeatable: then not for release");
+  bool trust = false;
+  app.add_flag("--trust", trust, "Run the code inside --model, which can do whatever you may; without it the model is built from its data");
   app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
   app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
 
@@ -152,12 +158,12 @@ int main(int argc, char** argv) {
 
     tsdp::cli::set_threads(threads);
     const auto device = tsdp::cli::device_of(device_name);
-    tsdp::exporting::ModelMetadata metadata;
-    auto module = tsdp::exporting::load_module(model, device, metadata);
+    auto [module, metadata] = tsdp::exporting::load_model(
+        model, device, trust ? tsdp::exporting::ArchiveCode::run : tsdp::exporting::ArchiveCode::never);
     const auto frequency = metadata.model.value("frequency", std::string());
     if (frequency.empty())
       throw tsdp::DataError(cat(model, ": names no frequency; expected a model that tsdp-export or tsdp-train wrote"));
-    const auto dataset = tsdp::cli::read_input(input, model, frequency);
+    const auto dataset = tsdp::cli::read_input(input, model, frequency, privacy.has_value());
     request.season_length = season_length > 0 ? season_length
                             : !input.config.empty()
                                 ? tsdp::read_config(tsdp::find_config_file(input.config)).dataset.season_length
@@ -187,8 +193,11 @@ int main(int argc, char** argv) {
       out["prediction_length"] = horizon;
       out["frequency"] = dataset.frequency.text();
       out["quantiles"] = request.levels;
-      out["epsilon"] = metadata.privacy.value("epsilon", nlohmann::ordered_json(nullptr));
-      out["delta"] = metadata.privacy.value("delta", nlohmann::ordered_json(nullptr));
+      if (privacy) {
+        tsdp::cli::put_training_privacy(out, metadata.privacy, {});
+      } else {
+        tsdp::cli::put_training_privacy(out, metadata.privacy, {"output"});
+      }
       out["inference_privacy"] = statement;
       out["with_training"] = together;
       std::cout << out.dump(2) << "\n";

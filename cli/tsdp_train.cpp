@@ -139,7 +139,11 @@ int main(int argc, char** argv) {
     } else {
       folder.root = resume;
       config_file = folder.config();
-      if (!std::filesystem::is_regular_file(config_file))
+      std::error_code ignored;
+      // A crash right after the beginning leaves the configuration beside the checkpoint alone.
+      if (!std::filesystem::exists(config_file, ignored) && std::filesystem::exists(folder.charged_config(), ignored))
+        tsdp::write_file_atomically(config_file, tsdp::training::config_charged_for(folder));
+      if (!std::filesystem::is_regular_file(config_file, ignored))
         throw tsdp::UsageError(cat("--resume: no ", config_file.string(), "; expected the folder of an earlier run"));
       if (threads_option->count() == 0)
         if (const auto checkpoint = tsdp::training::load_checkpoint(folder.last())) threads = checkpoint->threads;
@@ -193,15 +197,21 @@ int main(int argc, char** argv) {
                                                      trainer.plan().steps, "; go on with: tsdp-train --resume ",
                                                      folder.root.string()));
 
-    auto exported = tsdp::cli::model_of_run(folder, config, config.training.checkpoint);
-    tsdp::exporting::save_module(exported.module, exported.metadata, folder.model());
+    {
+      const auto trained = tsdp::cli::model_of_run(folder, config, config.training.checkpoint);
+      tsdp::exporting::save_model(*trained.model, trained.sampled_forecasts, trained.metadata, folder.model());
+    }
+    // What is scored is what is released: the exported file.
+    auto exported = tsdp::exporting::load_model(folder.model(), at::kCPU);
     const auto ledger = exported.metadata.privacy;
-    // What is scored is what is released: the exported module.
     const auto scores =
         tsdp::evaluation::backtest(exported.module, data.dataset, data.split.test, config.dataset.season_length, at::kCPU);
-    tsdp::log::info(ledger["statement"].get<std::string>());
+    tsdp::log::info(cat("the model: ", ledger["statement"].get<std::string>()));
+    if (ledger.contains("warnings"))
+      for (const auto& warning : ledger["warnings"]) tsdp::log::warning(warning.get<std::string>());
     tsdp::log::info(cat("CRPS on the test windows: ", tsdp::rounded(scores.model.mean_weighted_quantile_loss(), 4),
-                        ", seasonal naive ", tsdp::rounded(scores.seasonal_naive.mean_weighted_quantile_loss(), 4)));
+                        ", seasonal naive ", tsdp::rounded(scores.seasonal_naive.mean_weighted_quantile_loss(), 4),
+                        " (of true values: epsilon does not cover scores)"));
     tsdp::log::info(cat("model: ", folder.model().string()));
     try {
       tsdp::exporting::write_report({config, folder, data, exported.module, exported.metadata, scores});
@@ -218,6 +228,8 @@ int main(int argc, char** argv) {
       out["privacy"] = ledger;
       out["metrics"] = scores.model.json();
       out["baselines"] = {{"seasonal_naive", scores.seasonal_naive.json()}};
+      out["epsilon_covers"] = tsdp::cli::epsilon_covers(ledger);
+      out["epsilon_does_not_cover"] = {"metrics", "baselines"};
       std::cout << out.dump(2) << "\n";
     }
     return 0;

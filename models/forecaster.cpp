@@ -1,5 +1,8 @@
 #include "forecaster.h"
 
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+
 namespace tsdp::models {
 
 WindowBatch WindowBatch::rows(std::int64_t begin, std::int64_t count) const {
@@ -42,6 +45,8 @@ std::size_t Forecaster::declare_linear(const std::string& prefix, std::int64_t o
 }
 
 void Forecaster::allocate(const at::TensorOptions& tensor_options, std::size_t head, std::int64_t head_width) {
+  if (parameters_.count() > options_.most_parameters)
+    throw DataError(cat("sizes of ", parameters_.count(), " parameters; found ", options_.most_parameters));
   parameters_.allocate(tensor_options, options_.parameter_values);
   head_ = std::make_unique<StudentTHead>(parameters_, head, head_width);
   layer_list_.push_back(head_.get());

@@ -31,6 +31,8 @@ struct ModelOptions {
   /// is taken.
   double default_scale = 0.0;
   std::int64_t width_factor = 1;  ///< multiple of the model's standard widths, ≥ 1
+  /// More parameters are refused (DataError) before memory is taken: for sizes from a file.
+  std::int64_t most_parameters = std::numeric_limits<std::int64_t>::max();
   /// If defined, the flat buffer that the parameters are views of: replicas of a model share it.
   at::Tensor parameter_values = {};
 };

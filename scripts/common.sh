@@ -88,6 +88,7 @@ libgtest-dev -
 libspdlog-dev -
 libssl-dev -
 libyaml-cpp-dev -
+libzip-dev -
 nlohmann-json3-dev -
 zlib1g-dev -
 LIST

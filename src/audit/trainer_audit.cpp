@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <span>
 #include <system_error>
 
 #include "tsdp/audit/canary.h"
@@ -51,8 +52,12 @@ sampling::PreparedData data_of(const Config& config, const std::vector<std::int6
   sampling::PreparedData out;
   out.dataset.name = "audit";
   out.dataset.frequency = data::Frequency::parse(config.dataset.frequency);
-  for (std::size_t s = 0; s < lengths.size(); ++s)
-    out.dataset.series.push_back({std::to_string(s), 0, values(static_cast<std::int64_t>(s), lengths[s])});
+  for (std::size_t s = 0; s < lengths.size(); ++s) {
+    data::Series series{std::to_string(s), 0, values(static_cast<std::int64_t>(s), lengths[s])};
+    if (config.augmentation.context_noise > 0.0 || config.augmentation.forecast_noise > 0.0)
+      series.exact.assign(series.values.begin(), series.values.end());
+    out.dataset.series.push_back(std::move(series));
+  }
   out.split.training_length = lengths;
   return out;
 }
@@ -75,17 +80,25 @@ Config attacked(Config config, double noise_multiplier, std::uint64_t epochs) {
 /// The step engine of a run, without noise and without updates: what clipping leaves of given windows.
 class Clipped {
  public:
-  Clipped(models::Forecaster& model, const Config& config) : model_(model), engine_(model, options(config)) {}
+  /// With a sampler, for batches of its places; else for batches of one size.
+  Clipped(models::Forecaster& model, const Config& config, const sampling::Sampler* sampler = nullptr)
+      : model_(model), engine_(model, options(config, sampler)) {}
   /// The clipped sum, in multiples of C.
-  at::Tensor sum(const models::WindowBatch& batch) {
-    engine_.step(batch, RandomStream(SecretKey::from_seed(0), dp::noise_purpose, 0));
+  at::Tensor sum(const models::WindowBatch& batch, std::span<const std::int64_t> places = {}) {
+    engine_.step(batch, RandomStream(SecretKey::from_seed(0), dp::noise_purpose, 0), places);
     return model_.parameters().gradients() / clip_norm_;
   }
 
  private:
-  training::StepEngine::Options options(const Config& config) {
+  training::StepEngine::Options options(const Config& config, const sampling::Sampler* sampler) {
     clip_norm_ = config.privacy.clip_norm;
     training::StepEngine::Options o;
+    if (sampler != nullptr) {
+      const auto& p = sampler->scheme().parameters();
+      o.places = sampler->places();
+      o.expected_windows = sampler->scheme().sequences_per_batch() * p.subsequences_per_sequence;
+      o.fixed_windows = p.bottom_level == sampling::BottomLevel::with_replacement;
+    }
     o.clipping = {clip_norm_,
                   config.privacy.clipping == "automatic" ? dp::ClipFactor::automatic : dp::ClipFactor::exact,
                   config.privacy.clipping == "per_layer"};
@@ -101,18 +114,25 @@ class Clipped {
   training::StepEngine engine_;
 };
 
-/// What clipping leaves of a canary's gradient in a batch of usual size, in multiples of C.
+/// What clipping leaves of a canary's gradient in a batch of the scheme, in multiples of C.
 double unit_length_of(const Config& config, const sampling::SubsamplingScheme& scheme, const models::ModelOptions& options,
                       const MarkCode& code) {
   // Windows of nothing count −1 where gradients are substituted; a code of that kind tells the same of any other.
   auto plain = code;
   plain.kind = CanaryKind::substituted;
   Canary canary(options, on_cpu, plain, config.privacy.clip_norm, std::make_shared<std::atomic<std::int64_t>>(0));
-  Clipped clipped(canary, config);
-  const auto windows = std::max<std::int64_t>(1, std::llround(scheme.expected_windows()));
+  sampling::Sampler sampler(scheme);
+  Clipped clipped(canary, config, &sampler);
+  // Any batch that is not empty will do.
+  sampling::Draw drawn;
+  for (std::uint64_t step = 0; drawn.windows.empty(); ++step) {
+    RandomStream stream(SecretKey::from_seed(0), sampling::sampling_purpose, step);
+    drawn = sampler.draw_places(step, stream);
+  }
+  const auto windows = static_cast<std::int64_t>(drawn.windows.size());
   const auto past = at::zeros({windows, options.context_length});
   const auto future = at::zeros({windows, options.prediction_length});
-  return -clipped.sum({past, past, future, future, {}})[0].item<double>() / static_cast<double>(windows);
+  return -clipped.sum({past, past, future, future, {}}, drawn.places)[0].item<double>() / static_cast<double>(windows);
 }
 
 // Extreme data for the configured forecaster

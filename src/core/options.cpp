@@ -6,6 +6,8 @@ namespace tsdp::detail {
 
 const std::vector<Option>& option_table() {
   constexpr std::int64_t many = 1'000'000'000;
+  constexpr std::int64_t longest = 1'000'000;  // part of a window: no memory holds models of longer ones
+  constexpr std::size_t most_lags = 1000;      // each makes an input of every step
   static const std::vector<Option> table = {
       {"dataset.path", true, Text{AT(dataset.path)},
        "File with the series; looked up from the working directory, the configuration's folder, the project's root."},
@@ -15,7 +17,7 @@ const std::vector<Option>& option_table() {
       {"dataset.frequency", true, Text{AT(dataset.frequency)}, "Calendar step, pandas-style: 10min, 1h, 1D, 1B, 1W."},
       {"dataset.start", false, OptionalText{AT(dataset.start)},
        "Moment of the first row, where the file does not say it (lstnet): \"YYYY-MM-DD hh:mm\"."},
-      {"dataset.prediction_length", true, Integer{AT(dataset.prediction_length), {1, many}},
+      {"dataset.prediction_length", true, Integer{AT(dataset.prediction_length), {1, longest}},
        "Forecast length L_F, in steps."},
       {"dataset.season_length", true, Integer{AT(dataset.season_length), {1, many}},
        "Season of the seasonal-naive baseline and of MASE, in steps."},
@@ -27,9 +29,9 @@ const std::vector<Option>& option_table() {
        OptionalInteger{AT(dataset.validation_length), {0, many}, "5 * prediction_length"},
        "Values held out of training, at the end of its part of each series."},
       {"model.name", false, Choice{AT(model.name), {"simple_ff", "deepar", "itransformer", "dlinear"}}, "The forecaster."},
-      {"model.context_length", true, Integer{AT(model.context_length), {1, many}},
+      {"model.context_length", true, Integer{AT(model.context_length), {1, longest}},
        "Past steps that the model is given, L_C."},
-      {"model.lags", false, IntegerList{AT(model.lags), {1, many}},
+      {"model.lags", false, IntegerList{AT(model.lags), {1, longest}, most_lags},
        "Lags of the target that the model reads (deepar only, which needs some); they count into the accounted context: "
        "L_C + max(lag) - 1 past values."},
       {"model.default_scale", false, Real{AT(model.default_scale), {0.0, 1e30}},
@@ -57,9 +59,9 @@ const std::vector<Option>& option_table() {
       {"privacy.relation", false, Choice{AT(privacy.relation), {"event", "user"}},
        "Neighbours differ in one series: event, in w consecutive places; user, in any w places."},
       {"privacy.w", false, Integer{AT(privacy.w), {1, many}}, "Places in which neighbours differ."},
-      {"privacy.v", false, OptionalReal{AT(privacy.v), {0.0, 1e300, true}, "null"},
-       "Most by which a value, as read in single precision, changes between neighbours; null: without bound (and, without "
-       "privacy, 1 for augmentation)."},
+      {"privacy.v", false, OptionalReal{AT(privacy.v), {1e-300, 1e300}, "null"},
+       "Most by which a value, as it stands in the file, changes between neighbours; noise on the data is added to values cut at "
+       "2^32 times that; null: without bound (and, without privacy, 1 for augmentation)."},
       {"privacy.noise_multiplier", false, OptionalReal{AT(privacy.noise_multiplier), {0.01, 1e6}, "auto"},
        "Noise standard deviation in multiples of the clip norm; auto: the least that spends target_epsilon over "
        "max_epochs."},
@@ -89,8 +91,8 @@ const std::vector<Option>& option_table() {
       {"training.validate_every", false, Integer{AT(training.validate_every), {1, many}},
        "Epochs between two looks at the validation loss."},
       {"training.checkpoint", false, Choice{AT(training.checkpoint), {"last", "best"}},
-       "Weights that are exported; best: of least validation loss, a choice that epsilon does not cover (not private and "
-       "without a validation part: of least mean training loss between two looks)."},
+       "Weights that are exported; best (not private): of least validation loss, or without a validation part of least mean "
+       "training loss between two looks."},
       {"training.checkpoint_seconds", false, Real{AT(training.checkpoint_seconds), {0.0, 1e6}},
        "Least seconds between two checkpoints; from 1 s on their cost is also kept below 0.5 % of the time."},
       {"training.memory_mb", false, OptionalInteger{AT(training.memory_mb), {1, 1'000'000'000}, "null"},

@@ -56,8 +56,8 @@ Dataset read_csv(TextFile& file, const ReadOptions& options) {
     if (comma < line.size())
       columns += for_each_value(
           line.substr(comma + 1),
-          [&](std::size_t i, float value) {
-            if (i < series.size()) series[i].values.push_back(value);
+          [&](std::size_t i, double value) {
+            if (i < series.size()) append(series[i], value, options.exact);
           },
           [&](std::size_t i, std::string_view field, const char* accepted) {
             file.fail(static_cast<std::int64_t>(i) + 2, cat("found ", in_quotes(field), "; expected ", accepted));

@@ -19,7 +19,7 @@ constexpr std::array<const char*, 3> needed{"unique_id", "ds", "y"};
 struct Row {
   Moment moment;
   std::int64_t line;
-  float value;
+  double value;
 };
 
 /// Places of the needed columns, in the order of `needed`. Warns of others.
@@ -73,14 +73,44 @@ class RowFields {
   std::vector<std::string_view> views_;
 };
 
-/// The rows of one series on its grid. Sorts `rows`.
-void fill(const TextFile& file, const Frequency& frequency, std::size_t time_column, std::vector<Row>& rows,
+/// Of a series with these rows.
+std::int64_t most_steps(const std::vector<Row>& rows) { return 1'000'000 + 1'000 * static_cast<std::int64_t>(rows.size()); }
+
+/// Steps without a row become missing values, so a wrong year or too fine a frequency asks for any amount of memory: what
+/// all series ask for together is looked at before any of it is taken. Sorts the rows of every series. Those that alone ask
+/// for too much are left to `fill`, which names the row.
+void check_size(const TextFile& file, const Frequency& frequency, std::vector<std::vector<Row>>& rows,
+                const std::vector<Series>& series) {
+  std::size_t count = 0;
+  std::int64_t places = 0;
+  std::size_t longest = 0;
+  std::int64_t most_of_one = -1;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    auto& own = rows[i];
+    std::stable_sort(own.begin(), own.end(), [](const Row& a, const Row& b) { return a.moment < b.moment; });
+    const auto steps = 1 + steps_between(own.front().moment, frequency, own.back().moment).value_or(0);
+    count += own.size();
+    if (steps > most_steps(own)) continue;
+    places += steps;
+    if (steps > most_of_one) longest = i;
+    most_of_one = std::max(most_of_one, steps);
+  }
+  const std::int64_t most = 10'000'000 + 100 * static_cast<std::int64_t>(count);
+  if (places <= most) return;
+  const auto& own = rows[longest];
+  file.fail(cat("found ", count, " rows over ", places, " steps of ", frequency.text(), ", the longest of them series ",
+                in_quotes(series[longest].id), " (", own.size(), " rows from ", moment_text(own.front().moment), " in line ",
+                own.front().line, " to ", moment_text(own.back().moment), " in line ", own.back().line,
+                "); expected at most ", most, " steps: no wrong dates, and a frequency that is not finer than the data's"));
+}
+
+/// The sorted rows of one series on its grid.
+void fill(const TextFile& file, const ReadOptions& options, std::size_t time_column, const std::vector<Row>& rows,
           Series& series) {
+  const auto& frequency = options.frequency;
   const auto column = static_cast<std::int64_t>(time_column) + 1;
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.moment < b.moment; });
   series.start = rows.front().moment;
-  // A wrong year would otherwise ask for any amount of memory.
-  const std::int64_t most = 1'000'000 + 1'000 * static_cast<std::int64_t>(rows.size());
+  const auto most = most_steps(rows);
   std::int64_t before = -1;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& row = rows[i];
@@ -100,8 +130,9 @@ void fill(const TextFile& file, const Frequency& frequency, std::size_t time_col
                     " steps after its first time, ", moment_text(series.start), " in line ", rows.front().line,
                     ", with ", rows.size(), " rows in all; expected fewer than ", most, " steps"));
     before = *place;
-    series.values.resize(static_cast<std::size_t>(*place) + 1, std::numeric_limits<float>::quiet_NaN());
-    series.values.back() = row.value;
+    const auto missing = static_cast<std::size_t>(*place) - series.values.size();
+    for (std::size_t k = 0; k < missing; ++k) append(series, std::numeric_limits<double>::quiet_NaN(), options.exact);
+    append(series, row.value, options.exact);
   }
 }
 
@@ -143,16 +174,17 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
         dataset.series.emplace_back().id = to_utf8(id);
       }
     }
-    Row row{time_stamp(file, column(time_column), fields[time_column]), file.line(), 0.0F};
+    Row row{time_stamp(file, column(time_column), fields[time_column]), file.line(), 0.0};
     if (const char* const accepted = parse_field(fields[value_column], row.value))
       file.fail(column(value_column), cat("found ", in_quotes(fields[value_column]), "; expected ", accepted));
     rows[number].push_back(row);
   }
   if (rows.empty())
     file.fail("found no row after the header; expected rows of a series' name, a time stamp and a value");
+  check_size(file, options.frequency, rows, dataset.series);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     auto& series = dataset.series[i];
-    fill(file, options.frequency, time_column, rows[i], series);
+    fill(file, options, time_column, rows[i], series);
     if (!cut_missing_ends(series, options.frequency))
       file.fail_line(rows[i].front().line, cat("found no value of series ", in_quotes(series.id),
                                                "; expected at least one that is not missing"));

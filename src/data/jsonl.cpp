@@ -38,13 +38,13 @@ bool parse_start(std::string_view text, Moment& moment) {
 /// Takes what is needed from the events of one line; all else goes by without being stored. Throws DataError.
 class EntryReader final : public nlohmann::json_sax<Json> {
  public:
-  EntryReader(const TextFile& file, Series& series) : file_(file), series_(series) {}
+  EntryReader(const TextFile& file, bool exact, Series& series) : file_(file), exact_(exact), series_(series) {}
 
   std::optional<Moment> start;
   bool has_id = false;
   bool has_target = false;
 
-  bool null() override { return in_target() ? take(std::numeric_limits<float>::quiet_NaN()) : other("null"); }
+  bool null() override { return in_target() ? take(std::numeric_limits<double>::quiet_NaN()) : other("null"); }
   bool boolean(bool value) override { return other(value ? "true" : "false"); }
   bool number_integer(number_integer_t value) override {
     return number(static_cast<double>(value), std::to_string(value));
@@ -54,7 +54,7 @@ class EntryReader final : public nlohmann::json_sax<Json> {
   }
   bool number_float(number_float_t value, const string_t& text) override { return number(value, text); }
   bool string(string_t& text) override {
-    if (in_target() && is_nan(text)) return take(std::numeric_limits<float>::quiet_NaN());
+    if (in_target() && is_nan(text)) return take(std::numeric_limits<double>::quiet_NaN());
     if (depth_ != 1) return other(cat("the text ", in_quotes(text)));
     if (key_ == "start") {
       Moment moment = 0;
@@ -110,8 +110,8 @@ class EntryReader final : public nlohmann::json_sax<Json> {
  private:
   [[noreturn]] void fail(const std::string& what) const { file_.fail_line(file_.line(), what); }
   [[nodiscard]] bool in_target() const { return in_array_ && depth_ == 2; }
-  bool take(float value) {
-    series_.values.push_back(value);
+  bool take(double value) {
+    append(series_, value, exact_);
     return true;
   }
   void set_id(const std::string& id) {
@@ -127,7 +127,7 @@ class EntryReader final : public nlohmann::json_sax<Json> {
     if (std::abs(value) >= beyond_single)
       fail(cat("found ", in_quotes(text), " as value ", series_.values.size() + 1,
                " of \"target\"; expected a number of magnitude at most 3.4e38, or null or \"NaN\" for missing"));
-    return take(static_cast<float>(value));
+    return take(value);
   }
   /// Something that is refused in places that are read, and goes by anywhere else.
   bool other(const std::string& found) const {
@@ -141,6 +141,7 @@ class EntryReader final : public nlohmann::json_sax<Json> {
     return true;
   }
   const TextFile& file_;
+  bool exact_;
   Series& series_;
   std::string key_;
   int depth_ = 0;
@@ -176,7 +177,7 @@ Dataset read_jsonl(TextFile& file, const ReadOptions& options) {
   while (file.next(line)) {
     if (trimmed(line).empty()) continue;
     auto& series = dataset.series.emplace_back();
-    EntryReader entry(file, series);
+    EntryReader entry(file, options.exact, series);
     const auto text = without_bare_nan(line, buffer);
     static_cast<void>(Json::sax_parse(text.begin(), text.end(), &entry));
     if (!entry.has_id) series.id = std::to_string(dataset.series.size() - 1);

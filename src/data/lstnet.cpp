@@ -24,9 +24,9 @@ Dataset read_lstnet(TextFile& file, const ReadOptions& options) {
     const bool first_row = series.empty();
     const std::size_t columns = for_each_value(
         line,
-        [&](std::size_t column, float value) {
+        [&](std::size_t column, double value) {
           if (first_row) series.emplace_back();
-          if (column < series.size()) series[column].values.push_back(value);
+          if (column < series.size()) append(series[column], value, options.exact);
         },
         [&](std::size_t column, std::string_view field, const char* accepted) {
           file.fail(static_cast<std::int64_t>(column) + 1, cat("found ", in_quotes(field), "; expected ", accepted));

@@ -19,10 +19,10 @@ bool is_nan(std::string_view text) {
   return text.size() == 3 && (text[0] | 32) == 'n' && (text[1] | 32) == 'a' && (text[2] | 32) == 'n';
 }
 
-const char* parse_field(std::string_view field, float& value) {
+const char* parse_field(std::string_view field, double& value) {
   field = trimmed(field);
   if (field.empty() || field == "?" || field == "NA" || is_nan(field)) {
-    value = std::numeric_limits<float>::quiet_NaN();
+    value = std::numeric_limits<double>::quiet_NaN();
     return nullptr;
   }
   if (field.size() > 1 && field[0] == '+' && field[1] != '-') field.remove_prefix(1);
@@ -34,7 +34,7 @@ const char* parse_field(std::string_view field, float& value) {
   if (result.ec == std::errc::result_out_of_range) number = std::strtod(std::string(field).c_str(), nullptr);
   if (std::isinf(number) && result.ec == std::errc{}) return "a finite number, or nan or empty for missing";
   if (std::abs(number) >= beyond_single) return "a number of magnitude at most 3.4e38, or nan or empty for missing";
-  value = static_cast<float>(number);
+  value = number;
   return nullptr;
 }
 
@@ -61,6 +61,10 @@ bool cut_missing_ends(Series& series, const Frequency& frequency) {
   while (!keeps_its_calendar(series.start, frequency, first - values.begin(), last - first)) --first;
   series.start = advance(series.start, frequency, first - values.begin());
   series.cut += static_cast<std::int64_t>(values.size());
+  if (auto& exact = series.exact; !exact.empty()) {
+    exact.erase(exact.begin() + (last - values.begin()), exact.end());
+    exact.erase(exact.begin(), exact.begin() + (first - values.begin()));
+  }
   values.erase(last, values.end());
   values.erase(values.begin(), first);
   series.cut -= static_cast<std::int64_t>(values.size());
@@ -125,6 +129,23 @@ std::optional<Frequency> tsf_frequency(const std::filesystem::path& path) {
   return detail::read_tsf_frequency(file);
 }
 
+namespace {
+
+/// Moments are written with four digits of the year, and beyond them arithmetic overflows one day.
+void check_calendar(const std::filesystem::path& path, const Dataset& dataset) {
+  constexpr Moment end = 253402300800;  // of the year 9999
+  const auto seconds = shortest_step(dataset.frequency);
+  for (const auto& series : dataset.series) {
+    const auto steps = static_cast<std::int64_t>(series.values.size());
+    if (steps <= (end - series.start) / seconds && advance(series.start, dataset.frequency, steps) <= end) continue;
+    throw DataError(cat(path.string(), ": series ", detail::in_quotes(series.id), ": found ", steps, " values in steps of ",
+                        dataset.frequency.text(), " from ", moment_text(series.start),
+                        " on; expected an end within the year 9999"));
+  }
+}
+
+}  // namespace
+
 Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& options) {
   if (options.format == Format::lstnet && !options.start)
     throw UsageError(cat(path.string(), ": no start is given; a file in lstnet form has no time stamps, so expected a ",
@@ -148,6 +169,7 @@ Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& optio
       dataset = detail::read_jsonl(file, options);
       break;
   }
+  check_calendar(path, dataset);
   if (dataset.name.empty()) dataset.name = detail::base_name(path);
   return dataset;
 }

@@ -265,9 +265,11 @@ Dataset read_tsf(TextFile& file, const ReadOptions& options) {
     // Monash files have starts such as 00-00-01; a step of minutes knows no seconds.
     if (options.frequency.unit != Frequency::Unit::second) series.start -= ((series.start % 60) + 60) % 60;
     const auto columns_before = static_cast<std::int64_t>(attributes.size());
-    series.values.reserve(static_cast<std::size_t>(std::count(line.begin(), line.end(), ',')) + 1);
+    const auto fields = static_cast<std::size_t>(std::count(line.begin(), line.end(), ',')) + 1;
+    series.values.reserve(fields);
+    if (options.exact) series.exact.reserve(fields);
     for_each_value(
-        line, [&](std::size_t, float value) { series.values.push_back(value); },
+        line, [&](std::size_t, double value) { append(series, value, options.exact); },
         [&](std::size_t i, std::string_view field, const char* accepted) {
           file.fail(columns_before + static_cast<std::int64_t>(i) + 1,
                     cat("found ", in_quotes(field), " as value ", i + 1, " of series ", in_quotes(series.id),

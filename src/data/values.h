@@ -22,8 +22,14 @@ inline constexpr double beyond_single = 0x1.ffffffp127;
 /// Whether `text` is nan, with letters of any size.
 [[nodiscard]] bool is_nan(std::string_view text);
 
-/// Reads one field, missing values included. Gives nullptr, or what would have been accepted.
-[[nodiscard]] const char* parse_field(std::string_view field, float& value);
+/// Reads one field, missing values included, as the double nearest to it. Gives nullptr, or what would have been accepted.
+[[nodiscard]] const char* parse_field(std::string_view field, double& value);
+
+/// Appends `value`, also in double precision where `exact` asks for that.
+inline void append(Series& series, double value, bool exact) {
+  series.values.push_back(static_cast<float>(value));
+  if (exact) series.exact.push_back(value);
+}
 
 /// Calls `take(i, value)` for each comma-separated field of `text` and `refuse(i, field, accepted)`, which must throw,
 /// for a field that is neither a finite number nor missing. Returns the number of fields, at least one.
@@ -32,13 +38,10 @@ std::size_t for_each_value(std::string_view text, Take&& take, Refuse&& refuse) 
   const char* at = text.data();
   const char* const end = at + text.size();
   for (std::size_t i = 0;; ++i) {
-    double number = 0;
-    auto [stop, code] = std::from_chars(at, end, number);
-    float value = 0;
+    double value = 0;
+    auto [stop, code] = std::from_chars(at, end, value);
     // NaN and infinity fail the comparison and so take the slow way.
-    if (code == std::errc{} && (stop == end || *stop == ',') && std::abs(number) < beyond_single) {
-      value = static_cast<float>(number);
-    } else {
+    if (code != std::errc{} || (stop != end && *stop != ',') || !(std::abs(value) < beyond_single)) {
       const std::string_view rest(at, end);
       const std::string_view field = rest.substr(0, rest.find(','));
       stop = at + field.size();

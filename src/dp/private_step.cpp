@@ -1,21 +1,26 @@
 #include "tsdp/dp/private_step.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/_fused_adam.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <string_view>
 
 #include "row_kernels.h"
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
 
 namespace tsdp::dp {
 
 double rounding_guard(at::ScalarType type, std::int64_t summed) {
   const double unit = type == at::kDouble ? 0x1p-53 : 0x1p-24;
   const auto m = static_cast<double>(summed);
-  return (1.0 - 96.0 * unit) / (1.0 + m * m * unit);
+  return (1.0 - 96.0 * unit) / (1.0 + 2.0 * m * m * unit);
 }
 
 namespace {
@@ -69,12 +74,40 @@ at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipF
   return at::where(at::isfinite(norms) & factors.ge(least_factor), factors, at::zeros_like(factors)).to(type);
 }
 
+void require_full_precision(const at::Device& device) {
+  for (const auto* variable : {"NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "ONEDNN_DEFAULT_FPMATH_MODE"})
+    if (const char* value = std::getenv(variable);
+        value != nullptr && *value != '\0' && std::string_view(value) != "0" && std::string_view(value) != "STRICT")
+      throw PrivacyError(cat(variable, ": found ", value, ", which lets matrix products round to fewer digits than single precision "
+                             "has; a private run needs all of them: unset it"));
+  const auto refuse = [&] {
+    throw PrivacyError(cat("matrix products on ", device.str(), " round to fewer digits than single precision has (TF32 or bfloat16 "
+                           "is switched on); a private run needs all of them: switch it off"));
+  };
+  if (at::globalContext().float32MatmulPrecision() != at::Float32MatmulPrecision::HIGHEST) refuse();
+  for (const std::int64_t n : {8, 64, 256}) {
+    // Values with 24 bits, times a permutation: exact, in whatever order sums are made.
+    const auto k = at::arange(n * n, at::kLong).mul(2654435761).remainder(1 << 23).view({n, n});
+    const auto values = k.to(at::kDouble).mul(0x1p-23).add(1.0);
+    const auto there = values.to(at::kFloat).to(device);
+    const auto permutation = at::eye(n, at::kFloat).flip(0).to(device);
+    if (!at::equal(there.matmul(permutation).to(at::kCPU).to(at::kDouble), values.flip(1)) ||
+        !at::equal(permutation.t().matmul(there.t()).t().to(at::kCPU).to(at::kDouble), values.flip(1)))
+      refuse();
+    // Against itself: off by at most γ_n of the sum of products, all positive.
+    const auto exact = values.matmul(values.t());
+    const auto off = (there.matmul(there.t()).to(at::kCPU).to(at::kDouble) - exact).abs() / exact;
+    if (!(off.max().item<double>() <= 1.1 * static_cast<double>(n) * 0x1p-24)) refuse();
+  }
+}
+
 at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windows, const Clipping& clipping,
                            const at::TensorOptions& options) {
   const auto type = c10::typeMetaToScalarType(options.dtype());
   const auto zeros = [&] { return at::zeros({windows}, options.dtype(at::kDouble)); };
   auto squared = zeros();
   if (windows == 0) return squared;
+  TORCH_CHECK(windows <= clipping.summed, "more windows are summed at a time than the guard against rounding allows for");
   std::vector<at::Tensor> by_layer;
   for (auto* layer : layers) {
     if (!clipping.per_layer) {
@@ -93,7 +126,8 @@ at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windo
     for (auto* layer : layers) layer->discard(bad);
     for (auto& norms : by_layer) norms.masked_fill_(bad, std::numeric_limits<double>::infinity());
   }
-  const auto summed = std::max(windows, clipping.summed);
+  // Not the realised number: that is private where windows are drawn by coins, and would scale all of them.
+  const auto summed = clipping.summed;
   if (!clipping.per_layer) {
     const auto factors = clip_factors(squared, clipping.norm, clipping.factor, type, summed);
     for (auto* layer : layers) layer->add_gradient(factors);

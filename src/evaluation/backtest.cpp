@@ -4,6 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
+#include <new>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
 
 namespace tsdp::evaluation {
 namespace {
@@ -57,29 +62,67 @@ std::vector<double> seasonal_naive(std::span<const float> past, std::int64_t sea
   return out;
 }
 
+ModelShape shape_of(const torch::jit::Module& model) {
+  const auto refuse = [](const char* name, const char* expected) {
+    throw DataError(cat("the model's ", name, ": expected ", expected, ", as models that tsdp-export wrote have it"));
+  };
+  const auto number = [&](const char* name, std::int64_t least) {
+    if (!model.hasattr(name) || !model.attr(name).isInt()) refuse(name, "an integer");
+    const auto found = model.attr(name).toInt();
+    if (found < least || found > 1'000'000) refuse(name, "an integer from 1 (0 for features) to 1000000");
+    return found;
+  };
+  if (!model.hasattr("from_samples") || !model.attr("from_samples").isBool()) refuse("from_samples", "true or false");
+  return {number("past_length", 1), number("prediction_length", 1), number("time_feature_count", 0), model.attr("from_samples").toBool()};
+}
+
 BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target, const at::Tensor& past_observed,
                        const at::Tensor& time_features, const std::vector<double>& levels, RandomStream& draws,
                        std::optional<std::int64_t> asked_paths) {
   const c10::NoGradGuard no_autograd;
   const auto device = past_target.device();
+  const auto shape = shape_of(model);
   // Models whose distribution is known at each step need no paths here.
-  const auto paths = asked_paths.value_or(model.attr("from_samples").toBool() ? sample_paths : 0);
-  auto uniform = at::empty({past_target.size(0), paths, model.attr("prediction_length").toInt(), 2}, at::kFloat);
+  const auto paths = asked_paths.value_or(shape.from_samples ? sample_paths : 0);
+  const auto rows = past_target.size(0);
+  auto uniform = at::empty({rows, paths, shape.prediction_length, 2}, at::kFloat);
   for (auto* at = uniform.data_ptr<float>(); at != uniform.data_ptr<float>() + uniform.numel(); ++at)
     *at = static_cast<float>(1.0 - draws.uniform());
-  const auto result = model
-                          .forward({past_target, past_observed, at::tensor(levels, at::TensorOptions(device).dtype(at::kDouble)),
-                                    time_features.defined() ? at::IValue(time_features) : at::IValue(), uniform.to(device)})
-                          .toTuple();
-  const auto part = [&](std::size_t i) {
-    return result->elements()[i].toTensor().to(at::kCPU, at::kDouble).contiguous();
+  at::IValue result;
+  try {
+    result = model.forward({past_target, past_observed, at::tensor(levels, at::TensorOptions(device).dtype(at::kDouble)),
+                            time_features.defined() ? at::IValue(time_features) : at::IValue(), uniform.to(device)});
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string why = error.what();
+    if (why.find("DefaultCPUAllocator") != std::string::npos || why.find("out of memory") != std::string::npos) throw;
+    throw DataError(cat("the model's own code failed: ", why.substr(0, why.find('\n'))));
+  }
+  const auto refuse = [] {
+    throw DataError("the model's own code gave no quantiles (B, levels, H), means (B, H) and samples (B, paths, H); expected a model that "
+                    "tsdp-export or tsdp-train wrote");
   };
-  return {part(0), part(1), part(2)};
+  // Whatever the code is: nothing is read beyond what it gave.
+  if (!result.isTuple() || result.toTuple()->elements().size() != 3) refuse();
+  const auto part = [&](std::size_t i, at::IntArrayRef sizes) {
+    const auto& value = result.toTuple()->elements()[i];
+    if (!value.isTensor() || !value.toTensor().defined() || value.toTensor().sizes() != sizes ||
+        !at::isFloatingType(value.toTensor().scalar_type()))
+      refuse();
+    return value.toTensor().to(at::kCPU, at::kDouble).contiguous();
+  };
+  const auto horizon = shape.prediction_length;
+  return {part(0, {rows, static_cast<std::int64_t>(levels.size()), horizon}), part(1, {rows, horizon}), part(2, {rows, paths, horizon})};
 }
 
 KnownFeatures::KnownFeatures(const torch::jit::Module& model, const data::Dataset& dataset) {
-  if (model.attr("time_feature_count").toInt() > 0)
-    store_.emplace(dataset, model.attr("past_length").toInt(), model.attr("prediction_length").toInt());
+  const auto shape = shape_of(model);
+  if (shape.time_features == 0) return;
+  store_.emplace(dataset, shape.past_length, shape.prediction_length);
+  if (store_->feature_count() != shape.time_features)
+    throw DataError(cat("the model reads ", shape.time_features, " time features; series of ", dataset.frequency.text(), " have ",
+                        store_->feature_count()));
 }
 
 at::Tensor KnownFeatures::gather(std::span<const data::WindowIndex> indices, const at::Device& device) const {
@@ -106,8 +149,9 @@ Truth truth_of(const data::Dataset& dataset, const data::ForecastRange& range, s
 BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                         std::span<const data::ForecastRange> ranges, std::int64_t season_length,
                         const at::Device& device, const PrivateInference* privacy) {
-  const auto prediction_length = model.attr("prediction_length").toInt();
-  PastSource pasts(dataset, model.attr("past_length").toInt(), season_length, privacy);
+  const auto shape = shape_of(model);
+  const auto prediction_length = shape.prediction_length;
+  PastSource pasts(dataset, shape.past_length, season_length, privacy);
   const KnownFeatures features(model, dataset);
   RandomStream draws(SecretKey::from_seed(0), "evaluation", 0);
   const Metrics empty(default_levels(), interval_levels());

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tsdp/core/error.h"
 #include "tsdp/core/text.h"
 
 namespace tsdp::evaluation {
@@ -30,13 +31,21 @@ PastSource::PastSource(const data::Dataset& dataset, std::int64_t past_length, s
     : dataset_(dataset),
       privacy_(privacy),
       past_length_(past_length),
-      store_(dataset, privacy != nullptr ? std::max(past_length, season_length) : past_length, 0) {}
+      store_(dataset, privacy != nullptr ? std::max(past_length, season_length) : past_length, 0) {
+  if (privacy != nullptr && !store_.has_exact())
+    throw Error(ExitCode::failure, "private forecasts need series that were read in double precision");
+}
 
 void PastSource::gather(std::span<const data::WindowIndex> indices, std::uint64_t first_use) {
   const auto rows = static_cast<std::int64_t>(indices.size());
   values_ = at::empty({rows, read_length()}, at::kFloat);
   marks_ = at::empty_like(values_);
-  store_.gather(indices, values_.data_ptr<float>(), marks_.data_ptr<float>());
+  if (privacy_ != nullptr) {
+    exact_.resize(static_cast<std::size_t>(values_.numel()));
+    store_.gather(indices, exact_.data(), marks_.data_ptr<float>());
+  } else {
+    store_.gather(indices, values_.data_ptr<float>(), marks_.data_ptr<float>());
+  }
   naive_.resize(indices.size());
   private_naive_.resize(privacy_ != nullptr ? indices.size() : 0);
   target_ = values_.narrow(1, read_length() - past_length_, past_length_);
@@ -65,7 +74,7 @@ void PastSource::privatise(std::size_t row, std::int64_t place, std::uint64_t us
   const std::vector<float> observed(marks.begin(), marks.end());
   RandomStream coins(privacy_->key, sampling::context_coins_purpose, use);
   const RandomStream noise(privacy_->key, sampling::context_noise_purpose, use);
-  privacy_->mechanism.release(coins, noise, values, marks);
+  privacy_->mechanism.release(coins, noise, std::span(exact_).subspan(row * width, width), values, marks);
   // From here on the release is all there is, and which values were observed.
   const std::span model_values(target_.data_ptr<float>() + row * past, past);
   const std::span model_marks(observed_.data_ptr<float>() + row * past, past);
@@ -93,7 +102,7 @@ Json inference_privacy(const PrivateInference& privacy, std::int64_t uses) {
   out["noise"] = privacy.mechanism.noise();
   out["theorem"] = "Appendix H, visible pattern";
   out["derivation"] =
-      "delta(epsilon) = sum over i = 0..w of Bin(i; w, keep_probability) * delta_Gauss(epsilon; sqrt(i) v / noise)";
+      "delta(epsilon) = sum over i = 0..w of Bin(i; w, keep_probability) * delta_Gauss(epsilon; sqrt(i) (1 + 2^-19) v / noise)";
   const auto relation = cat("the past of one series changes in at most ", p.w, p.w == 1 ? " value" : " values",
                             " by at most ", p.v, p.w == 1 ? "" : " each");
   out["relation"] = relation;
@@ -110,6 +119,7 @@ Json inference_privacy(const PrivateInference& privacy, std::int64_t uses) {
   out["not_covered"] = {
       "lengths of the series, their calendar, and which values are missing: treated as public",
       "whatever else is computed from true values, such as scores",
+      "whether values are numbers that can be read, of magnitude up to 3.4e38: a file with others is refused",
       "floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 standard "
       "deviations (which delta pays for), and released on a grid of 2^-24 of its deviation"};
   auto statement =

@@ -38,21 +38,36 @@ std::int64_t align_ends(data::Dataset& dataset) {
   };
   data::Moment latest = std::numeric_limits<data::Moment>::min();
   for (const auto& series : dataset.series) latest = std::max(latest, end_of(series));
+  std::size_t values = 0;
+  for (const auto& series : dataset.series) values += series.values.size();
+  // One series with a wrong date would otherwise make all others as long as memory allows.
+  const auto most = 10'000'000 + 100 * values;
+  std::size_t added = 0;
   std::int64_t extended = 0;
   for (auto& series : dataset.series) {
     if (end_of(series) >= latest) continue;
     ++extended;
-    while (end_of(series) < latest) series.values.push_back(std::numeric_limits<float>::quiet_NaN());
+    const auto end = end_of(series);
+    const bool exact = !series.exact.empty();
+    while (end_of(series) < latest) {
+      if (++added > most)
+        throw DataError(cat(dataset.name, ": series '", series.id, "' ends before ", data::moment_text(end),
+                            ", another as late as ", data::moment_text(latest), ", ", dataset.frequency.text(),
+                            " steps; found more than ", most, " missing values between the ends of all series, for ", values,
+                            " values; expected series that end together, or nearly so"));
+      series.values.push_back(std::numeric_limits<float>::quiet_NaN());
+      if (exact) series.exact.push_back(std::numeric_limits<double>::quiet_NaN());
+    }
   }
   return extended;
 }
 
 std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const data::Dataset& dataset,
                                             const ForecastRequest& request, const at::Device& device) {
-  const auto past_length = model.attr("past_length").toInt();
-  const auto prediction_length = model.attr("prediction_length").toInt();
-  const bool from_samples = model.attr("from_samples").toBool();
-  const auto paths = request.samples > 0 ? request.samples : from_samples ? sample_paths : 0;
+  const auto shape = shape_of(model);
+  const auto past_length = shape.past_length;
+  const auto prediction_length = shape.prediction_length;
+  const auto paths = request.samples > 0 ? request.samples : shape.from_samples ? sample_paths : 0;
   PastSource pasts(dataset, past_length, request.season_length, request.privacy);
   const KnownFeatures features(model, dataset);
   const auto horizon = static_cast<std::size_t>(prediction_length);

@@ -1,6 +1,7 @@
 #include "tsdp/export/torchscript.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <torch/csrc/jit/serialization/import.h>
 
@@ -8,13 +9,21 @@
 
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
+#include "tsdp/core/tensor_file.h"
 #include "tsdp/core/text.h"
+#include "tsdp/core/zip_file.h"
+#include "tsdp/dp/stored_tensor.h"
+#include "tsdp/sampling/ledger.h"
 
 namespace tsdp::exporting {
 namespace {
 
 constexpr const char* model_entry = "model.json";
 constexpr const char* privacy_entry = "privacy.json";
+constexpr const char* data_entry = "tsdp.safetensors";
+constexpr const char* format_name = "tsdp-model-2";
+constexpr std::size_t largest_data = std::size_t{1} << 32;
+constexpr std::int64_t largest_length = 1'000'000;  // of context, forecast and lags of a model from elsewhere
 
 // Shared by all models: cutting, padding and masking of the past, quantiles and mean.
 const char* forward_script = R"(
@@ -167,28 +176,155 @@ torch::jit::Module make_module(const models::Forecaster& model, bool sampled_for
   return module;
 }
 
-void save_module(const torch::jit::Module& module, const ModelMetadata& metadata, const std::filesystem::path& file) {
-  const torch::jit::ExtraFilesMap extra = {{model_entry, metadata.model.dump(2)}, {privacy_entry, metadata.privacy.dump(2)}};
-  auto on_cpu = module.copy();
-  on_cpu.to(at::kCPU);
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+
+/// Sizes of a model, as "sizes" of its metadata says them.
+class Sizes {
+ public:
+  Sizes(const Json& about, std::string where) : sizes_(about.is_object() ? about.value("sizes", Json()) : Json()), where_(std::move(where)) {
+    if (!sizes_.is_object()) refuse("sizes", "the sizes that the model is built from");
+  }
+  [[nodiscard]] std::int64_t number(const char* key, std::int64_t least, std::int64_t most) const { return checked(key, at(key), least, most); }
+  [[nodiscard]] std::vector<std::int64_t> list(const char* key) const {
+    const auto& found = at(key);
+    if (!found.is_array() || found.size() > 10'000) refuse(key, "a list");
+    std::vector<std::int64_t> out;
+    for (const auto& item : found) out.push_back(checked(key, item, 1, largest_length));
+    return out;
+  }
+  [[nodiscard]] double real(const char* key) const {
+    if (!at(key).is_number() || !std::isfinite(at(key).get<double>())) refuse(key, "a number");
+    return at(key).get<double>();
+  }
+  [[nodiscard]] bool flag(const char* key) const {
+    if (!at(key).is_boolean()) refuse(key, "true or false");
+    return at(key).get<bool>();
+  }
+  [[noreturn]] void refuse(const char* key, const std::string& expected) const {
+    throw DataError(cat(where_, ": model: ", key, ": expected ", expected));
+  }
+
+ private:
+  [[nodiscard]] const Json& at(const char* key) const {
+    const auto found = sizes_.find(key);
+    if (found == sizes_.end()) refuse(key, "it among the sizes");
+    return *found;
+  }
+  [[nodiscard]] std::int64_t checked(const char* key, const Json& value, std::int64_t least, std::int64_t most) const {
+    if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) ||
+        value.get<std::int64_t>() < least || value.get<std::int64_t>() > most)
+      refuse(key, cat("an integer from ", least, " to ", most));
+    return value.get<std::int64_t>();
+  }
+
+  Json sizes_;
+  std::string where_;
+};
+
+/// Metadata whose parts that programs read have their types.
+ModelMetadata metadata_of(const std::string& model, const std::string& privacy, const std::string& where) {
+  ModelMetadata out{Json::parse(model, nullptr, false), Json::parse(privacy, nullptr, false)};
+  const auto refuse = [&](const char* key, const char* expected) {
+    throw DataError(cat(where, ": model: ", key, ": expected ", expected));
+  };
+  if (!out.model.is_object()) refuse("metadata", "a JSON object, as tsdp-export and tsdp-train write it");
+  for (const auto* key : {"name", "frequency"})
+    if (!out.model.contains(key) || !out.model[key].is_string()) refuse(key, "a text");
+  for (const auto* key : {"past_length", "prediction_length"})
+    if (!out.model.contains(key) || !out.model[key].is_number_integer()) refuse(key, "a length");
+  static_cast<void>(sampling::read_ledger(out.privacy, cat(where, ": privacy")));
+  return out;
+}
+
+/// The model of `data`, built by this program's code.
+LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::string& where) {
+  const auto name = metadata.model["name"].get<std::string>();
+  const auto known = models::model_names();
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw DataError(cat(where, ": found a model '", name, "'; this program builds ", join(known, ", "),
+                        " (--trust runs the code in the archive instead, if you trust where it is from)"));
+  const Sizes sizes(metadata.model, where);
+  models::ModelOptions options;
+  options.context_length = sizes.number("context_length", 1, largest_length);
+  options.prediction_length = sizes.number("prediction_length", 1, largest_length);
+  options.lags = sizes.list("lags");
+  options.time_features = sizes.number("time_features", 0, 1000);
+  options.default_scale = sizes.real("default_scale");
+  options.width_factor = sizes.number("width_factor", 1, 1024);
+  std::int64_t stored = 0;
+  for (const auto& tensor : data.tensors) stored += static_cast<std::int64_t>(tensor.bytes.size() / 4);
+  options.most_parameters = stored;
+  const auto& type = data.tensors.empty() ? std::string() : data.tensors.front().type;
+  if (type != "F32" && type != "F64") throw DataError(cat(where, ": holds no weights; expected a model that tsdp-export or tsdp-train wrote"));
+  std::unique_ptr<models::Forecaster> model;
+  try {
+    model = models::make_model(name, options, at::TensorOptions(type == "F32" ? at::kFloat : at::kDouble));
+  } catch (const Error& error) {
+    throw DataError(cat(where, ": model: ", error.what()));
+  }
+  const auto& parameters = model->parameters();
+  for (std::size_t i = 0; i < parameters.entries().size(); ++i) {
+    const auto& entry = parameters.entries()[i];
+    const auto& found = data.tensor(entry.name, where);
+    if (found.type != type || found.shape != entry.shape)
+      throw DataError(cat(where, ": weights '", entry.name, "': have another type or shape than the model of these sizes"));
+    parameters.value(i).copy_(dp::tensor_of(found));
+  }
+  if (data.tensors.size() != parameters.entries().size()) throw DataError(cat(where, ": holds weights that the model has not"));
+  if (!parameters.values().isfinite().all().item<bool>())
+    throw DataError(cat(where, ": holds weights that are not finite; expected a model that trained to its end"));
+  if (metadata.model["past_length"] != model->past_length() || metadata.model["prediction_length"] != options.prediction_length)
+    throw DataError(cat(where, ": model: past_length and prediction_length are not those of its sizes"));
+  return {make_module(*model, sizes.flag("sampled_forecasts")), std::move(metadata)};
+}
+
+}  // namespace
+
+void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMetadata metadata, const std::filesystem::path& file) {
+  const auto& options = model.options();
+  metadata.model["sizes"] = {{"context_length", options.context_length}, {"prediction_length", options.prediction_length},
+                             {"lags", options.lags},                     {"time_features", options.time_features},
+                             {"default_scale", options.default_scale},   {"width_factor", options.width_factor},
+                             {"sampled_forecasts", sampled_forecasts}};
+  TensorFile data;
+  data.texts = {{"format", format_name}, {model_entry, text_of(metadata.model)}, {privacy_entry, text_of(metadata.privacy)}};
+  for (std::size_t i = 0; i < model.parameters().entries().size(); ++i)
+    data.tensors.push_back(dp::stored(model.parameters().entries()[i].name, model.parameters().value(i)));
+  const torch::jit::ExtraFilesMap extra = {{model_entry, data.texts[model_entry]},
+                                           {privacy_entry, data.texts[privacy_entry]},
+                                           {data_entry, tensor_file_bytes(data)}};
+  auto module = make_module(model, sampled_forecasts);
+  module.to(at::kCPU);
   std::ostringstream out;
-  on_cpu.save(out, extra);
+  module.save(out, extra);
   write_file_atomically(file, out.str());
 }
 
-torch::jit::Module load_module(const std::filesystem::path& file, const at::Device& device, ModelMetadata& metadata) {
-  if (!std::filesystem::is_regular_file(file))
-    throw DataError(cat(file.string(), ": no such file; expected a model that tsdp-export or tsdp-train wrote"));
-  torch::jit::ExtraFilesMap extra = {{model_entry, ""}, {privacy_entry, ""}};
+LoadedModel load_model(const std::filesystem::path& file, const at::Device& device, ArchiveCode code) {
+  const auto where = file.string();
+  const auto data = read_tensor_file(read_zip_member(file, cat("extra/", data_entry), largest_data), where);
+  if (const auto& format = data.text("format", where); format != format_name)
+    throw DataError(cat(where, ": found format '", format, "', of another version of tsdp; expected ", format_name));
+  auto metadata = metadata_of(data.text(model_entry, where), data.text(privacy_entry, where), where);
+  // What people who load the archive in Python are shown.
+  for (const auto* entry : {model_entry, privacy_entry})
+    if (read_zip_member(file, cat("extra/", entry), largest_data) != data.text(entry, where))
+      throw DataError(cat(where, ": extra/", entry, " is not what its checksummed copy says; expected a model that tsdp-export or "
+                          "tsdp-train wrote"));
+  if (code == ArchiveCode::never) {
+    auto out = rebuilt(data, std::move(metadata), where);
+    out.module.to(device);
+    return out;
+  }
   try {
-    auto module = torch::jit::load(file.string(), device, extra);
-    metadata.model = nlohmann::ordered_json::parse(extra[model_entry]);
-    metadata.privacy = nlohmann::ordered_json::parse(extra[privacy_entry]);
-    return module;
-  } catch (const c10::Error&) {
-    throw DataError(cat(file.string(), ": not a TorchScript archive; expected a model that tsdp-export or tsdp-train wrote"));
-  } catch (const nlohmann::json::exception&) {
-    throw DataError(cat(file.string(), ": carries no tsdp metadata; expected a model that tsdp-export or tsdp-train wrote"));
+    return {torch::jit::load(where, device), std::move(metadata)};
+  } catch (const c10::Error& error) {
+    const std::string why = error.what_without_backtrace();
+    throw DataError(cat(where, ": its code cannot be loaded (", why.substr(0, why.find('\n')), ")"));
   }
 }
 

@@ -22,10 +22,7 @@ float to_float(double value) {
   return static_cast<float>(std::clamp(value, -largest, largest));
 }
 
-}  // namespace
-
-PrivateContext::PrivateContext(const Parameters& parameters) : parameters_(parameters) {
-  auto& p = parameters_;
+const PrivateContext::Parameters& checked(const PrivateContext::Parameters& p) {
   const auto refuse = [](const char* what, const auto& found, const char* accepted) {
     throw UsageError(cat(what, ": found ", found, "; ", accepted, " is expected"));
   };
@@ -37,6 +34,14 @@ PrivateContext::PrivateContext(const Parameters& parameters) : parameters_(param
   if (!(p.keep > 0.0) || !(p.keep <= 1.0)) refuse("keep probability", p.keep, "a number greater than 0 and at most 1");
   if (!std::isfinite(p.v))
     throw PrivacyError("v: found no bound on the change of a value; without one no noise is enough");
+  return p;
+}
+
+}  // namespace
+
+PrivateContext::PrivateContext(const Parameters& parameters)
+    : parameters_(checked(parameters)), contraction_(parameters.v) {
+  auto& p = parameters_;
   p.keep = on_grid(p.keep);
   if (const double least = static_cast<double>(p.w) * coarse_mass; p.delta < least)
     throw PrivacyError(cat("delta: found ", p.delta, " with w ", p.w, "; at least w 2^-46 = ", least,
@@ -48,26 +53,25 @@ PrivateContext::PrivateContext(const Parameters& parameters) : parameters_(param
                            "; as normals are cut at 12.07 standard deviations, a delta above w e^epsilon ", cut_mass,
                            " is expected, or a smaller epsilon"));
   noise_multiplier_ = privacy::inference_noise(mechanism(), p.epsilon, left * (1.0 - 1e-14));
-  noise_ =
-      noise_multiplier_ > 0.0 ? std::nextafter(p.v * noise_multiplier_, std::numeric_limits<double>::infinity()) : 0.0;
+  noise_ = noise_multiplier_ > 0.0
+               ? std::nextafter(contraction_.reach() * noise_multiplier_, std::numeric_limits<double>::infinity())
+               : 0.0;
   if (!std::isfinite(noise_) || noise_ > static_cast<double>(std::numeric_limits<float>::max()))
     throw PrivacyError(cat("v: found ", p.v, "; noise of ", noise_multiplier_, " times it is too large for a number"));
 }
 
-void PrivateContext::release(RandomStream& coins, const RandomStream& noise, std::span<float> values,
-                             std::span<float> marks) const {
-  if (values.size() != marks.size()) throw Error(ExitCode::failure, "values and marks of a past differ in number");
+void PrivateContext::release(RandomStream& coins, const RandomStream& noise, std::span<const double> exact,
+                             std::span<float> values, std::span<float> marks) const {
+  if (values.size() != marks.size() || exact.size() != marks.size())
+    throw Error(ExitCode::failure, "values and marks of a past differ in number");
   std::vector<double> normals(noise_ > 0.0 ? values.size() : 0);
   noise.normals(0, normals);
   const double offset = noise_grid_offset(noise_);
   for (std::size_t j = 0; j < values.size(); ++j) {
     // A coin for every place: whether one is missing does not move those of the others.
     const bool kept = coins.uniform() < parameters_.keep && marks[j] != 0.0F;
-    if (!kept) {
-      values[j] = 0.0F;
-    } else if (noise_ > 0.0) {
-      values[j] = to_float((static_cast<double>(values[j]) + noise_ * normals[j] + offset) - offset);
-    }
+    const double read = kept ? contraction_(exact[j]) : 0.0;
+    values[j] = to_float(kept && noise_ > 0.0 ? (read + noise_ * normals[j] + offset) - offset : read);
     marks[j] = kept ? 1.0F : 0.0F;
   }
 }

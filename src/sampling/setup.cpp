@@ -15,9 +15,11 @@ data::FormNames form_names_of(const std::filesystem::path& config_file) {
   return {cat(key, "format"), cat(key, "frequency"), cat(key, "start")};
 }
 
-data::Dataset read_series(const Config& config, const std::filesystem::path& config_file) {
+data::Dataset read_series(const Config& config, const std::filesystem::path& config_file, bool exact) {
   const auto file = find_data_file(config.dataset.path, config_file);
-  return data::read_dataset(file, data::read_options_of(file, stated_form_of(config), form_names_of(config_file)));
+  auto options = data::read_options_of(file, stated_form_of(config), form_names_of(config_file));
+  options.exact = exact;
+  return data::read_dataset(file, options);
 }
 
 data::SplitOptions split_options_of(const Config& config) {
@@ -30,9 +32,13 @@ data::SplitOptions split_options_of(const Config& config) {
   return split;
 }
 
-PreparedData prepare_data(const Config& config, const std::filesystem::path& config_file) {
+PreparedData prepare_data(const Config& config, const std::filesystem::path& config_file, bool private_forecasts) {
+  const auto& noise = config.augmentation;
+  // Without noise on the data guarantees hold for changes of any size, and v says nothing.
+  const bool trains_on_noised_values =
+      config.privacy.enabled && config.privacy.v && (noise.context_noise > 0.0 || noise.forecast_noise > 0.0);
   PreparedData out;
-  out.dataset = read_series(config, config_file);
+  out.dataset = read_series(config, config_file, private_forecasts || trains_on_noised_values);
   out.split = data::split_dataset(out.dataset, split_options_of(config));
   return out;
 }

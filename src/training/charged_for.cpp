@@ -14,6 +14,7 @@ namespace tsdp::training {
 namespace {
 
 constexpr std::string_view values_line = "training values, SHA-256: ";
+constexpr std::string_view run_line = "run: ";
 
 /// The line behind the configuration.
 std::size_t values_at(const std::vector<std::string>& lines) {
@@ -24,22 +25,35 @@ std::size_t values_at(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-std::string charged_for(const Config& config, const sampling::PreparedData& data) {
+std::string charged_for(const Config& config, const sampling::PreparedData& data, const std::string& run) {
   Digest values, starts;
   for (std::size_t s = 0; s < data.dataset.series.size(); ++s) {
     const auto& series = data.dataset.series[s];
-    values.add(std::as_bytes(std::span(series.values).first(static_cast<std::size_t>(data.split.training_length[s]))));
+    const auto length = static_cast<std::size_t>(data.split.training_length[s]);
+    values.add(std::as_bytes(std::span(series.values).first(length)));
+    if (!series.exact.empty()) values.add(std::as_bytes(std::span(series.exact).first(length)));
     starts.add(std::as_bytes(std::span(&series.start, 1)));  // models read the calendar
   }
   values.add(std::as_bytes(std::span(data.split.training_length)));
-  return cat(config_text(config), values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(),
-             "\n");
+  return cat(config_text(config), values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(), "\n", run_line, run, "\n");
+}
+
+std::string run_charged_for(const RunFolder& folder) {
+  for (const auto& line : split(read_file(folder.charged_config()), '\n'))
+    if (line.starts_with(run_line)) return line.substr(run_line.size());
+  throw DataError(cat(folder.charged_config().string(), ": names no run; expected what tsdp-train wrote"));
+}
+
+std::string config_charged_for(const RunFolder& folder) {
+  auto lines = split(read_file(folder.charged_config()), '\n');
+  lines.resize(values_at(lines));
+  return join(lines, "\n") + "\n";
 }
 
 void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config,
                                      const sampling::PreparedData& data) {
   const auto began = split(read_file(folder.charged_config()), '\n');
-  const auto now = split(charged_for(config, data), '\n');
+  const auto now = split(charged_for(config, data, run_charged_for(folder)), '\n');
   for (std::size_t i = 0; i < std::max(began.size(), now.size()); ++i) {
     const auto line = [&](const std::vector<std::string>& lines) { return i < lines.size() ? lines[i] : std::string(); };
     if (line(began) == line(now)) continue;

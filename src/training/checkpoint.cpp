@@ -4,103 +4,108 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <torch/serialize/archive.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <sstream>
 #include <vector>
 
 #include "tsdp/core/digest.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
+#include "tsdp/core/tensor_file.h"
 #include "tsdp/core/text.h"
+#include "tsdp/dp/stored_tensor.h"
 
 namespace tsdp::training {
 namespace {
 
-constexpr const char* format_name = "tsdp-checkpoint-4";
+constexpr const char* format_name = "tsdp-checkpoint-5";
+constexpr std::size_t optimizer_tensors = 3;  // of Adam: both moments, the number of steps
 
-/// Tells keys apart without showing them.
-std::string print_of(const SecretKey& key) { return cat("key ", sha256(cat("tsdp charge ", key.hex())).substr(0, 16)); }
+/// Values of one kind under one name, in a fixed order.
+at::Tensor counts_of(std::initializer_list<std::int64_t> counts) { return at::tensor(at::ArrayRef<std::int64_t>(counts), at::kLong); }
 
 }  // namespace
 
+std::string key_print(const SecretKey& key) { return sha256(cat("tsdp charge ", key.hex())).substr(0, 16); }
+
 void RunFolder::create() const {
   std::vector<std::filesystem::path> made;  // a folder is durable when its parent is
-  for (auto path = std::filesystem::absolute(checkpoints()); !std::filesystem::exists(path) && path.has_relative_path();
+  for (auto path = std::filesystem::absolute(priv()); !std::filesystem::exists(path) && path.has_relative_path();
        path = path.parent_path())
     made.push_back(path);
   std::error_code error;
-  std::filesystem::create_directories(checkpoints(), error);
+  std::filesystem::create_directories(priv(), error);
   if (error) throw Error(ExitCode::failure, cat(root.string(), ": cannot create the run's folder: ", error.message()));
   for (const auto& path : made) sync_folder(path.parent_path());
   protect();
 }
 
 void RunFolder::protect() const {
-  ::chmod((root / "private").c_str(), 0700);
+  ::chmod(priv().c_str(), 0700);
   ::chmod(checkpoints().c_str(), 0700);
   for (const auto& file : {last(), best(), charged(), charged_config()}) ::chmod(file.c_str(), 0600);  // if there
 }
 
+void RunFolder::remove_leftovers() const {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoints(), error))
+    if (entry.path().extension() == ".part") std::filesystem::remove(entry.path(), error);
+  if (error) throw Error(ExitCode::failure, cat(checkpoints().string(), ": cannot be tidied: ", error.message()));
+}
+
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& c) {
-  torch::serialize::OutputArchive archive;
-  archive.write("format", at::IValue(std::string(format_name)));
-  archive.write("step", at::IValue(static_cast<std::int64_t>(c.step)));
-  archive.write("given_up", at::IValue(static_cast<std::int64_t>(c.given_up)));
-  archive.write("key", at::IValue(c.key.hex()));
-  archive.write("environment", at::IValue(c.environment));
-  archive.write("threads", at::IValue(static_cast<std::int64_t>(c.threads)));
-  archive.write("best_loss", at::IValue(c.best_loss));
-  archive.write("loss_sum", c.loss_sum.cpu());
-  archive.write("rate_factor", at::IValue(c.schedule.factor));
-  archive.write("rate_least_loss", at::IValue(c.schedule.least_loss));
-  archive.write("rate_looks_since", at::IValue(c.schedule.looks_since));
-  archive.write("values", c.values.cpu());
-  archive.write("optimizer_size", at::IValue(static_cast<std::int64_t>(c.optimizer.size())));
-  for (std::size_t i = 0; i < c.optimizer.size(); ++i) archive.write(cat("optimizer_", i), c.optimizer[i].cpu());
-  std::ostringstream out;
-  archive.save_to(out);
-  write_file_atomically(file, out.str(), FileAccess::owner);
+  TensorFile out;
+  out.texts = {{"format", format_name}, {"run", c.run}, {"key", c.key ? c.key->hex() : ""}, {"environment", c.environment}};
+  out.tensors = {
+      dp::stored("counts", counts_of({static_cast<std::int64_t>(c.step), static_cast<std::int64_t>(c.given_up), c.threads,
+                                      c.schedule.looks_since})),
+      dp::stored("numbers", at::tensor({c.best_loss, c.schedule.factor, c.schedule.least_loss}, at::kDouble)),
+      dp::stored("loss_sum", c.loss_sum),
+      dp::stored("values", c.values),
+  };
+  for (std::size_t i = 0; i < c.optimizer.size(); ++i)
+    out.tensors.push_back(dp::stored(cat("optimizer_", i), c.optimizer[i]));
+  write_file_atomically(file, tensor_file_bytes(out), FileAccess::owner);
 }
 
 std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file)) return std::nullopt;
-  try {
-    torch::serialize::InputArchive archive;
-    archive.load_from(file.string());
-    const auto read = [&](const std::string& name) {
-      at::IValue value;
-      archive.read(name, value);
-      return value;
-    };
-    if (read("format").toStringRef() != format_name)
-      throw DataError(cat(file.string(), ": found format '", read("format").toStringRef(), "', of another version of tsdp, which alone can "
-                          "go on with it; expected ", format_name));
-    Checkpoint c;
-    c.step = static_cast<std::uint64_t>(read("step").toInt());
-    c.given_up = static_cast<std::uint64_t>(read("given_up").toInt());
-    c.key = SecretKey::from_hex(read("key").toStringRef());
-    c.environment = read("environment").toStringRef();
-    c.threads = static_cast<int>(read("threads").toInt());
-    c.best_loss = read("best_loss").toDouble();
-    archive.read("loss_sum", c.loss_sum);
-    c.schedule = {read("rate_factor").toDouble(), read("rate_least_loss").toDouble(), read("rate_looks_since").toInt()};
-    archive.read("values", c.values);
-    const auto size = read("optimizer_size").toInt();
-    for (std::int64_t i = 0; i < size; ++i) {
-      at::Tensor state;
-      archive.read(cat("optimizer_", i), state);
-      c.optimizer.push_back(state);
-    }
-    return c;
-  } catch (const c10::Error& error) {
-    const std::string why = error.what_without_backtrace();
-    throw DataError(cat(file.string(), ": damaged checkpoint (", why.substr(0, why.find_first_of(".\n")),
-                        "); expected one that tsdp-train wrote"));
-  }
+  std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  if (status.type() == std::filesystem::file_type::not_found) return std::nullopt;
+  const auto where = file.string();
+  const auto found = read_tensor_file(read_file(file), where);
+  if (const auto& format = found.text("format", where); format != format_name)
+    throw DataError(cat(where, ": found format '", format, "', of another version of tsdp, which alone can go on with it; expected ",
+                        format_name));
+  const auto tensor = [&](const std::string& name, const char* type, std::int64_t count) {
+    const auto& stored = found.tensor(name, where);
+    const auto value = dp::tensor_of(stored);
+    if (stored.type != type || (count >= 0 && (value.dim() != 1 || value.numel() != count)))
+      throw DataError(cat(where, ": tensor '", name, "' has another type or shape; expected a checkpoint that tsdp-train wrote"));
+    return value;
+  };
+  Checkpoint c;
+  c.run = found.text("run", where);
+  if (const auto& key = found.text("key", where); !key.empty()) c.key = SecretKey::from_hex(key);
+  c.environment = found.text("environment", where);
+  const auto counts = tensor("counts", "I64", 4);
+  const auto* count = counts.const_data_ptr<std::int64_t>();
+  if (count[0] < 0 || count[1] < 0 || count[1] > count[0] || count[2] < 1 || count[2] > 4096 || count[3] < 0)
+    throw DataError(cat(where, ": found ", count[0], " steps, ", count[1], " given up, ", count[2], " threads; expected a checkpoint "
+                        "that tsdp-train wrote"));
+  c.step = static_cast<std::uint64_t>(count[0]);
+  c.given_up = static_cast<std::uint64_t>(count[1]);
+  c.threads = static_cast<int>(count[2]);
+  const auto numbers = tensor("numbers", "F64", 3);
+  const auto* number = numbers.const_data_ptr<double>();
+  c.best_loss = number[0];
+  c.schedule = {number[1], number[2], count[3]};
+  c.loss_sum = tensor("loss_sum", "F64", 2);
+  c.values = tensor("values", "F32", -1);
+  for (std::size_t i = 0; i < optimizer_tensors; ++i) c.optimizer.push_back(tensor(cat("optimizer_", i), "F32", -1));
+  return c;
 }
 
 FolderLock::FolderLock(const std::filesystem::path& folder)
@@ -115,26 +120,39 @@ FolderLock::FolderLock(const std::filesystem::path& folder)
 
 FolderLock::~FolderLock() { ::close(descriptor_); }
 
+namespace {
+
+std::string charge_text(std::uint64_t steps, const std::string& print, const std::string& run) {
+  return cat(steps, "\nkey ", print, "\nrun ", run, "\n");
+}
+
+}  // namespace
+
 Charge::Charge(std::filesystem::path file) : file_(std::move(file)) {
   long long steps = 0;
   const auto lines = split(read_file(file_), '\n');
-  if (lines.size() < 2 || !parse_int(trimmed(lines[0]), steps) || steps < 0)
-    throw DataError(cat(file_.string(), ": found '", lines[0], "'; expected a count of steps and a line for the key"));
+  if (lines.size() != 4 || !parse_int(lines[0], steps) || steps < 0 || !lines[1].starts_with("key ") ||
+      !lines[2].starts_with("run ") || !lines[3].empty())
+    throw DataError(cat(file_.string(), ": found '", lines[0], "' and ", lines.size() - 1, " lines; expected a count of steps, a line "
+                        "for the key and one for the run"));
   steps_ = static_cast<std::uint64_t>(steps);
-  key_print_ = lines[1];
+  key_print_ = lines[1].substr(4);
+  run_ = lines[2].substr(4);
   found_ = steps_;
 }
 
-Charge Charge::create(std::filesystem::path file, const SecretKey& key) {
-  write_file_atomically(file, cat("0\n", print_of(key), "\n"), FileAccess::owner);
-  return Charge(std::move(file));
+void Charge::create(const std::filesystem::path& file, const SecretKey& key, const std::string& run) {
+  write_file_atomically(file, charge_text(0, training::key_print(key), run), FileAccess::owner);
 }
 
-bool Charge::is_under(const SecretKey& key) const { return key_print_ == print_of(key); }
-
 void Charge::change_key(const SecretKey& key) {
-  key_print_ = print_of(key);
+  key_print_ = training::key_print(key);
   write(steps_);
+}
+
+void Charge::at_least(std::uint64_t steps) {
+  raise_to(steps);
+  found_ = std::max(found_, steps);
 }
 
 void Charge::raise_to(std::uint64_t steps) {
@@ -147,7 +165,7 @@ void Charge::settle(std::uint64_t taken) {
 }
 
 void Charge::write(std::uint64_t steps) {
-  write_file_atomically(file_, cat(steps, "\n", key_print_, "\n"), FileAccess::owner);
+  write_file_atomically(file_, charge_text(steps, key_print_, run_), FileAccess::owner);
   steps_ = steps;
 }
 

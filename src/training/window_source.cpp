@@ -57,9 +57,16 @@ models::WindowBatch WindowSource::gather(std::span<const data::WindowIndex> indi
     values = device_values_.index_select(0, places);
     observed = device_observed_.index_select(0, places);
   } else {
-    store_.gather(indices, with_rows(values_, rows, store_.window_length()).data_ptr<float>(),
-                  with_rows(observed_, rows, store_.window_length()).data_ptr<float>());
-    if (augmented) augmented(values_.data_ptr<float>(), observed_.data_ptr<float>());
+    auto* out = with_rows(values_, rows, store_.window_length()).data_ptr<float>();
+    auto* marks = with_rows(observed_, rows, store_.window_length()).data_ptr<float>();
+    const bool in_double = augmented && store_.has_exact();
+    if (in_double) {
+      exact_.resize(static_cast<std::size_t>(rows * store_.window_length()));
+      store_.gather(indices, exact_.data(), marks);
+    } else {
+      store_.gather(indices, out, marks);
+    }
+    if (augmented) augmented(in_double ? exact_.data() : nullptr, out, marks);
     values = values_.to(options_);
     observed = observed_.to(options_);
   }

@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "command.h"
@@ -183,6 +186,135 @@ TEST_F(Account, WithoutJsonTheAnswerIsALine) {
   EXPECT_NE(outcome.out.find("4.2"), std::string::npos) << outcome.out;
 }
 
+std::string option_of(const std::string& name, const std::string& value) { return name + "=" + value; }
+
+/// The numbers of `text` behind `mark`: of "[a, b]" both, of anything else the first.
+std::vector<double> numbers_behind(const std::string& text, const std::string& mark) {
+  const auto place = text.find(mark);
+  if (place == std::string::npos) {
+    ADD_FAILURE() << "no '" << mark << "' in: " << text;
+    return {};
+  }
+  const char* at = text.c_str() + place + mark.size();
+  std::vector<double> out;
+  const bool bracket = *at == '[';
+  if (bracket) ++at;
+  char* end = nullptr;
+  out.push_back(std::strtod(at, &end));
+  EXPECT_NE(end, at) << text;
+  if (bracket) {
+    EXPECT_EQ(std::string(end, 2), ", ") << text;
+    out.push_back(std::strtod(end + 2, &end));
+    EXPECT_EQ(*end, ']') << text;
+  }
+  return out;
+}
+
+/// How often numbers rounded to the nearest of so many digits would have lain on the wrong side.
+struct OutwardRounding {
+  int lower_matters = 0;
+  int upper_matters = 0;
+
+  static double nearest(double value, int digits) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%.*g", digits, value);
+    return std::strtod(text, nullptr);
+  }
+  /// A number for people is never above (below) what it stands for, and not by more than a unit of its last digit.
+  void expect_below(double shown, double exact, int digits, const std::string& where) {
+    EXPECT_LE(shown, exact) << where;
+    EXPECT_GE(shown, exact - unit(exact, digits)) << where;
+    lower_matters += nearest(exact, digits) > exact ? 1 : 0;
+  }
+  void expect_above(double shown, double exact, int digits, const std::string& where) {
+    EXPECT_GE(shown, exact) << where;
+    EXPECT_LE(shown, exact + unit(exact, digits)) << where;
+    upper_matters += nearest(exact, digits) < exact ? 1 : 0;
+  }
+  void expect_around(const std::vector<double>& shown, const Json& exact, int digits, const std::string& where) {
+    ASSERT_EQ(shown.size(), 2U) << where;
+    expect_below(shown[0], exact.at("lower"), digits, where);
+    expect_above(shown[1], exact.at("upper"), digits, where);
+  }
+
+ private:
+  static double unit(double value, int digits) {
+    return value == 0.0 ? 0.0 : 1.0001 * std::pow(10.0, std::floor(std::log10(std::abs(value))) - digits + 1);
+  }
+};
+
+// What people read is rounded away from the truth: lower ends down, upper ends and noise up, what is left of a budget
+// down. The JSON of the same question has the exact numbers.
+TEST_F(Account, TextRoundsOutwards) {
+  struct Pair {
+    Json exact;
+    std::string text;
+  };
+  const auto ask = [&](std::vector<std::string> words) {
+    for (const auto* option : {"--theorem=4.2", "--sequence-length=200", "--context-length=8", "--forecast-length=4"})
+      words.emplace_back(option);
+    const auto text = run(account, words);
+    EXPECT_EQ(text.exit_code, 0) << text.err;
+    words.emplace_back("--json");
+    return Pair{answer_of(run(account, words)), text.out};
+  };
+  OutwardRounding epsilon, delta, steps, sigma, profile, noise, left;
+  for (const auto* multiplier : {"1.00000003", "2.12345671", "3.3333333333", "4.7", "5.98765432", "7.00000049"}) {
+    const auto with_noise = option_of("--noise-multiplier", multiplier);
+    auto found = ask({"epsilon", with_noise, "--epochs=3", "--delta=1e-5"});
+    epsilon.expect_around(numbers_behind(found.text, "epsilon in "), found.exact["epsilon"], 7, found.text);
+    noise.expect_above(numbers_behind(found.text, "noise multiplier ").at(0), found.exact["noise_multiplier"], 7, found.text);
+
+    found = ask({"delta", with_noise, "--epochs=3", "--epsilon=0.3"});
+    delta.expect_around(numbers_behind(found.text, "delta in "), found.exact["delta"], 7, found.text);
+
+    found = ask({"steps", with_noise, "--epsilon=30", "--delta=1e-5"});
+    steps.expect_around(numbers_behind(found.text, "spends "), found.exact["epsilon"], 7, found.text);
+    left.expect_below(numbers_behind(found.text, "leaves epsilon ").at(0), found.exact["budget_left"], 4, found.text);
+
+    found = ask({"sigma", option_of("--epsilon", multiplier), "--epochs=3", "--delta=1e-5", "--precision=0.01"});
+    noise.expect_above(numbers_behind(found.text, "noise multiplier ").at(0), found.exact["noise_multiplier"], 7, found.text);
+    sigma.expect_around(numbers_behind(found.text, "spends epsilon in "), found.exact["epsilon"], 7, found.text);
+
+    found = ask({"profile", with_noise, "--epochs=2", "--epsilons=-0.7,-0.1,0,0.1,0.4,1"});
+    const auto lines = lines_of(found.text);
+    ASSERT_EQ(lines.size(), 2 + found.exact["profile"].size()) << found.text;
+    for (std::size_t i = 0; i + 2 < lines.size(); ++i) {
+      const auto& line = lines[i + 2];
+      const auto tab = line.find('\t');
+      const auto second = line.find('\t', tab + 1);
+      ASSERT_NE(second, std::string::npos) << line;
+      profile.expect_around({std::stod(line.substr(tab + 1)), std::stod(line.substr(second + 1))},
+                            found.exact["profile"][i]["delta"], 7, line);
+    }
+  }
+  // Each of them met numbers that rounding to the nearest puts on the wrong side.
+  for (const auto& [name, met] : {std::pair{"epsilon", epsilon}, std::pair{"delta", delta}, std::pair{"steps", steps},
+                                  std::pair{"sigma", sigma}, std::pair{"profile", profile}}) {
+    EXPECT_GT(met.lower_matters, 0) << name;
+    EXPECT_GT(met.upper_matters, 0) << name;
+  }
+  EXPECT_GT(noise.upper_matters, 0);
+  EXPECT_GT(left.lower_matters, 0);
+}
+
+// The cost of one use in a refusal, and the bracket in a warning, are rounded outwards too.
+TEST_F(Account, RefusalsAndWarningsRoundOutwards) {
+  OutwardRounding cost, wide;
+  for (const auto* multiplier : {"1.1", "2.3", "3.7", "4.9", "6.1"}) {
+    const auto outcome = traffic("steps", {{"--noise-multiplier", multiplier}, {"--epsilon", "1e-6"}, {"--delta", "1e-7"}});
+    EXPECT_EQ(outcome.exit_code, 4);
+    const auto exact = answer_of(traffic("epsilon", {{"--noise-multiplier", multiplier}, {"--steps", "1"}, {"--delta", "1e-7"}}));
+    cost.expect_above(numbers_behind(outcome.err, "it costs epsilon ").at(0), exact["epsilon"]["upper"], 6, outcome.err);
+
+    const auto warned = traffic("delta", {{"--noise-multiplier", multiplier}, {"--steps", "10000"}, {"--epsilon", "60"}});
+    EXPECT_EQ(warned.exit_code, 0) << warned.err;
+    wide.expect_around(numbers_behind(warned.err, "the bracket "), Json::parse(warned.out)["delta"], 7, warned.err);
+  }
+  EXPECT_GT(cost.upper_matters, 0);
+  EXPECT_GT(wide.upper_matters, 0);
+}
+
 TEST_F(Account, ConfigurationOfTheExchangeRates) {
   const auto outcome =
       run(account, {"epsilon", "--config", "configs/exchange_rate.yaml", "--steps", "10", "--json"}, source_folder());
@@ -201,16 +333,32 @@ TEST_F(Account, OptionsBesideAConfigurationAreNotIgnored) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(account, arguments, source_folder());
   };
+  // What names the mechanism is refused by its name, whether or not the value is the configuration's own.
+  for (const auto* option :
+       {"--num-sequences=8", "--sequence-length=4000", "--context-length=500", "--lags-length=1", "--forecast-length=30",
+        "--batch-size=8", "--subsequences-per-sequence=1", "--top-level=deterministic", "--bottom-level=poisson",
+        "--context-noise=1", "--forecast-noise=1", "--relation=user", "--w=500", "--v=1"}) {
+    const std::string text(option);
+    expect_failure(ask({option}), account, 2, {text.substr(0, text.find('=')) + ": given beside --config", "--set"});
+  }
+  expect_failure(ask({"--num-records=10"}), account, 2, {"--num-records", "--theorem C.1"});
+  // --set does what they would have done, and options of the question itself count.
   const auto plain = answer_of(ask({}));
-  for (const auto* option : {"--w=500", "--context-length=500", "--batch-size=8", "--relation=user"}) {
-    const auto outcome = ask({option});
-    if (outcome.exit_code == 0) {
-      EXPECT_NE(answer_of(outcome)["epsilon"], plain["epsilon"]) << option;
+  for (const auto* setting : {"privacy.w=500", "model.context_length=500", "sampling.batch_size=8", "privacy.relation=user",
+                              "sampling.top_level=deterministic"}) {
+    const auto epsilon = answer_of(ask({"--set", setting}))["epsilon"];
+    if (std::string(setting) == "privacy.relation=user") {
+      EXPECT_EQ(epsilon, plain["epsilon"]) << "with w = 1 both relations are one";
     } else {
-      const std::string text(option);
-      expect_failure(outcome, account, 2, {text.substr(0, text.find('='))});
+      EXPECT_GT(epsilon["lower"].get<double>(), plain["epsilon"]["upper"].get<double>()) << setting;
     }
   }
+  const auto more_noise = answer_of(ask({"--noise-multiplier=8"}));
+  EXPECT_EQ(more_noise, answer_of(ask({"--set", "privacy.noise_multiplier=8"})));
+  EXPECT_LT(more_noise["epsilon"]["upper"].get<double>(), plain["epsilon"]["lower"].get<double>());
+  const auto larger_delta = answer_of(ask({"--delta=1e-5"}));
+  EXPECT_EQ(larger_delta, answer_of(ask({"--set", "privacy.delta=1e-5"})));
+  EXPECT_LT(larger_delta["epsilon"]["upper"].get<double>(), plain["epsilon"]["lower"].get<double>());
 }
 
 TEST_F(Account, TheTheoremTellsTheLevels) {
@@ -365,9 +513,14 @@ TEST_F(Account, RefusesNoiseThatIsNotPositive) {
 }
 
 TEST_F(Account, RefusesNoiseTooSmallToAccountForByName) {
-  const auto outcome = traffic("epsilon", {{"--noise-multiplier", "1e-3"}, {"--steps", "10"}, {"--delta", "1e-7"}});
-  if (outcome.exit_code == 0) return;  // a proven bracket is as good
-  expect_failure(outcome, account, outcome.exit_code, {"noise multiplier"});
+  // Below the range whatever the mechanism; and within it, where a use's loss is beyond what a transform can hold.
+  for (const auto* sigma : {"1e-3", "0.00999"})
+    expect_refused({{"--noise-multiplier", sigma}, {"--steps", "10"}}, 2, {"noise multiplier", "from 0.01 to 1e6"});
+  expect_refused({{"--noise-multiplier", "0.01"}, {"--batch-size", "862"}, {"--subsequences-per-sequence", "100"}}, 4,
+                 {"noise multiplier: found 0.01", "beyond what is accounted for"});
+  const auto answer = answer_of(traffic("epsilon", {{"--noise-multiplier", "0.01"}, {"--steps", "10"}, {"--delta", "1e-7"}}));
+  expect_interval(answer["epsilon"]);
+  EXPECT_GT(answer["epsilon"]["lower"].get<double>(), 1e4);
 }
 
 TEST_F(Account, RefusesMoreWindowsOfASeriesThanInABatch) {

@@ -224,6 +224,13 @@ TEST_F(Forecast, AllFormatsOfASeriesGiveOneForecast) {
   EXPECT_NE(expected.find("b,2015-01-01 20:00:00"), std::string::npos) << expected;
   EXPECT_EQ(content_of(path("of_rows.csv")), expected);
   EXPECT_EQ(content_of(path("of_objects.csv")), expected);
+  // Private ones, too: every reader gives the doubles that noise is put on.
+  for (const auto& [input, output] : outputs) {
+    const auto outcome = run_on(input, "private_" + output, with(privately, {"--seed", "5"}));
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(content_of(path("private_" + output)), content_of(path("private_of_objects.csv")));
+    EXPECT_NE(content_of(path("private_" + output)), expected);
+  }
 }
 
 TEST_F(Forecast, ReadsItsInputAsAConfigurationSays) {
@@ -269,7 +276,7 @@ TEST_F(Forecast, PrivateForecastsSayWhatTheyCost) {
   const double s = claim["noise_multiplier"].get<double>();
   const auto phi = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
   EXPECT_NEAR(phi(0.5 / s - s) - std::exp(1.0) * phi(-0.5 / s - s), 1e-4, 1e-10);
-  EXPECT_NEAR(claim["noise"].get<double>(), 0.5 * s, 1e-12);
+  EXPECT_NEAR(claim["noise"].get<double>(), 0.5 * (1.0 + 0x1p-19) * s, 1e-12);
   // With the model's own guarantee, for a series that it was trained on.
   EXPECT_GE(answer["with_training"]["epsilon"].get<double>(), 1.0 + answer["epsilon"]["upper"].get<double>());
   EXPECT_GE(answer["with_training"]["delta"].get<double>(), 1e-4 + 1e-5);
@@ -310,6 +317,52 @@ TEST_F(Forecast, NoiseOfAHarmlessChangeChangesLittle) {
     }
 }
 
+// Two inputs whose last values differ by v, at 1e9, where floats lie 64 apart: 300 series, each a use of its own. With rounding
+// before the noise, all answers told which input they were made from.
+TEST_F(Forecast, PrivateForecastsOfLargeCountsHideAChangeOfV) {
+  make_model();
+  constexpr int uses = 300;
+  const auto input = [&](const std::string& name, const std::string& last) {
+    std::string text;
+    for (int row = 0; row < 12; ++row) {
+      for (int s = 0; s < uses; ++s) text.append(s == 0 ? "" : ",").append(row == 11 ? last : "1000000000");
+      text.push_back('\n');
+    }
+    write(name + ".txt", text);
+  };
+  input("first", "1000000031");
+  input("second", "1000000033");
+  // How many means of a file lie above `bound`, in the first step of each series.
+  const auto above = [&](const std::string& file, double bound) {
+    int count = 0;
+    const auto rows = csv(file);
+    EXPECT_EQ(rows.size(), 1U + 4 * uses);
+    for (std::size_t i = 1; i < rows.size(); i += 4) count += std::stof(rows[i][2]) > static_cast<float>(bound) ? 1 : 0;
+    return count;
+  };
+  // Noise for epsilon 1 and delta 1e-4, drawn anew for the two inputs. Counts err by less than 5 standard deviations, 44.
+  constexpr double slack = 44.0 * (1.0 + 2.718281828459045);
+  for (const std::string name : {"first", "second"}) {
+    const auto outcome =
+        run_on(name + ".txt", name + ".csv",
+               {"--start", "2015-01-01", "--seasonal-naive", name + "_naive.csv", "--season-length", "1", "--private",
+                "--epsilon", "1", "--delta", "1e-4", "--v", "2", "--seed", name == "first" ? "1" : "2"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  }
+  const auto expect_hidden = [&](int in_first, int in_second) {
+    EXPECT_LE(in_second, std::exp(1.0) * in_first + uses * 1e-4 + slack);
+    EXPECT_LE(uses - in_first, std::exp(1.0) * (uses - in_second) + uses * 1e-4 + slack);
+  };
+  expect_hidden(above("first_naive.csv", 1e9), above("second_naive.csv", 1e9));
+  // The model's answers: any bound will do.
+  for (const auto& file : {"first.csv", "second.csv"})
+    for (std::size_t i = 1; const auto& row : csv(file)) {
+      if (i++ % 100 != 2) continue;
+      const double bound = std::stod(row[2]);
+      expect_hidden(above("first.csv", bound), above("second.csv", bound));
+    }
+}
+
 TEST_F(Forecast, EvaluationOnPrivatisedPasts) {
   make_model();
   const auto plain = scores();
@@ -328,7 +381,7 @@ TEST_F(Forecast, EvaluationOnPrivatisedPasts) {
   EXPECT_EQ(claim["composition"]["uses_of_a_change"], 2);
   EXPECT_EQ(claim["composition"]["epsilon"], 2.0);
   // So little noise that nothing is seen of it.
-  const auto same = scores({"--private", "--epsilon", "1", "--delta", "1e-4", "--v", "1e-9"});
+  const auto same = scores({"--private", "--epsilon", "1", "--delta", "1e-4", "--v", "1e-7"});
   EXPECT_NEAR(naive(same), naive(plain), 1e-6);
   EXPECT_NEAR(same["metrics"]["ND"].get<double>(), plain["metrics"]["ND"].get<double>(), 1e-4);
 }

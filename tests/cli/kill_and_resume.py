@@ -18,13 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 
 
 def tensors(checkpoint):
-    """The raw storages of a checkpoint, by name."""
-    with zipfile.ZipFile(checkpoint) as archive:
-        return {name.split("/", 1)[1]: archive.read(name) for name in archive.namelist() if "/data/" in name}
+    """The raw tensors of a checkpoint (a safetensors file), by name."""
+    content = checkpoint.read_bytes()
+    begin = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:begin])
+    places = {name: about["data_offsets"] for name, about in header.items() if name not in ("__metadata__", "sha256")}
+    return {name: content[begin + first:begin + last] for name, (first, last) in places.items()}
 
 
 class Session:
@@ -48,7 +50,7 @@ class Session:
         }
         assignments = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         process = self.start("--config", self.options.config, "--output", str(self.run), *assignments)
-        while not (self.run / "private/checkpoints/last.pt").exists():
+        while not (self.run / "privacy.json").exists():
             if process.poll() is not None:
                 sys.exit(f"tsdp-train ended before its first checkpoint: {process.stderr.read()}")
             time.sleep(0.005)

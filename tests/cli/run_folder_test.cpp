@@ -82,7 +82,7 @@ TEST_F(RunFolders, ANewRunOverwritesNothing) {
 }
 
 TEST_F(RunFolders, ExportsWhatTheRunExported) {
-  make_run("run", {"--set", "training.checkpoint=best", "--set", "training.validate_every=1"});
+  make_run("run", {"--set", "training.checkpoint=best", "--set", "training.validate_every=1", "--set", "privacy.enabled=false"});
   ASSERT_EQ(run("tsdp-export", {"--run", "run", "--output", "again.pt"}).exit_code, 0);
   const auto score = [&](const std::string& model) {
     return answer(evaluate, {"--model", model, "--config", "config.yaml", "--json", "--threads", "1"})["metrics"];

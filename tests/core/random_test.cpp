@@ -374,6 +374,13 @@ TEST(NoiseGrid, IsAFixedPartOfTheDeviation) {
     const double unit = std::exp2(std::floor(std::log2(deviation)) - 24.0);
     for (const double y : {0.0, 0.49 * unit, 0.51 * unit, 0.3 * deviation, -7.77 * deviation, 1e6 * deviation})
       EXPECT_EQ((y + offset) - offset, std::nearbyint(y / unit) * unit) << y << ", " << deviation;
+    // Values may be far larger than their noise: what is released has no finer digits for that.
+    for (double y = 0x1p20 * deviation; y < 0x1p46 * deviation; y *= 1.0371)
+      for (const double signed_y : {y, -y}) {
+        const double units = ((signed_y + offset) - offset) / (0.5 * unit);
+        EXPECT_EQ(units, std::nearbyint(units)) << signed_y << ", " << deviation;
+        EXPECT_NEAR(units, signed_y / (0.5 * unit), 1.0 + y * 0x1p-51 / unit) << signed_y << ", " << deviation;
+      }
   }
   EXPECT_EQ(noise_grid_offset(0.0), 0.0);
 }

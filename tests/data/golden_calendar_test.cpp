@@ -75,18 +75,16 @@ void expect_row(const json& row, const Frequency& frequency, std::size_t feature
 
 // Sections that another golden folder lacks are skipped; the shipped one lacks none.
 TEST(GoldenCalendar, TheShippedFileHasEverySection) {
-  const auto all = json::parse(std::ifstream(TSDP_SOURCE_DIR "/tests/golden/evaluation.json"));
-  ASSERT_TRUE(all.contains("time_features"));
-  EXPECT_TRUE(all["time_features"].contains("age"));
-  ASSERT_TRUE(all.contains("windows"));
-  EXPECT_TRUE(all["windows"].contains("deepar"));
-  EXPECT_TRUE(all["windows"].contains("deepar_prediction"));
+  test::expect_own_entries("evaluation.json",
+                           {{"/time_features", 7}, {"/time_features/age/values", 9}, {"/windows/deepar", 6}, {"/windows/deepar_prediction", 6}});
+  for (const auto* frequency : {"h", "10min", "D", "B", "1B", "30min"})
+    test::expect_own_entries("evaluation.json", {{std::string("/time_features/") + frequency + "/rows", 1}});
 }
 
 TEST(GoldenCalendar, FeaturesLagsAndSeasonsOfFrequencies) {
-  const auto all = test::golden_json("evaluation.json");
-  if (!all || !all->contains("time_features")) GTEST_SKIP() << "no entry time_features";
-  for (const auto& [name, entry] : (*all)["time_features"].items()) {
+  const auto entries = test::golden_entry("evaluation.json", "/time_features");
+  TSDP_GOLDEN_OR_LEAVE(entries, "entry time_features of evaluation.json");
+  for (const auto& [name, entry] : entries->items()) {
     if (name == "age") continue;
     SCOPED_TRACE(name);
     expect_keys(entry, {"names", "default_lags", "seasonality", "rows"});
@@ -100,10 +98,9 @@ TEST(GoldenCalendar, FeaturesLagsAndSeasonsOfFrequencies) {
 }
 
 TEST(GoldenCalendar, Age) {
-  const auto all = test::golden_json("evaluation.json");
-  if (!all || !all->contains("time_features") || !(*all)["time_features"].contains("age"))
-    GTEST_SKIP() << "no entry time_features/age";
-  const auto& entry = (*all)["time_features"]["age"];
+  const auto found = test::golden_entry("evaluation.json", "/time_features/age");
+  TSDP_GOLDEN_OR_LEAVE(found, "entry time_features/age of evaluation.json");
+  const auto& entry = *found;
   expect_keys(entry, {"formula", "positions", "values"});
   ASSERT_EQ(entry["positions"].size(), entry["values"].size());
   for (std::size_t i = 0; i < entry["values"].size(); ++i)
@@ -114,9 +111,9 @@ TEST(GoldenCalendar, Age) {
 class GoldenWindows : public testing::Test {
  protected:
   void SetUp() override {
-    const auto all = test::golden_json("evaluation.json");
-    if (!all || !all->contains("windows")) GTEST_SKIP() << "no entry windows";
-    entry_ = (*all)["windows"];
+    const auto entry = test::golden_entry("evaluation.json", "/windows");
+    TSDP_GOLDEN_OR_LEAVE(entry, "entry windows of evaluation.json");
+    entry_ = *entry;
     dataset_.frequency = Frequency::parse(entry_["freq"].get<std::string>());
     dataset_.series.push_back({"0", moment_of(entry_["start"]), floats(entry_["target"])});
   }
@@ -164,7 +161,7 @@ class GoldenWindows : public testing::Test {
 
 TEST_F(GoldenWindows, OfDeepAR) {
   expect_keys(entry_, {"target", "start", "freq", "univariate", "deepar", "deepar_prediction"});
-  if (!entry_.contains("deepar")) GTEST_SKIP() << "no entry windows/deepar";
+  TSDP_GOLDEN_OR_LEAVE(test::golden_entry("evaluation.json", "/windows/deepar"), "entry windows/deepar of evaluation.json");
   for (const auto& window : entry_["deepar"]) {
     SCOPED_TRACE(window["t"].get<std::int64_t>());
     const auto lags = window["lags_seq"].get<std::vector<std::int64_t>>();
@@ -176,7 +173,8 @@ TEST_F(GoldenWindows, OfDeepAR) {
 }
 
 TEST_F(GoldenWindows, OfDeepARForPrediction) {
-  if (!entry_.contains("deepar_prediction")) GTEST_SKIP() << "no entry windows/deepar_prediction";
+  TSDP_GOLDEN_OR_LEAVE(test::golden_entry("evaluation.json", "/windows/deepar_prediction"),
+                       "entry windows/deepar_prediction of evaluation.json");
   expect_window(entry_["deepar_prediction"], static_cast<std::int64_t>(dataset_.series[0].values.size()), false);
 }
 

@@ -66,6 +66,31 @@ TEST(WindowStore, MarksOfCompleteSeriesAreThoseOfTheBuffer) {
     }
 }
 
+TEST(WindowStore, HasWindowsInDoublePrecisionWhereSeriesDo) {
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  auto d = two_series();
+  EXPECT_FALSE(WindowStore(d, 3, 2).has_exact());
+  d.series[0].exact = {1.0000000001, 2, 3, 4, 5e9 + 1};
+  EXPECT_FALSE(WindowStore(d, 3, 2).has_exact());  // only one of them
+  d.series[1].exact = {10, none, 30.1, 40};
+  const WindowStore store(d, 3, 2);
+  ASSERT_TRUE(store.has_exact());
+  const std::vector<WindowIndex> indices = {{0, 0}, {0, 3}, {1, 1}, {1, 2}};
+  std::vector<double> values(20, -1.0);
+  std::vector<float> observed(20, -1.0F);
+  store.gather(indices, values.data(), observed.data());
+  EXPECT_EQ(values, (std::vector<double>{0, 0, 0, 1.0000000001, 2, 1.0000000001, 2, 3, 4, 5e9 + 1,  //
+                                         0, 0, 10, 0, 30.1, 0, 10, 0, 30.1, 40}));
+  std::vector<float> single(20);
+  std::vector<float> marks(20);
+  store.gather(indices, single.data(), marks.data());
+  EXPECT_EQ(observed, marks);
+  d.series[1].exact.pop_back();
+  EXPECT_THROW(WindowStore(d, 3, 2), Error);
+  d.series[1].exact.clear();
+  EXPECT_THROW(WindowStore(d, 3, 2).gather(indices, values.data(), observed.data()), Error);
+}
+
 TEST(Split, LeastLengthIsTheLeastThatIsAccepted) {
   for (const auto kind : {SplitKind::lstnet, SplitKind::last})
     for (const std::int64_t horizon : {1, 2, 5, 24})

@@ -78,9 +78,24 @@ void expect_metrics(const nlohmann::ordered_json& ours, const json& expected, do
   }
 }
 
+// What another golden folder lacks is skipped; the shipped one lacks nothing.
+TEST(GoldenEvaluation, TheShippedFilesHaveEveryEntry) {
+  test::expect_own_entries("evaluation.json", {{"/metrics", 9},
+                                               {"/seasonal_naive", 5},
+                                               {"/windows/univariate", 6},
+                                               {"/lstnet", 5},
+                                               {"/tsf/series", 2},
+                                               {"/student_t/torch.float64/y", 1},
+                                               {"/student_t/torch.float32/y", 1},
+                                               {"/auto_ets/series", 1}});
+  for (const auto* name : {"exchange_rate", "electricity", "traffic", "solar-energy"})
+    test::expect_own_entries("evaluation.json", {{std::string("/lstnet/") + name + "/steps", 1}});
+  test::expect_own_entries("baselines.json", {{"/cases", 5}});
+}
+
 TEST(GoldenEvaluation, NoUnknownEntries) {
   const auto all = test::golden_json("evaluation.json");
-  if (!all) GTEST_SKIP() << "no evaluation.json";
+  TSDP_GOLDEN_OR_LEAVE(all, "evaluation.json");
   for (const auto& [name, unused] : all->items()) {
     EXPECT_TRUE(known.contains(name) || elsewhere.contains(name) || for_comparison.contains(name) ||
                 not_yet.contains(name))
@@ -130,12 +145,12 @@ std::optional<Quantiles> own_quantiles(const json& c, std::size_t series, const 
 }
 
 TEST(GoldenEvaluation, Metrics) {
-  const auto all = test::golden_json("evaluation.json");
-  if (!all || !all->contains("metrics")) GTEST_SKIP() << "no entry metrics";
+  const auto golden = test::golden_entry("evaluation.json", "/metrics");
+  TSDP_GOLDEN_OR_LEAVE(golden, "entry metrics of evaluation.json");
   const std::vector<double> ends = {0.025, 0.975};
   int number = 0;
   int with_ends = 0;
-  for (const auto& c : (*all)["metrics"]) {
+  for (const auto& c : *golden) {
     SCOPED_TRACE("case " + std::to_string(number++) + ", " + c["kind"].get<std::string>());
     const auto horizon = c["prediction_length"].get<std::size_t>();
     const auto frequency = data::Frequency::parse(c["freq"].get<std::string>());
@@ -180,9 +195,9 @@ TEST(GoldenEvaluation, Metrics) {
 
 // From raw outputs of the head to parameters, log-density and quantiles, at extreme arguments.
 TEST(GoldenEvaluation, StudentT) {
-  const auto all = test::golden_json("evaluation.json");
-  if (!all || !all->contains("student_t")) GTEST_SKIP() << "no entry student_t";
-  for (const auto& [name, c] : (*all)["student_t"].items()) {
+  const auto golden = test::golden_entry("evaluation.json", "/student_t");
+  TSDP_GOLDEN_OR_LEAVE(golden, "entry student_t of evaluation.json");
+  for (const auto& [name, c] : golden->items()) {
     SCOPED_TRACE(name);
     const auto type = name == "torch.float64" ? at::kDouble : at::kFloat;
     const auto count = static_cast<std::int64_t>(c["raw_df"].size());
@@ -225,9 +240,9 @@ TEST(GoldenEvaluation, StudentT) {
 }
 
 TEST(GoldenEvaluation, SeasonalNaive) {
-  const auto all = test::golden_json("evaluation.json");
-  if (!all || !all->contains("seasonal_naive")) GTEST_SKIP() << "no entry seasonal_naive";
-  for (const auto& c : (*all)["seasonal_naive"]) {
+  const auto golden = test::golden_entry("evaluation.json", "/seasonal_naive");
+  TSDP_GOLDEN_OR_LEAVE(golden, "entry seasonal_naive of evaluation.json");
+  for (const auto& c : *golden) {
     std::vector<float> target;
     for (const double x : numbers(c["target"])) target.push_back(static_cast<float>(x));
     const auto found = evaluation::seasonal_naive(target, c["season_length"], c["prediction_length"]);
@@ -238,9 +253,11 @@ TEST(GoldenEvaluation, SeasonalNaive) {
 }
 
 TEST(GoldenEvaluation, WindowsOfAPlainModel) {
-  const auto all = test::golden_json("evaluation.json");
-  if (!all || !all->contains("windows")) GTEST_SKIP() << "no entry windows";
-  const auto& entry = (*all)["windows"];
+  const auto golden = test::golden_entry("evaluation.json", "/windows");
+  TSDP_GOLDEN_OR_LEAVE(golden, "entry windows of evaluation.json");
+  const auto& entry = *golden;
+  TSDP_GOLDEN_OR_LEAVE(test::golden_entry("evaluation.json", "/windows/univariate"),
+                       "entry windows/univariate of evaluation.json");
   data::Dataset dataset;
   data::Series series;
   for (const double x : numbers(entry["target"])) series.values.push_back(static_cast<float>(x));
@@ -265,9 +282,9 @@ TEST(GoldenEvaluation, WindowsOfAPlainModel) {
 }
 
 TEST(GoldenEvaluation, LstnetSplits) {
-  const auto all = test::golden_json("evaluation.json");
-  if (!all || !all->contains("lstnet")) GTEST_SKIP() << "no entry lstnet";
-  for (const auto& [name, c] : (*all)["lstnet"].items()) {
+  const auto golden = test::golden_entry("evaluation.json", "/lstnet");
+  TSDP_GOLDEN_OR_LEAVE(golden, "entry lstnet of evaluation.json");
+  for (const auto& [name, c] : golden->items()) {
     if (!c.is_object() || !c.contains("steps")) continue;
     SCOPED_TRACE(name);
     data::Dataset dataset;
@@ -282,9 +299,9 @@ TEST(GoldenEvaluation, LstnetSplits) {
 }
 
 TEST(GoldenEvaluation, TsfText) {
-  const auto all = test::golden_json("evaluation.json");
-  if (!all || !all->contains("tsf")) GTEST_SKIP() << "no entry tsf";
-  const auto& c = (*all)["tsf"];
+  const auto golden = test::golden_entry("evaluation.json", "/tsf");
+  TSDP_GOLDEN_OR_LEAVE(golden, "entry tsf of evaluation.json");
+  const auto& c = *golden;
   const auto file = std::filesystem::temp_directory_path() / ("tsdp_golden_" + std::to_string(::getpid()) + ".tsf");
   std::ofstream(file) << c["text"].get<std::string>();
   const auto dataset = data::read_dataset(file, {data::Format::tsf, data::Frequency::parse("10min"), {}});
@@ -306,14 +323,14 @@ TEST(GoldenEvaluation, TsfText) {
 
 // Seasonal naive end to end on the shipped files: reading, splitting, forecasting and scoring at once.
 TEST(GoldenEvaluation, BaselinesOfTheShippedFiles) {
-  const auto all = test::golden_json("baselines.json");
-  if (!all) GTEST_SKIP() << "no baselines.json";
-  for (const auto& c : (*all)["cases"]) {
+  const auto golden = test::golden_entry("baselines.json", "/cases");
+  TSDP_GOLDEN_OR_LEAVE(golden, "cases of baselines.json");
+  for (const auto& c : *golden) {
     const auto name = c["file"].get<std::string>();
     SCOPED_TRACE(name);
     const auto file = std::filesystem::path(TSDP_SOURCE_DIR) / "data" / name;
     if (!std::filesystem::exists(file)) {
-      std::cout << name << ": not shipped, skipped\n";
+      test::say_absent("data/" + name);
       continue;
     }
     const bool tsf = name.find(".tsf") != std::string::npos;

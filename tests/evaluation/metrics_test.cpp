@@ -37,8 +37,23 @@ TEST(Metrics, IntervalsAndMsisByHand) {
   // The further levels enter intervals alone.
   EXPECT_EQ(out["quantile_loss"].size(), 3U);
   EXPECT_EQ(out["coverage"].size(), 3U);
-  EXPECT_DOUBLE_EQ(out["quantile_loss"]["0.5"].get<double>(), 0.0 + 2.0 + 5.0);
-  EXPECT_DOUBLE_EQ(out["mean_absolute_quantile_loss"].get<double>() / 11.0, metrics.mean_weighted_quantile_loss());
+  // 2 |(x - y) ([y <= x] - q)| at the three observed places, in the order of time.
+  const double low = 0.1 + 1.8 + 1.2;
+  const double middle = 0.0 + 2.0 + 5.0;
+  const double high = 0.2 + 1.0 + 3.6;
+  EXPECT_DOUBLE_EQ(out["quantile_loss"]["0.1"].get<double>(), low);
+  EXPECT_DOUBLE_EQ(out["quantile_loss"]["0.5"].get<double>(), middle);
+  EXPECT_DOUBLE_EQ(out["quantile_loss"]["0.9"].get<double>(), high);
+  EXPECT_DOUBLE_EQ(out["weighted_quantile_loss"]["0.1"].get<double>(), low / 11.0);
+  EXPECT_DOUBLE_EQ(out["weighted_quantile_loss"]["0.9"].get<double>(), high / 11.0);
+  EXPECT_DOUBLE_EQ(out["mean_absolute_quantile_loss"].get<double>(), (low + middle + high) / 3.0);
+  EXPECT_DOUBLE_EQ(out["mean_weighted_quantile_loss"].get<double>(), (low + middle + high) / 33.0);
+  EXPECT_DOUBLE_EQ(metrics.mean_weighted_quantile_loss(), (low + middle + high) / 33.0);
+  // Shares of covered values, a window at a time: 0 and 1/2; 1 and 1/2; 1 and 1/2.
+  EXPECT_DOUBLE_EQ(out["coverage"]["0.1"].get<double>(), 0.25);
+  EXPECT_DOUBLE_EQ(out["coverage"]["0.5"].get<double>(), 0.75);
+  EXPECT_DOUBLE_EQ(out["coverage"]["0.9"].get<double>(), 0.75);
+  EXPECT_NEAR(out["MAE_coverage"].get<double>(), (0.15 + 0.25 + 0.15) / 3.0, 1e-15);
 }
 
 TEST(Metrics, WithoutItsLevelsMsisIsNull) {

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "models/forecaster.h"
+#include "tsdp/core/error.h"
 #include "tsdp/data/calendar_features.h"
 #include "tsdp/data/feature_store.h"
 #include "tsdp/export/torchscript.h"
@@ -21,6 +22,7 @@ data::Dataset dataset_of(std::vector<std::vector<float>> values, const char* fre
   data::Dataset out;
   out.frequency = data::Frequency::parse(frequency);
   for (auto& series : values) out.series.push_back({std::to_string(out.series.size()), 0, std::move(series)});
+  for (auto& series : out.series) series.exact.assign(series.values.begin(), series.values.end());
   return out;
 }
 
@@ -115,6 +117,11 @@ TEST(SeriesForecast, AlignedSeriesEndTogether) {
   ASSERT_EQ(dataset.series[1].values.size(), 10U);
   EXPECT_TRUE(std::isnan(dataset.series[1].values[7]));
   EXPECT_EQ(dataset.series[2].values.size(), 4U);
+  for (const auto& series : dataset.series) {
+    ASSERT_EQ(series.exact.size(), series.values.size());
+    for (std::size_t t = 0; t < series.values.size(); ++t)
+      EXPECT_EQ(std::isnan(series.exact[t]), std::isnan(series.values[t]));
+  }
   EXPECT_EQ(align_ends(dataset), 0);
 }
 
@@ -132,6 +139,7 @@ TEST(SeriesForecast, IdsThatCsvWouldReadOtherwiseAreQuoted) {
 TEST(PrivatePasts, ModelAndSeasonalNaiveReadOneRelease) {
   auto dataset = dataset_of({std::vector<float>(40, 100.0F), std::vector<float>(5, 100.0F)});
   dataset.series[0].values[37] = nan;
+  dataset.series[0].exact[37] = static_cast<double>(nan);
   const auto privacy = inference(1.0, 0.5);
   PastSource pasts(dataset, 4, 10, &privacy);
   EXPECT_EQ(pasts.read_length(), 10);
@@ -148,7 +156,9 @@ TEST(PrivatePasts, ModelAndSeasonalNaiveReadOneRelease) {
       if (i == 1) std::fill_n(values.begin(), 5, 0.0F), std::fill_n(marks.begin(), 5, 0.0F);
       const auto observed = marks;
       RandomStream coins(privacy.key, sampling::context_coins_purpose, use + i);
-      privacy.mechanism.release(coins, RandomStream(privacy.key, sampling::context_noise_purpose, use + i), values, marks);
+      const std::vector<double> exact(values.begin(), values.end());
+      privacy.mechanism.release(coins, RandomStream(privacy.key, sampling::context_noise_purpose, use + i), exact, values,
+                                marks);
       // What place j then holds where the mean of the places from `from` on stands in; NaN where it is missing.
       const auto released = [&](std::size_t from, std::size_t j) {
         double sum = 0.0;
@@ -174,6 +184,31 @@ TEST(PrivatePasts, ModelAndSeasonalNaiveReadOneRelease) {
       }
     }
   }
+}
+
+TEST(PrivatePasts, NoiseMeetsValuesInDoublePrecision) {
+  // Floats lie 64 apart at 1e9: what they are is no matter, only what the doubles are.
+  auto dataset = dataset_of({std::vector<float>(10, 1e9F)});
+  std::fill(dataset.series[0].exact.begin(), dataset.series[0].exact.end(), 1000000031.0);
+  const auto privacy = inference(2.0, 1.0);
+  PastSource pasts(dataset, 10, 1, &privacy);
+  const std::vector<data::WindowIndex> indices = {{0, 10}};
+  int up = 0;
+  for (std::uint64_t use = 0; use < 50; ++use) {
+    pasts.gather(indices, use);
+    std::vector<double> normals(10);
+    RandomStream(privacy.key, sampling::context_noise_purpose, use).normals(0, normals);
+    for (std::int64_t j = 0; j < 10; ++j) {
+      const double y = 1000000031.0 + privacy.mechanism.noise() * normals[static_cast<std::size_t>(j)];
+      EXPECT_EQ(pasts.target()[0][j].item<float>(), y > 1000000032.0 ? 1000000064.0F : 1e9F) << y;
+      up += y > 1000000032.0 ? 1 : 0;
+    }
+    EXPECT_EQ(pasts.naive_past(0)[9], pasts.target()[0][9].item<float>());
+  }
+  EXPECT_GT(up, 150);
+  dataset.series[0].exact.clear();
+  EXPECT_THROW(PastSource(dataset, 10, 1, &privacy), Error);
+  EXPECT_NO_THROW(PastSource(dataset, 10, 1, nullptr));
 }
 
 TEST(PrivatePasts, NothingOfTheSeriesIsReadBesides) {

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <numbers>
 
+#include "support/ledger.h"
 #include "tsdp/export/torchscript.h"
 
 namespace {
@@ -87,7 +88,7 @@ void write_case(const std::string& name, const std::filesystem::path& folder) {
     put("quantiles", quantiles);
   }
   expected.save((folder / (name + "_case.pt")).string());
-  exporting::save_module(exporting::make_module(*model), {{{"name", name}}, {{"epsilon", nullptr}}}, folder / (name + ".pt"));
+  exporting::save_model(*model, false, {{{"name", name}, {"frequency", "1h"}}, test::ledger(false)}, folder / (name + ".pt"));
 }
 
 }  // namespace

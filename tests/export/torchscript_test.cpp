@@ -14,10 +14,11 @@
 namespace tsdp::exporting {
 namespace {
 
-std::unique_ptr<models::Forecaster> make(std::int64_t context, std::int64_t horizon, const std::string& name = "simple_ff") {
+std::unique_ptr<models::Forecaster> make(std::int64_t context, std::int64_t horizon, const std::string& name = "simple_ff",
+                                         at::ScalarType type = at::kFloat) {
   models::ModelOptions options{context, horizon, {}, 3, 0.0};
   if (name == "deepar") options.lags = {1, 2, 4};
-  auto model = models::make_model(name, options, at::TensorOptions(at::kFloat));
+  auto model = models::make_model(name, options, at::TensorOptions(type));
   RandomStream stream(SecretKey::from_seed(5), "initial weights", 0);
   model->initialise(stream);
   return model;
@@ -160,21 +161,57 @@ TEST(Module, CutsPadsAndMasksItsPast) {
   EXPECT_TRUE(at::equal(mean(with_gap, ones), mean(zero_there, zero_there.gt(0).to(at::kFloat))));
 }
 
-TEST(SaveModule, CarriesTheLedger) {
-  const auto file = std::filesystem::temp_directory_path() / ("tsdp_export_" + std::to_string(::getpid()) + ".pt");
-  const auto model = make(4, 2);
-  nlohmann::ordered_json about = {{"name", "simple_ff"}, {"past_length", 4}};
-  nlohmann::ordered_json ledger = {{"delta", 1e-7}, {"epsilon", {{"lower", 0.5}, {"upper", 0.625}}}};
-  save_module(make_module(*model), {about, ledger}, file);
-  ModelMetadata found;
-  auto module = load_module(file, at::kCPU, found);
-  EXPECT_EQ(found.model, about);
-  EXPECT_EQ(found.privacy, ledger);
-  EXPECT_NO_THROW(module.forward({at::ones({1, 4}), at::ones({1, 4}), at::tensor({0.5}, at::kDouble)}));
-  std::ofstream(file) << "not a model";
-  EXPECT_THROW(static_cast<void>(load_module(file, at::kCPU, found)), DataError);
-  std::filesystem::remove(file);
-  EXPECT_THROW(static_cast<void>(load_module(file, at::kCPU, found)), DataError);
+// What is missing (NaN) or marked as not observed reaches no forecast, of any model, in either precision, wherever it
+// stands: in the lags, at both ends of the context, everywhere. Nor does it reach another row of the batch.
+TEST(Module, WhatIsMissingOrNotObservedReachesNoForecast) {
+  const auto nan = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& name : models::model_names())
+    for (const auto type : {at::kFloat, at::kDouble}) {
+      SCOPED_TRACE(testing::Message() << name << (type == at::kDouble ? ", double" : ", float"));
+      const auto model = make(6, 3, name, type);
+      auto module = make_module(*model);
+      const auto past_length = model->past_length();
+      const auto options = at::TensorOptions(type);
+      const auto draws = 1.0 - at::rand({3, 4, 3, 2}, options);
+      const auto features = model->reads_time_features() ? at::IValue(at::rand({3, past_length + 3, 3}, options)) : at::IValue();
+      const auto outputs = [&](const at::Tensor& past, const at::Tensor& observed) {
+        const auto all =
+            module.forward({past.clone(), observed.clone(), at::tensor({0.1, 0.5, 0.9}, at::kDouble), features, draws}).toTuple();
+        std::vector<at::Tensor> out;
+        for (const auto& one : all->elements()) {
+          EXPECT_TRUE(one.toTensor().isfinite().all().item<bool>());
+          out.push_back(one.toTensor().clone());
+        }
+        return out;
+      };
+      const auto expect_equal = [&](const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& expected, const char* what) {
+        for (std::size_t i = 0; i < 3; ++i)
+          EXPECT_TRUE(at::equal(found[i], expected[i])) << what << ", " << (i == 0 ? "quantiles" : i == 1 ? "mean" : "samples");
+      };
+      const auto whole = at::arange(1, 3 * past_length + 1, options).view({3, past_length});
+      const auto ones = at::ones({3, past_length}, options);
+      const auto undisturbed = outputs(whole, ones);
+      std::vector<std::vector<std::int64_t>> places = {{0}, {past_length - 6}, {past_length - 4, past_length - 2}, {past_length - 1}, {}};
+      for (std::int64_t k = 0; k < past_length; ++k) places.back().push_back(k);
+      for (const auto& hidden : places) {
+        SCOPED_TRACE(testing::Message() << hidden.size() << " from place " << hidden.front());
+        auto marks = ones.clone();
+        auto zero = whole.clone();
+        for (const auto k : hidden) {
+          marks[1][k] = 0.0;
+          zero[1][k] = 0.0;
+        }
+        const auto expected = outputs(zero, marks);
+        EXPECT_FALSE(at::equal(expected[1][1], undisturbed[1][1])) << "these places do not count at all";
+        EXPECT_TRUE(at::equal(expected[1][0], undisturbed[1][0]) && at::equal(expected[1][2], undisturbed[1][2]));
+        for (const double garbage : {nan, -7.0, 1e30}) {
+          auto past = whole.clone();
+          for (const auto k : hidden) past[1][k] = garbage;
+          expect_equal(outputs(past, marks), expected, "not observed");
+          if (std::isnan(garbage)) expect_equal(outputs(past, ones), expected, "NaN that is marked as observed");
+        }
+      }
+    }
 }
 
 }  // namespace

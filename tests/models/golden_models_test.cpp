@@ -46,10 +46,10 @@ std::string model_of(const std::string& fixture, const std::set<std::string>& na
 /// All fixtures of available models; unknown kinds fail, those that are not there yet are named.
 std::vector<Fixture> fixtures() {
   std::vector<Fixture> out;
-  const auto all = test::golden_json("models/models.json");
-  if (!all) return out;
+  const auto listed = test::golden_entry("models/models.json", "/fixtures");
+  if (!listed) return out;
   const auto available = models::model_names();
-  for (const auto& [name, about] : (*all)["fixtures"].items()) {
+  for (const auto& [name, about] : listed->items()) {
     const auto model = model_of(name, {available.begin(), available.end()});
     if (model.empty()) {
       EXPECT_FALSE(model_of(name, not_yet).empty()) << "unknown kind of fixture: " << name;
@@ -58,7 +58,7 @@ std::vector<Fixture> fixtures() {
     }
     const auto folder = test::golden_folder() / "models";
     if (!std::filesystem::exists(folder / cat(name, ".pt"))) {
-      std::cout << name << ": no " << name << ".pt, skipped\n";
+      test::say_absent(cat("models/", name, ".pt"));
       continue;
     }
     Fixture f;
@@ -134,11 +134,36 @@ class GoldenModels : public testing::TestWithParam<bool> {
   void SetUp() override {
     if (!GetParam()) plain_.emplace();
     fixtures_ = fixtures();
-    if (fixtures_.empty()) GTEST_SKIP() << "no fixture of an available model in " << test::golden_folder();
+    TSDP_GOLDEN_OR_LEAVE(!fixtures_.empty(), "any fixture of an available model");
   }
   std::vector<Fixture> fixtures_;
   std::optional<dp::PlainOperations> plain_;
 };
+
+// What another golden folder lacks is skipped; the shipped one has every model, in all that it is compared by.
+TEST(GoldenModelFiles, TheShippedFolderHasEveryModel) {
+  const auto folder = test::own_golden_folder() / "models";
+  std::ifstream in(folder / "models.json");
+  ASSERT_TRUE(in.good()) << "models.json is absent from " << folder;
+  const auto listed = nlohmann::json::parse(in)["fixtures"];
+  std::map<std::string, int> with;  // how many models have what not all of them need
+  for (const auto& name : models::model_names()) {
+    SCOPED_TRACE(name);
+    EXPECT_TRUE(listed.contains(name)) << "not in models.json";
+    for (const auto* end : {".pt", "_steps.pt"})
+      EXPECT_TRUE(std::filesystem::exists(folder / (name + end))) << name << end << " is absent from " << folder;
+    if (!listed.contains(name) || !std::filesystem::exists(folder / (name + ".pt"))) continue;
+    const auto tensors = load(folder / (name + ".pt"));
+    for (const auto* group : {"expected.loss", "expected32.loss", "expected.grad_norm"})
+      EXPECT_TRUE(tensors.contains(group)) << group;
+    for (const auto* group : {"expected.quantiles", "expected.mean"}) with[group] += tensors.contains(group) ? 1 : 0;
+    for (const auto* group : {"ancestral.samples", "ancestral32.samples"}) with[group] += tensors.contains(group) ? 1 : 0;
+  }
+  EXPECT_GE(with["expected.quantiles"], 2);
+  EXPECT_GE(with["expected.mean"], 2);
+  EXPECT_GE(with["ancestral.samples"], 1);
+  EXPECT_GE(with["ancestral32.samples"], 1);
+}
 
 TEST_P(GoldenModels, ParametersAreThoseOfTheReference) {
   const auto all = test::golden_json("models/models.json");
@@ -207,7 +232,7 @@ TEST_P(GoldenModels, FivePrivateUpdates) {
   for (const auto& f : fixtures_) {
     SCOPED_TRACE(f.name);
     if (f.steps.empty()) {
-      std::cout << f.name << ": no steps, skipped\n";
+      test::say_absent(cat("models/", f.name, "_steps.pt"));
       continue;
     }
     const auto model = make(f, at::kDouble);

@@ -470,9 +470,9 @@ TEST(Attack, TheoremF1IsNotBrokenByEitherAttack) {
 }
 
 TEST(Attack, TheoremG1IsAttainedAtAlphaOneWithTheNoiseOnTheSeries) {
-  // Changed from 0 to v = 1; a touched window has gradient +1 if its noisy value is above v/2, −1 otherwise. One window
-  // has it in its forecast, two in their context. The law of the gradient moves by τ(s) = erf(1/(2√2 s)) from −1 to
-  // +1: p₂ = ρ/T (τ(σ_F) + 2 τ(σ_C)), and at α = 1 the divergence is p₂ erf(1/(σ √2)), as claimed.
+  // Changed from x to x + v, x far larger than v; a touched window has gradient +1 if its noisy value is above x + v/2, −1
+  // otherwise. One window has it in its forecast, two in their context. The law of the gradient moves by τ(s) =
+  // erf(1/(2√2 s)) from −1 to +1: p₂ = ρ/T (τ(σ_F) + 2 τ(σ_C)), and at α = 1 the divergence is p₂ erf(1/(σ √2)), as claimed.
   auto p = scheme(wor, wr, 2, 6, 1, 1);
   p.context_noise = 1.0;
   p.forecast_noise = 0.5;
@@ -482,6 +482,8 @@ TEST(Attack, TheoremG1IsAttainedAtAlphaOneWithTheNoiseOnTheSeries) {
   const double p2 = 0.5 / 6.0 * (tau(0.5) + 2.0 * tau(1.0));
   const auto touched = touched_by(p, neighbours.place());
   constexpr int width = 3;
+  constexpr double x = 1000000031.0;
+  constexpr double v = 2e4;
   constexpr std::uint64_t trials = 1'000'000;
   constexpr std::uint64_t block = 512;
   std::uint64_t above[2] = {0, 0};  // sum, N′ added, above 1
@@ -489,27 +491,28 @@ TEST(Attack, TheoremG1IsAttainedAtAlphaOneWithTheNoiseOnTheSeries) {
     const auto key = SecretKey::from_seed(second ? 131 : 130);
     Sampler sampler{s};
     std::vector<double> z(block);
+    std::vector<double> exact(block * width);
     std::vector<float> values(block * width);
     const std::vector<float> observed(block * width, 1.0F);
     for (std::uint64_t done = 0; done < trials; done += block) {
       RandomStream draws(key, sampling_purpose, done);
       RandomStream(key, "noise", done).normals(0, z);
       std::vector<data::WindowIndex> windows;
-      std::fill(values.begin(), values.end(), 0.0F);
+      std::fill(exact.begin(), exact.end(), x);
       for (std::uint64_t i = 0; i < block; ++i) {
         windows.push_back(sampler.draw(i, draws).front());
         const auto at = neighbours.place() - (windows.back().start - p.context_length);  // place inside the window
         if (second && windows.back().series == 0 && at >= 0 && at < width)
-          values[i * width + static_cast<std::uint64_t>(at)] = 1.0F;
+          exact[i * width + static_cast<std::uint64_t>(at)] = x + v;
       }
-      augment(s, 1.0, RandomStream(key, augmentation_purpose, done), block, p.context_length, values.data(),
+      augment(s, v, RandomStream(key, augmentation_purpose, done), block, p.context_length, exact.data(), values.data(),
               observed.data());
       for (std::uint64_t i = 0; i < block && done + i < trials; ++i) {
         const auto& w = windows[i];
         double sum = 0.0;  // −1, and N′ = 1 added
         if (w.series == 0 && touched[static_cast<std::size_t>(w.start)]) {
           const auto at = static_cast<std::uint64_t>(neighbours.place() - (w.start - p.context_length));
-          sum = values[i * width + at] > 0.5F ? 2.0 : 0.0;
+          sum = static_cast<double>(values[i * width + at]) > x + 0.5 * v ? 2.0 : 0.0;
         }
         above[second ? 1 : 0] += sum + 0.7 * z[i] > 1.0 ? 1 : 0;
       }

@@ -27,7 +27,8 @@ Window released(const PrivateContext& mechanism, std::uint64_t seed, std::uint64
   const auto key = SecretKey::from_seed(seed);
   RandomStream coins(key, context_coins_purpose, use);
   const RandomStream noise(key, context_noise_purpose, use);
-  mechanism.release(coins, noise, window.values, window.marks);
+  const std::vector<double> exact(window.values.begin(), window.values.end());
+  mechanism.release(coins, noise, exact, window.values, window.marks);
   return window;
 }
 
@@ -47,8 +48,9 @@ TEST(PrivateContext, IsAccountedForAsItRuns) {
                   std::ldexp(std::floor(std::ldexp(mechanism.parameters().keep, 53)), -53));
         // Never less noise than the claim needs, and hardly more.
         EXPECT_GE(mechanism.noise_multiplier(), privacy::inference_noise(mechanism.mechanism(), epsilon, 1e-4));
-        EXPECT_GE(mechanism.noise(), 0.1 * mechanism.noise_multiplier());
-        EXPECT_LE(mechanism.noise(), 0.1 * mechanism.noise_multiplier() * (1.0 + 1e-15));
+        const double reach = 0.1 * (1.0 + 0x1p-19);  // how far apart two values may lie that were read from decimals
+        EXPECT_GE(mechanism.noise(), reach * mechanism.noise_multiplier());
+        EXPECT_LE(mechanism.noise(), reach * mechanism.noise_multiplier() * (1.0 + 1e-15));
         const double spent = privacy::inference_delta(mechanism.mechanism(), epsilon, mechanism.noise_multiplier());
         EXPECT_LE(spent, 1e-4);
         EXPECT_GE(spent, 1e-4 * (1.0 - 1e-6));
@@ -148,6 +150,36 @@ TEST(PrivateContext, ExtremeValuesStayFinite) {
   for (const float value : window.values) EXPECT_TRUE(std::isfinite(value));
 }
 
+TEST(PrivateContext, CutsAndNoisesDoublesBeforeTheyBecomeFloats) {
+  const PrivateContext mechanism(parameters(1.0, 1, 2.0));
+  const auto key = SecretKey::from_seed(3);
+  const RandomStream noise(key, context_noise_purpose, 4);
+  std::vector<double> normals(200);
+  noise.normals(0, normals);
+  std::vector<double> exact(200, 1000000031.0);  // floats lie 64 apart there
+  exact[0] = 1e12;
+  exact[1] = -1e300;
+  exact[2] = std::numeric_limits<double>::quiet_NaN();  // missing
+  std::vector<float> values(200, -1.0F);
+  std::vector<float> marks(200, 1.0F);
+  marks[2] = 0.0F;
+  RandomStream coins(key, context_coins_purpose, 4);
+  mechanism.release(coins, noise, exact, values, marks);
+  EXPECT_EQ(values[0], 0x1p33F);
+  EXPECT_EQ(values[1], -0x1p33F);
+  EXPECT_EQ(values[2], 0.0F);
+  std::size_t up = 0;
+  for (std::size_t j = 3; j < 200; ++j) {
+    const double y = 1000000031.0 + mechanism.noise() * normals[j];
+    EXPECT_EQ(values[j], y > 1000000032.0 ? 1000000064.0F : 1000000000.0F) << j << ": " << y;
+    up += values[j] > 1e9F ? 1 : 0;
+  }
+  EXPECT_GT(up, 50U);  // 44 % of them are expected; a value rounded first would never get there
+  std::vector<float> fewer(199);
+  EXPECT_THROW(mechanism.release(coins, noise, exact, fewer, marks), Error);
+  EXPECT_THROW(mechanism.release(coins, noise, std::span(exact).first(199), values, marks), Error);
+}
+
 TEST(PrivateContext, NoNoiseWhereDroppingIsEnough) {
   const PrivateContext mechanism(parameters(0.01, 1, 10.0, 1.0, 0.02));
   EXPECT_EQ(mechanism.noise(), 0.0);
@@ -190,6 +222,7 @@ TEST(PrivateContext, RefusesParametersOutOfRange) {
   for (const double v : {0.0, -1.0, nan}) EXPECT_THROW(PrivateContext(parameters(1.0, 1, v)), UsageError) << v;
   for (const double keep : {0.0, -0.5, 1.5, nan}) EXPECT_THROW(PrivateContext(parameters(keep)), UsageError) << keep;
   for (const std::int64_t w : {0, -1, 1'000'001}) EXPECT_THROW(PrivateContext(parameters(1.0, w)), UsageError) << w;
+  EXPECT_THROW(PrivateContext(parameters(1.0, 1, 1e-320)), UsageError);  // values so near to each other are not told apart
   // No bound on the change, or one that no noise in numbers could hide.
   EXPECT_THROW(PrivateContext(parameters(1.0, 1, infinite)), PrivacyError);
   EXPECT_THROW(PrivateContext(parameters(1.0, 1, 3e38)), PrivacyError);

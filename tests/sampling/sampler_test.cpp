@@ -277,6 +277,43 @@ TEST(Augment, AddsNoiseOfTheStatedSizeToObservedValuesOnly) {
   EXPECT_NEAR(forecast / 8000 / 36.0, 1.0, 0.091);
 }
 
+TEST(Augment, PutsNoiseOnDoublesBeforeTheyBecomeFloats) {
+  auto p = base(1, 100);
+  p.context_noise = 1.0;
+  p.forecast_noise = 4.0;
+  const SubsamplingScheme scheme(p);
+  const RandomStream stream(key, augmentation_purpose, 10);
+  constexpr std::int64_t windows = 400;
+  constexpr double v = 20.0;
+  const auto past = p.context_length;
+  const auto width = past + p.forecast_length;
+  const auto count = static_cast<std::size_t>(windows * width);
+  std::vector<double> normals(count);
+  stream.normals(0, normals);
+  // Counts at 1e9, where floats lie 64 apart; values beyond 2³² v; missing ones.
+  std::vector<double> exact(count, 1000000031.0);
+  std::vector<float> observed(count, 1.0F);
+  for (std::size_t i = 0; i < count; i += 5) exact[i] = i % 2 == 0 ? 1e30 : -1e12;
+  for (std::size_t i = 0; i < count; i += 7) observed[i] = 0.0F;
+  std::vector<float> values(count, -1.0F);
+  augment(scheme, v, stream, windows, past, exact.data(), values.data(), observed.data());
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool in_past = static_cast<std::int64_t>(i) % width < past;
+    const double noise = v * (1.0 + 0x1p-19) * (in_past ? 1.0 : 4.0) * normals[i];
+    const double read = i % 5 != 0 ? 1000000031.0 : i % 2 == 0 ? v * 0x1p32 : -v * 0x1p32;
+    const float expected = i % 7 == 0 ? 0.0F : static_cast<float>(read + noise);
+    ASSERT_EQ(values[i], expected) << i;
+    others += expected != 0.0F && expected != static_cast<float>(static_cast<double>(static_cast<float>(read)) + noise) ? 1 : 0;
+  }
+  EXPECT_GT(others, count / 10);  // rounding first would give other windows
+  // The largest float, where there is no larger one.
+  std::fill(exact.begin(), exact.end(), 3.4e38);
+  augment(scheme, 1e38, stream, windows, past, exact.data(), values.data(), observed.data());
+  for (const float value : values) ASSERT_TRUE(std::isfinite(value));
+  EXPECT_THROW(augment(scheme, 1e-320, stream, windows, past, exact.data(), values.data(), observed.data()), UsageError);
+}
+
 TEST(Scheme, RefusesWhatMakesNoSense) {
   const auto message = [](SubsamplingScheme::Parameters p) -> std::string {
     try {

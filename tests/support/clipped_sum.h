@@ -1,6 +1,8 @@
 // The clipped sum of a batch, as a private step makes it.
 #pragma once
 
+#include <algorithm>
+
 #include "models/forecaster.h"
 #include "tsdp/dp/private_step.h"
 
@@ -11,7 +13,9 @@ inline at::Tensor clipped_sum(models::Forecaster& model, const models::WindowBat
   model.parameters().gradients().zero_();
   model.losses(batch);
   model.backward();
-  return dp::add_clipped_sum(model.layers(), batch.size(), clipping, model.parameters().gradients().options());
+  auto whole = clipping;
+  whole.summed = std::max(clipping.summed, batch.size());
+  return dp::add_clipped_sum(model.layers(), batch.size(), whole, model.parameters().gradients().options());
 }
 
 }  // namespace tsdp::test

@@ -15,6 +15,7 @@
 #include "tsdp/core/file.h"
 #include "tsdp/core/log.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/structured_pairs.h"
 #include "tsdp/training/environment.h"
 #include "tsdp/training/metrics_log.h"
 
@@ -199,7 +200,7 @@ TEST_F(TrainerTest, CopiesThatPartHaveNoiseOfTheirOwn) {
     const Threads one(1);
     trainer(name, config)->begin();
     std::filesystem::copy(folder(name).root, folder(copy).root, std::filesystem::copy_options::recursive);
-    const auto key = [&](const std::string& run) { return load_checkpoint(folder(run).last())->key.hex(); };
+    const auto key = [&](const std::string& run) { return load_checkpoint(folder(run).last())->key->hex(); };
     const auto begun = key(name);
     trainer(name, config)->resume();
     EXPECT_EQ(key(name), begun);  // the same environment replays, or takes, the same steps
@@ -214,7 +215,7 @@ TEST_F(TrainerTest, ACheckpointPutBackFromBeforeAChangeOfKeyReplaysNothing) {
   const auto config = small_config();
   trainer("run", config)->begin();
   const auto first = read_file(folder("run").last());
-  const auto key = load_checkpoint(folder("run").last())->key.hex();
+  const auto key = load_checkpoint(folder("run").last())->key->hex();
   Charge(folder("run").charged()).raise_to(26);
   std::filesystem::remove(folder("run").last());
   auto t = trainer("run", config);
@@ -225,7 +226,7 @@ TEST_F(TrainerTest, ACheckpointPutBackFromBeforeAChangeOfKeyReplaysNothing) {
   auto back = trainer("run", config);
   back->resume();
   EXPECT_EQ(back->step(), 46U);
-  EXPECT_NE(load_checkpoint(folder("run").last())->key.hex(), key);
+  EXPECT_NE(load_checkpoint(folder("run").last())->key->hex(), key);
 }
 
 TEST_F(TrainerTest, ACleanStopLosesNothingElsewhere) {
@@ -284,22 +285,17 @@ TEST_F(TrainerTest, WithoutPrivacyNothingIsGivenUp) {
   EXPECT_EQ(again->step(), 0U);
 }
 
-TEST_F(TrainerTest, ABestCheckpointIsThereThoughItsLooksWereGivenUp) {
-  const Threads one(1);
+TEST_F(TrainerTest, APrivateRunChoosesNoWeightsByTheirLosses) {
   auto config = small_config();
   config.training.checkpoint = "best";
-  auto t = trainer("run", config);
-  t->begin();
-  EXPECT_FALSE(t->run({.most_steps = 3}));
-  EXPECT_FALSE(std::filesystem::exists(folder("run").best()));
-  t.reset();
-  Charge(folder("run").charged()).raise_to(80);
-  const Threads two(2);
-  auto again = trainer("run", config);
-  again->resume();
-  EXPECT_TRUE(again->run({}));
-  EXPECT_TRUE(std::filesystem::exists(folder("run").best()));
-  EXPECT_EQ(nlohmann::json::parse(read_file(folder("run").ledger()))["steps_taken"], 3);
+  try {
+    trainer("run", config);
+    FAIL();
+  } catch (const PrivacyError& error) {
+    EXPECT_NE(std::string(error.what()).find("training.checkpoint: found best with privacy.enabled"), std::string::npos) << error.what();
+  }
+  config.privacy.enabled = false;
+  EXPECT_NO_THROW(trainer("run", config));
 }
 
 TEST_F(TrainerTest, ResumingTakesPrivateFilesFromOthers) {
@@ -352,6 +348,45 @@ TEST_F(TrainerTest, ChangedDataAreNotResumed) {
   trainer("run", config)->resume();
   data_.dataset.series[3].start += 3600;  // models read the calendar
   EXPECT_THROW(trainer("run", config)->resume(), UsageError);
+}
+
+TEST_F(TrainerTest, ChangesThatOnlyDoublesShowAreNotResumedEither) {
+  const auto config = small_config();
+  for (auto& series : data_.dataset.series) series.exact.assign(series.values.begin(), series.values.end());
+  trainer("run", config)->begin();
+  trainer("run", config)->resume();
+  data_.dataset.series[3].exact[7] += 1e-12;
+  EXPECT_THROW(trainer("run", config)->resume(), UsageError);
+}
+
+TEST_F(TrainerTest, NoiseOnTheDataMeetsDoubles) {
+  auto config = small_config();
+  config.training.max_epochs = 5;
+  config.training.reproducible = true;
+  config.privacy.v = 0.5;
+  config.augmentation.context_noise = config.augmentation.forecast_noise = 1.0;
+  // In single precision neighbours may lie further apart than v: nothing is trained on that.
+  EXPECT_THROW(weights_after_whole_run("floats", config), Error);
+  for (auto& series : data_.dataset.series) series.exact.assign(series.values.begin(), series.values.end());
+  const auto weights = weights_after_whole_run("doubles", config);
+  // What the floats are is no matter, what the doubles are is.
+  for (auto& series : data_.dataset.series)
+    for (auto& value : series.values) value += 1.0F;
+  EXPECT_TRUE(at::equal(weights_after_whole_run("other floats", config), weights));
+  for (auto& series : data_.dataset.series)
+    for (auto& value : series.exact) value += 1.0;
+  EXPECT_FALSE(at::equal(weights_after_whole_run("other doubles", config), weights));
+}
+
+TEST_F(TrainerTest, WithoutPrivacyNoiseOnTheDataMeetsFloatsAsBefore) {
+  auto config = small_config();
+  config.training.max_epochs = 5;
+  config.training.reproducible = true;
+  config.privacy.enabled = false;
+  config.augmentation.context_noise = 1.0;
+  const auto weights = weights_after_whole_run("noised", config);
+  config.augmentation.context_noise = 0.0;
+  EXPECT_FALSE(at::equal(weights_after_whole_run("plain", config), weights));
 }
 
 TEST_F(TrainerTest, ALostCheckpointKeepsChargedStepsCharged) {
@@ -407,18 +442,37 @@ TEST_F(TrainerTest, TheLedgerNeverUnderstates) {
   const auto running = nlohmann::json::parse(read_file(folder("run").ledger()));
   EXPECT_EQ(running["state"], "running");
   EXPECT_EQ(running["epsilon"]["upper"].get<double>(), t->plan().epsilon.upper);
+  // Epsilon anew, from nothing but what the ledger itself says: Theorem 4.4 with N series of length L each, one of
+  // T = L − L_F + 1 windows of which m = L_C + L_F hold a value.
+  const auto expect_covered = [&](const nlohmann::json& ledger, std::uint64_t uses) {
+    EXPECT_EQ(ledger["delta"].get<double>(), config.privacy.delta);
+    EXPECT_EQ(ledger["noise_multiplier"].get<double>(), config.privacy.noise_multiplier);
+    EXPECT_EQ(ledger["theorem"], "4.4");
+    EXPECT_EQ(ledger["relation"]["w"], 1);
+    const auto& m = ledger["mechanism"];
+    ASSERT_EQ(m["shortest_sequence"], m["longest_sequence"]);
+    const double windows = m["longest_sequence"].get<double>() - m["forecast_length"].get<double>() + 1.0;
+    const double holding = m["context_length"].get<double>() + m["forecast_length"].get<double>();
+    const double share = m["batch_size"].get<double>() / m["num_sequences"].get<double>() * holding / windows;
+    privacy::Accountant accountant(privacy::one_window_pair(share, ledger["noise_multiplier"]));
+    const auto spent = accountant.epsilon(ledger["delta"], uses, 1e-5);
+    EXPECT_EQ(ledger["compositions"], uses);
+    EXPECT_GE(ledger["epsilon"]["upper"].get<double>(), spent.lower);
+    EXPECT_LE(ledger["epsilon"]["lower"].get<double>(), spent.upper);
+    EXPECT_LE(ledger["epsilon"]["upper"].get<double>(), 1.002 * spent.upper);
+  };
+  expect_covered(running, t->plan().steps);  // charged ahead: all that is planned
   EXPECT_FALSE(t->run({.most_steps = 10}));
   const auto stopped = nlohmann::json::parse(read_file(folder("run").ledger()));
   EXPECT_EQ(stopped["state"], "interrupted");
   EXPECT_EQ(stopped["steps_taken"], 10);
   EXPECT_EQ(stopped["steps_charged"], 10);
-  privacy::Accountant accountant(t->plan().mechanism->pair);
-  EXPECT_GE(stopped["epsilon"]["upper"].get<double>(),
-            accountant.epsilon(1e-5, stopped["steps_charged"].get<std::uint64_t>()).lower);
+  expect_covered(stopped, 10);
   EXPECT_TRUE(t->run({}));
   const auto finished = nlohmann::json::parse(read_file(folder("run").ledger()));
   EXPECT_EQ(finished["state"], "finished");
   EXPECT_EQ(finished["steps_taken"], t->plan().steps);
+  expect_covered(finished, t->plan().steps);
   EXPECT_LE(finished["epsilon"]["upper"].get<double>(), config.privacy.target_epsilon);
   // The attacker's view grows with what was spent, and (ε, δ) bounds it: advantage ≤ (e^ε − 1 + 2δ) / (e^ε + 1).
   const double advantage = finished["attack"]["advantage"];
@@ -434,7 +488,7 @@ TEST_F(TrainerTest, FilesOutsidePrivateHoldNeitherKeyNorData) {
   auto t = trainer("run", config);
   t->begin();
   t->run({});
-  const auto key = load_checkpoint(folder("run").last())->key.hex();
+  const auto key = load_checkpoint(folder("run").last())->key->hex();
   for (const auto& file : {folder("run").config(), folder("run").ledger()})
     EXPECT_EQ(read_file(file).find(key), std::string::npos);
   const auto mode = std::filesystem::status(folder("run").last()).permissions();
@@ -448,7 +502,7 @@ TEST_F(TrainerTest, TrainsWithoutPrivacyWhenAskedTo) {
   auto t = trainer("run", config);
   t->begin();
   EXPECT_TRUE(t->run({}));
-  const auto ledger = t->current_ledger(RunState::finished);
+  const auto ledger = sampling::document(t->current_ledger(sampling::RunState::finished));
   EXPECT_FALSE(ledger["private"].get<bool>());
   EXPECT_TRUE(ledger["epsilon"].is_null());
 }

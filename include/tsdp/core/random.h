@@ -75,7 +75,8 @@ class RandomStream {
 
 /// Noise of deviation s on a value x is released on a grid of 2⁻²⁴ times the power of two at or below s, whatever its size:
 /// finer digits of x + s z near 0 would tell of x how it was rounded (Mironov 2012). This is the M for which (y + M) − M is
-/// y on that grid, for |y| < 2²⁷ s (coarser beyond); 0 without noise.
+/// y on that grid, for |y| < 2²⁷ s; beyond, where doubles become sparse, on one that is never finer than half of it. 0
+/// without noise.
 [[nodiscard]] double noise_grid_offset(double deviation);
 
 }  // namespace tsdp

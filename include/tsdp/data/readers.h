@@ -33,6 +33,7 @@ struct ReadOptions {
   Format format = Format::lstnet;
   Frequency frequency;          ///< of the series; a tsf file's own @frequency must agree
   std::optional<Moment> start;  ///< of the first row; required for lstnet, ignored where the file has time stamps
+  bool exact = false;           ///< fill Series::exact, too
 };
 
 /// Reads `path` (plain or gzip, told by content, not by name).

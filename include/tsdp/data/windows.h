@@ -18,9 +18,11 @@ struct WindowIndex {
 };
 
 /// All series of a data set, laid out for gathering windows of `past_length` + `future_length` values.
-/// Missing values read 0 and are marked unobserved; padding reads 0 and is unobserved.
+/// Missing values read 0 and are marked unobserved; padding reads 0 and is unobserved. In double precision, too, where all
+/// series have that.
 class WindowStore {
  public:
+  /// Throws Error where Series::exact of a series is neither empty nor in step with its values.
   WindowStore(const Dataset& dataset, std::int64_t past_length, std::int64_t future_length);
 
   [[nodiscard]] std::int64_t past_length() const noexcept { return past_length_; }
@@ -30,6 +32,8 @@ class WindowStore {
   [[nodiscard]] std::int64_t series_length(std::int64_t series) const { return lengths_[static_cast<std::size_t>(series)]; }
   /// Whether any value of any series is missing.
   [[nodiscard]] bool has_missing() const noexcept { return has_missing_; }
+  /// Whether windows can be had in double precision.
+  [[nodiscard]] bool has_exact() const noexcept { return has_exact_; }
 
   /// Offset of a window in the flat buffers. Requires 0 ≤ start ≤ length of the series − future_length, or
   /// start = length when only the past is read (forecasting beyond the end; the buffers have room for it).
@@ -41,18 +45,25 @@ class WindowStore {
 
   /// Copies windows row by row: values and observed are (indices.size(), window_length()), row-major.
   void gather(std::span<const WindowIndex> indices, float* values, float* observed) const;
+  /// The same in double precision. Throws Error unless `has_exact`.
+  void gather(std::span<const WindowIndex> indices, double* values, float* observed) const;
 
  private:
-  void prefetch(const WindowIndex& index) const;
+  template <class Number>
+  void gather_from(const Number* all, std::span<const WindowIndex> indices, Number* values, float* observed) const;
+  template <class Number>
+  void prefetch(const Number* all, const WindowIndex& index) const;
 
   std::int64_t past_length_;
   std::int64_t future_length_;
   bool has_missing_ = false;
+  bool has_exact_ = false;
   std::vector<std::int64_t> first_;
   std::vector<std::int64_t> lengths_;
   std::vector<char> complete_;  // 1: no value of the series is missing
   std::vector<float> values_;
   std::vector<float> observed_;
+  std::vector<double> exact_;  // empty without
 };
 
 }  // namespace tsdp::data

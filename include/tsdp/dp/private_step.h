@@ -28,27 +28,43 @@ struct Clipping {
   ClipFactor factor = ClipFactor::exact;
   /// Every one of M layers on its own, to C/√M: the whole again has norm at most C.
   bool per_layer = false;
-  /// m: most windows that are summed in the gradients' own precision; more are summed in double precision.
-  std::int64_t summed = 1;
+  /// m: most windows that are summed in the gradients' own precision; more are summed in double precision. A public constant:
+  /// every window is scaled by a guard that follows from it.
+  std::int64_t summed = 128;
 };
 
-/// What C is multiplied by so that the sum, as it is rounded, moves by no more than 2 C when one of the windows changes.
+/// What C is multiplied by so that the sum, as it is rounded, moves by no more than C for every window that is inserted or
+/// removed, and by no more than 2 C for every one that is replaced.
 ///
-/// The exact clipped sum of m vectors of norm at most C moves by 2 C. The rounded one is off by at most m u Σ_i |f_i g_i| in
-/// every coordinate, in whatever order it is made (u the unit roundoff; γ_m of Higham's book, products included), so by a
-/// vector of norm at most m u · m C; and it may be off differently for two neighbours, although only one window differs
-/// (Casacuberta et al. 2022). So it moves by at most 2 C (1 + m² u). That, and what norm, factor and product are off by (73 units
-/// of single precision, see `clip_factors`), is taken off C.
+/// A batch is summed in blocks, whose members are told by public places (sampling::Draw), block by block in double precision.
+/// Windows that two neighbours have in common lie in the same blocks; the i windows of one of them alone, in b ≤ i blocks.
+/// A block of at most m windows is summed in the gradients' precision: off by at most m u Σ |f g| in every coordinate, in
+/// whatever order (u the unit roundoff; γ_m of Higham's book, products included), so by a vector of norm at most m u · m C. All
+/// blocks but those b are summed from the same bits to the same bits. So the rounded sum moves, from that of the windows in
+/// common, by at most i C + b · 2 m² u C ≤ i C (1 + 2 m² u). With i windows of one neighbour and j of the other: by at most
+/// (i + j) C (1 + 2 m² u) between the two. Where every place has as many windows in every batch, windows are replaced, never
+/// inserted: a block may then be several such pieces, of which only those with replaced windows change. A block of more than
+/// m windows that coins have drawn is summed one window at a time, in double precision, like the blocks themselves: of B
+/// windows in p pieces that is off by at most p B 2⁻⁵³ C, for p B ≤ 2³³ (most_pieces_times_windows) by at most 16 u C. That, and
+/// what norm, factor and product are off by (73 units of single precision, see `clip_factors`), is taken off C as 96 u.
+///
+/// Not covered, and said so in every ledger: the rounding of a window's own gradient may hang on the number of windows that it
+/// is computed beside (libraries choose their code by the shape of a product).
+inline constexpr double most_pieces_times_windows = 0x1p33;
 [[nodiscard]] double rounding_guard(at::ScalarType type, std::int64_t summed);
 
-/// Clip factors (B), of type `type`, from squared norms (B), of which `summed` at most are added up in that type. A window
+/// Clip factors (B), of type `type`, from squared norms (B), of windows of which `summed` at most are added up in that type. A window
 /// whose norm is not finite gets 0.
 [[nodiscard]] at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipFactor kind,
                                       at::ScalarType type, std::int64_t summed = 1);
 
+/// Throws PrivacyError unless products of matrices on `device` keep every digit of single precision, as rounding_guard has it:
+/// LibTorch, cuBLAS and oneDNN round factors to fewer where they are told to, by the environment as well. Multiplies small
+/// matrices whose exact products are known.
+void require_full_precision(const at::Device& device);
+
 /// Adds the clipped sum Σ_i f_i g_i of everything the layers recorded of a batch of `windows` to the gradient buffer
-/// they write to, which holds zeros. Sensitivity: replacing one window moves the sum, as it is rounded, by at most
-/// 2·clipping.norm. Returns the norms (B, double precision) before clipping, for the private metrics. Nothing here
+/// they write to, which holds zeros. Requires windows ≤ clipping.summed. Sensitivity: see rounding_guard. Returns the norms (B, double precision) before clipping, for the private metrics. Nothing here
 /// makes the host wait for another device.
 at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windows, const Clipping& clipping,
                            const at::TensorOptions& options);

@@ -25,6 +25,15 @@ namespace tsdp::evaluation {
 /// Sample paths a window of models that forecast by sampling, as in GluonTS.
 inline constexpr std::int64_t sample_paths = 100;
 
+/// What an exported model says of its own shape.
+struct ModelShape {
+  std::int64_t past_length, prediction_length;  ///< P, H ≥ 1
+  std::int64_t time_features;                   ///< F; 0: it reads none
+  bool from_samples;                            ///< whether its quantiles come from sample paths
+};
+/// Throws DataError if an attribute is missing, of another type or out of range.
+[[nodiscard]] ModelShape shape_of(const torch::jit::Module& model);
+
 /// Forecasts of windows: quantiles (B, levels, H), means (B, H) and sample paths (B, paths, H), double, on the CPU.
 struct BatchForecast {
   at::Tensor quantiles;
@@ -34,7 +43,7 @@ struct BatchForecast {
 
 /// Runs an exported model (see export/torchscript.h) on past values (B, P), observed marks (B, P) and, where it reads
 /// them, time features (B, P + H, F). Sample paths come from `draws`: `paths` a window, or as many as the model needs for
-/// its quantiles (sample_paths or none).
+/// its quantiles (sample_paths or none). Throws DataError if the model's code fails or gives anything of another shape.
 [[nodiscard]] BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
                                      const at::Tensor& past_observed, const at::Tensor& time_features,
                                      const std::vector<double>& levels, RandomStream& draws,

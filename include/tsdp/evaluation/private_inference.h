@@ -27,11 +27,12 @@ struct PrivateInference {
 ///
 /// With `privacy` one release of the last R = max(P, m) values before a window is all that is read of its series: the
 /// model is given the last P of them, seasonal naive all R, each with dropped values imputed from what it is given. So
-/// both forecasts of a window are one use.
+/// both forecasts of a window are one use. Noise is put on values as they were read, in double precision.
 class PastSource {
  public:
   /// `past_length`: P ≥ 1, what the model reads; `season_length`: m ≥ 1, of seasonal naive. `dataset` and `privacy`
-  /// must outlive the source; null: without privacy.
+  /// must outlive the source; null: without privacy. Throws Error with `privacy` for a data set that was read without
+  /// Series::exact: in single precision its neighbours may lie further apart than v.
   PastSource(const data::Dataset& dataset, std::int64_t past_length, std::int64_t season_length,
              const PrivateInference* privacy);
 
@@ -54,13 +55,14 @@ class PastSource {
   std::int64_t past_length_;
   data::WindowStore store_;
   at::Tensor values_, marks_;  // (B, read length)
+  std::vector<double> exact_;  // the same places with privacy, else empty
   at::Tensor target_, observed_;
   std::vector<std::vector<float>> private_naive_;
   std::vector<std::span<const float>> naive_;
 };
 
-/// "inference_privacy" of the programs' JSON: epsilon, delta, v, w, keep_probability, noise_multiplier (s/v), noise
-/// (s), theorem, derivation, relation, what one use is, how uses compose, randomness, what is not covered, and a
+/// "inference_privacy" of the programs' JSON: epsilon, delta, v, w, keep_probability, noise_multiplier (s over (1 + 2⁻¹⁹) v),
+/// noise (s), theorem, derivation, relation, what one use is, how uses compose, randomness, what is not covered, and a
 /// statement. `uses`: how many at most read a value that one change touches.
 [[nodiscard]] nlohmann::ordered_json inference_privacy(const PrivateInference& privacy, std::int64_t uses);
 

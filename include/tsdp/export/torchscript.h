@@ -11,10 +11,10 @@
 
 namespace tsdp::exporting {
 
-/// What an exported model says of itself, under `extra/` in its archive.
+/// What an exported model says of itself.
 struct ModelMetadata {
-  nlohmann::ordered_json model;    ///< model.json: name, past_length, prediction_length, frequency, program
-  nlohmann::ordered_json privacy;  ///< privacy.json: the ledger
+  nlohmann::ordered_json model;    ///< name, past_length, prediction_length, frequency, program, sizes
+  nlohmann::ordered_json privacy;  ///< the ledger
 };
 
 /// A module with
@@ -31,12 +31,26 @@ struct ModelMetadata {
 /// The weights are a copy.
 [[nodiscard]] torch::jit::Module make_module(const models::Forecaster& model, bool sampled_forecasts = false);
 
-/// Atomic. Throws Error.
-void save_module(const torch::jit::Module& module, const ModelMetadata& metadata, const std::filesystem::path& file);
+/// Writes a TorchScript archive of make_module(model, sampled_forecasts). TorchScript is a program, which runs when the archive
+/// is loaded; so the archive also carries, under extra/, what is needed without running it:
+///   extra/tsdp.safetensors: weights, model.json and privacy.json as data, under one checksum (core/tensor_file.h),
+///   extra/model.json, extra/privacy.json: the same texts, for those who load it in Python.
+/// The sizes that the model is built from are added to `metadata.model` as "sizes". Atomic. Throws Error.
+void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMetadata metadata, const std::filesystem::path& file);
 
-/// Throws DataError if `file` is no model of ours.
-[[nodiscard]] torch::jit::Module load_module(const std::filesystem::path& file, const at::Device& device,
-                                             ModelMetadata& metadata);
+/// A model as programs use it.
+struct LoadedModel {
+  torch::jit::Module module;
+  ModelMetadata metadata;
+};
+/// Whether code in an archive may run: it can do whatever the user may, files included.
+enum class ArchiveCode { never, run };
+
+/// With ArchiveCode::never the model is built anew from the archive's data by this program's own code; the archive's is not even
+/// parsed. With ArchiveCode::run it is loaded, for models that this program does not know. Every member's CRC, the checksum of
+/// the data, types, sizes and the ledger's form are checked. Throws DataError that names `file` and what is wrong with it.
+[[nodiscard]] LoadedModel load_model(const std::filesystem::path& file, const at::Device& device,
+                                     ArchiveCode code = ArchiveCode::never);
 
 /// The TorchScript source of student_t_quantile(self, df, level), double precision in and out: Hill's (1970)
 /// approximation, then Newton steps on the distribution function: for t² ≤ ν by Gauss–Legendre quadrature of

@@ -8,6 +8,7 @@
 
 #include "tsdp/core/random.h"
 #include "tsdp/privacy/inference.h"
+#include "tsdp/sampling/contraction.h"
 
 namespace tsdp::sampling {
 
@@ -18,22 +19,23 @@ inline constexpr const char* context_noise_purpose = "inference noise";
 /// The randomiser of one series' past, of any length n, and what it costs.
 ///
 /// **Mechanism.** Input: values x ∈ ℝⁿ and marks o ∈ {0, 1}ⁿ; o_j = 0 is padding or a missing value. For every j with
-/// o_j = 1 independently: kept (k_j = 1) with probability r, and then y_j = x_j + s z_j, z_j ~ N(0, 1). Output: k and
-/// (y_j : k_j = 1). `release` does that; whatever follows (`impute`, the model, seasonal naive, quantiles, sample
-/// paths) reads k, y and o alone.
+/// o_j = 1 independently: kept (k_j = 1) with probability r, and then y_j = c(x_j) + s z_j, z_j ~ N(0, 1), where c(x_j) is
+/// the double nearest to x_j, cut to |c(x_j)| ≤ 2³² v (contraction.h). Output: k and (y_j : k_j = 1). `release` does that;
+/// whatever follows (`impute`, the model, seasonal naive, quantiles, sample paths) reads k, y and o alone.
 ///
 /// **Neighbours.** x and x′ of one length with the same marks that differ in at most w observed places, anywhere, each
 /// by at most v. Marks, length and calendar are public, and so is everything that depends on them alone (padding, time
-/// features, ages). Values count as they are read, in single precision.
+/// features, ages). Values count as they stand in the file, as decimals.
 ///
 /// **Claim.** For S any event, P[M(x) ∈ S] ≤ e^ε P[M(x′) ∈ S] + δ with
-///   δ(ε) = Σ_{i ≤ w} Bin(i; w, r) δ_G(ε; √i v/s)                                          (DropPattern::visible)
+///   δ(ε) = Σ_{i ≤ w} Bin(i; w, r) δ_G(ε; √i v̄/s),   v̄ = (1 + 2⁻¹⁹) v                       (DropPattern::visible)
 /// *Proof.* J: the changed places, |J| ≤ w. The law of k does not depend on the values, so δ(ε) is at most the mean
 /// over k of H_{e^ε} between the laws of y given k. Given k, y is Gaussian with covariance s² I under both, and the
-/// means differ in the i = |{j ∈ J : k_j = 1}| kept changed places by at most v each: by at most √i v in ℓ₂. The
-/// divergence of two such Gaussians is δ_G(ε; d/s), which grows with their distance d. i ~ Bin(|J|, r); the sum grows
-/// with |J|, as i does stochastically. Equality where k is revealed and all changes are ±v, so nothing is given away.
-/// The relation is symmetric, so the claim holds in both directions. ∎
+/// means c(x_j), c(x′_j) differ in the i = |{j ∈ J : k_j = 1}| kept changed places by at most v̄ each (contraction.h): by
+/// at most √i v̄ in ℓ₂. The divergence of two such Gaussians is δ_G(ε; d/s), which grows with their distance d. i ~ Bin(|J|,
+/// r); the sum grows with |J|, as i does stochastically. Equality where k is revealed and all of c changes by ±v̄; for changes
+/// by ±v that c does not widen 2⁻¹⁹ of the noise is given away. The relation is symmetric, so the claim holds in both
+/// directions. ∎
 ///
 /// **Dropped values.** They are imputed by the mean of the *noised* kept ones: a function of (k, y, o), so it costs
 /// nothing. The mean of the raw kept ones would be another release of x, one without noise of its own: beside y it
@@ -47,8 +49,9 @@ inline constexpr const char* context_noise_purpose = "inference noise";
 /// pairs hold; with G the ideal law of y there, T the law of G given that all these pairs lie in their disks, and c ≤ w τ
 /// the mass cut off, T ≤ G/(1 − c) and G ≤ (1 − c) T + c on every event, so T_x ≤ e^ε T_x′ + (δ′ + c
 /// e^ε)/(1 − c) if G keeps (ε, δ′). The noise is therefore calibrated for δ′ = (1 − w τ) δ − w τ e^ε, not for δ.
-/// inference_noise is never below the least noise for δ′; s is v times it, rounded up. Output is rounded to the grid of the
-/// noise (noise_grid_offset), then to single precision: post-processing.
+/// inference_noise is never below the least noise for δ′; s is v̄ times it, rounded up. c(x_j) + s z_j is rounded to double
+/// precision, to the grid of the noise (noise_grid_offset), then to single precision: each a function of the real sum alone,
+/// so post-processing. Nothing of x is rounded before noise is on it but by c.
 ///
 /// **What is not proved.** As in training, normals are floating-point numbers made of finitely many bits, not reals. Where an
 /// ideal pair has all but 2⁻⁴⁸ of its mass they lie closer together than what is released (core/random.h), so that the
@@ -64,7 +67,7 @@ class PrivateContext {
   struct Parameters {
     double epsilon = 0.0;  ///< in (0, 1e6]
     double delta = 0.0;    ///< in [w 2⁻⁴⁶, 1)
-    double v = 0.0;        ///< > 0, in units of the data
+    double v = 0.0;        ///< at least 2⁻¹⁰²², in units of the data
     std::int64_t w = 1;    ///< 1 … 1e6
     double keep = 1.0;     ///< r in (0, 1]
   };
@@ -79,18 +82,21 @@ class PrivateContext {
   [[nodiscard]] privacy::InferenceMechanism mechanism() const noexcept {
     return {parameters_.w, parameters_.keep, privacy::DropPattern::visible};
   }
-  /// s/v; 0 if dropping alone is enough.
+  /// s/v̄; 0 if dropping alone is enough.
   [[nodiscard]] double noise_multiplier() const noexcept { return noise_multiplier_; }
   /// s, in units of the data.
   [[nodiscard]] double noise() const noexcept { return noise_; }
 
-  /// The mechanism, in place: `values` (n) become y where kept and 0 elsewhere, `marks` (n, 1 or 0) become k. Streams:
-  /// (key, context_coins_purpose, use) and (key, context_noise_purpose, use) with a number of use that never comes
-  /// twice. The draws for a place depend on its position in the span alone.
-  void release(RandomStream& coins, const RandomStream& noise, std::span<float> values, std::span<float> marks) const;
+  /// The mechanism: `exact` (n) holds the double nearest to x where `marks` (n, 1 or 0) is 1, and anything elsewhere;
+  /// `values` (n) become y where kept and 0 elsewhere, `marks` become k. Streams: (key, context_coins_purpose, use) and
+  /// (key, context_noise_purpose, use) with a number of use that never comes twice. The draws for a place depend on its
+  /// position in the span alone. Throws Error for spans of unequal lengths.
+  void release(RandomStream& coins, const RandomStream& noise, std::span<const double> exact, std::span<float> values,
+               std::span<float> marks) const;
 
  private:
   Parameters parameters_;
+  Contraction contraction_;
   double noise_multiplier_ = 0.0;
   double noise_ = 0.0;
 };

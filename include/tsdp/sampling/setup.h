@@ -16,9 +16,10 @@ namespace tsdp::sampling {
 [[nodiscard]] data::StatedForm stated_form_of(const Config& config);
 [[nodiscard]] data::FormNames form_names_of(const std::filesystem::path& config_file);
 
-/// The series that a configuration names. `config_file` tells where relative paths are looked up. Throws DataError or
-/// UsageError.
-[[nodiscard]] data::Dataset read_series(const Config& config, const std::filesystem::path& config_file);
+/// The series that a configuration names, with Series::exact if asked for. `config_file` tells where relative paths are looked
+/// up. Throws DataError or UsageError.
+[[nodiscard]] data::Dataset read_series(const Config& config, const std::filesystem::path& config_file,
+                                        bool exact = false);
 
 /// How they are split.
 [[nodiscard]] data::SplitOptions split_options_of(const Config& config);
@@ -28,8 +29,10 @@ struct PreparedData {
   data::Dataset dataset;
   data::Split split;
 };
-/// Reads and splits. Throws DataError or UsageError.
-[[nodiscard]] PreparedData prepare_data(const Config& config, const std::filesystem::path& config_file);
+/// Reads and splits. Series::exact is filled where a proof needs it: for private training with noise on the data, and for
+/// forecasts from privatised pasts (`private_forecasts`). Throws DataError or UsageError.
+[[nodiscard]] PreparedData prepare_data(const Config& config, const std::filesystem::path& config_file,
+                                        bool private_forecasts = false);
 
 /// L_C of the accountant: how many past steps can influence the gradient of a window. Lags reach beyond the context by
 /// max(lag) − 1 (GluonTS counts lag 1 as the newest known value).

@@ -44,7 +44,7 @@ struct Table {
   std::string title;
   std::string metric;
   bool smoke = false;
-  bool choice_by_validation = false;  ///< some private run exports the weights of least validation loss
+  std::size_t private_models = 0;  ///< runs with privacy, whose costs compose
   bool private_forecasts = false;     ///< some scores are of forecasts that are themselves private
   std::vector<std::int64_t> seeds;
   std::vector<std::string> columns;

@@ -9,8 +9,13 @@
 
 namespace tsdp::training {
 
-/// The configuration, and digests of lengths, values and start times of the training part.
-[[nodiscard]] std::string charged_for(const Config& config, const sampling::PreparedData& data);
+/// The configuration, digests of lengths, values (in double precision, too, where they are there) and start times of the
+/// training part, and the run (RunIdentity::id).
+[[nodiscard]] std::string charged_for(const Config& config, const sampling::PreparedData& data, const std::string& run);
+
+/// What the run in `folder` wrote of it when it began: the run, and the text of the configuration. Throw DataError.
+[[nodiscard]] std::string run_charged_for(const RunFolder& folder);
+[[nodiscard]] std::string config_charged_for(const RunFolder& folder);
 
 /// Throws UsageError, which names the first line that differs, unless the run in `folder` began with the same.
 void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config, const sampling::PreparedData& data);

@@ -9,12 +9,12 @@
 #include <string>
 
 #include "tsdp/core/config.h"
+#include "tsdp/sampling/ledger.h"
 #include "tsdp/sampling/sampler.h"
 #include "tsdp/training/checkpoint.h"
 #include "tsdp/sampling/setup.h"
 #include "tsdp/training/plan.h"
 #include "tsdp/training/step_engine.h"
-#include "tsdp/training/ledger.h"
 #include "tsdp/training/metrics_log.h"
 #include "tsdp/training/model_setup.h"
 #include "tsdp/training/window_source.h"
@@ -55,11 +55,14 @@ class Trainer {
   /// Memory of a step in bytes, about: parameters with gradients and optimizer, and the records of a batch.
   [[nodiscard]] std::int64_t memory() const;
 
-  /// Begins a new run: key, initial weights, first checkpoint. The folder must hold no run.
+  /// Begins a new run: key, initial weights, first checkpoint. The folder must hold no run. A crash in between leaves
+  /// either no run or all of one.
   void begin();
   /// Takes up the run in the folder. Steps since the last checkpoint are replayed bit for bit if the environment is
   /// the same; otherwise what was charged stays charged and training goes on after it, with a new key. Without a
-  /// checkpoint it starts over from fresh weights with what is left of the budget. Throws PrivacyError if none is.
+  /// checkpoint it starts over from fresh weights with what is left of the budget. Steps that privacy.json says are charged
+  /// stay charged, whatever the other files say. Throws PrivacyError if no budget is left or what keeps the count of it is
+  /// gone, DataError if files of different runs are mixed.
   void resume();
 
   /// Trains until the plan is done (true), or a stop is asked for or `most_steps` are taken (false). Leaves checkpoint and ledger.
@@ -67,15 +70,23 @@ class Trainer {
 
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
   /// The ledger as of now.
-  [[nodiscard]] nlohmann::ordered_json current_ledger(RunState state) const;
+  [[nodiscard]] sampling::Ledger current_ledger(sampling::RunState state) const;
 
  private:
   void start_fresh();
   void restore(const Checkpoint& checkpoint);
   /// Goes on behind the last charged step. Throws PrivacyError if nothing would be trained then; `why` begins what is said.
   void give_up_charged_steps(const std::string& why);
-  void write_checkpoint(const std::filesystem::path& file);
-  void write_ledger(RunState state);
+  enum class WithKey { yes, no };
+  void write_checkpoint(const std::filesystem::path& file, WithKey with_key);
+  void write_ledger(sampling::RunState state);
+  /// Reads privacy.json, which no charge may fall below, and tells whether it names the present key. Throws PrivacyError if it
+  /// is gone though steps are charged, DataError if it is of another run.
+  bool ask_the_ledger();
+  /// Throws DataError unless `found`, of `file`, is this run.
+  void require_run(const std::filesystem::path& file, const std::string& found) const;
+  /// Raises the count of charged steps, and what the ledger says of it.
+  void charge_to(std::uint64_t steps);
   double validation_loss();
   /// Whether the exported weights are those of least mean training loss.
   [[nodiscard]] bool best_by_training_loss() const;
@@ -98,6 +109,9 @@ class Trainer {
   std::optional<FolderLock> lock_;
   std::optional<Charge> charge_;
   SecretKey key_;
+  std::string run_;        // sampling::RunIdentity::id
+  std::string key_print_;  // of key_; of the last one where the key is gone
+  bool key_is_gone_ = false;  // with the end of the run
   std::uint64_t step_ = 0;
   std::uint64_t given_up_ = 0;  // of those: charged, and not taken or lost
   double best_loss_;       // of the validation part, or of training

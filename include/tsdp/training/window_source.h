@@ -20,9 +20,9 @@ class WindowSource {
   WindowSource(const data::WindowStore& store, std::optional<data::FeatureStore> features,
                const at::TensorOptions& options);
 
-  /// The batch of these windows; valid until the next call. `augmented`, if given, changes values before they are used
-  /// (values and observed, row-major, on the CPU).
-  using Augment = std::function<void(float* values, const float* observed)>;
+  /// The batch of these windows; valid until the next call. `augmented`, if given, changes values before they are used (all
+  /// row-major, on the CPU). `exact` are the values in double precision, null where the store has none.
+  using Augment = std::function<void(const double* exact, float* values, const float* observed)>;
   models::WindowBatch gather(std::span<const data::WindowIndex> indices, const Augment& augmented = nullptr);
 
  private:
@@ -34,6 +34,7 @@ class WindowSource {
   // Strided views (places, floats of a window), off the CPU only.
   at::Tensor device_values_, device_observed_, device_features_;
   at::Tensor values_, observed_, feature_rows_;  // (rows, floats of a window), on the CPU
+  std::vector<double> exact_;                    // likewise, only for batches that are augmented
 };
 
 }  // namespace tsdp::training

@@ -1,0 +1,192 @@
+// Exported models as files: what they carry, what is read of them, and what is refused.
+#include <gtest/gtest.h>
+#include <zip.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "support/ledger.h"
+#include "support/temporary_folder.h"
+#include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
+#include "tsdp/core/random.h"
+#include "tsdp/core/tensor_file.h"
+#include "tsdp/core/zip_file.h"
+#include "tsdp/export/torchscript.h"
+
+namespace tsdp::exporting {
+namespace {
+
+std::unique_ptr<models::Forecaster> make(std::int64_t context, std::int64_t horizon, const std::string& name = "simple_ff") {
+  models::ModelOptions options{context, horizon, {}, 3, 0.0};
+  if (name == "deepar") options.lags = {1, 2, 4};
+  auto model = models::make_model(name, options, at::TensorOptions(at::kFloat));
+  RandomStream stream(SecretKey::from_seed(5), "initial weights", 0);
+  model->initialise(stream);
+  return model;
+}
+
+ModelMetadata metadata_of(const models::Forecaster& model) {
+  return {{{"format", "tsdp-model-2"},
+           {"name", model.name()},
+           {"past_length", model.past_length()},
+           {"prediction_length", model.options().prediction_length},
+           {"frequency", "1h"}},
+          test::ledger()};
+}
+
+class SavedModel : public test::TemporaryFolder {
+ protected:
+  [[nodiscard]] std::filesystem::path file() const { return folder_ / "model.pt"; }
+  /// The archive with one member replaced, written as Python's zipfile would.
+  void replace(const std::string& member, const std::string& content) const {
+    int error = 0;
+    auto* zip = ::zip_open(file().c_str(), 0, &error);
+    ASSERT_NE(zip, nullptr);
+    for (zip_int64_t i = 0; i < ::zip_get_num_entries(zip, 0); ++i) {
+      const std::string name = ::zip_get_name(zip, static_cast<zip_uint64_t>(i), 0);
+      if (name.substr(name.find('/') + 1) != member) continue;
+      auto* source = ::zip_source_buffer(zip, content.data(), content.size(), 0);
+      ASSERT_EQ(::zip_file_replace(zip, static_cast<zip_uint64_t>(i), source, 0), 0);
+    }
+    ASSERT_EQ(::zip_close(zip), 0);
+  }
+  /// Expects that the file is refused with one line that holds `part`.
+  void expect_refused(const std::string& part) const {
+    try {
+      static_cast<void>(load_model(file(), at::kCPU));
+      ADD_FAILURE() << "loaded; expected a refusal with '" << part << "'";
+    } catch (const DataError& refused) {
+      EXPECT_NE(std::string(refused.what()).find(part), std::string::npos) << refused.what();
+      EXPECT_NE(std::string(refused.what()).find("model.pt"), std::string::npos) << refused.what();
+    }
+  }
+};
+
+TEST_F(SavedModel, IsBuiltAnewFromItsData) {
+  for (const auto& name : models::model_names())
+    for (const bool sampled : {false, true}) {
+      SCOPED_TRACE(name);
+      const auto model = make(6, 3, name);
+      RandomStream weights(SecretKey::from_seed(3), "initial weights", 0);
+      model->initialise(weights);
+      save_model(*model, sampled, metadata_of(*model), file());
+      auto expected = make_module(*model, sampled);
+      for (const auto code : {ArchiveCode::never, ArchiveCode::run}) {
+        auto loaded = load_model(file(), at::kCPU, code);
+        EXPECT_EQ(loaded.metadata.privacy, test::ledger());
+        EXPECT_EQ(loaded.metadata.model["name"], name);
+        const auto past = model->past_length();
+        const auto features = model->reads_time_features() ? at::IValue(at::rand({2, past + 3, 3})) : at::IValue();
+        const std::vector<at::IValue> inputs = {at::rand({2, past}), at::ones({2, past}), at::tensor({0.1, 0.5}, at::kDouble),
+                                                features, at::rand({2, 5, 3, 2})};
+        for (std::size_t i = 0; i < 3; ++i)
+          EXPECT_TRUE(at::equal(loaded.module.forward(inputs).toTuple()->elements()[i].toTensor(),
+                                expected.forward(inputs).toTuple()->elements()[i].toTensor()));
+      }
+    }
+}
+
+// The archive's own program is not even parsed: whatever stands there cannot run.
+TEST_F(SavedModel, ItsCodeNeverRunsUnasked) {
+  const auto model = make(4, 2);
+  save_model(*model, false, metadata_of(*model), file());
+  replace("code/__torch__/TsdpForecaster.py", "this is no program");
+  EXPECT_NO_THROW(static_cast<void>(load_model(file(), at::kCPU)));
+  EXPECT_THROW(static_cast<void>(load_model(file(), at::kCPU, ArchiveCode::run)), DataError);
+}
+
+TEST_F(SavedModel, WhatIsNoModelIsRefused) {
+  const auto model = make(4, 2);
+  expect_refused("no such file");
+  std::ofstream(file()) << "not a model";
+  expect_refused("not a zip archive");
+  make_module(*model).save(file().string());
+  expect_refused("has no extra/tsdp.safetensors");
+}
+
+TEST_F(SavedModel, AnyFlippedByteOfTheArchiveIsFound) {
+  const auto model = make(4, 2);
+  save_model(*model, false, metadata_of(*model), file());
+  const auto whole = read_file(file());
+  // Every 97th byte: headers of members hold a few that say nothing (times, padding), values hold none.
+  int found = 0, tried = 0;
+  for (std::size_t place = 0; place < whole.size(); place += 97) {
+    auto changed = whole;
+    changed[place] = static_cast<char>(changed[place] ^ 0x20);
+    write_file_atomically(file(), changed);
+    ++tried;
+    try {
+      const auto loaded = load_model(file(), at::kCPU);
+      // Then nothing that is used has changed.
+      EXPECT_EQ(loaded.metadata.privacy, test::ledger());
+    } catch (const DataError&) {
+      ++found;
+    }
+  }
+  EXPECT_GT(found, tried * 8 / 10);
+}
+
+TEST_F(SavedModel, LiesAboutItselfAreRefused) {
+  const auto model = make(4, 2);
+  const auto saved = [&](const std::function<void(ModelMetadata&)>& change, const std::function<void(TensorFile&)>& of_data = {}) {
+    auto metadata = metadata_of(*model);
+    save_model(*model, false, metadata, file());
+    auto data = read_tensor_file(read_zip_member(file(), "extra/tsdp.safetensors", 1 << 24), "model.pt");
+    metadata.model = nlohmann::ordered_json::parse(data.texts["model.json"]);
+    change(metadata);
+    data.texts["model.json"] = metadata.model.dump(2);
+    data.texts["privacy.json"] = metadata.privacy.dump(2);
+    if (of_data) of_data(data);
+    replace("extra/tsdp.safetensors", tensor_file_bytes(data));
+    replace("extra/model.json", data.texts["model.json"]);
+    replace("extra/privacy.json", data.texts["privacy.json"]);
+  };
+  saved([](ModelMetadata&) {});
+  EXPECT_NO_THROW(static_cast<void>(load_model(file(), at::kCPU)));
+  saved([](ModelMetadata& m) { m.model["name"] = "unheard_of"; });
+  expect_refused("--trust");
+  saved([](ModelMetadata& m) { m.model["name"] = 7; });
+  expect_refused("name");
+  saved([](ModelMetadata& m) { m.model["past_length"] = "many"; });
+  expect_refused("past_length");
+  saved([](ModelMetadata& m) { m.model["past_length"] = 40; });
+  expect_refused("not those of its sizes");
+  saved([](ModelMetadata& m) { m.model.erase("sizes"); });
+  expect_refused("sizes");
+  for (const auto* size : {"context_length", "prediction_length", "width_factor", "time_features"}) {
+    for (const nlohmann::ordered_json& value : {nlohmann::ordered_json(-1), nlohmann::ordered_json(1.5), nlohmann::ordered_json("4"),
+                                                nlohmann::ordered_json(std::uint64_t{1} << 63), nlohmann::ordered_json(nullptr)}) {
+      saved([&](ModelMetadata& m) { m.model["sizes"][size] = value; });
+      expect_refused(size);
+    }
+  }
+  // Sizes that would take more memory than the file has weights for.
+  saved([](ModelMetadata& m) {
+    m.model["sizes"]["context_length"] = m.model["past_length"] = 1'000'000;
+    m.model["sizes"]["width_factor"] = 1024;
+  });
+  expect_refused("parameters");
+  saved([](ModelMetadata& m) { m.model["sizes"]["default_scale"] = "large"; });
+  expect_refused("default_scale");
+  saved([](ModelMetadata& m) { m.privacy["epsilon"] = "none"; });
+  expect_refused("epsilon");
+  saved([](ModelMetadata& m) { m.privacy = 3; });
+  expect_refused("privacy");
+  saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors.pop_back(); });
+  expect_refused("holds no tensor");
+  saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors.push_back({"more", "F32", {1}, std::string(4, '\0')}); });
+  expect_refused("weights that the model has not");
+  saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors[0].bytes.replace(0, 4, std::string("\0\0\xc0\x7f", 4)); });
+  expect_refused("not finite");
+  saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors[0].shape = {static_cast<std::int64_t>(data.tensors[0].bytes.size() / 4)}; });
+  expect_refused("another type or shape");
+  // What people see who load it in Python is what the checksum covers.
+  saved([](ModelMetadata&) {});
+  replace("extra/privacy.json", "{}");
+  expect_refused("is not what its checksummed copy says");
+}
+
+}  // namespace
+}  // namespace tsdp::exporting

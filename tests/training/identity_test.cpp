@@ -1,0 +1,246 @@
+// Files of a run that were put back, taken from another run, edited or lost: nothing of that may make a run spend more than its
+// ledger states.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
+#include "tsdp/core/tensor_file.h"
+#include "tsdp/training/charged_for.h"
+#include "training_fixture.h"
+
+namespace tsdp::training {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Identity : public TrainingFixture {
+ protected:
+  void finish(const std::string& name, const Config& config) {
+    auto t = trainer(name, config);
+    t->begin();
+    EXPECT_TRUE(t->run({}));
+  }
+  [[nodiscard]] nlohmann::json ledger_of(const std::string& name) const {
+    return nlohmann::json::parse(read_file(folder(name).ledger()));
+  }
+  void copy(const fs::path& from, const fs::path& to) {
+    fs::remove_all(to);
+    fs::copy(from, to, fs::copy_options::recursive);
+  }
+};
+
+// private/ put back under a finished ledger, in an environment where nothing can be replayed: a second model would be trained
+// with noise of its own.
+TEST_F(Identity, TheLedgerIsAWitnessOfWhatWasCharged) {
+  const auto config = small_training();
+  const Threads one(1);
+  {
+    auto t = trainer("run", config);
+    t->begin();
+    EXPECT_FALSE(t->run({.most_steps = 10}));
+  }
+  copy(folder("run").priv(), root_ / "backup");
+  {
+    auto t = trainer("run", config);
+    t->resume();
+    EXPECT_TRUE(t->run({}));
+  }
+  const auto weights = trainer("run", config);
+  copy(root_ / "backup", folder("run").priv());
+  const Threads two(2);
+  auto again = trainer("run", config);
+  again->resume();
+  EXPECT_EQ(again->step(), again->plan().steps);  // nothing is left
+  EXPECT_TRUE(again->run({}));
+  EXPECT_EQ(ledger_of("run")["steps_charged"], 80);
+  EXPECT_EQ(ledger_of("run")["steps_taken"], 10);
+}
+
+// The same in the middle of a run: what was charged after the backup stays charged, though the count in private/ says less.
+TEST_F(Identity, TheLedgerIsAWitnessWhileARunGoesOn) {
+  const auto config = small_training();
+  const Threads one(1);
+  trainer("run", config)->begin();
+  copy(folder("run").priv(), root_ / "backup");
+  {
+    auto t = trainer("run", config);
+    t->resume();
+    std::atomic<bool> stop = false;
+    TrainOptions options;
+    options.stop = &stop;
+    options.most_steps = 20;
+    // As a crash leaves it: the ledger of the last charge, not of the clean stop.
+    EXPECT_FALSE(t->run(options));
+  }
+  auto ledger = nlohmann::ordered_json::parse(read_file(folder("run").ledger()));
+  ASSERT_EQ(ledger["steps_charged"], 20);
+  copy(root_ / "backup", folder("run").priv());
+  ASSERT_EQ(Charge(folder("run").charged()).steps(), 0U);
+  const Threads two(2);
+  auto again = trainer("run", config);
+  again->resume();
+  EXPECT_EQ(again->step(), 20U);
+  EXPECT_EQ(Charge(folder("run").charged()).steps(), 20U);
+}
+
+TEST_F(Identity, ALostLedgerIsNotMadeAnew) {
+  const auto config = small_training();
+  {
+    auto t = trainer("run", config);
+    t->begin();
+    EXPECT_FALSE(t->run({.most_steps = 10}));
+  }
+  fs::remove(folder("run").ledger());
+  try {
+    trainer("run", config)->resume();
+    FAIL();
+  } catch (const PrivacyError& error) {
+    EXPECT_NE(std::string(error.what()).find("privacy.json: is gone"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(Identity, FilesOfAnotherRunAreRefused) {
+  const auto config = small_training();
+  auto not_private = config;
+  not_private.privacy.enabled = false;
+  finish("run", config);
+  finish("other", config);
+  finish("not private", not_private);
+  const auto refused = [&](const fs::path& file, const std::string& from) {
+    SCOPED_TRACE(file.string() + " from " + from);
+    const auto own = read_file(file);
+    write_file_atomically(file, read_file(root_ / from / fs::relative(file, folder("run").root)));
+    try {
+      trainer("run", config)->resume();
+      ADD_FAILURE() << "resumed";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(file.filename().string()), std::string::npos) << error.what();
+    }
+    write_file_atomically(file, own);
+  };
+  for (const std::string from : {"other", "not private"})
+    for (const auto& file : {folder("run").last(), folder("run").charged(), folder("run").ledger()}) refused(file, from);
+  EXPECT_NO_THROW(trainer("run", config)->resume());
+}
+
+TEST_F(Identity, ABitThatFlipsInACheckpointIsFound) {
+  const auto config = small_training();
+  trainer("run", config)->begin();
+  const auto file = folder("run").last();
+  const auto whole = read_file(file);
+  for (std::size_t i = 0; i < 40; ++i) {
+    auto changed = whole;
+    const auto place = i * (whole.size() - 1) / 39;
+    changed[place] = static_cast<char>(changed[place] ^ 0x10);
+    write_file_atomically(file, changed);
+    EXPECT_THROW(static_cast<void>(load_checkpoint(file)), DataError) << place;
+  }
+}
+
+TEST_F(Identity, TheKeyGoesWithTheEndOfTheRun) {
+  auto config = small_training();
+  auto t = trainer("run", config);
+  t->begin();
+  const auto key = load_checkpoint(folder("run").last())->key->hex();
+  std::ofstream(folder("run").checkpoints() / "last.pt.part") << key;  // what a crash leaves
+  EXPECT_TRUE(t->run({}));
+  t.reset();
+  EXPECT_FALSE(load_checkpoint(folder("run").last())->key);
+  for (const auto& entry : fs::recursive_directory_iterator(folder("run").root)) {
+    if (!entry.is_regular_file()) continue;
+    EXPECT_EQ(read_file(entry.path()).find(key), std::string::npos) << entry.path();
+    EXPECT_NE(entry.path().extension(), ".part");
+  }
+  // Taken up again, a finished run has nothing to do and loses nothing.
+  const auto weights = load_checkpoint(folder("run").last())->values;
+  const auto ledger = read_file(folder("run").ledger());
+  auto again = trainer("run", config);
+  again->resume();
+  EXPECT_TRUE(again->run({}));
+  EXPECT_TRUE(at::equal(again->model().parameters().values(), weights));
+  EXPECT_EQ(read_file(folder("run").ledger()), ledger);
+}
+
+TEST_F(Identity, BestCheckpointsHoldNoKey) {
+  auto config = small_training();
+  config.privacy.enabled = false;
+  config.training.checkpoint = "best";
+  config.training.validate_every = 1;
+  auto t = trainer("run", config);
+  t->begin();
+  EXPECT_FALSE(t->run({.most_steps = 10}));
+  EXPECT_TRUE(load_checkpoint(folder("run").last())->key);
+  EXPECT_FALSE(load_checkpoint(folder("run").best())->key);
+}
+
+// A crash between the first files of a run leaves either nothing that is in the way or a run that can be taken up.
+TEST_F(Identity, ARunBeginsWholeOrNotAtAll) {
+  const auto config = small_training();
+  {
+    // Before the checkpoints have their name.
+    fs::create_directories(folder("early").staging().checkpoints());
+    std::ofstream(folder("early").staging().charged()) << "0\n";
+    EXPECT_NO_THROW(trainer("early", config)->begin());
+    EXPECT_FALSE(fs::exists(folder("early").staging().root));
+  }
+  trainer("late", config)->begin();
+  fs::remove(folder("late").config());
+  fs::remove(folder("late").ledger());
+  EXPECT_EQ(config_charged_for(folder("late")), config_text(config));
+  auto t = trainer("late", config);
+  t->resume();
+  EXPECT_TRUE(t->run({}));
+}
+
+TEST_F(Identity, LedgersAgreeWithTheirTermsAndEditsAreFound) {
+  const auto config = small_training();
+  finish("run", config);
+  const auto ledger = nlohmann::ordered_json::parse(read_file(folder("run").ledger()));
+  const auto whole = sampling::verify(ledger, "ledger");
+  EXPECT_TRUE(whole.agrees()) << whole.differences.front();
+  EXPECT_GE(whole.stated.upper, whole.epsilon.lower);
+  const auto expect_difference = [&](const char* pointer, const nlohmann::ordered_json& value) {
+    auto edited = ledger;
+    edited[nlohmann::ordered_json::json_pointer(pointer)] = value;
+    bool refused = false;
+    try {
+      refused = !sampling::verify(edited, "ledger").agrees();
+    } catch (const DataError&) {
+      refused = true;
+    }
+    EXPECT_TRUE(refused) << pointer << " = " << value;
+  };
+  expect_difference("/epsilon/upper", ledger["epsilon"]["upper"].get<double>() * 0.998);
+  expect_difference("/epsilon/upper", ledger["epsilon"]["upper"].get<double>() * 1.1);
+  expect_difference("/epsilon/lower", 0.0);
+  expect_difference("/delta", 1e-4);
+  expect_difference("/noise_multiplier", 1.6);
+  expect_difference("/steps_charged", 40);
+  expect_difference("/compositions", 40);
+  expect_difference("/mechanism/num_sequences", 12);
+  expect_difference("/mechanism/shortest_sequence", 100);
+  expect_difference("/mechanism/batch_size", 6);
+  expect_difference("/mechanism/context_length", 4);
+  expect_difference("/mechanism/top_level", "deterministic");
+  expect_difference("/mechanism/bottom_level", "poisson");
+  expect_difference("/relation/w", 2);
+  expect_difference("/relation/kind", "series");
+  expect_difference("/theorem", "4.2");
+  expect_difference("/theorem", "F.7");
+  expect_difference("/statement", "(0.1, 1e-5)-differential privacy");
+  expect_difference("/not_covered", nlohmann::ordered_json::array());
+  expect_difference("/groups/of/0/delta", 1e-9);
+  expect_difference("/attack/advantage", 1e-3);
+  expect_difference("/reproducible", true);
+  expect_difference("/private", false);
+  expect_difference("/format", "tsdp-privacy-1");
+  expect_difference("/epsilon", "0.1");
+  expect_difference("/steps_taken", -1);
+  expect_difference("/more", 1);
+}
+
+}  // namespace
+}  // namespace tsdp::training

@@ -1,0 +1,90 @@
+// A small data set and configuration that trainings in tests share, in a folder of the test's own.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include "tsdp/core/log.h"
+#include "tsdp/training/trainer.h"
+
+namespace tsdp::training {
+
+/// Six series of different waves, 200 values each.
+inline sampling::PreparedData waves() {
+  sampling::PreparedData data;
+  data.dataset.name = "waves";
+  data.dataset.frequency = data::Frequency::parse("1h");
+  for (int s = 0; s < 6; ++s) {
+    data::Series series{std::to_string(s), 0, {}, {}};
+    for (int t = 0; t < 200; ++t) {
+      series.exact.push_back(5.0 + s + std::sin(0.26 * t + s));
+      series.values.push_back(static_cast<float>(series.exact.back()));
+    }
+    data.dataset.series.push_back(series);
+  }
+  data.split = data::split_dataset(data.dataset, {data::SplitKind::last, 4, 1, 8});
+  return data;
+}
+
+/// 40 epochs of 2 steps on them, within the target.
+inline Config small_training() {
+  Config c;
+  c.dataset.frequency = "1h";
+  c.dataset.prediction_length = 4;
+  c.model.context_length = 8;
+  c.sampling.batch_size = 3;
+  c.privacy.noise_multiplier = 1.5;
+  c.privacy.clip_norm = 0.1;
+  c.privacy.delta = 1e-5;
+  c.privacy.target_epsilon = 50.0;
+  c.training.max_epochs = 40;
+  c.training.validate_every = 5;
+  c.training.checkpoint_seconds = 1e6;  // only what a test asks for
+  return c;
+}
+
+inline Config small_training_of(const std::string& model) {
+  auto config = small_training();
+  config.model.name = model;
+  if (model == "deepar") config.model.lags = {1, 2, 24};
+  return config;
+}
+
+/// Sets the thread count, on which rounding may hang, for as long as it lives.
+class Threads {
+ public:
+  explicit Threads(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
+  ~Threads() { at::set_num_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+class TrainingFixture : public testing::Test {
+ protected:
+  void SetUp() override {
+    log::set_level(log::Level::quiet);
+    root_ = std::filesystem::temp_directory_path() / ("tsdp_training_" + std::to_string(::getpid()));
+    std::filesystem::remove_all(root_);
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  [[nodiscard]] RunFolder folder(const std::string& name) const { return {root_ / name}; }
+  [[nodiscard]] std::unique_ptr<Trainer> trainer(const std::string& name, const Config& config) const {
+    return std::make_unique<Trainer>(config, data_, at::Device(at::kCPU), folder(name));
+  }
+
+  std::filesystem::path root_;
+  sampling::PreparedData data_ = waves();
+};
+
+}  // namespace tsdp::training

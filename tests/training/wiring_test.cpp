@@ -1,0 +1,353 @@
+// What a trainer releases, made again from the parts that the theorems are about: sampler, clipping, normals, accountant. The
+// parts have tests of their own; here it is tested that they are put together as the accountant believes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <boost/math/distributions/normal.hpp>
+
+#include "support/clipped_sum.h"
+#include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
+#include "tsdp/privacy/accountant.h"
+#include "training_fixture.h"
+
+namespace tsdp::training {
+namespace {
+
+constexpr std::uint64_t seed = 7;
+
+/// One way of putting the parts together.
+struct Case {
+  std::string name;
+  std::function<void(Config&)> set;
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {"wor, wr", [](Config&) {}},
+      {"wor, poisson", [](Config& c) { c.sampling.bottom_level = "poisson"; }},
+      {"wor, wr, two windows a series",
+       [](Config& c) {
+         c.sampling.batch_size = 6;
+         c.sampling.subsequences_per_sequence = 2;
+       }},
+      {"wor, poisson, three windows a series",
+       [](Config& c) {
+         c.sampling.bottom_level = "poisson";
+         c.sampling.batch_size = 9;
+         c.sampling.subsequences_per_sequence = 3;
+       }},
+      {"deterministic, wr", [](Config& c) { c.sampling.top_level = "deterministic"; }},
+      {"deterministic, poisson",
+       [](Config& c) {
+         c.sampling.top_level = "deterministic";
+         c.sampling.bottom_level = "poisson";
+       }},
+      {"a batch size that the series do not fill",  // N′ = 6 < 16: the divisor stays 16
+       [](Config& c) { c.sampling.batch_size = 16; }},
+      {"noise on data",
+       [](Config& c) {
+         c.privacy.v = 0.5;
+         c.augmentation.context_noise = c.augmentation.forecast_noise = 2.0;
+       }},
+      {"unequal noise on data",
+       [](Config& c) {
+         c.privacy.v = 0.25;
+         c.augmentation.context_noise = 1.0;
+         c.augmentation.forecast_noise = 3.0;
+       }},
+      {"per layer", [](Config& c) { c.privacy.clipping = "per_layer"; }},
+      {"automatic", [](Config& c) { c.privacy.clipping = "automatic"; }},
+  };
+  return all;
+}
+
+class Wiring : public TrainingFixture {
+ protected:
+  /// Takes `steps` steps and expects each release to be (Σ clipped + σ C z_t) / Λ of the windows of step t.
+  void expect_releases(const Config& given, const std::string& name, std::uint64_t steps) {
+    auto config = given;
+    config.training.reproducible = true;
+    config.training.seed = seed;
+    const auto t = trainer(name, config);
+    t->begin();
+    const auto key = SecretKey::from_seed(seed);
+    const auto type = at::TensorOptions(at::kFloat);
+    const auto model = model_of(config, type);
+    const data::WindowStore store(data_.dataset, model->past_length(), config.dataset.prediction_length);
+    WindowSource source(store, features_of(*model, data_.dataset), type);
+    sampling::Sampler sampler(sampling::scheme_of(config, data_.split.training_length));
+    const dp::Clipping clipping{
+        config.privacy.clip_norm,
+        config.privacy.clipping == "automatic" ? dp::ClipFactor::automatic : dp::ClipFactor::exact,
+        config.privacy.clipping == "per_layer"};
+    const double deviation = *config.privacy.noise_multiplier * config.privacy.clip_norm;
+    const bool noisy = config.augmentation.context_noise > 0.0 || config.augmentation.forecast_noise > 0.0;
+    bool any = false;
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      model->parameters().values().copy_(t->model().parameters().values());
+      RandomStream draws(key, sampling::sampling_purpose, step);
+      const auto windows = sampler.draw(step, draws);
+      any = any || !windows.empty();
+      model->parameters().gradients().zero_();
+      WindowSource::Augment augment;
+      if (noisy)
+        augment = [&](const double* exact, float* values, const float* observed) {
+          const RandomStream draws_of_data(key, sampling::augmentation_purpose, step);
+          const auto count = static_cast<std::int64_t>(windows.size());
+          if (exact != nullptr)
+            sampling::augment(sampler.scheme(), *config.privacy.v, draws_of_data, count, store.past_length(), exact, values, observed);
+          else
+            sampling::augment(sampler.scheme(), *config.privacy.v, draws_of_data, count, store.past_length(), values, observed);
+        };
+      if (!windows.empty()) test::clipped_sum(*model, source.gather(windows, augment), clipping);
+      std::vector<double> z(static_cast<std::size_t>(model->parameters().count()));
+      RandomStream(key, dp::noise_purpose, step).normals(0, z);
+      const auto noise = at::tensor(z, at::kDouble) * deviation;
+      const auto expected =
+          (model->parameters().gradients().to(at::kDouble) + noise) / static_cast<double>(config.sampling.batch_size);
+      t->run({.most_steps = 1});
+      const auto found = t->model().parameters().gradients().to(at::kDouble);
+      // The guard takes 0.3 % of C at most; every planted error moves a release by more than 2 % of a deviation.
+      const double off = (found - expected).norm().item<double>() * static_cast<double>(config.sampling.batch_size);
+      EXPECT_LT(off, 0.004 * config.privacy.clip_norm * static_cast<double>(windows.size()) + 1e-4 * deviation)
+          << "step " << step << " of " << windows.size() << " windows";
+    }
+    EXPECT_TRUE(any);
+  }
+};
+
+TEST_F(Wiring, EveryReleaseIsTheMechanismsOwn) {
+  for (const int threads : {1, 2, 3}) {
+    const Threads some(threads);
+    for (const auto& c : cases()) {
+      const auto name = c.name + ", threads " + std::to_string(threads);
+      SCOPED_TRACE(name);
+      auto config = small_training();
+      c.set(config);
+      expect_releases(config, name, 5);
+    }
+  }
+}
+
+TEST_F(Wiring, EveryModelReleasesTheMechanismsOwn) {
+  for (const auto& model : models::model_names())
+    for (const std::string clipping : {"flat", "per_layer", "automatic"})
+      for (const std::string bottom : {"wr", "poisson"}) {
+        SCOPED_TRACE(model + ", " + clipping + ", " + bottom);
+        auto config = small_training_of(model);
+        config.privacy.clipping = clipping;
+        config.sampling.bottom_level = bottom;
+        expect_releases(config, model + clipping + bottom, 3);
+      }
+}
+
+TEST_F(Wiring, AResumedRunReleasesTheSame) {
+  for (const std::string top : {"wor", "deterministic"}) {
+    SCOPED_TRACE(top);
+    auto config = small_training();
+    config.sampling.top_level = top;
+    config.training.reproducible = true;
+    const auto releases = [&](const std::string& name, bool resumed) {
+      std::vector<at::Tensor> out;
+      auto t = trainer(name, config);
+      t->begin();
+      for (int step = 0; step < 5; ++step) {
+        if (resumed && step > 0) {
+          t.reset();
+          t = trainer(name, config);
+          t->resume();
+        }
+        t->run({.most_steps = 1});
+        out.push_back(t->model().parameters().gradients().clone());
+      }
+      return out;
+    };
+    const auto whole = releases(top + " whole", false), parts = releases(top + " parts", true);
+    for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(at::equal(whole[i], parts[i])) << i;
+  }
+}
+
+// The same for runs without privacy, whose shuffled order also hangs on the epoch.
+TEST_F(Wiring, ShuffledRunsTakeTheirEpochsInTurn) {
+  auto config = small_training();
+  config.privacy.enabled = false;
+  config.sampling.top_level = "shuffled";
+  config.training.reproducible = true;
+  config.training.seed = seed;
+  auto t = trainer("run", config);
+  t->begin();
+  const auto key = SecretKey::from_seed(seed);
+  const auto type = at::TensorOptions(at::kFloat);
+  const auto model = model_of(config, type);
+  const data::WindowStore store(data_.dataset, model->past_length(), 4);
+  WindowSource source(store, features_of(*model, data_.dataset), type);
+  sampling::Sampler sampler(t->scheme());
+  for (std::uint64_t step = 0; step < 7; ++step) {
+    if (step == 3) {  // the place in the epoch is resumed, too
+      t.reset();
+      t = trainer("run", config);
+      t->resume();
+    }
+    model->parameters().values().copy_(t->model().parameters().values());
+    RandomStream draws(key, sampling::sampling_purpose, step);
+    const auto windows = sampler.draw(
+        step, draws, [&](std::uint64_t epoch) { return RandomStream(key, sampling::order_purpose, epoch); });
+    model->parameters().gradients().zero_();
+    model->losses(source.gather(windows));
+    model->backward();
+    for (auto* layer : model->layers()) layer->add_gradient({});
+    t->run({.most_steps = 1});
+    EXPECT_TRUE(at::allclose(t->model().parameters().gradients(), model->parameters().gradients() / 3.0, 1e-4, 1e-5))
+        << "step " << step;
+  }
+}
+
+// Independent of the streams' names: releases of a run with a key of the system's have noise of the stated deviation, fresh in
+// every step. Gradients are made negligible by a tiny clip norm against 1.5 C of noise in 4,000 coordinates.
+TEST_F(Wiring, NoiseHasItsDeviationAndIsFresh) {
+  auto config = small_training();
+  config.sampling.batch_size = 6;
+  auto t = trainer("run", config);
+  t->begin();
+  const double deviation = 1.5 * 0.1 / 6.0;
+  std::vector<at::Tensor> releases;
+  for (int step = 0; step < 6; ++step) {
+    t->run({.most_steps = 1});
+    releases.push_back(t->model().parameters().gradients().to(at::kDouble) / deviation);
+  }
+  const auto count = static_cast<double>(releases.front().numel());
+  ASSERT_GT(count, 4000.0);
+  // Gradients add at most 6 C = 4 deviations in norm: squared, 16 of more than 4,000. Bounds at 6 standard deviations.
+  for (const auto& release : releases)
+    EXPECT_NEAR(release.square().sum().item<double>() / count, 1.0, 6.0 * std::sqrt(2.0 / count) + 0.01);
+  for (std::size_t i = 0; i < releases.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      EXPECT_LT(std::abs(releases[i].dot(releases[j]).item<double>()) / count, 6.0 / std::sqrt(count) + 0.01) << i << ", " << j;
+}
+
+// Where the charge cannot be written, no step is taken.
+TEST_F(Wiring, NoStepWithoutItsCharge) {
+  const auto t = trainer("run", small_training());
+  t->begin();
+  const auto before = t->model().parameters().values().clone();
+  std::filesystem::remove(folder("run").charged());
+  std::filesystem::create_directories(folder("run").charged() / "in the way");
+  EXPECT_THROW(t->run({}), Error);
+  EXPECT_EQ(t->step(), 0U);
+  EXPECT_TRUE(at::equal(t->model().parameters().values(), before));
+}
+
+// At every step that is taken, the files on disk already state it as charged: in the count and in the ledger.
+TEST_F(Wiring, StepsAreChargedBeforeTheyAreTaken) {
+  auto config = small_training();
+  const auto t = trainer("run", config);
+  t->begin();
+  std::uint64_t seen = 0;
+  TrainOptions options;
+  while (t->step() < t->plan().steps) {
+    options.most_steps = 1;
+    const auto before = t->step();
+    t->run(options);
+    ++seen;
+    EXPECT_EQ(t->step(), before + 1);
+    EXPECT_GE(Charge(folder("run").charged()).steps(), t->step());
+    const auto ledger = nlohmann::json::parse(read_file(folder("run").ledger()));
+    EXPECT_GE(ledger["steps_charged"].get<std::uint64_t>(), t->step());
+  }
+  EXPECT_EQ(seen, t->plan().steps);
+}
+
+// The step engine, the plan and the ledger speak of one mechanism, and it is the configured one.
+TEST_F(Wiring, TheLedgerStatesWhatWasConfiguredAndAccounted) {
+  for (const auto& c : cases()) {
+    SCOPED_TRACE(c.name);
+    auto config = small_training();
+    c.set(config);
+    const auto t = trainer(c.name, config);
+    t->begin();
+    EXPECT_TRUE(t->run({}));
+    const auto ledger = sampling::read_ledger(nlohmann::ordered_json::parse(read_file(folder(c.name).ledger())), "ledger");
+    ASSERT_TRUE(ledger.privacy);
+    const auto& p = *ledger.privacy;
+    EXPECT_EQ(p.delta, config.privacy.delta);
+    EXPECT_EQ(p.noise_multiplier, *config.privacy.noise_multiplier);
+    EXPECT_EQ(p.clip_norm, config.privacy.clip_norm);
+    EXPECT_EQ(p.unit.v, config.privacy.v);
+    EXPECT_EQ(ledger.batch_size, config.sampling.batch_size);
+    EXPECT_EQ(ledger.steps_charged, t->plan().steps);
+    EXPECT_EQ(ledger.steps_taken, t->plan().steps);
+    // Accounted for again from the configuration alone.
+    const auto scheme = sampling::scheme_of(config, data_.split.training_length);
+    const auto mechanism = sampling::mechanism_of(scheme, sampling::unit_of(config), *config.privacy.noise_multiplier);
+    privacy::Accountant accountant(mechanism.pair);
+    const auto expected = accountant.epsilon(config.privacy.delta, mechanism.uses_of_steps(t->plan().steps), 1e-4);
+    EXPECT_GE(p.epsilon.upper, expected.lower);
+    EXPECT_LE(p.epsilon.upper, expected.upper * 1.002);
+    EXPECT_LE(p.epsilon.lower, expected.upper);
+  }
+}
+
+// Inserting windows moves the sum of gradients by at most C for each, whatever the others, the number of threads and the sizes of
+// blocks are; nothing that scales all windows hangs on how many were drawn.
+TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
+  const double clip = 0.1;
+  for (const int threads : {1, 2, 8}) {
+    const Threads some(threads);
+    for (const std::int64_t others : {0, 1, 7, 63, 150, 400, 700}) {
+      SCOPED_TRACE(std::to_string(threads) + " threads, " + std::to_string(others) + " other windows");
+      const auto config = small_training();
+      const auto type = at::TensorOptions(at::kFloat);
+      const auto model = model_of(config, type);
+      RandomStream weights(SecretKey::from_seed(4), "initial weights", 0);
+      model->initialise(weights);
+      const auto initial = model->parameters().values().clone();
+      const data::WindowStore store(data_.dataset, model->past_length(), 4);
+      WindowSource source(store, features_of(*model, data_.dataset), type);
+      StepEngine::Options options;
+      options.clipping = {clip};
+      options.noise_multiplier = 0.0;
+      options.places = 200;
+      options.expected_windows = 200;
+      options.fixed_windows = false;
+      StepEngine engine(*model, options);
+      // Place 50 gains a window; the others are spread over all places, most of them behind it, in its block and in others.
+      const auto sum = [&](std::int64_t inserted) {
+        std::vector<data::WindowIndex> windows;
+        std::vector<std::int64_t> places;
+        for (std::int64_t place = 0; place < 200; ++place) {
+          const auto count = others * (place + 1) / 200 - others * place / 200;
+          for (std::int64_t i = 0; i < count; ++i) {
+            windows.push_back({place % 6, (37 * place + 11 * i) % 180});
+            places.push_back(place);
+          }
+          for (std::int64_t i = 0; place == 50 && i < inserted; ++i) {
+            windows.push_back({3, 90 + i});
+            places.push_back(place);
+          }
+        }
+        const auto batch = source.gather(windows);
+        model->parameters().values().copy_(initial);
+        engine.step(batch, RandomStream(SecretKey::from_seed(5), dp::noise_purpose, 0), places);
+        return model->parameters().gradients().to(at::kDouble).clone();
+      };
+      const auto without = sum(0);
+      for (const std::int64_t inserted : {1, 2}) {
+        const double moved = (sum(inserted) - without).norm().item<double>();
+        EXPECT_LE(moved, static_cast<double>(inserted) * clip);
+        EXPECT_GT(moved, 0.9 * clip);
+      }
+      EXPECT_EQ(engine.clipping(0).summed, engine.clipping(others).summed);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tsdp::training
