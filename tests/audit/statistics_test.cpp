@@ -1,8 +1,7 @@
 // The statistics of the audit against simulated mechanisms whose truth is known.
 //
-// Keys are fixed, so a pass stays a pass. Where a verdict is asked for at confidence 1 − 1e-6, a healthy mechanism is
-// called unhealthy with probability below 1e-6; that a planted fault is found was seen with room to spare (the least
-// trials that find it stand beside).
+// Keys are fixed, so a pass stays a pass. Where a verdict is asked for at confidence 1 − 1e-6, a healthy mechanism is called
+// unhealthy with probability below 1e-6. Planted faults are found with room to spare: under 25 other keys they were found, too.
 #include "tsdp/audit/statistics.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +70,11 @@ struct Simulated {
   [[nodiscard]] Observations seen(std::size_t count) const {
     Observations out{uses(false, count), uses(true, count)};
     for (const auto* all : {&out.first, &out.second})
-      for (std::size_t i = 1; i < all->size(); ++i) out.repeats += (*all)[i].along == (*all)[i - 1].along ? 1 : 0;
+      for (std::size_t i = 1; i < all->size(); ++i) {
+        const auto& a = (*all)[i];
+        const auto& b = (*all)[i - 1];
+        out.repeats += a.along == b.along && a.across == b.across && a.blank == b.blank ? 1 : 0;
+      }
     return out;
   }
 };
@@ -241,7 +244,7 @@ TEST(Judge, FindsNothingInAHealthyMechanism) {
   }
 }
 
-// A tenth less noise than certified: σ/0.9 is certified, σ ran. (Found with 12,000 uses, too.)
+// A tenth less noise than certified: σ/0.9 is certified, σ ran. (12,000 uses find it, too.)
 TEST(Judge, FindsATenthLessNoise) {
   for (const auto& row : rows()) {
     SCOPED_TRACE(row.theorem);
@@ -260,6 +263,7 @@ TEST(Judge, RemarksOnATenthMoreNoise) {
 }
 
 // A series drawn a tenth too often: 11 series are certified, 10 ran (ρ = 5/11 and 5/10); a window of 9 and of 8.
+// (12,000 uses miss it in 4.4 under one key of three.)
 TEST(Judge, FindsASamplingRateATenthTooLarge) {
   for (auto row : rows()) {
     if (row.unit.v) continue;  // the simulation does not count touched windows then; the trainer's audit does
@@ -345,22 +349,23 @@ TEST(Judge, FindsASeriesOutsideOfItsBatch) {
   EXPECT_TRUE(says(judge(claim, seen, surely), "not its own"));
 }
 
-// Where the law is not known the profile alone speaks, and a factor of 2 in the noise is found. (12,000 uses are too
-// few for F.1 and G.1, whose bounds are not attained.)
+// Where the law is not known the profile alone speaks, and a factor of 2 in the noise is found. (20,000 uses miss it in G.1, whose
+// bound the canary does not attain, under seven keys of 25.)
 TEST(Judge, FindsAFactorOfTwoByTheProfileAlone) {
+  constexpr std::size_t more = 60'000;
   for (const auto& row : rows()) {
     SCOPED_TRACE(row.theorem);
     auto claim = claim_of(row, 1.0);
     claim.shape_is_exact = false;
     claim.touched_share.reset();
     const auto ran = claim.shape;
-    const auto healthy = judge(claim, Simulated{ran, 1.0, 71}.seen(few), surely);
+    const auto healthy = judge(claim, Simulated{ran, 1.0, 71}.seen(more), surely);
     EXPECT_FALSE(healthy.contradicted()) << all(healthy);
     EXPECT_GT(healthy.noise_multiplier.upper, 1.0);
     auto twice = claim_of(row, 2.0);
     twice.shape_is_exact = false;
     twice.touched_share.reset();
-    const auto verdict = judge(twice, Simulated{ran, 1.0, 71}.seen(few), surely);
+    const auto verdict = judge(twice, Simulated{ran, 1.0, 71}.seen(more), surely);
     EXPECT_TRUE(says(verdict, "a use; measured")) << all(verdict);
     EXPECT_GT(verdict.epsilon.lower, verdict.epsilon.upper);
     EXPECT_LT(verdict.noise_multiplier.upper, 2.0);

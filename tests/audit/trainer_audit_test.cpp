@@ -3,7 +3,7 @@
 //
 // Error rate: confidence 1 − 1e-6 each, so a healthy trainer fails one of these with probability below 1e-6. Keys are
 // fixed (training.reproducible), so a pass stays a pass. `surely_found`: uses on each data set with which a tenth less
-// noise and a tenth larger sampling rate were found with room to spare (12,000 find them, too).
+// noise and a tenth larger sampling rate are found with room to spare (statistics_test.cpp).
 #include "tsdp/audit/trainer_audit.h"
 
 #include <gtest/gtest.h>
