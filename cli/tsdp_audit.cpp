@@ -29,10 +29,10 @@ std::string text_of(const tsdp::audit::Claim& claim, const tsdp::audit::Measurem
       cat("certified: epsilon ", rounded_up(verdict.epsilon.upper), " at delta ", claim.delta, " after ", claim.uses,
           " uses (Theorem ", claim.theorem, ", noise multiplier ", rounded(claim.noise_multiplier), ")\n",
           "measured:  at least epsilon ", rounded_down(verdict.epsilon.lower), ", from noise multiplier ",
-          rounded_down(verdict.noise_multiplier.lower), " to ", rounded_up(verdict.noise_multiplier.upper), "; ", options.trials,
-          " uses on each of two neighbouring data sets, confidence ", options.confidence, ", mode ",
-          name(options.mode), " (", measurement.model, ")\n", "one use:   at least epsilon ", rounded_down(verdict.direct_epsilon),
-          " without further assumptions; certified ", rounded_up(verdict.direct_upper), "\n");
+          rounded_down(verdict.noise_multiplier.lower), " to ", rounded_up(verdict.noise_multiplier.upper), "; ",
+          options.trials, " uses on each of two neighbouring data sets, confidence ", options.confidence, ", mode ",
+          name(options.mode), " (", measurement.model, ")\n", "one use:   at least epsilon ",
+          rounded_down(verdict.direct_epsilon), " without further assumptions; certified ", rounded_up(verdict.direct_upper), "\n");
   if (verdict.touched)
     out += cat("drawn:     changed windows in a share from ", rounded_down(verdict.touched->lower), " to ",
                rounded_up(verdict.touched->upper), " of the uses; the scheme has ", rounded(*claim.touched_share), "\n");
@@ -103,8 +103,9 @@ int main(int argc, char** argv) {
       else
         std::cout << text_of(claim, measurement, verdict, options);
       if (verdict.contradicted())
-        throw tsdp::Error(tsdp::ExitCode::failure, cat(config_file.string(), ": what was measured contradicts what is certified: ",
-                                                       verdict.contradictions.front()));
+        throw tsdp::Error(tsdp::ExitCode::failure,
+                          cat(config_file.string(), ": what was measured contradicts what is certified: ",
+                              verdict.contradictions.front()));
     } catch (const tsdp::audit::Stopped&) {
       throw tsdp::Error(tsdp::ExitCode::interrupted, "interrupted; nothing was found out, and nothing is left behind");
     }

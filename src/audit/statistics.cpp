@@ -158,7 +158,8 @@ double Attack::probability(const Event& event, bool second, double sigma) const 
     for (const auto& c : shape_.trace)
       present += c.weight * std::exp(-0.5 * (y - c.mean) * (y - c.mean) / (sigma * sigma));
     if (absent < 1e-16 && present < 1e-16) continue;
-    sum += (1.0 - shape_.drawn) * absent * normal_tail(event.edges[i] / sigma) + shape_.drawn * present * beyond(event.edges[i]);
+    sum += (1.0 - shape_.drawn) * absent * normal_tail(event.edges[i] / sigma) +
+           shape_.drawn * present * beyond(event.edges[i]);
   }
   return front * sum;
 }
@@ -349,7 +350,9 @@ double allowed_by_concentration(double certified, const Observations& seen, doub
   return out;
 }
 
-std::string text(const privacy::Interval& bracket) { return cat("[", rounded(bracket.lower), ", ", rounded(bracket.upper), "]"); }
+std::string text(const privacy::Interval& bracket) {
+  return cat("[", rounded(bracket.lower), ", ", rounded(bracket.upper), "]");
+}
 
 }  // namespace
 
@@ -472,8 +475,8 @@ Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
       const auto bracket = share_bracket(touched_agree, touched_pairs, error);
       const double independent = share * share + (1.0 - share) * (1.0 - share);
       if (bracket.lower > independent || bracket.upper < independent)
-        out.contradictions.push_back(cat("sampling: consecutive uses agree in drawing the changed windows in a share ", text(bracket),
-                                         " of them; independent draws do in ", rounded(independent)));
+        out.contradictions.push_back(cat("sampling: consecutive uses agree in drawing the changed windows in a share ",
+                                         text(bracket), " of them; independent draws do in ", rounded(independent)));
     }
   }
   return out;

@@ -169,7 +169,7 @@ class DataAttack {
       const double size = std::pow(10.0, exponent);
       if (size > most) break;
       for (const bool opposite : {false, true}) {
-        const Extremes tried{opposite ? static_cast<float>(-0.5 * size) : 0.0F, static_cast<float>(opposite ? 0.5 * size : size)};
+        const Extremes tried{static_cast<float>(opposite ? -0.5 * size : 0.0), static_cast<float>(opposite ? 0.5 * size : size)};
         const auto [first, second] = touched(tried, 8);
         const double distance = (second - first).square().sum().item<double>();
         if (distance > furthest) {
@@ -197,7 +197,8 @@ class DataAttack {
     RandomStream(SecretKey::from_seed(0), "blank direction of an audit", 0).normals(0, z);
     out.blank = at::tensor(z, at::kDouble);
     for (int i = 0; i < 2; ++i)  // twice, for rounding
-      for (const auto& other : {out.direction, plain / plain.norm().clamp_min(1e-300)}) out.blank -= other * out.blank.dot(other);
+      for (const auto& other : {out.direction, plain / plain.norm().clamp_min(1e-300)})
+        out.blank -= other * out.blank.dot(other);
     out.blank /= out.blank.norm();
     const double base = plain.dot(out.direction).item<double>();
     out.offset = poisson ? 0.0 : base * scheme_.expected_windows();
@@ -211,8 +212,9 @@ class DataAttack {
   [[nodiscard]] static std::vector<float> values(const Extremes& extremes, const Neighbours& neighbours, std::int64_t series,
                                                  std::int64_t length, bool second) {
     std::vector<float> out(static_cast<std::size_t>(length), 0.0F);
-    if (series == neighbours.series)
-      for (const auto place : neighbours.places) out[static_cast<std::size_t>(place)] = second ? extremes.second : extremes.first;
+    if (series != neighbours.series) return out;
+    for (const auto place : neighbours.places)
+      out[static_cast<std::size_t>(place)] = second ? extremes.second : extremes.first;
     return out;
   }
 
@@ -242,7 +244,8 @@ class DataAttack {
     using Law = std::map<std::int64_t, double>;
     const auto windows = static_cast<double>(scheme_.windows_of(neighbours_.series));
     const auto taken = static_cast<double>(moves.numel());
-    const auto each = static_cast<double>(touched_windows_of(scheme_, neighbours_).size()) / taken;  // windows that one stands for
+    // Windows that one stands for.
+    const auto each = static_cast<double>(touched_windows_of(scheme_, neighbours_).size()) / taken;
     const auto lambda = scheme_.parameters().subsequences_per_sequence;
     const auto sum_of = [&](const Law& a, const Law& b) {
       Law out;
@@ -430,7 +433,8 @@ Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths, c
   const auto mechanism =
       options.theorem ? sampling::mechanism_of(scheme, unit, plan.noise_multiplier, *options.theorem) : *plan.mechanism;
   if (mechanism.bound == sampling::Bound::optimistic_lower)
-    throw PrivacyError(cat("--theorem: found ", mechanism.theorem, ", a lower bound that certifies nothing; an upper bound is expected"));
+    throw PrivacyError(cat("--theorem: found ", mechanism.theorem,
+                           ", a lower bound that certifies nothing; an upper bound is expected"));
   Claim out;
   out.theorem = mechanism.theorem;
   out.noise_multiplier = plan.noise_multiplier;

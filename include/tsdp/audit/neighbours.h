@@ -29,7 +29,8 @@ struct TouchedWindow {
   std::int64_t context = 0;
   std::int64_t forecast = 0;
 };
-[[nodiscard]] std::vector<TouchedWindow> touched_windows_of(const sampling::SubsamplingScheme& scheme, const Neighbours& neighbours);
+[[nodiscard]] std::vector<TouchedWindow> touched_windows_of(const sampling::SubsamplingScheme& scheme,
+                                                            const Neighbours& neighbours);
 
 /// What the canary's gradients are, in multiples of the clip norm.
 enum class CanaryKind {
@@ -46,7 +47,8 @@ enum class CanaryKind {
 /// The law of the canary's release, under one use of a step in which its series may be drawn. `unit_length` in (0, 1]:
 /// what clipping leaves of a gradient far longer than C, in multiples of C. With `substituted`, `along` counts from
 /// what a batch without the change sums up to.
-[[nodiscard]] Shape canary_shape(const sampling::SubsamplingScheme& scheme, const Neighbours& neighbours, double unit_length = 1.0);
+[[nodiscard]] Shape canary_shape(const sampling::SubsamplingScheme& scheme, const Neighbours& neighbours,
+                                 double unit_length = 1.0);
 
 /// The chance that a batch (deterministic iteration: the one that holds the changed series) has touched windows.
 [[nodiscard]] double touched_share_of_batches(const sampling::SubsamplingScheme& scheme, const Neighbours& neighbours);

@@ -37,7 +37,7 @@ struct Stopped {};
 /// What ran, and what it showed.
 struct Measurement {
   Observations uses;
-  double unit_length = 1.0;    ///< canary: what clipping leaves of a long gradient, in multiples of C, as a step without noise shows
+  double unit_length = 1.0;    ///< canary: what clipping leaves of a long gradient in a step without noise, in multiples of C
   std::optional<Shape> shape;  ///< data: the law of the releases about, from the gradients of single windows
   std::string model;
   std::int64_t parameters = 0;
