@@ -439,11 +439,11 @@ bool Trainer::run(const TrainOptions& options) {
     const auto result =
         engine_.step(source_.gather(windows, augment), RandomStream(key_, dp::noise_purpose, step_), places);
     ++step_;
-    if (options.after_step) options.after_step(step_);
     if (watches_training_loss() && !windows.empty()) {
       loss_sum_[0].add_(result.losses.sum());
       loss_sum_[1].add_(static_cast<double>(windows.size()));
     }
+    if (options.after_step) options.after_step(step_);
 
     const double epoch = static_cast<double>(step_) / static_cast<double>(plan_.steps_per_epoch);
     epsilon.cover(step_);
