@@ -90,13 +90,14 @@ class EpsilonAhead {
 
 }  // namespace
 
-Trainer::Trainer(Config config, const sampling::PreparedData& data, at::Device device, RunFolder folder)
+Trainer::Trainer(Config config, const sampling::PreparedData& data, at::Device device, RunFolder folder,
+                 std::unique_ptr<models::Forecaster> forecaster)
     : config_(std::move(config)),
       data_(data),
       device_(device),
       environment_(environment_of(device)),
       folder_(std::move(folder)),
-      model_(model_of(config_, at::TensorOptions(device).dtype(at::kFloat))),
+      model_(forecaster ? std::move(forecaster) : model_of(config_, at::TensorOptions(device).dtype(at::kFloat))),
       store_(data.dataset, model_->past_length(), config_.dataset.prediction_length),
       source_(store_, features_of(*model_, data.dataset), at::TensorOptions(device).dtype(at::kFloat)),
       sampler_(sampling::scheme_of(config_, data.split.training_length)),
@@ -440,6 +441,7 @@ bool Trainer::run(const TrainOptions& options) {
       loss_sum_[0].add_(result.losses.sum());
       loss_sum_[1].add_(static_cast<double>(windows.size()));
     }
+    if (options.after_step) options.after_step(step_);
 
     const double epoch = static_cast<double>(step_) / static_cast<double>(plan_.steps_per_epoch);
     epsilon.cover(step_);

@@ -475,7 +475,7 @@ TEST_F(Errors, ExportOfAFolderWithoutARun) {
 }
 
 TEST_F(Errors, NoneForHelpAndVersion) {
-  for (const auto* program : {train, evaluate, "tsdp-forecast", "tsdp-export", "tsdp-account", "tsdp-data"})
+  for (const auto* program : {train, evaluate, "tsdp-forecast", "tsdp-export", "tsdp-account", "tsdp-data", "tsdp-audit"})
     for (const auto* option : {"--help", "--version"}) {
       const auto outcome = run(program, {option});
       EXPECT_EQ(outcome.exit_code, 0) << program << " " << option;
@@ -487,7 +487,7 @@ TEST_F(Errors, NoneForHelpAndVersion) {
 TEST_F(Errors, HelpThatCannotBeWritten) {
   if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full to write to";
   for (const std::string program :
-       {train, evaluate, "tsdp-forecast", "tsdp-export", "tsdp-account", "tsdp-data", "tsdp-sweep"})
+       {train, evaluate, "tsdp-forecast", "tsdp-export", "tsdp-account", "tsdp-data", "tsdp-sweep", "tsdp-audit"})
     for (const std::string option : {"--help", "--version"})
       expect_failure(run("/bin/sh", {"-c", program_path(program).string() + " " + option + " >/dev/full"}), program, 1,
                      {"cannot be written to stdout"});

@@ -36,13 +36,18 @@ struct TrainOptions {
   std::function<void(const Progress&)> progress = {};  ///< called a few times a second at most; may be empty
   const std::atomic<bool>* stop = nullptr;             ///< set by a signal: the run ends after the present step
   std::uint64_t most_steps = std::numeric_limits<std::uint64_t>::max();  ///< steps after which the run pauses
+  /// Called after every step with their number so far; the step's release stands in model().parameters().gradients(). May
+  /// be empty.
+  std::function<void(std::uint64_t steps)> after_step = {};
 };
 
 /// One training run in one folder.
 class Trainer {
  public:
-  /// `data` must outlive the trainer.
-  Trainer(Config config, const sampling::PreparedData& data, at::Device device, RunFolder folder);
+  /// `data` must outlive the trainer. `forecaster`, if given, is trained in place of the one that `config` names: one of the
+  /// caller's own, in single precision on `device`.
+  Trainer(Config config, const sampling::PreparedData& data, at::Device device, RunFolder folder,
+          std::unique_ptr<models::Forecaster> forecaster = nullptr);
 
   [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
   [[nodiscard]] const sampling::SubsamplingScheme& scheme() const noexcept { return sampler_.scheme(); }

@@ -1,0 +1,114 @@
+// tsdp-audit: attacks the trainer on worst-case neighbours and says how much of the certified epsilon is reached.
+#include <atomic>
+#include <csignal>
+#include <iostream>
+
+#include "device.h"
+#include "program.h"
+#include "tsdp/audit/trainer_audit.h"
+#include "tsdp/core/error.h"
+#include "tsdp/core/log.h"
+#include "tsdp/core/text.h"
+#include "tsdp/sampling/setup.h"
+
+namespace {
+
+using tsdp::cat;
+using tsdp::rounded;
+using tsdp::rounded_down;
+using tsdp::rounded_up;
+
+std::atomic<bool> stop_asked{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "the signal handler needs it");
+
+extern "C" void ask_to_stop(int) { stop_asked = true; }
+
+std::string text_of(const tsdp::audit::Claim& claim, const tsdp::audit::Measurement& measurement,
+                    const tsdp::audit::Verdict& verdict, const tsdp::audit::AuditOptions& options) {
+  std::string out =
+      cat("certified: epsilon ", rounded_up(verdict.epsilon.upper), " at delta ", claim.delta, " after ", claim.uses,
+          " uses (Theorem ", claim.theorem, ", noise multiplier ", rounded(claim.noise_multiplier), ")\n",
+          "measured:  at least epsilon ", rounded_down(verdict.epsilon.lower), ", from noise multiplier ",
+          rounded_down(verdict.noise_multiplier.lower), " to ", rounded_up(verdict.noise_multiplier.upper), "; ",
+          options.trials, " uses on each of two neighbouring data sets, confidence ", options.confidence, ", mode ",
+          name(options.mode), " (", measurement.model, ")\n", "one use:   at least epsilon ",
+          rounded_down(verdict.direct_epsilon), " without further assumptions; certified ", rounded_up(verdict.direct_upper), "\n");
+  if (verdict.touched)
+    out += cat("drawn:     changed windows in a share from ", rounded_down(verdict.touched->lower), " to ",
+               rounded_up(verdict.touched->upper), " of the uses; the scheme has ", rounded(*claim.touched_share), "\n");
+  for (const auto& line : verdict.remarks) out += cat("remark:    ", line, "\n");
+  for (const auto& line : verdict.contradictions) out += cat("CONTRADICTED: ", line, "\n");
+  if (!verdict.contradicted()) out += "nothing measured contradicts what is certified\n";
+  return out;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Attacks the trainer of a configuration on worst-case neighbouring data sets, made for the purpose, and says how much of "
+      "the certified epsilon is reached. Exit code 1 where what is measured contradicts what is certified.",
+      "tsdp-audit");
+  tsdp::cli::CommonOptions common;
+  tsdp::cli::add_common_options(app, common);
+  std::string config_name;
+  std::vector<std::string> set;
+  std::string mode = "canary";
+  std::string theorem;
+  tsdp::audit::AuditOptions options;
+  int threads = 1;
+  app.add_option("--config", config_name, "Configuration file; a bare name is also looked up in configs/")->required();
+  app.add_option("--set", set, "section.name=value over the configuration; may be repeated")->allow_extra_args(false);
+  app.add_option("--mode", mode, "canary: a forecaster of the audit's own; data: the configured one on extreme data")
+      ->check(CLI::IsMember({"canary", "data"}))
+      ->capture_default_str();
+  app.add_option("--trials", options.trials, "Uses of the mechanism on each of the two data sets")
+      ->check(tsdp::cli::whole_number)
+      ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{10'000'000}))
+      ->capture_default_str();
+  app.add_option("--confidence", options.confidence, "Chance that everything found is true, above 0 and below 1")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("--theorem", theorem, "Row of the theorem table to hold against it, for instance tsdp.1 (default: the one "
+                                       "that training rests on)");
+  app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
+
+  return tsdp::cli::run(app, argc, argv, common, [&]() -> int {
+    if (!(options.confidence > 0.0) || !(options.confidence < 1.0))
+      throw tsdp::UsageError(cat("--confidence: found ", options.confidence, "; a number above 0 and below 1 is expected"));
+    options.mode = mode == "data" ? tsdp::audit::Mode::data : tsdp::audit::Mode::canary;
+    if (!theorem.empty()) options.theorem = theorem;
+    const auto config_file = tsdp::find_config_file(config_name);
+    const auto config = tsdp::read_config(config_file, set);
+    tsdp::cli::set_threads(threads);
+    // Of the data, only what is public: how many series, and how long.
+    const auto lengths = tsdp::sampling::prepare_data(config, config_file).split.training_length;
+    options.stop = &stop_asked;
+    struct sigaction action {};
+    action.sa_handler = ask_to_stop;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
+    ::sigaction(SIGINT, &action, nullptr);
+    ::sigaction(SIGTERM, &action, nullptr);
+    int shown = 0;
+    options.progress = [&](double share) {
+      if (const int percent = static_cast<int>(100.0 * share); percent / 10 > shown / 10)
+        tsdp::log::info(cat("audit: ", shown = percent, " %"));
+    };
+    try {
+      const auto measurement = tsdp::audit::measure(config, lengths, options);
+      const auto claim = tsdp::audit::claim_of(config, lengths, options, measurement);
+      const auto verdict = tsdp::audit::judge(claim, measurement.uses, options.confidence);
+      if (common.json)
+        std::cout << tsdp::audit::to_json(claim, measurement, verdict, options).dump(2) << "\n";
+      else
+        std::cout << text_of(claim, measurement, verdict, options);
+      if (verdict.contradicted())
+        throw tsdp::Error(tsdp::ExitCode::failure,
+                          cat(config_file.string(), ": what was measured contradicts what is certified: ",
+                              verdict.contradictions.front()));
+    } catch (const tsdp::audit::Stopped&) {
+      throw tsdp::Error(tsdp::ExitCode::interrupted, "interrupted; nothing was found out, and nothing is left behind");
+    }
+    return 0;
+  });
+}

@@ -1,0 +1,132 @@
+#include "tsdp/audit/neighbours.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tsdp/privacy/structured_pairs.h"
+#include "tsdp/sampling/noised_share.h"
+
+namespace tsdp::audit {
+namespace {
+
+using sampling::BottomLevel;
+using sampling::TopLevel;
+
+/// ρ, or 1 in the batch that holds the changed series.
+double drawn_share(const sampling::SubsamplingScheme& scheme) {
+  if (scheme.parameters().top_level == TopLevel::deterministic) return 1.0;
+  return static_cast<double>(scheme.sequences_per_batch()) / static_cast<double>(scheme.sequences());
+}
+
+double poisson_rate(const sampling::SubsamplingScheme& scheme, std::int64_t windows) {
+  return std::min(1.0, static_cast<double>(scheme.parameters().subsequences_per_sequence) / static_cast<double>(windows));
+}
+
+/// Bin(i; trials, probability) at spacing · i, without what never happens; trials may be 0.
+std::vector<Component> binomial(std::int64_t trials, double probability, double spacing) {
+  if (trials == 0) return {{0.0, 1.0}};
+  std::vector<Component> out;
+  double total = 0.0;
+  for (const auto& c : privacy::binomial_components(trials, probability, spacing))
+    if (c.weight > 1e-15) {
+      out.push_back(c);
+      total += c.weight;
+    }
+  for (auto& c : out) c.weight /= total;
+  return out;
+}
+
+}  // namespace
+
+Neighbours worst_neighbours(const sampling::SubsamplingScheme& scheme, const sampling::PrivacyUnit& unit) {
+  const auto& p = scheme.parameters();
+  const bool in_turn = p.top_level == TopLevel::deterministic;
+  const auto used = in_turn ? scheme.sequences_per_batch() * scheme.steps_per_epoch() : scheme.sequences();
+  Neighbours out;
+  double worst = -1.0;
+  for (std::int64_t s = 0; s < used; ++s) {
+    const auto length = p.lengths[static_cast<std::size_t>(s)];
+    const auto touched = static_cast<double>(sampling::touched_windows(length, p.context_length, p.forecast_length, unit));
+    const auto windows = scheme.windows_of(s);
+    const double value = touched * (p.bottom_level == BottomLevel::poisson ? poisson_rate(scheme, windows)
+                                                                           : 1.0 / static_cast<double>(windows));
+    if (value >= worst) {  // the last: under deterministic iteration not in the first batch
+      worst = value;
+      out.series = s;
+    }
+  }
+  const auto length = p.lengths[static_cast<std::size_t>(out.series)];
+  const bool event = unit.relation == sampling::Relation::event;
+  const auto apart = event ? 1 : p.context_length + p.forecast_length;
+  const auto first = std::min(p.forecast_length - 1, event ? length - unit.w : length - 1);
+  for (std::int64_t i = 0; i < unit.w && first + i * apart < length; ++i) out.places.push_back(first + i * apart);
+  return out;
+}
+
+std::vector<TouchedWindow> touched_windows_of(const sampling::SubsamplingScheme& scheme, const Neighbours& neighbours) {
+  const auto& p = scheme.parameters();
+  const auto windows = scheme.windows_of(neighbours.series);
+  std::vector<TouchedWindow> out;
+  // From the window of whose forecast the first changed place is the last, to that of whose context the last is the first.
+  const auto first = std::max<std::int64_t>(0, neighbours.places.front() - p.forecast_length + 1);
+  const auto last = std::min(windows - 1, neighbours.places.back() + p.context_length);
+  for (auto start = first; start <= last; ++start) {
+    const auto count = [&](std::int64_t from, std::int64_t to) {  // of places from … to − 1
+      const auto begin = std::lower_bound(neighbours.places.begin(), neighbours.places.end(), from);
+      return static_cast<std::int64_t>(std::lower_bound(begin, neighbours.places.end(), to) - begin);
+    };
+    const TouchedWindow window{start, count(start - p.context_length, start), count(start, start + p.forecast_length)};
+    if (window.context + window.forecast > 0) out.push_back(window);
+  }
+  return out;
+}
+
+CanaryKind canary_kind(const sampling::SubsamplingScheme& scheme) {
+  return scheme.parameters().bottom_level == BottomLevel::poisson ? CanaryKind::opposed : CanaryKind::substituted;
+}
+
+Shape canary_shape(const sampling::SubsamplingScheme& scheme, const Neighbours& neighbours, double unit_length) {
+  const auto& p = scheme.parameters();
+  const auto touched = touched_windows_of(scheme, neighbours);
+  const auto windows = scheme.windows_of(neighbours.series);
+  const auto m = static_cast<std::int64_t>(touched.size());
+  Shape out;
+  out.drawn = drawn_share(scheme);
+  if (canary_kind(scheme) == CanaryKind::opposed) {
+    const double rate = poisson_rate(scheme, windows);
+    out.second = binomial(m, rate, unit_length);
+    out.first = out.second;
+    for (auto& c : out.first) c.mean = -c.mean;
+    if (windows > m && out.drawn < 1.0) out.trace = binomial(windows - m, rate, unit_length);
+    return out;
+  }
+  const auto lambda = p.subsequences_per_sequence;
+  if (p.context_noise == 0.0 && p.forecast_noise == 0.0) {
+    out.first = {{0.0, 1.0}};
+    out.second = binomial(lambda, static_cast<double>(m) / static_cast<double>(windows), 2.0 * unit_length);
+    return out;
+  }
+  // λ = 1. The likelier data set is named rightly with probability Φ(κ/2) = (1 + τ)/2 of a window of total variation τ.
+  double right = 0.0;
+  double wrong = 0.0;
+  for (const auto& w : touched) {
+    const double tau = sampling::noised_window_variation(w.context, w.forecast, p.context_noise, p.forecast_noise);
+    right += 0.5 * (1.0 + tau) / static_cast<double>(windows);
+    wrong += 0.5 * (1.0 - tau) / static_cast<double>(windows);
+  }
+  out.first = {{0.0, 1.0 - wrong}, {2.0 * unit_length, wrong}};
+  out.second = {{0.0, 1.0 - right}, {2.0 * unit_length, right}};
+  return out;
+}
+
+double touched_share_of_batches(const sampling::SubsamplingScheme& scheme, const Neighbours& neighbours) {
+  const auto& p = scheme.parameters();
+  const auto m = static_cast<double>(touched_windows_of(scheme, neighbours).size());
+  const auto windows = scheme.windows_of(neighbours.series);
+  const bool poisson = p.bottom_level == BottomLevel::poisson;
+  const double each = poisson ? poisson_rate(scheme, windows) : m / static_cast<double>(windows);
+  const double coins = poisson ? m : static_cast<double>(p.subsequences_per_sequence);
+  return drawn_share(scheme) * (each >= 1.0 ? 1.0 : -std::expm1(coins * std::log1p(-each)));
+}
+
+}  // namespace tsdp::audit

@@ -1,0 +1,485 @@
+#include "tsdp/audit/statistics.h"
+
+#include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
+#include <boost/math/special_functions/erf.hpp>
+#include <cmath>
+#include <numbers>
+
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+#include "tsdp/privacy/accountant.h"
+
+namespace tsdp::audit {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Φ̄(z).
+double normal_tail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
+
+double log_sum(double a, double b) {
+  const double top = std::max(a, b);
+  if (std::isinf(top)) return top;
+  return top + std::log1p(std::exp(std::min(a, b) - top));
+}
+
+/// log Σ w N(mean, σ²) over N(0, σ²) at x.
+double log_ratio(const std::vector<Component>& parts, double x, double sigma) {
+  const double scale = 1.0 / (sigma * sigma);
+  double top = -infinity;
+  for (const auto& c : parts) top = std::max(top, c.mean * (x - 0.5 * c.mean) * scale);
+  double sum = 0.0;
+  for (const auto& c : parts) sum += c.weight * std::exp(c.mean * (x - 0.5 * c.mean) * scale - top);
+  return top + std::log(sum);
+}
+
+void check(const std::vector<Component>& parts) {
+  double total = 0.0;
+  for (const auto& c : parts) {
+    if (!std::isfinite(c.mean) || !(c.weight >= 0.0))
+      throw PrivacyError(cat("law of an attack: found mean ", c.mean, " with weight ", c.weight,
+                             "; finite means and weights of at least 0 are expected"));
+    total += c.weight;
+  }
+  if (!(std::abs(total - 1.0) <= 1e-9))
+    throw PrivacyError(cat("law of an attack: found total weight ", total, "; 1 is expected"));
+}
+
+struct Range {
+  double low = infinity;
+  double high = -infinity;
+  void take(const std::vector<Component>& parts, double least_weight) {
+    for (const auto& c : parts)
+      if (c.weight >= least_weight) {
+        low = std::min(low, c.mean);
+        high = std::max(high, c.mean);
+      }
+  }
+};
+
+}  // namespace
+
+privacy::Interval share_bracket(std::uint64_t hits, std::uint64_t trials, double error) {
+  using Law = boost::math::binomial_distribution<>;
+  const auto n = static_cast<double>(trials);
+  const auto h = static_cast<double>(hits);
+  return {hits == 0 ? 0.0 : Law::find_lower_bound_on_p(n, h, error),
+          hits == trials ? 1.0 : Law::find_upper_bound_on_p(n, h, error)};
+}
+
+// The attack
+// ----------------------------------------------------------------------------------------------------------
+
+Attack::Attack(Shape shape, double sigma) : shape_(std::move(shape)), sigma_(sigma) {
+  if (!(sigma > 0.0) || !std::isfinite(sigma))
+    throw PrivacyError(cat("noise multiplier: found ", sigma, "; a positive finite number is expected"));
+  if (!(shape_.drawn > 0.0) || !(shape_.drawn <= 1.0))
+    throw PrivacyError(cat("sampling probability: found ", shape_.drawn, "; a number in (0, 1] is expected"));
+  check(shape_.first);
+  check(shape_.second);
+  for (auto* parts : {&shape_.first, &shape_.second})
+    std::erase_if(*parts, [](const Component& c) { return c.weight == 0.0; });
+  if (shape_.drawn == 1.0) shape_.trace.clear();  // nothing to tell
+  if (!shape_.trace.empty()) check(shape_.trace);
+}
+
+double Attack::log_trace_ratio(double across) const {
+  return shape_.trace.empty() ? 0.0 : log_ratio(shape_.trace, across, sigma_);
+}
+
+/// `log_odds`: by which `across` multiplies the odds of drawn to not drawn.
+double Attack::score_given(double along, double log_odds) const {
+  const double absent = shape_.drawn < 1.0 ? std::log1p(-shape_.drawn) : -infinity;
+  const double present = std::log(shape_.drawn) + log_odds;
+  return log_sum(absent, present + log_ratio(shape_.second, along, sigma_)) -
+         log_sum(absent, present + log_ratio(shape_.first, along, sigma_));
+}
+
+double Attack::score(double along, double across) const { return score_given(along, log_trace_ratio(across)); }
+
+Attack::Event Attack::event(double threshold) const {
+  Event out;
+  out.threshold = threshold;
+  if (shape_.trace.empty()) {
+    out.nodes = {0.0};
+  } else {
+    // An eighth of σ is half of the least deviation that is asked for, and the rule of rectangles is exact there for
+    // Gaussians to e^{−8π²}.
+    Range range;
+    range.take(shape_.trace, 0.0);
+    const double step = sigma_ / (2.0 * fit_range);
+    const double margin = 8.0 * fit_range * sigma_;
+    for (double y = std::min(0.0, range.low) - margin; y <= std::max(0.0, range.high) + margin; y += step)
+      out.nodes.push_back(y);
+  }
+  Range means;
+  means.take(shape_.first, 0.0);
+  means.take(shape_.second, 0.0);
+  const double reach = std::max(std::abs(means.low), std::abs(means.high)) + 16.0 * fit_range * sigma_;
+  out.edges.reserve(out.nodes.size());
+  for (const double y : out.nodes) {
+    const double log_odds = log_trace_ratio(y);
+    double low = -reach;
+    double high = reach;
+    if (score_given(high, log_odds) <= threshold) {
+      out.edges.push_back(infinity);
+      continue;
+    }
+    if (score_given(low, log_odds) > threshold) {
+      out.edges.push_back(-infinity);
+      continue;
+    }
+    for (int i = 0; i < 52; ++i) {
+      const double middle = 0.5 * (low + high);
+      (score_given(middle, log_odds) > threshold ? high : low) = middle;
+    }
+    out.edges.push_back(high);
+  }
+  return out;
+}
+
+double Attack::probability(const Event& event, bool second, double sigma) const {
+  const auto& parts = second ? shape_.second : shape_.first;
+  const auto beyond = [&](double edge) {
+    double sum = 0.0;
+    for (const auto& c : parts) sum += c.weight * normal_tail((edge - c.mean) / sigma);
+    return sum;
+  };
+  if (shape_.trace.empty())
+    return (1.0 - shape_.drawn) * normal_tail(event.edges[0] / sigma) + shape_.drawn * beyond(event.edges[0]);
+  const double step = event.nodes[1] - event.nodes[0];
+  const double front = step / (sigma * std::sqrt(2.0 * std::numbers::pi));
+  double sum = 0.0;
+  for (std::size_t i = 0; i < event.nodes.size(); ++i) {
+    const double y = event.nodes[i];
+    const double absent = std::exp(-0.5 * y * y / (sigma * sigma));
+    double present = 0.0;
+    for (const auto& c : shape_.trace)
+      present += c.weight * std::exp(-0.5 * (y - c.mean) * (y - c.mean) / (sigma * sigma));
+    if (absent < 1e-16 && present < 1e-16) continue;
+    sum += (1.0 - shape_.drawn) * absent * normal_tail(event.edges[i] / sigma) +
+           shape_.drawn * present * beyond(event.edges[i]);
+  }
+  return front * sum;
+}
+
+std::vector<double> telling_thresholds(const Attack& attack, const privacy::DominatingPair& pair) {
+  const auto& shape = attack.shape();
+  const double sigma = attack.sigma();
+  const double less = 0.9 * sigma;
+  Range range;
+  range.take(shape.first, 1e-3);
+  range.take(shape.second, 1e-3);
+  double across = 0.0;
+  for (const auto& c : shape.trace) across += c.weight * c.mean;
+  // Best so far of: told by D alone, by D′ alone, against the profile with D′ the likelier, with D the likelier.
+  double best[4] = {-infinity, -infinity, -infinity, -infinity};
+  double chosen[4] = {0.0, 0.0, 0.0, 0.0};
+  constexpr int candidates = 41;
+  for (int i = 0; i < candidates; ++i) {
+    const double along = range.low - 3.5 * sigma + (range.high - range.low + 7.0 * sigma) * i / (candidates - 1);
+    const double t = attack.score(along, across);
+    if (!std::isfinite(t)) continue;
+    const auto event = attack.event(t);
+    double p[2], p_less[2], deviation[2];
+    for (const bool second : {false, true}) {
+      const auto which = second ? 1 : 0;
+      p[which] = attack.probability(event, second, sigma);
+      p_less[which] = attack.probability(event, second, less);
+      deviation[which] = std::sqrt(std::max(p_less[which] * (1.0 - p_less[which]), 1e-3));
+    }
+    // What a use would tell, in deviations; an event that hardly ever happens tells nothing of few uses.
+    const double ratio = std::exp(std::abs(t));
+    const double allowed = pair.profile_bracket(std::abs(t)).upper;
+    const double noise = deviation[0] + deviation[1];
+    const double value[4] = {
+        std::abs(p_less[0] - p[0]) / deviation[0],
+        std::abs(p_less[1] - p[1]) / deviation[1],
+        t < 0.0 ? -infinity : (p_less[1] - ratio * p_less[0] - allowed) / (noise + (ratio - 1.0) * deviation[0]),
+        t > 0.0 ? -infinity : (1.0 - p_less[0] - ratio * (1.0 - p_less[1]) - allowed) / (noise + (ratio - 1.0) * deviation[1]),
+    };
+    for (int k = 0; k < 4; ++k)
+      if (value[k] > best[k]) {
+        best[k] = value[k];
+        chosen[k] = t;
+      }
+  }
+  std::vector<double> out = {0.0};
+  for (int k = 0; k < 4; ++k)
+    if (best[k] > 0.0) out.push_back(chosen[k]);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+// The verdict
+// ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// P_low(A | one) and P_high(A | other) of an event or its complement, the data sets in some order.
+struct Side {
+  double low;
+  double high;
+  double threshold;
+  bool complement;
+  bool second;  ///< whether `one` is D′
+};
+
+std::vector<Side> sides_of(const std::vector<Measured>& events) {
+  std::vector<Side> out;
+  for (const auto& e : events)
+    for (const bool complement : {false, true})
+      for (const bool second : {false, true}) {
+        const auto& one = second ? e.second : e.first;
+        const auto& other = second ? e.first : e.second;
+        out.push_back({complement ? 1.0 - one.upper : one.lower, complement ? 1.0 - other.lower : other.upper, e.threshold,
+                       complement, second});
+      }
+  return out;
+}
+
+/// ε at which a side is held against the profile: its own threshold and some others.
+std::vector<double> epsilons_of(const Side& side) {
+  std::vector<double> all = {0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, std::abs(side.threshold)};
+  std::vector<double> out;
+  for (const double e : all)
+    if (side.low > std::exp(e) * side.high) out.push_back(e);
+  return out;
+}
+
+/// The side and ε by which `pair` is contradicted, if any.
+std::optional<std::pair<Side, double>> contradiction(const privacy::DominatingPair& pair, const std::vector<Side>& sides) {
+  for (const auto& side : sides)
+    for (const double e : epsilons_of(side))
+      if (side.low > std::exp(e) * side.high + pair.profile_bracket(e).upper) return std::pair{side, e};
+  return std::nullopt;
+}
+
+/// inf of the noise multipliers whose profile is contradicted, rounded up; infinity if none below 1e6 is.
+double least_contradicted(const Claim& claim, const std::vector<Side>& sides) {
+  const auto contradicted = [&](double sigma) { return contradiction(claim.pair_at(sigma), sides).has_value(); };
+  double high = claim.noise_multiplier;
+  while (high < 1e6 && !contradicted(high)) high = std::min(1e6, 2.0 * high);
+  if (high >= 1e6 && !contradicted(high)) return infinity;
+  double low = high;
+  while (low > 0.01 && contradicted(low)) low = std::max(0.01, 0.5 * low);
+  if (low <= 0.01 && contradicted(low)) return low;
+  while (high > 1.0005 * low) {
+    const double middle = std::sqrt(low * high);
+    (contradicted(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+/// The noise multipliers at which every event's law lies in its brackets; {1, 0} if none.
+privacy::Interval allowed_by_law(const Attack& attack, const std::vector<Attack::Event>& events,
+                                 const std::vector<Measured>& measured) {
+  // By how many half widths the law leaves the brackets, the worst of them; at most 1 inside.
+  const auto departure = [&](double sigma) {
+    double worst = 0.0;
+    for (std::size_t i = 0; i < events.size(); ++i)
+      for (const bool second : {false, true}) {
+        const auto& bracket = second ? measured[i].second : measured[i].first;
+        const double p = attack.probability(events[i], second, sigma);
+        const double middle = 0.5 * (bracket.lower + bracket.upper);
+        worst = std::max(worst, std::abs(p - middle) / (0.5 * (bracket.upper - bracket.lower)));
+      }
+    return worst;
+  };
+  constexpr double ratio = 1.05;
+  const double range = Attack::fit_range;
+  std::vector<double> grid;
+  for (double s = attack.sigma() / range; s < attack.sigma() * range; s *= ratio) grid.push_back(s);
+  grid.push_back(attack.sigma() * range);
+  std::vector<double> value;
+  for (const double s : grid) value.push_back(departure(s));
+  const auto place = static_cast<std::size_t>(std::min_element(value.begin(), value.end()) - value.begin());
+  // The best fit between the neighbours of the best grid point, by golden sections.
+  double low = grid[place == 0 ? 0 : place - 1];
+  double high = grid[std::min(place + 1, grid.size() - 1)];
+  const double golden = 0.5 * (std::sqrt(5.0) - 1.0);
+  for (int i = 0; i < 25; ++i) {
+    const double a = high - golden * (high - low);
+    const double b = low + golden * (high - low);
+    if (departure(a) < departure(b)) {
+      high = b;
+    } else {
+      low = a;
+    }
+  }
+  double best = 0.5 * (low + high);
+  if (departure(best) > value[place]) best = grid[place];
+  if (departure(best) > 1.0) return {1.0, 0.0};
+  const auto last_allowed = [&](bool upwards) {
+    double inside = best;
+    double outside = upwards ? infinity : 0.0;
+    for (std::size_t i = 0; i < grid.size(); ++i) {
+      const double s = upwards ? grid[i] : grid[grid.size() - 1 - i];
+      if (upwards ? s <= best : s >= best) continue;
+      if (value[upwards ? i : grid.size() - 1 - i] <= 1.0) {
+        inside = s;  // also beyond a gap
+        outside = upwards ? infinity : 0.0;
+      } else if (upwards ? outside == infinity : outside == 0.0) {
+        outside = s;
+      }
+    }
+    if (std::isinf(outside) || outside == 0.0) return outside;
+    for (int i = 0; i < 30; ++i) {
+      const double middle = 0.5 * (inside + outside);
+      (departure(middle) <= 1.0 ? inside : outside) = middle;
+    }
+    return outside;
+  };
+  return {last_allowed(false), last_allowed(true)};
+}
+
+/// Largest noise multiplier that lets blank coordinates keep as close to 0 as they do; the lower end of a share 2
+/// Φ(h/σ′) − 1 = erf(h/(σ′ √2)) at three widths h about the certified deviation.
+double allowed_by_concentration(double certified, const Observations& seen, double error) {
+  double out = infinity;
+  for (const double width : {0.5, 1.0, 1.5}) {
+    const double h = width * certified;
+    std::uint64_t within = 0;
+    for (const auto* uses : {&seen.first, &seen.second})
+      for (const auto& use : *uses) within += std::abs(static_cast<double>(use.blank)) <= h ? 1 : 0;
+    const double share = share_bracket(within, seen.first.size() + seen.second.size(), error).lower;
+    if (share > 0.0) out = std::min(out, h / (std::numbers::sqrt2 * boost::math::erf_inv(std::min(share, 1.0 - 1e-15))));
+  }
+  return out;
+}
+
+std::string text(const privacy::Interval& bracket) {
+  return cat("[", rounded(bracket.lower), ", ", rounded(bracket.upper), "]");
+}
+
+}  // namespace
+
+Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
+  if (seen.first.empty() || seen.second.empty())
+    throw UsageError("audit: found no uses on one of the data sets; at least one on each is expected");
+  Verdict out;
+  const auto pair = claim.pair_at(claim.noise_multiplier);
+  const Attack attack(claim.shape, claim.noise_multiplier);
+  const auto thresholds = telling_thresholds(attack, pair);
+  const double error = (1.0 - confidence) / (4.0 * static_cast<double>(thresholds.size()) + 9.0);
+
+  // Events.
+  std::vector<std::uint64_t> hits[2];
+  for (const bool second : {false, true}) {
+    auto& h = hits[second ? 1 : 0];
+    h.assign(thresholds.size(), 0);
+    for (const auto& release : second ? seen.second : seen.first) {
+      const double score = attack.score(release.along, release.across);
+      for (std::size_t i = 0; i < thresholds.size(); ++i) h[i] += score > thresholds[i] ? 1 : 0;
+    }
+  }
+  std::vector<Attack::Event> events;
+  for (std::size_t i = 0; i < thresholds.size(); ++i) {
+    Measured m;
+    m.threshold = thresholds[i];
+    m.first = share_bracket(hits[0][i], seen.first.size(), error);
+    m.second = share_bracket(hits[1][i], seen.second.size(), error);
+    events.push_back(attack.event(thresholds[i]));
+    if (claim.shape_is_exact) {
+      m.law_first = attack.probability(events[i], false, claim.noise_multiplier);
+      m.law_second = attack.probability(events[i], true, claim.noise_multiplier);
+    }
+    out.events.push_back(m);
+  }
+
+  // The certificate of a single use.
+  const auto sides = sides_of(out.events);
+  if (const auto found = contradiction(pair, sides)) {
+    const auto& [side, e] = *found;
+    out.contradictions.push_back(
+        cat("Theorem ", claim.theorem, " at noise multiplier ", claim.noise_multiplier, " allows P(A | one) - e^", rounded(e),
+            " P(A | other) of at most ", rounded_up(pair.profile_bracket(e).upper), " a use; measured: at least ",
+            rounded_down(side.low - std::exp(e) * side.high), " (A: log-likelihood ratio ", side.complement ? "<= " : "> ",
+            rounded(side.threshold), ", one: ", side.second ? "D'" : "D", ")"));
+  }
+  for (const auto& side : sides)
+    if (side.low > claim.delta && side.high > 0.0)
+      out.direct_epsilon = std::max(out.direct_epsilon, std::log((side.low - claim.delta) / side.high));
+  privacy::Accountant single(pair);
+  out.direct_upper = single.epsilon(claim.delta, 1).upper;
+
+  // The noise multiplier.
+  out.noise_multiplier.upper = least_contradicted(claim, sides);
+  const double concentrated = allowed_by_concentration(claim.noise_multiplier, seen, error);
+  out.noise_multiplier.upper = std::min(out.noise_multiplier.upper, concentrated);
+  if (concentrated < claim.noise_multiplier)
+    out.contradictions.push_back(cat("noise multiplier: certified ", claim.noise_multiplier, ", measured at most ",
+                                     rounded_up(concentrated), " along a blank direction"));
+  if (claim.shape_is_exact) {
+    const auto allowed = allowed_by_law(attack, events, out.events);
+    if (allowed.lower > allowed.upper) {
+      out.contradictions.push_back(cat("the releases do not have the law of Theorem ", claim.theorem,
+                                       "'s scheme at any noise multiplier within a factor ", Attack::fit_range, " of ",
+                                       claim.noise_multiplier));
+    } else {
+      out.noise_multiplier.lower = allowed.lower;
+      out.noise_multiplier.upper = std::min(out.noise_multiplier.upper, allowed.upper);
+      if (allowed.upper < claim.noise_multiplier)
+        out.contradictions.push_back(cat("noise multiplier: certified ", claim.noise_multiplier, ", measured at most ",
+                                         rounded_up(allowed.upper)));
+      if (allowed.lower > claim.noise_multiplier)
+        out.remarks.push_back(cat("noise multiplier: certified ", claim.noise_multiplier, ", measured at least ",
+                                  rounded_down(allowed.lower), ": there is more noise than is accounted for"));
+    }
+  }
+  out.epsilon.upper = claim.epsilon.upper;
+  if (std::isfinite(out.noise_multiplier.upper)) {
+    const double sigma = std::clamp(out.noise_multiplier.upper, 0.01, 1e6);
+    out.epsilon.lower = privacy::Accountant(claim.pair_at(sigma)).epsilon(claim.delta, claim.uses).lower;
+  }
+
+  // Whether uses are independent, and drawn as often as they should be.
+  std::uint64_t pairs = 0, agree = 0, counted = 0, touched = 0, touched_pairs = 0, touched_agree = 0;
+  for (const auto* uses : {&seen.first, &seen.second}) {
+    for (std::size_t i = 0; i < uses->size(); ++i) {
+      const auto& use = (*uses)[i];
+      if (use.touched >= 0) {
+        ++counted;
+        touched += use.touched > 0 ? 1 : 0;
+      }
+      if (i % 2 == 0) continue;
+      const auto& before = (*uses)[i - 1];
+      ++pairs;
+      agree += (use.blank > 0.0F) == (before.blank > 0.0F) ? 1 : 0;
+      if (use.touched >= 0 && before.touched >= 0) {
+        ++touched_pairs;
+        touched_agree += (use.touched > 0) == (before.touched > 0) ? 1 : 0;
+      }
+    }
+  }
+  if (seen.repeats > 0)
+    out.contradictions.push_back(cat("noise: ", seen.repeats, " releases equal the one before them in every coordinate"));
+  if (seen.strays > 0)
+    out.contradictions.push_back(cat("sampling: the changed series was drawn in ", seen.strays,
+                                     " batches of an epoch that are not its own"));
+  if (claim.shape_is_exact && pairs > 0) {
+    const auto bracket = share_bracket(agree, pairs, error);
+    if (bracket.lower > 0.5 || bracket.upper < 0.5)
+      out.contradictions.push_back(cat("noise: that of consecutive uses agrees in sign in a share ", text(bracket),
+                                       " of them; independent noise does in 0.5"));
+  }
+  if (claim.touched_share && counted > 0) {
+    const double share = *claim.touched_share;
+    out.touched = share_bracket(touched, counted, error);
+    if (out.touched->lower > share || out.touched->upper < share)
+      out.contradictions.push_back(cat("sampling: the changed windows were drawn in a share ", text(*out.touched),
+                                       " of the uses; the scheme draws them in ", rounded(share)));
+    if (touched_pairs > 0) {
+      const auto bracket = share_bracket(touched_agree, touched_pairs, error);
+      const double independent = share * share + (1.0 - share) * (1.0 - share);
+      if (bracket.lower > independent || bracket.upper < independent)
+        out.contradictions.push_back(cat("sampling: consecutive uses agree in drawing the changed windows in a share ",
+                                         text(bracket), " of them; independent draws do in ", rounded(independent)));
+    }
+  }
+  return out;
+}
+
+}  // namespace tsdp::audit

@@ -1,0 +1,497 @@
+#include "tsdp/audit/trainer_audit.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <span>
+#include <system_error>
+
+#include "tsdp/audit/canary.h"
+#include "tsdp/audit/neighbours.h"
+#include "tsdp/core/error.h"
+#include "tsdp/core/text.h"
+#include "tsdp/privacy/accountant.h"
+#include "tsdp/training/trainer.h"
+
+namespace tsdp::audit {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using sampling::TopLevel;
+
+const auto on_cpu = at::TensorOptions().dtype(at::kFloat);
+
+/// A folder of its own, removed at the end.
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "tsdp-audit-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw Error(ExitCode::failure, cat(name, ": cannot be made: ", std::generic_category().message(errno)));
+    path_ = name;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+sampling::PreparedData data_of(const Config& config, const std::vector<std::int64_t>& lengths,
+                               const std::function<std::vector<float>(std::int64_t series, std::int64_t length)>& values) {
+  sampling::PreparedData out;
+  out.dataset.name = "audit";
+  out.dataset.frequency = data::Frequency::parse(config.dataset.frequency);
+  for (std::size_t s = 0; s < lengths.size(); ++s) {
+    data::Series series{std::to_string(s), 0, values(static_cast<std::int64_t>(s), lengths[s])};
+    if (config.augmentation.context_noise > 0.0 || config.augmentation.forecast_noise > 0.0)
+      series.exact.assign(series.values.begin(), series.values.end());
+    out.dataset.series.push_back(std::move(series));
+  }
+  out.split.training_length = lengths;
+  return out;
+}
+
+/// The same run without an end to its budget, whose weights stay as they are.
+Config attacked(Config config, double noise_multiplier, std::uint64_t epochs) {
+  config.privacy.noise_multiplier = noise_multiplier;
+  config.privacy.target_epsilon = 1e12;
+  config.optimizer.learning_rate = 1e-30;
+  config.optimizer.weight_decay = 0.0;
+  config.optimizer.gradient_norm_bound.reset();
+  config.optimizer.plateau_looks.reset();
+  config.training.max_epochs = static_cast<std::int64_t>(epochs);
+  config.training.validate_every = config.training.max_epochs + 1;
+  config.training.checkpoint = "last";
+  config.training.checkpoint_seconds = 1e6;
+  return config;
+}
+
+/// The step engine of a run, without noise and without updates: what clipping leaves of given windows.
+class Clipped {
+ public:
+  /// With a sampler, for batches of its places; else for batches of one size.
+  Clipped(models::Forecaster& model, const Config& config, const sampling::Sampler* sampler = nullptr)
+      : model_(model), engine_(model, options(config, sampler)) {}
+  /// The clipped sum, in multiples of C.
+  at::Tensor sum(const models::WindowBatch& batch, std::span<const std::int64_t> places = {}) {
+    engine_.step(batch, RandomStream(SecretKey::from_seed(0), dp::noise_purpose, 0), places);
+    return model_.parameters().gradients() / clip_norm_;
+  }
+
+ private:
+  training::StepEngine::Options options(const Config& config, const sampling::Sampler* sampler) {
+    clip_norm_ = config.privacy.clip_norm;
+    training::StepEngine::Options o;
+    if (sampler != nullptr) {
+      const auto& p = sampler->scheme().parameters();
+      o.places = sampler->places();
+      o.expected_windows = sampler->scheme().sequences_per_batch() * p.subsequences_per_sequence;
+      o.fixed_windows = p.bottom_level == sampling::BottomLevel::with_replacement;
+    }
+    o.clipping = {clip_norm_,
+                  config.privacy.clipping == "automatic" ? dp::ClipFactor::automatic : dp::ClipFactor::exact,
+                  config.privacy.clipping == "per_layer"};
+    o.noise_multiplier = 0.0;
+    o.batch_size = 1.0;
+    o.adam = {0.0, 0.0};
+    o.memory_budget = config.training.memory_mb.value_or(0) << 20;
+    return o;
+  }
+
+  models::Forecaster& model_;
+  double clip_norm_ = 1.0;
+  training::StepEngine engine_;
+};
+
+/// What clipping leaves of a canary's gradient in a batch of the scheme, in multiples of C.
+double unit_length_of(const Config& config, const sampling::SubsamplingScheme& scheme, const models::ModelOptions& options,
+                      const MarkCode& code) {
+  // Windows of nothing count −1 where gradients are substituted; a code of that kind tells the same of any other.
+  auto plain = code;
+  plain.kind = CanaryKind::substituted;
+  Canary canary(options, on_cpu, plain, config.privacy.clip_norm, std::make_shared<std::atomic<std::int64_t>>(0));
+  sampling::Sampler sampler(scheme);
+  Clipped clipped(canary, config, &sampler);
+  // Any batch that is not empty will do.
+  sampling::Draw drawn;
+  for (std::uint64_t step = 0; drawn.windows.empty(); ++step) {
+    RandomStream stream(SecretKey::from_seed(0), sampling::sampling_purpose, step);
+    drawn = sampler.draw_places(step, stream);
+  }
+  const auto windows = static_cast<std::int64_t>(drawn.windows.size());
+  const auto past = at::zeros({windows, options.context_length});
+  const auto future = at::zeros({windows, options.prediction_length});
+  return -clipped.sum({past, past, future, future, {}}, drawn.places)[0].item<double>() / static_cast<double>(windows);
+}
+
+// Extreme data for the configured forecaster
+// ------------------------------------------------------------------------------------------
+
+/// Values of the changed places; everything else is 0.
+struct Extremes {
+  float first = 0.0F;
+  float second = 0.0F;
+};
+
+/// The attacker's view of the configured forecaster.
+struct Projection {
+  Extremes extremes;
+  at::Tensor direction;  ///< unit vector, double precision
+  at::Tensor blank;      ///< a unit vector at right angles to it and to what untouched windows have, at random otherwise
+  double offset = 0.0;   ///< of the sum of a batch without touched windows, with replacement
+  Shape shape;
+};
+
+class DataAttack {
+ public:
+  DataAttack(const Config& config, const sampling::SubsamplingScheme& scheme, const Neighbours& neighbours,
+             models::Forecaster& model)
+      : config_(config), scheme_(scheme), neighbours_(neighbours), model_(model), clipped_(model, config) {}
+
+  /// The extremes, of those tried, that move the clipped gradients of touched windows furthest, and what follows from
+  /// them.
+  [[nodiscard]] Projection best() {
+    Projection out;
+    double furthest = -1.0;
+    for (int exponent = -12; exponent <= 6; ++exponent) {
+      const double most = config_.privacy.v.value_or(infinity);
+      const double size = std::pow(10.0, exponent);
+      if (size > most) break;
+      for (const bool opposite : {false, true}) {
+        const Extremes tried{static_cast<float>(opposite ? -0.5 * size : 0.0), static_cast<float>(opposite ? 0.5 * size : size)};
+        const auto [first, second] = touched(tried, 8);
+        const double distance = (second - first).square().sum().item<double>();
+        if (distance > furthest) {
+          furthest = distance;
+          out.extremes = tried;
+        }
+      }
+    }
+    if (!(furthest > 0.0)) {
+      const double most = config_.privacy.v.value_or(1.0);
+      out.extremes = {0.0F, static_cast<float>(most)};
+    }
+    const auto [first, second] = touched(out.extremes, 128);
+    const auto plain = untouched();
+    const auto moved = second - first;
+    auto direction = moved.t().mv(moved.norm(2, {1}));  // those that move far count for most
+    const bool poisson = scheme_.parameters().bottom_level == sampling::BottomLevel::poisson;
+    if (poisson) {
+      // The number of windows is random: what they have in common is left out of the attacker's view.
+      const auto square = plain.dot(plain);
+      if (square.item<double>() > 0.0) direction = direction - plain * (direction.dot(plain) / square);
+    }
+    out.direction = direction / direction.norm().clamp_min(1e-300);
+    std::vector<double> z(static_cast<std::size_t>(out.direction.numel()));
+    RandomStream(SecretKey::from_seed(0), "blank direction of an audit", 0).normals(0, z);
+    out.blank = at::tensor(z, at::kDouble);
+    for (int i = 0; i < 2; ++i)  // twice, for rounding
+      for (const auto& other : {out.direction, plain / plain.norm().clamp_min(1e-300)})
+        out.blank -= other * out.blank.dot(other);
+    out.blank /= out.blank.norm();
+    const double base = plain.dot(out.direction).item<double>();
+    out.offset = poisson ? 0.0 : base * scheme_.expected_windows();
+    const double from = poisson ? 0.0 : base;
+    out.shape.drawn = canary_shape(scheme_, neighbours_).drawn;
+    out.shape.first = law_of(first.mv(out.direction) - from);
+    out.shape.second = law_of(second.mv(out.direction) - from);
+    return out;
+  }
+
+  [[nodiscard]] static std::vector<float> values(const Extremes& extremes, const Neighbours& neighbours, std::int64_t series,
+                                                 std::int64_t length, bool second) {
+    std::vector<float> out(static_cast<std::size_t>(length), 0.0F);
+    if (series != neighbours.series) return out;
+    for (const auto place : neighbours.places)
+      out[static_cast<std::size_t>(place)] = second ? extremes.second : extremes.first;
+    return out;
+  }
+
+ private:
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+  /// Clipped gradients of single windows of the changed series, a row each, in multiples of C.
+  at::Tensor gradients(const Extremes& extremes, bool second, const std::vector<std::int64_t>& starts) {
+    const auto length = scheme_.parameters().lengths[static_cast<std::size_t>(neighbours_.series)];
+    const Neighbours alone{0, neighbours_.places};
+    const auto data =
+        data_of(config_, {length}, [&](std::int64_t s, std::int64_t l) { return values(extremes, alone, s, l, second); });
+    const data::WindowStore store(data.dataset, model_.past_length(), config_.dataset.prediction_length);
+    training::WindowSource source(store, training::features_of(model_, data.dataset), on_cpu);
+    std::vector<at::Tensor> rows;
+    for (const auto start : starts) {
+      const std::vector<data::WindowIndex> one = {{0, start}};
+      rows.push_back(clipped_.sum(source.gather(one)).to(at::kDouble));
+    }
+    return at::stack(rows);
+  }
+
+  /// The law of Σ moves over the touched windows that are drawn, on a grid; `moves` are those of windows evenly taken.
+  [[nodiscard]] std::vector<Component> law_of(const at::Tensor& moves) const {
+    constexpr double grid = 0.02;
+    constexpr double negligible = 1e-9;
+    using Law = std::map<std::int64_t, double>;
+    const auto windows = static_cast<double>(scheme_.windows_of(neighbours_.series));
+    const auto taken = static_cast<double>(moves.numel());
+    // Windows that one stands for.
+    const auto each = static_cast<double>(touched_windows_of(scheme_, neighbours_).size()) / taken;
+    const auto lambda = scheme_.parameters().subsequences_per_sequence;
+    const auto sum_of = [&](const Law& a, const Law& b) {
+      Law out;
+      for (const auto& [x, p] : a)
+        for (const auto& [y, q] : b)
+          if (p * q > negligible) out[x + y] += p * q;
+      return out;
+    };
+    const auto place = [&](std::int64_t i) { return std::llround(moves[i].item<double>() / grid); };
+    Law law = {{0, 1.0}};
+    if (scheme_.parameters().bottom_level == sampling::BottomLevel::poisson) {
+      const double rate = std::min(1.0, each * static_cast<double>(lambda) / windows);
+      for (std::int64_t i = 0; i < moves.numel(); ++i) {
+        Law one = {{0, 1.0 - rate}};
+        one[place(i)] += rate;
+        law = sum_of(law, one);
+      }
+    } else {
+      Law one = {{0, 1.0 - each * taken / windows}};
+      for (std::int64_t i = 0; i < moves.numel(); ++i) one[place(i)] += each / windows;
+      for (std::int64_t i = 0; i < lambda; ++i) law = sum_of(law, one);
+    }
+    double total = 0.0;
+    for (const auto& [x, p] : law) total += p;
+    std::vector<Component> out;
+    for (const auto& [x, p] : law) out.push_back({grid * static_cast<double>(x), p / total});
+    return out;
+  }
+
+  /// Of at most `most` of the touched windows, evenly taken, on D and on D′.
+  std::pair<at::Tensor, at::Tensor> touched(const Extremes& extremes, std::size_t most) {
+    const auto all = touched_windows_of(scheme_, neighbours_);
+    const auto every = (all.size() + most - 1) / most;
+    std::vector<std::int64_t> starts;
+    for (std::size_t i = 0; i < all.size(); i += every) starts.push_back(all[i].start);
+    return {gradients(extremes, false, starts), gradients(extremes, true, starts)};
+  }
+
+  /// Mean over windows of a series of zeros.
+  at::Tensor untouched() {
+    const auto windows = scheme_.windows_of(neighbours_.series);
+    const auto every = (windows + 63) / 64;
+    std::vector<std::int64_t> starts;
+    for (std::int64_t start = 0; start < windows; start += every) starts.push_back(start);
+    return gradients({0.0F, 0.0F}, false, starts).mean(0);
+  }
+
+  const Config& config_;
+  const sampling::SubsamplingScheme& scheme_;
+  const Neighbours& neighbours_;
+  models::Forecaster& model_;
+  Clipped clipped_;
+};
+
+// Runs
+// -----------------------------------------------------------------------------------------------------------------
+
+/// Whether a release equals the last one, by its first coordinates.
+class Repeats {
+ public:
+  bool again(const at::Tensor& gradients) {
+    const auto count = static_cast<std::size_t>(std::min<std::int64_t>(gradients.numel(), 64));
+    const auto* now = gradients.const_data_ptr<float>();
+    const bool same = last_.size() == count && std::memcmp(last_.data(), now, count * sizeof(float)) == 0;
+    last_.assign(now, now + count);
+    return same;
+  }
+
+ private:
+  std::vector<float> last_;
+};
+
+training::Plan plan_of(const Config& config, const sampling::SubsamplingScheme& scheme) {
+  if (!config.privacy.enabled)
+    throw UsageError("privacy.enabled: found false; an audit is of a private run, expected true");
+  return training::make_plan(config, scheme);
+}
+
+}  // namespace
+
+const char* name(Mode value) { return value == Mode::canary ? "canary" : "data"; }
+
+Measurement measure(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options) {
+  if (options.trials < 2)
+    throw UsageError(cat("--trials: found ", options.trials, "; at least 2 are expected"));
+  const auto scheme = sampling::scheme_of(config, lengths);
+  const auto unit = sampling::unit_of(config);
+  const auto plan = plan_of(config, scheme);
+  const auto neighbours = worst_neighbours(scheme, unit);
+  const bool canary = options.mode == Mode::canary;
+  const bool in_turn = scheme.parameters().top_level == TopLevel::deterministic;
+  const auto steps_per_epoch = static_cast<std::uint64_t>(scheme.steps_per_epoch());
+  const auto due = in_turn ? static_cast<std::uint64_t>(neighbours.series / scheme.sequences_per_batch()) : 0;
+  const auto steps = options.trials * (in_turn ? steps_per_epoch : 1);
+  const auto run_config = attacked(config, plan.noise_multiplier, (steps + steps_per_epoch - 1) / steps_per_epoch);
+
+  models::ModelOptions canary_options;
+  canary_options.context_length = sampling::accounted_context(config);
+  canary_options.prediction_length = config.dataset.prediction_length;
+  const auto code = mark_code(scheme, unit);
+  Measurement out;
+  std::optional<Projection> projection;
+  if (canary) {
+    out.unit_length = unit_length_of(config, scheme, canary_options, code);
+    out.model = "canary";
+  } else {
+    // The attacker knows the initial weights, which hang on the seed alone.
+    const auto model = training::model_of(config, on_cpu);
+    RandomStream weights(SecretKey::from_seed(static_cast<std::uint64_t>(config.training.seed)), "initial weights", 0);
+    model->initialise(weights);
+    projection = DataAttack(config, scheme, neighbours, *model).best();
+    out.shape = projection->shape;
+    out.model = model->name();
+  }
+  const double divisor = static_cast<double>(config.sampling.batch_size) / config.privacy.clip_norm;
+  const double offset = canary && code.kind == CanaryKind::substituted ? -out.unit_length * scheme.expected_windows()
+                        : canary                                       ? 0.0
+                                                                       : projection->offset;
+
+  const auto views = canary ? at::Tensor() : at::stack({projection->direction, projection->blank});
+
+  const Scratch scratch;
+  at::Tensor weights;
+  for (const bool second : {false, true}) {
+    const auto data = data_of(config, lengths, [&](std::int64_t series, std::int64_t length) {
+      return canary ? marked_values(code, neighbours, series, length, second)
+                    : DataAttack::values(projection->extremes, neighbours, series, length, second);
+    });
+    auto own = run_config;
+    if (second) ++own.training.seed;
+    const auto touched = std::make_shared<std::atomic<std::int64_t>>(0);
+    training::Trainer trainer(own, data, at::Device(at::kCPU), {scratch.path() / (second ? "second" : "first")},
+                              canary ? std::make_unique<Canary>(canary_options, on_cpu, code, config.privacy.clip_norm, touched)
+                                     : nullptr);
+    trainer.begin();
+    // The same weights on both: only data and key differ.
+    if (second) trainer.model().parameters().values().copy_(weights);
+    weights = trainer.model().parameters().values().clone();
+    const auto& gradients = trainer.model().parameters().gradients();
+    out.parameters = trainer.model().parameters().count();
+    auto& uses = second ? out.uses.second : out.uses.first;
+    uses.reserve(options.trials);
+    Repeats repeats;
+    auto shown = std::chrono::steady_clock::now();
+    training::TrainOptions how;
+    how.most_steps = steps;
+    how.stop = options.stop;
+    how.after_step = [&](std::uint64_t taken) {
+      const auto found = touched->exchange(0, std::memory_order_relaxed);
+      if (repeats.again(gradients)) ++out.uses.repeats;
+      if (in_turn && (taken - 1) % steps_per_epoch != due) {
+        if (found > 0) ++out.uses.strays;
+        return;
+      }
+      Release use;
+      if (canary) {
+        const auto* release = gradients.const_data_ptr<float>();
+        use.along = static_cast<float>(static_cast<double>(release[0]) * divisor - offset);
+        use.across = static_cast<float>(static_cast<double>(release[1]) * divisor);
+        use.blank = static_cast<float>(static_cast<double>(release[2]) * divisor);
+        use.touched = static_cast<std::int32_t>(found);
+      } else {
+        const auto release = at::mv(views, gradients.to(at::kDouble));
+        use.along = static_cast<float>(release[0].item<double>() * divisor - offset);
+        use.blank = static_cast<float>(release[1].item<double>() * divisor);
+      }
+      uses.push_back(use);
+      if (const auto now = std::chrono::steady_clock::now(); options.progress && now - shown > std::chrono::milliseconds(250)) {
+        shown = now;
+        options.progress((static_cast<double>(uses.size()) / static_cast<double>(options.trials) + (second ? 1.0 : 0.0)) / 2.0);
+      }
+    };
+    trainer.run(how);
+    if (options.stop != nullptr && options.stop->load()) throw Stopped{};
+  }
+  return out;
+}
+
+Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options,
+               const Measurement& measurement) {
+  const auto scheme = sampling::scheme_of(config, lengths);
+  const auto unit = sampling::unit_of(config);
+  const auto plan = plan_of(config, scheme);
+  const auto neighbours = worst_neighbours(scheme, unit);
+  const auto mechanism =
+      options.theorem ? sampling::mechanism_of(scheme, unit, plan.noise_multiplier, *options.theorem) : *plan.mechanism;
+  if (mechanism.bound == sampling::Bound::optimistic_lower)
+    throw PrivacyError(cat("--theorem: found ", mechanism.theorem,
+                           ", a lower bound that certifies nothing; an upper bound is expected"));
+  Claim out;
+  out.theorem = mechanism.theorem;
+  out.noise_multiplier = plan.noise_multiplier;
+  out.pair_at = [scheme, unit, theorem = mechanism.theorem](double sigma) {
+    return sampling::mechanism_of(scheme, unit, sigma, theorem).pair;
+  };
+  out.shape = measurement.shape ? *measurement.shape : canary_shape(scheme, neighbours, measurement.unit_length);
+  out.shape_is_exact = options.mode == Mode::canary;
+  if (out.shape_is_exact) out.touched_share = touched_share_of_batches(scheme, neighbours);
+  out.delta = config.privacy.delta;
+  out.uses = mechanism.uses_of_steps(plan.steps);
+  out.epsilon = options.theorem ? privacy::Accountant(mechanism.pair).epsilon(out.delta, out.uses) : plan.epsilon;
+  return out;
+}
+
+Json to_json(const Claim& claim, const Measurement& measurement, const Verdict& verdict, const AuditOptions& options) {
+  const auto bracket = [](const privacy::Interval& b) {
+    // JSON has no infinity.
+    return Json{{"lower", b.lower}, {"upper", std::isfinite(b.upper) ? Json(b.upper) : Json(nullptr)}};
+  };
+  Json out;
+  out["epsilon"] = bracket(verdict.epsilon);
+  out["confidence"] = options.confidence;
+  out["trials"] = options.trials;
+  out["theorem"] = claim.theorem;
+  out["mode"] = name(options.mode);
+  out["share"] = verdict.epsilon.upper > 0.0 ? verdict.epsilon.lower / verdict.epsilon.upper : 0.0;
+  out["delta"] = claim.delta;
+  out["uses"] = claim.uses;
+  out["contradicted"] = verdict.contradicted();
+  out["contradictions"] = verdict.contradictions;
+  out["remarks"] = verdict.remarks;
+  out["noise_multiplier"] = {{"certified", claim.noise_multiplier}, {"measured", bracket(verdict.noise_multiplier)}};
+  out["one_use"] = {{"epsilon", {{"lower", verdict.direct_epsilon}, {"upper", verdict.direct_upper}}}};
+  if (verdict.touched) out["drawn"] = {{"scheme", *claim.touched_share}, {"measured", bracket(*verdict.touched)}};
+  auto& events = out["events"] = Json::array();
+  for (const auto& e : verdict.events) {
+    Json event = {{"log_likelihood_ratio_above", e.threshold}, {"first", bracket(e.first)}, {"second", bracket(e.second)}};
+    if (e.law_first) event["law"] = {{"first", *e.law_first}, {"second", *e.law_second}};
+    events.push_back(std::move(event));
+  }
+  out["model"] = measurement.model;
+  out["parameters"] = measurement.parameters;
+  auto& assumptions = out["assumptions"] = Json::array();
+  if (options.mode == Mode::canary)
+    assumptions.push_back(cat("epsilon.lower: a release has the law of the scheme of Theorem ", claim.theorem,
+                              " at some noise multiplier within a factor ", Attack::fit_range, " of the certified one"));
+  else
+    assumptions.push_back(cat("epsilon.lower: the mechanism keeps the profile of Theorem ", claim.theorem,
+                              " at some noise multiplier, which may be another than the certified one"));
+  assumptions.push_back("epsilon.lower: noise is Gaussian and of one deviation in every direction");
+  assumptions.push_back(
+      "epsilon.lower: what the theorem gives for the whole run at the largest noise multiplier that the measurement allows; "
+      "a lower bound of the theorem's number, and where that is an upper bound not of what an attacker reaches");
+  assumptions.push_back("uses are independent: steps draw from streams of their own");
+  assumptions.push_back("one_use.epsilon.lower, drawn and contradictions of the theorem assume nothing else");
+  return out;
+}
+
+}  // namespace tsdp::audit

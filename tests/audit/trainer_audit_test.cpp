@@ -1,0 +1,319 @@
+// The audit of the whole trainer: it finds nothing on the healthy one, and what is planted in the claim it is held
+// against.
+//
+// Error rate: confidence 1 − 1e-6 each, so a healthy trainer fails one of these with probability below 1e-6. Keys are
+// fixed (training.reproducible), so a pass stays a pass. `surely_found`: uses on each data set with which a tenth less
+// noise and a tenth larger sampling rate are found with room to spare (statistics_test.cpp).
+#include "tsdp/audit/trainer_audit.h"
+
+#include <gtest/gtest.h>
+
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tsdp/audit/canary.h"
+#include "tsdp/core/error.h"
+#include "tsdp/core/log.h"
+#include "tsdp/privacy/accountant.h"
+
+namespace tsdp::audit {
+namespace {
+
+constexpr double surely = 1.0 - 1e-6;
+constexpr std::uint64_t surely_found = 20'000;
+
+/// One row of the theorem table that training can use, tiny: T = 8 windows a series, 3 of them touched; 5 of 10 series
+/// a batch.
+struct Row {
+  std::string theorem;
+  std::string top_level;
+  std::string bottom_level;
+  std::int64_t lambda = 1;
+  double context_noise = 0.0;
+  double forecast_noise = 0.0;
+  std::int64_t batch_series = 5;
+};
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = {
+      {"4.2", "deterministic", "wr"},          {"4.4", "wor", "wr"},
+      {"E.1", "deterministic", "wr", 2},       {"E.8", "deterministic", "poisson", 2},
+      {"F.1", "wor", "wr", 2},                 {"F.2", "wor", "poisson", 4},
+      {"4.5", "wor", "wr", 1, 0.5, 0.5},       {"G.1", "wor", "wr", 1, 1.0, 0.5},
+  };
+  return all;
+}
+
+Config config_of(const Row& row) {
+  Config c;
+  c.dataset.frequency = "1h";
+  c.dataset.prediction_length = 1;
+  c.model.context_length = 2;
+  c.sampling.top_level = row.top_level;
+  c.sampling.bottom_level = row.bottom_level;
+  c.sampling.subsequences_per_sequence = row.lambda;
+  c.sampling.batch_size = row.batch_series * row.lambda;
+  c.augmentation.context_noise = row.context_noise;
+  c.augmentation.forecast_noise = row.forecast_noise;
+  if (row.context_noise > 0.0 || row.forecast_noise > 0.0) c.privacy.v = 0.7;
+  c.privacy.noise_multiplier = 1.0;
+  c.privacy.clip_norm = 0.1;
+  c.privacy.delta = 1e-5;
+  c.privacy.target_epsilon = 1000.0;
+  c.training.max_epochs = 10;
+  c.training.reproducible = true;
+  c.training.seed = 5;
+  return c;
+}
+
+const std::vector<std::int64_t> lengths(10, 8);
+
+AuditOptions options(Mode mode = Mode::canary) {
+  AuditOptions out;
+  out.mode = mode;
+  out.trials = surely_found;
+  out.confidence = surely;
+  return out;
+}
+
+bool says(const Verdict& verdict, const std::string& part) {
+  for (const auto& line : verdict.contradictions)
+    if (line.find(part) != std::string::npos) return true;
+  return false;
+}
+
+std::string all(const Verdict& verdict) {
+  std::string out;
+  for (const auto& line : verdict.contradictions) out += line + "\n";
+  return out;
+}
+
+class TrainerAudit : public testing::TestWithParam<std::size_t> {
+ protected:
+  void SetUp() override {
+    log::set_level(log::Level::quiet);
+    at::set_num_threads(1);
+  }
+  [[nodiscard]] static const Row& row() { return rows()[GetParam()]; }
+};
+
+// What is certified otherwise than it ran: a tenth less noise, and a tenth more sampling.
+TEST_P(TrainerAudit, FindsNothingButWhatIsPlanted) {
+  const auto config = config_of(row());
+  const auto seen = measure(config, lengths, options());
+  const auto claim = claim_of(config, lengths, options(), seen);
+  ASSERT_EQ(claim.theorem, row().theorem);
+  const auto healthy = judge(claim, seen.uses, surely);
+  EXPECT_FALSE(healthy.contradicted()) << all(healthy);
+  EXPECT_TRUE(healthy.remarks.empty()) << healthy.remarks.front();
+  EXPECT_LE(healthy.epsilon.lower, healthy.epsilon.upper);
+  EXPECT_GT(healthy.epsilon.lower, 0.8 * healthy.epsilon.upper);
+  EXPECT_GT(healthy.noise_multiplier.lower, 0.9);
+  EXPECT_LT(healthy.noise_multiplier.upper, 1.1);
+  ASSERT_TRUE(healthy.touched.has_value());
+
+  auto quieter = config;
+  quieter.privacy.noise_multiplier = 1.0 / 0.9;
+  const auto noise = judge(claim_of(quieter, lengths, options(), seen), seen.uses, surely);
+  EXPECT_TRUE(says(noise, "noise multiplier: certified")) << all(noise);
+  EXPECT_GT(noise.epsilon.lower, noise.epsilon.upper);
+
+  // 11 series in place of 10 (ρ), under deterministic iteration 9 windows in place of 8 (r).
+  const auto others = row().top_level == "deterministic" ? std::vector<std::int64_t>(10, 9) : std::vector<std::int64_t>(11, 8);
+  const auto rate = judge(claim_of(config, others, options(), seen), seen.uses, surely);
+  EXPECT_TRUE(says(rate, "the changed windows were drawn in a share")) << all(rate);
+}
+
+// The configured forecaster on extreme data: a factor of 2 in the noise, and that the attack sees the change at all. (A
+// change in the forecast moves a gradient by up to 1.97 of the 2 that clipping allows, one in the context by a quarter
+// of that.)
+TEST_P(TrainerAudit, FindsAFactorOfTwoWithTheConfiguredForecaster) {
+  auto config = config_of(row());
+  config.dataset.prediction_length = 2;
+  config.model.context_length = 1;
+  auto how = options(Mode::data);
+  how.trials = 6'000;
+  const auto seen = measure(config, lengths, how);
+  EXPECT_EQ(seen.model, "simple_ff");
+  const auto claim = claim_of(config, lengths, how, seen);
+  const auto healthy = judge(claim, seen.uses, surely);
+  EXPECT_FALSE(healthy.contradicted()) << all(healthy);
+  EXPECT_GT(healthy.epsilon.lower, 0.5 * healthy.epsilon.upper);
+  EXPECT_LE(healthy.direct_epsilon, healthy.direct_upper);
+  if (row().context_noise == 0.0) {
+    EXPECT_GT(judge(claim, seen.uses, 0.95).direct_epsilon, 0.02);
+  }
+  auto quieter = config;
+  quieter.privacy.noise_multiplier = 2.0;
+  const auto noise = judge(claim_of(quieter, lengths, how, seen), seen.uses, surely);
+  EXPECT_TRUE(says(noise, "noise multiplier: certified")) << noise.noise_multiplier.upper;
+  EXPECT_GT(noise.epsilon.lower, noise.epsilon.upper);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, TrainerAudit, testing::Range<std::size_t>(0, 8), [](const auto& test) {
+  auto name = rows()[test.param].theorem;
+  name.erase(name.find('.'), 1);
+  return "Theorem" + name;
+});
+
+class TrainerAuditOnce : public testing::Test {
+ protected:
+  void SetUp() override {
+    log::set_level(log::Level::quiet);
+    at::set_num_threads(1);
+  }
+  void TearDown() override { at::set_num_threads(1); }
+};
+
+TEST_F(TrainerAuditOnce, GoesThroughThreadsChunksAndOtherClipping) {
+  const auto row = Row{"4.4", "wor", "wr"};
+  for (const std::string kind : {"threads", "memory", "per_layer", "automatic"}) {
+    SCOPED_TRACE(kind);
+    auto config = config_of(row);
+    auto how = options();
+    how.trials = kind == "threads" ? 500 : 4'000;  // threads that wait for each other are slow where others work, too
+    if (kind == "threads") at::set_num_threads(2);
+    if (kind == "memory") config.training.memory_mb = 1;
+    if (kind == "per_layer" || kind == "automatic") config.privacy.clipping = kind;
+    const auto seen = measure(config, lengths, how);
+    EXPECT_NEAR(seen.unit_length, 1.0, 1e-4);
+    const auto verdict = judge(claim_of(config, lengths, how, seen), seen.uses, surely);
+    EXPECT_FALSE(verdict.contradicted()) << all(verdict);
+    EXPECT_GT(verdict.epsilon.lower, 0.3 * verdict.epsilon.upper);
+    at::set_num_threads(1);
+  }
+}
+
+// Larger batches are summed in double precision and guarded for it: 300 windows.
+TEST_F(TrainerAuditOnce, CountsWithTheGuardOfLargeBatches) {
+  auto config = config_of({"4.4", "wor", "wr"});
+  config.sampling.batch_size = 300;
+  auto how = options();
+  how.trials = 2'000;
+  const std::vector<std::int64_t> many(600, 8);
+  const auto seen = measure(config, many, how);
+  EXPECT_LT(seen.unit_length, 0.9995);
+  EXPECT_GT(seen.unit_length, 0.998);
+  const auto verdict = judge(claim_of(config, many, how, seen), seen.uses, surely);
+  EXPECT_FALSE(verdict.contradicted()) << all(verdict);
+}
+
+TEST_F(TrainerAuditOnce, CoversUsersWeeksAndBoundedChanges) {
+  auto how = options();
+  how.trials = 4'000;
+  for (const std::string kind : {"user", "event", "bounded"}) {
+    SCOPED_TRACE(kind);
+    auto config = config_of({"4.4", "wor", "wr"});
+    if (kind != "bounded") config.privacy.relation = kind;
+    if (kind != "bounded") config.privacy.w = 2;
+    if (kind == "bounded") config.privacy.v = 1e-3;
+    const auto seen = measure(config, lengths, how);
+    const auto verdict = judge(claim_of(config, lengths, how, seen), seen.uses, surely);
+    EXPECT_FALSE(verdict.contradicted()) << all(verdict);
+    EXPECT_GT(verdict.epsilon.lower, 0.5 * verdict.epsilon.upper);
+  }
+}
+
+// tsdp.1 is tighter than 4.5 and G.1 on the same scheme, and holds.
+TEST_F(TrainerAuditOnce, HoldsAnotherTheoremAgainstTheSameRun) {
+  for (const auto& row : {rows()[6], rows()[7]}) {
+    const auto config = config_of(row);
+    auto how = options();
+    const auto seen = measure(config, lengths, how);
+    const auto own = claim_of(config, lengths, how, seen);
+    how.theorem = "tsdp.1";
+    const auto ours = claim_of(config, lengths, how, seen);
+    EXPECT_EQ(ours.theorem, "tsdp.1");
+    EXPECT_LE(ours.epsilon.upper, own.epsilon.upper * (1.0 + 1e-3));
+    const auto verdict = judge(ours, seen.uses, surely);
+    EXPECT_FALSE(verdict.contradicted()) << all(verdict);
+    how.theorem = "F.7";
+    EXPECT_THROW(claim_of(config, lengths, how, seen), PrivacyError);
+  }
+}
+
+TEST_F(TrainerAuditOnce, LeavesNothingBehindAndIsReproducible) {
+  const auto folders = [] {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::temp_directory_path()))
+      count += entry.path().filename().string().starts_with("tsdp-audit-") ? 1 : 0;
+    return count;
+  };
+  const auto before = folders();
+  auto how = options();
+  how.trials = 50;
+  const auto config = config_of({"4.4", "wor", "wr"});
+  const auto a = measure(config, lengths, how);
+  const auto b = measure(config, lengths, how);
+  EXPECT_EQ(folders(), before);
+  ASSERT_EQ(a.uses.second.size(), 50U);
+  EXPECT_EQ(a.uses.second[49].along, b.uses.second[49].along);
+  EXPECT_NE(a.uses.first[0].blank, a.uses.second[0].blank);  // keys of their own
+  auto free = config;
+  free.training.reproducible = false;
+  EXPECT_NE(measure(free, lengths, how).uses.first[0].blank, measure(free, lengths, how).uses.first[0].blank);
+}
+
+TEST_F(TrainerAuditOnce, PrintsItsClaims) {
+  auto how = options();
+  how.trials = 1'000;
+  const auto config = config_of({"4.4", "wor", "wr"});
+  const auto seen = measure(config, lengths, how);
+  const auto claim = claim_of(config, lengths, how, seen);
+  const auto json = to_json(claim, seen, judge(claim, seen.uses, surely), how);
+  for (const auto* key : {"epsilon", "confidence", "trials", "theorem", "mode", "share", "delta", "uses", "assumptions"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  EXPECT_EQ(json["trials"], 1000);
+  EXPECT_EQ(json["mode"], "canary");
+  EXPECT_LE(json["epsilon"]["lower"].get<double>(), json["epsilon"]["upper"].get<double>());
+  EXPECT_EQ(json["parameters"], 8);
+}
+
+TEST_F(TrainerAuditOnce, RefusesWhatIsNotCertified) {
+  auto config = config_of({"4.4", "wor", "wr"});
+  config.privacy.enabled = false;
+  EXPECT_THROW(measure(config, lengths, options()), UsageError);
+  config = config_of({"4.4", "wor", "wr"});
+  config.augmentation.forecast_noise = 1.0;  // without v
+  EXPECT_THROW(measure(config, lengths, options()), PrivacyError);
+  config.augmentation.forecast_noise = 0.0;
+  config.privacy.v = 1e-200;
+  EXPECT_THROW(measure(config, lengths, options()), UsageError);
+}
+
+TEST(MarkCode, KeepsNeighboursWithinTheRelation) {
+  for (const double v : {0.1, 0.7, 1.0, 3e20, 1e-10}) {
+    sampling::SubsamplingScheme::Parameters p;
+    p.lengths = {9, 9};
+    for (const double noise : {0.0, 0.5}) {
+      p.context_noise = p.forecast_noise = noise;
+      const sampling::SubsamplingScheme scheme(p);
+      const auto code = mark_code(scheme, {sampling::Relation::event, 1, v});
+      const Neighbours neighbours{1, {3}};
+      for (std::int64_t s = 0; s < 2; ++s) {
+        const auto first = marked_values(code, neighbours, s, 9, false);
+        const auto second = marked_values(code, neighbours, s, 9, true);
+        for (std::size_t i = 0; i < 9; ++i) {
+          const bool changed = s == 1 && i == 3;
+          if (std::isnan(first[i])) {
+            EXPECT_TRUE(std::isnan(second[i]) && !changed);
+            continue;
+          }
+          const double distance = static_cast<double>(second[i]) - static_cast<double>(first[i]);
+          EXPECT_EQ(distance > 0.0, changed);
+          EXPECT_LE(distance, v);
+          if (changed) {
+            EXPECT_GE(distance, (noise > 0.0 ? 1.0 - 1e-6 : 0.5) * v);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tsdp::audit

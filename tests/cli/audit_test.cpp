@@ -1,0 +1,67 @@
+// tsdp-audit from outside.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "command.h"
+
+namespace tsdp::cli_test {
+namespace {
+
+constexpr const char* audit = "tsdp-audit";
+
+class Audit : public CommandTest {
+ protected:
+  std::string config() const {
+    std::string rows;
+    for (int i = 0; i < 40; ++i) rows += "1,2,3,4\n";
+    write("series.txt", rows);
+    return write("small.yaml",
+                 "dataset: {path: series.txt, format: lstnet, frequency: 1h, start: \"2015-01-01\", prediction_length: 2,\n"
+                 "  season_length: 2, split: last, test_windows: 2, validation_length: 4}\n"
+                 "model: {context_length: 3}\n"
+                 "sampling: {batch_size: 2}\n"
+                 "privacy: {noise_multiplier: 2.0, target_epsilon: 20, delta: 1.0e-5}\n"
+                 "training: {max_epochs: 10}\n");
+  }
+};
+
+TEST_F(Audit, PrintsOneObject) {
+  const auto outcome = run(audit, {"--config", config(), "--trials", "300", "--confidence", "0.99999", "--json", "--quiet"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["theorem"], "4.4");
+  EXPECT_EQ(json["trials"], 300);
+  EXPECT_EQ(json["uses"], 20);
+  EXPECT_EQ(json["confidence"], 0.99999);
+  EXPECT_EQ(json["mode"], "canary");
+  EXPECT_FALSE(json["contradicted"].get<bool>());
+  EXPECT_LE(json["epsilon"]["lower"].get<double>(), json["epsilon"]["upper"].get<double>());
+  EXPECT_GT(json["epsilon"]["lower"].get<double>(), 0.0);
+}
+
+TEST_F(Audit, AttacksTheConfiguredForecasterToo) {
+  const auto outcome = run(audit, {"--config", config(), "--trials", "200", "--confidence", "0.99999", "--mode", "data",
+                                   "--set", "model.name=dlinear"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("mode data (dlinear)"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("nothing measured contradicts what is certified"), std::string::npos) << outcome.out;
+}
+
+TEST_F(Audit, RefusesInOneLine) {
+  const auto file = config();
+  expect_failure(run(audit, {}), audit, 2, {"--config"});
+  expect_failure(run(audit, {"--config", file, "--confidence", "1"}), audit, 2, {"--confidence", "found 1", "below 1"});
+  expect_failure(run(audit, {"--config", file, "--trials", "1"}), audit, 2, {"--trials"});
+  expect_failure(run(audit, {"--config", file, "--trials", "-1"}), audit, 2, {"--trials", "'-1'"});
+  expect_failure(run(audit, {"--config", file, "--mode", "other"}), audit, 2, {"--mode"});
+  expect_failure(run(audit, {"--config", file, "--set", "privacy.enabled=false"}), audit, 2, {"privacy.enabled", "true"});
+  expect_failure(run(audit, {"--config", file, "--set", "privacy.target_epsilon=1e-4"}), audit, 4, {"privacy.target_epsilon"});
+  expect_failure(run(audit, {"--config", file, "--theorem", "F.7", "--trials", "2", "--quiet"}), audit, 4, {"F.7", "lower bound"});
+  expect_failure(run(audit, {"--config", file, "--theorem", "E.8", "--trials", "2", "--quiet"}), audit, 4, {"E.8"});
+}
+
+}  // namespace
+}  // namespace tsdp::cli_test
