@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "program.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
 #include "tsdp/core/line_plot.h"
@@ -74,14 +75,14 @@ int run_figure(int number, const FigureOptions& options) {
     files.push_back(*options.plot);
   }
   if (options.json) {
-    std::cout << json_of(figure).dump(2) << "\n";
+    print_json(json_of(figure));
   } else if (!options.csv) {
     std::cout << sampling::figure_csv(figure);
   } else {
     const auto curves = std::accumulate(figure.panels.begin(), figure.panels.end(), std::size_t{0},
                                         [](std::size_t n, const auto& panel) { return n + panel.series.size(); });
-    std::cout << "figure " << number << ": " << curves << " curves in " << figure.panels.size()
-              << (figure.panels.size() == 1 ? " panel" : " panels") << ", written to " << join(files, " and ") << "\n";
+    print(cat("figure ", number, ": ", curves, " curves in ", figure.panels.size(),
+              figure.panels.size() == 1 ? " panel" : " panels", ", written to ", join(files, " and "), "\n"));
   }
   return 0;
 }

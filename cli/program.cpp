@@ -1,17 +1,37 @@
 #include "program.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <exception>
 #include <iostream>
 #include <new>
 #include <vector>
 
 #include "tsdp/core/error.h"
+#include "tsdp/core/json.h"
 #include "tsdp/core/log.h"
 #include "tsdp/core/text.h"
 #include "tsdp/core/version.h"
 
 namespace tsdp::cli {
 namespace {
+
+/// A file that is opened while one of these is closed takes its number, and with it all that is printed. Nothing can be
+/// read from, or as a result written to, what stands in; what is said on stderr goes nowhere.
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0)
+      static_cast<void>(::open("/dev/null", stream == STDOUT_FILENO ? O_RDONLY : O_RDWR));  // the least free number
+}
+
+/// A line that quotes megabytes says no more than its beginning and its end.
+std::string shortened(const std::string& line) {
+  constexpr std::size_t most = 4000;
+  constexpr std::size_t end = 1000;
+  if (line.size() <= most) return line;
+  return cat(line.substr(0, most - end), " [", line.size() - most, " bytes left out] ", line.substr(line.size() - end));
+}
 
 constexpr const char* out_of_memory = "out of memory: a smaller model, batch or context is expected";
 
@@ -40,24 +60,30 @@ std::string whole_number(const std::string& text) {
   return digits ? std::string() : cat("found '", text, "'; expected a whole number from 0");
 }
 
+void print(const std::string& text) { std::cout << visible(text, true); }
+void print_json(const nlohmann::ordered_json& json) { std::cout << json_text(json, 2) << "\n"; }
+
 int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std::function<int()>& body) {
   const auto fail = [&](ExitCode code, std::string line) {
     for (auto& c : line)
       if (c == '\n') c = ' ';
-    std::cerr << app.get_name() << ": " << line << "\n";
+    std::cerr << app.get_name() << ": " << visible(shortened(line)) << "\n";
     return static_cast<int>(code);
   };
+  const auto written = [&](int code) {
+    if (!std::cout.flush()) return fail(ExitCode::failure, "the result cannot be written to stdout: no space, or closed");
+    return code;
+  };
+  open_standard_streams();
   try {
     app.parse(argc, argv);
     log::set_level(options.quiet ? log::Level::quiet : options.verbose ? log::Level::verbose : log::Level::normal);
-    const int code = body();
-    if (!std::cout.flush()) return fail(ExitCode::failure, "the result cannot be written to stdout: no space, or closed");
-    return code;
+    return written(body());
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
-    return 0;
+    return written(0);
   } catch (const CLI::Success& success) {
-    return app.exit(success);  // --version, --help of a subcommand
+    return written(app.exit(success));  // --version, --help of a subcommand
   } catch (const CLI::ParseError& error) {
     const auto missing = missing_command(app, argc, argv);
     return fail(ExitCode::usage, cat(missing.empty() ? error.what() : missing, " (see ", app.get_name(), " --help)"));

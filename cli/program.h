@@ -5,6 +5,7 @@
 #include <string>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 namespace tsdp::cli {
 
@@ -21,7 +22,14 @@ void add_common_options(CLI::App& app, CommonOptions& options, bool with_json = 
 /// Check of an option without a sign: CLI11 would read -1 as the greatest number.
 [[nodiscard]] std::string whole_number(const std::string& text);
 
-/// Parses the command line and runs `body`, turning every failure into one line on stderr and its exit code.
+/// Writes text for people to stdout, as `visible` (core/text.h) shows it: names may hold anything.
+void print(const std::string& text);
+
+/// Writes the one object of --json to stdout.
+void print_json(const nlohmann::ordered_json& json);
+
+/// Makes sure that stdin, stdout and stderr are open, parses the command line and runs `body`, turning every failure into one line on stderr and its exit code.
+/// What could not be written to stdout is such a failure, help and version among it.
 int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std::function<int()>& body);
 
 }  // namespace tsdp::cli

@@ -1,7 +1,6 @@
 // tsdp-account: privacy numbers from a configuration or from options, without training anything.
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <limits>
 #include <optional>
 #include <set>
@@ -320,7 +319,11 @@ int main(int argc, char** argv) {
         refuse_beside(command.name, app, {"--epsilons", "--csv", "--plot"}, "it with the command profile");
       refuse_beside(command.name, app, command.itself, "the other numbers, as that is what is asked for");
       const auto answer = command.answer(subject_of(app, mechanism), query);
-      std::cout << (common.json ? answer.json.dump(2) : answer.text) << "\n";
+      if (common.json) {
+        tsdp::cli::print_json(answer.json);
+      } else {
+        tsdp::cli::print(answer.text + "\n");
+      }
     }
     return 0;
   });

@@ -1,5 +1,4 @@
 // tsdp-data: describes, converts, splits and generates data sets.
-#include <iostream>
 #include <optional>
 
 #include "program.h"
@@ -78,9 +77,9 @@ struct DescribeCommand {
     options.season_length = season_length.value_or(options.season_length);
     const auto description = data::describe(dataset, options);
     if (json) {
-      std::cout << data::description_json(dataset, description).dump(2) << "\n";
+      cli::print_json(data::description_json(dataset, description));
     } else {
-      std::cout << data::description_text(dataset, description);
+      cli::print(data::description_text(dataset, description));
     }
     return 0;
   }
@@ -111,10 +110,9 @@ struct ConvertCommand {
                         {"format", data::name(format)},
                         {"series", dataset.series.size()},
                         {"frequency", dataset.frequency.text()}};
-      std::cout << out.dump(2) << "\n";
+      cli::print_json(out);
     } else {
-      std::cout << output_file << ": " << dataset.series.size() << " series, steps of " << dataset.frequency.text()
-                << "\n";
+      cli::print(cat(output_file, ": ", dataset.series.size(), " series, steps of ", dataset.frequency.text(), "\n"));
     }
     return 0;
   }
@@ -141,11 +139,10 @@ struct SplitCommand {
                         {"series", prepared.dataset.series.size()},
                         {"validation_entries", prepared.split.validation.size()},
                         {"test_entries", prepared.split.test.size()}};
-      std::cout << out.dump(2) << "\n";
+      cli::print_json(out);
     } else {
-      std::cout << output << ": " << prepared.dataset.series.size() << " training series, "
-                << prepared.split.validation.size() << " validation and " << prepared.split.test.size()
-                << " test entries\n";
+      cli::print(cat(output, ": ", prepared.dataset.series.size(), " training series, ", prepared.split.validation.size(),
+                     " validation and ", prepared.split.test.size(), " test entries\n"));
     }
     return 0;
   }
@@ -172,9 +169,9 @@ struct GenerateCommand {
     if (json) {
       const Json out = {
           {"output", output}, {"series", options.series}, {"length", options.length}, {"seed", options.seed}};
-      std::cout << out.dump(2) << "\n";
+      cli::print_json(out);
     } else {
-      std::cout << output << ": " << options.series << " series of " << options.length << " hours\n";
+      cli::print(cat(output, ": ", options.series, " series of ", options.length, " hours\n"));
     }
     return 0;
   }

@@ -53,16 +53,16 @@ void print_plan(const tsdp::sweep::SweepPlan& plan, int threads, bool as_json) {
         {{"name", run.name}, {"seed", run.seed}, {"state", state}, {"commands", std::move(commands)}});
   }
   if (as_json) {
-    std::cout << out.dump(2) << "\n";
+    tsdp::cli::print_json(out);
     return;
   }
-  std::cout << plan.file.title << ": " << plan.cells.size() << " cells, " << plan.runs.size() << " runs in "
-            << plan.output.string() << "\n";
+  auto text = cat(plan.file.title, ": ", plan.cells.size(), " cells, ", plan.runs.size(), " runs in ", plan.output.string(), "\n");
   for (const auto& run : out["runs"]) {
-    std::cout << run["state"].get<std::string>() << " " << run["name"].get<std::string>() << "\n";
+    text += cat(run["state"].get<std::string>(), " ", run["name"].get<std::string>(), "\n");
     for (const auto& command : run["commands"])
-      std::cout << "    " << tsdp::join(command.get<std::vector<std::string>>(), " ") << "\n";
+      text += cat("    ", tsdp::join(command.get<std::vector<std::string>>(), " "), "\n");
   }
+  tsdp::cli::print(text);
 }
 
 }  // namespace
@@ -105,7 +105,11 @@ int main(int argc, char** argv) {
     ::sigaction(SIGTERM, &action, nullptr);
     options.stop = &stop_asked;
     options.progress = !common.quiet;
-    options.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+    std::error_code error;
+    options.programs = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+    if (error)
+      throw tsdp::Error(tsdp::ExitCode::failure, cat("/proc/self/exe: cannot be read: ", error.message(),
+                                                     "; the programs beside this one are looked up by it"));
     tsdp::sweep::Failures failures;
     options.on_done = [&](const tsdp::sweep::Failures& so_far) {
       tsdp::sweep::write_table(plan, tsdp::sweep::read_table(plan, so_far));
@@ -113,11 +117,15 @@ int main(int argc, char** argv) {
     try {
       failures = tsdp::sweep::run_sweep(plan, options);
     } catch (const tsdp::sweep::Interrupted& interrupted) {
-      throw tsdp::Error(tsdp::ExitCode::failure, cat(interrupted.what(), "; go on with: tsdp-sweep --config ",
-                                                     file.string(), " --output ", output, smoke ? " --smoke" : ""));
+      throw tsdp::Error(interrupted.code(), cat(interrupted.what(), "; go on with: tsdp-sweep --config ", file.string(),
+                                                " --output ", output, smoke ? " --smoke" : ""));
     }
     const auto table = tsdp::sweep::read_table(plan, failures);
-    std::cout << (common.json ? tsdp::sweep::json(table) : tsdp::sweep::markdown(table));
+    if (common.json) {
+      std::cout << tsdp::sweep::json(table);
+    } else {
+      tsdp::cli::print(tsdp::sweep::markdown(table));
+    }
     if (failures.empty()) return 0;
     // One line: each reason once, with the first run that it ended.
     std::vector<std::string> reasons;

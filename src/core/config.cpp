@@ -4,7 +4,9 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <set>
 #include <system_error>
@@ -47,7 +49,7 @@ std::string accepts(const Value& value) {
                  [](const Choice& o) { return cat("one of ", join(o.choices, ", ")); },
                  [](const Integer& o) { return range_text(o.range); },
                  [](const OptionalInteger& o) { return cat(range_text(o.range), ", or null"); },
-                 [](const IntegerList& o) { return cat("a list, each ", range_text(o.range)); },
+                 [](const IntegerList& o) { return cat("a list of at most ", o.most, ", each ", range_text(o.range)); },
                  [](const Real& o) { return range_text(o.range); },
                  [](const OptionalReal& o) { return cat(range_text(o.range), ", or ", o.none); },
                  [](const Flag&) -> std::string { return "true or false"; }},
@@ -133,7 +135,7 @@ bool store(const Option& option, const YAML::Node& node, Config& config) {
                    return true;
                  },
                  [&](const IntegerList& o) {
-                   if (!node.IsSequence()) return false;
+                   if (!node.IsSequence() || node.size() > o.most) return false;
                    std::vector<std::int64_t> items;
                    for (const auto& item : node) {
                      long long parsed = 0;
@@ -197,6 +199,31 @@ std::string nearest_to_section(const std::string& section) {
   return nearest_name(section, sections);
 }
 
+/// Line, from 1, on which a second document of YAML begins; 0 if there is none. Marks of documents stand at the beginnings
+/// of lines alone, whatever is around them (YAML 1.2, 9.1.2).
+int second_document(std::string_view text) {
+  bool begun = false;  // by a mark or by content
+  bool ended = false;
+  int number = 0;
+  for (auto line : split(text, '\n')) {
+    ++number;
+    const auto is_mark = [&](std::string_view mark) {
+      return line.starts_with(mark) && (line.size() == 3 || std::string_view(" \t\r").find(line[3]) != std::string_view::npos);
+    };
+    const auto content = trimmed(line);
+    if (is_mark("...")) {
+      ended = begun;
+    } else if (is_mark("---")) {
+      if (begun) return number;
+      begun = true;
+    } else if (!content.empty() && content.front() != '#' && (begun || content.front() != '%')) {
+      if (ended) return number;
+      begun = true;
+    }
+  }
+  return 0;
+}
+
 void assign(const std::string& where, const Option& option, const YAML::Node& node, Config& config) {
   if (!store(option, node, config))
     throw UsageError(cat(where, option.key, ": found ", shown(node), "; expected ", accepts(option.value)));
@@ -207,6 +234,8 @@ void assign_text(const std::string& where, const std::string& what, const std::s
                  Config& config) {
   const auto* option = find_option(key);
   if (option == nullptr) unknown_key(where, key, nearest_name(key, known_keys()));
+  if (second_document(value) > 0)
+    throw UsageError(cat(what, key, ": found a second YAML document in the value; expected one"));
   try {
     assign(what, *option, YAML::Load(value), config);
   } catch (const YAML::Exception& error) {
@@ -240,13 +269,24 @@ void check_together(const std::string& where, const Config& c) {
 
 }  // namespace
 
-Config read_config(const std::filesystem::path& file, const std::vector<std::string>& assignments) {
+std::string read_yaml_text(const std::filesystem::path& file) {
+  constexpr std::uintmax_t most_bytes = 4 << 20;
+  std::error_code ignored;
+  if (const auto bytes = std::filesystem::file_size(file, ignored); !ignored && bytes > most_bytes)
+    throw UsageError(cat(file.string(), ": found ", bytes, " bytes; expected a file of YAML of at most ", most_bytes));
   std::string text;
   try {
     text = read_file(file);
   } catch (const DataError& error) {
     throw UsageError(error.what());
   }
+  if (const auto line = second_document(text); line > 0)
+    throw UsageError(cat(file.string(), ":", line, ": found a second YAML document; expected one, as others would be ignored"));
+  return text;
+}
+
+Config read_config(const std::filesystem::path& file, const std::vector<std::string>& assignments) {
+  const auto text = read_yaml_text(file);
   Config config;
   std::set<std::string> given;
   const auto at = [&](const YAML::Node& node) { return cat(file.string(), ":", node.Mark().line + 1, ": "); };
@@ -352,24 +392,33 @@ std::filesystem::path project_root() {
   return {};
 }
 
+namespace {
+/// The reason why a place that was looked at has no file, where there is more to say than that nothing is there.
+std::string unless_absent(const std::string& reason) {
+  return reason == std::strerror(ENOENT) || reason == std::strerror(ENOTDIR) ? std::string() : cat(" (", reason, ")");
+}
+}  // namespace
+
 std::filesystem::path find_data_file(const std::string& path, const std::filesystem::path& config_file) {
   const std::filesystem::path given(path);
   std::vector<std::filesystem::path> places = {given};
   if (given.is_relative()) {
+    std::error_code ignored;
     const auto folder = config_file.parent_path();
     places.push_back(folder / given);
     if (const auto root = project_root(); !root.empty()) places.push_back(root / given);
     // A run names its data from its own folder or the project's root; a file of that name in the working directory is
     // another one.
     if (config_file.filename() == "config.yaml" &&
-        (std::filesystem::exists(folder / "privacy.json") || std::filesystem::exists(folder / "private" / "checkpoints")))
+        (std::filesystem::exists(folder / "privacy.json", ignored) ||
+         std::filesystem::exists(folder / "private" / "checkpoints", ignored)))
       std::rotate(places.begin(), places.begin() + 1, places.end());
   }
   std::vector<std::string> looked;
   for (const auto& place : places) {
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(place, ignored)) return place;
-    const auto text = place.lexically_normal().string();
+    const auto reason = why_no_file(place);
+    if (reason.empty()) return place;
+    const auto text = place.lexically_normal().string() + unless_absent(reason);
     if (std::find(looked.begin(), looked.end(), text) == looked.end()) looked.push_back(text);
   }
   throw DataError(cat("dataset.path: no file '", path, "'; looked for ", join(looked, ", "),
@@ -382,9 +431,9 @@ std::filesystem::path find_config_file(const std::filesystem::path& name, const 
     for (const auto& folder : folders) places.push_back(root / folder / name);
   std::vector<std::string> looked;
   for (const auto& place : places) {
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(place, ignored)) return place;
-    looked.push_back(place.string());
+    const auto reason = why_no_file(place);
+    if (reason.empty()) return place;
+    looked.push_back(place.string() + unless_absent(reason));
   }
   throw UsageError(cat("--config: no file '", name.string(), "'; looked for ", join(looked, ", ")));
 }

@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "tsdp/core/text.h"
+
 namespace tsdp::log {
 namespace {
 
@@ -24,9 +26,9 @@ void set_level(Level level) {
                                               : spdlog::level::debug);
 }
 
-void detail(const std::string& line) { logger().debug("{}", line); }
-void info(const std::string& line) { logger().info("{}", line); }
-void warning(const std::string& line) { logger().warn("warning: {}", line); }
-void error(const std::string& line) { logger().error("error: {}", line); }
+void detail(const std::string& line) { logger().debug("{}", visible(line)); }
+void info(const std::string& line) { logger().info("{}", visible(line)); }
+void warning(const std::string& line) { logger().warn("warning: {}", visible(line)); }
+void error(const std::string& line) { logger().error("error: {}", visible(line)); }
 
 }  // namespace tsdp::log

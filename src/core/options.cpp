@@ -6,6 +6,8 @@ namespace tsdp::detail {
 
 const std::vector<Option>& option_table() {
   constexpr std::int64_t many = 1'000'000'000;
+  constexpr std::int64_t longest = 1'000'000;  // part of a window: no memory holds models of longer ones
+  constexpr std::size_t most_lags = 1000;      // each makes an input of every step
   static const std::vector<Option> table = {
       {"dataset.path", true, Text{AT(dataset.path)},
        "File with the series; looked up from the working directory, the configuration's folder, the project's root."},
@@ -15,7 +17,7 @@ const std::vector<Option>& option_table() {
       {"dataset.frequency", true, Text{AT(dataset.frequency)}, "Calendar step, pandas-style: 10min, 1h, 1D, 1B, 1W."},
       {"dataset.start", false, OptionalText{AT(dataset.start)},
        "Moment of the first row, where the file does not say it (lstnet): \"YYYY-MM-DD hh:mm\"."},
-      {"dataset.prediction_length", true, Integer{AT(dataset.prediction_length), {1, many}},
+      {"dataset.prediction_length", true, Integer{AT(dataset.prediction_length), {1, longest}},
        "Forecast length L_F, in steps."},
       {"dataset.season_length", true, Integer{AT(dataset.season_length), {1, many}},
        "Season of the seasonal-naive baseline and of MASE, in steps."},
@@ -27,9 +29,9 @@ const std::vector<Option>& option_table() {
        OptionalInteger{AT(dataset.validation_length), {0, many}, "5 * prediction_length"},
        "Values held out of training, at the end of its part of each series."},
       {"model.name", false, Choice{AT(model.name), {"simple_ff", "deepar", "itransformer", "dlinear"}}, "The forecaster."},
-      {"model.context_length", true, Integer{AT(model.context_length), {1, many}},
+      {"model.context_length", true, Integer{AT(model.context_length), {1, longest}},
        "Past steps that the model is given, L_C."},
-      {"model.lags", false, IntegerList{AT(model.lags), {1, many}},
+      {"model.lags", false, IntegerList{AT(model.lags), {1, longest}, most_lags},
        "Lags of the target that the model reads (deepar only, which needs some); they count into the accounted context: "
        "L_C + max(lag) - 1 past values."},
       {"model.default_scale", false, Real{AT(model.default_scale), {0.0, 1e30}},

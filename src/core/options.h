@@ -28,7 +28,7 @@ struct OptionalText { std::function<std::optional<std::string>&(Config&)> at; };
 struct Choice { std::function<std::string&(Config&)> at; std::vector<std::string> choices; };
 struct Integer { std::function<std::int64_t&(Config&)> at; IntRange range; };
 struct OptionalInteger { std::function<std::optional<std::int64_t>&(Config&)> at; IntRange range; std::string when_null; };
-struct IntegerList { std::function<std::vector<std::int64_t>&(Config&)> at; IntRange range; };
+struct IntegerList { std::function<std::vector<std::int64_t>&(Config&)> at; IntRange range; std::size_t most; };
 struct Real { std::function<double&(Config&)> at; RealRange range; };
 /// A number or one word that stands for "none" (`null`, `auto`).
 struct OptionalReal { std::function<std::optional<double>&(Config&)> at; RealRange range; std::string none; };

@@ -75,6 +75,66 @@ std::string csv_field(std::string_view text) {
   return out;
 }
 
+std::size_t utf8_length(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const std::size_t length = lead < 0x80   ? 1
+                             : lead < 0xC2 ? 0
+                             : lead < 0xE0 ? 2
+                             : lead < 0xF0 ? 3
+                             : lead < 0xF5 ? 4
+                                           : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t j = 1; j < length; ++j) {
+    const auto byte = static_cast<unsigned char>(text[j]);
+    // The second byte also rules out overlong forms, surrogates and what lies beyond U+10FFFF.
+    const unsigned least = j > 1 ? 0x80 : lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+    const unsigned most = j > 1 ? 0xBF : lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+    if (byte < least || byte > most) return 0;
+  }
+  return length;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const auto length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string visible(std::string_view text, bool keep_lines) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  const auto shown = [&](std::string_view character) {
+    if (character.size() == 1) {
+      const char c = character[0];
+      return (c >= ' ' && c <= '~') || (keep_lines && (c == '\n' || c == '\t'));
+    }
+    // U+0080 to U+009F; U+200E and U+200F, U+2028 to U+202E, U+2066 to U+2069.
+    if (character.size() == 2) return character[0] != '\xC2' || static_cast<unsigned char>(character[1]) >= 0xA0;
+    const auto last = static_cast<unsigned char>(character[2]);
+    if (character.starts_with("\xE2\x80")) return last != 0x8E && last != 0x8F && (last < 0xA8 || last > 0xAE);
+    if (character.starts_with("\xE2\x81")) return last < 0xA6 || last > 0xA9;
+    return true;
+  };
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto length = utf8_length(text.substr(i));
+    const auto character = text.substr(i, std::max<std::size_t>(length, 1));
+    i += character.size();
+    if (length > 0 && shown(character)) {
+      out += character;
+      continue;
+    }
+    for (const char c : character) {
+      const auto byte = static_cast<unsigned char>(c);
+      out += {'\\', 'x', digits[byte >> 4U], digits[byte & 15U]};
+    }
+  }
+  return out;
+}
+
 std::string clock_text(double seconds) {
   if (!(seconds >= 0.0) || seconds > 1e9) return "?";
   const auto s = static_cast<long long>(std::ceil(seconds));
@@ -88,6 +148,7 @@ std::string clock_text(double seconds) {
 }
 
 std::string nearest_name(std::string_view name, std::span<const std::string> known) {
+  name = name.substr(0, 200);  // no known name is half as long, and the time goes by the length
   std::string best;
   auto least = std::numeric_limits<std::size_t>::max();
   for (const auto& candidate : known) {

@@ -73,14 +73,43 @@ class RowFields {
   std::vector<std::string_view> views_;
 };
 
-/// The rows of one series on its grid. Sorts `rows`.
-void fill(const TextFile& file, const Frequency& frequency, std::size_t time_column, std::vector<Row>& rows,
+/// Of a series with these rows.
+std::int64_t most_steps(const std::vector<Row>& rows) { return 1'000'000 + 1'000 * static_cast<std::int64_t>(rows.size()); }
+
+/// Steps without a row become missing values, so a wrong year or too fine a frequency asks for any amount of memory: what
+/// all series ask for together is looked at before any of it is taken. Sorts the rows of every series. Those that alone ask
+/// for too much are left to `fill`, which names the row.
+void check_size(const TextFile& file, const Frequency& frequency, std::vector<std::vector<Row>>& rows,
+                const std::vector<Series>& series) {
+  std::size_t count = 0;
+  std::int64_t places = 0;
+  std::size_t longest = 0;
+  std::int64_t most_of_one = -1;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    auto& own = rows[i];
+    std::stable_sort(own.begin(), own.end(), [](const Row& a, const Row& b) { return a.moment < b.moment; });
+    const auto steps = 1 + steps_between(own.front().moment, frequency, own.back().moment).value_or(0);
+    count += own.size();
+    if (steps > most_steps(own)) continue;
+    places += steps;
+    if (steps > most_of_one) longest = i;
+    most_of_one = std::max(most_of_one, steps);
+  }
+  const std::int64_t most = 10'000'000 + 100 * static_cast<std::int64_t>(count);
+  if (places <= most) return;
+  const auto& own = rows[longest];
+  file.fail(cat("found ", count, " rows over ", places, " steps of ", frequency.text(), ", the longest of them series ",
+                in_quotes(series[longest].id), " (", own.size(), " rows from ", moment_text(own.front().moment), " in line ",
+                own.front().line, " to ", moment_text(own.back().moment), " in line ", own.back().line,
+                "); expected at most ", most, " steps: no wrong dates, and a frequency that is not finer than the data's"));
+}
+
+/// The sorted rows of one series on its grid.
+void fill(const TextFile& file, const Frequency& frequency, std::size_t time_column, const std::vector<Row>& rows,
           Series& series) {
   const auto column = static_cast<std::int64_t>(time_column) + 1;
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.moment < b.moment; });
   series.start = rows.front().moment;
-  // A wrong year would otherwise ask for any amount of memory.
-  const std::int64_t most = 1'000'000 + 1'000 * static_cast<std::int64_t>(rows.size());
+  const auto most = most_steps(rows);
   std::int64_t before = -1;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& row = rows[i];
@@ -150,6 +179,7 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
   }
   if (rows.empty())
     file.fail("found no row after the header; expected rows of a series' name, a time stamp and a value");
+  check_size(file, options.frequency, rows, dataset.series);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     auto& series = dataset.series[i];
     fill(file, options.frequency, time_column, rows[i], series);

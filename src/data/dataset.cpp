@@ -185,8 +185,15 @@ std::string moment_text(Moment moment) {
   return buffer.data();
 }
 
+std::int64_t shortest_step(const Frequency& frequency) {
+  const auto days = frequency.unit == Unit::business_day ? 1 : 28 * months_of(frequency.unit);
+  return frequency.multiple * std::max(seconds_of(frequency.unit), day_seconds * days);
+}
+
 Moment advance(Moment start, const Frequency& frequency, std::int64_t steps) {
-  const std::int64_t count = steps * frequency.multiple;
+  // Further than any calendar reaches, and near enough that nothing below overflows.
+  constexpr std::int64_t most = 1'000'000'000'000;
+  const std::int64_t count = std::clamp(steps, -most / frequency.multiple, most / frequency.multiple) * frequency.multiple;
   if (const auto seconds = seconds_of(frequency.unit); seconds > 0) return start + seconds * count;
   const std::int64_t day = floor_divide(start, day_seconds);
   const std::int64_t time_of_day = start - day_seconds * day;

@@ -125,6 +125,23 @@ std::optional<Frequency> tsf_frequency(const std::filesystem::path& path) {
   return detail::read_tsf_frequency(file);
 }
 
+namespace {
+
+/// Moments are written with four digits of the year, and beyond them arithmetic overflows one day.
+void check_calendar(const std::filesystem::path& path, const Dataset& dataset) {
+  constexpr Moment end = 253402300800;  // of the year 9999
+  const auto seconds = shortest_step(dataset.frequency);
+  for (const auto& series : dataset.series) {
+    const auto steps = static_cast<std::int64_t>(series.values.size());
+    if (steps <= (end - series.start) / seconds && advance(series.start, dataset.frequency, steps) <= end) continue;
+    throw DataError(cat(path.string(), ": series ", detail::in_quotes(series.id), ": found ", steps, " values in steps of ",
+                        dataset.frequency.text(), " from ", moment_text(series.start),
+                        " on; expected an end within the year 9999"));
+  }
+}
+
+}  // namespace
+
 Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& options) {
   if (options.format == Format::lstnet && !options.start)
     throw UsageError(cat(path.string(), ": no start is given; a file in lstnet form has no time stamps, so expected a ",
@@ -148,6 +165,7 @@ Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& optio
       dataset = detail::read_jsonl(file, options);
       break;
   }
+  check_calendar(path, dataset);
   if (dataset.name.empty()) dataset.name = detail::base_name(path);
   return dataset;
 }

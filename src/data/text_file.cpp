@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "tsdp/core/error.h"
+#include "tsdp/core/file.h"
 #include "tsdp/core/text.h"
 
 namespace tsdp::data::detail {
@@ -16,14 +17,14 @@ constexpr std::size_t input_bytes = std::size_t{1} << 16;
 constexpr std::size_t buffer_bytes = std::size_t{1} << 18;
 // Longer lines are no time series but, say, a compressed disk image; without a bound they would eat all memory.
 constexpr std::size_t longest_line = std::size_t{1} << 30;
+constexpr const char* what_is_read = "a text file, plain or gzip";
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 }  // namespace
 
 TextFile::TextFile(const std::filesystem::path& path)
-    : name_(path.string()), file_(std::fopen(path.c_str(), "rb")), input_(input_bytes), buffer_(buffer_bytes) {
-  if (!file_)
-    fail(cat("cannot be read (", std::generic_category().message(errno), "); expected a text file, plain or gzip"));
+    : name_(path.string()), file_(::fdopen(open_to_read(path, what_is_read), "rb")), input_(input_bytes), buffer_(buffer_bytes) {
+  if (!file_) fail(cat("cannot be read (", std::generic_category().message(errno), "); expected ", what_is_read));
   load();
   gzip_ = stream_.avail_in >= 2 && input_[0] == 0x1f && input_[1] == 0x8b;
   constexpr int gzip_only = 15 + 16;
@@ -48,7 +49,7 @@ void TextFile::load() {
   errno = 0;
   const std::size_t count = std::fread(input_.data(), 1, input_.size(), file_.get());
   if (std::ferror(file_.get()) != 0)
-    fail(cat("cannot be read (", std::generic_category().message(errno), "); expected a text file, plain or gzip"));
+    fail(cat("cannot be read (", std::generic_category().message(errno), "); expected ", what_is_read));
   stream_.next_in = input_.data();
   stream_.avail_in = static_cast<uInt>(count);
 }
@@ -137,32 +138,6 @@ std::string in_quotes(std::string_view text) {
   }
   return out + (text.size() > most ? "...'" : "'");
 }
-
-namespace {
-
-bool is_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t length = lead < 0x80   ? 1
-                               : lead < 0xC2 ? 0
-                               : lead < 0xE0 ? 2
-                               : lead < 0xF0 ? 3
-                               : lead < 0xF5 ? 4
-                                             : 0;
-    if (length == 0 || i + length > text.size()) return false;
-    for (std::size_t j = 1; j < length; ++j) {
-      const auto byte = static_cast<unsigned char>(text[i + j]);
-      // The second byte also rules out overlong forms, surrogates and what lies beyond U+10FFFF.
-      const unsigned least = j > 1 ? 0x80 : lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-      const unsigned most = j > 1 ? 0xBF : lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-      if (byte < least || byte > most) return false;
-    }
-    i += length;
-  }
-  return true;
-}
-
-}  // namespace
 
 std::string to_utf8(std::string_view text) {
   if (is_utf8(text)) return std::string(text);

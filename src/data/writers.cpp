@@ -11,6 +11,7 @@
 #include "text_file.h"
 #include "text_writer.h"
 #include "tsdp/core/error.h"
+#include "tsdp/core/json.h"
 #include "tsdp/core/text.h"
 #include "values.h"
 
@@ -92,6 +93,7 @@ void write_csv(const Dataset& dataset, const std::filesystem::path& path) {
   const bool steady = frequency.unit <= Unit::day || frequency.unit == Unit::week;
   std::vector<std::int64_t> places;  // row of each series' first value
   std::int64_t rows = 0;
+  std::int64_t held = 0;
   for (const auto& series : dataset.series) {
     const auto place = steps_between(first->start, frequency, series.start).value_or(-1);
     const std::size_t checked = steady ? 1 : series.values.size();
@@ -105,6 +107,17 @@ void write_csv(const Dataset& dataset, const std::filesystem::path& path) {
     }
     places.push_back(place);
     rows = std::max(rows, place + static_cast<std::int64_t>(series.values.size()));
+    held += static_cast<std::int64_t>(series.values.size());
+  }
+  // Every row has a field of every series: few values on far apart times would fill the disk with commas.
+  const auto columns = static_cast<std::int64_t>(dataset.series.size());
+  const std::int64_t most = 100'000'000 + 100 * held;
+  if (rows > most / columns) {
+    const auto last = static_cast<std::size_t>(std::max_element(places.begin(), places.end()) - places.begin());
+    refuse(path, dataset.series[last],
+           cat("found the start ", moment_text(dataset.series[last].start), " beside ", moment_text(first->start),
+               " of series ", detail::in_quotes(first->id), ", which makes ", rows, " rows of ", columns, " fields for ", held,
+               " values; expected at most ", most, " fields; the form csv_long has no rows without values"));
   }
   TextWriter out(path);
   out << "time";
@@ -186,7 +199,7 @@ void write_tsf(const Dataset& dataset, const std::filesystem::path& path) {
 
 /// One line of JSON Lines: the first `length` values of a series.
 void put_entry(TextWriter& out, const Series& series, std::size_t length) {
-  out << "{\"item_id\": " << nlohmann::json(detail::to_utf8(series.id)).dump() << ", \"start\": \""
+  out << "{\"item_id\": " << json_text(nlohmann::json(detail::to_utf8(series.id))) << ", \"start\": \""
       << moment_text(series.start) << "\", \"target\": [";
   for (std::size_t t = 0; t < length; ++t) {
     if (t > 0) out << ", ";
@@ -246,7 +259,7 @@ void write_split(const Dataset& dataset, const Split& split, const SplitFacts& f
   metadata["series"] = dataset.series.size();
   metadata["validation_entries"] = split.validation.size();
   metadata["test_entries"] = split.test.size();
-  write_file_atomically(folder / "metadata.json", metadata.dump(2) + "\n");
+  write_file_atomically(folder / "metadata.json", json_text(metadata, 2) + "\n");
 }
 
 }  // namespace tsdp::data

@@ -38,11 +38,24 @@ std::int64_t align_ends(data::Dataset& dataset) {
   };
   data::Moment latest = std::numeric_limits<data::Moment>::min();
   for (const auto& series : dataset.series) latest = std::max(latest, end_of(series));
+  std::size_t values = 0;
+  for (const auto& series : dataset.series) values += series.values.size();
+  // One series with a wrong date would otherwise make all others as long as memory allows.
+  const auto most = 10'000'000 + 100 * values;
+  std::size_t added = 0;
   std::int64_t extended = 0;
   for (auto& series : dataset.series) {
     if (end_of(series) >= latest) continue;
     ++extended;
-    while (end_of(series) < latest) series.values.push_back(std::numeric_limits<float>::quiet_NaN());
+    const auto end = end_of(series);
+    while (end_of(series) < latest) {
+      if (++added > most)
+        throw DataError(cat(dataset.name, ": series '", series.id, "' ends before ", data::moment_text(end),
+                            " and another before ", data::moment_text(latest), ": in steps of ", dataset.frequency.text(),
+                            " more than ", most, " missing values lie between the ends of the series, for ", values,
+                            " values; expected series that end together, or nearly so"));
+      series.values.push_back(std::numeric_limits<float>::quiet_NaN());
+    }
   }
   return extended;
 }

@@ -9,6 +9,7 @@
 #include "tsdp/core/digest.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
+#include "tsdp/core/json.h"
 #include "tsdp/core/text.h"
 
 namespace tsdp::sweep {
@@ -146,7 +147,7 @@ std::vector<std::string> assignments_of(const std::vector<Setting>& settings) {
   return out;
 }
 
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }  // YAML reads JSON's strings
+std::string quoted(const std::string& text) { return json_text(nlohmann::json(text)); }  // YAML reads JSON's strings
 
 }  // namespace
 
@@ -208,6 +209,10 @@ SweepPlan make_plan(const SweepFile& file, const std::filesystem::path& output, 
       wanted.push_back(std::move(w));
     }
   if (smoke) {
+    if (std::error_code reason; !is_utf8(std::filesystem::absolute(output, reason).string()) || reason)
+      throw UsageError(cat("--output: found '", output.string(), "'",
+                           reason ? cat(": ", reason.message()) : ", whose path is not UTF-8, as YAML needs it",
+                           "; expected another folder for a smoke run"));
     plan.look_alike = {std::filesystem::absolute(output).lexically_normal() / "data" /
                            cat("look-alike-", smoke_series, "x", length, ".txt"),
                        {smoke_series, length, 1}};
@@ -262,17 +267,18 @@ SweepPlan make_plan(const SweepFile& file, const std::filesystem::path& output, 
 NextStep next_step(const SweepPlan& plan, const Run& run) {
   const auto folder = plan.folder_of(run);
   const auto ledger = folder / "privacy.json";
-  if (!std::filesystem::exists(ledger)) {
+  if (!is_there(ledger)) {
     // A ledger that is lost is written again by --resume. Where no step was charged none was taken, and what a crash left
     // is worth nothing.
     const auto charged = folder / "private" / "checkpoints" / "charged";
-    const bool unspent = !std::filesystem::exists(charged) || split(read_file(charged), '\n').front() == "0";
+    const bool unspent = !is_there(charged) || split(read_file(charged), '\n').front() == "0";
     return {unspent ? Need::begin : Need::resume, 0};
   }
   const auto about = nlohmann::json::parse(read_file(ledger), nullptr, false);
-  if (!about.is_object() || !about.contains("state"))
+  const auto state = about.is_object() ? about.find("state") : about.end();
+  if (state == about.end() || !state->is_string())
     throw DataError(cat(ledger.string(), ": not a ledger; expected the one that tsdp-train wrote"));
-  if (about["state"] != "finished" || !std::filesystem::exists(folder / "model.pt")) return {Need::resume, 0};
+  if (*state != "finished" || !is_there(folder / "model.pt")) return {Need::resume, 0};
   for (std::size_t i = 0; i < run.scores.size(); ++i)
     if (!is_scored(plan, run, i)) return {Need::score, i};
   return {};
@@ -280,7 +286,25 @@ NextStep next_step(const SweepPlan& plan, const Run& run) {
 
 bool is_scored(const SweepPlan& plan, const Run& run, std::size_t score) {
   const auto file = plan.score_file(run, run.scores[score]);
-  return std::filesystem::exists(file) && nlohmann::json::parse(read_file(file), nullptr, false).is_object();
+  return is_there(file) && !why_no_score(nlohmann::ordered_json::parse(read_file(file), nullptr, false), plan.file.metric);
+}
+
+const char* why_no_score(const nlohmann::ordered_json& result, const std::string& metric) {
+  // null stands for numbers that are not finite; coverage is a map.
+  const auto scores = [](const nlohmann::ordered_json& about) {
+    return about.is_object() && !about.empty() && std::all_of(about.begin(), about.end(), [](const auto& value) {
+             return value.is_number() || value.is_null() || value.is_object();
+           });
+  };
+  if (!result.is_object()) return "no JSON object";
+  const auto metrics = result.find("metrics");
+  if (metrics == result.end() || !scores(*metrics)) return "no metrics that are numbers";
+  if (metrics->contains(metric) && metrics->at(metric).is_object()) return "a map for the metric that the table shows";
+  const auto baselines = result.find("baselines");
+  if (baselines != result.end() &&
+      (!baselines->is_object() || !std::all_of(baselines->begin(), baselines->end(), scores)))
+    return "baselines that are no metrics";
+  return nullptr;
 }
 
 std::vector<std::string> command_of(const SweepPlan& plan, const Run& run, const NextStep& step, int threads) {

@@ -17,6 +17,7 @@
 #include "tsdp/core/digest.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
+#include "tsdp/core/json.h"
 #include "tsdp/core/log.h"
 #include "tsdp/core/text.h"
 #include "tsdp/data/writers.h"
@@ -96,7 +97,7 @@ class Scheduler {
  private:
   void create_folders() const {
     std::error_code error;
-    if (std::filesystem::exists(plan_.output / "privacy.json"))
+    if (is_there(plan_.output / "privacy.json"))
       throw UsageError(cat("--output: found ", plan_.output.string(), ", which holds a run; expected a folder of its own"));
     for (const auto& folder : {plan_.runs_folder(), logs(), plans()}) {
       std::filesystem::create_directories(folder, error);
@@ -137,39 +138,49 @@ class Scheduler {
     return out;
   }
 
+  [[nodiscard]] static DataError not_ours(const std::filesystem::path& file) {
+    return DataError(cat(file.string(), ": not what tsdp-sweep wrote there; expected the file as it was, or another --output"));
+  }
+
   /// Scores of a smoke run and a sweep's own never share a table.
   void refuse_another_kind() const {
     const auto file = plan_.output / "sweep.json";
-    if (std::filesystem::exists(file)) {
+    if (is_there(file)) {
       const auto about = Json::parse(read_file(file), nullptr, false);
-      if (about.is_object() && about.value("smoke", plan_.smoke) != plan_.smoke)
+      if (!about.is_object() || !about.contains("smoke") || !about["smoke"].is_boolean())
+        throw not_ours(file);
+      if (about["smoke"] != plan_.smoke)
         throw UsageError(cat("--output: found ", plan_.output.string(), ", which holds a ",
                              plan_.smoke ? "sweep" : "smoke run", "; expected another folder for a ",
                              plan_.smoke ? "smoke run" : "sweep"));
     }
     const Json about = {{"format", "tsdp-sweep-1"}, {"title", plan_.file.title}, {"smoke", plan_.smoke}};
-    write_file_atomically(file, about.dump(2) + "\n");
+    write_file_atomically(file, json_text(about, 2) + "\n");
   }
 
   /// Neither do scores on other data. What tells data apart shows them, so it lies under private/.
   void refuse_other_data() const {
     const auto file = plan_.private_folder() / "data.json";
     auto digests = data_digests();
-    const auto before = std::filesystem::exists(file) ? Json::parse(read_file(file), nullptr, false) : Json::object();
+    const auto before = is_there(file) ? Json::parse(read_file(file), nullptr, false) : Json::object();
+    if (!before.is_object()) throw not_ours(file);
     for (const auto& [name, digest] : before.items()) {
+      if (!digest.is_string()) throw not_ours(file);
       if (digests.contains(name) && digests[name] != digest)
         throw DataError(cat(find_data_file(name, plan_.file.config).string(), ": changed since the sweep in ",
                             plan_.output.string(), " began; expected the same data, or another --output"));
       digests[name] = digest;
     }
-    write_file_atomically(file, digests.dump(2) + "\n", FileAccess::owner);
+    write_file_atomically(file, json_text(digests, 2) + "\n", FileAccess::owner);
   }
 
   void prepare_data() const {
     if (plan_.look_alike) {
-      if (std::filesystem::exists(plan_.look_alike->file)) return;
+      if (is_there(plan_.look_alike->file)) return;
+      const auto folder = plan_.look_alike->file.parent_path();
       std::error_code error;
-      std::filesystem::create_directories(plan_.look_alike->file.parent_path(), error);
+      std::filesystem::create_directories(folder, error);
+      if (error) throw Error(ExitCode::failure, cat(folder.string(), ": cannot be created: ", error.message()));
       data::write_dataset(data::generate_traffic_like(plan_.look_alike->options), plan_.look_alike->file,
                           data::Format::lstnet);
       return;
@@ -256,8 +267,11 @@ class Scheduler {
 
   /// tsdp-train reads the base configuration when a run begins; the run's name and column are of when the sweep began.
   [[nodiscard]] bool base_is_the_same() const {
-    std::error_code ignored;
-    return std::filesystem::is_regular_file(plan_.file.config, ignored) && read_file(plan_.file.config) == plan_.base;
+    try {
+      return read_file(plan_.file.config) == plan_.base;
+    } catch (const DataError&) {
+      return false;
+    }
   }
 
   /// Brings a run whose plan is not being made to the front; false if there is none.
@@ -299,7 +313,9 @@ class Scheduler {
     std::error_code ignored;
     std::filesystem::permissions(active.log, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write,
                                  ignored);
-    active.log_begin = std::filesystem::file_size(active.log);
+    active.log_begin = std::filesystem::file_size(active.log, ignored);
+    if (ignored)
+      throw Error(ExitCode::failure, cat(active.log.string(), ": cannot be written: ", ignored.message()));
     active.process = Process::start(command, active.out, active.log);
     active_.push_back(std::move(active));
   }
@@ -392,11 +408,14 @@ class Scheduler {
       Json kept = {{"arguments", score.arguments}};
       for (const auto& [key, value] : result.items())
         if (key != "plan" && key != "privacy" && key != "output") kept[key] = value;
-      write_file_atomically(file, kept.dump(2) + "\n", FileAccess::owner);
+      write_file_atomically(file, json_text(kept, 2) + "\n", FileAccess::owner);
     };
+    const char* const reason = why_no_score(result, plan_.file.metric);
     if (active.step.need == Need::score) {
+      if (reason != nullptr)
+        throw DataError(cat(active.out.string(), ": found ", reason, "; expected the scores of tsdp-evaluate"));
       keep(run.scores[active.step.score]);
-    } else if (result.contains("metrics")) {
+    } else if (reason == nullptr) {
       // Training ends with the ordinary scores: they need no second program.
       for (const auto& score : run.scores)
         if (score.arguments.empty()) keep(score);
@@ -407,12 +426,16 @@ class Scheduler {
 
   void keep_forecast(const Run& run, const std::filesystem::path& out, std::int64_t memory) {
     const auto result = result_of(out);
-    if (!result.contains("memory_mb") || !result.contains("steps"))
-      throw DataError(cat(out.string(), ": found no memory_mb and steps; expected the plan of tsdp-train"));
+    constexpr double most = 1e15;
+    const auto is_amount = [&](const char* key) {
+      return result.contains(key) && result[key].is_number() && result[key] >= 0.0 && result[key] <= most;
+    };
+    if (!is_amount("memory_mb") || !is_amount("steps"))
+      throw DataError(cat(out.string(), ": found no memory_mb and steps that are amounts; expected the plan of tsdp-train"));
     // The plan has read the data already; a batch comes on top.
     const auto total = static_cast<double>(std::max(base_memory, memory)) + 1e6 * result["memory_mb"].get<double>();
-    const Json kept = {{"memory_bytes", static_cast<std::int64_t>(total)}, {"steps", result["steps"]}};
-    write_file_atomically(plans() / (run.plan + ".json"), kept.dump(2) + "\n", FileAccess::owner);
+    const Json kept = {{"memory_bytes", static_cast<std::int64_t>(std::min(total, 1e18))}, {"steps", result["steps"]}};
+    write_file_atomically(plans() / (run.plan + ".json"), json_text(kept, 2) + "\n", FileAccess::owner);
     std::error_code ignored;
     std::filesystem::remove(out, ignored);
   }
@@ -420,9 +443,11 @@ class Scheduler {
   [[nodiscard]] const Forecast* forecast_of(const Run& run) {
     if (const auto there = forecasts_.find(run.plan); there != forecasts_.end()) return &there->second;
     const auto file = plans() / (run.plan + ".json");
-    if (!std::filesystem::exists(file)) return nullptr;
+    if (!why_no_file(file).empty()) return nullptr;
     const auto kept = Json::parse(read_file(file), nullptr, false);
-    if (!kept.is_object() || !kept.contains("memory_bytes") || !kept.contains("steps")) return nullptr;
+    if (!kept.is_object() || !kept.contains("memory_bytes") || !kept["memory_bytes"].is_number_integer() ||
+        !kept.contains("steps") || !kept["steps"].is_number())
+      return nullptr;  // made again
     return &forecasts_
                 .emplace(run.plan, Forecast{kept["memory_bytes"].get<std::int64_t>(), kept["steps"].get<double>()})
                 .first->second;
@@ -430,7 +455,9 @@ class Scheduler {
 
   /// Steps that a training has behind it, from the count that it keeps (a few seconds ahead).
   [[nodiscard]] double steps_behind(const Run& run) const {
-    std::ifstream in(plan_.folder_of(run) / "private" / "checkpoints" / "charged");
+    const auto charged = plan_.folder_of(run) / "private" / "checkpoints" / "charged";
+    if (!why_no_file(charged).empty()) return 0.0;
+    std::ifstream in(charged);
     double steps = 0.0;
     in >> steps;
     return steps;

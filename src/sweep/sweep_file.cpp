@@ -10,7 +10,6 @@
 
 #include "tsdp/core/config.h"
 #include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
 #include "tsdp/core/text.h"
 
 namespace tsdp::sweep {
@@ -22,6 +21,8 @@ const std::vector<std::string> file_keys = {"title", "config",  "set",       "ev
 const std::vector<std::string> evaluate_keys = {"private", "epsilon", "delta", "v", "keep_probability"};
 const std::vector<std::string> metrics = {
     "mean_weighted_quantile_loss", "ND", "NRMSE", "MASE", "sMAPE", "MAPE", "MSE", "RMSE", "MAE_coverage"};
+
+constexpr std::size_t most_runs = 10'000;  // each is a folder, and minutes of work
 
 std::string shown(const YAML::Node& node) {
   if (node.IsNull()) return "null";
@@ -52,12 +53,7 @@ class Reader {
   explicit Reader(std::filesystem::path file) : file_(std::move(file)) {}
 
   SweepFile read() {
-    std::string text;
-    try {
-      text = read_file(file_);
-    } catch (const DataError& error) {
-      throw UsageError(error.what());
-    }
+    const auto text = read_yaml_text(file_);
     try {
       return read(YAML::Load(text));
     } catch (const YAML::Exception& error) {
@@ -76,6 +72,10 @@ class Reader {
   [[noreturn]] void refuse(const YAML::Node& place, const std::string& key, const std::string& found,
                            const std::string& expected) const {
     throw UsageError(cat(at(place), key, ": found ", found, "; expected ", expected));
+  }
+
+  void check_length(const YAML::Node& place, const std::string& key, const YAML::Node& list) const {
+    if (list.size() > most_runs) refuse(place, key, cat("a list of ", list.size()), cat("at most ", most_runs));
   }
 
   /// Calls `entry` for each key of a map; with `known`, any other key is refused.
@@ -151,6 +151,7 @@ class Reader {
     const std::string expected = cat("a list of {label: …, set: {…}, evaluate: {…}", rows ? ", baseline: …}" : "}");
     if (!value.IsSequence() || value.size() == 0)
       refuse(place, what, value.IsSequence() ? "an empty list" : shown(value), expected);
+    check_length(place, what, value);
     std::vector<std::string> known = {"label", "set", "evaluate"};
     if (rows) known.emplace_back("baseline");
     std::vector<Axis> out;
@@ -183,6 +184,7 @@ class Reader {
       return;
     }
     if (!value.IsSequence()) refuse(place, "baselines", shown(value), expected);
+    check_length(place, "baselines", value);
     for (const auto& item : value) {
       const auto name = word("baselines", item, item);
       if (std::any_of(out.baselines.begin(), out.baselines.end(), [&](const Baseline& b) { return b.name == name; }))
@@ -226,6 +228,7 @@ class Reader {
     const std::string expected = "a list of different integers of at least 0";
     if (!value.IsSequence() || value.size() == 0)
       refuse(place, "seeds", value.IsSequence() ? "an empty list" : shown(value), expected);
+    check_length(place, "seeds", value);
     std::vector<std::int64_t> out;
     for (const auto& item : value) {
       long long seed = 0;
@@ -294,6 +297,9 @@ class Reader {
     require(!out.seeds.empty(), "seeds", "a list such as [1, 2, 3, 4, 5]");
     require(!out.rows.empty(), "rows", "a list of {label: …, set: {…}}");
     require(!out.columns.empty(), "columns", "a list of {label: …, set: {…}}");
+    if (out.rows.size() * out.columns.size() * out.seeds.size() > most_runs)
+      throw UsageError(cat(file_.string(), ": found ", out.rows.size(), " rows, ", out.columns.size(), " columns and ",
+                           out.seeds.size(), " seeds; expected at most ", most_runs, " runs of one sweep"));
     if (out.title.empty()) out.title = file_.stem().string();
     for (const auto& baseline : out.baselines)
       if (std::any_of(out.rows.begin(), out.rows.end(), [&](const Axis& row) { return row.label == baseline.label; }))

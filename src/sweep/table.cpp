@@ -7,6 +7,7 @@
 
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
+#include "tsdp/core/json.h"
 #include "tsdp/core/text.h"
 
 namespace tsdp::sweep {
@@ -20,9 +21,11 @@ constexpr int most_decimals = 8;
 constexpr const char* left_out = "left out of a smoke run";
 
 Json read_json(const std::filesystem::path& file) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored)) return nullptr;
-  return Json::parse(read_file(file), nullptr, false);
+  try {
+    if (is_there(file)) return Json::parse(read_file(file), nullptr, false);
+  } catch (const DataError&) {  // told where the state of its run is read
+  }
+  return nullptr;
 }
 
 void add_missing(TableCell& cell, const std::string& reason) {
@@ -34,8 +37,8 @@ bool add_score(const SweepPlan& plan, const Source& source, const std::string& b
   const auto& run = plan.runs[source.run];
   const auto file = plan.score_file(run, run.scores[source.score]);
   const auto kept = read_json(file);
-  if (!kept.is_object()) return false;
-  const auto* metrics = kept.contains("metrics") ? &kept["metrics"] : nullptr;
+  if (why_no_score(kept, plan.file.metric) != nullptr) return false;
+  const auto* metrics = &kept["metrics"];
   if (!baseline.empty()) {
     const auto there = kept.contains("baselines") && kept["baselines"].contains(baseline);
     metrics = there ? &kept["baselines"][baseline] : nullptr;
@@ -45,7 +48,7 @@ bool add_score(const SweepPlan& plan, const Source& source, const std::string& b
       return true;
     }
   }
-  if (metrics == nullptr || !metrics->contains(plan.file.metric) || !(*metrics)[plan.file.metric].is_number()) {
+  if (!metrics->contains(plan.file.metric) || !(*metrics)[plan.file.metric].is_number()) {
     add_missing(cell, cat("the scores of ", run.name, " have no ", plan.file.metric));
     return true;
   }
@@ -53,24 +56,43 @@ bool add_score(const SweepPlan& plan, const Source& source, const std::string& b
   return true;
 }
 
+std::int64_t whole_number(double steps) { return static_cast<std::int64_t>(std::clamp(steps, 0.0, 1e18)); }
+
 /// What the training behind a score spent.
 void add_epsilon(const SweepPlan& plan, const Source& source, TableCell& cell) {
   const auto& run = plan.runs[source.run];
-  const auto ledger = read_json(plan.folder_of(run) / "privacy.json");
-  if (!ledger.is_object() || !ledger.value("private", false) || !ledger.contains("epsilon")) return;
-  const double lower = ledger["epsilon"]["lower"].get<double>();
-  const double upper = ledger["epsilon"]["upper"].get<double>();
+  const auto file = plan.folder_of(run) / "privacy.json";
+  const auto ledger = read_json(file);
+  bool whole = ledger.is_object();
+  const auto at = [&](const char* pointer, bool needed) {
+    const auto place = Json::json_pointer(pointer);
+    const bool there = whole && ledger.contains(place) && ledger[place].is_number();
+    whole = whole && (there || (!needed && !ledger.contains(place)));
+    return there ? ledger[place].get<double>() : 0.0;
+  };
+  const auto is_private = whole ? ledger.find("private") : ledger.end();
+  if (is_private != ledger.end() && *is_private == false) return;
+  const double lower = at("/epsilon/lower", true);
+  const double upper = at("/epsilon/upper", true);
+  const double delta = at("/delta", false);
+  const double target = at("/target_epsilon", false);
+  const double planned = at("/steps_planned", false);
+  const bool counted = whole && ledger.contains("steps_taken");
+  const double taken = at("/steps_taken", false);
+  const double per_epoch = at("/mechanism/steps_per_epoch", false);
+  if (!whole || is_private == ledger.end() || *is_private != true) {
+    add_missing(cell, cat(file.string(), ": not a ledger with an epsilon; expected the one that tsdp-train wrote"));
+    return;
+  }
   cell.epsilon_lower = cell.is_private ? std::min(cell.epsilon_lower, lower) : lower;
   cell.epsilon_upper = cell.is_private ? std::max(cell.epsilon_upper, upper) : upper;
   cell.is_private = true;
-  cell.delta = ledger.value("delta", 0.0);
-  cell.target_epsilon = ledger.value("target_epsilon", 0.0);
-  const auto planned = ledger.value("steps_planned", std::int64_t{0});
-  if (const auto taken = ledger.value("steps_taken", planned); taken < planned)
-    add_missing(cell, cat("seed ", run.seed, ": ", taken, " of ", planned,
+  cell.delta = delta;
+  cell.target_epsilon = target;
+  if (counted && taken < planned)
+    add_missing(cell, cat("seed ", run.seed, ": ", whole_number(taken), " of ", whole_number(planned),
                           " steps taken; the others were charged and could not be taken again"));
-  const auto per_epoch = ledger["mechanism"].value("steps_per_epoch", std::int64_t{0});
-  cell.by_max_epochs = planned >= run.config.training.max_epochs * per_epoch;
+  cell.by_max_epochs = planned >= static_cast<double>(run.config.training.max_epochs) * per_epoch;
 }
 
 /// Noise that is calibrated to max_epochs spends the whole target, or all but rounding.
@@ -359,7 +381,7 @@ std::string json(const Table& table) {
     }
     out["rows"].push_back(std::move(line));
   }
-  return out.dump(2) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 void write_table(const SweepPlan& plan, const Table& table) {

@@ -1,5 +1,7 @@
 // tsdp-data as a user runs it.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -213,6 +215,66 @@ TEST_F(Data, UnfitData) {
   expect_refused({"convert", "bad.csv", "out.jsonl", "--frequency", "1h"}, 3,
                  {"bad.csv:3:2: ", "2015-01-01 00:30:00", "1h"});
   EXPECT_FALSE(std::filesystem::exists(path("out.jsonl")));
+}
+
+// --- streams, and names that hold anything
+
+TEST_F(Data, WhatCannotBeWrittenToStdoutIsAFailure) {
+  if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full to write to";
+  write("set.tsf", tsf_text);
+  for (const std::string arguments :
+       {"--help", "--version", "describe --help", "describe set.tsf", "describe set.tsf --json", "convert set.tsf out.jsonl"}) {
+    const auto outcome = run("/bin/sh", {"-c", program_path(program).string() + " " + arguments + " >/dev/full"});
+    expect_failure(outcome, program, 1, {"cannot be written to stdout"});
+  }
+}
+
+// The first file to be opened would take the number of a stream that is closed, and with it all that is printed.
+TEST_F(Data, ClosedStreamsNeverEndInAFile) {
+  write("one.tsf", tsf_text.substr(0, tsf_text.find("T2")));
+  for (const std::string closed : {"<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"}) {
+    std::filesystem::remove(path("out.txt"));
+    const auto outcome = run("/bin/sh", {"-c", program_path(program).string() + " convert one.tsf out.txt " + closed});
+    // What it prints is a result, which a closed stdout does not take.
+    const bool no_stdout = (" " + closed).find(" >&-") != std::string::npos;
+    EXPECT_EQ(outcome.exit_code, no_stdout ? 1 : 0) << closed;
+    EXPECT_EQ(content_of(path("out.txt")), "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n") << closed;
+  }
+}
+
+TEST_F(Data, ControlCharactersOfNamesAreShownNotObeyed) {
+  const std::string escape = "\x1b]0;owned\x07\x1b[2J";
+  const std::string shown = "\\x1b]0;owned\\x07\\x1b[2J";
+  expect_refused({"describe", "absent" + escape + ".tsf"}, 3, {"absent" + shown + ".tsf: cannot be read"});
+  expect_refused({"describe" + escape}, 2, {"'describe" + shown + "'"});
+  write("config.yaml", "dataset: {\"\\e[2Jred\": 1}\n");
+  expect_refused({"describe", "--config", "config.yaml"}, 2, {"unknown key 'dataset.\\x1b[2Jred'"});
+  write("long.csv", "unique_id,ds,y,\"" + escape + "\"\na\x1b,2015-01-01,1,1\n");
+  write("set.tsf", tsf_text);
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"convert", "set.tsf", "out" + escape + ".jsonl"},
+           {"convert", "set.tsf", "out" + escape + ".txt", "--to", "jsonl"},
+           {"describe", "long.csv", "--frequency", "1h"}}) {
+    const auto outcome = data(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    for (const char c : outcome.out + outcome.err)
+      EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~')) << outcome.out << outcome.err;
+  }
+}
+
+TEST_F(Data, NamesThatAreNoUtf8HaveJsonToo) {
+  write("set.tsf", tsf_text);
+  const auto outcome = json({"convert", "set.tsf", "out\xff.jsonl"});
+  EXPECT_EQ(outcome["output"], "out\xEF\xBF\xBD.jsonl");
+  EXPECT_TRUE(std::filesystem::exists(path("out\xff.jsonl")));
+  EXPECT_EQ(json({"generate", "traffic-like", "--series", "1", "--length", "2", "--output", "\xff"})["series"], 1);
+}
+
+TEST_F(Data, WhatIsNoFileIsRefusedAtOnce) {
+  ASSERT_EQ(::mkfifo(path("fifo.jsonl").c_str(), 0600), 0);
+  expect_refused({"describe", "fifo.jsonl", "--frequency", "1h"}, 3, {"fifo.jsonl: cannot be read (Is a FIFO)"});
+  expect_refused({"describe", "--config", "fifo.jsonl"}, 2, {"'fifo.jsonl'", "fifo.jsonl (Is a FIFO)"});
+  expect_refused({"describe", "/dev/zero", "--format", "jsonl", "--frequency", "1h"}, 3, {"/dev/zero", "Is a device"});
 }
 
 TEST_F(Data, AFolderThatCannotBeWritten) {

@@ -1,6 +1,7 @@
 // Every mistake of a user ends in its exit code and in one line that says where it is, what it is, and what would do.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <map>
 #include <string>
@@ -158,7 +159,7 @@ TEST_F(Errors, DuplicateSection) {
 
 TEST_F(Errors, WordForANumber) {
   expect_failure(plan_with("context_length: 8", "context_length: eight"), train, 2,
-                 {"config.yaml:12: ", "model.context_length", "'eight'", "an integer from 1 to 1000000000"});
+                 {"config.yaml:12: ", "model.context_length", "'eight'", "an integer from 1 to 1000000"});
 }
 
 TEST_F(Errors, FractionForAnInteger) {
@@ -481,6 +482,38 @@ TEST_F(Errors, NoneForHelpAndVersion) {
       EXPECT_NE(outcome.out, "") << program << " " << option;
       EXPECT_EQ(outcome.err, "") << program << " " << option;
     }
+}
+
+TEST_F(Errors, HelpThatCannotBeWritten) {
+  if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full to write to";
+  for (const std::string program :
+       {train, evaluate, "tsdp-forecast", "tsdp-export", "tsdp-account", "tsdp-data", "tsdp-sweep"})
+    for (const std::string option : {"--help", "--version"})
+      expect_failure(run("/bin/sh", {"-c", program_path(program).string() + " " + option + " >/dev/full"}), program, 1,
+                     {"cannot be written to stdout"});
+}
+
+TEST_F(Errors, ConfigurationsThatAreNoFiles) {
+  ASSERT_EQ(::mkfifo(path("fifo.yaml").c_str(), 0600), 0);
+  expect_failure(run(train, {"--config", "fifo.yaml"}), train, 2, {"--config", "fifo.yaml (Is a FIFO)"});
+  write_config();
+  write("series.txt", series_text(200));
+  std::filesystem::create_directory(path("folder.txt"));
+  expect_failure(plan_setting({"dataset.path=" + path("folder.txt").string()}), train, 3,
+                 {"dataset.path", "folder.txt (Is a directory)"});
+}
+
+TEST_F(Errors, ASecondDocument) {
+  write("config.yaml", content_of(write_config()) + "---\nmodel: {context_length: 9}\n");
+  expect_failure(plan(), train, 2, {"config.yaml:20: found a second YAML document"});
+}
+
+TEST_F(Errors, WindowsAndLagsThatNoMemoryHolds) {
+  expect_failure(plan_setting({"model.context_length=1000000000"}), train, 2, {"model.context_length", "1 to 1000000"});
+  std::string lags = "1";
+  for (int lag = 2; lag <= 100'000; ++lag) lags += "," + std::to_string(lag);
+  write("config.yaml", content_of(write_config("context_length: 8", "context_length: 8\n  name: deepar\n  lags: [" + lags + "]")));
+  expect_failure(plan(), train, 2, {"config.yaml:14: model.lags: found a list of 100000; expected a list of at most 1000"});
 }
 
 }  // namespace

@@ -2,12 +2,17 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tsdp/core/error.h"
@@ -310,7 +315,40 @@ TEST_F(ConfigTest, RefusesValuesOutOfRange) {
                               value[0] == '[' ? "a list" : "'" + value + "'", "expected"});
   }
   expect_refused(changed("prediction_length: 30", "prediction_length: 0"),
-                 {"config.yaml:6: dataset.prediction_length: ", "'0'", "an integer from 1 to 1000000000"});
+                 {"config.yaml:6: dataset.prediction_length: ", "'0'", "an integer from 1 to 1000000"});
+  for (const auto* key : {"dataset.prediction_length", "model.context_length"}) {
+    const std::string option = key;
+    expect_set_refused(option + "=1000000000", {"--set " + option, "'1000000000'", "an integer from 1 to 1000000"});
+  }
+}
+
+// Every lag is an input of the model at every step: a million of them would plan for hours.
+TEST_F(ConfigTest, BoundsListsAndWhatIsInThem) {
+  std::string lags = "1";
+  for (int lag = 2; lag <= 1000; ++lag) lags += "," + std::to_string(lag);
+  EXPECT_EQ(read(least_text, {"model.name=deepar", "model.lags=[" + lags + "]"}).model.lags.size(), 1000U);
+  expect_set_refused("model.lags=[" + lags + ",1001]",
+                     {"--set model.lags: ", "a list of 1001", "a list of at most 1000, each an integer from 1 to 1000000"});
+  expect_set_refused("model.lags=[1000001]", {"--set model.lags: ", "[1000001]", "each an integer from 1 to 1000000"});
+}
+
+TEST_F(ConfigTest, RefusesASecondDocument) {
+  const auto lines = std::count(least_text.begin(), least_text.end(), '\n');
+  const auto at = [&](std::ptrdiff_t line) { return "config.yaml:" + std::to_string(line) + ": found a second YAML document"; };
+  expect_refused(least_text + "---\nmodel: {context_length: 9}\n", {at(lines + 1)});
+  expect_refused("---\n" + least_text + "--- # another\n", {at(lines + 2)});
+  expect_refused(least_text + "...\n# a word\n\nmodel: {context_length: 9}\n", {at(lines + 4)});
+  expect_refused(least_text + "\n---\r\n", {at(lines + 2)});
+  expect_set_refused("privacy.delta=1e-7\n---\n1e-3", {"--set privacy.delta: ", "a second YAML document"});
+  for (const auto& text : {"---\n" + least_text, "%YAML 1.2\n# a word\n---\n" + least_text + "...\n# the end\n",
+                           least_text + "# ---\n", "\xEF\xBB\xBF" + least_text})
+    EXPECT_EQ(read(text).model.context_length, 30) << text;
+}
+
+TEST_F(ConfigTest, RefusesFilesThatAreNoConfigurationBySize) {
+  expect_refused(least_text + "# " + std::string(5 << 20, 'x') + "\n", {"config.yaml: found 52", " bytes; expected", "4194304"});
+  expect_refused(std::string(100'000, '['), {"config.yaml:1:", "not YAML"});
+  expect_refused(std::string(1000, 'k') + ": 1\n", {"config.yaml:1: unknown key 'kkk"});
 }
 
 TEST_F(ConfigTest, RefusesFilesThatLackARequiredKey) {
@@ -361,6 +399,25 @@ TEST_F(ConfigTest, AFileThatCannotBeReadIsAUsageError) {
     ADD_FAILURE();
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find(file().string()), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(ConfigTest, WhatIsNoFileIsNamedAndNotWaitedFor) {
+  ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
+  ASSERT_EQ(::symlink("circle", (folder_ / "circle").c_str()), 0);
+  for (const auto& [name, reason] : {std::pair{"fifo", "Is a FIFO"}, std::pair{"circle", "Too many levels of symbolic links"},
+                                     std::pair{"", "Is a directory"}}) {
+    const auto place = folder_ / name;
+    for (const auto& look : std::vector<std::function<void()>>{
+             [&] { static_cast<void>(find_config_file(place)); }, [&] { static_cast<void>(read_config(place)); },
+             [&] { static_cast<void>(find_data_file(place.string(), file())); }}) {
+      try {
+        look();
+        ADD_FAILURE() << place << " was taken for a file";
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+      }
+    }
   }
 }
 

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "tsdp/core/json.h"
+
 namespace tsdp {
 namespace {
 
@@ -53,6 +55,35 @@ TEST(Text, RoundedKeepsSignificantDigits) {
   EXPECT_EQ(rounded(1.0 / 3.0), "0.3333");
   EXPECT_EQ(rounded(123456.0, 3), "1.23e+05");
   EXPECT_EQ(rounded(2.0, 7), "2");
+}
+
+TEST(Text, Utf8IsToldFromOtherBytes) {
+  EXPECT_TRUE(is_utf8(""));
+  EXPECT_TRUE(is_utf8("a ä ε 😀 \xF4\x8F\xBF\xBF"));
+  for (const auto* text : {"\xFF", "a\xC3", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80"})
+    EXPECT_FALSE(is_utf8(text)) << text;
+}
+
+// What a file calls itself or its series must not move the cursor, colour the screen or hide a line.
+TEST(Text, VisibleTextHoldsNothingThatATerminalObeys) {
+  EXPECT_EQ(visible("load of zone 3: ε ≤ 1, 'ä' 😀"), "load of zone 3: ε ≤ 1, 'ä' 😀");
+  EXPECT_EQ(visible("\x1b[31mred\x7f"), "\\x1b[31mred\\x7f");
+  EXPECT_EQ(visible("a\nb\tc\r"), "a\\x0ab\\x09c\\x0d");
+  EXPECT_EQ(visible("a\nb\tc\r", true), "a\nb\tc\\x0d");
+  EXPECT_EQ(visible(std::string("\0", 1)), "\\x00");
+  EXPECT_EQ(visible("\xC2\x9B" "2J"), "\\xc2\\x9b2J");   // CSI, as a character
+  EXPECT_EQ(visible("\x9B" "2J\xFF"), "\\x9b2J\\xff");  // and as a byte
+  EXPECT_EQ(visible("\xE2\x80\xAE" "cod.exe"), "\\xe2\\x80\\xaecod.exe");
+  EXPECT_EQ(visible("\xE2\x81\xA6\xE2\x80\xA8"), "\\xe2\\x81\\xa6\\xe2\\x80\\xa8");
+  for (int byte = 0; byte < 256; ++byte)
+    for (const char c : visible(std::string(3, static_cast<char>(byte))))
+      EXPECT_TRUE(c >= ' ' && c <= '~') << byte;
+}
+
+TEST(Text, JsonOfAnyBytesIsText) {
+  const nlohmann::json json = {{"na\xFFme", "\x1b\xC3"}};
+  EXPECT_EQ(json_text(json), "{\"na\xEF\xBF\xBDme\":\"\\u001b\xEF\xBF\xBD\"}");
+  EXPECT_EQ(json_text(nlohmann::json{{"a", 0.1}}, 2), "{\n  \"a\": 0.1\n}");
 }
 
 TEST(Text, CatWritesEachKindOfPart) {

@@ -95,6 +95,21 @@ TEST_F(Readers, CsvLongSaysWhereAndWhat) {
       "00:00:00 in line 2, with 2 rows in all; expected fewer than 1002000 steps");
 }
 
+// Each of these series alone would pass; all of them would take 8 GB for a file of 200 kB.
+TEST_F(Readers, CsvLongCountsTheMissingValuesOfAllSeries) {
+  std::string text = "unique_id,ds,y\n";
+  for (int i = 0; i < 2000; ++i) {
+    const auto id = "s" + std::to_string(i);
+    text += id + ",2000-01-01,1\n" + id + (i == 7 ? ",2001-11-02,1\n" : ",2001-11-01,1\n");
+  }
+  EXPECT_EQ(csv_long_error(text, "1min"),
+            "set.txt: found 4000 rows over 1929603440 steps of 1min, the longest of them series 's7' (2 rows from 2000-01-01 "
+            "00:00:00 in line 16 to 2001-11-02 00:00:00 in line 17); expected at most 10400000 steps: no wrong dates, and a "
+            "frequency that is not finer than the data's");
+  // At the frequency that they have nothing is missing but what was meant.
+  EXPECT_EQ(read_dataset(put(text), options(Format::csv_long, "1D")).series.size(), 2000U);
+}
+
 TEST_F(Readers, DamagedCsvLongIsReadOrNamed) {
   expect_no_crash(
       "unique_id,ds,y\na,2015-01-01 00:00,1\n\"b, c\",2015-01-01 00:00,-2e3\na,2015-01-01 01:00,nan\na,2015-01-01 "

@@ -1,6 +1,9 @@
 #include "readers_fixture.h"
 
+#include <sys/stat.h>
+
 #include <string_view>
+#include <utility>
 
 namespace tsdp::data {
 namespace {
@@ -101,6 +104,42 @@ TEST_F(Readers, FileAsAWhole) {
   } catch (const DataError& failure) {
     EXPECT_NE(std::string(failure.what()).find("cannot be read (Is a directory)"), std::string::npos) << failure.what();
   }
+}
+
+// A FIFO that nobody writes to would be waited on for ever.
+TEST_F(Readers, OnlyFilesAreRead) {
+  ASSERT_EQ(::mkfifo((folder_ / "fifo.csv").c_str(), 0600), 0);
+  for (const auto& [place, reason] :
+       {std::pair{folder_ / "fifo.csv", "fifo.csv: cannot be read (Is a FIFO); expected a text file, plain or gzip"},
+        std::pair{std::filesystem::path("/dev/zero"), "/dev/zero: cannot be read (Is a device); expected a text file"}}) {
+    for (const bool sniffed : {false, true}) {
+      if (sniffed && place.extension() != ".csv") continue;
+      try {
+        if (sniffed) {
+          (void)format_of_file(place);
+        } else {
+          (void)read_dataset(place, options(Format::lstnet));
+        }
+        ADD_FAILURE() << place;
+      } catch (const DataError& failure) {
+        EXPECT_NE(std::string(failure.what()).find(reason), std::string::npos) << failure.what();
+      }
+    }
+  }
+}
+
+// Later moments have no text that reads back, and their arithmetic overflows.
+TEST_F(Readers, CalendarsEndWithTheYear9999) {
+  const auto last = [&](const std::string& frequency, const std::string& start) {
+    return error("{\"start\": \"" + start + "\", \"target\": [1, 2, 3]}\n", options(Format::jsonl, frequency));
+  };
+  EXPECT_EQ(last("1Y", "9996-01-01"), "no error");
+  EXPECT_EQ(last("1h", "9999-12-31 21:00"), "no error");
+  EXPECT_EQ(last("1h", "9999-12-31 23:00"),
+            "set.txt: series '0': found 3 values in steps of 1h from 9999-12-31 23:00:00 on; expected an end within the year "
+            "9999");
+  for (const auto* frequency : {"999999Y", "999999W", "999999Q", "999999M", "999999B", "999999D"})
+    EXPECT_NE(last(frequency, "9999-01-01").find("expected an end within the year 9999"), std::string::npos) << frequency;
 }
 
 TEST_F(Readers, LstnetNeedsAStart) {

@@ -199,6 +199,19 @@ TEST_F(Writers, TsfFrequenciesReadBack) {
   }
 }
 
+// A row a second for ten years is no way to hold four values.
+TEST_F(Writers, CsvOfStartsFarApartIsRefused) {
+  Dataset data;
+  data.frequency = Frequency::parse("1s");
+  data.series = {{"a", at("2010-01-01"), {1, 2}}, {"b", at("2020-01-01"), {3, 4}}};
+  EXPECT_EQ(refusal(data, Format::csv),
+            "out: series 'b': found the start 2020-01-01 00:00:00 beside 2010-01-01 00:00:00 of series 'a', which makes "
+            "315532802 rows of 2 fields for 4 values; expected at most 100000400 fields; the form csv_long has no rows without "
+            "values");
+  write_dataset(data, path("out"), Format::csv_long);
+  EXPECT_EQ(read_file(path("out")).size(), 111U);
+}
+
 TEST_F(Writers, RefuseWhatAFormCannotHold) {
   Dataset data;
   data.name = "demo";

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "models/forecaster.h"
+#include "tsdp/core/error.h"
 #include "tsdp/data/calendar_features.h"
 #include "tsdp/data/feature_store.h"
 #include "tsdp/export/torchscript.h"
@@ -116,6 +117,20 @@ TEST(SeriesForecast, AlignedSeriesEndTogether) {
   EXPECT_TRUE(std::isnan(dataset.series[1].values[7]));
   EXPECT_EQ(dataset.series[2].values.size(), 4U);
   EXPECT_EQ(align_ends(dataset), 0);
+}
+
+// One wrong year would make every other series as long as memory allows.
+TEST(SeriesForecast, EndsThatLieTooFarApartAreNamed) {
+  auto dataset = dataset_of({ramp(10), ramp(7)}, "1s");
+  ASSERT_TRUE(data::parse_moment("2015-01-01", dataset.series[1].start));
+  try {
+    static_cast<void>(align_ends(dataset));
+    ADD_FAILURE() << "1.4 thousand million missing values were made";
+  } catch (const DataError& error) {
+    const std::string line = error.what();
+    for (const auto* part : {"series '0' ends before 1970-01-01 00:00:10", "another before 2015-01-01 00:00:07", "10001700"})
+      EXPECT_NE(line.find(part), std::string::npos) << line;
+  }
 }
 
 TEST(SeriesForecast, IdsThatCsvWouldReadOtherwiseAreQuoted) {

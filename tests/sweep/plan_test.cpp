@@ -157,6 +157,9 @@ TEST_F(PlanTest, TheDiskTellsWhatIsNext) {
   for (std::size_t i = 0; i < run.scores.size(); ++i) {
     EXPECT_EQ(next_step(made, run).score, i);
     write(folder + "private/scores/" + run.scores[i].hash + ".json", "{}");
+    EXPECT_EQ(next_step(made, run).score, i);  // JSON, but no scores
+    EXPECT_EQ(need(), Need::score);
+    write(folder + "private/scores/" + run.scores[i].hash + ".json", R"({"metrics": {"ND": 0.5}})");
   }
   EXPECT_EQ(need(), Need::nothing);
   // The folder is found by its hash.

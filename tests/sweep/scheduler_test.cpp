@@ -170,11 +170,107 @@ TEST_F(SchedulerTest, SeedsOfOtherDataNeverShareATable) {
 TEST_F(SchedulerTest, AScoreThatIsDamagedIsMadeAgain) {
   EXPECT_TRUE(run_sweep(plan_, options_).empty());
   const auto& run = plan_.runs.front();
-  write_file_atomically(plan_.score_file(run, run.scores.front()), "");
-  EXPECT_EQ(next_step(plan_, run).need, Need::score);
-  EXPECT_TRUE(run_sweep(plan_, options_).empty());
-  EXPECT_EQ(count('e'), 1);
+  std::ptrdiff_t made = 0;
+  for (const auto* damaged :
+       {"", "{}", "[]", "0.25", R"({"metrics": 0.25})", R"({"metrics": {}})",
+        R"({"metrics": {"mean_weighted_quantile_loss": "0.25"}})", R"({"metrics": {"mean_weighted_quantile_loss": {}}})",
+        R"({"metrics": {"mean_weighted_quantile_loss": 0.25}, "baselines": 1})",
+        R"({"metrics": {"mean_weighted_quantile_loss": 0.25}, "baselines": {"seasonal_naive": [1]}})"}) {
+    write_file_atomically(plan_.score_file(run, run.scores.front()), damaged);
+    EXPECT_EQ(next_step(plan_, run).need, Need::score) << damaged;
+    for (const auto& row : read_table(plan_, {}).rows)
+      for (const auto& cell : row.cells) EXPECT_GE(cell.scores.size(), 1U) << damaged;
+    EXPECT_TRUE(run_sweep(plan_, options_).empty());
+    EXPECT_EQ(count('e'), ++made);
+    EXPECT_EQ(next_step(plan_, run).need, Need::nothing);
+  }
   EXPECT_EQ(count('+'), 8);
+  // A score that is not finite is one.
+  write_file_atomically(plan_.score_file(run, run.scores.front()), R"({"metrics": {"mean_weighted_quantile_loss": null}})");
+  EXPECT_EQ(next_step(plan_, run).need, Need::nothing);
+}
+
+// None of what a sweep reads back is believed to be what it wrote.
+TEST_F(SchedulerTest, FilesOfOtherTypesAreNamed) {
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());
+  const auto& run = plan_.runs.front();
+  const auto ledger = plan_.folder_of(run) / "privacy.json";
+  for (const auto* damaged : {"", "[]", "{}", R"({"state": 1})", R"({"state": ["finished"]})"}) {
+    write_file_atomically(ledger, damaged);
+    const auto failures = run_sweep(plan_, options_);
+    ASSERT_EQ(failures.size(), 1U) << damaged;
+    EXPECT_NE(failures.begin()->second.find("privacy.json: not a ledger"), std::string::npos) << failures.begin()->second;
+  }
+  for (const auto* damaged :
+       {R"({"state": "finished", "private": 1})", R"({"state": "finished", "private": true})",
+        R"({"state": "finished", "private": true, "epsilon": 1})",
+        R"({"state": "finished", "private": true, "epsilon": {"lower": "1", "upper": 2}})",
+        R"({"state": "finished", "private": true, "epsilon": {"lower": 1, "upper": 2}, "delta": "small"})",
+        R"({"state": "finished", "private": true, "epsilon": {"lower": 1, "upper": 2}, "mechanism": {"steps_per_epoch": []}})"}) {
+    write_file_atomically(ledger, damaged);
+    const auto cell = read_table(plan_, {}).rows[0].cells[0];
+    ASSERT_EQ(cell.missing.size(), 1U) << damaged;
+    EXPECT_NE(cell.missing[0].find("privacy.json: not a ledger with an epsilon"), std::string::npos) << cell.missing[0];
+    EXPECT_FALSE(cell.is_private);
+  }
+  write_file_atomically(ledger, R"({"state": "finished", "private": false})");
+  for (const auto* name : {"sweep.json", "private/data.json"}) {
+    const auto before = read_file(path("out") / name);
+    for (const auto* damaged : {"", "[]", R"({"smoke": "no", "data.txt": 1})"}) {
+      write_file_atomically(path("out") / name, damaged);
+      try {
+        static_cast<void>(run_sweep(plan_, options_));
+        ADD_FAILURE() << name << " was believed: " << damaged;
+      } catch (const DataError& error) {
+        EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+      }
+    }
+    write_file_atomically(path("out") / name, before);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(path("out/private/plans")))
+    write_file_atomically(entry.path(), R"({"memory_bytes": "much", "steps": {}})");
+  std::filesystem::remove_all(plan_.folder_of(run));
+  EXPECT_TRUE(run_sweep(plan_, options_).empty());  // planned and run again
+  EXPECT_EQ(count('+'), 9);
+}
+
+TEST_F(SchedulerTest, ResultsOfOtherTypesAreFailures) {
+  for (const auto* plan : {R"({"memory_mb": "200", "steps": 10})", R"({"memory_mb": 200, "steps": null})",
+                           R"({"memory_mb": -1, "steps": 10})", R"({"memory_mb": 1e300, "steps": 10})"}) {
+    std::filesystem::remove_all(path("out"));
+    write_program("tsdp-train", std::string("echo '") + plan + "'\n");
+    const auto failures = run_sweep(plan_, options_);
+    EXPECT_EQ(failures.size(), 8U) << plan;
+    for (const auto& [i, reason] : failures) EXPECT_NE(reason.find("memory_mb and steps"), std::string::npos) << reason;
+  }
+  std::filesystem::remove_all(path("out"));
+  write_program("tsdp-train", replaced(train_script, R"("metrics": {"mean_weighted_quantile_loss": 0.25})", R"("metrics": 1)"));
+  write_program("tsdp-evaluate", "echo '{\"metrics\": {}}'\n");
+  const auto failures = run_sweep(plan_, options_);
+  EXPECT_EQ(failures.size(), 8U);
+  for (const auto& [i, reason] : failures)
+    EXPECT_NE(reason.find("found no metrics that are numbers; expected the scores of tsdp-evaluate"), std::string::npos)
+        << reason;
+}
+
+TEST_F(SchedulerTest, FoldersThatCannotBeUsedAreNamed) {
+  ASSERT_EQ(::symlink("circle", path("circle").c_str()), 0);
+  for (const auto* name : {"circle", "data.txt", "data.txt/deeper"}) {
+    const auto other = make_plan(plan_.file, path(name), false);
+    try {
+      static_cast<void>(run_sweep(other, options_));
+      ADD_FAILURE() << name << " was taken for a folder";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(path(name).string()), std::string::npos) << error.what();
+    }
+  }
+  if (::geteuid() == 0) GTEST_SKIP() << "root may look and write everywhere";
+  std::filesystem::create_directories(path("closed"));
+  ASSERT_EQ(::chmod(path("closed").c_str(), 0), 0);
+  const auto other = make_plan(plan_.file, path("closed"), false);
+  EXPECT_THROW(static_cast<void>(next_step(other, other.runs.front())), DataError);
+  EXPECT_THROW(static_cast<void>(run_sweep(other, options_)), Error);
+  ASSERT_EQ(::chmod(path("closed").c_str(), 0700), 0);
 }
 
 TEST_F(SchedulerTest, ARunsOwnFolderIsNoFolderForASweep) {
@@ -290,6 +386,32 @@ TEST_F(SchedulerTest, DataThatAreNotThereAreToldOnce) {
   std::filesystem::remove(path("data.txt"));
   EXPECT_THROW(static_cast<void>(run_sweep(plan_, options_)), DataError);
   EXPECT_EQ(trace(), "");
+}
+
+/// The program itself, told to stop as by Ctrl-C.
+TEST_F(SchedulerTest, AStopHasAnExitCodeOfItsOwn) {
+  std::filesystem::copy_file(std::filesystem::path(TSDP_BIN_DIR) / "tsdp-sweep", path("bin/tsdp-sweep"));
+  const auto program = path("bin/tsdp-sweep").string();
+  const auto sweep = path("sweep.yaml").string();
+  const auto out = path("out").string();
+  behave("slow");
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const auto begun = count('+');
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const int nowhere = ::open("/dev/null", O_RDWR);
+      ::dup2(nowhere, 1);
+      ::dup2(nowhere, 2);
+      ::execl(program.c_str(), program.c_str(), "--config", sweep.c_str(), "--output", out.c_str(), nullptr);
+      ::_exit(127);
+    }
+    EXPECT_TRUE(eventually([&] { return count('+') > begun; }));
+    ::kill(child, signal);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status)) << status;
+    EXPECT_EQ(WEXITSTATUS(status), 130) << signal;
+  }
 }
 
 /// The program itself among stand-ins, killed without warning.

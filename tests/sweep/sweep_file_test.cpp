@@ -97,6 +97,24 @@ TEST_F(SweepFileTest, EveryMistakeNamesItsLineAndWhatWouldDo) {
   }
 }
 
+TEST_F(SweepFileTest, RefusesASecondDocument) {
+  const auto line = refusal([&] { static_cast<void>(file(small_sweep + "---\nseeds: [3]\n")); });
+  EXPECT_NE(line.find("sweep.yaml:16: found a second YAML document"), std::string::npos) << line;
+}
+
+TEST_F(SweepFileTest, BoundsItsLists) {
+  std::string seeds = "0";
+  for (int seed = 1; seed <= 10000; ++seed) seeds += "," + std::to_string(seed);
+  const auto refused = [&](const std::string& with) {
+    return refusal([&] { static_cast<void>(file(replaced(small_sweep, "seeds: [1, 2]", "seeds: [" + with + "]"))); });
+  };
+  const auto list = refused(seeds);
+  EXPECT_NE(list.find("sweep.yaml:4: seeds: found a list of 10001; expected at most 10000"), std::string::npos) << list;
+  const auto runs = refused(seeds.substr(0, seeds.find(",2501")));
+  EXPECT_NE(runs.find("sweep.yaml: found 2 rows, 2 columns and 2501 seeds; expected at most 10000 runs"), std::string::npos)
+      << runs;
+}
+
 TEST_F(SweepFileTest, TellsATrainingConfigurationFromASweep) {
   const auto line = refusal([&] { static_cast<void>(read_sweep_file(path("base.yaml"))); });
   EXPECT_NE(line.find("a training configuration"), std::string::npos) << line;

@@ -77,6 +77,10 @@ struct Config {
 /// contradict each other. A file that cannot be read is a UsageError too.
 [[nodiscard]] Config read_config(const std::filesystem::path& file, const std::vector<std::string>& assignments = {});
 
+/// The text of a YAML file. Throws UsageError with `FILE: …` or `FILE:LINE: …` if it cannot be read, holds more than 4 MiB
+/// (no configuration does, and YAML takes a hundred times that) or more than one document.
+[[nodiscard]] std::string read_yaml_text(const std::filesystem::path& file);
+
 /// Checks one `section.name=value` alone: that the option exists, and type and range of the value (YAML text). Throws
 /// UsageError that begins with `where`.
 void check_setting(const std::string& where, const std::string& key, const std::string& value);

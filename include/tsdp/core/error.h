@@ -9,10 +9,11 @@ namespace tsdp {
 /// Exit codes shared by all programs.
 enum class ExitCode : int {
   ok = 0,
-  failure = 1,  ///< anything not listed below
-  usage = 2,    ///< wrong usage or configuration
-  data = 3,     ///< unreadable or unfit data
-  privacy = 4,  ///< no theorem covers the request, or the budget is spent
+  failure = 1,        ///< anything not listed below
+  usage = 2,          ///< wrong usage or configuration
+  data = 3,           ///< unreadable or unfit data
+  privacy = 4,        ///< no theorem covers the request, or the budget is spent
+  interrupted = 130,  ///< ended by Ctrl-C or SIGTERM, ready to go on (128 + SIGINT, as shells have it)
 };
 
 /// An error with one line for the user: what is at fault, what was found, what would be accepted.

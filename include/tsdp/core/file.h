@@ -7,15 +7,18 @@
 
 namespace tsdp {
 
-/// Who may read a file that is written.
-enum class FileAccess { everyone, owner };  // 0644, 0600
+/// Who may read a file that is written: everyone whom the umask lets (0666 without its bits), or its owner alone (0600).
+enum class FileAccess { everyone, owner };
 
 /// A file that is written piece by piece and put in its place at once: until `commit`, and for ever if that is never
 /// reached, readers find what was there before. All members throw Error (exit 1) naming the path and the system's
 /// reason.
+///
+/// A symbolic link stays; the file that it leads to is replaced, or made. What is no file but can be written to (a
+/// device, a FIFO, what is open as stdout or stderr) is not replaced: it takes the bytes as they come.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::filesystem::path path, FileAccess access = FileAccess::everyone);
+  explicit AtomicFile(const std::filesystem::path& path, FileAccess access = FileAccess::everyone);
   /// Removes what was not committed.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -29,8 +32,8 @@ class AtomicFile {
   [[noreturn]] void fail(const std::filesystem::path& path, const char* what);
   void discard() noexcept;
 
-  std::filesystem::path path_;
-  std::filesystem::path beside_;
+  std::filesystem::path path_;    // as given, links followed
+  std::filesystem::path beside_;  // empty where `path_` itself is written to
   int fd_ = -1;
 };
 
@@ -42,7 +45,20 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 /// Makes durable what was created, renamed or removed in `folder`. Throws Error (exit 1).
 void sync_folder(const std::filesystem::path& folder);
 
-/// The whole content of `path`. Throws DataError naming the path.
+/// Opens a regular file for reading, links followed, and gives its descriptor (O_CLOEXEC). Throws DataError `path: cannot
+/// be read (reason); expected …`, also for a folder, FIFO, device or socket, on which one might wait for ever; these are
+/// not opened.
+[[nodiscard]] int open_to_read(const std::filesystem::path& path, const char* expected = "a readable file");
+
+/// Why `path`, links followed, is no regular file: "Is a FIFO", "Permission denied", "No such file or directory"; empty if
+/// it is one.
+[[nodiscard]] std::string why_no_file(const std::filesystem::path& path);
+
+/// The whole content of a regular file. Throws DataError as open_to_read does.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
+
+/// Whether something is there, links followed. Throws DataError where that cannot be told (no right to look, links that
+/// lead in a circle): what cannot be seen is not absent.
+[[nodiscard]] bool is_there(const std::filesystem::path& path);
 
 }  // namespace tsdp

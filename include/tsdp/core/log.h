@@ -10,6 +10,7 @@ enum class Level { quiet, normal, verbose };
 /// Sets what reaches stderr: `quiet` only errors and warnings, `normal` also information, `verbose` also details.
 void set_level(Level level);
 
+// Lines are shown as `visible` (text.h) has them, whatever names they quote.
 void detail(const std::string& line);
 void info(const std::string& line);
 void warning(const std::string& line);

@@ -50,6 +50,17 @@ template <class... Parts>
 /// at its ends would be read as something else.
 [[nodiscard]] std::string csv_field(std::string_view text);
 
+/// Bytes of the well-formed UTF-8 character that `text` begins with, 1 to 4; 0 if it begins with none.
+[[nodiscard]] std::size_t utf8_length(std::string_view text);
+
+/// Whether all of `text` is well-formed UTF-8.
+[[nodiscard]] bool is_utf8(std::string_view text);
+
+/// `text` as it may be shown on a terminal: control characters (of both blocks, so that no escape sequence begins),
+/// characters that turn the direction of writing or break lines, and bytes that are no UTF-8 are written as \xNN. With
+/// `keep_lines`, line feeds and tabs stay.
+[[nodiscard]] std::string visible(std::string_view text, bool keep_lines = false);
+
 /// A span of time for people: "0:03:07", or "3 d 04 h" from two days on; rounded up. "?" if negative, not a number or
 /// beyond a thousand million seconds.
 [[nodiscard]] std::string clock_text(double seconds);

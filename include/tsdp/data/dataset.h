@@ -35,6 +35,9 @@ using Moment = std::int64_t;
 /// the last day of a month to last days, as pandas' month ends do; business days skip Saturday and Sunday.
 [[nodiscard]] Moment advance(Moment start, const Frequency& frequency, std::int64_t steps);
 
+/// Seconds of the shortest step of that frequency: of February among months.
+[[nodiscard]] std::int64_t shortest_step(const Frequency& frequency);
+
 /// The `k` for which `moment` is `k` calendar steps after `start` (before it if negative), none if there is no such
 /// `k`. Where `start` is the last day of a month with fewer than 31, the same day of another month counts, too.
 [[nodiscard]] std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequency, Moment moment);

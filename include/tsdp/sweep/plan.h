@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -87,8 +88,14 @@ struct NextStep {
 /// Reads off the disk how far a run is. Throws DataError for a ledger that cannot be read.
 [[nodiscard]] NextStep next_step(const SweepPlan& plan, const Run& run);
 
-/// Whether the score is on disk, whole.
+/// Whether the score is on disk, whole: what is anything else than scores is made again. Throws DataError for a file that
+/// cannot be read.
 [[nodiscard]] bool is_scored(const SweepPlan& plan, const Run& run, std::size_t score);
+
+/// What keeps the JSON of tsdp-train or tsdp-evaluate from being scores, in words; nullptr if they are: "metrics" (and each of
+/// "baselines", if there are any) a map of numbers, null where a number is not finite, and maps of such. `metric` need not
+/// be there (the table says so then), but is no map.
+[[nodiscard]] const char* why_no_score(const nlohmann::ordered_json& result, const std::string& metric);
 
 /// The command line of a step, the program's name first.
 [[nodiscard]] std::vector<std::string> command_of(const SweepPlan& plan, const Run& run, const NextStep& step,

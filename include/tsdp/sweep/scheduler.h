@@ -19,7 +19,7 @@ using Failures = std::map<std::size_t, std::string>;
 /// A stop was asked for; the programs have ended, and the sweep can go on another time.
 class Interrupted : public Error {
  public:
-  explicit Interrupted(const std::string& line) : Error(ExitCode::failure, line) {}
+  explicit Interrupted(const std::string& line) : Error(ExitCode::interrupted, line) {}
 };
 
 struct SweepOptions {
