@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -81,11 +82,12 @@ void expect_equal(const data::Dataset& found, const data::Dataset& expected, boo
   for (std::size_t i = 0; i < found.series.size(); ++i) {
     const auto& a = found.series[i];
     const auto& b = expected.series[i];
-    expect(!ids || a.id == b.id, cat("the same id: '", a.id, "', '", b.id, "'"));
-    expect(a.start == b.start, cat("the same start: ", a.start, ", ", b.start));
-    expect(a.values.size() == b.values.size(), cat("as many values: ", a.values.size(), ", ", b.values.size()));
-    for (std::size_t t = 0; t < a.values.size(); ++t)
-      expect(same_value(a.values[t], b.values[t]), cat("the same value: ", a.values[t], ", ", b.values[t]));
+    const auto where = cat("series ", i, ": ");
+    expect(!ids || a.id == b.id, where + "the same id");
+    expect(a.start == b.start, cat(where, "the same start: ", a.start, ", ", b.start));
+    expect(a.values.size() == b.values.size(), cat(where, "as many values: ", a.values.size(), ", ", b.values.size()));
+    const auto other = std::mismatch(a.values.begin(), a.values.end(), b.values.begin(), same_value).first;
+    expect(other == a.values.end(), cat(where, "the same value at place ", other - a.values.begin()));
   }
 }
 
@@ -101,10 +103,16 @@ void round_trip(std::string_view input, data::Format format) {
   if (!accepted([&] { first = data::read_dataset(file, options); }, {file.string() + ":"})) return;
 
   expect(!first.series.empty(), "a data set has series");
+  std::size_t values = 0;
   for (const auto& series : first.series) {
     expect(!series.values.empty() && !std::isnan(series.values.back()), "missing values are cut off at the end");
-    for (const float value : series.values) expect(!std::isinf(value), "no value is infinite");
+    const auto infinite = [](float value) { return std::isinf(value); };
+    expect(std::none_of(series.values.begin(), series.values.end(), infinite), "no value is infinite");
+    values += series.values.size();
   }
+  // Time stamps far apart make long series of a short file: they are read, but writing them would take seconds.
+  constexpr std::size_t most_written = 20'000;
+  if (values > most_written) return;
   const auto copy = folder() / "copy";
   std::filesystem::remove(copy);
   if (!accepted([&] { data::write_dataset(first, copy, format); }, {copy.string() + ": "})) {
