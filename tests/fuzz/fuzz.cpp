@@ -71,6 +71,12 @@ std::string_view take_line(std::string_view& input) {
 void expect_refusal(const Error& error, std::initializer_list<std::string> begins) {
   const std::string line = error.what();
   expect(!line.empty(), "a refusal has words");
+  const auto printed = visible(line);
+  expect(is_utf8(printed), "what is printed is UTF-8");
+  for (const char c : printed) {
+    const auto byte = static_cast<unsigned char>(c);
+    expect(byte >= 0x20 && byte != 0x7f, cat("a refusal is one line without control characters: '", printed, "'"));
+  }
   bool begun = begins.size() == 0;
   for (const auto& begin : begins) begun = begun || line.starts_with(begin);
   expect(begun, cat("a refusal begins with what is at fault: '", line, "'"));
