@@ -86,11 +86,12 @@ void bench_durability(Json& rows, double seconds) {
   std::filesystem::create_directories(folder);
   auto model = models::make_model("simple_ff", {96, 24}, at::TensorOptions(at::kFloat));
   dp::Adam adam({}, model->parameters().values());
-  auto charge = training::Charge::create(folder / "charged", SecretKey::from_seed(1));
+  training::Charge::create(folder / "charged", SecretKey::from_seed(1), "bench");
+  training::Charge charge(folder / "charged");
   std::vector<Timing> timings = {{"checkpoint",
                                   [&] {
                                     training::save_checkpoint(folder / "last.pt",
-                                                              {1, 0, SecretKey::from_seed(1), "bench", 1, 0.0, at::zeros({2}), {},
+                                                              {"bench", 1, 0, SecretKey::from_seed(1), "bench", 1, 0.0, at::zeros({2}, at::kDouble), {},
                                                                model->parameters().values(), adam.state()});
                                   }},
                                  {"charge", [&] { charge.raise_to(charge.steps() + 1); }}};

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What train.sh, test.sh, bench.sh and setup.sh share: packages, LibTorch, build. Sourced, not run.
+# What train.sh, test.sh, bench.sh, fuzz.sh and setup.sh share: packages, LibTorch, build. Sourced, not run.
 #
 # Every stage does only what is missing and says so in one line on stderr; stdout belongs to the program that is run.
 # The environment may say otherwise:
@@ -150,6 +150,33 @@ tsdp_test_packages() {
     return 0
   fi
   (tsdp_install_packages chromium) || tsdp_say "packages: going on without chromium; tests that look at pages will be skipped"
+}
+
+# Clang with libFuzzer's runtime, which distributions ship apart and by the compiler's version. False where it cannot be
+# had, with one line that says so.
+tsdp_fuzz_packages() {
+  local what='no clang with libFuzzer, and none to install here'
+  if ! tsdp_has_fuzzer; then
+    if [ "${TSDP_PACKAGES:-}" = skip ]; then
+      what='no clang with libFuzzer, and packages are not looked at (TSDP_PACKAGES=skip)'
+    elif command -v clang++ >/dev/null || (tsdp_install_packages clang); then
+      (tsdp_install_packages "libclang-rt-$(clang++ -dumpversion | cut -d . -f 1)-dev") || true
+    fi
+  fi
+  if ! tsdp_has_fuzzer; then
+    tsdp_say "fuzzing: $what; nothing is fuzzed"
+    return 1
+  fi
+}
+
+tsdp_has_fuzzer() {
+  command -v clang++ >/dev/null && command -v clang >/dev/null || return 1
+  local program status=0
+  program=$(mktemp) || return 1
+  echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' \
+    | clang++ -x c++ -fsanitize=fuzzer,address,undefined -o "$program" - >/dev/null 2>&1 || status=1
+  rm -f -- "$program"
+  return "$status"
 }
 
 # tsdp_install_packages "NAME…": with apt, as root or through sudo.

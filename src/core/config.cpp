@@ -225,6 +225,9 @@ int second_document(std::string_view text) {
 }
 
 void assign(const std::string& where, const Option& option, const YAML::Node& node, Config& config) {
+  // config.yaml, in which other bytes become a replacement character, would name something else.
+  if (node.IsScalar() && !is_utf8(node.Scalar()))
+    throw UsageError(cat(where, option.key, ": found ", shown(node), ", which is not UTF-8; expected ", accepts(option.value)));
   if (!store(option, node, config))
     throw UsageError(cat(where, option.key, ": found ", shown(node), "; expected ", accepts(option.value)));
 }

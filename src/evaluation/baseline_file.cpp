@@ -13,7 +13,7 @@
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
 #include "tsdp/core/text.h"
-#include "tsdp/evaluation/backtest.h"
+#include "tsdp/evaluation/truth.h"
 
 namespace tsdp::evaluation {
 namespace {

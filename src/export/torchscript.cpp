@@ -40,7 +40,7 @@ def forward(self, past_target: Tensor, past_observed: Tensor, levels: Optional[T
     missing = past_target.ne(past_target)
     past_target = past_target.masked_fill(missing, 0.0)
     past_observed = past_observed.to(past_target.dtype).masked_fill(missing, 0.0)
-    past_target = past_target * past_observed
+    past_target = past_target.masked_fill(past_observed.eq(0.0), 0.0) * past_observed
     given = past_target.size(1)
     horizon = self.prediction_length
     features = torch.zeros([past_target.size(0), given + horizon, 0], dtype=past_target.dtype, device=past_target.device)

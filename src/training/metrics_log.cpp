@@ -68,15 +68,4 @@ void MetricsLog::add(std::uint64_t step, const nlohmann::ordered_json& values) {
   if (!scalars.empty()) events_.add(step, scalars);
 }
 
-std::vector<nlohmann::ordered_json> read_metrics(const std::filesystem::path& file) {
-  std::vector<nlohmann::ordered_json> out;
-  if (!is_there(file)) return out;
-  std::istringstream in(read_file(file));
-  for (std::string line; std::getline(in, line);) {
-    auto entry = nlohmann::ordered_json::parse(line, nullptr, false);
-    if (entry.is_object() && entry.contains("step") && entry["step"].is_number()) out.push_back(std::move(entry));
-  }
-  return out;
-}
-
 }  // namespace tsdp::training

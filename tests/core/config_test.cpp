@@ -275,6 +275,13 @@ TEST_F(ConfigTest, RefusesWrongTypes) {
   expect_set_refused("model.context_length=\"12\"", {"the quoted text '12'", "an integer"});
 }
 
+// What a run writes as config.yaml must name the same file.
+TEST_F(ConfigTest, RefusesTextThatIsNotUtf8) {
+  expect_refused(changed("data/x", "data/\x8b"), {"config.yaml:2: dataset.path: found 'data/\x8b.txt.gz', which is not UTF-8"});
+  expect_set_refused("dataset.path=caf\xe9", {"--set dataset.path: found 'caf\xe9', which is not UTF-8; expected text"});
+  EXPECT_EQ(read(least_text, {"dataset.path=caf\xc3\xa9"}).dataset.path, "caf\xc3\xa9");
+}
+
 TEST_F(ConfigTest, RefusesValuesOutOfRange) {
   for (const auto* bad : {"privacy.delta=0",
                           "privacy.delta=1",

@@ -99,7 +99,7 @@ TEST_F(Readers, CsvLongSaysWhereAndWhat) {
 TEST_F(Readers, CsvLongCountsTheMissingValuesOfAllSeries) {
   std::string text = "unique_id,ds,y\n";
   for (int i = 0; i < 2000; ++i) {
-    const auto id = "s" + std::to_string(i);
+    const auto id = std::string("s").append(std::to_string(i));
     text += id + ",2000-01-01,1\n" + id + (i == 7 ? ",2001-11-02,1\n" : ",2001-11-01,1\n");
   }
   EXPECT_EQ(csv_long_error(text, "1min"),

@@ -204,7 +204,7 @@ TEST(Module, WhatIsMissingOrNotObservedReachesNoForecast) {
         const auto expected = outputs(zero, marks);
         EXPECT_FALSE(at::equal(expected[1][1], undisturbed[1][1])) << "these places do not count at all";
         EXPECT_TRUE(at::equal(expected[1][0], undisturbed[1][0]) && at::equal(expected[1][2], undisturbed[1][2]));
-        for (const double garbage : {nan, -7.0, 1e30}) {
+        for (const double garbage : {nan, -7.0, 1e30, std::numeric_limits<double>::infinity()}) {
           auto past = whole.clone();
           for (const auto k : hidden) past[1][k] = garbage;
           expect_equal(outputs(past, marks), expected, "not observed");

@@ -104,7 +104,7 @@ TEST_F(SweepFileTest, RefusesASecondDocument) {
 
 TEST_F(SweepFileTest, BoundsItsLists) {
   std::string seeds = "0";
-  for (int seed = 1; seed <= 10000; ++seed) seeds += "," + std::to_string(seed);
+  for (int seed = 1; seed <= 10000; ++seed) seeds.append(",").append(std::to_string(seed));
   const auto refused = [&](const std::string& with) {
     return refusal([&] { static_cast<void>(file(replaced(small_sweep, "seeds: [1, 2]", "seeds: [" + with + "]"))); });
   };

@@ -14,6 +14,7 @@
 #include "tsdp/data/split.h"
 #include "tsdp/evaluation/metrics.h"
 #include "tsdp/evaluation/private_inference.h"
+#include "tsdp/evaluation/truth.h"
 
 namespace tsdp::evaluation {
 
@@ -60,17 +61,6 @@ class KnownFeatures {
  private:
   std::optional<data::FeatureStore> store_;
 };
-
-/// The values before a window.
-[[nodiscard]] std::span<const float> past_of(const data::Dataset& dataset, const data::ForecastRange& range);
-
-/// What a forecast of a window is scored against: the H true values, and the error of seasonal naive inside the past.
-struct Truth {
-  std::vector<double> target;
-  double seasonal_error = 0.0;
-};
-[[nodiscard]] Truth truth_of(const data::Dataset& dataset, const data::ForecastRange& range,
-                             std::int64_t prediction_length, std::int64_t season_length);
 
 /// Metrics of `model` over `ranges` of `dataset`, and of seasonal naive over the same. Sampled forecasts draw from one
 /// fixed public stream, so that a score can be repeated. With `privacy` both forecast from privatised pasts, window i of

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "tsdp/core/event_file.h"
 #include "tsdp/training/checkpoint.h"
+#include "tsdp/training/metrics_lines.h"
 
 namespace tsdp::training {
 
@@ -30,9 +30,5 @@ class MetricsLog {
   std::ofstream lines_;
   EventFile events_;
 };
-
-/// What metrics.jsonl holds, line by line; lines that are no JSON object with a step (the end of one that a crash cut
-/// off) are passed over. Empty if there is no such file.
-[[nodiscard]] std::vector<nlohmann::ordered_json> read_metrics(const std::filesystem::path& file);
 
 }  // namespace tsdp::training
