@@ -295,7 +295,7 @@ std::string markdown(const Table& table) {
 
   out += "\n## What epsilon does not cover\n\nThe scores are computed from test data, which no epsilon above covers";
   if (table.private_models > 1)
-    out += cat(". It is each model's own: for the ", table.private_models, " private models of this sweep together nothing is stated, and "
+    out += cat(". Each model's epsilon is its own: for the ", table.private_models, " private models of this sweep together nothing is stated, and "
                "whoever releases several of them, or chooses one by its scores, releases more than its epsilon says");
   if (table.private_forecasts)
     out +=

@@ -521,7 +521,7 @@ TEST_F(Forecast, RefusesMistakesAndKeepsWhatWasThere) {
   write("config_daily.yaml", std::string(config_text).replace(config_text.find("1h"), 2, "1D"));
   expect_refused({"--config", "config_daily.yaml"}, 2, {"dataset.frequency: found 1D", "1h"});
   write("run/model.pt", "no archive");
-  expect_refused(start, 3, {"run/model.pt", "not a TorchScript archive"});
+  expect_refused(start, 3, {"run/model.pt", "not a zip archive"});
   std::filesystem::remove(path("run/model.pt"));
   expect_refused(start, 3, {"run/model.pt", "No such file"});
   expect_failure(run(forecast, {"--input", "series.txt", "--output", "out.csv"}), forecast, 2, {"--model"});

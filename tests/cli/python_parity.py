@@ -83,7 +83,9 @@ def main():
             with torch.no_grad():
                 quantiles, _, _ = model(past, torch.ones_like(past), torch.tensor(LEVELS))
                 one, _, _ = model(past[3:4], torch.ones_like(past[3:4]), torch.tensor(LEVELS))
-            assert torch.allclose(quantiles[3:4], one, rtol=1e-5), "a window depends on its batch"
+            # A quantile may lie near 0, where only the size of the others tells what rounding is.
+            close = torch.allclose(quantiles[3:4], one, rtol=1e-5, atol=1e-6 * one.abs().max().item())
+            assert close, "a window depends on its batch"
             target = table[at : at + HORIZON].T[:, None, :].astype(np.float64)
             forecast = quantiles.numpy().astype(np.float64)
             below = (target <= forecast) - LEVELS[None, :, None]

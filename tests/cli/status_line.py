@@ -41,7 +41,7 @@ def watch(command, columns=None, lines=3, mark=CLEAR, environment=None):
             stopped = True
     os.close(master)
     text = output.decode()
-    assert process.wait() == int(stopped) and stopped == bool(lines), text
+    assert process.wait() == (130 if stopped else 0) and stopped == bool(lines), text
     return text
 
 

@@ -104,7 +104,7 @@ def main(binaries, folder):
         assert process.poll() is None, "ended before it was killed"
         if number == 3:
             process.send_signal(signal.SIGINT)
-            assert process.wait() == 1
+            assert process.wait() == 130
             break
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -44,12 +44,15 @@ class SavedModel : public test::TemporaryFolder {
     int error = 0;
     auto* zip = ::zip_open(file().c_str(), 0, &error);
     ASSERT_NE(zip, nullptr);
+    int replaced = 0;
     for (zip_int64_t i = 0; i < ::zip_get_num_entries(zip, 0); ++i) {
       const std::string name = ::zip_get_name(zip, static_cast<zip_uint64_t>(i), 0);
       if (name.substr(name.find('/') + 1) != member) continue;
+      ++replaced;
       auto* source = ::zip_source_buffer(zip, content.data(), content.size(), 0);
       ASSERT_EQ(::zip_file_replace(zip, static_cast<zip_uint64_t>(i), source, 0), 0);
     }
+    EXPECT_GT(replaced, 0) << member;
     ASSERT_EQ(::zip_close(zip), 0);
   }
   /// Expects that the file is refused with one line that holds `part`.
@@ -92,7 +95,7 @@ TEST_F(SavedModel, IsBuiltAnewFromItsData) {
 TEST_F(SavedModel, ItsCodeNeverRunsUnasked) {
   const auto model = make(4, 2);
   save_model(*model, false, metadata_of(*model), file());
-  replace("code/__torch__/TsdpForecaster.py", "this is no program");
+  replace("code/__torch__.py", "this is no program");
   EXPECT_NO_THROW(static_cast<void>(load_model(file(), at::kCPU)));
   EXPECT_THROW(static_cast<void>(load_model(file(), at::kCPU, ArchiveCode::run)), DataError);
 }
@@ -175,6 +178,8 @@ TEST_F(SavedModel, LiesAboutItselfAreRefused) {
   saved([](ModelMetadata& m) { m.privacy = 3; });
   expect_refused("privacy");
   saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors.pop_back(); });
+  expect_refused("parameters; found");
+  saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors.back().name = "another"; });
   expect_refused("holds no tensor");
   saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors.push_back({"more", "F32", {1}, std::string(4, '\0')}); });
   expect_refused("weights that the model has not");

@@ -14,7 +14,7 @@ inline at::Tensor clipped_sum(models::Forecaster& model, const models::WindowBat
   model.losses(batch);
   model.backward();
   auto whole = clipping;
-  whole.summed = std::max(clipping.summed, batch.size());
+  whole.summed = std::max<std::int64_t>(1, batch.size());
   return dp::add_clipped_sum(model.layers(), batch.size(), whole, model.parameters().gradients().options());
 }
 

@@ -88,7 +88,7 @@ Brackets hold the epsilon of the runs behind a cell, all seeds together; where m
 
 ## What epsilon does not cover
 
-The scores are computed from test data, which no epsilon above covers. So this page lies under private/.
+The scores are computed from test data, which no epsilon above covers. Each model's epsilon is its own: for the 8 private models of this sweep together nothing is stated, and whoever releases several of them, or chooses one by its scores, releases more than its epsilon says. So this page lies under private/.
 )");
   EXPECT_EQ(csv(table),
             "row,column,mean,std,n,scores,paper_mean,paper_std,epsilon_lower,epsilon_upper,delta,target_epsilon,ended_"
