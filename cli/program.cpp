@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <vector>
@@ -64,6 +66,7 @@ void print(const std::string& text) { std::cout << visible(text, true); }
 void print_json(const nlohmann::ordered_json& json) { std::cout << json_text(json, 2) << "\n"; }
 
 int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std::function<int()>& body) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a line, not a death
   const auto fail = [&](ExitCode code, std::string line) {
     for (auto& c : line)
       if (c == '\n') c = ' ';
@@ -89,6 +92,8 @@ int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std:
     return fail(ExitCode::usage, cat(missing.empty() ? error.what() : missing, " (see ", app.get_name(), " --help)"));
   } catch (const Error& error) {
     return fail(error.code(), error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(ExitCode::data, cat(error.path1().string(), ": ", error.code().message(), "; expected a path that can be used"));
   } catch (const std::bad_alloc&) {
     return fail(ExitCode::failure, out_of_memory);
   } catch (const std::exception& error) {

@@ -6,6 +6,7 @@
 #include "tsdp/core/digest.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
+#include "tsdp/core/json.h"
 #include "tsdp/core/text.h"
 #include "tsdp/core/version.h"
 #include "tsdp/sampling/ledger.h"
@@ -54,8 +55,7 @@ RunModel model_of_run(const training::RunFolder& folder, const Config& config, c
   if (!checkpoint)
     throw DataError(cat(file.string(), ": no such checkpoint; expected the folder of a run",
                         which == "best" ? " with training.checkpoint: best" : ""));
-  const auto json = nlohmann::ordered_json::parse(read_file(folder.ledger()), nullptr, false);
-  if (json.is_discarded()) throw DataError(cat(folder.ledger().string(), ": not JSON; expected the ledger that tsdp-train wrote"));
+  const auto json = parse_json(read_file(folder.ledger()), folder.ledger().string());
   const auto ledger = sampling::read_ledger(json, folder.ledger().string());
   // One run: what is stated is stated of these weights.
   const training::Charge charge(folder.charged());
@@ -67,9 +67,14 @@ RunModel model_of_run(const training::RunFolder& folder, const Config& config, c
   if (ledger.run.configuration != sha256(config_text(config)) || training::config_charged_for(folder) != config_text(config))
     throw DataError(cat(folder.config().string(), ": is not the configuration that the run was charged for and its ledger names; put the "
                         "run's own file back"));
-  if (ledger.privacy.has_value() != config.privacy.enabled)
-    throw DataError(cat(folder.ledger().string(), ": states ", ledger.privacy ? "privacy" : "no privacy", "; the run's configuration says "
-                        "otherwise: put the run's own file back"));
+  sampling::require_terms_of(config, ledger, folder.ledger().string());
+  if (ledger.run.key_print != charge.print())
+    throw DataError(cat(folder.ledger().string(), ": names another key than ", folder.charged().string(), "; resume the run, which writes "
+                        "both anew, or put the run's own file back"));
+  if (which != "best" && ledger.state == sampling::RunState::finished &&
+      (checkpoint->step != ledger.steps_charged || checkpoint->step - checkpoint->given_up != ledger.steps_taken))
+    throw DataError(cat(file.string(), ": is of step ", checkpoint->step, "; the run ended after ", ledger.steps_charged,
+                        ": resume it, or put its own file back"));
   if (ledger.accounted_steps() < std::max(charge.steps(), checkpoint->step))
     throw PrivacyError(cat(folder.ledger().string(), ": states the cost of ", ledger.accounted_steps(), " steps; ",
                            std::max(charge.steps(), checkpoint->step), " are charged or taken: resume the run, which writes it anew"));

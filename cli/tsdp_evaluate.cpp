@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
     const auto shown = [](const nlohmann::ordered_json& value) {
       return value.is_null() ? std::string("-") : tsdp::rounded(value.get<double>(), 5);
     };
-    std::cout << data.dataset.name << ", " << result.model.windows() << " " << split << " windows\n";
+    tsdp::cli::print(cat(data.dataset.name, ", ", result.model.windows(), " ", split, " windows\n"));
     const auto cell = [](std::string text, std::size_t width) {
       if (text.size() + 1 < width) text.resize(width, ' ');
       return text;
@@ -172,9 +172,9 @@ int main(int argc, char** argv) {
       for (const auto& [unused, scores] : others.items()) std::cout << cell(shown(scores[name]), 16);
       std::cout << "\n";
     }
-    if (privacy) std::cout << statement["statement"].get<std::string>() << "\n";
-    std::cout << "The model: " << metadata.privacy.value("statement", std::string("no privacy statement")) << "\n"
-              << "The scores compare with true values: no epsilon covers them.\n";
+    if (privacy) tsdp::cli::print(cat(statement["statement"].get<std::string>(), "\n"));
+    tsdp::cli::print(cat("The model: ", metadata.privacy.value("statement", std::string("no privacy statement")),
+                         "\nThe scores compare with true values: no epsilon covers them.\n"));
     return 0;
   });
 }

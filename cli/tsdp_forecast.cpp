@@ -203,15 +203,12 @@ int main(int argc, char** argv) {
       tsdp::cli::print_json(out);
       return 0;
     }
-    std::cout << output << ": " << forecasts.size() << " series, " << horizon << " steps of "
-              << dataset.frequency.text() << " each, by " << metadata.model.value("name", "") << "\n";
-    if (!naive_output.empty()) std::cout << naive_output << ": the same by seasonal naive\n";
-    if (privacy) {
-      std::cout << statement["statement"].get<std::string>() << "\n" << together["text"].get<std::string>() << "\n";
-    } else {
-      std::cout << "Forecasts show the series they were made from: no --private. Of the model's training: "
-                << metadata.privacy.value("statement", std::string("no privacy statement")) << "\n";
-    }
+    tsdp::cli::print(cat(output, ": ", forecasts.size(), " series, ", horizon, " steps of ", dataset.frequency.text(), " each, by ",
+                         metadata.model.value("name", ""), "\n"));
+    if (!naive_output.empty()) tsdp::cli::print(cat(naive_output, ": the same by seasonal naive\n"));
+    tsdp::cli::print(privacy ? cat(statement["statement"].get<std::string>(), "\n", together["text"].get<std::string>(), "\n")
+                             : cat("Forecasts show the series they were made from: no --private. Of the model's training: ",
+                                   metadata.privacy.value("statement", std::string("no privacy statement")), "\n"));
     return 0;
   });
 }

@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
                                                      folder.root.string()));
 
     {
-      const auto trained = tsdp::cli::model_of_run(folder, config, config.training.checkpoint);
+      const auto trained = tsdp::cli::model_of_run(folder, trainer.config(), config.training.checkpoint);
       tsdp::exporting::save_model(*trained.model, trained.sampled_forecasts, trained.metadata, folder.model());
     }
     // What is scored is what is released: the exported file.
@@ -214,7 +214,7 @@ int main(int argc, char** argv) {
                         " (of true values: epsilon does not cover scores)"));
     tsdp::log::info(cat("model: ", folder.model().string()));
     try {
-      tsdp::exporting::write_report({config, folder, data, exported.module, exported.metadata, scores});
+      tsdp::exporting::write_report({trainer.config(), folder, data, exported.module, exported.metadata, scores});
       tsdp::log::info(cat("report, not for release: ", folder.report().string()));
     } catch (const tsdp::Error& error) {
       // The run is done and its model released all the same.

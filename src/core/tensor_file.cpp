@@ -108,7 +108,7 @@ TensorFile read_tensor_file(std::string_view bytes, const std::string& where) {
   if (checksum(bytes.substr(0, bytes.size() - checksum_size)) != bytes.substr(bytes.size() - checksum_size))
     throw damaged("its checksum does not fit");
   const auto values = bytes.substr(length_size + length);
-  const auto header = Json::parse(bytes.substr(length_size, length), nullptr, false);
+  const auto header = parse_json(bytes.substr(length_size, length), where);
   if (!header.is_object()) throw damaged("no header");
   TensorFile out;
   std::uint64_t place = 0;

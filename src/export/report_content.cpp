@@ -15,6 +15,7 @@
 #include "tsdp/core/version.h"
 #include "tsdp/data/windows.h"
 #include "tsdp/privacy/attack.h"
+#include "tsdp/sampling/ledger.h"
 #include "tsdp/sampling/mechanism.h"
 #include "tsdp/training/metrics_log.h"
 
@@ -146,11 +147,8 @@ void add_attack(ReportContent& content, const ReportSources& s) {
   if (!ledger.value("private", false) || !ledger.contains("compositions") || !ledger.contains("noise_multiplier"))
     return;
   try {
-    const auto scheme = sampling::scheme_of(s.config, s.data.split.training_length);
-    const auto mechanism =
-        sampling::mechanism_of(scheme, sampling::unit_of(s.config), ledger["noise_multiplier"].get<double>());
-    // The curve must be that of the ledger's own statement.
-    if (mechanism.theorem != ledger.value("theorem", std::string())) return;
+    // Of the ledger's own terms, whatever configuration the model is scored with.
+    const auto mechanism = sampling::read_ledger(ledger, "privacy.json").mechanism();
     for (const double rate : {0.0, 0.001, 0.003, 0.01, 0.02, 0.035}) content.false_positive_rates.push_back(rate);
     for (int i = 1; i <= 20; ++i) content.false_positive_rates.push_back(0.05 * i);
     privacy::Accountant accountant(mechanism.pair);

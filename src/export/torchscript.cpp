@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
+#include <new>
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <sstream>
@@ -12,9 +14,8 @@
 #include "tsdp/core/json.h"
 #include "tsdp/core/tensor_file.h"
 #include "tsdp/core/text.h"
-#include "tsdp/core/zip_file.h"
 #include "tsdp/dp/stored_tensor.h"
-#include "tsdp/sampling/ledger.h"
+#include "tsdp/sampling/exported_model.h"
 
 namespace tsdp::exporting {
 namespace {
@@ -23,7 +24,6 @@ constexpr const char* model_entry = "model.json";
 constexpr const char* privacy_entry = "privacy.json";
 constexpr const char* data_entry = "tsdp.safetensors";
 constexpr const char* format_name = "tsdp-model-2";
-constexpr std::size_t largest_data = std::size_t{1} << 32;
 constexpr std::int64_t largest_length = 1'000'000;  // of context, forecast and lags of a model from elsewhere
 
 // Shared by all models: cutting, padding and masking of the past, quantiles and mean.
@@ -224,33 +224,17 @@ class Sizes {
   std::string where_;
 };
 
-/// Metadata whose parts that programs read have their types.
-ModelMetadata metadata_of(const std::string& model, const std::string& privacy, const std::string& where) {
-  ModelMetadata out{Json::parse(model, nullptr, false), Json::parse(privacy, nullptr, false)};
+/// Metadata whose parts that programs read have their types; the ledger is verified.
+ModelMetadata metadata_of(const sampling::ExportedModel& found, const std::string& where) {
   const auto refuse = [&](const char* key, const char* expected) {
     throw DataError(cat(where, ": model: ", key, ": expected ", expected));
   };
-  if (!out.model.is_object()) refuse("metadata", "a JSON object, as tsdp-export and tsdp-train write it");
+  if (!found.model.is_object()) refuse("metadata", "a JSON object, as tsdp-export and tsdp-train write it");
   for (const auto* key : {"name", "frequency"})
-    if (!out.model.contains(key) || !out.model[key].is_string()) refuse(key, "a text");
+    if (!found.model.contains(key) || !found.model[key].is_string()) refuse(key, "a text");
   for (const auto* key : {"past_length", "prediction_length"})
-    if (!out.model.contains(key) || !out.model[key].is_number_integer()) refuse(key, "a length");
-  const auto ledger = sampling::read_ledger(out.privacy, cat(where, ": privacy"));
-  // Fields that programs show have the types of a ledger's, whatever they say.
-  const auto alike = [](const Json& a, const Json& b) { return a.type() == b.type() || (a.is_number() && b.is_number()); };
-  try {
-    const auto again = sampling::document(ledger);
-    for (const auto& [key, value] : again.items()) {
-      if (!out.privacy.contains(key) || !alike(out.privacy[key], value)) refuse(cat("privacy: ", key).c_str(), "what a ledger has there");
-      if (value.is_object())
-        for (const auto& [inner, part] : value.items())
-          if (!out.privacy[key].contains(inner) || !(alike(out.privacy[key][inner], part) || part.is_null()))
-            refuse(cat("privacy: ", key, ": ", inner).c_str(), "what a ledger has there");
-    }
-  } catch (const PrivacyError& error) {
-    throw DataError(cat(where, ": privacy: ", error.what()));
-  }
-  return out;
+    if (!found.model.contains(key) || !found.model[key].is_number_integer()) refuse(key, "a length");
+  return {found.model, found.privacy};
 }
 
 /// The model of `data`, built by this program's code.
@@ -320,24 +304,19 @@ void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMe
 
 LoadedModel load_model(const std::filesystem::path& file, const at::Device& device, ArchiveCode code) {
   const auto where = file.string();
-  const auto data = read_tensor_file(read_zip_member(file, cat("extra/", data_entry), largest_data), where);
-  if (const auto& format = data.text("format", where); format != format_name)
-    throw DataError(cat(where, ": found format '", format, "', of another version of tsdp; expected ", format_name));
-  auto metadata = metadata_of(data.text(model_entry, where), data.text(privacy_entry, where), where);
-  // What people who load the archive in Python are shown.
-  for (const auto* entry : {model_entry, privacy_entry})
-    if (read_zip_member(file, cat("extra/", entry), largest_data) != data.text(entry, where))
-      throw DataError(cat(where, ": extra/", entry, " is not what its checksummed copy says; expected a model that tsdp-export or "
-                          "tsdp-train wrote"));
+  const auto found = sampling::read_exported_model(file);
+  auto metadata = metadata_of(found, where);
   if (code == ArchiveCode::never) {
-    auto out = rebuilt(data, std::move(metadata), where);
+    auto out = rebuilt(found.data, std::move(metadata), where);
     out.module.to(device);
     return out;
   }
   try {
     return {torch::jit::load(where, device), std::move(metadata)};
-  } catch (const c10::Error& error) {
-    const std::string why = error.what_without_backtrace();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string why = error.what();
     throw DataError(cat(where, ": its code cannot be loaded (", why.substr(0, why.find('\n')), ")"));
   }
 }

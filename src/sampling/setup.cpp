@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tsdp/core/error.h"
 #include "tsdp/core/text.h"
 
 namespace tsdp::sampling {
@@ -69,6 +70,36 @@ SubsamplingScheme scheme_of(const Config& config, std::vector<std::int64_t> trai
 PrivacyUnit unit_of(const Config& config) {
   return {config.privacy.relation == "event" ? Relation::event : Relation::user, config.privacy.w,
           config.privacy.v};
+}
+
+void require_terms_of(const Config& config, const Ledger& ledger, const std::string& where) {
+  const auto same = [&](const char* term, const auto& found, const auto& expected) {
+    if (found != expected)
+      throw DataError(cat(where, ": ", term, ": found ", found, "; the run's configuration says ", expected,
+                          ": put the run's own file back"));
+  };
+  const auto expected = scheme_of(config, {std::max(ledger.shortest, config.dataset.prediction_length)}).parameters();
+  same("reproducible", ledger.reproducible, config.training.reproducible);
+  same("context_length", ledger.context_length, expected.context_length);
+  same("forecast_length", ledger.forecast_length, expected.forecast_length);
+  same("batch_size", ledger.batch_size, expected.batch_size);
+  same("subsequences_per_sequence", ledger.subsequences_per_sequence, expected.subsequences_per_sequence);
+  same("top_level", std::string(name(ledger.top_level)), std::string(name(expected.top_level)));
+  same("bottom_level", std::string(name(ledger.bottom_level)), std::string(name(expected.bottom_level)));
+  same("context_noise", ledger.context_noise, expected.context_noise);
+  same("forecast_noise", ledger.forecast_noise, expected.forecast_noise);
+  same("private", ledger.privacy.has_value(), config.privacy.enabled);
+  if (!ledger.privacy) return;
+  const auto& p = *ledger.privacy;
+  const auto unit = unit_of(config);
+  same("relation", std::string(name(p.unit.relation)), std::string(name(unit.relation)));
+  same("w", p.unit.w, unit.w);
+  same("v", p.unit.v.value_or(0.0), unit.v.value_or(0.0));
+  same("noise_multiplier", p.noise_multiplier, config.privacy.noise_multiplier.value_or(0.0));
+  same("clip_norm", p.clip_norm, config.privacy.clip_norm);
+  same("clipping", p.clipping, config.privacy.clipping);
+  same("delta", p.delta, config.privacy.delta);
+  same("target_epsilon", p.target_epsilon, config.privacy.target_epsilon);
 }
 
 }  // namespace tsdp::sampling

@@ -176,11 +176,12 @@ bool Trainer::ask_the_ledger() {
                              "or begin a new run in another folder"));
     return true;
   }
-  const auto ledger = sampling::read_ledger(
-      nlohmann::ordered_json::parse(read_file(folder_.ledger()), nullptr, false), folder_.ledger().string());
+  const auto where = folder_.ledger().string();
+  const auto ledger = sampling::read_ledger(parse_json(read_file(folder_.ledger()), where), where);
   require_run(folder_.ledger(), ledger.run.id);
-  if (ledger.privacy.has_value() != plan_.mechanism.has_value() || ledger.run.configuration != sha256(config_text(config_)))
-    throw DataError(cat(folder_.ledger().string(), ": states another configuration than the run's; put the run's own file back"));
+  if (ledger.run.configuration != sha256(config_text(config_)))
+    throw DataError(cat(where, ": names another configuration than the run's; put the run's own file back"));
+  sampling::require_terms_of(config_, ledger, where);
   charge_->at_least(std::min(ledger.steps_charged, plan_.steps));
   return ledger.run.key_print == key_print_;
 }
@@ -206,6 +207,8 @@ void Trainer::resume() {
   refuse_what_was_not_charged_for(folder_, config_, data_);
   charge_.emplace(folder_.charged());
   require_run(folder_.charged(), charge_->run());
+  if (checkpoint && checkpoint->step > plan_.steps)
+    throw DataError(cat(folder_.last().string(), ": found ", checkpoint->step, " steps; the plan has ", plan_.steps));
   if (charge_->steps() > plan_.steps)
     throw PrivacyError(cat(folder_.charged().string(), ": found ", charge_->steps(), " steps charged; the plan has ",
                            plan_.steps, ", so the budget of this run is spent"));

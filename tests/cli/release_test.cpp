@@ -81,6 +81,31 @@ TEST_F(Release, AnEditedLedgerNeitherVerifiesNorIsExported) {
   EXPECT_FALSE(std::filesystem::exists(path("model.pt")));
 }
 
+// The ledger of another mechanism, whole and true in itself, under this run's identity.
+TEST_F(Release, ALedgerOfOtherTermsIsNotThisRuns) {
+  make_run("run");
+  make_run("big", {"--set", "privacy.noise_multiplier=8"});
+  auto ledger = nlohmann::ordered_json::parse(content_of(path("big/privacy.json")));
+  ledger["run"] = nlohmann::ordered_json::parse(content_of(path("run/privacy.json")))["run"];
+  write("run/privacy.json", ledger.dump(2));
+  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 3, {"privacy.json", "noise_multiplier", "8"});
+  expect_failure(run(train, {"--resume", "run", "--quiet"}), train, 3, {"privacy.json", "noise_multiplier"});
+}
+
+// A calibrated noise multiplier is kept as the number it is, by the run and by its export.
+TEST_F(Release, ARunWithCalibratedNoiseEndsInAModel) {
+  make_run("run", {"--set", "privacy.noise_multiplier=auto"});
+  EXPECT_TRUE(std::filesystem::exists(path("run/model.pt")));
+  EXPECT_EQ(answer(account, {"verify", "run", "--json"})["agrees"], true);
+}
+
+// Two statements in one file: readers differ in which of two equal keys they take.
+TEST_F(Release, AKeyThatStandsTwiceIsRefused) {
+  make_run("run");
+  replace("run/privacy.json", "{\n", "{\n  \"statement\": \"(0.01, 1e-12)-differential privacy\",\n");
+  expect_failure(run(account, {"verify", "run"}), account, 3, {"'statement' twice"});
+}
+
 TEST_F(Release, AnUnderstatedEpsilonNeitherVerifiesNorIsExported) {
   make_run("run");
   const auto ledger = nlohmann::json::parse(content_of(path("run/privacy.json")));

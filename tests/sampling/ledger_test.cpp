@@ -95,6 +95,40 @@ TEST(LedgerDocument, AgreesForEveryTheoremThatTrainingUses) {
   }
 }
 
+TEST(LedgerDocument, TheAttackersBoundsAreCheckedToo) {
+  auto ledger = example();
+  privacy::Accountant accountant(ledger.mechanism().pair);
+  ledger.privacy->attack = privacy::attack_bound(accountant, 100);
+  EXPECT_TRUE(verify(document(ledger), "ledger").agrees());
+  auto less = ledger;
+  less.privacy->attack->advantage *= 0.98;
+  EXPECT_FALSE(verify(document(less), "ledger").agrees());
+  less = ledger;
+  less.privacy->attack->true_positive_rate *= 0.98;
+  EXPECT_FALSE(verify(document(less), "ledger").agrees());
+  auto json = document(ledger);
+  json["attack"]["meaning"] = "no attacker learns anything";
+  EXPECT_FALSE(verify(json, "ledger").agrees());
+  json = document(ledger);
+  json["attack"]["more"] = 1;
+  EXPECT_FALSE(verify(json, "ledger").agrees());
+  json = document(ledger);
+  json["attack"]["false_positive_rate"] = 0.9;
+  EXPECT_THROW(static_cast<void>(verify(json, "ledger")), DataError);
+}
+
+// tsdp.1 is not monotone in the length: a length between the shortest and the longest may cost far more.
+TEST(LedgerDocument, RowsThatNeedEveryLengthAreNotDerivedFromTwo) {
+  auto ledger = example();
+  ledger.context_noise = 0.1;
+  ledger.forecast_noise = 50.0;
+  ledger.privacy->unit.v = 0.5;
+  ledger.privacy->theorem = "tsdp.1";
+  EXPECT_THROW(static_cast<void>(ledger.mechanism()), PrivacyError);
+  ledger.longest = ledger.shortest;
+  EXPECT_NO_THROW(static_cast<void>(ledger.mechanism()));
+}
+
 TEST(LedgerDocument, StatesTheWholePlanWhileARunGoesOn) {
   auto ledger = example();
   ledger.state = RunState::running;

@@ -1,11 +1,12 @@
 // A ledger for models that no run has made.
 #pragma once
 
+#include "tsdp/privacy/accountant.h"
 #include "tsdp/sampling/ledger.h"
 
 namespace tsdp::test {
 
-/// Of 10 of 20 planned steps of a run with privacy, whose numbers need not follow from its terms; or of one without.
+/// Of a finished run of 20 steps, with privacy or without.
 inline nlohmann::ordered_json ledger(bool with_privacy = true) {
   sampling::Ledger out;
   out.program = "tsdp test";
@@ -13,15 +14,15 @@ inline nlohmann::ordered_json ledger(bool with_privacy = true) {
   out.run = {"0123456789abcdef0123456789abcdef", "0123456789abcdef", std::string(64, '0')};
   out.sequences = 4;
   out.shortest = out.longest = 100;
-  out.steps_planned = 20;
-  out.steps_taken = out.steps_charged = 10;
+  out.steps_planned = out.steps_taken = out.steps_charged = 20;
   if (with_privacy) {
     auto& privacy = out.privacy.emplace();
     privacy.theorem = "4.4";
     privacy.clipping = "flat";
     privacy.delta = 1e-7;
     privacy.target_epsilon = 1.0;
-    privacy.epsilon = {0.5, 0.625};
+    privacy.noise_multiplier = 4.0;
+    privacy.epsilon = privacy::Accountant(out.mechanism().pair).epsilon(privacy.delta, 20);
   }
   return sampling::document(out);
 }

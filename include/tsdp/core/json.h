@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -13,5 +14,10 @@ template <class Json>
 [[nodiscard]] std::string json_text(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
+
+/// JSON from elsewhere, as an object of which every text has one meaning: throws DataError, `where` first, if it is no JSON, has
+/// a key twice in one object (readers differ in which of them they take) or is nested deeper than 16 levels (which would
+/// exhaust the stack of whoever copies it).
+[[nodiscard]] nlohmann::ordered_json parse_json(std::string_view text, const std::string& where);
 
 }  // namespace tsdp

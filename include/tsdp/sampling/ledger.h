@@ -34,8 +34,8 @@ struct Ledger {
   RunState state = RunState::running;
   RunIdentity run;
   bool reproducible = false;  ///< the key follows from a seed that others may know: not for release
-  // The sampling law. Of the lengths the shortest and the longest decide: touched shares and Poisson rates are largest
-  // for the shortest series, numbers of touched windows for the longest.
+  // The sampling law. Of the lengths the shortest and the longest decide, for the paper's rows: touched shares and Poisson
+  // rates are largest for the shortest series, numbers of touched windows for the longest. Not so for tsdp.1 and tsdp.2.
   std::int64_t sequences = 1, shortest = 1, longest = 1;
   std::int64_t context_length = 1, forecast_length = 1, batch_size = 1, subsequences_per_sequence = 1;
   TopLevel top_level = TopLevel::without_replacement;
@@ -59,7 +59,8 @@ struct Ledger {
 
   /// Steps that epsilon is stated for.
   [[nodiscard]] std::uint64_t accounted_steps() const;
-  /// The mechanism of these terms. Throws PrivacyError or UsageError if the named theorem does not cover them; requires
+  /// The mechanism of these terms. Throws PrivacyError or UsageError if the named theorem does not cover them, or needs more
+  /// than they say (tsdp.1, tsdp.2 with series of differing lengths); requires
   /// `privacy`.
   [[nodiscard]] Mechanism mechanism() const;
 };
@@ -87,6 +88,7 @@ struct GroupPrivacy {
 struct Verification {
   privacy::Interval epsilon;             ///< derived; {0, 0} without privacy
   privacy::Interval stated;              ///< likewise
+  bool texts_checked = true;             ///< false: another version wrote the texts that explain
   std::vector<std::string> differences;  ///< one line each, "field: found …; … follows from its terms"
 
   [[nodiscard]] bool agrees() const { return differences.empty(); }

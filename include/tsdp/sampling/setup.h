@@ -8,6 +8,7 @@
 #include "tsdp/data/dataset.h"
 #include "tsdp/data/input_form.h"
 #include "tsdp/data/split.h"
+#include "tsdp/sampling/ledger.h"
 #include "tsdp/sampling/scheme.h"
 
 namespace tsdp::sampling {
@@ -41,5 +42,9 @@ struct PreparedData {
 /// The subsampling scheme of a configuration for training series of the given lengths.
 [[nodiscard]] SubsamplingScheme scheme_of(const Config& config, std::vector<std::int64_t> training_lengths);
 [[nodiscard]] PrivacyUnit unit_of(const Config& config);
+
+/// Throws DataError that begins with `where` and names the first term of `ledger` that is not what a run of `config` has: what
+/// is stated is stated of the configuration beside it.
+void require_terms_of(const Config& config, const Ledger& ledger, const std::string& where);
 
 }  // namespace tsdp::sampling

@@ -50,6 +50,8 @@ class Trainer {
           std::unique_ptr<models::Forecaster> forecaster = nullptr);
 
   [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
+  /// As the run keeps it, from `begin` on with the number that a noise multiplier `auto` became.
+  [[nodiscard]] const Config& config() const noexcept { return config_; }
   [[nodiscard]] const sampling::SubsamplingScheme& scheme() const noexcept { return sampler_.scheme(); }
   [[nodiscard]] models::Forecaster& model() noexcept { return *model_; }
   /// Memory of a step in bytes, about: parameters with gradients and optimizer, and the records of a batch.
