@@ -1,5 +1,7 @@
 // tsdp-data: describes, converts, splits and generates data sets.
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "program.h"
 #include "tsdp/core/error.h"
@@ -99,6 +101,9 @@ struct ConvertCommand {
 
   int run(bool json) const {
     const auto format = data::stated_format(output_file, output_format, data::format_by_ending(output_file), "--to");
+    std::error_code ignored;
+    if (std::filesystem::equivalent(input_file, output_file, ignored))
+      throw UsageError(cat("OUTPUT: found '", output_file, "', which is read, too; expected another file"));
     const auto dataset = read_file(input_file, form, "--from");
     data::write_dataset(dataset, output_file, format);
     if (format == data::Format::lstnet)

@@ -139,6 +139,14 @@ TEST_F(Data, ConvertToLstnetSaysWhatIsLost) {
   EXPECT_EQ(json({"describe", "out.txt", "--frequency", "1B", "--start", "2015-01-05"})["last"], "2015-01-06 00:00:00");
 }
 
+TEST_F(Data, ConvertDoesNotOverwriteWhatItReads) {
+  const auto file = write("set.jsonl", "{\"item_id\": \"a\", \"start\": \"2015-01-01\", \"target\": [1, 2, 3]}\n");
+  const auto before = content_of(file);
+  std::filesystem::create_symlink(file, path("link.csv"));
+  expect_failure(run("tsdp-data", {"convert", "set.jsonl", "link.csv", "--frequency", "1h"}), "tsdp-data", 2, {"link.csv", "which is read, too"});
+  EXPECT_EQ(content_of(file), before);
+}
+
 TEST_F(Data, ConvertRefusesAndKeepsWhatIsThere) {
   write("set.tsf", tsf_text);
   write("out.txt", "old");

@@ -77,7 +77,7 @@ TEST_F(Release, AnEditedLedgerNeitherVerifiesNorIsExported) {
   EXPECT_EQ(found.exit_code, 4);
   EXPECT_EQ(nlohmann::json::parse(found.out)["agrees"], false);
   EXPECT_EQ(lines_of(found.err).size(), 1U) << found.err;
-  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 4, {"privacy.json", "follows from its terms"});
+  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 3, {"privacy.json", "noise_multiplier", "says 4"});
   EXPECT_FALSE(std::filesystem::exists(path("model.pt")));
 }
 

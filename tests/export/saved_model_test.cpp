@@ -181,7 +181,7 @@ TEST_F(SavedModel, LiesAboutItselfAreRefused) {
   expect_refused("parameters; found");
   saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors.back().name = "another"; });
   expect_refused("holds no tensor");
-  saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors.push_back({"more", "F32", {1}, std::string(4, '\0')}); });
+  saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors.push_back(data.tensors[0]), data.tensors.back().name = "more"; });
   expect_refused("weights that the model has not");
   saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors[0].bytes.replace(0, 4, std::string("\0\0\xc0\x7f", 4)); });
   expect_refused("other weights");

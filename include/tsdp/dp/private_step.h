@@ -38,11 +38,11 @@ struct Clipping {
 ///
 /// A batch is summed in blocks, whose members are told by public places (sampling::Draw), block by block in double precision.
 /// Windows that two neighbours have in common lie in the same blocks; the i windows of one of them alone, in b ≤ i blocks.
-/// A block of at most m windows is summed in the gradients' precision: off by at most m u Σ |f g| in every coordinate, in
-/// whatever order (u the unit roundoff; γ_m of Higham's book, products included), so by a vector of norm at most m u · m C. All
-/// blocks but those b are summed from the same bits to the same bits. So the rounded sum moves, from that of the windows in
-/// common, by at most i C + b · 2 m² u C ≤ i C (1 + 2 m² u). With i windows of one neighbour and j of the other: by at most
-/// (i + j) C (1 + 2 m² u) between the two. Where every place has as many windows in every batch, windows are replaced, never
+/// A block of at most m windows is summed in the gradients' precision by m − 1 additions: off by at most (m − 1) u Σ |f g| in
+/// every coordinate, in whatever order (u the unit roundoff; Higham's book, §4.2, to first order; the products' own rounding is
+/// counted below), so by a vector of norm at most (m − 1) u · m C =: e C/2. All blocks but those b are summed from the same bits
+/// to the same bits. So the rounded sum moves, from that of the windows in common, by at most i C + b e C ≤ i C (1 + e). With i
+/// windows of one neighbour and j of the other: by at most (i + j) C (1 + e) between the two. Where every place has as many windows in every batch, windows are replaced, never
 /// inserted: a block may then be several such pieces, of which only those with replaced windows change. A block of more than
 /// m windows that coins have drawn is summed one window at a time, in double precision, like the blocks themselves: of B
 /// windows in p pieces that is off by at most p B 2⁻⁵³ C, for p B ≤ 2³³ (most_pieces_times_windows) by at most 16 u C. That, and
