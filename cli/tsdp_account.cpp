@@ -4,6 +4,8 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -12,6 +14,7 @@
 #include "account_options.h"
 #include "account_verify.h"
 #include "program.h"
+#include "tsdp/core/config.h"
 #include "tsdp/core/error.h"
 #include "tsdp/core/file.h"
 #include "tsdp/core/log.h"
@@ -228,6 +231,8 @@ void write_profile(const Json& answer, const std::string& title, const QueryOpti
 
 Answer profile(const Subject& subject, const QueryOptions& query) {
   if (query.plot) tsdp::cli::check_plot_name(*query.plot);
+  if (query.csv && query.plot && std::filesystem::path(*query.csv).lexically_normal() == std::filesystem::path(*query.plot).lexically_normal())
+    throw UsageError(cat("--plot: found '", *query.plot, "', the file of --csv; expected another one"));
   const auto m = subject.mechanism();
   const auto precision = precision_of(query);
   const auto count = steps_of(query, m).value_or(m.steps_of_uses(1));
@@ -331,6 +336,10 @@ int main(int argc, char** argv) {
       else
         refuse_beside(command.name, app, {"--epsilons", "--csv", "--plot"}, "it with the command profile");
       refuse_beside(command.name, app, command.itself, "the other numbers, as that is what is asked for");
+      std::error_code ignored;
+      for (const auto& [option, file] : {std::pair{"--csv", query.csv}, std::pair{"--plot", query.plot}})
+        if (file && mechanism.config && std::filesystem::equivalent(*file, tsdp::find_config_file(*mechanism.config), ignored))
+          throw UsageError(cat(option, ": found '", *file, "', which is read, too; expected another file"));
       const auto answer = command.answer(subject_of(app, mechanism), query);
       if (common.json) {
         tsdp::cli::print_json(answer.json);

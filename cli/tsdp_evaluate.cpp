@@ -112,7 +112,7 @@ int main(int argc, char** argv) {
         !model.empty() || tsdp::is_there(folder.model())
             ? tsdp::exporting::load_model(model.empty() ? folder.model() : std::filesystem::path(model), device,
                                           trust ? tsdp::exporting::ArchiveCode::run : tsdp::exporting::ArchiveCode::never)
-            : tsdp::cli::model_of_run(folder, config, "last", tsdp::cli::Unfinished::allow).module();
+            : tsdp::cli::model_of_run(folder, tsdp::read_config(folder.config()), "last", tsdp::cli::Unfinished::allow).module();
     module.to(device);
     const auto horizon = metadata.model.value("prediction_length", std::int64_t{0});
     if (horizon != config.dataset.prediction_length)

@@ -130,6 +130,8 @@ TEST_F(Release, AnUnfinishedRunIsExportedOnlyWhenAskedFor) {
   expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 4, {"not finished", "--unfinished"});
   EXPECT_FALSE(std::filesystem::exists(path("model.pt")));
   EXPECT_EQ(run("tsdp-export", {"--run", "run", "--output", "model.pt", "--unfinished"}).exit_code, 0);
+  // Scored with other windows than it was made for.
+  EXPECT_EQ(run(evaluate, {"--run", "run", "--set", "dataset.test_windows=1", "--threads", "1"}).exit_code, 0);
   EXPECT_EQ(answer(account, {"verify", "model.pt", "--json"})["state"], "interrupted");
 }
 
@@ -171,6 +173,13 @@ TEST_F(Release, EveryEpsilonSaysWhatItCovers) {
   const auto again = run(train, {"--config", "config.yaml", "--output", "other", "--quiet", "--json", "--threads", "1"});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   covers_the_model(nlohmann::json::parse(again.out), {"metrics", "baselines"});
+}
+
+TEST_F(Release, PlotsAndTablesOverwriteNothingThatIsRead) {
+  const auto before = content_of(path("config.yaml"));
+  expect_failure(run(account, {"profile", "--config", "config.yaml", "--csv", "config.yaml"}), account, 2, {"--csv", "which is read, too"});
+  EXPECT_EQ(content_of(path("config.yaml")), before);
+  expect_failure(run(account, {"profile", "--config", "config.yaml", "--csv", "p.svg", "--plot", "p.svg"}), account, 2, {"--plot", "--csv"});
 }
 
 TEST_F(Release, AFinishedRunTakenUpAgainChangesNothing) {
