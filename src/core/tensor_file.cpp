@@ -112,7 +112,9 @@ TensorFile read_tensor_file(std::string_view bytes, const std::string& where) {
   if (!header.is_object()) throw damaged("no header");
   TensorFile out;
   std::uint64_t place = 0;
-  for (const auto& [name, about] : header.items()) {
+  for (const auto& item : header.items()) {
+    const auto& name = item.key();
+    const auto& about = item.value();
     if (name == "__metadata__") {
       if (!about.is_object()) throw damaged("no texts");
       for (const auto& [key, text] : about.items()) {
