@@ -27,6 +27,19 @@ struct RunIdentity {
   bool operator==(const RunIdentity&) const = default;
 };
 
+/// What a private run adds to a ledger.
+struct LedgerPrivacy {
+  std::string theorem;
+  PrivacyUnit unit;
+  double noise_multiplier = 1.0;
+  double clip_norm = 1.0;
+  std::string clipping;  ///< flat, per_layer or automatic
+  double delta = 0.0;
+  double target_epsilon = 0.0;
+  privacy::Interval epsilon;
+  std::optional<privacy::AttackBound> attack;
+};
+
 /// The terms of a ledger. While a run is going on it states the cost of the whole plan, so that it never understates
 /// whatever a crash leaves; afterwards the cost of the steps charged.
 struct Ledger {
@@ -43,18 +56,7 @@ struct Ledger {
   double context_noise = 0.0, forecast_noise = 0.0;
   std::uint64_t steps_planned = 0, steps_taken = 0, steps_charged = 0;  ///< taken ≤ charged ≤ planned
 
-  /// What a private run adds.
-  struct Privacy {
-    std::string theorem;
-    PrivacyUnit unit;
-    double noise_multiplier = 1.0;
-    double clip_norm = 1.0;
-    std::string clipping;  ///< flat, per_layer or automatic
-    double delta = 0.0;
-    double target_epsilon = 0.0;
-    privacy::Interval epsilon;
-    std::optional<privacy::AttackBound> attack;
-  };
+  using Privacy = LedgerPrivacy;
   std::optional<Privacy> privacy;  ///< none: trained without privacy
 
   /// Steps that epsilon is stated for.
