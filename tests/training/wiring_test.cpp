@@ -155,23 +155,22 @@ TEST_F(Wiring, AResumedRunReleasesTheSame) {
     auto config = small_training();
     config.sampling.top_level = top;
     config.training.reproducible = true;
-    const auto releases = [&](const std::string& name, bool resumed) {
-      std::vector<at::Tensor> out;
+    // One process takes all five steps; or each takes one and the next goes on.
+    const auto weights = [&](const std::string& name, bool resumed) {
       auto t = trainer(name, config);
       t->begin();
-      for (int step = 0; step < 5; ++step) {
-        if (resumed && step > 0) {
+      for (int step = 0; step < (resumed ? 5 : 1); ++step) {
+        if (step > 0) {
           t.reset();
           t = trainer(name, config);
           t->resume();
         }
-        t->run({.most_steps = 1});
-        out.push_back(t->model().parameters().gradients().clone());
+        t->run({.most_steps = resumed ? 1U : 5U});
       }
-      return out;
+      EXPECT_EQ(t->step(), 5U);
+      return t->model().parameters().values().clone();
     };
-    const auto whole = releases(top + " whole", false), parts = releases(top + " parts", true);
-    for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(at::equal(whole[i], parts[i])) << i;
+    EXPECT_TRUE(at::equal(weights(top + " whole", false), weights(top + " parts", true)));
   }
 }
 
