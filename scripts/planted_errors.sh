@@ -41,11 +41,16 @@ source=$tsdp_root/build/planted/source
 build=$tsdp_root/build/planted/release
 results=$tsdp_root/build/planted/results.md
 mkdir -p "$source" "$build"
-# Files keep their times, so that only what a patch touches is compiled again.
 git -C "$tsdp_root" ls-files --cached --others --exclude-standard | LC_ALL=C sort >"$build.files"
 (cd "$source" && find . -type f -printf '%P\n' | LC_ALL=C sort) | LC_ALL=C comm -13 "$build.files" - \
   | (cd "$source" && tr '\n' '\0' | xargs -0 -r rm -f --)
-tar -C "$tsdp_root" --ignore-failed-read -cf - -T "$build.files" 2>/dev/null | tar -C "$source" -xf -
+# Only what differs, with a new time: an object that an earlier, planted source left must not pass for this one's.
+while IFS= read -r file; do
+  if [ -f "$tsdp_root/$file" ] && ! cmp -s -- "$tsdp_root/$file" "$source/$file"; then
+    mkdir -p -- "$(dirname -- "$source/$file")"
+    cp -- "$tsdp_root/$file" "$source/$file"
+  fi
+done <"$build.files"
 tsdp_prepare_ccache
 export CCACHE_BASEDIR=$source
 arguments=(-DCMAKE_BUILD_TYPE=Release "-DTorch_DIR=$tsdp_torch_dir" -DTSDP_BUILD_BENCHMARKS=OFF)
