@@ -71,9 +71,7 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& c) {
 }
 
 std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
-  std::error_code error;
-  const auto status = std::filesystem::status(file, error);
-  if (status.type() == std::filesystem::file_type::not_found) return std::nullopt;
+  if (!is_there(file)) return std::nullopt;
   const auto where = file.string();
   const auto found = read_tensor_file(read_file(file), where);
   if (const auto& format = found.text("format", where); format != format_name)

@@ -137,8 +137,8 @@ StepEngine::Result StepEngine::step(const models::WindowBatch& batch, const Rand
   if (options_.is_private) result.norms = at::empty({windows}, gradients.options().dtype(at::kDouble));
   const auto blocks = blocks_of(windows, places);
   const auto clip = clipping(windows);
-  if (const auto b = static_cast<double>(windows); options_.is_private && b * b > dp::most_pieces_times_windows &&
-                                                   b * static_cast<double>(pieces_of(blocks, clip)) > dp::most_pieces_times_windows)
+  if (options_.is_private &&
+      static_cast<double>(windows) * static_cast<double>(pieces_of(blocks, clip)) > dp::most_pieces_times_windows)
     throw Error(ExitCode::failure, cat("a batch of ", windows, " windows is larger than the rounding of its sum is proven for; a smaller "
                                        "sampling.batch_size is expected"));
   const auto each = blocks.size() / static_cast<std::size_t>(threads());

@@ -2,9 +2,7 @@
 // epsilon in the programs' answers.
 #include <stdlib.h>
 
-#include <nlohmann/json.hpp>
-
-#include "command.h"
+#include "run_fixture.h"
 
 namespace tsdp::cli_test {
 namespace {
@@ -13,27 +11,8 @@ constexpr const char* train = "tsdp-train";
 constexpr const char* evaluate = "tsdp-evaluate";
 constexpr const char* account = "tsdp-account";
 
-class Release : public CommandTest {
+class Release : public RunTest {
  protected:
-  void SetUp() override {
-    CommandTest::SetUp();
-    std::string text;
-    for (int i = 0; i < 200; ++i) text += std::to_string(1 + i % 24) + "," + std::to_string(100 + i % 7) + "\n";
-    write("series.txt", text);
-    write("config.yaml",
-          "dataset: {path: series.txt, format: lstnet, frequency: 1h, start: \"2015-01-01\", prediction_length: 4,\n"
-          "  season_length: 24, split: last, test_windows: 2, validation_length: 8}\n"
-          "model: {context_length: 8}\n"
-          "sampling: {batch_size: 2}\n"
-          "privacy: {noise_multiplier: 4.0, delta: 1.0e-7}\n"
-          "training: {max_epochs: 3}\n");
-  }
-  void make_run(const std::string& name, const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {"--config", "config.yaml", "--output", name, "--quiet", "--threads", "1"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const auto outcome = run(train, arguments);
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  }
   /// The exit code of a run that got SIGINT right after its beginning.
   int interrupted_run(const std::string& name) const {
     const auto command = "cd " + folder().string() + " && { " + program_path(train).string() + " --config config.yaml --output " + name +
@@ -41,11 +20,6 @@ class Release : public CommandTest {
                          "while [ ! -e " + name + "/privacy.json ]; do sleep 0.01; done; sleep 0.3; kill -INT $pid; wait $pid; }";
     const int status = std::system(("bash -c '" + command + "'").c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-  [[nodiscard]] nlohmann::json answer(const std::string& program, const std::vector<std::string>& arguments) const {
-    const auto outcome = run(program, arguments);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    return nlohmann::json::parse(outcome.out, nullptr, false);
   }
   void replace(const std::string& file, const std::string& what, const std::string& by) const {
     auto text = content_of(path(file));

@@ -18,54 +18,27 @@
 #include "tsdp/privacy/structured_pairs.h"
 #include "tsdp/training/environment.h"
 #include "tsdp/training/metrics_log.h"
+#include "training_fixture.h"
 
 namespace tsdp::training {
 namespace {
 
+Config small_config() {
+  auto config = small_training();
+  config.privacy.target_epsilon = 8.0;
+  return config;
+}
+
+/// The waves without their double precision: what readers give where no noise goes onto the data.
 sampling::PreparedData small_data() {
-  sampling::PreparedData data;
-  data.dataset.name = "waves";
-  data.dataset.frequency = data::Frequency::parse("1h");
-  for (int s = 0; s < 6; ++s) {
-    data::Series series{std::to_string(s), 0, {}};
-    for (int t = 0; t < 200; ++t)
-      series.values.push_back(static_cast<float>(5.0 + s + std::sin(0.26 * t + s)));
-    data.dataset.series.push_back(series);
-  }
-  data.split = data::split_dataset(data.dataset, {data::SplitKind::last, 4, 1, 8});
+  auto data = waves();
+  for (auto& series : data.dataset.series) series.exact.clear();
   return data;
 }
 
-Config small_config() {
-  Config c;
-  c.dataset.frequency = "1h";
-  c.dataset.prediction_length = 4;
-  c.model.context_length = 8;
-  c.sampling.batch_size = 3;
-  c.privacy.noise_multiplier = 1.5;
-  c.privacy.clip_norm = 0.1;
-  c.privacy.delta = 1e-5;
-  c.privacy.target_epsilon = 8.0;
-  c.training.max_epochs = 40;
-  c.training.validate_every = 5;
-  c.training.checkpoint_seconds = 1e6;  // only what the test asks for
-  return c;
-}
-
-class TrainerTest : public testing::Test {
+class TrainerTest : public TrainingFixture {
  protected:
-  void SetUp() override {
-    log::set_level(log::Level::quiet);
-    root_ = std::filesystem::temp_directory_path() / ("tsdp_trainer_" + std::to_string(::getpid()));
-    std::filesystem::remove_all(root_);
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-
-  RunFolder folder(const std::string& name) const { return {root_ / name}; }
-
-  std::unique_ptr<Trainer> trainer(const std::string& name, const Config& config) const {
-    return std::make_unique<Trainer>(config, data_, at::Device(at::kCPU), folder(name));
-  }
+  TrainerTest() { data_ = small_data(); }
 
   at::Tensor weights_after_whole_run(const std::string& name, const Config& config) const {
     auto t = trainer(name, config);
@@ -74,8 +47,6 @@ class TrainerTest : public testing::Test {
     return t->model().parameters().values().clone();
   }
 
-  std::filesystem::path root_;
-  sampling::PreparedData data_ = small_data();
 };
 
 TEST_F(TrainerTest, PlansTheMostStepsWithinTheTarget) {
@@ -162,18 +133,6 @@ TEST_F(TrainerTest, ReplaysFromTheLastCheckpointWithTheSecretKey) {
   EXPECT_TRUE(at::equal(again->model().parameters().values(), expected));
   EXPECT_EQ(Charge(folder("run").charged()).steps(), 20U);
 }
-
-// Sets the thread count, on which rounding may hang, for as long as it lives.
-class Threads {
- public:
-  explicit Threads(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
-  ~Threads() { at::set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 TEST_F(TrainerTest, AnotherThreadCountKeepsChargedStepsCharged) {
   const Threads one(1);
@@ -508,9 +467,8 @@ TEST_F(TrainerTest, TrainsWithoutPrivacyWhenAskedTo) {
 }
 
 Config config_of(const std::string& model) {
-  auto config = small_config();
-  config.model.name = model;
-  if (model == "deepar") config.model.lags = {1, 2, 24};
+  auto config = small_training_of(model);
+  config.privacy.target_epsilon = 8.0;
   return config;
 }
 

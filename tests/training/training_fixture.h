@@ -79,7 +79,7 @@ class TrainingFixture : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(root_); }
 
   [[nodiscard]] RunFolder folder(const std::string& name) const { return {root_ / name}; }
-  [[nodiscard]] std::unique_ptr<Trainer> trainer(const std::string& name, const Config& config) const {
+  std::unique_ptr<Trainer> trainer(const std::string& name, const Config& config) const {
     return std::make_unique<Trainer>(config, data_, at::Device(at::kCPU), folder(name));
   }
 

@@ -16,10 +16,12 @@ struct ExportedModel {
   nlohmann::ordered_json privacy;  ///< the ledger
 };
 
-/// Reads extra/tsdp.safetensors of an archive. The copies of its texts that Python shows must be the same, its weights must be
-/// those of the TorchScript module beside it (every tensor is one of the archive's data/), and the ledger must agree with its
-/// own terms (`verify`) unless `unverified`. Throws DataError that names the file and what is wrong.
+/// Whether the ledger must agree with its own terms (`verify`).
 enum class LedgerCheck { verified, unverified };
+
+/// Reads extra/tsdp.safetensors of an archive. The copies of its texts that Python shows must be the same, and its weights must
+/// be those of the TorchScript module beside it (every tensor is one of the archive's data/). Throws DataError that names the
+/// file and what is wrong.
 [[nodiscard]] ExportedModel read_exported_model(const std::filesystem::path& file, LedgerCheck check = LedgerCheck::verified);
 
 }  // namespace tsdp::sampling
