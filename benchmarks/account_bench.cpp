@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/structured_pairs.h"
 

@@ -12,12 +12,12 @@
 #include "cli/program.h"
 #include "step_bench.h"
 #include "timing.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 #include "tsdp/data/generate.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/structured_pairs.h"
-#include "tsdp/sampling/sampler.h"
+#include "tsdp/sampling/batch_sampler.h"
 #include "tsdp/training/trainer.h"
 
 namespace {
@@ -31,27 +31,23 @@ void bench_sample(Json& rows, double seconds) {
   const std::int64_t batch = 256;
   const auto dataset = data::generate_traffic_like({862, 17544, 1});
   const data::WindowStore store(dataset, past, future);
-  sampling::SubsamplingScheme::Parameters p;
-  p.lengths.assign(862, 13916);
+  privacy::SubsamplingScheme::Parameters p;
+  p.lengths = tsdp::privacy::SeriesLengths::equal(862, 13916);
   p.context_length = past;
   p.forecast_length = future;
   p.batch_size = batch;
-  sampling::Sampler sampler{sampling::SubsamplingScheme(p)};
+  const auto sampler = sampling::sampler_of(privacy::SubsamplingScheme(p));
   training::WindowSource source(store, std::nullopt, at::TensorOptions(at::kFloat));
   const auto key = SecretKey::from_seed(1);
   std::uint64_t step = 0;
-  RandomStream fixed(key, sampling::sampling_purpose, 0);
-  const auto indices = sampler.draw(0, fixed);
+  const auto indices = sampler->draw(key, 0).windows;
   // What a plain tensor index of the same size costs: rows of a ready matrix of windows, gathered by a tensor of places.
   const auto table = at::rand({100'000, past + future});
   const auto table_observed = at::ones_like(table);
   const auto places = at::randint(100'000, {batch}, at::kLong);
   std::vector<Timing> timings = {
       {"draw and gather",
-       [&] {
-         RandomStream stream(key, sampling::sampling_purpose, step);
-         source.gather(sampler.draw(step++, stream));
-       }},
+       [&] { source.gather(sampler->draw(key, step++).windows); }},
       {"gather", [&] { source.gather(indices); }},
       {"tensor index", [&] { table.index({places}), table_observed.index({places}); }}};
   time_together(timings, seconds);

@@ -8,17 +8,17 @@
 #include <nlohmann/json.hpp>
 
 #include "program.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/line_plot.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/text.h"
+#include "tsdp/plot/line_plot.h"
 
 namespace tsdp::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json json_of(const sampling::Figure& figure) {
+Json json_of(const figures::Figure& figure) {
   Json out;
   out["figure"] = figure.number;
   out["title"] = figure.title;
@@ -32,7 +32,7 @@ Json json_of(const sampling::Figure& figure) {
       Json curve;
       curve["series"] = series.name;
       curve["theorem"] = series.theorem;
-      curve["bound"] = sampling::name(series.bound);
+      curve["bound"] = tsdp::name(series.bound);
       if (!series.rigorous()) curve["rigorous"] = false;
       curve["points"] = Json::array();
       for (const auto& p : series.points) {
@@ -64,20 +64,20 @@ void check_plot_name(const std::string& file) {
 
 int run_figure(int number, const FigureOptions& options) {
   if (options.plot) check_plot_name(*options.plot);
-  const auto figure = sampling::paper_figure(number, options.points, options.precision);
+  const auto figure = figures::paper_figure(number, options.points, options.precision);
   std::vector<std::string> files;
   if (options.csv) {
-    write_file_atomically(*options.csv, sampling::figure_csv(figure));
+    write_file_atomically(*options.csv, figures::figure_csv(figure));
     files.push_back(*options.csv);
   }
   if (options.plot) {
-    write_file_atomically(*options.plot, sampling::figure_plot(figure).svg());
+    write_file_atomically(*options.plot, figures::figure_plot(figure).svg());
     files.push_back(*options.plot);
   }
   if (options.json) {
     print_json(json_of(figure));
   } else if (!options.csv) {
-    std::cout << sampling::figure_csv(figure);
+    std::cout << figures::figure_csv(figure);
   } else {
     const auto curves = std::accumulate(figure.panels.begin(), figure.panels.end(), std::size_t{0},
                                         [](std::size_t n, const auto& panel) { return n + panel.series.size(); });

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tsdp/sampling/paper_figures.h"
+#include "tsdp/figures/paper_figures.h"
 
 namespace tsdp::cli {
 
@@ -14,7 +14,7 @@ struct FigureOptions {
   std::optional<std::string> plot;  ///< file of the picture, NAME.svg
   bool json = false;                ///< the result as one JSON object on stdout instead of CSV
   int points = 61;                  ///< values of epsilon
-  double precision = sampling::figure_precision;
+  double precision = figures::figure_precision;
 };
 
 /// `tsdp-account figure N`: writes the curves of Figure `number` as asked. Gives the exit code.

@@ -2,9 +2,10 @@
 
 #include <cmath>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
-#include "tsdp/sampling/setup.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/data/configured.h"
+#include "tsdp/mechanism/setup.h"
 
 namespace tsdp::cli {
 namespace {
@@ -37,9 +38,9 @@ void refuse(const CLI::App& app, const char* const (&options)[n], const std::str
 }
 
 void at_most_largest(const char* option, std::int64_t value) {
-  if (value < 0 || value > sampling::largest_count)
+  if (value < 0 || value > privacy::largest_count)
     throw UsageError(
-        cat(option, ": found ", value, "; an integer from 0 to ", sampling::largest_count, " is expected"));
+        cat(option, ": found ", value, "; an integer from 0 to ", privacy::largest_count, " is expected"));
 }
 
 /// C.1 and C.2.
@@ -48,12 +49,12 @@ Subject flat_subject(const CLI::App& app, const MechanismOptions& o, const std::
          cat("not used by Theorem ", theorem, ", which takes --num-records, --batch-size and --window-length"));
   refuse(app, {"--config", "--set"}, cat("not used by Theorem ", theorem, ", which takes --num-records"));
   const auto instead = cat(", as Theorem ", theorem, " is about one flat data set");
-  sampling::FlatSampling s;
+  privacy::FlatSampling s;
   s.records = needed("--num-records", o.num_records, instead.c_str());
   s.batch_size = needed("--batch-size", o.batch_size, instead.c_str());
   s.window_length =
       theorem == "C.2" ? needed("--window-length", o.window_length, instead.c_str()) : o.window_length.value_or(1);
-  return {[s, theorem](double sigma) { return sampling::flat_baseline(theorem, s, sigma); }, o.noise_multiplier, {}};
+  return {[s, theorem](double sigma) { return privacy::flat_baseline(theorem, s, sigma); }, o.noise_multiplier, {}};
 }
 
 Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
@@ -63,12 +64,12 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
   refuse(app, scheme_options, why);
   refuse(app, {"--batch-size"}, why);
   auto config = read_config(file, o.set);
-  const auto data = sampling::prepare_data(config, file);
+  const auto data = data::prepare_data(config, file);
   auto sigma = o.noise_multiplier ? o.noise_multiplier : config.privacy.noise_multiplier;
-  const auto scheme = sampling::scheme_of(config, data.split.training_length);
-  const auto unit = sampling::unit_of(config);
+  const auto scheme = mechanism::law_of(config, data.split.training_length);
+  const auto unit = mechanism::unit_of(config);
   const auto theorem = o.theorem;
-  return {[=](double noise) { return sampling::mechanism_of(scheme, unit, noise, theorem); }, sigma, std::move(config)};
+  return {[=](double noise) { return privacy::apply_theorem(scheme, unit, noise, theorem); }, sigma, std::move(config)};
 }
 
 }  // namespace
@@ -113,10 +114,10 @@ void add_query_options(CLI::App& app, QueryOptions& q) {
 
 std::string theorems_for_help() {
   std::string text = "Theorems (id, bound, one use is, covers):\n";
-  for (const auto& row : sampling::theorem_table())
+  for (const auto& row : privacy::theorem_table())
     text +=
-        cat("  ", row.id, std::string(8 - row.id.size(), ' '), sampling::name(row.bound), ", ",
-            sampling::name(row.unit), ": ", row.covers, row.ours ? " (ours, docs/proofs/augmentation.md)" : "", "\n");
+        cat("  ", row.id, std::string(8 - row.id.size(), ' '), tsdp::name(row.bound), ", ",
+            tsdp::name(row.unit), ": ", row.covers, row.ours ? " (ours, docs/proofs/augmentation.md)" : "", "\n");
   text +=
       "Numbers are those of Schuchardt et al. (ICML 2025). Rows that are optimistic, ours, or about flat data sets "
       "are\n"
@@ -126,32 +127,32 @@ std::string theorems_for_help() {
   return text;
 }
 
-sampling::Mechanism Subject::mechanism() const {
+privacy::AppliedTheorem Subject::mechanism() const {
   if (!noise_multiplier)
     throw UsageError("--noise-multiplier: not given; a positive number is expected, or a configuration with one");
   return mechanism_at(*noise_multiplier);
 }
 
 Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
-  std::optional<sampling::TheoremSummary> row;
-  if (o.theorem) row = sampling::theorem_row(*o.theorem);
+  std::optional<privacy::TheoremSummary> row;
+  if (o.theorem) row = privacy::theorem_row(*o.theorem);
   if (row && row->flat()) return flat_subject(app, o, row->id);
   refuse(app, flat_options, "used by Theorems C.1 and C.2 alone; expected with it --theorem C.1 or --theorem C.2");
   if (o.config) return configured_subject(app, o);
   if (!o.set.empty()) throw UsageError("--set: works on a configuration; give --config as well");
 
-  sampling::SubsamplingScheme::Parameters p;
-  p.top_level = o.top_level ? (*o.top_level == "wor" ? sampling::TopLevel::without_replacement
-                                                     : sampling::TopLevel::deterministic)
+  privacy::SubsamplingScheme::Parameters p;
+  p.top_level = o.top_level ? (*o.top_level == "wor" ? privacy::TopLevel::without_replacement
+                                                     : privacy::TopLevel::deterministic)
                 : row       ? *row->top_level
-                            : sampling::TopLevel::without_replacement;
-  p.bottom_level = o.bottom_level ? (*o.bottom_level == "wr" ? sampling::BottomLevel::with_replacement
-                                                             : sampling::BottomLevel::poisson)
+                            : privacy::TopLevel::without_replacement;
+  p.bottom_level = o.bottom_level ? (*o.bottom_level == "wr" ? privacy::BottomLevel::with_replacement
+                                                             : privacy::BottomLevel::poisson)
                    : row          ? *row->bottom_level
-                                  : sampling::BottomLevel::with_replacement;
+                                  : privacy::BottomLevel::with_replacement;
   // One epoch of deterministic iteration costs the same whatever N and Lambda are. Unless both are given a step counts
   // as an epoch, which is never too little.
-  const bool by_epoch = p.top_level == sampling::TopLevel::deterministic;
+  const bool by_epoch = p.top_level == privacy::TopLevel::deterministic;
   auto count = by_epoch ? o.num_sequences.value_or(1) : needed("--num-sequences", o.num_sequences);
   if (count < 1 || count > 100'000'000)
     throw UsageError(cat("--num-sequences: found ", count, "; an integer from 1 to 100000000 is expected"));
@@ -163,17 +164,17 @@ Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
   p.forecast_length = needed("--forecast-length", o.forecast_length);
   p.batch_size = by_epoch ? o.batch_size.value_or(o.subsequences) : needed("--batch-size", o.batch_size);
   if (!o.batch_size) count = 1;
-  p.lengths.assign(static_cast<std::size_t>(count), length);
+  p.lengths = privacy::SeriesLengths::equal(count, length);
   p.subsequences_per_sequence = o.subsequences;
   // Theorem 4.5 means equal noises: one of them names both.
   const bool equal = row && row->id == "4.5";
   p.context_noise = o.context_noise.value_or(equal ? o.forecast_noise.value_or(0.0) : 0.0);
   p.forecast_noise = o.forecast_noise.value_or(equal ? o.context_noise.value_or(0.0) : 0.0);
-  const sampling::SubsamplingScheme scheme(std::move(p));
-  const sampling::PrivacyUnit unit{o.relation == "event" ? sampling::Relation::event : sampling::Relation::user, o.w,
+  const privacy::SubsamplingScheme scheme(std::move(p));
+  const privacy::PrivacyUnit unit{o.relation == "event" ? privacy::Relation::event : privacy::Relation::user, o.w,
                                    o.v};
   const auto theorem = o.theorem;
-  return {[=](double sigma) { return sampling::mechanism_of(scheme, unit, sigma, theorem); }, o.noise_multiplier, {}};
+  return {[=](double sigma) { return privacy::apply_theorem(scheme, unit, sigma, theorem); }, o.noise_multiplier, {}};
 }
 
 double needed_delta(const QueryOptions& q, const Subject& s) {
@@ -194,7 +195,7 @@ double needed_epsilon(const QueryOptions& q, const Subject& s) {
   return *epsilon;
 }
 
-std::optional<std::uint64_t> steps_of(const QueryOptions& q, const sampling::Mechanism& m) {
+std::optional<std::uint64_t> steps_of(const QueryOptions& q, const privacy::AppliedTheorem& m) {
   if (q.steps && q.epochs) throw UsageError("--steps and --epochs: found both; one of them is expected");
   const auto per_epoch = static_cast<std::uint64_t>(m.steps_per_epoch);
   const auto count = [](const char* option, const std::string& text, std::uint64_t most) {
@@ -203,13 +204,13 @@ std::optional<std::uint64_t> steps_of(const QueryOptions& q, const sampling::Mec
       throw UsageError(cat(option, ": found '", text, "'; an integer from 0 to ", most, " is expected"));
     return static_cast<std::uint64_t>(value);
   };
-  const auto most = privacy::Accountant::max_uses_ever;
+  const auto most = privacy::max_uses_ever;
   if (q.steps) return count("--steps", *q.steps, most);
   if (q.epochs) return per_epoch * count("--epochs", *q.epochs, most / per_epoch);
   return std::nullopt;
 }
 
-std::uint64_t needed_steps(const QueryOptions& q, const sampling::Mechanism& m) {
+std::uint64_t needed_steps(const QueryOptions& q, const privacy::AppliedTheorem& m) {
   const auto steps = steps_of(q, m);
   if (!steps) throw UsageError("--steps or --epochs: neither given; one of them is expected");
   return *steps;

@@ -9,9 +9,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "tsdp/core/config.h"
+#include "tsdp/config/config.h"
 #include "tsdp/privacy/accountant.h"
-#include "tsdp/sampling/mechanism.h"
+#include "tsdp/privacy/theorems.h"
 
 namespace tsdp::cli {
 
@@ -35,7 +35,7 @@ struct MechanismOptions {
 struct QueryOptions {
   std::optional<double> epsilon, delta;
   std::optional<std::string> steps, epochs, epsilons;  // read as numbers when they are used
-  double precision = privacy::Accountant::default_precision;
+  double precision = privacy::default_precision;
   std::optional<std::string> csv, plot;
 };
 
@@ -47,12 +47,12 @@ void add_query_options(CLI::App& app, QueryOptions& options);
 
 /// What is asked about: the mechanism for every noise multiplier, with the one that is given.
 struct Subject {
-  std::function<sampling::Mechanism(double)> mechanism_at;
+  std::function<privacy::AppliedTheorem(double)> mechanism_at;
   std::optional<double> noise_multiplier;
   std::optional<Config> config;
 
   /// The mechanism with the given noise multiplier; UsageError without one.
-  [[nodiscard]] sampling::Mechanism mechanism() const;
+  [[nodiscard]] privacy::AppliedTheorem mechanism() const;
 };
 /// Throws UsageError for options that are missing, out of range or not used by the theorem that is named.
 [[nodiscard]] Subject subject_of(const CLI::App& app, const MechanismOptions& options);
@@ -60,8 +60,8 @@ struct Subject {
 [[nodiscard]] double needed_delta(const QueryOptions& query, const Subject& subject);
 [[nodiscard]] double needed_epsilon(const QueryOptions& query, const Subject& subject);
 /// Steps asked about, from --steps or --epochs; none if neither is given.
-[[nodiscard]] std::optional<std::uint64_t> steps_of(const QueryOptions& query, const sampling::Mechanism& mechanism);
-[[nodiscard]] std::uint64_t needed_steps(const QueryOptions& query, const sampling::Mechanism& mechanism);
+[[nodiscard]] std::optional<std::uint64_t> steps_of(const QueryOptions& query, const privacy::AppliedTheorem& mechanism);
+[[nodiscard]] std::uint64_t needed_steps(const QueryOptions& query, const privacy::AppliedTheorem& mechanism);
 /// The numbers of --epsilons; none if it is not given.
 [[nodiscard]] std::vector<double> epsilons_of(const QueryOptions& query);
 /// --precision within its range.

@@ -1,8 +1,8 @@
 #include "inference_options.h"
 
 #include "program.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::cli {
 

@@ -10,11 +10,11 @@
 #include <new>
 #include <vector>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/json.h"
-#include "tsdp/core/log.h"
-#include "tsdp/core/text.h"
-#include "tsdp/core/version.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/log.h"
+#include "tsdp/base/text.h"
+#include "tsdp/base/version.h"
 
 namespace tsdp::cli {
 namespace {

@@ -22,7 +22,7 @@ void add_common_options(CLI::App& app, CommonOptions& options, bool with_json = 
 /// Check of an option without a sign: CLI11 would read -1 as the greatest number.
 [[nodiscard]] std::string whole_number(const std::string& text);
 
-/// Writes text for people to stdout, as `visible` (core/text.h) shows it: names may hold anything.
+/// Writes text for people to stdout, as `visible` (base/text.h) shows it: names may hold anything.
 void print(const std::string& text);
 
 /// Writes the one object of --json to stdout.

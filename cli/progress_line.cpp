@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tsdp/core/log.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/log.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::cli {
 namespace {

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "tsdp/core/digest.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/json.h"
-#include "tsdp/core/text.h"
-#include "tsdp/core/version.h"
-#include "tsdp/sampling/ledger.h"
+#include "tsdp/base/digest.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/text.h"
+#include "tsdp/base/version.h"
+#include "tsdp/mechanism/ledger.h"
+#include "tsdp/mechanism/setup.h"
 #include "tsdp/training/charged_for.h"
 #include "tsdp/training/model_setup.h"
 
@@ -46,17 +47,18 @@ void put_training_privacy(nlohmann::ordered_json& out, const nlohmann::ordered_j
   out["statement"] = ledger.value("statement", std::string());
 }
 
-RunModel model_of_run(const training::RunFolder& folder, const Config& config, const std::string& which, Unfinished unfinished) {
-  if (which == "best" && config.privacy.enabled)
+RunModel model_of_run(const training::RunFolder& folder, const Config& config, ExportedWeights which, Unfinished unfinished) {
+  const bool best = which == ExportedWeights::best;
+  if (best && config.privacy.enabled)
     throw PrivacyError("--checkpoint: found best of a private run; weights chosen by losses without noise are covered by no theorem: "
                        "expected last");
-  const auto file = which == "best" ? folder.best() : folder.last();
+  const auto file = best ? folder.best() : folder.last();
   const auto checkpoint = training::load_checkpoint(file);
   if (!checkpoint)
     throw DataError(cat(file.string(), ": no such checkpoint; expected the folder of a run",
-                        which == "best" ? " with training.checkpoint: best" : ""));
+                        best ? " with training.checkpoint: best" : ""));
   const auto json = parse_json(read_file(folder.ledger()), folder.ledger().string());
-  const auto ledger = sampling::read_ledger(json, folder.ledger().string());
+  const auto ledger = mechanism::read_ledger(json, folder.ledger().string());
   // One run: what is stated is stated of these weights.
   const training::Charge charge(folder.charged());
   const auto run = training::run_charged_for(folder);
@@ -67,20 +69,20 @@ RunModel model_of_run(const training::RunFolder& folder, const Config& config, c
   if (ledger.run.configuration != sha256(config_text(config)) || training::config_charged_for(folder) != config_text(config))
     throw DataError(cat(folder.config().string(), ": is not the configuration that the run was charged for and its ledger names; put the "
                         "run's own file back"));
-  sampling::require_terms_of(config, ledger, folder.ledger().string());
+  mechanism::require_terms_of(config, ledger, folder.ledger().string());
   if (ledger.run.key_print != charge.print())
     throw DataError(cat(folder.ledger().string(), ": names another key than ", folder.charged().string(), "; resume the run, which writes "
                         "both anew, or put the run's own file back"));
-  if (which != "best" && ledger.state == sampling::RunState::finished &&
+  if (!best && ledger.state == mechanism::RunState::finished &&
       (checkpoint->step != ledger.steps_charged || checkpoint->step - checkpoint->given_up != ledger.steps_taken))
     throw DataError(cat(file.string(), ": is of step ", checkpoint->step, "; the run ended after ", ledger.steps_charged,
                         ": resume it, or put its own file back"));
   if (ledger.accounted_steps() < std::max(charge.steps(), checkpoint->step))
     throw PrivacyError(cat(folder.ledger().string(), ": states the cost of ", ledger.accounted_steps(), " steps; ",
                            std::max(charge.steps(), checkpoint->step), " are charged or taken: resume the run, which writes it anew"));
-  if (const auto found = sampling::verify(json, folder.ledger().string()); !found.agrees())
+  if (const auto found = mechanism::verify(json, folder.ledger().string()); !found.agrees())
     throw PrivacyError(cat(folder.ledger().string(), ": ", found.differences.front(), "; put the ledger back that tsdp-train wrote"));
-  if (ledger.state != sampling::RunState::finished && unfinished == Unfinished::refuse)
+  if (ledger.state != mechanism::RunState::finished && unfinished == Unfinished::refuse)
     throw PrivacyError(cat(folder.root.string(), ": the run is not finished (", ledger.steps_taken, " of ", ledger.steps_planned,
                            " steps taken); expected tsdp-train --resume first, or --unfinished with tsdp-export"));
   RunModel out;

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "tsdp/core/config.h"
+#include "tsdp/config/config.h"
 #include "tsdp/export/torchscript.h"
+#include "tsdp/training/charge.h"
 #include "tsdp/training/checkpoint.h"
+#include "tsdp/training/run_folder.h"
 
 namespace tsdp::cli {
 
@@ -23,7 +25,7 @@ namespace tsdp::cli {
 /// statement.
 void put_training_privacy(nlohmann::ordered_json& out, const nlohmann::ordered_json& ledger, const std::vector<std::string>& beside);
 
-/// The model of a checkpoint ("last" or "best") of a run, with the run's ledger.
+/// The model of a checkpoint of a run, with the run's ledger.
 struct RunModel {
   std::unique_ptr<models::Forecaster> model;
   bool sampled_forecasts = false;
@@ -39,7 +41,7 @@ enum class Unfinished { refuse, allow };
 /// Checkpoint, count of charged steps, configuration and ledger must be of one run, and the ledger's numbers must follow from its
 /// terms, which are derived again. Throws DataError for files that do not belong together or cannot be read, PrivacyError for a
 /// ledger that states less than what was spent or follows, for "best" of a private run, and for a run that is not finished.
-[[nodiscard]] RunModel model_of_run(const training::RunFolder& folder, const Config& config, const std::string& which,
+[[nodiscard]] RunModel model_of_run(const training::RunFolder& folder, const Config& config, ExportedWeights which,
                                     Unfinished unfinished = Unfinished::refuse);
 
 }  // namespace tsdp::cli

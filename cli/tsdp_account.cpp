@@ -12,15 +12,17 @@
 
 #include "account_figure.h"
 #include "account_options.h"
+#include "account_total.h"
 #include "account_verify.h"
 #include "program.h"
-#include "tsdp/core/config.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/log.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/log.h"
+#include "tsdp/base/text.h"
+#include "tsdp/config/config.h"
+#include "tsdp/mechanism/budget.h"
 #include "tsdp/privacy/accountant.h"
-#include "tsdp/sampling/mechanism.h"
+#include "tsdp/privacy/theorems.h"
 
 namespace {
 
@@ -31,7 +33,7 @@ using tsdp::cli::QueryOptions;
 using tsdp::cli::Subject;
 using tsdp::privacy::Accountant;
 using tsdp::privacy::Interval;
-using tsdp::sampling::Mechanism;
+using tsdp::privacy::AppliedTheorem;
 
 /// An answer: JSON for programs, text for people.
 struct Answer {
@@ -46,32 +48,32 @@ std::string shown(const Interval& i) {
 }
 
 /// Whole epochs in so many steps; where epochs are what is composed, those that are charged.
-std::uint64_t epochs_of(const Mechanism& m, std::uint64_t steps) {
-  return m.unit == tsdp::sampling::CompositionUnit::epoch ? m.uses_of_steps(steps)
+std::uint64_t epochs_of(const AppliedTheorem& m, std::uint64_t steps) {
+  return m.unit == tsdp::privacy::CompositionUnit::epoch ? m.uses_of_steps(steps)
                                                           : steps / static_cast<std::uint64_t>(m.steps_per_epoch);
 }
 
-void put_mechanism(Json& out, const Mechanism& m, std::uint64_t steps) {
+void put_mechanism(Json& out, const AppliedTheorem& m, std::uint64_t steps) {
   out["noise_multiplier"] = m.noise_multiplier;
   out["steps"] = steps;
   out["epochs"] = epochs_of(m, steps);
   out["theorem"] = m.theorem;
-  out["bound"] = tsdp::sampling::name(m.bound);
-  out["composition_unit"] = tsdp::sampling::name(m.unit);
+  out["bound"] = tsdp::name(m.bound);
+  out["composition_unit"] = tsdp::name(m.unit);
   out["compositions"] = m.uses_of_steps(steps);
   if (!m.rigorous(m.uses_of_steps(steps))) out["rigorous"] = false;
   if (!m.valid_for_time_series) out["valid_for_time_series"] = false;
 }
 
-std::string of_mechanism(const Mechanism& m, std::uint64_t steps) {
+std::string of_mechanism(const AppliedTheorem& m, std::uint64_t steps) {
   return cat(steps, " steps (", epochs_of(m, steps), " epochs), noise multiplier ",
              tsdp::rounded_up(m.noise_multiplier, 7), ", Theorem ", m.theorem);
 }
 
 /// What the numbers are not, a line each.
-std::string reservations(const Mechanism& m, std::uint64_t steps) {
+std::string reservations(const AppliedTheorem& m, std::uint64_t steps) {
   std::string text;
-  if (m.bound == tsdp::sampling::Bound::optimistic_lower)
+  if (m.bound == tsdp::privacy::Bound::optimistic_lower)
     text +=
         m.rigorous(m.uses_of_steps(steps))
             ? "\nThis is a lower bound of the privacy loss: no guarantee."
@@ -139,7 +141,7 @@ Answer steps(const Subject& subject, const QueryOptions& query) {
   const auto uses = accountant.max_uses(target, delta);
   if (uses == 0)
     throw tsdp::PrivacyError(cat("epsilon ", target, " at delta ", delta, ": not even one ",
-                                 tsdp::sampling::name(m.unit), " stays within it; it costs epsilon ",
+                                 tsdp::name(m.unit), " stays within it; it costs epsilon ",
                                  tsdp::rounded_up(accountant.epsilon(delta, 1).upper, 6)));
   const auto count = m.steps_of_uses(uses);
   auto spent = accountant.epsilon(delta, uses, precision_of(query));
@@ -180,7 +182,7 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
 }
 
 /// Bracket of the profile at any ε after `uses` uses. `accountant` is made when it is needed.
-Interval profile_at(const Mechanism& m, std::optional<Accountant>& accountant, double epsilon, std::uint64_t uses,
+Interval profile_at(const AppliedTheorem& m, std::optional<Accountant>& accountant, double epsilon, std::uint64_t uses,
                     double precision) {
   const double e = std::abs(epsilon);
   if (uses == 1) return m.pair.profile_bracket(epsilon);
@@ -196,7 +198,7 @@ Interval profile_at(const Mechanism& m, std::optional<Accountant>& accountant, d
 }
 
 /// 33 values from 0 to where the profile falls below 1e-12.
-std::vector<double> default_grid(const Mechanism& m, std::optional<Accountant>& accountant, std::uint64_t uses) {
+std::vector<double> default_grid(const AppliedTheorem& m, std::optional<Accountant>& accountant, std::uint64_t uses) {
   const auto small = [&](double epsilon) { return profile_at(m, accountant, epsilon, uses, 0.5).upper < 1e-12; };
   double low = 0.0;
   double high = 1e-3;
@@ -264,6 +266,12 @@ const std::set<std::string> figure_options = {"--csv", "--plot", "--precision", 
 /// What the command verify may be given.
 const std::set<std::string> verify_options = {"--json", "--quiet", "--verbose"};
 
+/// What the command total may be given.
+const std::set<std::string> total_options = {"--delta", "--precision", "--json", "--quiet", "--verbose"};
+
+/// What the command budget may be given.
+const std::set<std::string> budget_options = {"--epsilon", "--delta", "--relation", "--w", "--v", "--json", "--quiet", "--verbose"};
+
 /// Options that mean nothing to a command are refused, not ignored.
 void refuse_beside(const char* command, const CLI::App& app, const std::vector<const char*>& options,
                    const char* instead) {
@@ -306,6 +314,12 @@ int main(int argc, char** argv) {
   auto* verify = app.add_subcommand("verify", "derives the epsilon of a run's or a model's ledger again from its own terms");
   std::string verified;
   verify->add_option("RUN", verified, "folder of a run, a privacy.json or an exported model")->required();
+  auto* budget = app.add_subcommand("budget", "makes a file that tsdp-train --budget charges, of --epsilon at --delta");
+  std::string budget_file;
+  budget->add_option("FILE", budget_file, "new file")->required();
+  auto* total = app.add_subcommand("total", "epsilon at --delta of several runs on the same data together, whose settings were fixed beforehand");
+  std::vector<std::string> totalled;
+  total->add_option("RUN", totalled, "folders of runs, privacy.json files or exported models")->required();
 
   return tsdp::cli::run(app, argc, argv, common, [&] {
     if (*verify) {
@@ -313,6 +327,24 @@ int main(int argc, char** argv) {
         if (option->count() > 0 && !verify_options.contains(option->get_name()))
           throw UsageError(cat(option->get_name(), ": not used by verify, which takes its terms from the ledger"));
       return tsdp::cli::run_verify(verified, common.json);
+    }
+    if (*total) {
+      for (const auto* option : app.get_options())
+        if (option->count() > 0 && !total_options.contains(option->get_name()))
+          throw UsageError(cat(option->get_name(), ": not used by total, which takes its terms from the ledgers; expected --delta"));
+      tsdp::cli::run_total({totalled.begin(), totalled.end()}, tsdp::cli::needed_delta(query, {}), precision_of(query), common.json);
+      return 0;
+    }
+    if (*budget) {
+      for (const auto* option : app.get_options())
+        if (option->count() > 0 && !budget_options.contains(option->get_name()))
+          throw UsageError(cat(option->get_name(), ": not used by budget; expected --epsilon, --delta, and the relation if it is known: "
+                               "--relation, --w, --v"));
+      std::optional<tsdp::privacy::PrivacyUnit> unit;
+      if (app.count("--relation") + app.count("--w") + app.count("--v") > 0)
+        unit = {tsdp::named<tsdp::privacy::Relation>(mechanism.relation, "--relation"), mechanism.w, mechanism.v};
+      tsdp::mechanism::create_budget(budget_file, tsdp::cli::needed_epsilon(query, {}), tsdp::cli::needed_delta(query, {}), unit);
+      return 0;
     }
     if (*figure) {
       for (const auto* option : app.get_options())

@@ -6,10 +6,11 @@
 #include "device.h"
 #include "program.h"
 #include "tsdp/audit/trainer_audit.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/log.h"
-#include "tsdp/core/text.h"
-#include "tsdp/sampling/setup.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/log.h"
+#include "tsdp/base/text.h"
+#include "tsdp/data/configured.h"
+#include "tsdp/mechanism/setup.h"
 
 namespace {
 
@@ -82,7 +83,7 @@ int main(int argc, char** argv) {
     const auto config = tsdp::read_config(config_file, set);
     tsdp::cli::set_threads(threads);
     // Of the data, only what is public: how many series, and how long.
-    const auto lengths = tsdp::sampling::prepare_data(config, config_file).split.training_length;
+    const auto lengths = tsdp::data::prepare_data(config, config_file).split.training_length;
     options.stop = &stop_asked;
     struct sigaction action {};
     action.sa_handler = ask_to_stop;

@@ -4,15 +4,15 @@
 #include <system_error>
 
 #include "program.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/log.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/log.h"
+#include "tsdp/base/text.h"
 #include "tsdp/data/calendar_features.h"
+#include "tsdp/data/configured.h"
 #include "tsdp/data/describe.h"
 #include "tsdp/data/generate.h"
 #include "tsdp/data/input_form.h"
 #include "tsdp/data/writers.h"
-#include "tsdp/sampling/setup.h"
 
 namespace {
 
@@ -67,8 +67,8 @@ struct DescribeCommand {
       const auto path = find_config_file(*config);
       auto c = read_config(path, set);
       if (file) c.dataset.path = *file;
-      dataset = sampling::read_series(c, path);
-      options.split = sampling::split_options_of(c);
+      dataset = data::read_series(c, path);
+      options.split = data::split_options_of(c);
       options.season_length = c.dataset.season_length;
     } else {
       dataset = read_file(*file, form, "--format");
@@ -137,7 +137,7 @@ struct SplitCommand {
   int run(bool json) const {
     const auto path = find_config_file(config);
     const auto c = read_config(path, set);
-    const auto prepared = sampling::prepare_data(c, path);
+    const auto prepared = data::prepare_data(c, path);
     data::write_split(prepared.dataset, prepared.split, {c.dataset.prediction_length, c.dataset.season_length}, output);
     if (json) {
       const Json out = {{"output", output},

@@ -6,21 +6,21 @@
 #include "inference_options.h"
 #include "program.h"
 #include "run_model.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/log.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/log.h"
+#include "tsdp/base/text.h"
+#include "tsdp/data/configured.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/evaluation/baseline_file.h"
 #include "tsdp/export/report_content.h"
-#include "tsdp/sampling/setup.h"
 
 namespace tsdp::cli {
 namespace {
 
 /// Scores of the files that --baseline NAME=FILE names, by name.
 nlohmann::ordered_json baselines_of(const std::vector<std::string>& given, const Config& config,
-                                    const sampling::PreparedData& data, const std::vector<data::ForecastRange>& ranges) {
+                                    const data::PreparedData& data, const std::vector<data::ForecastRange>& ranges) {
   nlohmann::ordered_json out = nlohmann::ordered_json::object();
   for (const auto& one : given) {
     const auto equals = one.find('=');
@@ -112,7 +112,7 @@ int main(int argc, char** argv) {
         !model.empty() || tsdp::is_there(folder.model())
             ? tsdp::exporting::load_model(model.empty() ? folder.model() : std::filesystem::path(model), device,
                                           trust ? tsdp::exporting::ArchiveCode::run : tsdp::exporting::ArchiveCode::never)
-            : tsdp::cli::model_of_run(folder, tsdp::read_config(folder.config()), "last", tsdp::cli::Unfinished::allow).module();
+            : tsdp::cli::model_of_run(folder, tsdp::read_config(folder.config()), tsdp::ExportedWeights::last, tsdp::cli::Unfinished::allow).module();
     module.to(device);
     const auto horizon = metadata.model.value("prediction_length", std::int64_t{0});
     if (horizon != config.dataset.prediction_length)
@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
         tsdp::data::Frequency::parse(trained_on) != tsdp::data::Frequency::parse(config.dataset.frequency))
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.frequency: found ", config.dataset.frequency,
                                  "; the model was trained on series of ", trained_on));
-    const auto data = tsdp::sampling::prepare_data(config, config_file, privacy.has_value());
+    const auto data = tsdp::data::prepare_data(config, config_file, privacy.has_value());
     const auto& ranges = split == "test" ? data.split.test : data.split.validation;
     if (ranges.empty())
       throw tsdp::UsageError(cat(config_file.string(), ": no ", split, " windows; a longer dataset.", split,

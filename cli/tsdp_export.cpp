@@ -3,9 +3,9 @@
 
 #include "program.h"
 #include "run_model.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/text.h"
 
 int main(int argc, char** argv) {
   using tsdp::cat;
@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   std::string output;
   app.add_option("--run", run, "Folder of a run")->required();
   app.add_option("--checkpoint", which, "last or best (default: training.checkpoint of the run)")
-      ->check(CLI::IsMember({"last", "best"}));
+      ->check(CLI::IsMember(tsdp::all_names<tsdp::ExportedWeights>()));
   app.add_option("--output", output, "File to write")->required();
   bool unfinished = false;
   app.add_flag("--unfinished", unfinished, "Export the model of a run that is not finished, too");
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
         throw tsdp::UsageError(cat("--output: found '", output, "', a file that the run needs; expected another one"));
     }
     const auto model =
-        tsdp::cli::model_of_run(folder, config, which.empty() ? config.training.checkpoint : which,
+        tsdp::cli::model_of_run(folder, config, which.empty() ? config.training.checkpoint : tsdp::named<tsdp::ExportedWeights>(which, "--checkpoint"),
                                 unfinished ? tsdp::cli::Unfinished::allow : tsdp::cli::Unfinished::refuse);
     tsdp::exporting::save_model(*model.model, model.sampled_forecasts, model.metadata, output);
     if (common.json) {

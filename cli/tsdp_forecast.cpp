@@ -7,16 +7,16 @@
 #include "inference_options.h"
 #include "program.h"
 #include "run_model.h"
-#include "tsdp/core/config.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/log.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/log.h"
+#include "tsdp/base/text.h"
+#include "tsdp/config/config.h"
 #include "tsdp/data/calendar_features.h"
+#include "tsdp/data/configured.h"
 #include "tsdp/data/input_form.h"
 #include "tsdp/evaluation/series_forecast.h"
 #include "tsdp/export/torchscript.h"
-#include "tsdp/sampling/setup.h"
 
 namespace tsdp::cli {
 namespace {
@@ -42,8 +42,8 @@ data::Dataset read_input(const InputOptions& options, const std::string& model, 
   data::FormNames names;
   if (!options.config.empty()) {
     const auto file = find_config_file(options.config);
-    form = sampling::stated_form_of(read_config(file));
-    names = sampling::form_names_of(file);
+    form = data::stated_form_of(read_config(file));
+    names = data::form_names_of(file);
   }
   auto read = data::read_options_of(options.input, form, names, trained_on);
   read.exact = exact;

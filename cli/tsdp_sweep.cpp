@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "program.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 #include "tsdp/sweep/table.h"
 
 namespace {
@@ -121,7 +121,9 @@ int main(int argc, char** argv) {
       throw tsdp::Error(interrupted.code(), cat(interrupted.what(), "; go on with: tsdp-sweep --config ", file.string(),
                                                 " --output ", output, smoke ? " --smoke" : ""));
     }
-    const auto table = tsdp::sweep::read_table(plan, failures);
+    auto table = tsdp::sweep::read_table(plan, failures);
+    table.joint = tsdp::sweep::joint_statements(plan);
+    tsdp::sweep::write_table(plan, table);
     if (common.json) {
       std::cout << tsdp::sweep::json(table);
     } else {

@@ -8,11 +8,11 @@
 #include "program.h"
 #include "progress_line.h"
 #include "run_model.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/json.h"
-#include "tsdp/core/log.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/log.h"
+#include "tsdp/base/text.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/report_content.h"
 #include "tsdp/training/charged_for.h"
@@ -51,23 +51,24 @@ std::string path_for_run(const std::string& given, const std::filesystem::path& 
 
 Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& trainer, tsdp::models::Forecaster& model) {
   const auto& plan = trainer.plan();
-  const auto& scheme = trainer.scheme();
+  const auto& method = trainer.method();
   Json out;
   out["steps"] = plan.steps;
   out["epochs"] = static_cast<double>(plan.steps) / static_cast<double>(plan.steps_per_epoch);
   out["steps_per_epoch"] = plan.steps_per_epoch;
   out["ends_by"] = plan.limited_by_epsilon ? "target_epsilon" : "max_epochs";
-  out["sequences"] = scheme.sequences();
-  out["windows_per_step"] = scheme.expected_windows();
+  out["sequences"] = method.law().sequences();
+  out["windows_per_step"] = static_cast<double>(method.law().expected_windows());
   out["model"] = model.name();
   out["parameters"] = model.parameters().count();
   out["memory_mb"] = static_cast<double>(trainer.memory()) / 1e6;
-  if (plan.mechanism) {
-    out["theorem"] = plan.mechanism->theorem;
-    out["bound"] = tsdp::sampling::name(plan.mechanism->bound);
-    out["composition_unit"] = tsdp::sampling::name(plan.mechanism->unit);
-    out["compositions"] = plan.mechanism->uses_of_steps(plan.steps);
-    out["noise_multiplier"] = plan.noise_multiplier;
+  if (method.privacy()) {
+    const auto& theorem = method.privacy()->theorem();
+    out["theorem"] = theorem.theorem;
+    out["bound"] = tsdp::name(theorem.bound);
+    out["composition_unit"] = tsdp::name(theorem.unit);
+    out["compositions"] = theorem.uses_of_steps(plan.steps);
+    out["noise_multiplier"] = method.privacy()->noise().multiplier;
     out["delta"] = config.privacy.delta;
     out["target_epsilon"] = config.privacy.target_epsilon;
     out["epsilon"] = {{"lower", plan.epsilon.lower}, {"upper", plan.epsilon.upper}};
@@ -114,6 +115,10 @@ int main(int argc, char** argv) {
   app.add_option("--output", output, "New folder for the run (default: runs/<configuration>-<time>)");
   app.add_option("--resume", resume, "Folder of a run to take up again");
   app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
+  std::string budget;
+  app.add_option("--budget", budget,
+                 "File of tsdp-account budget, which the whole plan is charged to before the run begins; a run that would pass it is "
+                 "refused");
   auto* threads_option = app.add_option("--threads", threads,
                                         "CPU threads; 0: all cores. A resumed run keeps its number, unless it is given")
                              ->check(CLI::Range(0, 4096))
@@ -132,6 +137,8 @@ int main(int argc, char** argv) {
                                  "; exactly one of them is expected"));
     if (!resume.empty() && (!set.empty() || !output.empty()))
       throw tsdp::UsageError("--resume: takes its configuration and folder from the run; expected without --set, --output");
+    if (!resume.empty() && !budget.empty())
+      throw tsdp::UsageError("--budget: found with --resume; a run is charged whole when it begins, so expected without");
     tsdp::training::RunFolder folder;
     std::filesystem::path config_file;
     if (resume.empty()) {
@@ -151,7 +158,7 @@ int main(int argc, char** argv) {
     tsdp::cli::set_threads(threads);
     const auto device = tsdp::cli::device_of(device_name);
     auto config = tsdp::read_config(config_file, set);
-    const auto data = tsdp::sampling::prepare_data(config, config_file);
+    const auto data = tsdp::data::prepare_data(config, config_file);
     if (resume.empty())
       config.dataset.path =
           path_for_run(config.dataset.path, tsdp::find_data_file(config.dataset.path, config_file), folder.root);
@@ -165,11 +172,11 @@ int main(int argc, char** argv) {
       return 0;
     }
     tsdp::log::info(plan_text(plan));
-    if (const auto windows = trainer.scheme().expected_windows(); windows < static_cast<double>(config.sampling.batch_size))
+    if (const auto windows = trainer.method().law().expected_windows(); windows < config.sampling.batch_size)
       tsdp::log::warning(cat("sampling.batch_size: found ", config.sampling.batch_size, ", by which every step is divided; the ",
-                             trainer.scheme().sequences(), " series give ", windows, " windows a step"));
+                             trainer.method().law().sequences(), " series give ", windows, " windows a step"));
     if (resume.empty()) {
-      trainer.begin();
+      trainer.begin(budget.empty() ? std::nullopt : std::optional<std::filesystem::path>(budget));
     } else {
       trainer.resume();
     }

@@ -7,8 +7,8 @@
 #include <numbers>
 
 #include "scalers.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::models {
 

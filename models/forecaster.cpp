@@ -1,7 +1,7 @@
 #include "forecaster.h"
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::models {
 

@@ -12,11 +12,12 @@
 #include <ATen/ATen.h>
 
 #include "student_t.h"
-#include "tsdp/core/random.h"
+#include "tsdp/config/models.h"
 #include "tsdp/dp/layer_norm.h"
 #include "tsdp/dp/linear.h"
 #include "tsdp/dp/parameters.h"
 #include "tsdp/dp/tape.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::models {
 
@@ -139,6 +140,18 @@ class Forecaster {
 
 /// Builds a forecaster; all tensors have `tensor_options`.
 using Factory = std::function<std::unique_ptr<Forecaster>(const ModelOptions&, const at::TensorOptions& tensor_options)>;
+
+template <class Model>
+[[nodiscard]] Factory factory_of() {
+  return [](const ModelOptions& options, const at::TensorOptions& tensor_options) -> std::unique_ptr<Forecaster> {
+    return std::make_unique<Model>(options, tensor_options);
+  };
+}
+
+/// Makes a forecaster known to configurations and to make_model. Throws Error for a name that is taken. One outside of the tree
+/// does so in a line of its source, which is linked into the program:
+///   const bool registered = tsdp::models::register_model({"autoregression"}, tsdp::models::factory_of<Autoregression>());
+bool register_model(const ModelRules& rules, Factory factory);
 
 /// Names of all registered forecasters.
 [[nodiscard]] std::vector<std::string> model_names();

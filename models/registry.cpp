@@ -1,35 +1,35 @@
 #include <map>
+#include <utility>
 
-#include "forecaster.h"
 #include "deepar.h"
 #include "dlinear.h"
+#include "forecaster.h"
 #include "itransformer.h"
 #include "simple_ff.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::models {
 namespace {
 
-template <class Model>
-Factory factory() {
-  return [](const ModelOptions& options, const at::TensorOptions& tensor_options) -> std::unique_ptr<Forecaster> {
-    return std::make_unique<Model>(options, tensor_options);
-  };
-}
-
 // One line a forecaster.
-const std::map<std::string, Factory>& registry() {
-  static const std::map<std::string, Factory> models = {
-      {"deepar", factory<DeepAR>()},
-      {"dlinear", factory<DLinear>()},
-      {"itransformer", factory<ITransformer>()},
-      {"simple_ff", factory<SimpleFeedForward>()},
+std::map<std::string, Factory>& registry() {
+  static std::map<std::string, Factory> models = {
+      {"deepar", factory_of<DeepAR>()},
+      {"dlinear", factory_of<DLinear>()},
+      {"itransformer", factory_of<ITransformer>()},
+      {"simple_ff", factory_of<SimpleFeedForward>()},
   };
   return models;
 }
 
 }  // namespace
+
+bool register_model(const ModelRules& rules, Factory factory) {
+  add_model(rules);
+  registry().emplace(rules.name, std::move(factory));
+  return true;
+}
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;

@@ -27,9 +27,8 @@ cmake -S "$tsdp_root" -B "$folder/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_PREFIX_PATH="$packages/torch/share/cmake" -DCMAKE_CUDA_COMPILER="$cuda/bin/nvcc" \
   -DCUDA_TOOLKIT_ROOT_DIR="$cuda" -DTORCH_CUDA_ARCH_LIST=9.0 \
   -DCUDA_nvrtc_LIBRARY="$nvidia/lib/libnvrtc.so.13" \
+  -DCMAKE_GTEST_DISCOVER_TESTS_DISCOVERY_MODE=PRE_TEST \
   -DCMAKE_CXX_FLAGS="-isystem $nvidia/include" -DCMAKE_EXE_LINKER_FLAGS="-Wl,--allow-shlib-undefined"
-# gtest_discover_tests would start the tests: they are compiled and linked alone.
-cmake --build "$folder/build" -- -k 0 programs tsdp-bench
-cmake --build "$folder/build" --target tsdp_dp tsdp_models tsdp_training tsdp_evaluation tsdp_export
+cmake --build "$folder/build" -- -k 0 programs tsdp-bench cuda_test dp_test wiring_test
 version=$("$venv/bin/python" -c 'from importlib.metadata import version; print(version("torch"))')
 echo "check_cuda_build.sh: compiled and linked against LibTorch $version, CUDA $("$cuda/bin/nvcc" --version | grep -o 'release [0-9.]*')"

@@ -1,33 +1,35 @@
 // How private is a training run whose batches are drawn by structured subsampling?
 //
-// A step draws `batch` of the series without replacement and one window of each (Theorem 4.4 of Schuchardt et al., 2025);
-// neighbours differ in one value of one series. Units: the clipping norm is 1, so `sigma` is the noise multiplier.
+// A step draws 256 of 862 series without replacement and one window of each (Theorem 4.4 of Schuchardt et al., 2025); neighbours
+// differ in one value of one series. Units: the clipping norm is 1, so `sigma` is the noise multiplier.
 #include <cstdint>
 #include <exception>
 #include <iostream>
 
-#include "tsdp/core/text.h"
-#include "tsdp/privacy/accountant.h"
-#include "tsdp/privacy/structured_pairs.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/theorems.h"
 
 int main() {
-  constexpr double series = 862, length = 13916, context = 96, forecast = 24, batch = 256;
+  using namespace tsdp::privacy;
   constexpr double sigma = 4.0, delta = 1e-7, target = 1.0;
   constexpr std::uint64_t steps = 10'000;
 
-  // Of the series' windows, so many read the value; and the series itself must be drawn.
-  constexpr double window_share = (context + forecast) / (length - forecast + 1);
-  constexpr double drawn = batch / series;
-
   try {
-    tsdp::privacy::Accountant accountant(tsdp::privacy::one_window_pair(drawn * window_share, sigma));
+    SubsamplingScheme::Parameters law;
+    law.lengths = SeriesLengths::equal(/*count=*/862, /*length=*/13916);
+    law.context_length = 96;
+    law.forecast_length = 24;
+    law.batch_size = 256;
+    law.top_level = TopLevel::without_replacement;
+    const auto theorem = apply_theorem(SubsamplingScheme(law), {Relation::event, /*w=*/1, /*v=*/{}}, sigma, "4.4");
+    const auto curve = theorem.curve();
 
     // A certified bracket: what is released must quote the upper end. It is printed rounded outwards.
-    const auto epsilon = accountant.epsilon(delta, steps, /*precision=*/1e-4);
+    const auto epsilon = curve->epsilon(delta, theorem.uses_of_steps(steps), /*precision=*/1e-4);
     std::cout << "after " << steps << " steps: epsilon in [" << tsdp::rounded_down(epsilon.lower, 5) << ", "
               << tsdp::rounded_up(epsilon.upper, 5) << "] at delta " << delta << "\n";
 
-    std::cout << "within epsilon " << target << ": " << accountant.max_uses(target, delta) << " steps\n";
+    std::cout << "within epsilon " << target << ": " << theorem.steps_of_uses(curve->max_uses(target, delta)) << " steps\n";
   } catch (const std::exception& error) {  // tsdp::PrivacyError: parameters outside of what the theorem covers
     std::cerr << "accountant: " << error.what() << "\n";
     return 1;

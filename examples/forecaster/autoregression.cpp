@@ -5,6 +5,12 @@
 #include "models/scalers.h"
 
 namespace tsdp::models {
+namespace {
+
+// Whatever links this file knows the model: `model.name: autoregression`.
+const bool registered = register_model({"autoregression"}, factory_of<Autoregression>());
+
+}  // namespace
 
 Autoregression::Autoregression(const ModelOptions& options, const at::TensorOptions& tensor_options)
     : Forecaster(options) {

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::audit {
 
-MarkCode mark_code(const sampling::SubsamplingScheme& scheme, const sampling::PrivacyUnit& unit) {
+MarkCode mark_code(const privacy::SubsamplingScheme& scheme, const privacy::PrivacyUnit& unit) {
   const auto& p = scheme.parameters();
   MarkCode out;
   out.kind = canary_kind(scheme);

@@ -3,22 +3,22 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tsdp/privacy/noised_share.h"
 #include "tsdp/privacy/structured_pairs.h"
-#include "tsdp/sampling/noised_share.h"
 
 namespace tsdp::audit {
 namespace {
 
-using sampling::BottomLevel;
-using sampling::TopLevel;
+using privacy::BottomLevel;
+using privacy::TopLevel;
 
 /// ρ, or 1 in the batch that holds the changed series.
-double drawn_share(const sampling::SubsamplingScheme& scheme) {
+double drawn_share(const privacy::SubsamplingScheme& scheme) {
   if (scheme.parameters().top_level == TopLevel::deterministic) return 1.0;
   return static_cast<double>(scheme.sequences_per_batch()) / static_cast<double>(scheme.sequences());
 }
 
-double poisson_rate(const sampling::SubsamplingScheme& scheme, std::int64_t windows) {
+double poisson_rate(const privacy::SubsamplingScheme& scheme, std::int64_t windows) {
   return std::min(1.0, static_cast<double>(scheme.parameters().subsequences_per_sequence) / static_cast<double>(windows));
 }
 
@@ -38,15 +38,15 @@ std::vector<Component> binomial(std::int64_t trials, double probability, double 
 
 }  // namespace
 
-Neighbours worst_neighbours(const sampling::SubsamplingScheme& scheme, const sampling::PrivacyUnit& unit) {
+Neighbours worst_neighbours(const privacy::SubsamplingScheme& scheme, const privacy::PrivacyUnit& unit) {
   const auto& p = scheme.parameters();
   const bool in_turn = p.top_level == TopLevel::deterministic;
   const auto used = in_turn ? scheme.sequences_per_batch() * scheme.steps_per_epoch() : scheme.sequences();
   Neighbours out;
   double worst = -1.0;
   for (std::int64_t s = 0; s < used; ++s) {
-    const auto length = p.lengths[static_cast<std::size_t>(s)];
-    const auto touched = static_cast<double>(sampling::touched_windows(length, p.context_length, p.forecast_length, unit));
+    const auto length = p.lengths[s];
+    const auto touched = static_cast<double>(privacy::touched_windows(length, p.context_length, p.forecast_length, unit));
     const auto windows = scheme.windows_of(s);
     const double value = touched * (p.bottom_level == BottomLevel::poisson ? poisson_rate(scheme, windows)
                                                                            : 1.0 / static_cast<double>(windows));
@@ -55,15 +55,15 @@ Neighbours worst_neighbours(const sampling::SubsamplingScheme& scheme, const sam
       out.series = s;
     }
   }
-  const auto length = p.lengths[static_cast<std::size_t>(out.series)];
-  const bool event = unit.relation == sampling::Relation::event;
+  const auto length = p.lengths[out.series];
+  const bool event = unit.relation == privacy::Relation::event;
   const auto apart = event ? 1 : p.context_length + p.forecast_length;
   const auto first = std::min(p.forecast_length - 1, event ? length - unit.w : length - 1);
   for (std::int64_t i = 0; i < unit.w && first + i * apart < length; ++i) out.places.push_back(first + i * apart);
   return out;
 }
 
-std::vector<TouchedWindow> touched_windows_of(const sampling::SubsamplingScheme& scheme, const Neighbours& neighbours) {
+std::vector<TouchedWindow> touched_windows_of(const privacy::SubsamplingScheme& scheme, const Neighbours& neighbours) {
   const auto& p = scheme.parameters();
   const auto windows = scheme.windows_of(neighbours.series);
   std::vector<TouchedWindow> out;
@@ -81,11 +81,11 @@ std::vector<TouchedWindow> touched_windows_of(const sampling::SubsamplingScheme&
   return out;
 }
 
-CanaryKind canary_kind(const sampling::SubsamplingScheme& scheme) {
+CanaryKind canary_kind(const privacy::SubsamplingScheme& scheme) {
   return scheme.parameters().bottom_level == BottomLevel::poisson ? CanaryKind::opposed : CanaryKind::substituted;
 }
 
-Shape canary_shape(const sampling::SubsamplingScheme& scheme, const Neighbours& neighbours, double unit_length) {
+Shape canary_shape(const privacy::SubsamplingScheme& scheme, const Neighbours& neighbours, double unit_length) {
   const auto& p = scheme.parameters();
   const auto touched = touched_windows_of(scheme, neighbours);
   const auto windows = scheme.windows_of(neighbours.series);
@@ -110,7 +110,7 @@ Shape canary_shape(const sampling::SubsamplingScheme& scheme, const Neighbours& 
   double right = 0.0;
   double wrong = 0.0;
   for (const auto& w : touched) {
-    const double tau = sampling::noised_window_variation(w.context, w.forecast, p.context_noise, p.forecast_noise);
+    const double tau = privacy::noised_window_variation(w.context, w.forecast, p.context_noise, p.forecast_noise);
     right += 0.5 * (1.0 + tau) / static_cast<double>(windows);
     wrong += 0.5 * (1.0 - tau) / static_cast<double>(windows);
   }
@@ -119,7 +119,7 @@ Shape canary_shape(const sampling::SubsamplingScheme& scheme, const Neighbours& 
   return out;
 }
 
-double touched_share_of_batches(const sampling::SubsamplingScheme& scheme, const Neighbours& neighbours) {
+double touched_share_of_batches(const privacy::SubsamplingScheme& scheme, const Neighbours& neighbours) {
   const auto& p = scheme.parameters();
   const auto m = static_cast<double>(touched_windows_of(scheme, neighbours).size());
   const auto windows = scheme.windows_of(neighbours.series);

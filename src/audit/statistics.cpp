@@ -6,8 +6,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
 
 namespace tsdp::audit {

@@ -13,8 +13,9 @@
 
 #include "tsdp/audit/canary.h"
 #include "tsdp/audit/neighbours.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/mechanism/setup.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/training/trainer.h"
 
@@ -22,7 +23,7 @@ namespace tsdp::audit {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using sampling::TopLevel;
+using privacy::TopLevel;
 
 const auto on_cpu = at::TensorOptions().dtype(at::kFloat);
 
@@ -47,9 +48,9 @@ class Scratch {
   std::filesystem::path path_;
 };
 
-sampling::PreparedData data_of(const Config& config, const std::vector<std::int64_t>& lengths,
+data::PreparedData data_of(const Config& config, const std::vector<std::int64_t>& lengths,
                                const std::function<std::vector<float>(std::int64_t series, std::int64_t length)>& values) {
-  sampling::PreparedData out;
+  data::PreparedData out;
   out.dataset.name = "audit";
   out.dataset.frequency = data::Frequency::parse(config.dataset.frequency);
   for (std::size_t s = 0; s < lengths.size(); ++s) {
@@ -72,63 +73,56 @@ Config attacked(Config config, double noise_multiplier, std::uint64_t epochs) {
   config.optimizer.plateau_looks.reset();
   config.training.max_epochs = static_cast<std::int64_t>(epochs);
   config.training.validate_every = config.training.max_epochs + 1;
-  config.training.checkpoint = "last";
+  config.training.checkpoint = ExportedWeights::last;
   config.training.checkpoint_seconds = 1e6;
   return config;
 }
 
-/// The step engine of a run, without noise and without updates: what clipping leaves of given windows.
+/// What the clipping of a run leaves of given windows.
 class Clipped {
  public:
-  /// With a sampler, for batches of its places; else for batches of one size.
-  Clipped(models::Forecaster& model, const Config& config, const sampling::Sampler* sampler = nullptr)
-      : model_(model), engine_(model, options(config, sampler)) {}
+  Clipped(models::Forecaster& model, const Config& config, const mechanism::TrainingMethod& method)
+      : clip_norm_(config.privacy.clip_norm), engine_(model, method, options(config)) {}
   /// The clipped sum, in multiples of C.
-  at::Tensor sum(const models::WindowBatch& batch, std::span<const std::int64_t> places = {}) {
-    engine_.step(batch, RandomStream(SecretKey::from_seed(0), dp::noise_purpose, 0), places);
-    return model_.parameters().gradients() / clip_norm_;
+  at::Tensor sum(const models::WindowBatch& batch, std::span<const std::int64_t> places) {
+    return (engine_.sum(batch, places) / clip_norm_).to(at::kFloat);
   }
 
  private:
-  training::StepEngine::Options options(const Config& config, const sampling::Sampler* sampler) {
-    clip_norm_ = config.privacy.clip_norm;
+  static training::StepEngine::Options options(const Config& config) {
     training::StepEngine::Options o;
-    if (sampler != nullptr) {
-      const auto& p = sampler->scheme().parameters();
-      o.places = sampler->places();
-      o.expected_windows = sampler->scheme().sequences_per_batch() * p.subsequences_per_sequence;
-      o.fixed_windows = p.bottom_level == sampling::BottomLevel::with_replacement;
-    }
-    o.clipping = {clip_norm_,
-                  config.privacy.clipping == "automatic" ? dp::ClipFactor::automatic : dp::ClipFactor::exact,
-                  config.privacy.clipping == "per_layer"};
-    o.noise_multiplier = 0.0;
-    o.batch_size = 1.0;
-    o.adam = {0.0, 0.0};
     o.memory_budget = config.training.memory_mb.value_or(0) << 20;
     return o;
   }
 
-  models::Forecaster& model_;
-  double clip_norm_ = 1.0;
+  double clip_norm_;
   training::StepEngine engine_;
 };
 
+/// A method that clips as the run's does, in batches of a single window.
+mechanism::TrainingMethod method_of_one(Config config) {
+  config.sampling = {};
+  config.sampling.top_level = privacy::TopLevel::deterministic;
+  config.sampling.batch_size = 1;
+  config.augmentation = {};
+  config.privacy.noise_multiplier = 1.0;
+  return mechanism::method_of(config, {config.dataset.prediction_length + config.privacy.w});
+}
+
 /// What clipping leaves of a canary's gradient in a batch of the scheme, in multiples of C.
-double unit_length_of(const Config& config, const sampling::SubsamplingScheme& scheme, const models::ModelOptions& options,
+double unit_length_of(const Config& config, const privacy::SubsamplingScheme& scheme, const models::ModelOptions& options,
                       const MarkCode& code) {
   // Windows of nothing count −1 where gradients are substituted; a code of that kind tells the same of any other.
   auto plain = code;
   plain.kind = CanaryKind::substituted;
   Canary canary(options, on_cpu, plain, config.privacy.clip_norm, std::make_shared<std::atomic<std::int64_t>>(0));
-  sampling::Sampler sampler(scheme);
-  Clipped clipped(canary, config, &sampler);
+  const auto sampler = sampling::sampler_of(scheme);
+  auto own = config;
+  if (!own.privacy.noise_multiplier) own.privacy.noise_multiplier = 1.0;
+  Clipped clipped(canary, config, mechanism::method_of(own, scheme.parameters().lengths));
   // Any batch that is not empty will do.
   sampling::Draw drawn;
-  for (std::uint64_t step = 0; drawn.windows.empty(); ++step) {
-    RandomStream stream(SecretKey::from_seed(0), sampling::sampling_purpose, step);
-    drawn = sampler.draw_places(step, stream);
-  }
+  for (std::uint64_t step = 0; drawn.windows.empty(); ++step) drawn = sampler->draw(SecretKey::from_seed(0), step);
   const auto windows = static_cast<std::int64_t>(drawn.windows.size());
   const auto past = at::zeros({windows, options.context_length});
   const auto future = at::zeros({windows, options.prediction_length});
@@ -155,9 +149,9 @@ struct Projection {
 
 class DataAttack {
  public:
-  DataAttack(const Config& config, const sampling::SubsamplingScheme& scheme, const Neighbours& neighbours,
+  DataAttack(const Config& config, const privacy::SubsamplingScheme& scheme, const Neighbours& neighbours,
              models::Forecaster& model)
-      : config_(config), scheme_(scheme), neighbours_(neighbours), model_(model), clipped_(model, config) {}
+      : config_(config), scheme_(scheme), neighbours_(neighbours), model_(model), clipped_(model, config, method_of_one(config)) {}
 
   /// The extremes, of those tried, that move the clipped gradients of touched windows furthest, and what follows from
   /// them.
@@ -186,7 +180,7 @@ class DataAttack {
     const auto plain = untouched();
     const auto moved = second - first;
     auto direction = moved.t().mv(moved.norm(2, {1}));  // those that move far count for most
-    const bool poisson = scheme_.parameters().bottom_level == sampling::BottomLevel::poisson;
+    const bool poisson = scheme_.parameters().bottom_level == privacy::BottomLevel::poisson;
     if (poisson) {
       // The number of windows is random: what they have in common is left out of the attacker's view.
       const auto square = plain.dot(plain);
@@ -201,7 +195,7 @@ class DataAttack {
         out.blank -= other * out.blank.dot(other);
     out.blank /= out.blank.norm();
     const double base = plain.dot(out.direction).item<double>();
-    out.offset = poisson ? 0.0 : base * scheme_.expected_windows();
+    out.offset = poisson ? 0.0 : base * static_cast<double>(scheme_.expected_windows());
     const double from = poisson ? 0.0 : base;
     out.shape.drawn = canary_shape(scheme_, neighbours_).drawn;
     out.shape.first = law_of(first.mv(out.direction) - from);
@@ -223,7 +217,7 @@ class DataAttack {
 
   /// Clipped gradients of single windows of the changed series, a row each, in multiples of C.
   at::Tensor gradients(const Extremes& extremes, bool second, const std::vector<std::int64_t>& starts) {
-    const auto length = scheme_.parameters().lengths[static_cast<std::size_t>(neighbours_.series)];
+    const auto length = scheme_.parameters().lengths[neighbours_.series];
     const Neighbours alone{0, neighbours_.places};
     const auto data =
         data_of(config_, {length}, [&](std::int64_t s, std::int64_t l) { return values(extremes, alone, s, l, second); });
@@ -232,7 +226,7 @@ class DataAttack {
     std::vector<at::Tensor> rows;
     for (const auto start : starts) {
       const std::vector<data::WindowIndex> one = {{0, start}};
-      rows.push_back(clipped_.sum(source.gather(one)).to(at::kDouble));
+      rows.push_back(clipped_.sum(source.gather(one), std::vector<std::int64_t>{0}).to(at::kDouble));
     }
     return at::stack(rows);
   }
@@ -256,7 +250,7 @@ class DataAttack {
     };
     const auto place = [&](std::int64_t i) { return std::llround(moves[i].item<double>() / grid); };
     Law law = {{0, 1.0}};
-    if (scheme_.parameters().bottom_level == sampling::BottomLevel::poisson) {
+    if (scheme_.parameters().bottom_level == privacy::BottomLevel::poisson) {
       const double rate = std::min(1.0, each * static_cast<double>(lambda) / windows);
       for (std::int64_t i = 0; i < moves.numel(); ++i) {
         Law one = {{0, 1.0 - rate}};
@@ -294,7 +288,7 @@ class DataAttack {
   }
 
   const Config& config_;
-  const sampling::SubsamplingScheme& scheme_;
+  const privacy::SubsamplingScheme& scheme_;
   const Neighbours& neighbours_;
   models::Forecaster& model_;
   Clipped clipped_;
@@ -318,10 +312,15 @@ class Repeats {
   std::vector<float> last_;
 };
 
-training::Plan plan_of(const Config& config, const sampling::SubsamplingScheme& scheme) {
+/// The run's method, as an audit needs it.
+mechanism::PrivateMechanism mechanism_of(const Config& config, const std::vector<std::int64_t>& lengths) {
   if (!config.privacy.enabled)
     throw UsageError("privacy.enabled: found false; an audit is of a private run, expected true");
-  return training::make_plan(config, scheme);
+  return *mechanism::method_of(config, lengths).privacy();
+}
+
+training::Plan plan_of(const Config& config, const mechanism::PrivateMechanism& audited) {
+  return training::make_plan(audited, {config.privacy.target_epsilon, config.privacy.delta}, config.training.max_epochs);
 }
 
 }  // namespace
@@ -331,19 +330,20 @@ const char* name(Mode value) { return value == Mode::canary ? "canary" : "data";
 Measurement measure(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options) {
   if (options.trials < 2)
     throw UsageError(cat("--trials: found ", options.trials, "; at least 2 are expected"));
-  const auto scheme = sampling::scheme_of(config, lengths);
-  const auto unit = sampling::unit_of(config);
-  const auto plan = plan_of(config, scheme);
+  const auto audited = mechanism_of(config, lengths);
+  static_cast<void>(plan_of(config, audited));  // what cannot be claimed is refused before it is attacked
+  const auto& scheme = audited.law();
+  const auto& unit = audited.unit();
   const auto neighbours = worst_neighbours(scheme, unit);
   const bool canary = options.mode == Mode::canary;
   const bool in_turn = scheme.parameters().top_level == TopLevel::deterministic;
   const auto steps_per_epoch = static_cast<std::uint64_t>(scheme.steps_per_epoch());
   const auto due = in_turn ? static_cast<std::uint64_t>(neighbours.series / scheme.sequences_per_batch()) : 0;
   const auto steps = options.trials * (in_turn ? steps_per_epoch : 1);
-  const auto run_config = attacked(config, plan.noise_multiplier, (steps + steps_per_epoch - 1) / steps_per_epoch);
+  const auto run_config = attacked(config, audited.noise().multiplier, (steps + steps_per_epoch - 1) / steps_per_epoch);
 
   models::ModelOptions canary_options;
-  canary_options.context_length = sampling::accounted_context(config);
+  canary_options.context_length = mechanism::accounted_context(config);
   canary_options.prediction_length = config.dataset.prediction_length;
   const auto code = mark_code(scheme, unit);
   Measurement out;
@@ -361,7 +361,7 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
     out.model = model->name();
   }
   const double divisor = static_cast<double>(config.sampling.batch_size) / config.privacy.clip_norm;
-  const double offset = canary && code.kind == CanaryKind::substituted ? -out.unit_length * scheme.expected_windows()
+  const double offset = canary && code.kind == CanaryKind::substituted ? -out.unit_length * static_cast<double>(scheme.expected_windows())
                         : canary                                       ? 0.0
                                                                        : projection->offset;
 
@@ -426,27 +426,25 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
 
 Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options,
                const Measurement& measurement) {
-  const auto scheme = sampling::scheme_of(config, lengths);
-  const auto unit = sampling::unit_of(config);
-  const auto plan = plan_of(config, scheme);
+  const auto audited = mechanism_of(config, lengths);
+  const auto& scheme = audited.law();
+  const auto& unit = audited.unit();
   const auto neighbours = worst_neighbours(scheme, unit);
-  const auto mechanism =
-      options.theorem ? sampling::mechanism_of(scheme, unit, plan.noise_multiplier, *options.theorem) : *plan.mechanism;
-  if (mechanism.bound == sampling::Bound::optimistic_lower)
-    throw PrivacyError(cat("--theorem: found ", mechanism.theorem,
-                           ", a lower bound that certifies nothing; an upper bound is expected"));
+  const auto plan = plan_of(config, audited);
+  const auto held = options.theorem ? mechanism::PrivateMechanism(unit, scheme, audited.clipping(), audited.noise(), *options.theorem)
+                                    : audited;
   Claim out;
-  out.theorem = mechanism.theorem;
-  out.noise_multiplier = plan.noise_multiplier;
-  out.pair_at = [scheme, unit, theorem = mechanism.theorem](double sigma) {
-    return sampling::mechanism_of(scheme, unit, sigma, theorem).pair;
+  out.theorem = held.theorem().theorem;
+  out.noise_multiplier = held.noise().multiplier;
+  out.pair_at = [scheme, unit, theorem = out.theorem](double sigma) {
+    return privacy::apply_theorem(scheme, unit, sigma, theorem).pair;
   };
   out.shape = measurement.shape ? *measurement.shape : canary_shape(scheme, neighbours, measurement.unit_length);
   out.shape_is_exact = options.mode == Mode::canary;
   if (out.shape_is_exact) out.touched_share = touched_share_of_batches(scheme, neighbours);
   out.delta = config.privacy.delta;
-  out.uses = mechanism.uses_of_steps(plan.steps);
-  out.epsilon = options.theorem ? privacy::Accountant(mechanism.pair).epsilon(out.delta, out.uses) : plan.epsilon;
+  out.uses = held.theorem().uses_of_steps(plan.steps);
+  out.epsilon = options.theorem ? held.curve()->epsilon(out.delta, out.uses) : plan.epsilon;
   return out;
 }
 

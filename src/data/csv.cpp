@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "csv_fields.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
 #include "values.h"
 
 namespace tsdp::data::detail {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::data::detail {
 

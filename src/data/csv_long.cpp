@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "csv_fields.h"
-#include "tsdp/core/log.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/log.h"
+#include "tsdp/base/text.h"
 #include "values.h"
 
 namespace tsdp::data::detail {

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::data {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "text_file.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::data {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/random.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::data {
 namespace {

@@ -1,7 +1,7 @@
 #include "tsdp/data/input_form.h"
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::data {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
 #include "values.h"
 
 namespace tsdp::data::detail {

@@ -1,6 +1,6 @@
 #include <string>
 
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
 #include "values.h"
 
 namespace tsdp::data::detail {

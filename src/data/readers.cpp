@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "csv_fields.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 #include "values.h"
 
 namespace tsdp::data {
@@ -80,38 +80,52 @@ std::string base_name(const std::filesystem::path& path) {
 
 namespace {
 
-constexpr std::array<std::pair<const char*, Format>, 5> formats{{{"lstnet", Format::lstnet},
-                                                                 {"tsf", Format::tsf},
-                                                                 {"csv", Format::csv},
-                                                                 {"csv_long", Format::csv_long},
-                                                                 {"jsonl", Format::jsonl}}};
+/// Everything that is particular to a format: a new one is a file with a reader, a value of Format and a row here.
+struct FormatRow {
+  Format format;
+  const char* name;
+  std::vector<std::string_view> endings;  // of file names
+  bool needs_start;                       // it has no time stamps
+  Dataset (*read)(detail::TextFile&, const ReadOptions&);
+};
+
+const std::vector<FormatRow>& format_table() {
+  static const std::vector<FormatRow> rows = {
+      {Format::lstnet, "lstnet", {".txt"}, true, detail::read_lstnet},
+      {Format::tsf, "tsf", {".tsf"}, false, detail::read_tsf},
+      {Format::csv, "csv", {".csv"}, false, detail::read_csv},
+      {Format::csv_long, "csv_long", {}, false, detail::read_csv_long},
+      {Format::jsonl, "jsonl", {".jsonl", ".json"}, false, detail::read_jsonl},
+  };
+  return rows;
+}
+
+const FormatRow& row_of(Format format) {
+  for (const auto& row : format_table())
+    if (row.format == format) return row;
+  throw Error(ExitCode::failure, "a format that no reader has");
+}
 
 }  // namespace
 
-const char* name(Format format) {
-  for (const auto& [text, value] : formats)
-    if (value == format) return text;
-  return "";
-}
+const char* name(Format format) { return row_of(format).name; }
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
-  for (const auto& [text, value] : formats) names.emplace_back(text);
+  for (const auto& row : format_table()) names.emplace_back(row.name);
   return names;
 }
 
 Format format_named(std::string_view text) {
-  for (const auto& [known, value] : formats)
-    if (known == text) return value;
+  for (const auto& row : format_table())
+    if (row.name == text) return row.format;
   throw UsageError(cat("found the format '", text, "'; expected one of ", join(format_names(), ", ")));
 }
 
 std::optional<Format> format_by_ending(const std::filesystem::path& path) {
-  const auto ending = path.extension() == ".gz" ? path.stem().extension() : path.extension();
-  if (ending == ".txt") return Format::lstnet;
-  if (ending == ".tsf") return Format::tsf;
-  if (ending == ".csv") return Format::csv;
-  if (ending == ".jsonl" || ending == ".json") return Format::jsonl;
+  const auto ending = (path.extension() == ".gz" ? path.stem().extension() : path.extension()).string();
+  for (const auto& row : format_table())
+    if (std::find(row.endings.begin(), row.endings.end(), ending) != row.endings.end()) return row.format;
   return std::nullopt;
 }
 
@@ -147,28 +161,12 @@ void check_calendar(const std::filesystem::path& path, const Dataset& dataset) {
 }  // namespace
 
 Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& options) {
-  if (options.format == Format::lstnet && !options.start)
-    throw UsageError(cat(path.string(), ": no start is given; a file in lstnet form has no time stamps, so expected a ",
+  const auto& row = row_of(options.format);
+  if (row.needs_start && !options.start)
+    throw UsageError(cat(path.string(), ": no start is given; a file in ", row.name, " form has no time stamps, so expected a ",
                          "start such as 2015-01-01 or 2015-01-01 13:00"));
   detail::TextFile file(path);
-  Dataset dataset;
-  switch (options.format) {
-    case Format::lstnet:
-      dataset = detail::read_lstnet(file, options);
-      break;
-    case Format::csv:
-      dataset = detail::read_csv(file, options);
-      break;
-    case Format::csv_long:
-      dataset = detail::read_csv_long(file, options);
-      break;
-    case Format::tsf:
-      dataset = detail::read_tsf(file, options);
-      break;
-    case Format::jsonl:
-      dataset = detail::read_jsonl(file, options);
-      break;
-  }
+  auto dataset = row.read(file, options);
   check_calendar(path, dataset);
   if (dataset.name.empty()) dataset.name = detail::base_name(path);
   return dataset;

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <system_error>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::data::detail {
 namespace {

@@ -1,6 +1,6 @@
 #include "text_writer.h"
 
-#include "tsdp/core/error.h"
+#include "tsdp/base/error.h"
 
 namespace tsdp::data::detail {
 

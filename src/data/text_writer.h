@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tsdp/core/file.h"
+#include "tsdp/base/file.h"
 
 namespace tsdp::data::detail {
 

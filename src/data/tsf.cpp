@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
 #include "values.h"
 
 namespace tsdp::data::detail {

@@ -10,9 +10,9 @@
 
 #include "text_file.h"
 #include "text_writer.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/json.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/text.h"
 #include "values.h"
 
 namespace tsdp::data {

@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "row_kernels.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::dp {
 
@@ -147,7 +147,7 @@ constexpr std::int64_t coordinates_a_thread = 8192;
 /// as it comes.
 template <class T>
 void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& parts, double deviation,
-                   const RandomStream& stream, double offset, double scale) {
+                   const RandomStream* stream, double offset, double scale) {
   const auto factor = static_cast<T>(scale);
   // Normals are drawn by place, so the split over threads does not matter.
   at::parallel_for(0, count, coordinates_a_thread, [&](std::int64_t begin, std::int64_t end) {
@@ -167,7 +167,7 @@ void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& pa
       }
       return;
     }
-    stream.normals(static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end - begin),
+    stream->normals(static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end - begin),
                    [&](std::uint64_t place, std::span<double> normals) {
                      rows::scale(normals.data(), static_cast<std::int64_t>(normals.size()), deviation);
                      finish(static_cast<std::int64_t>(place), normals);
@@ -175,10 +175,9 @@ void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& pa
   });
 }
 
-}  // namespace
-
-void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation,
-                const RandomStream& stream, double scale) {
+/// `stream` is null where the deviation is 0.
+void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation, const RandomStream* stream,
+            double scale) {
   TORCH_CHECK(deviation >= 0.0 && std::isfinite(deviation), "a standard deviation is finite and not negative");
   TORCH_CHECK(gradient.is_contiguous(), "the gradient buffer is contiguous");
   for (const auto& part : parts)
@@ -204,6 +203,17 @@ void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts
   for (const auto& part : parts) sum.add_(part);
   sum.add_(offset).sub_(offset);
   gradient.copy_(sum).mul_(scale);
+}
+
+}  // namespace
+
+void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation,
+                const RandomStream& stream, double scale) {
+  finish(gradient, parts, deviation, &stream, scale);
+}
+
+void add_up(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double scale) {
+  finish(gradient, parts, 0.0, nullptr, scale);
 }
 
 Adam::Adam(Options options, const at::Tensor& values)

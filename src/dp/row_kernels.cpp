@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "tsdp/core/clones.h"
+#include "tsdp/base/clones.h"
 
 #define TSDP_INLINE [[gnu::always_inline]] inline
 

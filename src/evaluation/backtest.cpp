@@ -7,8 +7,8 @@
 #include <exception>
 #include <new>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::evaluation {
 namespace {

@@ -10,9 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/text.h"
 #include "tsdp/evaluation/truth.h"
 
 namespace tsdp::evaluation {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/json.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::evaluation {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "report_charts.h"
-#include "tsdp/core/line_plot.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
+#include "tsdp/plot/line_plot.h"
 
 namespace tsdp::exporting {
 namespace {
@@ -150,7 +150,7 @@ std::string header(const ReportContent& c) {
   const auto state = text_in(c.ledger, "state");
   if (!state.empty() && state != "finished")
     out += cat("<p class=\"banner\">The run is not finished: its ledger says “", e(state), "”.</p>\n");
-  if (text_in(c.ledger, "randomness").rfind("reproducible", 0) == 0)
+  if (c.ledger.is_object() && c.ledger.value("reproducible", false))
     out += is_private(c)
                ? "<p class=\"banner\">Not for release: the randomness follows from the seed, so whoever knows the "
                  "seed can remove the noise.</p>\n"

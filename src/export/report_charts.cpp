@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "tsdp/core/line_plot.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
+#include "tsdp/plot/line_plot.h"
 
 namespace tsdp::exporting {
 namespace {

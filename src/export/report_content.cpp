@@ -8,15 +8,16 @@
 #include <numeric>
 #include <optional>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/log.h"
-#include "tsdp/core/text.h"
-#include "tsdp/core/version.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/log.h"
+#include "tsdp/base/text.h"
+#include "tsdp/base/version.h"
 #include "tsdp/data/windows.h"
+#include "tsdp/mechanism/ledger.h"
+#include "tsdp/mechanism/setup.h"
 #include "tsdp/privacy/attack.h"
-#include "tsdp/sampling/ledger.h"
-#include "tsdp/sampling/mechanism.h"
+#include "tsdp/privacy/theorems.h"
 #include "tsdp/training/metrics_log.h"
 
 namespace tsdp::exporting {
@@ -148,12 +149,11 @@ void add_attack(ReportContent& content, const ReportSources& s) {
     return;
   try {
     // Of the ledger's own terms, whatever configuration the model is scored with.
-    const auto mechanism = sampling::read_ledger(ledger, "privacy.json").mechanism();
+    const auto curve = mechanism::read_ledger(ledger, "privacy.json").method.privacy()->curve();
     for (const double rate : {0.0, 0.001, 0.003, 0.01, 0.02, 0.035}) content.false_positive_rates.push_back(rate);
     for (int i = 1; i <= 20; ++i) content.false_positive_rates.push_back(0.05 * i);
-    privacy::Accountant accountant(mechanism.pair);
     content.true_positive_rates =
-        privacy::trade_off(accountant, ledger["compositions"].get<std::uint64_t>(), content.false_positive_rates);
+        privacy::trade_off(*curve, ledger["compositions"].get<std::uint64_t>(), content.false_positive_rates);
   } catch (const PrivacyError& error) {
     // The page says what the ledger says; only this drawing is missing.
     log::warning(cat("report: no drawing of the best attacker: ", error.what()));
@@ -167,7 +167,7 @@ std::string now_text() { return data::moment_text(static_cast<data::Moment>(std:
 std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s) {
   const auto& c = s.config;
   const auto& ledger = s.metadata.privacy;
-  const auto scheme = sampling::scheme_of(c, s.data.split.training_length);
+  const auto scheme = mechanism::law_of(c, s.data.split.training_length);
   const bool is_private = ledger.value("private", false);
   std::vector<std::pair<std::string, std::string>> out;
   const auto add = [&](const char* what, const std::string& value) { out.emplace_back(what, value); };
@@ -182,12 +182,12 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
                    s.metadata.model.value("past_length", std::int64_t{0}), " past values"));
   add("Batches",
       cat(c.sampling.batch_size, " windows expected a step; series chosen ",
-          c.sampling.top_level == "wor"        ? "without replacement"
-          : c.sampling.top_level == "shuffled" ? "in turn, in another order every epoch"
+          c.sampling.top_level == privacy::TopLevel::without_replacement        ? "without replacement"
+          : c.sampling.top_level == privacy::TopLevel::shuffled ? "in turn, in another order every epoch"
                                                : "in turn",
           ", ", c.sampling.subsequences_per_sequence,
           " window", c.sampling.subsequences_per_sequence == 1 ? "" : "s", " of each, drawn ",
-          c.sampling.bottom_level == "wr" ? "with replacement" : "by Poisson sampling"));
+          c.sampling.bottom_level == privacy::BottomLevel::with_replacement ? "with replacement" : "by Poisson sampling"));
   const auto taken = ledger.value("steps_taken", std::uint64_t{0});
   const auto per_epoch = static_cast<double>(scheme.steps_per_epoch());
   add("Steps", cat(taken, " of ", ledger.value("steps_planned", std::uint64_t{0}), " planned, ",
@@ -208,7 +208,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
                                    c.augmentation.forecast_noise, " (multiples of v)"));
   }
   add("Randomness", ledger.value("randomness", std::string()));
-  add("Weights", c.training.checkpoint == "best" ? "of the best checkpoint" : "of the last step");
+  add("Weights", c.training.checkpoint == ExportedWeights::best ? "of the best checkpoint" : "of the last step");
   return out;
 }
 
@@ -224,7 +224,7 @@ ReportContent report_content(const ReportSources& s) {
   content.step = s.data.dataset.frequency.text();
   content.season_length = s.config.dataset.season_length;
   content.windows = s.windows;
-  content.steps_per_epoch = sampling::scheme_of(s.config, s.data.split.training_length).steps_per_epoch();
+  content.steps_per_epoch = mechanism::law_of(s.config, s.data.split.training_length).steps_per_epoch();
   content.ledger = s.metadata.privacy;
   content.forecasts = forecasts_of(s, s.series.empty() ? choose_by_score(s, ranges) : choose_named(s, ranges));
   if (!s.series.empty()) {

@@ -9,13 +9,13 @@
 
 #include <sstream>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/json.h"
-#include "tsdp/core/tensor_file.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/tensor_file.h"
+#include "tsdp/base/text.h"
 #include "tsdp/dp/stored_tensor.h"
-#include "tsdp/sampling/exported_model.h"
+#include "tsdp/mechanism/exported_model.h"
 
 namespace tsdp::exporting {
 namespace {
@@ -225,7 +225,7 @@ class Sizes {
 };
 
 /// Metadata whose parts that programs read have their types; the ledger is verified.
-ModelMetadata metadata_of(const sampling::ExportedModel& found, const std::string& where) {
+ModelMetadata metadata_of(const mechanism::ExportedModel& found, const std::string& where) {
   const auto refuse = [&](const char* key, const char* expected) {
     throw DataError(cat(where, ": model: ", key, ": expected ", expected));
   };
@@ -304,7 +304,7 @@ void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMe
 
 LoadedModel load_model(const std::filesystem::path& file, const at::Device& device, ArchiveCode code) {
   const auto where = file.string();
-  const auto found = sampling::read_exported_model(file);
+  const auto found = mechanism::read_exported_model(file);
   auto metadata = metadata_of(found, where);
   if (code == ArchiveCode::never) {
     auto out = rebuilt(found.data, std::move(metadata), where);

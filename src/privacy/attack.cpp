@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::privacy {
 namespace {
@@ -15,13 +15,13 @@ constexpr double outwards = 1.0 + 1e-14;
 
 }  // namespace
 
-AttackBound attack_bound(Accountant& accountant, std::uint64_t uses, double false_positive_rate, double precision) {
+AttackBound attack_bound(PrivacyCurve& curve, std::uint64_t uses, double false_positive_rate, double precision) {
   if (!(false_positive_rate > 0.0) || !(false_positive_rate < 1.0))
     throw PrivacyError(cat("false-positive rate: found ", false_positive_rate, "; a number in (0, 1) is expected"));
   const auto bound = [&](double epsilon) {
-    return outwards * (std::exp(epsilon) * false_positive_rate + accountant.delta(epsilon, uses, precision).upper);
+    return outwards * (std::exp(epsilon) * false_positive_rate + curve.delta(epsilon, uses, precision).upper);
   };
-  const double advantage = uses == 0 ? 0.0 : accountant.delta(0.0, uses, precision).upper;
+  const double advantage = uses == 0 ? 0.0 : curve.delta(0.0, uses, precision).upper;
   double best = std::min(1.0, outwards * (false_positive_rate + advantage));
   // e^ε α + δ(ε) is convex in e^ε, and at ε = −log α it is 1 or more: golden sections in between. A least that is missed
   // by a little costs tightness, never validity.
@@ -51,7 +51,7 @@ AttackBound attack_bound(Accountant& accountant, std::uint64_t uses, double fals
   return {advantage, false_positive_rate, best};
 }
 
-std::vector<double> trade_off(Accountant& accountant, std::uint64_t uses, std::span<const double> rates,
+std::vector<double> trade_off(PrivacyCurve& curve, std::uint64_t uses, std::span<const double> rates,
                               double precision) {
   for (const double rate : rates)
     if (!(rate >= 0.0) || !(rate <= 1.0))
@@ -64,7 +64,7 @@ std::vector<double> trade_off(Accountant& accountant, std::uint64_t uses, std::s
   for (int i = 0; i <= points; ++i) {
     const double share = static_cast<double>(i) / points;
     const double epsilon = most_epsilon * share * share;
-    const double delta = accountant.delta(epsilon, uses, precision).upper;
+    const double delta = curve.delta(epsilon, uses, precision).upper;
     for (std::size_t k = 0; k < rates.size(); ++k) {
       const double forward = outwards * (std::exp(epsilon) * rates[k] + delta);
       const double reversed = 1.0 - std::exp(-epsilon) * (1.0 - rates[k] - delta) + (outwards - 1.0);

@@ -5,9 +5,10 @@
 #include <limits>
 #include <numbers>
 
-#include "gauss_legendre.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "gauss_rule.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/out_of_reach.h"
 
 namespace tsdp::privacy {
 namespace {
@@ -34,6 +35,7 @@ double log_normal_tail(double z) {
 }
 
 double normal_between(double b, double width) {
+  static const GaussRule<8> rule;
   const double a = b - width;
   // Φ̄(a) − Φ̄(b) = ½(erf(b/√2) − erf(a/√2)); each tail form is exact where its tails are small, and narrow intervals
   // are left to quadrature (Gauss–Legendre, 8 nodes), for which `width` is as given, not a difference.
@@ -44,10 +46,10 @@ double normal_between(double b, double width) {
     double sum = 0.0;
     for (int panel = 0; panel < panels; ++panel) {
       const double middle = b - (2 * panel + 1) * half;
-      for (std::size_t i = 0; i < gauss_legendre::nodes8.size(); ++i)
+      for (std::size_t i = 0; i < rule.nodes.size(); ++i)
         for (const double sign : {-1.0, 1.0}) {
-          const double z = middle + sign * half * gauss_legendre::nodes8[i];
-          sum += gauss_legendre::weights8[i] * std::exp(-0.5 * z * z);
+          const double z = middle + sign * half * rule.nodes[i];
+          sum += rule.weights[i] * std::exp(-0.5 * z * z);
         }
     }
     return sum * half / std::sqrt(2.0 * std::numbers::pi);
@@ -229,7 +231,7 @@ double DominatingPair::inverse_loss(double target, double guess) const {
     const double u = q == 1.0         ? target
                      : target > 30.0  ? target - std::log(q) + std::log1p(-(1.0 - q) * std::exp(-target))
                                       : std::log1p(std::expm1(target) / q);
-    if (std::isnan(u) || std::isinf(u)) throw PrivacyError(cat("no point has privacy loss ", target));
+    if (std::isnan(u) || std::isinf(u)) throw OutOfReach(cat("no point has privacy loss ", target));
     return sigma_ * sigma_ * u / mean + 0.5 * mean;
   }
   // Bracket by doubling around the guess, then safeguarded Newton: L is increasing and L' > 0.
@@ -241,7 +243,7 @@ double DominatingPair::inverse_loss(double target, double guess) const {
       low = 0.0;
       break;
     }
-    if (!(low > -1e300)) throw PrivacyError(cat("no point has privacy loss ", target));
+    if (!(low > -1e300)) throw OutOfReach(cat("no point has privacy loss ", target));
   }
   for (double step = sigma_; loss(high) < target; step *= 2.0) high += step;
   double x = guess > low && guess < high ? guess : 0.5 * (low + high);

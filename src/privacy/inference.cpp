@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 #include "tsdp/privacy/dominating_pair.h"
 
 namespace tsdp::privacy {

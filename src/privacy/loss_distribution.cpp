@@ -4,19 +4,22 @@
 #include <cmath>
 #include <limits>
 
-#include "gauss_legendre.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "gauss_rule.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/out_of_reach.h"
 
 namespace tsdp::privacy {
 namespace {
 
 constexpr double unit = std::numeric_limits<double>::epsilon() / 2;  // rounding unit 2⁻⁵³
 
-using gauss_legendre::nodes4;
-using gauss_legendre::nodes8;
-using gauss_legendre::weights4;
-using gauss_legendre::weights8;
+const GaussRule<4> rule4;
+const GaussRule<8> rule8;
+const auto& nodes4 = rule4.nodes;
+const auto& weights4 = rule4.weights;
+const auto& nodes8 = rule8.nodes;
+const auto& weights8 = rule8.weights;
 
 // P-tail beyond this many σ right of the largest mean: 4e-36, and it is charged as infinite loss.
 constexpr double reach = 12.5;
@@ -89,12 +92,12 @@ double mass_at_zero(const DominatingPair& pair, double zero) {
 /// to 3d the step between is 2d, so that cells of width d and 3d around their points meet.
 std::vector<std::int64_t> point_indices(double step, double fine, double largest, std::size_t most) {
   if (!(largest / step < 1e18))
-    throw PrivacyError(cat("the privacy loss reaches ", largest, ", too far for a grid of distance ", step));
+    throw OutOfReach(cat("the privacy loss reaches ", largest, ", too far for a grid of distance ", step));
   std::vector<std::int64_t> out{0};
   std::int64_t distance = 1;
   while (static_cast<double>(out.back()) * step < largest) {
     if (out.size() > most)
-      throw PrivacyError(cat("the privacy loss reaches ", largest, " and would need more than ", most,
+      throw OutOfReach(cat("the privacy loss reaches ", largest, " and would need more than ", most,
                              " points at distance ", step));
     const double coarser = 3.0 * static_cast<double>(distance);
     if (static_cast<double>(out.back()) * step >= coarser * fine && coarser * step <= widest_cell) {
@@ -246,7 +249,7 @@ void fill_optimistic(LossDistribution& out, const DominatingPair& pair, const st
 LossDistribution discretise(const DominatingPair& whole, double step, double fine, Rounding rounding, double tail,
                             std::size_t most_points) {
   if (!(step > 0.0) || !std::isfinite(step) || !(fine > 0.0) || !std::isfinite(fine))
-    throw PrivacyError(cat("grid distance: found ", step, " and fine range ", fine,
+    throw OutOfReach(cat("grid distance: found ", step, " and fine range ", fine,
                            "; positive finite numbers are expected"));
   const auto [pair, dropped] = whole.truncated(negligible);
   const double end = end_of(pair, tail);
@@ -254,7 +257,7 @@ LossDistribution discretise(const DominatingPair& whole, double step, double fin
   const auto components = static_cast<double>(pair.components().size());
   const double rate = (end + pair.largest_mean()) / (pair.sigma() * pair.sigma());
   if (!(end * std::max(4.0 / pair.sigma(), rate) * components <= most_work))
-    throw PrivacyError(cat("noise multiplier: found ", pair.sigma(), " with means up to ", pair.largest_mean(),
+    throw OutOfReach(cat("noise multiplier: found ", pair.sigma(), " with means up to ", pair.largest_mean(),
                            ": the privacy loss of one use reaches ", largest, ", beyond what is accounted for"));
   LossDistribution out;
   out.rounding = rounding;

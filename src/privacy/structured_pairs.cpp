@@ -1,7 +1,7 @@
 #include "tsdp/privacy/structured_pairs.h"
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::privacy {
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::sampling {
 namespace {

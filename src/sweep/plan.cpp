@@ -6,11 +6,11 @@
 #include <set>
 #include <utility>
 
-#include "tsdp/core/digest.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/json.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/digest.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::sweep {
 namespace {

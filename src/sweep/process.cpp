@@ -14,8 +14,8 @@
 #include <fstream>
 #include <limits>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::sweep {
 

@@ -14,12 +14,12 @@
 #include <thread>
 
 #include "process.h"
-#include "tsdp/core/digest.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/json.h"
-#include "tsdp/core/log.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/digest.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/log.h"
+#include "tsdp/base/text.h"
 #include "tsdp/data/writers.h"
 
 namespace tsdp::sweep {

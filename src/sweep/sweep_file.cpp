@@ -8,9 +8,9 @@
 #include <set>
 #include <utility>
 
-#include "tsdp/core/config.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/config/config.h"
 
 namespace tsdp::sweep {
 namespace {

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/json.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::sweep {
 namespace {
@@ -295,14 +295,24 @@ std::string markdown(const Table& table) {
 
   out += "\n## What epsilon does not cover\n\nThe scores are computed from test data, which no epsilon above covers";
   if (table.private_models > 1)
-    out += cat(". Each model's epsilon is its own: for the ", table.private_models, " private models of this sweep together nothing is stated, and "
-               "whoever releases several of them, or chooses one by its scores, releases more than its epsilon says");
+    out += ". Each model's epsilon is its own: whoever releases several of them, or chooses one by its scores, releases more than its "
+           "epsilon says";
   if (table.private_forecasts)
     out +=
         ". Epsilon in labels of private forecasts is that of one forecast, and covers the series that the model was "
         "applied "
         "to, not how well it did";
   out += ". So this page lies under private/.\n";
+  if (!table.joint.empty()) {
+    out += "\n## All private models together\n\nWhoever sees every model of a data set, and chooses among them, learns no more than this "
+           "(their mechanisms composed; settings fixed beforehand, by the sweep file):\n\n";
+    for (const auto& joint : table.joint)
+      out += joint.why.empty() ? cat("- ", joint.data, ", ", joint.models, " models: epsilon in [", rounded_down(joint.epsilon.lower, 4), ", ",
+                                     rounded_up(joint.epsilon.upper, 4), "] at delta ", joint.delta, "\n")
+                               : cat("- ", joint.data, ", ", joint.models, " models: nothing is stated; ", joint.why, "\n");
+  } else if (table.private_models > 1) {
+    out += "\nFor the private models together nothing is stated before all runs have ended.\n";
+  }
   return out;
 }
 
@@ -378,6 +388,13 @@ std::string json(const Table& table) {
       line["cells"].push_back(std::move(about));
     }
     out["rows"].push_back(std::move(line));
+  }
+  out["joint"] = Json::array();
+  for (const auto& joint : table.joint) {
+    Json about = {{"data", joint.data}, {"models", joint.models}, {"delta", joint.delta}, {"assumption", "settings fixed beforehand"}};
+    about["epsilon"] = joint.why.empty() ? Json{{"lower", joint.epsilon.lower}, {"upper", joint.epsilon.upper}} : Json(nullptr);
+    if (!joint.why.empty()) about["why"] = joint.why;
+    out["joint"].push_back(std::move(about));
   }
   return json_text(out, 2) + "\n";
 }

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "tsdp/core/digest.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/digest.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::training {
 namespace {
@@ -25,7 +25,7 @@ std::size_t values_at(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-std::string charged_for(const Config& config, const sampling::PreparedData& data, const std::string& run) {
+std::string charged_for(const Config& config, const data::PreparedData& data, const std::string& run) {
   Digest values, starts;
   for (std::size_t s = 0; s < data.dataset.series.size(); ++s) {
     const auto& series = data.dataset.series[s];
@@ -51,7 +51,7 @@ std::string config_charged_for(const RunFolder& folder) {
 }
 
 void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config,
-                                     const sampling::PreparedData& data) {
+                                     const data::PreparedData& data) {
   const auto began = split(read_file(folder.charged_config()), '\n');
   const auto now = split(charged_for(config, data, run_charged_for(folder)), '\n');
   for (std::size_t i = 0; i < std::max(began.size(), now.size()); ++i) {

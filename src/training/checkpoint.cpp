@@ -1,20 +1,11 @@
 #include "tsdp/training/checkpoint.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <vector>
 
-#include "tsdp/core/digest.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/tensor_file.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/tensor_file.h"
+#include "tsdp/base/text.h"
 #include "tsdp/dp/stored_tensor.h"
 
 namespace tsdp::training {
@@ -28,33 +19,6 @@ at::Tensor counts_of(std::initializer_list<std::int64_t> counts) { return at::te
 
 }  // namespace
 
-std::string key_print(const SecretKey& key) { return sha256(cat("tsdp charge ", key.hex())).substr(0, 16); }
-
-void RunFolder::create() const {
-  std::vector<std::filesystem::path> made;  // a folder is durable when its parent is
-  for (auto path = std::filesystem::absolute(priv()); !is_there(path) && path.has_relative_path();
-       path = path.parent_path())
-    made.push_back(path);
-  std::error_code error;
-  std::filesystem::create_directories(priv(), error);
-  if (error) throw Error(ExitCode::failure, cat(root.string(), ": cannot create the run's folder: ", error.message()));
-  for (const auto& path : made) sync_folder(path.parent_path());
-  protect();
-}
-
-void RunFolder::protect() const {
-  ::chmod(priv().c_str(), 0700);
-  ::chmod(checkpoints().c_str(), 0700);
-  for (const auto& file : {last(), best(), charged(), charged_config()}) ::chmod(file.c_str(), 0600);  // if there
-}
-
-void RunFolder::remove_leftovers() const {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(checkpoints(), error))
-    if (entry.path().extension() == ".part") std::filesystem::remove(entry.path(), error);
-  if (error) throw Error(ExitCode::failure, cat(checkpoints().string(), ": cannot be tidied: ", error.message()));
-}
-
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& c) {
   TensorFile out;
   out.texts = {{"format", format_name}, {"run", c.run}, {"key", c.key ? c.key->hex() : ""}, {"environment", c.environment}};
@@ -67,6 +31,7 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& c) {
   };
   for (std::size_t i = 0; i < c.optimizer.size(); ++i)
     out.tensors.push_back(dp::stored(cat("optimizer_", i), c.optimizer[i]));
+  for (std::size_t i = 0; i < c.noise.size(); ++i) out.tensors.push_back(dp::stored(cat("noise_", i), c.noise[i]));
   write_file_atomically(file, tensor_file_bytes(out), FileAccess::owner);
 }
 
@@ -103,68 +68,8 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
   c.loss_sum = tensor("loss_sum", "F64", 2);
   c.values = tensor("values", "F32", -1);
   for (std::size_t i = 0; i < optimizer_tensors; ++i) c.optimizer.push_back(tensor(cat("optimizer_", i), "F32", -1));
+  for (std::size_t i = 0; found.has(cat("noise_", i)); ++i) c.noise.push_back(tensor(cat("noise_", i), "F32", -1));
   return c;
-}
-
-FolderLock::FolderLock(const std::filesystem::path& folder)
-    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    const std::string reason = std::strerror(errno);
-    if (descriptor_ >= 0) ::close(descriptor_);
-    throw Error(ExitCode::failure, cat(folder.string(), ": another process trains in this folder (", reason,
-                                       "); wait for it, or begin a run in another folder"));
-  }
-}
-
-FolderLock::~FolderLock() { ::close(descriptor_); }
-
-namespace {
-
-std::string charge_text(std::uint64_t steps, const std::string& print, const std::string& run) {
-  return cat(steps, "\nkey ", print, "\nrun ", run, "\n");
-}
-
-}  // namespace
-
-Charge::Charge(std::filesystem::path file) : file_(std::move(file)) {
-  long long steps = 0;
-  const auto lines = split(read_file(file_), '\n');
-  if (lines.size() != 4 || !parse_int(lines[0], steps) || steps < 0 || !lines[1].starts_with("key ") ||
-      !lines[2].starts_with("run ") || !lines[3].empty())
-    throw DataError(cat(file_.string(), ": found '", lines[0], "' and ", lines.size() - 1, " lines; expected a count of steps, a line "
-                        "for the key and one for the run"));
-  steps_ = static_cast<std::uint64_t>(steps);
-  key_print_ = lines[1].substr(4);
-  run_ = lines[2].substr(4);
-  found_ = steps_;
-}
-
-void Charge::create(const std::filesystem::path& file, const SecretKey& key, const std::string& run) {
-  write_file_atomically(file, charge_text(0, training::key_print(key), run), FileAccess::owner);
-}
-
-void Charge::change_key(const SecretKey& key) {
-  key_print_ = training::key_print(key);
-  write(steps_);
-}
-
-void Charge::at_least(std::uint64_t steps) {
-  raise_to(steps);
-  found_ = std::max(found_, steps);
-}
-
-void Charge::raise_to(std::uint64_t steps) {
-  if (steps <= steps_) return;
-  write(steps);
-}
-
-void Charge::settle(std::uint64_t taken) {
-  if (const auto least = std::max(taken, found_); least < steps_) write(least);
-}
-
-void Charge::write(std::uint64_t steps) {
-  write_file_atomically(file_, charge_text(steps, key_print_, run_), FileAccess::owner);
-  steps_ = steps;
 }
 
 }  // namespace tsdp::training

@@ -15,10 +15,10 @@
 #include <string_view>
 #include <vector>
 
-#include "tsdp/core/digest.h"
-#include "tsdp/core/random.h"
-#include "tsdp/core/text.h"
-#include "tsdp/core/version.h"
+#include "tsdp/base/digest.h"
+#include "tsdp/base/text.h"
+#include "tsdp/base/version.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::training {
 namespace {

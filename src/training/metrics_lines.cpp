@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "tsdp/core/file.h"
+#include "tsdp/base/file.h"
 
 namespace tsdp::training {
 

@@ -3,27 +3,35 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/json.h"
-#include "tsdp/core/text.h"
+#include <nlohmann/json.hpp>
+
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::training {
 namespace {
 
-/// Names in metrics.jsonl and TensorBoard's tags for them.
-constexpr std::array<std::pair<const char*, const char*>, 6> tags = {{
-    {"loss", "train/loss"},
-    {"training_loss", "train/mean_loss"},
-    {"gradient_norm_median", "train/gradient_norm_median"},
-    {"clipped_share", "train/clipped_share"},
-    {"validation_loss", "validation/loss"},
-    {"epsilon_upper", "privacy/epsilon_upper"},
+/// A number of a line: its name in metrics.jsonl, and TensorBoard's tag for it.
+struct Entry {
+  std::optional<double> Metrics::*value;
+  const char* name;
+  const char* tag;
+};
+constexpr std::array<Entry, 6> entries = {{
+    {&Metrics::loss, "loss", "train/loss"},
+    {&Metrics::gradient_norm_median, "gradient_norm_median", "train/gradient_norm_median"},
+    {&Metrics::clipped_share, "clipped_share", "train/clipped_share"},
+    {&Metrics::training_loss, "training_loss", "train/mean_loss"},
+    {&Metrics::validation_loss, "validation_loss", "validation/loss"},
+    {&Metrics::epsilon_upper, "epsilon_upper", "privacy/epsilon_upper"},
 }};
 
 /// Rewrites `file` without the lines of steps beyond `step`, and without what a crash cut off.
@@ -57,15 +65,16 @@ MetricsLog::MetricsLog(const RunFolder& folder, std::uint64_t step)
   ::chmod(folder.metrics().c_str(), 0600);
 }
 
-void MetricsLog::add(std::uint64_t step, const nlohmann::ordered_json& values) {
-  nlohmann::ordered_json line = {{"step", step}};
-  line.update(values);
-  lines_ << json_text(line) << "\n";
+void MetricsLog::add(const Metrics& metrics) {
+  nlohmann::ordered_json line = {{"step", metrics.step}, {"epoch", metrics.epoch}};
   std::vector<TaggedScalar> scalars;
-  for (const auto& [name, tag] : tags)
-    if (const auto found = values.find(name); found != values.end() && found->is_number())
-      scalars.emplace_back(tag, found->get<double>());
-  if (!scalars.empty()) events_.add(step, scalars);
+  for (const auto& [value, name, tag] : entries) {
+    if (!(metrics.*value)) continue;
+    line[name] = *(metrics.*value);
+    scalars.emplace_back(tag, *(metrics.*value));
+  }
+  lines_ << json_text(line) << "\n";
+  if (!scalars.empty()) events_.add(metrics.step, scalars);
 }
 
 }  // namespace tsdp::training

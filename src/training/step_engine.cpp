@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::training {
 namespace {
@@ -17,13 +17,48 @@ namespace {
 constexpr std::int64_t most_summed_on_cpu = 128;
 constexpr std::int64_t most_summed_elsewhere = 256;
 
+dp::Clipping clipping_of(const privacy::Clipping& clipping) {
+  switch (clipping.kind) {
+    case privacy::ClippingKind::flat: return {clipping.norm, dp::ClipFactor::exact, false};
+    case privacy::ClippingKind::per_layer: return {clipping.norm, dp::ClipFactor::exact, true};
+    case privacy::ClippingKind::automatic: return {clipping.norm, dp::ClipFactor::automatic, false};
+  }
+  throw Error(ExitCode::failure, "a kind of clipping that no step has");
+}
+
+std::unique_ptr<dp::NoiseMechanism> noise_of(const mechanism::PrivateMechanism& mechanism) {
+  switch (mechanism.noise().kind) {
+    case privacy::NoiseKind::independent: return std::make_unique<dp::IndependentNoise>(mechanism.noise_deviation());
+  }
+  throw Error(ExitCode::failure, "a kind of noise that no step has");
+}
+
 }  // namespace
 
-StepEngine::StepEngine(models::Forecaster& model, Options options)
-    : model_(model), options_(options), adam_(options.adam, model.parameters().values()) {
-  if (options_.is_private) dp::require_full_precision(model.parameters().values().device());
-  if (!model.parameters().values().device().is_cpu()) return;
-  for (int i = 1; i < at::get_num_threads(); ++i) replicas_.push_back(model.replica());
+StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMethod& method, Options options)
+    : model_(model),
+      options_(options),
+      places_(method.law().places()),
+      expected_windows_(method.law().expected_windows()),
+      fixed_windows_(method.law().has_fixed_windows()),
+      divisor_(method.divisor()),
+      adam_(options.adam, model.parameters().values()) {
+  if (model.parameters().values().device().is_cpu())
+    for (int i = 1; i < at::get_num_threads(); ++i) replicas_.push_back(model.replica());
+  if (!method.privacy()) return;
+  dp::require_full_precision(model.parameters().values().device());
+  noise_ = noise_of(*method.privacy());
+  clipping_ = clipping_of(method.privacy()->clipping());
+  clipping_.summed = most_summed();
+  if (!fixed_windows_) return;
+  // Of the largest block: smaller batches are guarded less.
+  const auto count = block_count();
+  const auto each = (expected_windows_ + places_ - 1) / places_;
+  clipping_.summed = std::clamp<std::int64_t>((places_ + count - 1) / count * each, 1, clipping_.summed);
+}
+
+std::vector<at::Tensor> StepEngine::noise_state() const {
+  return noise_ ? noise_->state() : std::vector<at::Tensor>();
 }
 
 std::int64_t StepEngine::most_summed() const {
@@ -31,7 +66,7 @@ std::int64_t StepEngine::most_summed() const {
 }
 
 std::int64_t StepEngine::chunk_of_a_thread() const {
-  auto chunk = std::min(model_.preferred_chunk(options_.is_private), most_summed());
+  auto chunk = std::min(model_.preferred_chunk(is_private()), most_summed());
   if (options_.memory_budget > 0)
     chunk = std::min(chunk, std::max<std::int64_t>(1, options_.memory_budget / (threads() * model_.bytes_per_window())));
   return chunk;
@@ -42,57 +77,41 @@ std::int64_t StepEngine::chunk() const {
   return each > std::numeric_limits<std::int64_t>::max() / threads() ? each : each * threads();
 }
 
-std::int64_t StepEngine::block_count(std::int64_t windows) const {
+std::int64_t StepEngine::block_count() const {
   // Where coins decide, some blocks are larger than expected: they are made for three quarters.
-  const auto room = has_fixed_windows() ? most_summed() : most_summed() * 3 / 4;
-  const auto expected = options_.places == 0 ? windows : options_.expected_windows;
-  const auto each = (expected + threads() - 1) / threads();
+  const auto room = fixed_windows_ ? most_summed() : most_summed() * 3 / 4;
+  const auto each = (expected_windows_ + threads() - 1) / threads();
   return threads() * std::max<std::int64_t>(1, (each + room - 1) / room);
 }
 
-std::vector<StepEngine::Block> StepEngine::blocks_of(std::int64_t windows, std::span<const std::int64_t> places) const {
-  const auto count = block_count(windows);
+std::vector<StepEngine::Block> StepEngine::blocks_of(std::span<const std::int64_t> places) const {
+  const auto count = block_count();
   std::vector<Block> blocks(static_cast<std::size_t>(count));
   std::int64_t end = 0;
   for (std::int64_t b = 0; b < count; ++b) {
     const auto begin = end;
-    if (options_.places == 0) {
-      end = windows * (b + 1) / count;
-    } else {
-      const auto beyond = options_.places * (b + 1) / count;
-      end = std::lower_bound(places.begin() + begin, places.end(), beyond) - places.begin();
-    }
+    const auto beyond = places_ * (b + 1) / count;
+    end = std::lower_bound(places.begin() + begin, places.end(), beyond) - places.begin();
     blocks[static_cast<std::size_t>(b)] = {begin, end};
   }
   return blocks;
 }
 
-dp::Clipping StepEngine::clipping(std::int64_t windows) const {
-  auto out = options_.clipping;
-  out.summed = most_summed();
-  if (!has_fixed_windows()) return out;
-  // Of the largest block: smaller batches are guarded less.
-  const auto count = block_count(windows);
-  const auto places = options_.places == 0 ? windows : options_.places;
-  const auto each = options_.places == 0 ? 1 : (options_.expected_windows + places - 1) / places;
-  out.summed = std::clamp<std::int64_t>((places + count - 1) / count * each, 1, out.summed);
-  return out;
-}
-
-std::int64_t StepEngine::piece_of(const Block& block, const dp::Clipping& clip) const {
+std::int64_t StepEngine::piece_of(const Block& block) const {
+  if (!is_private()) return chunk_of_a_thread();
   // dp::rounding_guard: a block that coins made too large is summed window by window.
-  const bool too_large = !has_fixed_windows() && block.end - block.begin > clip.summed;
-  return options_.is_private && too_large ? 1 : std::min(chunk_of_a_thread(), clip.summed);
+  const bool too_large = !fixed_windows_ && block.end - block.begin > clipping_.summed;
+  return too_large ? 1 : std::min(chunk_of_a_thread(), clipping_.summed);
 }
 
-std::int64_t StepEngine::pieces_of(std::span<const Block> blocks, const dp::Clipping& clip) const {
+std::int64_t StepEngine::pieces_of(std::span<const Block> blocks) const {
   std::int64_t count = 0;
-  for (const auto& block : blocks) count += (block.end - block.begin + piece_of(block, clip) - 1) / piece_of(block, clip);
+  for (const auto& block : blocks) count += (block.end - block.begin + piece_of(block) - 1) / piece_of(block);
   return count;
 }
 
 at::Tensor StepEngine::work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch,
-                            std::span<const Block> blocks, const dp::Clipping& clip, const Result& result) const {
+                            std::span<const Block> blocks, const Result& result) const {
   const c10::NoGradGuard no_autograd;  // of this thread
   const auto& gradients = model.parameters().gradients();
   gradients.zero_();
@@ -100,15 +119,15 @@ at::Tensor StepEngine::work(models::Forecaster& model, at::Tensor& sum, const mo
   std::int64_t left = 0;
   for (const auto& block : blocks) left += block.end - block.begin;
   for (const auto& block : blocks) {
-    const auto piece = piece_of(block, clip);
+    const auto piece = piece_of(block);
     for (auto first = block.begin; first < block.end; first += piece) {
       const auto count = std::min(piece, block.end - first);
       const auto part = batch.rows(first, count);
       result.losses.narrow(0, first, count).copy_(model.losses(part));
       model.backward();
-      if (options_.is_private) {
+      if (is_private()) {
         result.norms.narrow(0, first, count)
-            .copy_(dp::add_clipped_sum(model.layers(), count, clip, gradients.options()));
+            .copy_(dp::add_clipped_sum(model.layers(), count, clipping_, gradients.options()));
       } else {
         for (auto* layer : model.layers()) layer->add_gradient({});
       }
@@ -123,22 +142,18 @@ at::Tensor StepEngine::work(models::Forecaster& model, at::Tensor& sum, const mo
   return summing ? sum : gradients;
 }
 
-StepEngine::Result StepEngine::step(const models::WindowBatch& batch, const RandomStream& noise,
-                                    std::span<const std::int64_t> places) {
-  const c10::NoGradGuard no_autograd;
-  const auto& parameters = model_.parameters();
-  const auto& gradients = parameters.gradients();
+std::vector<at::Tensor> StepEngine::parts_of(const models::WindowBatch& batch, std::span<const std::int64_t> places,
+                                             Result& result) {
+  const auto& gradients = model_.parameters().gradients();
   const auto windows = batch.size();
-  if (options_.places > 0 && (static_cast<std::int64_t>(places.size()) != windows ||
-                              (windows > 0 && (places.front() < 0 || places.back() >= options_.places))))
+  if (static_cast<std::int64_t>(places.size()) != windows ||
+      (windows > 0 && (places.front() < 0 || places.back() >= places_)))
     throw Error(ExitCode::failure, "a batch comes with the places of its windows");
-  Result result;
   result.losses = at::empty({windows}, gradients.options());
-  if (options_.is_private) result.norms = at::empty({windows}, gradients.options().dtype(at::kDouble));
-  const auto blocks = blocks_of(windows, places);
-  const auto clip = clipping(windows);
-  if (options_.is_private &&
-      static_cast<double>(windows) * static_cast<double>(pieces_of(blocks, clip)) > dp::most_pieces_times_windows)
+  if (is_private()) result.norms = at::empty({windows}, gradients.options().dtype(at::kDouble));
+  const auto blocks = blocks_of(places);
+  if (is_private() &&
+      static_cast<double>(windows) * static_cast<double>(pieces_of(blocks)) > dp::most_pieces_times_windows)
     throw Error(ExitCode::failure, cat("a batch of ", windows, " windows is larger than the rounding of its sum is proven for; a smaller "
                                        "sampling.batch_size is expected"));
   const auto each = blocks.size() / static_cast<std::size_t>(threads());
@@ -147,7 +162,7 @@ StepEngine::Result StepEngine::step(const models::WindowBatch& batch, const Rand
   const auto work_of = [&](std::int64_t thread) {
     const auto place = static_cast<std::size_t>(thread);
     parts[place] = work(thread == 0 ? model_ : *replicas_[place - 1], sums_[place], batch,
-                        std::span(blocks).subspan(place * each, each), clip, result);
+                        std::span(blocks).subspan(place * each, each), result);
   };
   if (threads() == 1) {
     work_of(0);
@@ -156,11 +171,32 @@ StepEngine::Result StepEngine::step(const models::WindowBatch& batch, const Rand
       for (auto thread = begin; thread < end; ++thread) work_of(thread);
     });
   }
+  return parts;
+}
+
+at::Tensor StepEngine::sum(const models::WindowBatch& batch, std::span<const std::int64_t> places) {
+  const c10::NoGradGuard no_autograd;
+  Result result;
+  auto out = at::zeros_like(model_.parameters().gradients(), at::kDouble);
+  for (const auto& part : parts_of(batch, places, result)) out.add_(part);
+  return out;
+}
+
+StepEngine::Result StepEngine::step(const models::WindowBatch& batch, std::span<const std::int64_t> places,
+                                    const SecretKey& key, std::uint64_t step) {
+  const c10::NoGradGuard no_autograd;
+  const auto& parameters = model_.parameters();
+  const auto& gradients = parameters.gradients();
+  Result result;
+  const auto parts = parts_of(batch, places, result);
   // Divided by Λ after the noise; the ordinary gradient is that of the mean, also over Λ.
-  dp::finish_sum(gradients, parts, options_.is_private ? options_.noise_multiplier * options_.clipping.norm : 0.0, noise,
-                 1.0 / options_.batch_size);
-  if (!options_.is_private && options_.gradient_norm_bound > 0.0)
-    gradients.mul_((options_.gradient_norm_bound / (gradients.norm() + 1e-6)).clamp_max_(1.0));
+  if (noise_) {
+    noise_->finish(gradients, parts, key, step, 1.0 / divisor_);
+  } else {
+    dp::add_up(gradients, parts, 1.0 / divisor_);
+    if (options_.gradient_norm_bound > 0.0)
+      gradients.mul_((options_.gradient_norm_bound / (gradients.norm() + 1e-6)).clamp_max_(1.0));
+  }
   adam_.step(parameters.values(), gradients);
   return result;
 }

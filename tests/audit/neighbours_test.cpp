@@ -10,15 +10,15 @@
 namespace tsdp::audit {
 namespace {
 
-using sampling::BottomLevel;
-using sampling::PrivacyUnit;
-using sampling::Relation;
-using sampling::SubsamplingScheme;
-using sampling::TopLevel;
+using privacy::BottomLevel;
+using privacy::PrivacyUnit;
+using privacy::Relation;
+using privacy::SubsamplingScheme;
+using privacy::TopLevel;
 
 SubsamplingScheme::Parameters small() {
   SubsamplingScheme::Parameters p;
-  p.lengths.assign(4, 8);
+  p.lengths = privacy::SeriesLengths::equal(4, 8);
   p.context_length = 2;
   p.forecast_length = 1;
   p.batch_size = 2;
@@ -33,7 +33,7 @@ TEST(Neighbours, AreAsBadAsTheAccountantSays) {
         for (std::int64_t w = 1; w <= std::min<std::int64_t>(4, length); ++w)
           for (const auto relation : {Relation::event, Relation::user}) {
             auto p = small();
-            p.lengths.assign(4, length);
+            p.lengths = privacy::SeriesLengths::equal(4, length);
             p.context_length = context;
             p.forecast_length = forecast;
             const SubsamplingScheme scheme(p);
@@ -52,7 +52,7 @@ TEST(Neighbours, AreAsBadAsTheAccountantSays) {
               touched += std::any_of(n.places.begin(), n.places.end(), [&](std::int64_t place) {
                 return start - context <= place && place < start + forecast;
               }) ? 1 : 0;
-            EXPECT_EQ(touched, sampling::touched_windows(length, context, forecast, unit))
+            EXPECT_EQ(touched, privacy::touched_windows(length, context, forecast, unit))
                 << "L " << length << " L_C " << context << " L_F " << forecast << " w " << w;
             const auto windows = touched_windows_of(scheme, n);
             EXPECT_EQ(static_cast<std::int64_t>(windows.size()), touched);
@@ -81,7 +81,7 @@ TEST(CanaryShape, AttainsTheTightTheorems) {
       p.bottom_level = bottom;
       if (bottom == BottomLevel::poisson) p.batch_size = 12, p.subsequences_per_sequence = 6;
       const SubsamplingScheme scheme(p);
-      const auto mechanism = sampling::mechanism_of(scheme, {}, 1.0);
+      const auto mechanism = privacy::apply_theorem(scheme, {}, 1.0);
       SCOPED_TRACE(mechanism.theorem);
       const Attack attack(canary_shape(scheme, worst_neighbours(scheme, {})), 1.0);
       for (const double epsilon : {0.0, 0.3, 0.8}) {
@@ -104,7 +104,7 @@ TEST(CanaryShape, AttainsTheVariationOfNoisedData) {
   p.forecast_noise = 0.5;
   const SubsamplingScheme scheme(p);
   const PrivacyUnit unit{Relation::event, 1, 2.0};
-  const auto mechanism = sampling::mechanism_of(scheme, unit, 0.7);
+  const auto mechanism = privacy::apply_theorem(scheme, unit, 0.7);
   ASSERT_EQ(mechanism.theorem, "G.1");
   const Attack attack(canary_shape(scheme, worst_neighbours(scheme, unit)), 0.7);
   const auto event = attack.event(0.0);

@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "tsdp/audit/neighbours.h"
-#include "tsdp/core/random.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/structured_pairs.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::audit {
 namespace {
 
-using sampling::BottomLevel;
-using sampling::SubsamplingScheme;
-using sampling::TopLevel;
+using privacy::BottomLevel;
+using privacy::SubsamplingScheme;
+using privacy::TopLevel;
 
 constexpr double surely = 1.0 - 1e-6;
 
@@ -83,12 +83,12 @@ struct Simulated {
 struct Row {
   std::string theorem;
   SubsamplingScheme::Parameters parameters;
-  sampling::PrivacyUnit unit = {};
+  privacy::PrivacyUnit unit = {};
 };
 
 std::vector<Row> rows() {
   SubsamplingScheme::Parameters p;
-  p.lengths.assign(10, 8);  // T = 8, m = 3
+  p.lengths = privacy::SeriesLengths::equal(10, 8);  // T = 8, m = 3
   p.context_length = 2;
   p.forecast_length = 1;
   p.batch_size = 5;  // ρ = 1/2
@@ -125,7 +125,7 @@ Claim claim_of(const Row& row, double sigma) {
   Claim claim;
   claim.theorem = row.theorem;
   claim.noise_multiplier = sigma;
-  claim.pair_at = [scheme, row](double s) { return sampling::mechanism_of(scheme, row.unit, s).pair; };
+  claim.pair_at = [scheme, row](double s) { return privacy::apply_theorem(scheme, row.unit, s).pair; };
   claim.shape = canary_shape(scheme, neighbours);
   // The simulation counts a window as touched where its gradient betrays it; with noise on the data that is another
   // share.
@@ -270,9 +270,9 @@ TEST(Judge, FindsASamplingRateATenthTooLarge) {
     SCOPED_TRACE(row.theorem);
     const auto ran = claim_of(row, 1.0);
     if (row.parameters.top_level == TopLevel::deterministic) {
-      row.parameters.lengths.assign(10, 9);
+      row.parameters.lengths = privacy::SeriesLengths::equal(10, 9);
     } else {
-      row.parameters.lengths.assign(11, 8);
+      row.parameters.lengths = privacy::SeriesLengths::equal(11, 8);
     }
     const auto verdict = judge(claim_of(row, 1.0), Simulated{ran.shape, 1.0, 41}.seen(few), surely);
     EXPECT_TRUE(says(verdict, "the changed windows were drawn in a share")) << all(verdict);
@@ -295,9 +295,9 @@ TEST(Judge, ContradictsATightCertificateByItself) {
     EXPECT_TRUE(says(judge(less_noise, seen, surely), "a use; measured"));
     auto wider = row;
     if (row.parameters.top_level == TopLevel::deterministic) {
-      wider.parameters.lengths.assign(10, 9);
+      wider.parameters.lengths = privacy::SeriesLengths::equal(10, 9);
     } else {
-      wider.parameters.lengths.assign(11, 8);
+      wider.parameters.lengths = privacy::SeriesLengths::equal(11, 8);
     }
     auto rate = claim_of(wider, 1.0);
     rate.shape_is_exact = false;

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "tsdp/audit/canary.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/log.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/log.h"
 #include "tsdp/privacy/accountant.h"
 
 namespace tsdp::audit {
@@ -53,8 +53,8 @@ Config config_of(const Row& row) {
   c.dataset.frequency = "1h";
   c.dataset.prediction_length = 1;
   c.model.context_length = 2;
-  c.sampling.top_level = row.top_level;
-  c.sampling.bottom_level = row.bottom_level;
+  c.sampling.top_level = named<privacy::TopLevel>(row.top_level, "row");
+  c.sampling.bottom_level = named<privacy::BottomLevel>(row.bottom_level, "row");
   c.sampling.subsequences_per_sequence = row.lambda;
   c.sampling.batch_size = row.batch_series * row.lambda;
   c.augmentation.context_noise = row.context_noise;
@@ -178,7 +178,7 @@ TEST_F(TrainerAuditOnce, GoesThroughThreadsChunksAndOtherClipping) {
     how.trials = kind == "threads" ? 500 : 4'000;  // threads that wait for each other are slow where others work, too
     if (kind == "threads") at::set_num_threads(2);
     if (kind == "memory") config.training.memory_mb = 1;
-    if (kind == "per_layer" || kind == "automatic") config.privacy.clipping = kind;
+    if (kind == "per_layer" || kind == "automatic") config.privacy.clipping = named<privacy::ClippingKind>(kind, "kind");
     const auto seen = measure(config, lengths, how);
     EXPECT_NEAR(seen.unit_length, 1.0, 1e-4);
     const auto verdict = judge(claim_of(config, lengths, how, seen), seen.uses, surely);
@@ -208,7 +208,7 @@ TEST_F(TrainerAuditOnce, CoversUsersWeeksAndBoundedChanges) {
   for (const std::string kind : {"user", "event", "bounded"}) {
     SCOPED_TRACE(kind);
     auto config = config_of({"4.4", "wor", "wr"});
-    if (kind != "bounded") config.privacy.relation = kind;
+    if (kind != "bounded") config.privacy.relation = named<privacy::Relation>(kind, "kind");
     if (kind != "bounded") config.privacy.w = 2;
     if (kind == "bounded") config.privacy.v = 1e-3;
     const auto seen = measure(config, lengths, how);
@@ -287,12 +287,12 @@ TEST_F(TrainerAuditOnce, RefusesWhatIsNotCertified) {
 
 TEST(MarkCode, KeepsNeighboursWithinTheRelation) {
   for (const double v : {0.1, 0.7, 1.0, 3e20, 1e-10}) {
-    sampling::SubsamplingScheme::Parameters p;
+    privacy::SubsamplingScheme::Parameters p;
     p.lengths = {9, 9};
     for (const double noise : {0.0, 0.5}) {
       p.context_noise = p.forecast_noise = noise;
-      const sampling::SubsamplingScheme scheme(p);
-      const auto code = mark_code(scheme, {sampling::Relation::event, 1, v});
+      const privacy::SubsamplingScheme scheme(p);
+      const auto code = mark_code(scheme, {privacy::Relation::event, 1, v});
       const Neighbours neighbours{1, {3}};
       for (std::int64_t s = 0; s < 2; ++s) {
         const auto first = marked_values(code, neighbours, s, 9, false);

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tsdp/core/error.h"
+#include "tsdp/base/error.h"
 
 namespace tsdp::data {
 namespace {

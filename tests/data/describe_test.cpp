@@ -5,7 +5,7 @@
 #include <string>
 
 #include "support/series.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::data {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "tsdp/core/error.h"
+#include "tsdp/base/error.h"
 
 namespace tsdp::data {
 namespace {

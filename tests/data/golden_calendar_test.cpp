@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "support/golden.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
 #include "tsdp/data/calendar_features.h"
 #include "tsdp/data/feature_store.h"
 #include "tsdp/data/windows.h"

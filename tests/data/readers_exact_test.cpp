@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::data {
 namespace {

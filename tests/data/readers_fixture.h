@@ -13,9 +13,9 @@
 
 #include "support/series.h"
 #include "support/temporary_folder.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/random.h"
+#include "tsdp/base/error.h"
 #include "tsdp/data/readers.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::data {
 

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "tsdp/core/error.h"
+#include "tsdp/base/error.h"
 #include "tsdp/data/split.h"
 
 namespace tsdp::data {

@@ -13,10 +13,10 @@
 
 #include "support/series.h"
 #include "support/temporary_folder.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/random.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
 #include "tsdp/data/generate.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::data {
 namespace {

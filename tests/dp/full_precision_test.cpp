@@ -3,7 +3,7 @@
 #include <ATen/Context.h>
 #include <stdlib.h>
 
-#include "tsdp/core/error.h"
+#include "tsdp/base/error.h"
 #include "tsdp/dp/private_step.h"
 
 namespace tsdp::dp {

@@ -4,8 +4,8 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include "tsdp/core/random.h"
 #include "tsdp/dp/linear.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::dp {
 namespace {

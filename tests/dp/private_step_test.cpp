@@ -1,5 +1,6 @@
 #include "src/dp/lstm_cpu.h"
 #include "tsdp/dp/linear.h"
+#include "tsdp/dp/noise_mechanism.h"
 #include "tsdp/dp/private_step.h"
 
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 
 #include "models/forecaster.h"
 #include "support/golden.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
 #include "tsdp/data/calendar_features.h"
 #include "tsdp/data/readers.h"
 #include "tsdp/data/split.h"

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "tsdp/core/error.h"
+#include "tsdp/base/error.h"
 
 namespace tsdp::evaluation {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "models/forecaster.h"
-#include "tsdp/core/error.h"
+#include "tsdp/base/error.h"
 #include "tsdp/data/calendar_features.h"
 #include "tsdp/data/feature_store.h"
 #include "tsdp/export/torchscript.h"

@@ -4,10 +4,17 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <unistd.h>
+
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <numbers>
+#include <string>
 
 #include "examples/forecaster/autoregression.h"
+#include "tsdp/base/error.h"
+#include "tsdp/config/config.h"
 #include "tsdp/dp/private_step.h"
 #include "tsdp/export/torchscript.h"
 
@@ -61,6 +68,19 @@ TEST(ExampleForecaster, AgreesWithALoopOverWindowsAndWithItsExport) {
   const auto forecast = model.distribution(batch);
   const auto outputs = module.forward({batch.past_target, batch.past_observed}).toTuple();
   EXPECT_TRUE(at::allclose(outputs->elements()[1].toTensor(), forecast.affine_scale * forecast.loc, 1e-10, 1e-12));
+}
+
+// A model from outside of the tree: linked in, it is one that configurations name.
+TEST(ExampleForecaster, IsKnownWhereItIsLinked) {
+  ASSERT_NE(find_model("autoregression"), nullptr);
+  EXPECT_EQ(make_model("autoregression", {7, 3}, at::TensorOptions(at::kFloat))->name(), "autoregression");
+  const auto file = std::filesystem::temp_directory_path() / ("tsdp_example_" + std::to_string(::getpid()) + ".yaml");
+  std::ofstream(file) << ("dataset: {path: x.csv, format: csv, frequency: 1h, prediction_length: 3, season_length: 24}\n"
+                           "model: {name: autoregression, context_length: 7}\nsampling: {batch_size: 2}\n");
+  EXPECT_EQ(read_config(file).model.name, "autoregression");
+  EXPECT_THROW(static_cast<void>(read_config(file, {"model.lags=[1]"})), UsageError);
+  std::filesystem::remove(file);
+  EXPECT_THROW(register_model({"autoregression"}, factory_of<Autoregression>()), Error);
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ TEST(Report, OfNothingStillStands) {
 TEST(Report, WarnsOfWhatIsNotForRelease) {
   auto c = content();
   EXPECT_FALSE(holds(report_html(c), "Not for release"));
-  c.ledger["randomness"] = "reproducible, not for release: …";
+  c.ledger["reproducible"] = true;
   c.ledger["state"] = "interrupted";
   const auto page = report_html(c);
   EXPECT_TRUE(holds(page, "Not for release: the randomness follows from the seed"));

@@ -8,12 +8,12 @@
 
 #include "support/ledger.h"
 #include "support/temporary_folder.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/random.h"
-#include "tsdp/core/tensor_file.h"
-#include "tsdp/core/zip_file.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/tensor_file.h"
+#include "tsdp/base/zip_file.h"
 #include "tsdp/export/torchscript.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::exporting {
 namespace {

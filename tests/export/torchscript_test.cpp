@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/random.h"
+#include "tsdp/base/error.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::exporting {
 namespace {

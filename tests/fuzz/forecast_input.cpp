@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
 #include "tsdp/data/input_form.h"
 
 using namespace tsdp;

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "tsdp/core/log.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/log.h"
+#include "tsdp/base/text.h"
 #include "tsdp/data/input_form.h"
 #include "tsdp/data/writers.h"
 

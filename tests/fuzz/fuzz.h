@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "tsdp/core/error.h"
+#include "tsdp/base/error.h"
 #include "tsdp/data/readers.h"
 
 namespace tsdp::fuzz {

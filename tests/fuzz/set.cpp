@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "fuzz.h"
-#include "tsdp/core/config.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
+#include "tsdp/config/config.h"
 
 using namespace tsdp;
 

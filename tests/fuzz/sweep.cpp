@@ -1,6 +1,6 @@
 // Sweep files: every setting that one holds is one that --set takes as it is written in the commands of its runs.
 #include "fuzz.h"
-#include "tsdp/core/config.h"
+#include "tsdp/config/config.h"
 #include "tsdp/sweep/sweep_file.h"
 
 using namespace tsdp;

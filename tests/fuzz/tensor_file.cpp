@@ -1,8 +1,8 @@
 // Checkpoints and the data of models: with whatever checksum, and with the right one, what is read is written and read as the
 // same; nothing else is accepted.
 #include "fuzz.h"
-#include "tsdp/core/digest.h"
-#include "tsdp/core/tensor_file.h"
+#include "tsdp/base/digest.h"
+#include "tsdp/base/tensor_file.h"
 
 using namespace tsdp;
 

@@ -8,7 +8,7 @@
 #include "models/forecaster.h"
 #include "support/clipped_sum.h"
 #include "support/golden.h"
-#include "tsdp/core/text.h"
+#include "tsdp/base/text.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/torchscript.h"
 #include "tsdp/training/trainer.h"

@@ -4,7 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tsdp/core/error.h"
+#include "tsdp/base/error.h"
+#include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/attack.h"
 #include "tsdp/privacy/structured_pairs.h"
 

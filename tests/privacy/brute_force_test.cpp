@@ -12,9 +12,9 @@
 #include "support/tiny_mechanisms.h"
 #include "tsdp/privacy/dominating_pair.h"
 #include "tsdp/privacy/structured_pairs.h"
-#include "tsdp/sampling/mechanism.h"
+#include "tsdp/privacy/theorems.h"
 
-namespace tsdp::sampling {
+namespace tsdp::privacy {
 namespace {
 
 using test::hockey_stick;
@@ -83,14 +83,14 @@ void expect_tight(const Tiny& tiny, const privacy::DominatingPair& pair) {
 }
 
 /// A scheme with `windows` windows a series of which one changed value touches 2, w of them w + 1: L_C = L_F = 1.
-Mechanism mechanism_for(const Tiny& tiny, TopLevel top_level, double sigma) {
+AppliedTheorem mechanism_for(const Tiny& tiny, TopLevel top_level, double sigma) {
   SubsamplingScheme::Parameters p;
-  p.lengths.assign(static_cast<std::size_t>(tiny.series), tiny.windows);  // T = L − L_F + 1 = L
+  p.lengths = privacy::SeriesLengths::equal(static_cast<std::size_t>(tiny.series), tiny.windows);  // T = L − L_F + 1 = L
   p.batch_size = tiny.chosen;
   p.top_level = top_level;
   const PrivacyUnit unit{Relation::event, tiny.touched - 1, std::nullopt};
   EXPECT_EQ(touched_windows(tiny.windows, 1, 1, unit), tiny.touched);
-  return mechanism_of(SubsamplingScheme(p), unit, sigma);
+  return apply_theorem(SubsamplingScheme(p), unit, sigma);
 }
 
 TEST(BruteForce, Theorem44IsExactForSamplesWithoutReplacement) {
@@ -134,4 +134,4 @@ TEST(BruteForce, ASampleOfHalfTheSeriesIsNotCoveredByLess) {
 }
 
 }  // namespace
-}  // namespace tsdp::sampling
+}  // namespace tsdp::privacy

@@ -9,7 +9,7 @@
 
 #include "composition.h"
 #include "support/draw.h"
-#include "tsdp/core/error.h"
+#include "tsdp/base/error.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/structured_pairs.h"
 
@@ -178,7 +178,7 @@ TEST(Composition, OfOneUseIsTheProfile) {
       auto accountant = accountant_of(q, sigma);
       for (const double epsilon : {0.0, 0.1, 1.0, 20.0}) {
         const auto bracket = accountant.delta(epsilon, 1, 0.02);
-        const double exact = accountant.pair().symmetrised_profile(epsilon);
+        const double exact = accountant.mechanisms().front().pair.symmetrised_profile(epsilon);
         EXPECT_LE(bracket.lower, exact * (1 + 1e-9)) << q << " " << sigma << " " << epsilon;
         EXPECT_GE(bracket.upper, exact * (1 - 1e-9)) << q << " " << sigma << " " << epsilon;
       }
@@ -190,7 +190,7 @@ TEST(Composition, OfMixturesWithMoreMeansHoldsTheProfile) {
   Accountant accountant(DominatingPair({{0.0, 0.7}, {2.0, 0.2}, {4.0, 0.1}}, 2.0));
   for (const double epsilon : {0.0, 0.3, 2.0, 6.0}) {
     const auto bracket = accountant.delta(epsilon, 1, 1e-3);
-    const double exact = accountant.pair().symmetrised_profile(epsilon);
+    const double exact = accountant.mechanisms().front().pair.symmetrised_profile(epsilon);
     EXPECT_LE(bracket.lower, exact * (1 + 1e-9));
     EXPECT_GE(bracket.upper, exact * (1 - 1e-9));
     EXPECT_LE(bracket.upper - bracket.lower, 0.02 * exact) << epsilon;
@@ -203,7 +203,7 @@ TEST(Grids, LieOnTheirSideOfTheProfile) {
     for (const double step : {0.05, 0.4}) {
       for (const auto rounding : {Rounding::pessimistic, Rounding::optimistic}) {
         Composer composer(discretise(pair, step, 1.0, rounding));
-        const auto& grid = composer.distribution();
+        const auto& grid = composer.loss().parts.front().distribution;
         double mass = grid.at_zero;
         for (const auto& point : grid.points) mass += point.plus + point.minus;
         EXPECT_NEAR(mass, 1.0, 1e-12);  // nothing is lost but tails below 1e-35
@@ -261,6 +261,118 @@ TEST(Composition, OfTheTrafficSettingAgreesWithTheReferenceBracket) {
   EXPECT_LE(bracket.upper, 0.7397);
   EXPECT_LE(bracket.lower, 0.73960);
   EXPECT_GE(bracket.lower, 0.7395);
+}
+
+// Different mechanisms -----------------------------------------------------------------------------------------------
+
+TEST(CompositionOfSeveral, OverlapsWithDirectConvolutionFromTheRightSides) {
+  struct Part {
+    Pair pair;
+    int uses;
+  };
+  const std::vector<std::vector<Part>> cases = {
+      {{{0.3L, 1.5L}, 2}, {{1.0L, 4.0L}, 3}},
+      {{{0.05L, 1.0L}, 4}, {{0.5L, 0.9L}, 1}},
+      {{{1.0L, 6.0L}, 1}, {{0.2L, 2.0L}, 2}, {{0.7L, 3.0L}, 2}},
+  };
+  for (const auto& parts : cases) {
+    std::vector<MechanismUse> mechanisms;
+    Masses up;
+    Masses down;
+    for (const auto& part : parts) {
+      mechanisms.push_back({one_window_pair(static_cast<double>(part.pair.q), static_cast<double>(part.pair.sigma)),
+                            static_cast<std::uint64_t>(part.uses)});
+      const Real step = 0.015L;
+      const auto up_k = fold(rounded_loss(part.pair, Direction::symmetrised, step, Side::up), part.uses);
+      const auto down_k = fold(rounded_loss(part.pair, Direction::symmetrised, step, Side::down), part.uses);
+      up = up.at.empty() ? up_k : convolve(up, up_k);
+      down = down.at.empty() ? down_k : convolve(down, down_k);
+    }
+    Accountant accountant(mechanisms);
+    for (const double epsilon : {0.0, 0.2, 1.0, 3.0}) {
+      const auto bracket = accountant.delta(epsilon, 1, 1e-3);
+      EXPECT_LE(bracket.lower, up.delta(epsilon)) << parts.size() << " parts, " << epsilon;
+      EXPECT_GE(bracket.upper, down.delta(epsilon)) << parts.size() << " parts, " << epsilon;
+      EXPECT_LE(bracket.upper - bracket.lower, 2e-3 * bracket.upper) << epsilon;
+      EXPECT_LE(up.delta(epsilon) - down.delta(epsilon), 0.2 * bracket.upper) << epsilon;  // the other side tells something
+    }
+    // ε and δ are one curve.
+    const auto epsilon = accountant.epsilon(1e-5, 1, 1e-3);
+    EXPECT_LE(accountant.delta(epsilon.upper, 1, 1e-4).lower, 1e-5);
+    EXPECT_GE(accountant.delta(epsilon.lower, 1, 1e-4).upper, 1e-5);
+  }
+}
+
+TEST(CompositionOfSeveral, OfOneMechanismInPartsIsThatOfTheWhole) {
+  const auto pair = one_window_pair(0.01, 2.0);
+  Accountant whole(pair);
+  Accountant parts(std::vector<MechanismUse>{{pair, 300}, {pair, 700}});
+  for (const double epsilon : {0.1, 0.5, 1.0}) {
+    const auto one = whole.delta(epsilon, 1000, 1e-4);
+    const auto other = parts.delta(epsilon, 1, 1e-4);
+    EXPECT_LE(std::max(one.lower, other.lower), std::min(one.upper, other.upper)) << epsilon;
+    EXPECT_LE(other.upper, one.upper * 1.001) << epsilon;
+  }
+  const auto one = whole.epsilon(1e-6, 3000, 1e-4);
+  const auto other = parts.epsilon(1e-6, 3, 1e-4);
+  EXPECT_LE(std::max(one.lower, other.lower), std::min(one.upper, other.upper));
+  EXPECT_EQ(parts.max_uses(other.upper, 1e-6), 3U);
+}
+
+// Losses of which one reaches far and the other hardly anywhere stand on one grid.
+TEST(CompositionOfSeveral, HoldsForLossesOfDifferentScales) {
+  const std::vector<std::vector<MechanismUse>> cases = {
+      {{one_window_pair(1.0, 1.0), 1}, {one_window_pair(1.0, 400.0), 1}},
+      {{one_window_pair(0.01, 1.0), 1000}, {one_window_pair(0.01, 20.0), 1000}},
+      {{one_window_pair(0.01, 1.0), 10}, {one_window_pair(0.001, 50.0), 10}},
+      {{one_window_pair(1.0, 4.0), 20}, {one_window_pair(0.001, 200.0), 2000}},
+  };
+  for (const auto& mechanisms : cases) {
+    const auto together = Accountant(mechanisms).epsilon(1e-6, 1, 1e-2);
+    const auto first = Accountant(mechanisms[0].pair).epsilon(1e-6, mechanisms[0].uses);
+    const auto second = Accountant(mechanisms[1].pair).epsilon(1e-6, mechanisms[1].uses);
+    EXPECT_GE(together.upper, std::max(first.lower, second.lower));
+    EXPECT_LE(together.lower, first.upper + second.upper);
+    EXPECT_GT(together.lower, 0.97 * together.upper);
+  }
+  // Two Gaussians are one: (2/1)² + (2/400)² = μ².
+  const double mu = std::hypot(2.0, 2.0 / 400.0);
+  const auto both = Accountant(cases[0]).delta(3.0, 1, 1e-3);
+  const auto exact = static_cast<double>(gaussian_delta(3.0L, mu));
+  EXPECT_LE(both.lower, exact * (1.0 + 1e-9));
+  EXPECT_GE(both.upper, exact * (1.0 - 1e-9));
+}
+
+// Mechanisms of very different sizes, and many of them: still a bracket, and not a wide one.
+TEST(CompositionOfSeveral, HoldsForUnlikeMechanisms) {
+  Accountant accountant(std::vector<MechanismUse>{{one_window_pair(1e-4, 1.0), 20000},
+                                                  {one_window_pair(1.0, 30.0), 10},
+                                                  {DominatingPair({{0.0, 0.9}, {2.0, 0.08}, {4.0, 0.02}}, 3.0, DominatingPair::Against::mirror), 200}});
+  const auto bracket = accountant.epsilon(1e-6, 1, 1e-3);
+  EXPECT_GT(bracket.lower, 0.99 * bracket.upper);
+  for (const auto& m : accountant.mechanisms()) EXPECT_GT(bracket.upper, Accountant(m.pair).epsilon(1e-6, m.uses).lower);
+  EXPECT_THROW(Accountant(std::vector<MechanismUse>{}), PrivacyError);
+  EXPECT_THROW(Accountant(std::vector<MechanismUse>{{one_window_pair(0.1, 1.0), 0}}), PrivacyError);
+}
+
+TEST(CompositionOfSeveral, ChargesTheTailOfEveryPart) {
+  const double tail = 1e-4;
+  const auto pair = one_window_pair(0.02, 1.0);
+  const double step = loss_scale(pair).deviation / 20.0;
+  const auto cut = [&](double t) { return discretise(pair, step, 20.0 * step, Rounding::pessimistic, t); };
+  // Parts that are cut and parts that are not, in either order: the same is charged.
+  std::vector<double> bounds;
+  for (const bool first : {true, false}) {
+    std::vector<ProductLoss::Part> parts;
+    parts.push_back({cut(first ? tail : 0.0), 2});
+    parts.push_back({cut(first ? 0.0 : tail), 2});
+    const ProductLoss loss(std::move(parts));
+    Composer composer(loss);
+    const double epsilon = 2.0;
+    bounds.push_back(composer.compose(1, best_tilt_for_epsilon(loss, 1, epsilon)).delta(epsilon));
+  }
+  EXPECT_NEAR(bounds[0], bounds[1], 1e-3 * bounds[0]);
+  EXPECT_GE(bounds[0], 2.0 * cut(tail).infinite_mass);
 }
 
 // Why the symmetrised profile is composed ----------------------------------------------------------------------------
@@ -386,7 +498,7 @@ TEST(Accountants, CertifyTheMostUses) {
   for (const auto& c : cases) {
     SCOPED_TRACE(testing::Message() << "q " << c.q << " sigma " << c.sigma);
     auto accountant = accountant_of(c.q, c.sigma);
-    const auto most = accountant.max_uses(c.epsilon, c.delta, Accountant::max_uses_ever, 1e-4);
+    const auto most = accountant.max_uses(c.epsilon, c.delta, max_uses_ever, 1e-4);
     ASSERT_GE(most, 1U);
     EXPECT_LE(accountant.delta(c.epsilon, most, 1e-4).upper, c.delta * (1 + 1e-14));
     // One more is not certified on the same grid, and a few per mille more are refuted.
@@ -395,7 +507,7 @@ TEST(Accountants, CertifyTheMostUses) {
     EXPECT_GT(accountant.delta(c.epsilon, more, 1e-4).lower, c.delta);
     // A limit below is all certified; a coarser grid certifies no more.
     EXPECT_EQ(accountant.max_uses(c.epsilon, c.delta, most - most / 3, 1e-4), most - most / 3);
-    EXPECT_LE(accountant.max_uses(c.epsilon, c.delta, Accountant::max_uses_ever, 1e-3), most);
+    EXPECT_LE(accountant.max_uses(c.epsilon, c.delta, max_uses_ever, 1e-3), most);
   }
   // 1276 steps of the traffic setting are certified feasible for 0.25 at 1e-7, within 0.1 %.
   const auto traffic = accountant_of(cases[1].q, 4.0).max_uses(0.25, 1e-7);
@@ -425,7 +537,7 @@ TEST(Accountants, NeverLoseTheTailAtSmallNoise) {
   for (const double sigma : {0.074, 0.1, 0.2}) {
     auto accountant = accountant_of(1.0, sigma);
     for (const double epsilon : {2.0, 100.0, 500.0, 600.0, 670.0}) {
-      const double exact = accountant.pair().symmetrised_profile(epsilon);
+      const double exact = accountant.mechanisms().front().pair.symmetrised_profile(epsilon);
       EXPECT_GE(accountant.delta(epsilon, 1).upper, exact * (1 - 1e-9)) << sigma << " " << epsilon;
     }
   }
@@ -476,9 +588,9 @@ TEST(Accountants, RefuseWhatTheyCannotAnswer) {
     EXPECT_THROW((void)accountant.delta(epsilon, 1), PrivacyError) << epsilon;
   for (const double precision : {0.0, 0.9, std::nan("")})
     EXPECT_THROW((void)accountant.delta(1.0, 1, precision), PrivacyError) << precision;
-  EXPECT_THROW((void)accountant.delta(1.0, Accountant::max_uses_ever + 1), PrivacyError);
-  EXPECT_THROW((void)discretise(accountant.pair(), 1e-9, 1.0, Rounding::pessimistic), PrivacyError);
-  EXPECT_THROW((void)discretise(accountant.pair(), 0.0, 1.0, Rounding::pessimistic), PrivacyError);
+  EXPECT_THROW((void)accountant.delta(1.0, max_uses_ever + 1), PrivacyError);
+  EXPECT_THROW((void)discretise(accountant.mechanisms().front().pair, 1e-9, 1.0, Rounding::pessimistic), PrivacyError);
+  EXPECT_THROW((void)discretise(accountant.mechanisms().front().pair, 0.0, 1.0, Rounding::pessimistic), PrivacyError);
 }
 
 TEST(Calibration, FindsTheLeastNoiseThatIsEnough) {
@@ -493,6 +605,28 @@ TEST(Calibration, FindsTheLeastNoiseThatIsEnough) {
     EXPECT_LE(found, 1.001 * edge);
   }
   EXPECT_THROW((void)calibrate_noise([](double) { return false; }), PrivacyError);
+}
+
+// Cut far inside the distribution, where what is charged for the tail is most of delta.
+TEST(Composition, ChargesWhatLiesBeyondTheLastPoint) {
+  const Pair pair{0.02L, 1.0L};
+  const auto dominating = one_window_pair(static_cast<double>(pair.q), static_cast<double>(pair.sigma));
+  const auto scale = loss_scale(dominating);
+  for (const double tail : {1e-3, 1e-5}) {
+    const auto cut = discretise(dominating, scale.deviation / 20.0, scale.deviation, Rounding::pessimistic, tail);
+    ASSERT_LT(cut.largest_loss(), static_cast<double>(pair.largest_loss()));
+    EXPECT_GE(cut.infinite_mass, 0.1 * tail);
+    for (const std::uint64_t uses : {1, 4, 16}) {
+      // The largest sum of grid losses: what is beyond it is the tail's alone.
+      const double epsilon = 0.999 * cut.largest_loss();
+      Composer composer(cut);
+      const double bound = composer.compose(uses, best_tilt_for_epsilon(cut, uses, epsilon)).delta(epsilon);
+      // At least that a single use passes epsilon, in any of them.
+      const double truth = Accountant(dominating).delta(epsilon, uses).lower;
+      EXPECT_GE(bound, truth) << tail << ", " << uses << " uses";
+      EXPECT_LE(bound, 1.5 * truth + 2.0 * static_cast<double>(uses) * cut.infinite_mass) << tail << ", " << uses << " uses";
+    }
+  }
 }
 
 }  // namespace

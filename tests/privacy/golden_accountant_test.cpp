@@ -6,7 +6,7 @@
 #include "support/golden.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/inference.h"
-#include "tsdp/sampling/mechanism.h"
+#include "tsdp/privacy/theorems.h"
 
 namespace tsdp {
 namespace {
@@ -18,19 +18,19 @@ const std::set<std::string> not_yet = {};
 
 /// Whether to run a record of this theorem.
 bool wanted(const std::string& theorem, std::set<std::string>& skipped) {
-  const auto rows = sampling::theorem_table();
+  const auto rows = privacy::theorem_table();
   if (std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.id == theorem; })) return true;
   EXPECT_TRUE(not_yet.contains(theorem)) << "unknown theorem " << theorem;
   skipped.insert(theorem);
   return false;
 }
 
-sampling::Mechanism mechanism_of(const json& p, double sigma) {
-  const auto row = sampling::theorem_row(p["theorem"]);
+privacy::AppliedTheorem mechanism_of(const json& p, double sigma) {
+  const auto row = privacy::theorem_row(p["theorem"]);
   if (row.flat())
-    return sampling::flat_baseline(row.id, {p["N_total"], p["Lambda"], p.value("W", std::int64_t{1})}, sigma);
-  sampling::SubsamplingScheme::Parameters s;
-  s.lengths.assign(static_cast<std::size_t>(p.value("N", 1)), p["L"].get<std::int64_t>());
+    return privacy::flat_baseline(row.id, {p["N_total"], p["Lambda"], p.value("W", std::int64_t{1})}, sigma);
+  privacy::SubsamplingScheme::Parameters s;
+  s.lengths = privacy::SeriesLengths::equal(static_cast<std::size_t>(p.value("N", 1)), p["L"].get<std::int64_t>());
   s.context_length = p["LC"];
   s.forecast_length = p["LF"];
   s.subsequences_per_sequence = p.value("lambda", 1);
@@ -40,11 +40,11 @@ sampling::Mechanism mechanism_of(const json& p, double sigma) {
   // 4.5 names one noise, that of both parts.
   s.forecast_noise = p.value("sigma_F", 0.0);
   s.context_noise = p.value("sigma_C", row.id == "4.5" ? s.forecast_noise : 0.0);
-  const sampling::PrivacyUnit unit{
-      p.value("relation", "event") == std::string("user") ? sampling::Relation::user : sampling::Relation::event,
+  const privacy::PrivacyUnit unit{
+      p.value("relation", "event") == std::string("user") ? privacy::Relation::user : privacy::Relation::event,
       p.value("w", std::int64_t{1}), 1.0};
   EXPECT_EQ(p.value("w_shift", unit.w), unit.w) << "changed steps in the shift of Theorem 4.5";
-  return sampling::mechanism_of(sampling::SubsamplingScheme(s), unit, sigma, row.id);
+  return privacy::apply_theorem(privacy::SubsamplingScheme(s), unit, sigma, row.id);
 }
 
 /// Runs `check` on every record of `section` whose theorem is available; says what was skipped.
@@ -73,7 +73,7 @@ TEST(GoldenAccountant, TheShippedFileHasEverySection) {
   const auto all = json::parse(std::ifstream(test::own_golden_folder() / "accountant.json"));
   std::set<std::string> theorems;
   for (const auto& record : all["single"]) theorems.insert(record["params"]["theorem"]);
-  for (const auto& row : sampling::theorem_table()) {
+  for (const auto& row : privacy::theorem_table()) {
     EXPECT_TRUE(row.ours || theorems.contains(row.id)) << row.id;
   }
 }

@@ -7,7 +7,7 @@
 #include <numbers>
 #include <vector>
 
-#include "tsdp/core/error.h"
+#include "tsdp/base/error.h"
 #include "tsdp/privacy/dominating_pair.h"
 #include "tsdp/privacy/structured_pairs.h"
 

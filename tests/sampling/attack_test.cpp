@@ -17,15 +17,18 @@
 #include <set>
 #include <vector>
 
-#include "tsdp/core/random.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/scheme.h"
 #include "tsdp/privacy/structured_pairs.h"
-#include "tsdp/sampling/mechanism.h"
-#include "tsdp/sampling/sampler.h"
-#include "tsdp/sampling/scheme.h"
+#include "tsdp/privacy/theorems.h"
+#include "tsdp/random/random.h"
+#include "tsdp/sampling/augmentation.h"
+#include "tsdp/sampling/structured_sampler.h"
 
 namespace tsdp::sampling {
 namespace {
+
+using namespace privacy;
 
 using privacy::DominatingPair;
 using privacy::Interval;
@@ -43,7 +46,7 @@ struct Gradient {
 /// s + L_F − 1.
 std::vector<bool> touched_by(const SubsamplingScheme::Parameters& p, std::int64_t place) {
   std::vector<bool> out;
-  for (std::int64_t s = 0; s + p.forecast_length <= p.lengths.front(); ++s)
+  for (std::int64_t s = 0; s + p.forecast_length <= p.lengths[0]; ++s)
     out.push_back(s - p.context_length <= place && place < s + p.forecast_length);
   return out;
 }
@@ -65,13 +68,13 @@ struct Neighbours {
       const auto windows = touched_by(scheme, at);
       return std::count(windows.begin(), windows.end(), true);
     };
-    for (std::int64_t at = 0; at < scheme.lengths.front(); ++at)
+    for (std::int64_t at = 0; at < scheme.lengths[0]; ++at)
       if (reach(at) > reach(best)) best = at;
     return best;
   }
   [[nodiscard]] std::int64_t windows() const { return SubsamplingScheme(scheme).windows_of(0); }
   [[nodiscard]] std::int64_t m() const {
-    return touched_windows(scheme.lengths.front(), scheme.context_length, scheme.forecast_length, {});
+    return touched_windows(scheme.lengths[0], scheme.context_length, scheme.forecast_length, {});
   }
   [[nodiscard]] double r() const { return static_cast<double>(m()) / static_cast<double>(windows()); }
   [[nodiscard]] double rho() const {
@@ -86,7 +89,7 @@ struct Neighbours {
 SubsamplingScheme::Parameters scheme(TopLevel top, BottomLevel bottom, std::int64_t series, std::int64_t length,
                                      std::int64_t per_batch, std::int64_t lambda) {
   SubsamplingScheme::Parameters p;
-  p.lengths.assign(static_cast<std::size_t>(series), length);
+  p.lengths = privacy::SeriesLengths::equal(static_cast<std::size_t>(series), length);
   p.context_length = 2;
   p.forecast_length = 1;
   p.batch_size = per_batch * lambda;
@@ -133,12 +136,12 @@ struct Game {
 /// Plays the game on x (second = false) or x′ and counts, for each threshold, the trials whose score is above it.
 std::vector<std::uint64_t> play(const Game& game, bool second, const std::vector<double>& thresholds) {
   const auto& n = game.neighbours;
-  Sampler sampler{SubsamplingScheme(n.scheme)};
+  StructuredSampler sampler{SubsamplingScheme(n.scheme)};
   const auto touched = touched_by(n.scheme, n.place());
   EXPECT_EQ(std::count(touched.begin(), touched.end(), true), n.m());  // the change is in a worst place
-  const auto epoch = static_cast<std::uint64_t>(sampler.scheme().steps_per_epoch());
+  const auto epoch = static_cast<std::uint64_t>(sampler.law().steps_per_epoch());
   const auto first = n.scheme.top_level == TopLevel::deterministic
-                         ? static_cast<std::uint64_t>(n.series / sampler.scheme().sequences_per_batch())
+                         ? static_cast<std::uint64_t>(n.series / sampler.law().sequences_per_batch())
                          : 0U;  // the batch that holds the changed series
   const auto key = SecretKey::from_seed(2 * game.seed + (second ? 1 : 0));
   const auto uses = static_cast<std::size_t>(game.uses);
@@ -146,7 +149,6 @@ std::vector<std::uint64_t> play(const Game& game, bool second, const std::vector
   std::vector<double> normals(2 * uses * block);
   std::vector<std::uint64_t> out(thresholds.size(), 0);
   for (std::uint64_t done = 0; done < game.trials; done += block) {
-    RandomStream draws(key, sampling_purpose, done);
     RandomStream(key, "noise", done).normals(0, normals);
     const double* z = normals.data();
     for (std::uint64_t trial = done; trial < std::min<std::uint64_t>(done + block, game.trials); ++trial) {
@@ -156,7 +158,7 @@ std::vector<std::uint64_t> play(const Game& game, bool second, const std::vector
         const auto& changed = n.touched[second != swapped ? 1 : 0];
         double along = n.offset;
         double across = 0.0;
-        for (const auto& window : sampler.draw(first + epoch * (trial * uses + use), draws)) {
+        for (const auto& window : sampler.draw(key, first + epoch * (trial * uses + use)).windows) {
           const auto& g = window.series != n.series                         ? n.others
                           : touched[static_cast<std::size_t>(window.start)] ? changed
                                                                             : n.untouched;
@@ -347,7 +349,7 @@ TEST(Attack, Theorem44IsAttainedAndNotBroken) {
   ASSERT_EQ(n.m(), 3);
   const double q = n.rho() * n.r();
   ASSERT_DOUBLE_EQ(q, 0.1875);
-  const auto mechanism = mechanism_of(SubsamplingScheme(n.scheme), {}, n.sigma);
+  const auto mechanism = apply_theorem(SubsamplingScheme(n.scheme), {}, n.sigma);
   ASSERT_EQ(mechanism.theorem, "4.4");
   const Outcome outcome({n, along_score(1, q, 2.0, 1.0, false, n.sigma), 1, 4'000'000, 44}, places);
   expect_exact(outcome, claim_of(mechanism.pair));
@@ -371,14 +373,13 @@ TEST(Attack, Theorem42IsAttainedAndNotBroken) {
   // Epochs of three batches of two; the changed series, 3, lies in the second and in no other.
   auto n = substituted(scheme(deterministic, wr, 6, 8, 2, 1), 1.0);
   n.series = 3;
-  Sampler sampler{SubsamplingScheme(n.scheme)};
-  RandomStream stream(SecretKey::from_seed(42), sampling_purpose, 0);
+  StructuredSampler sampler{SubsamplingScheme(n.scheme)};
   for (std::uint64_t step = 0; step < 9; ++step) {
     std::set<std::int64_t> drawn;
-    for (const auto& window : sampler.draw(step, stream)) drawn.insert(window.series);
+    for (const auto& window : sampler.draw(SecretKey::from_seed(42), step).windows) drawn.insert(window.series);
     EXPECT_EQ(drawn.contains(n.series), step % 3 == 1) << step;
   }
-  const auto mechanism = mechanism_of(SubsamplingScheme(n.scheme), {}, n.sigma);
+  const auto mechanism = apply_theorem(SubsamplingScheme(n.scheme), {}, n.sigma);
   ASSERT_EQ(mechanism.theorem, "4.2");
   const Outcome outcome({n, along_score(1, n.r(), 2.0, 1.0, false, n.sigma), 1, 4'000'000, 42}, places);
   expect_exact(outcome, claim_of(mechanism.pair));
@@ -489,18 +490,17 @@ TEST(Attack, TheoremG1IsAttainedAtAlphaOneWithTheNoiseOnTheSeries) {
   std::uint64_t above[2] = {0, 0};  // sum, N′ added, above 1
   for (const bool second : {false, true}) {
     const auto key = SecretKey::from_seed(second ? 131 : 130);
-    Sampler sampler{s};
+    StructuredSampler sampler{s};
     std::vector<double> z(block);
     std::vector<double> exact(block * width);
     std::vector<float> values(block * width);
     const std::vector<float> observed(block * width, 1.0F);
     for (std::uint64_t done = 0; done < trials; done += block) {
-      RandomStream draws(key, sampling_purpose, done);
       RandomStream(key, "noise", done).normals(0, z);
       std::vector<data::WindowIndex> windows;
       std::fill(exact.begin(), exact.end(), x);
       for (std::uint64_t i = 0; i < block; ++i) {
-        windows.push_back(sampler.draw(i, draws).front());
+        windows.push_back(sampler.draw(key, done + i).windows.front());
         const auto at = neighbours.place() - (windows.back().start - p.context_length);  // place inside the window
         if (second && windows.back().series == 0 && at >= 0 && at < width)
           exact[i * width + static_cast<std::uint64_t>(at)] = x + v;

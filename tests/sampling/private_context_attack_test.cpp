@@ -16,6 +16,8 @@
 namespace tsdp::sampling {
 namespace {
 
+using namespace privacy;
+
 constexpr std::uint64_t trials = 400'000;
 constexpr std::size_t length = 12;
 constexpr std::uint64_t pasts_a_use = 64;  // noised in one go: places are independent

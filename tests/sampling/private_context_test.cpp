@@ -8,10 +8,12 @@
 #include <numeric>
 #include <vector>
 
-#include "tsdp/core/error.h"
+#include "tsdp/base/error.h"
 
 namespace tsdp::sampling {
 namespace {
+
+using namespace privacy;
 
 PrivateContext::Parameters parameters(double keep = 1.0, std::int64_t w = 1, double v = 10.0, double epsilon = 1.0,
                                       double delta = 1e-4) {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "sweep/sweep_fixture.h"
-#include "tsdp/core/log.h"
+#include "tsdp/base/log.h"
 #include "tsdp/sweep/table.h"
 
 namespace tsdp::sweep {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "support/temporary_folder.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
 #include "tsdp/sweep/plan.h"
 
 namespace tsdp::sweep {

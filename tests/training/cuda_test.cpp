@@ -4,6 +4,7 @@
 #include <torch/cuda.h>
 
 #include "support/clipped_sum.h"
+#include "training_fixture.h"
 #include "tsdp/export/torchscript.h"
 #include "tsdp/training/step_engine.h"
 
@@ -42,14 +43,10 @@ TEST_P(Cuda, TakesTheStepsOfTheCpu) {
     std::vector<at::Tensor> weights;
     for (const auto& device : {at::Device(at::kCPU), at::Device(at::kCUDA, 0)}) {
       const auto trained = model(device);
-      StepEngine::Options options;
-      options.is_private = is_private;
-      options.clipping = {0.05};
-      options.batch_size = 32.0;
-      StepEngine engine(*trained, options);
+      StepEngine engine(*trained, method_of_batch(37, is_private, {privacy::ClippingKind::flat, 0.05}), {});
       const auto windows = batch(*trained, device);
       for (std::uint64_t step = 0; step < 3; ++step) {
-        const auto result = engine.step(windows, RandomStream(SecretKey::from_seed(2), dp::noise_purpose, step));
+        const auto result = engine.step(windows, places_of_batch(37), SecretKey::from_seed(2), step);
         EXPECT_TRUE(result.losses.isfinite().all().item<bool>());
       }
       weights.push_back(trained->parameters().values().cpu());

@@ -2,14 +2,15 @@
 // ledger states.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/tensor_file.h"
-#include "tsdp/training/charged_for.h"
 #include "training_fixture.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/tensor_file.h"
+#include "tsdp/training/charged_for.h"
 
 namespace tsdp::training {
 namespace {
@@ -145,7 +146,8 @@ TEST_F(Identity, TheKeyGoesWithTheEndOfTheRun) {
   auto t = trainer("run", config);
   t->begin();
   const auto key = load_checkpoint(folder("run").last())->key->hex();
-  std::ofstream(folder("run").checkpoints() / "last.pt.part") << key;  // what a crash leaves
+  for (const char* left : {"last.pt.part", "best.pt.part", "charged.part"})
+    std::ofstream(folder("run").checkpoints() / left) << key;  // what a crash leaves
   EXPECT_TRUE(t->run({}));
   t.reset();
   EXPECT_FALSE(load_checkpoint(folder("run").last())->key);
@@ -164,10 +166,28 @@ TEST_F(Identity, TheKeyGoesWithTheEndOfTheRun) {
   EXPECT_EQ(read_file(folder("run").ledger()), ledger);
 }
 
+// A program that plans more steps than the one that began the run takes no more than were planned, and charged, then.
+TEST_F(Identity, AResumedRunKeepsToItsPlan) {
+  const auto config = small_training();
+  auto t = trainer("run", config);
+  t->begin();
+  EXPECT_FALSE(t->run({.most_steps = 4}));
+  t.reset();
+  auto ledger = nlohmann::ordered_json::parse(read_file(folder("run").ledger()));
+  ASSERT_EQ(ledger["steps_planned"], 80);
+  ledger["steps_planned"] = 50;
+  std::ofstream(folder("run").ledger()) << ledger.dump(2);
+  t = trainer("run", config);
+  t->resume();
+  EXPECT_TRUE(t->run({}));
+  EXPECT_EQ(t->step(), 50U);
+  EXPECT_EQ(nlohmann::json::parse(read_file(folder("run").ledger()))["steps_charged"], 50);
+}
+
 TEST_F(Identity, BestCheckpointsHoldNoKey) {
   auto config = small_training();
   config.privacy.enabled = false;
-  config.training.checkpoint = "best";
+  config.training.checkpoint = ExportedWeights::best;
   config.training.validate_every = 1;
   auto t = trainer("run", config);
   t->begin();
@@ -215,15 +235,23 @@ TEST_F(Identity, LedgersAgreeWithTheirTermsAndEditsAreFound) {
   const auto config = small_training();
   finish("run", config);
   const auto ledger = nlohmann::ordered_json::parse(read_file(folder("run").ledger()));
-  const auto whole = sampling::verify(ledger, "ledger");
+  const auto whole = mechanism::verify(ledger, "ledger");
   EXPECT_TRUE(whole.agrees()) << whole.differences.front();
   EXPECT_GE(whole.stated.upper, whole.epsilon.lower);
+  // An understated epsilon with every text and number that follows from it.
+  for (const double share : {0.9995, 0.998, 0.9, 0.6}) {
+    auto terms = mechanism::read_ledger(ledger, "ledger");
+    auto& epsilon = terms.cost->epsilon;
+    epsilon.upper = whole.epsilon.lower * share;
+    epsilon.lower = std::min(epsilon.lower, epsilon.upper);
+    EXPECT_FALSE(mechanism::verify(mechanism::document(terms), "ledger").agrees()) << share;
+  }
   const auto expect_difference = [&](const char* pointer, const nlohmann::ordered_json& value) {
     auto edited = ledger;
     edited[nlohmann::ordered_json::json_pointer(pointer)] = value;
     bool refused = false;
     try {
-      refused = !sampling::verify(edited, "ledger").agrees();
+      refused = !mechanism::verify(edited, "ledger").agrees();
     } catch (const DataError&) {
       refused = true;
     }

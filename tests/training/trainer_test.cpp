@@ -11,14 +11,14 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/core/log.h"
+#include "training_fixture.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/log.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/structured_pairs.h"
 #include "tsdp/training/environment.h"
 #include "tsdp/training/metrics_log.h"
-#include "training_fixture.h"
 
 namespace tsdp::training {
 namespace {
@@ -30,7 +30,7 @@ Config small_config() {
 }
 
 /// The waves without their double precision: what readers give where no noise goes onto the data.
-sampling::PreparedData small_data() {
+data::PreparedData small_data() {
   auto data = waves();
   for (auto& series : data.dataset.series) series.exact.clear();
   return data;
@@ -59,7 +59,8 @@ TEST_F(TrainerTest, PlansTheMostStepsWithinTheTarget) {
   EXPECT_TRUE(plan.limited_by_epsilon);
   EXPECT_LE(plan.epsilon.upper, 2.0);
   // One step more is not certified, and not far from the target.
-  privacy::Accountant accountant(plan.mechanism->pair);
+  const auto curve = t->method().privacy()->curve();
+  auto& accountant = *curve;
   EXPECT_LE(accountant.delta(2.0, plan.steps, 1e-4).upper, 1e-5);
   EXPECT_GT(accountant.delta(2.0, plan.steps + 1, 1e-4).upper, 1e-5);
   EXPECT_GT(plan.epsilon.lower, 1.99);
@@ -246,7 +247,7 @@ TEST_F(TrainerTest, WithoutPrivacyNothingIsGivenUp) {
 
 TEST_F(TrainerTest, APrivateRunChoosesNoWeightsByTheirLosses) {
   auto config = small_config();
-  config.training.checkpoint = "best";
+  config.training.checkpoint = ExportedWeights::best;
   try {
     trainer("run", config);
     FAIL();
@@ -461,7 +462,7 @@ TEST_F(TrainerTest, TrainsWithoutPrivacyWhenAskedTo) {
   auto t = trainer("run", config);
   t->begin();
   EXPECT_TRUE(t->run({}));
-  const auto ledger = sampling::document(t->current_ledger(sampling::RunState::finished));
+  const auto ledger = mechanism::document(t->current_ledger(mechanism::RunState::finished));
   EXPECT_FALSE(ledger["private"].get<bool>());
   EXPECT_TRUE(ledger["epsilon"].is_null());
 }
@@ -498,13 +499,13 @@ TEST_F(TrainerTest, AWindowWithLagsIsAccountedWhole) {
   // P = C + max(lag) − 1.
   const auto t = trainer("lags", config_of("deepar"));
   EXPECT_EQ(t->model().past_length(), 8 + 24 - 1);
-  EXPECT_EQ(t->scheme().parameters().context_length, 31);
+  EXPECT_EQ(t->method().law().parameters().context_length, 31);
 }
 
 // A batch in chunks: every window's norm is the same to the last bit or two, the update the same but for rounding.
 TEST_F(TrainerTest, ChunksChangeNothingButRounding) {
   for (const auto& name : models::model_names())
-    for (const auto clipping : {dp::Clipping{0.1}, dp::Clipping{0.1, dp::ClipFactor::automatic, true}}) {
+    for (const auto clipping : {privacy::ClippingKind::flat, privacy::ClippingKind::per_layer, privacy::ClippingKind::automatic}) {
       SCOPED_TRACE(name);
       const auto config = config_of(name);
       const auto type = at::TensorOptions(at::kDouble);
@@ -518,13 +519,10 @@ TEST_F(TrainerTest, ChunksChangeNothingButRounding) {
         RandomStream weights(SecretKey::from_seed(4), "initial weights", 0);
         model->initialise(weights);
         StepEngine::Options options;
-        options.is_private = is_private;
-        options.clipping = clipping;
-        options.batch_size = 8.0;
         options.memory_budget = budget;
-        StepEngine engine(*model, options);
+        StepEngine engine(*model, method_of_batch(11, is_private, {clipping, 0.1}), options);
         EXPECT_TRUE(budget == 0 || engine.chunk() < 5);
-        const auto result = engine.step(batch, RandomStream(SecretKey::from_seed(5), dp::noise_purpose, 0));
+        const auto result = engine.step(batch, places_of_batch(11), SecretKey::from_seed(5), 0);
         return std::tuple{result.losses, result.norms, model->parameters().gradients().clone()};
       };
       for (const bool is_private : {true, false}) {
@@ -558,7 +556,7 @@ TEST(PlateauSchedule, HalvesAsReduceLROnPlateauDoes) {
 TEST_F(TrainerTest, BestTrainingLossIsKeptWithoutAValidationPart) {
   auto config = small_config();
   config.privacy.enabled = false;
-  config.training.checkpoint = "best";
+  config.training.checkpoint = ExportedWeights::best;
   config.training.validate_every = 3;
   config.optimizer.gradient_norm_bound = 10.0;
   config.optimizer.plateau_looks = 0;  // the rate and its history are resumed too
@@ -621,7 +619,8 @@ TEST_F(TrainerTest, LogsEachStepOnceAndWhatItCost) {
   EXPECT_TRUE(std::is_sorted(epsilons.begin(), epsilons.end()));
   EXPECT_EQ(epsilons.back(), t->plan().epsilon.upper);
   // Each is the certified cost of its step count, so not below what a sharper answer says.
-  privacy::Accountant accountant(t->plan().mechanism->pair);
+  const auto curve = t->method().privacy()->curve();
+  auto& accountant = *curve;
   for (const auto& line : read_metrics(folder("logged").metrics()))
     if (line.contains("epsilon_upper")) {
       const auto exact = accountant.epsilon(config.privacy.delta, line["step"].get<std::uint64_t>(), 1e-4);

@@ -6,19 +6,22 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
-#include "tsdp/core/log.h"
+#include "tsdp/base/log.h"
 #include "tsdp/training/trainer.h"
 
 namespace tsdp::training {
 
 /// Six series of different waves, 200 values each.
-inline sampling::PreparedData waves() {
-  sampling::PreparedData data;
+inline data::PreparedData waves() {
+  data::PreparedData data;
   data.dataset.name = "waves";
   data.dataset.frequency = data::Frequency::parse("1h");
   for (int s = 0; s < 6; ++s) {
@@ -57,6 +60,22 @@ inline Config small_training_of(const std::string& model) {
   return config;
 }
 
+/// A method whose batches are `windows` windows, one of every series; and the places of such a batch.
+inline mechanism::TrainingMethod method_of_batch(std::int64_t windows, bool is_private, privacy::Clipping clipping) {
+  privacy::SubsamplingScheme::Parameters p;
+  p.lengths = privacy::SeriesLengths::equal(windows, 100);
+  p.batch_size = windows;
+  p.top_level = privacy::TopLevel::deterministic;
+  privacy::SubsamplingScheme law(p);
+  if (!is_private) return mechanism::TrainingMethod(std::move(law));
+  return mechanism::PrivateMechanism({}, std::move(law), clipping, {});
+}
+inline std::vector<std::int64_t> places_of_batch(std::int64_t windows) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(windows));
+  std::iota(out.begin(), out.end(), std::int64_t{0});
+  return out;
+}
+
 /// Sets the thread count, on which rounding may hang, for as long as it lives.
 class Threads {
  public:
@@ -84,7 +103,7 @@ class TrainingFixture : public testing::Test {
   }
 
   std::filesystem::path root_;
-  sampling::PreparedData data_ = waves();
+  data::PreparedData data_ = waves();
 };
 
 }  // namespace tsdp::training

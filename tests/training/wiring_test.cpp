@@ -13,10 +13,11 @@
 #include <boost/math/distributions/normal.hpp>
 
 #include "support/clipped_sum.h"
-#include "tsdp/core/error.h"
-#include "tsdp/core/file.h"
-#include "tsdp/privacy/accountant.h"
 #include "training_fixture.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/privacy/accountant.h"
+#include "tsdp/sampling/augmentation.h"
 
 namespace tsdp::training {
 namespace {
@@ -32,7 +33,7 @@ struct Case {
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
       {"wor, wr", [](Config&) {}},
-      {"wor, poisson", [](Config& c) { c.sampling.bottom_level = "poisson"; }},
+      {"wor, poisson", [](Config& c) { c.sampling.bottom_level = privacy::BottomLevel::poisson; }},
       {"wor, wr, two windows a series",
        [](Config& c) {
          c.sampling.batch_size = 6;
@@ -40,15 +41,15 @@ const std::vector<Case>& cases() {
        }},
       {"wor, poisson, three windows a series",
        [](Config& c) {
-         c.sampling.bottom_level = "poisson";
+         c.sampling.bottom_level = privacy::BottomLevel::poisson;
          c.sampling.batch_size = 9;
          c.sampling.subsequences_per_sequence = 3;
        }},
-      {"deterministic, wr", [](Config& c) { c.sampling.top_level = "deterministic"; }},
+      {"deterministic, wr", [](Config& c) { c.sampling.top_level = privacy::TopLevel::deterministic; }},
       {"deterministic, poisson",
        [](Config& c) {
-         c.sampling.top_level = "deterministic";
-         c.sampling.bottom_level = "poisson";
+         c.sampling.top_level = privacy::TopLevel::deterministic;
+         c.sampling.bottom_level = privacy::BottomLevel::poisson;
        }},
       {"a batch size that the series do not fill",  // N′ = 6 < 16: the divisor stays 16
        [](Config& c) { c.sampling.batch_size = 16; }},
@@ -63,8 +64,8 @@ const std::vector<Case>& cases() {
          c.augmentation.context_noise = 1.0;
          c.augmentation.forecast_noise = 3.0;
        }},
-      {"per layer", [](Config& c) { c.privacy.clipping = "per_layer"; }},
-      {"automatic", [](Config& c) { c.privacy.clipping = "automatic"; }},
+      {"per layer", [](Config& c) { c.privacy.clipping = privacy::ClippingKind::per_layer; }},
+      {"automatic", [](Config& c) { c.privacy.clipping = privacy::ClippingKind::automatic; }},
   };
   return all;
 }
@@ -83,18 +84,18 @@ class Wiring : public TrainingFixture {
     const auto model = model_of(config, type);
     const data::WindowStore store(data_.dataset, model->past_length(), config.dataset.prediction_length);
     WindowSource source(store, features_of(*model, data_.dataset), type);
-    sampling::Sampler sampler(sampling::scheme_of(config, data_.split.training_length));
+    const auto law = mechanism::law_of(config, data_.split.training_length);
+    const auto sampler = sampling::sampler_of(law);
     const dp::Clipping clipping{
         config.privacy.clip_norm,
-        config.privacy.clipping == "automatic" ? dp::ClipFactor::automatic : dp::ClipFactor::exact,
-        config.privacy.clipping == "per_layer"};
+        config.privacy.clipping == privacy::ClippingKind::automatic ? dp::ClipFactor::automatic : dp::ClipFactor::exact,
+        config.privacy.clipping == privacy::ClippingKind::per_layer};
     const double deviation = *config.privacy.noise_multiplier * config.privacy.clip_norm;
     const bool noisy = config.augmentation.context_noise > 0.0 || config.augmentation.forecast_noise > 0.0;
     bool any = false;
     for (std::uint64_t step = 0; step < steps; ++step) {
       model->parameters().values().copy_(t->model().parameters().values());
-      RandomStream draws(key, sampling::sampling_purpose, step);
-      const auto windows = sampler.draw(step, draws);
+      const auto windows = sampler->draw(key, step).windows;
       any = any || !windows.empty();
       model->parameters().gradients().zero_();
       WindowSource::Augment augment;
@@ -103,9 +104,9 @@ class Wiring : public TrainingFixture {
           const RandomStream draws_of_data(key, sampling::augmentation_purpose, step);
           const auto count = static_cast<std::int64_t>(windows.size());
           if (exact != nullptr)
-            sampling::augment(sampler.scheme(), *config.privacy.v, draws_of_data, count, store.past_length(), exact, values, observed);
+            sampling::augment(law, *config.privacy.v, draws_of_data, count, store.past_length(), exact, values, observed);
           else
-            sampling::augment(sampler.scheme(), *config.privacy.v, draws_of_data, count, store.past_length(), values, observed);
+            sampling::augment(law, *config.privacy.v, draws_of_data, count, store.past_length(), values, observed);
         };
       if (!windows.empty()) test::clipped_sum(*model, source.gather(windows, augment), clipping);
       std::vector<double> z(static_cast<std::size_t>(model->parameters().count()));
@@ -139,12 +140,12 @@ TEST_F(Wiring, EveryReleaseIsTheMechanismsOwn) {
 
 TEST_F(Wiring, EveryModelReleasesTheMechanismsOwn) {
   for (const auto& model : models::model_names())
-    for (const std::string clipping : {"flat", "per_layer", "automatic"})
-      for (const std::string bottom : {"wr", "poisson"}) {
+    for (const auto& clipping : all_names<privacy::ClippingKind>())
+      for (const auto& bottom : all_names<privacy::BottomLevel>()) {
         SCOPED_TRACE(model + ", " + clipping + ", " + bottom);
         auto config = small_training_of(model);
-        config.privacy.clipping = clipping;
-        config.sampling.bottom_level = bottom;
+        config.privacy.clipping = named<privacy::ClippingKind>(clipping, "a case");
+        config.sampling.bottom_level = named<privacy::BottomLevel>(bottom, "a case");
         expect_releases(config, model + clipping + bottom, 3);
       }
 }
@@ -153,7 +154,7 @@ TEST_F(Wiring, AResumedRunReleasesTheSame) {
   for (const std::string top : {"wor", "deterministic"}) {
     SCOPED_TRACE(top);
     auto config = small_training();
-    config.sampling.top_level = top;
+    config.sampling.top_level = named<privacy::TopLevel>(top, "a case");
     config.training.reproducible = true;
     // One process takes all five steps; or each takes one and the next goes on.
     const auto weights = [&](const std::string& name, bool resumed) {
@@ -178,7 +179,7 @@ TEST_F(Wiring, AResumedRunReleasesTheSame) {
 TEST_F(Wiring, ShuffledRunsTakeTheirEpochsInTurn) {
   auto config = small_training();
   config.privacy.enabled = false;
-  config.sampling.top_level = "shuffled";
+  config.sampling.top_level = privacy::TopLevel::shuffled;
   config.training.reproducible = true;
   config.training.seed = seed;
   auto t = trainer("run", config);
@@ -188,7 +189,7 @@ TEST_F(Wiring, ShuffledRunsTakeTheirEpochsInTurn) {
   const auto model = model_of(config, type);
   const data::WindowStore store(data_.dataset, model->past_length(), 4);
   WindowSource source(store, features_of(*model, data_.dataset), type);
-  sampling::Sampler sampler(t->scheme());
+  const auto sampler = sampling::sampler_of(t->method().law());
   for (std::uint64_t step = 0; step < 7; ++step) {
     if (step == 3) {  // the place in the epoch is resumed, too
       t.reset();
@@ -196,9 +197,7 @@ TEST_F(Wiring, ShuffledRunsTakeTheirEpochsInTurn) {
       t->resume();
     }
     model->parameters().values().copy_(t->model().parameters().values());
-    RandomStream draws(key, sampling::sampling_purpose, step);
-    const auto windows = sampler.draw(
-        step, draws, [&](std::uint64_t epoch) { return RandomStream(key, sampling::order_purpose, epoch); });
+    const auto windows = sampler->draw(key, step).windows;
     model->parameters().gradients().zero_();
     model->losses(source.gather(windows));
     model->backward();
@@ -250,16 +249,23 @@ TEST_F(Wiring, StepsAreChargedBeforeTheyAreTaken) {
   const auto t = trainer("run", config);
   t->begin();
   std::uint64_t seen = 0;
+  const auto expect_charged = [&](std::uint64_t steps) {
+    EXPECT_GE(Charge(folder("run").charged()).steps(), steps);
+    const auto ledger = nlohmann::json::parse(read_file(folder("run").ledger()));
+    EXPECT_GE(ledger["steps_charged"].get<std::uint64_t>(), steps);
+  };
+  // Right after every release, before the end of a run tidies up; and between runs.
   TrainOptions options;
+  options.most_steps = 1;
+  options.after_step = [&](std::uint64_t steps) {
+    EXPECT_EQ(steps, ++seen);
+    expect_charged(steps);
+  };
   while (t->step() < t->plan().steps) {
-    options.most_steps = 1;
     const auto before = t->step();
     t->run(options);
-    ++seen;
     EXPECT_EQ(t->step(), before + 1);
-    EXPECT_GE(Charge(folder("run").charged()).steps(), t->step());
-    const auto ledger = nlohmann::json::parse(read_file(folder("run").ledger()));
-    EXPECT_GE(ledger["steps_charged"].get<std::uint64_t>(), t->step());
+    expect_charged(t->step());
   }
   EXPECT_EQ(seen, t->plan().steps);
 }
@@ -273,21 +279,22 @@ TEST_F(Wiring, TheLedgerStatesWhatWasConfiguredAndAccounted) {
     const auto t = trainer(c.name, config);
     t->begin();
     EXPECT_TRUE(t->run({}));
-    const auto ledger = sampling::read_ledger(nlohmann::ordered_json::parse(read_file(folder(c.name).ledger())), "ledger");
-    ASSERT_TRUE(ledger.privacy);
-    const auto& p = *ledger.privacy;
+    const auto ledger = mechanism::read_ledger(nlohmann::ordered_json::parse(read_file(folder(c.name).ledger())), "ledger");
+    ASSERT_TRUE(ledger.is_private());
+    const auto& p = *ledger.cost;
+    const auto& m = *ledger.method.privacy();
     EXPECT_EQ(p.delta, config.privacy.delta);
-    EXPECT_EQ(p.noise_multiplier, *config.privacy.noise_multiplier);
-    EXPECT_EQ(p.clip_norm, config.privacy.clip_norm);
-    EXPECT_EQ(p.unit.v, config.privacy.v);
-    EXPECT_EQ(ledger.batch_size, config.sampling.batch_size);
+    EXPECT_EQ(m.noise().multiplier, *config.privacy.noise_multiplier);
+    EXPECT_EQ(m.clipping(), (privacy::Clipping{config.privacy.clipping, config.privacy.clip_norm}));
+    EXPECT_EQ(m.unit().v, config.privacy.v);
+    EXPECT_EQ(m.divisor(), static_cast<double>(config.sampling.batch_size));
     EXPECT_EQ(ledger.steps_charged, t->plan().steps);
     EXPECT_EQ(ledger.steps_taken, t->plan().steps);
     // Accounted for again from the configuration alone.
-    const auto scheme = sampling::scheme_of(config, data_.split.training_length);
-    const auto mechanism = sampling::mechanism_of(scheme, sampling::unit_of(config), *config.privacy.noise_multiplier);
-    privacy::Accountant accountant(mechanism.pair);
-    const auto expected = accountant.epsilon(config.privacy.delta, mechanism.uses_of_steps(t->plan().steps), 1e-4);
+    const auto scheme = mechanism::law_of(config, data_.split.training_length);
+    const auto theorem = privacy::apply_theorem(scheme, mechanism::unit_of(config), *config.privacy.noise_multiplier);
+    privacy::Accountant accountant(theorem.pair);
+    const auto expected = accountant.epsilon(config.privacy.delta, theorem.uses_of_steps(t->plan().steps), 1e-4);
     EXPECT_GE(p.epsilon.upper, expected.lower);
     EXPECT_LE(p.epsilon.upper, expected.upper * 1.002);
     EXPECT_LE(p.epsilon.lower, expected.upper);
@@ -310,13 +317,16 @@ TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
       const auto initial = model->parameters().values().clone();
       const data::WindowStore store(data_.dataset, model->past_length(), 4);
       WindowSource source(store, features_of(*model, data_.dataset), type);
-      StepEngine::Options options;
-      options.clipping = {clip};
-      options.noise_multiplier = 0.0;
-      options.places = 200;
-      options.expected_windows = 200;
-      options.fixed_windows = false;
-      StepEngine engine(*model, options);
+      // 200 places, in each of which coins draw one window on average.
+      privacy::SubsamplingScheme::Parameters law;
+      law.lengths = privacy::SeriesLengths::equal(200, 190);
+      law.context_length = 8;
+      law.forecast_length = 4;
+      law.batch_size = 200;
+      law.top_level = privacy::TopLevel::deterministic;
+      law.bottom_level = privacy::BottomLevel::poisson;
+      StepEngine engine(*model,
+                        mechanism::PrivateMechanism({}, privacy::SubsamplingScheme(law), {privacy::ClippingKind::flat, clip}, {}), {});
       // Place 50 gains a window; the others are spread over all places, most of them behind it, in its block and in others.
       const auto sum = [&](std::int64_t inserted) {
         std::vector<data::WindowIndex> windows;
@@ -332,10 +342,8 @@ TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
             places.push_back(place);
           }
         }
-        const auto batch = source.gather(windows);
         model->parameters().values().copy_(initial);
-        engine.step(batch, RandomStream(SecretKey::from_seed(5), dp::noise_purpose, 0), places);
-        return model->parameters().gradients().to(at::kDouble).clone();
+        return engine.sum(source.gather(windows), places);
       };
       const auto without = sum(0);
       for (const std::int64_t inserted : {1, 2}) {
@@ -343,7 +351,6 @@ TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
         EXPECT_LE(moved, static_cast<double>(inserted) * clip);
         EXPECT_GT(moved, 0.9 * clip);
       }
-      EXPECT_EQ(engine.clipping(0).summed, engine.clipping(others).summed);
     }
   }
 }

@@ -23,7 +23,7 @@ struct MarkCode {
 };
 
 /// The code for a scheme and a relation. Throws UsageError for v too small for single precision.
-[[nodiscard]] MarkCode mark_code(const sampling::SubsamplingScheme& scheme, const sampling::PrivacyUnit& unit);
+[[nodiscard]] MarkCode mark_code(const privacy::SubsamplingScheme& scheme, const privacy::PrivacyUnit& unit);
 
 /// The values of series `series` of `length` on D or (second) D′.
 [[nodiscard]] std::vector<float> marked_values(const MarkCode& code, const Neighbours& neighbours, std::int64_t series,

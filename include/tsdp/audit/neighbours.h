@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tsdp/audit/statistics.h"
-#include "tsdp/sampling/mechanism.h"
-#include "tsdp/sampling/scheme.h"
+#include "tsdp/privacy/scheme.h"
+#include "tsdp/privacy/theorems.h"
 
 namespace tsdp::audit {
 
@@ -20,8 +20,8 @@ struct Neighbours {
 /// Changed places of one series so that as many of its windows as possible are touched: w consecutive ones (event), or
 /// ones L_C + L_F apart (user), from place L_F − 1 on. The series is one of largest touched share (with replacement) or
 /// of most drawn touched windows (Poisson); under deterministic iteration among those that are used at all. Throws as
-/// sampling::touched_windows.
-[[nodiscard]] Neighbours worst_neighbours(const sampling::SubsamplingScheme& scheme, const sampling::PrivacyUnit& unit);
+/// privacy::touched_windows.
+[[nodiscard]] Neighbours worst_neighbours(const privacy::SubsamplingScheme& scheme, const privacy::PrivacyUnit& unit);
 
 /// The series' windows that hold a changed place: how many changed places in context and in forecast.
 struct TouchedWindow {
@@ -29,7 +29,7 @@ struct TouchedWindow {
   std::int64_t context = 0;
   std::int64_t forecast = 0;
 };
-[[nodiscard]] std::vector<TouchedWindow> touched_windows_of(const sampling::SubsamplingScheme& scheme,
+[[nodiscard]] std::vector<TouchedWindow> touched_windows_of(const privacy::SubsamplingScheme& scheme,
                                                             const Neighbours& neighbours);
 
 /// What the canary's gradients are, in multiples of the clip norm.
@@ -42,15 +42,15 @@ enum class CanaryKind {
   opposed,
 };
 /// `substituted` for windows with replacement, `opposed` for Poisson.
-[[nodiscard]] CanaryKind canary_kind(const sampling::SubsamplingScheme& scheme);
+[[nodiscard]] CanaryKind canary_kind(const privacy::SubsamplingScheme& scheme);
 
 /// The law of the canary's release, under one use of a step in which its series may be drawn. `unit_length` in (0, 1]:
 /// what clipping leaves of a gradient far longer than C, in multiples of C. With `substituted`, `along` counts from
 /// what a batch without the change sums up to.
-[[nodiscard]] Shape canary_shape(const sampling::SubsamplingScheme& scheme, const Neighbours& neighbours,
+[[nodiscard]] Shape canary_shape(const privacy::SubsamplingScheme& scheme, const Neighbours& neighbours,
                                  double unit_length = 1.0);
 
 /// The chance that a batch (deterministic iteration: the one that holds the changed series) has touched windows.
-[[nodiscard]] double touched_share_of_batches(const sampling::SubsamplingScheme& scheme, const Neighbours& neighbours);
+[[nodiscard]] double touched_share_of_batches(const privacy::SubsamplingScheme& scheme, const Neighbours& neighbours);
 
 }  // namespace tsdp::audit

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tsdp/audit/statistics.h"
-#include "tsdp/core/config.h"
+#include "tsdp/config/config.h"
 
 namespace tsdp::audit {
 

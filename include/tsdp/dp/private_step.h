@@ -6,13 +6,11 @@
 
 #include <ATen/ATen.h>
 
-#include "tsdp/core/random.h"
 #include "tsdp/dp/layer.h"
 #include "tsdp/dp/parameters.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::dp {
-
-inline constexpr const char* noise_purpose = "noise";
 
 /// How a window's factor follows from its gradient norm n and the clip norm C. All keep factor · n ≤ C, by a few units
 /// of rounding of n.
@@ -76,6 +74,9 @@ at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windo
 /// device and thread count.
 void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation,
                 const RandomStream& stream, double scale);
+
+/// gradient ← (Σ parts) · scale, in the same way without noise.
+void add_up(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double scale);
 
 /// `finish_sum` of what is there, with noise alone.
 inline void add_noise(const at::Tensor& gradient, double deviation, const RandomStream& stream) {

@@ -5,7 +5,7 @@
 
 #include <ATen/ATen.h>
 
-#include "tsdp/core/tensor_file.h"
+#include "tsdp/base/tensor_file.h"
 
 namespace tsdp::dp {
 

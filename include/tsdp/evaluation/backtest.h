@@ -8,13 +8,13 @@
 
 #include <torch/csrc/jit/api/module.h>
 
-#include "tsdp/core/random.h"
 #include "tsdp/data/dataset.h"
 #include "tsdp/data/feature_store.h"
 #include "tsdp/data/split.h"
 #include "tsdp/evaluation/metrics.h"
 #include "tsdp/evaluation/private_inference.h"
 #include "tsdp/evaluation/truth.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::evaluation {
 

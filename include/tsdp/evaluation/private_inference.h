@@ -9,9 +9,9 @@
 #include <ATen/ATen.h>
 #include <nlohmann/json.hpp>
 
-#include "tsdp/core/random.h"
 #include "tsdp/data/dataset.h"
 #include "tsdp/data/windows.h"
+#include "tsdp/random/random.h"
 #include "tsdp/sampling/private_context.h"
 
 namespace tsdp::evaluation {

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "tsdp/core/config.h"
+#include "tsdp/config/config.h"
+#include "tsdp/data/configured.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/report.h"
 #include "tsdp/export/torchscript.h"
-#include "tsdp/sampling/setup.h"
-#include "tsdp/training/checkpoint.h"
+#include "tsdp/training/run_folder.h"
 
 namespace tsdp::exporting {
 
@@ -17,7 +17,7 @@ namespace tsdp::exporting {
 struct ReportSources {
   const Config& config;
   const training::RunFolder& folder;  ///< metrics.jsonl is read, where it is there
-  const sampling::PreparedData& data;
+  const data::PreparedData& data;
   torch::jit::Module& module;                ///< the exported model, on the CPU
   const ModelMetadata& metadata;             ///< with the ledger
   const evaluation::BacktestResult& scores;  ///< of `module` on the windows

@@ -33,7 +33,7 @@ struct ModelMetadata {
 
 /// Writes a TorchScript archive of make_module(model, sampled_forecasts). TorchScript is a program, which runs when the archive
 /// is loaded; so the archive also carries, under extra/, what is needed without running it:
-///   extra/tsdp.safetensors: weights, model.json and privacy.json as data, under one checksum (core/tensor_file.h),
+///   extra/tsdp.safetensors: weights, model.json and privacy.json as data, under one checksum (base/tensor_file.h),
 ///   extra/model.json, extra/privacy.json: the same texts, for those who load it in Python.
 /// The sizes that the model is built from are added to `metadata.model` as "sizes". Atomic. Throws Error.
 void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMetadata metadata, const std::filesystem::path& file);

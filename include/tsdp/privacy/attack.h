@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/curve.h"
 
 namespace tsdp::privacy {
 
@@ -19,15 +19,15 @@ struct AttackBound {
   double true_positive_rate;   ///< at most, in [α, 1]
 };
 
-/// The bounds after `uses` uses, 0 < false_positive_rate < 1. `precision` as for Accountant::delta.
-[[nodiscard]] AttackBound attack_bound(Accountant& accountant, std::uint64_t uses, double false_positive_rate = 1e-3,
+/// The bounds after `uses` uses, 0 < false_positive_rate < 1. `precision` as for PrivacyCurve::delta.
+[[nodiscard]] AttackBound attack_bound(PrivacyCurve& curve, std::uint64_t uses, double false_positive_rate = 1e-3,
                                        double precision = 1e-2);
 
 /// Upper bounds on the true-positive rate of every test at each of the false-positive rates α in [0, 1] after `uses` uses:
 /// the least, over a grid of ε, of e^ε α + δ(ε) and of 1 − e^(−ε) (1 − α − δ(ε)); the latter is the former for the data
 /// sets exchanged and the test's answers reversed. Nowhere below α, nor above 1; a curve for drawing, a little less
 /// tight than attack_bound.
-[[nodiscard]] std::vector<double> trade_off(Accountant& accountant, std::uint64_t uses, std::span<const double> rates,
+[[nodiscard]] std::vector<double> trade_off(PrivacyCurve& curve, std::uint64_t uses, std::span<const double> rates,
                                             double precision = 1e-2);
 
 }  // namespace tsdp::privacy

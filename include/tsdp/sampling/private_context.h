@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "tsdp/core/random.h"
 #include "tsdp/privacy/inference.h"
+#include "tsdp/random/random.h"
 #include "tsdp/sampling/contraction.h"
 
 namespace tsdp::sampling {
@@ -44,7 +44,7 @@ inline constexpr const char* context_noise_purpose = "inference noise";
 /// look like kept ones.
 ///
 /// **Calibration, rounded against us.** r is raised to a multiple of 2⁻⁵³, which is the chance that a coin
-/// `uniform() < r` then has, exactly. Pairs of normals (core/random.h) lie in the disk of radius √(2 · 105 log 2) =
+/// `uniform() < r` then has, exactly. Pairs of normals (random/random.h) lie in the disk of radius √(2 · 105 log 2) =
 /// 12.07, outside of which an ideal pair has mass exactly τ = 2⁻¹⁰⁵. Given k, at most w places differ in law, which at most w
 /// pairs hold; with G the ideal law of y there, T the law of G given that all these pairs lie in their disks, and c ≤ w τ
 /// the mass cut off, T ≤ G/(1 − c) and G ≤ (1 − c) T + c on every event, so T_x ≤ e^ε T_x′ + (δ′ + c
@@ -54,7 +54,7 @@ inline constexpr const char* context_noise_purpose = "inference noise";
 /// so post-processing. Nothing of x is rounded before noise is on it but by c.
 ///
 /// **What is not proved.** As in training, normals are floating-point numbers made of finitely many bits, not reals. Where an
-/// ideal pair has all but 2⁻⁴⁸ of its mass they lie closer together than what is released (core/random.h), so that the
+/// ideal pair has all but 2⁻⁴⁸ of its mass they lie closer together than what is released (random/random.h), so that the
 /// rounding hides them; elsewhere they do not, and an output there may tell which value was read. So δ below w 2⁻⁴⁶ is
 /// refused.
 ///

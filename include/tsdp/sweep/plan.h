@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tsdp/core/config.h"
+#include "tsdp/config/config.h"
 #include "tsdp/data/generate.h"
 #include "tsdp/sweep/sweep_file.h"
 

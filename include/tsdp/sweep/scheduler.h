@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "tsdp/core/error.h"
+#include "tsdp/base/error.h"
 #include "tsdp/sweep/plan.h"
 
 namespace tsdp::sweep {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tsdp/sweep/joint.h"
 #include "tsdp/sweep/plan.h"
 #include "tsdp/sweep/scheduler.h"
 
@@ -49,6 +50,7 @@ struct Table {
   std::vector<std::int64_t> seeds;
   std::vector<std::string> columns;
   std::vector<TableRow> rows;
+  std::vector<JointStatement> joint;  ///< once all runs have ended
 };
 
 /// Reads all scores that are on disk. `failures`: why runs have none.

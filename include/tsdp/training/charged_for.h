@@ -3,21 +3,21 @@
 
 #include <string>
 
-#include "tsdp/core/config.h"
-#include "tsdp/sampling/setup.h"
-#include "tsdp/training/checkpoint.h"
+#include "tsdp/config/config.h"
+#include "tsdp/data/configured.h"
+#include "tsdp/training/run_folder.h"
 
 namespace tsdp::training {
 
 /// The configuration, digests of lengths, values (in double precision, too, where they are there) and start times of the
 /// training part, and the run (RunIdentity::id).
-[[nodiscard]] std::string charged_for(const Config& config, const sampling::PreparedData& data, const std::string& run);
+[[nodiscard]] std::string charged_for(const Config& config, const data::PreparedData& data, const std::string& run);
 
 /// What the run in `folder` wrote of it when it began: the run, and the text of the configuration. Throw DataError.
 [[nodiscard]] std::string run_charged_for(const RunFolder& folder);
 [[nodiscard]] std::string config_charged_for(const RunFolder& folder);
 
 /// Throws UsageError, which names the first line that differs, unless the run in `folder` began with the same.
-void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config, const sampling::PreparedData& data);
+void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config, const data::PreparedData& data);
 
 }  // namespace tsdp::training

@@ -4,14 +4,23 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
-#include <nlohmann/json.hpp>
-
-#include "tsdp/core/event_file.h"
-#include "tsdp/training/checkpoint.h"
+#include "tsdp/base/event_file.h"
 #include "tsdp/training/metrics_lines.h"
+#include "tsdp/training/run_folder.h"
 
 namespace tsdp::training {
+
+/// What is logged of a step. What is not there is not logged.
+struct Metrics {
+  std::uint64_t step = 0;
+  double epoch = 0.0;
+  std::optional<double> loss, gradient_norm_median, clipped_share;  ///< of the step's batch; the latter two if private
+  std::optional<double> epsilon_upper;                              ///< not below that of the steps so far
+  std::optional<double> training_loss;                              ///< mean since the last look at it
+  std::optional<double> validation_loss;
+};
 
 /// Appends to both logs of a run. Nothing of them is covered by epsilon: they lie under private/, for the owner alone.
 class MetricsLog {
@@ -20,9 +29,8 @@ class MetricsLog {
   /// they will be taken again. Throws Error.
   MetricsLog(const RunFolder& folder, std::uint64_t step);
 
-  /// One line of metrics.jsonl, {"step": …} and `values` after it, of which those that TensorBoard is to show
-  /// (loss, training_loss, gradient_norm_median, clipped_share, validation_loss, epsilon_upper) go there, too.
-  void add(std::uint64_t step, const nlohmann::ordered_json& values);
+  /// One line of metrics.jsonl; its numbers go to TensorBoard, too.
+  void add(const Metrics& metrics);
   /// Hands what was added to the system.
   void flush() { lines_.flush(); }
 

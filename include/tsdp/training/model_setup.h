@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "models/forecaster.h"
-#include "tsdp/core/config.h"
+#include "tsdp/config/config.h"
 #include "tsdp/data/feature_store.h"
 
 namespace tsdp::training {

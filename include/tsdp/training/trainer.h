@@ -2,21 +2,23 @@
 #pragma once
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "tsdp/core/config.h"
-#include "tsdp/sampling/ledger.h"
-#include "tsdp/sampling/sampler.h"
-#include "tsdp/training/checkpoint.h"
-#include "tsdp/sampling/setup.h"
-#include "tsdp/training/plan.h"
-#include "tsdp/training/step_engine.h"
+#include "tsdp/config/config.h"
+#include "tsdp/data/configured.h"
+#include "tsdp/mechanism/ledger.h"
+#include "tsdp/mechanism/setup.h"
+#include "tsdp/sampling/batch_sampler.h"
 #include "tsdp/training/metrics_log.h"
 #include "tsdp/training/model_setup.h"
+#include "tsdp/training/plan.h"
+#include "tsdp/training/run_store.h"
+#include "tsdp/training/step_engine.h"
 #include "tsdp/training/window_source.h"
 
 namespace tsdp::training {
@@ -46,20 +48,22 @@ class Trainer {
  public:
   /// `data` must outlive the trainer. `forecaster`, if given, is trained in place of the one that `config` names: one of the
   /// caller's own, in single precision on `device`.
-  Trainer(Config config, const sampling::PreparedData& data, at::Device device, RunFolder folder,
+  Trainer(Config config, const data::PreparedData& data, at::Device device, RunFolder folder,
           std::unique_ptr<models::Forecaster> forecaster = nullptr);
 
   [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
   /// As the run keeps it, from `begin` on with the number that a noise multiplier `auto` became.
   [[nodiscard]] const Config& config() const noexcept { return config_; }
-  [[nodiscard]] const sampling::SubsamplingScheme& scheme() const noexcept { return sampler_.scheme(); }
+  /// What the run does with its data.
+  [[nodiscard]] const mechanism::TrainingMethod& method() const noexcept { return method_; }
   [[nodiscard]] models::Forecaster& model() noexcept { return *model_; }
   /// Memory of a step in bytes, about: parameters with gradients and optimizer, and the records of a batch.
   [[nodiscard]] std::int64_t memory() const;
 
   /// Begins a new run: key, initial weights, first checkpoint. The folder must hold no run. A crash in between leaves
-  /// either no run or all of one.
-  void begin();
+  /// either no run or all of one. The whole plan is charged to `budget` (mechanism/budget.h) before, if there is one. Throws
+  /// PrivacyError where it does not pay for that.
+  void begin(const std::optional<std::filesystem::path>& budget = std::nullopt);
   /// Takes up the run in the folder. Steps since the last checkpoint are replayed bit for bit if the environment is
   /// the same; otherwise what was charged stays charged and training goes on after it, with a new key. Without a
   /// checkpoint it starts over from fresh weights with what is left of the budget. Steps that privacy.json says are charged
@@ -72,7 +76,7 @@ class Trainer {
 
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
   /// The ledger as of now.
-  [[nodiscard]] sampling::Ledger current_ledger(sampling::RunState state) const;
+  [[nodiscard]] mechanism::Ledger current_ledger(mechanism::RunState state) const;
 
  private:
   void start_fresh();
@@ -80,13 +84,8 @@ class Trainer {
   /// Goes on behind the last charged step. Throws PrivacyError if nothing would be trained then; `why` begins what is said.
   void give_up_charged_steps(const std::string& why);
   enum class WithKey { yes, no };
-  void write_checkpoint(const std::filesystem::path& file, WithKey with_key);
-  void write_ledger(sampling::RunState state);
-  /// Reads privacy.json, which no charge may fall below, and tells whether it names the present key. Throws PrivacyError if it
-  /// is gone though steps are charged, DataError if it is of another run.
-  bool ask_the_ledger();
-  /// Throws DataError unless `found`, of `file`, is this run.
-  void require_run(const std::filesystem::path& file, const std::string& found) const;
+  [[nodiscard]] Checkpoint checkpoint(WithKey with_key) const;
+  void write_ledger(mechanism::RunState state);
   /// Raises the count of charged steps, and what the ledger says of it.
   void charge_to(std::uint64_t steps);
   double validation_loss();
@@ -94,24 +93,24 @@ class Trainer {
   [[nodiscard]] bool best_by_training_loss() const;
   /// Whether anything hangs on the mean training loss between two looks; never in a private run.
   [[nodiscard]] bool watches_training_loss() const;
+  /// With step and epoch of now.
+  [[nodiscard]] Metrics metrics_at_step() const;
   /// Looks at the mean loss since the last look, or at the loss of the validation part.
   void look(MetricsLog& metrics);
 
   Config config_;
-  const sampling::PreparedData& data_;
+  const data::PreparedData& data_;
   at::Device device_;
   std::string environment_;  // read once: it stays what it was when the run began or was taken up here
-  RunFolder folder_;
+  RunStore store_;
   std::unique_ptr<models::Forecaster> model_;
-  data::WindowStore store_;
+  data::WindowStore windows_;
   WindowSource source_;
-  sampling::Sampler sampler_;
+  mechanism::TrainingMethod method_;
+  std::unique_ptr<sampling::BatchSampler> sampler_;
   Plan plan_;
   StepEngine engine_;
-  std::optional<FolderLock> lock_;
-  std::optional<Charge> charge_;
   SecretKey key_;
-  std::string run_;        // sampling::RunIdentity::id
   std::string key_print_;  // of key_; of the last one where the key is gone
   bool key_is_gone_ = false;  // with the end of the run
   std::uint64_t step_ = 0;

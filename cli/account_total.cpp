@@ -1,0 +1,57 @@
+#include "account_total.h"
+
+#include <nlohmann/json.hpp>
+
+#include "ledger_file.h"
+#include "program.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/log.h"
+#include "tsdp/base/text.h"
+#include "tsdp/mechanism/total.h"
+
+namespace tsdp::cli {
+
+void run_total(const std::vector<std::filesystem::path>& runs, double delta, double precision, bool json) {
+  using Json = nlohmann::ordered_json;
+  constexpr const char* assumption = "settings fixed beforehand";
+  std::vector<mechanism::Ledger> ledgers;
+  auto listed = Json::array();
+  bool reproducible = false;
+  for (const auto& run : runs) {
+    const auto found = ledger_of(run, "total");
+    auto verified = mechanism::verify(found.ledger, found.file.string());
+    if (!verified.agrees())
+      throw PrivacyError(cat(found.file.string(), ": does not agree with its own terms: ", verified.differences.front()));
+    const auto& ledger = *verified.terms;
+    reproducible = reproducible || ledger.reproducible;
+    if (ledger.is_private())
+      listed.push_back({{"run", run.string()},
+                        {"id", ledger.run.id},
+                        {"theorem", ledger.method.privacy()->theorem().theorem},
+                        {"compositions", ledger.accounted_uses()},
+                        {"epsilon", {{"lower", verified.stated.lower}, {"upper", verified.stated.upper}}},
+                        {"delta", ledger.cost->delta}});
+    ledgers.push_back(std::move(*verified.terms));
+  }
+  const auto total = mechanism::total_of(ledgers);
+  const auto epsilon = total.mechanisms.empty() ? privacy::Interval{0.0, 0.0} : total.curve().epsilon(delta, 1, precision);
+  if (reproducible) log::warning("a run is reproducible from its seed, so its model is not for release, and this is no guarantee for it");
+  if (json) {
+    Json out;
+    out["epsilon"] = {{"lower", epsilon.lower}, {"upper", epsilon.upper}};
+    out["delta"] = delta;
+    out["relation"] = {{"kind", name(total.unit.relation)}, {"w", total.unit.w}, {"v", total.unit.v ? Json(*total.unit.v) : Json(nullptr)}};
+    out["runs"] = listed;
+    out["assumption"] = assumption;
+    out["reproducible"] = reproducible;
+    print_json(out);
+    return;
+  }
+  print(cat("epsilon in [", rounded_down(epsilon.lower, 7), ", ", rounded_up(epsilon.upper, 7), "] at delta ", delta, " for all models of ",
+            runs.size(), runs.size() == 1 ? " run" : " runs", " together, relation ", name(total.unit.relation), ", w = ", total.unit.w,
+            total.unit.v ? cat(", v = ", *total.unit.v) : std::string(),
+            ".\nThis holds if the settings of all of them were fixed before the first one released anything, and all read the same "
+            "data. Settings chosen after looking at an earlier model need a budget: tsdp-train --budget.\n"));
+}
+
+}  // namespace tsdp::cli

@@ -1,0 +1,25 @@
+// A lock that processes take on a file or a folder.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace tsdp {
+
+/// Holds an exclusive lock for as long as it lives; the system lets go when a process ends, however it ends. Errors (exit 1)
+/// name the path and the reason.
+class FileLock {
+ public:
+  /// Of `path`, a file that is made where it is not there, and stays; waits for whoever holds it.
+  explicit FileLock(const std::filesystem::path& path);
+  /// Of a folder that is there; throws Error at once if another process holds it, `who` saying who that is.
+  FileLock(const std::filesystem::path& folder, const std::string& who);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace tsdp

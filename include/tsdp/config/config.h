@@ -1,0 +1,118 @@
+// The configuration of a run, and the one table of options behind it: the YAML reader, range checks, --set, --help,
+// the resolved configuration of a run and docs/options.md all come from that table.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tsdp/base/names.h"
+#include "tsdp/privacy/terms.h"
+
+namespace tsdp {
+
+/// Which weights are exported: those after the last step, or (not private) those of least loss.
+enum class ExportedWeights { last, best };
+constexpr Names<ExportedWeights, 2> names_of(ExportedWeights) {
+  return {{{ExportedWeights::last, "last"}, {ExportedWeights::best, "best"}}};
+}
+
+/// Defaults are those of the option table's documentation; options without default must be given.
+struct Config {
+  struct {
+    std::string path;
+    std::string format;
+    std::string frequency;
+    std::optional<std::string> start;
+    std::int64_t prediction_length = 0;
+    std::int64_t season_length = 0;
+    std::string split = "lstnet";
+    std::int64_t test_windows = 1;
+    std::optional<std::int64_t> validation_length;
+  } dataset;
+  struct {
+    std::string name = "simple_ff";
+    std::int64_t context_length = 0;
+    std::vector<std::int64_t> lags;
+    double default_scale = 0.0;
+    std::int64_t width_factor = 1;
+    bool sampled_forecasts = false;
+  } model;
+  struct {
+    tsdp::privacy::TopLevel top_level = tsdp::privacy::TopLevel::without_replacement;
+    tsdp::privacy::BottomLevel bottom_level = tsdp::privacy::BottomLevel::with_replacement;
+    std::int64_t batch_size = 0;
+    std::int64_t subsequences_per_sequence = 1;
+  } sampling;
+  struct {
+    double context_noise = 0.0;
+    double forecast_noise = 0.0;
+  } augmentation;
+  struct {
+    bool enabled = true;
+    tsdp::privacy::Relation relation = tsdp::privacy::Relation::event;
+    std::int64_t w = 1;
+    std::optional<double> v;
+    std::optional<double> noise_multiplier;  // none: `auto`
+    double clip_norm = 1e-4;
+    tsdp::privacy::ClippingKind clipping = tsdp::privacy::ClippingKind::flat;
+    double target_epsilon = 1.0;
+    double delta = 1e-7;
+  } privacy;
+  struct {
+    std::string name = "adam";
+    double learning_rate = 1e-3;
+    double weight_decay = 1e-8;
+    std::optional<double> gradient_norm_bound;
+    std::optional<std::int64_t> plateau_looks;
+  } optimizer;
+  struct {
+    std::int64_t max_epochs = 1000;
+    std::int64_t seed = 1;
+    bool reproducible = false;
+    std::int64_t validate_every = 50;
+    ExportedWeights checkpoint = ExportedWeights::last;
+    double checkpoint_seconds = 10.0;
+    std::optional<std::int64_t> memory_mb;
+  } training;
+};
+
+/// Reads a configuration file and then `key.path=value` assignments over it.
+///
+/// Throws UsageError with `FILE:LINE: key: …` (or `--set key: …`) for: an unknown key (with the nearest known one), a
+/// duplicate key, a wrong type, a value out of range, a missing required key, broken YAML; and for values that
+/// contradict each other. A file that cannot be read is a UsageError too.
+[[nodiscard]] Config read_config(const std::filesystem::path& file, const std::vector<std::string>& assignments = {});
+
+/// The text of a YAML file. Throws UsageError with `FILE: …` or `FILE:LINE: …` if it cannot be read, holds more than 4 MiB
+/// (no configuration does, and YAML takes a hundred times that) or more than one document.
+[[nodiscard]] std::string read_yaml_text(const std::filesystem::path& file);
+
+/// Checks one `section.name=value` alone: that the option exists, and type and range of the value (YAML text). Throws
+/// UsageError that begins with `where`.
+void check_setting(const std::string& where, const std::string& key, const std::string& value);
+
+/// Every option with its value, as YAML that `read_config` reads back to the same configuration.
+[[nodiscard]] std::string config_text(const Config& config);
+
+/// The reference page of all options, as Markdown: docs/options.md is this text.
+[[nodiscard]] std::string options_reference();
+
+/// The table as plain text for --help.
+[[nodiscard]] std::string options_help();
+
+/// Where `path` of a configuration lies: as it stands if absolute, else the first of working directory, folder of the
+/// configuration file, root of the project that holds it. Throws DataError naming the places looked at.
+[[nodiscard]] std::filesystem::path find_data_file(const std::string& path, const std::filesystem::path& config_file);
+
+/// A configuration by name: as it stands, or if a relative name is not found so, in these folders of the project, in
+/// order. Throws UsageError naming the places looked at.
+[[nodiscard]] std::filesystem::path find_config_file(const std::filesystem::path& name,
+                                                     const std::vector<std::string>& folders = {"configs"});
+
+/// Root of the source tree or installation that the running program belongs to; empty if it cannot be told.
+[[nodiscard]] std::filesystem::path project_root();
+
+}  // namespace tsdp

@@ -1,0 +1,27 @@
+// What an exported model says of itself, read as data: no code of its archive is looked at.
+#pragma once
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "tsdp/base/tensor_file.h"
+
+namespace tsdp::mechanism {
+
+/// The parts of model.pt that are data.
+struct ExportedModel {
+  TensorFile data;                 ///< weights, and the texts below under one checksum
+  nlohmann::ordered_json model;    ///< name, lengths, sizes
+  nlohmann::ordered_json privacy;  ///< the ledger
+};
+
+/// Whether the ledger must agree with its own terms (`verify`).
+enum class LedgerCheck { verified, unverified };
+
+/// Reads extra/tsdp.safetensors of an archive. The copies of its texts that Python shows must be the same, and its weights must
+/// be those of the TorchScript module beside it (every tensor is one of the archive's data/). Throws DataError that names the
+/// file and what is wrong.
+[[nodiscard]] ExportedModel read_exported_model(const std::filesystem::path& file, LedgerCheck check = LedgerCheck::verified);
+
+}  // namespace tsdp::mechanism

@@ -1,0 +1,101 @@
+// The privacy ledger of a run: what was done, what it costs, and what it does not cover. It is written from the mechanism
+// that ran, and read back to derive its epsilon again from its own terms.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tsdp/mechanism/training_method.h"
+#include "tsdp/privacy/attack.h"
+#include "tsdp/privacy/interval.h"
+
+namespace tsdp::mechanism {
+
+enum class RunState { running, interrupted, finished };
+constexpr Names<RunState, 3> names_of(RunState) {
+  return {{{RunState::running, "running"}, {RunState::interrupted, "interrupted"}, {RunState::finished, "finished"}}};
+}
+
+/// What ties the files of a run together. None of it is secret.
+struct RunIdentity {
+  std::string id;             ///< 32 random hexadecimal digits
+  std::string key_print;      ///< tells keys apart: 16 digits of a SHA-256 of the key
+  std::string configuration;  ///< SHA-256 of config.yaml
+
+  bool operator==(const RunIdentity&) const = default;
+};
+
+/// What a private run costs.
+struct Cost {
+  double delta = 0.0;
+  double target_epsilon = 0.0;
+  privacy::Interval epsilon;
+  std::optional<privacy::AttackBound> attack;
+};
+
+/// The terms of a ledger. While a run is going on it states the cost of the whole plan, so that it never understates
+/// whatever a crash leaves; afterwards the cost of the steps charged.
+struct Ledger {
+  explicit Ledger(TrainingMethod of) : method(std::move(of)) {}
+
+  std::string program;
+  RunState state = RunState::running;
+  RunIdentity run;
+  bool reproducible = false;  ///< the key follows from a seed that others may know: not for release
+  /// Of the lengths a ledger holds the shortest and the longest, which decide for the paper's rows: touched shares and Poisson
+  /// rates are largest for the shortest series, numbers of touched windows for the longest. Not so for tsdp.1 and tsdp.2.
+  TrainingMethod method;
+  std::uint64_t steps_planned = 0, steps_taken = 0, steps_charged = 0;  ///< taken ≤ charged ≤ planned
+  std::optional<Cost> cost;  ///< of a private method
+
+  [[nodiscard]] bool is_private() const noexcept { return method.privacy().has_value(); }
+  /// Steps that epsilon is stated for, and the uses of the theorem that they are; requires `is_private`.
+  [[nodiscard]] std::uint64_t accounted_steps() const;
+  [[nodiscard]] std::uint64_t accounted_uses() const { return method.privacy()->theorem().uses_of_steps(accounted_steps()); }
+};
+
+/// What a method is made of, one field each, by the names that ledgers have for them.
+[[nodiscard]] nlohmann::ordered_json terms(const TrainingMethod& method);
+
+/// What `privacy.json` holds, and `model.pt` carries. Contains no data, key or seed.
+[[nodiscard]] nlohmann::ordered_json document(const Ledger& ledger);
+
+/// Reads the terms back. `where` begins complaints. Throws DataError that names the first field that is missing, of another
+/// type or out of range, PrivacyError where the theorem that is named does not cover the terms, or needs more than they say
+/// (tsdp.1, tsdp.2 with series of differing lengths).
+[[nodiscard]] Ledger read_ledger(const nlohmann::ordered_json& document, const std::string& where);
+
+/// One sentence for people: the guarantee or the lack of one.
+[[nodiscard]] std::string statement(const Ledger& ledger);
+
+/// (ε_g, δ_g) for data sets that differ in g series in place of one: (g ε, δ Σ_{i<g} e^{iε}), δ_g at most 1, both rounded up.
+/// *Proof.* g neighbours in a row: P_0(S) ≤ e^ε P_1(S) + δ ≤ … ≤ e^{gε} P_g(S) + δ (1 + e^ε + … + e^{(g−1)ε}). ∎
+struct GroupPrivacy {
+  std::int64_t series;
+  double epsilon;
+  double delta;
+};
+[[nodiscard]] GroupPrivacy group_privacy(std::int64_t series, double epsilon, double delta);
+
+/// What deriving a ledger's numbers again from its own terms found.
+struct Verification {
+  std::optional<Ledger> terms;           ///< as read; none where no theorem covers them
+  privacy::Interval epsilon;             ///< derived; {0, 0} without privacy
+  privacy::Interval stated;              ///< likewise
+  bool texts_checked = true;             ///< false: another version wrote the texts that explain
+  std::vector<std::string> differences;  ///< one line each, "field: found …; … follows from its terms"
+
+  [[nodiscard]] bool agrees() const { return differences.empty(); }
+};
+
+/// Derives epsilon, compositions, relation and statement of a ledger again from its terms: agrees if the stated upper end is
+/// certified, the brackets meet, and everything else is what follows. Texts that only explain are compared where this
+/// version of the program wrote them. Throws DataError (`where`) if it cannot be read.
+[[nodiscard]] Verification verify(const nlohmann::ordered_json& document, const std::string& where);
+
+}  // namespace tsdp::mechanism

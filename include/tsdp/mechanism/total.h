@@ -1,0 +1,34 @@
+// What several runs on the same data cost together.
+#pragma once
+
+#include <vector>
+
+#include "tsdp/mechanism/ledger.h"
+#include "tsdp/privacy/accountant.h"
+
+namespace tsdp::mechanism {
+
+/// Whether data sets that are neighbours under `inner` are neighbours under `outer`, too: then a guarantee for `outer` is one for
+/// `inner`. An event of w places is w places; w places lie in w′ consecutive ones only if w = 1 and w′ ≥ 1 or both are events; a
+/// change by at most v is one by at most v′ ≥ v, and every change is one without bound (no v).
+[[nodiscard]] bool contains(const privacy::PrivacyUnit& outer, const privacy::PrivacyUnit& inner);
+
+/// The unit that a mechanism's guarantee is about: without noise on the data its theorem asks for no v.
+[[nodiscard]] privacy::PrivacyUnit guaranteed_unit(const PrivateMechanism& mechanism);
+
+/// Mechanisms that are used together on the same data.
+struct Total {
+  privacy::PrivacyUnit unit;                      ///< the smallest of all, which the others contain
+  std::vector<privacy::MechanismUse> mechanisms;  ///< with the uses that the ledgers account for
+
+  /// Their composition: one use of the curve is all of them.
+  [[nodiscard]] privacy::Accountant curve() const { return privacy::Accountant(mechanisms); }
+};
+
+/// The composition of the runs' mechanisms, not of their epsilons. It holds for runs whose settings were fixed before the first of
+/// them released anything (Props. D.10, D.13: every release may depend on earlier ones, the mechanisms may not). Throws
+/// PrivacyError for a run without privacy, and where neither of two relations contains the other; UsageError for one run that
+/// comes twice, or for none.
+[[nodiscard]] Total total_of(const std::vector<Ledger>& ledgers);
+
+}  // namespace tsdp::mechanism

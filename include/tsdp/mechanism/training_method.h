@@ -1,0 +1,65 @@
+// The one value from which everything that a run does to its data is made: sampler, clipping, noise, divisor, accountant, ledger.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tsdp/privacy/curve.h"
+#include "tsdp/privacy/scheme.h"
+#include "tsdp/privacy/terms.h"
+#include "tsdp/privacy/theorems.h"
+
+namespace tsdp::mechanism {
+
+/// A private training step, repeated: records are drawn by `law`, each one's gradient is bounded by `clipping`, `noise` is added
+/// to their sum, and the sum is divided by `divisor`. Immutable; one that no theorem covers cannot be made.
+class PrivateMechanism {
+ public:
+  /// `theorem` names a row of the table; without it the tightest upper bound of the paper that covers the law is taken. Throws
+  /// PrivacyError where no theorem covers the combination or the named one bounds nothing from above, UsageError for numbers
+  /// out of range.
+  PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme law, privacy::Clipping clipping, privacy::Noise noise,
+                   std::optional<std::string> theorem = std::nullopt);
+
+  [[nodiscard]] const privacy::PrivacyUnit& unit() const noexcept { return unit_; }
+  [[nodiscard]] const privacy::SubsamplingScheme& law() const noexcept { return law_; }
+  [[nodiscard]] const privacy::Clipping& clipping() const noexcept { return clipping_; }
+  [[nodiscard]] const privacy::Noise& noise() const noexcept { return noise_; }
+  /// Λ: what every sum is divided by, however many records were drawn.
+  [[nodiscard]] double divisor() const noexcept { return static_cast<double>(law_.parameters().batch_size); }
+  /// σ C: standard deviation of the noise of a single step, in every coordinate of the sum.
+  [[nodiscard]] double noise_deviation() const noexcept { return noise_.multiplier * clipping_.norm; }
+
+  [[nodiscard]] const privacy::AppliedTheorem& theorem() const noexcept { return theorem_; }
+  /// What uses of it cost; a use is a step or an epoch (theorem().unit).
+  [[nodiscard]] std::unique_ptr<privacy::PrivacyCurve> curve() const { return theorem_.curve(); }
+
+ private:
+  privacy::PrivacyUnit unit_;
+  privacy::SubsamplingScheme law_;
+  privacy::Clipping clipping_;
+  privacy::Noise noise_;
+  privacy::AppliedTheorem theorem_;
+};
+
+/// What a run does with its data: a private mechanism, or ordinary training on the batches of a law.
+class TrainingMethod {
+ public:
+  TrainingMethod(PrivateMechanism mechanism)  // NOLINT: every private mechanism is one
+      : law_(mechanism.law()), private_(std::move(mechanism)) {}
+  /// Without privacy.
+  explicit TrainingMethod(privacy::SubsamplingScheme law) : law_(std::move(law)) {}
+
+  [[nodiscard]] const privacy::SubsamplingScheme& law() const noexcept { return law_; }
+  /// None: not private.
+  [[nodiscard]] const std::optional<PrivateMechanism>& privacy() const noexcept { return private_; }
+  /// Λ.
+  [[nodiscard]] double divisor() const noexcept { return static_cast<double>(law_.parameters().batch_size); }
+
+ private:
+  privacy::SubsamplingScheme law_;
+  std::optional<PrivateMechanism> private_;
+};
+
+}  // namespace tsdp::mechanism

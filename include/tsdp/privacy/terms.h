@@ -1,0 +1,63 @@
+// The words in which a private mechanism is stated.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "tsdp/base/names.h"
+
+namespace tsdp::privacy {
+
+/// Largest length and count that is accepted anywhere.
+inline constexpr std::int64_t largest_count = 1'000'000'000;
+
+/// `shuffled` (in turn, in a new order every epoch) is for runs without privacy: no row of the theorem table has it.
+enum class TopLevel { deterministic, without_replacement, shuffled };
+constexpr Names<TopLevel, 3> names_of(TopLevel) {
+  return {{{TopLevel::without_replacement, "wor"}, {TopLevel::deterministic, "deterministic"}, {TopLevel::shuffled, "shuffled"}}};
+}
+enum class BottomLevel { with_replacement, poisson };
+constexpr Names<BottomLevel, 2> names_of(BottomLevel) {
+  return {{{BottomLevel::with_replacement, "wr"}, {BottomLevel::poisson, "poisson"}}};
+}
+enum class Relation { event, user };
+constexpr Names<Relation, 2> names_of(Relation) { return {{{Relation::event, "event"}, {Relation::user, "user"}}}; }
+
+/// What two neighbouring data sets may differ in (paper §1): one series, in w consecutive places (event) or in any w
+/// places (user), each value by at most v if v is given.
+struct PrivacyUnit {
+  Relation relation = Relation::event;
+  std::int64_t w = 1;
+  std::optional<double> v;
+
+  bool operator==(const PrivacyUnit&) const = default;
+};
+
+/// How a record's gradient is bounded: scaled down to the clip norm where it is longer; each of M layers on its own, to
+/// the clip norm / √M; or every gradient g scaled by the clip norm / (|g| + 0.01).
+enum class ClippingKind { flat, per_layer, automatic };
+constexpr Names<ClippingKind, 3> names_of(ClippingKind) {
+  return {{{ClippingKind::flat, "flat"}, {ClippingKind::per_layer, "per_layer"}, {ClippingKind::automatic, "automatic"}}};
+}
+
+/// The bound on what a record adds to the sum of a step.
+struct Clipping {
+  ClippingKind kind = ClippingKind::flat;
+  double norm = 1e-4;  ///< C > 0
+
+  bool operator==(const Clipping&) const = default;
+};
+
+/// How noises of different steps hang together.
+enum class NoiseKind { independent };
+constexpr Names<NoiseKind, 1> names_of(NoiseKind) { return {{{NoiseKind::independent, "independent"}}}; }
+
+/// Gaussian noise on the sum of a step.
+struct Noise {
+  NoiseKind kind = NoiseKind::independent;
+  double multiplier = 1.0;  ///< σ: its standard deviation in multiples of the clip norm
+
+  bool operator==(const Noise&) const = default;
+};
+
+}  // namespace tsdp::privacy

@@ -1,0 +1,99 @@
+// From a subsampling scheme to what the accountant composes: the table of theorems.
+//
+// Theorem numbers are those of Schuchardt et al., "Privacy Amplification by Structured Subsampling for Deep
+// Differentially Private Time Series Forecasting" (ICML 2025).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tsdp/privacy/curve.h"
+#include "tsdp/privacy/dominating_pair.h"
+#include "tsdp/privacy/scheme.h"
+
+namespace tsdp::privacy {
+
+/// What a theorem's profile is to the true one of a single use.
+enum class Bound { tight, upper, optimistic_lower };
+constexpr Names<Bound, 3> names_of(Bound) {
+  return {{{Bound::tight, "tight"}, {Bound::upper, "upper"}, {Bound::optimistic_lower, "optimistic_lower"}}};
+}
+/// What one use of the profile covers.
+enum class CompositionUnit { step, epoch };
+constexpr Names<CompositionUnit, 2> names_of(CompositionUnit) {
+  return {{{CompositionUnit::step, "step"}, {CompositionUnit::epoch, "epoch"}}};
+}
+
+/// What a noisy training run is to the accountant: one use of a dominating pair a step or an epoch.
+struct AppliedTheorem {
+  std::string theorem;  ///< number in the paper, or tsdp.1, tsdp.2
+  Bound bound = Bound::upper;
+  CompositionUnit unit = CompositionUnit::step;
+  std::int64_t steps_per_epoch = 1;
+  double noise_multiplier = 0.0;
+  privacy::DominatingPair pair;
+  /// False for C.1, which takes windows for independent records.
+  bool valid_for_time_series = true;
+
+  /// Whether the composed profile is to the composed mechanism what `bound` is to a single use. The optimistic bounds
+  /// are suprema over neighbours taken apart for α ≥ 1 and α < 1: composing them, as the paper's figures do, is not
+  /// proven to give a lower bound of anything.
+  [[nodiscard]] bool rigorous(std::uint64_t uses) const { return bound != Bound::optimistic_lower || uses <= 1; }
+  /// Uses that `steps` training steps cost. An epoch that has begun counts whole.
+  [[nodiscard]] std::uint64_t uses_of_steps(std::uint64_t steps) const;
+  /// The most steps that `uses` uses pay for.
+  [[nodiscard]] std::uint64_t steps_of_uses(std::uint64_t uses) const;
+  /// What uses of it cost.
+  [[nodiscard]] std::unique_ptr<PrivacyCurve> curve() const;
+};
+
+/// The number of windows of one series of length `length` that a changed unit can touch, in the worst place:
+///   event: m = min(L_C + L_F + w − 1, T),   user: m = min(w (L_C + L_F), T),   T = L − L_F + 1
+/// (paper §3 and Appendix I). Throws PrivacyError if w > L or L < L_F.
+[[nodiscard]] std::int64_t touched_windows(std::int64_t length, std::int64_t context_length,
+                                           std::int64_t forecast_length, const PrivacyUnit& unit);
+
+/// r = max over series of m/T: the chance that a uniformly drawn window of the worst series is touched.
+[[nodiscard]] double touched_share(const SubsamplingScheme& scheme, const PrivacyUnit& unit);
+
+/// The mechanism of training with `scheme` and noise multiplier σ under `unit`.
+///
+/// `theorem` picks a row of the table; without it the tightest upper bound of the paper that covers the scheme is
+/// taken, never an optimistic one. With series of differing lengths the worst counts. Throws PrivacyError (exit 4) that
+/// names what no theorem covers and the nearest combinations that are covered.
+[[nodiscard]] AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, double noise_multiplier,
+                                     std::optional<std::string> theorem = std::nullopt);
+
+/// One flat data set of records, batches of which are drawn without replacement (paper, Appendix C.3). Not a scheme of
+/// this project: for comparison only.
+struct FlatSampling {
+  std::int64_t records = 1;        ///< windows of all series
+  std::int64_t batch_size = 1;     ///< Λ ≤ records
+  std::int64_t window_length = 1;  ///< W = L_C + L_F ≤ records: windows that one value lies in; used by C.2 alone
+};
+/// C.1 or C.2. Throws UsageError for a count out of range, PrivacyError for another theorem.
+[[nodiscard]] AppliedTheorem flat_baseline(const std::string& theorem, const FlatSampling& sampling,
+                                      double noise_multiplier);
+
+/// One row of the table of theorems, for help texts and documents.
+struct TheoremSummary {
+  std::string id;
+  std::string covers;
+  Bound bound;
+  CompositionUnit unit;
+  bool ours = false;  ///< proven in docs/proofs, not in the paper
+  /// What the row is about; none for C.1 and C.2.
+  std::optional<TopLevel> top_level;
+  std::optional<BottomLevel> bottom_level;
+
+  [[nodiscard]] bool flat() const { return !top_level; }
+};
+[[nodiscard]] std::vector<TheoremSummary> theorem_table();
+/// The row `id`. Throws PrivacyError naming the rows there are.
+[[nodiscard]] TheoremSummary theorem_row(const std::string& id);
+
+}  // namespace tsdp::privacy

@@ -1,0 +1,34 @@
+// Structured subsampling: first whole series, then windows inside them (paper, Algorithms 3–6).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tsdp/sampling/batch_sampler.h"
+
+namespace tsdp::sampling {
+
+/// Top level (N′ series): deterministic: series b N′ … b N′ + N′ − 1, b = step mod steps per epoch, so that no series occurs
+/// twice in an epoch; shuffled: the same places of a uniform order of the epoch's own; without replacement: a fresh uniform
+/// N′-subset for every step. Bottom level in each of them, with T windows: with replacement: λ independent uniform windows;
+/// Poisson: every window independently with probability min(1, λ/T). All laws are exact up to the uniform bits, except that
+/// Poisson skips are computed in double precision (a window's probability p is off by at most 2e-16/p of itself: below 1e-11
+/// for up to 50,000 windows).
+class StructuredSampler final : public BatchSampler {
+ public:
+  explicit StructuredSampler(privacy::SubsamplingScheme law);
+
+  [[nodiscard]] const privacy::SubsamplingScheme& law() const noexcept override { return law_; }
+  [[nodiscard]] Draw draw(const SecretKey& key, std::uint64_t step) override;
+
+ private:
+  /// The series of a step.
+  [[nodiscard]] std::vector<std::int64_t> series_of(std::uint64_t step, RandomStream& stream, const SecretKey& key);
+  /// Places `first` … `first + count − 1` of a uniform order of the series.
+  [[nodiscard]] std::vector<std::int64_t> shuffled_places(std::size_t first, std::size_t count, RandomStream& choices);
+
+  privacy::SubsamplingScheme law_;
+  std::vector<std::int64_t> order_;  // identity between calls
+};
+
+}  // namespace tsdp::sampling

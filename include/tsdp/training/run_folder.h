@@ -1,0 +1,37 @@
+// Folders and files of a run.
+#pragma once
+
+#include <filesystem>
+
+namespace tsdp::training {
+
+/// Folders and files of a run (docs/runs.md: what may be released and what not).
+struct RunFolder {
+  std::filesystem::path root;
+
+  [[nodiscard]] std::filesystem::path config() const { return root / "config.yaml"; }
+  [[nodiscard]] std::filesystem::path ledger() const { return root / "privacy.json"; }
+  [[nodiscard]] std::filesystem::path model() const { return root / "model.pt"; }
+  [[nodiscard]] std::filesystem::path metrics() const { return priv() / "metrics.jsonl"; }
+  [[nodiscard]] std::filesystem::path tensorboard() const { return priv() / "tensorboard"; }
+  [[nodiscard]] std::filesystem::path report() const { return priv() / "report.html"; }
+  [[nodiscard]] std::filesystem::path priv() const { return root / "private"; }
+  [[nodiscard]] std::filesystem::path checkpoints() const { return priv() / "checkpoints"; }
+  [[nodiscard]] std::filesystem::path last() const { return checkpoints() / "last.pt"; }
+  [[nodiscard]] std::filesystem::path best() const { return checkpoints() / "best.pt"; }
+  [[nodiscard]] std::filesystem::path charged() const { return checkpoints() / "charged"; }
+  /// The configuration the run began with: what was charged was charged for this one.
+  [[nodiscard]] std::filesystem::path charged_config() const { return checkpoints() / "config.yaml"; }
+
+  /// Where a new run's checkpoints() are made before they get their name.
+  [[nodiscard]] RunFolder staging() const { return {priv() / "beginning"}; }
+
+  /// Makes the folders around checkpoints(), durably, and protects them. Throws Error.
+  void create() const;
+  /// Takes private/ and the files of checkpoints() from all but the owner, as far as it may.
+  void protect() const;
+  /// Removes what crashes in the middle of writing left in checkpoints(): such files may hold the key. Throws Error.
+  void remove_leftovers() const;
+};
+
+}  // namespace tsdp::training

@@ -1,0 +1,447 @@
+#include "tsdp/config/config.h"
+
+#include <unistd.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <set>
+#include <system_error>
+
+#include "options.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/text.h"
+#include "tsdp/config/models.h"
+
+namespace tsdp {
+namespace {
+
+using namespace detail;
+
+template <class... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+template <class... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;
+
+std::string section_of(const std::string& key) { return key.substr(0, key.find('.')); }
+std::string name_of(const std::string& key) { return key.substr(key.find('.') + 1); }
+
+std::string range_text(const IntRange& r) {
+  return r.high == std::numeric_limits<std::int64_t>::max() ? cat("an integer of at least ", r.low) : cat("an integer from ", r.low, " to ", r.high);
+}
+
+std::string range_text(const RealRange& r) {
+  const std::string low = r.open_low ? cat("greater than ", r.low) : cat("of at least ", r.low);
+  if (r.high >= 1e300) return cat("a number ", low);
+  return cat("a number ", low, " and ", r.open_high ? "below " : "at most ", r.high);
+}
+
+/// What values an option accepts, in words.
+std::string accepts(const Value& value) {
+  return std::visit(
+      Overloaded{[](const Text&) -> std::string { return "text"; },
+                 [](const OptionalText&) -> std::string { return "text, or null"; },
+                 [](const Choice& o) { return cat("one of ", join(o.choices, ", ")); },
+                 [](const Integer& o) { return range_text(o.range); },
+                 [](const OptionalInteger& o) { return cat(range_text(o.range), ", or null"); },
+                 [](const IntegerList& o) { return cat("a list of at most ", o.most, ", each ", range_text(o.range)); },
+                 [](const Real& o) { return range_text(o.range); },
+                 [](const OptionalReal& o) { return cat(range_text(o.range), ", or ", o.none); },
+                 [](const Flag&) -> std::string { return "true or false"; }},
+      value);
+}
+
+/// The YAML text of an option's value in `config`.
+std::string value_text(const Value& value, const Config& config) {
+  auto& c = const_cast<Config&>(config);  // rows give references for reading and writing alike
+  const auto quoted = [](const std::string& text) {
+    YAML::Emitter out;
+    out << YAML::DoubleQuoted << text;
+    return std::string(out.c_str());
+  };
+  return std::visit(
+      Overloaded{[&](const Text& o) { return quoted(o.at(c)); },
+                 [&](const OptionalText& o) { return o.at(c) ? quoted(*o.at(c)) : std::string("null"); },
+                 [&](const Choice& o) { return o.get(c); },
+                 [&](const Integer& o) { return cat(o.at(c)); },
+                 [&](const OptionalInteger& o) { return o.at(c) ? cat(*o.at(c)) : std::string("null"); },
+                 [&](const IntegerList& o) {
+                   std::vector<std::string> parts;
+                   for (const auto item : o.at(c)) parts.push_back(cat(item));
+                   return cat("[", join(parts, ", "), "]");
+                 },
+                 [&](const Real& o) { return exact(o.at(c)); },
+                 [&](const OptionalReal& o) { return o.at(c) ? exact(*o.at(c)) : o.none; },
+                 [&](const Flag& o) { return std::string(o.at(c) ? "true" : "false"); }},
+      value);
+}
+
+bool within(const IntRange& r, long long v) { return v >= r.low && v <= r.high; }
+bool within(const RealRange& r, double v) {
+  return std::isfinite(v) && (r.open_low ? v > r.low : v >= r.low) && (r.open_high ? v < r.high : v <= r.high);
+}
+
+/// Stores the scalar or sequence `node` in `config`; false if type or range is wrong.
+bool store(const Option& option, const YAML::Node& node, Config& config) {
+  const bool scalar = node.IsScalar();
+  const std::string text = scalar ? node.Scalar() : std::string();
+  const bool quoted = scalar && node.Tag() == "!";  // yaml-cpp marks quoted scalars so
+  const auto integer = [&](const IntRange& range, std::int64_t& out) {
+    long long parsed = 0;
+    if (!scalar || quoted || !parse_int(text, parsed) || !within(range, parsed)) return false;
+    out = parsed;
+    return true;
+  };
+  const auto real = [&](const RealRange& range, double& out) {
+    double parsed = 0.0;
+    if (!scalar || quoted || !parse_double(text, parsed) || !within(range, parsed)) return false;
+    out = parsed;
+    return true;
+  };
+  return std::visit(
+      Overloaded{[&](const Text& o) {
+                   if (!scalar || text.empty()) return false;
+                   o.at(config) = text;
+                   return true;
+                 },
+                 [&](const OptionalText& o) {
+                   if (node.IsNull()) {
+                     o.at(config).reset();
+                     return true;
+                   }
+                   if (!scalar || text.empty()) return false;
+                   o.at(config) = text;
+                   return true;
+                 },
+                 [&](const Choice& o) {
+                   if (!scalar || std::find(o.choices.begin(), o.choices.end(), text) == o.choices.end()) return false;
+                   o.set(config, text);
+                   return true;
+                 },
+                 [&](const Integer& o) { return integer(o.range, o.at(config)); },
+                 [&](const OptionalInteger& o) {
+                   if (node.IsNull()) {
+                     o.at(config).reset();
+                     return true;
+                   }
+                   std::int64_t value = 0;
+                   if (!integer(o.range, value)) return false;
+                   o.at(config) = value;
+                   return true;
+                 },
+                 [&](const IntegerList& o) {
+                   if (!node.IsSequence() || node.size() > o.most) return false;
+                   std::vector<std::int64_t> items;
+                   for (const auto& item : node) {
+                     long long parsed = 0;
+                     if (!item.IsScalar() || item.Tag() == "!" || !parse_int(item.Scalar(), parsed) || !within(o.range, parsed)) return false;
+                     items.push_back(parsed);
+                   }
+                   o.at(config) = std::move(items);
+                   return true;
+                 },
+                 [&](const Real& o) { return real(o.range, o.at(config)); },
+                 [&](const OptionalReal& o) {
+                   if ((o.none == "null" && node.IsNull()) || (scalar && text == o.none)) {
+                     o.at(config).reset();
+                     return true;
+                   }
+                   double value = 0.0;
+                   if (!real(o.range, value)) return false;
+                   o.at(config) = value;
+                   return true;
+                 },
+                 [&](const Flag& o) {
+                   if (!scalar || quoted || (text != "true" && text != "false")) return false;
+                   o.at(config) = text == "true";
+                   return true;
+                 }},
+      option.value);
+}
+
+std::string shown(const YAML::Node& node) {
+  if (node.IsNull()) return "null";
+  if (node.IsScalar()) return cat(node.Tag() == "!" ? "the quoted text '" : "'", node.Scalar(), "'");
+  if (!node.IsSequence()) return "a section";
+  std::vector<std::string> items;
+  for (const auto& item : node) items.push_back(item.IsScalar() ? item.Scalar() : "…");
+  return items.size() > 8 ? cat("a list of ", items.size()) : cat("a list, [", join(items, ", "), "]");
+}
+
+const Option* find_option(const std::string& key) {
+  for (const auto& option : option_table())
+    if (option.key == key) return &option;
+  return nullptr;
+}
+
+std::vector<std::string> known_keys() {
+  std::vector<std::string> keys;
+  for (const auto& option : option_table()) keys.push_back(option.key);
+  return keys;
+}
+
+[[noreturn]] void unknown_key(const std::string& where, const std::string& key, const std::string& nearest) {
+  throw UsageError(cat(where, "unknown key '", key, "'; the nearest known key is '", nearest, "'"));
+}
+
+/// What a word in a section's place most likely stands for: a key written outside its section, or another section.
+std::string nearest_to_section(const std::string& section) {
+  std::vector<std::string> sections;
+  for (const auto& option : option_table()) {
+    if (name_of(option.key) == section) return option.key;
+    sections.push_back(section_of(option.key));
+  }
+  return nearest_name(section, sections);
+}
+
+/// Line, from 1, on which a second document of YAML begins; 0 if there is none. Marks of documents stand at the beginnings
+/// of lines alone, whatever is around them (YAML 1.2, 9.1.2).
+int second_document(std::string_view text) {
+  bool begun = false;  // by a mark or by content
+  bool ended = false;
+  int number = 0;
+  for (auto line : split(text, '\n')) {
+    ++number;
+    const auto is_mark = [&](std::string_view mark) {
+      return line.starts_with(mark) && (line.size() == 3 || std::string_view(" \t\r").find(line[3]) != std::string_view::npos);
+    };
+    const auto content = trimmed(line);
+    if (is_mark("...")) {
+      ended = begun;
+    } else if (is_mark("---")) {
+      if (begun) return number;
+      begun = true;
+    } else if (!content.empty() && content.front() != '#' && (begun || content.front() != '%')) {
+      if (ended) return number;
+      begun = true;
+    }
+  }
+  return 0;
+}
+
+void assign(const std::string& where, const Option& option, const YAML::Node& node, Config& config) {
+  // config.yaml, in which other bytes become a replacement character, would name something else.
+  if (node.IsScalar() && !is_utf8(node.Scalar()))
+    throw UsageError(cat(where, option.key, ": found ", shown(node), ", which is not UTF-8; expected ", accepts(option.value)));
+  if (!store(option, node, config))
+    throw UsageError(cat(where, option.key, ": found ", shown(node), "; expected ", accepts(option.value)));
+}
+
+/// Assigns YAML text; `where` begins a complaint about the key, `what` one about the value.
+void assign_text(const std::string& where, const std::string& what, const std::string& key, const std::string& value,
+                 Config& config) {
+  const auto* option = find_option(key);
+  if (option == nullptr) unknown_key(where, key, nearest_name(key, known_keys()));
+  if (second_document(value) > 0)
+    throw UsageError(cat(what, key, ": found a second YAML document in the value; expected one"));
+  try {
+    assign(what, *option, YAML::Load(value), config);
+  } catch (const YAML::Exception& error) {
+    throw UsageError(cat(what, key, "=", value, ": not YAML: ", error.msg));
+  }
+}
+
+void check_together(const std::string& where, const Config& c) {
+  if (c.sampling.subsequences_per_sequence > c.sampling.batch_size)
+    throw UsageError(cat(where, "sampling.subsequences_per_sequence: found ", c.sampling.subsequences_per_sequence,
+                         "; expected at most sampling.batch_size (", c.sampling.batch_size, ")"));
+  if (c.dataset.format == "lstnet" && !c.dataset.start)
+    throw UsageError(cat(where, "dataset.start: not given; an lstnet file has no time stamps, so the moment of its "
+                                "first row is expected"));
+  const auto* model = find_model(c.model.name);
+  const bool reads_lags = model != nullptr && model->reads_lags;
+  if (reads_lags && c.model.lags.empty())
+    throw UsageError(cat(where, "model.lags: not given; ", c.model.name, " reads past values through lags alone, so a list is expected, "
+                                "such as [1, 2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data"));
+  if (!reads_lags && !c.model.lags.empty())
+    throw UsageError(cat(where, "model.lags: found ", c.model.lags.size(), " lags; ", c.model.name,
+                         " reads none, an empty list is expected"));
+  if (c.privacy.enabled && c.optimizer.gradient_norm_bound)
+    throw UsageError(cat(where, "optimizer.gradient_norm_bound: found ", *c.optimizer.gradient_norm_bound,
+                         " in a private run, where privacy.clip_norm bounds every window's gradient; expected null"));
+  if (c.privacy.enabled && c.optimizer.plateau_looks)
+    throw UsageError(cat(where, "optimizer.plateau_looks: found ", *c.optimizer.plateau_looks,
+                         " in a private run, where no step may hang on the training loss; expected null"));
+  if (c.privacy.enabled && c.training.checkpoint == ExportedWeights::best)
+    throw PrivacyError(cat(where, "training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are "
+                                  "covered by no theorem: set training.checkpoint to last"));
+}
+
+}  // namespace
+
+std::string read_yaml_text(const std::filesystem::path& file) {
+  constexpr std::uintmax_t most_bytes = 4 << 20;
+  std::error_code ignored;
+  if (const auto bytes = std::filesystem::file_size(file, ignored); !ignored && bytes > most_bytes)
+    throw UsageError(cat(file.string(), ": found ", bytes, " bytes; expected a file of YAML of at most ", most_bytes));
+  std::string text;
+  try {
+    text = read_file(file);
+  } catch (const DataError& error) {
+    throw UsageError(error.what());
+  }
+  if (const auto line = second_document(text); line > 0)
+    throw UsageError(cat(file.string(), ":", line, ": found a second YAML document; expected one, as others would be ignored"));
+  return text;
+}
+
+Config read_config(const std::filesystem::path& file, const std::vector<std::string>& assignments) {
+  const auto text = read_yaml_text(file);
+  Config config;
+  std::set<std::string> given;
+  const auto at = [&](const YAML::Node& node) { return cat(file.string(), ":", node.Mark().line + 1, ": "); };
+  try {
+    const auto root = YAML::Load(text);
+    if (!root.IsMap()) throw UsageError(cat(file.string(), ": found ", shown(root), "; expected sections of keys"));
+    std::set<std::string> sections;
+    for (const auto& entry : root) {
+      const auto section = entry.first.Scalar();
+      if (!sections.insert(section).second) throw UsageError(cat(at(entry.first), "duplicate key '", section, "'"));
+      const auto& table = option_table();
+      if (std::none_of(table.begin(), table.end(), [&](const Option& o) { return section_of(o.key) == section; }))
+        unknown_key(at(entry.first), section, nearest_to_section(section));
+      if (entry.second.IsNull()) continue;
+      if (!entry.second.IsMap())
+        throw UsageError(cat(at(entry.second), section, ": found ", shown(entry.second), "; expected a section of keys"));
+      for (const auto& item : entry.second) {
+        const auto key = cat(section, ".", item.first.Scalar());
+        const auto* option = find_option(key);
+        if (option == nullptr) unknown_key(at(item.first), key, nearest_name(key, known_keys()));
+        if (!given.insert(key).second) throw UsageError(cat(at(item.first), "duplicate key '", key, "'"));
+        // An empty value has no place of its own; the key's line is the one to look at.
+        assign(at(item.first), *option, item.second, config);
+      }
+    }
+  } catch (const YAML::Exception& error) {
+    throw UsageError(cat(file.string(), ":", error.mark.line + 1, ":", error.mark.column + 1, ": not YAML: ", error.msg));
+  }
+  for (const auto& assignment : assignments) {
+    const auto equals = assignment.find('=');
+    if (equals == std::string::npos)
+      throw UsageError(cat("--set ", assignment, ": expected key.path=value"));
+    const auto key = assignment.substr(0, equals);
+    assign_text("--set: ", "--set ", key, assignment.substr(equals + 1), config);
+    given.insert(key);
+  }
+  for (const auto& option : option_table())
+    if (option.required && !given.contains(option.key))
+      throw UsageError(cat(file.string(), ": ", option.key, ": not given; expected ", accepts(option.value)));
+  check_together(cat(file.string(), ": "), config);
+  return config;
+}
+
+void check_setting(const std::string& where, const std::string& key, const std::string& value) {
+  Config unused;
+  assign_text(where, where, key, value, unused);
+}
+
+std::string config_text(const Config& config) {
+  std::string out;
+  std::string section;
+  for (const auto& option : option_table()) {
+    if (section_of(option.key) != section) {
+      section = section_of(option.key);
+      out += section + ":\n";
+    }
+    out += cat("  ", name_of(option.key), ": ", value_text(option.value, config), "\n");
+  }
+  return out;
+}
+
+namespace {
+
+std::string default_text(const Option& option) {
+  if (option.required) return "required";
+  if (const auto* o = std::get_if<OptionalInteger>(&option.value)) return o->when_null;
+  if (std::holds_alternative<OptionalText>(option.value)) return "null";
+  return value_text(option.value, Config{});
+}
+
+}  // namespace
+
+std::string options_reference() {
+  std::string out =
+      "# Configuration options\n\n"
+      "Made from the option table by `tsdp-train --help-options markdown`; a test keeps this page equal to the table.\n"
+      "Set them in the file given by `--config`, or on the command line by `--set section.name=value`.\n";
+  std::string section;
+  for (const auto& option : option_table()) {
+    if (section_of(option.key) != section) {
+      section = section_of(option.key);
+      out += cat("\n## ", section, "\n\n| option | default | accepts | meaning |\n| --- | --- | --- | --- |\n");
+    }
+    out += cat("| `", option.key, "` | ", default_text(option), " | ", accepts(option.value), " | ", option.doc, " |\n");
+  }
+  return out;
+}
+
+std::string options_help() {
+  std::string out;
+  for (const auto& option : option_table())
+    out += cat("  ", option.key, " (", default_text(option), "): ", option.doc, "\n      accepts ", accepts(option.value),
+               "\n");
+  return out;
+}
+
+std::filesystem::path project_root() {
+  std::error_code ignored;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  for (auto folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
+    if (std::filesystem::exists(folder / "configs", ignored) && std::filesystem::exists(folder / "data", ignored))
+      return folder;
+  return {};
+}
+
+namespace {
+/// The reason why a place that was looked at has no file, where there is more to say than that nothing is there.
+std::string unless_absent(const std::string& reason) {
+  return reason == std::strerror(ENOENT) || reason == std::strerror(ENOTDIR) ? std::string() : cat(" (", reason, ")");
+}
+}  // namespace
+
+std::filesystem::path find_data_file(const std::string& path, const std::filesystem::path& config_file) {
+  const std::filesystem::path given(path);
+  std::vector<std::filesystem::path> places = {given};
+  if (given.is_relative()) {
+    std::error_code ignored;
+    const auto folder = config_file.parent_path();
+    places.push_back(folder / given);
+    if (const auto root = project_root(); !root.empty()) places.push_back(root / given);
+    // A run names its data from its own folder or the project's root; a file of that name in the working directory is
+    // another one.
+    if (config_file.filename() == "config.yaml" &&
+        (std::filesystem::exists(folder / "privacy.json", ignored) ||
+         std::filesystem::exists(folder / "private" / "checkpoints", ignored)))
+      std::rotate(places.begin(), places.begin() + 1, places.end());
+  }
+  std::vector<std::string> looked;
+  for (const auto& place : places) {
+    const auto reason = why_no_file(place);
+    if (reason.empty()) return place;
+    const auto text = place.lexically_normal().string() + unless_absent(reason);
+    if (std::find(looked.begin(), looked.end(), text) == looked.end()) looked.push_back(text);
+  }
+  throw DataError(cat("dataset.path: no file '", path, "'; looked for ", join(looked, ", "),
+                      " (scripts/fetch_data.sh gets the benchmark sets)"));
+}
+
+std::filesystem::path find_config_file(const std::filesystem::path& name, const std::vector<std::string>& folders) {
+  std::vector<std::filesystem::path> places = {name};
+  if (const auto root = project_root(); name.is_relative() && !root.empty())
+    for (const auto& folder : folders) places.push_back(root / folder / name);
+  std::vector<std::string> looked;
+  for (const auto& place : places) {
+    const auto reason = why_no_file(place);
+    if (reason.empty()) return place;
+    looked.push_back(place.string() + unless_absent(reason));
+  }
+  throw UsageError(cat("--config: no file '", name.string(), "'; looked for ", join(looked, ", ")));
+}
+
+}  // namespace tsdp

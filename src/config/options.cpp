@@ -1,0 +1,138 @@
+#include "options.h"
+
+#include <type_traits>
+#include <utility>
+
+#include "tsdp/config/models.h"
+
+namespace tsdp::detail {
+
+#define AT(member) [](Config& c) -> auto& { return c.member; }
+
+namespace {
+
+/// One of an enumeration's names, or of `choices` where the configuration keeps the text itself.
+template <class At>
+Choice choice(At at, std::vector<std::string> choices = {}) {
+  using Value = std::remove_cvref_t<decltype(at(std::declval<Config&>()))>;
+  Choice out;
+  if constexpr (std::is_enum_v<Value>) {
+    out.choices = all_names<Value>();
+    out.get = [at](const Config& c) { return std::string(name(at(const_cast<Config&>(c)))); };
+    out.set = [at](Config& c, const std::string& text) { at(c) = named<Value>(text, "an option"); };
+  } else {
+    out.choices = std::move(choices);
+    out.get = [at](const Config& c) { return at(const_cast<Config&>(c)); };
+    out.set = [at](Config& c, const std::string& text) { at(c) = text; };
+  }
+  return out;
+}
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> out;
+  for (const auto& model : known_models()) out.push_back(model.name);
+  return out;
+}
+
+}  // namespace
+
+const std::vector<Option>& option_table() {
+  constexpr std::int64_t many = 1'000'000'000;
+  constexpr std::int64_t longest = 1'000'000;  // part of a window: no memory holds models of longer ones
+  constexpr std::size_t most_lags = 1000;      // each makes an input of every step
+  static const std::vector<Option> table = {
+      {"dataset.path", true, Text{AT(dataset.path)},
+       "File with the series; looked up from the working directory, the configuration's folder, the project's root."},
+      {"dataset.format", true, choice(AT(dataset.format), {"lstnet", "tsf", "csv", "csv_long", "jsonl"}),
+       "lstnet: text, a row a time step, a column a series; tsf: Monash; csv: header and time stamps, a column a "
+       "series; csv_long: columns unique_id, ds and y; jsonl: JSON Lines as GluonTS has them. All plain or gzip."},
+      {"dataset.frequency", true, Text{AT(dataset.frequency)}, "Calendar step, pandas-style: 10min, 1h, 1D, 1B, 1W."},
+      {"dataset.start", false, OptionalText{AT(dataset.start)},
+       "Moment of the first row, where the file does not say it (lstnet): \"YYYY-MM-DD hh:mm\"."},
+      {"dataset.prediction_length", true, Integer{AT(dataset.prediction_length), {1, longest}},
+       "Forecast length L_F, in steps."},
+      {"dataset.season_length", true, Integer{AT(dataset.season_length), {1, many}},
+       "Season of the seasonal-naive baseline and of MASE, in steps."},
+      {"dataset.split", false, choice(AT(dataset.split), {"lstnet", "last"}),
+       "lstnet: train on the first 80 %, test windows right after; last: test windows at the end."},
+      {"dataset.test_windows", false, Integer{AT(dataset.test_windows), {1, many}},
+       "Rolling test windows of each series."},
+      {"dataset.validation_length", false,
+       OptionalInteger{AT(dataset.validation_length), {0, many}, "5 * prediction_length"},
+       "Values held out of training, at the end of its part of each series."},
+      {"model.name", false, choice(AT(model.name), model_names()), "The forecaster."},
+      {"model.context_length", true, Integer{AT(model.context_length), {1, longest}},
+       "Past steps that the model is given, L_C."},
+      {"model.lags", false, IntegerList{AT(model.lags), {1, longest}, most_lags},
+       "Lags of the target that the model reads (deepar only, which needs some); they count into the accounted context: "
+       "L_C + max(lag) - 1 past values."},
+      {"model.default_scale", false, Real{AT(model.default_scale), {0.0, 1e30}},
+       "Scale of a window without any observed value (deepar, itransformer, dlinear); at least 1e-10 is taken."},
+      {"model.width_factor", false, Integer{AT(model.width_factor), {1, 1024}},
+       "Multiple of the model's standard widths (hidden layers, LSTM, attention, feed-forward)."},
+      {"model.sampled_forecasts", false, Flag{AT(model.sampled_forecasts)},
+       "true: the exported model's quantiles and means come from 100 sample paths, as GluonTS has it for itransformer; "
+       "deepar always forecasts so."},
+      {"sampling.top_level", false, choice(AT(sampling.top_level)),
+       "How series are chosen: a fresh sample without replacement each step; in turn; shuffled (not private: nothing covers "
+       "it): in turn, in a new order every epoch."},
+      {"sampling.bottom_level", false, choice(AT(sampling.bottom_level)),
+       "How windows are chosen inside a series: with replacement, or each by its own coin."},
+      {"sampling.batch_size", true, Integer{AT(sampling.batch_size), {1, many}},
+       "Expected windows a step, Lambda: the divisor of every step."},
+      {"sampling.subsequences_per_sequence", false, Integer{AT(sampling.subsequences_per_sequence), {1, many}},
+       "Expected windows of a chosen series, lambda; at most the batch size."},
+      {"augmentation.context_noise", false, Real{AT(augmentation.context_noise), {0.0}},
+       "Standard deviation of noise on the context, in multiples of privacy.v."},
+      {"augmentation.forecast_noise", false, Real{AT(augmentation.forecast_noise), {0.0}},
+       "Standard deviation of noise on the forecast target, in multiples of privacy.v."},
+      {"privacy.enabled", false, Flag{AT(privacy.enabled)},
+       "false trains without clipping and noise, and without any privacy."},
+      {"privacy.relation", false, choice(AT(privacy.relation)),
+       "Neighbours differ in one series: event, in w consecutive places; user, in any w places."},
+      {"privacy.w", false, Integer{AT(privacy.w), {1, many}}, "Places in which neighbours differ."},
+      {"privacy.v", false, OptionalReal{AT(privacy.v), {1e-300, 1e300}, "null"},
+       "Most by which a value, as it stands in the file, changes between neighbours; noise on the data is added to values cut at "
+       "2^32 times that; null: without bound (and, without privacy, 1 for augmentation)."},
+      {"privacy.noise_multiplier", false, OptionalReal{AT(privacy.noise_multiplier), {0.01, 1e6}, "auto"},
+       "Noise standard deviation in multiples of the clip norm; auto: the least that spends target_epsilon over "
+       "max_epochs."},
+      {"privacy.clip_norm", false, Real{AT(privacy.clip_norm), {1e-12, 1e12}},
+       "Largest norm of the gradient of one window."},
+      {"privacy.clipping", false, choice(AT(privacy.clipping)),
+       "flat: a window's gradient is scaled down to clip_norm where it is longer; per_layer: each of M layers on its own, "
+       "to clip_norm / sqrt(M); automatic: every gradient g is scaled by clip_norm / (|g| + 0.01)."},
+      {"privacy.target_epsilon", false, Real{AT(privacy.target_epsilon), {0.0, 1e6, true}},
+       "Training stops before epsilon passes this."},
+      {"privacy.delta", false, Real{AT(privacy.delta), {1e-25, 1.0, false, true}}, "delta at which epsilon is stated."},
+      {"optimizer.name", false, choice(AT(optimizer.name), {"adam"}), "The optimizer."},
+      {"optimizer.learning_rate", false, Real{AT(optimizer.learning_rate), {0.0, 1e6, true}}, "Step size."},
+      {"optimizer.weight_decay", false, Real{AT(optimizer.weight_decay), {0.0, 1e6}},
+       "Multiple of the weights added to the gradient."},
+      {"optimizer.gradient_norm_bound", false, OptionalReal{AT(optimizer.gradient_norm_bound), {0.0, 1e12, true}, "null"},
+       "Not private: the batch's gradient is scaled down to this norm where it is longer; null: never."},
+      {"optimizer.plateau_looks", false, OptionalInteger{AT(optimizer.plateau_looks), {0, many}, "null"},
+       "Not private: the learning rate is halved after more than this many looks (training.validate_every) in a row at "
+       "which the mean training loss was no lower than at its best; null: never. GluonTS's DeepAR has 10."},
+      {"training.max_epochs", false, Integer{AT(training.max_epochs), {1, many}},
+       "Epochs after which training ends even within the budget."},
+      {"training.seed", false, Integer{AT(training.seed), {0, std::numeric_limits<std::int64_t>::max()}},
+       "Seed of the initial weights; of all randomness if training.reproducible."},
+      {"training.reproducible", false, Flag{AT(training.reproducible)},
+       "true derives the secret key from the seed: for tests and studies, not for release."},
+      {"training.validate_every", false, Integer{AT(training.validate_every), {1, many}},
+       "Epochs between two looks at the validation loss."},
+      {"training.checkpoint", false, choice(AT(training.checkpoint)),
+       "Weights that are exported; best (not private): of least validation loss, or without a validation part of least mean "
+       "training loss between two looks."},
+      {"training.checkpoint_seconds", false, Real{AT(training.checkpoint_seconds), {0.0, 1e6}},
+       "Least seconds between two checkpoints; from 1 s on their cost is also kept below 0.5 % of the time."},
+      {"training.memory_mb", false, OptionalInteger{AT(training.memory_mb), {1, 1'000'000'000}, "null"},
+       "Memory that the records of a batch may take; larger batches are worked on in chunks. null: without bound."},
+  };
+  return table;
+}
+
+#undef AT
+
+}  // namespace tsdp::detail

@@ -1,0 +1,53 @@
+// The option table: one row an option.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tsdp/config/config.h"
+
+namespace tsdp::detail {
+
+/// A legal range; `open_low` excludes the lower end.
+struct RealRange {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool open_low = false;
+  bool open_high = false;
+};
+struct IntRange {
+  std::int64_t low = std::numeric_limits<std::int64_t>::min();
+  std::int64_t high = std::numeric_limits<std::int64_t>::max();
+};
+
+struct Text { std::function<std::string&(Config&)> at; };
+struct OptionalText { std::function<std::optional<std::string>&(Config&)> at; };
+struct Choice {
+  std::function<std::string(const Config&)> get;
+  std::function<void(Config&, const std::string&)> set;  // of one of the choices
+  std::vector<std::string> choices;
+};
+struct Integer { std::function<std::int64_t&(Config&)> at; IntRange range; };
+struct OptionalInteger { std::function<std::optional<std::int64_t>&(Config&)> at; IntRange range; std::string when_null; };
+struct IntegerList { std::function<std::vector<std::int64_t>&(Config&)> at; IntRange range; std::size_t most; };
+struct Real { std::function<double&(Config&)> at; RealRange range; };
+/// A number or one word that stands for "none" (`null`, `auto`).
+struct OptionalReal { std::function<std::optional<double>&(Config&)> at; RealRange range; std::string none; };
+struct Flag { std::function<bool&(Config&)> at; };
+
+using Value = std::variant<Text, OptionalText, Choice, Integer, OptionalInteger, IntegerList, Real, OptionalReal, Flag>;
+
+struct Option {
+  std::string key;  // "section.name"
+  bool required;
+  Value value;
+  std::string doc;
+};
+
+/// All options, section by section, in the order of the reference page.
+[[nodiscard]] const std::vector<Option>& option_table();
+
+}  // namespace tsdp::detail

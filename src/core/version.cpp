@@ -1,9 +1,0 @@
-#include "tsdp/core/version.h"
-
-#include "version_generated.h"
-
-namespace tsdp {
-
-const char* version() { return TSDP_VERSION_TEXT; }
-
-}  // namespace tsdp

@@ -1,0 +1,45 @@
+#include "tsdp/data/configured.h"
+
+#include "tsdp/base/text.h"
+#include "tsdp/data/readers.h"
+
+namespace tsdp::data {
+
+StatedForm stated_form_of(const Config& config) {
+  return {config.dataset.format, config.dataset.frequency, config.dataset.start.value_or("")};
+}
+
+FormNames form_names_of(const std::filesystem::path& config_file) {
+  const auto key = cat(config_file.string(), ": dataset.");
+  return {cat(key, "format"), cat(key, "frequency"), cat(key, "start")};
+}
+
+Dataset read_series(const Config& config, const std::filesystem::path& config_file, bool exact) {
+  const auto file = find_data_file(config.dataset.path, config_file);
+  auto options = read_options_of(file, stated_form_of(config), form_names_of(config_file));
+  options.exact = exact;
+  return read_dataset(file, options);
+}
+
+SplitOptions split_options_of(const Config& config) {
+  const auto& d = config.dataset;
+  SplitOptions split;
+  split.kind = d.split == "lstnet" ? SplitKind::lstnet : SplitKind::last;
+  split.prediction_length = d.prediction_length;
+  split.test_windows = d.test_windows;
+  split.validation_length = d.validation_length.value_or(5 * d.prediction_length);
+  return split;
+}
+
+PreparedData prepare_data(const Config& config, const std::filesystem::path& config_file, bool private_forecasts) {
+  const auto& noise = config.augmentation;
+  // Without noise on the data guarantees hold for changes of any size, and v says nothing.
+  const bool trains_on_noised_values =
+      config.privacy.enabled && config.privacy.v && (noise.context_noise > 0.0 || noise.forecast_noise > 0.0);
+  PreparedData out;
+  out.dataset = read_series(config, config_file, private_forecasts || trains_on_noised_values);
+  out.split = split_dataset(out.dataset, split_options_of(config));
+  return out;
+}
+
+}  // namespace tsdp::data

@@ -1,0 +1,319 @@
+#include "tsdp/mechanism/ledger.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "fields.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/text.h"
+#include "tsdp/base/version.h"
+#include "tsdp/privacy/accountant.h"
+
+namespace tsdp::mechanism {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* format_name = "tsdp-privacy-2";
+constexpr const char* no_privacy = "No privacy: trained without clipping and noise.";
+constexpr double attack_precision = 1e-3;   // finer than ledgers are written with
+constexpr double bracket_tolerance = 5e-3;  // by which ends of brackets of other versions may differ, relative
+
+std::string relation_text(const privacy::PrivacyUnit& unit) {
+  std::string text = "two data sets are neighbours if they differ in one series, in ";
+  text += unit.w == 1                        ? std::string("one value")
+          : unit.relation == privacy::Relation::event ? cat("at most ", unit.w, " consecutive values")
+                                             : cat("at most ", unit.w, " values anywhere");
+  if (unit.v) text += cat(", each by at most ", *unit.v, " (values as they stand in the file)");
+  return text;
+}
+
+/// Whether delta would allow publishing one of the N series whole.
+bool delta_is_large(const Ledger& ledger) {
+  return ledger.cost && ledger.cost->delta * static_cast<double>(ledger.method.law().sequences()) >= 1.0;
+}
+
+Json not_covered(const Ledger& ledger) {
+  Json out = {
+      "everything under private/: losses, norms, validation scores, plots, checkpoints and the key of the randomness",
+      "what the programs print or write besides model.pt, this ledger and config.yaml: scores, losses, forecasts",
+      "other models and other runs on the same data, those of a sweep included: their privacy costs compose with this one's",
+      "one person or household with several series or columns, beyond what `groups` states",
+      "validation and test values, and any choice made by looking at them (settings, model, number of epochs)",
+      "the time that training took, and stopping it, or not releasing a model, because of what its logs or scores showed",
+      "the number and lengths of the series, their calendar, and which values are missing: treated as public",
+      "forecasts from a series' own recent values: the guarantee is about training data, not about a model's inputs",
+      "floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 standard "
+      "deviations, and added to single-precision sums on a grid of 2^-24 of its deviation; a window's gradient is "
+      "computed beside others, on whose number its own rounding may hang",
+  };
+  if (ledger.state != RunState::finished)
+    out.push_back("a second run from a copy of this run's folder: copies that go on differently compose");
+  return out;
+}
+
+}  // namespace
+
+std::uint64_t Ledger::accounted_steps() const {
+  return state == RunState::running ? std::max(steps_planned, steps_charged) : steps_charged;
+}
+
+Json terms(const TrainingMethod& method) {
+  const auto& p = method.law().parameters();
+  Json out = {
+      {"top_level", name(p.top_level)},
+      {"bottom_level", name(p.bottom_level)},
+      {"num_sequences", method.law().sequences()},
+      {"shortest_sequence", p.lengths.shortest()},
+      {"longest_sequence", p.lengths.longest()},
+      {"context_length", p.context_length},
+      {"forecast_length", p.forecast_length},
+      {"batch_size", p.batch_size},
+      {"subsequences_per_sequence", p.subsequences_per_sequence},
+      {"steps_per_epoch", method.law().steps_per_epoch()},
+      {"context_noise", p.context_noise},
+      {"forecast_noise", p.forecast_noise},
+  };
+  if (!method.privacy()) return out;
+  const auto& m = *method.privacy();
+  out["relation"] = name(m.unit().relation);
+  out["w"] = m.unit().w;
+  out["v"] = m.unit().v ? Json(*m.unit().v) : Json(nullptr);
+  out["noise_multiplier"] = m.noise().multiplier;
+  out["clip_norm"] = m.clipping().norm;
+  out["clipping"] = name(m.clipping().kind);
+  return out;
+}
+
+Json document(const Ledger& ledger) {
+  Json out;
+  out["format"] = format_name;
+  out["program"] = ledger.program;
+  out["state"] = name(ledger.state);
+  out["run"] = {{"id", ledger.run.id}, {"key_print", ledger.run.key_print}, {"configuration_sha256", ledger.run.configuration}};
+  out["private"] = ledger.is_private();
+  out["reproducible"] = ledger.reproducible;
+  out["mechanism"] = {
+      {"kind", ledger.is_private()
+                   ? "DP-SGD on structured subsamples, Gaussian noise on the sum of clipped per-window gradients"
+                   : "none: ordinary training on structured subsamples, without clipping per window and noise"}};
+  // Of these terms the law stands under `mechanism`, what is released and to whom beside it.
+  const auto all = terms(ledger.method);
+  for (const auto& [term, value] : all.items()) {
+    if (term == "relation") break;
+    out["mechanism"][term] = value;
+  }
+  out["steps_planned"] = ledger.steps_planned;
+  out["steps_taken"] = ledger.steps_taken;
+  out["steps_charged"] = ledger.steps_charged;
+  out["randomness"] = ledger.reproducible
+                          ? "reproducible, not for release: the key follows from the seed, so whoever knows the seed can "
+                            "remove the noise"
+                          : "secret 256-bit key of the operating system; ChaCha20 streams per purpose and step";
+  if (!ledger.is_private()) {
+    out["epsilon"] = nullptr;
+    out["statement"] = no_privacy;
+    return out;
+  }
+  const auto& p = *ledger.cost;
+  const auto& unit = ledger.method.privacy()->unit();
+  const auto& theorem = ledger.method.privacy()->theorem();
+  out["theorem"] = theorem.theorem;
+  out["source"] =
+      privacy::theorem_row(theorem.theorem).ours
+          ? "a theorem of this project, proven in its docs/proofs"
+          : "Schuchardt et al., Privacy Amplification by Structured Subsampling for Deep Differentially Private Time Series "
+            "Forecasting, ICML 2025";
+  out["bound"] = name(theorem.bound);
+  out["composition_unit"] = name(theorem.unit);
+  out["compositions"] = ledger.accounted_uses();
+  out["relation"] = {{"kind", all["relation"]}, {"w", all["w"]}, {"v", all["v"]}, {"text", relation_text(unit)}};
+  for (const char* term : {"noise_multiplier", "clip_norm", "clipping"}) out[term] = all[term];
+  out["delta"] = p.delta;
+  out["target_epsilon"] = p.target_epsilon;
+  out["epsilon"] = {{"lower", p.epsilon.lower}, {"upper", p.epsilon.upper}};
+  out["epsilon_covers"] = {"model"};
+  Json groups = Json::array();
+  for (const std::int64_t series : {2, 3, 5, 10}) {
+    const auto group = group_privacy(series, p.epsilon.upper, p.delta);
+    if (group.delta < 1.0) groups.push_back({{"series", series}, {"epsilon", group.epsilon}, {"delta", group.delta}});
+  }
+  out["groups"] = {{"meaning", "the guarantee for data sets that differ so in several series, as of one person who owns them"},
+                   {"of", std::move(groups)}};
+  if (p.attack)
+    out["attack"] = {{"advantage", p.attack->advantage},
+                     {"false_positive_rate", p.attack->false_positive_rate},
+                     {"true_positive_rate", p.attack->true_positive_rate},
+                     {"meaning",
+                      "at most, for whoever sees all releases and guesses which of two neighbouring data sets was used: "
+                      "true- less false-positive rate of the best test, and the true-positive rate of the best test with "
+                      "that false-positive rate"}};
+  out["warnings"] = Json::array();
+  if (delta_is_large(ledger))
+    out["warnings"].push_back(cat("delta ", exact(p.delta), " is not below 1 / ", ledger.method.law().sequences(),
+                                  ": a mechanism that publishes one series whole, at random, would satisfy it"));
+  out["not_covered"] = not_covered(ledger);
+  out["statement"] = statement(ledger);
+  return out;
+}
+
+namespace {
+
+/// The sampling law of a ledger's section `mechanism`.
+privacy::SubsamplingScheme read_law(const Fields& m, const std::string& where) {
+  const auto sequences = m.length("num_sequences");
+  const auto shortest = m.length("shortest_sequence");
+  const auto longest = m.length("longest_sequence");
+  if (shortest > longest || (sequences == 1 && shortest != longest))
+    throw DataError(cat(where, ": mechanism: found a shortest_sequence of ", shortest, " and a longest_sequence of ", longest,
+                        " of ", sequences, " sequences; expected the shortest and the longest of them"));
+  privacy::SubsamplingScheme::Parameters p;
+  p.lengths = privacy::SeriesLengths::between(sequences, shortest, longest);
+  p.context_length = m.length("context_length");
+  p.forecast_length = m.length("forecast_length");
+  p.batch_size = m.length("batch_size");
+  p.subsequences_per_sequence = m.length("subsequences_per_sequence");
+  p.top_level = m.one_of<privacy::TopLevel>("top_level");
+  p.bottom_level = m.one_of<privacy::BottomLevel>("bottom_level");
+  p.context_noise = m.number("context_noise", 0.0, 1e300);
+  p.forecast_noise = m.number("forecast_noise", 0.0, 1e300);
+  try {
+    return privacy::SubsamplingScheme(std::move(p));
+  } catch (const Error& error) {
+    throw DataError(cat(where, ": mechanism: ", error.what()));
+  }
+}
+
+/// The method, with the privacy of the top-level fields if there is any.
+TrainingMethod read_method(const Fields& top, const std::string& where) {
+  auto law = read_law(top.section("mechanism"), where);
+  if (!top.flag("private")) return TrainingMethod(std::move(law));
+  const auto relation = top.section("relation");
+  privacy::PrivacyUnit unit;
+  unit.relation = relation.one_of<privacy::Relation>("kind");
+  unit.w = relation.length("w");
+  if (!relation.at("v").is_null()) unit.v = relation.number("v", std::numeric_limits<double>::denorm_min(), 1e300);
+  const privacy::Noise noise{privacy::NoiseKind::independent, top.number("noise_multiplier", 0.01, 1e6)};
+  const privacy::Clipping clipping{top.one_of<privacy::ClippingKind>("clipping"), top.number("clip_norm", 1e-12, 1e12)};
+  const auto theorem = top.text("theorem");
+  const auto& lengths = law.parameters().lengths;
+  try {
+    if (privacy::theorem_row(theorem).ours && lengths.shortest() != lengths.longest())
+      throw PrivacyError(cat("theorem: found ", theorem, " with series of ", lengths.shortest(), " to ", lengths.longest(),
+                             " values; it needs the length of each of them, which a ledger does not hold"));
+    return PrivateMechanism(unit, std::move(law), clipping, noise, theorem);
+  } catch (const UsageError& error) {
+    throw DataError(cat(where, ": ", error.what()));
+  } catch (const PrivacyError& error) {
+    throw PrivacyError(cat(where, ": ", error.what()));
+  }
+}
+
+}  // namespace
+
+Ledger read_ledger(const Json& document, const std::string& where) {
+  const Fields top(document, where, "a ledger that tsdp-train wrote");
+  if (const auto found = top.text("format"); found != format_name)
+    throw DataError(cat(where, ": format: found '", found, "', a ledger of another version of tsdp; expected ", format_name));
+  Ledger out(read_method(top, where));
+  out.program = top.text("program");
+  out.state = top.one_of<RunState>("state");
+  const auto run = top.section("run");
+  out.run = {run.text("id"), run.text("key_print"), run.text("configuration_sha256")};
+  out.reproducible = top.flag("reproducible");
+  constexpr auto most_steps = std::numeric_limits<std::uint64_t>::max() / 2;
+  out.steps_planned = top.count("steps_planned", 0, most_steps);
+  out.steps_charged = top.count("steps_charged", 0, out.steps_planned);
+  out.steps_taken = top.count("steps_taken", 0, out.steps_charged);
+  if (!out.is_private()) return out;
+  auto& cost = out.cost.emplace();
+  cost.delta = top.number("delta", 1e-25, 1.0);
+  cost.target_epsilon = top.number("target_epsilon", 0.0, 1e6);
+  const auto epsilon = top.section("epsilon");
+  cost.epsilon = {epsilon.number("lower", 0.0, 1e300), epsilon.number("upper", 0.0, 1e300)};
+  if (document.contains("attack")) {
+    const auto attack = top.section("attack");
+    cost.attack = privacy::AttackBound{attack.number("advantage", 0.0, 1.0), attack.number("false_positive_rate", 1e-12, 0.5),
+                                       attack.number("true_positive_rate", 0.0, 1.0)};
+  }
+  return out;
+}
+
+std::string statement(const Ledger& ledger) {
+  if (!ledger.is_private()) return no_privacy;
+  const auto& p = *ledger.cost;
+  std::string text = cat("(", rounded_up(p.epsilon.upper, 4), ", ", exact(p.delta), ")-differential privacy, where ",
+                         relation_text(ledger.method.privacy()->unit()), " (Theorem ",
+                         ledger.method.privacy()->theorem().theorem, ").");
+  if (ledger.reproducible) text += " NOT FOR RELEASE: the randomness is reproducible from the seed.";
+  return text;
+}
+
+GroupPrivacy group_privacy(std::int64_t series, double epsilon, double delta) {
+  double sum = 0.0;
+  for (std::int64_t i = 0; i < series && sum < 1e300; ++i) sum += std::exp(static_cast<double>(i) * epsilon);
+  const auto up = [](double x) { return std::nextafter(x, std::numeric_limits<double>::infinity()); };
+  // exp is good to an ulp, each sum and product to half of one: 2^-40 covers thousands of them.
+  return {series, up(static_cast<double>(series) * epsilon), std::min(1.0, delta * sum * (1.0 + 0x1p-40))};
+}
+
+Verification verify(const Json& document, const std::string& where) {
+  Verification out;
+  const auto differs = [&](const auto&... what) { out.differences.push_back(cat(what...)); };
+  try {
+    out.terms = read_ledger(document, where);
+  } catch (const PrivacyError& error) {
+    differs(error.what());
+    return out;
+  }
+  const auto& ledger = *out.terms;
+  if (ledger.state == RunState::finished && ledger.steps_charged != ledger.steps_planned)
+    differs("steps_charged: found ", ledger.steps_charged, " of a finished run; ", ledger.steps_planned, " were planned");
+  if (ledger.cost) {
+    const auto& p = *ledger.cost;
+    out.stated = p.epsilon;
+    const auto uses = ledger.accounted_uses();
+    if (uses > privacy::max_uses_ever) {
+      differs("steps_planned: found ", uses, " uses; at most ", privacy::max_uses_ever, " can be accounted for");
+      return out;
+    }
+    const auto curve = ledger.method.privacy()->curve();
+    auto& accountant = *curve;
+    try {
+      out.epsilon = accountant.epsilon(p.delta, uses);
+      // The stated upper end must be certified, not only near; it may have come from another grid, or be the target.
+      if (p.epsilon.upper < out.epsilon.upper && !accountant.certifies(p.epsilon.upper, p.delta, uses))
+        differs("epsilon: found an upper end of ", p.epsilon.upper, "; ", rounded_up(out.epsilon.upper, 7), " follows from its terms");
+    } catch (const PrivacyError& error) {
+      differs("epsilon: ", error.what());
+      return out;
+    }
+    if (p.epsilon.upper > out.epsilon.upper * (1.0 + bracket_tolerance) || p.epsilon.lower > out.epsilon.upper ||
+        p.epsilon.lower < out.epsilon.lower * (1.0 - bracket_tolerance) || p.epsilon.lower > p.epsilon.upper)
+      differs("epsilon: found [", p.epsilon.lower, ", ", p.epsilon.upper, "]; [", rounded_down(out.epsilon.lower, 7), ", ",
+              rounded_up(out.epsilon.upper, 7), "] follows from its terms");
+    if (p.attack) {
+      // "At most": not below what is certified more finely than it was stated.
+      const auto derived = privacy::attack_bound(accountant, uses, p.attack->false_positive_rate, attack_precision);
+      if (p.attack->advantage < derived.advantage || p.attack->true_positive_rate < derived.true_positive_rate)
+        differs("attack: found less than follows from its terms");
+    }
+  }
+  // Everything that the terms do not hold must be what follows from them.
+  const auto again = mechanism::document(ledger);
+  const bool own = out.texts_checked = ledger.program == cat("tsdp ", version());
+  for (const auto& [key, value] : again.items()) {
+    if (!own && (key == "not_covered" || key == "source" || key == "randomness" || key == "warnings"))
+      continue;
+    if (!document.contains(key) || document[key] != value) differs(key, ": is not what follows from its terms");
+  }
+  for (const auto& [key, value] : document.items())
+    if (!again.contains(key)) differs(key, ": no ledger of these terms has it");
+  return out;
+}
+
+}  // namespace tsdp::mechanism

@@ -1,0 +1,81 @@
+#include "tsdp/mechanism/setup.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tsdp/base/error.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/accountant.h"
+
+namespace tsdp::mechanism {
+
+std::int64_t accounted_context(const Config& config) {
+  const auto& lags = config.model.lags;
+  const auto reach = lags.empty() ? 0 : *std::max_element(lags.begin(), lags.end()) - 1;
+  return config.model.context_length + reach;
+}
+
+privacy::SubsamplingScheme law_of(const Config& config, privacy::SeriesLengths training_lengths) {
+  privacy::SubsamplingScheme::Parameters p;
+  p.lengths = std::move(training_lengths);
+  p.context_length = accounted_context(config);
+  p.forecast_length = config.dataset.prediction_length;
+  p.batch_size = config.sampling.batch_size;
+  p.subsequences_per_sequence = config.sampling.subsequences_per_sequence;
+  p.top_level = config.sampling.top_level;
+  p.bottom_level = config.sampling.bottom_level;
+  p.context_noise = config.augmentation.context_noise;
+  p.forecast_noise = config.augmentation.forecast_noise;
+  return privacy::SubsamplingScheme(std::move(p));
+}
+
+privacy::PrivacyUnit unit_of(const Config& config) { return {config.privacy.relation, config.privacy.w, config.privacy.v}; }
+
+std::uint64_t uses_of_epochs(const privacy::AppliedTheorem& theorem, std::int64_t max_epochs) {
+  const auto steps = static_cast<std::uint64_t>(max_epochs) * static_cast<std::uint64_t>(theorem.steps_per_epoch);
+  const auto uses = theorem.uses_of_steps(steps);
+  if (uses > privacy::max_uses_ever)
+    throw UsageError(cat("training.max_epochs: found ", max_epochs, ", that is ", steps, " steps; at most ",
+                         privacy::max_uses_ever, " are accounted for"));
+  return uses;
+}
+
+TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_lengths) {
+  auto law = law_of(config, std::move(training_lengths));
+  const auto& p = config.privacy;
+  if (!p.enabled) return TrainingMethod(std::move(law));
+  const auto with_noise = [&](double multiplier) {
+    return PrivateMechanism(unit_of(config), law, {p.clipping, p.clip_norm}, {privacy::NoiseKind::independent, multiplier});
+  };
+  if (p.noise_multiplier) return with_noise(*p.noise_multiplier);
+  const auto uses = uses_of_epochs(with_noise(1.0).theorem(), config.training.max_epochs);
+  return with_noise(privacy::calibrate_noise(
+      [&](double sigma) { return with_noise(sigma).curve()->certifies(p.target_epsilon, p.delta, uses); }));
+}
+
+void require_terms_of(const Config& config, const Ledger& ledger, const std::string& where) {
+  const auto require_same = [&](const nlohmann::ordered_json& found, const nlohmann::ordered_json& expected) {
+    for (const auto& [term, value] : found.items())
+      if (value != expected[term])
+        throw DataError(cat(where, ": ", term, ": found ", json_text(value), "; the run's configuration says ",
+                            json_text(expected[term]), ": put the run's own file back"));
+  };
+  require_same({{"reproducible", ledger.reproducible}, {"private", ledger.is_private()}},
+               {{"reproducible", config.training.reproducible}, {"private", config.privacy.enabled}});
+  const auto& law = ledger.method.law().parameters();
+  // With the same series: whether they fit the configuration is told by their own digest.
+  if (law.lengths.shortest() < config.dataset.prediction_length)
+    throw DataError(cat(where, ": shortest_sequence: found ", law.lengths.shortest(), "; the run's configuration says at least ",
+                        config.dataset.prediction_length, ": put the run's own file back"));
+  if (!ledger.cost) return require_same(terms(ledger.method), terms(TrainingMethod(law_of(config, law.lengths))));
+  const auto& p = config.privacy;
+  require_same({{"delta", ledger.cost->delta}, {"target_epsilon", ledger.cost->target_epsilon}},
+               {{"delta", p.delta}, {"target_epsilon", p.target_epsilon}});
+  if (!p.noise_multiplier)
+    throw DataError(cat(where, ": noise_multiplier: found a number; the run's configuration says auto, and a run keeps its number: "
+                               "put the run's own file back"));
+  require_same(terms(ledger.method), terms(method_of(config, law.lengths)));
+}
+
+}  // namespace tsdp::mechanism

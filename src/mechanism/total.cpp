@@ -1,0 +1,76 @@
+#include "tsdp/mechanism/total.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+
+namespace tsdp::mechanism {
+namespace {
+
+using privacy::PrivacyUnit;
+using privacy::Relation;
+
+bool places_contain(const PrivacyUnit& outer, const PrivacyUnit& inner) {
+  if (outer.w < inner.w) return false;
+  switch (outer.relation) {
+    case Relation::user: return true;
+    case Relation::event: return inner.relation == Relation::event || inner.w == 1;
+  }
+  throw Error(ExitCode::failure, "a relation that contains nothing");
+}
+
+std::string shown(const PrivacyUnit& unit) {
+  return cat(name(unit.relation), " with w = ", unit.w, unit.v ? cat(", v = ", *unit.v) : std::string(", any change of a value"));
+}
+
+}  // namespace
+
+bool contains(const PrivacyUnit& outer, const PrivacyUnit& inner) {
+  const bool sizes = !outer.v || (inner.v && *inner.v <= *outer.v);
+  return sizes && places_contain(outer, inner);
+}
+
+PrivacyUnit guaranteed_unit(const PrivateMechanism& mechanism) {
+  auto unit = mechanism.unit();
+  if (!mechanism.law().has_noise_on_data()) unit.v.reset();
+  return unit;
+}
+
+Total total_of(const std::vector<Ledger>& ledgers) {
+  if (ledgers.empty()) throw UsageError("total: found no run; at least one is expected");
+  Total out;
+  std::set<std::string> runs;
+  std::vector<std::string> seen;  // terms of out.mechanisms
+  for (const auto& ledger : ledgers) {
+    if (!ledger.is_private())
+      throw PrivacyError(cat("total: run ", ledger.run.id, " was trained without privacy, so no epsilon covers it with the others; "
+                             "expected private runs"));
+    if (!runs.insert(ledger.run.id).second)
+      throw UsageError(cat("total: run ", ledger.run.id, " is given twice; expected every run once"));
+    const auto& mechanism = *ledger.method.privacy();
+    const auto unit = guaranteed_unit(mechanism);
+    if (out.mechanisms.empty() || contains(out.unit, unit)) {
+      out.unit = unit;
+    } else if (!contains(unit, out.unit)) {
+      throw PrivacyError(cat("total: found the relations '", shown(out.unit), "' and '", shown(unit), "', neither of which contains the "
+                             "other; expected runs whose relations do"));
+    }
+    if (ledger.accounted_uses() > privacy::max_uses_ever)
+      throw PrivacyError(cat("total: run ", ledger.run.id, " states ", ledger.accounted_uses(), " uses; at most ", privacy::max_uses_ever,
+                             " are accounted for"));
+    // Runs of one mechanism are one with more uses, as with several seeds.
+    const auto own = mechanism.theorem().theorem + terms(ledger.method).dump();
+    const auto same = std::find(seen.begin(), seen.end(), own) - seen.begin();
+    if (static_cast<std::size_t>(same) < seen.size()) {
+      out.mechanisms[static_cast<std::size_t>(same)].uses += ledger.accounted_uses();
+    } else if (const auto uses = ledger.accounted_uses(); uses > 0) {
+      seen.push_back(own);
+      out.mechanisms.push_back({mechanism.theorem().pair, uses});
+    }
+  }
+  return out;
+}
+
+}  // namespace tsdp::mechanism

@@ -1,0 +1,27 @@
+#include "tsdp/mechanism/training_method.h"
+
+#include <cmath>
+#include <utility>
+
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+
+namespace tsdp::mechanism {
+
+PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme law, privacy::Clipping clipping,
+                                   privacy::Noise noise, std::optional<std::string> theorem)
+    : unit_(unit),
+      law_(std::move(law)),
+      clipping_(clipping),
+      noise_(noise),
+      theorem_(privacy::apply_theorem(law_, unit_, noise_.multiplier, std::move(theorem))) {
+  if (!(clipping_.norm > 0.0) || !std::isfinite(clipping_.norm))
+    throw UsageError(cat("clip norm: found ", clipping_.norm, "; a positive finite number is expected"));
+  if (theorem_.bound == privacy::Bound::optimistic_lower)
+    throw PrivacyError(cat("theorem: found ", theorem_.theorem, ", a lower bound; expected one that bounds the loss from above"));
+  // Both enumerations have their names and their code; a value beyond them is an error here and not another mechanism.
+  static_cast<void>(name(clipping_.kind));
+  static_cast<void>(name(noise_.kind));
+}
+
+}  // namespace tsdp::mechanism

@@ -1,0 +1,43 @@
+#include "tsdp/sweep/joint.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
+#include "tsdp/mechanism/total.h"
+
+namespace tsdp::sweep {
+
+std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
+  std::map<std::string, std::pair<JointStatement, std::vector<mechanism::Ledger>>> by_data;
+  for (const auto& run : plan.runs) {
+    const auto file = plan.folder_of(run) / "privacy.json";
+    if (!run.config.privacy.enabled || !is_there(file)) continue;
+    auto& [statement, ledgers] = by_data[run.config.dataset.path];
+    statement.data = run.config.dataset.path;
+    try {
+      ledgers.push_back(mechanism::read_ledger(parse_json(read_file(file), file.string()), file.string()));
+      statement.delta = std::max(statement.delta, ledgers.back().cost ? ledgers.back().cost->delta : 0.0);
+    } catch (const Error& error) {
+      statement.why = error.what();
+    }
+  }
+  std::vector<JointStatement> out;
+  for (auto& [unused, group] : by_data) {
+    auto& [statement, ledgers] = group;
+    statement.models = ledgers.size();
+    if (statement.models < 2 && statement.why.empty()) continue;
+    try {
+      if (statement.why.empty()) statement.epsilon = mechanism::total_of(ledgers).curve().epsilon(statement.delta, 1, 1e-2);
+    } catch (const Error& error) {
+      statement.why = error.what();
+    }
+    out.push_back(std::move(statement));
+  }
+  return out;
+}
+
+}  // namespace tsdp::sweep

@@ -1,0 +1,188 @@
+// Several runs together: relations, composition, and the budget file.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/temporary_folder.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/mechanism/budget.h"
+#include "tsdp/mechanism/total.h"
+#include "tsdp/privacy/renyi.h"
+
+namespace tsdp::mechanism {
+namespace {
+
+using namespace privacy;
+
+PrivateMechanism mechanism_of(PrivacyUnit unit, double sigma = 4.0, double noise_on_data = 0.0) {
+  SubsamplingScheme::Parameters p;
+  p.lengths = SeriesLengths::equal(50, 1000);
+  p.context_length = 8;
+  p.forecast_length = 4;
+  p.batch_size = 10;
+  p.context_noise = p.forecast_noise = noise_on_data;
+  return {unit, SubsamplingScheme(p), {}, {NoiseKind::independent, sigma}};
+}
+
+Ledger ledger_of(const PrivateMechanism& mechanism, const std::string& id, std::uint64_t steps) {
+  Ledger out(mechanism);
+  out.run.id = id;
+  out.state = RunState::finished;
+  out.steps_planned = out.steps_charged = out.steps_taken = steps;
+  out.cost.emplace().delta = 1e-6;
+  return out;
+}
+
+TEST(Relations, ContainWhatIsANeighbourUnderBoth) {
+  const PrivacyUnit value{Relation::event, 1, {}};
+  const PrivacyUnit week{Relation::event, 7, {}};
+  const PrivacyUnit anywhere{Relation::user, 7, {}};
+  EXPECT_TRUE(contains(week, value));
+  EXPECT_FALSE(contains(value, week));
+  EXPECT_TRUE(contains(anywhere, week));
+  EXPECT_FALSE(contains(week, anywhere));  // seven places anywhere are not consecutive
+  EXPECT_TRUE(contains(week, {Relation::user, 1, {}}));
+  EXPECT_FALSE(contains(week, {Relation::user, 2, {}}));
+  EXPECT_TRUE(contains(value, {Relation::event, 1, 0.5}));
+  EXPECT_FALSE(contains({Relation::event, 1, 0.5}, value));
+  EXPECT_TRUE(contains({Relation::event, 2, 0.5}, {Relation::event, 1, 0.25}));
+  EXPECT_FALSE(contains({Relation::event, 2, 0.25}, {Relation::event, 1, 0.5}));
+  // Without noise on the data v is not what the guarantee rests on.
+  EXPECT_FALSE(guaranteed_unit(mechanism_of({Relation::event, 1, 0.5})).v);
+  EXPECT_EQ(guaranteed_unit(mechanism_of({Relation::event, 1, 0.5}, 4.0, 2.0)).v, 0.5);
+}
+
+TEST(Total, ComposesMechanismsForTheSmallestRelation) {
+  const auto one = ledger_of(mechanism_of({}), "one", 200);
+  const auto other = ledger_of(mechanism_of({Relation::event, 5, {}}, 8.0), "other", 300);
+  const auto total = total_of({other, one});
+  EXPECT_EQ(total.unit, PrivacyUnit());
+  const auto together = total.curve().epsilon(1e-6, 1);
+  const auto alone = one.method.privacy()->curve()->epsilon(1e-6, 200);
+  const auto second = other.method.privacy()->curve()->epsilon(1e-6, 300);
+  EXPECT_GT(together.lower, std::max(alone.upper, second.upper));
+  EXPECT_LT(together.upper, alone.upper + second.upper);
+  // One run in two parts is that run.
+  const auto parts = total_of({ledger_of(mechanism_of({}), "a", 120), ledger_of(mechanism_of({}), "b", 80)}).curve().epsilon(1e-6, 1);
+  EXPECT_LE(std::max(parts.lower, alone.lower), std::min(parts.upper, alone.upper));
+}
+
+TEST(Total, RefusesWhatDoesNotCompose) {
+  const auto one = ledger_of(mechanism_of({}), "one", 10);
+  EXPECT_THROW(static_cast<void>(total_of({})), UsageError);
+  EXPECT_THROW(static_cast<void>(total_of({one, one})), UsageError);
+  Ledger without{TrainingMethod(mechanism_of({}).law())};
+  EXPECT_THROW(static_cast<void>(total_of({one, without})), PrivacyError);
+  // Two places anywhere, five in a row: neither contains the other.
+  EXPECT_THROW(static_cast<void>(total_of({ledger_of(mechanism_of({Relation::user, 2, {}}), "a", 1),
+                                           ledger_of(mechanism_of({Relation::event, 5, {}}), "b", 1)})),
+               PrivacyError);
+}
+
+class BudgetTest : public test::TemporaryFolder {
+ protected:
+  void SetUp() override {
+    TemporaryFolder::SetUp();
+    file_ = folder_ / "budget.json";
+  }
+
+  std::filesystem::path file_;
+};
+
+TEST_F(BudgetTest, AdmitsWhatItPaysForAndNoMore) {
+  create_budget(file_, 3.0, 1e-6);
+  EXPECT_THROW(create_budget(file_, 3.0, 1e-6), UsageError);
+  EXPECT_EQ(read_budget(file_).spent(), 0.0);
+  const auto mechanism = mechanism_of({});
+  int admitted = 0;
+  while (admitted < 1000) {
+    try {
+      charge_budget(file_, "run " + std::to_string(admitted), mechanism, 5000);
+    } catch (const PrivacyError&) {
+      break;
+    }
+    ++admitted;
+  }
+  EXPECT_GT(admitted, 1);
+  const auto budget = read_budget(file_);
+  EXPECT_EQ(budget.charges.size(), static_cast<std::size_t>(admitted));
+  EXPECT_LE(budget.spent(), 1.0);
+  // What was admitted costs no more than the budget by the exact composition either.
+  const auto uses = static_cast<std::uint64_t>(admitted) * 5000;
+  EXPECT_LE(mechanism.curve()->delta(3.0, uses).upper, 1e-6);
+  // One that costs less may still fit; a run is charged once.
+  EXPECT_THROW(charge_budget(file_, "run 0", mechanism_of({}, 1000.0), 1), UsageError);
+  EXPECT_NO_THROW(charge_budget(file_, "small", mechanism_of({}, 10000.0), 1));
+}
+
+TEST_F(BudgetTest, KeepsToOneRelation) {
+  create_budget(file_, 8.0, 1e-6);
+  charge_budget(file_, "first", mechanism_of({Relation::event, 5, {}}), 10);
+  EXPECT_EQ(read_budget(file_).unit, (PrivacyUnit{Relation::event, 5, {}}));
+  EXPECT_THROW(charge_budget(file_, "smaller", mechanism_of({}), 10), PrivacyError);
+  EXPECT_NO_THROW(charge_budget(file_, "larger", mechanism_of({Relation::user, 5, {}}), 10));
+  const auto other = folder_ / "stated.json";
+  create_budget(other, 8.0, 1e-6, PrivacyUnit{Relation::event, 1, 0.5});
+  EXPECT_NO_THROW(charge_budget(other, "unbounded", mechanism_of({}), 10));
+  EXPECT_NO_THROW(charge_budget(other, "bounded", mechanism_of({Relation::event, 1, 0.5}, 4.0, 2.0), 10));
+  EXPECT_THROW(charge_budget(other, "too bounded", mechanism_of({Relation::event, 1, 0.25}, 4.0, 2.0), 10), PrivacyError);
+}
+
+// Charges that are made at once: each sees the other, and none is lost.
+TEST_F(BudgetTest, LosesNoChargeOfRunsThatBeginAtOnce) {
+  create_budget(file_, 50.0, 1e-6);
+  const auto mechanism = mechanism_of({});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 5; ++i) charge_budget(file_, std::to_string(t) + "." + std::to_string(i), mechanism, 1);
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(read_budget(file_).charges.size(), 20U);
+}
+
+TEST_F(BudgetTest, HasOneName) {
+  create_budget(file_, 8.0, 1e-6);
+  const auto other = folder_ / "other.json";
+  std::filesystem::create_hard_link(file_, other);
+  EXPECT_THROW(charge_budget(file_, "run", mechanism_of({}), 1), UsageError);
+  EXPECT_THROW(charge_budget(other, "run", mechanism_of({}), 1), UsageError);
+  std::filesystem::remove(other);
+  std::filesystem::create_symlink(file_, other);
+  EXPECT_NO_THROW(charge_budget(other, "run", mechanism_of({}), 1));
+  EXPECT_THROW(charge_budget(file_, "run", mechanism_of({}), 1), UsageError);  // charged already
+  std::filesystem::create_symlink(folder_ / "none.json", folder_ / "dangling.json");
+  EXPECT_THROW(create_budget(folder_ / "dangling.json", 1.0, 1e-6), UsageError);
+}
+
+TEST_F(BudgetTest, NamesWhatItCannotRead) {
+  create_budget(file_, 3.0, 1e-6);
+  charge_budget(file_, "run", mechanism_of({}), 10);
+  const auto text = read_file(file_);
+  const auto expect_refused = [&](const std::string& from, const std::string& to) {
+    auto edited = text;
+    const auto at = edited.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    std::ofstream(file_) << edited.replace(at, from.size(), to);
+    EXPECT_THROW(charge_budget(file_, "next", mechanism_of({}), 1), DataError) << to;
+  };
+  expect_refused("tsdp-budget-1", "tsdp-budget-9");
+  expect_refused("\"epsilon\": 3.0", "\"epsilon\": -3.0");
+  expect_refused("\"delta\"", "\"delt\"");
+  expect_refused("\"orders\": [\n    1.5", "\"orders\": [\n    1.6");
+  expect_refused("\"charges\": [", "\"charges\": 3, \"was\": [");
+  expect_refused("\"compositions\": 10", "\"compositions\": -10");
+  expect_refused("{", "[");
+  EXPECT_THROW(charge_budget(folder_ / "none.json", "run", mechanism_of({}), 1), UsageError);
+  EXPECT_THROW(create_budget(folder_ / "new.json", 0.0, 1e-6), UsageError);
+  EXPECT_THROW(create_budget(folder_ / "new.json", 1.0, 1.0), UsageError);
+}
+
+}  // namespace
+}  // namespace tsdp::mechanism

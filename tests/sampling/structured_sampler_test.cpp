@@ -1,0 +1,335 @@
+// The inclusion laws that the theorems rely on, by chi-square tests with fixed keys.
+//
+// Error rate: a right sampler fails a test with probability below 1e-7 (each statistic is compared with the 1 − 1e-8
+// quantile of its law, fewer than ten statistics a test); with fixed keys a pass stays a pass.
+#include "tsdp/sampling/augmentation.h"
+#include "tsdp/sampling/structured_sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/math/distributions/chi_squared.hpp>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "tsdp/base/error.h"
+
+namespace tsdp::sampling {
+namespace {
+
+using namespace privacy;
+
+SubsamplingScheme::Parameters base(std::int64_t series, std::int64_t length) {
+  SubsamplingScheme::Parameters p;
+  p.lengths = privacy::SeriesLengths::equal(series, length);
+  p.context_length = 3;
+  p.forecast_length = 2;
+  p.batch_size = 1;
+  return p;
+}
+
+const SecretKey key = SecretKey::from_seed(20260101);
+
+std::vector<data::WindowIndex> draw(StructuredSampler& sampler, std::uint64_t step) { return sampler.draw(key, step).windows; }
+
+/// Fails if `counts` are unlikely for independent draws with these expected counts (all above 20).
+void expect_law(const std::vector<double>& counts, const std::vector<double>& expected, int constraints = 1) {
+  double statistic = 0.0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    ASSERT_GT(expected[i], 20.0);
+    statistic += (counts[i] - expected[i]) * (counts[i] - expected[i]) / expected[i];
+  }
+  const boost::math::chi_squared law(static_cast<double>(counts.size()) - constraints);
+  EXPECT_LT(statistic, boost::math::quantile(boost::math::complement(law, 1e-8)));
+}
+
+/// Fails if the share of `hits` among `trials` is unlikely under probability `p` (normal limit, two-sided 1e-8).
+void expect_share(double hits, double trials, double p) {
+  EXPECT_LT(std::abs(hits - trials * p) / std::sqrt(trials * p * (1.0 - p)), 5.75) << hits << " of " << trials << ", p " << p;
+}
+
+TEST(Sampler, WithoutReplacementIsAFreshUniformSubsetEachStep) {
+  auto p = base(7, 10);
+  p.batch_size = 3;
+  StructuredSampler sampler{SubsamplingScheme(p)};
+  const int trials = 40000;
+  std::map<std::set<std::int64_t>, double> subsets;
+  double repeated = 0.0;  // series 0 in two steps in a row: independent if 9/49
+  bool before = false;
+  for (int step = 0; step < trials; ++step) {
+    std::set<std::int64_t> chosen;
+    for (const auto& window : draw(sampler, static_cast<std::uint64_t>(step))) chosen.insert(window.series);
+    ASSERT_EQ(chosen.size(), 3U);  // no series twice
+    ++subsets[chosen];
+    const bool now = chosen.contains(0);
+    repeated += before && now ? 1.0 : 0.0;
+    before = now;
+  }
+  // 7 choose 3 = 35 subsets, all alike: single, pairwise and triple inclusion at once.
+  std::vector<double> counts;
+  for (const auto& [unused, count] : subsets) counts.push_back(count);
+  ASSERT_EQ(counts.size(), 35U);
+  expect_law(counts, std::vector<double>(35, trials / 35.0));
+  // Disjoint pairs of steps would be needed for exactness; overlapping ones widen the law by less than 1.6.
+  EXPECT_LT(std::abs(repeated - trials * 9.0 / 49.0) / std::sqrt(trials * 9.0 / 49.0), 5.75 * 1.6);
+}
+
+TEST(Sampler, WithReplacementWindowsAreUniformAndIndependent) {
+  auto p = base(2, 7);  // T = 6 windows, starts 0 … 5
+  p.batch_size = 4;
+  p.subsequences_per_sequence = 2;
+  StructuredSampler sampler{SubsamplingScheme(p)};
+  const int trials = 40000;
+  std::vector<double> pairs(36, 0.0);
+  std::vector<double> across(36, 0.0);
+  for (int step = 0; step < trials; ++step) {
+    const auto windows = draw(sampler, static_cast<std::uint64_t>(step));
+    ASSERT_EQ(windows.size(), 4U);
+    std::map<std::int64_t, std::vector<std::int64_t>> starts;
+    for (const auto& w : windows) {
+      ASSERT_GE(w.start, 0);
+      ASSERT_LE(w.start, 5);
+      starts[w.series].push_back(w.start);
+    }
+    ASSERT_EQ(starts[0].size(), 2U);
+    ASSERT_EQ(starts[1].size(), 2U);
+    ++pairs[static_cast<std::size_t>(starts[0][0] * 6 + starts[0][1])];
+    ++across[static_cast<std::size_t>(starts[0][0] * 6 + starts[1][0])];
+  }
+  expect_law(pairs, std::vector<double>(36, trials / 36.0));
+  expect_law(across, std::vector<double>(36, trials / 36.0));
+}
+
+TEST(Sampler, EverySeriesHasItsOwnRangeOfStarts) {
+  auto p = base(2, 6);
+  p.lengths = {6, 12};  // T = 5 and 11
+  p.batch_size = 2;
+  StructuredSampler sampler{SubsamplingScheme(p)};
+  std::vector<double> short_counts(5, 0.0);
+  std::vector<double> long_counts(11, 0.0);
+  for (int step = 0; step < 22000; ++step)
+    for (const auto& w : draw(sampler, static_cast<std::uint64_t>(step)))
+      ++(w.series == 0 ? short_counts : long_counts).at(static_cast<std::size_t>(w.start));
+  expect_law(short_counts, std::vector<double>(5, 22000 / 5.0));
+  expect_law(long_counts, std::vector<double>(11, 22000 / 11.0));
+}
+
+TEST(Sampler, PoissonCoinsAreIndependent) {
+  auto p = base(2, 6);  // T = 5, r_P = 2/5
+  p.batch_size = 4;
+  p.subsequences_per_sequence = 2;
+  p.bottom_level = BottomLevel::poisson;
+  StructuredSampler sampler{SubsamplingScheme(p)};
+  const int trials = 40000;
+  std::vector<double> patterns(32, 0.0);
+  double across = 0.0;  // window 0 of both series
+  for (int step = 0; step < trials; ++step) {
+    std::size_t pattern = 0;
+    int zeros = 0;
+    std::set<std::pair<std::int64_t, std::int64_t>> seen;
+    for (const auto& w : draw(sampler, static_cast<std::uint64_t>(step))) {
+      ASSERT_TRUE(seen.insert({w.series, w.start}).second);  // a window at most once
+      if (w.series == 0) pattern |= std::size_t{1} << w.start;
+      zeros += w.start == 0 ? 1 : 0;
+    }
+    ++patterns[pattern];
+    across += zeros == 2 ? 1.0 : 0.0;
+  }
+  // All 2^5 patterns: every joint inclusion law at once.
+  std::vector<double> expected;
+  for (std::size_t pattern = 0; pattern < 32; ++pattern) {
+    const int heads = __builtin_popcountll(pattern);
+    expected.push_back(trials * std::pow(0.4, heads) * std::pow(0.6, 5 - heads));
+  }
+  expect_law(patterns, expected);
+  expect_share(across, trials, 0.16);
+}
+
+TEST(Sampler, PoissonTakesEveryWindowOfAShortSeries) {
+  auto p = base(1, 4);  // T = 3 ≤ λ: r_P = 1
+  p.batch_size = 8;
+  p.subsequences_per_sequence = 8;
+  p.bottom_level = BottomLevel::poisson;
+  StructuredSampler sampler{SubsamplingScheme(p)};
+  EXPECT_EQ(draw(sampler, 0), (std::vector<data::WindowIndex>{{0, 0}, {0, 1}, {0, 2}}));
+}
+
+TEST(Sampler, PoissonMayDrawNothing) {
+  auto p = base(1, 41);  // T = 40, r_P = 1/40: empty with probability (39/40)^40 = 0.363
+  p.bottom_level = BottomLevel::poisson;
+  StructuredSampler sampler{SubsamplingScheme(p)};
+  double empty = 0.0;
+  for (int step = 0; step < 20000; ++step) empty += draw(sampler, static_cast<std::uint64_t>(step)).empty() ? 1.0 : 0.0;
+  expect_share(empty, 20000, std::pow(39.0 / 40.0, 40));
+}
+
+TEST(Sampler, DeterministicUsesEverySeriesAtMostOnceAnEpoch) {
+  auto p = base(10, 9);
+  p.batch_size = 7;
+  p.subsequences_per_sequence = 2;  // N′ = ⌊7/2⌋ = 3 series a batch, ⌊10·2/7⌋ = 2 steps an epoch: series 6 … 9 rest
+  p.top_level = TopLevel::deterministic;
+  StructuredSampler sampler{SubsamplingScheme(p)};
+  EXPECT_EQ(sampler.law().sequences_per_batch(), 3);
+  EXPECT_EQ(sampler.law().steps_per_epoch(), 2);
+  for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
+    std::vector<std::int64_t> order;
+    for (std::uint64_t b = 0; b < 2; ++b)
+      for (const auto& w : draw(sampler, 2 * epoch + b)) order.push_back(w.series);
+    EXPECT_EQ(order, (std::vector<std::int64_t>{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}));
+  }
+}
+
+TEST(Sampler, ShuffledUsesEverySeriesAtMostOnceAnEpochInANewOrder) {
+  auto p = base(10, 9);
+  p.batch_size = 3;
+  p.top_level = TopLevel::shuffled;
+  StructuredSampler sampler{SubsamplingScheme(p)};
+  ASSERT_EQ(sampler.law().steps_per_epoch(), 3);
+  std::set<std::vector<std::int64_t>> orders;
+  std::vector<double> first(10);
+  constexpr std::uint64_t epochs = 4000;
+  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+    std::vector<std::int64_t> order;
+    for (std::uint64_t step = 3 * epoch; step < 3 * epoch + 3; ++step)
+      for (const auto& w : draw(sampler, step)) order.push_back(w.series);
+    ASSERT_EQ(order.size(), 9U);
+    EXPECT_EQ(std::set<std::int64_t>(order.begin(), order.end()).size(), 9U);
+    first[static_cast<std::size_t>(order.front())] += 1.0;
+    orders.insert(order);
+  }
+  EXPECT_GT(orders.size(), epochs - 20);  // of 3,628,800: two of 4000 equal 2.2 times on average
+  for (const double count : first) expect_share(count, static_cast<double>(epochs), 0.1);
+}
+
+TEST(Sampler, SmallDataSetsAreSampledWhole) {
+  auto p = base(3, 9);
+  p.batch_size = 8;  // ⌊Λ/λ⌋ = 8 > N: all three series, one step an epoch
+  for (const auto top : {TopLevel::deterministic, TopLevel::without_replacement}) {
+    p.top_level = top;
+    StructuredSampler sampler{SubsamplingScheme(p)};
+    EXPECT_EQ(sampler.law().steps_per_epoch(), 1);
+    std::set<std::int64_t> series;
+    for (const auto& w : draw(sampler, 5)) series.insert(w.series);
+    EXPECT_EQ(series.size(), 3U);
+  }
+}
+
+TEST(Sampler, ABatchIsAFunctionOfKeyAndStepAlone) {
+  auto p = base(50, 100);
+  p.batch_size = 20;
+  StructuredSampler one{SubsamplingScheme(p)};
+  StructuredSampler other{SubsamplingScheme(p)};
+  for (std::uint64_t step = 0; step < 10; ++step) draw(other, step);  // history must not matter
+  EXPECT_EQ(draw(one, 7), draw(other, 7));
+  EXPECT_NE(draw(one, 7), draw(one, 8));
+}
+
+TEST(Augment, GivesEveryValueOfABatchANormalOfItsOwn) {
+  auto p = base(1, 100);
+  p.context_noise = 0.5;
+  p.forecast_noise = 2.0;
+  const SubsamplingScheme scheme(p);
+  const RandomStream stream(key, augmentation_purpose, 8);
+  constexpr std::int64_t windows = 157;
+  constexpr double v = 3.0;
+  const auto past = p.context_length + 4;  // lags included
+  const auto width = past + p.forecast_length;
+  const auto count = static_cast<std::size_t>(windows * width);
+  ASSERT_GT(count, 1024U);  // more than the stream gives at a time
+  std::vector<double> normals(count);
+  stream.normals(0, normals);
+  std::vector<float> values(count, 1.0F);
+  std::vector<float> observed(count, 1.0F);
+  for (std::size_t i = 0; i < count; i += 7) values[i] = observed[i] = 0.0F;
+  augment(scheme, v, stream, windows, past, values.data(), observed.data());
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool in_past = static_cast<std::int64_t>(i) % width < past;
+    const float expected = i % 7 == 0 ? 0.0F : static_cast<float>(1.0 + v * (in_past ? 0.5 : 2.0) * normals[i]);
+    ASSERT_EQ(values[i], expected) << i;
+  }
+}
+
+TEST(Augment, AddsNoiseOfTheStatedSizeToObservedValuesOnly) {
+  auto p = base(1, 100);
+  p.context_noise = 0.5;
+  p.forecast_noise = 2.0;
+  const SubsamplingScheme scheme(p);
+  const std::int64_t windows = 4000;
+  const std::size_t width = 5;
+  std::vector<float> values(windows * width, 1.0F);
+  std::vector<float> observed(windows * width, 1.0F);
+  for (std::size_t i = 0; i < values.size(); i += width) values[i] = observed[i] = 0.0F;  // padding in front
+  augment(scheme, 3.0, RandomStream(key, augmentation_purpose, 9), windows, 3, values.data(), observed.data());
+  double context = 0.0;
+  double forecast = 0.0;
+  for (std::size_t i = 0; i < values.size(); i += width) {
+    EXPECT_EQ(values[i], 0.0F);
+    for (const std::size_t j : {1, 2}) context += std::pow(static_cast<double>(values[i + j]) - 1.0, 2);
+    for (const std::size_t j : {3, 4}) forecast += std::pow(static_cast<double>(values[i + j]) - 1.0, 2);
+  }
+  // Variances (0.5·3)² and (2·3)²; 8000 squares have relative deviation sqrt(2/8000) = 0.0158, times 5.75.
+  EXPECT_NEAR(context / 8000 / 2.25, 1.0, 0.091);
+  EXPECT_NEAR(forecast / 8000 / 36.0, 1.0, 0.091);
+}
+
+TEST(Augment, PutsNoiseOnDoublesBeforeTheyBecomeFloats) {
+  auto p = base(1, 100);
+  p.context_noise = 1.0;
+  p.forecast_noise = 4.0;
+  const SubsamplingScheme scheme(p);
+  const RandomStream stream(key, augmentation_purpose, 10);
+  constexpr std::int64_t windows = 400;
+  constexpr double v = 20.0;
+  const auto past = p.context_length;
+  const auto width = past + p.forecast_length;
+  const auto count = static_cast<std::size_t>(windows * width);
+  std::vector<double> normals(count);
+  stream.normals(0, normals);
+  // Counts at 1e9, where floats lie 64 apart; values beyond 2³² v; missing ones.
+  std::vector<double> exact(count, 1000000031.0);
+  std::vector<float> observed(count, 1.0F);
+  for (std::size_t i = 0; i < count; i += 5) exact[i] = i % 2 == 0 ? 1e30 : -1e12;
+  for (std::size_t i = 0; i < count; i += 7) observed[i] = 0.0F;
+  std::vector<float> values(count, -1.0F);
+  augment(scheme, v, stream, windows, past, exact.data(), values.data(), observed.data());
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool in_past = static_cast<std::int64_t>(i) % width < past;
+    const double noise = v * (1.0 + 0x1p-19) * (in_past ? 1.0 : 4.0) * normals[i];
+    const double read = i % 5 != 0 ? 1000000031.0 : i % 2 == 0 ? v * 0x1p32 : -v * 0x1p32;
+    const float expected = i % 7 == 0 ? 0.0F : static_cast<float>(read + noise);
+    ASSERT_EQ(values[i], expected) << i;
+    others += expected != 0.0F && expected != static_cast<float>(static_cast<double>(static_cast<float>(read)) + noise) ? 1 : 0;
+  }
+  EXPECT_GT(others, count / 10);  // rounding first would give other windows
+  // The largest float, where there is no larger one.
+  std::fill(exact.begin(), exact.end(), 3.4e38);
+  augment(scheme, 1e38, stream, windows, past, exact.data(), values.data(), observed.data());
+  for (const float value : values) ASSERT_TRUE(std::isfinite(value));
+  EXPECT_THROW(augment(scheme, 1e-320, stream, windows, past, exact.data(), values.data(), observed.data()), UsageError);
+}
+
+TEST(Scheme, RefusesWhatMakesNoSense) {
+  const auto message = [](SubsamplingScheme::Parameters p) -> std::string {
+    try {
+      const SubsamplingScheme scheme(p);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  auto p = base(3, 10);
+  p.subsequences_per_sequence = 2;
+  EXPECT_NE(message(p).find("lambda <= Lambda"), std::string::npos);
+  p = base(3, 1);
+  EXPECT_NE(message(p).find("L >= L_F"), std::string::npos);
+  p = base(3, 10);
+  p.batch_size = 0;
+  EXPECT_NE(message(p).find("batch size: found 0"), std::string::npos);
+  p = base(3, 10);
+  p.context_noise = -1.0;
+  EXPECT_NE(message(p).find("augmentation noise"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tsdp::sampling
