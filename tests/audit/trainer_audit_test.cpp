@@ -9,12 +9,15 @@
 #include <gtest/gtest.h>
 
 #include <ATen/Parallel.h>
+#include <stdlib.h>
 
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "support/temporary_folder.h"
 #include "tsdp/audit/canary.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/log.h"
@@ -236,20 +239,32 @@ TEST_F(TrainerAuditOnce, HoldsAnotherTheoremAgainstTheSameRun) {
   }
 }
 
-TEST_F(TrainerAuditOnce, LeavesNothingBehindAndIsReproducible) {
-  const auto folders = [] {
-    std::size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::temp_directory_path()))
-      count += entry.path().filename().string().starts_with("tsdp-audit-") ? 1 : 0;
-    return count;
-  };
-  const auto before = folders();
+/// Other tests run beside this one and make folders of the same name: a place for temporary files that is its own.
+class TrainerAuditInItsOwnPlace : public test::TemporaryFolder {
+ protected:
+  void SetUp() override {
+    TemporaryFolder::SetUp();
+    if (const auto* place = ::getenv("TMPDIR")) before_ = place;
+    ASSERT_EQ(::setenv("TMPDIR", folder_.c_str(), 1), 0);
+    log::set_level(log::Level::quiet);
+    at::set_num_threads(1);
+  }
+  void TearDown() override {
+    before_ ? ::setenv("TMPDIR", before_->c_str(), 1) : ::unsetenv("TMPDIR");
+    TemporaryFolder::TearDown();
+  }
+
+ private:
+  std::optional<std::string> before_;
+};
+
+TEST_F(TrainerAuditInItsOwnPlace, LeavesNothingBehindAndIsReproducible) {
   auto how = options();
   how.trials = 50;
   const auto config = config_of({"4.4", "wor", "wr"});
   const auto a = measure(config, lengths, how);
   const auto b = measure(config, lengths, how);
-  EXPECT_EQ(folders(), before);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
   ASSERT_EQ(a.uses.second.size(), 50U);
   EXPECT_EQ(a.uses.second[49].along, b.uses.second[49].along);
   EXPECT_NE(a.uses.first[0].blank, a.uses.second[0].blank);  // keys of their own
