@@ -24,6 +24,7 @@ constexpr double attack_precision = 1e-3;   // finer than ledgers are written wi
 constexpr double bracket_tolerance = 5e-3;  // by which ends of brackets of other versions may differ, relative
 
 std::string relation_text(const privacy::PrivacyUnit& unit) {
+  if (unit.relation == privacy::Relation::series) return "two data sets are neighbours if they differ in whether one whole series is in the data";
   std::string text = "two data sets are neighbours if they differ in one series, in ";
   text += unit.w == 1                        ? std::string("one value")
           : unit.relation == privacy::Relation::event ? cat("at most ", unit.w, " consecutive values")

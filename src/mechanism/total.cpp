@@ -13,8 +13,10 @@ using privacy::PrivacyUnit;
 using privacy::Relation;
 
 bool places_contain(const PrivacyUnit& outer, const PrivacyUnit& inner) {
+  if (outer.relation == Relation::series || inner.relation == Relation::series) return outer.relation == inner.relation;
   if (outer.w < inner.w) return false;
   switch (outer.relation) {
+    case Relation::series: return true;
     case Relation::user: return true;
     case Relation::event: return inner.relation == Relation::event || inner.w == 1;
   }
@@ -22,6 +24,7 @@ bool places_contain(const PrivacyUnit& outer, const PrivacyUnit& inner) {
 }
 
 std::string shown(const PrivacyUnit& unit) {
+  if (unit.relation == Relation::series) return "one whole series, present or absent";
   return cat(name(unit.relation), " with w = ", unit.w, unit.v ? cat(", v = ", *unit.v) : std::string(", any change of a value"));
 }
 

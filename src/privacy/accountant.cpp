@@ -49,7 +49,8 @@ struct Accountant::State {
   std::map<int, std::shared_ptr<Cut>> cuts;
 };
 
-Accountant::Accountant(DominatingPair pair) : Accountant(std::vector<MechanismUse>{{std::move(pair), 1}}) {}
+Accountant::Accountant(DominatingPair pair, Direction direction)
+    : Accountant(std::vector<MechanismUse>{{std::move(pair), 1, direction}}) {}
 
 Accountant::Accountant(std::vector<MechanismUse> mechanisms) : state_(new State{std::move(mechanisms), {}, {}}) {
   if (state_->mechanisms.empty()) throw PrivacyError("a composition: found no mechanism; at least one is expected");
@@ -82,8 +83,15 @@ bool Accountant::is_single(std::uint64_t uses) const {
 
 double Accountant::profiles(double epsilon) const {
   double sum = 0.0;
-  for (const auto& m : state_->mechanisms) sum += static_cast<double>(m.uses) * m.pair.symmetrised_profile(epsilon);
+  for (const auto& m : state_->mechanisms) sum += static_cast<double>(m.uses) * m.pair.profile(m.direction, epsilon);
   return sum;
+}
+
+double Accountant::largest_loss() const {
+  double sum = 0.0;
+  for (const auto& m : state_->mechanisms)
+    sum += m.direction == Direction::add ? static_cast<double>(m.uses) * m.pair.largest_add_loss() : std::numeric_limits<double>::infinity();
+  return sum * (1.0 + 1e-12);
 }
 
 double Accountant::relative_decay(double epsilon) const {
@@ -110,7 +118,8 @@ Interval Accountant::delta(double epsilon, std::uint64_t uses, double precision)
   check_uses(uses);
   check_precision(precision);
   if (uses == 0) return {0.0, 0.0};
-  if (is_single(uses)) return state_->mechanisms.front().pair.profile_bracket(epsilon);
+  if (epsilon >= static_cast<double>(uses) * largest_loss()) return {0.0, 0.0};
+  if (is_single(uses)) return state_->mechanisms.front().pair.profile_bracket(state_->mechanisms.front().direction, epsilon);
   const double deviation = std::sqrt(static_cast<double>(uses) * state_->scale.draws) * state_->scale.deviation;
   const double jumps = epsilon > 0.0 ? static_cast<double>(uses) * profiles(epsilon) : 0.0;
   const double decay = jumps > 0.0 ? relative_decay(epsilon) : 1.0;
@@ -229,7 +238,8 @@ double Accountant::largest_refuted_epsilon(double delta, std::uint64_t uses, con
 Interval Accountant::epsilon_of_one(double delta, double tolerance) const {
   // The closed form falls in ε: its upper end certifies, its lower refutes.
   const auto least = [&](auto end) {
-    const auto above = [&](double e) { return log_or_floor(end(state_->mechanisms.front().pair.profile_bracket(e))) - std::log(delta); };
+    const auto& only = state_->mechanisms.front();
+    const auto above = [&](double e) { return log_or_floor(end(only.pair.profile_bracket(only.direction, e))) - std::log(delta); };
     double low = 0.0;
     double at_low = above(low);
     if (at_low <= 0.0) return std::pair{0.0, 0.0};
@@ -283,6 +293,8 @@ Interval Accountant::epsilon(double delta, std::uint64_t uses, double precision)
     const double width = (best.upper - best.lower) / best.upper;
     if (!narrowing.goes_on(std::isfinite(best.upper) ? width : 1.0)) break;
   }
+  best.upper = std::min(best.upper, static_cast<double>(uses) * largest_loss());
+  best.lower = std::min(best.lower, best.upper);
   if (!std::isfinite(best.upper))
     throw PrivacyError(cat("delta: found ", delta, "; after ", uses,
                            " uses no finite epsilon can be certified for it, only for a larger one"));

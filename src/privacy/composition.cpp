@@ -153,9 +153,11 @@ Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
     const auto times = static_cast<double>(draws);
     const double log_mass = transform->at_theta().value;
     log_scale_ += times * log_mass;
-    relative_errors += times * (d.relative_error + unit * (8.0 + 4.0 * (theta_ * d.largest_loss() + std::abs(log_mass))));
+    // (Of masses at losses below 0 tilting loses u θ|L| e^{−θ|L|} ≤ u of what they weigh at most.)
+    relative_errors += times * (d.relative_error + unit * (12.0 + 4.0 * (theta_ * d.largest_plus() + std::abs(log_mass))));
     infinite_mass_ += times * d.infinite_mass;  // ≥ 1 − (1 − p_∞)^k
-    loss_error_ += times * d.loss_error;
+    loss_error_ += times * (d.loss_error + unit * std::abs(d.offset));
+    offset_ += times * d.offset;
   }
   relative_error_ = std::expm1(relative_errors) + 1e-12;
 }
@@ -215,8 +217,8 @@ double Composition::charge(double epsilon) const {
 double Composition::delta(double epsilon) const {
   const bool up = rounding_ == Rounding::pessimistic;
   // Positions on the grid are rounded by a unit of ε or a cell.
-  const double shift = loss_error_ + 8.0 * unit * (epsilon + step_);
-  const double at = std::max(0.0, up ? epsilon - shift : epsilon + shift);
+  const double shift = loss_error_ + 8.0 * unit * (epsilon + step_ + std::abs(offset_));
+  const double at = std::max(0.0, up ? epsilon - shift : epsilon + shift - offset_);
   const auto sum = sum_beyond(at);
   const double log_front = log_scale_ - theta_ * at;
   const double error = sum_error_ + sum.error;

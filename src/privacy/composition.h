@@ -64,6 +64,7 @@ class Composition {
   double relative_error_ = 0.0;  // of all uses together
   double infinite_mass_ = 0.0;   // of all uses together
   double loss_error_ = 0.0;      // of all uses together
+  double offset_ = 0.0;          // of all uses together
   std::vector<std::complex<double>> low_;  // F^k / ((1 − z)(1 − z′)) / N at the lowest frequencies, or
   std::vector<double> all_;                // every D_j
 };

@@ -20,7 +20,7 @@ UseScale scale_of(const std::vector<MechanismUse>& mechanisms) {
   out.draws = 0.0;
   double square = 0.0;
   for (const auto& m : mechanisms) {
-    const auto own = loss_scale(m.pair);
+    const auto own = loss_scale(m.pair, m.direction);
     const auto draws = static_cast<double>(m.uses);
     out.draws += draws;
     square += draws * own.deviation * own.deviation;
@@ -42,7 +42,7 @@ ProductLoss Cut::discretised(double step, double fine, Rounding rounding) const 
     std::vector<ProductLoss::Part> parts;
     double least = step;
     for (const auto& m : mechanisms_) {
-      parts.push_back({discretise(m.pair, step, fine, rounding, tail_, most_points), m.uses});
+      parts.push_back({discretise(m.pair, step, fine, rounding, tail_, most_points, m.direction), m.uses});
       least = std::min(least, parts.back().distribution.step);
     }
     if (std::all_of(parts.begin(), parts.end(), [&](const auto& part) { return part.distribution.step == least; }))

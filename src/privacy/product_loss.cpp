@@ -12,8 +12,13 @@
 namespace tsdp::privacy {
 namespace {
 
-/// The largest exponent θ·L that keeps e^{θL} finite with room to sum.
-double largest_theta(const ProductLoss& d) { return 600.0 / std::max(d.largest_loss(), 1e-300); }
+/// The largest exponent θ·L that keeps e^{θL} finite with room to sum, for θ > 0.
+double largest_theta(const ProductLoss& d) { return 600.0 / std::max(d.largest_plus(), 1e-300); }
+
+/// Whether e^{θL} is finite for all losses L, θ of either sign, with a little less room.
+bool is_finite_at(const ProductLoss& d, double theta) {
+  return theta >= 0.0 ? theta <= 1.15 * largest_theta(d) : -theta * d.largest_loss() <= 1.15 * 600.0;
+}
 
 /// Sums in `Real`, which must hold e^{±θ·largest loss} times masses.
 template <class Real>
@@ -24,8 +29,9 @@ Cumulants cumulants_in(const LossDistribution& d, double theta) {
   for (const auto& p : d.points) {
     const Real x = static_cast<double>(p.index) * d.step;
     const Real e = std::exp(theta * x);
-    const Real up = p.plus * e;
-    const Real down = p.minus / e;
+    // One of them may be so far out that it has no mass.
+    const Real up = p.plus > 0.0 ? p.plus * e : Real{0};
+    const Real down = p.minus > 0.0 ? p.minus / e : Real{0};
     zeroth += up + down;
     first += (up - down) * x;
     second += (up + down) * x * x;
@@ -43,7 +49,7 @@ double edge(const ProductLoss& d, double uses, double theta, const Cumulants& at
   double best = sign * std::numeric_limits<double>::infinity();
   for (const double multiple : {9.6, 7.0, 4.8, 12.0, 3.0, 1.8, 1.0, 0.5, 0.25}) {
     const double s = multiple / deviation;
-    if (std::abs(theta + sign * s) > 1.15 * largest_theta(d)) continue;
+    if (!is_finite_at(d, theta + sign * s)) continue;
     const double e = sign * (uses * (cumulants(d, theta + sign * s).value - at.value) - log_outside) / s;
     best = sign > 0 ? std::min(best, e) : std::max(best, e);
     if (std::abs(best - uses * at.mean) <= 10.5 * deviation) break;
@@ -72,11 +78,24 @@ double ProductLoss::largest_loss() const {
   return largest;
 }
 
+double ProductLoss::largest_plus() const {
+  double largest = 0.0;
+  for (const auto& part : parts) largest = std::max(largest, part.distribution.largest_plus());
+  return largest;
+}
+
+double ProductLoss::offset() const {
+  double sum = 0.0;
+  for (const auto& part : parts) sum += static_cast<double>(part.count) * part.distribution.offset;
+  return sum;
+}
+
 double log_c(double theta) { return theta * std::log(theta) - (1.0 + theta) * std::log1p(theta); }
 
 Cumulants cumulants(const LossDistribution& d, double theta) {
-  // An underflow would understate K, and with it Chernoff's bounds.
-  return std::abs(theta) * d.largest_loss() < 200.0 ? cumulants_in<double>(d, theta) : cumulants_in<long double>(d, theta);
+  // An underflow would understate K, and with it Chernoff's bounds. (Of losses below 0 alone it is of no account for θ > 0: what
+  // is left out is less than e^{−700}.)
+  return std::abs(theta) * (theta > 0.0 ? d.largest_plus() : d.largest_loss()) < 200.0 ? cumulants_in<double>(d, theta) : cumulants_in<long double>(d, theta);
 }
 
 Cumulants cumulants(const ProductLoss& loss, double theta) {

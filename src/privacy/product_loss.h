@@ -27,6 +27,9 @@ struct ProductLoss {
   /// Largest |index| of the sum, and the largest loss of a single draw.
   [[nodiscard]] double largest_index() const;
   [[nodiscard]] double largest_loss() const;
+  [[nodiscard]] double largest_plus() const;
+  /// Of the sum of all draws.
+  [[nodiscard]] double offset() const;
 };
 
 /// Value and first two derivatives of K(θ) = log Σ_i p_i e^{θ i h}.

@@ -55,9 +55,8 @@ struct Row {
     const auto& p = scheme.parameters();
     std::vector<std::string> out;
     if (p.top_level != *summary.top_level)
-      out.emplace_back(p.top_level == TopLevel::deterministic ? "top level deterministic"
-                       : p.top_level == TopLevel::shuffled    ? "top level shuffled"
-                                                              : "top level without replacement");
+      out.emplace_back(p.top_level == TopLevel::without_replacement ? "top level without replacement"
+                                                                    : cat("top level ", name(p.top_level)));
     if (p.bottom_level != *summary.bottom_level)
       out.emplace_back(p.bottom_level == BottomLevel::poisson ? "bottom level poisson"
                                                               : "bottom level with replacement");
@@ -154,8 +153,10 @@ double noised_touched_share(const SubsamplingScheme& scheme, const PrivacyUnit& 
 double at_least_tiny(double share) { return std::max(share, 1e-100); }
 
 const std::vector<Row>& table() {
-  using enum TopLevel;
-  using enum BottomLevel;
+  constexpr auto deterministic = TopLevel::deterministic;
+  constexpr auto without_replacement = TopLevel::without_replacement;
+  constexpr auto with_replacement = BottomLevel::with_replacement;
+  constexpr auto poisson = BottomLevel::poisson;
   // Upper bounds first, the tighter of two that cover the same scheme before the other: the first that covers a scheme
   // is taken where no theorem is named.
   static const std::vector<Row> rows = {
@@ -322,7 +323,10 @@ std::uint64_t AppliedTheorem::steps_of_uses(std::uint64_t uses) const {
   return unit == CompositionUnit::step ? uses : uses * static_cast<std::uint64_t>(steps_per_epoch);
 }
 
-std::unique_ptr<PrivacyCurve> AppliedTheorem::curve() const { return std::make_unique<Accountant>(pair); }
+std::unique_ptr<PrivacyCurve> AppliedTheorem::curve() const {
+  if (own_curve) return own_curve();
+  return std::make_unique<Accountant>(pair);
+}
 
 std::int64_t touched_windows(std::int64_t length, std::int64_t context_length, std::int64_t forecast_length,
                              const PrivacyUnit& unit) {
@@ -370,6 +374,9 @@ TheoremSummary theorem_row(const std::string& id) {
 AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, double noise_multiplier,
                        std::optional<std::string> theorem) {
   check_noise_multiplier(noise_multiplier);
+  if (unit.relation == Relation::series)
+    throw PrivacyError("relation series: windows inside series are not drawn for it; expected event or user (tsdp-account --relation "
+                       "series answers for whole series)");
   if (unit.v && (!(*unit.v > 0.0) || !std::isfinite(*unit.v)))
     throw UsageError(cat("v: found ", *unit.v, "; a positive finite number is expected"));
   const auto& p = scheme.parameters();

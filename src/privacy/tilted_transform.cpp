@@ -72,9 +72,8 @@ TiltedTransform::TiltedTransform(const LossDistribution& d, double theta, std::i
   for (std::size_t i = 0; i < d.points.size(); ++i) {
     const auto& p = d.points[i];
     const double loss = static_cast<double>(p.index) * d.step;
-    if (p.plus == 0.0) continue;
-    plus[i] = p.plus * std::exp(theta * loss - cumulants_.value);
-    minus[i] = p.minus * std::exp(-theta * loss - cumulants_.value);
+    if (p.plus > 0.0) plus[i] = p.plus * std::exp(theta * loss - cumulants_.value);
+    if (p.minus > 0.0) minus[i] = p.minus * std::exp(-theta * loss - cumulants_.value);
     rest += plus[i] + minus[i];
     mean_size += (plus[i] + minus[i]) * loss;
   }

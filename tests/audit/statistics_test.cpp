@@ -106,7 +106,8 @@ std::vector<Row> rows() {
     if (context_noise > 0.0 || forecast_noise > 0.0) row.unit.v = 1.0;
     out.push_back(row);
   };
-  using enum TopLevel;
+  constexpr auto deterministic = TopLevel::deterministic;
+  constexpr auto without_replacement = TopLevel::without_replacement;
   using enum BottomLevel;
   add("4.2", deterministic, with_replacement, 1);
   add("4.4", without_replacement, with_replacement, 1);

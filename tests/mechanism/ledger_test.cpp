@@ -61,7 +61,8 @@ TEST(LedgerDocument, AgreesForEveryTheoremThatTrainingUses) {
     double context_noise, forecast_noise;
     const char* theorem;
   };
-  using enum TopLevel;
+  constexpr auto deterministic = TopLevel::deterministic;
+  constexpr auto without_replacement = TopLevel::without_replacement;
   using enum BottomLevel;
   for (const auto& s : {Scheme{deterministic, with_replacement, 1, 0, 0, "4.2"}, {without_replacement, with_replacement, 1, 0, 0, "4.4"},
                         {deterministic, with_replacement, 3, 0, 0, "E.1"}, {deterministic, poisson, 1, 0, 0, "E.8"},

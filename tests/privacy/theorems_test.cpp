@@ -110,7 +110,8 @@ TEST(Theorems, PicksTheTightestUpperBoundThatCovers) {
     p.subsequences_per_sequence = lambda;
     return apply_theorem(SubsamplingScheme(p), bounded_change, 4.0).theorem;
   };
-  using enum TopLevel;
+  constexpr auto deterministic = TopLevel::deterministic;
+  constexpr auto without_replacement = TopLevel::without_replacement;
   using enum BottomLevel;
   EXPECT_EQ(picked(traffic(), deterministic, with_replacement, 1), "4.2");
   EXPECT_EQ(picked(traffic(), deterministic, with_replacement, 2), "E.1");

@@ -10,7 +10,8 @@ namespace tsdp::mechanism {
 
 /// Whether data sets that are neighbours under `inner` are neighbours under `outer`, too: then a guarantee for `outer` is one for
 /// `inner`. An event of w places is w places; w places lie in w′ consecutive ones only if w = 1 and w′ ≥ 1 or both are events; a
-/// change by at most v is one by at most v′ ≥ v, and every change is one without bound (no v).
+/// change by at most v is one by at most v′ ≥ v, and every change is one without bound (no v). A series that is present or absent
+/// contains itself alone: a change of its values takes it away and adds another, which costs twice.
 [[nodiscard]] bool contains(const privacy::PrivacyUnit& outer, const privacy::PrivacyUnit& inner);
 
 /// The unit that a mechanism's guarantee is about: without noise on the data its theorem asks for no v.

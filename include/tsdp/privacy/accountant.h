@@ -18,18 +18,21 @@ class Cut;
 struct MechanismUse {
   DominatingPair pair;
   std::uint64_t uses = 1;
+  Direction direction = Direction::symmetrised;
 };
 
-/// Composes the symmetrised profiles of dominating pairs: of one with itself, or of several different ones.
+/// Composes the profiles of dominating pairs: of one with itself, or of several different ones.
 ///
 /// By Props. D.13 and D.10 of Schuchardt et al. (2025), δ of adaptive uses of mechanisms that are dominated by
-/// symmetrised profiles is at most the δ of their product; every answer brackets that product's value.
+/// symmetrised profiles is at most the δ of their product; every answer brackets that product's value. Of profiles in one direction
+/// the product's is that of the same direction (Chua et al. 2024, §2): `remove` and `add` are two accountants, of which the larger
+/// δ counts.
 /// What is charged to the upper ends (and taken from the lower): discretisation, truncated tails, aliasing and
 /// rounding of the Fourier transforms, rounding of masses, losses and sums. The rounding model is that of Higham
 /// (2002, Thm. 24.2) for the transforms; it is analytic, not interval arithmetic.
 class Accountant final : public PrivacyCurve {
  public:
-  explicit Accountant(DominatingPair pair);
+  explicit Accountant(DominatingPair pair, Direction direction = Direction::symmetrised);
   /// One use is `uses` of each of these together. Throws PrivacyError if there are none, one is used less than once, or all
   /// together more than `max_uses_ever` times.
   explicit Accountant(std::vector<MechanismUse> mechanisms);
@@ -65,6 +68,8 @@ class Accountant final : public PrivacyCurve {
   [[nodiscard]] Interval epsilon_of_one(double delta, double tolerance) const;
   /// Σ of the profiles at ε of all draws of one joint use.
   [[nodiscard]] double profiles(double epsilon) const;
+  /// The most that one joint use can lose in direction `add`; +∞ where nothing bounds it.
+  [[nodiscard]] double largest_loss() const;
   /// Decay rate −d log/dε of that at ε, times ε.
   [[nodiscard]] double relative_decay(double epsilon) const;
   void check_uses(std::uint64_t uses) const;

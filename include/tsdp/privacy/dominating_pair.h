@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tsdp/base/names.h"
 #include "tsdp/privacy/interval.h"
 
 namespace tsdp::privacy {
@@ -20,6 +21,17 @@ namespace tsdp::privacy {
 ///
 /// The privacy loss L(x) = log dP/dQ(x) is strictly increasing: L′ = (E[μ | x under P] − E[μ | x under Q]) / σ², and
 /// the first is positive, the second never. So every {dP/dQ > α} is a half line and divergences have closed forms.
+/// Which of two neighbours stands first. Where a change and its undoing are both allowed (the substitution of a value) one
+/// symmetrised profile covers both; where a record is present or absent (zero-out) they are two mechanisms, composed apart.
+enum class Direction {
+  symmetrised,  ///< either: H_α(P‖Q) for α ≥ 1 and H_α(Q‖P) for α < 1
+  remove,       ///< P first: the record is there, and is taken away
+  add,          ///< Q first
+};
+constexpr Names<Direction, 3> names_of(Direction) {
+  return {{{Direction::symmetrised, "symmetrised"}, {Direction::remove, "remove"}, {Direction::add, "add"}}};
+}
+
 class DominatingPair {
  public:
   struct Component {
@@ -56,10 +68,15 @@ class DominatingPair {
   /// log P(X > x) and log Q(X > x).
   [[nodiscard]] double log_tail_p(double x) const;
   [[nodiscard]] double log_tail_q(double x) const;
+  /// log P(X < x) and log Q(X < x).
+  [[nodiscard]] double log_head_p(double x) const;
+  [[nodiscard]] double log_head_q(double x) const;
   /// Density of Q at x.
   [[nodiscard]] double density_q(double x) const { return scaled_density_q(x, 0.0); }
   /// e^{log_scale} times it, without underflow on the way.
   [[nodiscard]] double scaled_density_q(double x, double log_scale) const;
+  /// e^{log_scale} times the density of P.
+  [[nodiscard]] double scaled_density_p(double x, double log_scale) const;
 
   /// The symmetrised profile at α = e^ε (both signs of ε), with H_α(A‖B) = ∫ max(dA − α dB, 0):
   ///   (1 − ρ_out) max(0, 1 − α) + ρ_out · H_sym(α),   H_sym(α) = H_α(P‖Q) for α ≥ 1, H_α(Q‖P) for α < 1.
@@ -68,11 +85,23 @@ class DominatingPair {
   /// (1e-11 at z = 10, 1e-9 at the 33 of 1e-250); absolute 1e-15 at ε < 0.
   [[nodiscard]] double symmetrised_profile(double epsilon) const;
   /// The same as a bracket: widened outwards by a bound on these errors.
-  [[nodiscard]] Interval profile_bracket(double epsilon) const;
+  [[nodiscard]] Interval profile_bracket(double epsilon) const { return profile_bracket(Direction::symmetrised, epsilon); }
+  /// H_{e^ε} in one direction, ε ≥ 0 (symmetrised: of either sign), and as a bracket. One direction of its own is for pairs with a
+  /// single moved component and ρ_out = 1: (1 − q) N(0, σ²) + q N(μ, σ²) against N(0, σ²). Throws Error for others.
+  [[nodiscard]] double profile(Direction direction, double epsilon) const;
+  [[nodiscard]] Interval profile_bracket(Direction direction, double epsilon) const;
+  /// The largest loss that direction `add` has, −log(1 − q), rounded up; +∞ for q = 1.
+  [[nodiscard]] double largest_add_loss() const;
 
  private:
   [[nodiscard]] double exponent(const Component& c, double x) const;
   [[nodiscard]] double log_mixture(double x, double sign) const;
+  void require_one_moved() const;
+  struct Value {
+    double value, error;
+  };
+  /// H_{e^ε}(Q‖P), ε ≥ 0.
+  [[nodiscard]] Value add_profile(double epsilon) const;
 
   std::vector<Component> p_;
   double sigma_;

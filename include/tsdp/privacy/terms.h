@@ -11,20 +11,31 @@ namespace tsdp::privacy {
 /// Largest length and count that is accepted anywhere.
 inline constexpr std::int64_t largest_count = 1'000'000'000;
 
-/// `shuffled` (in turn, in a new order every epoch) is for runs without privacy: no row of the theorem table has it.
-enum class TopLevel { deterministic, without_replacement, shuffled };
-constexpr Names<TopLevel, 3> names_of(TopLevel) {
-  return {{{TopLevel::without_replacement, "wor"}, {TopLevel::deterministic, "deterministic"}, {TopLevel::shuffled, "shuffled"}}};
+/// How the series of a step are drawn. `deterministic`: in turn. `wor`: a fresh sample without replacement. `shuffled`: in turn, in a
+/// random order. `poisson`: each by a coin of its own. `balls_in_bins`: each in one bin, drawn once for the whole run; a step is a
+/// bin.
+enum class TopLevel { deterministic, without_replacement, shuffled, poisson, balls_in_bins };
+constexpr Names<TopLevel, 5> names_of(TopLevel) {
+  return {{{TopLevel::without_replacement, "wor"},
+           {TopLevel::deterministic, "deterministic"},
+           {TopLevel::shuffled, "shuffled"},
+           {TopLevel::poisson, "poisson"},
+           {TopLevel::balls_in_bins, "balls_in_bins"}}};
 }
+/// Whether every epoch of shuffled batches has an order of its own.
+enum class Reshuffle { every_epoch, once };
+constexpr Names<Reshuffle, 2> names_of(Reshuffle) { return {{{Reshuffle::every_epoch, "every_epoch"}, {Reshuffle::once, "once"}}}; }
 enum class BottomLevel { with_replacement, poisson };
 constexpr Names<BottomLevel, 2> names_of(BottomLevel) {
   return {{{BottomLevel::with_replacement, "wr"}, {BottomLevel::poisson, "poisson"}}};
 }
-enum class Relation { event, user };
-constexpr Names<Relation, 2> names_of(Relation) { return {{{Relation::event, "event"}, {Relation::user, "user"}}}; }
+enum class Relation { event, user, series };
+constexpr Names<Relation, 3> names_of(Relation) {
+  return {{{Relation::event, "event"}, {Relation::user, "user"}, {Relation::series, "series"}}};
+}
 
-/// What two neighbouring data sets may differ in (paper §1): one series, in w consecutive places (event) or in any w
-/// places (user), each value by at most v if v is given.
+/// What two neighbouring data sets may differ in. Event and user (paper §1): one series, in w consecutive places or in any w
+/// places, each value by at most v if v is given. Series: one whole series, present or absent (zero-out); w and v say nothing.
 struct PrivacyUnit {
   Relation relation = Relation::event;
   std::int64_t w = 1;

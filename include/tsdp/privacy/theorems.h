@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,14 +31,16 @@ constexpr Names<CompositionUnit, 2> names_of(CompositionUnit) {
 
 /// What a noisy training run is to the accountant: one use of a dominating pair a step or an epoch.
 struct AppliedTheorem {
-  std::string theorem;  ///< number in the paper, or tsdp.1, tsdp.2
+  std::string theorem;  ///< number in the paper, or tsdp.1, tsdp.2, or a row about whole series (series_law.h)
   Bound bound = Bound::upper;
   CompositionUnit unit = CompositionUnit::step;
   std::int64_t steps_per_epoch = 1;
   double noise_multiplier = 0.0;
-  privacy::DominatingPair pair;
+  privacy::DominatingPair pair;  ///< dominates one use, from above
   /// False for C.1, which takes windows for independent records.
   bool valid_for_time_series = true;
+  /// Where more is known than what composing `pair` gives: the curve itself.
+  std::function<std::unique_ptr<PrivacyCurve>()> own_curve = {};
 
   /// Whether the composed profile is to the composed mechanism what `bound` is to a single use. The optimistic bounds
   /// are suprema over neighbours taken apart for α ≥ 1 and α < 1: composing them, as the paper's figures do, is not

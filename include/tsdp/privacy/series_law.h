@@ -1,0 +1,51 @@
+// A whole series as the record: how series are drawn for the batches of an epoch, and what that is worth.
+//
+// Neighbours differ in one series, present or absent (zero-out: a ghost that contributes nothing takes its place; the number of
+// series and the others' lengths stay public). A series contributes a vector of norm at most C to the sum of a step in which it is
+// drawn. [C] is Chua et al., "How Private are DP-SGD Implementations?" (ICML 2024).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tsdp/privacy/theorems.h"
+
+namespace tsdp::privacy {
+
+/// How whole series are drawn.
+struct SeriesLaw {
+  TopLevel sampler = TopLevel::deterministic;
+  std::int64_t batches = 1;                        ///< T ≥ 1: steps of an epoch; of balls in bins, bins
+  std::optional<double> rate;                      ///< Poisson: q in (0, 1]; none: 1/T
+  Reshuffle reshuffle = Reshuffle::every_epoch;    ///< shuffled
+};
+
+/// The row that covers a law. Throws UsageError for numbers out of range, and for a rate or an order that the sampler has no use for.
+///
+/// | id | one use | upper end | lower end |
+/// | series.deterministic | epoch | Gaussian mechanism, exact ([C] §2.1) | the same |
+/// | series.shuffled | epoch | deterministic ([C] Theorem 4.1) | events E_C ([C] §2.3), composed |
+/// | series.poisson | step | composition of the exact pair, both directions apart ([C] §2.2) | the same |
+/// | series.wor | step | Theorem 4.4 of Schuchardt et al. (2025) with r = 1, ρ = 1/T: another series takes the absent one's place, so
+///   that the sum moves by up to 2 | none |
+/// | series.balls_in_bins | epoch | exact pair of random allocation (Choquette-Choo et al. 2025, Lemma 3.2) | the same |
+///
+/// `direction` asks for one direction alone: `remove` (the series is there, and is taken away) or `add`.
+[[nodiscard]] AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier,
+                                            std::optional<Direction> direction = std::nullopt);
+
+/// What a guarantee (ε, δ) for a series that is present or absent says of one that is replaced by another: (2ε, (1 + e^ε) δ), rounded
+/// up; δ at most 1. By two neighbours in a row.
+struct Substitution {
+  double epsilon;
+  double delta;
+};
+[[nodiscard]] Substitution substitution_of(double epsilon, double delta);
+
+/// The rows, for help texts and documents.
+[[nodiscard]] const std::vector<TheoremSummary>& series_table();
+
+}  // namespace tsdp::privacy

@@ -1,0 +1,97 @@
+#include "tsdp/privacy/series_law.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/structured_pairs.h"
+#include "tsdp/privacy/zero_out.h"
+
+namespace tsdp::privacy {
+namespace {
+
+/// Upper ends alone: what a pair that is not exact says.
+class UpperCurve final : public PrivacyCurve {
+ public:
+  UpperCurve(std::unique_ptr<PrivacyCurve> of, std::string why) : of_(std::move(of)), why_(std::move(why)) {}
+
+  Interval delta(double epsilon, std::uint64_t uses, double precision) override { return {0.0, of_->delta(epsilon, uses, precision).upper}; }
+  Interval epsilon(double delta, std::uint64_t uses, double precision) override { return {0.0, of_->epsilon(delta, uses, precision).upper}; }
+  bool certifies(double epsilon, double delta, std::uint64_t uses, double precision) override {
+    return of_->certifies(epsilon, delta, uses, precision);
+  }
+  std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit, double precision) override {
+    return of_->max_uses(epsilon, delta, limit, precision);
+  }
+  [[nodiscard]] Certificate certificate() const override { return {why_, "", {}}; }
+
+ private:
+  std::unique_ptr<PrivacyCurve> of_;
+  std::string why_;
+};
+
+std::unique_ptr<PrivacyCurve> curve_of(const SeriesLaw& law, double rate, double sigma, std::optional<Direction> direction) {
+  switch (law.sampler) {
+    case TopLevel::deterministic: return std::make_unique<GaussianCurve>(sigma);  // the same in both directions
+    case TopLevel::shuffled:
+      // Nothing is known from below of an addition.
+      if (direction == Direction::add)
+        return std::make_unique<UpperCurve>(std::make_unique<GaussianCurve>(sigma), "deterministic batches (Chua et al. 2024, Theorem 4.1)");
+      return std::make_unique<ShuffledCurve>(law.batches, sigma, law.reshuffle);
+    case TopLevel::poisson:
+      if (direction) return std::make_unique<Accountant>(poisson_step(rate, sigma), *direction);
+      return std::make_unique<PoissonCurve>(rate, sigma);
+    case TopLevel::without_replacement:
+      return std::make_unique<UpperCurve>(std::make_unique<Accountant>(one_window_pair(rate, sigma)),
+                                          "sample without replacement, another series in the absent one's place (Schuchardt et al. 2025, "
+                                          "Theorem 4.4 with r = 1)");
+    case TopLevel::balls_in_bins: return std::make_unique<RandomAllocationCurve>(law.batches, sigma, direction);
+  }
+  throw Error(ExitCode::failure, "a sampler that no row is about");
+}
+
+}  // namespace
+
+const std::vector<TheoremSummary>& series_table() {
+  static const std::vector<TheoremSummary> rows = {
+      {"series.deterministic", "fixed batches of whole series, in turn", Bound::tight, CompositionUnit::epoch, false, TopLevel::deterministic, {}},
+      {"series.shuffled", "batches of whole series in random order", Bound::upper, CompositionUnit::epoch, false, TopLevel::shuffled, {}},
+      {"series.poisson", "every series by a coin of its own", Bound::tight, CompositionUnit::step, false, TopLevel::poisson, {}},
+      {"series.wor", "batches of whole series without replacement", Bound::upper, CompositionUnit::step, false, TopLevel::without_replacement, {}},
+      {"series.balls_in_bins", "every series in one bin, drawn once", Bound::tight, CompositionUnit::epoch, false, TopLevel::balls_in_bins, {}},
+  };
+  return rows;
+}
+
+AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std::optional<Direction> direction) {
+  if (!(noise_multiplier >= 0.01) || !(noise_multiplier <= 1e6))
+    throw UsageError(cat("noise multiplier: found ", noise_multiplier, "; a number from 0.01 to 1e6 is expected"));
+  if (law.batches < 1 || law.batches > largest_count)
+    throw UsageError(cat("batches: found ", law.batches, "; an integer from 1 to ", largest_count, " is expected"));
+  if (law.rate && law.sampler != TopLevel::poisson)
+    throw UsageError(cat("sampling rate: found ", *law.rate, " with top level ", name(law.sampler), "; only poisson has one"));
+  if (law.rate && (!(*law.rate > 0.0) || !(*law.rate <= 1.0)))
+    throw UsageError(cat("sampling rate: found ", *law.rate, "; a number above 0 and at most 1 is expected"));
+  if (law.reshuffle == Reshuffle::once && law.sampler != TopLevel::shuffled)
+    throw UsageError(cat("reshuffle: found once with top level ", name(law.sampler), "; only shuffled has an order"));
+  const auto& rows = series_table();
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return *r.top_level == law.sampler; });
+  const double rate = law.rate.value_or(1.0 / static_cast<double>(law.batches));
+  auto pair = law.sampler == TopLevel::poisson               ? poisson_step(rate, noise_multiplier)
+              : law.sampler == TopLevel::without_replacement ? one_window_pair(rate, noise_multiplier)
+                                                             : DominatingPair({{1.0, 1.0}}, noise_multiplier);
+  AppliedTheorem out{row->id, row->bound, row->unit, law.batches, noise_multiplier, std::move(pair)};
+  out.own_curve = [=] { return curve_of(law, rate, noise_multiplier, direction); };
+  return out;
+}
+
+Substitution substitution_of(double epsilon, double delta) {
+  const double sum = 1.0 + std::exp(epsilon);
+  return {2.0 * epsilon, std::min(1.0, std::nextafter(delta * sum * (1.0 + 1e-15), std::numeric_limits<double>::infinity()))};
+}
+
+}  // namespace tsdp::privacy

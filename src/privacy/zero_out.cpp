@@ -1,0 +1,328 @@
+#include "tsdp/privacy/zero_out.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numbers>
+#include <utility>
+
+#include "composition.h"
+#include "largest_coordinate.h"
+#include "lognormal_sum.h"
+#include "root_finding.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/out_of_reach.h"
+#include "tsdp/privacy/terms.h"
+
+namespace tsdp::privacy {
+namespace {
+
+/// Φ(z), long double.
+long double below(long double z) { return 0.5L * std::erfc(-z / std::numbers::sqrt2_v<long double>); }
+
+void check_uses(std::uint64_t uses) {
+  if (uses > max_uses_ever) throw PrivacyError(cat("steps: found ", uses, "; at most ", max_uses_ever, " are accounted for"));
+}
+
+/// σ/√k: k epochs with the same batches are one with less noise.
+double of_one_epoch(double noise_multiplier, std::uint64_t epochs) { return noise_multiplier / std::sqrt(static_cast<double>(epochs)); }
+
+}  // namespace
+
+Interval gaussian_delta(double epsilon, double mu) {
+  if (!(epsilon >= 0.0) || !std::isfinite(epsilon))
+    throw PrivacyError(cat("epsilon: found ", epsilon, "; a finite number of at least 0 is expected"));
+  if (!(mu > 0.0) || !std::isfinite(mu)) throw PrivacyError(cat("Gaussian mechanism: found a ratio of ", mu, " to the noise"));
+  const auto e = static_cast<long double>(epsilon);
+  const auto m = static_cast<long double>(mu);
+  const auto near = -e / m + m / 2.0L;
+  const auto far = -e / m - m / 2.0L;
+  const auto first = below(near);
+  // Beyond the range of e^ε Φ(far) the second term is within a share 1 of the first: nothing is known but 0 ≤ δ ≤ first.
+  const auto second = std::exp(e) * below(far);
+  // Arguments are off by 3 units of themselves, which moves a tail by z² of them; erfc by 4 units.
+  constexpr auto unit = std::numeric_limits<long double>::epsilon();
+  const auto error = unit * first * (16.0L + 4.0L * (near * near + far * far + e));
+  const bool resolved = std::isfinite(second) && first > 1e-4000L;
+  const auto value = resolved ? std::clamp(first - second, 0.0L, 1.0L) : 0.0L;
+  const auto upper = resolved ? value + error : first + std::numeric_limits<long double>::min();
+  const auto lower = resolved ? std::max(0.0L, value - error) : 0.0L;
+  const auto down = static_cast<double>(lower);
+  const auto up = static_cast<double>(upper);
+  return {std::max(0.0, std::nextafter(down, -1.0)), std::min(1.0, std::nextafter(up, 2.0))};
+}
+
+GaussianCurve::GaussianCurve(double noise_multiplier, double distance) : least_distance_(distance / noise_multiplier) {
+  if (!(noise_multiplier > 0.0) || !std::isfinite(noise_multiplier))
+    throw PrivacyError(cat("noise multiplier: found ", noise_multiplier, "; a positive finite number is expected"));
+  if (!(least_distance_ > 0.0) || !std::isfinite(least_distance_))
+    throw PrivacyError(cat("Gaussian mechanism: found a distance of ", distance, "; a positive finite number is expected"));
+}
+
+Interval GaussianCurve::delta(double epsilon, std::uint64_t uses, double) {
+  check_uses(uses);
+  if (uses == 0) return {0.0, 0.0};
+  // √k and the quotient are off by a unit each; δ grows with μ, so that ends are taken at μ's ends.
+  const double mu = least_distance_ * std::sqrt(static_cast<double>(uses));
+  const auto low = gaussian_delta(epsilon, mu * (1.0 - 4e-16));
+  const auto high = gaussian_delta(epsilon, mu * (1.0 + 4e-16));
+  return {low.lower, high.upper};
+}
+
+Interval GaussianCurve::epsilon(double delta, std::uint64_t uses, double) {
+  if (!(delta >= 1e-25) || !(delta < 1.0))
+    throw PrivacyError(cat("delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
+  if (uses == 0) return {0.0, 0.0};
+  if (this->delta(0.0, uses).upper <= delta) return {0.0, 0.0};
+  double low = 0.0;
+  double high = 1.0;
+  while (this->delta(high, uses).upper > delta) {
+    low = high;
+    high *= 2.0;
+    if (high > 1e15) throw PrivacyError(cat("delta: found ", delta, "; no finite epsilon can be certified for it"));
+  }
+  // Bisection to neighbouring numbers of 1e-15: each end of δ decides its own end of ε.
+  const auto ends = [&](double left, double right, auto decides) {
+    while (right - left > 1e-15 * right) {
+      const double middle = 0.5 * (left + right);
+      if (middle <= left || middle >= right) break;
+      (decides(middle) ? right : left) = middle;
+    }
+    return std::pair{left, right};
+  };
+  const auto upper = ends(low, high, [&](double e) { return this->delta(e, uses).upper <= delta; }).second;
+  const auto lower = ends(0.999 * low, upper, [&](double e) { return !(this->delta(e, uses).lower > delta); }).first;
+  return {lower, upper};
+}
+
+std::uint64_t GaussianCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double) {
+  limit = std::min(limit, max_uses_ever);
+  if (limit == 0 || !certifies(epsilon, delta, 1)) return 0;
+  std::uint64_t low = 1;
+  std::uint64_t high = limit + 1;
+  while (high - low > 1) {
+    const auto middle = low + (high - low) / 2;
+    (certifies(epsilon, delta, middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+Certificate GaussianCurve::certificate() const {
+  return {"Gaussian mechanism, closed form", "Gaussian mechanism, closed form", {}};
+}
+
+DominatingPair poisson_step(double rate, double noise_multiplier) {
+  if (!(rate > 0.0) || !(rate <= 1.0))
+    throw PrivacyError(cat("sampling rate: found ", rate, "; a number above 0 and at most 1 is expected"));
+  if (rate == 1.0) return DominatingPair({{1.0, 1.0}}, noise_multiplier);
+  return DominatingPair({{0.0, 1.0 - rate}, {1.0, rate}}, noise_multiplier);
+}
+
+PoissonCurve::PoissonCurve(double rate, double noise_multiplier)
+    : remove_(poisson_step(rate, noise_multiplier), Direction::remove), add_(poisson_step(rate, noise_multiplier), Direction::add) {}
+
+Interval PoissonCurve::delta(double epsilon, std::uint64_t uses, double precision) {
+  const auto removed = remove_.delta(epsilon, uses, precision);
+  // Addition costs less where ε matters; a coarse bound shows it.
+  if (removed.lower >= 1e-25 && add_.certifies(epsilon, removed.lower, uses, 0.1)) return removed;
+  const auto added = add_.delta(epsilon, uses, precision);
+  return {std::max(removed.lower, added.lower), std::max(removed.upper, added.upper)};
+}
+
+Interval PoissonCurve::epsilon(double delta, std::uint64_t uses, double precision) {
+  const auto removed = remove_.epsilon(delta, uses, precision);
+  if (add_.certifies(removed.lower, delta, uses, precision)) return removed;
+  const auto added = add_.epsilon(delta, uses, precision);
+  return {std::max(removed.lower, added.lower), std::max(removed.upper, added.upper)};
+}
+
+bool PoissonCurve::certifies(double epsilon, double delta, std::uint64_t uses, double precision) {
+  return remove_.certifies(epsilon, delta, uses, precision) && add_.certifies(epsilon, delta, uses, precision);
+}
+
+std::uint64_t PoissonCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+  const auto removed = remove_.max_uses(epsilon, delta, limit, precision);
+  if (removed == 0 || add_.certifies(epsilon, delta, removed)) return removed;
+  return std::min(removed, add_.max_uses(epsilon, delta, removed, precision));
+}
+
+Certificate PoissonCurve::certificate() const {
+  const char* why = "composition of the exact pair of a Poisson step, both directions (Chua et al. 2024, section 2.2)";
+  return {why, why, {}};
+}
+
+/// The loss of the largest coordinate of one epoch, composed.
+struct ShuffledCurve::Composed {
+  explicit Composed(LossDistribution loss) : composer(ProductLoss(std::move(loss))) {}
+  Composer composer;
+};
+
+ShuffledCurve::ShuffledCurve(std::int64_t batches, double noise_multiplier, Reshuffle reshuffle)
+    : batches_(batches), noise_multiplier_(noise_multiplier), reshuffle_(reshuffle), upper_(noise_multiplier) {
+  if (batches < 1 || batches > largest_count)
+    throw PrivacyError(cat("batches: found ", batches, "; an integer from 1 to ", largest_count, " is expected"));
+}
+
+ShuffledCurve::~ShuffledCurve() = default;
+
+double ShuffledCurve::lower(double epsilon, std::uint64_t uses) {
+  if (uses == 1 || reshuffle_ == Reshuffle::once)
+    return LargestCoordinate(batches_, 2.0, 1.0, of_one_epoch(noise_multiplier_, uses)).best_event(epsilon);
+  const LargestCoordinate one(batches_, 2.0, 1.0, noise_multiplier_);
+  // A count of k events takes a sum of k terms for every C.
+  const double counted = uses <= 1000 ? one.best_count(epsilon, uses) : one.best_event(epsilon);
+  try {
+    if (!composed_) composed_ = std::make_unique<Composed>(one.loss(one.step_for(8000.0)));
+    auto& composer = composed_->composer;
+    return std::max(counted, composer.compose(uses, best_tilt_for_epsilon(composer.loss(), uses, epsilon)).delta(epsilon));
+  } catch (const OutOfReach&) {
+    return counted;
+  }
+}
+
+Interval ShuffledCurve::delta(double epsilon, std::uint64_t uses, double precision) {
+  const auto upper = upper_.delta(epsilon, uses, precision).upper;
+  return {uses == 0 ? 0.0 : std::min(lower(epsilon, uses), upper), upper};
+}
+
+Interval ShuffledCurve::epsilon(double delta, std::uint64_t uses, double precision) {
+  const auto upper = upper_.epsilon(delta, uses, precision).upper;
+  if (uses == 0 || upper == 0.0) return {0.0, upper};
+  if (uses == 1 || reshuffle_ == Reshuffle::once)
+    return {std::min(LargestCoordinate(batches_, 2.0, 1.0, of_one_epoch(noise_multiplier_, uses)).best_epsilon(delta), upper), upper};
+  double low = 0.0;
+  double high = upper;
+  while (high - low > 1e-2 * precision * upper) {
+    const double middle = 0.5 * (low + high);
+    (lower(middle, uses) > delta ? low : high) = middle;
+  }
+  return {low, upper};
+}
+
+std::uint64_t ShuffledCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+  return upper_.max_uses(epsilon, delta, limit, precision);
+}
+
+Certificate ShuffledCurve::certificate() const {
+  return {"deterministic batches (Chua et al. 2024, Theorem 4.1)",
+          reshuffle_ == Reshuffle::once ? "events of the largest coordinate (Chua et al. 2024, section 2.3), epochs summed up"
+                                        : "events of the largest coordinate (Chua et al. 2024, section 2.3), composed over epochs",
+          {}};
+}
+
+/// Sums of lognormal variables for one k, by the largest ε that they serve.
+struct RandomAllocationCurve::Tables {
+  std::uint64_t uses = 0;
+  std::map<int, LognormalSum> by_range;
+};
+
+RandomAllocationCurve::RandomAllocationCurve(std::int64_t bins, double noise_multiplier, std::optional<Direction> only)
+    : bins_(bins), noise_multiplier_(noise_multiplier), only_(only), cap_(noise_multiplier), tables_(new Tables) {
+  if (bins < 1 || bins > largest_count)
+    throw PrivacyError(cat("bins: found ", bins, "; an integer from 1 to ", largest_count, " is expected"));
+}
+
+RandomAllocationCurve::~RandomAllocationCurve() = default;
+
+Interval RandomAllocationCurve::delta(Direction direction, double epsilon, std::uint64_t uses) {
+  const auto cap = cap_.delta(epsilon, uses).upper;
+  if (uses == 0) return {0.0, 0.0};
+  const double sigma = of_one_epoch(noise_multiplier_, uses);
+  Interval out{0.0, cap};
+  if (direction == Direction::remove) out.lower = LargestCoordinate(bins_, 1.0, 0.0, sigma).best_event(epsilon);
+  // Beyond this neither table nor answer is of use: δ is within e^{−ε} of the cap's.
+  if (epsilon > 16.0 || 1.0 / sigma > 30.0 || 1.0 / sigma < 1e-4) return out;
+  if (tables_->uses != uses) *tables_ = {uses, {}};
+  const auto b = static_cast<long double>(bins_);
+  const auto mu = std::sqrt(static_cast<long double>(uses)) / static_cast<long double>(noise_multiplier_);
+  // Tables serve all ε up to 2^(range/2)/4.
+  const int range = static_cast<int>(std::ceil(2.0 * std::log2(4.0 * std::max(epsilon, 1e-3)) - 1e-9));
+  for (const auto& [smaller, table] : tables_->by_range)
+    if (smaller < range && !table.made()) return out;  // a larger one would take even more
+  auto found = tables_->by_range.find(range);
+  if (found == tables_->by_range.end())
+    found = tables_->by_range.emplace(range, LognormalSum(bins_, mu, b * std::exp(0.25L * std::exp2(0.5L * static_cast<long double>(range)))))
+                .first;
+  const auto& sum = found->second;
+  if (!sum.made()) return out;
+  const auto gamma = std::exp(static_cast<long double>(epsilon));
+  constexpr auto unit = std::numeric_limits<long double>::epsilon();
+  long double value = 0.0L;
+  long double error = 0.0L;
+  // Thresholds and μ are off by 4 units of themselves; E[(K − S)₊] grows by at most one for one of K, and the divergence's
+  // derivative in μ is at most γ (of a Gaussian mechanism's, by joint convexity).
+  if (direction == Direction::add) {
+    const auto put = sum.below(b / gamma);
+    value = put.value * gamma / b;
+    error = put.error * gamma / b + unit * 8.0L * (1.0L + gamma * mu);
+  } else {
+    const auto put = sum.below(std::min(b * gamma, sum.largest_threshold()));
+    value = put.value / b + 1.0L - gamma;
+    error = put.error / b + unit * 8.0L * gamma * (1.0L + mu);
+  }
+  out.lower = std::max(out.lower, static_cast<double>(value - error) * (1.0 - 1e-15));
+  out.upper = std::min(out.upper, std::max(0.0, static_cast<double>(value + error) * (1.0 + 1e-15)));
+  return out;
+}
+
+Interval RandomAllocationCurve::delta(double epsilon, std::uint64_t uses, double) {
+  if (only_) return delta(*only_, epsilon, uses);
+  const auto removed = delta(Direction::remove, epsilon, uses);
+  const auto added = delta(Direction::add, epsilon, uses);
+  return {std::max(removed.lower, added.lower), std::max(removed.upper, added.upper)};
+}
+
+Interval RandomAllocationCurve::epsilon(double delta, std::uint64_t uses, double precision) {
+  const auto cap = cap_.epsilon(delta, uses, precision);
+  if (uses == 0 || cap.upper == 0.0) return cap;
+  const auto log_delta = std::log(delta);
+  const auto over = [&](double end) { return std::log(std::max(end, 1e-320)) - log_delta; };
+  const auto above = [&](double e) { return over(this->delta(e, uses).upper); };
+  const auto below = [&](double e) { return over(this->delta(e, uses).lower); };
+  const double tolerance = 1e-3 * precision;
+  double low = 0.0;
+  double at_low = above(0.0);
+  if (at_low <= 0.0) return {0.0, 0.0};
+  // Upwards, so that no table serves more than it has to.
+  double high = std::min(0.25, cap.upper);
+  double at_high = above(high);
+  while (at_high > 0.0 && high < cap.upper) {
+    low = high;
+    at_low = at_high;
+    high = std::min(high * std::numbers::sqrt2, cap.upper);
+    at_high = above(high);
+  }
+  if (at_high > 0.0) return {0.0, cap.upper};  // rounding alone can tell them apart
+  const auto [left, right] = bracket_root(above, low, at_low, high, at_high, tolerance);
+  // Where both ends of δ are near each other, so are those of ε.
+  if (below(left) > 0.0) return {left, right};
+  const double at_zero = below(0.0);
+  if (at_zero <= 0.0) return {0.0, right};
+  return {bracket_root(below, 0.0, at_zero, left, below(left), tolerance).first, right};
+}
+
+std::uint64_t RandomAllocationCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double) {
+  limit = std::min(limit, max_uses_ever);
+  if (limit == 0 || !certifies(epsilon, delta, 1)) return 0;
+  std::uint64_t low = 1;
+  std::uint64_t high = 2;
+  while (high <= limit && certifies(epsilon, delta, high)) {
+    low = high;
+    high *= 2;
+  }
+  high = std::min(high, limit + 1);
+  while (high - low > 1) {
+    const auto middle = low + (high - low) / 2;
+    (certifies(epsilon, delta, middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+Certificate RandomAllocationCurve::certificate() const {
+  const char* why = "balls in bins with independent noise, exact pair (Choquette-Choo et al. 2025, Lemma 3.2)";
+  return {why, why, {}};
+}
+
+}  // namespace tsdp::privacy
