@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 Json json_of(const figures::Figure& figure) {
   Json out;
-  out["figure"] = figure.number;
+  out["figure"] = figure.name;
   out["title"] = figure.title;
   out["notes"] = figure.notes;
   out["panels"] = Json::array();
@@ -43,7 +43,7 @@ Json json_of(const figures::Figure& figure) {
           point[figure.x_name] = p.x;
         }
         point["compositions"] = p.uses;
-        point["delta"] = {{"lower", p.delta.lower}, {"upper", p.delta.upper}};
+        point[figure.y_name] = {{"lower", p.y.lower}, {"upper", p.y.upper}};
         curve["points"].push_back(std::move(point));
       }
       one["series"].push_back(std::move(curve));
@@ -62,9 +62,19 @@ void check_plot_name(const std::string& file) {
   if (ending != ".svg") throw UsageError(cat("--plot: found '", file, "'; a name that ends in .svg is expected"));
 }
 
-int run_figure(int number, const FigureOptions& options) {
+int run_figure(const std::string& name, const FigureOptions& options) {
   if (options.plot) check_plot_name(*options.plot);
-  const auto figure = figures::paper_figure(number, options.points, options.precision);
+  const auto& of_samplers = figures::batch_sampler_figure_names();
+  const auto made = [&] {
+    if (std::find(of_samplers.begin(), of_samplers.end(), name) != of_samplers.end())
+      return figures::batch_sampler_figure(name, options.points, options.precision);
+    long long number = 0;
+    if (!parse_int(name, number) || std::abs(number) > 1000)
+      throw UsageError(cat("figure: found '", name, "'; the number of one of the paper's figures is expected, or one of ",
+                           join(of_samplers, ", ")));
+    return figures::paper_figure(static_cast<int>(number), options.points, options.precision);
+  };
+  const auto figure = made();
   std::vector<std::string> files;
   if (options.csv) {
     write_file_atomically(*options.csv, figures::figure_csv(figure));
@@ -81,7 +91,7 @@ int run_figure(int number, const FigureOptions& options) {
   } else {
     const auto curves = std::accumulate(figure.panels.begin(), figure.panels.end(), std::size_t{0},
                                         [](std::size_t n, const auto& panel) { return n + panel.series.size(); });
-    print(cat("figure ", number, ": ", curves, " curves in ", figure.panels.size(),
+    print(cat("figure ", name, ": ", curves, " curves in ", figure.panels.size(),
               figure.panels.size() == 1 ? " panel" : " panels", ", written to ", join(files, " and "), "\n"));
   }
   return 0;

@@ -17,8 +17,8 @@ struct FigureOptions {
   double precision = figures::figure_precision;
 };
 
-/// `tsdp-account figure N`: writes the curves of Figure `number` as asked. Gives the exit code.
-int run_figure(int number, const FigureOptions& options);
+/// `tsdp-account figure N`: writes the curves of the figure as asked: 2 … 13, or B1 … B7. Gives the exit code.
+int run_figure(const std::string& name, const FigureOptions& options);
 
 /// Throws UsageError unless `file` ends in .svg.
 void check_plot_name(const std::string& file);

@@ -24,6 +24,11 @@ constexpr const char* scheme_options[] = {"--num-sequences",
                                           "--w",
                                           "--v"};
 constexpr const char* flat_options[] = {"--num-records", "--window-length"};
+constexpr const char* series_options[] = {"--batches", "--sampling-rate", "--reshuffle", "--direction"};
+/// What says nothing of whole series: which of a series' windows are drawn, and what a window reads, costs nothing there.
+constexpr const char* window_options[] = {"--num-sequences", "--sequence-length", "--context-length", "--lags-length",
+                                          "--forecast-length", "--batch-size", "--subsequences-per-sequence", "--bottom-level",
+                                          "--context-noise", "--forecast-noise", "--w", "--v", "--theorem", "--config", "--set"};
 
 template <class T>
 T needed(const char* option, const std::optional<T>& value, const char* instead = ", or --config FILE") {
@@ -84,19 +89,25 @@ void add_mechanism_options(CLI::App& app, MechanismOptions& o) {
   app.add_option("--forecast-length", o.forecast_length, "L_F");
   app.add_option("--batch-size", o.batch_size, "Lambda, expected windows a step");
   app.add_option("--subsequences-per-sequence", o.subsequences, "lambda")->capture_default_str();
-  app.add_option("--top-level", o.top_level, "deterministic or wor; that of --theorem, else wor")
-      ->check(CLI::IsMember({"deterministic", "wor"}));
+  app.add_option("--top-level", o.top_level, cat("How series are drawn: ", join(tsdp::all_names<privacy::TopLevel>(), ", "),
+                                                 "; that of --theorem, else wor"))
+      ->check(CLI::IsMember(tsdp::all_names<privacy::TopLevel>()));
   app.add_option("--bottom-level", o.bottom_level, "wr or poisson; that of --theorem, else wr")
       ->check(CLI::IsMember({"wr", "poisson"}));
   app.add_option("--noise-multiplier", o.noise_multiplier, "sigma, in multiples of the clip norm");
   app.add_option("--context-noise", o.context_noise, "in multiples of v");
   app.add_option("--forecast-noise", o.forecast_noise, "in multiples of v");
-  app.add_option("--relation", o.relation, "event or user")
-      ->check(CLI::IsMember({"event", "user"}))
+  app.add_option("--relation", o.relation, "event, user or series (one whole series, present or absent)")
+      ->check(CLI::IsMember(tsdp::all_names<privacy::Relation>()))
       ->capture_default_str();
   app.add_option("--w", o.w, "Places in which neighbours differ")->capture_default_str();
   app.add_option("--v", o.v, "Most by which a value changes");
   app.add_option("--theorem", o.theorem, "Row of the table below, such as 4.4; without it the tightest upper bound");
+  app.add_option("--batches", o.batches, "series: T, steps of an epoch; of balls_in_bins, bins");
+  app.add_option("--sampling-rate", o.sampling_rate, "series, poisson: the chance that a series is in a batch; without it 1/T");
+  app.add_option("--reshuffle", o.reshuffle, "series, shuffled: every_epoch (default) or once")
+      ->check(CLI::IsMember(tsdp::all_names<privacy::Reshuffle>()));
+  app.add_option("--direction", o.direction, "series: both (default), remove or add")->check(CLI::IsMember({"both", "remove", "add"}));
   app.add_option("--num-records", o.num_records, "C.1, C.2: windows of all series, one flat data set");
   app.add_option("--window-length", o.window_length, "C.2: L_C + L_F, windows that one value lies in");
 }
@@ -114,12 +125,14 @@ void add_query_options(CLI::App& app, QueryOptions& q) {
 
 std::string theorems_for_help() {
   std::string text = "Theorems (id, bound, one use is, covers):\n";
-  for (const auto& row : privacy::theorem_table())
+  auto rows = privacy::theorem_table();
+  for (const auto& row : privacy::series_table()) rows.push_back(row);
+  for (const auto& row : rows)
     text +=
-        cat("  ", row.id, std::string(8 - row.id.size(), ' '), tsdp::name(row.bound), ", ",
+        cat("  ", row.id, std::string(row.id.size() < 8 ? 8 - row.id.size() : 1, ' '), tsdp::name(row.bound), ", ",
             tsdp::name(row.unit), ": ", row.covers, row.ours ? " (ours, docs/proofs/augmentation.md)" : "", "\n");
   text +=
-      "Numbers are those of Schuchardt et al. (ICML 2025). Rows that are optimistic, ours, or about flat data sets "
+      "Numbers are those of Schuchardt et al. (ICML 2025); rows named series are for --relation series (docs/accounting.md). Rows that are optimistic, ours, or about flat data sets "
       "are\n"
       "used only if named. Theorem 4.1 is no row: it says that of all lambda, 1 has the least exact profile of an "
       "epoch of\n"
@@ -133,7 +146,34 @@ privacy::AppliedTheorem Subject::mechanism() const {
   return mechanism_at(*noise_multiplier);
 }
 
+privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& o) {
+  refuse(app, window_options, "not used with --relation series, which takes --top-level, --batches, --sampling-rate, --reshuffle and --direction");
+  refuse(app, flat_options, "used by Theorems C.1 and C.2 alone");
+  privacy::SeriesLaw law;
+  if (!o.top_level)
+    throw UsageError(cat("--top-level: not given; with --relation series one of ", join(tsdp::all_names<privacy::TopLevel>(), ", "), " is expected"));
+  law.sampler = tsdp::named<privacy::TopLevel>(*o.top_level, "--top-level");
+  law.rate = o.sampling_rate;
+  if (o.reshuffle) law.reshuffle = tsdp::named<privacy::Reshuffle>(*o.reshuffle, "--reshuffle");
+  // An epoch of fixed batches costs the same whatever T is, and a rate takes the place of T.
+  const bool free = law.sampler == privacy::TopLevel::deterministic || (law.sampler == privacy::TopLevel::poisson && law.rate);
+  if (app.count("--epochs") > 0 && law.sampler == privacy::TopLevel::poisson && !o.batches)
+    throw UsageError("--epochs: given without --batches; expected --steps, or --batches for the steps of an epoch");
+  law.batches = free ? o.batches.value_or(1) : needed("--batches", o.batches, ": the steps of an epoch");
+  return law;
+}
+
+Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
+  const auto law = series_law_of(app, o);
+  std::optional<privacy::Direction> direction;
+  if (o.direction && *o.direction != "both") direction = tsdp::named<privacy::Direction>(*o.direction, "--direction");
+  return {[=](double sigma) { return privacy::series_theorem(law, sigma, direction); }, o.noise_multiplier, {}, law,
+          o.direction.value_or("both")};
+}
+
 Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
+  if (o.relation == "series") return series_subject(app, o);
+  refuse(app, series_options, "used with --relation series alone");
   std::optional<privacy::TheoremSummary> row;
   if (o.theorem) row = privacy::theorem_row(*o.theorem);
   if (row && row->flat()) return flat_subject(app, o, row->id);
@@ -142,8 +182,7 @@ Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
   if (!o.set.empty()) throw UsageError("--set: works on a configuration; give --config as well");
 
   privacy::SubsamplingScheme::Parameters p;
-  p.top_level = o.top_level ? (*o.top_level == "wor" ? privacy::TopLevel::without_replacement
-                                                     : privacy::TopLevel::deterministic)
+  p.top_level = o.top_level ? tsdp::named<privacy::TopLevel>(*o.top_level, "--top-level")
                 : row       ? *row->top_level
                             : privacy::TopLevel::without_replacement;
   p.bottom_level = o.bottom_level ? (*o.bottom_level == "wr" ? privacy::BottomLevel::with_replacement

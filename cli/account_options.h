@@ -11,6 +11,7 @@
 
 #include "tsdp/config/config.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/series_law.h"
 #include "tsdp/privacy/theorems.h"
 
 namespace tsdp::cli {
@@ -29,6 +30,11 @@ struct MechanismOptions {
   std::int64_t w = 1;
   std::optional<double> v;
   std::optional<std::string> theorem;
+  // Whole series as records.
+  std::optional<std::int64_t> batches;
+  std::optional<double> sampling_rate;
+  std::optional<std::string> reshuffle;
+  std::optional<std::string> direction;
 };
 
 /// The question about it.
@@ -50,12 +56,18 @@ struct Subject {
   std::function<privacy::AppliedTheorem(double)> mechanism_at;
   std::optional<double> noise_multiplier;
   std::optional<Config> config;
+  /// Of whole series: the law, and both, remove or add. None for other relations.
+  std::optional<privacy::SeriesLaw> series = {};
+  std::string direction = {};
 
   /// The mechanism with the given noise multiplier; UsageError without one.
   [[nodiscard]] privacy::AppliedTheorem mechanism() const;
 };
 /// Throws UsageError for options that are missing, out of range or not used by the theorem that is named.
 [[nodiscard]] Subject subject_of(const CLI::App& app, const MechanismOptions& options);
+
+/// The law of --relation series, from --top-level, --batches, --sampling-rate and --reshuffle. Throws UsageError for others.
+[[nodiscard]] privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& options);
 
 [[nodiscard]] double needed_delta(const QueryOptions& query, const Subject& subject);
 [[nodiscard]] double needed_epsilon(const QueryOptions& query, const Subject& subject);

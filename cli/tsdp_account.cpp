@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "account_compare.h"
 #include "account_figure.h"
 #include "account_options.h"
 #include "account_total.h"
@@ -31,9 +32,10 @@ using tsdp::cat;
 using tsdp::UsageError;
 using tsdp::cli::QueryOptions;
 using tsdp::cli::Subject;
-using tsdp::privacy::Accountant;
+using tsdp::privacy::Certificate;
 using tsdp::privacy::Interval;
 using tsdp::privacy::AppliedTheorem;
+using tsdp::privacy::PrivacyCurve;
 
 /// An answer: JSON for programs, text for people.
 struct Answer {
@@ -41,10 +43,28 @@ struct Answer {
   std::string text;
 };
 
-Json interval(const Interval& i) { return {{"lower", i.lower}, {"upper", i.upper}}; }
-
 std::string shown(const Interval& i) {
   return cat("[", tsdp::rounded_down(i.lower, 7), ", ", tsdp::rounded_up(i.upper, 7), "]");
+}
+
+/// "epsilon in […]", or "epsilon at most …".
+std::string shown(const char* what, const Interval& i, const Certificate& why) {
+  return why.lower.empty() ? cat(what, " at most ", tsdp::rounded_up(i.upper, 7)) : cat(what, " in ", shown(i));
+}
+
+/// What the ends rest on, for whole series.
+void put_certificate(Json& out, const Subject& subject, const Certificate& why) {
+  if (!subject.series) return;
+  out["relation"] = "series";
+  out["direction"] = subject.direction;
+  out["certificate"] = tsdp::cli::certificate_json(why);
+}
+
+/// What people take for the numbers of shuffled batches are those of another sampler.
+void warn_of_shuffling(const Subject& subject, const char* what, const Interval& i) {
+  if (subject.series && subject.series->sampler == tsdp::privacy::TopLevel::shuffled)
+    tsdp::log::warning(cat("shuffled batches: Poisson numbers do not apply: ", what, " is between ", tsdp::rounded_down(i.lower, 5), " and ",
+                           tsdp::rounded_up(i.upper, 5)));
 }
 
 /// Whole epochs in so many steps; where epochs are what is composed, those that are charged.
@@ -89,8 +109,9 @@ std::string reservations(const AppliedTheorem& m, std::uint64_t steps) {
 bool reached(const Interval& i, double precision) { return i.upper - i.lower <= precision * i.upper; }
 
 /// Says in `out` and on stderr that a bracket is wider than asked for; it holds nevertheless.
-void state_precision(Json& out, const Interval& i, double precision) {
-  if (reached(i, precision)) return;
+void state_precision(Json& out, const Interval& i, double precision, const Certificate& why) {
+  // Ends of different theorems are apart for another reason.
+  if (reached(i, precision) || why.lower != why.upper) return;
   out["precision_reached"] = false;
   tsdp::log::warning(cat("precision: the bracket ", shown(i), " is wider than the relative ", precision,
                          " asked for; it holds, but rounding or the size of the grids ended its refinement"));
@@ -107,14 +128,24 @@ Answer epsilon(const Subject& subject, const QueryOptions& query) {
   const auto m = subject.mechanism();
   const double delta = needed_delta(query, subject);
   const auto steps = needed_steps(query, m);
-  const auto answer = Accountant(m.pair).epsilon(delta, m.uses_of_steps(steps), precision_of(query));
+  const auto curve = m.curve();
+  const auto why = curve->certificate();
+  const auto answer = curve->epsilon(delta, m.uses_of_steps(steps), precision_of(query));
   Answer out;
-  out.json["epsilon"] = interval(answer);
+  out.json["epsilon"] = tsdp::cli::bracket_json(answer, why);
   out.json["delta"] = delta;
   put_mechanism(out.json, m, steps);
-  state_precision(out.json, answer, query.precision);
-  out.text =
-      cat("epsilon in ", shown(answer), " at delta ", delta, ": ", of_mechanism(m, steps), reservations(m, steps));
+  put_certificate(out.json, subject, why);
+  state_precision(out.json, answer, query.precision, why);
+  out.text = cat(shown("epsilon", answer, why), " at delta ", delta, ": ", of_mechanism(m, steps), reservations(m, steps));
+  if (subject.series) {
+    warn_of_shuffling(subject, "epsilon", answer);
+    const auto replaced =
+        tsdp::privacy::substitution_of(*subject.series, m.noise_multiplier, m.uses_of_steps(steps), answer.upper, delta);
+    out.json["substitution"] = {{"epsilon", replaced.epsilon}, {"delta", replaced.delta}};
+    out.text += cat("\nA series replaced by another: epsilon ", tsdp::rounded_up(replaced.epsilon, 7), " at delta ",
+                    tsdp::rounded_up(replaced.delta, 5));
+  }
   return out;
 }
 
@@ -122,14 +153,17 @@ Answer delta(const Subject& subject, const QueryOptions& query) {
   const auto m = subject.mechanism();
   const double epsilon = needed_epsilon(query, subject);
   const auto steps = needed_steps(query, m);
-  const auto answer = Accountant(m.pair).delta(epsilon, m.uses_of_steps(steps), precision_of(query));
+  const auto curve = m.curve();
+  const auto why = curve->certificate();
+  const auto answer = curve->delta(epsilon, m.uses_of_steps(steps), precision_of(query));
   Answer out;
   out.json["epsilon"] = epsilon;
-  out.json["delta"] = interval(answer);
+  out.json["delta"] = tsdp::cli::bracket_json(answer, why);
   put_mechanism(out.json, m, steps);
-  state_precision(out.json, answer, query.precision);
-  out.text =
-      cat("delta in ", shown(answer), " at epsilon ", epsilon, ": ", of_mechanism(m, steps), reservations(m, steps));
+  put_certificate(out.json, subject, why);
+  state_precision(out.json, answer, query.precision, why);
+  warn_of_shuffling(subject, "delta", answer);
+  out.text = cat(shown("delta", answer, why), " at epsilon ", epsilon, ": ", of_mechanism(m, steps), reservations(m, steps));
   return out;
 }
 
@@ -137,21 +171,24 @@ Answer steps(const Subject& subject, const QueryOptions& query) {
   const auto m = subject.mechanism();
   const double target = needed_epsilon(query, subject);
   const double delta = needed_delta(query, subject);
-  Accountant accountant(m.pair);
-  const auto uses = accountant.max_uses(target, delta);
+  const auto curve = m.curve();
+  const auto why = curve->certificate();
+  const auto uses = curve->max_uses(target, delta);
   if (uses == 0)
     throw tsdp::PrivacyError(cat("epsilon ", target, " at delta ", delta, ": not even one ",
                                  tsdp::name(m.unit), " stays within it; it costs epsilon ",
-                                 tsdp::rounded_up(accountant.epsilon(delta, 1).upper, 6)));
+                                 tsdp::rounded_up(curve->epsilon(delta, 1).upper, 6)));
   const auto count = m.steps_of_uses(uses);
-  auto spent = accountant.epsilon(delta, uses, precision_of(query));
+  auto spent = curve->epsilon(delta, uses, precision_of(query));
   spent.upper = std::min(spent.upper, target);  // delta at the target was certified
   Answer out;
-  out.json["epsilon"] = interval(spent);
+  out.json["epsilon"] = tsdp::cli::bracket_json(spent, why);
   out.json["delta"] = delta;
   put_mechanism(out.json, m, count);
+  put_certificate(out.json, subject, why);
+  warn_of_shuffling(subject, "epsilon", spent);
   const auto left = put_budget(out.json, spent, target);
-  state_precision(out.json, spent, query.precision);
+  state_precision(out.json, spent, query.precision, why);
   out.text = cat("at most ", of_mechanism(m, count), " within epsilon ", target, " at delta ", delta, ": spends ",
                  shown(spent), ", ", left, reservations(m, count));
   return out;
@@ -165,29 +202,33 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
   const auto count = needed_steps(query, trial);
   const auto uses = trial.uses_of_steps(count);
   const double least = tsdp::privacy::calibrate_noise([&](double noise) {
-    return Accountant(subject.mechanism_at(noise).pair).certifies(target, delta, uses, precision);
+    return subject.mechanism_at(noise).curve()->certifies(target, delta, uses, precision);
   });
   const auto m = subject.mechanism_at(least);
-  auto spent = Accountant(m.pair).epsilon(delta, uses, precision);
+  const auto curve = m.curve();
+  const auto why = curve->certificate();
+  auto spent = curve->epsilon(delta, uses, precision);
   spent.upper = std::min(spent.upper, target);  // certified by the calibration
   Answer out;
-  out.json["epsilon"] = interval(spent);
+  out.json["epsilon"] = tsdp::cli::bracket_json(spent, why);
   out.json["delta"] = delta;
   put_mechanism(out.json, m, count);
+  put_certificate(out.json, subject, why);
+  warn_of_shuffling(subject, "epsilon", spent);
   const auto left = put_budget(out.json, spent, target);
-  state_precision(out.json, spent, precision);
+  state_precision(out.json, spent, precision, why);
   out.text = cat("noise multiplier ", tsdp::rounded_up(least, 7), " spends epsilon in ", shown(spent), ", ", left,
                  " at delta ", delta, ": ", of_mechanism(m, count), reservations(m, count));
   return out;
 }
 
-/// Bracket of the profile at any ε after `uses` uses. `accountant` is made when it is needed.
-Interval profile_at(const AppliedTheorem& m, std::optional<Accountant>& accountant, double epsilon, std::uint64_t uses,
-                    double precision) {
+/// Bracket of the profile at any ε after `uses` uses.
+Interval profile_at(const AppliedTheorem& m, PrivacyCurve& curve, double epsilon, std::uint64_t uses, double precision) {
   const double e = std::abs(epsilon);
-  if (uses == 1) return m.pair.profile_bracket(epsilon);
-  if (!accountant) accountant.emplace(m.pair);
-  const auto positive = accountant->delta(e, uses, precision);
+  if (uses == 1 && !m.own_curve) return m.pair.profile_bracket(epsilon);
+  if (m.own_curve && epsilon < 0.0)
+    throw UsageError(cat("--epsilons: found ", epsilon, "; with --relation series numbers of at least 0 are expected"));
+  const auto positive = curve.delta(e, uses, precision);
   if (epsilon >= 0.0) return positive;
   // Swapping the measures of a symmetrised pair leaves all divergences as they are (H_sym(α) = 1 − α + α H_sym(1/α)),
   // so its loss has one law in both directions, and so has the product's: δ(−e) = 1 − e^{−e} + e^{−e} δ(e).
@@ -198,8 +239,8 @@ Interval profile_at(const AppliedTheorem& m, std::optional<Accountant>& accounta
 }
 
 /// 33 values from 0 to where the profile falls below 1e-12.
-std::vector<double> default_grid(const AppliedTheorem& m, std::optional<Accountant>& accountant, std::uint64_t uses) {
-  const auto small = [&](double epsilon) { return profile_at(m, accountant, epsilon, uses, 0.5).upper < 1e-12; };
+std::vector<double> default_grid(const AppliedTheorem& m, PrivacyCurve& curve, std::uint64_t uses) {
+  const auto small = [&](double epsilon) { return profile_at(m, curve, epsilon, uses, 0.5).upper < 1e-12; };
   double low = 0.0;
   double high = 1e-3;
   while (high < 1e6 && !small(high)) {
@@ -223,7 +264,7 @@ void write_profile(const Json& answer, const std::string& title, const QueryOpti
   std::string csv = "epsilon,delta_lower,delta_upper\n";
   for (const auto& point : answer["profile"]) {
     epsilons.push_back(point["epsilon"]);
-    lower.push_back(point["delta"]["lower"]);
+    lower.push_back(point["delta"]["lower"].is_null() ? 0.0 : point["delta"]["lower"].get<double>());
     upper.push_back(point["delta"]["upper"]);
     csv += cat(tsdp::exact(epsilons.back()), ",", tsdp::exact(lower.back()), ",", tsdp::exact(upper.back()), "\n");
   }
@@ -239,22 +280,24 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
   const auto precision = precision_of(query);
   const auto count = steps_of(query, m).value_or(m.steps_of_uses(1));
   const auto uses = m.uses_of_steps(count);
-  std::optional<Accountant> accountant;
+  const auto curve = m.curve();
+  const auto why = curve->certificate();
   auto grid = epsilons_of(query);
-  if (grid.empty()) grid = default_grid(m, accountant, uses);
+  if (grid.empty()) grid = default_grid(m, *curve, uses);
   Answer out;
   out.json["profile"] = Json::array();
   out.text = cat("profile of ", of_mechanism(m, count), "\nepsilon\tdelta, lower\tdelta, upper");
   std::optional<Interval> widest;
   for (const double epsilon : grid) {
-    const auto value = profile_at(m, accountant, epsilon, uses, precision);
-    out.json["profile"].push_back({{"epsilon", epsilon}, {"delta", interval(value)}});
+    const auto value = profile_at(m, *curve, epsilon, uses, precision);
+    out.json["profile"].push_back({{"epsilon", epsilon}, {"delta", tsdp::cli::bracket_json(value, why)}});
     out.text += cat("\n", epsilon, "\t", tsdp::rounded_down(value.lower, 7), "\t", tsdp::rounded_up(value.upper, 7));
     const auto width = [](const Interval& i) { return i.upper > 0.0 ? 1.0 - i.lower / i.upper : 0.0; };
     if (!widest || width(value) > width(*widest)) widest = value;
   }
   put_mechanism(out.json, m, count);
-  state_precision(out.json, *widest, precision);
+  put_certificate(out.json, subject, why);
+  state_precision(out.json, *widest, precision, why);
   out.text += reservations(m, count);
   if (query.csv || query.plot) write_profile(out.json, cat("Privacy profile: ", of_mechanism(m, count)), query);
   return out;
@@ -268,6 +311,10 @@ const std::set<std::string> verify_options = {"--json", "--quiet", "--verbose"};
 
 /// What the command total may be given.
 const std::set<std::string> total_options = {"--delta", "--precision", "--json", "--quiet", "--verbose"};
+
+/// What the command compare may be given.
+const std::set<std::string> compare_options = {"--batches", "--epochs", "--noise-multiplier", "--delta", "--sampling-rate", "--relation",
+                                               "--plot", "--precision", "--json", "--quiet", "--verbose"};
 
 /// What the command budget may be given.
 const std::set<std::string> budget_options = {"--epsilon", "--delta", "--relation", "--w", "--v", "--json", "--quiet", "--verbose"};
@@ -308,7 +355,7 @@ int main(int argc, char** argv) {
       {"profile", "delta over the grid --epsilons, of one use or after --steps or --epochs", profile, {}},
   };
   for (auto& command : commands) command.parsed = app.add_subcommand(command.name, command.description);
-  auto* figure = app.add_subcommand("figure", "the curves of the paper's numerical figure N, as CSV and plot");
+  auto* figure = app.add_subcommand("figure", "the curves of the paper's numerical figure N, or B1 to B7 of batch samplers, as CSV and plot");
   std::string figure_number;
   figure->add_option("N", figure_number, "number in the paper")->required();
   auto* verify = app.add_subcommand("verify", "derives the epsilon of a run's or a model's ledger again from its own terms");
@@ -317,6 +364,7 @@ int main(int argc, char** argv) {
   auto* budget = app.add_subcommand("budget", "makes a file that tsdp-train --budget charges, of --epsilon at --delta");
   std::string budget_file;
   budget->add_option("FILE", budget_file, "new file")->required();
+  auto* compare = app.add_subcommand("compare", "epsilon at --delta of every way of making batches of whole series, side by side");
   auto* total = app.add_subcommand("total", "epsilon at --delta of several runs on the same data together, whose settings were fixed beforehand");
   std::vector<std::string> totalled;
   total->add_option("RUN", totalled, "folders of runs, privacy.json files or exported models")->required();
@@ -333,6 +381,14 @@ int main(int argc, char** argv) {
         if (option->count() > 0 && !total_options.contains(option->get_name()))
           throw UsageError(cat(option->get_name(), ": not used by total, which takes its terms from the ledgers; expected --delta"));
       tsdp::cli::run_total({totalled.begin(), totalled.end()}, tsdp::cli::needed_delta(query, {}), precision_of(query), common.json);
+      return 0;
+    }
+    if (*compare) {
+      for (const auto* option : app.get_options())
+        if (option->count() > 0 && !compare_options.contains(option->get_name()))
+          throw UsageError(cat(option->get_name(), ": not used by compare; expected --batches, --epochs, --noise-multiplier, --delta, and "
+                               "--sampling-rate, --plot or --precision"));
+      tsdp::cli::run_compare(mechanism, query, common.json);
       return 0;
     }
     if (*budget) {
@@ -356,10 +412,7 @@ int main(int argc, char** argv) {
       options.plot = query.plot;
       options.json = common.json;
       if (app.count("--precision") > 0) options.precision = precision_of(query);
-      long long number = 0;
-      if (!tsdp::parse_int(figure_number, number) || std::abs(number) > 1000)
-        throw UsageError(cat("figure: found '", figure_number, "'; the number of one of the paper's figures is expected"));
-      return tsdp::cli::run_figure(static_cast<int>(number), options);
+      return tsdp::cli::run_figure(figure_number, options);
     }
     for (const auto& command : commands) {
       if (!*command.parsed) continue;

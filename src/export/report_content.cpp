@@ -182,9 +182,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
                    s.metadata.model.value("past_length", std::int64_t{0}), " past values"));
   add("Batches",
       cat(c.sampling.batch_size, " windows expected a step; series chosen ",
-          c.sampling.top_level == privacy::TopLevel::without_replacement        ? "without replacement"
-          : c.sampling.top_level == privacy::TopLevel::shuffled ? "in turn, in another order every epoch"
-                                               : "in turn",
+          drawn(c.sampling.top_level),
           ", ", c.sampling.subsequences_per_sequence,
           " window", c.sampling.subsequences_per_sequence == 1 ? "" : "s", " of each, drawn ",
           c.sampling.bottom_level == privacy::BottomLevel::with_replacement ? "with replacement" : "by Poisson sampling"));
@@ -210,6 +208,18 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   add("Randomness", ledger.value("randomness", std::string()));
   add("Weights", c.training.checkpoint == ExportedWeights::best ? "of the best checkpoint" : "of the last step");
   return out;
+}
+
+/// How series are drawn, in words.
+std::string drawn(privacy::TopLevel top_level) {
+  switch (top_level) {
+    case privacy::TopLevel::without_replacement: return "without replacement";
+    case privacy::TopLevel::deterministic: return "in turn";
+    case privacy::TopLevel::shuffled: return "in turn, in another order every epoch";
+    case privacy::TopLevel::poisson: return "each by a coin of its own";
+    case privacy::TopLevel::balls_in_bins: return "by bins that were drawn once";
+  }
+  throw Error(ExitCode::failure, "a top level without words");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "batch_sampler_figures.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
@@ -75,9 +76,9 @@ class Curve {
 template <class First, class Last>
 void make_falling(First first, Last last) {
   for (auto it = first; it != last && std::next(it) != last; ++it)
-    std::next(it)->delta.upper = std::min(std::next(it)->delta.upper, it->delta.upper);
+    std::next(it)->y.upper = std::min(std::next(it)->y.upper, it->y.upper);
   for (auto it = std::make_reverse_iterator(last); std::next(it) != std::make_reverse_iterator(first); ++it)
-    std::next(it)->delta.lower = std::max(std::next(it)->delta.lower, it->delta.lower);
+    std::next(it)->y.lower = std::max(std::next(it)->y.lower, it->y.lower);
 }
 
 /// δ(ε) over `epsilons`, after `uses` uses.
@@ -107,7 +108,7 @@ constexpr const char* optimistic_note =
 /// Figures 2, 5, 6, 7: numbers of windows a series, λ, after some steps. Theorem 4.4 for λ = 1, F.7 for λ > 1.
 Figure by_lambda(int number, const Setting& setting, const std::vector<std::uint64_t>& steps,
                  const std::vector<double>& epsilons, double precision) {
-  Figure figure{number,
+  Figure figure{cat(number),
                 cat("Figure ", number, ": λ subsequences per sequence (", shown(setting), ")"),
                 "epsilon",
                 {},
@@ -186,7 +187,7 @@ void add_forecast_noises(Figure& figure, const Setting& setting, const std::stri
 /// epoch.
 Figure over_steps(double precision) {
   constexpr std::uint64_t most_steps = 16;
-  Figure figure{10,
+  Figure figure{"10",
                 "Figure 10: deterministic top level with Λ = N, δ over training steps",
                 "steps",
                 {},
@@ -212,7 +213,7 @@ Figure over_steps(double precision) {
         const auto per_epoch = static_cast<std::uint64_t>(lambda);
         for (std::uint64_t step = 1; step <= most_steps; ++step) {
           const auto uses = (step + per_epoch - 1) / per_epoch;
-          const auto delta = !series.points.empty() && series.points.back().uses == uses ? series.points.back().delta
+          const auto delta = !series.points.empty() && series.points.back().uses == uses ? series.points.back().y
                                                                                          : curve->delta(epsilon, uses);
           series.points.push_back({static_cast<double>(step), uses, delta});
         }
@@ -228,7 +229,7 @@ Figure over_steps(double precision) {
 /// p₂ = ρ r = Λ W / N_total; W windows hold a value.
 Figure flat_and_structured(const std::vector<double>& epsilons, double precision) {
   Figure figure{
-      13,
+      "13",
       "Figure 13: batches of all windows (C.2) and structured sampling (4.4), one step",
       "epsilon",
       {},
@@ -287,7 +288,7 @@ Figure paper_figure(int number, int points, double precision) {
       return by_lambda(number, {0.1, 32}, {1, 100}, epsilons, precision);
     case 3: {
       const Setting setting{0.1, 32};
-      Figure figure{number,    cat("Figure 3: top level deterministic or without replacement (", shown(setting), ")"),
+      Figure figure{cat(number),    cat("Figure 3: top level deterministic or without replacement (", shown(setting), ")"),
                     "epsilon", {},
                     3,         {setting_note, top_level_note}};
       add_top_levels(figure, setting, "", epsilons, precision);
@@ -295,7 +296,7 @@ Figure paper_figure(int number, int points, double precision) {
     }
     case 4: {
       const Setting setting{0.1, 32};
-      Figure figure{number,    cat("Figure 4: noise σ_F on forecasts (", shown(setting), ")"),
+      Figure figure{cat(number),    cat("Figure 4: noise σ_F on forecasts (", shown(setting), ")"),
                     "epsilon", {},
                     2,         {setting_note, forecast_share_note}};
       add_forecast_noises(figure, setting, "", epsilons, precision);
@@ -310,7 +311,7 @@ Figure paper_figure(int number, int points, double precision) {
     case 8:
     case 9: {
       Figure figure{
-          number,
+          cat(number),
           number == 8 ? "Figure 8: top level deterministic or without replacement" : "Figure 9: noise σ_F on forecasts",
           "epsilon",
           {},
@@ -340,17 +341,18 @@ Figure paper_figure(int number, int points, double precision) {
 }
 
 std::string figure_csv(const Figure& figure) {
-  std::string out = cat("figure,panel,series,theorem,bound,", figure.x_name, ",delta_lower,delta_upper\n");
+  std::string out = cat("figure,panel,series,theorem,bound,", figure.x_name, ",", figure.y_name, "_lower,", figure.y_name, "_upper\n");
   for (const auto& panel : figure.panels)
     for (const auto& series : panel.series) {
-      const auto head = cat(figure.number, ",", cell(panel.title), ",", cell(series.name), ",", cell(series.theorem),
+      const auto head = cat(figure.name, ",", cell(panel.title), ",", cell(series.name), ",", cell(series.theorem),
                             ",", name(series.bound), ",");
-      for (const auto& p : series.points) out += cat(head, p.x, ",", p.delta.lower, ",", p.delta.upper, "\n");
+      for (const auto& p : series.points) out += cat(head, p.x, ",", p.y.lower, ",", p.y.upper, "\n");
     }
   return out;
 }
 
 LinePlot figure_plot(const Figure& figure) {
+  if (figure.name.starts_with("B")) return batch_sampler_plot(figure);
   const bool steps = figure.x_name == "steps";
   LinePlot plot;
   plot.title = figure.title;
@@ -363,7 +365,7 @@ LinePlot figure_plot(const Figure& figure) {
   for (const auto& panel : figure.panels)
     for (const auto& series : panel.series)
       for (const auto& p : series.points)
-        if (!steps && p.delta.upper >= least_shown) last_epsilon = std::max(last_epsilon, p.x);
+        if (!steps && p.y.upper >= least_shown) last_epsilon = std::max(last_epsilon, p.x);
   for (const auto& panel : figure.panels) {
     PlotPanel drawn;
     drawn.title = panel.title;
@@ -386,18 +388,18 @@ LinePlot figure_plot(const Figure& figure) {
       line.name = series.name;
       bool visible_bracket = false;
       for (const auto& p : series.points) {
-        const bool ended = p.delta.lower == 0.0 && p.delta.upper <= negligible_delta;
+        const bool ended = p.y.lower == 0.0 && p.y.upper <= negligible_delta;
         line.x.push_back(p.x);
-        line.y.push_back(ended ? std::numeric_limits<double>::quiet_NaN() : p.delta.upper);
-        line.band_lower.push_back(p.delta.lower);
+        line.y.push_back(ended ? std::numeric_limits<double>::quiet_NaN() : p.y.upper);
+        line.band_lower.push_back(p.y.lower);
         line.band_upper.push_back(line.y.back());
-        visible_bracket = visible_bracket || (!ended && p.delta.upper > 1.05 * p.delta.lower);
+        visible_bracket = visible_bracket || (!ended && p.y.upper > 1.05 * p.y.lower);
       }
       if (!visible_bracket) {
         line.band_lower.clear();
         line.band_upper.clear();
       }
-      if (figure.number == 13) {  // colour tells W, dash the scheme
+      if (figure.name == "13") {  // colour tells W, dash the scheme
         line.colour = i / 2;
         line.dash = i % 2;
       }

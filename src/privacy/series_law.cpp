@@ -89,7 +89,9 @@ AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std
   return out;
 }
 
-Substitution substitution_of(double epsilon, double delta) {
+Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses, double epsilon, double delta) {
+  if (law.sampler == TopLevel::deterministic) return {GaussianCurve(noise_multiplier, 2.0).epsilon(delta, uses).upper, delta};
+  if (law.sampler == TopLevel::without_replacement) return {epsilon, delta};
   const double sum = 1.0 + std::exp(epsilon);
   return {2.0 * epsilon, std::min(1.0, std::nextafter(delta * sum * (1.0 + 1e-15), std::numeric_limits<double>::infinity()))};
 }

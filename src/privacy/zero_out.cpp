@@ -212,10 +212,33 @@ Certificate ShuffledCurve::certificate() const {
           {}};
 }
 
-/// Sums of lognormal variables for one k, by the largest ε that they serve.
+/// Sums of lognormal variables for one k, by the largest ε that they serve, 2^(range/2)/4.
 struct RandomAllocationCurve::Tables {
   std::uint64_t uses = 0;
   std::map<int, LognormalSum> by_range;
+
+  static double end_of(int range) { return 0.25 * std::exp2(0.5 * range); }
+  /// The table for ε, or for the largest ε below that one can be made for; none if there is none. The answer is the ε it serves.
+  double reached(std::int64_t bins, double noise_multiplier, std::uint64_t for_uses, double epsilon, const LognormalSum*& table) {
+    if (uses != for_uses) {
+      uses = for_uses;
+      by_range.clear();
+    }
+    const auto mu = std::sqrt(static_cast<long double>(uses)) / static_cast<long double>(noise_multiplier);
+    constexpr int least = -16;   // ε = 1e-3
+    constexpr int most = 12;     // ε = 16
+    const int wanted = static_cast<int>(std::ceil(2.0 * std::log2(4.0 * std::max(epsilon, 1e-3)) - 1e-9));
+    for (int range = std::min(wanted, most); range >= least; --range) {
+      auto found = by_range.find(range);
+      if (found == by_range.end())
+        found = by_range.emplace(range, LognormalSum(bins, mu, static_cast<long double>(bins) * std::exp(static_cast<long double>(end_of(range)))))
+                    .first;
+      if (!found->second.made()) continue;
+      table = &found->second;
+      return range == wanted ? epsilon : std::min(epsilon, end_of(range));
+    }
+    return 0.0;
+  }
 };
 
 RandomAllocationCurve::RandomAllocationCurve(std::int64_t bins, double noise_multiplier, std::optional<Direction> only)
@@ -232,27 +255,24 @@ Interval RandomAllocationCurve::delta(Direction direction, double epsilon, std::
   const double sigma = of_one_epoch(noise_multiplier_, uses);
   Interval out{0.0, cap};
   if (direction == Direction::remove) out.lower = LargestCoordinate(bins_, 1.0, 0.0, sigma).best_event(epsilon);
-  // Beyond this neither table nor answer is of use: δ is within e^{−ε} of the cap's.
-  if (epsilon > 16.0 || 1.0 / sigma > 30.0 || 1.0 / sigma < 1e-4) return out;
-  if (tables_->uses != uses) *tables_ = {uses, {}};
+  if (1.0 / sigma > 30.0 || 1.0 / sigma < 1e-4) return out;
+  // The table that serves ε; where it would take too long the largest one that does not, as δ falls in ε.
+  const LognormalSum* table = nullptr;
+  const double reached = tables_->reached(bins_, noise_multiplier_, uses, epsilon, table);
+  if (table == nullptr) return out;
+  if (reached < epsilon) {
+    out.upper = std::min(out.upper, delta(direction, reached, uses).upper);
+    return out;
+  }
+  const auto& sum = *table;
   const auto b = static_cast<long double>(bins_);
   const auto mu = std::sqrt(static_cast<long double>(uses)) / static_cast<long double>(noise_multiplier_);
-  // Tables serve all ε up to 2^(range/2)/4.
-  const int range = static_cast<int>(std::ceil(2.0 * std::log2(4.0 * std::max(epsilon, 1e-3)) - 1e-9));
-  for (const auto& [smaller, table] : tables_->by_range)
-    if (smaller < range && !table.made()) return out;  // a larger one would take even more
-  auto found = tables_->by_range.find(range);
-  if (found == tables_->by_range.end())
-    found = tables_->by_range.emplace(range, LognormalSum(bins_, mu, b * std::exp(0.25L * std::exp2(0.5L * static_cast<long double>(range)))))
-                .first;
-  const auto& sum = found->second;
-  if (!sum.made()) return out;
   const auto gamma = std::exp(static_cast<long double>(epsilon));
   constexpr auto unit = std::numeric_limits<long double>::epsilon();
   long double value = 0.0L;
   long double error = 0.0L;
-  // Thresholds and μ are off by 4 units of themselves; E[(K − S)₊] grows by at most one for one of K, and the divergence's
-  // derivative in μ is at most γ (of a Gaussian mechanism's, by joint convexity).
+  // Thresholds and μ are off by 4 units of themselves. E[(K − S)₊] grows by at most one for one of K; P moves by at most 0.4 dμ in
+  // total variation, and a divergence by at most γ times that.
   if (direction == Direction::add) {
     const auto put = sum.below(b / gamma);
     value = put.value * gamma / b;

@@ -78,6 +78,8 @@ std::vector<std::int64_t> StructuredSampler::series_of(std::uint64_t step, Rando
       return shuffled_places(first, chosen, of_epoch);
     }
     case TopLevel::without_replacement: return shuffled_places(0, chosen, stream);
+    case TopLevel::poisson:
+    case TopLevel::balls_in_bins: break;  // no scheme has them
   }
   throw Error(ExitCode::failure, "a top level that no sampler draws");
 }

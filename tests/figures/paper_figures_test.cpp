@@ -27,7 +27,7 @@ const FigureSeries& series_of(const FigurePanel& panel, const std::string& begin
   throw Error(ExitCode::failure, "no series " + begin);
 }
 
-bool ended(const FigurePoint& p) { return p.delta.upper <= negligible_delta; }
+bool ended(const FigurePoint& p) { return p.y.upper <= negligible_delta; }
 
 struct Shape {
   std::size_t panels;
@@ -40,7 +40,7 @@ class EveryPaperFigure : public testing::TestWithParam<int> {};
 
 TEST_P(EveryPaperFigure, HasItsCurves) {
   const auto figure = paper_figure(GetParam(), few, coarse);
-  EXPECT_EQ(figure.number, GetParam());
+  EXPECT_EQ(figure.name, cat(GetParam()));
   const auto shape = shapes.at(GetParam());
   ASSERT_EQ(figure.panels.size(), shape.panels);
   const bool steps = GetParam() == 10;
@@ -56,20 +56,20 @@ TEST_P(EveryPaperFigure, HasItsCurves) {
       EXPECT_EQ(series.points.back().x, steps ? 16.0 : 1e3) << where;
       for (std::size_t i = 0; i < series.points.size(); ++i) {
         const auto& p = series.points[i];
-        EXPECT_GE(p.delta.lower, 0.0) << where;
-        EXPECT_LE(p.delta.lower, p.delta.upper) << where;
-        EXPECT_GE(p.delta.upper, negligible_delta) << where;
-        EXPECT_LE(p.delta.upper, 1.0) << where;
+        EXPECT_GE(p.y.lower, 0.0) << where;
+        EXPECT_LE(p.y.lower, p.y.upper) << where;
+        EXPECT_GE(p.y.upper, negligible_delta) << where;
+        EXPECT_LE(p.y.upper, 1.0) << where;
         if (!ended(p)) {
-          EXPECT_LE(p.delta.upper, (p.uses == 1 ? 1.0 + 1e-8 : 1.0 + 2.0 * coarse) * p.delta.lower) << where;
+          EXPECT_LE(p.y.upper, (p.uses == 1 ? 1.0 + 1e-8 : 1.0 + 2.0 * coarse) * p.y.lower) << where;
         }
         if (i == 0) continue;
         const auto& before = series.points[i - 1];
         EXPECT_GT(p.x, before.x) << where;
         const auto& larger = steps ? p : before;
         const auto& smaller = steps ? before : p;
-        EXPECT_GE(larger.delta.lower, smaller.delta.lower) << where << " at " << p.x;
-        EXPECT_GE(larger.delta.upper, smaller.delta.upper) << where << " at " << p.x;
+        EXPECT_GE(larger.y.lower, smaller.y.lower) << where << " at " << p.x;
+        EXPECT_GE(larger.y.upper, smaller.y.upper) << where << " at " << p.x;
       }
     }
   }
@@ -86,19 +86,19 @@ TEST_P(EveryPaperFigure, HasItsCurves) {
         ASSERT_LT(at, lines.size());
         const auto cells = split(lines[at++], ',');  // titles and names may hold commas, and are quoted then
         ASSERT_GE(cells.size(), 8U);
-        EXPECT_EQ(cells[0], std::to_string(figure.number));
+        EXPECT_EQ(cells[0], figure.name);
         EXPECT_EQ(cells[cells.size() - 5], series.theorem);
         EXPECT_EQ(cells[cells.size() - 4], name(series.bound));
         EXPECT_EQ(std::strtod(cells[cells.size() - 3].c_str(), nullptr), p.x);
-        EXPECT_EQ(std::strtod(cells[cells.size() - 2].c_str(), nullptr), p.delta.lower);
-        EXPECT_EQ(std::strtod(cells[cells.size() - 1].c_str(), nullptr), p.delta.upper);
+        EXPECT_EQ(std::strtod(cells[cells.size() - 2].c_str(), nullptr), p.y.lower);
+        EXPECT_EQ(std::strtod(cells[cells.size() - 1].c_str(), nullptr), p.y.upper);
       }
   EXPECT_EQ(at + 1, lines.size());
 
   const auto plot = figure_plot(figure);
   EXPECT_EQ(plot.panels.size(), shape.panels);
   const auto svg = plot.svg();
-  EXPECT_NE(svg.find(cat("Figure ", figure.number)), std::string::npos);
+  EXPECT_NE(svg.find(cat("Figure ", figure.name)), std::string::npos);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
 }
 
@@ -118,7 +118,7 @@ TEST(PaperFigures, OthersAreRefusedWithThoseThereAre) {
 }
 
 TEST(PaperFigures, TitlesWithCommasAreQuoted) {
-  Figure figure{2, "t", "epsilon", {{"a, \"b\"", {{"s", "4.4", Bound::tight, {{0.1, 1, {0.25, 0.5}}}}}}}, 1, {}};
+  Figure figure{"2", "t", "epsilon", {{"a, \"b\"", {{"s", "4.4", Bound::tight, {{0.1, 1, {0.25, 0.5}}}}}}}, 1, {}};
   EXPECT_EQ(figure_csv(figure),
             "figure,panel,series,theorem,bound,epsilon,delta_lower,delta_upper\n"
             "2,\"a, \"\"b\"\"\",s,4.4,tight,0.1,0.25,0.5\n");
@@ -140,8 +140,8 @@ TEST(PaperFigures, OneWindowASeriesWinsLateInOneStepAndEverywhereAfterAHundred) 
       const auto& one = series_of(panel, "λ = 1:");
       const auto& more = series_of(panel, other);
       for (std::size_t i = 0; i < one.points.size() && !ended(more.points[i]); ++i) {
-        const auto& a = one.points[i].delta;
-        const auto& b = more.points[i].delta;
+        const auto& a = one.points[i].y;
+        const auto& b = more.points[i].y;
         const auto where = cat(panel.title, ", ", other, " at ", one.points[i].x);
         if (one.points[i].uses == 1 && one.points[i].x < 0.05) {
           EXPECT_GT(a.lower, b.upper) << where;
@@ -162,14 +162,14 @@ TEST(PaperFigures, SamplingWithoutReplacementBeatsDeterministicIteration) {
       const bool one_step = panel.title.ends_with("1 step");
       for (std::size_t i = 0; i < fixed.points.size(); ++i) {
         if (one_step ? ended(fixed.points[i]) : fixed.points[i].x > 5.0) break;
-        EXPECT_LT(fresh.points[i].delta.upper, fixed.points[i].delta.lower) << panel.title << ", " << fixed.points[i].x;
+        EXPECT_LT(fresh.points[i].y.upper, fixed.points[i].y.lower) << panel.title << ", " << fixed.points[i].x;
       }
     }
   const auto tail = paper_figure(8, 61, coarse).panels[1];  // a, one epoch
   const auto& fixed = series_of(tail, "deterministic");
   const auto& fresh = series_of(tail, "without replacement");
   for (std::size_t i = 38; i < fixed.points.size() && !ended(fixed.points[i]); ++i) {  // from ε = 6.3 on
-    EXPECT_GT(fresh.points[i].delta.lower, fixed.points[i].delta.upper) << fixed.points[i].x;
+    EXPECT_GT(fresh.points[i].y.lower, fixed.points[i].y.upper) << fixed.points[i].x;
   }
 }
 
@@ -180,7 +180,7 @@ TEST(PaperFigures, OneWindowASeriesIsBestUnderDeterministicIteration) {
     for (const auto* other : {"λ = 2", "λ = 4", "λ = 8", "λ = 16"}) {
       const auto& more = series_of(panel, other);
       for (std::size_t i = 0; i < one.points.size(); ++i)
-        EXPECT_LT(one.points[i].delta.upper, more.points[i].delta.lower)
+        EXPECT_LT(one.points[i].y.upper, more.points[i].y.lower)
             << panel.title << ", " << other << ", " << i + 1;
     }
   }
@@ -193,7 +193,7 @@ TEST(PaperFigures, MoreForecastNoiseAlwaysHelps) {
     int compared = 0;
     for (std::size_t s = 1; s < panel.series.size(); ++s)
       for (std::size_t i = 0; i < panel.series[s].points.size() && !ended(panel.series[s].points[i]); ++i) {
-        EXPECT_LT(panel.series[s].points[i].delta.upper, panel.series[s - 1].points[i].delta.lower)
+        EXPECT_LT(panel.series[s].points[i].y.upper, panel.series[s - 1].points[i].y.lower)
             << panel.title << ", " << panel.series[s].name << " at " << panel.series[s].points[i].x;
         ++compared;
       }
@@ -208,10 +208,36 @@ TEST(PaperFigures, FlatBatchesOfOneWindowAreStructuredOnes) {
     const auto& structured = series_of(panel, "W = 1: Theorem");
     const auto& flat = series_of(panel, "W = 1: C.2");
     for (std::size_t i = 0; i < flat.points.size(); ++i)
-      EXPECT_NEAR(flat.points[i].delta.upper, structured.points[i].delta.upper, 1e-8 * flat.points[i].delta.upper);
+      EXPECT_NEAR(flat.points[i].y.upper, structured.points[i].y.upper, 1e-8 * flat.points[i].y.upper);
     const auto& far = series_of(panel, "W = 32: C.2").points[4];  // ε = 10
-    EXPECT_GT(far.delta.lower, series_of(panel, "W = 32: Theorem").points[4].delta.upper);
+    EXPECT_GT(far.y.lower, series_of(panel, "W = 32: Theorem").points[4].y.upper);
   }
+}
+
+TEST(BatchSamplerFigures, HaveTheirCurvesInOrder) {
+  for (const auto& name : batch_sampler_figure_names()) {
+    if (name == "B4") continue;  // as B1, with ten times the batches
+    SCOPED_TRACE(name);
+    const auto figure = batch_sampler_figure(name, 4);
+    EXPECT_EQ(figure.name, name);
+    ASSERT_EQ(figure.panels.size(), 1U);
+    const auto& curves = figure.panels.front().series;
+    ASSERT_EQ(curves.size(), name == "B2" ? 2U : 3U);
+    EXPECT_EQ(curves.front().name, "deterministic");
+    EXPECT_EQ(curves.back().name, "Poisson");
+    for (const auto& curve : curves) {
+      ASSERT_EQ(curve.points.size(), curves.front().points.size());
+      for (const auto& p : curve.points) EXPECT_LE(p.y.lower, p.y.upper);
+    }
+    // Shuffled batches lie between Poisson ones and deterministic ones from below (Chua et al. 2024, figures 1 to 7).
+    for (std::size_t i = 0; curves.size() == 3 && i < curves.front().points.size(); ++i)
+      EXPECT_LE(curves[1].points[i].y.lower, curves[0].points[i].y.upper * (1.0 + 1e-12));
+    const auto csv = figure_csv(figure);
+    EXPECT_NE(csv.find(cat(figure.x_name, ",", figure.y_name, "_lower")), std::string::npos);
+    EXPECT_NE(figure_plot(figure).svg().find(figure.title), std::string::npos);
+  }
+  EXPECT_THROW(static_cast<void>(batch_sampler_figure("B8")), UsageError);
+  EXPECT_THROW(static_cast<void>(batch_sampler_figure("B1", 1)), UsageError);
 }
 
 }  // namespace

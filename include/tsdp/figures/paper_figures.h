@@ -1,5 +1,6 @@
 // The numerical figures of Schuchardt et al., "Privacy Amplification by Structured Subsampling for Deep Differentially
-// Private Time Series Forecasting" (ICML 2025), as data: Figures 2–10 and 13.
+// Private Time Series Forecasting" (ICML 2025), as data: Figures 2–10 and 13; and those of Chua et al., "How Private are DP-SGD
+// Implementations?" (ICML 2024): B1–B7.
 //
 // Units: clipping norm C = 1, σ = 1 (noise of the sum of clipped gradients). N series, Λ windows a step, λ windows a
 // drawn series, r the share of a series' windows that the change touches, ρ = ⌊Λ/λ⌋/N.
@@ -16,9 +17,9 @@
 namespace tsdp::figures {
 
 struct FigurePoint {
-  double x = 0.0;           ///< ε, or training steps (Figure 10)
-  std::uint64_t uses = 1;   ///< of the theorem's profile, composed
-  privacy::Interval delta;  ///< bracket of δ; {0, negligible_delta} where δ is below that
+  double x = 0.0;          ///< what Figure::x_name says
+  std::uint64_t uses = 1;  ///< of the theorem's profile, composed
+  privacy::Interval y;     ///< bracket of δ, {0, negligible_delta} where δ is below that; or of ε
 };
 
 struct FigureSeries {
@@ -38,12 +39,13 @@ struct FigurePanel {
 };
 
 struct Figure {
-  int number = 0;
+  std::string name;  ///< its number in the paper, B before those of Chua et al.
   std::string title;
-  std::string x_name;  ///< "epsilon" or "steps"
+  std::string x_name;  ///< "epsilon", "steps" or "noise_multiplier"
   std::vector<FigurePanel> panels;
   int columns = 1;                 ///< of the grid in which the panels stand
   std::vector<std::string> notes;  ///< what the numbers rest on where the paper leaves it open
+  std::string y_name = "delta";    ///< or "epsilon"
 };
 
 /// Curves end where δ falls below this: the tail mass that the paper's own accounting leaves out.
@@ -61,8 +63,16 @@ inline constexpr double figure_precision = 1e-2;
 /// Throws UsageError, saying which there are, for another number, and for points < 2.
 [[nodiscard]] Figure paper_figure(int number, int points = 61, double precision = figure_precision);
 
-/// The curves as CSV (RFC 4180): figure,panel,series,theorem,bound,epsilon|steps,delta_lower,delta_upper. Numbers read
-/// back exactly.
+/// The names B1 … B7, in order.
+[[nodiscard]] const std::vector<std::string>& batch_sampler_figure_names();
+
+/// The curves of Figure `name` of Chua et al. (2024), one epoch of T batches at rate 1/T: B1, B4, B5 ε over 21 noise multipliers from
+/// 0.4 to 1.4, the others δ at `points` values of ε, evenly spaced. The paper's misprints are in the notes. Throws UsageError, saying
+/// which there are, for another name, and for points < 2.
+[[nodiscard]] Figure batch_sampler_figure(const std::string& name, int points = 61, double precision = figure_precision);
+
+/// The curves as CSV (RFC 4180): figure,panel,series,theorem,bound,X,Y_lower,Y_upper, X and Y what the figure's axes are. Numbers
+/// read back exactly.
 [[nodiscard]] std::string figure_csv(const Figure& figure);
 
 /// The curves as a plot: upper ends as lines, and bands where the bracket is wide enough to be seen.

@@ -19,7 +19,7 @@ namespace tsdp::privacy {
 struct SeriesLaw {
   TopLevel sampler = TopLevel::deterministic;
   std::int64_t batches = 1;                        ///< T ≥ 1: steps of an epoch; of balls in bins, bins
-  std::optional<double> rate;                      ///< Poisson: q in (0, 1]; none: 1/T
+  std::optional<double> rate = {};                 ///< Poisson: q in (0, 1]; none: 1/T
   Reshuffle reshuffle = Reshuffle::every_epoch;    ///< shuffled
 };
 
@@ -37,13 +37,14 @@ struct SeriesLaw {
 [[nodiscard]] AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier,
                                             std::optional<Direction> direction = std::nullopt);
 
-/// What a guarantee (ε, δ) for a series that is present or absent says of one that is replaced by another: (2ε, (1 + e^ε) δ), rounded
-/// up; δ at most 1. By two neighbours in a row.
+/// What a guarantee (ε, δ) after `uses` uses for a series that is present or absent says of one that is replaced by another; rounded
+/// up. Deterministic batches: exact, two sums of norm 2 apart. Samples without replacement: the same (ε, δ), as Theorem 4.4 is about
+/// replaced series already. Others: two neighbours in a row, (2ε, (1 + e^ε) δ), δ at most 1.
 struct Substitution {
   double epsilon;
   double delta;
 };
-[[nodiscard]] Substitution substitution_of(double epsilon, double delta);
+[[nodiscard]] Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses, double epsilon, double delta);
 
 /// The rows, for help texts and documents.
 [[nodiscard]] const std::vector<TheoremSummary>& series_table();

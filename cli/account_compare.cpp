@@ -1,0 +1,136 @@
+#include "account_compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "account_figure.h"
+#include "program.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/text.h"
+#include "tsdp/plot/line_plot.h"
+
+namespace tsdp::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using privacy::Interval;
+using privacy::SeriesLaw;
+using privacy::TopLevel;
+
+/// A sampler with what it costs.
+struct Row {
+  SeriesLaw law;
+  std::uint64_t uses = 0;
+  std::unique_ptr<privacy::PrivacyCurve> curve;
+  Interval epsilon;
+
+  [[nodiscard]] std::string shown_name() const {
+    return law.sampler == TopLevel::shuffled ? cat("shuffled, ", name(law.reshuffle)) : std::string(name(law.sampler));
+  }
+};
+
+/// Profiles from ε = 0 to a little beyond the largest epsilon of the table.
+std::string plot_of(std::vector<Row>& rows, double precision, const std::string& title) {
+  double most = 0.0;
+  for (const auto& row : rows) most = std::max(most, row.epsilon.upper);
+  PlotPanel panel;
+  panel.x.label = "ε";
+  panel.y.label = "δ";
+  panel.y.scale = AxisScale::log10;
+  constexpr int points = 40;
+  constexpr double least = 1e-15;
+  for (auto& row : rows) {
+    PlotSeries series;
+    series.name = row.shown_name();
+    for (int i = 0; i <= points; ++i) {
+      const double at = 1.1 * most * i / points;
+      const auto delta = row.curve->delta(at, row.uses, precision);
+      if (delta.upper < least) break;
+      series.x.push_back(at);
+      series.y.push_back(delta.upper);
+      series.band_lower.push_back(std::max(delta.lower, least));
+      series.band_upper.push_back(delta.upper);
+    }
+    panel.series.push_back(std::move(series));
+  }
+  LinePlot plot;
+  plot.title = title;
+  plot.description = "Privacy profiles of ways of making batches of whole series: delta that remains at each epsilon, lower is better.";
+  plot.panels.push_back(std::move(panel));
+  plot.notes = {"Lines are upper ends, which are certified; a band reaches down to the certified lower end. Without replacement no lower end "
+                "is known."};
+  return plot.svg();
+}
+
+}  // namespace
+
+Json bracket_json(const Interval& bracket, const privacy::Certificate& why) {
+  return {{"lower", why.lower.empty() ? Json(nullptr) : Json(bracket.lower)}, {"upper", bracket.upper}};
+}
+
+Json certificate_json(const privacy::Certificate& why) {
+  return {{"upper", why.upper}, {"lower", why.lower.empty() ? Json(nullptr) : Json(why.lower)}, {"assumptions", why.assumptions}};
+}
+
+void run_compare(const MechanismOptions& o, const QueryOptions& query, bool json) {
+  const auto needed = [](const char* option, const auto& value, const char* what) {
+    if (!value) throw UsageError(cat(option, ": not given; ", what, " is expected"));
+    return *value;
+  };
+  if (query.plot) check_plot_name(*query.plot);
+  const auto batches = needed("--batches", o.batches, "T, the number of batches of an epoch,");
+  const auto sigma = needed("--noise-multiplier", o.noise_multiplier, "a positive number");
+  const double delta = needed_delta(query, {});
+  const auto precision = precision_of(query);
+  std::vector<Row> rows;
+  const auto add = [&](SeriesLaw law) {
+    law.batches = batches;
+    const auto theorem = privacy::series_theorem(law, sigma);
+    const auto steps = needed_steps(query, theorem);
+    Row row{law, theorem.uses_of_steps(steps), theorem.curve(), {}};
+    row.epsilon = row.curve->epsilon(delta, row.uses, precision);
+    rows.push_back(std::move(row));
+  };
+  if (!query.epochs) throw UsageError("--epochs: not given; a number of epochs is expected");
+  add({TopLevel::deterministic});
+  add({TopLevel::shuffled});
+  add({TopLevel::shuffled, 1, {}, privacy::Reshuffle::once});
+  add({TopLevel::poisson, 1, o.sampling_rate});
+  add({TopLevel::without_replacement});
+  add({TopLevel::balls_in_bins});
+
+  const auto title = cat(batches, " batches an epoch, ", *query.epochs, *query.epochs == "1" ? " epoch" : " epochs", ", noise multiplier ", sigma);
+  if (query.plot) write_file_atomically(*query.plot, plot_of(rows, std::max(precision, 1e-2), title));
+  if (json) {
+    Json out;
+    out["compare"] = Json::array();
+    for (const auto& row : rows) {
+      const auto why = row.curve->certificate();
+      Json one = {{"top_level", name(row.law.sampler)}, {"epsilon", bracket_json(row.epsilon, why)}, {"certificate", certificate_json(why)}};
+      if (row.law.sampler == TopLevel::shuffled) one["reshuffle"] = name(row.law.reshuffle);
+      if (row.law.sampler == TopLevel::poisson) one["sampling_rate"] = row.law.rate.value_or(1.0 / static_cast<double>(batches));
+      out["compare"].push_back(std::move(one));
+    }
+    out["delta"] = delta;
+    out["relation"] = "series";
+    print_json(out);
+    return;
+  }
+  std::string text = cat("One whole series, present or absent: ", title, ", delta ", delta, "\n");
+  const auto line = [](std::string first, std::string second, const std::string& third) {
+    first.resize(std::max<std::size_t>(first.size(), 24), ' ');
+    second.resize(std::max<std::size_t>(second.size(), 14), ' ');
+    return cat("  ", first, second, third, "\n");
+  };
+  text += line("batches", "epsilon from", "to");
+  for (const auto& row : rows)
+    text += line(row.shown_name(), row.curve->certificate().lower.empty() ? "not known" : rounded_down(row.epsilon.lower, 5),
+                 rounded_up(row.epsilon.upper, 5));
+  print(text);
+}
+
+}  // namespace tsdp::cli

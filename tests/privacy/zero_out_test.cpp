@@ -1,0 +1,290 @@
+// Curves of whole series as records: what they must agree on among themselves, and with values found in another way.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+#include <random>
+#include <vector>
+
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/series_law.h"
+#include "tsdp/privacy/zero_out.h"
+
+namespace tsdp::privacy {
+namespace {
+
+void expect_meet(const Interval& a, const Interval& b, double slack = 0.0) {
+  EXPECT_LE(a.lower, b.upper * (1.0 + slack));
+  EXPECT_LE(b.lower, a.upper * (1.0 + slack));
+}
+
+/// Law of the loss of one step on a fine grid of outputs, by brute force: pairs (loss, mass).
+struct Atoms {
+  std::vector<double> loss, mass;
+};
+
+Atoms atoms_of(double q, double sigma, Direction direction, int cells) {
+  const auto below = [&](double x, double mean) { return 0.5 * std::erfc(-(x - mean) / (sigma * std::numbers::sqrt2)); };
+  Atoms out;
+  const double low = -9.0 * sigma;
+  const double high = 1.0 + 9.0 * sigma;
+  for (int i = -1; i <= cells; ++i) {
+    const double from = low + (high - low) * i / cells;
+    const double to = low + (high - low) * (i + 1) / cells;
+    const auto mass = [&](double mean) {
+      return (i == cells ? 1.0 : below(to, mean)) - (i == -1 ? 0.0 : below(from, mean));
+    };
+    const double none = mass(0.0);
+    const double p = (1.0 - q) * none + q * mass(1.0);
+    if (!(none > 1e-18) || !(p > 1e-18)) continue;
+    out.loss.push_back(direction == Direction::remove ? std::log(p / none) : std::log(none / p));
+    out.mass.push_back(direction == Direction::remove ? p : none);
+  }
+  return out;
+}
+
+/// δ of two steps by summing over all pairs of cells: a lower bound, near the truth where cells are narrow.
+double two_steps(const Atoms& atoms, double epsilon) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < atoms.loss.size(); ++i)
+    for (std::size_t j = 0; j < atoms.loss.size(); ++j)
+      sum += atoms.mass[i] * atoms.mass[j] * std::max(0.0, -std::expm1(epsilon - atoms.loss[i] - atoms.loss[j]));
+  return sum;
+}
+
+TEST(PoissonCurve, BracketsTwoStepsByBruteForceInBothDirections) {
+  for (const double sigma : {0.4, 1.0})
+    for (const double q : {0.02, 0.6})
+      for (const auto direction : {Direction::remove, Direction::add}) {
+        const auto atoms = atoms_of(q, sigma, direction, 1000);
+        PoissonCurve curve(q, sigma);
+        for (const double epsilon : {0.0, 0.05, 1.0}) {
+          SCOPED_TRACE(cat("sigma ", sigma, ", q ", q, ", ", name(direction), ", epsilon ", epsilon));
+          const double expected = two_steps(atoms, epsilon);
+          const auto found = curve.of(direction).delta(epsilon, 2, 1e-4);
+          // Cells of a thousandth of the range lose a share of about 1e-4.
+          EXPECT_GE(found.upper, expected * (1.0 - 1e-9));
+          EXPECT_LE(found.lower, expected * (1.0 + 1e-3) + 1e-12);
+          EXPECT_LE(found.upper, expected * (1.0 + 3e-3) + 1e-9);
+        }
+      }
+}
+
+TEST(PoissonCurve, LowerEndsStayBelowUpperEnds) {
+  std::mt19937 random(7);
+  const auto uniform = [&](double low, double high) { return std::uniform_real_distribution(low, high)(random); };
+  for (int i = 0; i < 16; ++i) {
+    const double q = std::exp(uniform(std::log(1e-5), 0.0));
+    const double sigma = std::exp(uniform(std::log(0.25), std::log(8.0)));
+    const auto uses = static_cast<std::uint64_t>(std::exp(uniform(0.0, 8.0)));
+    const double epsilon = std::exp(uniform(-4.0, 1.5));
+    PoissonCurve curve(q, sigma);
+    for (const auto direction : {Direction::remove, Direction::add}) {
+      SCOPED_TRACE(cat("sigma ", sigma, ", q ", q, ", uses ", uses, ", ", name(direction), ", epsilon ", epsilon));
+      const auto coarse = curve.of(direction).delta(epsilon, uses, 0.3);
+      const auto fine = curve.of(direction).delta(epsilon, uses, 0.01);
+      EXPECT_LE(coarse.lower, coarse.upper);
+      EXPECT_LE(fine.lower, fine.upper);
+      expect_meet(coarse, fine);
+    }
+  }
+}
+
+TEST(PoissonCurve, AlwaysTakenIsAGaussianMechanism) {
+  for (const std::uint64_t uses : {1U, 4U, 50U}) {
+    PoissonCurve always(1.0, 3.0);
+    GaussianCurve gauss(3.0);
+    for (const double epsilon : {0.1, 1.0, 3.0}) {
+      expect_meet(always.delta(epsilon, uses), gauss.delta(epsilon, uses));
+      for (const auto direction : {Direction::remove, Direction::add})
+        expect_meet(always.of(direction).delta(epsilon, uses), gauss.delta(epsilon, uses));
+    }
+    expect_meet(always.epsilon(1e-5, uses), gauss.epsilon(1e-5, uses));
+  }
+}
+
+TEST(PoissonCurve, DirectionsAgreeAtEpsilonZeroAndTheLargerCounts) {
+  PoissonCurve curve(0.05, 0.9);
+  const auto removed = curve.of(Direction::remove).delta(0.0, 20);
+  const auto added = curve.of(Direction::add).delta(0.0, 20);
+  expect_meet(removed, added);  // a total variation distance is symmetric
+  for (const double epsilon : {0.0, 0.02, 0.3}) {
+    const auto both = curve.delta(epsilon, 20);
+    EXPECT_GE(both.upper, curve.of(Direction::remove).delta(epsilon, 20).lower);
+    EXPECT_GE(both.upper, curve.of(Direction::add).delta(epsilon, 20).lower);
+  }
+  // An addition loses at most −log(1 − q) a step.
+  const auto beyond = curve.of(Direction::add).delta(20.0 * -std::log1p(-0.05) * 1.0001, 20);
+  EXPECT_EQ(beyond.upper, 0.0);
+}
+
+TEST(PoissonCurve, MostUsesAreTheLastThatAreCertified) {
+  PoissonCurve curve(0.01, 1.0);
+  const auto most = curve.max_uses(1.0, 1e-6);
+  EXPECT_GT(most, 100U);
+  EXPECT_TRUE(curve.certifies(1.0, 1e-6, most));
+  EXPECT_FALSE(curve.certifies(1.0, 1e-6, most + most / 200 + 1));
+}
+
+TEST(GaussianCurve, EpsilonAndDeltaAreInverseAndEpochsAreLessNoise) {
+  for (const double sigma : {0.3, 1.0, 20.0})
+    for (const std::uint64_t uses : {1U, 9U, 400U}) {
+      GaussianCurve curve(sigma);
+      const auto epsilon = curve.epsilon(1e-7, uses);
+      EXPECT_LE(curve.delta(epsilon.upper, uses).upper, 1e-7);
+      EXPECT_GE(curve.delta(epsilon.lower, uses).upper, 1e-7 * (1.0 - 1e-9));
+      expect_meet(epsilon, GaussianCurve(sigma / std::sqrt(static_cast<double>(uses))).epsilon(1e-7, 1), 1e-14);
+      // A record that is replaced moves the sum twice as far.
+      expect_meet(GaussianCurve(sigma, 2.0).epsilon(1e-7, uses), GaussianCurve(0.5 * sigma).epsilon(1e-7, uses), 1e-14);
+      const auto most = curve.max_uses(epsilon.upper * (1.0 + 1e-12), 1e-7);
+      EXPECT_EQ(most, uses);
+    }
+}
+
+TEST(ShuffledCurve, OneBatchIsAGaussianMechanism) {
+  ShuffledCurve one(1, 1.5, Reshuffle::every_epoch);
+  for (const double epsilon : {0.1, 1.0, 3.0}) {
+    const auto found = one.delta(epsilon, 1);
+    EXPECT_NEAR(found.lower / found.upper, 1.0, 1e-9);
+  }
+}
+
+TEST(ShuffledCurve, EndsAreOrderedAndTheLowerOneFallsWithBatches) {
+  for (const auto reshuffle : {Reshuffle::every_epoch, Reshuffle::once})
+    for (const std::uint64_t uses : {1U, 2U, 7U, 40U}) {
+      double before = 1.0;
+      for (const std::int64_t batches : {2, 30, 1000, 100'000}) {
+        ShuffledCurve curve(batches, 1.0, reshuffle);
+        const auto delta = curve.delta(1.0, uses);
+        EXPECT_LE(delta.lower, delta.upper);
+        EXPECT_LE(delta.lower, before * 1.01);
+        before = delta.lower;
+        const auto epsilon = curve.epsilon(1e-6, uses);
+        EXPECT_LE(epsilon.lower, epsilon.upper);
+        EXPECT_GE(curve.delta(0.999 * epsilon.lower, uses).lower, 1e-6 * (1.0 - 1e-9));
+      }
+    }
+}
+
+/// What one epoch's events give, k times, is never more than what their composition gives.
+TEST(ShuffledCurve, MoreEpochsTellMore) {
+  double before = 0.0;
+  for (const std::uint64_t uses : {1U, 2U, 4U, 16U, 64U}) {
+    const double lower = ShuffledCurve(1000, 1.0, Reshuffle::every_epoch).delta(1.0, uses).lower;
+    EXPECT_GT(lower, before);
+    before = lower;
+  }
+}
+
+TEST(RandomAllocationCurve, OneBinIsAGaussianMechanism) {
+  for (const std::uint64_t epochs : {1U, 5U}) {
+    RandomAllocationCurve one(1, 2.0);
+    GaussianCurve gauss(2.0);
+    for (const double epsilon : {0.2, 0.5}) {
+      expect_meet(one.delta(Direction::remove, epsilon, epochs), gauss.delta(epsilon, epochs), 1e-10);
+      expect_meet(one.delta(Direction::add, epsilon, epochs), gauss.delta(epsilon, epochs), 1e-10);
+      EXPECT_NEAR(one.delta(epsilon, epochs).lower / gauss.delta(epsilon, epochs).upper, 1.0, 1e-9);
+    }
+  }
+}
+
+TEST(RandomAllocationCurve, EpochsAreLessNoiseAndMoreNoiseIsBetter) {
+  expect_meet(RandomAllocationCurve(50, 2.0).delta(0.5, 4), RandomAllocationCurve(50, 1.0).delta(0.5, 1), 1e-12);
+  double before = 1.0;
+  for (const double sigma : {0.7, 1.0, 1.5, 3.0}) {
+    const auto found = RandomAllocationCurve(50, sigma).delta(0.5, 1);
+    EXPECT_LE(found.lower, found.upper);
+    EXPECT_LT(found.upper, before);
+    before = found.upper;
+  }
+}
+
+/// Where no table is made the ends are those of theorems that need none.
+TEST(RandomAllocationCurve, StillBracketsWhereItWouldTakeTooLong) {
+  RandomAllocationCurve few(3, 0.3);
+  const auto epsilon = few.epsilon(1e-5, 1);
+  EXPECT_LT(epsilon.lower, epsilon.upper);
+  EXPECT_LE(epsilon.upper, GaussianCurve(0.3).epsilon(1e-5, 1).upper * (1.0 + 1e-12));
+  EXPECT_GT(epsilon.lower, 0.8 * epsilon.upper);
+}
+
+TEST(RandomAllocationCurve, ByMonteCarlo) {
+  // Direction remove: E_P[(1 − e^{ε−L})₊], P a mixture of b shifts; 1e6 samples.
+  constexpr int bins = 20;
+  constexpr double sigma = 0.9;
+  constexpr double epsilon = 0.7;
+  constexpr int samples = 1'000'000;
+  std::mt19937_64 random(11);
+  std::normal_distribution<double> normal;
+  double sum = 0.0;
+  double square = 0.0;
+  for (int i = 0; i < samples; ++i) {
+    double ratio = 0.0;
+    for (int t = 0; t < bins; ++t) {
+      const double w = sigma * normal(random) + (t == 0 ? 1.0 : 0.0);
+      ratio += std::exp((w - 0.5) / (sigma * sigma)) / bins;
+    }
+    const double value = std::max(0.0, 1.0 - std::exp(epsilon) / ratio);
+    sum += value;
+    square += value * value;
+  }
+  const double mean = sum / samples;
+  const double error = std::sqrt((square / samples - mean * mean) / samples);
+  const auto found = RandomAllocationCurve(bins, sigma).delta(Direction::remove, epsilon, 1);
+  EXPECT_NEAR(found.upper, mean, 5.5 * error);
+  EXPECT_NEAR(found.lower, mean, 5.5 * error);
+  EXPECT_LT(found.upper - found.lower, 1e-9 * found.upper);
+}
+
+TEST(SeriesTheorem, NamesItsRowAndRefusesWhatASamplerHasNoUseFor) {
+  EXPECT_EQ(series_theorem({TopLevel::poisson, 100}, 1.0).theorem, "series.poisson");
+  EXPECT_EQ(series_theorem({TopLevel::poisson, 100}, 1.0).unit, CompositionUnit::step);
+  EXPECT_EQ(series_theorem({TopLevel::shuffled, 100}, 1.0).uses_of_steps(101), 2U);
+  const auto refused = [](SeriesLaw law, double sigma, const char* word) {
+    try {
+      static_cast<void>(series_theorem(law, sigma));
+      FAIL() << word;
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+    }
+  };
+  refused({TopLevel::poisson, 100, 0.0}, 1.0, "sampling rate: found 0");
+  refused({TopLevel::poisson, 100, 1.5}, 1.0, "sampling rate: found 1.5");
+  refused({TopLevel::shuffled, 100, 0.1}, 1.0, "only poisson has one");
+  refused({TopLevel::poisson, 100, {}, Reshuffle::once}, 1.0, "only shuffled has an order");
+  refused({TopLevel::shuffled, 0}, 1.0, "batches: found 0");
+  refused({TopLevel::shuffled, 10}, -1.0, "noise multiplier: found -1");
+}
+
+/// Every use of a row's pair costs at least what its own curve says: totals and budgets compose the pair.
+TEST(SeriesTheorem, PairsBoundTheirCurvesFromAbove) {
+  for (const auto sampler : {TopLevel::deterministic, TopLevel::shuffled, TopLevel::poisson, TopLevel::without_replacement, TopLevel::balls_in_bins}) {
+    const auto theorem = series_theorem({sampler, 20}, 1.5);
+    for (const std::uint64_t uses : {1U, 3U}) {
+      const auto own = theorem.curve()->delta(0.4, uses);
+      EXPECT_LE(own.upper, Accountant(theorem.pair).delta(0.4, uses).upper * (1.0 + 1e-3)) << name(sampler);
+    }
+  }
+}
+
+TEST(SeriesTheorem, ShuffledAdditionsHaveNoLowerEnd) {
+  const auto curve = series_theorem({TopLevel::shuffled, 20}, 1.5, Direction::add).curve();
+  EXPECT_TRUE(curve->certificate().lower.empty());
+  EXPECT_EQ(curve->delta(0.4, 1).lower, 0.0);
+  EXPECT_TRUE(series_theorem({TopLevel::without_replacement, 20}, 1.5).curve()->certificate().lower.empty());
+}
+
+TEST(Substitution, IsTwoNeighboursInARowUnlessMoreIsKnown) {
+  const auto twice = substitution_of({TopLevel::poisson, 20}, 1.0, 1, 0.5, 1e-6);
+  EXPECT_EQ(twice.epsilon, 1.0);
+  EXPECT_NEAR(twice.delta, (1.0 + std::exp(0.5)) * 1e-6, 1e-18);
+  const auto exact = substitution_of({TopLevel::deterministic}, 3.0, 1, GaussianCurve(3.0).epsilon(1e-6, 1).upper, 1e-6);
+  EXPECT_EQ(exact.delta, 1e-6);
+  EXPECT_NEAR(exact.epsilon, GaussianCurve(1.5).epsilon(1e-6, 1).upper, 1e-9);
+  const auto same = substitution_of({TopLevel::without_replacement, 20}, 1.0, 1, 0.5, 1e-6);
+  EXPECT_EQ(same.epsilon, 0.5);
+}
+
+}  // namespace
+}  // namespace tsdp::privacy
