@@ -268,6 +268,18 @@ TEST(SeriesTheorem, PairsBoundTheirCurvesFromAbove) {
   }
 }
 
+/// Another series takes the absent one's place: the sum moves by twice the clip norm.
+TEST(SeriesTheorem, WithoutReplacementIsTheorem44WithEveryWindowTouched) {
+  SubsamplingScheme::Parameters p;
+  p.lengths = SeriesLengths::equal(20, 5);
+  p.forecast_length = 5;  // one window a series: r = 1
+  const auto by_value = apply_theorem(SubsamplingScheme(p), {}, 1.5);
+  ASSERT_EQ(by_value.theorem, "4.4");
+  const auto by_series = series_theorem({TopLevel::without_replacement, 20}, 1.5);
+  for (const std::uint64_t uses : {1U, 40U})
+    EXPECT_EQ(by_series.curve()->delta(0.3, uses).upper, by_value.curve()->delta(0.3, uses).upper);
+}
+
 TEST(SeriesTheorem, ShuffledAdditionsHaveNoLowerEnd) {
   const auto curve = series_theorem({TopLevel::shuffled, 20}, 1.5, Direction::add).curve();
   EXPECT_TRUE(curve->certificate().lower.empty());

@@ -1,0 +1,185 @@
+// tsdp-account --relation series from outside: its numbers, the shape of its JSON, its warning, and what it refuses.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "command.h"
+
+namespace tsdp::cli_test {
+namespace {
+
+using Json = nlohmann::json;
+constexpr const char* account = "tsdp-account";
+
+class SeriesAccount : public CommandTest {
+ protected:
+  Outcome ask(const std::string& command, std::vector<std::string> more) {
+    std::vector<std::string> arguments = {command, "--relation", "series"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(account, arguments);
+  }
+  Json json_of(const std::string& command, std::vector<std::string> more) {
+    more.emplace_back("--json");
+    const auto outcome = ask(command, more);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    auto answer = Json::parse(outcome.out, nullptr, false);
+    EXPECT_TRUE(answer.is_object()) << outcome.out;
+    return answer.is_object() ? answer : Json::object();
+  }
+};
+
+TEST_F(SeriesAccount, AnswersForEverySamplerWithItsCertificate) {
+  // Published: Chua et al. (2024), figure 5, T = 1000, sigma 0.7, delta 1e-5. Balls in bins: an independent program has delta 1.89e-5
+  // at epsilon 0.5 and 7.8e-7 at 1.
+  const std::map<std::string, std::pair<double, double>> within = {
+      {"deterministic", {6.6524, 6.6526}}, {"shuffled", {6.528, 6.6526}}, {"poisson", {0.6, 0.61}}, {"balls_in_bins", {0.5, 1.0}}};
+  for (const std::string sampler : {"deterministic", "shuffled", "poisson", "wor", "balls_in_bins"}) {
+    SCOPED_TRACE(sampler);
+    const auto answer = json_of("epsilon", {"--top-level", sampler, "--batches", "1000", "--epochs", "1", "--noise-multiplier", "0.7", "--delta", "1e-5"});
+    EXPECT_EQ(answer["relation"], "series");
+    EXPECT_EQ(answer["direction"], "both");
+    EXPECT_EQ(answer["theorem"], "series." + sampler);
+    EXPECT_EQ(answer["steps"], 1000);
+    EXPECT_EQ(answer["epochs"], 1);
+    EXPECT_TRUE(answer["certificate"]["upper"].is_string());
+    EXPECT_TRUE(answer["certificate"]["assumptions"].is_array());
+    EXPECT_GT(answer["substitution"]["epsilon"].get<double>(), 0.0);
+    const double upper = answer["epsilon"]["upper"];
+    if (sampler == "wor") {
+      EXPECT_TRUE(answer["epsilon"]["lower"].is_null());
+      EXPECT_TRUE(answer["certificate"]["lower"].is_null());
+      EXPECT_EQ(answer["substitution"]["epsilon"], upper);
+    } else {
+      EXPECT_GE(answer["epsilon"]["lower"].get<double>(), within.at(sampler).first);
+      EXPECT_LE(upper, within.at(sampler).second);
+      EXPECT_TRUE(answer["certificate"]["lower"].is_string());
+    }
+  }
+}
+
+TEST_F(SeriesAccount, WarnsThatPoissonNumbersDoNotApplyToShuffledBatches) {
+  const auto outcome = ask("epsilon", {"--top-level", "shuffled", "--batches", "10000", "--epochs", "1", "--noise-multiplier", "0.5", "--delta", "1e-6"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_NE(outcome.err.find("Poisson numbers do not apply: epsilon is between 10.994 and 10.998"), std::string::npos) << outcome.err;
+  const auto poisson = ask("epsilon", {"--top-level", "poisson", "--batches", "10000", "--epochs", "1", "--noise-multiplier", "0.5", "--delta", "1e-6"});
+  EXPECT_EQ(poisson.err, "");
+}
+
+TEST_F(SeriesAccount, CommandsAgreeWithEachOther) {
+  for (const std::string sampler : {"deterministic", "shuffled", "poisson", "balls_in_bins"}) {
+    SCOPED_TRACE(sampler);
+    const std::vector<std::string> law = {"--top-level", sampler, "--batches", "50"};
+    const auto with = [&](std::vector<std::string> more) {
+      more.insert(more.begin(), law.begin(), law.end());
+      return more;
+    };
+    const auto epsilon = json_of("epsilon", with({"--epochs", "3", "--noise-multiplier", "2", "--delta", "1e-6"}));
+    const double upper = epsilon["epsilon"]["upper"];
+    const auto delta = json_of("delta", with({"--epochs", "3", "--noise-multiplier", "2", "--epsilon", std::to_string(upper)}));
+    EXPECT_NEAR(delta["delta"]["upper"].get<double>() / 1e-6, 1.0, 1e-2);
+    const auto steps = json_of("steps", with({"--noise-multiplier", "2", "--delta", "1e-6", "--epsilon", std::to_string(upper * 1.001)}));
+    EXPECT_GE(steps["steps"].get<std::int64_t>(), 150);
+    EXPECT_LE(steps["steps"].get<std::int64_t>(), 152);
+    const auto sigma = json_of("sigma", with({"--epochs", "3", "--delta", "1e-6", "--epsilon", std::to_string(upper)}));
+    EXPECT_NEAR(sigma["noise_multiplier"].get<double>(), 2.0, 2e-3);
+    const auto profile = json_of("profile", with({"--epochs", "3", "--noise-multiplier", "2", "--epsilons", "0,0.5,1"}));
+    EXPECT_EQ(profile["profile"].size(), 3U);
+    EXPECT_LT(profile["profile"][2]["delta"]["upper"], profile["profile"][0]["delta"]["upper"]);
+  }
+}
+
+TEST_F(SeriesAccount, TakesOneDirectionARateAndAnOrder) {
+  const std::vector<std::string> poisson = {"--top-level", "poisson", "--sampling-rate", "0.01", "--steps", "300", "--noise-multiplier", "1", "--delta", "1e-6"};
+  const auto both = json_of("epsilon", poisson);
+  EXPECT_EQ(both["steps"], 300);
+  auto one = poisson;
+  one.insert(one.end(), {"--direction", "add"});
+  const auto add = json_of("epsilon", one);
+  EXPECT_EQ(add["direction"], "add");
+  EXPECT_LT(add["epsilon"]["upper"], both["epsilon"]["lower"]);
+  one.back() = "remove";
+  EXPECT_EQ(json_of("epsilon", one)["epsilon"]["upper"], both["epsilon"]["upper"]);
+  // The same order in every epoch tells more.
+  const std::vector<std::string> shuffled = {"--top-level", "shuffled", "--batches", "100", "--epochs", "5", "--noise-multiplier", "2", "--delta", "1e-6"};
+  auto once = shuffled;
+  once.insert(once.end(), {"--reshuffle", "once"});
+  EXPECT_GT(json_of("epsilon", once)["epsilon"]["lower"], json_of("epsilon", shuffled)["epsilon"]["lower"]);
+}
+
+TEST_F(SeriesAccount, ComparesAllSamplers) {
+  const std::vector<std::string> question = {"compare", "--batches", "1000", "--epochs", "1", "--noise-multiplier", "0.8", "--delta", "1e-6"};
+  auto with_json = question;
+  with_json.insert(with_json.end(), {"--json", "--plot", path("samplers.svg").string()});
+  const auto outcome = run(account, with_json);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto answer = Json::parse(outcome.out);
+  std::map<std::string, double> upper;
+  for (const auto& row : answer["compare"]) {
+    upper[row["top_level"]] = row["epsilon"]["upper"];
+    EXPECT_TRUE(row["certificate"]["upper"].is_string());
+  }
+  EXPECT_EQ(upper.size(), 5U);
+  EXPECT_LT(upper["balls_in_bins"], upper["poisson"]);
+  EXPECT_LT(upper["poisson"], 0.1 * upper["shuffled"]);
+  EXPECT_EQ(upper["shuffled"], upper["deterministic"]);
+  EXPECT_NE(content_of(path("samplers.svg")).find("balls_in_bins"), std::string::npos);
+  const auto table = run(account, question);
+  for (const auto* word : {"deterministic", "shuffled, once", "poisson", "not known", "balls_in_bins"})
+    EXPECT_NE(table.out.find(word), std::string::npos) << word;
+  expect_failure(run(account, {"compare", "--batches", "10", "--epochs", "1", "--delta", "1e-6"}), account, 2, {"--noise-multiplier", "not given"});
+  expect_failure(run(account, {"compare", "--batches", "10", "--epochs", "1", "--noise-multiplier", "1", "--delta", "1e-6", "--w", "2"}), account, 2,
+                 {"--w: not used by compare"});
+}
+
+TEST_F(SeriesAccount, DrawsTheFiguresOfBatchSamplers) {
+  const auto outcome = run(account, {"figure", "B2", "--csv", path("b2.csv").string(), "--plot", path("b2.svg").string()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(content_of(path("b2.csv")).find("B2,,deterministic,series.deterministic,tight,0,"), std::string::npos);
+  EXPECT_NE(content_of(path("b2.svg")).find("Figure B2"), std::string::npos);
+  expect_failure(run(account, {"figure", "B8"}), account, 2, {"figure: found 'B8'", "B1, B2"});
+}
+
+TEST_F(SeriesAccount, RefusesWhatSaysNothingOfWholeSeries) {
+  const std::vector<std::string> base = {"--top-level", "poisson", "--batches", "100", "--epochs", "1", "--noise-multiplier", "1", "--delta", "1e-6"};
+  const auto refused = [&](std::vector<std::string> more, const std::vector<std::string>& parts) {
+    more.insert(more.begin(), base.begin(), base.end());
+    expect_failure(ask("epsilon", more), account, 2, parts);
+  };
+  refused({"--w", "2"}, {"--w: not used with --relation series"});
+  refused({"--v", "2"}, {"--v: not used with --relation series"});
+  refused({"--context-length", "96"}, {"--context-length: not used with --relation series"});
+  refused({"--bottom-level", "wr"}, {"--bottom-level: not used with --relation series"});
+  refused({"--theorem", "4.4"}, {"--theorem: not used with --relation series"});
+  refused({"--num-records", "5"}, {"--num-records"});
+  refused({"--sampling-rate", "0"}, {"sampling rate: found 0", "above 0 and at most 1"});
+  refused({"--sampling-rate", "1.01"}, {"sampling rate: found 1.01"});
+  refused({"--reshuffle", "once"}, {"reshuffle: found once with top level poisson"});
+  refused({"--direction", "sideways"}, {"--direction"});
+  const auto other = [&](std::vector<std::string> arguments, int code, const std::vector<std::string>& parts) {
+    expect_failure(run(account, arguments), account, code, parts);
+  };
+  other({"epsilon", "--relation", "series", "--epochs", "1", "--noise-multiplier", "1", "--delta", "1e-6"}, 2, {"--top-level: not given", "balls_in_bins"});
+  other({"epsilon", "--relation", "series", "--top-level", "shuffled", "--epochs", "1", "--noise-multiplier", "1", "--delta", "1e-6"}, 2, {"--batches"});
+  other({"epsilon", "--relation", "series", "--top-level", "bins", "--epochs", "1"}, 2, {"--top-level", "bins"});
+  other({"epsilon", "--relation", "series", "--top-level", "poisson", "--sampling-rate", "0.1", "--epochs", "2", "--noise-multiplier", "1", "--delta", "1e-6"}, 2,
+        {"--epochs: given without --batches"});
+  other({"profile", "--relation", "series", "--top-level", "deterministic", "--noise-multiplier", "1", "--epsilons", "-1"}, 2, {"--epsilons: found -1"});
+  // What belongs to whole series says nothing of values.
+  const std::vector<std::string> values = {"epsilon", "--num-sequences", "100", "--sequence-length", "500", "--context-length", "10", "--forecast-length", "5",
+                                           "--batch-size", "10", "--noise-multiplier", "1", "--delta", "1e-6", "--steps", "10"};
+  const auto valued = [&](std::vector<std::string> more, int code, const std::vector<std::string>& parts) {
+    more.insert(more.begin(), values.begin(), values.end());
+    other(more, code, parts);
+  };
+  valued({"--batches", "3"}, 2, {"--batches: used with --relation series alone"});
+  valued({"--direction", "add"}, 2, {"--direction: used with --relation series alone"});
+  valued({"--top-level", "poisson"}, 4, {"top level: found poisson", "--relation series"});
+  valued({"--top-level", "shuffled"}, 4, {"no theorem covers", "top level shuffled"});
+}
+
+}  // namespace
+}  // namespace tsdp::cli_test
