@@ -307,8 +307,9 @@ TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
   const double clip = 0.1;
   for (const int threads : {1, 2, 8}) {
     const Threads some(threads);
-    for (const std::int64_t others : {0, 1, 7, 63, 150, 400, 700}) {
-      SCOPED_TRACE(std::to_string(threads) + " threads, " + std::to_string(others) + " other windows");
+    for (const std::int64_t others : {0, 1, 7, 63, 127, 150, 400, 700}) for (const bool alike : {false, true}) {
+      // Where all gradients point one way, whatever scales them all adds up.
+      SCOPED_TRACE(std::to_string(threads) + " threads, " + std::to_string(others) + " other windows" + (alike ? ", alike" : ""));
       const auto config = small_training();
       const auto type = at::TensorOptions(at::kFloat);
       const auto model = model_of(config, type);
@@ -334,7 +335,7 @@ TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
         for (std::int64_t place = 0; place < 200; ++place) {
           const auto count = others * (place + 1) / 200 - others * place / 200;
           for (std::int64_t i = 0; i < count; ++i) {
-            windows.push_back({place % 6, (37 * place + 11 * i) % 180});
+            windows.push_back(alike ? data::WindowIndex{3, 90} : data::WindowIndex{place % 6, (37 * place + 11 * i) % 180});
             places.push_back(place);
           }
           for (std::int64_t i = 0; place == 50 && i < inserted; ++i) {
