@@ -46,12 +46,14 @@ std::string plot_of(std::vector<Row>& rows, double precision, const std::string&
   for (auto& row : rows) {
     PlotSeries series;
     series.name = row.shown_name();
+    const bool has_lower = !row.curve->certificate().lower.empty();
     for (int i = 0; i <= points; ++i) {
       const double at = 1.1 * most * i / points;
       const auto delta = row.curve->delta(at, row.uses, precision);
       if (delta.upper < least) break;
       series.x.push_back(at);
       series.y.push_back(delta.upper);
+      if (!has_lower) continue;
       series.band_lower.push_back(std::max(delta.lower, least));
       series.band_upper.push_back(delta.upper);
     }

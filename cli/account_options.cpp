@@ -130,9 +130,9 @@ std::string theorems_for_help() {
   for (const auto& row : rows)
     text +=
         cat("  ", row.id, std::string(row.id.size() < 8 ? 8 - row.id.size() : 1, ' '), tsdp::name(row.bound), ", ",
-            tsdp::name(row.unit), ": ", row.covers, row.ours ? " (ours, docs/proofs/augmentation.md)" : "", "\n");
+            tsdp::name(row.unit), ": ", row.covers, row.ours ? cat(" (ours, docs/proofs/", row.proof, ")") : "", "\n");
   text +=
-      "Numbers are those of Schuchardt et al. (ICML 2025); rows named series are for --relation series (docs/accounting.md). Rows that are optimistic, ours, or about flat data sets "
+      "Numbers are those of Schuchardt et al. (ICML 2025); rows named series are for --relation series (docs/accounting.md). Rows that are optimistic, tsdp.1, tsdp.2, or about flat data sets "
       "are\n"
       "used only if named. Theorem 4.1 is no row: it says that of all lambda, 1 has the least exact profile of an "
       "epoch of\n"

@@ -334,6 +334,9 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
   static_cast<void>(plan_of(config, audited));  // what cannot be claimed is refused before it is attacked
   const auto& scheme = audited.law();
   const auto& unit = audited.unit();
+  if (scheme.parameters().top_level == TopLevel::shuffled)
+    throw PrivacyError("sampling.top_level: found shuffled, whose steps that read a series are not known in advance; expected deterministic, "
+                       "which has the same bound");
   const auto neighbours = worst_neighbours(scheme, unit);
   const bool canary = options.mode == Mode::canary;
   const bool in_turn = scheme.parameters().top_level == TopLevel::deterministic;
@@ -429,6 +432,9 @@ Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths, c
   const auto audited = mechanism_of(config, lengths);
   const auto& scheme = audited.law();
   const auto& unit = audited.unit();
+  if (scheme.parameters().top_level == TopLevel::shuffled)
+    throw PrivacyError("sampling.top_level: found shuffled, whose steps that read a series are not known in advance; expected deterministic, "
+                       "which has the same bound");
   const auto neighbours = worst_neighbours(scheme, unit);
   const auto plan = plan_of(config, audited);
   const auto held = options.theorem ? mechanism::PrivateMechanism(unit, scheme, audited.clipping(), audited.noise(), *options.theorem)

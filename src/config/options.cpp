@@ -74,8 +74,8 @@ const std::vector<Option>& option_table() {
        "true: the exported model's quantiles and means come from 100 sample paths, as GluonTS has it for itransformer; "
        "deepar always forecasts so."},
       {"sampling.top_level", false, choice(AT(sampling.top_level)),
-       "How series are chosen: a fresh sample without replacement each step; in turn; shuffled (not private: nothing covers "
-       "it): in turn, in a new order every epoch."},
+       "How series are chosen: a fresh sample without replacement each step; in turn; shuffled: in turn, in a new order every epoch "
+       "(costs what in turn does). poisson and balls_in_bins are for tsdp-account so far."},
       {"sampling.bottom_level", false, choice(AT(sampling.bottom_level)),
        "How windows are chosen inside a series: with replacement, or each by its own coin."},
       {"sampling.batch_size", true, Integer{AT(sampling.batch_size), {1, many}},
@@ -89,7 +89,8 @@ const std::vector<Option>& option_table() {
       {"privacy.enabled", false, Flag{AT(privacy.enabled)},
        "false trains without clipping and noise, and without any privacy."},
       {"privacy.relation", false, choice(AT(privacy.relation)),
-       "Neighbours differ in one series: event, in w consecutive places; user, in any w places."},
+       "Neighbours differ in one series: event, in w consecutive places; user, in any w places; series, in whether it is there at all "
+       "(tsdp-account only so far)."},
       {"privacy.w", false, Integer{AT(privacy.w), {1, many}}, "Places in which neighbours differ."},
       {"privacy.v", false, OptionalReal{AT(privacy.v), {1e-300, 1e300}, "null"},
        "Most by which a value, as it stands in the file, changes between neighbours; noise on the data is added to values cut at "

@@ -23,6 +23,18 @@
 namespace tsdp::exporting {
 namespace {
 
+/// How series are drawn, in words.
+std::string drawn(privacy::TopLevel top_level) {
+  switch (top_level) {
+    case privacy::TopLevel::without_replacement: return "without replacement";
+    case privacy::TopLevel::deterministic: return "in turn";
+    case privacy::TopLevel::shuffled: return "in turn, in another order every epoch";
+    case privacy::TopLevel::poisson: return "each by a coin of its own";
+    case privacy::TopLevel::balls_in_bins: return "by bins that were drawn once";
+  }
+  throw Error(ExitCode::failure, "a top level without words");
+}
+
 using Json = nlohmann::ordered_json;
 
 struct Chosen {
@@ -208,18 +220,6 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   add("Randomness", ledger.value("randomness", std::string()));
   add("Weights", c.training.checkpoint == ExportedWeights::best ? "of the best checkpoint" : "of the last step");
   return out;
-}
-
-/// How series are drawn, in words.
-std::string drawn(privacy::TopLevel top_level) {
-  switch (top_level) {
-    case privacy::TopLevel::without_replacement: return "without replacement";
-    case privacy::TopLevel::deterministic: return "in turn";
-    case privacy::TopLevel::shuffled: return "in turn, in another order every epoch";
-    case privacy::TopLevel::poisson: return "each by a coin of its own";
-    case privacy::TopLevel::balls_in_bins: return "by bins that were drawn once";
-  }
-  throw Error(ExitCode::failure, "a top level without words");
 }
 
 }  // namespace

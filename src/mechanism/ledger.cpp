@@ -203,7 +203,7 @@ TrainingMethod read_method(const Fields& top, const std::string& where) {
   const auto theorem = top.text("theorem");
   const auto& lengths = law.parameters().lengths;
   try {
-    if (privacy::theorem_row(theorem).ours && lengths.shortest() != lengths.longest())
+    if (privacy::theorem_row(theorem).needs_every_length && lengths.shortest() != lengths.longest())
       throw PrivacyError(cat("theorem: found ", theorem, " with series of ", lengths.shortest(), " to ", lengths.longest(),
                              " values; it needs the length of each of them, which a ledger does not hold"));
     return PrivateMechanism(unit, std::move(law), clipping, noise, theorem);

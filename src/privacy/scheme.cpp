@@ -43,8 +43,8 @@ SubsamplingScheme::SubsamplingScheme(Parameters parameters) : parameters_(std::m
     throw UsageError(cat("subsequences per sequence: found ", p.subsequences_per_sequence, " with batch size ",
                          p.batch_size, "; at most the batch size is expected (lambda <= Lambda)"));
   if (p.top_level == TopLevel::poisson || p.top_level == TopLevel::balls_in_bins)
-    throw PrivacyError(cat("top level: found ", name(p.top_level), ", which windows inside series are not drawn under; expected wor, "
-                           "deterministic or shuffled (tsdp-account --relation series answers for whole series)"));
+    throw PrivacyError(cat("top level: found ", name(p.top_level), ", with which no run is made so far; expected wor, deterministic or "
+                           "shuffled (tsdp-account --relation series answers for whole series)"));
   if (!(p.context_noise >= 0.0) || !std::isfinite(p.context_noise) || !(p.forecast_noise >= 0.0) ||
       !std::isfinite(p.forecast_noise))
     throw UsageError(cat("augmentation noise: found ", p.context_noise, " and ", p.forecast_noise,

@@ -58,11 +58,11 @@ std::unique_ptr<PrivacyCurve> curve_of(const SeriesLaw& law, double rate, double
 
 const std::vector<TheoremSummary>& series_table() {
   static const std::vector<TheoremSummary> rows = {
-      {"series.deterministic", "fixed batches of whole series, in turn", Bound::tight, CompositionUnit::epoch, false, TopLevel::deterministic, {}},
-      {"series.shuffled", "batches of whole series in random order", Bound::upper, CompositionUnit::epoch, false, TopLevel::shuffled, {}},
-      {"series.poisson", "every series by a coin of its own", Bound::tight, CompositionUnit::step, false, TopLevel::poisson, {}},
-      {"series.wor", "batches of whole series without replacement", Bound::upper, CompositionUnit::step, false, TopLevel::without_replacement, {}},
-      {"series.balls_in_bins", "every series in one bin, drawn once", Bound::tight, CompositionUnit::epoch, false, TopLevel::balls_in_bins, {}},
+      {"series.deterministic", "fixed batches of whole series, in turn", Bound::tight, CompositionUnit::epoch, false, false, false, TopLevel::deterministic},
+      {"series.shuffled", "batches of whole series in random order", Bound::upper, CompositionUnit::epoch, false, false, false, TopLevel::shuffled},
+      {"series.poisson", "every series by a coin of its own", Bound::tight, CompositionUnit::step, false, false, false, TopLevel::poisson},
+      {"series.wor", "batches of whole series without replacement", Bound::upper, CompositionUnit::step, false, false, false, TopLevel::without_replacement},
+      {"series.balls_in_bins", "every series in one bin, drawn once", Bound::tight, CompositionUnit::epoch, false, false, false, TopLevel::balls_in_bins},
   };
   return rows;
 }

@@ -30,17 +30,20 @@ struct Row {
 
   Row(std::string id, Bound bound, TopLevel top, BottomLevel bottom, bool only_one_window, InputNoise input_noise,
       std::function<privacy::DominatingPair(const SubsamplingScheme&, const PrivacyUnit&, double)> make_pair,
-      bool ours = false)
+      std::string proof = {})
       : one_window(only_one_window), noise(input_noise), pair(std::move(make_pair)) {
     summary.id = std::move(id);
     summary.bound = bound;
-    // In an epoch of deterministic iteration a series is in one batch: the epoch is one use (parallel composition,
-    // Props. E.2, E.3). A sample without replacement is fresh in every step.
-    summary.unit = top == TopLevel::deterministic ? CompositionUnit::epoch : CompositionUnit::step;
-    summary.ours = ours;
+    // In an epoch that takes series in turn, in whatever order, a series is in one batch: the epoch is one use (parallel
+    // composition, Props. E.2, E.3). A sample without replacement is fresh in every step.
+    summary.unit = top == TopLevel::deterministic || top == TopLevel::shuffled ? CompositionUnit::epoch : CompositionUnit::step;
+    summary.ours = !proof.empty();
+    summary.only_if_named = bound == Bound::optimistic_lower || noise == InputNoise::any;
+    summary.needs_every_length = noise == InputNoise::any;
+    summary.proof = std::move(proof);
     summary.top_level = top;
     summary.bottom_level = bottom;
-    summary.covers = cat(top == TopLevel::deterministic ? "top level deterministic" : "top level without replacement",
+    summary.covers = cat(top == TopLevel::without_replacement ? std::string("top level without replacement") : cat("top level ", name(top)),
                          bottom == BottomLevel::poisson ? ", bottom level poisson" : ", bottom level with replacement",
                          one_window ? ", 1 subsequence per sequence" : ", any number of subsequences per sequence",
                          noise == InputNoise::none    ? ", no noise on data"
@@ -155,6 +158,7 @@ double at_least_tiny(double share) { return std::max(share, 1e-100); }
 const std::vector<Row>& table() {
   constexpr auto deterministic = TopLevel::deterministic;
   constexpr auto without_replacement = TopLevel::without_replacement;
+  constexpr auto shuffled = TopLevel::shuffled;
   constexpr auto with_replacement = BottomLevel::with_replacement;
   constexpr auto poisson = BottomLevel::poisson;
   // Upper bounds first, the tighter of two that cover the same scheme before the other: the first that covers a scheme
@@ -254,13 +258,32 @@ const std::vector<Row>& table() {
        [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
          return privacy::one_window_pair(at_least_tiny(drawn_share(scheme) * noised_share(scheme, unit)), sigma);
        },
-       true},
+       "augmentation.md"},
       // Ours, docs/proofs/augmentation.md, Theorem 2. The same for one epoch of deterministic iteration: ρ = 1.
       {"tsdp.2", Bound::upper, deterministic, with_replacement, true, InputNoise::any,
        [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
          return privacy::one_window_pair(at_least_tiny(noised_share(scheme, unit)), sigma);
        },
-       true},
+       "augmentation.md"},
+      // Ours, docs/proofs/batches.md, Theorem tsdp.4. One epoch in an order that does not depend on the data, published or not: given the
+      // order it is deterministic iteration, and H_α is jointly convex. Upper bound by the pairs of 4.2, E.1 and E.8.
+      {"tsdp.4", Bound::upper, shuffled, with_replacement, true, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::one_window_pair(touched_share(scheme, unit), sigma);
+       },
+       "batches.md"},
+      {"tsdp.4", Bound::upper, shuffled, poisson, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         const auto reach = largest_poisson_reach(scheme, unit);
+         return privacy::poisson_upper(reach.touched, reach.rate, 1.0, sigma);
+       },
+       "batches.md"},
+      {"tsdp.4", Bound::upper, shuffled, with_replacement, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::with_replacement_upper(scheme.parameters().subsequences_per_sequence,
+                                                touched_share(scheme, unit), 1.0, sigma);
+       },
+       "batches.md"},
   };
   return rows;
 }
@@ -280,10 +303,7 @@ const std::vector<FlatRow>& flat_table() {
       {{"C.1",
         "a flat data set of windows as if they were independent records: not valid for time series",
         Bound::tight,
-        CompositionUnit::step,
-        false,
-        {},
-        {}},
+        CompositionUnit::step},
        false,
        [](const FlatSampling& s, double sigma) {
          return privacy::one_window_pair(static_cast<double>(s.batch_size) / static_cast<double>(s.records), sigma);
@@ -293,10 +313,7 @@ const std::vector<FlatRow>& flat_table() {
       {{"C.2",
         "a flat data set of windows of time series",
         Bound::optimistic_lower,
-        CompositionUnit::step,
-        false,
-        {},
-        {}},
+        CompositionUnit::step},
        true,
        [](const FlatSampling& s, double sigma) {
          return privacy::flat_optimistic(s.records, s.window_length, s.batch_size, sigma);
@@ -375,8 +392,8 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
                        std::optional<std::string> theorem) {
   check_noise_multiplier(noise_multiplier);
   if (unit.relation == Relation::series)
-    throw PrivacyError("relation series: windows inside series are not drawn for it; expected event or user (tsdp-account --relation "
-                       "series answers for whole series)");
+    throw PrivacyError("relation: found series, for which no run is made so far; expected event or user (tsdp-account --relation series "
+                       "answers for whole series)");
   if (unit.v && (!(*unit.v > 0.0) || !std::isfinite(*unit.v)))
     throw UsageError(cat("v: found ", *unit.v, "; a positive finite number is expected"));
   const auto& p = scheme.parameters();
@@ -392,9 +409,8 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
   std::size_t fewest = std::numeric_limits<std::size_t>::max();
   std::string extension;
   for (const auto& row : table()) {
-    // Unless a row is named, only proven upper bounds of the paper count: training rests on this.
-    const bool candidate =
-        theorem ? *theorem == row.summary.id : row.summary.bound != Bound::optimistic_lower && !row.summary.ours;
+    // Unless a row is named, only proven upper bounds count: training rests on this.
+    const bool candidate = theorem ? *theorem == row.summary.id : !row.summary.only_if_named;
     if (!candidate && !row.summary.ours) continue;
     const auto objections = row.objections(scheme, unit);
     if (!candidate) {

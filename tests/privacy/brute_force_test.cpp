@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <numbers>
 #include <set>
 #include <utility>
 #include <vector>
@@ -131,6 +132,81 @@ TEST(BruteForce, ASampleOfHalfTheSeriesIsNotCoveredByLess) {
   for (const auto& [a, b] : pairs) largest = std::max(largest, hockey_stick(a, b, 1.3, 1.0));
   const privacy::DominatingPair half({{0.0, 2.0 / 3.0}, {1.0, 1.0 / 3.0}}, 1.0);
   EXPECT_GT(largest, half.symmetrised_profile(std::log(1.3)) + 0.01);
+}
+
+/// Law of the releases of a whole epoch, of one or two steps: weight and mean of every component.
+struct Component2 {
+  double first, second, weight;
+};
+using EpochLaw = std::vector<Component2>;
+
+/// H_α between two such laws after N(0, σ²) in each step, by a grid.
+double epoch_hockey_stick(const EpochLaw& a, const EpochLaw& b, double alpha, double sigma) {
+  const double reach = 2.0 + 7.0 * sigma;
+  const double step = 0.06 * sigma;
+  const auto density = [&](const EpochLaw& law, double x, double y) {
+    double sum = 0.0;
+    for (const auto& c : law) {
+      const double u = (x - c.first) / sigma;
+      const double v = (y - c.second) / sigma;
+      sum += c.weight * std::exp(-0.5 * (u * u + v * v));
+    }
+    return sum;
+  };
+  double sum = 0.0;
+  for (double x = -reach; x <= reach; x += step)
+    for (double y = -reach; y <= reach; y += step) sum += std::max(0.0, density(a, x, y) - alpha * density(b, x, y));
+  return sum * step * step / (2.0 * std::numbers::pi * sigma * sigma);
+}
+
+/// docs/proofs/batches.md, Theorem tsdp.4: N = 2 series of two windows with one each a batch, and N = 3 with two a batch, one left out.
+TEST(BruteForce, ShuffledEpochsAreWithinDeterministicOnes) {
+  const double sigma = 1.0;
+  const auto theorem_for = [&](std::int64_t series, std::int64_t batch) {
+    SubsamplingScheme::Parameters p;
+    p.lengths = privacy::SeriesLengths::equal(series, 2);
+    p.batch_size = batch;
+    p.top_level = TopLevel::shuffled;
+    return apply_theorem(SubsamplingScheme(p), {}, sigma);  // L_C = L_F = 1: both windows are touched
+  };
+  const auto two = theorem_for(2, 1);
+  EXPECT_EQ(two.theorem, "tsdp.4");
+  EXPECT_EQ(two.unit, CompositionUnit::epoch);
+  EXPECT_EQ(two.steps_per_epoch, 2);
+  double nearest = 1.0;  // how near published orders come to the bound
+  double farthest = 0.0; // and secret ones
+  for (int code = 0; code < 64; ++code) {
+    const auto gradient = [&](int i) { return (code >> i & 1) != 0 ? 1 : -1; };
+    const std::vector<int> changed = {gradient(0), gradient(1)};
+    const std::vector<int> after = {gradient(2), gradient(3)};
+    const std::vector<int> other = {gradient(4), gradient(5)};
+    const auto epoch = [&](const std::vector<int>& own) {
+      EpochLaw out;
+      for (const int a : own)
+        for (const int b : other) {
+          out.push_back({static_cast<double>(a), static_cast<double>(b), 1.0 / 8.0});
+          out.push_back({static_cast<double>(b), static_cast<double>(a), 1.0 / 8.0});
+        }
+      return out;
+    };
+    for (const double alpha : {0.7, 1.0, 1.6}) {
+      const double bound = two.pair.symmetrised_profile(std::log(alpha));
+      // Published: both orders have the one-step divergence of the changed series' batch.
+      const double published = hockey_stick(window_law(changed), window_law(after), alpha, sigma);
+      EXPECT_LE(published, bound + 1e-9);
+      nearest = std::min(nearest, std::abs(bound - published));
+      const double secret = epoch_hockey_stick(epoch(changed), epoch(after), alpha, sigma);
+      EXPECT_LE(secret, published + 2e-4) << "code " << code << ", alpha " << alpha;
+      if (published > 0.1) farthest = std::max(farthest, published - secret);
+    }
+  }
+  EXPECT_LT(nearest, 1e-9);  // the bound is that of published orders
+  EXPECT_GT(farthest, 1e-2); // and secret ones are better
+  // One of three series is left out of the epoch's single step: a sample without replacement, far within.
+  const auto three = theorem_for(3, 2);
+  EXPECT_EQ(three.steps_per_epoch, 1);
+  for (const auto& [a, b] : all_pairs({3, 2, 2, 2}))
+    for (const double alpha : {0.7, 1.0, 1.6}) EXPECT_LE(hockey_stick(a, b, alpha, sigma), three.pair.symmetrised_profile(std::log(alpha)) + 1e-9);
 }
 
 }  // namespace

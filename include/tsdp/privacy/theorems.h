@@ -31,7 +31,7 @@ constexpr Names<CompositionUnit, 2> names_of(CompositionUnit) {
 
 /// What a noisy training run is to the accountant: one use of a dominating pair a step or an epoch.
 struct AppliedTheorem {
-  std::string theorem;  ///< number in the paper, or tsdp.1, tsdp.2, or a row about whole series (series_law.h)
+  std::string theorem;  ///< number in the paper, or tsdp.N, or a row about whole series (series_law.h)
   Bound bound = Bound::upper;
   CompositionUnit unit = CompositionUnit::step;
   std::int64_t steps_per_epoch = 1;
@@ -65,8 +65,8 @@ struct AppliedTheorem {
 
 /// The mechanism of training with `scheme` and noise multiplier σ under `unit`.
 ///
-/// `theorem` picks a row of the table; without it the tightest upper bound of the paper that covers the scheme is
-/// taken, never an optimistic one. With series of differing lengths the worst counts. Throws PrivacyError (exit 4) that
+/// `theorem` picks a row of the table; without it the tightest upper bound that covers the scheme is taken, of the paper's and of ours that
+/// are not `only_if_named`, never an optimistic one. With series of differing lengths the worst counts. Throws PrivacyError (exit 4) that
 /// names what no theorem covers and the nearest combinations that are covered.
 [[nodiscard]] AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, double noise_multiplier,
                                      std::optional<std::string> theorem = std::nullopt);
@@ -88,15 +88,19 @@ struct TheoremSummary {
   std::string covers;
   Bound bound;
   CompositionUnit unit;
-  bool ours = false;  ///< proven in docs/proofs, not in the paper
+  bool ours = false;           ///< proven in docs/proofs, not in the paper
+  bool only_if_named = false;  ///< training does not take it unasked
+  /// Whether it asks for the length of every series; others ask for the shortest and the longest.
+  bool needs_every_length = false;
   /// What the row is about; none for C.1 and C.2.
-  std::optional<TopLevel> top_level;
-  std::optional<BottomLevel> bottom_level;
+  std::optional<TopLevel> top_level = {};
+  std::optional<BottomLevel> bottom_level = {};
+  std::string proof = {};  ///< of a row of ours: its file in docs/proofs
 
   [[nodiscard]] bool flat() const { return !top_level; }
 };
 [[nodiscard]] std::vector<TheoremSummary> theorem_table();
-/// The row `id`. Throws PrivacyError naming the rows there are.
+/// The row `id`, of several with one id the first. Throws PrivacyError naming the rows there are.
 [[nodiscard]] TheoremSummary theorem_row(const std::string& id);
 
 }  // namespace tsdp::privacy
