@@ -195,7 +195,7 @@ TEST(LedgerReader, NamesWhatItCannotRead) {
   expect_refused("/mechanism/num_sequences", 1e3, "num_sequences");
   expect_refused("/mechanism/batch_size", 0, "batch_size");
   expect_refused("/mechanism/shortest_sequence", 201, "shortest_sequence");
-  expect_refused("/mechanism/top_level", "poisson", "top_level");
+  expect_refused("/mechanism/top_level", "alphabetic", "top_level");
   expect_refused("/relation/w", "1", "w: found \"1\"");
   expect_refused("/noise_multiplier", nullptr, "noise_multiplier: found null");
   expect_refused("/epsilon/upper", "0.5", "upper");
