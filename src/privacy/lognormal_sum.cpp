@@ -88,9 +88,11 @@ void LognormalSum::add_block(std::int64_t first, std::int64_t count) {
     const auto w_re = weight_[j] * front * std::cos(turn * z_[j]);
     const auto w_im = weight_[j] * front * std::sin(turn * z_[j]);
     const auto weight = weight_[j] * front;
-    // Exponents are off by 8 units of |s| (1 + X), which e^{u} multiplies; weights and products by 16 units, every advance by 8
-    // more, of e − 1 and of D − 1, and by the error of D's exponent.
-    const auto off_x = 8.0L * (1.0L + x_[j]);
+    // X is off by as many units as its exponent is large, and exponents of e^{u} by 8 more, of |s| (1 + X), which e^{u}
+    // multiplies; weights and products by 16 units and z²/2 for the weight's exponent; every advance by 8 more, of e − 1 and of
+    // D − 1, and by the error of D's exponent.
+    const auto off_x = (8.0L + 2.0L * mu_ * (std::abs(z_[j]) + mu_)) * (1.0L + x_[j]);
+    const auto off_weight = 16.0L + z_[j] * z_[j];
     const auto step_size = std::abs(d_re) + std::abs(d_im);
     const auto step_off = 8.0L * step_size + off_x * distance_;
     auto off = off_x * (line_ + begin);
@@ -99,7 +101,7 @@ void LognormalSum::add_block(std::int64_t first, std::int64_t count) {
       im[n] += e_re * w_im + e_im * w_re;
       const auto magnitude = std::abs(e_re) + std::abs(e_im);
       // (What the first exponent is off by is worth nothing where e^{u} vanishes: |e^{u}| ≤ 1 + magnitude, and it falls with |s| X.)
-      error[n] += weight * (16.0L * magnitude + off * std::min(1.0L + magnitude, 4.0L));
+      error[n] += weight * (off_weight * magnitude + off * std::min(1.0L + magnitude, 4.0L));
       const auto next = e_re * d_re - e_im * d_im + e_re + d_re;
       e_im = e_re * d_im + e_im * d_re + e_im + d_im;
       e_re = next;
@@ -110,8 +112,9 @@ void LognormalSum::add_block(std::int64_t first, std::int64_t count) {
     const auto off = unit * error[n] * 1.01L + rule_error_;
     const auto square = re[n] * (2.0L + re[n]) + im[n] * im[n];  // |1 + v|² − 1
     const auto modulus = std::sqrt(std::max(1.0L + square, 0.0L));
-    Node out{0.5L * std::log1p(std::max(square, -1.0L + unit)), std::atan2(im[n], 1.0L + re[n]), 0.0L};
+    Node out{0.5L * std::log1p(std::max(square, -1.0L + unit)), std::atan2(im[n], 1.0L + re[n]), 0.0L, 0.0L};
     // log(1 + v): off by error/|1 + v|, and rounding.
+    out.log_most = std::log(modulus + off);
     out.error = off / std::max(modulus - off, 1e-300L) + 4.0L * unit * (std::abs(out.log_re) + std::abs(out.log_im));
     nodes_.push_back(out);
   }
@@ -149,7 +152,9 @@ LognormalSum::Value LognormalSum::below(long double threshold) const {
     const auto angle = phase - 2.0L * std::atan2(y, line_);
     sum += size * std::cos(angle);
     const auto off = b * at.error + unit * (4.0L * ((line_ + y) * std::abs(gap) + b * (std::abs(at.log_re) + std::abs(at.log_im))) + 16.0L);
-    error += size * (off < 0.5L ? 1.3L * off : 2.0L + std::expm1(off));
+    // Where nothing is known of the angle: both the term and the true one are at most as large as φ can be.
+    const auto most = (n == 0 ? 0.5L : 1.0L) * 2.0L * std::exp(line_ * gap + b * at.log_most) / square;
+    error += off < 0.5L ? std::min(1.3L * off * size, most) : most;
   }
   const auto scale = distance_ / pi;
   const auto count = static_cast<long double>(nodes_.size());

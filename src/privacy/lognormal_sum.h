@@ -35,9 +35,9 @@ class LognormalSum {
   [[nodiscard]] long double largest_threshold() const { return largest_; }
 
  private:
-  /// One frequency: log(φ e^{s}) and the bound of its error.
+  /// One frequency: log(φ e^{s}), the bound of its error, and the most that log|φ e^{s}| can be.
   struct Node {
-    long double log_re, log_im, error;
+    long double log_re, log_im, error, log_most;
   };
   /// Those of `count` frequencies from number `first` on.
   void add_block(std::int64_t first, std::int64_t count);

@@ -167,19 +167,29 @@ ShuffledCurve::ShuffledCurve(std::int64_t batches, double noise_multiplier, Resh
 
 ShuffledCurve::~ShuffledCurve() = default;
 
+double ShuffledCurve::composed(double epsilon, std::uint64_t uses) {
+  try {
+    if (!composed_) {
+      const LargestCoordinate one(batches_, 2.0, 1.0, noise_multiplier_);
+      composed_ = std::make_unique<Composed>(one.loss(one.step_for(4000.0)));
+    }
+    auto& composer = composed_->composer;
+    return composer.compose(uses, best_tilt_for_epsilon(composer.loss(), uses, epsilon)).delta(epsilon);
+  } catch (const OutOfReach&) {
+    return 0.0;
+  }
+}
+
+double ShuffledCurve::counted(double epsilon, std::uint64_t uses) const {
+  const LargestCoordinate one(batches_, 2.0, 1.0, noise_multiplier_);
+  // A count of k events takes a sum of k terms for every C.
+  return uses <= 1000 ? one.best_count(epsilon, uses) : one.best_event(epsilon);
+}
+
 double ShuffledCurve::lower(double epsilon, std::uint64_t uses) {
   if (uses == 1 || reshuffle_ == Reshuffle::once)
     return LargestCoordinate(batches_, 2.0, 1.0, of_one_epoch(noise_multiplier_, uses)).best_event(epsilon);
-  const LargestCoordinate one(batches_, 2.0, 1.0, noise_multiplier_);
-  // A count of k events takes a sum of k terms for every C.
-  const double counted = uses <= 1000 ? one.best_count(epsilon, uses) : one.best_event(epsilon);
-  try {
-    if (!composed_) composed_ = std::make_unique<Composed>(one.loss(one.step_for(8000.0)));
-    auto& composer = composed_->composer;
-    return std::max(counted, composer.compose(uses, best_tilt_for_epsilon(composer.loss(), uses, epsilon)).delta(epsilon));
-  } catch (const OutOfReach&) {
-    return counted;
-  }
+  return std::max(counted(epsilon, uses), composed(epsilon, uses));
 }
 
 Interval ShuffledCurve::delta(double epsilon, std::uint64_t uses, double precision) {
@@ -192,13 +202,15 @@ Interval ShuffledCurve::epsilon(double delta, std::uint64_t uses, double precisi
   if (uses == 0 || upper == 0.0) return {0.0, upper};
   if (uses == 1 || reshuffle_ == Reshuffle::once)
     return {std::min(LargestCoordinate(batches_, 2.0, 1.0, of_one_epoch(noise_multiplier_, uses)).best_epsilon(delta), upper), upper};
-  double low = 0.0;
-  double high = upper;
-  while (high - low > 1e-2 * precision * upper) {
-    const double middle = 0.5 * (low + high);
-    (lower(middle, uses) > delta ? low : high) = middle;
-  }
-  return {low, upper};
+  const auto largest = [&](double low, auto delta_at) {
+    const auto over = [&](double e) { return std::log(std::max(delta_at(e), 1e-320)) - std::log(delta); };
+    const double at_low = over(low);
+    const double at_upper = over(upper);
+    return at_low > 0.0 && at_upper <= 0.0 ? bracket_root(over, low, at_low, upper, at_upper, 0.1 * precision).first : low;
+  };
+  // Counts of events are dearer to make and hardly ever tell more.
+  const double by_composition = largest(0.0, [&](double e) { return composed(e, uses); });
+  return {largest(by_composition, [&](double e) { return counted(e, uses); }), upper};
 }
 
 std::uint64_t ShuffledCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {

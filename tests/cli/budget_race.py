@@ -3,8 +3,8 @@
 
     budget_race.py --bin build/release/bin --kills 200
 
-Each round starts two tsdp-train processes at once with the same --budget and kills both (SIGKILL) after a random time, or lets
-them end. After every round: the budget file is whole; every run that has a checkpoint is charged with its whole plan; nothing was
+Each round starts two tsdp-train processes at once with the same --budget and kills both (SIGKILL) after a random time of at most
+what a whole run takes on this machine, or lets them end. After every round: the budget file is whole; every run that has a checkpoint is charged with its whole plan; nothing was
 admitted beyond the budget. At the end all runs together cost at most the budget by tsdp-account total, too.
 """
 
@@ -15,6 +15,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 
 CONFIG = """dataset: {path: series.txt, format: lstnet, frequency: 1h, start: "2015-01-01", prediction_length: 4,
   season_length: 24, split: last, test_windows: 1, validation_length: 0}
@@ -34,7 +35,7 @@ def main():
     options = parser.parse_args()
     randomness = random.Random(options.seed)
     programs = pathlib.Path(options.bin).resolve()
-    kills = refused = finished = number = charges = spent = 0
+    kills = refused = finished = number = charges = spent = seen = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "config.yaml").write_text(CONFIG)
@@ -46,14 +47,25 @@ def main():
         made = call("tsdp-account", "budget", "budget.json", "--epsilon", str(EPSILON), "--delta", str(DELTA))
         if made.returncode != 0:
             sys.exit(made.stderr)
-        while kills < options.kills:
+
+        def start(budget, output):
+            return subprocess.Popen(
+                [str(programs / "tsdp-train"), "--quiet", "--threads", "1", "--config", "config.yaml", "--budget", budget,
+                 "--output", output], cwd=folder, stderr=subprocess.PIPE, text=True)
+
+        # How long two at once take here: on a slow machine a second is too early to be charged.
+        call("tsdp-account", "budget", "first.json", "--epsilon", str(EPSILON), "--delta", str(DELTA))
+        begin = time.monotonic()
+        for process in [start("first.json", f"first{i}") for i in range(2)]:
+            if process.wait() != 0:
+                sys.exit(process.stderr.read())
+        whole = time.monotonic() - begin
+        while kills < options.kills or (seen == 0 and number < 20 * options.kills):
             pair = []
             for _ in range(2):
                 number += 1
-                pair.append(subprocess.Popen(
-                    [str(programs / "tsdp-train"), "--quiet", "--threads", "1", "--config", "config.yaml", "--budget", "budget.json",
-                     "--output", f"run{number}"], cwd=folder, stderr=subprocess.PIPE, text=True))
-            wait = randomness.uniform(0.05, 1.6)
+                pair.append(start("budget.json", f"run{number}"))
+            wait = randomness.uniform(0.05, 1.1 * whole)
             for process in pair:
                 try:
                     process.wait(timeout=wait)
@@ -70,6 +82,7 @@ def main():
                     kills += 1
                 wait = randomness.uniform(0.0, 0.2)
             budget = json.loads((folder / "budget.json").read_text())
+            seen = max(seen, len(budget["charges"]))
             charged = {charge["run"]: charge["compositions"] for charge in budget["charges"]}
             if len(charged) != len(budget["charges"]):
                 sys.exit("a run is charged twice")

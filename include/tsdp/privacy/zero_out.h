@@ -86,8 +86,10 @@ class ShuffledCurve final : public PrivacyCurve {
   [[nodiscard]] Certificate certificate() const override;
 
  private:
-  /// A certified lower end of δ(ε).
+  /// Certified lower ends of δ(ε): the better of the next two, or the events of one epoch.
   [[nodiscard]] double lower(double epsilon, std::uint64_t uses);
+  [[nodiscard]] double composed(double epsilon, std::uint64_t uses);
+  [[nodiscard]] double counted(double epsilon, std::uint64_t uses) const;
 
   std::int64_t batches_;
   double noise_multiplier_;
