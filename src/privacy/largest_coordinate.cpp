@@ -73,11 +73,11 @@ double LargestCoordinate::best_threshold(Function value) const {
 }
 
 double LargestCoordinate::best_event(double epsilon) const {
-  const double factor = std::exp(epsilon);
-  // Products with e^ε that overflow are no events.
+  // Thresholds beyond which Q's tail has lost its digits are no events.
   const auto value = [&](double threshold) {
     const double q = without_tail(threshold);
-    return with_tail(threshold) * (1.0 - tail_error) - (q > 0.0 ? factor * q * (1.0 + tail_error) : 0.0);
+    if (!(q > 1e-300)) return -1.0;
+    return with_tail(threshold) * (1.0 - tail_error) - std::exp(std::min(epsilon + std::log(q), 700.0)) * (1.0 + tail_error + 1e-15 * epsilon);
   };
   return std::max(0.0, value(best_threshold(value)) * (1.0 - 1e-15));
 }
@@ -97,10 +97,10 @@ double LargestCoordinate::best_count(double epsilon, std::uint64_t uses) const {
   const auto value = [&](double threshold) {
     const double p = std::min(1.0, with_tail(threshold) * (1.0 - tail_error));
     const double q = std::min(1.0, without_tail(threshold) * (1.0 + tail_error));
-    if (!(p > 0.0) || !(q > 0.0) || !(p > q) || p == 1.0 || q == 1.0) return 0.0;
+    if (!(p > 0.0) || !(q > 1e-300) || !(p > q) || p == 1.0 || q == 1.0) return 0.0;
     // The ratio of terms grows with j: the sum is over j ≥ j₀. Terms are good to 1e-13 (k + ε) (logarithms of binomials).
     double sum = 0.0;
-    const double error = 1e-13 * (k + epsilon + 10.0);
+    const double error = 1e-13 * (k + epsilon + 10.0) + 2e-15 * k * (std::abs(std::log(q)) + std::abs(std::log(p)));
     for (std::uint64_t j = uses;; --j) {
       const auto i = static_cast<double>(j);
       const double log_binomial = std::lgamma(k + 1.0) - std::lgamma(i + 1.0) - std::lgamma(k - i + 1.0);
@@ -136,7 +136,8 @@ LossDistribution LargestCoordinate::loss(double step) const {
   double p_before = with_tail(low);
   double q_before = without_tail(low);
   const auto put = [&](double p, double q, double of_p, double of_q) {
-    // Differences of tails are off by their error times the tails.
+    // Differences of tails are off by their error times the tails; tails that have lost their digits are left out.
+    if (!(of_q > 1e-290)) return;
     const double mass = p - tail_error * of_p;
     const double other = q + tail_error * of_q;
     if (!(mass > 0.0) || !(other > 0.0)) return;

@@ -43,7 +43,7 @@ LognormalSum::LognormalSum(std::int64_t terms, long double mu, long double large
   rule_error_ = std::exp(line_) * (2.0L * aliased / (1.0L - aliased) + 2.0L * std::exp(2.0L) * std::erfc(reach / std::sqrt(2.0L)));
 
   // What is cut off: Σ_{n > N} (1/π) Δ e^{cK} |φ|^b/y² ≤ e^{cK} bound^b/(π y_N).
-  const auto cut_at = [&](long double y) { return b * log_bound(y) - std::log(pi * y); };
+  const auto cut_at = [&](long double y) { return b * (log_bound(y) + 1e-16L) - std::log(pi * y); };
   const auto wanted = std::log(b) - 46.0L - line_ * largest_;
   const auto most = static_cast<long double>(most_work) / static_cast<long double>(z_.size());
   auto high = 64.0L * distance_;
@@ -92,7 +92,7 @@ void LognormalSum::add_block(std::int64_t first, std::int64_t count) {
     // multiplies; weights and products by 16 units and z²/2 for the weight's exponent; every advance by 8 more, of e − 1 and of
     // D − 1, and by the error of D's exponent.
     const auto off_x = (8.0L + 2.0L * mu_ * (std::abs(z_[j]) + mu_)) * (1.0L + x_[j]);
-    const auto off_weight = 16.0L + z_[j] * z_[j];
+    const auto off_weight = 16.0L + z_[j] * z_[j] + 0.5L * static_cast<long double>(z_.size());  // and the sum over z
     const auto step_size = std::abs(d_re) + std::abs(d_im);
     const auto step_off = 8.0L * step_size + off_x * distance_;
     auto off = off_x * (line_ + begin);
@@ -101,7 +101,7 @@ void LognormalSum::add_block(std::int64_t first, std::int64_t count) {
       im[n] += e_re * w_im + e_im * w_re;
       const auto magnitude = std::abs(e_re) + std::abs(e_im);
       // (What the first exponent is off by is worth nothing where e^{u} vanishes: |e^{u}| ≤ 1 + magnitude, and it falls with |s| X.)
-      error[n] += weight * (off_weight * magnitude + off * std::min(1.0L + magnitude, 4.0L));
+      error[n] += weight * (off_weight * magnitude + off * (1.0L + magnitude));
       const auto next = e_re * d_re - e_im * d_im + e_re + d_re;
       e_im = e_re * d_im + e_im * d_re + e_im + d_im;
       e_re = next;
@@ -111,8 +111,8 @@ void LognormalSum::add_block(std::int64_t first, std::int64_t count) {
   for (std::size_t n = 0; n < size; ++n) {
     const auto off = unit * error[n] * 1.01L + rule_error_;
     const auto square = re[n] * (2.0L + re[n]) + im[n] * im[n];  // |1 + v|² − 1
-    const auto modulus = std::sqrt(std::max(1.0L + square, 0.0L));
-    Node out{0.5L * std::log1p(std::max(square, -1.0L + unit)), std::atan2(im[n], 1.0L + re[n]), 0.0L, 0.0L};
+    const auto modulus = square > -0.5L ? std::sqrt(1.0L + square) : std::hypot(1.0L + re[n], im[n]);
+    Node out{square > -0.5L ? 0.5L * std::log1p(square) : std::log(std::max(modulus, 1e-4000L)), std::atan2(im[n], 1.0L + re[n]), 0.0L, 0.0L};
     // log(1 + v): off by error/|1 + v|, and rounding.
     out.log_most = std::log(modulus + off);
     out.error = off / std::max(modulus - off, 1e-300L) + 4.0L * unit * (std::abs(out.log_re) + std::abs(out.log_im));

@@ -31,6 +31,7 @@ class LognormalSum {
   struct Value {
     long double value, error;
   };
+  /// 0 < K ≤ largest_threshold().
   [[nodiscard]] Value below(long double threshold) const;
   [[nodiscard]] long double largest_threshold() const { return largest_; }
 

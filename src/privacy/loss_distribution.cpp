@@ -5,6 +5,8 @@
 #include <iterator>
 #include <limits>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "gauss_rule.h"
 #include "tsdp/base/error.h"
@@ -354,7 +356,8 @@ void fill_directed(LossDistribution& out, const DominatingPair& pair, const std:
     const auto& down = remove ? low : high;
     put(out, up, down);
     out.at_zero = up.heavy[0] + down.light[0];
-    out.points[down.light.size() - 2].minus += down.light_beyond;
+    // Past the last point's x losses go on to those beyond it, which may be less far than the point itself: to the one before.
+    (down.light.size() > 2 ? out.points[down.light.size() - 3].minus : out.at_zero) += down.light_beyond;
     out.infinite_mass += up.heavy_beyond;
     return;
   }
@@ -373,7 +376,7 @@ void fill_directed(LossDistribution& out, const DominatingPair& pair, const std:
     found.loss_error += std::max(high.worst, low.worst);
     // In the other direction losses have the other sign. The two integrals are off by 1e-13 of each.
     const double off = std::log1p((right.excess - left.excess) / q) - offset;
-    const double beyond = (remove ? off : -off) - 2.0 * mass_error * (right.excess + left.excess) / q;
+    const double beyond = (remove ? off : -off) - 2.0 * mass_error * (right.excess + left.excess) / std::min(p, q);
     const double mass = remove ? p : q;
     // To the nearest point that is not above it.
     auto& points = found.points;
@@ -464,6 +467,8 @@ LossDistribution discretise(const DominatingPair& whole, double step, double fin
   const double square = (pair.largest_mean() / pair.sigma()) * (pair.largest_mean() / pair.sigma());
   out.loss_error =
       unit * (-std::expm1(-largest) * 10.0 * (largest - std::log(rarest) + square) + (32.0 + components) * largest);
+  // Below, the border of loss ℓ comes from log(1 − (1 − e^{−ℓ})/q), whose argument is off by two units: e^ℓ − 1 of them in ℓ.
+  if (directed && pair.components().size() > 1) out.loss_error += 8.0 * unit * std::expm1(largest_below);
   // Densities are exponentials of squares up to (end/σ)²/2 (of the last cell's end: up to 1.5 times that), summed.
   out.relative_error =
       mass_error + 12.0 * unit * (end / pair.sigma()) * (end / pair.sigma()) + components * unit + out.loss_error;
@@ -489,6 +494,7 @@ LossScale loss_scale(const DominatingPair& whole, Direction direction) {
   const double end = pair.largest_mean() + reach * pair.sigma();
   double first = 0.0;
   double second = 0.0;
+  std::vector<std::pair<double, double>> atoms;  // loss and mass, of one direction
   // Σ over the half line from x₀ to `end`; heavier and lighter measure count as `heavy` and `light` say.
   const auto add = [&](const auto& side, double from, double heavy, double light) {
     const auto panels = static_cast<int>(std::clamp(std::ceil((end - from) / (0.25 * pair.sigma())), 1.0, 1e5));
@@ -502,6 +508,7 @@ LossScale loss_scale(const DominatingPair& whole, Direction direction) {
           const double p = heavy * weights4[i] * half * side.scaled_density_q(x, loss);
           first += (p - q) * loss;
           second += (p + q) * loss * loss;
+          if (direction != Direction::symmetrised) atoms.emplace_back(p > 0.0 ? loss : -loss, p + q);
         }
       }
     }
@@ -521,7 +528,10 @@ LossScale loss_scale(const DominatingPair& whole, Direction direction) {
       add(Below(pair), -zero, 1.0, 0.0);
       break;
   }
-  return {std::sqrt(std::max(second - first * first, 0.0)), std::max(pair.loss(end), Below(pair).loss(end))};
+  // About the mean: where nearly all mass has one loss, the difference of the moments is lost. A floor for what is left of that.
+  double spread = 0.0;
+  for (const auto& [loss, mass] : atoms) spread += mass * (loss - first) * (loss - first);
+  return {std::max(std::sqrt(spread), 1e-6 * std::abs(first)), std::max(pair.loss(end), Below(pair).loss(end))};
 }
 
 }  // namespace tsdp::privacy

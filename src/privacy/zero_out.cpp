@@ -22,6 +22,18 @@ namespace {
 /// Φ(z), long double.
 long double below(long double z) { return 0.5L * std::erfc(-z / std::numbers::sqrt2_v<long double>); }
 
+/// A bracket whose ends are those of different theorems. That they cross by more than rounding is an error of the program.
+Interval in_order(Interval bracket) {
+  if (!(bracket.lower <= bracket.upper * (1.0 + 1e-9) + 1e-300)) throw Error(ExitCode::failure, cat("a lower end of ", bracket.lower, " above an upper end of ", bracket.upper));
+  return {std::min(bracket.lower, bracket.upper), bracket.upper};
+}
+
+/// Φ̄(z)/φ(z) for z ≥ 60, where what the asymptotic series leaves out is below 1e-17.
+long double mills_ratio(long double z) {
+  const auto t = 1.0L / (z * z);
+  return (1.0L - t * (1.0L - 3.0L * t * (1.0L - 5.0L * t * (1.0L - 7.0L * t * (1.0L - 9.0L * t))))) / z;
+}
+
 void check_uses(std::uint64_t uses) {
   if (uses > max_uses_ever) throw PrivacyError(cat("steps: found ", uses, "; at most ", max_uses_ever, " are accounted for"));
 }
@@ -40,11 +52,12 @@ Interval gaussian_delta(double epsilon, double mu) {
   const auto near = -e / m + m / 2.0L;
   const auto far = -e / m - m / 2.0L;
   const auto first = below(near);
-  // Beyond the range of e^ε Φ(far) the second term is within a share 1 of the first: nothing is known but 0 ≤ δ ≤ first.
-  const auto second = std::exp(e) * below(far);
+  // e^ε φ(far) = φ(near): so the second term where e^ε or Φ(far) leave the range of numbers.
+  const auto second = far > -60.0L ? std::exp(e) * below(far)
+                                   : std::exp(-0.5L * near * near) / std::sqrt(2.0L * std::numbers::pi_v<long double>) * mills_ratio(-far);
   // Arguments are off by 3 units of themselves, which moves a tail by z² of them; erfc by 4 units.
   constexpr auto unit = std::numeric_limits<long double>::epsilon();
-  const auto error = unit * first * (16.0L + 4.0L * (near * near + far * far + e));
+  const auto error = unit * first * (16.0L + 4.0L * (near * near + (far > -60.0L ? far * far + e : 0.0L) + std::abs(near) * e / m));
   const bool resolved = std::isfinite(second) && first > 1e-4000L;
   const auto value = resolved ? std::clamp(first - second, 0.0L, 1.0L) : 0.0L;
   const auto upper = resolved ? value + error : first + std::numeric_limits<long double>::min();
@@ -93,7 +106,8 @@ Interval GaussianCurve::epsilon(double delta, std::uint64_t uses, double) {
     return std::pair{left, right};
   };
   const auto upper = ends(low, high, [&](double e) { return this->delta(e, uses).upper <= delta; }).second;
-  const auto lower = ends(0.999 * low, upper, [&](double e) { return !(this->delta(e, uses).lower > delta); }).first;
+  const double start = this->delta(0.999 * low, uses).lower > delta ? 0.999 * low : 0.0;
+  const auto lower = ends(start, upper, [&](double e) { return !(this->delta(e, uses).lower > delta); }).first;
   return {lower, upper};
 }
 
@@ -194,7 +208,7 @@ double ShuffledCurve::lower(double epsilon, std::uint64_t uses) {
 
 Interval ShuffledCurve::delta(double epsilon, std::uint64_t uses, double precision) {
   const auto upper = upper_.delta(epsilon, uses, precision).upper;
-  return {uses == 0 ? 0.0 : std::min(lower(epsilon, uses), upper), upper};
+  return in_order({uses == 0 ? 0.0 : lower(epsilon, uses), upper});
 }
 
 Interval ShuffledCurve::epsilon(double delta, std::uint64_t uses, double precision) {
@@ -242,8 +256,9 @@ struct RandomAllocationCurve::Tables {
     const int wanted = static_cast<int>(std::ceil(2.0 * std::log2(4.0 * std::max(epsilon, 1e-3)) - 1e-9));
     for (int range = std::min(wanted, most); range >= least; --range) {
       auto found = by_range.find(range);
+      // (A little more than its end: ε beside it rounds to either side.)
       if (found == by_range.end())
-        found = by_range.emplace(range, LognormalSum(bins, mu, static_cast<long double>(bins) * std::exp(static_cast<long double>(end_of(range)))))
+        found = by_range.emplace(range, LognormalSum(bins, mu, static_cast<long double>(bins) * std::exp(1.000001L * static_cast<long double>(end_of(range)))))
                     .first;
       if (!found->second.made()) continue;
       table = &found->second;
@@ -290,13 +305,15 @@ Interval RandomAllocationCurve::delta(Direction direction, double epsilon, std::
     value = put.value * gamma / b;
     error = put.error * gamma / b + unit * 8.0L * (1.0L + gamma * mu);
   } else {
-    const auto put = sum.below(std::min(b * gamma, sum.largest_threshold()));
+    if (!(b * gamma <= sum.largest_threshold())) throw Error(ExitCode::failure, "a table that ends before its threshold");
+    const auto put = sum.below(b * gamma);
     value = put.value / b + 1.0L - gamma;
     error = put.error / b + unit * 8.0L * gamma * (1.0L + mu);
   }
+  if (!std::isfinite(value) || !std::isfinite(error)) return out;
   out.lower = std::max(out.lower, static_cast<double>(value - error) * (1.0 - 1e-15));
   out.upper = std::min(out.upper, std::max(0.0, static_cast<double>(value + error) * (1.0 + 1e-15)));
-  return out;
+  return in_order(out);
 }
 
 Interval RandomAllocationCurve::delta(double epsilon, std::uint64_t uses, double) {

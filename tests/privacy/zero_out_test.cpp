@@ -200,6 +200,42 @@ TEST(RandomAllocationCurve, EpochsAreLessNoiseAndMoreNoiseIsBetter) {
   }
 }
 
+/// Tables serve ranges of ε; just beyond the end of one its threshold must not be cut to the table's.
+TEST(RandomAllocationCurve, HoldsAtAndBesideTheEndsOfItsTables) {
+  for (const auto& [bins, sigma] : {std::pair{1000, 1.0}, std::pair{100, 1.0}, std::pair{1000, 0.8}})
+    for (const double end : {0.5 * std::numbers::sqrt2, 1.0, std::numbers::sqrt2})
+      for (const double beside : {-1e-9, -1e-12, 0.0, 1e-16, 1e-12, 1e-10, 3e-10, 1e-9}) {
+        RandomAllocationCurve curve(bins, sigma);
+        const auto at = curve.delta(Direction::remove, end, 1);
+        const auto near = curve.delta(Direction::remove, end * (1.0 + beside), 1);
+        EXPECT_LE(near.lower, near.upper);
+        // δ moves by at most e^ε times what ε does.
+        EXPECT_LE(near.lower, at.upper + 10.0 * std::abs(beside)) << end << " " << beside;
+        EXPECT_GE(near.upper, at.lower - 10.0 * std::abs(beside)) << end << " " << beside;
+        // … and by about its own slope, a few times δ.
+        EXPECT_NEAR(near.upper / at.upper, 1.0, 1e-7 + 2e-15 / at.upper) << end << " " << beside;
+      }
+}
+
+/// Where e^ε or Q's tail leave the range of numbers nothing is claimed from below, and the Gaussian curve goes on by Mills' ratio.
+TEST(ZeroOutCurves, AreRightWhereNumbersEnd) {
+  RandomAllocationCurve bins(1'000'000, 0.02);
+  const auto delta = bins.delta(Direction::remove, 1250.0, 1);
+  EXPECT_LE(delta.lower, delta.upper);
+  EXPECT_LE(ShuffledCurve(1000, 0.02, Reshuffle::every_epoch).delta(1250.0, 1).lower, 0.492);
+  EXPECT_LE(RandomAllocationCurve(1'000'000, 0.5).epsilon(1e-5, 400).lower, 958.0);  // δ(958) ≤ Φ((800 − 958 − log b + log 2)/40) < 1e-5
+  // By 60 digits.
+  const auto far = gaussian_delta(11340.0, 142.5);
+  EXPECT_NEAR(far.lower / 3.84986319971e-17, 1.0, 1e-11);
+  EXPECT_NEAR(far.upper / 3.84986319971e-17, 1.0, 1e-11);
+  EXPECT_NEAR(gaussian_delta(11355.0, 142.4).upper / 6.31710e-18, 1.0, 1e-5);
+  const auto epsilon = GaussianCurve(0.01).epsilon(1e-5, 10);
+  EXPECT_NEAR(epsilon.lower / epsilon.upper, 1.0, 1e-12);
+  // Nearly all of one direction's loss is in one place: still answered.
+  const auto little_noise = PoissonCurve(1e-4, 0.05).delta(1.0, 2);
+  EXPECT_NEAR(little_noise.upper, 2e-4, 1e-7);
+}
+
 /// Where no table is made the ends are those of theorems that need none.
 TEST(RandomAllocationCurve, StillBracketsWhereItWouldTakeTooLong) {
   RandomAllocationCurve few(3, 0.3);
