@@ -172,8 +172,9 @@ int main(int argc, char** argv) {
       return 0;
     }
     tsdp::log::info(plan_text(plan));
-    if (const auto windows = trainer.method().law().expected_windows(); windows < config.sampling.batch_size)
-      tsdp::log::warning(cat("sampling.batch_size: found ", config.sampling.batch_size, ", by which every step is divided; the ",
+    if (const auto windows = trainer.method().law().expected_windows();
+        config.privacy.relation != tsdp::privacy::Relation::series && windows < *config.sampling.batch_size)
+      tsdp::log::warning(cat("sampling.batch_size: found ", *config.sampling.batch_size, ", by which every step is divided; the ",
                              trainer.method().law().sequences(), " series give ", windows, " windows a step"));
     if (resume.empty()) {
       trainer.begin(budget.empty() ? std::nullopt : std::optional<std::filesystem::path>(budget));

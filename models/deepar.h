@@ -13,6 +13,7 @@ class ConstantEmbedding final : public dp::Layer {
   /// Takes every window's gradient (B).
   void record(at::Tensor window_gradients) { window_gradients_ = std::move(window_gradients); }
 
+  void join(const dp::Records& records) override { window_gradients_ = records.sums(window_gradients_); }
   void add_squared_norms(at::Tensor& norms) override { norms.add_(window_gradients_.to(at::kDouble).square()); }
   void discard(const at::Tensor& windows) override { window_gradients_ = window_gradients_.masked_fill(windows, 0.0); }
   void add_gradient(const at::Tensor& factors) override {

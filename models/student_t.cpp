@@ -94,6 +94,12 @@ dp::Gradient StudentTHead::hidden_gradient() {
   return {maps_->backward({raw_gradient_}, true)};
 }
 
+void StudentTHead::join(const dp::Records& records) {
+  if (!by_kernel_) return maps_->join(records);
+  window_gradients_ = records.sums(window_gradients_);
+  squared_norms_ = dp::squared_norms(window_gradients_);
+}
+
 void StudentTHead::add_squared_norms(at::Tensor& norms) {
   if (!by_kernel_) return maps_->add_squared_norms(norms);
   norms.add_(squared_norms_);

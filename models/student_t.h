@@ -45,6 +45,7 @@ class StudentTHead final : public dp::Layer {
   /// Of Σ_i loss_i with respect to the hidden rows (B, K, D).
   dp::Gradient hidden_gradient();
 
+  void join(const dp::Records& records) override;
   void add_squared_norms(at::Tensor& norms) override;
   void discard(const at::Tensor& windows) override;
   void add_gradient(const at::Tensor& factors) override;

@@ -15,7 +15,7 @@ using privacy::TopLevel;
 /// ρ, or 1 in the batch that holds the changed series.
 double drawn_share(const privacy::SubsamplingScheme& scheme) {
   if (scheme.parameters().top_level == TopLevel::deterministic) return 1.0;
-  return static_cast<double>(scheme.sequences_per_batch()) / static_cast<double>(scheme.sequences());
+  return scheme.drawn_share();
 }
 
 double poisson_rate(const privacy::SubsamplingScheme& scheme, std::int64_t windows) {

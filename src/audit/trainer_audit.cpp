@@ -363,7 +363,7 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
     out.shape = projection->shape;
     out.model = model->name();
   }
-  const double divisor = static_cast<double>(config.sampling.batch_size) / config.privacy.clip_norm;
+  const double divisor = static_cast<double>(scheme.parameters().batch_size) / config.privacy.clip_norm;
   const double offset = canary && code.kind == CanaryKind::substituted ? -out.unit_length * static_cast<double>(scheme.expected_windows())
                         : canary                                       ? 0.0
                                                                        : projection->offset;

@@ -247,10 +247,49 @@ void assign_text(const std::string& where, const std::string& what, const std::s
   }
 }
 
+/// How large a batch is, is said once; and what is about values of a series says nothing about whole ones.
+void check_sampling(const std::string& where, const Config& c) {
+  const auto& s = c.sampling;
+  const bool whole_series = c.privacy.relation == privacy::Relation::series;
+  const auto in_place = [&](const char* key, const auto& value) {
+    if (!value) return;
+    if (!whole_series)
+      throw UsageError(cat(where, key, ": found ", *value, " with privacy.relation ", name(c.privacy.relation),
+                           "; expected sampling.batch_size, or privacy.relation series"));
+    if (s.batch_size)
+      throw UsageError(cat(where, key, ": found ", *value, " beside sampling.batch_size ", *s.batch_size, "; expected one of them (null for the "
+                           "other)"));
+  };
+  in_place("sampling.batches", s.batches);
+  in_place("sampling.rate", s.rate);
+  if (s.batches && s.rate)
+    throw UsageError(cat(where, "sampling.rate: found ", *s.rate, " beside sampling.batches ", *s.batches, "; expected one of them"));
+  if (s.rate && s.top_level != privacy::TopLevel::poisson)
+    throw UsageError(cat(where, "sampling.rate: found ", *s.rate, " with sampling.top_level ", name(s.top_level), "; expected poisson, or "
+                         "sampling.batches"));
+  if (!s.batch_size && !s.batches && !s.rate)
+    throw UsageError(cat(where, "sampling.batch_size: not given; expected an integer from 1 to 1000000000", whole_series ? ", or sampling.batches" : ""));
+  if (s.batch_size && s.subsequences_per_sequence > *s.batch_size)
+    throw UsageError(cat(where, "sampling.subsequences_per_sequence: found ", s.subsequences_per_sequence,
+                         "; expected at most sampling.batch_size (", *s.batch_size, ")"));
+  if (s.reshuffle == privacy::Reshuffle::once && s.top_level != privacy::TopLevel::shuffled)
+    throw UsageError(cat(where, "sampling.reshuffle: found once with sampling.top_level ", name(s.top_level), "; expected shuffled"));
+  if (s.top_level == privacy::TopLevel::balls_in_bins && !whole_series)
+    throw PrivacyError(cat(where, "sampling.top_level: found balls_in_bins with privacy.relation ", name(c.privacy.relation),
+                           ", which no theorem covers; expected privacy.relation series, or shuffled, deterministic, wor or poisson"));
+  if (!whole_series) return;
+  const auto of_values = [&](const char* key, const std::string& found, const char* expected) {
+    throw UsageError(cat(where, key, ": found ", found, " with privacy.relation series, which is about whole series and not their values; "
+                         "expected ", expected));
+  };
+  if (c.privacy.w != 1) of_values("privacy.w", cat(c.privacy.w), "1");
+  if (c.privacy.v) of_values("privacy.v", cat(*c.privacy.v), "null");
+  if (c.augmentation.context_noise > 0.0) of_values("augmentation.context_noise", cat(c.augmentation.context_noise), "0");
+  if (c.augmentation.forecast_noise > 0.0) of_values("augmentation.forecast_noise", cat(c.augmentation.forecast_noise), "0");
+}
+
 void check_together(const std::string& where, const Config& c) {
-  if (c.sampling.subsequences_per_sequence > c.sampling.batch_size)
-    throw UsageError(cat(where, "sampling.subsequences_per_sequence: found ", c.sampling.subsequences_per_sequence,
-                         "; expected at most sampling.batch_size (", c.sampling.batch_size, ")"));
+  check_sampling(where, c);
   if (c.dataset.format == "lstnet" && !c.dataset.start)
     throw UsageError(cat(where, "dataset.start: not given; an lstnet file has no time stamps, so the moment of its "
                                 "first row is expected"));

@@ -74,14 +74,22 @@ const std::vector<Option>& option_table() {
        "true: the exported model's quantiles and means come from 100 sample paths, as GluonTS has it for itransformer; "
        "deepar always forecasts so."},
       {"sampling.top_level", false, choice(AT(sampling.top_level)),
-       "How series are chosen: a fresh sample without replacement each step; in turn; shuffled: in turn, in a new order every epoch "
-       "(costs what in turn does). poisson and balls_in_bins are for tsdp-account so far."},
+       "How series are chosen: wor, a fresh sample without replacement each step; deterministic, in turn; shuffled, in turn, in a random "
+       "order (costs what in turn does); poisson, each by its own coin in every step; balls_in_bins, each in one bin, drawn once for the "
+       "run, a bin a step (privacy.relation series only)."},
       {"sampling.bottom_level", false, choice(AT(sampling.bottom_level)),
        "How windows are chosen inside a series: with replacement, or each by its own coin."},
-      {"sampling.batch_size", true, Integer{AT(sampling.batch_size), {1, many}},
-       "Expected windows a step, Lambda: the divisor of every step."},
+      {"sampling.batch_size", false, OptionalInteger{AT(sampling.batch_size), {1, many}, "required without batches or rate"},
+       "Expected windows a step, Lambda: the divisor of every step (with privacy.relation series the expected number of series, Lambda / "
+       "lambda, is)."},
       {"sampling.subsequences_per_sequence", false, Integer{AT(sampling.subsequences_per_sequence), {1, many}},
        "Expected windows of a chosen series, lambda; at most the batch size."},
+      {"sampling.reshuffle", false, choice(AT(sampling.reshuffle)),
+       "Of shuffled batches: every epoch has an order of its own, or all have the one that is drawn once for the run."},
+      {"sampling.batches", false, OptionalInteger{AT(sampling.batches), {1, many}, "null"},
+       "Steps of an epoch, of balls_in_bins bins, in place of batch_size; with privacy.relation series only."},
+      {"sampling.rate", false, OptionalReal{AT(sampling.rate), {0.0, 1.0, true}, "null"},
+       "Probability with which poisson draws every series, in place of batch_size; with privacy.relation series only."},
       {"augmentation.context_noise", false, Real{AT(augmentation.context_noise), {0.0}},
        "Standard deviation of noise on the context, in multiples of privacy.v."},
       {"augmentation.forecast_noise", false, Real{AT(augmentation.forecast_noise), {0.0}},
@@ -89,8 +97,8 @@ const std::vector<Option>& option_table() {
       {"privacy.enabled", false, Flag{AT(privacy.enabled)},
        "false trains without clipping and noise, and without any privacy."},
       {"privacy.relation", false, choice(AT(privacy.relation)),
-       "Neighbours differ in one series: event, in w consecutive places; user, in any w places; series, in whether it is there at all "
-       "(tsdp-account only so far)."},
+       "Neighbours differ in one series: event, in w consecutive places; user, in any w places; series, in whether it is there at all: "
+       "the windows of a series in a step are clipped as one."},
       {"privacy.w", false, Integer{AT(privacy.w), {1, many}}, "Places in which neighbours differ."},
       {"privacy.v", false, OptionalReal{AT(privacy.v), {1e-300, 1e300}, "null"},
        "Most by which a value, as it stands in the file, changes between neighbours; noise on the data is added to values cut at "
@@ -99,7 +107,7 @@ const std::vector<Option>& option_table() {
        "Noise standard deviation in multiples of the clip norm; auto: the least that spends target_epsilon over "
        "max_epochs."},
       {"privacy.clip_norm", false, Real{AT(privacy.clip_norm), {1e-12, 1e12}},
-       "Largest norm of the gradient of one window."},
+       "Largest norm of the gradient of one window; with privacy.relation series, of one series in a step: the mean of lambda windows."},
       {"privacy.clipping", false, choice(AT(privacy.clipping)),
        "flat: a window's gradient is scaled down to clip_norm where it is longer; per_layer: each of M layers on its own, "
        "to clip_norm / sqrt(M); automatic: every gradient g is scaled by clip_norm / (|g| + 0.01)."},

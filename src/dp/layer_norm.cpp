@@ -82,6 +82,16 @@ at::Tensor LayerNorm::backward(const Gradient& arrived, bool want_input_gradient
   return (g - g.mean(-1, /*keepdim=*/true) - normalised_ * along) * inverse_deviation_;
 }
 
+void LayerNorm::join(const Records& records) {
+  if (by_kernel()) {
+    by_weight_ = (kernel_input_ - mean_.unsqueeze(1)).mul_(inverse_.unsqueeze(1)).mul_(output_gradient_);
+    by_bias_ = output_gradient_;
+    kernel_input_.reset();
+  }
+  by_weight_ = records.sums(by_weight_);
+  by_bias_ = records.sums(by_bias_);
+}
+
 void LayerNorm::add_squared_norms(at::Tensor& norms) {
   if (by_kernel()) {
     norms.add_(squared_norms_);

@@ -1,5 +1,6 @@
 #include "tsdp/dp/linear.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "row_kernels.h"
@@ -11,6 +12,9 @@ namespace {
 /// product, and what that loses to numbers below the normal range must not be blown up by the other side.
 constexpr double most_input_norm = 0x1p160;
 
+/// Windows of a record that are summed in single precision with those of others: what a piece of a step has at most.
+constexpr std::int64_t most_joined = 128;
+
 }  // namespace
 
 LinearRecord::LinearRecord(at::Tensor weight_gradient, at::Tensor bias_gradient)
@@ -21,9 +25,73 @@ void LinearRecord::set(at::Tensor input, Gradient output_gradient) {
   output_gradient_ = std::move(output_gradient.value);
   output_gradient_norms_ = std::move(output_gradient.window_norms);
   window_gradients_.reset();
+  records_.reset();
+}
+
+void LinearRecord::join(const Records& records) {
+  const auto p = output_gradient_.size(-1);
+  const auto d = input_.size(-1);
+  // Beside each other as they are, where the Gram matrices of a record's windows take fewer operations than its gradient.
+  if (input_.dim() == 2 && kernels_serve(input_) && input_.is_contiguous() && output_gradient_.is_contiguous() &&
+      records.largest() <= most_joined && records.largest() * (p + d) <= 2 * p * d) {
+    records_ = records;
+    return;
+  }
+  input_ = records.side_by_side(input_);
+  output_gradient_ = records.side_by_side(output_gradient_);
+  output_gradient_norms_.reset();
+}
+
+void LinearRecord::add_squared_norms_of_records(at::Tensor& norms) {
+  auto* sums = norms.data_ptr<double>();
+  const auto p = output_gradient_.size(1);
+  const auto d = input_.size(1);
+  cancelling_.assign(static_cast<std::size_t>(records_->count()), 0);
+  for (std::int64_t r = 0; r < records_->count(); ++r) {
+    const auto first = records_->begin(r);
+    const auto windows = records_->end(r) - first;
+    const auto found = rows::norm_of_products(output_gradient_.const_data_ptr<float>() + first * p, p,
+                                              input_.const_data_ptr<float>() + first * d, d, windows);
+    // Input so large that a factor folded into one side would lose what the other blows up: see most_input_norm.
+    sums[r] += found.largest_input > most_input_norm ? std::numeric_limits<double>::infinity() : found.squared_norm;
+    cancelling_[static_cast<std::size_t>(r)] =
+        found.sum_of_norms * found.sum_of_norms > static_cast<double>(windows * windows) * found.squared_norm;
+  }
+}
+
+void LinearRecord::add_products(const at::Tensor& gradients, const at::Tensor& inputs) {
+  bias_gradient_.add_(gradients.sum(0));
+  weight_gradient_.add_(at::mm(gradients.t(), inputs));
+}
+
+void LinearRecord::add_gradient_of_records(const at::Tensor& factors) {
+  auto in_single = factors;
+  if (std::find(cancelling_.begin(), cancelling_.end(), 1) != cancelling_.end()) {
+    in_single = factors.clone();
+    for (std::int64_t r = 0; r < records_->count(); ++r) {
+      if (cancelling_[static_cast<std::size_t>(r)] == 0) continue;
+      const auto first = records_->begin(r);
+      const auto windows = records_->end(r) - first;
+      const auto factor = static_cast<double>(factors.const_data_ptr<float>()[r]);
+      in_single.data_ptr<float>()[r] = 0.0F;
+      if (factor == 0.0) continue;
+      add_products(output_gradient_.narrow(0, first, windows).to(at::kDouble).mul_(factor),
+                   input_.narrow(0, first, windows).to(at::kDouble));
+    }
+  }
+  const auto of_windows = records_->for_windows(in_single);
+  bias_gradient_.addmv_(output_gradient_.t(), of_windows);
+  auto x = input_;
+  auto g = output_gradient_;
+  auto& side = x.size(1) < g.size(1) ? x : g;
+  fitted(scaled_, side.sizes(), side.options());
+  at::mul_out(scaled_, side, of_windows.view({-1, 1}));
+  side = scaled_;
+  weight_gradient_.addmm_(g.t(), x);
 }
 
 void LinearRecord::add_squared_norms(at::Tensor& norms) {
+  if (records_) return add_squared_norms_of_records(norms);
   if (input_.dim() == 2) {
     // One position: ‖g xᵀ‖² + ‖g‖² = ‖g‖² (‖x‖² + 1).
     if (kernels_serve(input_) && input_.is_contiguous() && output_gradient_.is_contiguous()) {
@@ -78,7 +146,8 @@ void LinearRecord::add_squared_norms(at::Tensor& norms) {
   norms.add_(squared_norms(output_gradient_.sum(1))).add_(g_sizes.sum(1).square_(), gamma);
 }
 
-void LinearRecord::discard(const at::Tensor& windows) {
+void LinearRecord::discard(const at::Tensor& marked) {
+  const auto windows = records_ ? records_->for_windows(marked) : marked;
   const auto cleared = [&](const at::Tensor& recorded) {
     return recorded.dim() == 2 ? recorded.masked_fill(windows.unsqueeze(1), 0.0)
                                : recorded.masked_fill(windows.unsqueeze(1).unsqueeze(2), 0.0);
@@ -93,6 +162,7 @@ void LinearRecord::discard(const at::Tensor& windows) {
 }
 
 void LinearRecord::add_gradient(const at::Tensor& factors) {
+  if (records_ && factors.defined()) return add_gradient_of_records(factors);
   const auto p = output_gradient_.size(-1);
   const auto d = input_.size(-1);
   if (factors.defined() && window_gradients_.defined()) {

@@ -20,6 +20,7 @@ class Lstm::Kernel {
 
   const at::Tensor& forward(const at::Tensor& input) {
     input_ = input.contiguous();
+    records_of_windows_.reset();
     const auto windows = input.size(0);
     plan_.steps = input.size(1);
     // Half as many lanes where they suffice, or where there would else be fewer groups than threads.
@@ -46,6 +47,8 @@ class Lstm::Kernel {
 
   [[nodiscard]] const at::Tensor& input_sums() const { return input_sums_; }
 
+  void join(const Records& records) { records_of_windows_ = records; }
+
   void add_squared_norms(at::Tensor& norms) {
     const auto windows = input_.size(0);
     fitted(rows_, {windows, plan_.parameters()}, input_.options());
@@ -55,6 +58,11 @@ class Lstm::Kernel {
                                  rows_.data_ptr<float>() + first * plan_.parameters(), plan_.parameters(),
                                  squared_.data_ptr<double>() + first);
     });
+    if (records_of_windows_) {
+      rows_ = records_of_windows_->sums(rows_);
+      norms.add_(squared_norms(rows_));
+      return;
+    }
     norms.add_(squared_);
   }
 
@@ -99,6 +107,7 @@ class Lstm::Kernel {
   lstm_cpu::Plan plan_;
   lstm_cpu::Weights weights_;
   std::vector<lstm_cpu::Record> records_;
+  std::optional<Records> records_of_windows_;
   at::Tensor input_, output_, input_sums_, rows_, squared_;
 };
 
@@ -232,6 +241,14 @@ void Lstm::backward(Level& level, const at::Tensor& output_gradient) {
 at::Tensor Lstm::summed_input_gradient() const {
   if (by_kernel_) return kernel_->input_sums();
   return at::mm(levels_.front().gate_gradients.sum(1), levels_.front().weight_ih);
+}
+
+void Lstm::join(const Records& records) {
+  if (by_kernel_) return kernel_->join(records);
+  for (auto& level : levels_) {
+    level.by_input.join(records);
+    level.by_state.join(records);
+  }
 }
 
 void Lstm::add_squared_norms(at::Tensor& norms) {

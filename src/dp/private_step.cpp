@@ -17,10 +17,10 @@
 
 namespace tsdp::dp {
 
-double rounding_guard(at::ScalarType type, std::int64_t summed) {
+double rounding_guard(at::ScalarType type, std::int64_t summed, bool joined) {
   const double unit = type == at::kDouble ? 0x1p-53 : 0x1p-24;
   const auto m = static_cast<double>(summed);
-  return (1.0 - 96.0 * unit) / (1.0 + 2.0 * m * (m - 1.0) * unit);
+  return (1.0 - (joined ? 96.0 + 2.0 * m : 96.0) * unit) / (1.0 + 2.0 * m * (m - 1.0) * unit);
 }
 
 namespace {
@@ -30,47 +30,46 @@ constexpr double least_factor = 0x1p-100;
 
 /// The same on the CPU in one pass: a step asks for few numbers, and twelve operations on them would cost more than them.
 template <class T>
-void factors_on_cpu(const double* squared_norms, std::int64_t count, double clip_norm, double guarded, ClipFactor kind,
-                    T* factors) {
+void factors_on_cpu(const double* squared_norms, std::int64_t count, const Clipping& clipping, double guarded, T* factors) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const double norm = std::sqrt(squared_norms[i]);
+    const double norm = clipping.scale * std::sqrt(squared_norms[i]);
     double factor = 0.0;
-    if (kind == ClipFactor::exact) factor = std::min(guarded / clip_norm, guarded / norm);
-    if (kind == ClipFactor::opacus) factor = std::min(guarded / clip_norm, guarded / (norm + 1e-6));
-    if (kind == ClipFactor::automatic) factor = guarded / (norm + 0.01);
+    if (clipping.factor == ClipFactor::exact) factor = std::min(guarded / clipping.norm, guarded / norm);
+    if (clipping.factor == ClipFactor::opacus) factor = std::min(guarded / clipping.norm, guarded / (norm + 1e-6));
+    if (clipping.factor == ClipFactor::automatic) factor = guarded / (norm + 0.01);
+    factor *= clipping.scale;
     factors[i] = std::isfinite(norm) && factor >= least_factor ? static_cast<T>(factor) : T{0};
   }
 }
 
 }  // namespace
 
-at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipFactor kind, at::ScalarType type,
-                        std::int64_t summed) {
+at::Tensor clip_factors(const at::Tensor& squared_norms, const Clipping& clipping, at::ScalarType type) {
   // Squared norms are good to 70 units (half an epsilon each) of the recorded values' type, so norms to 35 and products
   // of two to 70 at most; three more for the factor itself and for scaling by it. Whole windows are scaled down alike, those
   // within the clip norm as well: what the guard allows for does not hang on who is clipped.
-  const double guarded = clip_norm * rounding_guard(type, summed);
+  const double guarded = clipping.norm * rounding_guard(type, clipping.summed, clipping.joined);
   if (squared_norms.device().is_cpu() && squared_norms.scalar_type() == at::kDouble && squared_norms.is_contiguous()) {
     auto found = at::empty(squared_norms.sizes(), squared_norms.options().dtype(type));
     AT_DISPATCH_FLOATING_TYPES(type, "clip_factors", [&] {
-      factors_on_cpu(squared_norms.const_data_ptr<double>(), found.numel(), clip_norm, guarded, kind,
-                     found.data_ptr<scalar_t>());
+      factors_on_cpu(squared_norms.const_data_ptr<double>(), found.numel(), clipping, guarded, found.data_ptr<scalar_t>());
     });
     return found;
   }
-  const auto norms = squared_norms.sqrt();
+  const auto norms = squared_norms.sqrt().mul_(clipping.scale);
   at::Tensor factors;
-  switch (kind) {
+  switch (clipping.factor) {
     case ClipFactor::exact:
-      factors = at::reciprocal(norms).mul_(guarded).clamp_max_(guarded / clip_norm);
+      factors = at::reciprocal(norms).mul_(guarded).clamp_max_(guarded / clipping.norm);
       break;
     case ClipFactor::opacus:
-      factors = at::reciprocal(norms + 1e-6).mul_(guarded).clamp_max_(guarded / clip_norm);
+      factors = at::reciprocal(norms + 1e-6).mul_(guarded).clamp_max_(guarded / clipping.norm);
       break;
     case ClipFactor::automatic:
       factors = at::reciprocal(norms + 0.01).mul_(guarded);
       break;
   }
+  factors.mul_(clipping.scale);
   return at::where(at::isfinite(norms) & factors.ge(least_factor), factors, at::zeros_like(factors)).to(type);
 }
 
@@ -101,13 +100,19 @@ void require_full_precision(const at::Device& device) {
   }
 }
 
-at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windows, const Clipping& clipping,
+at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, const Records& records, const Clipping& clipping,
                            const at::TensorOptions& options) {
   const auto type = c10::typeMetaToScalarType(options.dtype());
-  const auto zeros = [&] { return at::zeros({windows}, options.dtype(at::kDouble)); };
+  const auto count = records.count();
+  const auto zeros = [&] { return at::zeros({count}, options.dtype(at::kDouble)); };
   auto squared = zeros();
-  if (windows == 0) return squared;
-  TORCH_CHECK(windows <= clipping.summed, "more windows are summed at a time than the guard against rounding allows for");
+  if (count == 0) return squared;
+  TORCH_CHECK(records.windows() <= clipping.summed || count == 1,
+              "more windows are summed at a time than the guard against rounding allows for");
+  if (count < records.windows()) {
+    TORCH_CHECK(clipping.joined, "the guard against rounding is for records of one window");
+    for (auto* layer : layers) layer->join(records);
+  }
   std::vector<at::Tensor> by_layer;
   for (auto* layer : layers) {
     if (!clipping.per_layer) {
@@ -121,22 +126,21 @@ at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windo
   // A window that is not finite anywhere is left out everywhere. Only where it costs nothing is the question asked
   // whether there is one: elsewhere the host would have to wait for the answer.
   const auto* on_cpu = squared.device().is_cpu() ? squared.const_data_ptr<double>() : nullptr;
-  if (on_cpu == nullptr || !std::all_of(on_cpu, on_cpu + windows, [](double n) { return std::isfinite(n); })) {
+  if (on_cpu == nullptr || !std::all_of(on_cpu, on_cpu + count, [](double n) { return std::isfinite(n); })) {
     const auto bad = squared.isfinite().logical_not_();
     for (auto* layer : layers) layer->discard(bad);
     for (auto& norms : by_layer) norms.masked_fill_(bad, std::numeric_limits<double>::infinity());
   }
   // Not the realised number: that is private where windows are drawn by coins, and would scale all of them.
-  const auto summed = clipping.summed;
   if (!clipping.per_layer) {
-    const auto factors = clip_factors(squared, clipping.norm, clipping.factor, type, summed);
+    const auto factors = clip_factors(squared, clipping, type);
     for (auto* layer : layers) layer->add_gradient(factors);
   } else {
-    const double share = clipping.norm / std::sqrt(static_cast<double>(layers.size()));
-    for (std::size_t i = 0; i < layers.size(); ++i)
-      layers[i]->add_gradient(clip_factors(by_layer[i], share, clipping.factor, type, summed));
+    auto share = clipping;
+    share.norm = clipping.norm / std::sqrt(static_cast<double>(layers.size()));
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i]->add_gradient(clip_factors(by_layer[i], share, type));
   }
-  return squared.sqrt_();
+  return squared.sqrt_().mul_(clipping.scale);
 }
 
 namespace {

@@ -73,6 +73,37 @@ TSDP_INLINE void squared_norms_of(const T* rows, std::int64_t count, std::int64_
   }
 }
 
+TSDP_INLINE double product(const float* __restrict a, const float* __restrict b, std::int64_t length) {
+  using Narrow = typename Lanes<float>::type;
+  using Wide = typename Lanes<double>::type;
+  Wide sums = {};
+  std::int64_t i = 0;
+  for (; i + lanes <= length; i += lanes)
+    sums += __builtin_convertvector(*reinterpret_cast<const Narrow*>(a + i), Wide) *
+            __builtin_convertvector(*reinterpret_cast<const Narrow*>(b + i), Wide);
+  double rest = 0;
+  for (; i < length; ++i) rest += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  double lane_sums[lanes];
+  std::memcpy(lane_sums, &sums, sizeof lane_sums);
+  return sum_of(lane_sums) + rest;
+}
+
+TSDP_INLINE RecordNorm norm_of_products_of(const float* g, std::int64_t p, const float* x, std::int64_t d, std::int64_t windows) {
+  RecordNorm out{0.0, 0.0, 0.0};
+  for (std::int64_t t = 0; t < windows; ++t) {
+    const double g_norm = product(g + t * p, g + t * p, p);
+    const double x_norm = product(x + t * d, x + t * d, d);
+    out.largest_input = x_norm > out.largest_input ? x_norm : out.largest_input;
+    out.sum_of_norms += std::sqrt(g_norm * (x_norm + 1.0));
+    out.squared_norm += g_norm * (x_norm + 1.0);
+    for (std::int64_t s = 0; s < t; ++s)
+      out.squared_norm += 2.0 * product(g + t * p, g + s * p, p) * (product(x + t * d, x + s * d, d) + 1.0);
+  }
+  if (out.squared_norm < 0.0) out.squared_norm = 0.0;
+  out.squared_norm += static_cast<double>(p + d + windows + 8) * 0x1p-53 * out.sum_of_norms * out.sum_of_norms;
+  return out;
+}
+
 /// Σ f(k) for k < width.
 template <typename T, typename F>
 TSDP_INLINE T lane_sum(std::int64_t width, const F& f) {
@@ -199,5 +230,9 @@ TSDP_CLONES void scale(double* values, std::int64_t length, double factor) {
   }
 TSDP_DEFINE_ROWS(float)
 TSDP_DEFINE_ROWS(double)
+
+TSDP_CLONES RecordNorm norm_of_products(const float* g, std::int64_t p, const float* x, std::int64_t d, std::int64_t windows) {
+  return norm_of_products_of(g, p, x, d, windows);
+}
 
 }  // namespace tsdp::dp::rows

@@ -193,7 +193,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   add("Model", cat(c.model.name, ", ", s.metadata.model.value("parameters", std::int64_t{0}), " parameters; reads ",
                    s.metadata.model.value("past_length", std::int64_t{0}), " past values"));
   add("Batches",
-      cat(c.sampling.batch_size, " windows expected a step; series chosen ",
+      cat(scheme.expected_windows(), " windows expected a step; series chosen ",
           drawn(c.sampling.top_level),
           ", ", c.sampling.subsequences_per_sequence,
           " window", c.sampling.subsequences_per_sequence == 1 ? "" : "s", " of each, drawn ",
@@ -211,7 +211,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
                        "; composed by ", ledger.value("composition_unit", std::string()), ", ",
                        ledger.value("compositions", std::uint64_t{0}), " times"));
     add("Noise multiplier σ", cat(ledger.value("noise_multiplier", 0.0)));
-    add("Clip norm", cat(ledger.value("clip_norm", 0.0), " (", ledger.value("clipping", std::string()), ")"));
+    add("Clip norm", cat(ledger.value("clip_norm", 0.0), " (", ledger.value("clipping", std::string()), "), of ",
+                         scheme.parameters().record == privacy::Record::series ? "the mean gradient of a series' windows in a step"
+                                                                               : "every window's gradient"));
     add("Target", cat("epsilon ", ledger.value("target_epsilon", 0.0), " at delta ", ledger.value("delta", 0.0)));
     if (c.augmentation.context_noise > 0.0 || c.augmentation.forecast_noise > 0.0)
       add("Noise on the data", cat("context ", c.augmentation.context_noise, ", forecast ",

@@ -25,6 +25,7 @@ class Fields {
   }
 
   [[nodiscard]] Fields section(const char* key) const { return {at(key), cat(where_, ": ", key), expected_}; }
+  [[nodiscard]] bool has(const char* key) const { return object_.contains(key); }
   [[nodiscard]] const nlohmann::ordered_json& at(const char* key) const {
     const auto found = object_.find(key);
     if (found == object_.end()) throw DataError(cat(where_, ": no field '", key, "'; expected ", expected_));

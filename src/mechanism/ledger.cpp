@@ -12,6 +12,7 @@
 #include "tsdp/base/text.h"
 #include "tsdp/base/version.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/series_law.h"
 
 namespace tsdp::mechanism {
 namespace {
@@ -79,6 +80,13 @@ Json terms(const TrainingMethod& method) {
       {"context_noise", p.context_noise},
       {"forecast_noise", p.forecast_noise},
   };
+  // Of batches of windows nothing more is to be said, as ever.
+  if (p.record == privacy::Record::series || p.reshuffle != privacy::Reshuffle::every_epoch) {
+    out["record"] = name(p.record);
+    out["reshuffle"] = name(p.reshuffle);
+    out["batches"] = p.batches ? Json(*p.batches) : Json(nullptr);
+    out["rate"] = p.rate ? Json(*p.rate) : Json(nullptr);
+  }
   if (!method.privacy()) return out;
   const auto& m = *method.privacy();
   out["relation"] = name(m.unit().relation);
@@ -99,7 +107,9 @@ Json document(const Ledger& ledger) {
   out["private"] = ledger.is_private();
   out["reproducible"] = ledger.reproducible;
   out["mechanism"] = {
-      {"kind", ledger.is_private()
+      {"kind", ledger.is_private() && ledger.method.law().parameters().record == privacy::Record::series
+                   ? "DP-SGD on whole series, Gaussian noise on the sum of clipped per-series gradients"
+               : ledger.is_private()
                    ? "DP-SGD on structured subsamples, Gaussian noise on the sum of clipped per-window gradients"
                    : "none: ordinary training on structured subsamples, without clipping per window and noise"}};
   // Of these terms the law stands under `mechanism`, what is released and to whom beside it.
@@ -124,11 +134,11 @@ Json document(const Ledger& ledger) {
   const auto& unit = ledger.method.privacy()->unit();
   const auto& theorem = ledger.method.privacy()->theorem();
   out["theorem"] = theorem.theorem;
-  out["source"] =
-      privacy::theorem_row(theorem.theorem).ours
-          ? "a theorem of this project, proven in its docs/proofs"
-          : "Schuchardt et al., Privacy Amplification by Structured Subsampling for Deep Differentially Private Time Series "
-            "Forecasting, ICML 2025";
+  const auto row = privacy::theorem_row(theorem.theorem);
+  out["source"] = row.ours              ? "a theorem of this project, proven in its docs/proofs"
+                  : row.source.empty() ? "Schuchardt et al., Privacy Amplification by Structured Subsampling for Deep Differentially Private "
+                                         "Time Series Forecasting, ICML 2025"
+                                       : row.source;
   out["bound"] = name(theorem.bound);
   out["composition_unit"] = name(theorem.unit);
   out["compositions"] = ledger.accounted_uses();
@@ -138,6 +148,17 @@ Json document(const Ledger& ledger) {
   out["target_epsilon"] = p.target_epsilon;
   out["epsilon"] = {{"lower", p.epsilon.lower}, {"upper", p.epsilon.upper}};
   out["epsilon_covers"] = {"model"};
+  if (unit.relation == privacy::Relation::series) {
+    const auto certificate = ledger.method.privacy()->curve()->certificate();
+    out["certificate"] = {{"upper", certificate.upper},
+                          {"lower", certificate.lower.empty() ? Json(nullptr) : Json(certificate.lower)},
+                          {"assumptions", certificate.assumptions}};
+    const auto replaced = privacy::substitution_of(privacy::series_law_of(ledger.method.law()), theorem.noise_multiplier,
+                                                   ledger.accounted_uses(), p.epsilon.upper, p.delta);
+    out["substitution"] = {{"meaning", "the guarantee for data sets that differ in one series, replaced by another"},
+                           {"epsilon", replaced.epsilon},
+                           {"delta", replaced.delta}};
+  }
   Json groups = Json::array();
   for (const std::int64_t series : {2, 3, 5, 10}) {
     const auto group = group_privacy(series, p.epsilon.upper, p.delta);
@@ -182,6 +203,12 @@ privacy::SubsamplingScheme read_law(const Fields& m, const std::string& where) {
   p.bottom_level = m.one_of<privacy::BottomLevel>("bottom_level");
   p.context_noise = m.number("context_noise", 0.0, 1e300);
   p.forecast_noise = m.number("forecast_noise", 0.0, 1e300);
+  if (m.has("record")) {
+    p.record = m.one_of<privacy::Record>("record");
+    p.reshuffle = m.one_of<privacy::Reshuffle>("reshuffle");
+    if (!m.at("batches").is_null()) p.batches = m.length("batches");
+    if (!m.at("rate").is_null()) p.rate = m.number("rate", 0.0, 1.0);
+  }
   try {
     return privacy::SubsamplingScheme(std::move(p));
   } catch (const Error& error) {

@@ -21,12 +21,16 @@ privacy::SubsamplingScheme law_of(const Config& config, privacy::SeriesLengths t
   p.lengths = std::move(training_lengths);
   p.context_length = accounted_context(config);
   p.forecast_length = config.dataset.prediction_length;
-  p.batch_size = config.sampling.batch_size;
+  p.batch_size = config.sampling.batch_size.value_or(1);  // where none is given, batches or a rate are
   p.subsequences_per_sequence = config.sampling.subsequences_per_sequence;
   p.top_level = config.sampling.top_level;
   p.bottom_level = config.sampling.bottom_level;
   p.context_noise = config.augmentation.context_noise;
   p.forecast_noise = config.augmentation.forecast_noise;
+  p.record = config.privacy.relation == privacy::Relation::series ? privacy::Record::series : privacy::Record::window;
+  p.reshuffle = config.sampling.reshuffle;
+  p.batches = config.sampling.batches;
+  p.rate = config.sampling.rate;
   return privacy::SubsamplingScheme(std::move(p));
 }
 

@@ -39,12 +39,14 @@ SubsamplingScheme::SubsamplingScheme(Parameters parameters) : parameters_(std::m
   at_least_one("forecast length", p.forecast_length);
   at_least_one("batch size", p.batch_size);
   at_least_one("subsequences per sequence", p.subsequences_per_sequence);
-  if (p.subsequences_per_sequence > p.batch_size)
+  check_series();
+  if (p.batches || p.rate) {
+    parameters_.batch_size = std::clamp<std::int64_t>(std::llround(expected_sequences() * static_cast<double>(p.subsequences_per_sequence)),
+                                                      p.subsequences_per_sequence, largest_count);
+  } else if (p.subsequences_per_sequence > p.batch_size) {
     throw UsageError(cat("subsequences per sequence: found ", p.subsequences_per_sequence, " with batch size ",
                          p.batch_size, "; at most the batch size is expected (lambda <= Lambda)"));
-  if (p.top_level == TopLevel::poisson || p.top_level == TopLevel::balls_in_bins)
-    throw PrivacyError(cat("top level: found ", name(p.top_level), ", with which no run is made so far; expected wor, deterministic or "
-                           "shuffled (tsdp-account --relation series answers for whole series)"));
+  }
   if (!(p.context_noise >= 0.0) || !std::isfinite(p.context_noise) || !(p.forecast_noise >= 0.0) ||
       !std::isfinite(p.forecast_noise))
     throw UsageError(cat("augmentation noise: found ", p.context_noise, " and ", p.forecast_noise,
@@ -56,12 +58,83 @@ SubsamplingScheme::SubsamplingScheme(Parameters parameters) : parameters_(std::m
                            "; at least the forecast length is expected (L >= L_F)"));
 }
 
+void SubsamplingScheme::check_series() const {
+  const auto& p = parameters_;
+  if (p.reshuffle == Reshuffle::once && p.top_level != TopLevel::shuffled)
+    throw UsageError(cat("reshuffle: found once with top level ", name(p.top_level), "; only shuffled has an order"));
+  if (!p.batches && !p.rate) return;
+  if (p.record != Record::series)
+    throw UsageError("batches, sampling rate: found one of them with windows as records; the batch size is expected");
+  if (p.batches && p.rate)
+    throw UsageError(cat("sampling rate: found ", *p.rate, " and ", *p.batches, " batches; one of them is expected"));
+  if (p.rate) {
+    if (p.top_level != TopLevel::poisson)
+      throw UsageError(cat("sampling rate: found ", *p.rate, " with top level ", name(p.top_level), "; only poisson has one"));
+    if (!(*p.rate > 0.0) || !(*p.rate <= 1.0))
+      throw UsageError(cat("sampling rate: found ", *p.rate, "; a number above 0 and at most 1 is expected"));
+    return;
+  }
+  if (*p.batches < 1 || *p.batches > sequences())
+    throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(), " series; an integer from 1 to the number of series is expected"));
+  if (draws_each_series()) return;
+  // Fixed batches of one size, but for ghosts in the last one.
+  const auto size = sequences_per_batch();
+  if (const auto made = (sequences() + size - 1) / size; made != *p.batches)
+    throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(), " series; batches of one size are ", made, " (of ", size,
+                         " series) or ", (sequences() + size - 2) / (size - 1), " (of ", size - 1, ")"));
+}
+
 std::int64_t SubsamplingScheme::sequences_per_batch() const noexcept {
-  return std::min(sequences(), parameters_.batch_size / parameters_.subsequences_per_sequence);
+  const auto& p = parameters_;
+  if (draws_each_series()) return std::max<std::int64_t>(1, std::llround(expected_sequences()));
+  if (p.batches) return (sequences() + *p.batches - 1) / *p.batches;
+  return std::min(sequences(), p.batch_size / p.subsequences_per_sequence);
+}
+
+double SubsamplingScheme::drawn_share() const noexcept {
+  const auto& p = parameters_;
+  const auto n = static_cast<double>(sequences());
+  switch (p.top_level) {
+    case TopLevel::poisson: {
+      // A quotient is off by 2^-53 of itself, which the next double makes up for.
+      const double rate = p.rate ? *p.rate
+                                 : std::nextafter(p.batches ? 1.0 / static_cast<double>(*p.batches)
+                                                            : static_cast<double>(p.batch_size) /
+                                                                  (static_cast<double>(p.subsequences_per_sequence) * n),
+                                                  1.0);
+      return std::min(1.0, std::ceil(rate * 0x1p53) * 0x1p-53);
+    }
+    case TopLevel::balls_in_bins: return 1.0 / static_cast<double>(steps_per_epoch());
+    case TopLevel::deterministic:
+    case TopLevel::shuffled:
+    case TopLevel::without_replacement: break;
+  }
+  return static_cast<double>(sequences_per_batch()) / n;
+}
+
+double SubsamplingScheme::expected_sequences() const noexcept {
+  return draws_each_series() ? drawn_share() * static_cast<double>(sequences()) : static_cast<double>(sequences_per_batch());
 }
 
 std::int64_t SubsamplingScheme::steps_per_epoch() const noexcept {
-  return std::max<std::int64_t>(1, sequences() * parameters_.subsequences_per_sequence / parameters_.batch_size);
+  const auto& p = parameters_;
+  if (p.batches) return *p.batches;
+  // A rate raised by less than that is still 1/T.
+  if (p.rate) return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(1.0 / *p.rate * (1.0 + 0x1p-40), 1e9)));
+  if (p.record == Record::series && (p.top_level == TopLevel::deterministic || p.top_level == TopLevel::shuffled))
+    return (sequences() + sequences_per_batch() - 1) / sequences_per_batch();
+  return std::max<std::int64_t>(1, sequences() * p.subsequences_per_sequence / p.batch_size);
+}
+
+NewKey SubsamplingScheme::new_key() const noexcept {
+  switch (parameters_.top_level) {
+    case TopLevel::shuffled: return parameters_.reshuffle == Reshuffle::once ? NewKey::never : NewKey::at_next_epoch;
+    case TopLevel::balls_in_bins: return NewKey::never;
+    case TopLevel::deterministic:
+    case TopLevel::without_replacement:
+    case TopLevel::poisson: break;
+  }
+  return NewKey::at_any_step;
 }
 
 std::int64_t SubsamplingScheme::windows_of(std::int64_t series) const {
@@ -70,7 +143,7 @@ std::int64_t SubsamplingScheme::windows_of(std::int64_t series) const {
 
 std::int64_t SubsamplingScheme::expected_windows() const noexcept {
   // With replacement λ windows a series; Poisson T·min(1, λ/T) = min(T, λ), the same unless the series is tiny.
-  return sequences_per_batch() * parameters_.subsequences_per_sequence;
+  return static_cast<std::int64_t>(std::ceil(expected_sequences() * static_cast<double>(parameters_.subsequences_per_sequence)));
 }
 
 }  // namespace tsdp::privacy

@@ -57,14 +57,29 @@ std::unique_ptr<PrivacyCurve> curve_of(const SeriesLaw& law, double rate, double
 }  // namespace
 
 const std::vector<TheoremSummary>& series_table() {
+  const auto row = [](const char* id, const char* covers, Bound bound, CompositionUnit unit, TopLevel sampler, const char* source) {
+    TheoremSummary out{id, covers, bound, unit};
+    out.top_level = sampler;
+    out.source = source;
+    return out;
+  };
+  constexpr auto chua = "Chua et al., How Private are DP-SGD Implementations?, ICML 2024";
   static const std::vector<TheoremSummary> rows = {
-      {"series.deterministic", "fixed batches of whole series, in turn", Bound::tight, CompositionUnit::epoch, false, false, false, TopLevel::deterministic},
-      {"series.shuffled", "batches of whole series in random order", Bound::upper, CompositionUnit::epoch, false, false, false, TopLevel::shuffled},
-      {"series.poisson", "every series by a coin of its own", Bound::tight, CompositionUnit::step, false, false, false, TopLevel::poisson},
-      {"series.wor", "batches of whole series without replacement", Bound::upper, CompositionUnit::step, false, false, false, TopLevel::without_replacement},
-      {"series.balls_in_bins", "every series in one bin, drawn once", Bound::tight, CompositionUnit::epoch, false, false, false, TopLevel::balls_in_bins},
+      row("series.deterministic", "fixed batches of whole series, in turn", Bound::tight, CompositionUnit::epoch, TopLevel::deterministic, chua),
+      row("series.shuffled", "batches of whole series in random order", Bound::upper, CompositionUnit::epoch, TopLevel::shuffled, chua),
+      row("series.poisson", "every series by a coin of its own", Bound::tight, CompositionUnit::step, TopLevel::poisson, chua),
+      row("series.wor", "batches of whole series without replacement", Bound::upper, CompositionUnit::step, TopLevel::without_replacement, ""),
+      row("series.balls_in_bins", "every series in one bin, drawn once", Bound::tight, CompositionUnit::epoch, TopLevel::balls_in_bins,
+          "Choquette-Choo et al., Near-Exact Privacy Amplification for Matrix Mechanisms, ICLR 2025"),
   };
   return rows;
+}
+
+SeriesLaw series_law_of(const SubsamplingScheme& scheme) {
+  const auto& p = scheme.parameters();
+  SeriesLaw law{p.top_level, scheme.steps_per_epoch(), {}, p.reshuffle};
+  if (p.top_level == TopLevel::poisson || p.top_level == TopLevel::without_replacement) law.rate = scheme.drawn_share();
+  return law;
 }
 
 AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std::optional<Direction> direction) {
@@ -72,8 +87,8 @@ AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std
     throw UsageError(cat("noise multiplier: found ", noise_multiplier, "; a number from 0.01 to 1e6 is expected"));
   if (law.batches < 1 || law.batches > largest_count)
     throw UsageError(cat("batches: found ", law.batches, "; an integer from 1 to ", largest_count, " is expected"));
-  if (law.rate && law.sampler != TopLevel::poisson)
-    throw UsageError(cat("sampling rate: found ", *law.rate, " with top level ", name(law.sampler), "; only poisson has one"));
+  if (law.rate && law.sampler != TopLevel::poisson && law.sampler != TopLevel::without_replacement)
+    throw UsageError(cat("sampling rate: found ", *law.rate, " with top level ", name(law.sampler), "; only poisson and wor have one"));
   if (law.rate && (!(*law.rate > 0.0) || !(*law.rate <= 1.0)))
     throw UsageError(cat("sampling rate: found ", *law.rate, "; a number above 0 and at most 1 is expected"));
   if (law.reshuffle == Reshuffle::once && law.sampler != TopLevel::shuffled)

@@ -9,6 +9,7 @@
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/noised_share.h"
+#include "tsdp/privacy/series_law.h"
 #include "tsdp/privacy/structured_pairs.h"
 
 namespace tsdp::privacy {
@@ -85,11 +86,6 @@ struct Row {
                ")");
   }
 };
-
-/// ρ: the chance that the changed series is in a batch.
-double drawn_share(const SubsamplingScheme& scheme) {
-  return static_cast<double>(scheme.sequences_per_batch()) / static_cast<double>(scheme.sequences());
-}
 
 /// m and the rate min(1, λ/T) of the Poisson rows.
 struct PoissonReach {
@@ -175,7 +171,7 @@ const std::vector<Row>& table() {
       //   P = (1 − ρ r) N(0, σ) + ρ r N(2, σ),  Q = N(0, σ),  symmetrised.
       {"4.4", Bound::tight, without_replacement, with_replacement, true, InputNoise::none,
        [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
-         return privacy::one_window_pair(drawn_share(scheme) * touched_share(scheme, unit), sigma);
+         return privacy::one_window_pair(scheme.drawn_share() * touched_share(scheme, unit), sigma);
        }},
       // Theorem E.8 (E.11, E.12). One epoch of deterministic iteration, Poisson windows at rate r_P = min(1, λ/T).
       // Exact for all α with series of one length, else an upper bound (largest_poisson_reach):
@@ -198,7 +194,7 @@ const std::vector<Row>& table() {
       {"F.2", Bound::upper, without_replacement, poisson, false, InputNoise::none,
        [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
          const auto reach = largest_poisson_reach(scheme, unit);
-         return privacy::poisson_upper(reach.touched, reach.rate, drawn_share(scheme), sigma);
+         return privacy::poisson_upper(reach.touched, reach.rate, scheme.drawn_share(), sigma);
        }},
       // Theorem F.1. One step without replacement, λ windows with replacement. Upper bound by joint convexity (Lemma
       // F.4; printed for λ = 1, proven for all λ; at λ = 1 Theorem 4.4 is exact):
@@ -206,14 +202,14 @@ const std::vector<Row>& table() {
       {"F.1", Bound::upper, without_replacement, with_replacement, false, InputNoise::none,
        [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
          return privacy::with_replacement_upper(scheme.parameters().subsequences_per_sequence,
-                                                touched_share(scheme, unit), drawn_share(scheme), sigma);
+                                                touched_share(scheme, unit), scheme.drawn_share(), sigma);
        }},
       // Theorem 4.5. As 4.4 with noise of one standard deviation on all inputs, changes of at most v. Upper bound:
       //   P = (1 − p₂) N(0, σ) + p₂ N(2, σ),  Q = N(0, σ),  symmetrised,  p₂ = ρ r τ(σ_F).
       // App. I for w > 1: τ(s) = TVD(N(0, s), N(√w, s)), since a window has at most w changed steps.
       {"4.5", Bound::upper, without_replacement, with_replacement, true, InputNoise::equal,
        [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
-         return privacy::one_window_pair(at_least_tiny(drawn_share(scheme) * noised_touched_share(scheme, unit)),
+         return privacy::one_window_pair(at_least_tiny(scheme.drawn_share() * noised_touched_share(scheme, unit)),
                                          sigma);
        }},
       // Theorem G.1. As 4.5 with noises of their own on context and forecast. Upper bound with
@@ -221,7 +217,7 @@ const std::vector<Row>& table() {
       // needs w = 1 and room for all L_C + L_F of them.
       {"G.1", Bound::upper, without_replacement, with_replacement, true, InputNoise::split,
        [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
-         return privacy::one_window_pair(at_least_tiny(drawn_share(scheme) * noised_touched_share(scheme, unit)),
+         return privacy::one_window_pair(at_least_tiny(scheme.drawn_share() * noised_touched_share(scheme, unit)),
                                          sigma);
        }},
       // Theorem 4.3. As E.1. Optimistic lower bound of one epoch, equal to 4.2 at λ = 1:
@@ -236,27 +232,27 @@ const std::vector<Row>& table() {
       {"F.7", Bound::optimistic_lower, without_replacement, with_replacement, false, InputNoise::none,
        [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
          return privacy::with_replacement_optimistic(scheme.parameters().subsequences_per_sequence,
-                                                     touched_share(scheme, unit), drawn_share(scheme), sigma);
+                                                     touched_share(scheme, unit), scheme.drawn_share(), sigma);
        }},
       // Theorem F.8 as printed. As F.2. Optimistic lower bound of one step:
       //   P = (1 − ρ) N(0, σ) + ρ Σ Bin(i; m, r_P) N(i, σ),  Q = N(0, σ),  symmetrised.
       {"F.8a", Bound::optimistic_lower, without_replacement, poisson, false, InputNoise::none,
        [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
          const auto reach = most_telling_poisson_reach(scheme, unit);
-         return privacy::poisson_optimistic_printed(reach.touched, reach.rate, drawn_share(scheme), sigma);
+         return privacy::poisson_optimistic_printed(reach.touched, reach.rate, scheme.drawn_share(), sigma);
        }},
       // Theorem F.8 as its proof constructs it: the same P against its mirror image. Optimistic lower bound of one
       // step.
       {"F.8b", Bound::optimistic_lower, without_replacement, poisson, false, InputNoise::none,
        [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
          const auto reach = most_telling_poisson_reach(scheme, unit);
-         return privacy::poisson_optimistic_mirrored(reach.touched, reach.rate, drawn_share(scheme), sigma);
+         return privacy::poisson_optimistic_mirrored(reach.touched, reach.rate, scheme.drawn_share(), sigma);
        }},
       // Ours, docs/proofs/augmentation.md, Theorem 1. As G.1 for every w, both relations and every length, by
       // conditioning on the window. Upper bound with p₂ = (ρ/T) max Σ_t [2Φ(½ √(c_t/σ_C² + f_t/σ_F²)) − 1].
       {"tsdp.1", Bound::upper, without_replacement, with_replacement, true, InputNoise::any,
        [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
-         return privacy::one_window_pair(at_least_tiny(drawn_share(scheme) * noised_share(scheme, unit)), sigma);
+         return privacy::one_window_pair(at_least_tiny(scheme.drawn_share() * noised_share(scheme, unit)), sigma);
        },
        "augmentation.md"},
       // Ours, docs/proofs/augmentation.md, Theorem 2. The same for one epoch of deterministic iteration: ρ = 1.
@@ -265,6 +261,25 @@ const std::vector<Row>& table() {
          return privacy::one_window_pair(at_least_tiny(noised_share(scheme, unit)), sigma);
        },
        "augmentation.md"},
+      // Ours, docs/proofs/batches.md, Theorem tsdp.3. One step in which every series is drawn by a coin of its own, with chance ρ: given the
+      // other series' coins and windows it is a mixture as in 4.4, F.1 and F.2, of which the bounds do not depend on the others. Upper bound.
+      {"tsdp.3", Bound::upper, TopLevel::poisson, with_replacement, true, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::one_window_pair(scheme.drawn_share() * touched_share(scheme, unit), sigma);
+       },
+       "batches.md"},
+      {"tsdp.3", Bound::upper, TopLevel::poisson, poisson, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         const auto reach = largest_poisson_reach(scheme, unit);
+         return privacy::poisson_upper(reach.touched, reach.rate, scheme.drawn_share(), sigma);
+       },
+       "batches.md"},
+      {"tsdp.3", Bound::upper, TopLevel::poisson, with_replacement, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::with_replacement_upper(scheme.parameters().subsequences_per_sequence,
+                                                touched_share(scheme, unit), scheme.drawn_share(), sigma);
+       },
+       "batches.md"},
       // Ours, docs/proofs/batches.md, Theorem tsdp.4. One epoch in an order that does not depend on the data, published or not: given the
       // order it is deterministic iteration, and H_α is jointly convex. Upper bound by the pairs of 4.2, E.1 and E.8.
       {"tsdp.4", Bound::upper, shuffled, with_replacement, true, InputNoise::none,
@@ -381,9 +396,11 @@ std::vector<TheoremSummary> theorem_table() {
 
 TheoremSummary theorem_row(const std::string& id) {
   std::vector<std::string> known;
-  for (auto& row : theorem_table()) {
+  auto rows = theorem_table();
+  rows.insert(rows.end(), series_table().begin(), series_table().end());
+  for (auto& row : rows) {
     if (row.id == id) return row;
-    known.push_back(row.id);
+    if (std::find(known.begin(), known.end(), row.id) == known.end()) known.push_back(row.id);
   }
   throw PrivacyError(cat("theorem: found '", id, "'; available are ", join(known, ", ")));
 }
@@ -391,9 +408,16 @@ TheoremSummary theorem_row(const std::string& id) {
 AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, double noise_multiplier,
                        std::optional<std::string> theorem) {
   check_noise_multiplier(noise_multiplier);
-  if (unit.relation == Relation::series)
-    throw PrivacyError("relation: found series, for which no run is made so far; expected event or user (tsdp-account --relation series "
-                       "answers for whole series)");
+  if ((unit.relation == Relation::series) != (scheme.parameters().record == Record::series))
+    throw PrivacyError(cat("relation: found ", name(unit.relation), " with ", name(scheme.parameters().record), "s as records; expected series "
+                           "where whole series are clipped as one, and there alone"));
+  if (unit.relation == Relation::series) {
+    auto out = series_theorem(series_law_of(scheme), noise_multiplier);
+    if (theorem && *theorem != out.theorem)
+      throw PrivacyError(cat("Theorem ", *theorem, " does not cover whole series with top level ", name(scheme.parameters().top_level),
+                             "; ", out.theorem, " does"));
+    return out;
+  }
   if (unit.v && (!(*unit.v > 0.0) || !std::isfinite(*unit.v)))
     throw UsageError(cat("v: found ", *unit.v, "; a positive finite number is expected"));
   const auto& p = scheme.parameters();
@@ -401,9 +425,14 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
     throw PrivacyError(
         "noise on context or forecast amplifies privacy only if a value changes by at most v: no finite v is given; "
         "set privacy.v (--v), or both noises to 0");
-  if (theorem && theorem_row(*theorem).flat())
-    throw PrivacyError(
-        cat("Theorem ", *theorem, " is about one flat data set, not about series of which windows are drawn"));
+  if (theorem) {
+    const auto row = theorem_row(*theorem);
+    if (row.flat())
+      throw PrivacyError(
+          cat("Theorem ", *theorem, " is about one flat data set, not about series of which windows are drawn"));
+    if (!row.bottom_level)
+      throw PrivacyError(cat("Theorem ", *theorem, " is about whole series, not about values of one: expected with it relation series"));
+  }
   std::vector<std::string> nearest;  // refusals with the fewest objections, one for each kind of them
   std::vector<std::vector<std::string>> kinds;
   std::size_t fewest = std::numeric_limits<std::size_t>::max();

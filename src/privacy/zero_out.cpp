@@ -243,6 +243,7 @@ struct RandomAllocationCurve::Tables {
   std::uint64_t uses = 0;
   std::map<int, LognormalSum> by_range;
 
+  static constexpr int most = 12;  // ε = 16
   static double end_of(int range) { return 0.25 * std::exp2(0.5 * range); }
   /// The table for ε, or for the largest ε below that one can be made for; none if there is none. The answer is the ε it serves.
   double reached(std::int64_t bins, double noise_multiplier, std::uint64_t for_uses, double epsilon, const LognormalSum*& table) {
@@ -252,7 +253,6 @@ struct RandomAllocationCurve::Tables {
     }
     const auto mu = std::sqrt(static_cast<long double>(uses)) / static_cast<long double>(noise_multiplier);
     constexpr int least = -16;   // ε = 1e-3
-    constexpr int most = 12;     // ε = 16
     const int wanted = static_cast<int>(std::ceil(2.0 * std::log2(4.0 * std::max(epsilon, 1e-3)) - 1e-9));
     for (int range = std::min(wanted, most); range >= least; --range) {
       auto found = by_range.find(range);
@@ -352,11 +352,20 @@ Interval RandomAllocationCurve::epsilon(double delta, std::uint64_t uses, double
   return {bracket_root(below, 0.0, at_zero, left, below(left), tolerance).first, right};
 }
 
-std::uint64_t RandomAllocationCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double) {
+bool RandomAllocationCurve::certifies(double epsilon, double delta, std::uint64_t uses, double precision) {
+  if (cap_.certifies(epsilon, delta, uses, precision)) return true;
+  if (epsilon > Tables::end_of(Tables::most)) return false;  // no table reaches it, and one that ends far below hardly helps
+  if (only_ != Direction::add && uses > 0 &&
+      LargestCoordinate(bins_, 1.0, 0.0, of_one_epoch(noise_multiplier_, uses)).best_event(epsilon) > delta)
+    return false;
+  return this->delta(epsilon, uses, precision).upper <= delta;
+}
+
+std::uint64_t RandomAllocationCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
   limit = std::min(limit, max_uses_ever);
-  if (limit == 0 || !certifies(epsilon, delta, 1)) return 0;
-  std::uint64_t low = 1;
-  std::uint64_t high = 2;
+  // Fixed batches cost no less: what they certify needs no look.
+  auto low = cap_.max_uses(epsilon, delta, limit, precision);
+  auto high = std::max<std::uint64_t>(low, 1);
   while (high <= limit && certifies(epsilon, delta, high)) {
     low = high;
     high *= 2;

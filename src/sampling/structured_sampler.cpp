@@ -38,6 +38,24 @@ void draw_windows(BottomLevel level, std::int64_t lambda, std::int64_t count, Ra
   throw Error(ExitCode::failure, "a bottom level that no sampler draws");
 }
 
+/// Those of `count` series whose coin shows heads, which it does with probability `rate`, a multiple of 2⁻⁵³, exactly: a uniform
+/// number of 53 bits is below rate · 2⁵³. Its first 16 bits decide almost always; the others are drawn where they do not.
+std::vector<std::int64_t> tossed_series(std::int64_t count, double rate, RandomStream& stream) {
+  constexpr int rest = 37;
+  const auto below = static_cast<std::uint64_t>(rate * 0x1p53);
+  const auto first = below >> rest;
+  std::vector<std::int64_t> out;
+  out.reserve(static_cast<std::size_t>(rate * static_cast<double>(count)) + 16);
+  std::uint64_t word = 0;
+  for (std::int64_t s = 0; s < count; ++s) {
+    if (s % 4 == 0) word = stream.next();
+    const auto bits = word & 0xffff;
+    word >>= 16;
+    if (bits < first || (bits == first && (stream.next() >> (64 - rest)) < (below & ((std::uint64_t{1} << rest) - 1)))) out.push_back(s);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::unique_ptr<BatchSampler> sampler_of(const privacy::SubsamplingScheme& law) {
@@ -45,41 +63,61 @@ std::unique_ptr<BatchSampler> sampler_of(const privacy::SubsamplingScheme& law) 
 }
 
 StructuredSampler::StructuredSampler(privacy::SubsamplingScheme law)
-    : law_(std::move(law)), order_(static_cast<std::size_t>(law_.sequences())) {
-  std::iota(order_.begin(), order_.end(), std::int64_t{0});
+    : law_(std::move(law)), identity_(static_cast<std::size_t>(law_.sequences())) {
+  std::iota(identity_.begin(), identity_.end(), std::int64_t{0});
 }
 
-std::vector<std::int64_t> StructuredSampler::shuffled_places(std::size_t first, std::size_t count, RandomStream& choices) {
+std::vector<std::int64_t> StructuredSampler::fresh_subset(std::size_t count, RandomStream& choices) {
   // The first places of a Fisher–Yates shuffle are a uniform subset in uniform order. The swaps are undone, so that the
-  // draw depends on the streams alone.
-  std::vector<std::size_t> swaps(first + count);
-  for (std::size_t i = 0; i < swaps.size(); ++i) {
-    swaps[i] = i + static_cast<std::size_t>(choices.below(order_.size() - i));
-    std::swap(order_[i], order_[swaps[i]]);
+  // draw depends on the stream alone.
+  std::vector<std::size_t> swaps(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    swaps[i] = i + static_cast<std::size_t>(choices.below(identity_.size() - i));
+    std::swap(identity_[i], identity_[swaps[i]]);
   }
-  const auto begin = order_.begin() + static_cast<std::ptrdiff_t>(first);
-  std::vector<std::int64_t> out(begin, begin + static_cast<std::ptrdiff_t>(count));
-  for (std::size_t i = swaps.size(); i-- > 0;) std::swap(order_[i], order_[swaps[i]]);
+  std::vector<std::int64_t> out(identity_.begin(), identity_.begin() + static_cast<std::ptrdiff_t>(count));
+  for (std::size_t i = count; i-- > 0;) std::swap(identity_[i], identity_[swaps[i]]);
   return out;
+}
+
+void StructuredSampler::arrange(const SecretKey& key, std::uint64_t epoch) {
+  const auto& p = law_.parameters();
+  const bool one_draw = p.top_level == TopLevel::balls_in_bins || p.reshuffle == privacy::Reshuffle::once;
+  if (one_draw) epoch = 0;
+  if (arranged_by_ == key && arranged_epoch_ == epoch) return;
+  const auto batches = static_cast<std::size_t>(law_.steps_per_epoch());
+  begins_.assign(batches + 1, 0);
+  if (p.top_level == TopLevel::balls_in_bins) {
+    RandomStream of_run(key, bins_purpose, 0);
+    std::vector<std::size_t> bins(identity_.size());
+    for (auto& bin : bins) ++begins_[(bin = static_cast<std::size_t>(of_run.below(batches))) + 1];
+    std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
+    auto next = begins_;
+    order_.resize(bins.size());
+    for (std::size_t s = 0; s < bins.size(); ++s) order_[next[bins[s]]++] = static_cast<std::int64_t>(s);
+  } else {
+    RandomStream of_epoch(key, order_purpose, epoch);
+    order_ = fresh_subset(identity_.size(), of_epoch);
+    for (std::size_t b = 1; b <= batches; ++b)
+      begins_[b] = std::min(order_.size(), b * static_cast<std::size_t>(law_.sequences_per_batch()));
+  }
+  arranged_by_ = key;
+  arranged_epoch_ = epoch;
 }
 
 std::vector<std::int64_t> StructuredSampler::series_of(std::uint64_t step, RandomStream& stream, const SecretKey& key) {
   const auto chosen = static_cast<std::size_t>(law_.sequences_per_batch());
   const auto steps = static_cast<std::uint64_t>(law_.steps_per_epoch());
-  const auto first = static_cast<std::size_t>(step % steps) * chosen;
+  const auto batch = static_cast<std::size_t>(step % steps);
+  const auto from = [](const std::vector<std::int64_t>& all, std::size_t begin, std::size_t end) {
+    return std::vector<std::int64_t>(all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end));
+  };
   switch (law_.parameters().top_level) {
-    case TopLevel::deterministic: {
-      std::vector<std::int64_t> out(chosen);
-      std::iota(out.begin(), out.end(), static_cast<std::int64_t>(first));
-      return out;
-    }
-    case TopLevel::shuffled: {
-      RandomStream of_epoch(key, order_purpose, step / steps);
-      return shuffled_places(first, chosen, of_epoch);
-    }
-    case TopLevel::without_replacement: return shuffled_places(0, chosen, stream);
-    case TopLevel::poisson:
-    case TopLevel::balls_in_bins: break;  // no scheme has them
+    case TopLevel::deterministic: return from(identity_, batch * chosen, std::min(identity_.size(), (batch + 1) * chosen));
+    case TopLevel::shuffled:
+    case TopLevel::balls_in_bins: arrange(key, step / steps); return from(order_, begins_[batch], begins_[batch + 1]);
+    case TopLevel::without_replacement: return fresh_subset(chosen, stream);
+    case TopLevel::poisson: return tossed_series(law_.sequences(), law_.drawn_share(), stream);
   }
   throw Error(ExitCode::failure, "a top level that no sampler draws");
 }
@@ -93,10 +131,11 @@ Draw StructuredSampler::draw(const SecretKey& key, std::uint64_t step) {
   out.windows.reserve(static_cast<std::size_t>(law_.expected_windows()) + 16);
   for (std::size_t place = 0; place < series.size(); ++place) {
     const auto s = series[place];
+    const auto first = (law_.draws_each_series() ? s : static_cast<std::int64_t>(place)) * parts;
     draw_windows(p.bottom_level, p.subsequences_per_sequence, law_.windows_of(s), stream,
                  [&](std::int64_t start, std::int64_t number, std::int64_t of) {
                    out.windows.push_back({s, start});
-                   out.places.push_back(static_cast<std::int64_t>(place) * parts + number * parts / of);
+                   out.places.push_back(first + number * parts / of);
                  });
   }
   return out;

@@ -41,6 +41,7 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
       places_(method.law().places()),
       expected_windows_(method.law().expected_windows()),
       fixed_windows_(method.law().has_fixed_windows()),
+      joins_(method.law().parameters().record == privacy::Record::series),
       divisor_(method.divisor()),
       adam_(options.adam, model.parameters().values()) {
   if (model.parameters().values().device().is_cpu())
@@ -50,6 +51,8 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
   noise_ = noise_of(*method.privacy());
   clipping_ = clipping_of(method.privacy()->clipping());
   clipping_.summed = most_summed();
+  clipping_.joined = joins_;
+  clipping_.scale = method.law().record_scale();
   if (!fixed_windows_) return;
   // Of the largest block: smaller batches are guarded less.
   const auto count = block_count();
@@ -84,62 +87,64 @@ std::int64_t StepEngine::block_count() const {
   return threads() * std::max<std::int64_t>(1, (each + room - 1) / room);
 }
 
-std::vector<StepEngine::Block> StepEngine::blocks_of(std::span<const std::int64_t> places) const {
-  const auto count = block_count();
-  std::vector<Block> blocks(static_cast<std::size_t>(count));
-  std::int64_t end = 0;
-  for (std::int64_t b = 0; b < count; ++b) {
-    const auto begin = end;
-    const auto beyond = places_ * (b + 1) / count;
-    end = std::lower_bound(places.begin() + begin, places.end(), beyond) - places.begin();
-    blocks[static_cast<std::size_t>(b)] = {begin, end};
-  }
-  return blocks;
+dp::Records StepEngine::records_of(std::span<const std::int64_t> places) const {
+  const auto windows = static_cast<std::int64_t>(places.size());
+  if (!is_private() || !joins_) return dp::Records::each_window(windows);
+  std::vector<std::int64_t> starts;
+  for (std::int64_t w = 0; w < windows; ++w)
+    if (w == 0 || places[static_cast<std::size_t>(w)] != places[static_cast<std::size_t>(w) - 1]) starts.push_back(w);
+  starts.push_back(windows);
+  return dp::Records(std::move(starts));
 }
 
-std::int64_t StepEngine::piece_of(const Block& block) const {
+std::int64_t StepEngine::piece_size(std::int64_t windows) const {
   if (!is_private()) return chunk_of_a_thread();
-  // dp::rounding_guard: a block that coins made too large is summed window by window.
-  const bool too_large = !fixed_windows_ && block.end - block.begin > clipping_.summed;
+  // dp::rounding_guard: a block that coins made too large is summed record by record.
+  const bool too_large = !fixed_windows_ && windows > clipping_.summed;
   return too_large ? 1 : std::min(chunk_of_a_thread(), clipping_.summed);
 }
 
-std::int64_t StepEngine::pieces_of(std::span<const Block> blocks) const {
-  std::int64_t count = 0;
-  for (const auto& block : blocks) count += (block.end - block.begin + piece_of(block) - 1) / piece_of(block);
-  return count;
+std::vector<std::vector<StepEngine::Piece>> StepEngine::pieces_of(const dp::Records& records, std::span<const std::int64_t> places) const {
+  const auto count = block_count();
+  std::vector<std::vector<Piece>> out(static_cast<std::size_t>(threads()));
+  std::int64_t end = 0;     // of the block's windows
+  std::int64_t record = 0;  // the next one
+  for (std::int64_t b = 0; b < count; ++b) {
+    const auto begin = end;
+    end = std::lower_bound(places.begin() + begin, places.end(), places_ * (b + 1) / count) - places.begin();
+    const auto size = piece_size(end - begin);
+    auto& pieces = out[static_cast<std::size_t>(b / (count / threads()))];
+    while (record < records.count() && records.begin(record) < end) {
+      const auto first = record++;
+      while (record < records.count() && records.end(record) <= end && records.end(record) - records.begin(first) <= size) ++record;
+      pieces.push_back({first, record});
+    }
+  }
+  return out;
 }
 
-at::Tensor StepEngine::work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch,
-                            std::span<const Block> blocks, const Result& result) const {
+at::Tensor StepEngine::work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch, const dp::Records& records,
+                            std::span<const Piece> pieces, const Result& result) const {
   const c10::NoGradGuard no_autograd;  // of this thread
   const auto& gradients = model.parameters().gradients();
   gradients.zero_();
-  bool summing = false;
-  std::int64_t left = 0;
-  for (const auto& block : blocks) left += block.end - block.begin;
-  for (const auto& block : blocks) {
-    const auto piece = piece_of(block);
-    for (auto first = block.begin; first < block.end; first += piece) {
-      const auto count = std::min(piece, block.end - first);
-      const auto part = batch.rows(first, count);
-      result.losses.narrow(0, first, count).copy_(model.losses(part));
-      model.backward();
-      if (is_private()) {
-        result.norms.narrow(0, first, count)
-            .copy_(dp::add_clipped_sum(model.layers(), count, clipping_, gradients.options()));
-      } else {
-        for (auto* layer : model.layers()) layer->add_gradient({});
-      }
-      left -= count;
-      if (left == 0 && !summing) return gradients;
-      if (!summing) dp::fitted(sum, gradients.sizes(), gradients.options().dtype(at::kDouble)).zero_();
-      summing = true;
-      sum.add_(gradients);
-      gradients.zero_();
+  for (const auto& piece : pieces) {
+    const auto begin = records.begin(piece.first);
+    const auto count = records.begin(piece.last) - begin;
+    result.losses.narrow(0, begin, count).copy_(model.losses(batch.rows(begin, count)));
+    model.backward();
+    if (is_private()) {
+      result.norms.narrow(0, piece.first, piece.last - piece.first)
+          .copy_(dp::add_clipped_sum(model.layers(), records.range(piece.first, piece.last), clipping_, gradients.options()));
+    } else {
+      for (auto* layer : model.layers()) layer->add_gradient({});
     }
+    if (pieces.size() == 1) return gradients;
+    if (&piece == &pieces.front()) dp::fitted(sum, gradients.sizes(), gradients.options().dtype(at::kDouble)).zero_();
+    sum.add_(gradients);
+    gradients.zero_();
   }
-  return summing ? sum : gradients;
+  return pieces.empty() ? gradients : sum;
 }
 
 std::vector<at::Tensor> StepEngine::parts_of(const models::WindowBatch& batch, std::span<const std::int64_t> places,
@@ -149,20 +154,20 @@ std::vector<at::Tensor> StepEngine::parts_of(const models::WindowBatch& batch, s
   if (static_cast<std::int64_t>(places.size()) != windows ||
       (windows > 0 && (places.front() < 0 || places.back() >= places_)))
     throw Error(ExitCode::failure, "a batch comes with the places of its windows");
+  const auto records = records_of(places);
   result.losses = at::empty({windows}, gradients.options());
-  if (is_private()) result.norms = at::empty({windows}, gradients.options().dtype(at::kDouble));
-  const auto blocks = blocks_of(places);
-  if (is_private() &&
-      static_cast<double>(windows) * static_cast<double>(pieces_of(blocks)) > dp::most_pieces_times_windows)
+  if (is_private()) result.norms = at::empty({records.count()}, gradients.options().dtype(at::kDouble));
+  const auto pieces = pieces_of(records, places);
+  std::size_t count = 0;
+  for (const auto& of_thread : pieces) count += of_thread.size();
+  if (is_private() && static_cast<double>(windows) * static_cast<double>(count) > dp::most_pieces_times_windows)
     throw Error(ExitCode::failure, cat("a batch of ", windows, " windows is larger than the rounding of its sum is proven for; a smaller "
                                        "sampling.batch_size is expected"));
-  const auto each = blocks.size() / static_cast<std::size_t>(threads());
   sums_.resize(static_cast<std::size_t>(threads()));
   std::vector<at::Tensor> parts(static_cast<std::size_t>(threads()));
   const auto work_of = [&](std::int64_t thread) {
     const auto place = static_cast<std::size_t>(thread);
-    parts[place] = work(thread == 0 ? model_ : *replicas_[place - 1], sums_[place], batch,
-                        std::span(blocks).subspan(place * each, each), result);
+    parts[place] = work(thread == 0 ? model_ : *replicas_[place - 1], sums_[place], batch, records, pieces[place], result);
   };
   if (threads() == 1) {
     work_of(0);
@@ -189,7 +194,7 @@ StepEngine::Result StepEngine::step(const models::WindowBatch& batch, std::span<
   const auto& gradients = parameters.gradients();
   Result result;
   const auto parts = parts_of(batch, places, result);
-  // Divided by Λ after the noise; the ordinary gradient is that of the mean, also over Λ.
+  // Divided after the noise by a public number; the ordinary gradient is that of the mean, over the same.
   if (noise_) {
     noise_->finish(gradients, parts, key, step, 1.0 / divisor_);
   } else {

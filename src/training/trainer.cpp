@@ -204,11 +204,25 @@ void Trainer::restore(const Checkpoint& checkpoint) {
 }
 
 void Trainer::give_up_charged_steps(const std::string& why) {
-  const auto charged = store_.charged();
+  auto charged = std::max(store_.charged(), step_);
+  switch (method_.law().new_key()) {
+    case privacy::NewKey::at_any_step: break;
+    case privacy::NewKey::at_next_epoch: {
+      const auto per_epoch = plan_.steps_per_epoch;
+      charged = std::min(plan_.steps, (charged + per_epoch - 1) / per_epoch * per_epoch);
+      break;
+    }
+    case privacy::NewKey::never:
+      if (charged > 0)
+        throw PrivacyError(cat(why, ": with sampling.top_level ", name(method_.law().parameters().top_level),
+                               " the batches of all epochs are drawn once, so the run goes on only where its steps can be replayed "
+                               "identically; resume it where it began, or begin a new one"));
+  }
   if (charged <= step_) return;
   if (charged == plan_.steps && step_ == given_up_)
     throw PrivacyError(cat(why, ": all ", charged, " steps of the plan are charged and none of them could be taken again, so "
                            "nothing would be trained; resume the run where it began, or begin a new one"));
+  store_.charge_to(charged);
   log::warning(cat(why, ": steps ", step_ + 1, " to ", charged, " cannot be replayed identically and stay charged; ",
                    plan_.steps - charged, " of ", plan_.steps, " are left"));
   given_up_ += charged - step_;
@@ -254,7 +268,7 @@ void Trainer::charge_to(std::uint64_t steps) {
 }
 
 std::int64_t Trainer::memory() const {
-  const auto rows = std::min<std::int64_t>(engine_.chunk(), config_.sampling.batch_size);
+  const auto rows = std::min<std::int64_t>(engine_.chunk(), method_.law().expected_windows());
   return 4 * 4 * model_->parameters().count() + rows * model_->bytes_per_window();
 }
 

@@ -177,7 +177,7 @@ TEST_F(SeriesAccount, RefusesWhatSaysNothingOfWholeSeries) {
   };
   valued({"--batches", "3"}, 2, {"--batches: used with --relation series alone"});
   valued({"--direction", "add"}, 2, {"--direction: used with --relation series alone"});
-  valued({"--top-level", "poisson"}, 4, {"top level: found poisson", "--relation series"});
+  valued({"--top-level", "balls_in_bins"}, 4, {"no theorem covers", "top level balls_in_bins"});
   valued({"--top-level", "shuffled", "--context-noise", "1", "--forecast-noise", "1", "--v", "1"}, 4, {"no theorem covers", "top level shuffled"});
 }
 

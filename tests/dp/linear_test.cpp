@@ -117,6 +117,96 @@ TEST(Linear, DiscardedWindowsLeaveNothing) {
   }
 }
 
+// Records of several windows, as the kernel keeps them and as further positions, against the sum of their windows' gradients.
+TEST(Linear, JoinedWindowsAreTheSumOfTheirGradients) {
+  RandomStream sizes(SecretKey::from_seed(98), "sizes", 0);
+  for (std::uint64_t trial = 0; trial < 80; ++trial) {
+    const auto up_to = [&](std::uint64_t n) { return static_cast<std::int64_t>(1 + sizes.below(n)); };
+    const auto inputs = up_to(30);
+    const auto outputs = up_to(30);
+    const auto positions = static_cast<std::int64_t>(sizes.below(4));
+    const bool equal = trial % 3 == 0;
+    const auto each = up_to(5);
+    std::vector<std::int64_t> starts = {0};
+    for (std::int64_t r = up_to(6); r > 0; --r) starts.push_back(starts.back() + (equal ? each : up_to(7)));
+    const Records records(starts);
+    SCOPED_TRACE(std::to_string(records.count()) + " records of " + std::to_string(records.windows()) + " windows, " +
+                 std::to_string(positions) + " positions, " + std::to_string(inputs) + " -> " + std::to_string(outputs));
+    RandomStream stream(SecretKey::from_seed(1000 + trial), "test", 0);
+    const auto shape = [&](std::int64_t last) {
+      return positions == 0 ? std::vector<std::int64_t>{records.windows(), last}
+                            : std::vector<std::int64_t>{records.windows(), positions, last};
+    };
+    const auto weight = random({outputs, inputs}, stream);
+    const auto bias = random({outputs}, stream);
+    auto x = random(shape(inputs), stream);
+    auto g = random(shape(outputs), stream);
+    // Some windows nearly take another's gradient back.
+    for (std::int64_t w = 1; w < records.windows(); w += 3) {
+      x[w].copy_(x[w - 1]);
+      g[w].copy_(g[w - 1] * (trial % 2 == 0 ? -1.0 : -1.0 + 1e-3));
+    }
+    const auto factors = random({records.count()}, stream).abs();
+    for (const auto type : {at::kDouble, at::kFloat}) {
+      auto weight_gradient = at::zeros_like(weight).to(type);
+      auto bias_gradient = at::zeros_like(bias).to(type);
+      Linear layer(weight.to(type), bias.to(type), weight_gradient, bias_gradient);
+      layer.forward(x.to(type));
+      layer.backward({g.to(type)}, false);
+      layer.join(records);
+      auto norms = at::zeros({records.count()}, at::kDouble);
+      layer.add_squared_norms(norms);
+      layer.add_gradient(factors.to(type));
+      auto expected_weight = at::zeros_like(weight);
+      auto expected_bias = at::zeros_like(bias);
+      const double tolerance = type == at::kDouble ? 1e-11 : 4e-6;
+      for (std::int64_t r = 0; r < records.count(); ++r) {
+        const auto length = records.end(r) - records.begin(r);
+        const auto [gw, gb] = oracle(x.narrow(0, records.begin(r), length), g.narrow(0, records.begin(r), length), weight, bias);
+        const double expected = (gw.square().sum() + gb.square().sum()).item<double>();
+        EXPECT_NEAR(norms[r].item<double>(), expected, tolerance * (1.0 + 10.0 * static_cast<double>(length) + expected));
+        expected_weight += gw * factors[r];
+        expected_bias += gb * factors[r];
+      }
+      EXPECT_TRUE(at::allclose(weight_gradient.to(at::kDouble), expected_weight, 10 * tolerance, 10 * tolerance));
+      EXPECT_TRUE(at::allclose(bias_gradient.to(at::kDouble), expected_bias, 10 * tolerance, 10 * tolerance));
+    }
+  }
+}
+
+// Windows of a record that cancel up to a small rest: what is added is never longer than what was measured, by more than 70 units.
+TEST(Linear, JoinedWindowsThatCancelNeverPassTheClipNorm) {
+  for (const double rest : {1e-1, 1e-3, 1e-5, 1e-7, 0.0})
+    for (const std::int64_t each : {2, 4, 8}) {
+      RandomStream stream(SecretKey::from_seed(23), "test", 0);
+      const std::int64_t count = 16;
+      std::vector<std::int64_t> starts;
+      for (std::int64_t r = 0; r <= count; ++r) starts.push_back(r * each);
+      auto weight_gradient = at::zeros({40, 60});
+      auto bias_gradient = at::zeros({40});
+      Linear layer(at::zeros({40, 60}), at::zeros({40}), weight_gradient, bias_gradient);
+      auto x = random({count, 1, 60}, stream).repeat({1, each, 1});
+      auto g = (random({count, 1, 40}, stream) * 100.0).repeat({1, each, 1});
+      for (std::int64_t w = 1; w < each; w += 2) g.select(1, w).mul_(-1.0 + rest);
+      layer.forward(x.to(at::kFloat).view({-1, 60}));
+      layer.backward({g.to(at::kFloat).view({-1, 40})}, false);
+      layer.join(Records(starts));
+      auto squared = at::zeros({count}, at::kDouble);
+      layer.add_squared_norms(squared);
+      for (std::int64_t r = 0; r < count; ++r) {
+        const auto only = at::zeros({count});
+        only[r] = static_cast<float>(1.0 / std::sqrt(squared[r].item<double>()));
+        weight_gradient.zero_();
+        bias_gradient.zero_();
+        layer.add_gradient(only);
+        const double added = std::sqrt(weight_gradient.to(at::kDouble).square().sum().item<double>() +
+                                       bias_gradient.to(at::kDouble).square().sum().item<double>());
+        EXPECT_LE(added, 1.0 + 70.0 * 0x1p-24) << "rest " << rest << ", " << each << " windows";
+        EXPECT_TRUE(rest < 1e-6 || added > 0.99) << added;
+      }
+    }
+}
+
 // Two positions that nearly cancel, in single precision: the Gram form loses the norm to rounding (1000 times too little
 // would pass the clip norm), so it must err on the large side.
 TEST(Linear, CancellingPositionsNeverPassTheClipNorm) {

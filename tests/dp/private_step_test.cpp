@@ -18,19 +18,19 @@ TEST(ClipFactors, NeverLetAWindowPassTheClipNorm) {
   // Norms from 1e-8 to 1e8, at both precisions: factor · norm ≤ C even after rounding.
   for (const auto type : {at::kDouble, at::kFloat}) {
     const auto norms = at::logspace(-8, 8, 4001, 10.0, type);
-    const auto factors = clip_factors(norms.to(at::kDouble).square(), 0.37, ClipFactor::exact, type);
+    const auto factors = clip_factors(norms.to(at::kDouble).square(), {0.37, ClipFactor::exact, false, 1}, type);
     EXPECT_LE((factors.to(at::kDouble) * norms.to(at::kDouble)).max().item<double>(), 0.37);
     // Short gradients stay as they are but for the guard against rounding.
     EXPECT_EQ(factors.max().item<double>(), at::scalar_tensor(0.37 * rounding_guard(type, 1) / 0.37, type).item<double>());
     EXPECT_GT(factors.max().item<double>(), 1.0 - 1e-5);
     // Opacus's factor is never larger.
-    EXPECT_TRUE((clip_factors(norms.to(at::kDouble).square(), 0.37, ClipFactor::opacus, type) <= factors * (1.0 + 1e-5)).all().item<bool>());
+    EXPECT_TRUE((clip_factors(norms.to(at::kDouble).square(), {0.37, ClipFactor::opacus, false, 1}, type) <= factors * (1.0 + 1e-5)).all().item<bool>());
   }
 }
 
 TEST(ClipFactors, DropWindowsThatAreNotFinite) {
   const double inf = std::numeric_limits<double>::infinity();
-  const auto factors = clip_factors(at::tensor({4.0, inf, std::nan(""), 0.0}, at::kDouble), 1.0, ClipFactor::exact, at::kDouble);
+  const auto factors = clip_factors(at::tensor({4.0, inf, std::nan(""), 0.0}, at::kDouble), {1.0, ClipFactor::exact, false, 1}, at::kDouble);
   EXPECT_NEAR(factors[0].item<double>(), 0.5, 1e-12);
   EXPECT_EQ(factors[1].item<double>(), 0.0);
   EXPECT_EQ(factors[2].item<double>(), 0.0);
@@ -45,13 +45,13 @@ TEST(AddClippedSum, AWindowThatIsNotFiniteAddsNothing) {
   Linear layer(parameters.value(w), parameters.value(b), parameters.gradient(w), parameters.gradient(b));
   layer.forward(at::tensor({3.0, 4.0, std::nan(""), 1.0}, at::kDouble).view({2, 2}));
   layer.backward({at::tensor({10.0, 1.0}, at::kDouble).view({2, 1})}, false);
-  const auto norms = add_clipped_sum({&layer}, 2, {1.0, ClipFactor::exact, false, 2}, at::kDouble);
+  const auto norms = add_clipped_sum({&layer}, Records::each_window(2), {1.0, ClipFactor::exact, false, 2}, at::kDouble);
   // Window 0: gradient 10·(3, 4, 1), norm 10·√26; clipped to (3, 4, 1)/√26.
   EXPECT_NEAR(norms[0].item<double>(), 10.0 * std::sqrt(26.0), 1e-10);
   const auto expected = at::tensor({3.0, 4.0, 1.0}, at::kDouble) / std::sqrt(26.0);
   EXPECT_TRUE(at::allclose(parameters.gradients(), expected, 1e-12, 1e-12));
   // No window at all: nothing is added.
-  add_clipped_sum({&layer}, 0, {1.0}, at::kDouble);
+  add_clipped_sum({&layer}, Records::each_window(0), {1.0}, at::kDouble);
   EXPECT_TRUE(at::allclose(parameters.gradients(), expected, 1e-12, 1e-12));
 }
 
@@ -93,7 +93,7 @@ TEST(AddClippedSum, ExtremeMagnitudesStayWithinTheClipNorm) {
         Linear layer(parameters.value(w), parameters.value(b), parameters.gradient(w), parameters.gradient(b));
         layer.forward(at::full({1, d}, x, at::kFloat));
         layer.backward({at::full({1, p}, g, at::kFloat)}, false);
-        add_clipped_sum({&layer}, 1, {1e-4, factor}, at::kFloat);
+        add_clipped_sum({&layer}, Records::each_window(1), {1e-4, factor}, at::kFloat);
         EXPECT_LE(parameters.gradients().to(at::kDouble).norm().item<double>(), 1e-4)
             << x << ", " << g << ", kernels " << kernels << ", kind " << static_cast<int>(factor);
       }

@@ -47,7 +47,7 @@ TEST(ExampleForecaster, AgreesWithALoopOverWindowsAndWithItsExport) {
   const auto losses = model.losses(batch);
   model.backward();
   const double clip = 0.3;
-  const auto norms = dp::add_clipped_sum(model.layers(), windows, {clip, dp::ClipFactor::exact, false, windows}, at::kDouble);
+  const auto norms = dp::add_clipped_sum(model.layers(), dp::Records::each_window(windows), {clip, dp::ClipFactor::exact, false, windows}, at::kDouble);
   std::vector<at::Tensor> leaves;
   for (std::size_t i = 0; i < model.parameters().entries().size(); ++i)
     leaves.push_back(model.parameters().value(i).detach().clone().requires_grad_(true));

@@ -159,6 +159,73 @@ double epoch_hockey_stick(const EpochLaw& a, const EpochLaw& b, double alpha, do
   return sum * step * step / (2.0 * std::numbers::pi * sigma * sigma);
 }
 
+/// docs/proofs/batches.md, Theorem tsdp.3: N = 2 series of two windows, each drawn by a coin; all gradients of norm at most 1, 0 included.
+TEST(BruteForce, PoissonAtTheTopLevelIsWithinItsBound) {
+  const double sigma = 1.0;
+  for (const std::int64_t lambda : {1, 2})
+    for (const auto bottom : {BottomLevel::with_replacement, BottomLevel::poisson}) {
+      SubsamplingScheme::Parameters p;
+      p.lengths = privacy::SeriesLengths::equal(2, 2);  // L_C = L_F = 1: both windows are touched
+      p.batch_size = lambda;                            // ρ = 1/2
+      p.subsequences_per_sequence = lambda;
+      p.top_level = TopLevel::poisson;
+      p.bottom_level = bottom;
+      const SubsamplingScheme scheme(p);
+      const auto theorem = apply_theorem(scheme, {}, sigma);
+      EXPECT_EQ(theorem.theorem, "tsdp.3");
+      EXPECT_EQ(theorem.unit, CompositionUnit::step);
+      const double rho = scheme.drawn_share();
+      EXPECT_NEAR(rho, 0.5, 1e-15);
+      // Law of the sum of one drawn series' windows with these gradients.
+      const auto of_series = [&](int a, int b) {
+        std::map<int, double> out;
+        const double rate = lambda == 1 ? 0.5 : 1.0;
+        if (bottom == BottomLevel::poisson)
+          for (int coins = 0; coins < 4; ++coins)
+            out[(coins & 1) * a + (coins >> 1) * b] += ((coins & 1) != 0 ? rate : 1.0 - rate) * ((coins >> 1) != 0 ? rate : 1.0 - rate);
+        else if (lambda == 1)
+          out[a] += 0.5, out[b] += 0.5;
+        else
+          out[2 * a] += 0.25, out[a + b] += 0.5, out[2 * b] += 0.25;
+        return out;
+      };
+      const auto step = [&](int a, int b, int c, int d) {
+        const auto tossed = [&](const std::map<int, double>& drawn) {
+          std::map<int, double> out{{0, 1.0 - rho}};
+          for (const auto& [sum, weight] : drawn) out[sum] += rho * weight;
+          return out;
+        };
+        std::map<int, double> sums;
+        for (const auto& [own, weight] : tossed(of_series(a, b)))
+          for (const auto& [other, more] : tossed(of_series(c, d))) sums[own + other] += weight * more;
+        return sums;
+      };
+      const auto divergence = [&](const std::map<int, double>& from, const std::map<int, double>& to, double alpha) {
+        const auto density = [&](const std::map<int, double>& law, double x) {
+          double sum = 0.0;
+          for (const auto& [mean, weight] : law) sum += weight * std::exp(-0.5 * (x - mean) * (x - mean) / (sigma * sigma));
+          return sum / (sigma * std::sqrt(2.0 * std::numbers::pi));
+        };
+        double sum = 0.0;
+        for (double x = -13.0; x <= 13.0; x += 0.02) sum += 0.02 * std::max(0.0, density(from, x) - alpha * density(to, x));
+        return sum;
+      };
+      double nearest = 1.0;
+      for (int code = 0; code < 729; ++code) {
+        const auto gradient = [&](int i) { return code / static_cast<int>(std::pow(3, i) + 0.5) % 3 - 1; };
+        const auto with = step(gradient(0), gradient(1), gradient(4), gradient(5));
+        const auto without = step(gradient(2), gradient(3), gradient(4), gradient(5));
+        for (const double alpha : {0.6, 1.0, 1.7}) {
+          const double bound = theorem.pair.symmetrised_profile(std::log(alpha));
+          const double found = divergence(with, without, alpha);
+          EXPECT_LE(found, bound + 1e-7) << code << ", alpha " << alpha;
+          nearest = std::min(nearest, (bound - found) / bound);
+        }
+      }
+      EXPECT_LT(nearest, 0.45);  // not so loose that an error by a factor of two could hide
+    }
+}
+
 /// docs/proofs/batches.md, Theorem tsdp.4: N = 2 series of two windows with one each a batch, and N = 3 with two a batch, one left out.
 TEST(BruteForce, ShuffledEpochsAreWithinDeterministicOnes) {
   const double sigma = 1.0;

@@ -287,7 +287,7 @@ TEST(SeriesTheorem, NamesItsRowAndRefusesWhatASamplerHasNoUseFor) {
   };
   refused({TopLevel::poisson, 100, 0.0}, 1.0, "sampling rate: found 0");
   refused({TopLevel::poisson, 100, 1.5}, 1.0, "sampling rate: found 1.5");
-  refused({TopLevel::shuffled, 100, 0.1}, 1.0, "only poisson has one");
+  refused({TopLevel::shuffled, 100, 0.1}, 1.0, "only poisson and wor have one");
   refused({TopLevel::poisson, 100, {}, Reshuffle::once}, 1.0, "only shuffled has an order");
   refused({TopLevel::shuffled, 0}, 1.0, "batches: found 0");
   refused({TopLevel::shuffled, 10}, -1.0, "noise multiplier: found -1");

@@ -201,6 +201,138 @@ TEST(Sampler, ShuffledUsesEverySeriesAtMostOnceAnEpochInANewOrder) {
   for (const double count : first) expect_share(count, static_cast<double>(epochs), 0.1);
 }
 
+/// The series of a step, each once, in the order of their places.
+std::vector<std::int64_t> series_of(StructuredSampler& sampler, std::uint64_t step) {
+  std::vector<std::int64_t> out;
+  const auto [windows, places] = sampler.draw(key, step);
+  for (std::size_t i = 0; i < windows.size(); ++i)
+    if (i == 0 || places[i] != places[i - 1]) out.push_back(windows[i].series);
+  return out;
+}
+
+TEST(Sampler, WholeSeriesInTurnFillTheLastBatchWithGhosts) {
+  auto p = base(10, 9);
+  p.record = Record::series;
+  p.batch_size = 8;
+  p.subsequences_per_sequence = 2;  // N′ = 4: batches of 4, 4 and 2 with two ghosts
+  p.top_level = TopLevel::deterministic;
+  StructuredSampler in_turn{SubsamplingScheme(p)};
+  EXPECT_EQ(in_turn.law().steps_per_epoch(), 3);
+  EXPECT_EQ(in_turn.law().divisor(), 4.0);
+  EXPECT_EQ(series_of(in_turn, 3), (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(series_of(in_turn, 5), (std::vector<std::int64_t>{8, 9}));
+  EXPECT_EQ(in_turn.draw(key, 5).places, (std::vector<std::int64_t>{0, 0, 1, 1}));
+  p.top_level = TopLevel::shuffled;
+  for (const auto reshuffle : {Reshuffle::every_epoch, Reshuffle::once}) {
+    p.reshuffle = reshuffle;
+    StructuredSampler shuffled{SubsamplingScheme(p)};
+    std::vector<double> last(10);
+    std::set<std::vector<std::int64_t>> orders;
+    constexpr std::uint64_t epochs = 3000;
+    for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+      std::vector<std::int64_t> order;
+      for (std::uint64_t b = 0; b < 3; ++b) {
+        const auto batch = series_of(shuffled, 3 * epoch + b);
+        ASSERT_EQ(batch.size(), b == 2 ? 2U : 4U);  // ghosts stay where they are
+        order.insert(order.end(), batch.begin(), batch.end());
+      }
+      EXPECT_EQ(std::set<std::int64_t>(order.begin(), order.end()).size(), 10U);
+      last[static_cast<std::size_t>(order.back())] += 1.0;
+      orders.insert(order);
+    }
+    if (reshuffle == Reshuffle::once) {
+      EXPECT_EQ(orders.size(), 1U);
+      continue;
+    }
+    EXPECT_GT(orders.size(), epochs - 20);
+    for (const double count : last) expect_share(count, static_cast<double>(epochs), 0.1);
+  }
+}
+
+TEST(Sampler, PoissonTossesACoinForEverySeries) {
+  for (const double rate : {0.015, 0.5, 0.9}) {
+    auto p = base(6, 9);
+    p.record = Record::series;
+    p.top_level = TopLevel::poisson;
+    p.rate = rate;
+    StructuredSampler sampler{SubsamplingScheme(p)};
+    EXPECT_GE(sampler.law().drawn_share(), rate);
+    EXPECT_LE(sampler.law().drawn_share(), rate * (1.0 + 1e-13));
+    EXPECT_EQ(sampler.law().drawn_share() * 0x1p53, std::floor(sampler.law().drawn_share() * 0x1p53));
+    constexpr int steps = 40000;
+    std::vector<double> drawn(6), both(36), sizes(7);
+    for (int step = 0; step < steps; ++step) {
+      const auto [windows, places] = sampler.draw(key, static_cast<std::uint64_t>(step));
+      for (std::size_t i = 0; i < windows.size(); ++i) EXPECT_EQ(places[i], windows[i].series);
+      for (const auto& a : windows) {
+        drawn[static_cast<std::size_t>(a.series)] += 1.0;
+        for (const auto& b : windows) both[static_cast<std::size_t>(6 * a.series + b.series)] += 1.0;
+      }
+      sizes[windows.size()] += 1.0;
+    }
+    for (std::size_t a = 0; a < 6; ++a) {
+      expect_share(drawn[a], steps, rate);
+      for (std::size_t b = 0; b < a; ++b) expect_share(both[6 * a + b], steps, rate * rate);
+    }
+    expect_share(sizes[0], steps, std::pow(1.0 - rate, 6));
+  }
+}
+
+TEST(Sampler, PoissonRatesFollowFromTheBatchSize) {
+  auto p = base(40, 9);
+  p.record = Record::series;
+  p.top_level = TopLevel::poisson;
+  p.batch_size = 16;
+  p.subsequences_per_sequence = 2;
+  const SubsamplingScheme by_size(p);
+  EXPECT_NEAR(by_size.drawn_share(), 0.2, 1e-15);
+  EXPECT_GE(by_size.drawn_share(), 0.2);
+  EXPECT_EQ(by_size.steps_per_epoch(), 5);
+  EXPECT_NEAR(by_size.divisor(), 8.0, 1e-12);
+  EXPECT_EQ(by_size.record_scale(), 0.5);
+  p.batches = 5;
+  EXPECT_EQ(SubsamplingScheme(p).drawn_share(), by_size.drawn_share());
+  EXPECT_EQ(SubsamplingScheme(p).parameters().batch_size, 16);
+  p.batches.reset();
+  p.batch_size = 200;  // more than there are: everyone, always
+  EXPECT_EQ(SubsamplingScheme(p).drawn_share(), 1.0);
+  StructuredSampler all{SubsamplingScheme(p)};
+  EXPECT_EQ(series_of(all, 3).size(), 40U);
+}
+
+TEST(Sampler, BinsAreDrawnOnceAndComeBackInEveryEpoch) {
+  auto p = base(12, 9);
+  p.record = Record::series;
+  p.top_level = TopLevel::balls_in_bins;
+  p.batches = 4;
+  StructuredSampler sampler{SubsamplingScheme(p)};
+  EXPECT_EQ(sampler.law().divisor(), 3.0);
+  std::vector<double> bins(4), same(2);
+  constexpr std::uint64_t runs = 3000;
+  for (std::uint64_t run = 0; run < runs; ++run) {
+    const auto own = SecretKey::from_seed(run);
+    std::vector<int> bin_of(12, -1);
+    for (std::uint64_t step = 0; step < 8; ++step) {
+      const auto [windows, places] = sampler.draw(own, step);
+      for (std::size_t i = 0; i < windows.size(); ++i) {
+        EXPECT_EQ(places[i], windows[i].series);
+        auto& bin = bin_of[static_cast<std::size_t>(windows[i].series)];
+        EXPECT_EQ(bin, step < 4 ? -1 : static_cast<int>(step - 4));
+        bin = static_cast<int>(step % 4);
+      }
+    }
+    EXPECT_EQ(std::count(bin_of.begin(), bin_of.end(), -1), 0);
+    bins[static_cast<std::size_t>(bin_of[5])] += 1.0;
+    same[bin_of[0] == bin_of[11] ? 1 : 0] += 1.0;
+  }
+  expect_law(bins, std::vector<double>(4, runs / 4.0));
+  expect_share(same[1], runs, 0.25);
+  // A step alone, and after another key's, is the same.
+  StructuredSampler fresh{SubsamplingScheme(p)};
+  static_cast<void>(fresh.draw(SecretKey::from_seed(1), 2));
+  EXPECT_EQ(fresh.draw(key, 6).windows, sampler.draw(key, 6).windows);
+}
+
 TEST(Sampler, SmallDataSetsAreSampledWhole) {
   auto p = base(3, 9);
   p.batch_size = 8;  // ⌊Λ/λ⌋ = 8 > N: all three series, one step an epoch
@@ -329,6 +461,31 @@ TEST(Scheme, RefusesWhatMakesNoSense) {
   p = base(3, 10);
   p.context_noise = -1.0;
   EXPECT_NE(message(p).find("augmentation noise"), std::string::npos);
+  // Of whole series.
+  p = base(10, 10);
+  p.batches = 5;
+  EXPECT_NE(message(p).find("found one of them with windows as records"), std::string::npos);
+  p.record = Record::series;
+  EXPECT_EQ(message(p), "accepted");
+  p.batches = 11;
+  EXPECT_NE(message(p).find("batches: found 11 of 10 series"), std::string::npos);
+  p.top_level = TopLevel::shuffled;
+  p.batches = 4;  // of three series each there are four; of 7 batches none of one size
+  EXPECT_EQ(message(p), "accepted");
+  p.batches = 7;
+  EXPECT_NE(message(p).find("5 (of 2 series) or 10 (of 1)"), std::string::npos) << message(p);
+  p.batches.reset();
+  p.rate = 0.5;
+  EXPECT_NE(message(p).find("only poisson has one"), std::string::npos);
+  p.top_level = TopLevel::poisson;
+  for (const double rate : {0.0, -0.5, 1.5}) {
+    p.rate = rate;
+    EXPECT_NE(message(p).find("above 0 and at most 1"), std::string::npos);
+  }
+  p.rate = 1.0;
+  EXPECT_EQ(message(p), "accepted");
+  p.reshuffle = Reshuffle::once;
+  EXPECT_NE(message(p).find("reshuffle: found once with top level poisson"), std::string::npos);
 }
 
 }  // namespace

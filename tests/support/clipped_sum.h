@@ -15,7 +15,7 @@ inline at::Tensor clipped_sum(models::Forecaster& model, const models::WindowBat
   model.backward();
   auto whole = clipping;
   whole.summed = std::max<std::int64_t>(1, batch.size());
-  return dp::add_clipped_sum(model.layers(), batch.size(), whole, model.parameters().gradients().options());
+  return dp::add_clipped_sum(model.layers(), dp::Records::each_window(batch.size()), whole, model.parameters().gradients().options());
 }
 
 }  // namespace tsdp::test

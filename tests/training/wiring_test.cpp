@@ -14,6 +14,7 @@
 #include <boost/math/distributions/normal.hpp>
 
 #include "support/clipped_sum.h"
+#include "support/series_sum.h"
 #include "training_fixture.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
@@ -29,7 +30,19 @@ constexpr std::uint64_t seed = 7;
 struct Case {
   std::string name;
   std::function<void(Config&)> set;
+  double divisor = 3.0;  ///< of the steps' sums
 };
+
+/// Six whole series as records, two windows of each that is drawn.
+std::function<void(Config&)> whole_series(privacy::TopLevel sampler, std::function<void(Config&)> more = nullptr) {
+  return [=](Config& c) {
+    c.privacy.relation = privacy::Relation::series;
+    c.sampling.top_level = sampler;
+    c.sampling.subsequences_per_sequence = 2;
+    c.sampling.batch_size = 8;
+    if (more) more(c);
+  };
+}
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
@@ -39,13 +52,15 @@ const std::vector<Case>& cases() {
        [](Config& c) {
          c.sampling.batch_size = 6;
          c.sampling.subsequences_per_sequence = 2;
-       }},
+       },
+       6.0},
       {"wor, poisson, three windows a series",
        [](Config& c) {
          c.sampling.bottom_level = privacy::BottomLevel::poisson;
          c.sampling.batch_size = 9;
          c.sampling.subsequences_per_sequence = 3;
-       }},
+       },
+       9.0},
       {"deterministic, wr", [](Config& c) { c.sampling.top_level = privacy::TopLevel::deterministic; }},
       {"deterministic, poisson",
        [](Config& c) {
@@ -59,9 +74,19 @@ const std::vector<Case>& cases() {
          c.sampling.bottom_level = privacy::BottomLevel::poisson;
          c.sampling.subsequences_per_sequence = 2;
          c.sampling.batch_size = 4;
-       }},
+       },
+       4.0},
+      {"poisson, wr", [](Config& c) { c.sampling.top_level = privacy::TopLevel::poisson; }},
+      {"poisson, poisson, two windows a series",
+       [](Config& c) {
+         c.sampling.top_level = privacy::TopLevel::poisson;
+         c.sampling.bottom_level = privacy::BottomLevel::poisson;
+         c.sampling.subsequences_per_sequence = 2;
+         c.sampling.batch_size = 4;
+       },
+       4.0},
       {"a batch size that the series do not fill",  // N′ = 6 < 16: the divisor stays 16
-       [](Config& c) { c.sampling.batch_size = 16; }},
+       [](Config& c) { c.sampling.batch_size = 16; }, 16.0},
       {"noise on data",
        [](Config& c) {
          c.privacy.v = 0.5;
@@ -75,14 +100,43 @@ const std::vector<Case>& cases() {
        }},
       {"per layer", [](Config& c) { c.privacy.clipping = privacy::ClippingKind::per_layer; }},
       {"automatic", [](Config& c) { c.privacy.clipping = privacy::ClippingKind::automatic; }},
+      // Batches of four: two series and two ghosts in the last one, and four is what is divided by.
+      {"series, deterministic", whole_series(privacy::TopLevel::deterministic), 4.0},
+      {"series, shuffled", whole_series(privacy::TopLevel::shuffled), 4.0},
+      {"series, shuffled once, per layer",
+       whole_series(privacy::TopLevel::shuffled,
+                    [](Config& c) {
+                      c.sampling.reshuffle = privacy::Reshuffle::once;
+                      c.privacy.clipping = privacy::ClippingKind::per_layer;
+                    }),
+       4.0},
+      {"series, poisson", whole_series(privacy::TopLevel::poisson), 4.0},
+      {"series, poisson at a rate, windows by coins, automatic",
+       whole_series(privacy::TopLevel::poisson,
+                    [](Config& c) {
+                      c.sampling.batch_size.reset();
+                      c.sampling.rate = 0.25;
+                      c.sampling.bottom_level = privacy::BottomLevel::poisson;
+                      c.privacy.clipping = privacy::ClippingKind::automatic;
+                    }),
+       1.5},
+      {"series, wor", whole_series(privacy::TopLevel::without_replacement), 4.0},
+      {"series, three bins",
+       whole_series(privacy::TopLevel::balls_in_bins,
+                    [](Config& c) {
+                      c.sampling.batch_size.reset();
+                      c.sampling.batches = 3;
+                      c.privacy.noise_multiplier = 8.0;  // of which the exact profile is quickly made
+                    }),
+       2.0},
   };
   return all;
 }
 
 class Wiring : public TrainingFixture {
  protected:
-  /// Takes `steps` steps and expects each release to be (Σ clipped + σ C z_t) / Λ of the windows of step t.
-  void expect_releases(const Config& given, const std::string& name, std::uint64_t steps) {
+  /// Takes `steps` steps and expects each release to be (Σ clipped + σ C z_t) / divisor of the records of step t.
+  void expect_releases(const Config& given, const std::string& name, std::uint64_t steps, double divisor = 3.0) {
     auto config = given;
     config.training.reproducible = true;
     config.training.seed = seed;
@@ -104,29 +158,38 @@ class Wiring : public TrainingFixture {
     bool any = false;
     for (std::uint64_t step = 0; step < steps; ++step) {
       model->parameters().values().copy_(t->model().parameters().values());
-      const auto windows = sampler->draw(key, step).windows;
+      const auto [windows, places] = sampler->draw(key, step);
       any = any || !windows.empty();
+      const auto drawn = windows.size();  // lambdas of some compilers take no structured binding
       model->parameters().gradients().zero_();
       WindowSource::Augment augment;
       if (noisy)
         augment = [&](const double* exact, float* values, const float* observed) {
           const RandomStream draws_of_data(key, sampling::augmentation_purpose, step);
-          const auto count = static_cast<std::int64_t>(windows.size());
+          const auto count = static_cast<std::int64_t>(drawn);
           if (exact != nullptr)
             sampling::augment(law, *config.privacy.v, draws_of_data, count, store.past_length(), exact, values, observed);
           else
             sampling::augment(law, *config.privacy.v, draws_of_data, count, store.past_length(), values, observed);
         };
-      if (!windows.empty()) test::clipped_sum(*model, source.gather(windows, augment), clipping);
+      auto sum = at::zeros_like(model->parameters().gradients(), at::kDouble);
+      if (config.privacy.relation == privacy::Relation::series) {
+        std::vector<double> norms;
+        if (!windows.empty())
+          sum = test::clipped_series_sum(*model, source.gather(windows, augment), places, {config.privacy.clipping, config.privacy.clip_norm},
+                                         config.sampling.subsequences_per_sequence, norms);
+      } else if (!windows.empty()) {
+        test::clipped_sum(*model, source.gather(windows, augment), clipping);
+        sum = model->parameters().gradients().to(at::kDouble);
+      }
       std::vector<double> z(static_cast<std::size_t>(model->parameters().count()));
       RandomStream(key, dp::noise_purpose, step).normals(0, z);
       const auto noise = at::tensor(z, at::kDouble) * deviation;
-      const auto expected =
-          (model->parameters().gradients().to(at::kDouble) + noise) / static_cast<double>(config.sampling.batch_size);
+      const auto expected = (sum + noise) / divisor;
       t->run({.most_steps = 1});
       const auto found = t->model().parameters().gradients().to(at::kDouble);
       // The guard takes 0.3 % of C at most; every planted error moves a release by more than 2 % of a deviation.
-      const double off = (found - expected).norm().item<double>() * static_cast<double>(config.sampling.batch_size);
+      const double off = (found - expected).norm().item<double>() * divisor;
       EXPECT_LT(off, 0.004 * config.privacy.clip_norm * static_cast<double>(windows.size()) + 1e-4 * deviation)
           << "step " << step << " of " << windows.size() << " windows";
     }
@@ -142,7 +205,7 @@ TEST_F(Wiring, EveryReleaseIsTheMechanismsOwn) {
       SCOPED_TRACE(name);
       auto config = small_training();
       c.set(config);
-      expect_releases(config, name, 5);
+      expect_releases(config, name, 5, c.divisor);
     }
   }
 }
@@ -157,6 +220,25 @@ TEST_F(Wiring, EveryModelReleasesTheMechanismsOwn) {
         config.sampling.bottom_level = named<privacy::BottomLevel>(bottom, "a case");
         expect_releases(config, model + clipping + bottom, 3);
       }
+}
+
+TEST_F(Wiring, EveryModelReleasesTheSumOfClippedSeries) {
+  for (const int threads : {1, 3})
+    for (const auto& model : models::model_names())
+      for (const auto& clipping : all_names<privacy::ClippingKind>())
+        for (const auto& bottom : all_names<privacy::BottomLevel>()) {
+          const Threads some(threads);
+          const auto name = model + ", " + clipping + ", " + bottom + ", threads " + std::to_string(threads);
+          SCOPED_TRACE(name);
+          auto config = small_training_of(model);
+          config.privacy.relation = privacy::Relation::series;
+          config.privacy.clipping = named<privacy::ClippingKind>(clipping, "a case");
+          config.sampling.bottom_level = named<privacy::BottomLevel>(bottom, "a case");
+          config.sampling.top_level = privacy::TopLevel::shuffled;
+          config.sampling.batch_size = 16;
+          config.sampling.subsequences_per_sequence = 4;
+          expect_releases(config, name, 2, 4.0);
+        }
 }
 
 TEST_F(Wiring, AResumedRunReleasesTheSame) {
@@ -296,14 +378,13 @@ TEST_F(Wiring, TheLedgerStatesWhatWasConfiguredAndAccounted) {
     EXPECT_EQ(m.noise().multiplier, *config.privacy.noise_multiplier);
     EXPECT_EQ(m.clipping(), (privacy::Clipping{config.privacy.clipping, config.privacy.clip_norm}));
     EXPECT_EQ(m.unit().v, config.privacy.v);
-    EXPECT_EQ(m.divisor(), static_cast<double>(config.sampling.batch_size));
+    EXPECT_EQ(m.divisor(), c.divisor);
     EXPECT_EQ(ledger.steps_charged, t->plan().steps);
     EXPECT_EQ(ledger.steps_taken, t->plan().steps);
     // Accounted for again from the configuration alone.
     const auto scheme = mechanism::law_of(config, data_.split.training_length);
     const auto theorem = privacy::apply_theorem(scheme, mechanism::unit_of(config), *config.privacy.noise_multiplier);
-    privacy::Accountant accountant(theorem.pair);
-    const auto expected = accountant.epsilon(config.privacy.delta, theorem.uses_of_steps(t->plan().steps), 1e-4);
+    const auto expected = theorem.curve()->epsilon(config.privacy.delta, theorem.uses_of_steps(t->plan().steps), 1e-4);
     EXPECT_GE(p.epsilon.upper, expected.lower);
     EXPECT_LE(p.epsilon.upper, expected.upper * 1.002);
     EXPECT_LE(p.epsilon.lower, expected.upper);
@@ -364,6 +445,60 @@ TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
         // Nothing that scales the others hangs on them: they add the same as alone, up to what rounding leaves of 700 windows.
         if (!alone.contains(inserted)) alone.emplace(inserted, change);
         EXPECT_LE((change - alone.at(inserted)).norm().item<double>(), 2e-4 * clip);
+      }
+    }
+  }
+}
+
+// The same for whole series: a series that is there moves the sum by at most C, whatever the number of its windows.
+TEST_F(Wiring, InsertedSeriesMoveTheSumByTheClipNorm) {
+  const double clip = 0.1;
+  std::map<std::int64_t, at::Tensor> alone;
+  for (const int threads : {1, 2, 8}) {
+    const Threads some(threads);
+    for (const std::int64_t others : {0, 3, 31, 60, 200}) {
+      SCOPED_TRACE(std::to_string(threads) + " threads, " + std::to_string(others) + " other series");
+      const auto config = small_training();
+      const auto type = at::TensorOptions(at::kFloat);
+      const auto model = model_of(config, type);
+      RandomStream weights(SecretKey::from_seed(4), "initial weights", 0);
+      model->initialise(weights);
+      const data::WindowStore store(data_.dataset, model->past_length(), 4);
+      WindowSource source(store, features_of(*model, data_.dataset), type);
+      privacy::SubsamplingScheme::Parameters law;
+      law.record = privacy::Record::series;
+      law.lengths = privacy::SeriesLengths::equal(400, 190);
+      law.context_length = 8;
+      law.forecast_length = 4;
+      law.subsequences_per_sequence = 4;
+      law.top_level = privacy::TopLevel::poisson;
+      law.rate = 0.5;
+      StepEngine engine(*model,
+                        mechanism::PrivateMechanism({privacy::Relation::series, 1, {}}, privacy::SubsamplingScheme(law),
+                                                    {privacy::ClippingKind::flat, clip}, {}),
+                        {});
+      const auto sum = [&](std::int64_t inserted) {
+        std::vector<data::WindowIndex> windows;
+        std::vector<std::int64_t> places;
+        for (std::int64_t place = 0; place < 400; ++place) {
+          const bool drawn = others * (place + 1) / 400 > others * place / 400;
+          const auto count = place == 150 ? inserted : drawn ? 1 + 3 * place % 7 : 0;
+          for (std::int64_t i = 0; i < count; ++i) {
+            windows.push_back({place == 150 ? 3 : place % 6, (37 * place + 11 * i) % 180});
+            places.push_back(place);
+          }
+        }
+        return engine.sum(source.gather(windows), places);
+      };
+      const auto without = sum(0);
+      for (const std::int64_t inserted : {1, 4, 50, 300}) {
+        const auto change = (sum(inserted) - without).clone();
+        const double moved = change.norm().item<double>();
+        EXPECT_LE(moved, clip);
+        // One window counts by a quarter of its gradient.
+        EXPECT_GT(moved, inserted == 1 ? 0.0 : 0.9 * clip);
+        if (!alone.contains(inserted)) alone.emplace(inserted, change);
+        EXPECT_LE((change - alone.at(inserted)).norm().item<double>(), 2e-4 * clip) << inserted;
       }
     }
   }

@@ -52,6 +52,7 @@ class Canary final : public models::Forecaster {
    public:
     explicit GivenGradients(at::Tensor gradient) : gradient_(std::move(gradient)) {}
     void set(at::Tensor rows) { rows_ = std::move(rows); }
+    void join(const dp::Records& records) override { rows_ = records.sums(rows_); }
     void add_squared_norms(at::Tensor& norms) override;
     void discard(const at::Tensor& windows) override;
     void add_gradient(const at::Tensor& factors) override;

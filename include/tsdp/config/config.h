@@ -43,8 +43,11 @@ struct Config {
   struct {
     tsdp::privacy::TopLevel top_level = tsdp::privacy::TopLevel::without_replacement;
     tsdp::privacy::BottomLevel bottom_level = tsdp::privacy::BottomLevel::with_replacement;
-    std::int64_t batch_size = 0;
+    std::optional<std::int64_t> batch_size;  // none: batches or rate
     std::int64_t subsequences_per_sequence = 1;
+    tsdp::privacy::Reshuffle reshuffle = tsdp::privacy::Reshuffle::every_epoch;
+    std::optional<std::int64_t> batches;
+    std::optional<double> rate;
   } sampling;
   struct {
     double context_noise = 0.0;

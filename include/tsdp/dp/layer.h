@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include <ATen/ATen.h>
 
@@ -27,6 +28,42 @@ class PlainOperations {
 /// Whether the CPU kernel serves for this tensor: on the CPU, in single precision, and not switched off.
 [[nodiscard]] bool kernels_serve(const at::Tensor& tensor);
 
+/// Which windows of a batch make up a record, whose gradient is clipped as one: windows begin(r) … end(r) − 1 of record r, in order.
+class Records {
+ public:
+  /// Every window is a record.
+  [[nodiscard]] static Records each_window(std::int64_t windows);
+  /// Record r ends where r + 1 begins; `starts` has one entry more than there are records, from 0 to the number of windows, and
+  /// no record is empty. Throws Error otherwise.
+  explicit Records(std::vector<std::int64_t> starts);
+
+  [[nodiscard]] std::int64_t count() const noexcept { return count_; }
+  [[nodiscard]] std::int64_t windows() const noexcept { return windows_; }
+  /// Windows of the largest record; at least 1.
+  [[nodiscard]] std::int64_t largest() const noexcept { return largest_; }
+  /// Records `first` … `last − 1` by themselves.
+  [[nodiscard]] Records range(std::int64_t first, std::int64_t last) const;
+  [[nodiscard]] std::int64_t begin(std::int64_t record) const { return starts_.empty() ? record : starts_[static_cast<std::size_t>(record)]; }
+  [[nodiscard]] std::int64_t end(std::int64_t record) const { return begin(record + 1); }
+
+  /// `rows` (W, T, …) of the windows as (R, largest · T, …), (W, d) as (R, largest, d): zeros where a record has fewer windows. A
+  /// view where all have as many.
+  [[nodiscard]] at::Tensor side_by_side(const at::Tensor& rows) const;
+  /// Sums of the windows' rows (W, …): (R, …).
+  [[nodiscard]] at::Tensor sums(const at::Tensor& rows) const;
+  /// What is of the records (R), for each of their windows (W).
+  [[nodiscard]] at::Tensor for_windows(const at::Tensor& of_records) const;
+
+ private:
+  Records() = default;
+  [[nodiscard]] bool all_as_large() const noexcept { return count_ * largest_ == windows_; }
+  /// Of each window (W): its record, times `stride`, and (if `within`) its place among the record's windows.
+  [[nodiscard]] at::Tensor places(std::int64_t stride, bool within, const at::Device& device) const;
+
+  std::vector<std::int64_t> starts_;  // empty: every window is a record
+  std::int64_t count_ = 0, windows_ = 0, largest_ = 1;
+};
+
 /// What the private step asks of everything that has parameters. B is the number of windows of a batch; it may change
 /// from call to call and be 0.
 class Layer {
@@ -36,6 +73,9 @@ class Layer {
   Layer& operator=(const Layer&) = delete;
   virtual ~Layer() = default;
 
+  /// After a backward pass: makes one of the windows of every record, so that B is the number of records from here on and a
+  /// record's gradient is the sum of its windows'. Not where every window is a record.
+  virtual void join(const Records& records) = 0;
   /// Adds every window's squared gradient norm over this layer's parameters to `norms` (B, double precision): never
   /// less than that of what `add_gradient` adds for the window, up to 70 units of rounding of the type.
   virtual void add_squared_norms(at::Tensor& norms) = 0;

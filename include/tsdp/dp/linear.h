@@ -1,6 +1,7 @@
 // Affine maps, and the record of one from which norms and clipped sums follow.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tsdp/dp/layer.h"
@@ -15,6 +16,8 @@ class LinearRecord {
   LinearRecord(at::Tensor weight_gradient, at::Tensor bias_gradient);
 
   void set(at::Tensor input, Gradient output_gradient);
+  /// As in Layer: the windows of a record become further positions of one.
+  void join(const Records& records);
   /// As in Layer. One position: ‖g‖² (‖x‖² + 1). T positions: by T × T Gram matrices or by each window's p × d gradient,
   /// whichever takes fewer operations.
   void add_squared_norms(at::Tensor& norms);
@@ -22,12 +25,21 @@ class LinearRecord {
   void add_gradient(const at::Tensor& factors);
 
  private:
+  void add_squared_norms_of_records(at::Tensor& norms);
+  void add_gradient_of_records(const at::Tensor& factors);
+  /// Of rows (n, p) and (n, d).
+  void add_products(const at::Tensor& gradients, const at::Tensor& inputs);
+
   at::Tensor weight_gradient_, bias_gradient_;
   at::Tensor input_, output_gradient_;
   at::Tensor output_gradient_norms_;                     // as in Gradient
   at::Tensor window_gradients_, window_bias_gradients_;  // (B, p, d), (B, p) of the last norms, where they were formed
   at::Tensor scaled_;                                    // a side with the factors in it, kept for its memory
   std::vector<double> input_norms_, gradient_norms_;     // of the CPU's kernel, kept for their memory
+  /// Of the CPU's kernel, for one position a window: records whose windows lie side by side in input and output gradient as they
+  /// were; and those of them whose windows cancel (rows::RecordNorms).
+  std::optional<Records> records_;
+  std::vector<char> cancelling_;
 };
 
 /// y = x Wᵀ + b for x (B, d) or, with T positions, (B, T, d). Weight (p, d) and bias (p) may be strided views.
@@ -37,6 +49,7 @@ class Linear final : public Map {
 
   const at::Tensor& forward(const at::Tensor& input) override;
   at::Tensor backward(const Gradient& output_gradient, bool want_input_gradient) override;
+  void join(const Records& records) override { record_.join(records); }
   void add_squared_norms(at::Tensor& norms) override { record_.add_squared_norms(norms); }
   void discard(const at::Tensor& windows) override { record_.discard(windows); }
   void add_gradient(const at::Tensor& factors) override { record_.add_gradient(factors); }

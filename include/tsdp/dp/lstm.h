@@ -25,6 +25,7 @@ class Lstm final : public Map {
 
   const at::Tensor& forward(const at::Tensor& input) override;
   at::Tensor backward(const Gradient& output_gradient, bool want_input_gradient) override;
+  void join(const Records& records) override;
   void add_squared_norms(at::Tensor& norms) override;
   void discard(const at::Tensor& windows) override;
   void add_gradient(const at::Tensor& factors) override;

@@ -20,15 +20,18 @@ enum class ClipFactor {
   automatic,  ///< C/(n + 0.01): every window is normalised, none is left as it is (Bu et al. 2023, AUTO-S)
 };
 
-/// What a window's gradient is scaled by before it is added.
+/// What a record's gradient is scaled by before it is added. A record is a window, or several whose gradients are summed.
 struct Clipping {
-  double norm = 1e-4;  ///< C: what a window adds to the sum has at most this norm
+  double norm = 1e-4;  ///< C: what a record adds to the sum has at most this norm
   ClipFactor factor = ClipFactor::exact;
   /// Every one of M layers on its own, to C/√M: the whole again has norm at most C.
   bool per_layer = false;
   /// m: most windows that are summed in the gradients' own precision; more are summed in double precision. A public constant:
   /// every window is scaled by a guard that follows from it.
   std::int64_t summed = 128;
+  /// Whether records may have several windows. Such a record's gradient is `scale` times the sum of its windows'.
+  bool joined = false;
+  double scale = 1.0;
 };
 
 /// What C is multiplied by so that the sum, as it is rounded, moves by no more than C for every window that is inserted or
@@ -46,25 +49,31 @@ struct Clipping {
 /// windows in p pieces that is off by at most p B 2⁻⁵³ C, for p B ≤ 2³³ (most_pieces_times_windows) by at most 16 u C. That, and
 /// what norm, factor and product are off by (73 units of single precision, see `clip_factors`), is taken off C as 96 u.
 ///
+/// **Records of several windows.** Read "record" for "window" above, and let a block have at most m windows, or one record. A record's
+/// gradient G = Σ_t g_t is either formed and then measured as it is, or measured from products and added in double precision, or added in
+/// single precision window by window, if S = Σ_t ‖g_t‖ ≤ K ‖G‖ for its K windows (LinearRecord). With f ‖G‖ ≤ C the windows of a block then
+/// have Σ f ‖g_t‖ ≤ m C, as above, so their additions are off by at most (m − 1) u m C. The two roundings of every f g_t xₜᵀ, which were one
+/// window's before, are off by 2 u f S ≤ 2 m u C for an inserted record: `joined` takes that off C as well.
+///
 /// Not covered, and said so in every ledger: the rounding of a window's own gradient may hang on the number of windows that it
 /// is computed beside (libraries choose their code by the shape of a product).
 inline constexpr double most_pieces_times_windows = 0x1p33;
-[[nodiscard]] double rounding_guard(at::ScalarType type, std::int64_t summed);
+[[nodiscard]] double rounding_guard(at::ScalarType type, std::int64_t summed, bool joined = false);
 
-/// Clip factors (B), of type `type`, from squared norms (B), of windows of which `summed` at most are added up in that type. A window
-/// whose norm is not finite gets 0.
-[[nodiscard]] at::Tensor clip_factors(const at::Tensor& squared_norms, double clip_norm, ClipFactor kind,
-                                      at::ScalarType type, std::int64_t summed = 1);
+/// Factors (B), of type `type`, for the sums of the records' windows from their squared norms (B): `clipping.scale` times what clips
+/// `clipping.scale` times the sum to `norm`. A record whose norm is not finite gets 0. `per_layer` says nothing here.
+[[nodiscard]] at::Tensor clip_factors(const at::Tensor& squared_norms, const Clipping& clipping, at::ScalarType type);
 
 /// Throws PrivacyError unless products of matrices on `device` keep every digit of single precision, as rounding_guard has it:
 /// LibTorch, cuBLAS and oneDNN round factors to fewer where they are told to, by the environment as well. Multiplies small
 /// matrices whose exact products are known.
 void require_full_precision(const at::Device& device);
 
-/// Adds the clipped sum Σ_i f_i g_i of everything the layers recorded of a batch of `windows` to the gradient buffer
-/// they write to, which holds zeros. Requires windows ≤ clipping.summed. Sensitivity: see rounding_guard. Returns the norms (B, double precision) before clipping, for the private metrics. Nothing here
-/// makes the host wait for another device.
-at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, std::int64_t windows, const Clipping& clipping,
+/// Adds the clipped sum Σ_r f_r G_r of everything the layers recorded of a batch of `records` to the gradient buffer
+/// they write to, which holds zeros. Requires at most clipping.summed windows, or one record. Sensitivity: see rounding_guard. Returns
+/// the records' norms (double precision) before clipping, for the private metrics. Nothing here makes the host wait for another
+/// device.
+at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, const Records& records, const Clipping& clipping,
                            const at::TensorOptions& options);
 
 /// gradient_j ← (Σ parts_j + deviation · z_j) · scale for every coordinate j (flat, contiguous): what threads gathered (each

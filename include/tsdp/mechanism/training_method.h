@@ -26,8 +26,8 @@ class PrivateMechanism {
   [[nodiscard]] const privacy::SubsamplingScheme& law() const noexcept { return law_; }
   [[nodiscard]] const privacy::Clipping& clipping() const noexcept { return clipping_; }
   [[nodiscard]] const privacy::Noise& noise() const noexcept { return noise_; }
-  /// Λ: what every sum is divided by, however many records were drawn.
-  [[nodiscard]] double divisor() const noexcept { return static_cast<double>(law_.parameters().batch_size); }
+  /// What every sum is divided by, however many records were drawn.
+  [[nodiscard]] double divisor() const noexcept { return law_.divisor(); }
   /// σ C: standard deviation of the noise of a single step, in every coordinate of the sum.
   [[nodiscard]] double noise_deviation() const noexcept { return noise_.multiplier * clipping_.norm; }
 
@@ -54,8 +54,8 @@ class TrainingMethod {
   [[nodiscard]] const privacy::SubsamplingScheme& law() const noexcept { return law_; }
   /// None: not private.
   [[nodiscard]] const std::optional<PrivateMechanism>& privacy() const noexcept { return private_; }
-  /// Λ.
-  [[nodiscard]] double divisor() const noexcept { return static_cast<double>(law_.parameters().batch_size); }
+  /// What the sum of a step is divided by: of clipped records, or without privacy of all windows, which gives the same mean.
+  [[nodiscard]] double divisor() const noexcept { return private_ ? private_->divisor() : law_.divisor() / law_.record_scale(); }
 
  private:
   privacy::SubsamplingScheme law_;

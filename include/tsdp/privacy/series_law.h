@@ -19,9 +19,12 @@ namespace tsdp::privacy {
 struct SeriesLaw {
   TopLevel sampler = TopLevel::deterministic;
   std::int64_t batches = 1;                        ///< T ≥ 1: steps of an epoch; of balls in bins, bins
-  std::optional<double> rate = {};                 ///< Poisson: q in (0, 1]; none: 1/T
+  std::optional<double> rate = {};                 ///< Poisson and without replacement: ρ in (0, 1]; none: 1/T
   Reshuffle reshuffle = Reshuffle::every_epoch;    ///< shuffled
 };
+
+/// How `scheme`, whose records are series, draws them.
+[[nodiscard]] SeriesLaw series_law_of(const SubsamplingScheme& scheme);
 
 /// The row that covers a law. Throws UsageError for numbers out of range, and for a rate or an order that the sampler has no use for.
 ///
@@ -29,7 +32,7 @@ struct SeriesLaw {
 /// | series.deterministic | epoch | Gaussian mechanism, exact ([C] §2.1) | the same |
 /// | series.shuffled | epoch | deterministic ([C] Theorem 4.1) | events E_C ([C] §2.3), composed |
 /// | series.poisson | step | composition of the exact pair, both directions apart ([C] §2.2) | the same |
-/// | series.wor | step | Theorem 4.4 of Schuchardt et al. (2025) with r = 1, ρ = 1/T: another series takes the absent one's place, so
+/// | series.wor | step | Theorem 4.4 of Schuchardt et al. (2025) with r = 1: another series takes the absent one's place, so
 ///   that the sum moves by up to 2 | none |
 /// | series.balls_in_bins | epoch | exact pair of random allocation (Choquette-Choo et al. 2025, Lemma 3.2) | the same |
 ///

@@ -29,6 +29,9 @@ enum class BottomLevel { with_replacement, poisson };
 constexpr Names<BottomLevel, 2> names_of(BottomLevel) {
   return {{{BottomLevel::with_replacement, "wr"}, {BottomLevel::poisson, "poisson"}}};
 }
+/// What is clipped as one: every window by itself, or the sum of all windows of a series that a step draws.
+enum class Record { window, series };
+constexpr Names<Record, 2> names_of(Record) { return {{{Record::window, "window"}, {Record::series, "series"}}}; }
 enum class Relation { event, user, series };
 constexpr Names<Relation, 3> names_of(Relation) {
   return {{{Relation::event, "event"}, {Relation::user, "user"}, {Relation::series, "series"}}};

@@ -92,10 +92,11 @@ struct TheoremSummary {
   bool only_if_named = false;  ///< training does not take it unasked
   /// Whether it asks for the length of every series; others ask for the shortest and the longest.
   bool needs_every_length = false;
-  /// What the row is about; none for C.1 and C.2.
+  /// What the row is about; neither for C.1 and C.2, no bottom level for whole series (series_law.h).
   std::optional<TopLevel> top_level = {};
   std::optional<BottomLevel> bottom_level = {};
   std::string proof = {};  ///< of a row of ours: its file in docs/proofs
+  std::string source = {}; ///< of a row that is neither ours nor the paper's
 
   [[nodiscard]] bool flat() const { return !top_level; }
 };

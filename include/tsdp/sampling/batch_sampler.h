@@ -14,13 +14,15 @@ namespace tsdp::sampling {
 /// Purpose names of the streams that samplers draw from.
 inline constexpr const char* sampling_purpose = "sampling";
 inline constexpr const char* order_purpose = "order of an epoch";
+inline constexpr const char* bins_purpose = "bins";
 
 /// The windows of a step.
 struct Draw {
   std::vector<data::WindowIndex> windows;
   /// For each window its place in the batch, 0 … SubsamplingScheme::places() − 1, ascending: the place of its series among those
-  /// drawn, and which part of the series' windows it is from. Places with no window occur. A window's place does not hang on
-  /// which others were drawn: neighbouring data sets have it in common.
+  /// drawn (where coins or bins draw them, among all), and which part of the series' windows it is from. Places with no window occur.
+  /// A window's place does not hang on which others were drawn: neighbouring data sets have it in common. Where records are whole
+  /// series, windows of one place are a record's.
   std::vector<std::int64_t> places;
 };
 

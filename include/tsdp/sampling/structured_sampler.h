@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "tsdp/sampling/batch_sampler.h"
@@ -9,8 +10,10 @@
 namespace tsdp::sampling {
 
 /// Top level (N′ series): deterministic: series b N′ … b N′ + N′ − 1, b = step mod steps per epoch, so that no series occurs
-/// twice in an epoch; shuffled: the same places of a uniform order of the epoch's own; without replacement: a fresh uniform
-/// N′-subset for every step. Bottom level in each of them, with T windows: with replacement: λ independent uniform windows;
+/// twice in an epoch; shuffled: the same places of a uniform order of the N series, of the epoch's own or one for all; without
+/// replacement: a fresh uniform N′-subset for every step; Poisson: every series independently with probability ρ; balls in bins: the
+/// series whose bin, uniform and drawn once, is b. Ghosts have the places beyond the last series, which no order moves.
+/// Bottom level in each of them, with T windows: with replacement: λ independent uniform windows;
 /// Poisson: every window independently with probability min(1, λ/T). All laws are exact up to the uniform bits, except that
 /// Poisson skips are computed in double precision (a window's probability p is off by at most 2e-16/p of itself: below 1e-11
 /// for up to 50,000 windows).
@@ -24,11 +27,18 @@ class StructuredSampler final : public BatchSampler {
  private:
   /// The series of a step.
   [[nodiscard]] std::vector<std::int64_t> series_of(std::uint64_t step, RandomStream& stream, const SecretKey& key);
-  /// Places `first` … `first + count − 1` of a uniform order of the series.
-  [[nodiscard]] std::vector<std::int64_t> shuffled_places(std::size_t first, std::size_t count, RandomStream& choices);
+  /// A uniform subset of `count` series, in uniform order.
+  [[nodiscard]] std::vector<std::int64_t> fresh_subset(std::size_t count, RandomStream& choices);
+  /// What the batches of epoch `epoch` are cut from under `key`: all series in order, and where each batch begins.
+  void arrange(const SecretKey& key, std::uint64_t epoch);
 
   privacy::SubsamplingScheme law_;
-  std::vector<std::int64_t> order_;  // identity between calls
+  std::vector<std::int64_t> identity_;  // between calls
+  // The last arrangement, kept because drawing it again for every step would take long; what is drawn does not hang on it.
+  std::optional<SecretKey> arranged_by_;
+  std::uint64_t arranged_epoch_ = 0;
+  std::vector<std::int64_t> order_;
+  std::vector<std::size_t> begins_;
 };
 
 }  // namespace tsdp::sampling

@@ -32,10 +32,10 @@ class StepEngine {
 
   struct Result {
     at::Tensor losses;  ///< (B)
-    at::Tensor norms;   ///< (B) before clipping; undefined if not private
+    at::Tensor norms;   ///< of the records' gradients before clipping; undefined if not private
   };
   /// Takes step `step` with the windows that the method's sampler drew for it; `places`, one a window, as sampling::Draw has
-  /// them. The noise of a private step is that of `key`. An empty batch is a step of noise alone (private) or of weight decay
+  /// them: they tell the records. A record's windows are worked on at once, whatever memory they take. The noise of a private step is that of `key`. An empty batch is a step of noise alone (private) or of weight decay
   /// alone.
   Result step(const models::WindowBatch& batch, std::span<const std::int64_t> places, const SecretKey& key, std::uint64_t step);
 
@@ -55,23 +55,24 @@ class StepEngine {
   [[nodiscard]] std::vector<at::Tensor> noise_state() const;
 
  private:
-  /// Windows `begin` … `end − 1` of a batch, which are summed together.
-  struct Block {
-    std::int64_t begin, end;
+  /// Records `first` … `last − 1` of a batch, which are worked on at a time.
+  struct Piece {
+    std::int64_t first, last;
   };
-  /// How many there are, a multiple of the threads'.
+  /// What of a batch is clipped as one. Without privacy nothing is: every window by itself.
+  [[nodiscard]] dp::Records records_of(std::span<const std::int64_t> places) const;
+  /// How many blocks a batch has, a multiple of the threads'. A block's windows are summed together.
   [[nodiscard]] std::int64_t block_count() const;
-  /// The blocks of a batch, told by places alone.
-  [[nodiscard]] std::vector<Block> blocks_of(std::span<const std::int64_t> places) const;
-  /// Windows of a block that are worked on at a time, and how many such pieces the blocks of a batch are.
-  [[nodiscard]] std::int64_t piece_of(const Block& block) const;
-  [[nodiscard]] std::int64_t pieces_of(std::span<const Block> blocks) const;
+  /// Windows of a block of `windows` that are worked on at a time, if a record does not have more.
+  [[nodiscard]] std::int64_t piece_size(std::int64_t windows) const;
+  /// The pieces of the blocks of a batch, one list a thread. Which block a window is in is told by its place alone.
+  [[nodiscard]] std::vector<std::vector<Piece>> pieces_of(const dp::Records& records, std::span<const std::int64_t> places) const;
   /// The parts of that sum, one a thread; fills `result`.
   std::vector<at::Tensor> parts_of(const models::WindowBatch& batch, std::span<const std::int64_t> places, Result& result);
-  /// Takes the windows of `blocks` through `model` and returns the sum of their gradients: the model's gradient buffer, or,
+  /// Takes the windows of `pieces` through `model` and returns the sum of their gradients: the model's gradient buffer, or,
   /// of several pieces, `sum` (double precision).
-  at::Tensor work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch, std::span<const Block> blocks,
-                  const Result& result) const;
+  at::Tensor work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch, const dp::Records& records,
+                  std::span<const Piece> pieces, const Result& result) const;
   [[nodiscard]] bool is_private() const { return noise_ != nullptr; }
   [[nodiscard]] std::int64_t threads() const { return static_cast<std::int64_t>(replicas_.size()) + 1; }
   /// Most windows whose gradients are summed in their own precision.
@@ -85,7 +86,7 @@ class StepEngine {
   Options options_;
   // What of the law decides how sums are taken; public.
   std::int64_t places_, expected_windows_;
-  bool fixed_windows_;
+  bool fixed_windows_, joins_;
   double divisor_;
   dp::Clipping clipping_;                      // private only
   std::unique_ptr<dp::NoiseMechanism> noise_;  // none: not private
