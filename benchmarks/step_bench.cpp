@@ -35,8 +35,10 @@ class Candidate {
     model_ = models::make_model(s.model, sizes_of(s), at::TensorOptions(s.device).dtype(at::kFloat));
     RandomStream weights(key_, "initial weights", 0);
     model_->initialise(weights);
-    for (std::int64_t place = 0; place < s.batch; ++place) places_.push_back(place);
-    engine_ = std::make_unique<training::StepEngine>(*model_, method_of(s.batch, mode_ != "nonprivate"),
+    // Of whole series four windows are a record's.
+    const bool of_series = mode_ == "private-series";
+    for (std::int64_t i = 0; i < s.batch; ++i) places_.push_back(of_series ? i / series_windows : i);
+    engine_ = std::make_unique<training::StepEngine>(*model_, of_series ? method_of_series(s.batch) : method_of(s.batch, mode_ != "nonprivate"),
                                                      training::StepEngine::Options());
   }
 
@@ -59,6 +61,19 @@ class Candidate {
     privacy::SubsamplingScheme law(p);
     if (!is_private) return mechanism::TrainingMethod(std::move(law));
     return mechanism::PrivateMechanism({}, std::move(law), {privacy::ClippingKind::flat, 1e-4}, {privacy::NoiseKind::independent, 4.0});
+  }
+
+  static constexpr std::int64_t series_windows = 4;
+  /// The same windows, four of every series, clipped as one.
+  static mechanism::TrainingMethod method_of_series(std::int64_t batch) {
+    privacy::SubsamplingScheme::Parameters p;
+    p.record = privacy::Record::series;
+    p.lengths = privacy::SeriesLengths::equal((batch + series_windows - 1) / series_windows, 1000);
+    p.batch_size = std::max(batch, series_windows);
+    p.subsequences_per_sequence = series_windows;
+    p.top_level = privacy::TopLevel::deterministic;
+    return mechanism::PrivateMechanism({privacy::Relation::series, 1, {}}, privacy::SubsamplingScheme(p), {privacy::ClippingKind::flat, 1e-4},
+                                       {privacy::NoiseKind::independent, 4.0});
   }
 
   /// One backward pass a window, clipped and added, as one would write it without recording layers.
@@ -140,7 +155,7 @@ double exponent(const std::vector<std::pair<double, double>>& points) {
 
 void bench_step(Json& rows, const StepSetting& setting, double seconds) {
   // The loop over windows starts thousands of kernels a step off the CPU, and says nothing there.
-  std::vector<std::string> modes = {"private", "nonprivate"};
+  std::vector<std::string> modes = {"private", "private-series", "nonprivate"};
   if (setting.device.is_cpu()) modes.emplace_back("loop");
   for (const auto& row : measured(setting, modes, seconds)) rows.push_back(named("step", row));
 }

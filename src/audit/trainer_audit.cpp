@@ -327,6 +327,24 @@ training::Plan plan_of(const Config& config, const mechanism::PrivateMechanism& 
 
 const char* name(Mode value) { return value == Mode::canary ? "canary" : "data"; }
 
+namespace {
+void require_attackable(const privacy::SubsamplingScheme& scheme) {
+  if (scheme.parameters().record == privacy::Record::series)
+    throw PrivacyError("privacy.relation: found series, of which no worst neighbours are made so far; expected event or user");
+  switch (scheme.parameters().top_level) {
+    case TopLevel::deterministic:
+    case TopLevel::without_replacement: return;
+    case TopLevel::shuffled:
+      throw PrivacyError("sampling.top_level: found shuffled, whose steps that read a series are not known in advance; expected deterministic, "
+                         "which has the same bound");
+    case TopLevel::poisson:
+    case TopLevel::balls_in_bins: break;
+  }
+  throw PrivacyError(cat("sampling.top_level: found ", tsdp::name(scheme.parameters().top_level), ", whose batches have no fixed size, which the attack "
+                         "needs; expected wor, which has the same bound"));
+}
+}  // namespace
+
 Measurement measure(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options) {
   if (options.trials < 2)
     throw UsageError(cat("--trials: found ", options.trials, "; at least 2 are expected"));
@@ -334,9 +352,7 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
   static_cast<void>(plan_of(config, audited));  // what cannot be claimed is refused before it is attacked
   const auto& scheme = audited.law();
   const auto& unit = audited.unit();
-  if (scheme.parameters().top_level == TopLevel::shuffled)
-    throw PrivacyError("sampling.top_level: found shuffled, whose steps that read a series are not known in advance; expected deterministic, "
-                       "which has the same bound");
+  require_attackable(scheme);
   const auto neighbours = worst_neighbours(scheme, unit);
   const bool canary = options.mode == Mode::canary;
   const bool in_turn = scheme.parameters().top_level == TopLevel::deterministic;
@@ -432,9 +448,7 @@ Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths, c
   const auto audited = mechanism_of(config, lengths);
   const auto& scheme = audited.law();
   const auto& unit = audited.unit();
-  if (scheme.parameters().top_level == TopLevel::shuffled)
-    throw PrivacyError("sampling.top_level: found shuffled, whose steps that read a series are not known in advance; expected deterministic, "
-                       "which has the same bound");
+  require_attackable(scheme);
   const auto neighbours = worst_neighbours(scheme, unit);
   const auto plan = plan_of(config, audited);
   const auto held = options.theorem ? mechanism::PrivateMechanism(unit, scheme, audited.clipping(), audited.noise(), *options.theorem)

@@ -34,6 +34,7 @@ LayerNorm::LayerNorm(at::Tensor weight, at::Tensor bias, at::Tensor weight_gradi
 
 const at::Tensor& LayerNorm::forward(const at::Tensor& input) {
   kernel_input_.reset();
+  joined_by_kernel_ = false;
   if (input.dim() == 2 && kernels_serve(input) && input.is_contiguous()) {
     kernel_input_ = input;
     fitted(output_, input.sizes(), input.options());
@@ -84,9 +85,16 @@ at::Tensor LayerNorm::backward(const Gradient& arrived, bool want_input_gradient
 
 void LayerNorm::join(const Records& records) {
   if (by_kernel()) {
-    by_weight_ = (kernel_input_ - mean_.unsqueeze(1)).mul_(inverse_.unsqueeze(1)).mul_(output_gradient_);
-    by_bias_ = output_gradient_;
+    const auto width = kernel_input_.size(1);
+    fitted(by_weight_, {records.count(), width}, kernel_input_.options()).zero_();
+    fitted(by_bias_, {records.count(), width}, kernel_input_.options()).zero_();
+    for (std::int64_t r = 0; r < records.count(); ++r)
+      rows::layer_norm_gradient<float>(part_of(kernel_input_, mean_, inverse_, weight_, records.begin(r), records.end(r)),
+                                       output_gradient_.const_data_ptr<float>() + records.begin(r) * width, nullptr,
+                                       by_weight_.data_ptr<float>() + r * width, by_bias_.data_ptr<float>() + r * width);
     kernel_input_.reset();
+    joined_by_kernel_ = true;
+    return;
   }
   by_weight_ = records.sums(by_weight_);
   by_bias_ = records.sums(by_bias_);
@@ -95,6 +103,11 @@ void LayerNorm::join(const Records& records) {
 void LayerNorm::add_squared_norms(at::Tensor& norms) {
   if (by_kernel()) {
     norms.add_(squared_norms_);
+    return;
+  }
+  if (joined_by_kernel_) {
+    for (const auto* side : {&by_weight_, &by_bias_})
+      rows::squared_norms(side->const_data_ptr<float>(), side->size(0), side->size(1), side->size(1), norms.data_ptr<double>(), true);
     return;
   }
   norms.add_(squared_norms(by_weight_)).add_(squared_norms(by_bias_));
@@ -119,6 +132,21 @@ void LayerNorm::add_gradient(const at::Tensor& factors) {
                               output_gradient_.const_data_ptr<float>(),
                               factors.defined() ? factors.const_data_ptr<float>() : nullptr,
                               weight_gradient_.data_ptr<float>(), bias_gradient_.data_ptr<float>());
+    return;
+  }
+  if (joined_by_kernel_ && factors.defined()) {
+    const auto add = [&](const at::Tensor& side, const at::Tensor& gradient) {
+      const auto width = side.size(1);
+      const auto* row = side.const_data_ptr<float>();
+      auto* sum = gradient.data_ptr<float>();
+      for (std::int64_t r = 0; r < side.size(0); ++r, row += width) {
+        const float factor = factors.const_data_ptr<float>()[r];
+        if (factor == 0.0F) continue;  // a record that was left out may hold anything
+        for (std::int64_t j = 0; j < width; ++j) sum[j] += factor * row[j];
+      }
+    };
+    add(by_weight_, weight_gradient_);
+    add(by_bias_, bias_gradient_);
     return;
   }
   if (factors.defined()) {

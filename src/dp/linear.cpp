@@ -59,33 +59,29 @@ void LinearRecord::add_squared_norms_of_records(at::Tensor& norms) {
   }
 }
 
-void LinearRecord::add_products(const at::Tensor& gradients, const at::Tensor& inputs) {
-  bias_gradient_.add_(gradients.sum(0));
-  weight_gradient_.add_(at::mm(gradients.t(), inputs));
+void LinearRecord::add_gradient_of_records(const at::Tensor& factors) {
+  fitted(window_factors_, {records_->windows()}, factors.options());
+  auto* of_window = window_factors_.data_ptr<float>();
+  for (std::int64_t r = 0; r < records_->count(); ++r) {
+    const auto first = records_->begin(r);
+    const auto windows = records_->end(r) - first;
+    const auto factor = factors.const_data_ptr<float>()[r];
+    const bool cancels = cancelling_[static_cast<std::size_t>(r)] != 0;
+    std::fill_n(of_window + first, windows, cancels ? 0.0F : factor);
+    if (!cancels || factor == 0.0F) continue;
+    const auto gradients = output_gradient_.narrow(0, first, windows).to(at::kDouble).mul_(static_cast<double>(factor));
+    bias_gradient_.add_(gradients.sum(0));
+    weight_gradient_.add_(at::mm(gradients.t(), input_.narrow(0, first, windows).to(at::kDouble)));
+  }
+  add_products(input_, output_gradient_, window_factors_);
 }
 
-void LinearRecord::add_gradient_of_records(const at::Tensor& factors) {
-  auto in_single = factors;
-  if (std::find(cancelling_.begin(), cancelling_.end(), 1) != cancelling_.end()) {
-    in_single = factors.clone();
-    for (std::int64_t r = 0; r < records_->count(); ++r) {
-      if (cancelling_[static_cast<std::size_t>(r)] == 0) continue;
-      const auto first = records_->begin(r);
-      const auto windows = records_->end(r) - first;
-      const auto factor = static_cast<double>(factors.const_data_ptr<float>()[r]);
-      in_single.data_ptr<float>()[r] = 0.0F;
-      if (factor == 0.0) continue;
-      add_products(output_gradient_.narrow(0, first, windows).to(at::kDouble).mul_(factor),
-                   input_.narrow(0, first, windows).to(at::kDouble));
-    }
-  }
-  const auto of_windows = records_->for_windows(in_single);
-  bias_gradient_.addmv_(output_gradient_.t(), of_windows);
-  auto x = input_;
-  auto g = output_gradient_;
+void LinearRecord::add_products(at::Tensor x, at::Tensor g, const at::Tensor& factors) {
+  bias_gradient_.addmv_(g.t(), factors);
+  // The factors go into whichever side is smaller.
   auto& side = x.size(1) < g.size(1) ? x : g;
   fitted(scaled_, side.sizes(), side.options());
-  at::mul_out(scaled_, side, of_windows.view({-1, 1}));
+  at::mul_out(scaled_, side, factors.view({-1, 1}));
   side = scaled_;
   weight_gradient_.addmm_(g.t(), x);
 }
@@ -170,21 +166,12 @@ void LinearRecord::add_gradient(const at::Tensor& factors) {
     bias_gradient_.add_(at::mv(window_bias_gradients_.t(), factors));
     return;
   }
-  auto x = input_;
+  if (factors.defined() && input_.dim() == 2) return add_products(input_, output_gradient_, factors);
+  const auto& x = input_;
   auto g = output_gradient_;
   if (factors.defined()) {
-    auto scale = factors.view({-1, 1});
-    // The factors go into whichever side is smaller; the bias needs them as well.
-    if (x.dim() == 2) {
-      bias_gradient_.addmv_(g.t(), factors);
-      auto& side = d < p ? x : g;
-      fitted(scaled_, side.sizes(), side.options());
-      at::mul_out(scaled_, side, scale);
-      side = scaled_;
-    } else {
-      g = g * scale.unsqueeze(2).to(g.scalar_type());
-      bias_gradient_.add_(g.sum(at::IntArrayRef({0, 1})));
-    }
+    g = g * factors.view({-1, 1, 1}).to(g.scalar_type());
+    bias_gradient_.add_(g.sum(at::IntArrayRef({0, 1})));
   } else {
     bias_gradient_.add_(g.reshape({-1, p}).sum(0));
   }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "tsdp/base/clones.h"
 
@@ -88,16 +89,55 @@ TSDP_INLINE double product(const float* __restrict a, const float* __restrict b,
   return sum_of(lane_sums) + rest;
 }
 
+/// out[t][s] = row t · row s for s ≤ t: one pass over `count` ≤ 4 rows, each converted once.
+template <int count>
+TSDP_INLINE void products_of_rows(const float* __restrict rows, std::int64_t length, double (&out)[4][4]) {
+  constexpr int half = lanes / 2;
+  using Narrow = float __attribute__((vector_size(half * sizeof(float)), aligned(sizeof(float)), may_alias));
+  using Wide = double __attribute__((vector_size(half * sizeof(double))));
+  Wide sums[4][4] = {};
+  std::int64_t i = 0;
+  for (; i + half <= length; i += half) {
+    Wide row[count];
+    for (int t = 0; t < count; ++t) row[t] = __builtin_convertvector(*reinterpret_cast<const Narrow*>(rows + t * length + i), Wide);
+    for (int t = 0; t < count; ++t)
+      for (int s = 0; s <= t; ++s) sums[t][s] += row[t] * row[s];
+  }
+  for (int t = 0; t < count; ++t)
+    for (int s = 0; s <= t; ++s) {
+      double sum = 0;
+      for (std::int64_t j = i; j < length; ++j) sum += static_cast<double>(rows[t * length + j]) * static_cast<double>(rows[s * length + j]);
+      for (int j = 0; j < half; ++j) sum += sums[t][s][j];
+      out[t][s] = sum;
+    }
+}
+
 TSDP_INLINE RecordNorm norm_of_products_of(const float* g, std::int64_t p, const float* x, std::int64_t d, std::int64_t windows) {
   RecordNorm out{0.0, 0.0, 0.0};
-  for (std::int64_t t = 0; t < windows; ++t) {
-    const double g_norm = product(g + t * p, g + t * p, p);
-    const double x_norm = product(x + t * d, x + t * d, d);
-    out.largest_input = x_norm > out.largest_input ? x_norm : out.largest_input;
-    out.sum_of_norms += std::sqrt(g_norm * (x_norm + 1.0));
-    out.squared_norm += g_norm * (x_norm + 1.0);
-    for (std::int64_t s = 0; s < t; ++s)
-      out.squared_norm += 2.0 * product(g + t * p, g + s * p, p) * (product(x + t * d, x + s * d, d) + 1.0);
+  const auto add = [&out](std::int64_t t, std::int64_t s, double of_g, double of_x) {
+    if (s < t) {
+      out.squared_norm += 2.0 * of_g * (of_x + 1.0);
+      return;
+    }
+    out.largest_input = of_x > out.largest_input ? of_x : out.largest_input;
+    out.sum_of_norms += std::sqrt(of_g * (of_x + 1.0));
+    out.squared_norm += of_g * (of_x + 1.0);
+  };
+  if (windows <= 4) {
+    double of_g[4][4], of_x[4][4];
+    const auto both = [&](auto count) {
+      products_of_rows<decltype(count)::value>(g, p, of_g);
+      products_of_rows<decltype(count)::value>(x, d, of_x);
+    };
+    if (windows == 1) both(std::integral_constant<int, 1>());
+    if (windows == 2) both(std::integral_constant<int, 2>());
+    if (windows == 3) both(std::integral_constant<int, 3>());
+    if (windows == 4) both(std::integral_constant<int, 4>());
+    for (std::int64_t t = 0; t < windows; ++t)
+      for (std::int64_t s = 0; s <= t; ++s) add(t, s, of_g[t][s], of_x[t][s]);
+  } else {
+    for (std::int64_t t = 0; t < windows; ++t)
+      for (std::int64_t s = 0; s <= t; ++s) add(t, s, product(g + t * p, g + s * p, p), product(x + t * d, x + s * d, d));
   }
   if (out.squared_norm < 0.0) out.squared_norm = 0.0;
   out.squared_norm += static_cast<double>(p + d + windows + 8) * 0x1p-53 * out.sum_of_norms * out.sum_of_norms;

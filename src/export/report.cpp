@@ -272,8 +272,8 @@ std::string training(const ReportContent& c) {
   figure(epsilon, "Epsilon", "What the steps so far cost at most. No step is taken that could pass the target.");
   figure(
       clipping, "Clipping",
-      "Share of windows whose gradient was cut to the clip norm. Near 100 % every window counts alike, which is usual "
-      "with small clip norms.");
+      "Share of gradients (of windows, or of whole series where those are protected) that were cut to the clip norm. Near 100 % all "
+      "count alike, which is usual with small clip norms.");
   return out + "</div>\n</section>\n";
 }
 

@@ -290,13 +290,13 @@ std::string clipping_chart(const ReportContent& content) {
   if (points.empty()) return {};
   PlotPanel panel{};
   panel.x = axis("epoch");
-  panel.y = axis("share of windows clipped");
+  panel.y = axis("share of gradients clipped");
   panel.x.lower = panel.y.lower = 0.0;
   panel.x.upper = points.back().epoch;
   panel.y.upper = 1.0;
   panel.series.push_back(grouped(curve("clipped", blue, full), points));
   return plot_of("Clipped gradients over epochs",
-                 "Share of a batch's windows whose gradient was longer than the clip norm: medians with the 10 % to 90 "
+                 "Share of a batch's gradients that were longer than the clip norm: medians with the 10 % to 90 "
                  "% band.",
                  std::move(panel))
       .page_svg(chart_width, chart_height);

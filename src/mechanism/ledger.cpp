@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* format_name = "tsdp-privacy-2";
 constexpr const char* no_privacy = "No privacy: trained without clipping and noise.";
-constexpr double attack_precision = 1e-3;   // finer than ledgers are written with
+constexpr double attack_precisions[] = {1e-2, 1e-3, 1e-4, 1e-5};  // that of ledgers, and finer
 constexpr double bracket_tolerance = 5e-3;  // by which ends of brackets of other versions may differ, relative
 
 std::string relation_text(const privacy::PrivacyUnit& unit) {
@@ -325,9 +325,16 @@ Verification verify(const Json& document, const std::string& where) {
       differs("epsilon: found [", p.epsilon.lower, ", ", p.epsilon.upper, "]; [", rounded_down(out.epsilon.lower, 7), ", ",
               rounded_up(out.epsilon.upper, 7), "] follows from its terms");
     if (p.attack) {
-      // "At most": not below what is certified more finely than it was stated.
-      const auto derived = privacy::attack_bound(accountant, uses, p.attack->false_positive_rate, attack_precision);
-      if (p.attack->advantage < derived.advantage || p.attack->true_positive_rate < derived.true_positive_rate)
+      // "At most": not below what some look certifies. What is asked for more finely need not come out less.
+      double advantage = 1.0;
+      double true_positives = 1.0;
+      for (const double precision : attack_precisions) {
+        const auto derived = privacy::attack_bound(accountant, uses, p.attack->false_positive_rate, precision);
+        advantage = std::min(advantage, derived.advantage);
+        true_positives = std::min(true_positives, derived.true_positive_rate);
+        if (p.attack->advantage >= advantage && p.attack->true_positive_rate >= true_positives) break;
+      }
+      if (p.attack->advantage < advantage || p.attack->true_positive_rate < true_positives)
         differs("attack: found less than follows from its terms");
     }
   }

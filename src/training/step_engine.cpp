@@ -41,6 +41,7 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
       places_(method.law().places()),
       expected_windows_(method.law().expected_windows()),
       fixed_windows_(method.law().has_fixed_windows()),
+      bounded_windows_(method.law().has_bounded_windows()),
       joins_(method.law().parameters().record == privacy::Record::series),
       divisor_(method.divisor()),
       adam_(options.adam, model.parameters().values()) {
@@ -82,7 +83,7 @@ std::int64_t StepEngine::chunk() const {
 
 std::int64_t StepEngine::block_count() const {
   // Where coins decide, some blocks are larger than expected: they are made for three quarters.
-  const auto room = fixed_windows_ ? most_summed() : most_summed() * 3 / 4;
+  const auto room = bounded_windows_ ? most_summed() : most_summed() * 3 / 4;
   const auto each = (expected_windows_ + threads() - 1) / threads();
   return threads() * std::max<std::int64_t>(1, (each + room - 1) / room);
 }

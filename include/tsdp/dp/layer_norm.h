@@ -23,7 +23,8 @@ class LayerNorm final : public Map {
 
   at::Tensor weight_, bias_, weight_gradient_, bias_gradient_;
   at::Tensor output_, normalised_, inverse_deviation_;
-  at::Tensor by_weight_, by_bias_;  // (B, d): the windows' gradients
+  at::Tensor by_weight_, by_bias_;  // (B, d): the windows' or the records' gradients
+  bool joined_by_kernel_ = false;
   // Of the CPU's kernel, for one position a window: what it recorded, and the windows' squared norms.
   at::Tensor kernel_input_, mean_, inverse_, output_gradient_, input_gradient_, squared_norms_;
 };

@@ -27,14 +27,14 @@ class LinearRecord {
  private:
   void add_squared_norms_of_records(at::Tensor& norms);
   void add_gradient_of_records(const at::Tensor& factors);
-  /// Of rows (n, p) and (n, d).
-  void add_products(const at::Tensor& gradients, const at::Tensor& inputs);
+  /// Adds Σ_i factors_i g_i x_iᵀ, of rows x (n, d) and g (n, p).
+  void add_products(at::Tensor x, at::Tensor g, const at::Tensor& factors);
 
   at::Tensor weight_gradient_, bias_gradient_;
   at::Tensor input_, output_gradient_;
   at::Tensor output_gradient_norms_;                     // as in Gradient
   at::Tensor window_gradients_, window_bias_gradients_;  // (B, p, d), (B, p) of the last norms, where they were formed
-  at::Tensor scaled_;                                    // a side with the factors in it, kept for its memory
+  at::Tensor scaled_, window_factors_;                   // a side with the factors in it, and of windows: kept for their memory
   std::vector<double> input_norms_, gradient_norms_;     // of the CPU's kernel, kept for their memory
   /// Of the CPU's kernel, for one position a window: records whose windows lie side by side in input and output gradient as they
   /// were; and those of them whose windows cancel (rows::RecordNorms).

@@ -114,8 +114,10 @@ class SubsamplingScheme {
   }
   /// Whether every place holds the same number of windows in every batch of neighbouring data, or what coins say, or whether a series
   /// is there.
-  [[nodiscard]] bool has_fixed_windows() const noexcept {
-    return parameters_.record == Record::window && !draws_each_series() && parameters_.bottom_level == BottomLevel::with_replacement;
+  [[nodiscard]] bool has_fixed_windows() const noexcept { return parameters_.record == Record::window && has_bounded_windows(); }
+  /// Whether no place ever holds more windows than are expected.
+  [[nodiscard]] bool has_bounded_windows() const noexcept {
+    return !draws_each_series() && parameters_.bottom_level == BottomLevel::with_replacement;
   }
 
  private:

@@ -86,7 +86,7 @@ class StepEngine {
   Options options_;
   // What of the law decides how sums are taken; public.
   std::int64_t places_, expected_windows_;
-  bool fixed_windows_, joins_;
+  bool fixed_windows_, bounded_windows_, joins_;
   double divisor_;
   dp::Clipping clipping_;                      // private only
   std::unique_ptr<dp::NoiseMechanism> noise_;  // none: not private
