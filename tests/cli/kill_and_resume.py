@@ -48,6 +48,7 @@ class Session:
             "privacy.target_epsilon": "50",
             "privacy.noise_multiplier": "2",
         }
+        settings.update(assignment.split("=", 1) for assignment in self.options.set)
         assignments = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         process = self.start("--config", self.options.config, "--output", str(self.run), *assignments)
         while not (self.run / "privacy.json").exists():
@@ -101,6 +102,7 @@ def main():
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--mode", choices=["keyed", "reproducible"], default="keyed")
     parser.add_argument("--epochs", type=int, default=2000)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="further settings of the run")
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
     options = parser.parse_args()
     randomness = random.Random(options.seed)

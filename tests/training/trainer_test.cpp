@@ -150,6 +150,60 @@ TEST_F(TrainerTest, AnotherThreadCountKeepsChargedStepsCharged) {
   EXPECT_EQ(ledger["steps_charged"], 80);
 }
 
+// Under a new key an order is another one: what an epoch has taken, it might take again. So runs go on with the next epoch, or, where the
+// whole run has one draw, not at all; identical replays go on anywhere.
+TEST_F(TrainerTest, ANewKeyGoesOnWhereTheLawAllowsIt) {
+  struct Case {
+    const char* name;
+    privacy::TopLevel sampler;
+    privacy::Reshuffle reshuffle;
+    privacy::Relation relation;
+    std::optional<std::uint64_t> goes_on_at;  ///< of a crash that charged 31 steps of epochs of two
+  };
+  using enum privacy::TopLevel;
+  const auto every = privacy::Reshuffle::every_epoch;
+  for (const auto& c : {Case{"wor", without_replacement, every, privacy::Relation::series, 31}, Case{"in turn", deterministic, every, privacy::Relation::series, 31},
+                        Case{"poisson", poisson, every, privacy::Relation::series, 31}, Case{"shuffled", shuffled, every, privacy::Relation::series, 32},
+                        Case{"values, shuffled", shuffled, every, privacy::Relation::event, 32},
+                        Case{"shuffled once", shuffled, privacy::Reshuffle::once, privacy::Relation::series, {}},
+                        Case{"bins", balls_in_bins, every, privacy::Relation::series, {}}}) {
+    SCOPED_TRACE(c.name);
+    auto config = small_config();
+    config.sampling.top_level = c.sampler;
+    config.sampling.reshuffle = c.reshuffle;
+    config.privacy.relation = c.relation;
+    config.privacy.noise_multiplier = 8.0;
+    const Threads one(1);
+    {
+      auto t = trainer(c.name, config);
+      t->begin();
+      ASSERT_EQ(t->plan().steps_per_epoch, 2U);
+    }
+    Charge(folder(c.name).charged()).raise_to(31);
+    {
+      const Threads two(2);
+      auto t = trainer(c.name, config);
+      if (!c.goes_on_at) {
+        try {
+          t->resume();
+          FAIL() << "went on";
+        } catch (const PrivacyError& error) {
+          EXPECT_NE(std::string(error.what()).find("resume it where it began"), std::string::npos) << error.what();
+        }
+      } else {
+        t->resume();
+        EXPECT_EQ(t->step(), *c.goes_on_at);
+        EXPECT_GE(Charge(folder(c.name).charged()).steps(), *c.goes_on_at);
+      }
+    }
+    if (c.goes_on_at) continue;
+    auto t = trainer(c.name, config);  // where it began everything can be replayed
+    t->resume();
+    EXPECT_EQ(t->step(), 0U);
+    EXPECT_TRUE(t->run({}));
+  }
+}
+
 // Two copies of a run that go on in two environments take the same steps from other weights: with noise in common, the
 // difference of their releases would show gradients without noise.
 TEST_F(TrainerTest, CopiesThatPartHaveNoiseOfTheirOwn) {
