@@ -17,7 +17,7 @@ constexpr std::int64_t largest_block = 64;
 
 }  // namespace
 
-LognormalSum::LognormalSum(std::int64_t terms, long double mu, long double largest_threshold)
+LognormalSum::LognormalSum(std::int64_t terms, long double mu, long double largest_threshold, double work)
     : terms_(terms), mu_(mu), largest_(largest_threshold) {
   const auto b = static_cast<long double>(terms);
   // e^{c (K − b)} is by how much rounding grows: kept near e^3.
@@ -45,7 +45,7 @@ LognormalSum::LognormalSum(std::int64_t terms, long double mu, long double large
   // What is cut off: Σ_{n > N} (1/π) Δ e^{cK} |φ|^b/y² ≤ e^{cK} bound^b/(π y_N).
   const auto cut_at = [&](long double y) { return b * (log_bound(y) + 1e-16L) - std::log(pi * y); };
   const auto wanted = std::log(b) - 46.0L - line_ * largest_;
-  const auto most = static_cast<long double>(most_work) / static_cast<long double>(z_.size());
+  const auto most = static_cast<long double>(work) / static_cast<long double>(z_.size());
   auto high = 64.0L * distance_;
   while (cut_at(high) > wanted && high < most * distance_) high *= 1.5L;
   if (high >= most * distance_) return;

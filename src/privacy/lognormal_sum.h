@@ -21,11 +21,12 @@ namespace tsdp::privacy {
 /// Long double throughout.
 class LognormalSum {
  public:
-  /// Largest number of evaluations of e^{−sX} that a table takes (two seconds).
+  /// Largest number of evaluations of e^{−sX} that a table takes: two seconds, and a tenth of one.
   static constexpr double most_work = 4e7;
+  static constexpr double little_work = 2e6;
 
   /// 1 ≤ b, μ > 0, K_max > 0. Where the table would take more work it is not made: `made` is false.
-  LognormalSum(std::int64_t terms, long double mu, long double largest_threshold);
+  LognormalSum(std::int64_t terms, long double mu, long double largest_threshold, double work = most_work);
   [[nodiscard]] bool made() const { return !nodes_.empty(); }
 
   struct Value {

@@ -10,6 +10,7 @@
 #include "composition.h"
 #include "largest_coordinate.h"
 #include "lognormal_sum.h"
+#include "rounded_sum.h"
 #include "root_finding.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -241,12 +242,16 @@ Certificate ShuffledCurve::certificate() const {
 /// Sums of lognormal variables for one k, by the largest ε that they serve, 2^(range/2)/4.
 struct RandomAllocationCurve::Tables {
   std::uint64_t uses = 0;
-  std::map<int, LognormalSum> by_range;
+  struct Table {
+    LognormalSum sum;
+    double work;  ///< that it was allowed
+  };
+  std::map<int, Table> by_range;
 
   static constexpr int most = 12;  // ε = 16
   static double end_of(int range) { return 0.25 * std::exp2(0.5 * range); }
-  /// The table for ε, or for the largest ε below that one can be made for; none if there is none. The answer is the ε it serves.
-  double reached(std::int64_t bins, double noise_multiplier, std::uint64_t for_uses, double epsilon, const LognormalSum*& table) {
+  /// The table for ε; none where it would take more work.
+  const LognormalSum* serving(std::int64_t bins, double noise_multiplier, std::uint64_t for_uses, double epsilon, double work) {
     if (uses != for_uses) {
       uses = for_uses;
       by_range.clear();
@@ -254,19 +259,22 @@ struct RandomAllocationCurve::Tables {
     const auto mu = std::sqrt(static_cast<long double>(uses)) / static_cast<long double>(noise_multiplier);
     constexpr int least = -16;   // ε = 1e-3
     const int wanted = static_cast<int>(std::ceil(2.0 * std::log2(4.0 * std::max(epsilon, 1e-3)) - 1e-9));
-    for (int range = std::min(wanted, most); range >= least; --range) {
-      auto found = by_range.find(range);
-      // (A little more than its end: ε beside it rounds to either side.)
-      if (found == by_range.end())
-        found = by_range.emplace(range, LognormalSum(bins, mu, static_cast<long double>(bins) * std::exp(1.000001L * static_cast<long double>(end_of(range)))))
-                    .first;
-      if (!found->second.made()) continue;
-      table = &found->second;
-      return range == wanted ? epsilon : std::min(epsilon, end_of(range));
+    if (wanted > most) return nullptr;
+    const int range = std::max(wanted, least);
+    auto found = by_range.find(range);
+    // (A little more than its end: ε beside it rounds to either side.)
+    if (found == by_range.end() || (!found->second.sum.made() && found->second.work < work)) {
+      const auto threshold = static_cast<long double>(bins) * std::exp(1.000001L * static_cast<long double>(end_of(range)));
+      found = by_range.insert_or_assign(range, Table{LognormalSum(bins, mu, threshold, work), work}).first;
     }
-    return 0.0;
+    return found->second.sum.made() ? &found->second.sum : nullptr;
   }
 };
+
+namespace {
+/// From this precision on a grid does where a table would take a second.
+constexpr double coarse = 5e-3;
+}  // namespace
 
 RandomAllocationCurve::RandomAllocationCurve(std::int64_t bins, double noise_multiplier, std::optional<Direction> only)
     : bins_(bins), noise_multiplier_(noise_multiplier), only_(only), cap_(noise_multiplier), tables_(new Tables) {
@@ -276,20 +284,30 @@ RandomAllocationCurve::RandomAllocationCurve(std::int64_t bins, double noise_mul
 
 RandomAllocationCurve::~RandomAllocationCurve() = default;
 
-Interval RandomAllocationCurve::delta(Direction direction, double epsilon, std::uint64_t uses) {
+Interval RandomAllocationCurve::delta(Direction direction, double epsilon, std::uint64_t uses, double precision) {
   const auto cap = cap_.delta(epsilon, uses).upper;
   if (uses == 0) return {0.0, 0.0};
   const double sigma = of_one_epoch(noise_multiplier_, uses);
   Interval out{0.0, cap};
   if (direction == Direction::remove) out.lower = LargestCoordinate(bins_, 1.0, 0.0, sigma).best_event(epsilon);
   if (1.0 / sigma > 30.0 || 1.0 / sigma < 1e-4) return out;
-  // The table that serves ε; where it would take too long the largest one that does not, as δ falls in ε.
-  const LognormalSum* table = nullptr;
-  const double reached = tables_->reached(bins_, noise_multiplier_, uses, epsilon, table);
-  if (table == nullptr) return out;
-  if (reached < epsilon) {
-    out.upper = std::min(out.upper, delta(direction, reached, uses).upper);
-    return out;
+  const bool on_grid = bins_ >= 2 && bins_ <= RoundedSum::most_bins && epsilon <= 600.0;
+  const double work = on_grid && precision >= coarse ? LognormalSum::little_work : LognormalSum::most_work;
+  const LognormalSum* table = tables_->serving(bins_, noise_multiplier_, uses, epsilon, work);
+  // An addition asks for a threshold below the mean, which smaller tables have, too.
+  if (table == nullptr && direction == Direction::add) table = tables_->serving(bins_, noise_multiplier_, uses, 0.0, work);
+  if (table == nullptr) {
+    // Few bins far above their mean: the law on a grid.
+    if (direction == Direction::add) {
+      // Q(S < b/γ) − γ P(S < b/γ) is at most the probability that all of b variables are below b/γ.
+      const auto b = static_cast<double>(bins_);
+      const double at = (std::log(b) - epsilon) * sigma + 0.5 / sigma;
+      const double most = std::exp(b * log_normal_tail(-at) * (1.0 - 1e-12)) * (1.0 + 1e-9);
+      return in_order({out.lower, std::min(out.upper, most)});
+    }
+    if (!on_grid) return out;
+    const auto ends = RoundedSum::removal(bins_, 1.0 / sigma, epsilon);
+    return in_order({std::max(out.lower, ends.lower), std::min(out.upper, ends.upper)});
   }
   const auto& sum = *table;
   const auto b = static_cast<long double>(bins_);
@@ -316,10 +334,10 @@ Interval RandomAllocationCurve::delta(Direction direction, double epsilon, std::
   return in_order(out);
 }
 
-Interval RandomAllocationCurve::delta(double epsilon, std::uint64_t uses, double) {
-  if (only_) return delta(*only_, epsilon, uses);
-  const auto removed = delta(Direction::remove, epsilon, uses);
-  const auto added = delta(Direction::add, epsilon, uses);
+Interval RandomAllocationCurve::delta(double epsilon, std::uint64_t uses, double precision) {
+  if (only_) return delta(*only_, epsilon, uses, precision);
+  const auto removed = delta(Direction::remove, epsilon, uses, precision);
+  const auto added = delta(Direction::add, epsilon, uses, precision);
   return {std::max(removed.lower, added.lower), std::max(removed.upper, added.upper)};
 }
 
@@ -328,8 +346,10 @@ Interval RandomAllocationCurve::epsilon(double delta, std::uint64_t uses, double
   if (uses == 0 || cap.upper == 0.0) return cap;
   const auto log_delta = std::log(delta);
   const auto over = [&](double end) { return std::log(std::max(end, 1e-320)) - log_delta; };
-  const auto above = [&](double e) { return over(this->delta(e, uses).upper); };
-  const auto below = [&](double e) { return over(this->delta(e, uses).lower); };
+  // Where it lies is found on grids, and what is nearer by tables.
+  double looks = coarse;
+  const auto above = [&](double e) { return over(this->delta(e, uses, looks).upper); };
+  const auto below = [&](double e) { return over(this->delta(e, uses, looks).lower); };
   const double tolerance = 1e-3 * precision;
   double low = 0.0;
   double at_low = above(0.0);
@@ -344,6 +364,17 @@ Interval RandomAllocationCurve::epsilon(double delta, std::uint64_t uses, double
     at_high = above(high);
   }
   if (at_high > 0.0) return {0.0, cap.upper};  // rounding alone can tell them apart
+  if (precision < coarse) {
+    const auto near = bracket_root(above, low, at_low, high, at_high, 1e-3);
+    looks = precision;
+    low = 0.98 * near.first;
+    high = near.second;
+    at_low = above(low);
+    at_high = above(high);
+    if (at_low <= 0.0) low = 0.0, at_low = above(0.0);
+    if (at_high > 0.0) high = cap.upper, at_high = above(high);
+    if (at_high > 0.0) return {0.0, cap.upper};
+  }
   const auto [left, right] = bracket_root(above, low, at_low, high, at_high, tolerance);
   // Where both ends of δ are near each other, so are those of ε.
   if (below(left) > 0.0) return {left, right};
@@ -354,10 +385,11 @@ Interval RandomAllocationCurve::epsilon(double delta, std::uint64_t uses, double
 
 bool RandomAllocationCurve::certifies(double epsilon, double delta, std::uint64_t uses, double precision) {
   if (cap_.certifies(epsilon, delta, uses, precision)) return true;
-  if (epsilon > Tables::end_of(Tables::most)) return false;  // no table reaches it, and one that ends far below hardly helps
   if (only_ != Direction::add && uses > 0 &&
       LargestCoordinate(bins_, 1.0, 0.0, of_one_epoch(noise_multiplier_, uses)).best_event(epsilon) > delta)
     return false;
+  const auto first = this->delta(epsilon, uses, coarse);
+  if (first.upper <= delta || first.lower > delta || precision >= coarse) return first.upper <= delta;
   return this->delta(epsilon, uses, precision).upper <= delta;
 }
 

@@ -8,8 +8,10 @@
 
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
+#include "rounded_sum.h"
 #include "tsdp/privacy/series_law.h"
 #include "tsdp/privacy/zero_out.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::privacy {
 namespace {
@@ -243,6 +245,76 @@ TEST(RandomAllocationCurve, StillBracketsWhereItWouldTakeTooLong) {
   EXPECT_LT(epsilon.lower, epsilon.upper);
   EXPECT_LE(epsilon.upper, GaussianCurve(0.3).epsilon(1e-5, 1).upper * (1.0 + 1e-12));
   EXPECT_GT(epsilon.lower, 0.8 * epsilon.upper);
+}
+
+// Two ways to the same number: the inverse Laplace transform and the law on a grid.
+TEST(RoundedSum, HoldsTheExactProfile) {
+  for (const std::int64_t bins : {2, 7, 40, 64})
+    for (const double sigma : {0.9, 1.5, 4.0})
+      for (const double epsilon : {0.05, 0.4, 1.0}) {
+        const auto exact = RandomAllocationCurve(bins, sigma).delta(Direction::remove, epsilon, 1);
+        const auto ends = RoundedSum::removal(bins, 1.0 / sigma, epsilon);
+        EXPECT_LE(ends.lower, exact.upper) << bins << ", " << sigma << ", " << epsilon;
+        EXPECT_GE(ends.upper, exact.lower) << bins << ", " << sigma << ", " << epsilon;
+      }
+  // One other bin: E g(S′) by numbers of a fine integral over its normal.
+  for (const double epsilon : {1.0, 3.0, 6.0}) {
+    const double mu = 1.3;
+    const double threshold = 2.0 * std::exp(epsilon);
+    const auto tail = [](double t) { return 0.5 * std::erfc(t / std::sqrt(2.0)); };
+    double sum = 0.0;
+    for (double z = -10.0; z < 10.0; z += 1e-4) {
+      const double rest = threshold - std::exp(mu * z - 0.5 * mu * mu);
+      const double at = rest > 0.0 ? std::log(rest) / mu : 0.0;
+      const double g = rest > 0.0 ? tail(at - 0.5 * mu) - std::exp(epsilon) * tail(at + 0.5 * mu) : 1.0 - std::exp(epsilon);
+      sum += 1e-4 * std::exp(-0.5 * z * z) / std::sqrt(2.0 * std::numbers::pi) * g;
+    }
+    const auto ends = RoundedSum::removal(2, mu, epsilon);
+    EXPECT_LE(ends.lower, sum * (1.0 + 1e-4)) << epsilon;
+    EXPECT_GE(ends.upper, sum * (1.0 - 1e-4)) << epsilon;
+    EXPECT_LT(ends.upper - ends.lower, 0.03 * sum) << epsilon;
+  }
+}
+
+// Importance sampling of E_P[(1 − γ b/S)₊] where thresholds are far above the mean: eight bins, forty epochs.
+TEST(RoundedSum, ByMonteCarlo) {
+  constexpr std::int64_t bins = 8;
+  for (const auto& [sigma, epsilon] : {std::pair{4.441, 5.0}, std::pair{2.5, 14.0}}) {
+    const double mu = std::sqrt(40.0) / sigma;
+    const double threshold = static_cast<double>(bins) * std::exp(epsilon);
+    // Mostly the own coordinate is shifted to where it alone reaches the threshold, else one of the others.
+    const double own_shift = std::log(threshold) / mu - 0.5 * mu;
+    const double other_shift = own_shift + mu;
+    constexpr std::uint64_t samples = 2'000'000;
+    std::vector<double> z(static_cast<std::size_t>(bins) * 4096);
+    RandomStream choice(SecretKey::from_seed(32), "choices", 0);
+    double sum = 0.0, square = 0.0;
+    for (std::uint64_t done = 0; done < samples; done += 4096) {
+      RandomStream(SecretKey::from_seed(31), "samples", done).normals(0, z);
+      for (std::size_t i = 0; i < 4096; ++i) {
+        double* own = &z[i * bins];
+        const bool itself = choice.uniform() < 0.7;
+        const auto shifted = itself ? 0 : 1 + choice.below(bins - 1);
+        own[shifted] += itself ? own_shift : other_shift;
+        double all = std::exp(mu * own[0] + 0.5 * mu * mu);
+        double density = 0.7 * std::exp(own_shift * own[0] - 0.5 * own_shift * own_shift);  // of the draw, over that of normals
+        for (std::int64_t j = 1; j < bins; ++j) {
+          all += std::exp(mu * own[j] - 0.5 * mu * mu);
+          density += 0.3 / (bins - 1) * std::exp(other_shift * own[j] - 0.5 * other_shift * other_shift);
+        }
+        const double value = std::max(0.0, 1.0 - threshold / all) / density;
+        sum += value;
+        square += value * value;
+      }
+    }
+    const auto count = static_cast<double>((samples + 4095) / 4096 * 4096);
+    const double mean = sum / count;
+    const double error = std::sqrt((square / count - mean * mean) / count);
+    const auto ends = RandomAllocationCurve(bins, sigma).delta(Direction::remove, epsilon, 40);
+    EXPECT_GE(ends.upper, mean - 5.5 * error) << epsilon;
+    EXPECT_LE(ends.lower, mean + 5.5 * error) << epsilon;
+    EXPECT_LT(ends.upper, 1.05 * ends.lower) << epsilon;
+  }
 }
 
 TEST(RandomAllocationCurve, ByMonteCarlo) {

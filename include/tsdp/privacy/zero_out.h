@@ -106,7 +106,8 @@ class ShuffledCurve final : public PrivacyCurve {
 /// removal is P against Q, addition Q against P. With μ = √k/σ, X_i = e^{μ z_i − μ²/2} independent, S their sum, γ = e^ε:
 ///   δ_remove = E[(S − γb)₊]/b = E[(γb − S)₊]/b + 1 − γ,   δ_add = (γ/b) E[(b/γ − S)₊],
 /// exact; both from the Laplace transform of X (lognormal_sum.h), to an absolute error of about 1e-17 γ. Where that would take too
-/// long (few bins of little noise), the ends are those of k Gaussian mechanisms and of the events {max_i w_i ≥ C}.
+/// long (thresholds far above the mean), the law of S on a grid gives both ends of δ_remove (rounded_sum.h; up to 64 bins, a relative
+/// 1e-2), and δ_add ≤ Q(all X_i < b/γ); elsewhere they are those of k Gaussian mechanisms and of the events {max_i w_i ≥ C}.
 class RandomAllocationCurve final : public PrivacyCurve {
  public:
   /// b ≥ 1 bins. `only`: one direction alone.
@@ -122,7 +123,7 @@ class RandomAllocationCurve final : public PrivacyCurve {
   [[nodiscard]] Certificate certificate() const override;
 
   /// One direction alone, `remove` or `add`.
-  [[nodiscard]] Interval delta(Direction direction, double epsilon, std::uint64_t uses);
+  [[nodiscard]] Interval delta(Direction direction, double epsilon, std::uint64_t uses, double precision = default_precision);
 
  private:
   struct Tables;
