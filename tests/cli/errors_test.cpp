@@ -233,6 +233,32 @@ TEST_F(Errors, MoreWindowsOfASeriesThanInABatch) {
                  {"sampling.subsequences_per_sequence", "3", "at most sampling.batch_size (2)"});
 }
 
+// What is about values says nothing of whole series, and the size of their batches is said once.
+TEST_F(Errors, WholeSeries) {
+  const auto refused = [&](std::vector<std::string> settings, int code, const std::vector<std::string>& parts) {
+    SCOPED_TRACE(settings.front());
+    settings.insert(settings.begin(), "privacy.relation=series");
+    expect_failure(plan_setting(settings), train, code, parts);
+  };
+  EXPECT_EQ(plan_setting({"privacy.relation=series", "privacy.target_epsilon=50"}).exit_code, 0);
+  refused({"privacy.w=2"}, 2, {"privacy.w: found 2 with privacy.relation series", "expected 1"});
+  refused({"privacy.v=1.5"}, 2, {"privacy.v: found 1.5 with privacy.relation series", "expected null"});
+  refused({"augmentation.context_noise=1"}, 2, {"augmentation.context_noise: found 1 with privacy.relation series", "expected 0"});
+  refused({"augmentation.forecast_noise=1"}, 2, {"augmentation.forecast_noise: found 1"});
+  refused({"sampling.top_level=bins"}, 2, {"sampling.top_level: found 'bins'", "balls_in_bins"});
+  refused({"sampling.rate=0"}, 2, {"sampling.rate: found '0'", "greater than 0 and at most 1"});
+  refused({"sampling.rate=1.5"}, 2, {"sampling.rate: found '1.5'"});
+  refused({"sampling.rate=0.5"}, 2, {"sampling.rate: found 0.5 beside sampling.batch_size 2", "expected one of them"});
+  refused({"sampling.rate=0.5", "sampling.batch_size=null"}, 2, {"sampling.rate: found 0.5 with sampling.top_level wor", "expected poisson"});
+  refused({"sampling.batches=2"}, 2, {"sampling.batches: found 2 beside sampling.batch_size 2"});
+  refused({"sampling.batches=4", "sampling.batch_size=null"}, 2, {"batches: found 4 of 3 series", "from 1 to the number of series"});
+  refused({"sampling.batch_size=null"}, 2, {"sampling.batch_size: not given", "sampling.batches"});
+  refused({"sampling.reshuffle=once"}, 2, {"sampling.reshuffle: found once with sampling.top_level wor", "expected shuffled"});
+  expect_failure(plan_setting({"sampling.batches=3"}), train, 2, {"sampling.batches: found 3 with privacy.relation event", "privacy.relation series"});
+  expect_failure(plan_setting({"sampling.top_level=balls_in_bins"}), train, 4,
+                 {"sampling.top_level: found balls_in_bins with privacy.relation event", "no theorem covers", "privacy.relation series"});
+}
+
 TEST_F(Errors, MissingConfigurationFile) {
   expect_failure(run(train, {"--config", "absent.yaml"}), train, 2, {"--config", "'absent.yaml'", "looked for"});
 }

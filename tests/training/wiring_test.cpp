@@ -450,6 +450,59 @@ TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
   }
 }
 
+// Joined windows against a loop over windows and series: missing values, windows before the beginning of a series, series of differing
+// numbers of windows, whole batches and single windows at a time, and the layers' plain operations.
+TEST_F(Wiring, JoinedWindowsAreTheSumOfALoopOverSeries) {
+  for (auto& series : data_.dataset.series) series.exact.clear();
+  auto& values = data_.dataset.series;
+  for (int t = 0; t < 200; ++t) {
+    if (t % 7 == 3) values[1].values[static_cast<std::size_t>(t)] = std::nanf("");
+    if (t >= 20 && t < 80) values[4].values[static_cast<std::size_t>(t)] = std::nanf("");
+  }
+  const auto type = at::TensorOptions(at::kFloat);
+  for (const auto& name : models::model_names())
+    for (const bool plain : {false, true})
+      for (const auto& [threads, memory] : {std::pair{1, 0}, std::pair{1, 1}, std::pair{3, 0}}) {
+        SCOPED_TRACE(name + (plain ? ", plain" : "") + ", threads " + std::to_string(threads) + ", memory " + std::to_string(memory));
+        const Threads some(threads);
+        std::optional<dp::PlainOperations> without_kernels;
+        if (plain) without_kernels.emplace();
+        const auto config = small_training_of(name);
+        const auto model = model_of(config, type);
+        RandomStream weights(SecretKey::from_seed(4), "initial weights", 0);
+        model->initialise(weights);
+        const data::WindowStore store(data_.dataset, model->past_length(), 4);
+        WindowSource source(store, features_of(*model, data_.dataset), type);
+        privacy::SubsamplingScheme::Parameters law;
+        law.record = privacy::Record::series;
+        law.lengths = privacy::SeriesLengths::equal(60, 190);
+        law.context_length = model->past_length();
+        law.forecast_length = 4;
+        law.subsequences_per_sequence = 3;
+        law.top_level = privacy::TopLevel::poisson;
+        law.bottom_level = privacy::BottomLevel::poisson;
+        law.rate = 0.5;
+        std::vector<data::WindowIndex> windows;
+        std::vector<std::int64_t> places;
+        for (std::int64_t place = 0; place < 60; place += 2)
+          for (std::int64_t i = 0; i < 1 + place % 5; ++i) {
+            windows.push_back({place % 6 + (i == 2 ? 1 : 0), i == 0 ? place / 2 : (37 * place + 11 * i) % 180});
+            places.push_back(place);
+          }
+        for (const double clip : {0.1, 30.0}) {
+          StepEngine engine(*model,
+                            mechanism::PrivateMechanism({privacy::Relation::series, 1, {}}, privacy::SubsamplingScheme(law),
+                                                        {privacy::ClippingKind::flat, clip}, {}),
+                            {{}, 0.0, memory});
+          const auto sum = engine.sum(source.gather(windows), places).clone();
+          std::vector<double> norms;
+          const auto expected = test::clipped_series_sum(*model, source.gather(windows), places, {privacy::ClippingKind::flat, clip}, 3, norms) *
+                                dp::rounding_guard(at::kFloat, engine.clipping().summed, true);
+          EXPECT_LT((sum - expected).norm().item<double>(), 2e-5 * expected.norm().item<double>()) << "clip " << clip;
+        }
+      }
+}
+
 // The same for whole series: a series that is there moves the sum by at most C, whatever the number of its windows.
 TEST_F(Wiring, InsertedSeriesMoveTheSumByTheClipNorm) {
   const double clip = 0.1;
