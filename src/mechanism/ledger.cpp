@@ -313,8 +313,10 @@ Verification verify(const Json& document, const std::string& where) {
     auto& accountant = *curve;
     try {
       out.epsilon = accountant.epsilon(p.delta, uses);
-      // The stated upper end must be certified, not only near; it may have come from another grid, or be the target.
-      if (p.epsilon.upper < out.epsilon.upper && !accountant.certifies(p.epsilon.upper, p.delta, uses))
+      // The stated upper end must be certified, not only near; it may have come from another grid, or be the target, which was certified
+      // by a curve that had not been asked before.
+      if (p.epsilon.upper < out.epsilon.upper && !accountant.certifies(p.epsilon.upper, p.delta, uses) &&
+          !ledger.method.privacy()->curve()->certifies(p.epsilon.upper, p.delta, uses))
         differs("epsilon: found an upper end of ", p.epsilon.upper, "; ", rounded_up(out.epsilon.upper, 7), " follows from its terms");
     } catch (const PrivacyError& error) {
       differs("epsilon: ", error.what());

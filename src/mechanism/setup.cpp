@@ -31,7 +31,13 @@ privacy::SubsamplingScheme law_of(const Config& config, privacy::SeriesLengths t
   p.reshuffle = config.sampling.reshuffle;
   p.batches = config.sampling.batches;
   p.rate = config.sampling.rate;
-  return privacy::SubsamplingScheme(std::move(p));
+  try {
+    return privacy::SubsamplingScheme(std::move(p));
+  } catch (const UsageError& error) {
+    // Only the data tell how many series there are.
+    if (config.sampling.batches && std::string(error.what()).starts_with("batches: ")) throw UsageError(cat("sampling.", error.what()));
+    throw;
+  }
 }
 
 privacy::PrivacyUnit unit_of(const Config& config) { return {config.privacy.relation, config.privacy.w, config.privacy.v}; }

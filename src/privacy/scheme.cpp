@@ -143,7 +143,9 @@ std::int64_t SubsamplingScheme::windows_of(std::int64_t series) const {
 
 std::int64_t SubsamplingScheme::expected_windows() const noexcept {
   // With replacement λ windows a series; Poisson T·min(1, λ/T) = min(T, λ), the same unless the series is tiny.
-  return static_cast<std::int64_t>(std::ceil(expected_sequences() * static_cast<double>(parameters_.subsequences_per_sequence)));
+  // What raising a rate to a multiple of 2⁻⁵³ adds is no window.
+  return static_cast<std::int64_t>(
+      std::ceil(expected_sequences() * static_cast<double>(parameters_.subsequences_per_sequence) * (1.0 - 0x1p-40)));
 }
 
 }  // namespace tsdp::privacy

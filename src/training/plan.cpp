@@ -19,7 +19,10 @@ Plan make_plan(const mechanism::TrainingMethod& method, const PrivacyBudget& bud
   const auto& theorem = method.privacy()->theorem();
   const auto uses_at_limit = mechanism::uses_of_epochs(theorem, max_epochs);
   const auto curve = method.privacy()->curve();
-  const auto uses = curve->max_uses(budget.epsilon, budget.delta, uses_at_limit);
+  // Asked first: what a calibrated noise multiplier was certified for must not be lost to the coarser search.
+  const auto uses = curve->certifies(budget.epsilon, budget.delta, uses_at_limit)
+                        ? uses_at_limit
+                        : curve->max_uses(budget.epsilon, budget.delta, uses_at_limit);
   if (uses == 0)
     throw PrivacyError(cat("privacy.target_epsilon: found ", budget.epsilon, " at delta ", budget.delta, "; one ",
                            name(theorem.unit), " alone costs epsilon ", rounded_up(curve->epsilon(budget.delta, 1).upper, 6),

@@ -251,7 +251,7 @@ TEST_F(Errors, WholeSeries) {
   refused({"sampling.rate=0.5"}, 2, {"sampling.rate: found 0.5 beside sampling.batch_size 2", "expected one of them"});
   refused({"sampling.rate=0.5", "sampling.batch_size=null"}, 2, {"sampling.rate: found 0.5 with sampling.top_level wor", "expected poisson"});
   refused({"sampling.batches=2"}, 2, {"sampling.batches: found 2 beside sampling.batch_size 2"});
-  refused({"sampling.batches=4", "sampling.batch_size=null"}, 2, {"batches: found 4 of 3 series", "from 1 to the number of series"});
+  refused({"sampling.batches=4", "sampling.batch_size=null"}, 2, {"sampling.batches: found 4 of 3 series", "from 1 to the number of series"});
   refused({"sampling.batch_size=null"}, 2, {"sampling.batch_size: not given", "sampling.batches"});
   refused({"sampling.reshuffle=once"}, 2, {"sampling.reshuffle: found once with sampling.top_level wor", "expected shuffled"});
   expect_failure(plan_setting({"sampling.batches=3"}), train, 2, {"sampling.batches: found 3 with privacy.relation event", "privacy.relation series"});
