@@ -28,7 +28,7 @@ Records Records::each_window(std::int64_t windows) {
   return out;
 }
 
-Records::Records(std::vector<std::int64_t> starts) : starts_(std::move(starts)) {
+Records::Records(std::vector<std::int64_t> starts, std::int64_t expected) : starts_(std::move(starts)), expected_(expected) {
   if (starts_.empty() || starts_.front() != 0) throw Error(ExitCode::failure, "records begin with the first window");
   count_ = static_cast<std::int64_t>(starts_.size()) - 1;
   windows_ = starts_.back();
@@ -42,7 +42,7 @@ Records Records::range(std::int64_t first, std::int64_t last) const {
   if (starts_.empty()) return each_window(last - first);
   std::vector<std::int64_t> starts(starts_.begin() + first, starts_.begin() + last + 1);
   for (auto& start : starts) start -= begin(first);
-  return Records(std::move(starts));
+  return Records(std::move(starts), expected_);
 }
 
 at::Tensor Records::places(std::int64_t stride, bool within, const at::Device& device) const {

@@ -26,14 +26,16 @@ void LinearRecord::set(at::Tensor input, Gradient output_gradient) {
   output_gradient_norms_ = std::move(output_gradient.window_norms);
   window_gradients_.reset();
   records_.reset();
+  chosen_for_ = input_.dim() == 2 ? 1 : input_.size(1);
 }
 
 void LinearRecord::join(const Records& records) {
   const auto p = output_gradient_.size(-1);
   const auto d = input_.size(-1);
+  chosen_for_ *= records.expected();
   // Beside each other as they are, where the Gram matrices of a record's windows take fewer operations than its gradient.
   if (input_.dim() == 2 && kernels_serve(input_) && input_.is_contiguous() && output_gradient_.is_contiguous() &&
-      records.largest() <= most_joined && records.largest() * (p + d) <= 2 * p * d) {
+      records.expected() * (p + d) <= 2 * p * d) {
     records_ = records;
     return;
   }
@@ -55,7 +57,7 @@ void LinearRecord::add_squared_norms_of_records(at::Tensor& norms) {
     // Input so large that a factor folded into one side would lose what the other blows up: see most_input_norm.
     sums[r] += found.largest_input > most_input_norm ? std::numeric_limits<double>::infinity() : found.squared_norm;
     cancelling_[static_cast<std::size_t>(r)] =
-        found.sum_of_norms * found.sum_of_norms > static_cast<double>(windows * windows) * found.squared_norm;
+        windows > most_joined || found.sum_of_norms * found.sum_of_norms > static_cast<double>(windows * windows) * found.squared_norm;
   }
 }
 
@@ -117,7 +119,7 @@ void LinearRecord::add_squared_norms(at::Tensor& norms) {
   const auto positions = input_.size(1);
   const auto p = output_gradient_.size(2);
   const auto d = input_.size(2);
-  if (positions * p * d <= positions * positions * (p + d)) {
+  if (p * d <= chosen_for_ * (p + d)) {
     // What is measured here is what `add_gradient` scales and adds.
     window_gradients_ = at::bmm(output_gradient_.transpose(1, 2), input_);
     window_bias_gradients_ = output_gradient_.sum(1);
@@ -128,7 +130,7 @@ void LinearRecord::add_squared_norms(at::Tensor& norms) {
   // their rounding may be larger than the sum. So both this and the contraction that adds the gradient are made in double
   // precision, and the norm is raised by what rounding can still hide, γ (Σ_t ‖g_t‖ ‖x_t‖)² and γ (Σ_t ‖g_t‖)²: a window is
   // then clipped too much rather than too little. With u the unit roundoff, products of length n are off by at most n u ‖·‖‖·‖,
-  // so the Gram matrices take (p + d) u of it, and the gradient that is added, off by T u Σ_t ‖g_t‖ ‖x_t‖, twice T u; a few
+  // so the Gram matrices take (p + d) u of it, the sum of their entries at most T² u, and the gradient that is added, off by T u Σ_t ‖g_t‖ ‖x_t‖, twice T u; a few
   // more for what is of second order.
   input_ = input_.to(at::kDouble);
   output_gradient_ = output_gradient_.to(at::kDouble);
@@ -136,7 +138,7 @@ void LinearRecord::add_squared_norms(at::Tensor& norms) {
   const auto gram_g = at::bmm(output_gradient_, output_gradient_.transpose(1, 2));
   const auto g_sizes = squared_norms(output_gradient_).sqrt_();
   const auto x_sizes = squared_norms(input_).sqrt_();
-  const double gamma = static_cast<double>(2 * positions + p + d + 8) * 0x1p-53;
+  const double gamma = static_cast<double>(positions * (positions + 2) + p + d + 8) * 0x1p-53;
   norms.add_(gram_x.mul(gram_g).sum(at::IntArrayRef({1, 2})).clamp_min_(0.0));
   norms.add_((g_sizes * x_sizes).sum(1).square_(), gamma);
   norms.add_(squared_norms(output_gradient_.sum(1))).add_(g_sizes.sum(1).square_(), gamma);

@@ -20,7 +20,8 @@ namespace tsdp::dp {
 double rounding_guard(at::ScalarType type, std::int64_t summed, bool joined) {
   const double unit = type == at::kDouble ? 0x1p-53 : 0x1p-24;
   const auto m = static_cast<double>(summed);
-  return (1.0 - (joined ? 96.0 + 2.0 * m : 96.0) * unit) / (1.0 + 2.0 * m * (m - 1.0) * unit);
+  return joined ? (1.0 - (96.0 + 2.0 * m) * unit) / (1.0 + 3.0 * m * (m - 1.0) * unit)
+                : (1.0 - 96.0 * unit) / (1.0 + 2.0 * m * (m - 1.0) * unit);
 }
 
 namespace {

@@ -114,14 +114,16 @@ TSDP_INLINE void products_of_rows(const float* __restrict rows, std::int64_t len
 
 TSDP_INLINE RecordNorm norm_of_products_of(const float* g, std::int64_t p, const float* x, std::int64_t d, std::int64_t windows) {
   RecordNorm out{0.0, 0.0, 0.0};
-  const auto add = [&out](std::int64_t t, std::int64_t s, double of_g, double of_x) {
+  double row = 0.0;  // of t: rows are summed by themselves, so that errors grow with the windows and not with their square
+  const auto add = [&out, &row](std::int64_t t, std::int64_t s, double of_g, double of_x) {
     if (s < t) {
-      out.squared_norm += 2.0 * of_g * (of_x + 1.0);
+      row += 2.0 * of_g * (of_x + 1.0);
       return;
     }
     out.largest_input = of_x > out.largest_input ? of_x : out.largest_input;
     out.sum_of_norms += std::sqrt(of_g * (of_x + 1.0));
-    out.squared_norm += of_g * (of_x + 1.0);
+    out.squared_norm += row + of_g * (of_x + 1.0);
+    row = 0.0;
   };
   if (windows <= 4) {
     double of_g[4][4], of_x[4][4];
@@ -140,7 +142,7 @@ TSDP_INLINE RecordNorm norm_of_products_of(const float* g, std::int64_t p, const
       for (std::int64_t s = 0; s <= t; ++s) add(t, s, product(g + t * p, g + s * p, p), product(x + t * d, x + s * d, d));
   }
   if (out.squared_norm < 0.0) out.squared_norm = 0.0;
-  out.squared_norm += static_cast<double>(p + d + windows + 8) * 0x1p-53 * out.sum_of_norms * out.sum_of_norms;
+  out.squared_norm += static_cast<double>(p + d + 2 * windows + 12) * 0x1p-53 * out.sum_of_norms * out.sum_of_norms;
   return out;
 }
 

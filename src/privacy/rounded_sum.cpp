@@ -12,7 +12,7 @@ namespace {
 
 constexpr double unit = 0x1p-53;
 
-/// P[z > t]; good to a few units of itself.
+/// P[z > t]; off by a few units of itself and t² units, as √½ is not a number of this precision.
 double tail(double t) { return 0.5 * std::erfc(t / std::sqrt(2.0)); }
 
 /// Masses of multiples of h below nh, each off by at most `error` by transforms, all together by at most `cells` by cells.
@@ -44,13 +44,13 @@ class Transformed {
     Law out;
     out.mass.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n));
     for (auto& m : out.mass) m = std::max(0.0, m / static_cast<double>(a.size_));
-    // Three transforms (Higham 2002, Theorem 24.2: each off by 8 log₂ N units of its norm, generously) and the product: by the
-    // Cauchy–Schwarz inequality every entry is off by at most so many units of ‖a‖₂ ‖b‖₂.
+    // Three transforms, each off by 8 log₂ N units (Higham 2002, Theorem 24.2, generously), and the product. An entry of the answer is the
+    // mean of N terms |â_k b̂_k|, each met by log₂ N roundings on its way: off by at most so many units of Σ|â_k b̂_k|/N ≤ ‖a‖₂ ‖b‖₂.
     const double own = (24.0 * std::log2(static_cast<double>(a.size_)) + 16.0) * unit * std::sqrt(a.square_ * b.square_) * 1.001;
     // What the factors are off by: each entry of one meets masses of the other that sum up to 1 at most, and errors.
     const auto points = static_cast<double>(n);
     out.error = own + a.error_ * (b.sum_ + points * b.error_) + b.error_ * (a.sum_ + points * a.error_);
-    out.cells = a.cells_ * (b.sum_ + b.cells_) + b.cells_ * (a.sum_ + a.cells_);
+    out.cells = a.cells_ * (b.sum_ + b.cells_ + points * b.error_) + b.cells_ * (a.sum_ + a.cells_ + points * a.error_);
     return out;
   }
 
@@ -79,13 +79,18 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
     one.mass[j] = std::max(0.0, before - after);
     before = after;
   }
-  // Arguments are off by 4 units of the logarithm over μ, and tails by 16 units of themselves.
-  const double off = unit * (16.0 + 4.0 * (std::abs(std::log(threshold)) + std::abs(std::log(h)) + mu * mu) / mu);
+  // Arguments are off by 4 units of the logarithm over μ and of μ, which a tail at t makes 1 + |t| times as many; tails by themselves by
+  // t² and a few units.
+  const double logs = std::abs(std::log(threshold)) + std::abs(std::log(h));
+  const double farthest = logs / mu + mu;
+  const double off = unit * (16.0 + 2.0 * farthest * farthest + 4.0 * (1.0 + farthest) * (logs + mu * mu) / mu);
   // So a cell's mass is off by `relative` of itself where it is not far below the tail, which multiplies what all sums of b − 1 cells weigh;
   // elsewhere (far below the median) the errors themselves are added up.
   double relative = 0.0;
+  double together = 0.0;  // what all cells are off by
   for (std::size_t j = 0; j < n; ++j) {
     const double tails = 2.0 * off * above(static_cast<double>(j) * h);
+    together += tails;
     if (tails <= 1e-8 * one.mass[j])
       relative = std::max(relative, tails / one.mass[j]);
     else
@@ -106,7 +111,7 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
   }
 
   const double peak = gamma * (b - 1.0);
-  const double width = (b - 1.0) * h * (1.0 + 1e-12);
+  const double width = (b - 1.0) * h * (1.0 + 1e-12) + 8.0 * unit * threshold;
   const auto g = [&](double s) {
     const double left = threshold - s;
     if (!(left > 0.0)) return 1.0 - gamma;
@@ -130,7 +135,9 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
     const double at_left = g(left);
     const double at_right = g(right);
     const double rest = std::max(threshold - right, 0.0);
-    const double slack = g_off * (std::max(std::abs(at_left), std::abs(at_right)) +
+    // (What is left of the threshold loses digits near its end.)
+    const double near_end = (1.0 + farthest) / mu * 8.0 * unit * threshold / std::max(rest, h);
+    const double slack = (g_off + near_end) * (std::max(std::abs(at_left), std::abs(at_right)) +
                                   (1.0 + gamma) * (rest > 0.0 ? tail(std::log(rest) / mu + 0.5 * mu) : 1.0));
     const double most = (right <= peak ? at_right : left >= peak ? at_left : g(peak)) + slack;
     const double least = std::min(at_left, at_right) - slack;
@@ -142,7 +149,7 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
   // Sums of n terms, and errors of cells far below the median.
   const double of_sums = static_cast<double>(n) * unit * 1.01 * sizes + sum.cells * std::max(1.0, gamma) + 1e-300;
   // From γb on g is 1 − γ. One variable alone reaches it at least with this probability.
-  const double held_off = sum.error * static_cast<double>(n) + sum.cells + of_itself + static_cast<double>(n) * unit;
+  const double held_off = sum.error * static_cast<double>(n) + 1.01 * (b - 1.0) * together + static_cast<double>(n) * unit;
   const double alone = -std::expm1(static_cast<double>(times) * std::log1p(-above(threshold) * (1.0 - off)));
   const double beyond_least = std::max({0.0, 1.0 - held - held_off, alone * (1.0 - 64.0 * unit)});
   const double beyond_most = std::min(1.0, std::max(beyond_least, 1.0 - held + held_off));

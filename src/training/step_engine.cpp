@@ -43,6 +43,7 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
       fixed_windows_(method.law().has_fixed_windows()),
       bounded_windows_(method.law().has_bounded_windows()),
       joins_(method.law().parameters().record == privacy::Record::series),
+      record_windows_(method.law().parameters().subsequences_per_sequence),
       divisor_(method.divisor()),
       adam_(options.adam, model.parameters().values()) {
   if (model.parameters().values().device().is_cpu())
@@ -95,7 +96,7 @@ dp::Records StepEngine::records_of(std::span<const std::int64_t> places) const {
   for (std::int64_t w = 0; w < windows; ++w)
     if (w == 0 || places[static_cast<std::size_t>(w)] != places[static_cast<std::size_t>(w) - 1]) starts.push_back(w);
   starts.push_back(windows);
-  return dp::Records(std::move(starts));
+  return dp::Records(std::move(starts), record_windows_);
 }
 
 std::int64_t StepEngine::piece_size(std::int64_t windows) const {

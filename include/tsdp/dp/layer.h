@@ -34,13 +34,15 @@ class Records {
   /// Every window is a record.
   [[nodiscard]] static Records each_window(std::int64_t windows);
   /// Record r ends where r + 1 begins; `starts` has one entry more than there are records, from 0 to the number of windows, and
-  /// no record is empty. Throws Error otherwise.
-  explicit Records(std::vector<std::int64_t> starts);
+  /// no record is empty. `expected`: λ, a public number of windows of a record, by which layers choose how they compute. Throws
+  /// Error otherwise.
+  explicit Records(std::vector<std::int64_t> starts, std::int64_t expected = 1);
 
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
   [[nodiscard]] std::int64_t windows() const noexcept { return windows_; }
-  /// Windows of the largest record; at least 1.
-  [[nodiscard]] std::int64_t largest() const noexcept { return largest_; }
+  /// λ. The realised numbers of windows must not choose how a record is computed, but its own: whether another record is there would
+  /// show in how this one is rounded.
+  [[nodiscard]] std::int64_t expected() const noexcept { return expected_; }
   /// Records `first` … `last − 1` by themselves.
   [[nodiscard]] Records range(std::int64_t first, std::int64_t last) const;
   [[nodiscard]] std::int64_t begin(std::int64_t record) const { return starts_.empty() ? record : starts_[static_cast<std::size_t>(record)]; }
@@ -61,7 +63,7 @@ class Records {
   [[nodiscard]] at::Tensor places(std::int64_t stride, bool within, const at::Device& device) const;
 
   std::vector<std::int64_t> starts_;  // empty: every window is a record
-  std::int64_t count_ = 0, windows_ = 0, largest_ = 1;
+  std::int64_t count_ = 0, windows_ = 0, largest_ = 1, expected_ = 1;
 };
 
 /// What the private step asks of everything that has parameters. B is the number of windows of a batch; it may change

@@ -40,6 +40,7 @@ class LinearRecord {
   /// were; and those of them whose windows cancel (rows::RecordNorms).
   std::optional<Records> records_;
   std::vector<char> cancelling_;
+  std::int64_t chosen_for_ = 0;  // positions by which the way of computing is chosen: of joined windows a public number
 };
 
 /// y = x Wᵀ + b for x (B, d) or, with T positions, (B, T, d). Weight (p, d) and bias (p) may be strided views.

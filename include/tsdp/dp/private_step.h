@@ -51,9 +51,12 @@ struct Clipping {
 ///
 /// **Records of several windows.** Read "record" for "window" above, and let a block have at most m windows, or one record. A record's
 /// gradient G = Σ_t g_t is either formed and then measured as it is, or measured from products and added in double precision, or added in
-/// single precision window by window, if S = Σ_t ‖g_t‖ ≤ K ‖G‖ for its K windows (LinearRecord). With f ‖G‖ ≤ C the windows of a block then
-/// have Σ f ‖g_t‖ ≤ m C, as above, so their additions are off by at most (m − 1) u m C. The two roundings of every f g_t xₜᵀ, which were one
-/// window's before, are off by 2 u f S ≤ 2 m u C for an inserted record: `joined` takes that off C as well.
+/// single precision window by window, if S = Σ_t ‖g_t‖ ≤ K ‖G‖ for its K ≤ m windows (LinearRecord). Which of these it is follows from its
+/// own windows and from public numbers, never from other records: that a record is there must not change how others are rounded. With
+/// f ‖G‖ ≤ C the windows of a block then have Σ f ‖g_t‖ ≤ m C, as above, so their additions are off by at most (m − 1) u m C. A block that an
+/// inserted record of K_s windows makes larger than m is summed record by record: off by at most Σ_r K_r (K_r − 1) u C + K_s (K_s − 1) u C
+/// against n (n − 1) u C without it, n = Σ K_r ≤ m, in all 3 m (m − 1) u C, which takes the place of 2 m (m − 1) u C. The two roundings of every
+/// f g_t xₜᵀ, which were one window's before, are off by 2 u f S ≤ 2 m u C for an inserted record: `joined` takes that off C as well.
 ///
 /// Not covered, and said so in every ledger: the rounding of a window's own gradient may hang on the number of windows that it
 /// is computed beside (libraries choose their code by the shape of a product).

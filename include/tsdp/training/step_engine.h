@@ -87,6 +87,7 @@ class StepEngine {
   // What of the law decides how sums are taken; public.
   std::int64_t places_, expected_windows_;
   bool fixed_windows_, bounded_windows_, joins_;
+  std::int64_t record_windows_;  // λ
   double divisor_;
   dp::Clipping clipping_;                      // private only
   std::unique_ptr<dp::NoiseMechanism> noise_;  // none: not private
