@@ -26,19 +26,22 @@ void LinearRecord::set(at::Tensor input, Gradient output_gradient) {
   output_gradient_norms_ = std::move(output_gradient.window_norms);
   window_gradients_.reset();
   records_.reset();
+  own_positions_.reset();
   chosen_for_ = input_.dim() == 2 ? 1 : input_.size(1);
 }
 
 void LinearRecord::join(const Records& records) {
-  const auto p = output_gradient_.size(-1);
-  const auto d = input_.size(-1);
   chosen_for_ *= records.expected();
-  // Beside each other as they are, where the Gram matrices of a record's windows take fewer operations than its gradient.
-  if (input_.dim() == 2 && kernels_serve(input_) && input_.is_contiguous() && output_gradient_.is_contiguous() &&
-      records.expected() * (p + d) <= 2 * p * d) {
+  // Beside each other as they are: each record by its own products, whatever is beside it.
+  if (input_.dim() == 2 && kernels_serve(input_) && input_.is_contiguous() && output_gradient_.is_contiguous()) {
     records_ = records;
     return;
   }
+  const auto each = input_.dim() == 2 ? 1 : input_.size(1);
+  own_positions_ = at::empty({records.count()}, at::kDouble);
+  for (std::int64_t r = 0; r < records.count(); ++r)
+    own_positions_.data_ptr<double>()[r] = static_cast<double>((records.end(r) - records.begin(r)) * each);
+  own_positions_ = own_positions_.to(input_.device());
   input_ = records.side_by_side(input_);
   output_gradient_ = records.side_by_side(output_gradient_);
   output_gradient_norms_.reset();
@@ -138,10 +141,11 @@ void LinearRecord::add_squared_norms(at::Tensor& norms) {
   const auto gram_g = at::bmm(output_gradient_, output_gradient_.transpose(1, 2));
   const auto g_sizes = squared_norms(output_gradient_).sqrt_();
   const auto x_sizes = squared_norms(input_).sqrt_();
-  const double gamma = static_cast<double>(positions * (positions + 2) + p + d + 8) * 0x1p-53;
+  const auto own = own_positions_.defined() ? own_positions_ : at::full({batch}, static_cast<double>(positions), norms.options());
+  const auto gamma = (own * (own + 2.0)).add_(static_cast<double>(p + d + 8)).mul_(0x1p-53);
   norms.add_(gram_x.mul(gram_g).sum(at::IntArrayRef({1, 2})).clamp_min_(0.0));
-  norms.add_((g_sizes * x_sizes).sum(1).square_(), gamma);
-  norms.add_(squared_norms(output_gradient_.sum(1))).add_(g_sizes.sum(1).square_(), gamma);
+  norms.add_((g_sizes * x_sizes).sum(1).square_().mul_(gamma));
+  norms.add_(squared_norms(output_gradient_.sum(1))).add_(g_sizes.sum(1).square_().mul_(gamma));
 }
 
 void LinearRecord::discard(const at::Tensor& marked) {

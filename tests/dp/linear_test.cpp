@@ -174,6 +174,40 @@ TEST(Linear, JoinedWindowsAreTheSumOfTheirGradients) {
   }
 }
 
+// A record of two windows that nearly cancel adds the same beside records of two windows as beside one of many: another way of computing
+// would round its small rest otherwise, by a large part of the clip norm.
+TEST(Linear, AJoinedRecordIsComputedTheSameWhateverIsBesideIt) {
+  for (const bool kernels : {true, false}) {
+    std::optional<PlainOperations> plain;
+    if (!kernels) plain.emplace();
+    RandomStream stream(SecretKey::from_seed(29), "test", 0);
+    const std::int64_t size = 32;
+    const auto x0 = random({1, size}, stream).to(at::kFloat);
+    const auto g0 = random({1, size}, stream).to(at::kFloat);
+    // g₂ = −g₁, and x₂ a few units in the last place beside x₁.
+    const auto own_x = at::cat({x0, at::where(at::arange(size).remainder(2).eq(0), x0 * (1.0F + 0x1p-20F), x0 * (1.0F - 0x1p-20F))}, 0);
+    const auto own_g = at::cat({g0, -g0}, 0);
+    const auto added = [&](std::int64_t beside) {
+      auto weight_gradient = at::zeros({size, size});
+      auto bias_gradient = at::zeros({size});
+      Linear layer(at::zeros({size, size}), at::zeros({size}), weight_gradient, bias_gradient);
+      RandomStream others(SecretKey::from_seed(30), "test", 0);
+      layer.forward(at::cat({own_x, random({beside, size}, others).to(at::kFloat)}, 0));
+      layer.backward({at::cat({own_g, random({beside, size}, others).to(at::kFloat)}, 0)}, false);
+      layer.join(Records({0, 2, 2 + beside}, 2));
+      auto squared = at::zeros({2}, at::kDouble);
+      layer.add_squared_norms(squared);
+      const auto only = at::zeros({2});
+      only[0] = static_cast<float>(1.0 / std::sqrt(squared[0].item<double>()));
+      layer.add_gradient(only);
+      return weight_gradient.to(at::kDouble);
+    };
+    const auto few = added(2);
+    EXPECT_GT(few.norm().item<double>(), 0.95);
+    for (const std::int64_t beside : {3, 16, 33, 64, 100}) EXPECT_LT((added(beside) - few).norm().item<double>(), 1e-5) << beside << ", kernels " << kernels;
+  }
+}
+
 // Windows of a record that cancel up to a small rest: what is added is never longer than what was measured, by more than 70 units.
 TEST(Linear, JoinedWindowsThatCancelNeverPassTheClipNorm) {
   for (const double rest : {1e-1, 1e-3, 1e-5, 1e-7, 0.0})

@@ -40,6 +40,7 @@ class LinearRecord {
   /// were; and those of them whose windows cancel (rows::RecordNorms).
   std::optional<Records> records_;
   std::vector<char> cancelling_;
+  at::Tensor own_positions_;  // (B) of joined windows that are further positions: without those that only fill up
   std::int64_t chosen_for_ = 0;  // positions by which the way of computing is chosen: of joined windows a public number
 };
 
