@@ -62,6 +62,11 @@ std::string whole_number(const std::string& text) {
   return digits ? std::string() : cat("found '", text, "'; expected a whole number from 0");
 }
 
+void warn_of_shuffling(const std::string& what, const privacy::Interval& bracket) {
+  log::warning(cat("shuffled batches: Poisson numbers do not apply: ", what, " is between ", rounded_down(bracket.lower, 5), " and ",
+                   rounded_up(bracket.upper, 5)));
+}
+
 void print(const std::string& text) { std::cout << visible(text, true); }
 void print_json(const nlohmann::ordered_json& json) { std::cout << json_text(json, 2) << "\n"; }
 

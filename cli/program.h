@@ -7,6 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tsdp/privacy/interval.h"
+
 namespace tsdp::cli {
 
 /// Options that every program takes.
@@ -21,6 +23,9 @@ void add_common_options(CLI::App& app, CommonOptions& options, bool with_json = 
 
 /// Check of an option without a sign: CLI11 would read -1 as the greatest number.
 [[nodiscard]] std::string whole_number(const std::string& text);
+
+/// Says that what people take for the numbers of shuffled batches are those of another sampler: `what` lies in `bracket`.
+void warn_of_shuffling(const std::string& what, const privacy::Interval& bracket);
 
 /// Writes text for people to stdout, as `visible` (base/text.h) shows it: names may hold anything.
 void print(const std::string& text);

@@ -60,11 +60,8 @@ void put_certificate(Json& out, const Subject& subject, const Certificate& why) 
   out["certificate"] = tsdp::cli::certificate_json(why);
 }
 
-/// What people take for the numbers of shuffled batches are those of another sampler.
-void warn_of_shuffling(const Subject& subject, const char* what, const Interval& i) {
-  if (subject.series && subject.series->sampler == tsdp::privacy::TopLevel::shuffled)
-    tsdp::log::warning(cat("shuffled batches: Poisson numbers do not apply: ", what, " is between ", tsdp::rounded_down(i.lower, 5), " and ",
-                           tsdp::rounded_up(i.upper, 5)));
+void warn_where_shuffled(const Subject& subject, const char* what, const Interval& i) {
+  if (subject.series && subject.series->sampler == tsdp::privacy::TopLevel::shuffled) tsdp::cli::warn_of_shuffling(what, i);
 }
 
 /// Whole epochs in so many steps; where epochs are what is composed, those that are charged.
@@ -139,7 +136,7 @@ Answer epsilon(const Subject& subject, const QueryOptions& query) {
   state_precision(out.json, answer, query.precision, why);
   out.text = cat(shown("epsilon", answer, why), " at delta ", delta, ": ", of_mechanism(m, steps), reservations(m, steps));
   if (subject.series) {
-    warn_of_shuffling(subject, "epsilon", answer);
+    warn_where_shuffled(subject, "epsilon", answer);
     const auto replaced =
         tsdp::privacy::substitution_of(*subject.series, m.noise_multiplier, m.uses_of_steps(steps), answer.upper, delta);
     out.json["substitution"] = {{"epsilon", replaced.epsilon}, {"delta", replaced.delta}};
@@ -162,7 +159,7 @@ Answer delta(const Subject& subject, const QueryOptions& query) {
   put_mechanism(out.json, m, steps);
   put_certificate(out.json, subject, why);
   state_precision(out.json, answer, query.precision, why);
-  warn_of_shuffling(subject, "delta", answer);
+  warn_where_shuffled(subject, "delta", answer);
   out.text = cat(shown("delta", answer, why), " at epsilon ", epsilon, ": ", of_mechanism(m, steps), reservations(m, steps));
   return out;
 }
@@ -186,7 +183,7 @@ Answer steps(const Subject& subject, const QueryOptions& query) {
   out.json["delta"] = delta;
   put_mechanism(out.json, m, count);
   put_certificate(out.json, subject, why);
-  warn_of_shuffling(subject, "epsilon", spent);
+  warn_where_shuffled(subject, "epsilon", spent);
   const auto left = put_budget(out.json, spent, target);
   state_precision(out.json, spent, query.precision, why);
   out.text = cat("at most ", of_mechanism(m, count), " within epsilon ", target, " at delta ", delta, ": spends ",
@@ -214,7 +211,7 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
   out.json["delta"] = delta;
   put_mechanism(out.json, m, count);
   put_certificate(out.json, subject, why);
-  warn_of_shuffling(subject, "epsilon", spent);
+  warn_where_shuffled(subject, "epsilon", spent);
   const auto left = put_budget(out.json, spent, target);
   state_precision(out.json, spent, precision, why);
   out.text = cat("noise multiplier ", tsdp::rounded_up(least, 7), " spends epsilon in ", shown(spent), ", ", left,

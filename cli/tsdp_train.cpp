@@ -174,8 +174,7 @@ int main(int argc, char** argv) {
     tsdp::log::info(plan_text(plan));
     if (trainer.method().privacy() && config.privacy.relation == tsdp::privacy::Relation::series &&
         config.sampling.top_level == tsdp::privacy::TopLevel::shuffled)
-      tsdp::log::warning(cat("shuffled batches: Poisson numbers do not apply: epsilon is between ",
-                             tsdp::rounded_down(trainer.plan().epsilon.lower, 5), " and ", tsdp::rounded_up(trainer.plan().epsilon.upper, 5)));
+      tsdp::cli::warn_of_shuffling("epsilon", trainer.plan().epsilon);
     if (const auto windows = trainer.method().law().expected_windows();
         config.privacy.relation != tsdp::privacy::Relation::series && windows < *config.sampling.batch_size)
       tsdp::log::warning(cat("sampling.batch_size: found ", *config.sampling.batch_size, ", by which every step is divided; the ",

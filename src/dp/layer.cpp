@@ -67,14 +67,15 @@ at::Tensor Records::side_by_side(const at::Tensor& rows) const {
 at::Tensor Records::sums(const at::Tensor& rows) const {
   auto shape = rows.sizes().vec();
   shape[0] = count_;
-  if (rows.device().is_cpu() && rows.is_contiguous() && rows.dim() == 2) {
+  if (rows.device().is_cpu()) {
     // One window after the other: in an order that is the record's own.
+    const auto all = rows.contiguous();
     auto out = at::empty(shape, rows.options());
     AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "sums", [&] {
-      const auto width = shape[1];
+      const auto width = count_ == 0 ? 0 : out.numel() / count_;
       auto* sum = out.data_ptr<scalar_t>();
       for (std::int64_t r = 0; r < count_; ++r, sum += width) {
-        const auto* row = rows.const_data_ptr<scalar_t>() + begin(r) * width;
+        const auto* row = all.const_data_ptr<scalar_t>() + begin(r) * width;
         std::copy_n(row, width, sum);
         for (auto w = begin(r) + 1; w < end(r); ++w) {
           row += width;

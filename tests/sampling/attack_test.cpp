@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -17,6 +16,7 @@
 #include <set>
 #include <vector>
 
+#include "support/binomial_share.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/scheme.h"
 #include "tsdp/privacy/structured_pairs.h"
@@ -32,6 +32,7 @@ using namespace privacy;
 
 using privacy::DominatingPair;
 using privacy::Interval;
+using test::share;
 
 // One training step
 // -----------------------------------------------------------------------------------------------------
@@ -245,15 +246,6 @@ Claim claim_of(const DominatingPair& pair) {
 
 Claim claim_of(const DominatingPair& pair, std::uint64_t uses) {
   return [pair, uses](double epsilon) { return privacy::Accountant(pair).delta(epsilon, uses); };
-}
-
-/// Lower and upper end for a probability after `hits` of `trials`: Clopper–Pearson, 2.5e-7 a side.
-Interval share(std::uint64_t hits, std::uint64_t trials) {
-  using Law = boost::math::binomial_distribution<>;
-  const auto n = static_cast<double>(trials);
-  const auto h = static_cast<double>(hits);
-  return {hits == 0 ? 0.0 : Law::find_lower_bound_on_p(n, h, 2.5e-7),
-          hits == trials ? 1.0 : Law::find_upper_bound_on_p(n, h, 2.5e-7)};
 }
 
 /// What a game found out. All attacks are half lines of the score.

@@ -5,12 +5,12 @@
 // probability below 1e-6. Keys and thresholds are fixed before the draws.
 #include <gtest/gtest.h>
 
-#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 #include <functional>
 #include <span>
 #include <vector>
 
+#include "support/binomial_share.h"
 #include "tsdp/sampling/private_context.h"
 
 namespace tsdp::sampling {
@@ -22,17 +22,9 @@ constexpr std::uint64_t trials = 400'000;
 constexpr std::size_t length = 12;
 constexpr std::uint64_t pasts_a_use = 64;  // noised in one go: places are independent
 
-struct Bracket {
-  double lower, upper;
-};
+using Bracket = privacy::Interval;
 
-Bracket share(std::uint64_t hits) {
-  using Law = boost::math::binomial_distribution<>;
-  const auto n = static_cast<double>(trials);
-  const auto h = static_cast<double>(hits);
-  return {hits == 0 ? 0.0 : Law::find_lower_bound_on_p(n, h, 2.5e-7),
-          hits == trials ? 1.0 : Law::find_upper_bound_on_p(n, h, 2.5e-7)};
-}
+Bracket share(std::uint64_t hits) { return test::share(hits, trials); }
 
 /// What an attacker may look at: the release, and the past that a model would be given.
 struct Seen {

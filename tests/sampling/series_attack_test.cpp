@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <cstdint>
@@ -15,6 +14,7 @@
 #include <numeric>
 #include <vector>
 
+#include "support/binomial_share.h"
 #include "tsdp/privacy/scheme.h"
 #include "tsdp/privacy/series_law.h"
 #include "tsdp/random/random.h"
@@ -24,6 +24,7 @@ namespace tsdp::sampling {
 namespace {
 
 using namespace privacy;
+using test::share;
 
 constexpr double window_gradient = 5.0;  // of every window, in multiples of C: clipping always acts
 
@@ -88,14 +89,6 @@ std::vector<double> scores(const Game& game, bool with) {
     out[trial] = game.score(releases);
   }
   return out;
-}
-
-Interval share(std::uint64_t hits, std::uint64_t trials) {
-  using Law = boost::math::binomial_distribution<>;
-  const auto n = static_cast<double>(trials);
-  const auto h = static_cast<double>(hits);
-  return {hits == 0 ? 0.0 : Law::find_lower_bound_on_p(n, h, 2.5e-7),
-          hits == trials ? 1.0 : Law::find_upper_bound_on_p(n, h, 2.5e-7)};
 }
 
 class Outcome {
