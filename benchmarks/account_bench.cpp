@@ -17,6 +17,7 @@
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/structured_pairs.h"
+#include "tsdp/privacy/zero_out.h"
 
 namespace {
 
@@ -63,6 +64,7 @@ struct Question {
   std::string name, setting = "traffic";
   std::uint64_t steps = 10'000;
   double epsilon = 0.5, delta = 1e-7, precision = 1e-5;
+  double sigma = 1.3;  // of "poisson"
 };
 
 /// What is timed; its result describes the answer.
@@ -71,6 +73,11 @@ std::function<Json()> work_of(const Question& q) {
     return [q, &s = setting_of(q.setting)] { return bracket(s.accountant().epsilon(q.delta, q.steps, q.precision)); };
   if (q.name == "max-uses")
     return [q, &s = setting_of(q.setting)] { return Json{{"uses", s.accountant().max_uses(q.epsilon, q.delta)}}; };
+  // Whole records by coins of their own, rate 1/T, for T steps.
+  if (q.name == "poisson")
+    return [q] {
+      return bracket(tsdp::privacy::PoissonCurve(1.0 / static_cast<double>(q.steps), q.sigma).epsilon(q.delta, q.steps, q.precision));
+    };
   if (q.name == "plan")
     return [q] {
       auto rows = Json::object();
@@ -89,7 +96,7 @@ std::function<Json()> work_of(const Question& q) {
       return bracket(accountant->epsilon(q.delta, steps, q.precision));
     };
   }
-  throw tsdp::UsageError(tsdp::cat("case: found \"", q.name, "\"; settings, epsilon, max-uses, plan or next is expected"));
+  throw tsdp::UsageError(tsdp::cat("case: found \"", q.name, "\"; settings, epsilon, max-uses, plan, next or poisson is expected"));
 }
 
 Json settings_json() {
@@ -127,11 +134,13 @@ int main(int argc, char** argv) {
   int warm_up = 2;
   double seconds = 0.0;
   app.add_option("case", question.name, "settings: list them; epsilon, max-uses, plan: time them, construction included; "
-                                        "next: time epsilon for more steps on one accountant")
+                                        "next: time epsilon for more steps on one accountant; "
+                                        "poisson: time epsilon of whole records drawn at rate 1/steps")
       ->required();
   app.add_option("--setting", question.setting, "Data set and training")->capture_default_str();
-  app.add_option("--steps", question.steps, "Steps for epsilon and next")->capture_default_str();
+  app.add_option("--steps", question.steps, "Steps for epsilon, next and poisson")->capture_default_str();
   app.add_option("--epsilon", question.epsilon, "Epsilon for max-uses")->capture_default_str();
+  app.add_option("--sigma", question.sigma, "Noise multiplier for poisson")->capture_default_str();
   app.add_option("--delta", question.delta, "Delta of all")->capture_default_str();
   app.add_option("--precision", question.precision, "Relative width of brackets")->capture_default_str();
   app.add_option("--repetitions", repetitions, "Timed, at least")->check(CLI::Range(1, 1'000'000))->capture_default_str();

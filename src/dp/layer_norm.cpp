@@ -9,17 +9,10 @@ namespace {
 
 constexpr double variance_floor = rows::layer_norm_epsilon;
 
-/// What the kernels know of rows from `begin` on.
-rows::LayerNorm<float> part_of(const at::Tensor& input, const at::Tensor& mean, const at::Tensor& inverse,
-                               const at::Tensor& gain, std::int64_t begin, std::int64_t end) {
-  rows::LayerNorm<float> part;
-  part.width = input.size(1);
-  part.count = end - begin;
-  part.x = input.const_data_ptr<float>() + begin * part.width;
-  part.mean = mean.const_data_ptr<float>() + begin;
-  part.inverse = inverse.const_data_ptr<float>() + begin;
-  part.gain = gain.const_data_ptr<float>();
-  return part;
+/// What the kernels know of all rows.
+rows::LayerNorm<float> rows_of(const at::Tensor& input, const at::Tensor& mean, const at::Tensor& inverse, const at::Tensor& gain) {
+  return {input.const_data_ptr<float>(), mean.const_data_ptr<float>(), inverse.const_data_ptr<float>(), gain.const_data_ptr<float>(),
+          input.size(0), input.size(1)};
 }
 
 constexpr std::int64_t rows_a_thread = 64;
@@ -64,7 +57,7 @@ at::Tensor LayerNorm::backward(const Gradient& arrived, bool want_input_gradient
     fitted(squared_norms_, {kernel_input_.size(0)}, kernel_input_.options().dtype(at::kDouble));
     at::parallel_for(0, kernel_input_.size(0), rows_a_thread, [&](std::int64_t begin, std::int64_t end) {
       const auto first = begin * kernel_input_.size(1);
-      rows::layer_norm_backward(part_of(kernel_input_, mean_, inverse_, weight_, begin, end),
+      rows::layer_norm_backward(rows_of(kernel_input_, mean_, inverse_, weight_).part(begin, end),
                                 output_gradient_.const_data_ptr<float>() + first,
                                 want_input_gradient ? input_gradient_.data_ptr<float>() + first : nullptr,
                                 squared_norms_.data_ptr<double>() + begin);
@@ -88,10 +81,13 @@ void LayerNorm::join(const Records& records) {
     const auto width = kernel_input_.size(1);
     fitted(by_weight_, {records.count(), width}, kernel_input_.options()).zero_();
     fitted(by_bias_, {records.count(), width}, kernel_input_.options()).zero_();
+    const auto all = rows_of(kernel_input_, mean_, inverse_, weight_);
+    const auto* gradient = output_gradient_.const_data_ptr<float>();
+    auto* by_weight = by_weight_.data_ptr<float>();
+    auto* by_bias = by_bias_.data_ptr<float>();
     for (std::int64_t r = 0; r < records.count(); ++r)
-      rows::layer_norm_gradient<float>(part_of(kernel_input_, mean_, inverse_, weight_, records.begin(r), records.end(r)),
-                                       output_gradient_.const_data_ptr<float>() + records.begin(r) * width, nullptr,
-                                       by_weight_.data_ptr<float>() + r * width, by_bias_.data_ptr<float>() + r * width);
+      rows::layer_norm_gradient<float>(all.part(records.begin(r), records.end(r)), gradient + records.begin(r) * width, nullptr,
+                                       by_weight + r * width, by_bias + r * width);
     kernel_input_.reset();
     joined_by_kernel_ = true;
     return;
@@ -128,7 +124,7 @@ void LayerNorm::discard(const at::Tensor& windows) {
 
 void LayerNorm::add_gradient(const at::Tensor& factors) {
   if (by_kernel()) {
-    rows::layer_norm_gradient(part_of(kernel_input_, mean_, inverse_, weight_, 0, kernel_input_.size(0)),
+    rows::layer_norm_gradient(rows_of(kernel_input_, mean_, inverse_, weight_),
                               output_gradient_.const_data_ptr<float>(),
                               factors.defined() ? factors.const_data_ptr<float>() : nullptr,
                               weight_gradient_.data_ptr<float>(), bias_gradient_.data_ptr<float>());
@@ -139,8 +135,9 @@ void LayerNorm::add_gradient(const at::Tensor& factors) {
       const auto width = side.size(1);
       const auto* row = side.const_data_ptr<float>();
       auto* sum = gradient.data_ptr<float>();
+      const auto* of_record = factors.const_data_ptr<float>();
       for (std::int64_t r = 0; r < side.size(0); ++r, row += width) {
-        const float factor = factors.const_data_ptr<float>()[r];
+        const float factor = of_record[r];
         if (factor == 0.0F) continue;  // a record that was left out may hold anything
         for (std::int64_t j = 0; j < width; ++j) sum[j] += factor * row[j];
       }

@@ -51,12 +51,13 @@ void LinearRecord::add_squared_norms_of_records(at::Tensor& norms) {
   auto* sums = norms.data_ptr<double>();
   const auto p = output_gradient_.size(1);
   const auto d = input_.size(1);
+  const auto* gradients = output_gradient_.const_data_ptr<float>();
+  const auto* inputs = input_.const_data_ptr<float>();
   cancelling_.assign(static_cast<std::size_t>(records_->count()), 0);
   for (std::int64_t r = 0; r < records_->count(); ++r) {
     const auto first = records_->begin(r);
     const auto windows = records_->end(r) - first;
-    const auto found = rows::norm_of_products(output_gradient_.const_data_ptr<float>() + first * p, p,
-                                              input_.const_data_ptr<float>() + first * d, d, windows);
+    const auto found = rows::norm_of_products(gradients + first * p, p, inputs + first * d, d, windows);
     // Input so large that a factor folded into one side would lose what the other blows up: see most_input_norm.
     sums[r] += found.largest_input > most_input_norm ? std::numeric_limits<double>::infinity() : found.squared_norm;
     cancelling_[static_cast<std::size_t>(r)] =
@@ -67,10 +68,11 @@ void LinearRecord::add_squared_norms_of_records(at::Tensor& norms) {
 void LinearRecord::add_gradient_of_records(const at::Tensor& factors) {
   fitted(window_factors_, {records_->windows()}, factors.options());
   auto* of_window = window_factors_.data_ptr<float>();
+  const auto* of_record = factors.const_data_ptr<float>();
   for (std::int64_t r = 0; r < records_->count(); ++r) {
     const auto first = records_->begin(r);
     const auto windows = records_->end(r) - first;
-    const auto factor = factors.const_data_ptr<float>()[r];
+    const auto factor = of_record[r];
     const bool cancels = cancelling_[static_cast<std::size_t>(r)] != 0;
     std::fill_n(of_window + first, windows, cancels ? 0.0F : factor);
     if (!cancels || factor == 0.0F) continue;

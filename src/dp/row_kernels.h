@@ -55,6 +55,11 @@ struct LayerNorm {
   const T* gain = nullptr;
   std::int64_t count = 0;
   std::int64_t width = 0;
+
+  /// Rows from `begin` to below `end`.
+  [[nodiscard]] LayerNorm part(std::int64_t begin, std::int64_t end) const {
+    return {x + begin * width, mean + begin, inverse + begin, gain, end - begin, width};
+  }
 };
 
 /// x_gradient (may be y_gradient) and, each row being a window, the squared norm of its gradient of (gain, shift), in
