@@ -1,0 +1,333 @@
+#include "allocation_renyi.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace tsdp::privacy {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double unit = std::numeric_limits<double>::epsilon();
+
+/// n over k.
+double binomial(double n, double k) { return std::exp(std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0)); }
+
+/// H = G^{(p)}/σ² inside of the cyclic band, rounded up, and τ/σ².
+class Band {
+ public:
+  Band(const Gram& gram, double sigma, std::int64_t bands)
+      : gram_(gram), bands_(bands), beyond_(gram.largest_beyond(bands)), inverse_(1.0 / (sigma * sigma) * (1.0 + 4.0 * unit)) {
+    for (std::int64_t i = 0; i < gram.bins(); ++i)
+      for (std::int64_t d = 0; d < std::min(bands, gram.bins()); ++d) largest_ = std::max(largest_, at(i, (i + d) % gram.bins()));
+  }
+  [[nodiscard]] double at(std::int64_t i, std::int64_t j) const {
+    const auto distance = std::abs(i - j);
+    if (std::min(distance, gram_.bins() - distance) >= bands_) return 0.0;
+    const double entry = gram_.at(i, j);
+    return (std::max(entry - beyond_, 0.0) + (beyond_ > 0.0 ? unit * entry : 0.0)) * inverse_;
+  }
+  [[nodiscard]] double beyond() const { return beyond_ * inverse_; }
+  [[nodiscard]] double largest() const { return largest_; }
+  /// Whether the first bins meet the last ones around the cycle.
+  [[nodiscard]] bool is_cyclic() const {
+    for (std::int64_t i = 0; i + 1 < bands_; ++i)
+      for (std::int64_t j = std::max(gram_.bins() - bands_ + 1 + i, i + bands_); j < gram_.bins(); ++j)
+        if (at(i, j) > 0.0) return true;
+    return false;
+  }
+
+ private:
+  const Gram& gram_;
+  std::int64_t bands_;
+  double beyond_, inverse_, largest_ = 0.0;
+};
+
+/// W_α b^{−α} for one band: a product of b polynomials, those of equal bins by squaring. Long double: terms reach e^{α²H/2}.
+std::vector<long double> independent_sums(const Band& band, std::int64_t bins, std::int64_t most) {
+  using Polynomial = std::vector<long double>;
+  const auto size = static_cast<std::size_t>(most) + 1;
+  const auto product = [&](const Polynomial& a, const Polynomial& b) {
+    Polynomial out(size, 0.0L);
+    for (std::size_t i = 0; i < size; ++i)
+      for (std::size_t j = 0; i + j < size; ++j) out[i + j] += a[i] * b[j];
+    return out;
+  };
+  // Diagonals that hardly differ count as the largest of them: by a rounding, or where there are many by 1e-4.
+  const double grain = static_cast<double>(bins) * static_cast<double>(most * most) < 3e7 ? 1e12 : 1e4;
+  std::map<std::int64_t, std::pair<double, std::uint64_t>> classes;
+  for (std::int64_t i = 0; i < bins; ++i) {
+    const double h = band.at(i, i);
+    auto& [largest, count] = classes[static_cast<std::int64_t>(std::ceil(std::log(std::max(h, 1e-300)) * grain))];
+    largest = std::max(largest, h);
+    ++count;
+  }
+  Polynomial all(size, 0.0L);
+  all[0] = 1.0L;
+  for (const auto& [unused, member] : classes) {
+    Polynomial power(size);
+    long double falling = 1.0L;  // 1/(t! b^t)
+    for (std::size_t t = 0; t < size; ++t) {
+      const auto n = static_cast<long double>(t);
+      if (t > 0) falling /= n * static_cast<long double>(bins);
+      power[t] = falling * std::exp(static_cast<long double>(member.first) * n * (n - 1.0L) / 2.0L);
+    }
+    for (auto left = member.second; left > 0; left >>= 1) {
+      if ((left & 1) != 0) all = product(all, power);
+      if (left > 1) power = product(power, power);
+    }
+  }
+  return all;
+}
+
+/// The dynamic program on bins first … b − 1, with windows of w ≥ 1 counts.
+///
+/// State: window s = (s_1 … s_w), the oldest first, and m, the sum of what came before it. With n = m + |s| balls put it holds
+///   U = n! W b^{−n} e^{−h n(n−1)/2},   h the largest entry of H,
+/// at most 1 up to fields, so that no number leaves the range of doubles where the answer does not. Putting t balls into the next bin,
+///   U′ += U · (n + t over t) e^{(H_κκ − h) t(t−1)/2 − t log b} Π_i e^{t (H_i − h) s_i} e^{−h t m} e^{t field}.
+class Windows {
+ public:
+  Windows(const Band& band, std::int64_t bins, std::int64_t w, std::int64_t most)
+      : band_(band), bins_(bins), w_(w), most_(most), side_(static_cast<std::size_t>(most) + 1) {
+    std::vector<std::int64_t> tuple(static_cast<std::size_t>(w), 0);
+    enumerate(tuple, 0, most);
+    for (const auto& [key, rank] : ranks_) {
+      auto rest = key;
+      const auto first = rest.front();
+      rest.erase(rest.begin());
+      if (first == 0) rests_.push_back({rest, {}, {}, 0});
+      static_cast<void>(rank);
+    }
+    for (auto& r : rests_) {
+      for (const auto x : r.counts) r.sum += x;
+      for (std::int64_t t = 0; t <= most - r.sum; ++t) {
+        auto with = r.counts;
+        with.insert(with.begin(), t);
+        r.source.push_back(offset_[ranks_.at(with)]);
+        with.erase(with.begin());
+        with.push_back(t);
+        r.target.push_back(offset_[ranks_.at(with)]);
+      }
+    }
+    const double h = band.largest();
+    const double log_bins = std::log(static_cast<double>(bins));
+    fades_.resize(side_ * side_);
+    choose_.resize(side_ * side_);
+    for (std::int64_t t = 0; t <= most; ++t)
+      for (std::int64_t m = 0; m <= most; ++m) {
+        fades_[at(t, m)] = std::exp(-h * static_cast<double>(t) * static_cast<double>(m));
+        choose_[at(t, m)] = binomial(static_cast<double>(m), static_cast<double>(t));
+      }
+    // Of every bin κ and distance d: e^{t (H_{κ,κ−d} − h) s}; and what t balls weigh by themselves.
+    own_.resize(static_cast<std::size_t>(bins) * side_);
+    pulls_.resize(static_cast<std::size_t>(bins * w) * side_ * side_);
+    for (std::int64_t k = 0; k < bins; ++k) {
+      for (std::int64_t t = 0; t <= most; ++t) {
+        const auto n = static_cast<double>(t);
+        own_[static_cast<std::size_t>(k) * side_ + static_cast<std::size_t>(t)] =
+            std::exp((band.at(k, k) - h) * n * (n - 1.0) / 2.0 - n * log_bins);
+      }
+      for (std::int64_t d = 1; d <= std::min(w, k); ++d) {
+        const double less = band.at(k, k - d) - h;
+        for (std::int64_t t = 0; t <= most; ++t)
+          for (std::int64_t s = 0; t + s <= most; ++s)
+            pulls_[pull(k, d) + at(t, s)] = std::exp(less * static_cast<double>(t) * static_cast<double>(s));
+      }
+    }
+  }
+
+  /// U by the number of balls, up to `most`, of bins first … b − 1, the window empty at first. `fields`: one a bin, of all b.
+  std::vector<double> sums(std::int64_t first, std::int64_t most, const std::vector<double>& fields) {
+    now_.assign(cells_, 0.0);
+    next_.assign(cells_, 0.0);
+    now_[0] = 1.0;  // the empty window has rank 0
+    std::vector<double> total(static_cast<std::size_t>(most) + 1);
+    std::vector<double> weights(total.size());
+    for (std::int64_t k = first; k < bins_; ++k) {
+      const double field = fields[static_cast<std::size_t>(k)];
+      for (std::int64_t t = 0; t <= most; ++t)
+        weights[static_cast<std::size_t>(t)] = own_[static_cast<std::size_t>(k) * side_ + static_cast<std::size_t>(t)] *
+                                               (field > 0.0 ? std::exp(field * static_cast<double>(t)) : 1.0);
+      // Of bins before `first` nothing is in the window; its counts there are 0, and so are the pulls' exponents.
+      for (const auto& rest : rests_) {
+        if (rest.sum > most) continue;
+        for (std::int64_t t = 0; t + rest.sum <= most; ++t) {
+          const auto room = most - rest.sum - t;  // for the oldest count and m together
+          double* to = next_.data() + rest.target[static_cast<std::size_t>(t)];
+          std::fill_n(to, room + 1, 0.0);
+          const auto* fade = fades_.data() + at(t, 0);
+          const double* oldest = k - first >= w_ ? pulls_.data() + pull(k, w_) + at(t, 0) : nullptr;
+          const auto reach = oldest != nullptr ? room : 0;
+          for (std::int64_t s = 0; s <= reach; ++s) {
+            const double* from = now_.data() + rest.source[static_cast<std::size_t>(s)];
+            const double factor = oldest != nullptr ? oldest[s] : 1.0;
+            double* sum = to + s;
+            for (std::int64_t m = 0; m <= room - s; ++m) sum[m] += factor * from[m] * fade[m];
+          }
+          double others = weights[static_cast<std::size_t>(t)];
+          for (std::int64_t d = 1; d < w_ && d <= k - first; ++d)
+            others *= pulls_[pull(k, d) + at(t, rest.counts[static_cast<std::size_t>(w_ - 1 - d)])];
+          // (What has underflowed counts as this much, which is more.)
+          const auto* ways = choose_.data() + at(t, rest.sum + t);
+          for (std::int64_t m = 0; m <= room; ++m) to[m] = to[m] * others * ways[m] + least;
+        }
+      }
+      std::swap(now_, next_);
+    }
+    std::fill(total.begin(), total.end(), 0.0);
+    for (const auto& rest : rests_)
+      for (std::int64_t s = 0; s + rest.sum <= most; ++s)
+        for (std::int64_t m = 0; m + s + rest.sum <= most; ++m)
+          total[static_cast<std::size_t>(m + s + rest.sum)] += now_[rest.source[static_cast<std::size_t>(s)] + static_cast<std::size_t>(m)];
+    return total;
+  }
+
+  static constexpr double least = 1e-290;
+
+ private:
+  /// Windows that agree but for the oldest count, and those that come next.
+  struct Rest {
+    std::vector<std::int64_t> counts;  // s_2 … s_w
+    std::vector<std::size_t> source;   // by s_1: where (s_1, s_2 …) begins
+    std::vector<std::size_t> target;   // by t: where (s_2 …, t) begins
+    std::int64_t sum;
+  };
+  void enumerate(std::vector<std::int64_t>& tuple, std::size_t place, std::int64_t left) {
+    if (place == tuple.size()) {
+      ranks_.emplace(tuple, offset_.size());
+      offset_.push_back(cells_);
+      cells_ += static_cast<std::size_t>(left) + 1;
+      return;
+    }
+    for (std::int64_t x = 0; x <= left; ++x) {
+      tuple[place] = x;
+      enumerate(tuple, place + 1, left - x);
+    }
+    tuple[place] = 0;
+  }
+  [[nodiscard]] std::size_t at(std::int64_t t, std::int64_t m) const { return static_cast<std::size_t>(t) * side_ + static_cast<std::size_t>(m); }
+  [[nodiscard]] std::size_t pull(std::int64_t k, std::int64_t d) const { return static_cast<std::size_t>(k * w_ + d - 1) * side_ * side_; }
+
+  const Band& band_;
+  std::int64_t bins_, w_, most_;
+  std::size_t side_, cells_ = 0;
+  std::map<std::vector<std::int64_t>, std::size_t> ranks_;
+  std::vector<std::size_t> offset_;
+  std::vector<Rest> rests_;
+  std::vector<double> fades_, choose_, own_, pulls_, now_, next_;
+};
+
+}  // namespace
+
+std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std::int64_t bands, std::int64_t most_order) {
+  const auto b = gram.bins();
+  const auto w = std::min(bands, b) - 1;
+  std::vector<double> out(static_cast<std::size_t>(most_order) + 1, infinity);
+  if (bands < 1 || most_order < 2 || (w > 0 && 2 * w > b)) return out;
+  const Band band(gram, noise_multiplier, bands);
+  const double h = band.largest();
+  // Roundings on the way of a term: of at most α bins with balls, each a few exponentials of exponents up to h α², and of sums.
+  const auto order = static_cast<double>(most_order);
+  const double relative = unit * (order * static_cast<double>(w + 4) * (h * order * order + 64.0 + order * std::log(static_cast<double>(b))) +
+                                  8.0 * static_cast<double>(b) * (order + 2.0));
+  const auto put = [&](std::int64_t a, double log_moment) {
+    const double value = (log_moment + relative) / static_cast<double>(a - 1) + 0.5 * band.beyond() * static_cast<double>(a);
+    if (std::isfinite(value)) out[static_cast<std::size_t>(a)] = std::max(0.0, value) * (1.0 + 8.0 * unit);
+  };
+  if (w == 0) {
+    const auto sums = independent_sums(band, b, most_order);
+    for (std::int64_t a = 2; a <= most_order; ++a) {
+      const auto sum = sums[static_cast<std::size_t>(a)];
+      if (std::isfinite(sum) && sum > 1e-4000L)
+        put(a, static_cast<double>(std::log(sum)) + std::lgamma(static_cast<double>(a) + 1.0) * (1.0 + 8.0 * unit));
+    }
+    return out;
+  }
+  Windows windows(band, b, w, most_order);
+  std::vector<double> fields(static_cast<std::size_t>(b), 0.0);
+  std::vector<double> total(out.size(), 0.0);
+  if (!band.is_cyclic()) {
+    total = windows.sums(0, most_order, fields);
+  } else {
+    // Every filling of the first w bins.
+    std::vector<std::int64_t> l(static_cast<std::size_t>(w), 0);
+    const auto visit = [&](auto&& self, std::size_t place, std::int64_t used) -> void {
+      if (place < l.size()) {
+        for (std::int64_t x = 0; x + used <= most_order; ++x) {
+          l[place] = x;
+          self(self, place + 1, used + x);
+        }
+        l[place] = 0;
+        return;
+      }
+      // |l|! w_l b^{−|l|} e^{−h |l|(|l|−1)/2}.
+      double log_weight = std::lgamma(static_cast<double>(used) + 1.0) - static_cast<double>(used) * std::log(static_cast<double>(b)) -
+                          0.5 * h * static_cast<double>(used) * static_cast<double>(used - 1);
+      for (std::int64_t i = 0; i < w; ++i) {
+        const auto n = static_cast<double>(l[static_cast<std::size_t>(i)]);
+        log_weight += 0.5 * band.at(i, i) * n * (n - 1.0) - std::lgamma(n + 1.0);
+        for (std::int64_t j = 0; j < i; ++j) log_weight += band.at(j, i) * n * static_cast<double>(l[static_cast<std::size_t>(j)]);
+      }
+      // Its pull on the bins within the band to either side, each pair once.
+      std::fill(fields.begin(), fields.end(), 0.0);
+      for (std::int64_t i = 0; i < w; ++i)
+        for (std::int64_t k = w; k < b; ++k)
+          if (k - i < bands || b - (k - i) < bands) fields[static_cast<std::size_t>(k)] += band.at(i, k) * static_cast<double>(l[static_cast<std::size_t>(i)]);
+      const auto sums = windows.sums(w, most_order - used, fields);
+      for (std::int64_t n = 0; n + used <= most_order; ++n) {
+        const double factor = std::exp(log_weight - h * static_cast<double>(used) * static_cast<double>(n)) *
+                              binomial(static_cast<double>(n + used), static_cast<double>(used));
+        total[static_cast<std::size_t>(n + used)] += sums[static_cast<std::size_t>(n)] * factor + Windows::least;
+      }
+    };
+    visit(visit, 0, 0);
+  }
+  for (std::int64_t a = 2; a <= most_order; ++a) {
+    const double sum = total[static_cast<std::size_t>(a)];
+    if (std::isfinite(sum) && sum > 0.0) put(a, std::log(sum) + 0.5 * h * static_cast<double>(a) * static_cast<double>(a - 1));
+  }
+  return out;
+}
+
+double renyi_remove_work(const Gram& gram, std::int64_t bands, std::int64_t most_order) {
+  const auto a = static_cast<double>(most_order);
+  const auto p = static_cast<double>(bands);
+  const auto b = static_cast<double>(gram.bins());
+  if (bands == 1) return a * a * 64.0 * std::log2(b + 2.0);
+  const bool cyclic = Band(gram, 1.0, bands).is_cyclic();
+  return b * (cyclic ? binomial(a + 2.0 * p, 2.0 * p) : binomial(a + p + 1.0, p + 1.0)) +
+         // Tables.
+         b * p * a * a * 16.0;
+}
+
+std::int64_t affordable_order(const Gram& gram, std::int64_t bands, double work, std::int64_t limit) {
+  if (bands > 1 && 2 * (bands - 1) > gram.bins()) return 0;
+  std::int64_t order = 1;
+  while (order < limit && renyi_remove_work(gram, bands, order + 1) <= work) ++order;
+  return order >= 2 ? order : 0;
+}
+
+double renyi_add(const Gram& gram, double noise_multiplier, double order) {
+  long double diagonal = 0.0L, all = 0.0L;
+  for (std::int64_t i = 0; i < gram.bins(); ++i) {
+    diagonal += static_cast<long double>(gram.at(i, i));
+    for (std::int64_t j = 0; j < gram.bins(); ++j) all += static_cast<long double>(gram.at(i, j));
+  }
+  const auto b = static_cast<long double>(gram.bins());
+  const auto sigma = static_cast<long double>(noise_multiplier);
+  const auto bound = (diagonal / b + (static_cast<long double>(order) - 1.0L) * all / (b * b)) / (2.0L * sigma * sigma);
+  return static_cast<double>(bound) * (1.0 + 16.0 * unit);
+}
+
+double delta_of_renyi(double divergence, double order, double epsilon) {
+  if (!std::isfinite(divergence)) return 1.0;
+  const double exponent = (order - 1.0) * (divergence - epsilon) + order * std::log1p(-1.0 / order) - std::log(order - 1.0);
+  const double error = 8.0 * unit * (4.0 + order * (divergence + epsilon + 1.0));
+  return std::min(1.0, std::exp(exponent + error) * (1.0 + 4.0 * unit));
+}
+
+}  // namespace tsdp::privacy
