@@ -85,6 +85,7 @@ libboost-dev file:/usr/include/boost/version.hpp
 libcli11-dev -
 libfftw3-dev -
 libgtest-dev -
+libnlopt-dev -
 libspdlog-dev -
 libssl-dev -
 libyaml-cpp-dev -

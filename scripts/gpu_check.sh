@@ -9,6 +9,7 @@ set -euo pipefail
 root=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." && pwd -P)
 carried=$root/.gpu
 packages=(libyaml-cpp-dev libyaml-cpp0.7 libspdlog-dev libspdlog1.10 libfmt-dev libfmt9 libfftw3-dev libfftw3-double3
+  libnlopt-dev libnlopt0
   libboost1.74-dev libcli11-dev nlohmann-json3-dev libgtest-dev googletest libssl-dev libssl3 zlib1g-dev zlib1g libeigen3-dev
   libzip-dev libzip4 libbz2-1.0 libbz2-dev liblzma5 liblzma-dev libzstd1 libzstd-dev pkgconf pkgconf-bin libpkgconf3)
 
