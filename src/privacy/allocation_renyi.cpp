@@ -102,8 +102,10 @@ class Windows {
       if (first == 0) rests_.push_back({rest, {}, {}, 0});
       static_cast<void>(rank);
     }
-    for (auto& r : rests_) {
+    for (auto& r : rests_)
       for (const auto x : r.counts) r.sum += x;
+    std::stable_sort(rests_.begin(), rests_.end(), [](const Rest& a, const Rest& b) { return a.sum < b.sum; });
+    for (auto& r : rests_) {
       for (std::int64_t t = 0; t <= most - r.sum; ++t) {
         auto with = r.counts;
         with.insert(with.begin(), t);
@@ -142,8 +144,13 @@ class Windows {
 
   /// U by the number of balls, up to `most`, of bins first … b − 1, the window empty at first. `fields`: one a bin, of all b.
   std::vector<double> sums(std::int64_t first, std::int64_t most, const std::vector<double>& fields) {
-    now_.assign(cells_, 0.0);
-    next_.assign(cells_, 0.0);
+    now_.resize(cells_);
+    next_.resize(cells_);
+    for (const auto& rest : rests_) {
+      if (rest.sum > most) break;
+      for (std::int64_t s = 0; s + rest.sum <= most; ++s)
+        std::fill_n(now_.data() + rest.source[static_cast<std::size_t>(s)], most - s - rest.sum + 1, 0.0);
+    }
     now_[0] = 1.0;  // the empty window has rank 0
     std::vector<double> total(static_cast<std::size_t>(most) + 1);
     std::vector<double> weights(total.size());
@@ -154,7 +161,7 @@ class Windows {
                                                (field > 0.0 ? std::exp(field * static_cast<double>(t)) : 1.0);
       // Of bins before `first` nothing is in the window; its counts there are 0, and so are the pulls' exponents.
       for (const auto& rest : rests_) {
-        if (rest.sum > most) continue;
+        if (rest.sum > most) break;
         for (std::int64_t t = 0; t + rest.sum <= most; ++t) {
           const auto room = most - rest.sum - t;  // for the oldest count and m together
           double* to = next_.data() + rest.target[static_cast<std::size_t>(t)];
@@ -163,9 +170,9 @@ class Windows {
           const double* oldest = k - first >= w_ ? pulls_.data() + pull(k, w_) + at(t, 0) : nullptr;
           const auto reach = oldest != nullptr ? room : 0;
           for (std::int64_t s = 0; s <= reach; ++s) {
-            const double* from = now_.data() + rest.source[static_cast<std::size_t>(s)];
+            const double* __restrict from = now_.data() + rest.source[static_cast<std::size_t>(s)];
             const double factor = oldest != nullptr ? oldest[s] : 1.0;
-            double* sum = to + s;
+            double* __restrict sum = to + s;
             for (std::int64_t m = 0; m <= room - s; ++m) sum[m] += factor * from[m] * fade[m];
           }
           double others = weights[static_cast<std::size_t>(t)];
@@ -179,7 +186,7 @@ class Windows {
       std::swap(now_, next_);
     }
     std::fill(total.begin(), total.end(), 0.0);
-    for (const auto& rest : rests_)
+    for (const auto& rest : rests_)  // (those of larger sums have no s)
       for (std::int64_t s = 0; s + rest.sum <= most; ++s)
         for (std::int64_t m = 0; m + s + rest.sum <= most; ++m)
           total[static_cast<std::size_t>(m + s + rest.sum)] += now_[rest.source[static_cast<std::size_t>(s)] + static_cast<std::size_t>(m)];
@@ -299,7 +306,10 @@ double renyi_remove_work(const Gram& gram, std::int64_t bands, std::int64_t most
   const auto b = static_cast<double>(gram.bins());
   if (bands == 1) return a * a * 64.0 * std::log2(b + 2.0);
   const bool cyclic = Band(gram, 1.0, bands).is_cyclic();
-  return b * (cyclic ? binomial(a + 2.0 * p, 2.0 * p) : binomial(a + p + 1.0, p + 1.0)) +
+  // Numbers that sums run over, their windows, and what windows cost by themselves.
+  const double w = (cyclic ? 2.0 : 1.0) * (p - 1.0);
+  const double outside = cyclic ? 2.0 : 1.0;
+  return b * (binomial(a + w + 2.0, w + 2.0) + 4.0 * binomial(a + w + 1.0, w + 1.0) + 10.0 * outside * binomial(a + w, w)) +
          // Tables.
          b * p * a * a * 16.0;
 }

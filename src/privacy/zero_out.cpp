@@ -274,6 +274,8 @@ struct RandomAllocationCurve::Tables {
 namespace {
 /// From this precision on a grid does where a table would take a second.
 constexpr double coarse = 5e-3;
+/// And from this one on closed forms do, where a table would take more than a tenth of one.
+constexpr double quick = 1e-2;
 }  // namespace
 
 RandomAllocationCurve::RandomAllocationCurve(std::int64_t bins, double noise_multiplier, std::optional<Direction> only)
@@ -291,8 +293,8 @@ Interval RandomAllocationCurve::delta(Direction direction, double epsilon, std::
   Interval out{0.0, cap};
   if (direction == Direction::remove) out.lower = LargestCoordinate(bins_, 1.0, 0.0, sigma).best_event(epsilon);
   if (1.0 / sigma > 30.0 || 1.0 / sigma < 1e-4) return out;
-  const bool on_grid = bins_ >= 2 && bins_ <= RoundedSum::most_bins && epsilon <= 600.0;
-  const double work = on_grid && precision >= coarse ? LognormalSum::little_work : LognormalSum::most_work;
+  const bool on_grid = bins_ >= 2 && bins_ <= RoundedSum::most_bins && epsilon <= 600.0 && precision < quick;
+  const double work = (on_grid && precision >= coarse) || precision >= quick ? LognormalSum::little_work : LognormalSum::most_work;
   const LognormalSum* table = tables_->serving(bins_, noise_multiplier_, uses, epsilon, work);
   // An addition asks for a threshold below the mean, which smaller tables have, too.
   if (table == nullptr && direction == Direction::add) table = tables_->serving(bins_, noise_multiplier_, uses, 0.0, work);

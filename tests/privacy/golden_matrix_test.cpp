@@ -4,6 +4,7 @@
 #include <iostream>
 #include <set>
 
+#include "allocation_bounds.h"
 #include "allocation_renyi.h"
 #include "support/golden.h"
 #include "tsdp/base/text.h"
@@ -15,12 +16,13 @@ namespace {
 
 using nlohmann::json;
 
-const std::set<std::string> not_yet = {"optimised", "profile_monte_carlo", "extension_gram_monotone", "extension_add_laplace",
+const std::set<std::string> not_yet = {"optimised", "profile_monte_carlo", "extension_gram_monotone",
                                        "conditional_composition"};
 const std::set<std::string> known = {"identity_profile",     "profile_two_bins",        "profile_three_bins",
                                      "coefficients",         "objective",               "gram",
                                      "renyi_remove",         "renyi_remove_large",      "algorithm1_as_printed_counts_twice",
-                                     "renyi_remove_identity", "renyi_add_exact_two_bins", "renyi_to_dp"};
+                                     "renyi_remove_identity", "renyi_add_exact_two_bins", "renyi_to_dp",
+                                     "extension_add_laplace"};
 
 /// A strategy by its name in the reference values: `bsr:4`.
 Strategy strategy_of(const std::string& text, std::int64_t steps) {
@@ -62,7 +64,8 @@ TEST(GoldenMatrix, EverySectionIsKnown) {
                                                       {"/renyi_remove_identity", 10},
                                                       {"/algorithm1_as_printed_counts_twice", 3},
                                                       {"/renyi_add_exact_two_bins", 6},
-                                                      {"/renyi_to_dp", 3}});
+                                                      {"/renyi_to_dp", 3},
+                                                      {"/extension_add_laplace", 6}});
 }
 
 TEST(GoldenMatrix, IdentityProfile) {
@@ -216,6 +219,27 @@ TEST(GoldenMatrix, FromRenyiToDelta) {
     SCOPED_TRACE(record.dump());
     const double expected = record["delta"];
     EXPECT_NEAR(delta_of_renyi(record["rho"], record["alpha"], record["epsilon"]), expected, 1e-12 * expected);
+  }
+}
+
+TEST(GoldenMatrix, LaplaceBoundOfAnAddition) {
+  const auto records = test::golden_entry("matrix-mechanisms.json", "/extension_add_laplace");
+  TSDP_GOLDEN_OR_LEAVE(records, "section extension_add_laplace of matrix-mechanisms.json");
+  for (const auto& record : *records) {
+    SCOPED_TRACE(record.dump());
+    const std::int64_t bins = record["bins"];
+    const std::int64_t epochs = record["epochs"];
+    const auto strategy = strategy_of(record["strategy"], bins * epochs);
+    const Gram gram(strategy, bins, epochs, Gram::Side::upper);
+    LaplaceOfAddition bound(gram, record["sigma"], strategy.bands());
+    EXPECT_EQ(bound.colours(), record["classes"].get<std::int64_t>());
+    const double expected = record["laplace"];
+    EXPECT_NEAR(bound.delta(record["epsilon"]), expected, 1e-4 * expected);
+    double renyi = 1.0;
+    for (std::int64_t order = 2; order <= 256; ++order)
+      renyi = std::min(renyi, delta_of_renyi(renyi_add(gram, record["sigma"], static_cast<double>(order)), static_cast<double>(order), record["epsilon"]));
+    // (Of fewer orders there.)
+    EXPECT_LE(renyi, record["am_gm_renyi"].get<double>() * (1.0 + 1e-9));
   }
 }
 

@@ -107,7 +107,7 @@ class ShuffledCurve final : public PrivacyCurve {
 ///   δ_remove = E[(S − γb)₊]/b = E[(γb − S)₊]/b + 1 − γ,   δ_add = (γ/b) E[(b/γ − S)₊],
 /// exact; both from the Laplace transform of X (lognormal_sum.h), to an absolute error of about 1e-17 γ. Where that would take too
 /// long (thresholds far above the mean), the law of S on a grid gives both ends of δ_remove (rounded_sum.h; up to 64 bins, a relative
-/// 1e-2), and δ_add ≤ Q(all X_i < b/γ); elsewhere they are those of k Gaussian mechanisms and of the events {max_i w_i ≥ C}.
+/// 1e-2), and δ_add ≤ Q(all X_i < b/γ); elsewhere, and for whoever asks for no more than a relative 1e-2, they are those of k Gaussian mechanisms and of the events {max_i w_i ≥ C}.
 class RandomAllocationCurve final : public PrivacyCurve {
  public:
   /// b ≥ 1 bins. `only`: one direction alone.

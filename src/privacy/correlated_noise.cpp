@@ -1,0 +1,228 @@
+#include "tsdp/privacy/correlated_noise.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "allocation_bounds.h"
+#include "allocation_renyi.h"
+#include "root_finding.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/zero_out.h"
+
+namespace tsdp::privacy {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Updates that the divergences of one bandwidth may take: a few tenths of a second.
+constexpr double work_of_bandwidth = 1e8;
+/// Orders beyond are of use for noise that nobody trains with.
+constexpr std::int64_t most_order_of_one_band = 512;
+constexpr std::int64_t most_order = 64;
+
+constexpr const char* by_fixed_batches = "fixed batches, a Gaussian mechanism (joint convexity)";
+constexpr const char* by_gram = "a larger Gram matrix (tsdp docs/proofs/correlated-noise.md, Theorem 1)";
+constexpr const char* by_laplace = "Laplace transforms of an addition (tsdp docs/proofs/correlated-noise.md, Theorem 2)";
+constexpr const char* by_renyi = "Rényi divergences (Schuchardt and Kalinin 2026, Lemmas 3.2 and 3.4)";
+constexpr const char* by_smaller_gram = "a smaller Gram matrix (tsdp docs/proofs/correlated-noise.md, Theorem 1)";
+constexpr const char* exactly = "Gaussian mechanism, closed form";
+
+}  // namespace
+
+/// Of one number of epochs, made on demand.
+struct CorrelatedNoiseCurve::Bounds {
+  std::uint64_t uses = 0;
+  double mu;  // of fixed batches
+  std::optional<Gram> above, below;
+  std::optional<CommonAndOwn> more, less;
+  std::optional<LaplaceOfAddition> laplace;
+  std::vector<double> removal;  // divergences by order
+  bool removal_known = false;
+};
+
+CorrelatedNoiseCurve::CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strategy, TopLevel sampler, std::int64_t bins,
+                                           double noise_multiplier, std::optional<Direction> only, CorrelatedMethod method)
+    : strategy_(std::move(strategy)), sampler_(sampler), bins_(bins), noise_multiplier_(noise_multiplier), only_(only), method_(method) {
+  if (!(noise_multiplier > 0.0) || !std::isfinite(noise_multiplier))
+    throw PrivacyError(cat("noise multiplier: found ", noise_multiplier, "; a positive finite number is expected"));
+  if (bins < 1 || bins > strategy_->steps()) throw UsageError(cat("batches: found ", bins, " for ", strategy_->steps(), " planned steps"));
+  if (sampler != TopLevel::deterministic && sampler != TopLevel::shuffled && sampler != TopLevel::balls_in_bins)
+    throw PrivacyError(cat("correlated noise with top level ", name(sampler), ": nothing covers it; balls_in_bins is the nearest that is covered"));
+  if (sampler == TopLevel::balls_in_bins && !strategy_->non_negative())
+    throw PrivacyError("correlated noise with top level balls_in_bins: a strategy matrix with negative entries is not covered; top level "
+                       "deterministic is, with the absolute values");
+}
+
+CorrelatedNoiseCurve::~CorrelatedNoiseCurve() = default;
+
+CorrelatedNoiseCurve::Bounds& CorrelatedNoiseCurve::bounds(std::uint64_t uses) {
+  if (uses > planned())
+    throw PrivacyError(cat("epochs: found ", uses, "; correlated noise was planned for ", planned(), ": plan more"));
+  if (!bounds_ || bounds_->uses != uses) {
+    bounds_ = std::make_unique<Bounds>();
+    bounds_->uses = uses;
+    bounds_->mu = std::sqrt(squared_sensitivity(*strategy_, bins_, static_cast<std::int64_t>(uses))) / noise_multiplier_ * (1.0 + 1e-15);
+    if (sampler_ == TopLevel::balls_in_bins) {
+      bounds_->above.emplace(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::upper);
+      bounds_->below.emplace(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::lower);
+    }
+  }
+  return *bounds_;
+}
+
+double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double enough) {
+  auto& known = bounds(uses);
+  double worst = 0.0;
+  upper_by_.clear();
+  const auto closed = gaussian_delta(epsilon, known.mu).upper;
+  if (sampler_ != TopLevel::balls_in_bins || method_ == CorrelatedMethod::deterministic) {
+    upper_by_ = sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches;
+    return closed;
+  }
+  const double variance = noise_multiplier_ * noise_multiplier_;
+  for (const auto direction : {Direction::remove, Direction::add}) {
+    if (only_ && *only_ != direction) continue;
+    const bool all = method_ == CorrelatedMethod::automatic;
+    double best = all ? closed : 1.0;
+    std::string by = by_fixed_batches;
+    const auto take = [&](double value, const char* why) {
+      if (value < best) {
+        best = value;
+        by = why;
+      }
+    };
+    const auto wanted = [&](CorrelatedMethod method) { return (all || method_ == method) && best > enough; };
+    if (wanted(CorrelatedMethod::renyi)) {
+      const auto& gram = *known.above;
+      if (direction == Direction::remove) {
+        if (!known.removal_known) {
+          known.removal.assign(most_order_of_one_band + 1, infinity);
+          // The last bandwidth is that of the matrix itself, where it is affordable: nothing lies beyond it.
+          for (const std::int64_t bands : {1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25}) {
+            const auto order = affordable_order(gram, bands, work_of_bandwidth, bands == 1 ? most_order_of_one_band : most_order);
+            if (order < 2) break;
+            const auto found = renyi_remove(gram, noise_multiplier_, bands, order);
+            for (std::size_t a = 2; a < found.size(); ++a) known.removal[a] = std::min(known.removal[a], found[a]);
+            if (gram.largest_beyond(bands) == 0.0) break;
+          }
+          known.removal_known = true;
+        }
+        for (std::size_t a = 2; a < known.removal.size(); ++a)
+          take(delta_of_renyi(known.removal[a], static_cast<double>(a), epsilon), by_renyi);
+      } else {
+        for (double order = 1.0625; order < 1e5; order = 1.0 + 1.0625 * (order - 1.0))
+          take(delta_of_renyi(renyi_add(gram, noise_multiplier_, order), order, epsilon), by_renyi);
+        if (best > enough && gram.largest_beyond(strategy_->bands()) == 0.0) {
+          if (!known.laplace) known.laplace.emplace(gram, noise_multiplier_, strategy_->bands());
+          take(known.laplace->delta(epsilon), by_laplace);
+        }
+      }
+    }
+    if (wanted(CorrelatedMethod::gram)) {
+      if (!known.more) {
+        const double common = known.above->largest_beside();
+        known.more.emplace(bins_, common / variance * (1.0 + 1e-15), std::max(0.0, known.above->largest_diagonal() - common) / variance * (1.0 + 1e-15));
+      }
+      take(known.more->delta(direction, epsilon).upper, by_gram);
+    }
+    worst = std::max(worst, best);
+    if (upper_by_.find(by) == std::string::npos) upper_by_ += cat(upper_by_.empty() ? "" : "; ", by);
+  }
+  return worst;
+}
+
+double CorrelatedNoiseCurve::lower(double epsilon, std::uint64_t uses) {
+  auto& known = bounds(uses);
+  lower_by_.clear();
+  if (sampler_ == TopLevel::shuffled || !strategy_->non_negative()) return 0.0;
+  if (sampler_ == TopLevel::deterministic) {
+    // The first place, met by the lower ends of the columns.
+    if (!known.below) known.below.emplace(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::lower);
+    lower_by_ = exactly;
+    return gaussian_delta(epsilon, std::sqrt(known.below->largest_diagonal()) / noise_multiplier_ * (1.0 - 1e-15)).lower;
+  }
+  lower_by_ = by_smaller_gram;
+  if (!known.less) {
+    const double variance = noise_multiplier_ * noise_multiplier_;
+    const double least = known.below->least_diagonal();
+    const double common = std::min(bins_ > 1 ? known.below->least_beside() : least, least);
+    known.less.emplace(bins_, common / variance * (1.0 - 1e-15), std::max(0.0, least - common) / variance * (1.0 - 1e-14));
+  }
+  double most = 0.0;
+  for (const auto direction : {Direction::remove, Direction::add})
+    if (!only_ || *only_ == direction) most = std::max(most, known.less->delta(direction, epsilon).lower);
+  return most;
+}
+
+Interval CorrelatedNoiseCurve::delta(double epsilon, std::uint64_t uses, double) {
+  if (!(epsilon >= 0.0) || !std::isfinite(epsilon))
+    throw PrivacyError(cat("epsilon: found ", epsilon, "; a finite number of at least 0 is expected"));
+  if (uses == 0) return {0.0, 0.0};
+  const double high = upper(epsilon, uses, 0.0);
+  const double low = lower(epsilon, uses);
+  if (!(low <= high * (1.0 + 1e-9) + 1e-300)) throw Error(ExitCode::failure, cat("a lower end of ", low, " above an upper end of ", high));
+  return {std::min(low, high), high};
+}
+
+Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double precision) {
+  if (!(delta >= 1e-25) || !(delta < 1.0))
+    throw PrivacyError(cat("delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
+  if (uses == 0) return {0.0, 0.0};
+  const double log_delta = std::log(delta);
+  const auto over = [&](double end) { return std::log(std::max(end, 1e-320)) - log_delta; };
+  const auto root = [&](auto end, double most) -> std::pair<double, double> {
+    double low = 0.0;
+    double at_low = over(end(0.0));
+    if (at_low <= 0.0) return {0.0, 0.0};
+    double high = std::min(0.25, most);
+    double at_high = over(end(high));
+    while (at_high > 0.0) {
+      if (high >= most) return {most, most};
+      low = high;
+      at_low = at_high;
+      high = std::min(2.0 * high, most);
+      at_high = over(end(high));
+    }
+    return bracket_root([&](double e) { return over(end(e)); }, low, at_low, high, at_high, 0.1 * precision);
+  };
+  GaussianCurve fixed(1.0 / bounds(uses).mu);
+  const double cap = fixed.epsilon(delta, 1).upper;
+  const double high = root([&](double e) { return upper(e, uses, 0.0); }, cap).second;
+  // Where the methods' least is no less than fixed batches give, that stands.
+  static_cast<void>(upper(high, uses, 0.0));
+  const double low = root([&](double e) { return lower(e, uses); }, high).first;
+  return {std::min(low, high), high};
+}
+
+bool CorrelatedNoiseCurve::certifies(double epsilon, double delta, std::uint64_t uses, double) {
+  if (uses == 0) return true;
+  if (method_ == CorrelatedMethod::automatic && gaussian_delta(epsilon, bounds(uses).mu).upper <= delta) return true;
+  if (lower(epsilon, uses) > delta) return false;
+  return upper(epsilon, uses, delta) <= delta;
+}
+
+std::uint64_t CorrelatedNoiseCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+  std::uint64_t low = 0;
+  auto high = std::min({limit, max_uses_ever, planned()}) + 1;
+  if (high > 1 && certifies(epsilon, delta, high - 1, precision)) return high - 1;
+  --high;
+  while (high - low > 1) {
+    const auto middle = low + (high - low) / 2;
+    (certifies(epsilon, delta, middle, precision) ? low : high) = middle;
+  }
+  return low;
+}
+
+Certificate CorrelatedNoiseCurve::certificate() const {
+  Certificate out{upper_by_, lower_by_, {}};
+  if (sampler_ == TopLevel::balls_in_bins || (sampler_ == TopLevel::deterministic && strategy_->non_negative()))
+    out.assumptions.push_back("the strategy matrix has no negative entries (checked)");
+  return out;
+}
+
+}  // namespace tsdp::privacy
