@@ -272,6 +272,18 @@ void check_sampling(const std::string& where, const Config& c) {
   if (s.batch_size && s.subsequences_per_sequence > *s.batch_size)
     throw UsageError(cat(where, "sampling.subsequences_per_sequence: found ", s.subsequences_per_sequence,
                          "; expected at most sampling.batch_size (", *s.batch_size, ")"));
+  if (c.privacy.enabled && c.privacy.noise_mechanism != privacy::StrategyKind::identity) {
+    const auto mechanism = name(c.privacy.noise_mechanism);
+    if (c.privacy.noise_mechanism == privacy::StrategyKind::file)
+      throw UsageError(cat(where, "privacy.noise.mechanism: found file, which tsdp-account alone knows; expected another mechanism"));
+    if (!whole_series)
+      throw PrivacyError(cat(where, "privacy.noise.mechanism: found ", mechanism, " with privacy.relation ", name(c.privacy.relation),
+                             ", which no theorem covers; expected privacy.relation series with sampling.top_level balls_in_bins, or identity"));
+    if (s.top_level == privacy::TopLevel::poisson || s.top_level == privacy::TopLevel::without_replacement ||
+        (s.top_level == privacy::TopLevel::shuffled && s.reshuffle != privacy::Reshuffle::once))
+      throw PrivacyError(cat(where, "privacy.noise.mechanism: found ", mechanism, " with sampling.top_level ", name(s.top_level),
+                             ", which no theorem covers; expected balls_in_bins, deterministic, or shuffled with sampling.reshuffle once"));
+  }
   if (s.reshuffle == privacy::Reshuffle::once && s.top_level != privacy::TopLevel::shuffled)
     throw UsageError(cat(where, "sampling.reshuffle: found once with sampling.top_level ", name(s.top_level), "; expected shuffled"));
   if (s.top_level == privacy::TopLevel::balls_in_bins && !whole_series)
@@ -348,14 +360,24 @@ Config read_config(const std::filesystem::path& file, const std::vector<std::str
       if (entry.second.IsNull()) continue;
       if (!entry.second.IsMap())
         throw UsageError(cat(at(entry.second), section, ": found ", shown(entry.second), "; expected a section of keys"));
-      for (const auto& item : entry.second) {
-        const auto key = cat(section, ".", item.first.Scalar());
-        const auto* option = find_option(key);
-        if (option == nullptr) unknown_key(at(item.first), key, nearest_name(key, known_keys()));
-        if (!given.insert(key).second) throw UsageError(cat(at(item.first), "duplicate key '", key, "'"));
-        // An empty value has no place of its own; the key's line is the one to look at.
-        assign(at(item.first), *option, item.second, config);
-      }
+      const auto take = [&](auto&& self, const std::string& prefix, const YAML::Node& items) -> void {
+        for (const auto& item : items) {
+          const auto key = cat(prefix, ".", item.first.Scalar());
+          const auto* option = find_option(key);
+          const auto inside = key + ".";
+          if (option == nullptr && item.second.IsMap() &&
+              std::any_of(table.begin(), table.end(), [&](const Option& o) { return o.key.starts_with(inside); })) {
+            if (!given.insert(inside).second) throw UsageError(cat(at(item.first), "duplicate key '", key, "'"));
+            self(self, key, item.second);
+            continue;
+          }
+          if (option == nullptr) unknown_key(at(item.first), key, nearest_name(key, known_keys()));
+          if (!given.insert(key).second) throw UsageError(cat(at(item.first), "duplicate key '", key, "'"));
+          // An empty value has no place of its own; the key's line is the one to look at.
+          assign(at(item.first), *option, item.second, config);
+        }
+      };
+      take(take, section, entry.second);
     }
   } catch (const YAML::Exception& error) {
     throw UsageError(cat(file.string(), ":", error.mark.line + 1, ":", error.mark.column + 1, ": not YAML: ", error.msg));

@@ -106,6 +106,11 @@ const std::vector<Option>& option_table() {
       {"privacy.noise_multiplier", false, OptionalReal{AT(privacy.noise_multiplier), {0.01, 1e6}, "auto"},
        "Noise standard deviation in multiples of the clip norm; auto: the least that spends target_epsilon over "
        "max_epochs."},
+      {"privacy.noise.mechanism", false, choice(AT(privacy.noise_mechanism)),
+       "How noises of different steps hang together (docs/correlated-noise.md): identity, not at all; bsr, bisr, band_mf, band_inv_mf, blt: "
+       "later steps take back a part of it. With privacy.relation series, and balls_in_bins, deterministic, or shuffled once."},
+      {"privacy.noise.bands", false, Integer{AT(privacy.noise_bands), {1, 1'000'000}}, "Bands p of bsr, bisr, band_mf and band_inv_mf."},
+      {"privacy.noise.buffers", false, Integer{AT(privacy.noise_buffers), {1, 8}}, "Buffers d of blt."},
       {"privacy.clip_norm", false, Real{AT(privacy.clip_norm), {1e-12, 1e12}},
        "Largest norm of the gradient of one window; with privacy.relation series, of one series in a step: the mean of lambda windows."},
       {"privacy.clipping", false, choice(AT(privacy.clipping)),

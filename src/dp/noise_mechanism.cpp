@@ -1,5 +1,9 @@
 #include "tsdp/dp/noise_mechanism.h"
 
+#include <utility>
+
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 #include "tsdp/dp/private_step.h"
 
 namespace tsdp::dp {
@@ -7,6 +11,80 @@ namespace tsdp::dp {
 void IndependentNoise::finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key,
                               std::uint64_t step, double scale) {
   finish_sum(gradient, parts, deviation_, RandomStream(key, noise_purpose, step), scale);
+}
+
+CorrelatedNoise::CorrelatedNoise(Recursion recursion, std::uint64_t steps, double deviation, std::int64_t coordinates)
+    : recursion_(std::move(recursion)), steps_(steps), deviation_(deviation) {
+  const bool buffered = recursion_.form == Form::buffered;
+  const auto rows = static_cast<std::int64_t>(buffered ? recursion_.decays.size() : recursion_.coefficients.size() - 1);
+  // On the host, where noise is drawn.
+  kept_ = at::zeros({rows, coordinates}, buffered ? at::kDouble : at::kFloat);
+}
+
+std::vector<at::Tensor> CorrelatedNoise::state() const {
+  if (kept_.size(0) == 0) return {};
+  return {kept_};
+}
+
+void CorrelatedNoise::finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key, std::uint64_t step,
+                             double scale) {
+  if (step >= steps_)
+    throw Error(ExitCode::failure, cat("step ", step + 1, " of correlated noise that was planned for ", steps_, " steps"));
+  finish_sum(gradient, parts, deviation_, RandomStream(key, noise_purpose, step), scale,
+             [&](std::int64_t place, std::span<double> noise) { correlate(step, place, noise); });
+}
+
+void CorrelatedNoise::correlate(std::uint64_t step, std::int64_t place, std::span<double> noise) {
+  const auto length = static_cast<std::int64_t>(noise.size());
+  const auto width = kept_.size(1);
+  auto* __restrict x = noise.data();
+  const auto& a = recursion_.coefficients;
+  if (recursion_.form == Form::buffered) {
+    auto* rows = kept_.data_ptr<double>() + place;
+    for (std::size_t j = 0; j < recursion_.decays.size(); ++j) {
+      const double weight = recursion_.weights[j];
+      const double* __restrict buffer = rows + static_cast<std::int64_t>(j) * width;
+      for (std::int64_t i = 0; i < length; ++i) x[i] -= weight * buffer[i];
+    }
+    for (std::size_t j = 0; j < recursion_.decays.size(); ++j) {
+      const double decay = recursion_.decays[j];
+      double* __restrict buffer = rows + static_cast<std::int64_t>(j) * width;
+      for (std::int64_t i = 0; i < length; ++i) buffer[i] = decay * buffer[i] + x[i];
+    }
+    return;
+  }
+  const auto past = static_cast<std::uint64_t>(a.size() - 1);
+  const bool of_inverse = recursion_.form == Form::banded_inverse;
+  auto* rows = past > 0 ? kept_.data_ptr<float>() + place : nullptr;
+  const auto row = [&](std::uint64_t of_step) { return rows + static_cast<std::int64_t>(of_step % past) * width; };
+  if (of_inverse) {
+    // What is drawn now is kept as it is used, in single precision; its row may still hold the oldest.
+    for (std::int64_t i = 0; i < length; ++i) x[i] = static_cast<double>(static_cast<float>(x[i]));
+    if (past == 0) {
+      for (std::int64_t i = 0; i < length; ++i) x[i] *= a[0];
+      return;
+    }
+    std::vector<double> drawn(x, x + length);
+    for (std::int64_t i = 0; i < length; ++i) x[i] *= a[0];
+    for (std::uint64_t j = 1; j <= past && j <= step; ++j) {
+      const double coefficient = a[j];
+      const float* __restrict z = row(step - j);
+      for (std::int64_t i = 0; i < length; ++i) x[i] += coefficient * static_cast<double>(z[i]);
+    }
+    float* __restrict newest = row(step);
+    for (std::int64_t i = 0; i < length; ++i) newest[i] = static_cast<float>(drawn[static_cast<std::size_t>(i)]);
+    return;
+  }
+  for (std::uint64_t j = 1; j <= past && j <= step; ++j) {
+    const double coefficient = a[j];
+    const float* __restrict earlier = row(step - j);
+    for (std::int64_t i = 0; i < length; ++i) x[i] -= coefficient * static_cast<double>(earlier[i]);
+  }
+  const double inverse = 1.0 / a[0];
+  for (std::int64_t i = 0; i < length; ++i) x[i] = static_cast<double>(static_cast<float>(x[i] * inverse));
+  if (past == 0) return;
+  float* __restrict newest = row(step);
+  for (std::int64_t i = 0; i < length; ++i) newest[i] = static_cast<float>(x[i]);
 }
 
 }  // namespace tsdp::dp

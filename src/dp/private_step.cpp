@@ -152,7 +152,7 @@ constexpr std::int64_t coordinates_a_thread = 8192;
 /// as it comes.
 template <class T>
 void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& parts, double deviation,
-                   const RandomStream* stream, double offset, double scale) {
+                   const RandomStream* stream, double offset, double scale, const Correlate& correlate) {
   const auto factor = static_cast<T>(scale);
   // Normals are drawn by place, so the split over threads does not matter.
   at::parallel_for(0, count, coordinates_a_thread, [&](std::int64_t begin, std::int64_t end) {
@@ -175,6 +175,7 @@ void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& pa
     stream->normals(static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end - begin),
                    [&](std::uint64_t place, std::span<double> normals) {
                      rows::scale(normals.data(), static_cast<std::int64_t>(normals.size()), deviation);
+                     if (correlate) correlate(static_cast<std::int64_t>(place), normals);
                      finish(static_cast<std::int64_t>(place), normals);
                    });
   });
@@ -182,7 +183,7 @@ void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& pa
 
 /// `stream` is null where the deviation is 0.
 void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation, const RandomStream* stream,
-            double scale) {
+            double scale, const Correlate& correlate = {}) {
   TORCH_CHECK(deviation >= 0.0 && std::isfinite(deviation), "a standard deviation is finite and not negative");
   TORCH_CHECK(gradient.is_contiguous(), "the gradient buffer is contiguous");
   for (const auto& part : parts)
@@ -192,7 +193,7 @@ void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, do
   const double offset = noise_grid_offset(deviation);
   if (gradient.device().is_cpu()) {
     AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "finish_sum", [&] {
-      finish_on_cpu(gradient.data_ptr<scalar_t>(), count, parts, deviation, stream, offset, scale);
+      finish_on_cpu(gradient.data_ptr<scalar_t>(), count, parts, deviation, stream, offset, scale, correlate);
     });
     return;
   }
@@ -202,7 +203,7 @@ void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, do
     // wait. They are not on the grid yet: if they were, rounding their sum would round the gradient, which is no
     // post-processing but a larger sensitivity.
     auto noise = at::empty({count}, at::TensorOptions().dtype(at::kDouble).pinned_memory(gradient.is_cuda()));
-    finish_on_cpu(noise.data_ptr<double>(), count, {}, deviation, stream, /*offset=*/0.0, 1.0);
+    finish_on_cpu(noise.data_ptr<double>(), count, {}, deviation, stream, /*offset=*/0.0, 1.0, correlate);
     sum.copy_(noise, /*non_blocking=*/true);
   }
   for (const auto& part : parts) sum.add_(part);
@@ -213,8 +214,8 @@ void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, do
 }  // namespace
 
 void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation,
-                const RandomStream& stream, double scale) {
-  finish(gradient, parts, deviation, &stream, scale);
+                const RandomStream& stream, double scale, const Correlate& correlate) {
+  finish(gradient, parts, deviation, &stream, scale, correlate);
 }
 
 void add_up(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double scale) {

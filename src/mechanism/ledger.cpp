@@ -13,6 +13,7 @@
 #include "tsdp/base/version.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/series_law.h"
+#include "tsdp/privacy/strategy.h"
 
 namespace tsdp::mechanism {
 namespace {
@@ -64,6 +65,52 @@ std::uint64_t Ledger::accounted_steps() const {
   return state == RunState::running ? std::max(steps_planned, steps_charged) : steps_charged;
 }
 
+namespace {
+
+/// C itself, as its recursion, beside which a noise multiplier means something.
+Json correlated_terms(const privacy::Strategy& strategy) {
+  const auto& r = strategy.recursion();
+  Json out = {{"mechanism", name(strategy.kind())}, {"steps", strategy.steps()}};
+  switch (r.form) {
+    case privacy::NoiseRecursion::Form::banded: out["matrix_first_column"] = r.coefficients; break;
+    case privacy::NoiseRecursion::Form::banded_inverse: out["inverse_first_column"] = r.coefficients; break;
+    case privacy::NoiseRecursion::Form::buffered:
+      out["decays"] = r.decays;
+      out["weights"] = r.weights;
+      break;
+  }
+  out["meaning"] = "noise C^-1 Z, Z independent with the noise multiplier as deviation; C lower triangular and Toeplitz, not normalised";
+  return out;
+}
+
+privacy::Strategy read_strategy(const Fields& noise, const std::string& where) {
+  const auto list = [&](const char* key) {
+    const auto& values = noise.at(key);
+    std::vector<double> out;
+    if (!values.is_array() || values.empty() || values.size() > 10'000'000) throw DataError(cat(where, ": noise: ", key, ": expected a list of numbers"));
+    for (const auto& value : values) {
+      if (!value.is_number()) throw DataError(cat(where, ": noise: ", key, ": found ", json_text(value), "; expected a number"));
+      out.push_back(value.get<double>());
+    }
+    return out;
+  };
+  privacy::NoiseRecursion r;
+  if (noise.has("matrix_first_column")) {
+    r = {privacy::NoiseRecursion::Form::banded, list("matrix_first_column"), {}, {}};
+  } else if (noise.has("inverse_first_column")) {
+    r = {privacy::NoiseRecursion::Form::banded_inverse, list("inverse_first_column"), {}, {}};
+  } else {
+    r = {privacy::NoiseRecursion::Form::buffered, {}, list("decays"), list("weights")};
+  }
+  try {
+    return {noise.one_of<privacy::StrategyKind>("mechanism"), std::move(r), noise.length("steps")};
+  } catch (const UsageError& error) {
+    throw DataError(cat(where, ": noise: ", error.what()));
+  }
+}
+
+}  // namespace
+
 Json terms(const TrainingMethod& method) {
   const auto& p = method.law().parameters();
   Json out = {
@@ -93,6 +140,7 @@ Json terms(const TrainingMethod& method) {
   out["w"] = m.unit().w;
   out["v"] = m.unit().v ? Json(*m.unit().v) : Json(nullptr);
   out["noise_multiplier"] = m.noise().multiplier;
+  if (m.noise().kind == privacy::NoiseKind::correlated) out["noise"] = correlated_terms(*m.noise().strategy);
   out["clip_norm"] = m.clipping().norm;
   out["clipping"] = name(m.clipping().kind);
   return out;
@@ -143,7 +191,8 @@ Json document(const Ledger& ledger) {
   out["composition_unit"] = name(theorem.unit);
   out["compositions"] = ledger.accounted_uses();
   out["relation"] = {{"kind", all["relation"]}, {"w", all["w"]}, {"v", all["v"]}, {"text", relation_text(unit)}};
-  for (const char* term : {"noise_multiplier", "clip_norm", "clipping"}) out[term] = all[term];
+  for (const char* term : {"noise_multiplier", "noise", "clip_norm", "clipping"})
+    if (all.contains(term)) out[term] = all[term];
   out["delta"] = p.delta;
   out["target_epsilon"] = p.target_epsilon;
   out["epsilon"] = {{"lower", p.epsilon.lower}, {"upper", p.epsilon.upper}};
@@ -153,7 +202,7 @@ Json document(const Ledger& ledger) {
     out["certificate"] = {{"upper", certificate.upper},
                           {"lower", certificate.lower.empty() ? Json(nullptr) : Json(certificate.lower)},
                           {"assumptions", certificate.assumptions}};
-    const auto replaced = privacy::substitution_of(privacy::series_law_of(ledger.method.law()), theorem.noise_multiplier,
+    const auto replaced = privacy::substitution_of(privacy::series_law_of(ledger.method.law()), ledger.method.privacy()->noise(),
                                                    ledger.accounted_uses(), p.epsilon.upper, p.delta);
     out["substitution"] = {{"meaning", "the guarantee for data sets that differ in one series, replaced by another"},
                            {"epsilon", replaced.epsilon},
@@ -225,7 +274,11 @@ TrainingMethod read_method(const Fields& top, const std::string& where) {
   unit.relation = relation.one_of<privacy::Relation>("kind");
   unit.w = relation.length("w");
   if (!relation.at("v").is_null()) unit.v = relation.number("v", std::numeric_limits<double>::denorm_min(), 1e300);
-  const privacy::Noise noise{privacy::NoiseKind::independent, top.number("noise_multiplier", 0.01, 1e6)};
+  privacy::Noise noise{privacy::NoiseKind::independent, top.number("noise_multiplier", 0.01, 1e6)};
+  if (top.has("noise")) {
+    noise.kind = privacy::NoiseKind::correlated;
+    noise.strategy = std::make_shared<const privacy::Strategy>(read_strategy(top.section("noise"), where));
+  }
   const privacy::Clipping clipping{top.one_of<privacy::ClippingKind>("clipping"), top.number("clip_norm", 1e-12, 1e12)};
   const auto theorem = top.text("theorem");
   const auto& lengths = law.parameters().lengths;

@@ -7,6 +7,7 @@
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/strategy_search.h"
 
 namespace tsdp::mechanism {
 
@@ -55,8 +56,14 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
   auto law = law_of(config, std::move(training_lengths));
   const auto& p = config.privacy;
   if (!p.enabled) return TrainingMethod(std::move(law));
+  // Correlated noise is planned for all epochs.
+  std::shared_ptr<const privacy::Strategy> strategy;
+  if (p.noise_mechanism != privacy::StrategyKind::identity)
+    strategy = std::make_shared<const privacy::Strategy>(privacy::planned_strategy({p.noise_mechanism, p.noise_bands, p.noise_buffers},
+                                                                                   law.steps_per_epoch(), config.training.max_epochs));
   const auto with_noise = [&](double multiplier) {
-    return PrivateMechanism(unit_of(config), law, {p.clipping, p.clip_norm}, {privacy::NoiseKind::independent, multiplier});
+    return PrivateMechanism(unit_of(config), law, {p.clipping, p.clip_norm},
+                            {strategy ? privacy::NoiseKind::correlated : privacy::NoiseKind::independent, multiplier, strategy});
   };
   if (p.noise_multiplier) return with_noise(*p.noise_multiplier);
   const auto uses = uses_of_epochs(with_noise(1.0).theorem(), config.training.max_epochs);

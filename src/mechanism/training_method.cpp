@@ -14,7 +14,7 @@ PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::Subsampli
       law_(std::move(law)),
       clipping_(clipping),
       noise_(noise),
-      theorem_(privacy::apply_theorem(law_, unit_, noise_.multiplier, std::move(theorem))) {
+      theorem_(privacy::apply_theorem(law_, unit_, noise_, std::move(theorem))) {
   if (!(clipping_.norm > 0.0) || !std::isfinite(clipping_.norm))
     throw UsageError(cat("clip norm: found ", clipping_.norm, "; a positive finite number is expected"));
   if (theorem_.bound == privacy::Bound::optimistic_lower)

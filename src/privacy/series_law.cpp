@@ -14,6 +14,8 @@
 namespace tsdp::privacy {
 namespace {
 
+constexpr const char* matrix_row = "series.matrix";
+
 /// Upper ends alone: what a pair that is not exact says.
 class UpperCurve final : public PrivacyCurve {
  public:
@@ -71,8 +73,31 @@ const std::vector<TheoremSummary>& series_table() {
       row("series.wor", "batches of whole series without replacement", Bound::upper, CompositionUnit::step, TopLevel::without_replacement, ""),
       row("series.balls_in_bins", "every series in one bin, drawn once", Bound::tight, CompositionUnit::epoch, TopLevel::balls_in_bins,
           "Choquette-Choo et al., Near-Exact Privacy Amplification for Matrix Mechanisms, ICLR 2025"),
+      row(matrix_row, "correlated noise: bins, fixed batches, or batches shuffled once", Bound::upper, CompositionUnit::epoch,
+          TopLevel::balls_in_bins, "Schuchardt and Kalinin, Sampling-Free Privacy Accounting for Matrix Mechanisms under Random Allocation, 2026"),
   };
   return rows;
+}
+
+AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::optional<Direction> direction, CorrelatedMethod method) {
+  if (noise.kind == NoiseKind::independent) return series_theorem(law, noise.multiplier, direction);
+  if (noise.strategy == nullptr) throw Error(ExitCode::failure, "correlated noise without a strategy matrix");
+  // The checks of numbers are those of independent noise.
+  auto out = series_theorem(law, noise.multiplier, direction);
+  if (law.sampler == TopLevel::shuffled && law.reshuffle != Reshuffle::once)
+    throw PrivacyError("correlated noise with top level shuffled and an order of its own in every epoch: nothing covers it, as two parts of a "
+                       "series may come together; reshuffle once, or balls_in_bins, is covered");
+  const auto probe = CorrelatedNoiseCurve(noise.strategy, law.sampler, law.batches, noise.multiplier, direction, method);
+  const auto epochs = probe.planned();
+  const double share = std::sqrt(squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(epochs)) / static_cast<double>(epochs));
+  out.theorem = matrix_row;
+  out.bound = Bound::upper;
+  out.unit = CompositionUnit::epoch;
+  out.pair = DominatingPair({{share * (1.0 + 1e-14), 1.0}}, noise.multiplier);
+  out.own_curve = [=, strategy = noise.strategy, sigma = noise.multiplier] {
+    return std::make_unique<CorrelatedNoiseCurve>(strategy, law.sampler, law.batches, sigma, direction, method);
+  };
+  return out;
 }
 
 SeriesLaw series_law_of(const SubsamplingScheme& scheme) {
@@ -104,11 +129,21 @@ AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std
   return out;
 }
 
+namespace {
+Substitution two_in_a_row(double epsilon, double delta) {
+  const double sum = 1.0 + std::exp(epsilon);
+  return {2.0 * epsilon, std::min(1.0, std::nextafter(delta * sum * (1.0 + 1e-15), std::numeric_limits<double>::infinity()))};
+}
+}  // namespace
+
 Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses, double epsilon, double delta) {
   if (law.sampler == TopLevel::deterministic) return {GaussianCurve(noise_multiplier, 2.0).epsilon(delta, uses).upper, delta};
   if (law.sampler == TopLevel::without_replacement) return {epsilon, delta};
-  const double sum = 1.0 + std::exp(epsilon);
-  return {2.0 * epsilon, std::min(1.0, std::nextafter(delta * sum * (1.0 + 1e-15), std::numeric_limits<double>::infinity()))};
+  return two_in_a_row(epsilon, delta);
+}
+
+Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint64_t uses, double epsilon, double delta) {
+  return noise.kind == NoiseKind::independent ? substitution_of(law, noise.multiplier, uses, epsilon, delta) : two_in_a_row(epsilon, delta);
 }
 
 }  // namespace tsdp::privacy

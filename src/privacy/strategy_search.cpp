@@ -399,4 +399,22 @@ NoiseRecursion best_buffers(std::int64_t buffers, std::int64_t bins, std::int64_
   }
 }
 
+Strategy planned_strategy(const WantedStrategy& wanted, std::int64_t bins, std::int64_t epochs) {
+  if (bins < 1 || epochs < 1 || epochs > Strategy::most_steps / bins)
+    throw UsageError(cat("correlated noise: found ", epochs, " epochs of ", bins, " steps; at most ", Strategy::most_steps, " steps can be planned"));
+  const auto steps = bins * epochs;
+  if (wanted.bands < 1) throw UsageError(cat("bands: found ", wanted.bands, "; an integer of at least 1 is expected"));
+  const auto bands = std::min(wanted.bands, steps);
+  switch (wanted.kind) {
+    case StrategyKind::identity: return {wanted.kind, {}, steps};
+    case StrategyKind::bsr: return {wanted.kind, square_root_bands(bands), steps};
+    case StrategyKind::bisr: return {wanted.kind, inverse_square_root_bands(bands), steps};
+    case StrategyKind::band_mf: return {wanted.kind, best_bands(bands, bins, epochs), steps};
+    case StrategyKind::band_inv_mf: return {wanted.kind, best_inverse_bands(bands, bins, epochs), steps};
+    case StrategyKind::blt: return {wanted.kind, best_buffers(wanted.buffers, bins, epochs), steps};
+    case StrategyKind::file: break;
+  }
+  throw UsageError("mechanism: found file without coefficients");
+}
+
 }  // namespace tsdp::privacy

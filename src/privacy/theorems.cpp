@@ -405,6 +405,18 @@ TheoremSummary theorem_row(const std::string& id) {
   throw PrivacyError(cat("theorem: found '", id, "'; available are ", join(known, ", ")));
 }
 
+AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, const Noise& noise, std::optional<std::string> theorem) {
+  if (noise.kind == NoiseKind::independent) return apply_theorem(scheme, unit, noise.multiplier, std::move(theorem));
+  check_noise_multiplier(noise.multiplier);
+  if (unit.relation != Relation::series || scheme.parameters().record != Record::series)
+    throw PrivacyError(cat("correlated noise with relation ", name(unit.relation), ": nothing covers it; relation series with top level "
+                           "balls_in_bins is the nearest that is covered, or independent noise"));
+  auto out = series_theorem(series_law_of(scheme), noise);
+  if (theorem && *theorem != out.theorem)
+    throw PrivacyError(cat("Theorem ", *theorem, " does not cover correlated noise; ", out.theorem, " does"));
+  return out;
+}
+
 AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, double noise_multiplier,
                        std::optional<std::string> theorem) {
   check_noise_multiplier(noise_multiplier);

@@ -45,7 +45,7 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
   const auto tensor = [&](const std::string& name, const char* type, std::int64_t count) {
     const auto& stored = found.tensor(name, where);
     const auto value = dp::tensor_of(stored);
-    if (stored.type != type || (count >= 0 && (value.dim() != 1 || value.numel() != count)))
+    if ((type != nullptr && stored.type != type) || (count >= 0 && (value.dim() != 1 || value.numel() != count)))
       throw DataError(cat(where, ": tensor '", name, "' has another type or shape; expected a checkpoint that tsdp-train wrote"));
     return value;
   };
@@ -68,7 +68,7 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
   c.loss_sum = tensor("loss_sum", "F64", 2);
   c.values = tensor("values", "F32", -1);
   for (std::size_t i = 0; i < optimizer_tensors; ++i) c.optimizer.push_back(tensor(cat("optimizer_", i), "F32", -1));
-  for (std::size_t i = 0; found.has(cat("noise_", i)); ++i) c.noise.push_back(tensor(cat("noise_", i), "F32", -1));
+  for (std::size_t i = 0; found.has(cat("noise_", i)); ++i) c.noise.push_back(tensor(cat("noise_", i), nullptr, -1));
   return c;
 }
 

@@ -8,6 +8,7 @@
 
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
+#include "tsdp/privacy/strategy.h"
 
 namespace tsdp::training {
 namespace {
@@ -26,9 +27,18 @@ dp::Clipping clipping_of(const privacy::Clipping& clipping) {
   throw Error(ExitCode::failure, "a kind of clipping that no step has");
 }
 
-std::unique_ptr<dp::NoiseMechanism> noise_of(const mechanism::PrivateMechanism& mechanism) {
+std::unique_ptr<dp::NoiseMechanism> noise_of(const mechanism::PrivateMechanism& mechanism, std::int64_t coordinates) {
   switch (mechanism.noise().kind) {
     case privacy::NoiseKind::independent: return std::make_unique<dp::IndependentNoise>(mechanism.noise_deviation());
+    case privacy::NoiseKind::correlated: {
+      const auto& strategy = *mechanism.noise().strategy;
+      const auto& r = strategy.recursion();
+      const auto form = r.form == privacy::NoiseRecursion::Form::banded           ? dp::CorrelatedNoise::Form::banded
+                        : r.form == privacy::NoiseRecursion::Form::banded_inverse ? dp::CorrelatedNoise::Form::banded_inverse
+                                                                                  : dp::CorrelatedNoise::Form::buffered;
+      return std::make_unique<dp::CorrelatedNoise>(dp::CorrelatedNoise::Recursion{form, r.coefficients, r.decays, r.weights},
+                                                   static_cast<std::uint64_t>(strategy.steps()), mechanism.noise_deviation(), coordinates);
+    }
   }
   throw Error(ExitCode::failure, "a kind of noise that no step has");
 }
@@ -50,7 +60,7 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
     for (int i = 1; i < at::get_num_threads(); ++i) replicas_.push_back(model.replica());
   if (!method.privacy()) return;
   dp::require_full_precision(model.parameters().values().device());
-  noise_ = noise_of(*method.privacy());
+  noise_ = noise_of(*method.privacy(), model.parameters().values().numel());
   clipping_ = clipping_of(method.privacy()->clipping());
   clipping_.summed = most_summed();
   clipping_.joined = joins_;

@@ -200,12 +200,17 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   if (checkpoint.noise.size() != noise.size())
     throw DataError(cat(store_.folder().last().string(), ": the noise's state has another size than the mechanism's; expected a "
                         "checkpoint of this run"));
-  for (std::size_t i = 0; i < noise.size(); ++i) noise[i].copy_(checkpoint.noise[i].view_as(noise[i]));
+  for (std::size_t i = 0; i < noise.size(); ++i) {
+    if (checkpoint.noise[i].sizes() != noise[i].sizes() || checkpoint.noise[i].scalar_type() != noise[i].scalar_type())
+      throw DataError(cat(store_.folder().last().string(), ": the noise's state has another shape than the mechanism's; expected a "
+                          "checkpoint of this run"));
+    noise[i].copy_(checkpoint.noise[i]);
+  }
 }
 
 void Trainer::give_up_charged_steps(const std::string& why) {
   auto charged = std::max(store_.charged(), step_);
-  switch (method_.law().new_key()) {
+  switch (method_.new_key()) {
     case privacy::NewKey::at_any_step: break;
     case privacy::NewKey::at_next_epoch: {
       const auto per_epoch = plan_.steps_per_epoch;
@@ -214,9 +219,12 @@ void Trainer::give_up_charged_steps(const std::string& why) {
     }
     case privacy::NewKey::never:
       if (charged > 0)
-        throw PrivacyError(cat(why, ": with sampling.top_level ", name(method_.law().parameters().top_level),
-                               " the batches of all epochs are drawn once, so the run goes on only where its steps can be replayed "
-                               "identically; resume it where it began, or begin a new one"));
+        throw PrivacyError(cat(why, method_.law().new_key() == privacy::NewKey::never
+                                        ? cat(": with sampling.top_level ", name(method_.law().parameters().top_level),
+                                              " the batches of all epochs are drawn once")
+                                        : std::string(": correlated noise takes back what earlier steps added"),
+                               ", so the run goes on only where its steps can be replayed identically; resume it where it began, or begin a "
+                               "new one"));
   }
   if (charged <= step_) return;
   if (charged == plan_.steps && step_ == given_up_)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tsdp/base/names.h"
+#include "tsdp/privacy/strategy.h"
 #include "tsdp/privacy/terms.h"
 
 namespace tsdp {
@@ -59,6 +60,9 @@ struct Config {
     std::int64_t w = 1;
     std::optional<double> v;
     std::optional<double> noise_multiplier;  // none: `auto`
+    tsdp::privacy::StrategyKind noise_mechanism = tsdp::privacy::StrategyKind::identity;
+    std::int64_t noise_bands = 4;
+    std::int64_t noise_buffers = 2;
     double clip_norm = 1e-4;
     tsdp::privacy::ClippingKind clipping = tsdp::privacy::ClippingKind::flat;
     double target_epsilon = 1.0;

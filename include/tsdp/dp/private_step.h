@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -84,8 +86,12 @@ at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, const Records& rec
 /// `stream` (not read if the deviation is 0). Parts are summed and noise is drawn and added in double precision; that is
 /// rounded to the grid of the noise (noise_grid_offset) and to the gradient's type, before the scaling. Same noise on every
 /// device and thread count.
+///
+/// `correlate(place, noise)`, if given, turns deviation · z of the coordinates from `place` on into the noise that is added; it is called
+/// by several threads, for parts that do not overlap.
+using Correlate = std::function<void(std::int64_t place, std::span<double> noise)>;
 void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation,
-                const RandomStream& stream, double scale);
+                const RandomStream& stream, double scale, const Correlate& correlate = {});
 
 /// gradient ← (Σ parts) · scale, in the same way without noise.
 void add_up(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double scale);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tsdp/privacy/correlated_noise.h"
 #include "tsdp/privacy/theorems.h"
 
 namespace tsdp::privacy {
@@ -35,10 +36,16 @@ struct SeriesLaw {
 /// | series.wor | step | Theorem 4.4 of Schuchardt et al. (2025) with r = 1: another series takes the absent one's place, so
 ///   that the sum moves by up to 2 | none |
 /// | series.balls_in_bins | epoch | exact pair of random allocation (Choquette-Choo et al. 2025, Lemma 3.2) | the same |
+/// | series.matrix | epoch | correlated noise with bins, fixed batches, or batches shuffled once: CorrelatedNoiseCurve | the same |
 ///
 /// `direction` asks for one direction alone: `remove` (the series is there, and is taken away) or `add`.
 [[nodiscard]] AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier,
                                             std::optional<Direction> direction = std::nullopt);
+/// The same for noise of either kind. Correlated noise is covered with the samplers of series.matrix alone: PrivacyError, naming the nearest.
+/// Composing its pair, a Gaussian mechanism with the share of an epoch in the squared norm of all planned ones, is an upper bound for any
+/// number of epochs up to those: an epoch of a non-negative matrix adds the more, the more went before it.
+[[nodiscard]] AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::optional<Direction> direction = std::nullopt,
+                                            CorrelatedMethod method = CorrelatedMethod::automatic);
 
 /// What a guarantee (ε, δ) after `uses` uses for a series that is present or absent says of one that is replaced by another; rounded
 /// up. Deterministic batches: exact, two sums of norm 2 apart. Samples without replacement: the same (ε, δ), as Theorem 4.4 is about
@@ -47,6 +54,8 @@ struct Substitution {
   double epsilon;
   double delta;
 };
+/// Correlated noise: two neighbours in a row.
+[[nodiscard]] Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint64_t uses, double epsilon, double delta);
 [[nodiscard]] Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses, double epsilon, double delta);
 
 /// The rows, for help texts and documents.

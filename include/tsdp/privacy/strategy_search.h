@@ -36,4 +36,13 @@ inline constexpr std::int64_t most_buffers = 8;
 /// number of buffers up to d.
 [[nodiscard]] NoiseRecursion best_buffers(std::int64_t buffers, std::int64_t bins, std::int64_t epochs);
 
+/// What a user may ask for, and the matrix for runs of `epochs` epochs of `bins` steps. Throws UsageError for numbers out of range, and
+/// for file, whose coefficients are none that could be found.
+struct WantedStrategy {
+  StrategyKind kind = StrategyKind::identity;
+  std::int64_t bands = 4;    ///< p, of bsr, bisr, band_mf and band_inv_mf; at most N counts
+  std::int64_t buffers = 2;  ///< d, of blt
+};
+[[nodiscard]] Strategy planned_strategy(const WantedStrategy& wanted, std::int64_t bins, std::int64_t epochs);
+
 }  // namespace tsdp::privacy

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "tsdp/base/names.h"
@@ -62,16 +63,19 @@ struct Clipping {
   bool operator==(const Clipping&) const = default;
 };
 
-/// How noises of different steps hang together.
-enum class NoiseKind { independent };
-constexpr Names<NoiseKind, 1> names_of(NoiseKind) { return {{{NoiseKind::independent, "independent"}}}; }
+/// How noises of different steps hang together: not at all, or as C⁻¹Z of a strategy matrix C (strategy.h).
+enum class NoiseKind { independent, correlated };
+constexpr Names<NoiseKind, 2> names_of(NoiseKind) {
+  return {{{NoiseKind::independent, "independent"}, {NoiseKind::correlated, "correlated"}}};
+}
+
+class Strategy;
 
 /// Gaussian noise on the sum of a step.
 struct Noise {
   NoiseKind kind = NoiseKind::independent;
-  double multiplier = 1.0;  ///< σ: its standard deviation in multiples of the clip norm
-
-  bool operator==(const Noise&) const = default;
+  double multiplier = 1.0;  ///< σ: the standard deviation of Z in multiples of the clip norm; nothing is normalised by C
+  std::shared_ptr<const Strategy> strategy = nullptr;  ///< of correlated noise, and there alone
 };
 
 }  // namespace tsdp::privacy

@@ -71,6 +71,10 @@ struct AppliedTheorem {
 [[nodiscard]] AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, double noise_multiplier,
                                      std::optional<std::string> theorem = std::nullopt);
 
+/// The same for noise of either kind: correlated noise is covered where records are whole series (series_law.h), and nowhere else.
+[[nodiscard]] AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, const Noise& noise,
+                                           std::optional<std::string> theorem = std::nullopt);
+
 /// One flat data set of records, batches of which are drawn without replacement (paper, Appendix C.3). Not a scheme of
 /// this project: for comparison only.
 struct FlatSampling {
