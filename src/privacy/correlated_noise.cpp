@@ -4,14 +4,18 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include "allocation_bounds.h"
 #include "allocation_renyi.h"
+#include "conditional_composition.h"
+#include "largest_coordinate.h"
 #include "root_finding.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
+#include "tsdp/privacy/out_of_reach.h"
 #include "tsdp/privacy/zero_out.h"
 
 namespace tsdp::privacy {
@@ -29,6 +33,7 @@ constexpr const char* by_fixed_batches = "fixed batches, a Gaussian mechanism (j
 constexpr const char* by_gram = "a larger Gram matrix (tsdp docs/proofs/correlated-noise.md, Theorem 1)";
 constexpr const char* by_laplace = "Laplace transforms of an addition (tsdp docs/proofs/correlated-noise.md, Theorem 2)";
 constexpr const char* by_renyi = "Rényi divergences (Schuchardt and Kalinin 2026, Lemmas 3.2 and 3.4)";
+constexpr const char* by_conditions = "conditional composition (tsdp docs/proofs/conditional-composition.md)";
 constexpr const char* by_smaller_gram = "a smaller Gram matrix (tsdp docs/proofs/correlated-noise.md, Theorem 1)";
 constexpr const char* exactly = "Gaussian mechanism, closed form";
 
@@ -43,6 +48,9 @@ struct CorrelatedNoiseCurve::Bounds {
   std::optional<LaplaceOfAddition> laplace;
   std::vector<double> removal;  // divergences by order
   bool removal_known = false;
+  std::optional<Means> means;
+  bool means_known = false;
+  std::map<std::pair<Direction, double>, std::unique_ptr<ConditionalComposition>> conditional;  // by δ_E; null: out of reach
 };
 
 CorrelatedNoiseCurve::CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strategy, TopLevel sampler, std::int64_t bins,
@@ -75,7 +83,28 @@ CorrelatedNoiseCurve::Bounds& CorrelatedNoiseCurve::bounds(std::uint64_t uses) {
   return *bounds_;
 }
 
-double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double enough) {
+double CorrelatedNoiseCurve::conditional(Direction direction, double epsilon, std::uint64_t uses, double spent) {
+  auto& known = bounds(uses);
+  try {
+    if (!known.means_known) {
+      known.means_known = true;
+      // Of several epochs as one, where the Gram matrix is not far from that of non-negative means: each step then has one bin more.
+      if (uses > 1) known.means = one_epoch(*known.above, 0.3);
+      if (!known.means) known.means.emplace(*strategy_, bins_, static_cast<std::int64_t>(uses));
+    }
+    if (!known.means) return 1.0;
+    auto found = known.conditional.find({direction, spent});
+    if (found == known.conditional.end()) {
+      found = known.conditional.emplace(std::pair{direction, spent}, nullptr).first;
+      found->second = std::make_unique<ConditionalComposition>(*known.means, noise_multiplier_, spent, direction);
+    }
+    return found->second ? found->second->delta(epsilon) : 1.0;
+  } catch (const OutOfReach&) {
+    return 1.0;
+  }
+}
+
+double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double enough, double spent) {
   auto& known = bounds(uses);
   double worst = 0.0;
   upper_by_.clear();
@@ -130,6 +159,7 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
       }
       take(known.more->delta(direction, epsilon).upper, by_gram);
     }
+    if (spent > 0.0 && wanted(CorrelatedMethod::conditional)) take(conditional(direction, epsilon, uses, spent), by_conditions);
     worst = std::max(worst, best);
     if (upper_by_.find(by) == std::string::npos) upper_by_ += cat(upper_by_.empty() ? "" : "; ", by);
   }
@@ -163,7 +193,18 @@ Interval CorrelatedNoiseCurve::delta(double epsilon, std::uint64_t uses, double)
   if (!(epsilon >= 0.0) || !std::isfinite(epsilon))
     throw PrivacyError(cat("epsilon: found ", epsilon, "; a finite number of at least 0 is expected"));
   if (uses == 0) return {0.0, 0.0};
-  const double high = upper(epsilon, uses, 0.0);
+  double high = upper(epsilon, uses, 0.0, 0.0);
+  if (sampler_ == TopLevel::balls_in_bins && (method_ == CorrelatedMethod::automatic || method_ == CorrelatedMethod::conditional)) {
+    // What may fail is to add little: the fixed batches' δ, or what is known by now, tells how much that is.
+    const auto by = upper_by_;
+    const double told = std::min(high, gaussian_delta(epsilon, bounds(uses).mu).upper);
+    const double spent = std::exp2(std::floor(std::log2(std::clamp(0.1 * told, 1e-30, 0.1))));
+    const double again = upper(epsilon, uses, 0.0, spent);
+    if (again < high)
+      high = again;
+    else
+      upper_by_ = by;
+  }
   const double low = lower(epsilon, uses);
   if (!(low <= high * (1.0 + 1e-9) + 1e-300)) throw Error(ExitCode::failure, cat("a lower end of ", low, " above an upper end of ", high));
   return {std::min(low, high), high};
@@ -192,9 +233,13 @@ Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double 
   };
   GaussianCurve fixed(1.0 / bounds(uses).mu);
   const double cap = fixed.epsilon(delta, 1).upper;
-  const double high = root([&](double e) { return upper(e, uses, 0.0); }, cap).second;
-  // Where the methods' least is no less than fixed batches give, that stands.
-  static_cast<void>(upper(high, uses, 0.0));
+  double high = method_ == CorrelatedMethod::conditional ? cap : root([&](double e) { return upper(e, uses, delta, 0.0); }, cap).second;
+  static_cast<void>(upper(high, uses, 0.0, 0.0));
+  const bool conditions = sampler_ == TopLevel::balls_in_bins && (method_ == CorrelatedMethod::automatic || method_ == CorrelatedMethod::conditional);
+  if (conditions && upper(0.99 * high, uses, delta, 0.5 * delta) <= delta)
+    high = bracket_root([&](double e) { return over(upper(e, uses, delta, 0.5 * delta)); }, 0.0, 1.0, 0.99 * high, -1e-3, std::max(0.1 * precision, 2e-3)).second;
+  else if (method_ == CorrelatedMethod::conditional && upper(high, uses, delta, 0.5 * delta) > delta)
+    throw PrivacyError(cat("delta: found ", delta, "; conditional composition certifies no epsilon for it that fixed batches do not: ask for method auto"));
   const double low = root([&](double e) { return lower(e, uses); }, high).first;
   return {std::min(low, high), high};
 }
@@ -202,8 +247,12 @@ Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double 
 bool CorrelatedNoiseCurve::certifies(double epsilon, double delta, std::uint64_t uses, double) {
   if (uses == 0) return true;
   if (method_ == CorrelatedMethod::automatic && gaussian_delta(epsilon, bounds(uses).mu).upper <= delta) return true;
-  if (lower(epsilon, uses) > delta) return false;
-  return upper(epsilon, uses, delta) <= delta;
+  if (sampler_ != TopLevel::balls_in_bins) return upper(epsilon, uses, delta, 0.0) <= delta;
+  // An event refutes before anything is made: identity balls in bins of the least diagonal cost no more (Theorem 1).
+  if (only_ != Direction::add &&
+      LargestCoordinate(bins_, 1.0, 0.0, noise_multiplier_ / std::sqrt(bounds(uses).below->least_diagonal())).best_event(epsilon) > delta)
+    return false;
+  return upper(epsilon, uses, delta, 0.5 * delta) <= delta;
 }
 
 std::uint64_t CorrelatedNoiseCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
@@ -220,6 +269,12 @@ std::uint64_t CorrelatedNoiseCurve::max_uses(double epsilon, double delta, std::
 
 Certificate CorrelatedNoiseCurve::certificate() const {
   Certificate out{upper_by_, lower_by_, {}};
+  // Nothing asked yet: what may give the ends.
+  if (out.upper.empty())
+    out = sampler_ != TopLevel::balls_in_bins
+              ? Certificate{sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches,
+                            sampler_ == TopLevel::deterministic && strategy_->non_negative() ? exactly : "", {}}
+              : Certificate{cat("the least of: ", by_fixed_batches, "; ", by_renyi, "; ", by_laplace, "; ", by_conditions, "; ", by_gram), by_smaller_gram, {}};
   if (sampler_ == TopLevel::balls_in_bins || (sampler_ == TopLevel::deterministic && strategy_->non_negative()))
     out.assumptions.push_back("the strategy matrix has no negative entries (checked)");
   return out;

@@ -1,11 +1,13 @@
-// The sections of matrix-mechanisms.json that are about independent noise. The others are for correlated noise, which the product does
-// not have yet: they are skipped by name.
+// The sections of matrix-mechanisms.json. Those for what the product does not have yet are skipped by name.
 #include <cmath>
 #include <iostream>
 #include <set>
+#include <stdexcept>
+#include <string>
 
 #include "allocation_bounds.h"
 #include "allocation_renyi.h"
+#include "conditional_composition.h"
 #include "support/golden.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/strategy.h"
@@ -16,13 +18,12 @@ namespace {
 
 using nlohmann::json;
 
-const std::set<std::string> not_yet = {"optimised", "profile_monte_carlo", "extension_gram_monotone",
-                                       "conditional_composition"};
+const std::set<std::string> not_yet = {"optimised", "profile_monte_carlo", "extension_gram_monotone"};
 const std::set<std::string> known = {"identity_profile",     "profile_two_bins",        "profile_three_bins",
                                      "coefficients",         "objective",               "gram",
                                      "renyi_remove",         "renyi_remove_large",      "algorithm1_as_printed_counts_twice",
                                      "renyi_remove_identity", "renyi_add_exact_two_bins", "renyi_to_dp",
-                                     "extension_add_laplace"};
+                                     "extension_add_laplace", "conditional_composition"};
 
 /// A strategy by its name in the reference values: `bsr:4`.
 Strategy strategy_of(const std::string& text, std::int64_t steps) {
@@ -65,7 +66,8 @@ TEST(GoldenMatrix, EverySectionIsKnown) {
                                                       {"/algorithm1_as_printed_counts_twice", 3},
                                                       {"/renyi_add_exact_two_bins", 6},
                                                       {"/renyi_to_dp", 3},
-                                                      {"/extension_add_laplace", 6}});
+                                                      {"/extension_add_laplace", 6},
+                                                      {"/conditional_composition", 26}});
 }
 
 TEST(GoldenMatrix, IdentityProfile) {
@@ -240,6 +242,41 @@ TEST(GoldenMatrix, LaplaceBoundOfAnAddition) {
       renyi = std::min(renyi, delta_of_renyi(renyi_add(gram, record["sigma"], static_cast<double>(order)), static_cast<double>(order), record["epsilon"]));
     // (Of fewer orders there.)
     EXPECT_LE(renyi, record["am_gm_renyi"].get<double>() * (1.0 + 1e-9));
+  }
+}
+
+/// Hazards and weights to 1e-6. δ within 1 %, or lower by what its grid had not converged by; never below the exact profile.
+TEST(GoldenMatrix, ConditionalComposition) {
+  const auto records = test::golden_entry("matrix-mechanisms.json", "/conditional_composition");
+  TSDP_GOLDEN_OR_LEAVE(records, "section conditional_composition of matrix-mechanisms.json");
+  for (const auto& record : *records) {
+    auto shown = record;
+    shown.erase("weights_at_step");
+    SCOPED_TRACE(shown.dump());
+    ASSERT_EQ(record["allocation"], "union over steps 2..N");
+    const std::int64_t bins = record["bins"];
+    const std::int64_t epochs = record["epochs"];
+    const auto direction = record["relation"] == "remove" ? Direction::remove : Direction::add;
+    const auto mode = record["mode"] == "sharp" ? ConditionalComposition::Mode::sharp : ConditionalComposition::Mode::all_in;
+    const Means means(strategy_of(record["strategy"], bins * epochs), bins, epochs);
+    const ConditionalComposition found(means, record["sigma"], record["delta_E"], direction, mode);
+    for (const auto& [step, hazard] : record["top_reverse_hazard"].items())
+      EXPECT_NEAR(found.hazards(std::stoll(step) - 1).back(), hazard.get<double>(), 1e-6) << step;
+    if (record["weights_at_step"].is_object())
+      for (const auto& [step, weights] : record["weights_at_step"].items()) {
+        const auto own = found.weights(std::stoll(step) - 1);
+        ASSERT_EQ(own.size(), weights.size());
+        for (std::size_t i = 0; i < own.size(); ++i) EXPECT_NEAR(own[i], weights[i].get<double>(), 1e-6) << "step " << step << ", place " << i;
+      }
+    for (const auto& row : record["profile"]) {
+      const double expected = row["delta"];
+      const double value = found.delta(row["epsilon"]);
+      EXPECT_LE(value, expected * 1.01) << row.dump();
+      EXPECT_GE(value, expected * 0.99 - row["h_convergence"].get<double>()) << row.dump();
+      if (record["strategy"] != "identity") continue;
+      RandomAllocationCurve exact(bins, record["sigma"]);
+      EXPECT_GE(value, exact.delta(direction, row["epsilon"], static_cast<std::uint64_t>(epochs)).lower) << row.dump();
+    }
   }
 }
 

@@ -19,10 +19,12 @@ namespace tsdp::privacy {
 ///   deterministic: fixed batches, which cost no less (joint convexity).
 ///   gram: a larger Gram matrix of the form t 11ᵀ + u I. It gives the lower end of all methods, too.
 ///   renyi: Rényi divergences of both directions; for an addition Laplace transforms as well, where the matrix is banded.
-enum class CorrelatedMethod { automatic, renyi, gram, deterministic };
-constexpr Names<CorrelatedMethod, 4> names_of(CorrelatedMethod) {
+///   conditional: step by step, given what was released before (docs/proofs/conditional-composition.md).
+enum class CorrelatedMethod { automatic, renyi, conditional, gram, deterministic };
+constexpr Names<CorrelatedMethod, 5> names_of(CorrelatedMethod) {
   return {{{CorrelatedMethod::automatic, "auto"},
            {CorrelatedMethod::renyi, "renyi"},
+           {CorrelatedMethod::conditional, "conditional"},
            {CorrelatedMethod::gram, "gram"},
            {CorrelatedMethod::deterministic, "deterministic"}}};
 }
@@ -59,8 +61,11 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
   struct Bounds;
   /// What is known of so many epochs.
   Bounds& bounds(std::uint64_t uses);
-  /// Upper end; stops looking once it is at most `enough`.
-  double upper(double epsilon, std::uint64_t uses, double enough);
+  /// Upper end; stops looking once it is at most `enough`. `spent`: what the failure of conditional composition may add to δ, 0: it is
+  /// not asked.
+  double upper(double epsilon, std::uint64_t uses, double enough, double spent);
+  /// By conditional composition alone; 1 where it is out of reach.
+  double conditional(Direction direction, double epsilon, std::uint64_t uses, double spent);
   double lower(double epsilon, std::uint64_t uses);
 
   std::shared_ptr<const Strategy> strategy_;
