@@ -1,11 +1,15 @@
 #include "account_options.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
 #include "tsdp/data/configured.h"
 #include "tsdp/mechanism/setup.h"
+#include "tsdp/privacy/strategy_search.h"
 
 namespace tsdp::cli {
 namespace {
@@ -24,7 +28,8 @@ constexpr const char* scheme_options[] = {"--num-sequences",
                                           "--w",
                                           "--v"};
 constexpr const char* flat_options[] = {"--num-records", "--window-length"};
-constexpr const char* series_options[] = {"--batches", "--sampling-rate", "--reshuffle", "--direction"};
+constexpr const char* series_options[] = {"--batches", "--sampling-rate", "--reshuffle", "--direction", "--mechanism",
+                                          "--coefficients", "--method", "--bands", "--buffers"};
 /// What says nothing of whole series: which of a series' windows are drawn, and what a window reads, costs nothing there.
 constexpr const char* window_options[] = {"--num-sequences", "--sequence-length", "--context-length", "--lags-length",
                                           "--forecast-length", "--batch-size", "--subsequences-per-sequence", "--bottom-level",
@@ -108,6 +113,14 @@ void add_mechanism_options(CLI::App& app, MechanismOptions& o) {
   app.add_option("--reshuffle", o.reshuffle, "series, shuffled: every_epoch (default) or once")
       ->check(CLI::IsMember(tsdp::all_names<privacy::Reshuffle>()));
   app.add_option("--direction", o.direction, "series: both (default), remove or add")->check(CLI::IsMember({"both", "remove", "add"}));
+  app.add_option("--mechanism", o.mechanism, cat("series: noise of different steps: ", join(tsdp::all_names<privacy::StrategyKind>(), ", "),
+                                                 " (default identity)"))
+      ->check(CLI::IsMember(tsdp::all_names<privacy::StrategyKind>()));
+  app.add_option("--bands", o.bands, "p of bsr, bisr, band_mf, band_inv_mf (default 4)")->check(CLI::Range(1, 10'000'000));
+  app.add_option("--buffers", o.buffers, "d of blt (default 2)")->check(CLI::Range(1, 8));
+  app.add_option("--coefficients", o.coefficients, "Of mechanism file: JSON, the first column of C as a list, or {\"inverse\": […]}");
+  app.add_option("--method", o.method, cat("How upper ends of correlated noise are found: ", join(tsdp::all_names<privacy::CorrelatedMethod>(), ", ")))
+      ->check(CLI::IsMember(tsdp::all_names<privacy::CorrelatedMethod>()));
   app.add_option("--num-records", o.num_records, "C.1, C.2: windows of all series, one flat data set");
   app.add_option("--window-length", o.window_length, "C.2: L_C + L_F, windows that one value lies in");
 }
@@ -163,12 +176,60 @@ privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& o)
   return law;
 }
 
+std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& o, std::int64_t bins, std::int64_t epochs) {
+  privacy::WantedStrategy wanted;
+  if (o.mechanism) wanted.kind = tsdp::named<privacy::StrategyKind>(*o.mechanism, "--mechanism");
+  using Kind = privacy::StrategyKind;
+  const bool banded = wanted.kind == Kind::bsr || wanted.kind == Kind::bisr || wanted.kind == Kind::band_mf || wanted.kind == Kind::band_inv_mf;
+  if (o.bands && !banded) throw UsageError(cat("--bands: not used by mechanism ", name(wanted.kind), "; bsr, bisr, band_mf and band_inv_mf have bands"));
+  if (o.buffers && wanted.kind != Kind::blt) throw UsageError(cat("--buffers: not used by mechanism ", name(wanted.kind), "; blt has buffers"));
+  if (o.coefficients.has_value() != (wanted.kind == Kind::file))
+    throw UsageError(o.coefficients ? "--coefficients: given without --mechanism file" : "--coefficients: not given; mechanism file expects a JSON file");
+  if (wanted.kind == Kind::identity && !o.method) return nullptr;
+  wanted.bands = o.bands.value_or(wanted.bands);
+  wanted.buffers = o.buffers.value_or(wanted.buffers);
+  if (wanted.kind != Kind::file) return std::make_shared<const privacy::Strategy>(privacy::planned_strategy(wanted, bins, epochs));
+  auto json = parse_json(read_file(*o.coefficients), *o.coefficients);
+  privacy::NoiseRecursion recursion;
+  if (json.is_object() && json.size() == 1 && json.contains("inverse")) {
+    recursion.form = privacy::NoiseRecursion::Form::banded_inverse;
+    json = nlohmann::ordered_json(json["inverse"]);
+  }
+  if (!json.is_array() || json.empty() || !std::all_of(json.begin(), json.end(), [](const auto& x) { return x.is_number(); }))
+    throw DataError(cat(*o.coefficients, ": expected a list of numbers, the first column of C, or {\"inverse\": […]}"));
+  recursion.coefficients = json.get<std::vector<double>>();
+  try {
+    return std::make_shared<const privacy::Strategy>(wanted.kind, std::move(recursion), bins * epochs);
+  } catch (const UsageError& error) {
+    throw DataError(cat(*o.coefficients, ": ", error.what()));
+  }
+}
+
+/// With correlated noise: all epochs are planned, so their number has to be known.
+std::int64_t planned_epochs(const CLI::App& app) {
+  if (app.count("--epochs") == 0) throw UsageError("--epochs: not given; correlated noise is planned for a number of epochs, which is expected");
+  long long value = 0;
+  const auto text = app["--epochs"]->as<std::string>();
+  if (!parse_int(text, value) || value < 1 || value > privacy::Strategy::most_steps)
+    throw UsageError(cat("--epochs: found '", text, "'; an integer from 1 to ", privacy::Strategy::most_steps, " is expected with correlated noise"));
+  return value;
+}
+
 Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
-  const auto law = series_law_of(app, o);
+  auto law = series_law_of(app, o);
   std::optional<privacy::Direction> direction;
   if (o.direction && *o.direction != "both") direction = tsdp::named<privacy::Direction>(*o.direction, "--direction");
-  return {[=](double sigma) { return privacy::series_theorem(law, sigma, direction); }, o.noise_multiplier, {}, law,
-          o.direction.value_or("both")};
+  const bool correlated = o.mechanism.value_or("identity") != "identity" || o.method;
+  if (!correlated) {
+    static_cast<void>(strategy_of(o, 1, 1));  // refuses what identity has no use for
+    return {[=](double sigma) { return privacy::series_theorem(law, sigma, direction); }, o.noise_multiplier, {}, law,
+            o.direction.value_or("both")};
+  }
+  law.batches = needed("--batches", o.batches, ": the steps of an epoch");
+  const auto strategy = strategy_of(o, law.batches, planned_epochs(app));
+  const auto method = o.method ? tsdp::named<privacy::CorrelatedMethod>(*o.method, "--method") : privacy::CorrelatedMethod::automatic;
+  return {[=](double sigma) { return privacy::series_theorem(law, {privacy::NoiseKind::correlated, sigma, strategy}, direction, method); },
+          o.noise_multiplier, {}, law, o.direction.value_or("both"), strategy};
 }
 
 Subject subject_of(const CLI::App& app, const MechanismOptions& o) {

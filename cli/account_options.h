@@ -35,6 +35,9 @@ struct MechanismOptions {
   std::optional<double> sampling_rate;
   std::optional<std::string> reshuffle;
   std::optional<std::string> direction;
+  // Correlated noise.
+  std::optional<std::string> mechanism, coefficients, method;
+  std::optional<std::int64_t> bands, buffers;
 };
 
 /// The question about it.
@@ -59,6 +62,7 @@ struct Subject {
   /// Of whole series: the law, and both, remove or add. None for other relations.
   std::optional<privacy::SeriesLaw> series = {};
   std::string direction = {};
+  std::shared_ptr<const privacy::Strategy> strategy = nullptr;  ///< of correlated noise
 
   /// The mechanism with the given noise multiplier; UsageError without one.
   [[nodiscard]] privacy::AppliedTheorem mechanism() const;
@@ -68,6 +72,10 @@ struct Subject {
 
 /// The law of --relation series, from --top-level, --batches, --sampling-rate and --reshuffle. Throws UsageError for others.
 [[nodiscard]] privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& options);
+
+/// The strategy matrix of --mechanism, --bands, --buffers and --coefficients for `epochs` epochs of `bins` steps; none for identity with no
+/// --method. Throws UsageError for options that the mechanism has no use for.
+[[nodiscard]] std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& options, std::int64_t bins, std::int64_t epochs);
 
 [[nodiscard]] double needed_delta(const QueryOptions& query, const Subject& subject);
 [[nodiscard]] double needed_epsilon(const QueryOptions& query, const Subject& subject);

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "account_compare.h"
+#include "account_strategy.h"
 #include "account_figure.h"
 #include "account_options.h"
 #include "account_total.h"
@@ -58,6 +59,7 @@ void put_certificate(Json& out, const Subject& subject, const Certificate& why) 
   out["relation"] = "series";
   out["direction"] = subject.direction;
   out["certificate"] = tsdp::cli::certificate_json(why);
+  if (subject.strategy) out["noise"] = tsdp::cli::strategy_json(*subject.strategy);
 }
 
 void warn_where_shuffled(const Subject& subject, const char* what, const Interval& i) {
@@ -126,8 +128,8 @@ Answer epsilon(const Subject& subject, const QueryOptions& query) {
   const double delta = needed_delta(query, subject);
   const auto steps = needed_steps(query, m);
   const auto curve = m.curve();
-  const auto why = curve->certificate();
   const auto answer = curve->epsilon(delta, m.uses_of_steps(steps), precision_of(query));
+  const auto why = curve->certificate();
   Answer out;
   out.json["epsilon"] = tsdp::cli::bracket_json(answer, why);
   out.json["delta"] = delta;
@@ -138,7 +140,8 @@ Answer epsilon(const Subject& subject, const QueryOptions& query) {
   if (subject.series) {
     warn_where_shuffled(subject, "epsilon", answer);
     const auto replaced =
-        tsdp::privacy::substitution_of(*subject.series, m.noise_multiplier, m.uses_of_steps(steps), answer.upper, delta);
+        tsdp::privacy::substitution_of(*subject.series, {subject.strategy ? tsdp::privacy::NoiseKind::correlated : tsdp::privacy::NoiseKind::independent,
+                                                                   m.noise_multiplier, subject.strategy}, m.uses_of_steps(steps), answer.upper, delta);
     out.json["substitution"] = {{"epsilon", replaced.epsilon}, {"delta", replaced.delta}};
     out.text += cat("\nA series replaced by another: epsilon ", tsdp::rounded_up(replaced.epsilon, 7), " at delta ",
                     tsdp::rounded_up(replaced.delta, 5));
@@ -151,8 +154,8 @@ Answer delta(const Subject& subject, const QueryOptions& query) {
   const double epsilon = needed_epsilon(query, subject);
   const auto steps = needed_steps(query, m);
   const auto curve = m.curve();
-  const auto why = curve->certificate();
   const auto answer = curve->delta(epsilon, m.uses_of_steps(steps), precision_of(query));
+  const auto why = curve->certificate();
   Answer out;
   out.json["epsilon"] = epsilon;
   out.json["delta"] = tsdp::cli::bracket_json(answer, why);
@@ -203,8 +206,8 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
   });
   const auto m = subject.mechanism_at(least);
   const auto curve = m.curve();
-  const auto why = curve->certificate();
   auto spent = curve->epsilon(delta, uses, precision);
+  const auto why = curve->certificate();
   spent.upper = std::min(spent.upper, target);  // certified by the calibration
   Answer out;
   out.json["epsilon"] = tsdp::cli::bracket_json(spent, why);
@@ -313,6 +316,10 @@ const std::set<std::string> total_options = {"--delta", "--precision", "--json",
 const std::set<std::string> compare_options = {"--batches", "--epochs", "--noise-multiplier", "--delta", "--sampling-rate", "--relation",
                                                "--plot", "--precision", "--json", "--quiet", "--verbose"};
 
+/// What the command strategy may be given.
+const std::set<std::string> strategy_options = {"--steps", "--epochs", "--epsilon", "--delta", "--bands", "--buffers", "--top-level", "--reshuffle",
+                                                "--plot", "--json", "--quiet", "--verbose"};
+
 /// What the command budget may be given.
 const std::set<std::string> budget_options = {"--epsilon", "--delta", "--relation", "--w", "--v", "--json", "--quiet", "--verbose"};
 
@@ -362,6 +369,8 @@ int main(int argc, char** argv) {
   std::string budget_file;
   budget->add_option("FILE", budget_file, "new file")->required();
   auto* compare = app.add_subcommand("compare", "epsilon at --delta of every way of making batches of whole series, side by side");
+  auto* strategy = app.add_subcommand("strategy", "every mechanism of correlated noise for --steps in --epochs, side by side: its error, and with "
+                                                  "--epsilon and --delta the noise that it needs");
   auto* total = app.add_subcommand("total", "epsilon at --delta of several runs on the same data together, whose settings were fixed beforehand");
   std::vector<std::string> totalled;
   total->add_option("RUN", totalled, "folders of runs, privacy.json files or exported models")->required();
@@ -378,6 +387,13 @@ int main(int argc, char** argv) {
         if (option->count() > 0 && !total_options.contains(option->get_name()))
           throw UsageError(cat(option->get_name(), ": not used by total, which takes its terms from the ledgers; expected --delta"));
       tsdp::cli::run_total({totalled.begin(), totalled.end()}, tsdp::cli::needed_delta(query, {}), precision_of(query), common.json);
+      return 0;
+    }
+    if (*strategy) {
+      for (const auto* option : app.get_options())
+        if (option->count() > 0 && !strategy_options.contains(option->get_name()))
+          throw UsageError(cat(option->get_name(), ": not used by strategy; expected --steps, --epochs, --bands, --buffers, and --epsilon with --delta"));
+      tsdp::cli::run_strategy(mechanism, query, common.json);
       return 0;
     }
     if (*compare) {

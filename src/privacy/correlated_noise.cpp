@@ -23,8 +23,10 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Updates that the divergences of one bandwidth may take: a few tenths of a second.
-constexpr double work_of_bandwidth = 1e8;
+/// What the divergences of one bandwidth may take, in nanoseconds or so.
+constexpr double work_of_bandwidth = 5e7;
+/// Of the matrix's own bandwidth, beyond which nothing lies.
+constexpr double work_of_own_bandwidth = 5e8;
 /// Orders beyond are of use for noise that nobody trains with.
 constexpr std::int64_t most_order_of_one_band = 512;
 constexpr std::int64_t most_order = 64;
@@ -131,13 +133,20 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
       if (direction == Direction::remove) {
         if (!known.removal_known) {
           known.removal.assign(most_order_of_one_band + 1, infinity);
-          // The last bandwidth is that of the matrix itself, where it is affordable: nothing lies beyond it.
-          for (const std::int64_t bands : {1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25}) {
-            const auto order = affordable_order(gram, bands, work_of_bandwidth, bands == 1 ? most_order_of_one_band : most_order);
-            if (order < 2) break;
+          std::vector<std::int64_t> tried = {1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25};
+          if (strategy_->bands() <= 25 && std::find(tried.begin(), tried.end(), strategy_->bands()) == tried.end()) tried.push_back(strategy_->bands());
+          std::sort(tried.begin(), tried.end());
+          for (const auto bands : tried) {
+            const bool own = gram.largest_beyond(bands) == 0.0;
+            const auto order = affordable_order(gram, bands, own ? work_of_own_bandwidth : work_of_bandwidth,
+                                                bands == 1 ? most_order_of_one_band : most_order);
+            if (order < 2) {
+              if (own) break;
+              continue;
+            }
             const auto found = renyi_remove(gram, noise_multiplier_, bands, order);
             for (std::size_t a = 2; a < found.size(); ++a) known.removal[a] = std::min(known.removal[a], found[a]);
-            if (gram.largest_beyond(bands) == 0.0) break;
+            if (own) break;
           }
           known.removal_known = true;
         }
