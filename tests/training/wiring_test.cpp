@@ -19,6 +19,7 @@
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/strategy_search.h"
 #include "tsdp/sampling/augmentation.h"
 
 namespace tsdp::training {
@@ -42,6 +43,19 @@ std::function<void(Config&)> whole_series(privacy::TopLevel sampler, std::functi
     c.sampling.batch_size = 8;
     if (more) more(c);
   };
+}
+
+/// Three batches an epoch, with noise that later steps take back in part.
+std::function<void(Config&)> correlated(privacy::TopLevel sampler, privacy::StrategyKind mechanism) {
+  return whole_series(sampler, [=](Config& c) {
+    c.sampling.batch_size.reset();
+    c.sampling.batches = 3;
+    if (sampler == privacy::TopLevel::shuffled) c.sampling.reshuffle = privacy::Reshuffle::once;
+    c.privacy.noise_multiplier = 20.0;
+    c.privacy.noise_mechanism = mechanism;
+    c.privacy.noise_bands = 3;
+    c.training.max_epochs = 4;
+  });
 }
 
 const std::vector<Case>& cases() {
@@ -129,13 +143,21 @@ const std::vector<Case>& cases() {
                       c.privacy.noise_multiplier = 8.0;  // of which the exact profile is quickly made
                     }),
        2.0},
+      {"series, three bins, bsr", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::bsr), 2.0},
+      {"series, three bins, bisr", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::bisr), 2.0},
+      {"series, three bins, band_mf", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::band_mf), 2.0},
+      {"series, three bins, band_inv_mf", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::band_inv_mf), 2.0},
+      {"series, three bins, blt", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::blt), 2.0},
+      {"series, deterministic, bisr", correlated(privacy::TopLevel::deterministic, privacy::StrategyKind::bisr), 2.0},
+      {"series, shuffled once, blt", correlated(privacy::TopLevel::shuffled, privacy::StrategyKind::blt), 2.0},
   };
   return all;
 }
 
 class Wiring : public TrainingFixture {
  protected:
-  /// Takes `steps` steps and expects each release to be (Σ clipped + σ C z_t) / divisor of the records of step t.
+  /// Takes `steps` steps and expects each release to be (Σ clipped + σ C x_t) / divisor of the records of step t, x the t-th row of C⁻¹Z;
+  /// of independent noise it is z_t.
   void expect_releases(const Config& given, const std::string& name, std::uint64_t steps, double divisor = 3.0) {
     auto config = given;
     config.training.reproducible = true;
@@ -155,6 +177,11 @@ class Wiring : public TrainingFixture {
         config.privacy.clipping == privacy::ClippingKind::per_layer};
     const double deviation = *config.privacy.noise_multiplier * config.privacy.clip_norm;
     const bool noisy = config.augmentation.context_noise > 0.0 || config.augmentation.forecast_noise > 0.0;
+    std::vector<double> inverse;  // first column of C⁻¹
+    if (config.privacy.noise_mechanism != privacy::StrategyKind::identity)
+      inverse = privacy::planned_strategy({config.privacy.noise_mechanism, config.privacy.noise_bands, config.privacy.noise_buffers},
+                                          law.steps_per_epoch(), config.training.max_epochs)
+                    .inverse();
     bool any = false;
     for (std::uint64_t step = 0; step < steps; ++step) {
       model->parameters().values().copy_(t->model().parameters().values());
@@ -182,9 +209,14 @@ class Wiring : public TrainingFixture {
         test::clipped_sum(*model, source.gather(windows, augment), clipping);
         sum = model->parameters().gradients().to(at::kDouble);
       }
-      std::vector<double> z(static_cast<std::size_t>(model->parameters().count()));
-      RandomStream(key, dp::noise_purpose, step).normals(0, z);
-      const auto noise = at::tensor(z, at::kDouble) * deviation;
+      auto noise = at::zeros({model->parameters().count()}, at::kDouble);
+      for (std::uint64_t earlier = 0; earlier <= step; ++earlier) {
+        const double share = inverse.empty() ? (earlier == step ? 1.0 : 0.0) : inverse[step - earlier];
+        if (share == 0.0) continue;
+        std::vector<double> z(static_cast<std::size_t>(model->parameters().count()));
+        RandomStream(key, dp::noise_purpose, earlier).normals(0, z);
+        noise += at::tensor(z, at::kDouble) * (share * deviation);
+      }
       const auto expected = (sum + noise) / divisor;
       t->run({.most_steps = 1});
       const auto found = t->model().parameters().gradients().to(at::kDouble);
@@ -263,6 +295,32 @@ TEST_F(Wiring, AResumedRunReleasesTheSame) {
       return t->model().parameters().values().clone();
     };
     EXPECT_TRUE(at::equal(weights(top + " whole", false), weights(top + " parts", true)));
+  }
+}
+
+// Noise of earlier steps is part of what goes on.
+TEST_F(Wiring, AResumedRunWithCorrelatedNoiseReleasesTheSame) {
+  for (const auto mechanism : {privacy::StrategyKind::bsr, privacy::StrategyKind::bisr, privacy::StrategyKind::blt}) {
+    SCOPED_TRACE(name(mechanism));
+    auto config = small_training();
+    correlated(privacy::TopLevel::balls_in_bins, mechanism)(config);
+    config.training.reproducible = true;
+    const auto weights = [&](const std::string& run, int parts) {
+      auto t = trainer(run, config);
+      t->begin();
+      for (int part = 0; part < parts; ++part) {
+        if (part > 0) {
+          t.reset();
+          t = trainer(run, config);
+          t->resume();
+        }
+        t->run({.most_steps = 6U / static_cast<unsigned>(parts)});
+      }
+      EXPECT_EQ(t->step(), 6U);
+      return t->model().parameters().values().clone();
+    };
+    const std::string word = name(mechanism);
+    EXPECT_TRUE(at::equal(weights(word + " whole", 1), weights(word + " parts", 6)));
   }
 }
 
