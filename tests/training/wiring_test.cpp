@@ -441,7 +441,17 @@ TEST_F(Wiring, TheLedgerStatesWhatWasConfiguredAndAccounted) {
     EXPECT_EQ(ledger.steps_taken, t->plan().steps);
     // Accounted for again from the configuration alone.
     const auto scheme = mechanism::law_of(config, data_.split.training_length);
-    const auto theorem = privacy::apply_theorem(scheme, mechanism::unit_of(config), *config.privacy.noise_multiplier);
+    privacy::Noise noise{privacy::NoiseKind::independent, *config.privacy.noise_multiplier};
+    if (config.privacy.noise_mechanism != privacy::StrategyKind::identity) {
+      noise.kind = privacy::NoiseKind::correlated;
+      noise.strategy = std::make_shared<const privacy::Strategy>(
+          privacy::planned_strategy({config.privacy.noise_mechanism, config.privacy.noise_bands, config.privacy.noise_buffers},
+                                    scheme.steps_per_epoch(), config.training.max_epochs));
+      ASSERT_NE(m.noise().strategy, nullptr);
+      EXPECT_EQ(m.noise().strategy->recursion(), noise.strategy->recursion());
+      EXPECT_EQ(m.noise().strategy->steps(), noise.strategy->steps());
+    }
+    const auto theorem = privacy::apply_theorem(scheme, mechanism::unit_of(config), noise);
     const auto expected = theorem.curve()->epsilon(config.privacy.delta, theorem.uses_of_steps(t->plan().steps), 1e-4);
     EXPECT_GE(p.epsilon.upper, expected.lower);
     EXPECT_LE(p.epsilon.upper, expected.upper * 1.002);
