@@ -107,7 +107,7 @@ const std::vector<Option>& option_table() {
        "Noise standard deviation in multiples of the clip norm; auto: the least that spends target_epsilon over "
        "max_epochs."},
       {"privacy.noise.mechanism", false, choice(AT(privacy.noise_mechanism)),
-       "How noises of different steps hang together (docs/correlated-noise.md): identity, not at all; bsr, bisr, band_mf, band_inv_mf, blt: "
+       "How noises of different steps hang together (docs/accounting.md): identity, not at all; bsr, bisr, band_mf, band_inv_mf, blt: "
        "later steps take back a part of it. With privacy.relation series, and balls_in_bins, deterministic, or shuffled once."},
       {"privacy.noise.bands", false, Integer{AT(privacy.noise_bands), {1, 1'000'000}}, "Bands p of bsr, bisr, band_mf and band_inv_mf."},
       {"privacy.noise.buffers", false, Integer{AT(privacy.noise_buffers), {1, 8}}, "Buffers d of blt."},

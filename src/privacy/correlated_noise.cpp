@@ -242,9 +242,15 @@ Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double 
   };
   GaussianCurve fixed(1.0 / bounds(uses).mu);
   const double cap = fixed.epsilon(delta, 1).upper;
+  if (sampler_ != TopLevel::balls_in_bins) {
+    static_cast<void>(upper(cap, uses, 0.0, 0.0));
+    if (lower(cap, uses); lower_by_.empty()) return {0.0, cap};
+    const double least = std::sqrt(bounds(uses).below->largest_diagonal()) / noise_multiplier_ * (1.0 - 1e-15);
+    return {std::min(cap, GaussianCurve(1.0 / least).epsilon(delta, 1).lower), cap};
+  }
   double high = method_ == CorrelatedMethod::conditional ? cap : root([&](double e) { return upper(e, uses, delta, 0.0); }, cap).second;
   static_cast<void>(upper(high, uses, 0.0, 0.0));
-  const bool conditions = sampler_ == TopLevel::balls_in_bins && (method_ == CorrelatedMethod::automatic || method_ == CorrelatedMethod::conditional);
+  const bool conditions = method_ == CorrelatedMethod::automatic || method_ == CorrelatedMethod::conditional;
   if (conditions && upper(0.99 * high, uses, delta, 0.5 * delta) <= delta)
     high = bracket_root([&](double e) { return over(upper(e, uses, delta, 0.5 * delta)); }, 0.0, 1.0, 0.99 * high, -1e-3, std::max(0.1 * precision, 2e-3)).second;
   else if (method_ == CorrelatedMethod::conditional && upper(high, uses, delta, 0.5 * delta) > delta)

@@ -259,6 +259,28 @@ TEST_F(Errors, WholeSeries) {
                  {"sampling.top_level: found balls_in_bins with privacy.relation event", "no theorem covers", "privacy.relation series"});
 }
 
+TEST_F(Errors, CorrelatedNoise) {
+  const auto refused = [&](std::vector<std::string> settings, int code, const std::vector<std::string>& parts) {
+    SCOPED_TRACE(settings.front());
+    settings.insert(settings.begin(), {"privacy.relation=series", "sampling.top_level=balls_in_bins", "privacy.target_epsilon=50"});
+    expect_failure(plan_setting(settings), train, code, parts);
+  };
+  EXPECT_EQ(plan_setting({"privacy.relation=series", "sampling.top_level=balls_in_bins", "privacy.noise_multiplier=200", "privacy.target_epsilon=50",
+                          "privacy.noise.mechanism=bsr", "training.max_epochs=5"})
+                .exit_code,
+            0);
+  refused({"privacy.noise.mechanism=dense"}, 2, {"privacy.noise.mechanism: found 'dense'", "bisr", "blt"});
+  refused({"privacy.noise.mechanism=file"}, 2, {"privacy.noise.mechanism: found file", "tsdp-account"});
+  refused({"privacy.noise.mechanism=bsr", "privacy.noise.bands=0"}, 2, {"privacy.noise.bands: found '0'", "from 1 to"});
+  refused({"privacy.noise.mechanism=blt", "privacy.noise.buffers=9"}, 2, {"privacy.noise.buffers: found '9'", "from 1 to 8"});
+  refused({"privacy.noise.mechanism=bsr", "sampling.top_level=poisson"}, 4,
+          {"privacy.noise.mechanism: found bsr with sampling.top_level poisson", "balls_in_bins"});
+  refused({"privacy.noise.mechanism=bsr", "sampling.top_level=wor"}, 4, {"sampling.top_level wor"});
+  refused({"privacy.noise.mechanism=bsr", "sampling.top_level=shuffled"}, 4, {"sampling.top_level shuffled", "sampling.reshuffle once"});
+  expect_failure(plan_setting({"privacy.noise.mechanism=bisr"}), train, 4,
+                 {"privacy.noise.mechanism: found bisr with privacy.relation event", "privacy.relation series"});
+}
+
 TEST_F(Errors, MissingConfigurationFile) {
   expect_failure(run(train, {"--config", "absent.yaml"}), train, 2, {"--config", "'absent.yaml'", "looked for"});
 }

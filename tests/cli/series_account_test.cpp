@@ -181,5 +181,75 @@ TEST_F(SeriesAccount, RefusesWhatSaysNothingOfWholeSeries) {
   valued({"--top-level", "shuffled", "--context-noise", "1", "--forecast-noise", "1", "--v", "1"}, 4, {"no theorem covers", "top level shuffled"});
 }
 
+Json answered(const Outcome& outcome) {
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  auto answer = Json::parse(outcome.out, nullptr, false);
+  EXPECT_TRUE(answer.is_object()) << outcome.out;
+  return answer.is_object() ? answer : Json::object();
+}
+
+TEST_F(SeriesAccount, CorrelatedNoise) {
+  const std::vector<std::string> base = {"epsilon", "--relation", "series", "--batches", "20", "--epochs", "2", "--noise-multiplier", "8",
+                                         "--delta", "1e-5", "--json"};
+  const auto answer = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return answered(run(account, more));
+  };
+  const auto bins = answer({"--top-level", "balls_in_bins", "--mechanism", "bsr"});
+  EXPECT_EQ(bins["theorem"], "series.matrix");
+  EXPECT_EQ(bins["noise"]["mechanism"], "bsr");
+  EXPECT_EQ(bins["noise"]["planned_steps"], 40);
+  EXPECT_EQ(bins["noise"]["coefficients"], (std::vector<double>{1.0, 0.5, 0.375, 0.3125}));
+  const auto fixed = answer({"--top-level", "deterministic", "--mechanism", "bsr"});
+  // Fixed batches are exact, and bins cost less.
+  EXPECT_NEAR(fixed["epsilon"]["lower"].get<double>(), fixed["epsilon"]["upper"].get<double>(), 1e-9);
+  EXPECT_LT(bins["epsilon"]["upper"].get<double>(), fixed["epsilon"]["upper"].get<double>());
+  const auto once = answer({"--top-level", "shuffled", "--reshuffle", "once", "--mechanism", "bsr"});
+  EXPECT_TRUE(once["epsilon"]["lower"].is_null());
+  EXPECT_EQ(once["epsilon"]["upper"], fixed["epsilon"]["upper"]);
+  // Every method by itself is no better than all of them.
+  for (const std::string method : {"renyi", "conditional", "gram", "deterministic"})
+    EXPECT_LE(bins["epsilon"]["upper"].get<double>(),
+              answer({"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", method})["epsilon"]["upper"].get<double>() * 1.005)
+        << method;
+  // The first column in a file; σ and c together decide.
+  write("c.json", "[2, 1, 0.75, 0.625]");
+  auto scaled = base;
+  scaled[8] = "16";
+  scaled.insert(scaled.end(), {"--top-level", "balls_in_bins", "--mechanism", "file", "--coefficients", "c.json"});
+  EXPECT_NEAR(answered(run(account, scaled))["epsilon"]["upper"].get<double>(), bins["epsilon"]["upper"].get<double>(), 1e-3);
+  const auto refused = [&](std::vector<std::string> more, int code, const std::vector<std::string>& parts) {
+    more.insert(more.begin(), base.begin(), base.end());
+    expect_failure(run(account, more), account, code, parts);
+  };
+  refused({"--top-level", "poisson", "--mechanism", "bsr"}, 4, {"correlated noise with top level poisson", "balls_in_bins"});
+  refused({"--top-level", "shuffled", "--mechanism", "bsr"}, 4, {"reshuffle once"});
+  refused({"--top-level", "wor", "--mechanism", "bsr"}, 4, {"correlated noise with top level wor"});
+  refused({"--top-level", "balls_in_bins", "--mechanism", "bsr", "--buffers", "2"}, 2, {"--buffers: not used by mechanism bsr"});
+  refused({"--top-level", "balls_in_bins", "--mechanism", "blt", "--bands", "2"}, 2, {"--bands: not used by mechanism blt"});
+  refused({"--top-level", "balls_in_bins", "--mechanism", "file"}, 2, {"--coefficients: not given"});
+  refused({"--top-level", "balls_in_bins", "--coefficients", "c.json"}, 2, {"--coefficients: given without --mechanism file"});
+  write("signed.json", "[1, -0.5]");
+  refused({"--top-level", "balls_in_bins", "--mechanism", "file", "--coefficients", "signed.json"}, 4, {"negative entries", "deterministic"});
+  write("bad.json", "{\"c\": 1}");
+  refused({"--top-level", "balls_in_bins", "--mechanism", "file", "--coefficients", "bad.json"}, 3, {"bad.json", "first column of C"});
+  // Signed: the absolute values stand in for the numbers, and no lower end is known.
+  const auto with_signs = answer({"--top-level", "deterministic", "--mechanism", "file", "--coefficients", "signed.json"});
+  EXPECT_TRUE(with_signs["epsilon"]["lower"].is_null());
+}
+
+TEST_F(SeriesAccount, StrategiesSideBySide) {
+  const auto rows = answered(run(account, {"strategy", "--steps", "100", "--json"}))["strategy"];
+  ASSERT_EQ(rows.size(), 6u);
+  EXPECT_EQ(rows[0]["mechanism"], "identity");
+  EXPECT_NEAR(rows[0]["mean_error"].get<double>(), 50.5, 1e-9);
+  EXPECT_NEAR(rows[1]["mean_error"].get<double>(), 11.307097804464602, 1e-9);
+  for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_LT(rows[i]["objective"].get<double>(), 50.5) << i;
+  EXPECT_TRUE(rows[0]["noise_multiplier"].is_null());
+  expect_failure(run(account, {"strategy", "--steps", "100", "--epochs", "3"}), account, 2, {"--epochs: found 3 for 100 steps"});
+  expect_failure(run(account, {"strategy", "--steps", "100", "--epsilon", "1"}), account, 2, {"--delta: not given"});
+  expect_failure(run(account, {"strategy", "--steps", "100", "--w", "2"}), account, 2, {"--w: not used by strategy"});
+}
+
 }  // namespace
 }  // namespace tsdp::cli_test
