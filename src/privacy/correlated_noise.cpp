@@ -44,7 +44,7 @@ constexpr const char* exactly = "Gaussian mechanism, closed form";
 /// Of one number of epochs, made on demand.
 struct CorrelatedNoiseCurve::Bounds {
   std::uint64_t uses = 0;
-  double mu;  // of fixed batches
+  double mu, least_mu;  // of fixed batches
   std::optional<Gram> above, below;
   std::optional<CommonAndOwn> more, less;
   std::optional<LaplaceOfAddition> laplace;
@@ -77,6 +77,7 @@ CorrelatedNoiseCurve::Bounds& CorrelatedNoiseCurve::bounds(std::uint64_t uses) {
     bounds_ = std::make_unique<Bounds>();
     bounds_->uses = uses;
     bounds_->mu = std::sqrt(squared_sensitivity(*strategy_, bins_, static_cast<std::int64_t>(uses))) / noise_multiplier_ * (1.0 + 1e-15);
+    bounds_->least_mu = std::sqrt(squared_sensitivity(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::lower)) / noise_multiplier_ * (1.0 - 1e-15);
     if (sampler_ == TopLevel::balls_in_bins) {
       bounds_->above.emplace(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::upper);
       bounds_->below.emplace(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::lower);
@@ -180,10 +181,8 @@ double CorrelatedNoiseCurve::lower(double epsilon, std::uint64_t uses) {
   lower_by_.clear();
   if (sampler_ == TopLevel::shuffled || !strategy_->non_negative()) return 0.0;
   if (sampler_ == TopLevel::deterministic) {
-    // The first place, met by the lower ends of the columns.
-    if (!known.below) known.below.emplace(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::lower);
     lower_by_ = exactly;
-    return gaussian_delta(epsilon, std::sqrt(known.below->largest_diagonal()) / noise_multiplier_ * (1.0 - 1e-15)).lower;
+    return gaussian_delta(epsilon, known.least_mu).lower;
   }
   lower_by_ = by_smaller_gram;
   if (!known.less) {
@@ -245,8 +244,7 @@ Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double 
   if (sampler_ != TopLevel::balls_in_bins) {
     static_cast<void>(upper(cap, uses, 0.0, 0.0));
     if (lower(cap, uses); lower_by_.empty()) return {0.0, cap};
-    const double least = std::sqrt(bounds(uses).below->largest_diagonal()) / noise_multiplier_ * (1.0 - 1e-15);
-    return {std::min(cap, GaussianCurve(1.0 / least).epsilon(delta, 1).lower), cap};
+    return {std::min(cap, GaussianCurve(1.0 / bounds(uses).least_mu * (1.0 + 1e-15)).epsilon(delta, 1).lower), cap};
   }
   double high = method_ == CorrelatedMethod::conditional ? cap : root([&](double e) { return upper(e, uses, delta, 0.0); }, cap).second;
   static_cast<void>(upper(high, uses, 0.0, 0.0));

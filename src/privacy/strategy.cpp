@@ -56,11 +56,10 @@ double down(long double x) { return std::max(0.0, std::nextafter(static_cast<dou
 
 std::vector<double> rounded(const std::vector<long double>& values) { return {values.begin(), values.end()}; }
 
-/// s = m_0: the first `steps` entries of Σ_{j < k} c_{n − jb}.
-std::vector<double> summed_over_epochs(const std::vector<double>& column, std::int64_t bins, std::int64_t epochs, std::int64_t steps) {
-  std::vector<double> s(static_cast<std::size_t>(steps), 0.0);
-  for (std::int64_t j = 0; j < epochs; ++j)
-    for (std::int64_t n = j * bins; n < steps; ++n) s[static_cast<std::size_t>(n)] += column[static_cast<std::size_t>(n - j * bins)];
+/// s = m_0: the first `steps` entries of Σ_{j ≥ 0} c_{n − jb}, that is s_n = c_n + s_{n−b}.
+std::vector<double> summed_over_epochs(const std::vector<double>& column, std::int64_t bins, std::int64_t steps) {
+  std::vector<double> s(column.begin(), column.begin() + static_cast<std::ptrdiff_t>(steps));
+  for (std::int64_t n = bins; n < steps; ++n) s[static_cast<std::size_t>(n)] += s[static_cast<std::size_t>(n - bins)];
   return s;
 }
 
@@ -79,6 +78,10 @@ Strategy::Strategy(StrategyKind kind, NoiseRecursion recursion, std::int64_t ste
     if (!std::isfinite(a)) throw UsageError("coefficients: found a number that is not finite");
   if (!buffered && !(r.coefficients.front() > 0.0))
     throw UsageError(cat("coefficients: found ", r.coefficients.front(), " as the first one; a positive number is expected"));
+  const auto rows = static_cast<double>(std::max(r.coefficients.size(), r.decays.size()));
+  if (rows * static_cast<double>(steps) > most_work)
+    throw UsageError(cat("correlated noise: found ", rows, " coefficients for ", steps, " steps; at most ", most_work, " for their product: take "
+                         "fewer of either"));
   for (std::size_t j = 0; j < r.decays.size(); ++j)
     if (!(r.decays[j] > 0.0) || !(r.decays[j] < 1.0) || !(r.weights[j] > 0.0) || !std::isfinite(r.weights[j]))
       throw UsageError("buffers: a decay lies in (0, 1), and a weight is positive");
@@ -198,12 +201,12 @@ double of_sums(std::int64_t n) { return (static_cast<double>(n) + 16.0) * std::n
 Gram::Gram(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, Side side) : bins_(bins) {
   check_pattern(strategy, bins, epochs);
   const auto b = static_cast<double>(bins);
-  if (static_cast<double>(epochs) * b * b > most_work)
-    throw PrivacyError(cat("correlated noise: found ", bins, " batches and ", epochs, " epochs; at most ", most_work,
+  if (bins > most_bins || static_cast<double>(epochs) * b * b > most_work)
+    throw PrivacyError(cat("correlated noise: found ", bins, " batches and ", epochs, " epochs; at most ", most_bins, " batches and ", most_work,
                            " for epochs × batches² are accounted for: take larger batches or fewer epochs"));
   const auto steps = bins * epochs;
   const auto& column = side == Side::upper ? strategy.column_upper() : strategy.column_lower();
-  const auto s = summed_over_epochs(column, bins, epochs, steps);
+  const auto s = summed_over_epochs(column, bins, steps);
   // Places i < j = i + d: Σ_{l < N − j} s_{l+d} s_l.
   entries_.assign(static_cast<std::size_t>(bins * bins), 0.0);
   const double factor = side == Side::upper ? 1.0 + 2.0 * of_sums(steps + epochs) : 1.0 - 2.0 * of_sums(steps + epochs);
@@ -243,13 +246,14 @@ double Gram::largest_beyond(std::int64_t bands) const {
   return largest;
 }
 
-double squared_sensitivity(const Strategy& strategy, std::int64_t bins, std::int64_t epochs) {
+double squared_sensitivity(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, Gram::Side side) {
   check_pattern(strategy, bins, epochs);
   // The first place meets the most steps, and the same sums as the others.
   const auto steps = bins * epochs;
   double sum = 0.0;
-  for (const double s : summed_over_epochs(strategy.column_upper(), bins, epochs, steps)) sum += s * s;
-  return sum * (1.0 + 2.0 * of_sums(steps + epochs));
+  const bool up_to = side == Gram::Side::upper;
+  for (const double s : summed_over_epochs(up_to ? strategy.column_upper() : strategy.column_lower(), bins, steps)) sum += s * s;
+  return sum * (up_to ? 1.0 + 2.0 * of_sums(steps + epochs) : 1.0 - 2.0 * of_sums(steps + epochs));
 }
 
 }  // namespace tsdp::privacy

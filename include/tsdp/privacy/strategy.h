@@ -53,6 +53,8 @@ class Strategy {
   /// steps N from 1 to most_steps. Throws UsageError for numbers that are not finite, a first coefficient that is not positive, or
   /// numbers of `recursion` out of range.
   static constexpr std::int64_t most_steps = 10'000'000;
+  /// For coefficients (of either kind) × steps: seconds.
+  static constexpr double most_work = 2e9;
   Strategy(StrategyKind kind, NoiseRecursion recursion, std::int64_t steps);
 
   [[nodiscard]] StrategyKind kind() const noexcept { return kind_; }
@@ -94,7 +96,9 @@ class Strategy {
 class Gram {
  public:
   enum class Side { lower, upper };
-  /// b bins, k epochs, k b ≤ N. Throws UsageError for them, PrivacyError where k b² is more than most_work.
+  /// b bins, k epochs, k b ≤ N. Throws UsageError for them, PrivacyError where b is more than most_bins (half a gigabyte) or k b² more
+  /// than most_work.
+  static constexpr std::int64_t most_bins = 8192;
   static constexpr double most_work = 4e9;
   Gram(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, Side side);
   /// A matrix as given (symmetric, b × b, row by row), for tests.
@@ -117,7 +121,7 @@ class Gram {
   double largest_diagonal_ = 0.0, least_diagonal_ = 0.0, largest_beside_ = 0.0, least_beside_ = 0.0;
 };
 
-/// max_i ‖m_i‖², rounded up: the squared sensitivity for b batches in turn, k epochs. In O(k b).
-[[nodiscard]] double squared_sensitivity(const Strategy& strategy, std::int64_t bins, std::int64_t epochs);
+/// max_i ‖m_i‖², rounded to one side: the squared sensitivity for b batches in turn, k epochs. In O(k b).
+[[nodiscard]] double squared_sensitivity(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, Gram::Side side = Gram::Side::upper);
 
 }  // namespace tsdp::privacy
