@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "tsdp/privacy/strategy_search.h"
 #include "tsdp/training/trainer.h"
 
 namespace tsdp::bench {
@@ -36,9 +37,9 @@ class Candidate {
     RandomStream weights(key_, "initial weights", 0);
     model_->initialise(weights);
     // Of whole series four windows are a record's.
-    const bool of_series = mode_ == "private-series";
+    const bool of_series = mode_.starts_with("private-series");
     for (std::int64_t i = 0; i < s.batch; ++i) places_.push_back(of_series ? i / series_windows : i);
-    engine_ = std::make_unique<training::StepEngine>(*model_, of_series ? method_of_series(s.batch) : method_of(s.batch, mode_ != "nonprivate"),
+    engine_ = std::make_unique<training::StepEngine>(*model_, of_series ? method_of_series(s.batch, mode_) : method_of(s.batch, mode_ != "nonprivate"),
                                                      training::StepEngine::Options());
   }
 
@@ -65,15 +66,23 @@ class Candidate {
 
   static constexpr std::int64_t series_windows = 4;
   /// The same windows, four of every series, clipped as one.
-  static mechanism::TrainingMethod method_of_series(std::int64_t batch) {
+  static mechanism::TrainingMethod method_of_series(std::int64_t batch, const std::string& mode) {
     privacy::SubsamplingScheme::Parameters p;
     p.record = privacy::Record::series;
     p.lengths = privacy::SeriesLengths::equal((batch + series_windows - 1) / series_windows, 1000);
     p.batch_size = std::max(batch, series_windows);
     p.subsequences_per_sequence = series_windows;
     p.top_level = privacy::TopLevel::deterministic;
+    privacy::Noise noise{privacy::NoiseKind::independent, 4.0};
+    if (mode != "private-series") {
+      noise.kind = privacy::NoiseKind::correlated;
+      const auto kind = mode == "private-series-bsr" ? privacy::StrategyKind::bsr : privacy::StrategyKind::blt;
+      // An epoch is a step here; as many as are ever timed.
+      auto recursion = privacy::planned_strategy({kind, 4, 2}, 1000, 1).recursion();
+      noise.strategy = std::make_shared<const privacy::Strategy>(kind, std::move(recursion), 1'000'000);
+    }
     return mechanism::PrivateMechanism({privacy::Relation::series, 1, {}}, privacy::SubsamplingScheme(p), {privacy::ClippingKind::flat, 1e-4},
-                                       {privacy::NoiseKind::independent, 4.0});
+                                       std::move(noise));
   }
 
   /// One backward pass a window, clipped and added, as one would write it without recording layers.
@@ -155,7 +164,7 @@ double exponent(const std::vector<std::pair<double, double>>& points) {
 
 void bench_step(Json& rows, const StepSetting& setting, double seconds) {
   // The loop over windows starts thousands of kernels a step off the CPU, and says nothing there.
-  std::vector<std::string> modes = {"private", "private-series", "nonprivate"};
+  std::vector<std::string> modes = {"private", "private-series", "private-series-bsr", "private-series-blt", "nonprivate"};
   if (setting.device.is_cpu()) modes.emplace_back("loop");
   for (const auto& row : measured(setting, modes, seconds)) rows.push_back(named("step", row));
 }

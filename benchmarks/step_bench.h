@@ -17,7 +17,8 @@ struct StepSetting {
   std::int64_t width_factor;
 };
 
-/// One row for each of "private", "private-series" (four windows a series), "nonprivate", "loop": times side by side, and what each needs beyond the process's
+/// One row for each of "private", "private-series" (four windows a series), the same with correlated noise of four bands or two buffers,
+/// "nonprivate", "loop": times side by side, and what each needs beyond the process's
 /// memory before it (step_mb).
 void bench_step(Json& rows, const StepSetting& setting, double seconds);
 

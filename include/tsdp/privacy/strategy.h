@@ -96,9 +96,9 @@ class Strategy {
 class Gram {
  public:
   enum class Side { lower, upper };
-  /// b bins, k epochs, k b ≤ N. Throws UsageError for them, PrivacyError where b is more than most_bins (half a gigabyte) or k b² more
+  /// b bins, k epochs, k b ≤ N. Throws UsageError for them, PrivacyError where b is more than most_bins (a gigabyte) or k b² more
   /// than most_work.
-  static constexpr std::int64_t most_bins = 8192;
+  static constexpr std::int64_t most_bins = 12288;
   static constexpr double most_work = 4e9;
   Gram(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, Side side);
   /// A matrix as given (symmetric, b × b, row by row), for tests.
