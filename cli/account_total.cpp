@@ -38,7 +38,8 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
   if (reproducible) log::warning("a run is reproducible from its seed, so its model is not for release, and this is no guarantee for it");
   if (json) {
     Json out;
-    out["epsilon"] = {{"lower", epsilon.lower}, {"upper", epsilon.upper}};
+    out["epsilon"] = {{"lower", total.known_from_below ? nlohmann::ordered_json(epsilon.lower) : nlohmann::ordered_json(nullptr)},
+                      {"upper", epsilon.upper}};
     out["delta"] = delta;
     out["relation"] = {{"kind", name(total.unit.relation)}, {"w", total.unit.w}, {"v", total.unit.v ? Json(*total.unit.v) : Json(nullptr)}};
     out["runs"] = listed;
@@ -47,7 +48,9 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
     print_json(out);
     return;
   }
-  print(cat("epsilon in [", rounded_down(epsilon.lower, 7), ", ", rounded_up(epsilon.upper, 7), "] at delta ", delta, " for all models of ",
+  print(cat(total.known_from_below ? cat("epsilon in [", rounded_down(epsilon.lower, 7), ", ", rounded_up(epsilon.upper, 7), "]")
+                                   : cat("epsilon at most ", rounded_up(epsilon.upper, 7)),
+            " at delta ", delta, " for all models of ",
             runs.size(), runs.size() == 1 ? " run" : " runs", " together, relation ", name(total.unit.relation), ", w = ", total.unit.w,
             total.unit.v ? cat(", v = ", *total.unit.v) : std::string(),
             ".\nThis holds if the settings of all of them were fixed before the first one released anything, and all read the same "

@@ -1,5 +1,6 @@
 #include "tsdp/dp/noise_mechanism.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tsdp/base/error.h"
@@ -18,18 +19,22 @@ CorrelatedNoise::CorrelatedNoise(Recursion recursion, std::uint64_t steps, doubl
   const bool buffered = recursion_.form == Form::buffered;
   const auto rows = static_cast<std::int64_t>(buffered ? recursion_.decays.size() : recursion_.coefficients.size() - 1);
   // On the host, where noise is drawn.
-  kept_ = at::zeros({rows, coordinates}, buffered ? at::kDouble : at::kFloat);
+  kept_ = at::zeros({rows, coordinates}, at::kDouble);
+  next_ = at::zeros({1}, at::kLong);
 }
 
 std::vector<at::Tensor> CorrelatedNoise::state() const {
-  if (kept_.size(0) == 0) return {};
-  return {kept_};
+  return {kept_, next_};
 }
 
 void CorrelatedNoise::finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key, std::uint64_t step,
                              double scale) {
   if (step >= steps_)
     throw Error(ExitCode::failure, cat("step ", step + 1, " of correlated noise that was planned for ", steps_, " steps"));
+  auto& next = *next_.data_ptr<std::int64_t>();
+  if (step != static_cast<std::uint64_t>(next))
+    throw Error(ExitCode::failure, cat("step ", step + 1, " of correlated noise whose next step is ", next + 1));
+  ++next;
   finish_sum(gradient, parts, deviation_, RandomStream(key, noise_purpose, step), scale,
              [&](std::int64_t place, std::span<double> noise) { correlate(step, place, noise); });
 }
@@ -55,36 +60,32 @@ void CorrelatedNoise::correlate(std::uint64_t step, std::int64_t place, std::spa
   }
   const auto past = static_cast<std::uint64_t>(a.size() - 1);
   const bool of_inverse = recursion_.form == Form::banded_inverse;
-  auto* rows = past > 0 ? kept_.data_ptr<float>() + place : nullptr;
+  auto* rows = past > 0 ? kept_.data_ptr<double>() + place : nullptr;
   const auto row = [&](std::uint64_t of_step) { return rows + static_cast<std::int64_t>(of_step % past) * width; };
   if (of_inverse) {
-    // What is drawn now is kept as it is used, in single precision; its row may still hold the oldest.
-    for (std::int64_t i = 0; i < length; ++i) x[i] = static_cast<double>(static_cast<float>(x[i]));
     if (past == 0) {
       for (std::int64_t i = 0; i < length; ++i) x[i] *= a[0];
       return;
     }
-    std::vector<double> drawn(x, x + length);
+    // The row of what is drawn now may still hold the oldest.
+    const std::vector<double> drawn(x, x + length);
     for (std::int64_t i = 0; i < length; ++i) x[i] *= a[0];
     for (std::uint64_t j = 1; j <= past && j <= step; ++j) {
       const double coefficient = a[j];
-      const float* __restrict z = row(step - j);
-      for (std::int64_t i = 0; i < length; ++i) x[i] += coefficient * static_cast<double>(z[i]);
+      const double* __restrict z = row(step - j);
+      for (std::int64_t i = 0; i < length; ++i) x[i] += coefficient * z[i];
     }
-    float* __restrict newest = row(step);
-    for (std::int64_t i = 0; i < length; ++i) newest[i] = static_cast<float>(drawn[static_cast<std::size_t>(i)]);
+    std::copy(drawn.begin(), drawn.end(), row(step));
     return;
   }
   for (std::uint64_t j = 1; j <= past && j <= step; ++j) {
     const double coefficient = a[j];
-    const float* __restrict earlier = row(step - j);
-    for (std::int64_t i = 0; i < length; ++i) x[i] -= coefficient * static_cast<double>(earlier[i]);
+    const double* __restrict earlier = row(step - j);
+    for (std::int64_t i = 0; i < length; ++i) x[i] -= coefficient * earlier[i];
   }
   const double inverse = 1.0 / a[0];
-  for (std::int64_t i = 0; i < length; ++i) x[i] = static_cast<double>(static_cast<float>(x[i] * inverse));
-  if (past == 0) return;
-  float* __restrict newest = row(step);
-  for (std::int64_t i = 0; i < length; ++i) newest[i] = static_cast<float>(x[i]);
+  for (std::int64_t i = 0; i < length; ++i) x[i] *= inverse;
+  if (past > 0) std::copy_n(x, length, row(step));
 }
 
 }  // namespace tsdp::dp

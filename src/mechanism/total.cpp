@@ -70,6 +70,7 @@ Total total_of(const std::vector<Ledger>& ledgers) {
       out.mechanisms[static_cast<std::size_t>(same)].uses += ledger.accounted_uses();
     } else if (const auto uses = ledger.accounted_uses(); uses > 0) {
       seen.push_back(own);
+      if (mechanism.theorem().own_curve && mechanism.theorem().theorem != "series.deterministic") out.known_from_below = false;
       out.mechanisms.push_back({mechanism.theorem().pair, uses});
     }
   }

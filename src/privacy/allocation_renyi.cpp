@@ -240,7 +240,9 @@ std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std:
   // Roundings on the way of a term: of at most α bins with balls, each a few exponentials of exponents up to h α², and of sums.
   const auto order = static_cast<double>(most_order);
   const double relative = unit * (order * static_cast<double>(w + 4) * (h * order * order + 64.0 + order * std::log(static_cast<double>(b))) +
-                                  8.0 * static_cast<double>(b) * (order + 2.0));
+                                  8.0 * static_cast<double>(b) * (order + 2.0) +
+                                  // Windows and fillings of the first bins, one after the other.
+                                  4.0 * binomial(order + static_cast<double>(w), static_cast<double>(w)) * (order + 2.0));
   const auto put = [&](std::int64_t a, double log_moment) {
     const double value = (log_moment + relative) / static_cast<double>(a - 1) + 0.5 * band.beyond() * static_cast<double>(a);
     if (std::isfinite(value)) out[static_cast<std::size_t>(a)] = std::max(0.0, value) * (1.0 + 8.0 * unit);
@@ -286,9 +288,11 @@ std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std:
           if (k - i < bands || b - (k - i) < bands) fields[static_cast<std::size_t>(k)] += band.at(i, k) * static_cast<double>(l[static_cast<std::size_t>(i)]);
       const auto sums = windows.sums(w, most_order - used, fields);
       for (std::int64_t n = 0; n + used <= most_order; ++n) {
-        const double factor = std::exp(log_weight - h * static_cast<double>(used) * static_cast<double>(n)) *
-                              binomial(static_cast<double>(n + used), static_cast<double>(used));
-        total[static_cast<std::size_t>(n + used)] += sums[static_cast<std::size_t>(n)] * factor + Windows::least;
+        // (Long double: the sum may be as large as fields make it, and this factor as small.)
+        const auto factor = std::exp(static_cast<long double>(log_weight - h * static_cast<double>(used) * static_cast<double>(n))) *
+                            static_cast<long double>(binomial(static_cast<double>(n + used), static_cast<double>(used)));
+        total[static_cast<std::size_t>(n + used)] +=
+            static_cast<double>(static_cast<long double>(sums[static_cast<std::size_t>(n)]) * factor) + Windows::least;
       }
     };
     visit(visit, 0, 0);

@@ -78,7 +78,8 @@ CorrelatedNoiseCurve::Bounds& CorrelatedNoiseCurve::bounds(std::uint64_t uses) {
     bounds_->uses = uses;
     bounds_->mu = std::sqrt(squared_sensitivity(*strategy_, bins_, static_cast<std::int64_t>(uses))) / noise_multiplier_ * (1.0 + 1e-15);
     bounds_->least_mu = std::sqrt(squared_sensitivity(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::lower)) / noise_multiplier_ * (1.0 - 1e-15);
-    if (sampler_ == TopLevel::balls_in_bins) {
+    if (sampler_ == TopLevel::balls_in_bins && bins_ <= Gram::most_bins &&
+        static_cast<double>(uses) * static_cast<double>(bins_) * static_cast<double>(bins_) <= Gram::most_work) {
       bounds_->above.emplace(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::upper);
       bounds_->below.emplace(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::lower);
     }
@@ -88,6 +89,7 @@ CorrelatedNoiseCurve::Bounds& CorrelatedNoiseCurve::bounds(std::uint64_t uses) {
 
 double CorrelatedNoiseCurve::conditional(Direction direction, double epsilon, std::uint64_t uses, double spent) {
   auto& known = bounds(uses);
+  if (!known.above || bins_ > ConditionalComposition::most_bins) return 1.0;
   try {
     if (!known.means_known) {
       known.means_known = true;
@@ -112,7 +114,8 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
   double worst = 0.0;
   upper_by_.clear();
   const auto closed = gaussian_delta(epsilon, known.mu).upper;
-  if (sampler_ != TopLevel::balls_in_bins || method_ == CorrelatedMethod::deterministic) {
+  // (Where there are too many bins for a Gram matrix fixed batches are what is known.)
+  if (sampler_ != TopLevel::balls_in_bins || method_ == CorrelatedMethod::deterministic || !known.above) {
     upper_by_ = sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches;
     return closed;
   }
@@ -184,6 +187,7 @@ double CorrelatedNoiseCurve::lower(double epsilon, std::uint64_t uses) {
     lower_by_ = exactly;
     return gaussian_delta(epsilon, known.least_mu).lower;
   }
+  if (!known.below) return 0.0;
   lower_by_ = by_smaller_gram;
   if (!known.less) {
     const double variance = noise_multiplier_ * noise_multiplier_;
@@ -223,7 +227,11 @@ Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double 
     throw PrivacyError(cat("delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
   if (uses == 0) return {0.0, 0.0};
   const double log_delta = std::log(delta);
-  const auto over = [&](double end) { return std::log(std::max(end, 1e-320)) - log_delta; };
+  // (Its sign is that of the numbers themselves, which logarithms may not tell apart.)
+  const auto over = [&](double end) {
+    const double apart = std::log(std::max(end, 1e-320)) - log_delta;
+    return end <= delta ? std::min(apart, 0.0) : std::max(apart, 1e-300);
+  };
   const auto root = [&](auto end, double most) -> std::pair<double, double> {
     double low = 0.0;
     double at_low = over(end(0.0));
@@ -254,6 +262,8 @@ Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double 
   else if (method_ == CorrelatedMethod::conditional && upper(high, uses, delta, 0.5 * delta) > delta)
     throw PrivacyError(cat("delta: found ", delta, "; conditional composition certifies no epsilon for it that fixed batches do not: ask for method auto"));
   const double low = root([&](double e) { return lower(e, uses); }, high).first;
+  // What certifies the end that is stated.
+  static_cast<void>(upper(high, uses, delta, 0.0) > delta ? upper(high, uses, delta, 0.5 * delta) : 0.0);
   return {std::min(low, high), high};
 }
 
@@ -262,7 +272,7 @@ bool CorrelatedNoiseCurve::certifies(double epsilon, double delta, std::uint64_t
   if (method_ == CorrelatedMethod::automatic && gaussian_delta(epsilon, bounds(uses).mu).upper <= delta) return true;
   if (sampler_ != TopLevel::balls_in_bins) return upper(epsilon, uses, delta, 0.0) <= delta;
   // An event refutes before anything is made: identity balls in bins of the least diagonal cost no more (Theorem 1).
-  if (only_ != Direction::add &&
+  if (only_ != Direction::add && bounds(uses).below &&
       LargestCoordinate(bins_, 1.0, 0.0, noise_multiplier_ / std::sqrt(bounds(uses).below->least_diagonal())).best_event(epsilon) > delta)
     return false;
   return upper(epsilon, uses, delta, 0.5 * delta) <= delta;

@@ -31,7 +31,11 @@ std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
     statement.models = ledgers.size();
     if (statement.models < 2 && statement.why.empty()) continue;
     try {
-      if (statement.why.empty()) statement.epsilon = mechanism::total_of(ledgers).curve().epsilon(statement.delta, 1, 1e-2);
+      if (statement.why.empty()) {
+        const auto total = mechanism::total_of(ledgers);
+        statement.epsilon = total.curve().epsilon(statement.delta, 1, 1e-2);
+        if (!total.known_from_below) statement.epsilon.lower = 0.0;
+      }
     } catch (const Error& error) {
       statement.why = error.what();
     }

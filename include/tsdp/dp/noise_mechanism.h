@@ -43,11 +43,11 @@ class IndependentNoise final : public NoiseMechanism {
 
 /// Noise that later steps take back in part: row t of C⁻¹Z, Z independent N(0, deviation²), C lower triangular and Toeplitz.
 ///
-/// Every release is rounded as with independent noise, but no rounding hangs on a release: the noise follows from Z alone.
-///   banded: x_t = (z_t − Σ_{1 ≤ j < p} c_j x_{t−j}) / c_0. x is rounded to single precision first and then both added and kept, so that what
-///     is added is C⁻¹Z′ with |z′_t − z_t| ≤ 2^-24 c_0 |x_t|: roundings do not add up. State: p − 1 past x, single precision.
-///   banded_inverse: x_t = Σ_{j < p} q_j z_{t−j}, z rounded to single precision where it is drawn. State: p − 1 past z.
-///   buffered: x_t = z_t − Σ_j ω_j B_j, then B_j ← θ_j B_j + x_t. State: B, in double precision, as errors of B last 1/(1 − θ_j) steps.
+/// The noise follows from Z alone, in double precision throughout: noise in single precision would stand on a lattice coarser than the grid
+/// of releases, and its low digits would tell the sum beside it.
+///   banded: x_t = (z_t − Σ_{1 ≤ j < p} c_j x_{t−j}) / c_0. State: p − 1 past x.
+///   banded_inverse: x_t = Σ_{j < p} q_j z_{t−j}. State: p − 1 past z.
+///   buffered: x_t = z_t − Σ_j ω_j B_j, then B_j ← θ_j B_j + x_t. State: B.
 class CorrelatedNoise final : public NoiseMechanism {
  public:
   enum class Form { banded, banded_inverse, buffered };
@@ -59,10 +59,10 @@ class CorrelatedNoise final : public NoiseMechanism {
   /// For steps 0 … `steps` − 1 on so many coordinates.
   CorrelatedNoise(Recursion recursion, std::uint64_t steps, double deviation, std::int64_t coordinates);
 
-  /// Throws Error for a step that was not planned.
+  /// Throws Error for a step that was not planned, or is not the next one.
   void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key, std::uint64_t step,
               double scale) override;
-  /// One tensor (rows, coordinates): of a band row (t mod (p − 1)) is that of step t.
+  /// (rows, coordinates) in double precision: of a band row (t mod (p − 1)) is that of step t; and the number of the next step.
   [[nodiscard]] std::vector<at::Tensor> state() const override;
 
  private:
@@ -71,7 +71,7 @@ class CorrelatedNoise final : public NoiseMechanism {
   Recursion recursion_;
   std::uint64_t steps_;
   double deviation_;
-  at::Tensor kept_;
+  at::Tensor kept_, next_;
 };
 
 }  // namespace tsdp::dp

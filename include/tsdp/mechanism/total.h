@@ -23,6 +23,9 @@ struct Total {
   std::vector<privacy::MechanismUse> mechanisms;  ///< with the uses that the ledgers account for
 
   /// Their composition: one use of the curve is all of them.
+  /// Whether the lower end of `curve` is one of these runs, and not of pairs that only lie above: of whole series that holds for fixed
+  /// batches with independent noise.
+  bool known_from_below = true;
   [[nodiscard]] privacy::Accountant curve() const { return privacy::Accountant(mechanisms); }
 };
 

@@ -52,11 +52,11 @@ class TrainingMethod {
   explicit TrainingMethod(privacy::SubsamplingScheme law) : law_(std::move(law)) {}
 
   [[nodiscard]] const privacy::SubsamplingScheme& law() const noexcept { return law_; }
-  /// None: not private.
   /// Where a run may go on under a new key: with correlated noise nowhere, as a new key would be another mechanism.
   [[nodiscard]] privacy::NewKey new_key() const noexcept {
     return private_ && private_->noise().kind == privacy::NoiseKind::correlated ? privacy::NewKey::never : law_.new_key();
   }
+  /// None: not private.
   [[nodiscard]] const std::optional<PrivateMechanism>& privacy() const noexcept { return private_; }
   /// What the sum of a step is divided by: of clipped records, or without privacy of all windows, which gives the same mean.
   [[nodiscard]] double divisor() const noexcept { return private_ ? private_->divisor() : law_.divisor() / law_.record_scale(); }
