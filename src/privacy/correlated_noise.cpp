@@ -255,7 +255,6 @@ Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double 
     return {std::min(cap, GaussianCurve(1.0 / bounds(uses).least_mu * (1.0 + 1e-15)).epsilon(delta, 1).lower), cap};
   }
   double high = method_ == CorrelatedMethod::conditional ? cap : root([&](double e) { return upper(e, uses, delta, 0.0); }, cap).second;
-  static_cast<void>(upper(high, uses, 0.0, 0.0));
   const bool conditions = method_ == CorrelatedMethod::automatic || method_ == CorrelatedMethod::conditional;
   if (conditions && upper(0.99 * high, uses, delta, 0.5 * delta) <= delta)
     high = bracket_root([&](double e) { return over(upper(e, uses, delta, 0.5 * delta)); }, 0.0, 1.0, 0.99 * high, -1e-3, std::max(0.1 * precision, 2e-3)).second;
