@@ -325,15 +325,16 @@ std::int64_t affordable_order(const Gram& gram, std::int64_t bands, double work,
   return order >= 2 ? order : 0;
 }
 
-double renyi_add(const Gram& gram, double noise_multiplier, double order) {
-  long double diagonal = 0.0L, all = 0.0L;
+RenyiAdd::RenyiAdd(const Gram& gram, double noise_multiplier)
+    : bins_(static_cast<long double>(gram.bins())), sigma_(static_cast<long double>(noise_multiplier)) {
   for (std::int64_t i = 0; i < gram.bins(); ++i) {
-    diagonal += static_cast<long double>(gram.at(i, i));
-    for (std::int64_t j = 0; j < gram.bins(); ++j) all += static_cast<long double>(gram.at(i, j));
+    diagonal_ += static_cast<long double>(gram.at(i, i));
+    for (std::int64_t j = 0; j < gram.bins(); ++j) all_ += static_cast<long double>(gram.at(i, j));
   }
-  const auto b = static_cast<long double>(gram.bins());
-  const auto sigma = static_cast<long double>(noise_multiplier);
-  const auto bound = (diagonal / b + (static_cast<long double>(order) - 1.0L) * all / (b * b)) / (2.0L * sigma * sigma);
+}
+
+double RenyiAdd::operator()(double order) const {
+  const auto bound = (diagonal_ / bins_ + (static_cast<long double>(order) - 1.0L) * all_ / (bins_ * bins_)) / (2.0L * sigma_ * sigma_);
   return static_cast<double>(bound) * (1.0 + 16.0 * unit);
 }
 

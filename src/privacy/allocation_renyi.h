@@ -26,7 +26,16 @@ namespace tsdp::privacy {
 [[nodiscard]] std::int64_t affordable_order(const Gram& gram, std::int64_t bands, double work, std::int64_t limit);
 
 /// An upper bound of R_α(Q‖P), α > 1: Σ_j G_jj / 2bσ² + (α − 1) Σ_ij G_ij / 2b²σ², from p ≥ Π φ_j^{1/b} (ibid., Lemma 3.4).
-[[nodiscard]] double renyi_add(const Gram& gram, double noise_multiplier, double order);
+class RenyiAdd {
+ public:
+  RenyiAdd(const Gram& gram, double noise_multiplier);
+  [[nodiscard]] double operator()(double order) const;
+
+ private:
+  long double diagonal_ = 0.0L, all_ = 0.0L;  // sums of entries
+  long double bins_, sigma_;
+};
+[[nodiscard]] inline double renyi_add(const Gram& gram, double noise_multiplier, double order) { return RenyiAdd(gram, noise_multiplier)(order); }
 
 /// δ(ε) ≤ e^{(α−1)(ρ−ε)} (1 − 1/α)^α / (α − 1) for R_α ≤ ρ (Canonne, Kamath and Steinke 2020, Proposition 12), rounded up; at most 1.
 [[nodiscard]] double delta_of_renyi(double divergence, double order, double epsilon);

@@ -47,6 +47,8 @@ struct CorrelatedNoiseCurve::Bounds {
   double mu, least_mu;  // of fixed batches
   std::optional<Gram> above, below;
   std::optional<CommonAndOwn> more, less;
+  std::optional<RenyiAdd> addition;
+  std::optional<bool> banded;  // whether nothing lies beyond the matrix's bands
   std::optional<LaplaceOfAddition> laplace;
   std::vector<double> removal;  // divergences by order
   bool removal_known = false;
@@ -157,9 +159,11 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
         for (std::size_t a = 2; a < known.removal.size(); ++a)
           take(delta_of_renyi(known.removal[a], static_cast<double>(a), epsilon), by_renyi);
       } else {
+        if (!known.addition) known.addition.emplace(gram, noise_multiplier_);
         for (double order = 1.0625; order < 1e5; order = 1.0 + 1.0625 * (order - 1.0))
-          take(delta_of_renyi(renyi_add(gram, noise_multiplier_, order), order, epsilon), by_renyi);
-        if (best > enough && gram.largest_beyond(strategy_->bands()) == 0.0) {
+          take(delta_of_renyi((*known.addition)(order), order, epsilon), by_renyi);
+        if (!known.banded) known.banded = gram.largest_beyond(strategy_->bands()) == 0.0;
+        if (best > enough && *known.banded) {
           if (!known.laplace) known.laplace.emplace(gram, noise_multiplier_, strategy_->bands());
           take(known.laplace->delta(epsilon), by_laplace);
         }
