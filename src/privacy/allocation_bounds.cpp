@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 
 #include "tsdp/base/error.h"
 
@@ -61,15 +62,31 @@ Interval CommonAndOwn::other(Direction direction, std::int64_t index) {
     const double rest = -std::expm1(epsilon);
     return {std::max(0.0, (rest + gamma * opposite.lower) * (1.0 - 1e-14)), std::min(1.0, (rest + gamma * opposite.upper) * (1.0 + 1e-14))};
   }
-  const auto last = last_.find(direction);
-  if (last != last_.end() && index > last->second) return {0.0, known_.at({direction, last->second}).upper};
-  auto& slot = known_.try_emplace({direction, index}, Interval{-1.0, 1.0}).first->second;
-  if (slot.lower < 0.0) {
-    slot = own_.delta(direction, epsilon, 1, 1e-2);
-    // It falls: what lies beyond is no larger.
-    if (slot.upper < 1e-14 || epsilon > 4.0) last_[direction] = last == last_.end() ? index : std::min(last->second, index);
+  const auto end = end_of(direction);
+  return index > end ? Interval{0.0, known_.at({direction, end}).upper} : of_own(direction, index);
+}
+
+const Interval& CommonAndOwn::of_own(Direction direction, std::int64_t index) {
+  auto [slot, is_new] = known_.try_emplace({direction, index}, Interval{0.0, 1.0});
+  if (is_new) slot->second = own_.delta(direction, step_ * static_cast<double>(index), 1, 1e-2);
+  return slot->second;
+}
+
+std::int64_t CommonAndOwn::end_of(Direction direction) {
+  const auto known = end_.find(direction);
+  if (known != end_.end()) return known->second;
+  const auto ends = [&](std::int64_t index) {
+    return step_ * static_cast<double>(index) > 4.0 || of_own(direction, index).upper < 1e-14;
+  };
+  std::int64_t low = 0;
+  std::int64_t high = 1;
+  while (!ends(high)) low = std::exchange(high, 2 * high);
+  while (high - low > 1) {
+    const auto middle = low + (high - low) / 2;
+    (ends(middle) ? high : low) = middle;
   }
-  return slot;
+  of_own(direction, high);
+  return end_[direction] = high;
 }
 
 Interval CommonAndOwn::delta(Direction direction, double epsilon) {

@@ -33,13 +33,17 @@ class CommonAndOwn {
  private:
   /// H_{e^ε′}(P₂‖Q₂), or the other way round, at ε′ = index · step.
   [[nodiscard]] Interval other(Direction direction, std::int64_t index);
+  /// The same for index ≥ 0, each made once.
+  const Interval& of_own(Direction direction, std::int64_t index);
+  /// The index from which on that is next to nothing, or dear to tell: as H falls, its value there stands for all beyond.
+  std::int64_t end_of(Direction direction);
 
   double mu_;
   bool none_;  // no noise of the bins' own: a Gaussian mechanism alone
   RandomAllocationCurve own_;
   double step_ = 0.0;
   std::map<std::pair<Direction, std::int64_t>, Interval> known_;
-  std::map<Direction, std::int64_t> last_;  // from here on H is next to nothing, or dear to tell
+  std::map<Direction, std::int64_t> end_;
 };
 
 /// An upper bound of δ_add for a Gram matrix that is banded around the cycle (entries at cyclic distance ≥ p are 0): with χ colours, bins

@@ -134,6 +134,14 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
       }
     };
     const auto wanted = [&](CorrelatedMethod method) { return (all || method_ == method) && best > enough; };
+    // (The cheap ones first.)
+    if (wanted(CorrelatedMethod::gram)) {
+      if (!known.more) {
+        const double common = known.above->largest_beside();
+        known.more.emplace(bins_, common / variance * (1.0 + 1e-15), std::max(0.0, known.above->largest_diagonal() - common) / variance * (1.0 + 1e-15));
+      }
+      take(known.more->delta(direction, epsilon).upper, by_gram);
+    }
     if (wanted(CorrelatedMethod::renyi)) {
       const auto& gram = *known.above;
       if (direction == Direction::remove) {
@@ -169,15 +177,9 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
         }
       }
     }
-    if (wanted(CorrelatedMethod::gram)) {
-      if (!known.more) {
-        const double common = known.above->largest_beside();
-        known.more.emplace(bins_, common / variance * (1.0 + 1e-15), std::max(0.0, known.above->largest_diagonal() - common) / variance * (1.0 + 1e-15));
-      }
-      take(known.more->delta(direction, epsilon).upper, by_gram);
-    }
     if (spent > 0.0 && wanted(CorrelatedMethod::conditional)) take(conditional(direction, epsilon, uses, spent), by_conditions);
     worst = std::max(worst, best);
+    if (enough > 0.0 && worst > enough) return worst;  // the other direction changes nothing
     if (upper_by_.find(by) == std::string::npos) upper_by_ += cat(upper_by_.empty() ? "" : "; ", by);
   }
   return worst;
