@@ -64,14 +64,16 @@ void check_plot_name(const std::string& file) {
 
 int run_figure(const std::string& name, const FigureOptions& options) {
   if (options.plot) check_plot_name(*options.plot);
+  const auto is_one_of = [&](const std::vector<std::string>& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
   const auto& of_samplers = figures::batch_sampler_figure_names();
+  const auto& of_noise = figures::correlated_noise_figure_names();
   const auto made = [&] {
-    if (std::find(of_samplers.begin(), of_samplers.end(), name) != of_samplers.end())
-      return figures::batch_sampler_figure(name, options.points, options.precision);
+    if (is_one_of(of_samplers)) return figures::batch_sampler_figure(name, options.points, options.precision);
+    if (is_one_of(of_noise)) return figures::correlated_noise_figure(name, options.points);
     long long number = 0;
     if (!parse_int(name, number) || std::abs(number) > 1000)
       throw UsageError(cat("figure: found '", name, "'; the number of one of the paper's figures is expected, or one of ",
-                           join(of_samplers, ", ")));
+                           join(of_samplers, ", "), ", ", join(of_noise, ", ")));
     return figures::paper_figure(static_cast<int>(number), options.points, options.precision);
   };
   const auto figure = made();

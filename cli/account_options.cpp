@@ -4,8 +4,6 @@
 #include <cmath>
 
 #include "tsdp/base/error.h"
-#include "tsdp/base/file.h"
-#include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
 #include "tsdp/data/configured.h"
 #include "tsdp/mechanism/setup.h"
@@ -27,9 +25,18 @@ constexpr const char* scheme_options[] = {"--num-sequences",
                                           "--relation",
                                           "--w",
                                           "--v"};
+/// Of --method: only independent noise and fixed batches have one.
+constexpr const char* exact_method = "exact";
+
+std::vector<std::string> method_names() {
+  auto out = tsdp::all_names<privacy::CorrelatedMethod>();
+  out.insert(out.end(), {exact_method, monte_carlo_method, published_method});
+  return out;
+}
+
 constexpr const char* flat_options[] = {"--num-records", "--window-length"};
 constexpr const char* series_options[] = {"--batches", "--sampling-rate", "--reshuffle", "--direction", "--mechanism",
-                                          "--coefficients", "--method", "--bands", "--buffers"};
+                                          "--coefficients", "--method", "--bands", "--buffers", "--samples", "--seed"};
 /// What says nothing of whole series: which of a series' windows are drawn, and what a window reads, costs nothing there.
 constexpr const char* window_options[] = {"--num-sequences", "--sequence-length", "--context-length", "--lags-length",
                                           "--forecast-length", "--batch-size", "--subsequences-per-sequence", "--bottom-level",
@@ -119,8 +126,12 @@ void add_mechanism_options(CLI::App& app, MechanismOptions& o) {
   app.add_option("--bands", o.bands, "p of bsr, bisr, band_mf, band_inv_mf (default 4)")->check(CLI::Range(1, 10'000'000));
   app.add_option("--buffers", o.buffers, "d of blt (default 2)")->check(CLI::Range(1, 8));
   app.add_option("--coefficients", o.coefficients, "Of mechanism file: JSON, the first column of C as a list, or {\"inverse\": […]}");
-  app.add_option("--method", o.method, cat("How upper ends of correlated noise are found: ", join(tsdp::all_names<privacy::CorrelatedMethod>(), ", ")))
-      ->check(CLI::IsMember(tsdp::all_names<privacy::CorrelatedMethod>()));
+  app.add_option("--method", o.method,
+                 cat("series: how upper ends are found: ", join(method_names(), ", "),
+                     ". The last two are estimates and no bounds: drawn losses, and the published rule for later epochs"))
+      ->check(CLI::IsMember(method_names()));
+  app.add_option("--samples", o.samples, "Of monte_carlo: losses drawn in each direction (default 100000)");
+  app.add_option("--seed", o.seed, "Of monte_carlo (default 1)");
   app.add_option("--num-records", o.num_records, "C.1, C.2: windows of all series, one flat data set");
   app.add_option("--window-length", o.window_length, "C.2: L_C + L_F, windows that one value lies in");
 }
@@ -188,21 +199,8 @@ std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& o, 
   if (wanted.kind == Kind::identity && !o.method) return nullptr;
   wanted.bands = o.bands.value_or(wanted.bands);
   wanted.buffers = o.buffers.value_or(wanted.buffers);
-  if (wanted.kind != Kind::file) return std::make_shared<const privacy::Strategy>(privacy::planned_strategy(wanted, bins, epochs));
-  auto json = parse_json(read_file(*o.coefficients), *o.coefficients);
-  privacy::NoiseRecursion recursion;
-  if (json.is_object() && json.size() == 1 && json.contains("inverse")) {
-    recursion.form = privacy::NoiseRecursion::Form::banded_inverse;
-    json = nlohmann::ordered_json(json["inverse"]);
-  }
-  if (!json.is_array() || json.empty() || !std::all_of(json.begin(), json.end(), [](const auto& x) { return x.is_number(); }))
-    throw DataError(cat(*o.coefficients, ": expected a list of numbers, the first column of C, or {\"inverse\": […]}"));
-  recursion.coefficients = json.get<std::vector<double>>();
-  try {
-    return std::make_shared<const privacy::Strategy>(wanted.kind, std::move(recursion), bins * epochs);
-  } catch (const UsageError& error) {
-    throw DataError(cat(*o.coefficients, ": ", error.what()));
-  }
+  if (o.coefficients) wanted.coefficients = privacy::read_coefficients(*o.coefficients);
+  return std::make_shared<const privacy::Strategy>(privacy::planned_strategy(wanted, bins, epochs));
 }
 
 /// With correlated noise: all epochs are planned, so their number has to be known.
@@ -215,21 +213,48 @@ std::int64_t planned_epochs(const CLI::App& app) {
   return value;
 }
 
+bool asks_for_estimate(const MechanismOptions& o) { return o.method && (*o.method == monte_carlo_method || *o.method == published_method); }
+
+PlannedSeries planned_series_of(const CLI::App& app, const MechanismOptions& o) {
+  PlannedSeries out{series_law_of(app, o), {}, nullptr, 1};
+  if (o.direction && *o.direction != "both") out.direction = tsdp::named<privacy::Direction>(*o.direction, "--direction");
+  out.law.batches = needed("--batches", o.batches, ": the steps of an epoch");
+  out.epochs = planned_epochs(app);
+  out.strategy = strategy_of(o, out.law.batches, out.epochs);
+  return out;
+}
+
 Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
-  auto law = series_law_of(app, o);
-  std::optional<privacy::Direction> direction;
-  if (o.direction && *o.direction != "both") direction = tsdp::named<privacy::Direction>(*o.direction, "--direction");
-  const bool correlated = o.mechanism.value_or("identity") != "identity" || o.method;
-  if (!correlated) {
-    static_cast<void>(strategy_of(o, 1, 1));  // refuses what identity has no use for
-    return {[=](double sigma) { return privacy::series_theorem(law, sigma, direction); }, o.noise_multiplier, {}, law,
-            o.direction.value_or("both")};
+  for (const auto& [option, given] : {std::pair{"--samples", o.samples.has_value()}, std::pair{"--seed", o.seed.has_value()}})
+    if (given) throw UsageError(cat(option, ": used by --method ", monte_carlo_method, " alone"));
+  const bool exact = o.method == exact_method;
+  if (o.mechanism.value_or("identity") == "identity" && (!o.method || exact)) {
+    auto law = series_law_of(app, o);
+    std::optional<privacy::Direction> direction;
+    if (o.direction && *o.direction != "both") direction = tsdp::named<privacy::Direction>(*o.direction, "--direction");
+    auto without_method = o;
+    without_method.method.reset();
+    static_cast<void>(strategy_of(without_method, 1, 1));  // refuses what identity has no use for
+    return {[=](double sigma) {
+              auto theorem = privacy::series_theorem(law, sigma, direction);
+              if (exact && theorem.bound != privacy::Bound::tight)
+                throw PrivacyError(cat("--method exact: no exact profile of top level ", name(law.sampler), " is known; without --method there is an upper end"));
+              return theorem;
+            },
+            o.noise_multiplier, {}, law, o.direction.value_or("both")};
   }
-  law.batches = needed("--batches", o.batches, ": the steps of an epoch");
-  const auto strategy = strategy_of(o, law.batches, planned_epochs(app));
-  const auto method = o.method ? tsdp::named<privacy::CorrelatedMethod>(*o.method, "--method") : privacy::CorrelatedMethod::automatic;
-  return {[=](double sigma) { return privacy::series_theorem(law, {privacy::NoiseKind::correlated, sigma, strategy}, direction, method); },
-          o.noise_multiplier, {}, law, o.direction.value_or("both"), strategy};
+  const auto planned = planned_series_of(app, o);
+  if (exact && (planned.law.sampler != privacy::TopLevel::deterministic || !planned.strategy->non_negative()))
+    throw PrivacyError(cat("--method exact: no exact profile of mechanism ", name(planned.strategy->kind()), " with top level ", name(planned.law.sampler),
+                           planned.strategy->non_negative() ? "" : " and negative entries",
+                           " is known; --method auto has an upper end, and --mechanism identity an exact one"));
+  const auto method = exact      ? privacy::CorrelatedMethod::deterministic
+                      : o.method ? tsdp::named<privacy::CorrelatedMethod>(*o.method, "--method")
+                                 : privacy::CorrelatedMethod::automatic;
+  return {[=](double sigma) {
+            return privacy::series_theorem(planned.law, {privacy::NoiseKind::correlated, sigma, planned.strategy}, planned.direction, method);
+          },
+          o.noise_multiplier, {}, planned.law, o.direction.value_or("both"), planned.strategy};
 }
 
 Subject subject_of(const CLI::App& app, const MechanismOptions& o) {

@@ -38,6 +38,8 @@ struct MechanismOptions {
   // Correlated noise.
   std::optional<std::string> mechanism, coefficients, method;
   std::optional<std::int64_t> bands, buffers;
+  // Estimates.
+  std::optional<std::int64_t> samples, seed;
 };
 
 /// The question about it.
@@ -70,12 +72,26 @@ struct Subject {
 /// Throws UsageError for options that are missing, out of range or not used by the theorem that is named.
 [[nodiscard]] Subject subject_of(const CLI::App& app, const MechanismOptions& options);
 
+/// Methods of --method whose answers are estimates and no ends of a bracket (account_estimate.h).
+inline constexpr const char* monte_carlo_method = "monte_carlo";
+inline constexpr const char* published_method = "estimate";
+[[nodiscard]] bool asks_for_estimate(const MechanismOptions& options);
+
 /// The law of --relation series, from --top-level, --batches, --sampling-rate and --reshuffle. Throws UsageError for others.
 [[nodiscard]] privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& options);
 
 /// The strategy matrix of --mechanism, --bands, --buffers and --coefficients for `epochs` epochs of `bins` steps; none for identity with no
 /// --method. Throws UsageError for options that the mechanism has no use for.
 [[nodiscard]] std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& options, std::int64_t bins, std::int64_t epochs);
+
+/// A whole-series law with the matrix of correlated (or independent) noise, and the direction asked about, for k = --epochs epochs.
+struct PlannedSeries {
+  privacy::SeriesLaw law;
+  std::optional<privacy::Direction> direction;  ///< none: both
+  std::shared_ptr<const privacy::Strategy> strategy;
+  std::int64_t epochs = 1;
+};
+[[nodiscard]] PlannedSeries planned_series_of(const CLI::App& app, const MechanismOptions& options);
 
 [[nodiscard]] double needed_delta(const QueryOptions& query, const Subject& subject);
 [[nodiscard]] double needed_epsilon(const QueryOptions& query, const Subject& subject);

@@ -12,15 +12,12 @@
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
 #include "tsdp/plot/line_plot.h"
-#include "tsdp/privacy/accountant.h"
-#include "tsdp/privacy/series_law.h"
-#include "tsdp/privacy/strategy_search.h"
+#include "tsdp/privacy/noise_choice.h"
 
 namespace tsdp::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using privacy::StrategyKind;
 
 struct Row {
   std::shared_ptr<const privacy::Strategy> strategy;
@@ -69,19 +66,11 @@ void run_strategy(const MechanismOptions& o, const QueryOptions& query, bool jso
   if (o.top_level) law.sampler = tsdp::named<privacy::TopLevel>(*o.top_level, "--top-level");
   if (o.reshuffle) law.reshuffle = tsdp::named<privacy::Reshuffle>(*o.reshuffle, "--reshuffle");
   std::vector<Row> rows;
-  for (const auto kind : {StrategyKind::identity, StrategyKind::bsr, StrategyKind::bisr, StrategyKind::band_mf, StrategyKind::band_inv_mf, StrategyKind::blt}) {
-    auto strategy = std::make_shared<const privacy::Strategy>(privacy::planned_strategy({kind, o.bands.value_or(4), o.buffers.value_or(2)}, bins, epochs));
+  for (const auto kind : privacy::searched_kinds()) {
+    auto strategy = std::make_shared<const privacy::Strategy>(privacy::planned_strategy({kind, o.bands.value_or(4), o.buffers.value_or(2), {}}, bins, epochs));
     Row row{strategy, strategy->mean_error(), strategy->max_error(), std::sqrt(privacy::squared_sensitivity(*strategy, bins, epochs)), {}};
-    if (query.epsilon) {
-      const double epsilon = needed_epsilon(query, {});
-      const double delta = needed_delta(query, {});
-      const privacy::Noise noise{kind == StrategyKind::identity ? privacy::NoiseKind::independent : privacy::NoiseKind::correlated, 1.0, strategy};
-      row.noise_multiplier = privacy::calibrate_noise([&](double sigma) {
-        auto with = noise;
-        with.multiplier = sigma;
-        return privacy::series_theorem(law, with).curve()->certifies(epsilon, delta, static_cast<std::uint64_t>(epochs));
-      }, 1e-3);
-    }
+    if (query.epsilon)
+      row.noise_multiplier = privacy::least_noise({law, epochs, needed_epsilon(query, {}), needed_delta(query, {})}, strategy, 1e-3);
     rows.push_back(std::move(row));
   }
   if (query.plot) {

@@ -11,9 +11,10 @@
 #include <nlohmann/json.hpp>
 
 #include "account_compare.h"
-#include "account_strategy.h"
+#include "account_estimate.h"
 #include "account_figure.h"
 #include "account_options.h"
+#include "account_strategy.h"
 #include "account_total.h"
 #include "account_verify.h"
 #include "program.h"
@@ -359,7 +360,7 @@ int main(int argc, char** argv) {
       {"profile", "delta over the grid --epsilons, of one use or after --steps or --epochs", profile, {}},
   };
   for (auto& command : commands) command.parsed = app.add_subcommand(command.name, command.description);
-  auto* figure = app.add_subcommand("figure", "the curves of the paper's numerical figure N, or B1 to B7 of batch samplers, as CSV and plot");
+  auto* figure = app.add_subcommand("figure", "the curves of the paper's numerical figure N, B1 to B7 of batch samplers, or C1 to C6 of correlated noise, as CSV and plot");
   std::string figure_number;
   figure->add_option("N", figure_number, "number in the paper")->required();
   auto* verify = app.add_subcommand("verify", "derives the epsilon of a run's or a model's ledger again from its own terms");
@@ -438,6 +439,10 @@ int main(int argc, char** argv) {
       for (const auto& [option, file] : {std::pair{"--csv", query.csv}, std::pair{"--plot", query.plot}})
         if (file && mechanism.config && std::filesystem::equivalent(*file, tsdp::find_config_file(*mechanism.config), ignored))
           throw UsageError(cat(option, ": found '", *file, "', which is read, too; expected another file"));
+      if (tsdp::cli::asks_for_estimate(mechanism)) {
+        tsdp::cli::run_estimate(command.name, app, mechanism, query, common.json);
+        continue;
+      }
       const auto answer = command.answer(subject_of(app, mechanism), query);
       if (common.json) {
         tsdp::cli::print_json(answer.json);

@@ -83,6 +83,7 @@ python3 command:python3
 python3-venv python:ensurepip
 libboost-dev file:/usr/include/boost/version.hpp
 libcli11-dev -
+libeigen3-dev -
 libfftw3-dev -
 libgtest-dev -
 libnlopt-dev -

@@ -16,6 +16,7 @@
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
 #include "tsdp/config/models.h"
+#include "tsdp/privacy/correlated_noise.h"
 
 namespace tsdp {
 namespace {
@@ -272,15 +273,22 @@ void check_sampling(const std::string& where, const Config& c) {
   if (s.batch_size && s.subsequences_per_sequence > *s.batch_size)
     throw UsageError(cat(where, "sampling.subsequences_per_sequence: found ", s.subsequences_per_sequence,
                          "; expected at most sampling.batch_size (", *s.batch_size, ")"));
-  if (c.privacy.enabled && c.privacy.noise_mechanism != privacy::StrategyKind::identity) {
-    const auto mechanism = name(c.privacy.noise_mechanism);
-    if (c.privacy.noise_mechanism == privacy::StrategyKind::file)
-      throw UsageError(cat(where, "privacy.noise.mechanism: found file, which tsdp-account alone knows; expected another mechanism"));
+  const bool of_file = c.privacy.noise_mechanism == privacy::StrategyKind::file;
+  if (of_file && !c.privacy.noise_coefficients)
+    throw UsageError(cat(where, "privacy.noise.coefficients: not given; expected a file, with privacy.noise.mechanism file"));
+  if (!of_file && c.privacy.noise_coefficients)
+    throw UsageError(cat(where, "privacy.noise.coefficients: found ", *c.privacy.noise_coefficients, " without privacy.noise.mechanism file; expected "
+                         "null"));
+  if (c.privacy.enabled && !c.privacy.noise_mechanism && c.privacy.noise_multiplier && whole_series &&
+      privacy::covers_correlated_noise(s.top_level, s.reshuffle))
+    throw UsageError(cat(where, "privacy.noise.mechanism: found auto beside privacy.noise_multiplier ", *c.privacy.noise_multiplier,
+                         "; expected auto for both, as the mechanism is chosen with its noise"));
+  if (c.privacy.enabled && c.privacy.noise_mechanism && *c.privacy.noise_mechanism != privacy::StrategyKind::identity) {
+    const auto mechanism = name(*c.privacy.noise_mechanism);
     if (!whole_series)
       throw PrivacyError(cat(where, "privacy.noise.mechanism: found ", mechanism, " with privacy.relation ", name(c.privacy.relation),
                              ", which no theorem covers; expected privacy.relation series with sampling.top_level balls_in_bins, or identity"));
-    if (s.top_level == privacy::TopLevel::poisson || s.top_level == privacy::TopLevel::without_replacement ||
-        (s.top_level == privacy::TopLevel::shuffled && s.reshuffle != privacy::Reshuffle::once))
+    if (!privacy::covers_correlated_noise(s.top_level, s.reshuffle))
       throw PrivacyError(cat(where, "privacy.noise.mechanism: found ", mechanism, " with sampling.top_level ", name(s.top_level),
                              ", which no theorem covers; expected balls_in_bins, deterministic, or shuffled with sampling.reshuffle once"));
   }
@@ -394,6 +402,8 @@ Config read_config(const std::filesystem::path& file, const std::vector<std::str
     if (option.required && !given.contains(option.key))
       throw UsageError(cat(file.string(), ": ", option.key, ": not given; expected ", accepts(option.value)));
   check_together(cat(file.string(), ": "), config);
+  if (const auto& coefficients = config.privacy.noise_coefficients)
+    config.privacy.noise_recursion = privacy::read_coefficients(find_file("privacy.noise.coefficients", *coefficients, file));
   return config;
 }
 
@@ -466,7 +476,7 @@ std::string unless_absent(const std::string& reason) {
 }
 }  // namespace
 
-std::filesystem::path find_data_file(const std::string& path, const std::filesystem::path& config_file) {
+std::filesystem::path find_file(const std::string& key, const std::string& path, const std::filesystem::path& config_file, const std::string& hint) {
   const std::filesystem::path given(path);
   std::vector<std::filesystem::path> places = {given};
   if (given.is_relative()) {
@@ -488,8 +498,11 @@ std::filesystem::path find_data_file(const std::string& path, const std::filesys
     const auto text = place.lexically_normal().string() + unless_absent(reason);
     if (std::find(looked.begin(), looked.end(), text) == looked.end()) looked.push_back(text);
   }
-  throw DataError(cat("dataset.path: no file '", path, "'; looked for ", join(looked, ", "),
-                      " (scripts/fetch_data.sh gets the benchmark sets)"));
+  throw DataError(cat(key, ": no file '", path, "'; looked for ", join(looked, ", "), hint));
+}
+
+std::filesystem::path find_data_file(const std::string& path, const std::filesystem::path& config_file) {
+  return find_file("dataset.path", path, config_file, " (scripts/fetch_data.sh gets the benchmark sets)");
 }
 
 std::filesystem::path find_config_file(const std::filesystem::path& name, const std::vector<std::string>& folders) {

@@ -1,5 +1,6 @@
 #include "options.h"
 
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -11,12 +12,29 @@ namespace tsdp::detail {
 
 namespace {
 
+template <class T>
+constexpr bool is_optional_enum = false;
+template <class T>
+constexpr bool is_optional_enum<std::optional<T>> = std::is_enum_v<T>;
+
 /// One of an enumeration's names, or of `choices` where the configuration keeps the text itself.
 template <class At>
 Choice choice(At at, std::vector<std::string> choices = {}) {
   using Value = std::remove_cvref_t<decltype(at(std::declval<Config&>()))>;
   Choice out;
-  if constexpr (std::is_enum_v<Value>) {
+  if constexpr (is_optional_enum<Value>) {
+    // None is `auto`.
+    using Enum = typename Value::value_type;
+    out.choices = all_names<Enum>();
+    out.choices.push_back("auto");
+    out.get = [at](const Config& c) {
+      const auto& value = at(const_cast<Config&>(c));
+      return value ? std::string(name(*value)) : std::string("auto");
+    };
+    out.set = [at](Config& c, const std::string& text) {
+      at(c) = text == "auto" ? Value() : Value(named<Enum>(text, "an option"));
+    };
+  } else if constexpr (std::is_enum_v<Value>) {
     out.choices = all_names<Value>();
     out.get = [at](const Config& c) { return std::string(name(at(const_cast<Config&>(c)))); };
     out.set = [at](Config& c, const std::string& text) { at(c) = named<Value>(text, "an option"); };
@@ -107,9 +125,12 @@ const std::vector<Option>& option_table() {
        "Noise standard deviation in multiples of the clip norm; auto: the least that spends target_epsilon over "
        "max_epochs."},
       {"privacy.noise.mechanism", false, choice(AT(privacy.noise_mechanism)),
-       "How noises of different steps hang together (docs/accounting.md): identity, not at all; bsr, bisr, band_mf, band_inv_mf, blt: "
-       "later steps take back a part of it. With privacy.relation series, and balls_in_bins, deterministic, or shuffled once."},
+       "How noises of different steps hang together (docs/accounting.md): identity, not at all; bsr, bisr, band_mf, band_inv_mf, blt, file: "
+       "later steps take back a part of it. With privacy.relation series, and balls_in_bins, deterministic, or shuffled once. auto: where "
+       "that is covered the one of least total error at the target, with noise_multiplier auto; elsewhere identity."},
       {"privacy.noise.bands", false, Integer{AT(privacy.noise_bands), {1, 1'000'000}}, "Bands p of bsr, bisr, band_mf and band_inv_mf."},
+      {"privacy.noise.coefficients", false, OptionalText{AT(privacy.noise_coefficients)},
+       "Of file: a JSON file, the first column of the strategy matrix as a list, or {\"inverse\": [...]}."},
       {"privacy.noise.buffers", false, Integer{AT(privacy.noise_buffers), {1, 8}}, "Buffers d of blt."},
       {"privacy.clip_norm", false, Real{AT(privacy.clip_norm), {1e-12, 1e12}},
        "Largest norm of the gradient of one window; with privacy.relation series, of one series in a step: the mean of lambda windows."},

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "batch_sampler_figures.h"
+#include "correlated_noise_figures.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
@@ -353,6 +354,7 @@ std::string figure_csv(const Figure& figure) {
 
 LinePlot figure_plot(const Figure& figure) {
   if (figure.name.starts_with("B")) return batch_sampler_plot(figure);
+  if (figure.name.starts_with("C")) return correlated_noise_plot(figure);
   const bool steps = figure.x_name == "steps";
   LinePlot plot;
   plot.title = figure.title;

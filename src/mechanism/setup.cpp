@@ -7,6 +7,8 @@
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/correlated_noise.h"
+#include "tsdp/privacy/noise_choice.h"
 #include "tsdp/privacy/strategy_search.h"
 
 namespace tsdp::mechanism {
@@ -56,17 +58,27 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
   auto law = law_of(config, std::move(training_lengths));
   const auto& p = config.privacy;
   if (!p.enabled) return TrainingMethod(std::move(law));
+  const auto epochs = config.training.max_epochs;
   // Correlated noise is planned for all epochs.
   std::shared_ptr<const privacy::Strategy> strategy;
-  if (p.noise_mechanism != privacy::StrategyKind::identity)
-    strategy = std::make_shared<const privacy::Strategy>(privacy::planned_strategy({p.noise_mechanism, p.noise_bands, p.noise_buffers},
-                                                                                   law.steps_per_epoch(), config.training.max_epochs));
+  auto multiplier_of = p.noise_multiplier;
+  if (p.noise_mechanism && *p.noise_mechanism != privacy::StrategyKind::identity) {
+    strategy = std::make_shared<const privacy::Strategy>(
+        privacy::planned_strategy(p.wanted_strategy(*p.noise_mechanism), law.steps_per_epoch(), epochs));
+  } else if (const auto& t = law.parameters(); !p.noise_mechanism && p.relation == privacy::Relation::series &&
+                                               privacy::covers_correlated_noise(t.top_level, t.reshuffle)) {
+    // auto, which elsewhere is identity, as nothing else is covered there.
+    auto best = privacy::least_total_error({privacy::series_law_of(law), epochs, p.target_epsilon, p.delta},
+                                           p.wanted_strategy(privacy::StrategyKind::identity));
+    multiplier_of = best.noise_multiplier;
+    if (best.strategy->kind() != privacy::StrategyKind::identity) strategy = std::move(best.strategy);
+  }
   const auto with_noise = [&](double multiplier) {
     return PrivateMechanism(unit_of(config), law, {p.clipping, p.clip_norm},
                             {strategy ? privacy::NoiseKind::correlated : privacy::NoiseKind::independent, multiplier, strategy});
   };
-  if (p.noise_multiplier) return with_noise(*p.noise_multiplier);
-  const auto uses = uses_of_epochs(with_noise(1.0).theorem(), config.training.max_epochs);
+  if (multiplier_of) return with_noise(*multiplier_of);
+  const auto uses = uses_of_epochs(with_noise(1.0).theorem(), epochs);
   return with_noise(privacy::calibrate_noise(
       [&](double sigma) { return with_noise(sigma).curve()->certifies(p.target_epsilon, p.delta, uses); }));
 }

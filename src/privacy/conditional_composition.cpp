@@ -1,6 +1,7 @@
 #include "conditional_composition.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -35,6 +36,13 @@ double quantile(double beta) {
     (below_at_most(middle) <= beta ? low : high) = middle;
   }
   return low;
+}
+
+constexpr std::size_t most_families = 6;
+/// 1/t of the families of weights. The hottest two are exponentials, the others their tenth and hundredth powers.
+const std::array<double, most_families>& coldness() {
+  static const std::array<double, most_families> all = {0.0, 0.1, std::sqrt(0.1), 1.0, std::sqrt(10.0), 10.0};
+  return all;
 }
 
 /// β, its quantile, and that of 1e-9 β.
@@ -108,8 +116,8 @@ class Prefix {
 /// what logarithms in KL are off by, ξ² higher or lower by six times as much, whichever makes Φ larger.
 class TailBound {
  public:
-  TailBound(const Prefix& prefix, std::int64_t bins, double sigma, bool remove, double& work)
-      : prefix_(prefix), bins_(static_cast<std::size_t>(bins)), inverse_(1.0 / (sigma * sigma)), work_(work) {
+  TailBound(const Prefix& prefix, std::int64_t bins, double sigma, bool remove, double& work, std::optional<std::size_t> family)
+      : prefix_(prefix), bins_(static_cast<std::size_t>(bins)), inverse_(1.0 / (sigma * sigma)), work_(work), only_(family) {
     if (!remove) return;
     // Bins that are alike are one, with their number.
     std::vector<std::size_t> first(bins_, bins_);
@@ -197,11 +205,7 @@ class TailBound {
   }
 
  private:
-  static constexpr std::size_t most_families = 6;
-
   void prepare(std::size_t i, const std::vector<std::size_t>& others, double steps) {
-    // 1/t. The hottest two are exponentials, the others their tenth and hundredth powers (within 128 units of themselves).
-    static const double coldness[most_families] = {0.0, 0.1, std::sqrt(0.1), 1.0, std::sqrt(10.0), 10.0};
     const auto count = shares_.empty() ? std::size_t{1} : shares_.size();
     const auto r = static_cast<double>(others.size());
     const auto b = static_cast<double>(bins_);
@@ -223,7 +227,7 @@ class TailBound {
     for (std::size_t family = 0; family < most_families; ++family) {
       if (family > 0 && nearest == furthest) break;  // the uniform weights once more
       // e^{a_j}, a_j = −(d_j − least)/t; what is below e^{−40} is left out.
-      const double cold = coldness[family];
+      const double cold = coldness()[family];
       double sum = 0.0;
       double mean_exponent = 0.0;
       auto& powers = family % 2 == 0 ? warm_ : hot_;
@@ -236,13 +240,14 @@ class TailBound {
           const double p = powers[k];
           const double p2 = p * p;
           const double p4 = p2 * p2;
-          w = family <= 2 ? std::exp(a) : p4 * p4 * p2;
+          w = family <= 2 ? std::exp(a) : p4 * p4 * p2;  // within 128 units of itself
         }
         if (family > 0) powers[k] = w;
         weight_[k] = w;
         sum += w;
         mean_exponent += w * a;
       }
+      if (only_ && *only_ != family && nearest < furthest) continue;
       mean_exponent /= sum;
       // KL(ψ‖uniform) = Σ ψ log(r ψ), log ψ_j = a_j − log Σ e^a.
       const double divergence = std::log(r) - std::log(sum) + mean_exponent;
@@ -288,6 +293,7 @@ class TailBound {
   std::size_t bins_;
   double inverse_;
   double& work_;
+  std::optional<std::size_t> only_;
   std::vector<std::size_t> centres_;  // one bin of those that are alike; none for `add`
   std::vector<double> shares_;
   std::size_t families_ = 0;
@@ -460,7 +466,7 @@ std::optional<Means> one_epoch(const Gram& gram, double excess) {
 }
 
 ConditionalComposition::ConditionalComposition(Means means, double sigma, double spent_delta, Direction direction, Mode mode,
-                                               Allocation allocation)
+                                               Allocation allocation, std::optional<std::size_t> family)
     : means_(std::move(means)), sigma_(sigma), spent_delta_(spent_delta), direction_(direction) {
   if (!(sigma > 0.0) || !std::isfinite(sigma))
     throw PrivacyError(cat("noise multiplier: found ", sigma, "; a positive finite number is expected"));
@@ -469,11 +475,21 @@ ConditionalComposition::ConditionalComposition(Means means, double sigma, double
   if (direction == Direction::symmetrised) throw Error(ExitCode::failure, "conditional composition has a direction");
   if (means_.bins > most_bins)
     throw OutOfReach(cat("bins: found ", means_.bins, "; at most ", most_bins, " can be composed step by step"));
-  find_hazards(mode, allocation);
+  if (family && *family >= most_families) throw Error(ExitCode::failure, "a family of weights that is none");
+  find_hazards(mode, allocation, family);
   find_pairs();
 }
 
-void ConditionalComposition::find_hazards(Mode mode, Allocation allocation) {
+const std::vector<double>& ConditionalComposition::temperatures() {
+  static const auto all = [] {
+    std::vector<double> out;
+    for (const double cold : coldness()) out.push_back(1.0 / cold);
+    return out;
+  }();
+  return all;
+}
+
+void ConditionalComposition::find_hazards(Mode mode, Allocation allocation, std::optional<std::size_t> family) {
   const auto b = static_cast<std::size_t>(means_.bins);
   const auto steps = static_cast<double>(means_.steps);
   const auto epochs = static_cast<double>((means_.steps + means_.bins - 1) / means_.bins);
@@ -503,7 +519,7 @@ void ConditionalComposition::find_hazards(Mode mode, Allocation allocation) {
     if (beta != level.beta) level = {beta, quantile(beta), quantile(1e-9 * beta)};
     std::vector<double> hazards;
     if (first < b) {
-      TailBound tail(prefix, means_.bins, sigma_, direction_ == Direction::remove, work);
+      TailBound tail(prefix, means_.bins, sigma_, direction_ == Direction::remove, work, family);
       std::vector<std::size_t> others;
       for (std::size_t i = first; i < b; ++i) {
         // P(z = i | z ≤ i, y) = 1/(1 + Σ_{j<i} N(y|μ_j)/N(y|μ_i)); those alike give 1 each.

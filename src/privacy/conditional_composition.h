@@ -67,9 +67,13 @@ class ConditionalComposition {
   /// Multiplications for all tail bounds: two seconds.
   static constexpr double most_work = 2e9;
 
-  /// σ > 0, 0 < δ_E < 1. Throws OutOfReach where there are more bins or more work.
+  /// Temperatures t of the weights ψ of the tail bounds; the first is +∞.
+  [[nodiscard]] static const std::vector<double>& temperatures();
+
+  /// σ > 0, 0 < δ_E < 1. `family`: the one temperature that is used, by its number; none: all, of which the best counts. Throws OutOfReach
+  /// where there are more bins or more work.
   ConditionalComposition(Means means, double sigma, double spent_delta, Direction direction, Mode mode = Mode::sharp,
-                         Allocation allocation = Allocation::union_bound);
+                         Allocation allocation = Allocation::union_bound, std::optional<std::size_t> family = std::nullopt);
 
   [[nodiscard]] const Means& means() const { return means_; }
   [[nodiscard]] double spent_delta() const { return spent_delta_; }
@@ -87,7 +91,7 @@ class ConditionalComposition {
   [[nodiscard]] double delta(double epsilon, double precision = 1e-3) const;
 
  private:
-  void find_hazards(Mode mode, Allocation allocation);
+  void find_hazards(Mode mode, Allocation allocation, std::optional<std::size_t> family);
   void find_pairs();
 
   Means means_;

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::privacy {
@@ -399,6 +401,24 @@ NoiseRecursion best_buffers(std::int64_t buffers, std::int64_t bins, std::int64_
   }
 }
 
+NoiseRecursion read_coefficients(const std::filesystem::path& file) {
+  auto json = parse_json(read_file(file), file.string());
+  NoiseRecursion recursion;
+  if (json.is_object() && json.size() == 1 && json.contains("inverse")) {
+    recursion.form = NoiseRecursion::Form::banded_inverse;
+    json = nlohmann::ordered_json(json["inverse"]);
+  }
+  if (!json.is_array() || json.empty() || !std::all_of(json.begin(), json.end(), [](const auto& x) { return x.is_number(); }))
+    throw DataError(cat(file.string(), ": expected a list of numbers, the first column of C, or {\"inverse\": […]}"));
+  recursion.coefficients = json.get<std::vector<double>>();
+  try {
+    static_cast<void>(Strategy(StrategyKind::file, recursion, 1));
+  } catch (const UsageError& error) {
+    throw DataError(cat(file.string(), ": ", error.what()));
+  }
+  return recursion;
+}
+
 Strategy planned_strategy(const WantedStrategy& wanted, std::int64_t bins, std::int64_t epochs) {
   if (bins < 1 || epochs < 1 || epochs > Strategy::most_steps / bins)
     throw UsageError(cat("correlated noise: found ", epochs, " epochs of ", bins, " steps; at most ", Strategy::most_steps, " steps can be planned"));
@@ -412,7 +432,9 @@ Strategy planned_strategy(const WantedStrategy& wanted, std::int64_t bins, std::
     case StrategyKind::band_mf: return {wanted.kind, best_bands(bands, bins, epochs), steps};
     case StrategyKind::band_inv_mf: return {wanted.kind, best_inverse_bands(bands, bins, epochs), steps};
     case StrategyKind::blt: return {wanted.kind, best_buffers(wanted.buffers, bins, epochs), steps};
-    case StrategyKind::file: break;
+    case StrategyKind::file:
+      if (wanted.coefficients) return {wanted.kind, *wanted.coefficients, steps};
+      break;
   }
   throw UsageError("mechanism: found file without coefficients");
 }

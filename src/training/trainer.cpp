@@ -123,7 +123,13 @@ void Trainer::begin(const std::optional<std::filesystem::path>& budget) {
   store_.claim();
   start_fresh();
   // A calibrated noise multiplier is kept as the number it is: another program might calibrate differently.
-  if (method_.privacy()) config_.privacy.noise_multiplier = method_.privacy()->noise().multiplier;
+  // So is the mechanism that was chosen with it.
+  if (method_.privacy()) {
+    const auto& noise = method_.privacy()->noise();
+    config_.privacy.noise_multiplier = noise.multiplier;
+    if (!config_.privacy.noise_mechanism)
+      config_.privacy.noise_mechanism = noise.strategy ? noise.strategy->kind() : privacy::StrategyKind::identity;
+  }
   // The whole plan, before anything of the run is there: what dies in between has spent it.
   if (budget) {
     const auto uses = method_.privacy()->theorem().uses_of_steps(plan_.steps);

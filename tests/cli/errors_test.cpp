@@ -270,7 +270,15 @@ TEST_F(Errors, CorrelatedNoise) {
                 .exit_code,
             0);
   refused({"privacy.noise.mechanism=dense"}, 2, {"privacy.noise.mechanism: found 'dense'", "bisr", "blt"});
-  refused({"privacy.noise.mechanism=file"}, 2, {"privacy.noise.mechanism: found file", "tsdp-account"});
+  refused({"privacy.noise.mechanism=file"}, 2, {"privacy.noise.coefficients: not given", "expected a file"});
+  refused({"privacy.noise.mechanism=bsr", "privacy.noise.coefficients=c.json"}, 2, {"privacy.noise.coefficients: found c.json without"});
+  refused({"privacy.noise.mechanism=file", "privacy.noise.coefficients=absent.json"}, 3, {"privacy.noise.coefficients: no file 'absent.json'", "looked for"});
+  write("zero.json", "[0, 1]");
+  refused({"privacy.noise.mechanism=file", "privacy.noise.coefficients=zero.json"}, 3, {"zero.json: coefficients: found 0 as the first one"});
+  write("signed.json", "[1, -0.5]");
+  refused({"privacy.noise.mechanism=file", "privacy.noise.coefficients=signed.json"}, 4, {"negative entries", "deterministic"});
+  refused({"privacy.noise.mechanism=auto", "privacy.noise_multiplier=5"}, 2,
+          {"privacy.noise.mechanism: found auto beside privacy.noise_multiplier 5", "expected auto for both"});
   refused({"privacy.noise.mechanism=bsr", "privacy.noise.bands=0"}, 2, {"privacy.noise.bands: found '0'", "from 1 to"});
   refused({"privacy.noise.mechanism=blt", "privacy.noise.buffers=9"}, 2, {"privacy.noise.buffers: found '9'", "from 1 to 8"});
   refused({"privacy.noise.mechanism=bsr", "sampling.top_level=poisson"}, 4,

@@ -238,6 +238,57 @@ TEST_F(SeriesAccount, CorrelatedNoise) {
   EXPECT_TRUE(with_signs["epsilon"]["lower"].is_null());
 }
 
+// An estimate is no end of a bracket, and says so; exact is refused where nothing exact is known.
+TEST_F(SeriesAccount, EstimatesAreNoBounds) {
+  const auto asked = [](const std::string& command, std::vector<std::string> more) {
+    more.insert(more.begin(), {command, "--relation", "series", "--batches", "10", "--epochs", "2", "--delta", "1e-2"});
+    return more;
+  };
+  const auto json = [&](const std::string& command, std::vector<std::string> more) {
+    more.insert(more.end(), {"--noise-multiplier", "2", "--json"});
+    return answered(run(account, asked(command, more)));
+  };
+  const auto exact = json("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "identity", "--method", "exact"});
+  const auto drawn = json("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "identity", "--method", "monte_carlo", "--samples", "50000"});
+  EXPECT_TRUE(drawn["epsilon"]["upper"].is_null());
+  EXPECT_TRUE(drawn["epsilon"]["lower"].is_null());
+  EXPECT_NEAR(drawn["epsilon"]["estimate"].get<double>(), exact["epsilon"]["upper"].get<double>(), 0.05);
+  EXPECT_FALSE(drawn.contains("certificate"));
+  const auto bracket = json("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr"});
+  const auto estimate = json("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--seed", "3"});
+  EXPECT_LT(estimate["epsilon"]["estimate"].get<double>(), bracket["epsilon"]["upper"].get<double>());
+  EXPECT_GT(estimate["epsilon"]["estimate"].get<double>(), bracket["epsilon"]["lower"].get<double>());
+  const auto published = json("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "estimate"});
+  EXPECT_TRUE(published["epsilon"]["upper"].is_null());
+  EXPECT_GT(published["epsilon"]["estimate"].get<double>(), 0.0);
+  const auto text = run(account, asked("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "estimate", "--noise-multiplier", "2"}));
+  EXPECT_NE(text.out.find("no bound"), std::string::npos) << text.out;
+  const auto fixed = json("epsilon", {"--top-level", "deterministic", "--mechanism", "bsr", "--method", "exact"});
+  EXPECT_NEAR(fixed["epsilon"]["lower"].get<double>(), fixed["epsilon"]["upper"].get<double>(), 1e-9);
+  const auto refused = [&](const std::string& command, std::vector<std::string> more, int code, const std::vector<std::string>& parts) {
+    expect_failure(run(account, asked(command, more)), account, code, parts);
+  };
+  refused("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "exact", "--noise-multiplier", "2"}, 4,
+          {"--method exact: no exact profile of mechanism bsr", "--method auto"});
+  refused("epsilon", {"--top-level", "shuffled", "--method", "exact", "--noise-multiplier", "2"}, 4, {"--method exact: no exact profile of top level shuffled"});
+  refused("sigma", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--epsilon", "1"}, 2,
+          {"--method monte_carlo: an estimate, which sigma cannot rest on"});
+  refused("epsilon", {"--top-level", "deterministic", "--mechanism", "bsr", "--method", "monte_carlo", "--noise-multiplier", "2"}, 4,
+          {"only balls_in_bins is estimated"});
+  refused("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--samples", "100", "--noise-multiplier", "2"}, 2,
+          {"--samples: used by --method monte_carlo alone"});
+  refused("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--samples", "1", "--noise-multiplier", "2"}, 2,
+          {"samples: found 1"});
+}
+
+TEST_F(SeriesAccount, DrawsTheFiguresOfCorrelatedNoise) {
+  const auto outcome = run(account, {"figure", "C4", "--csv", path("c4.csv").string(), "--plot", path("c4.svg").string()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(content_of(path("c4.csv")).find("published,none,optimistic_lower"), std::string::npos);
+  EXPECT_NE(content_of(path("c4.svg")).find("Figure C4"), std::string::npos);
+  expect_failure(run(account, {"figure", "C9"}), account, 2, {"figure: found 'C9'", "C1, C2"});
+}
+
 TEST_F(SeriesAccount, StrategiesSideBySide) {
   const auto rows = answered(run(account, {"strategy", "--steps", "100", "--json"}))["strategy"];
   ASSERT_EQ(rows.size(), 6u);

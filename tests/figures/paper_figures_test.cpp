@@ -240,5 +240,43 @@ TEST(BatchSamplerFigures, HaveTheirCurvesInOrder) {
   EXPECT_THROW(static_cast<void>(batch_sampler_figure("B1", 1)), UsageError);
 }
 
+// C2 and C3 are some minutes of calibration each; C6 is C4 by other curves.
+TEST(CorrelatedNoiseFigures, HaveTheirCurvesInOrder) {
+  const auto gram = correlated_noise_figure("C1", 2);
+  ASSERT_EQ(gram.panels.size(), 4U);
+  for (const auto& panel : gram.panels) {
+    const auto& row = panel.series.front().points;
+    ASSERT_EQ(row.size(), 300U);
+    EXPECT_NEAR(row.front().y.upper, 1.0, 1e-9);
+    // Rows of a banded matrix are banded around the cycle; those of a banded inverse are not.
+    const bool banded = panel.title.starts_with("band_mf") || panel.title.starts_with("bsr");
+    EXPECT_EQ(row[150].y.upper == 0.0, banded) << panel.title;
+    EXPECT_GT(row[299].y.upper, 0.1);
+  }
+  const auto hazards = correlated_noise_figure("C4", 2);
+  ASSERT_EQ(hazards.panels.size(), 4U);
+  for (const auto& panel : hazards.panels) {
+    ASSERT_EQ(panel.series.size(), 2U);
+    EXPECT_TRUE(panel.series[0].rigorous());
+    EXPECT_FALSE(panel.series[1].rigorous());
+    EXPECT_NEAR(panel.series[0].points.front().y.upper, 0.01, 1e-9);
+    EXPECT_LT(panel.series[1].points.back().y.upper, panel.series[0].points.back().y.upper);
+  }
+  const auto shares = correlated_noise_figure("C5", 2);
+  ASSERT_EQ(shares.panels.size(), 6U);
+  for (const auto& panel : shares.panels) {
+    double sum = 0.0;
+    for (const auto& p : panel.series.front().points) sum += p.y.upper;
+    EXPECT_NEAR(sum, 1.0, 1e-9);
+    EXPECT_FALSE(panel.series.front().rigorous());
+  }
+  for (const auto& figure : {gram, hazards, shares}) {
+    EXPECT_NE(figure_csv(figure).find(cat(figure.x_name, ",", figure.y_name, "_lower")), std::string::npos);
+    EXPECT_NE(figure_plot(figure).svg().find(figure.name), std::string::npos);
+  }
+  EXPECT_THROW(static_cast<void>(correlated_noise_figure("C7")), UsageError);
+  EXPECT_THROW(static_cast<void>(correlated_noise_figure("C1", 1)), UsageError);
+}
+
 }  // namespace
 }  // namespace tsdp::figures

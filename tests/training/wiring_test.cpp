@@ -54,6 +54,10 @@ std::function<void(Config&)> correlated(privacy::TopLevel sampler, privacy::Stra
     c.privacy.noise_multiplier = 20.0;
     c.privacy.noise_mechanism = mechanism;
     c.privacy.noise_bands = 3;
+    if (mechanism == privacy::StrategyKind::file) {
+      c.privacy.noise_coefficients = "coefficients.json";
+      c.privacy.noise_recursion = {privacy::NoiseRecursion::Form::banded, {2.0, 0.75, 0.25}, {}, {}};
+    }
     c.training.max_epochs = 4;
   });
 }
@@ -148,6 +152,7 @@ const std::vector<Case>& cases() {
       {"series, three bins, band_mf", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::band_mf), 2.0},
       {"series, three bins, band_inv_mf", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::band_inv_mf), 2.0},
       {"series, three bins, blt", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::blt), 2.0},
+      {"series, three bins, file", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::file), 2.0},
       {"series, deterministic, bisr", correlated(privacy::TopLevel::deterministic, privacy::StrategyKind::bisr), 2.0},
       {"series, shuffled once, blt", correlated(privacy::TopLevel::shuffled, privacy::StrategyKind::blt), 2.0},
   };
@@ -179,7 +184,7 @@ class Wiring : public TrainingFixture {
     const bool noisy = config.augmentation.context_noise > 0.0 || config.augmentation.forecast_noise > 0.0;
     std::vector<double> inverse;  // first column of C⁻¹
     if (config.privacy.noise_mechanism != privacy::StrategyKind::identity)
-      inverse = privacy::planned_strategy({config.privacy.noise_mechanism, config.privacy.noise_bands, config.privacy.noise_buffers},
+      inverse = privacy::planned_strategy(config.privacy.wanted_strategy(*config.privacy.noise_mechanism),
                                           law.steps_per_epoch(), config.training.max_epochs)
                     .inverse();
     bool any = false;
@@ -445,7 +450,7 @@ TEST_F(Wiring, TheLedgerStatesWhatWasConfiguredAndAccounted) {
     if (config.privacy.noise_mechanism != privacy::StrategyKind::identity) {
       noise.kind = privacy::NoiseKind::correlated;
       noise.strategy = std::make_shared<const privacy::Strategy>(
-          privacy::planned_strategy({config.privacy.noise_mechanism, config.privacy.noise_bands, config.privacy.noise_buffers},
+          privacy::planned_strategy(config.privacy.wanted_strategy(*config.privacy.noise_mechanism),
                                     scheme.steps_per_epoch(), config.training.max_epochs));
       ASSERT_NE(m.noise().strategy, nullptr);
       EXPECT_EQ(m.noise().strategy->recursion(), noise.strategy->recursion());

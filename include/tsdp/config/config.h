@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tsdp/base/names.h"
-#include "tsdp/privacy/strategy.h"
+#include "tsdp/privacy/strategy_search.h"
 #include "tsdp/privacy/terms.h"
 
 namespace tsdp {
@@ -60,9 +60,16 @@ struct Config {
     std::int64_t w = 1;
     std::optional<double> v;
     std::optional<double> noise_multiplier;  // none: `auto`
-    tsdp::privacy::StrategyKind noise_mechanism = tsdp::privacy::StrategyKind::identity;
+    std::optional<tsdp::privacy::StrategyKind> noise_mechanism = tsdp::privacy::StrategyKind::identity;  // none: `auto`
     std::int64_t noise_bands = 4;
     std::int64_t noise_buffers = 2;
+    std::optional<std::string> noise_coefficients;
+    /// What the file of noise_coefficients holds, read with the configuration.
+    std::optional<tsdp::privacy::NoiseRecursion> noise_recursion;
+
+    [[nodiscard]] tsdp::privacy::WantedStrategy wanted_strategy(tsdp::privacy::StrategyKind kind) const {
+      return {kind, noise_bands, noise_buffers, noise_recursion};
+    }
     double clip_norm = 1e-4;
     tsdp::privacy::ClippingKind clipping = tsdp::privacy::ClippingKind::flat;
     double target_epsilon = 1.0;
@@ -110,8 +117,11 @@ void check_setting(const std::string& where, const std::string& key, const std::
 /// The table as plain text for --help.
 [[nodiscard]] std::string options_help();
 
-/// Where `path` of a configuration lies: as it stands if absolute, else the first of working directory, folder of the
-/// configuration file, root of the project that holds it. Throws DataError naming the places looked at.
+/// Where the file `path` of option `key` lies: as it stands if absolute, else the first of working directory, folder of the
+/// configuration file, root of the project that holds it. Throws DataError naming the places looked at, with `hint`.
+[[nodiscard]] std::filesystem::path find_file(const std::string& key, const std::string& path, const std::filesystem::path& config_file,
+                                              const std::string& hint = "");
+/// Of dataset.path.
 [[nodiscard]] std::filesystem::path find_data_file(const std::string& path, const std::filesystem::path& config_file);
 
 /// A configuration by name: as it stands, or if a relative name is not found so, in these folders of the project, in

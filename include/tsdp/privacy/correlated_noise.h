@@ -29,6 +29,11 @@ constexpr Names<CorrelatedMethod, 5> names_of(CorrelatedMethod) {
            {CorrelatedMethod::deterministic, "deterministic"}}};
 }
 
+/// Whether batches made so are covered with correlated noise: all parts of a record must be a fixed number of steps apart.
+[[nodiscard]] constexpr bool covers_correlated_noise(TopLevel sampler, Reshuffle reshuffle) {
+  return sampler == TopLevel::balls_in_bins || sampler == TopLevel::deterministic || (sampler == TopLevel::shuffled && reshuffle == Reshuffle::once);
+}
+
 /// One run of a matrix mechanism over k epochs of b steps; a use is an epoch, of N/b that were planned. Stopping earlier releases a
 /// prefix, whose cost is that of the prefix.
 ///

@@ -11,6 +11,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 
 #include "tsdp/privacy/strategy.h"
 
@@ -37,12 +39,17 @@ inline constexpr std::int64_t most_buffers = 8;
 [[nodiscard]] NoiseRecursion best_buffers(std::int64_t buffers, std::int64_t bins, std::int64_t epochs);
 
 /// What a user may ask for, and the matrix for runs of `epochs` epochs of `bins` steps. Throws UsageError for numbers out of range, and
-/// for file, whose coefficients are none that could be found.
+/// for file without coefficients.
 struct WantedStrategy {
   StrategyKind kind = StrategyKind::identity;
   std::int64_t bands = 4;    ///< p, of bsr, bisr, band_mf and band_inv_mf; at most N counts
   std::int64_t buffers = 2;  ///< d, of blt
+  std::optional<NoiseRecursion> coefficients = {};  ///< of file
 };
+/// The coefficients of a file: JSON, the first column of C as a list of numbers, or {"inverse": […]}. Throws DataError that names the file
+/// unless they are those of a strategy matrix.
+[[nodiscard]] NoiseRecursion read_coefficients(const std::filesystem::path& file);
+
 [[nodiscard]] Strategy planned_strategy(const WantedStrategy& wanted, std::int64_t bins, std::int64_t epochs);
 
 }  // namespace tsdp::privacy

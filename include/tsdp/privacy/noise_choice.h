@@ -1,0 +1,44 @@
+// Which noise a target needs, and which strategy matrix then disturbs training least.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "tsdp/privacy/series_law.h"
+#include "tsdp/privacy/strategy_search.h"
+
+namespace tsdp::privacy {
+
+/// (ε, δ) for k ≥ 1 epochs of a law, k times its batches being what strategies are planned for.
+struct NoiseTarget {
+  SeriesLaw law;
+  std::int64_t epochs = 1;
+  double epsilon = 1.0;
+  double delta = 1e-7;
+};
+
+/// The least σ, within a relative `tolerance`, for which the target is certified; identity stands for independent noise. Throws as
+/// calibrate_noise and series_theorem do.
+[[nodiscard]] double least_noise(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double tolerance = 2e-4);
+
+/// A matrix with its σ, and σ² times the mean squared error of its prefix sums (strategy.h): what training feels of the noise, in squares of
+/// the clip norm.
+struct PricedStrategy {
+  std::shared_ptr<const Strategy> strategy;
+  double noise_multiplier = 0.0;
+  double total_error = 0.0;
+};
+
+/// All kinds that need no file.
+[[nodiscard]] std::span<const StrategyKind> searched_kinds();
+
+/// The kind of least total error, identity where the law is covered with independent noise alone (covers_correlated_noise). `sizes`: bands and
+/// buffers; its kind says nothing.
+///
+/// Kinds are tried by their error without amplification. With T the least total error so far, another can only be better if it is certified
+/// at σ = √(T/mean error), as a certified σ stays so when it grows; that is asked first.
+[[nodiscard]] PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy& sizes, double tolerance = 2e-4);
+
+}  // namespace tsdp::privacy

@@ -1,0 +1,65 @@
+#include "tsdp/privacy/noise_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/correlated_noise.h"
+#include "tsdp/privacy/out_of_reach.h"
+
+namespace tsdp::privacy {
+namespace {
+
+bool certified(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double sigma) {
+  const bool independent = strategy->kind() == StrategyKind::identity;
+  const Noise noise{independent ? NoiseKind::independent : NoiseKind::correlated, sigma, independent ? nullptr : strategy};
+  const auto theorem = series_theorem(target.law, noise);
+  const auto steps = static_cast<std::uint64_t>(target.epochs) * static_cast<std::uint64_t>(theorem.steps_per_epoch);
+  return theorem.curve()->certifies(target.epsilon, target.delta, theorem.uses_of_steps(steps));
+}
+
+}  // namespace
+
+double least_noise(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double tolerance) {
+  return calibrate_noise([&](double sigma) { return certified(target, strategy, sigma); }, tolerance);
+}
+
+std::span<const StrategyKind> searched_kinds() {
+  static constexpr std::array kinds = {StrategyKind::identity, StrategyKind::bsr, StrategyKind::bisr,
+                                       StrategyKind::band_mf, StrategyKind::band_inv_mf, StrategyKind::blt};
+  return kinds;
+}
+
+PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy& sizes, double tolerance) {
+  const auto bins = target.law.batches;
+  std::vector<std::pair<double, std::shared_ptr<const Strategy>>> tried;
+  for (const auto kind : searched_kinds()) {
+    if (kind != StrategyKind::identity && !covers_correlated_noise(target.law.sampler, target.law.reshuffle)) continue;
+    auto wanted = sizes;
+    wanted.kind = kind;
+    auto strategy = std::make_shared<const Strategy>(planned_strategy(wanted, bins, target.epochs));
+    tried.emplace_back(strategy->mean_error() * squared_sensitivity(*strategy, bins, target.epochs), std::move(strategy));
+  }
+  std::stable_sort(tried.begin(), tried.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  PricedStrategy best;
+  for (const auto& [error, strategy] : tried) {
+    const double mean_error = strategy->mean_error();
+    if (best.strategy) {
+      try {
+        const double most = std::sqrt(best.total_error / mean_error) / (1.0 + tolerance);
+        if (most < 0.01 || !certified(target, strategy, most)) continue;
+      } catch (const OutOfReach&) {
+        continue;
+      }
+    }
+    const double sigma = least_noise(target, strategy, tolerance);
+    const double total = sigma * sigma * mean_error;
+    if (!best.strategy || total < best.total_error) best = {strategy, sigma, total};
+  }
+  return best;
+}
+
+}  // namespace tsdp::privacy
