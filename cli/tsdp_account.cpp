@@ -129,7 +129,7 @@ Answer epsilon(const Subject& subject, const QueryOptions& query) {
   const double delta = needed_delta(query, subject);
   const auto steps = needed_steps(query, m);
   const auto curve = m.curve();
-  const auto answer = curve->epsilon(delta, m.uses_of_steps(steps), precision_of(query));
+  const auto answer = tsdp::privacy::epsilon_after(m, *curve, delta, steps, precision_of(query));
   const auto why = curve->certificate();
   Answer out;
   out.json["epsilon"] = tsdp::cli::bracket_json(answer, why);
@@ -155,7 +155,7 @@ Answer delta(const Subject& subject, const QueryOptions& query) {
   const double epsilon = needed_epsilon(query, subject);
   const auto steps = needed_steps(query, m);
   const auto curve = m.curve();
-  const auto answer = curve->delta(epsilon, m.uses_of_steps(steps), precision_of(query));
+  const auto answer = tsdp::privacy::delta_after(m, *curve, epsilon, steps, precision_of(query));
   const auto why = curve->certificate();
   Answer out;
   out.json["epsilon"] = epsilon;
@@ -281,7 +281,9 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
   const auto precision = precision_of(query);
   const auto count = steps_of(query, m).value_or(m.steps_of_uses(1));
   const auto uses = m.uses_of_steps(count);
+  const auto complete = m.complete_uses(count);
   const auto curve = m.curve();
+  const auto of_complete = complete < uses ? m.curve() : nullptr;
   const auto why = curve->certificate();
   auto grid = epsilons_of(query);
   if (grid.empty()) grid = default_grid(m, *curve, uses);
@@ -290,7 +292,9 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
   out.text = cat("profile of ", of_mechanism(m, count), "\nepsilon\tdelta, lower\tdelta, upper");
   std::optional<Interval> widest;
   for (const double epsilon : grid) {
-    const auto value = profile_at(m, *curve, epsilon, uses, precision);
+    auto value = profile_at(m, *curve, epsilon, uses, precision);
+    // As epsilon_after: from below only complete epochs count.
+    if (complete < uses) value.lower = complete > 0 ? profile_at(m, *of_complete, epsilon, complete, precision).lower : std::max(0.0, -std::expm1(epsilon));
     out.json["profile"].push_back({{"epsilon", epsilon}, {"delta", tsdp::cli::bracket_json(value, why)}});
     out.text += cat("\n", epsilon, "\t", tsdp::rounded_down(value.lower, 7), "\t", tsdp::rounded_up(value.upper, 7));
     const auto width = [](const Interval& i) { return i.upper > 0.0 ? 1.0 - i.lower / i.upper : 0.0; };

@@ -365,7 +365,7 @@ Verification verify(const Json& document, const std::string& where) {
     const auto curve = ledger.method.privacy()->curve();
     auto& accountant = *curve;
     try {
-      out.epsilon = accountant.epsilon(p.delta, uses);
+      out.epsilon = privacy::epsilon_after(ledger.method.privacy()->theorem(), accountant, p.delta, ledger.accounted_steps());
       // The stated upper end must be certified, not only near; it may have come from another grid, or be the target, which was certified
       // by a curve that had not been asked before.
       if (p.epsilon.upper < out.epsilon.upper && !accountant.certifies(p.epsilon.upper, p.delta, uses) &&

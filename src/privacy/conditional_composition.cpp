@@ -427,6 +427,8 @@ Means::Means(const Strategy& strategy, std::int64_t b, std::int64_t epochs) : bi
 std::optional<Means> one_epoch(const Gram& gram, double excess) {
   const auto b = gram.bins();
   const auto size = static_cast<std::size_t>(b);
+  // Two factors of b³/6 products each.
+  if (std::pow(static_cast<double>(b), 3.0) / 3.0 > ConditionalComposition::most_work) return std::nullopt;
   // Σ of n products of numbers that are not negative is at least so much of what it is computed to be.
   const double down = 1.0 - 2.0 * (static_cast<double>(b) + 8.0) * unit;
   const double rise = 1.0 + 8.0 * unit;

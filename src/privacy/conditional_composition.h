@@ -34,7 +34,7 @@ struct Means {
 
 /// Means of b steps that have a Gram matrix of at least G in every entry: rows of a triangular factor L ≥ 0, L Lᵀ ≥ G, in the order of bins
 /// or the reverse one. None where the factor of G has negative entries, so that a factor without them is well above G: where
-/// an entry of L Lᵀ would lie more than `excess` times the largest of G above G's.
+/// an entry of L Lᵀ would lie more than `excess` times the largest of G above G's; and none for so many bins that it would take seconds.
 ///
 /// Rounding: every entry of L is rounded up after what is taken away was rounded down, so that L Lᵀ ≥ G holds of the numbers themselves.
 /// By Lemma 1 the profile of these means is at least that of every positive semidefinite matrix between 0 and G.

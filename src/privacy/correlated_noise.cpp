@@ -30,6 +30,8 @@ constexpr double work_of_own_bandwidth = 5e8;
 /// Orders beyond are of use for noise that nobody trains with.
 constexpr std::int64_t most_order_of_one_band = 512;
 constexpr std::int64_t most_order = 64;
+/// Made first: what targets of ε from 1 on need.
+constexpr std::int64_t first_orders = 16;
 
 constexpr const char* by_fixed_batches = "fixed batches, a Gaussian mechanism (joint convexity)";
 constexpr const char* by_gram = "a larger Gram matrix (tsdp docs/proofs/correlated-noise.md, Theorem 1)";
@@ -50,8 +52,7 @@ struct CorrelatedNoiseCurve::Bounds {
   std::optional<RenyiAdd> addition;
   std::optional<bool> banded;  // whether nothing lies beyond the matrix's bands
   std::optional<LaplaceOfAddition> laplace;
-  std::vector<double> removal;  // divergences by order
-  bool removal_known = false;
+  std::vector<double> removal;  // divergences by order, as far as they are made
   std::optional<Means> means;
   bool means_known = false;
   std::map<std::pair<Direction, double>, std::unique_ptr<ConditionalComposition>> conditional;  // by δ_E; null: out of reach
@@ -111,6 +112,26 @@ double CorrelatedNoiseCurve::conditional(Direction direction, double epsilon, st
   }
 }
 
+void CorrelatedNoiseCurve::extend_removal(Bounds& known) const {
+  const auto& gram = *known.above;
+  const auto now = static_cast<std::int64_t>(known.removal.size()) - 1;
+  const auto next = now < first_orders ? first_orders : now < most_order ? most_order : most_order_of_one_band;
+  known.removal.assign(static_cast<std::size_t>(next) + 1, infinity);
+  std::vector<std::int64_t> tried = {1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25};
+  if (strategy_->bands() <= 25 && std::find(tried.begin(), tried.end(), strategy_->bands()) == tried.end()) tried.push_back(strategy_->bands());
+  std::sort(tried.begin(), tried.end());
+  for (const auto bands : tried) {
+    const bool own = gram.largest_beyond(bands) == 0.0;
+    const auto order = affordable_order(gram, bands, own ? work_of_own_bandwidth : work_of_bandwidth,
+                                        std::min(next, bands == 1 ? most_order_of_one_band : most_order));
+    if (order >= 2) {
+      const auto found = renyi_remove(gram, noise_multiplier_, bands, order);
+      for (std::size_t a = 2; a < found.size(); ++a) known.removal[a] = std::min(known.removal[a], found[a]);
+    }
+    if (own) break;
+  }
+}
+
 double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double enough, double spent) {
   auto& known = bounds(uses);
   double worst = 0.0;
@@ -145,27 +166,18 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
     if (wanted(CorrelatedMethod::renyi)) {
       const auto& gram = *known.above;
       if (direction == Direction::remove) {
-        if (!known.removal_known) {
-          known.removal.assign(most_order_of_one_band + 1, infinity);
-          std::vector<std::int64_t> tried = {1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25};
-          if (strategy_->bands() <= 25 && std::find(tried.begin(), tried.end(), strategy_->bands()) == tried.end()) tried.push_back(strategy_->bands());
-          std::sort(tried.begin(), tried.end());
-          for (const auto bands : tried) {
-            const bool own = gram.largest_beyond(bands) == 0.0;
-            const auto order = affordable_order(gram, bands, own ? work_of_own_bandwidth : work_of_bandwidth,
-                                                bands == 1 ? most_order_of_one_band : most_order);
-            if (order < 2) {
-              if (own) break;
-              continue;
-            }
-            const auto found = renyi_remove(gram, noise_multiplier_, bands, order);
-            for (std::size_t a = 2; a < found.size(); ++a) known.removal[a] = std::min(known.removal[a], found[a]);
-            if (own) break;
+        // (α − 1)(R_α − ε) is convex in α: where the least is not at the end, larger orders gain nothing. So few are made first.
+        const auto at_end = [&] {
+          std::size_t least = 2;
+          double value = infinity;
+          for (std::size_t a = 2; a < known.removal.size(); ++a) {
+            const double delta = delta_of_renyi(known.removal[a], static_cast<double>(a), epsilon);
+            if (delta < value) value = delta, least = a;
           }
-          known.removal_known = true;
-        }
-        for (std::size_t a = 2; a < known.removal.size(); ++a)
-          take(delta_of_renyi(known.removal[a], static_cast<double>(a), epsilon), by_renyi);
+          take(value, by_renyi);
+          return least + 1 >= known.removal.size();
+        };
+        while (at_end() && best > enough && known.removal.size() <= static_cast<std::size_t>(most_order_of_one_band)) extend_removal(known);
       } else {
         if (!known.addition) known.addition.emplace(gram, noise_multiplier_);
         for (double order = 1.0625; order < 1e5; order = 1.0 + 1.0625 * (order - 1.0))

@@ -351,6 +351,30 @@ std::uint64_t AppliedTheorem::uses_of_steps(std::uint64_t steps) const {
   return steps / per_epoch + (steps % per_epoch != 0 ? 1 : 0);
 }
 
+std::uint64_t AppliedTheorem::complete_uses(std::uint64_t steps) const {
+  return unit == CompositionUnit::step ? steps : steps / static_cast<std::uint64_t>(steps_per_epoch);
+}
+
+namespace {
+/// `ends` of a number of uses. (The complete ones first: the last answer is the one whose certificate is told.)
+template <class Ends>
+Interval after(const AppliedTheorem& theorem, std::uint64_t steps, Ends ends) {
+  const auto uses = theorem.uses_of_steps(steps);
+  const auto complete = theorem.complete_uses(steps);
+  if (complete == uses) return ends(uses);
+  const double lower = complete > 0 ? ends(complete).lower : 0.0;
+  return {lower, std::max(lower, ends(uses).upper)};
+}
+}  // namespace
+
+Interval epsilon_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double delta, std::uint64_t steps, double precision) {
+  return after(theorem, steps, [&](std::uint64_t uses) { return curve.epsilon(delta, uses, precision); });
+}
+
+Interval delta_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double epsilon, std::uint64_t steps, double precision) {
+  return after(theorem, steps, [&](std::uint64_t uses) { return curve.delta(epsilon, uses, precision); });
+}
+
 std::uint64_t AppliedTheorem::steps_of_uses(std::uint64_t uses) const {
   return unit == CompositionUnit::step ? uses : uses * static_cast<std::uint64_t>(steps_per_epoch);
 }

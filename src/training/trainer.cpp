@@ -265,7 +265,7 @@ mechanism::Ledger Trainer::current_ledger(mechanism::RunState state) const {
   if (const auto charged = out.accounted_steps(); charged != plan_.steps) {
     const auto curve = method_.privacy()->curve();
     const auto uses = out.accounted_uses();
-    cost.epsilon = curve->epsilon(cost.delta, uses);
+    cost.epsilon = privacy::epsilon_after(method_.privacy()->theorem(), *curve, cost.delta, charged);
     cost.attack = privacy::attack_bound(*curve, uses);
     if (charged < plan_.steps) cost.epsilon.upper = std::min(cost.epsilon.upper, plan_.epsilon.upper);  // fewer cost no more
   }

@@ -90,6 +90,15 @@ TEST(Theorems, PicksTheTheoremOfTheScheme) {
   EXPECT_EQ(by_epoch.uses_of_steps(9), 3U);
   EXPECT_EQ(by_epoch.uses_of_steps(10), 4U);  // an epoch that has begun counts whole
   EXPECT_EQ(by_epoch.steps_of_uses(4), 12U);
+  // From below it counts only when it is complete.
+  EXPECT_EQ(by_epoch.complete_uses(10), 3U);
+  EXPECT_EQ(by_step.complete_uses(10), 10U);
+  const auto curve = by_epoch.curve();
+  const auto after_ten = epsilon_after(by_epoch, *curve, 1e-5, 10);
+  EXPECT_EQ(after_ten.lower, curve->epsilon(1e-5, 3).lower);
+  EXPECT_EQ(after_ten.upper, curve->epsilon(1e-5, 4).upper);
+  EXPECT_EQ(epsilon_after(by_epoch, *curve, 1e-5, 12).lower, curve->epsilon(1e-5, 4).lower);
+  EXPECT_EQ(delta_after(by_epoch, *curve, 0.0, 2).lower, 0.0);
   // H(0) = r (2Φ(1/σ) − 1) for the pair of 4.2 at ε = 0 (total variation).
   EXPECT_NEAR(by_epoch.pair.symmetrised_profile(0.0), 120.0 / 13893.0 * std::erf(0.25 / std::sqrt(2.0)), 1e-15);
 }

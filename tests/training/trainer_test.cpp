@@ -135,6 +135,40 @@ TEST_F(TrainerTest, ReplaysFromTheLastCheckpointWithTheSecretKey) {
   EXPECT_EQ(Charge(folder("run").charged()).steps(), 20U);
 }
 
+// A mechanism that is chosen is kept, with its noise: another program might choose another.
+TEST_F(TrainerTest, AChosenMechanismIsKept) {
+  auto config = small_config();
+  config.privacy.relation = privacy::Relation::series;
+  config.sampling.top_level = privacy::TopLevel::balls_in_bins;
+  config.training.max_epochs = 6;
+  config.privacy.target_epsilon = 4.0;
+  config.privacy.noise_multiplier.reset();
+  config.privacy.noise_mechanism.reset();
+  config.dataset.path = "series.txt";  // (to be read back)
+  config.dataset.format = "lstnet";
+  config.dataset.season_length = 4;
+  config.dataset.start = "2020-01-01";
+  {
+    auto t = trainer("run", config);
+    t->begin();
+    EXPECT_FALSE(t->run({.most_steps = 3}));
+  }
+  const auto kept = read_config(folder("run").config());
+  ASSERT_TRUE(kept.privacy.noise_mechanism);
+  ASSERT_TRUE(kept.privacy.noise_multiplier);
+  EXPECT_NE(*kept.privacy.noise_mechanism, privacy::StrategyKind::identity);
+  auto again = trainer("run", kept);
+  again->resume();
+  EXPECT_TRUE(again->run({}));
+  const auto ledger = mechanism::read_ledger(nlohmann::ordered_json::parse(read_file(folder("run").ledger())), "ledger");
+  const auto& noise = ledger.method.privacy()->noise();
+  ASSERT_NE(noise.strategy, nullptr);
+  EXPECT_EQ(noise.strategy->kind(), *kept.privacy.noise_mechanism);
+  EXPECT_EQ(noise.multiplier, *kept.privacy.noise_multiplier);
+  EXPECT_LE(ledger.cost->epsilon.upper, 4.0);
+  EXPECT_GT(ledger.cost->epsilon.upper, 3.9);
+}
+
 TEST_F(TrainerTest, AnotherThreadCountKeepsChargedStepsCharged) {
   const Threads one(1);
   trainer("run", small_config())->begin();

@@ -69,6 +69,8 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
   /// Upper end; stops looking once it is at most `enough`. `spent`: what the failure of conditional composition may add to δ, 0: it is
   /// not asked.
   double upper(double epsilon, std::uint64_t uses, double enough, double spent);
+  /// Divergences of a removal up to the next number of orders.
+  void extend_removal(Bounds& known) const;
   /// By conditional composition alone; 1 where it is out of reach.
   double conditional(Direction direction, double epsilon, std::uint64_t uses, double spent);
   double lower(double epsilon, std::uint64_t uses);

@@ -48,11 +48,20 @@ struct AppliedTheorem {
   [[nodiscard]] bool rigorous(std::uint64_t uses) const { return bound != Bound::optimistic_lower || uses <= 1; }
   /// Uses that `steps` training steps cost. An epoch that has begun counts whole.
   [[nodiscard]] std::uint64_t uses_of_steps(std::uint64_t steps) const;
+  /// Of these, the ones that are complete: all steps of theirs were taken.
+  [[nodiscard]] std::uint64_t complete_uses(std::uint64_t steps) const;
   /// The most steps that `uses` uses pay for.
   [[nodiscard]] std::uint64_t steps_of_uses(std::uint64_t uses) const;
   /// What uses of it cost.
   [[nodiscard]] std::unique_ptr<PrivacyCurve> curve() const;
 };
+
+/// ε(δ) and δ(ε) of `curve`, which is the theorem's, after so many steps: the upper end counts an epoch that has begun, the lower end only
+/// complete ones, as nothing is known of the others from below.
+[[nodiscard]] Interval epsilon_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double delta, std::uint64_t steps,
+                                     double precision = default_precision);
+[[nodiscard]] Interval delta_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double epsilon, std::uint64_t steps,
+                                   double precision = default_precision);
 
 /// The number of windows of one series of length `length` that a changed unit can touch, in the worst place:
 ///   event: m = min(L_C + L_F + w − 1, T),   user: m = min(w (L_C + L_F), T),   T = L − L_F + 1
