@@ -42,6 +42,7 @@ void DeepAR::initialise(RandomStream& stream) {
   initialise_uniform(stream, [&](const auto&) { return 1.0 / std::sqrt(static_cast<double>(width())); });
   const double radius = std::sqrt(-2.0 * std::log(1.0 - stream.uniform()));
   embedding_value_.fill_(radius * std::cos(2.0 * std::numbers::pi * stream.uniform()));
+  start_at_prior("param_proj.proj", {});
 }
 
 Forecaster::Hidden DeepAR::forward(const WindowBatch& batch) {
@@ -49,48 +50,51 @@ Forecaster::Hidden DeepAR::forward(const WindowBatch& batch) {
   const auto first = past_length() - context;
   const auto scale = mean_scale(batch.past_target.narrow(1, first, context), batch.past_observed.narrow(1, first, context),
                                 options_.default_scale);
-  return {tape_.apply(*lstm_, tape_.constant(input_of(batch, scale))), scale};
+  if (options_.prior.kind == PriorKind::none)
+    return {tape_.apply(*lstm_, tape_.constant(input_of(batch, at::cat({batch.past_target, batch.future_target}, 1).div_(scale), scale.log()))), scale};
+  // Every step's naive forecast is the value one step, or a season, before it. The centre of a walk is where the scored steps begin, so that no
+  // step is told of a later one.
+  const auto filled = filled_past(options_.prior, batch.past_target, batch.past_observed, context, scale);
+  const auto future = batch.future_target * batch.future_observed + filled.mean * (1.0 - batch.future_observed);
+  const auto values = at::cat({filled.values, future}, 1);
+  const auto centre = options_.prior.kind == PriorKind::last_value ? filled.values.narrow(1, first, 1) : filled.mean;
+  const auto input = ((values - centre) / filled.scale).clamp_(-largest_input, largest_input);
+  const auto naive = values.narrow(1, first + 1 - options_.prior.season, steps());
+  return {tape_.apply(*lstm_, tape_.constant(input_of(batch, input, at::zeros_like(scale)))), filled.scale, naive, at::ones({steps()}, scale.options())};
 }
 
-at::Tensor DeepAR::input_of(const WindowBatch& batch, const at::Tensor& scale) {
-  if (dp::kernels_serve(batch.past_target)) return input_by_kernel(batch, scale);
+at::Tensor DeepAR::input_of(const WindowBatch& batch, const at::Tensor& values, const at::Tensor& level) {
+  if (dp::kernels_serve(values)) return input_by_kernel(batch, values, level);
   const auto rows = batch.size();
   const auto lag_count = static_cast<std::int64_t>(options_.lags.size());
   const auto first = past_length() - options_.context_length + 1;
   auto input = at::empty({rows, steps(), inputs()}, batch.past_target.options());
-  const auto values = at::cat({batch.past_target, batch.future_target}, 1).div_(scale);
   input.narrow(2, 0, lag_count).copy_(values.index_select(1, lagged_places_).view({rows, steps(), lag_count}));
   input.select(2, lag_count).copy_(embedding_value_);
   input.select(2, lag_count + 1).zero_();
-  input.select(2, lag_count + 2).copy_(scale.log());
+  input.select(2, lag_count + 2).copy_(level);
   input.narrow(2, lag_count + 3, options_.time_features).copy_(batch.time_features.narrow(1, first, steps()));
   return input;
 }
 
-at::Tensor DeepAR::input_by_kernel(const WindowBatch& batch, const at::Tensor& scale) {
+at::Tensor DeepAR::input_by_kernel(const WindowBatch& batch, const at::Tensor& all_values, const at::Tensor& level) {
   const auto rows = batch.size();
   const auto past = past_length();
   const auto horizon = options_.prediction_length;
   dp::fitted(input_, {rows, steps(), inputs()}, batch.past_target.options());
-  const auto past_target = batch.past_target.stride(1) == 1 ? batch.past_target : batch.past_target.contiguous();
-  const auto future_target = batch.future_target.stride(1) == 1 ? batch.future_target : batch.future_target.contiguous();
   const auto features = batch.time_features.contiguous();
-  const auto scales = scale.contiguous();
+  const auto values = all_values.contiguous();
+  const auto levels = level.contiguous();
   at::parallel_for(0, rows, 8, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<float> values(static_cast<std::size_t>(past + horizon));
     const float embedding = embedding_value_.const_data_ptr<float>()[0];
     const auto first = past - options_.context_length + 1;
     for (auto row = begin; row < end; ++row) {
-      const float a = scales.const_data_ptr<float>()[row];
-      const float log_a = std::log(a);
-      const auto* from = past_target.const_data_ptr<float>() + row * past_target.stride(0);
-      for (std::int64_t i = 0; i < past; ++i) values[static_cast<std::size_t>(i)] = from[i] / a;
-      from = future_target.const_data_ptr<float>() + row * future_target.stride(0);
-      for (std::int64_t i = 0; i < horizon; ++i) values[static_cast<std::size_t>(past + i)] = from[i] / a;
+      const float log_a = levels.const_data_ptr<float>()[row];
+      const auto* of_row = values.const_data_ptr<float>() + row * (past + horizon);
       auto* out = input_.data_ptr<float>() + row * steps() * inputs();
       const auto* calendar = features.const_data_ptr<float>() + (row * (past + horizon) + first) * options_.time_features;
       for (std::int64_t k = 0; k < steps(); ++k) {
-        const auto* at = values.data() + first + k;
+        const auto* at = of_row + first + k;
         for (const auto lag : options_.lags) *out++ = at[-lag];
         *out++ = embedding;
         *out++ = 0.0F;
@@ -140,7 +144,20 @@ std::string DeepAR::script() const {
     cell += "    c" + l + " = torch.sigmoid(f) * c" + l + " + torch.sigmoid(i) * torch.tanh(g)\n";
     cell += "    h" + l + " = torch.sigmoid(o) * torch.tanh(c" + l + ")\n";
   }
-  return std::string(mean_scale_script()) + R"(
+  // Values of a path in units of the window; and of every step the naive forecast in these units.
+  const auto& prior = options_.prior;
+  const std::string own_scale = "self.mean_scale(past_target[:, past - context:], past_observed[:, past - context:])";
+  std::string begin, naive = "torch.zeros_like(loc)", read = "values";
+  if (prior.kind == PriorKind::none) {
+    begin = "    affine_scale = " + own_scale + "\n    values = past_target / affine_scale\n    centre = torch.zeros_like(affine_scale)\n    level = torch.log(affine_scale)\n";
+  } else {
+    begin = "    filled, mean, affine_scale = self.filled_past(past_target, past_observed, context, " + own_scale + ")\n";
+    begin += prior.kind == PriorKind::last_value ? "    centre = filled[:, past - context:past - context + 1]\n" : "    centre = mean\n";
+    begin += "    values = (filled - centre) / affine_scale\n    level = torch.zeros_like(affine_scale)\n";
+    naive = cat("values[:, values.size(1) - ", prior.season, "]");
+    read = cat("values.clamp(min=-", largest_input, ", max=", largest_input, ")");
+  }
+  return std::string(mean_scale_script()) + script_methods() + R"(
 def cell(self, x: Tensor, h0: Tensor, c0: Tensor, h1: Tensor, c1: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
 )" + cell + R"(    return h0, c0, h1, c1
 
@@ -156,17 +173,15 @@ def ancestral(self, past_target: Tensor, past_observed: Tensor, time_features: T
     # Parameters of step k are those of the distribution that path value k is drawn from; `given` paths replace the draws.
     context = self.context_length
     past = past_target.size(1)
-    affine_scale = self.mean_scale(past_target[:, past - context:], past_observed[:, past - context:])
-    values = past_target / affine_scale
-    embedded = self.embedder__embedders_0_weight.expand(values.size(0), 1)
-    static = torch.cat([embedded, torch.zeros_like(affine_scale), torch.log(affine_scale)], 1)
+)" + begin + R"(    embedded = self.embedder__embedders_0_weight.expand(values.size(0), 1)
+    static = torch.cat([embedded, torch.zeros_like(affine_scale), level], 1)
     h0 = torch.zeros([values.size(0), self.rnn_weight_hh_l0.size(1)], dtype=values.dtype, device=values.device)
     c0 = h0
     h1 = h0
     c1 = h0
     for k in range(context):
         place = past - context + 1 + k
-        x = torch.cat([values.index_select(1, place - self.lags), static, time_features[:, place]], 1)
+        x = torch.cat([)" + read + R"(.index_select(1, place - self.lags), static, time_features[:, place]], 1)
         h0, c0, h1, c1 = self.cell(x, h0, c0, h1, c1)
     paths = draws.size(1)
     h0 = h0.repeat_interleave(paths, 0)
@@ -176,6 +191,7 @@ def ancestral(self, past_target: Tensor, past_observed: Tensor, time_features: T
     static = static.repeat_interleave(paths, 0)
     values = values.repeat_interleave(paths, 0)
     row_scale = affine_scale.repeat_interleave(paths, 0)
+    row_centre = centre.repeat_interleave(paths, 0)
     draws = draws.reshape(values.size(0), draws.size(2), 2)
     dfs: List[Tensor] = []
     locs: List[Tensor] = []
@@ -184,19 +200,20 @@ def ancestral(self, past_target: Tensor, past_observed: Tensor, time_features: T
         if k > 0:
             place = past + k
             features = time_features[:, place].repeat_interleave(paths, 0)
-            x = torch.cat([values.index_select(1, place - self.lags), static, features], 1)
+            x = torch.cat([)" + read + R"(.index_select(1, place - self.lags), static, features], 1)
             h0, c0, h1, c1 = self.cell(x, h0, c0, h1, c1)
         df, loc, scale = self.step_distribution(h1)
+        loc = loc + )" + naive + R"(
         if given is not None:
-            value = given.reshape(values.size(0), -1)[:, k] / row_scale[:, 0]
+            value = (given.reshape(values.size(0), -1)[:, k] - row_centre[:, 0]) / row_scale[:, 0]
         else:
             value = loc + scale * self.student_t_draw(df, draws[:, k])
         values = torch.cat([values, value.unsqueeze(1)], 1)
         dfs.append(df)
-        locs.append(loc)
+        locs.append(loc + row_centre[:, 0] / row_scale[:, 0])
         scales.append(scale)
     shape = [past_target.size(0), paths, draws.size(1)]
-    samples = (values[:, past:] * row_scale).reshape(shape)
+    samples = (row_centre + values[:, past:] * row_scale).reshape(shape)
     return samples, torch.stack(dfs, 1).reshape(shape), torch.stack(locs, 1).reshape(shape), torch.stack(scales, 1).reshape(shape)
 )";
 }

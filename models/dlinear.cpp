@@ -53,15 +53,17 @@ void DLinear::initialise(RandomStream& stream) {
     if (!entry.name.starts_with("linear_")) return 1.0 / std::sqrt(static_cast<double>(width()));
     return entry.name.ends_with("bias") ? 0.0 : 0.07;
   });
+  start_at_prior("args_proj.proj", {"linear_"});
 }
 
 Forecaster::Hidden DLinear::forward(const WindowBatch& batch) {
   const auto scale = mean_scale(batch.past_target, batch.past_observed, options_.default_scale);
-  const auto scaled = batch.past_target / scale;
+  const auto own = frame(batch, scale);
+  const auto& scaled = own.input;
   const auto trend = moving_average(scaled, kernel);
   const auto steps = tape_.add(tape_.apply(*seasonal_, tape_.constant(scaled - trend)),
                                tape_.apply(*trend_, tape_.constant(trend)));
-  return {tape_.view(steps, {batch.size(), options_.prediction_length, width()}), scale};
+  return {tape_.view(steps, {batch.size(), options_.prediction_length, width()}), own.scale, own.naive, own.growth};
 }
 
 std::int64_t DLinear::bytes_per_window() const {
@@ -69,16 +71,15 @@ std::int64_t DLinear::bytes_per_window() const {
 }
 
 std::string DLinear::script() const {
-  return std::string(mean_scale_script()) + R"(
+  return std::string(mean_scale_script()) + script_methods() + R"(
 def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-    affine_scale = self.mean_scale(past_target, past_observed)
-    scaled = (past_target / affine_scale).unsqueeze(1)
-    trend = torch.avg_pool1d(torch.replication_pad1d(scaled, [12, 12]), [25], [1]).squeeze(1)
-    steps = torch.linear(scaled.squeeze(1) - trend, self.linear_seasonal_weight, self.linear_seasonal_bias)
+)" + script_frame("self.mean_scale(past_target, past_observed)") +
+         R"(    trend = torch.avg_pool1d(torch.replication_pad1d(scaled.unsqueeze(1), [12, 12]), [25], [1]).squeeze(1)
+    steps = torch.linear(scaled - trend, self.linear_seasonal_weight, self.linear_seasonal_bias)
     steps = steps + torch.linear(trend, self.linear_trend_weight, self.linear_trend_bias)
     steps = steps.reshape(past_target.size(0), self.prediction_length, -1)
 )" + student_t_script("args_proj_proj") +
-         "    return df, loc, scale, affine_scale\n";
+         script_end();
 }
 
 }  // namespace tsdp::models

@@ -1,5 +1,8 @@
 #include "forecaster.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
@@ -17,7 +20,50 @@ at::Tensor Forecaster::losses(const WindowBatch& batch) {
   const auto hidden = forward(batch);
   end_ = hidden.value;
   const auto [target, weights] = scored(batch);
-  return head_->losses(tape_[end_], target, hidden.affine_scale, weights);
+  if (!hidden.naive.defined()) return head_->losses(tape_[end_], target, hidden.affine_scale, weights);
+  // y = naive + growth · x: −log p(y) = −log p(x) + log growth.
+  const auto of_difference = head_->losses(tape_[end_], (target - hidden.naive).div_(hidden.growth), hidden.affine_scale, weights);
+  return of_difference + weights.mv(hidden.growth.log());
+}
+
+Frame Forecaster::frame(const WindowBatch& batch, const at::Tensor& mean_scale) const {
+  return frame_of(options_.prior, batch.past_target, batch.past_observed, options_.prediction_length, mean_scale);
+}
+
+void Forecaster::start_at_prior(const std::string& head, const std::vector<std::string>& last) {
+  if (options_.prior.kind == PriorKind::none) return;
+  const auto inverse_softplus = [](double x) { return std::log(std::expm1(x)); };
+  const auto& entries = parameters_.entries();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto& name = entries[i].name;
+    auto value = parameters_.value(i);
+    if (std::any_of(last.begin(), last.end(), [&](const auto& prefix) { return name.starts_with(prefix); })) value.zero_();
+    if (!name.starts_with(head + ".")) continue;
+    const auto map = name[head.size() + 1] - '0';  // 0: df, 1: location, 2: scale
+    if (name.ends_with("bias")) {
+      value.fill_(map == 0   ? inverse_softplus(first_degrees - 2.0)
+                  : map == 1 ? 0.0
+                             : inverse_softplus(first_deviation(options_.prior)));
+      continue;
+    }
+    value.zero_();
+    if (last.empty()) continue;
+    std::vector<std::int64_t> own;
+    for (std::int64_t unit = 0; unit < value.size(1); ++unit)
+      if ((unit % 4 == 1 ? 2 : unit % 4 == 3 ? 0 : 1) == map) own.push_back(unit);
+    for (const auto unit : own) value.select(1, unit).fill_(1.0 / std::sqrt(static_cast<double>(own.size())));
+  }
+}
+
+std::string Forecaster::script_frame(const std::string& mean_scale) const {
+  if (options_.prior.kind == PriorKind::none)
+    return cat("    affine_scale = ", mean_scale, "\n    scaled = past_target / affine_scale\n");
+  return cat("    scaled, affine_scale, naive, growth = self.frame(past_target, past_observed, ", mean_scale, ")\n");
+}
+
+std::string Forecaster::script_end() const {
+  return options_.prior.kind == PriorKind::none ? "    return df, loc, scale, affine_scale\n"
+                                                : "    return df, loc * growth + naive / affine_scale, scale * growth, affine_scale\n";
 }
 
 std::unique_ptr<Forecaster> Forecaster::replica() const {
@@ -31,7 +77,12 @@ void Forecaster::backward() { tape_.backward(end_, head_->hidden_gradient()); }
 StudentT Forecaster::distribution(const WindowBatch& batch) {
   tape_.clear();
   const auto hidden = forward(batch);
-  return student_t_of(head_->raw(tape_[hidden.value]), hidden.affine_scale);
+  auto out = student_t_of(head_->raw(tape_[hidden.value]), hidden.affine_scale);
+  if (hidden.naive.defined()) {
+    out.loc = out.loc * hidden.growth + hidden.naive / hidden.affine_scale;
+    out.scale = out.scale * hidden.growth;
+  }
+  return out;
 }
 
 Forecaster::Scored Forecaster::scored(const WindowBatch& batch) const {
@@ -47,6 +98,9 @@ std::size_t Forecaster::declare_linear(const std::string& prefix, std::int64_t o
 void Forecaster::allocate(const at::TensorOptions& tensor_options, std::size_t head, std::int64_t head_width) {
   if (parameters_.count() > options_.most_parameters)
     throw DataError(cat("sizes of ", parameters_.count(), " parameters; found ", options_.most_parameters));
+  const auto seen = options_.lags.empty() ? options_.context_length : *std::max_element(options_.lags.begin(), options_.lags.end());
+  if (options_.prior.kind != PriorKind::none && (options_.prior.season < 1 || options_.prior.season > seen))
+    throw UsageError(cat("season of the prior: found ", options_.prior.season, "; expected 1 to ", seen, ", of which the model sees a whole one"));
   parameters_.allocate(tensor_options, options_.parameter_values);
   head_ = std::make_unique<StudentTHead>(parameters_, head, head_width);
   layer_list_.push_back(head_.get());

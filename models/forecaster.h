@@ -11,6 +11,7 @@
 
 #include <ATen/ATen.h>
 
+#include "prior.h"
 #include "student_t.h"
 #include "tsdp/config/models.h"
 #include "tsdp/dp/layer_norm.h"
@@ -32,6 +33,7 @@ struct ModelOptions {
   /// is taken.
   double default_scale = 0.0;
   std::int64_t width_factor = 1;  ///< multiple of the model's standard widths, ≥ 1
+  Prior prior = {};               ///< its season at most the context; of a model that reads lags, at most the largest
   /// More parameters are refused (DataError) before memory is taken: for sizes from a file.
   std::int64_t most_parameters = std::numeric_limits<std::int64_t>::max();
   /// If defined, the flat buffer that the parameters are views of: replicas of a model share it.
@@ -104,11 +106,24 @@ class Forecaster {
   Forecaster(const Forecaster&) = delete;
   Forecaster& operator=(const Forecaster&) = delete;
 
-  /// What the loss is taken of: the head's input and the window's scale.
+  /// What the loss is taken of: the head's input, the window's scale, and what a prior adds to it (prior.h).
   struct Hidden {
     dp::Tape::Value value;    ///< (B, K, D): one row a step
     at::Tensor affine_scale;  ///< (B, 1)
+    at::Tensor naive = {};    ///< (B, K) in units of the data; undefined without a prior
+    at::Tensor growth = {};   ///< (K)
   };
+  /// A batch's windows in units of their own, `mean_scale` being the model's scale without a prior.
+  [[nodiscard]] Frame frame(const WindowBatch& batch, const at::Tensor& mean_scale) const;
+  /// With a prior: sets parameters to forecast the prior alone. `last` are the prefixes of the layers before the head, which become 0; without
+  /// one the head's weights do. Each of the head's maps then reads hidden units of its own, half of them for the location, so that
+  /// the noise of one disturbs no other.
+  void start_at_prior(const std::string& head, const std::vector<std::string>& last);
+  /// Of TorchScript: the methods that `script_frame` calls; locals `scaled` and `affine_scale` (and of a prior naive, growth) of past_target, past_observed
+  /// by an expression of the model's scale; and the end of `distribution`.
+  [[nodiscard]] std::string script_methods() const { return prior_script(options_.prior); }
+  [[nodiscard]] std::string script_frame(const std::string& mean_scale) const;
+  [[nodiscard]] std::string script_end() const;
   /// The composition of layers, on `tape_`.
   virtual Hidden forward(const WindowBatch& batch) = 0;
   /// Values the K steps are scored against, (B, K) in units of the data, and their weights in the window's loss.

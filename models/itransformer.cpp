@@ -63,6 +63,7 @@ void ITransformer::initialise(RandomStream& stream) {
     if (entry.shape.size() == 2) inputs = entry.shape[1];
     return 1.0 / std::sqrt(static_cast<double>(inputs));
   });
+  start_at_prior("args_proj.proj", {"projection."});
   const auto& entries = parameters_.entries();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto& name = entries[i].name;
@@ -77,14 +78,16 @@ void ITransformer::initialise(RandomStream& stream) {
 
 Forecaster::Hidden ITransformer::forward(const WindowBatch& batch) {
   const auto scale = mean_scale(batch.past_target, batch.past_observed, options_.default_scale);
-  const auto token = at::cat({batch.past_target / scale, at::zeros_like(scale), scale.log()}, 1);
+  const auto own = frame(batch, scale);
+  // (With a prior the level says nothing: a forecast is the same in any units.)
+  const auto token = at::cat({own.input, at::zeros_like(scale), own.naive.defined() ? at::zeros_like(scale) : scale.log()}, 1);
   auto x = tape_.apply(*embedding_, tape_.constant(token));
   for (auto& e : encoders_) {
     x = tape_.apply(*e.first_norm, tape_.add(x, tape_.apply(*e.out, tape_.apply(*e.value, x))));
     x = tape_.apply(*e.second_norm, tape_.add(x, tape_.apply(*e.down, tape_.relu(tape_.apply(*e.up, x)))));
   }
   const auto steps = tape_.apply(*projection_, tape_.apply(*norm_, x));
-  return {tape_.view(steps, {batch.size(), options_.prediction_length, step_width()}), scale};
+  return {tape_.view(steps, {batch.size(), options_.prediction_length, step_width()}), own.scale, own.naive, own.growth};
 }
 
 Forecaster::Scored ITransformer::scored(const WindowBatch& batch) const {
@@ -106,10 +109,11 @@ std::string ITransformer::script() const {
     body += "    x = x + torch.linear(up, " + p + "linear2_weight, " + p + "linear2_bias)\n";
     body += "    x = torch.layer_norm(x, [d], " + p + "norm2_weight, " + p + "norm2_bias)\n";
   }
-  return std::string(mean_scale_script()) + R"(
+  const bool alone = options_.prior.kind == PriorKind::none;
+  return std::string(mean_scale_script()) + script_methods() + R"(
 def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-    affine_scale = self.mean_scale(past_target, past_observed)
-    token = torch.cat([past_target / affine_scale, torch.zeros_like(affine_scale), torch.log(affine_scale)], 1)
+)" + script_frame("self.mean_scale(past_target, past_observed)") +
+         "    token = torch.cat([scaled, torch.zeros_like(affine_scale), torch." + (alone ? "log" : "zeros_like") + R"((affine_scale)], 1)
     x = torch.linear(token, self.emebdding_weight, self.emebdding_bias)
     d = x.size(1)
 )" + body + R"(
@@ -117,7 +121,7 @@ def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tens
     steps = torch.linear(x, self.projection_weight, self.projection_bias)
     steps = steps.reshape(past_target.size(0), self.prediction_length, -1)
 )" + student_t_script("args_proj_proj") +
-         "    return df, loc, scale, affine_scale\n";
+         script_end();
 }
 
 }  // namespace tsdp::models

@@ -19,13 +19,14 @@ void SimpleFeedForward::initialise(RandomStream& stream) {
     if (!entry.name.starts_with("nn.")) return 1.0 / std::sqrt(static_cast<double>(width()));
     return entry.name.ends_with("bias") ? 0.0 : 0.07;
   });
+  start_at_prior("args_proj.proj", {"nn.2."});
 }
 
 Forecaster::Hidden SimpleFeedForward::forward(const WindowBatch& batch) {
   const auto scale = batch.past_target.abs().mean(1, /*keepdim=*/true).clamp_min_(1e-5);
-  const auto scaled = tape_.constant(batch.past_target / scale);
-  const auto steps = tape_.apply(*second_, tape_.relu(tape_.apply(*first_, scaled)));
-  return {tape_.view(steps, {batch.size(), options_.prediction_length, width()}), scale};
+  const auto own = frame(batch, scale);
+  const auto steps = tape_.apply(*second_, tape_.relu(tape_.apply(*first_, tape_.constant(own.input))));
+  return {tape_.view(steps, {batch.size(), options_.prediction_length, width()}), own.scale, own.naive, own.growth};
 }
 
 std::int64_t SimpleFeedForward::bytes_per_window() const {
@@ -34,14 +35,14 @@ std::int64_t SimpleFeedForward::bytes_per_window() const {
 }
 
 std::string SimpleFeedForward::script() const {
-  return R"(
+  return script_methods() + R"(
 def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-    affine_scale = past_target.abs().mean(dim=1, keepdim=True).clamp(min=1e-5)
-    hidden = torch.relu(torch.linear(past_target / affine_scale, self.nn_0_weight, self.nn_0_bias))
+)" + script_frame("past_target.abs().mean(dim=1, keepdim=True).clamp(min=1e-5)") +
+         R"(    hidden = torch.relu(torch.linear(scaled, self.nn_0_weight, self.nn_0_bias))
     steps = torch.linear(hidden, self.nn_2_weight, self.nn_2_bias)
     steps = steps.reshape(past_target.size(0), self.prediction_length, -1)
 )" + student_t_script("args_proj_proj") +
-         "    return df, loc, scale, affine_scale\n";
+         script_end();
 }
 
 }  // namespace tsdp::models

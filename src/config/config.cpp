@@ -308,6 +308,11 @@ void check_sampling(const std::string& where, const Config& c) {
   if (c.augmentation.forecast_noise > 0.0) of_values("augmentation.forecast_noise", cat(c.augmentation.forecast_noise), "0");
 }
 
+/// The longest season of which a model that starts as a naive forecast sees a whole one.
+std::int64_t longest_season(const Config& c) {
+  return c.model.lags.empty() ? c.model.context_length : *std::max_element(c.model.lags.begin(), c.model.lags.end());
+}
+
 void check_together(const std::string& where, const Config& c) {
   check_sampling(where, c);
   if (c.dataset.format == "lstnet" && !c.dataset.start)
@@ -321,6 +326,16 @@ void check_together(const std::string& where, const Config& c) {
   if (!reads_lags && !c.model.lags.empty())
     throw UsageError(cat(where, "model.lags: found ", c.model.lags.size(), " lags; ", c.model.name,
                          " reads none, an empty list is expected"));
+  if (c.model.prior == PriorKind::seasonal_naive) {
+    const auto seen = longest_season(c);
+    if (c.dataset.season_length < 2)
+      throw UsageError(cat(where, "model.prior: found seasonal_naive with dataset.season_length ", c.dataset.season_length, "; expected a season of 2 or "
+                           "more, or last_value"));
+    if (c.dataset.season_length > seen)
+      throw UsageError(cat(where, "model.prior: found seasonal_naive with dataset.season_length ", c.dataset.season_length, " and a model that sees ", seen,
+                           reads_lags ? " steps by its lags" : " steps", "; expected ", reads_lags ? "a lag" : "model.context_length", " of at least the season, or "
+                           "last_value"));
+  }
   if (c.privacy.enabled && c.optimizer.gradient_norm_bound)
     throw UsageError(cat(where, "optimizer.gradient_norm_bound: found ", *c.optimizer.gradient_norm_bound,
                          " in a private run, where privacy.clip_norm bounds every window's gradient; expected null"));
@@ -405,6 +420,13 @@ Config read_config(const std::filesystem::path& file, const std::vector<std::str
   if (const auto& coefficients = config.privacy.noise_coefficients)
     config.privacy.noise_recursion = privacy::read_coefficients(find_file("privacy.noise.coefficients", *coefficients, file));
   return config;
+}
+
+Prior prior_of(const Config& config) {
+  const auto season = config.dataset.season_length;
+  const auto by_season = season >= 2 && season <= longest_season(config);
+  const auto kind = config.model.prior.value_or(by_season ? PriorKind::seasonal_naive : PriorKind::last_value);
+  return {kind, kind == PriorKind::seasonal_naive ? season : 1};
 }
 
 void check_setting(const std::string& where, const std::string& key, const std::string& value) {

@@ -91,6 +91,9 @@ const std::vector<Option>& option_table() {
       {"model.sampled_forecasts", false, Flag{AT(model.sampled_forecasts)},
        "true: the exported model's quantiles and means come from 100 sample paths, as GluonTS has it for itransformer; "
        "deepar always forecasts so."},
+      {"model.prior", false, choice(AT(model.prior)),
+       "Naive forecast of the window's own that the model starts as, and learns the difference to: seasonal_naive (dataset.season_length "
+       "back), last_value; none: as GluonTS has it; auto: seasonal_naive where a season is stated that fits the context, else last_value."},
       {"sampling.top_level", false, choice(AT(sampling.top_level)),
        "How series are chosen: wor, a fresh sample without replacement each step; deterministic, in turn; shuffled, in turn, in a random "
        "order (costs what in turn does); poisson, each by its own coin in every step; balls_in_bins, each in one bin, drawn once for the "

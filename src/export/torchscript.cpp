@@ -203,6 +203,14 @@ class Sizes {
     if (!at(key).is_boolean()) refuse(key, "true or false");
     return at(key).get<bool>();
   }
+  /// None in models of before it was an option.
+  [[nodiscard]] Prior prior() const {
+    if (!sizes_.contains("prior")) return {};
+    const auto names = all_names<PriorKind>();
+    const auto& found = at("prior");
+    if (!found.is_string() || std::find(names.begin(), names.end(), found.get<std::string>()) == names.end()) refuse("prior", cat("one of ", join(names, ", ")));
+    return {named<PriorKind>(found.get<std::string>(), where_), number("season", 1, largest_length)};
+  }
   [[noreturn]] void refuse(const char* key, const std::string& expected) const {
     throw DataError(cat(where_, ": model: ", key, ": expected ", expected));
   }
@@ -252,6 +260,7 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
   options.time_features = sizes.number("time_features", 0, 1000);
   options.default_scale = sizes.real("default_scale");
   options.width_factor = sizes.number("width_factor", 1, 1024);
+  options.prior = sizes.prior();
   std::int64_t stored = 0;
   for (const auto& tensor : data.tensors) stored += static_cast<std::int64_t>(tensor.bytes.size() / 4);
   options.most_parameters = stored;
@@ -287,6 +296,7 @@ void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMe
   metadata.model["sizes"] = {{"context_length", options.context_length}, {"prediction_length", options.prediction_length},
                              {"lags", options.lags},                     {"time_features", options.time_features},
                              {"default_scale", options.default_scale},   {"width_factor", options.width_factor},
+                             {"prior", name(options.prior.kind)},        {"season", options.prior.season},
                              {"sampled_forecasts", sampled_forecasts}};
   TensorFile data;
   data.texts = {{"format", format_name}, {model_entry, json_text(metadata.model, 2)}, {privacy_entry, json_text(metadata.privacy, 2)}};

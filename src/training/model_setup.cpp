@@ -11,6 +11,7 @@ models::ModelOptions model_options(const Config& config) {
   options.time_features = static_cast<std::int64_t>(data::window_feature_names(frequency).size());
   options.default_scale = config.model.default_scale;
   options.width_factor = config.model.width_factor;
+  options.prior = prior_of(config);
   return options;
 }
 

@@ -289,6 +289,17 @@ TEST_F(Errors, CorrelatedNoise) {
                  {"privacy.noise.mechanism: found bisr with privacy.relation event", "privacy.relation series"});
 }
 
+TEST_F(Errors, PriorsThatTheModelCannotSee) {
+  EXPECT_EQ(plan_setting({"model.prior=auto"}).exit_code, 0);
+  EXPECT_EQ(plan_setting({"model.prior=last_value"}).exit_code, 0);
+  expect_failure(plan_setting({"model.prior=naive"}), train, 2, {"model.prior: found 'naive'", "seasonal_naive", "auto"});
+  expect_failure(plan_setting({"model.prior=seasonal_naive", "dataset.season_length=500"}), train, 2,
+                 {"model.prior: found seasonal_naive with dataset.season_length 500", "model.context_length"});
+  expect_failure(plan_setting({"model.prior=seasonal_naive", "dataset.season_length=1"}), train, 2, {"dataset.season_length 1", "last_value"});
+  expect_failure(plan_setting({"model.prior=seasonal_naive", "dataset.season_length=3", "model.name=deepar", "model.lags=[1, 2]"}), train, 2,
+                 {"sees 2 steps by its lags", "expected a lag"});
+}
+
 TEST_F(Errors, MissingConfigurationFile) {
   expect_failure(run(train, {"--config", "absent.yaml"}), train, 2, {"--config", "'absent.yaml'", "looked for"});
 }

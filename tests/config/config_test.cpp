@@ -185,6 +185,7 @@ TEST_F(ConfigTest, TextReadsBackToTheSameConfiguration) {
   c.model.lags = {1, 2, 24};
   c.model.default_scale = 1e-3;
   c.model.width_factor = 3;
+  c.model.prior = PriorKind::last_value;
   c.model.sampled_forecasts = true;
   c.training.memory_mb = 77;
   c.training.max_epochs = 1;

@@ -171,6 +171,13 @@ TEST_F(SavedModel, LiesAboutItselfAreRefused) {
     m.model["sizes"]["width_factor"] = 1024;
   });
   expect_refused("parameters");
+  saved([](ModelMetadata& m) { m.model["sizes"]["prior"] = "naive"; });
+  expect_refused("prior");
+  saved([](ModelMetadata& m) {
+    m.model["sizes"]["prior"] = "seasonal_naive";
+    m.model["sizes"]["season"] = 1'000'000;
+  });
+  expect_refused("season");
   saved([](ModelMetadata& m) { m.model["sizes"]["default_scale"] = "large"; });
   expect_refused("default_scale");
   saved([](ModelMetadata& m) { m.privacy["epsilon"] = "none"; });

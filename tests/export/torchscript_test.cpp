@@ -15,13 +15,25 @@ namespace tsdp::exporting {
 namespace {
 
 std::unique_ptr<models::Forecaster> make(std::int64_t context, std::int64_t horizon, const std::string& name = "simple_ff",
-                                         at::ScalarType type = at::kFloat) {
+                                         at::ScalarType type = at::kFloat, PriorKind prior = PriorKind::none) {
   models::ModelOptions options{context, horizon, {}, 3, 0.0};
   if (name == "deepar") options.lags = {1, 2, 4};
+  options.prior = {prior, prior == PriorKind::seasonal_naive ? 3 : 1};
   auto model = models::make_model(name, options, at::TensorOptions(type));
   RandomStream stream(SecretKey::from_seed(5), "initial weights", 0);
   model->initialise(stream);
+  // (A prior's last layers begin as 0.)
+  if (prior != PriorKind::none) model->parameters().values().add_(at::rand_like(model->parameters().values()) - 0.5, 0.2);
   return model;
+}
+
+const std::vector<PriorKind> priors = {PriorKind::none, PriorKind::seasonal_naive, PriorKind::last_value};
+
+std::vector<std::pair<std::string, PriorKind>> models_and_priors() {
+  std::vector<std::pair<std::string, PriorKind>> out;
+  for (const auto& name : models::model_names())
+    for (const auto prior : priors) out.emplace_back(name, prior);
+  return out;
 }
 
 TEST(StudentTQuantile, AgreesWithBoost) {
@@ -58,9 +70,9 @@ at::IValue features_of(const models::WindowBatch& batch) {
 }
 
 TEST(Module, GivesTheModelsForecastAtAnyBatchSize) {
-  for (const auto& name : models::model_names()) {
-    SCOPED_TRACE(name);
-    const auto model = make(9, 4, name);
+  for (const auto& [name, prior] : models_and_priors()) {
+    SCOPED_TRACE(name + ", prior " + tsdp::name(prior));
+    const auto model = make(9, 4, name, at::kFloat, prior);
     if (model->samples_paths()) continue;
     auto module = make_module(*model);
     for (const std::int64_t rows : {1, 2, 7}) {
@@ -81,9 +93,9 @@ TEST(Module, GivesTheModelsForecastAtAnyBatchSize) {
 
 // Sample paths from injected draws: each value follows from the training program's distribution given the values before.
 TEST(Module, SamplePathsFollowTheirDraws) {
-  for (const auto& name : models::model_names()) {
-    SCOPED_TRACE(name);
-    const auto model = make(6, 5, name);
+  for (const auto& [name, prior] : models_and_priors()) {
+    SCOPED_TRACE(name + ", prior " + tsdp::name(prior));
+    const auto model = make(6, 5, name, at::kFloat, prior);
     auto module = make_module(*model, /*sampled_forecasts=*/true);
     for (const std::int64_t rows : {1, 3}) {
       const std::int64_t paths = 4;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tsdp/base/names.h"
+#include "tsdp/config/models.h"
 #include "tsdp/privacy/strategy_search.h"
 #include "tsdp/privacy/terms.h"
 
@@ -40,6 +41,7 @@ struct Config {
     double default_scale = 0.0;
     std::int64_t width_factor = 1;
     bool sampled_forecasts = false;
+    std::optional<PriorKind> prior = PriorKind::none;  // none: `auto`
   } model;
   struct {
     tsdp::privacy::TopLevel top_level = tsdp::privacy::TopLevel::without_replacement;
@@ -107,6 +109,10 @@ struct Config {
 /// Checks one `section.name=value` alone: that the option exists, and type and range of the value (YAML text). Throws
 /// UsageError that begins with `where`.
 void check_setting(const std::string& where, const std::string& key, const std::string& value);
+
+/// The prior of a configuration's model, from public facts alone: `auto` is seasonal_naive where a season of 2 or more steps is stated and the
+/// model sees a whole one, else last_value.
+[[nodiscard]] Prior prior_of(const Config& config);
 
 /// Every option with its value, as YAML that `read_config` reads back to the same configuration.
 [[nodiscard]] std::string config_text(const Config& config);

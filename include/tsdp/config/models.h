@@ -1,10 +1,25 @@
 // Which forecasters a configuration may name, and what it may say of each.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "tsdp/base/names.h"
+
 namespace tsdp {
+
+/// A naive forecast that a model learns the difference to; none: the model alone, as GluonTS has it.
+enum class PriorKind { none, seasonal_naive, last_value };
+constexpr Names<PriorKind, 3> names_of(PriorKind) {
+  return {{{PriorKind::none, "none"}, {PriorKind::seasonal_naive, "seasonal_naive"}, {PriorKind::last_value, "last_value"}}};
+}
+struct Prior {
+  PriorKind kind = PriorKind::none;
+  std::int64_t season = 1;  ///< of seasonal_naive, in steps
+
+  bool operator==(const Prior&) const = default;
+};
 
 /// What the configuration has to know of a forecaster; all else is its own.
 struct ModelRules {
