@@ -90,6 +90,8 @@ void require_terms_of(const Config& config, const Ledger& ledger, const std::str
         throw DataError(cat(where, ": ", term, ": found ", json_text(value), "; the run's configuration says ",
                             json_text(expected[term]), ": put the run's own file back"));
   };
+  const auto start = prior_of(config);
+  require_same({{"prior", name(ledger.prior.kind)}, {"season", ledger.prior.season}}, {{"prior", name(start.kind)}, {"season", start.season}});
   require_same({{"reproducible", ledger.reproducible}, {"private", ledger.is_private()}},
                {{"reproducible", config.training.reproducible}, {"private", config.privacy.enabled}});
   const auto& law = ledger.method.law().parameters();

@@ -255,6 +255,7 @@ mechanism::Ledger Trainer::current_ledger(mechanism::RunState state) const {
   out.state = state;
   out.run = {store_.run(), key_print_, sha256(config_text(config_))};
   out.reproducible = config_.training.reproducible;
+  out.prior = prior_of(config_);
   out.steps_planned = plan_.steps;
   out.steps_taken = step_ - given_up_;
   // A crash before may have taken steps that are charged: what is charged is stated.

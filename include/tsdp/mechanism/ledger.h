@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tsdp/config/models.h"
 #include "tsdp/mechanism/training_method.h"
 #include "tsdp/privacy/attack.h"
 #include "tsdp/privacy/interval.h"
@@ -50,6 +51,7 @@ struct Ledger {
   /// Of the lengths a ledger holds the shortest and the longest, which decide for the paper's rows: touched shares and Poisson
   /// rates are largest for the shortest series, numbers of touched windows for the longest. Not so for tsdp.1 and tsdp.2.
   TrainingMethod method;
+  Prior prior = {};  ///< where the model started: a function of public facts, which costs nothing
   std::uint64_t steps_planned = 0, steps_taken = 0, steps_charged = 0;  ///< taken ≤ charged ≤ planned
   std::optional<Cost> cost;  ///< of a private method
 
