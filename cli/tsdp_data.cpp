@@ -11,6 +11,7 @@
 #include "tsdp/data/configured.h"
 #include "tsdp/data/describe.h"
 #include "tsdp/data/generate.h"
+#include "tsdp/data/synthetic.h"
 #include "tsdp/data/input_form.h"
 #include "tsdp/data/writers.h"
 
@@ -154,15 +155,20 @@ struct SplitCommand {
 };
 
 struct GenerateCommand {
+  static constexpr const char* traffic = "traffic-like";
   std::string kind, output;
   data::GenerateOptions options;
 
   void add_to(CLI::App& app) {
-    app.add_option("kind", kind, "traffic-like")->required()->check(CLI::IsMember({"traffic-like"}));
+    auto kinds = all_names<data::SyntheticKind>();
+    kinds.insert(kinds.begin(), traffic);
+    app.add_option("kind", kind, cat("What to make: ", join(kinds, ", "), "; all but the first are families to pretrain on"))
+        ->required()
+        ->check(CLI::IsMember(kinds));
     app.add_option("--series", options.series, "Number of series")
         ->check(CLI::Range(1, 10'000'000))
         ->capture_default_str();
-    app.add_option("--length", options.length, "Hours of each series")
+    app.add_option("--length", options.length, "Values of each series")
         ->check(CLI::Range(1, 100'000'000))
         ->capture_default_str();
     app.add_option("--seed", options.seed, "Seed")->check(cli::whole_number)->capture_default_str();
@@ -170,13 +176,15 @@ struct GenerateCommand {
   }
 
   int run(bool json) const {
-    data::write_dataset(data::generate_traffic_like(options), output, data::Format::lstnet);
+    data::write_dataset(kind == traffic ? data::generate_traffic_like(options)
+                                        : data::generate_synthetic({named<data::SyntheticKind>(kind, "kind"), options.series, options.length, options.seed}),
+                        output, data::Format::lstnet);
     if (json) {
       const Json out = {
           {"output", output}, {"series", options.series}, {"length", options.length}, {"seed", options.seed}};
       cli::print_json(out);
     } else {
-      cli::print(cat(output, ": ", options.series, " series of ", options.length, " hours\n"));
+      cli::print(cat(output, ": ", options.series, " series of ", options.length, kind == traffic ? " hours\n" : " values\n"));
     }
     return 0;
   }
@@ -204,6 +212,6 @@ int main(int argc, char** argv) {
   add("describe", "Says what a data set holds and names the series that stand out", describe);
   add("convert", "Reads a data set in one form and writes it in another", convert);
   add("split", "Writes training, validation and test parts as JSON Lines", split);
-  add("generate", "Writes seeded look-alike series as LSTNet text", generate);
+  add("generate", "Writes seeded series that are nobody's as LSTNet text", generate);
   return cli::run(app, argc, argv, common, [&] { return chosen(); });
 }

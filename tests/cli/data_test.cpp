@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -181,6 +182,16 @@ TEST_F(Data, GenerateIsSeeded) {
 }
 
 // --- mistakes
+
+TEST_F(Data, GenerateMakesSeriesToPretrainOn) {
+  for (const std::string kind : {"10_minutes", "hourly", "daily", "business_daily", "weekly", "monthly"}) {
+    const auto answer = json({"generate", kind, "--series", "4", "--length", "60", "--output", "synthetic.txt"});
+    EXPECT_EQ(answer["series"], 4);
+    const auto text = content_of(path("synthetic.txt"));
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 60) << kind;
+  }
+  expect_refused({"generate", "yearly", "--output", "x.txt"}, 2, {"kind", "yearly", "monthly"});
+}
 
 TEST_F(Data, WrongUsage) {
   write("set.tsf", tsf_text);
