@@ -1,6 +1,7 @@
 #include "account_estimate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <span>
 #include <vector>
@@ -30,6 +31,9 @@ Estimated drawn(const PlannedSeries& planned, double sigma, const MechanismOptio
   const auto seed = o.seed.value_or(1);
   if (seed < 0) throw UsageError(cat("--seed: found ", seed, "; an integer of at least 0 is expected"));
   Estimated out;
+  if (asks_epsilon && needed_delta(query, {}) * static_cast<double>(samples) < 10.0)
+    throw UsageError(cat("--samples: found ", samples, " for delta ", *query.delta, ", which ", samples, " draws cannot tell from 0; expected at least ",
+                         std::ceil(10.0 / *query.delta)));
   for (const auto direction : {Direction::remove, Direction::add}) {
     if (planned.direction && *planned.direction != direction) continue;
     RandomStream normals(SecretKey::from_seed(static_cast<std::uint64_t>(seed)), cat("losses, ", name(direction)), 0);
@@ -48,7 +52,7 @@ Estimated drawn(const PlannedSeries& planned, double sigma, const MechanismOptio
       out.standard_error = found.standard_error;
     }
   }
-  out.how = cat("from ", samples, " drawn losses a direction");
+  out.how = cat("from ", samples, " drawn losses a direction", !asks_epsilon && out.value == 0.0 ? cat(", none of which is above epsilon: delta may be some ", 1.0 / static_cast<double>(samples)) : "");
   return out;
 }
 
@@ -78,6 +82,9 @@ void run_estimate(const std::string& command, const CLI::App& app, const Mechani
   if (!draws && !asks_epsilon && !query.delta)
     throw UsageError("--delta: not given; --method estimate takes half of it for the chance that a hazard fails");
   const double sigma = *o.noise_multiplier;
+  static_cast<void>(privacy::series_theorem(planned.law, sigma));  // its checks of the law and of sigma
+  // Before anything is drawn.
+  static_cast<void>(asks_epsilon ? needed_delta(query, {}) : needed_epsilon(query, {}));
   const auto found = draws ? drawn(planned, sigma, o, query, asks_epsilon) : published(planned, sigma, query, asks_epsilon);
   if (json) {
     Json out;

@@ -7,6 +7,7 @@
 #include "tsdp/base/text.h"
 #include "tsdp/data/configured.h"
 #include "tsdp/mechanism/setup.h"
+#include "tsdp/privacy/correlated_noise.h"
 #include "tsdp/privacy/strategy_search.h"
 
 namespace tsdp::cli {
@@ -86,7 +87,22 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
   const auto scheme = mechanism::law_of(config, data.split.training_length);
   const auto unit = mechanism::unit_of(config);
   const auto theorem = o.theorem;
-  return {[=](double noise) { return privacy::apply_theorem(scheme, unit, noise, theorem); }, sigma, std::move(config)};
+  const auto& p = config.privacy;
+  const bool whole_series = p.relation == privacy::Relation::series;
+  if (!p.noise_mechanism && whole_series && privacy::covers_correlated_noise(config.sampling.top_level, config.sampling.reshuffle))
+    throw UsageError(cat(file.string(), ": privacy.noise.mechanism: found auto, which is chosen with its noise when a run begins; expected --set "
+                         "privacy.noise.mechanism=NAME (the command strategy shows them side by side)"));
+  const auto kind = p.noise_mechanism.value_or(privacy::StrategyKind::identity);
+  std::shared_ptr<const privacy::Strategy> strategy;
+  // Planned for all epochs, as a run has it.
+  if (kind != privacy::StrategyKind::identity)
+    strategy = std::make_shared<const privacy::Strategy>(
+        privacy::planned_strategy(p.wanted_strategy(kind), scheme.steps_per_epoch(), config.training.max_epochs));
+  return {[=](double multiplier) {
+            return privacy::apply_theorem(scheme, unit, {strategy ? privacy::NoiseKind::correlated : privacy::NoiseKind::independent, multiplier, strategy},
+                                          theorem);
+          },
+          sigma, std::move(config), {}, {}, strategy};
 }
 
 }  // namespace
@@ -199,8 +215,13 @@ std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& o, 
   if (wanted.kind == Kind::identity && !o.method) return nullptr;
   wanted.bands = o.bands.value_or(wanted.bands);
   wanted.buffers = o.buffers.value_or(wanted.buffers);
-  if (o.coefficients) wanted.coefficients = privacy::read_coefficients(*o.coefficients);
-  return std::make_shared<const privacy::Strategy>(privacy::planned_strategy(wanted, bins, epochs));
+  if (!o.coefficients) return std::make_shared<const privacy::Strategy>(privacy::planned_strategy(wanted, bins, epochs));
+  wanted.coefficients = privacy::read_coefficients(*o.coefficients);
+  try {
+    return std::make_shared<const privacy::Strategy>(privacy::planned_strategy(wanted, bins, epochs));
+  } catch (const UsageError& error) {
+    throw DataError(cat(*o.coefficients, ": ", error.what()));
+  }
 }
 
 /// With correlated noise: all epochs are planned, so their number has to be known.

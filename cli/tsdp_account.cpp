@@ -109,9 +109,9 @@ std::string reservations(const AppliedTheorem& m, std::uint64_t steps) {
 bool reached(const Interval& i, double precision) { return i.upper - i.lower <= precision * i.upper; }
 
 /// Says in `out` and on stderr that a bracket is wider than asked for; it holds nevertheless.
-void state_precision(Json& out, const Interval& i, double precision, const Certificate& why) {
-  // Ends of different theorems are apart for another reason.
-  if (reached(i, precision) || why.lower != why.upper) return;
+void state_precision(Json& out, const Interval& i, double precision, const Certificate& why, const AppliedTheorem& m, std::uint64_t steps) {
+  // Ends of different theorems, or of different numbers of epochs, are apart for another reason.
+  if (reached(i, precision) || why.lower != why.upper || m.complete_uses(steps) != m.uses_of_steps(steps)) return;
   out["precision_reached"] = false;
   tsdp::log::warning(cat("precision: the bracket ", shown(i), " is wider than the relative ", precision,
                          " asked for; it holds, but rounding or the size of the grids ended its refinement"));
@@ -136,7 +136,7 @@ Answer epsilon(const Subject& subject, const QueryOptions& query) {
   out.json["delta"] = delta;
   put_mechanism(out.json, m, steps);
   put_certificate(out.json, subject, why);
-  state_precision(out.json, answer, query.precision, why);
+  state_precision(out.json, answer, query.precision, why, m, steps);
   out.text = cat(shown("epsilon", answer, why), " at delta ", delta, ": ", of_mechanism(m, steps), reservations(m, steps));
   if (subject.series) {
     warn_where_shuffled(subject, "epsilon", answer);
@@ -162,7 +162,7 @@ Answer delta(const Subject& subject, const QueryOptions& query) {
   out.json["delta"] = tsdp::cli::bracket_json(answer, why);
   put_mechanism(out.json, m, steps);
   put_certificate(out.json, subject, why);
-  state_precision(out.json, answer, query.precision, why);
+  state_precision(out.json, answer, query.precision, why, m, steps);
   warn_where_shuffled(subject, "delta", answer);
   out.text = cat(shown("delta", answer, why), " at epsilon ", epsilon, ": ", of_mechanism(m, steps), reservations(m, steps));
   return out;
@@ -189,7 +189,7 @@ Answer steps(const Subject& subject, const QueryOptions& query) {
   put_certificate(out.json, subject, why);
   warn_where_shuffled(subject, "epsilon", spent);
   const auto left = put_budget(out.json, spent, target);
-  state_precision(out.json, spent, query.precision, why);
+  state_precision(out.json, spent, query.precision, why, m, count);
   out.text = cat("at most ", of_mechanism(m, count), " within epsilon ", target, " at delta ", delta, ": spends ",
                  shown(spent), ", ", left, reservations(m, count));
   return out;
@@ -207,7 +207,7 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
   });
   const auto m = subject.mechanism_at(least);
   const auto curve = m.curve();
-  auto spent = curve->epsilon(delta, uses, precision);
+  auto spent = tsdp::privacy::epsilon_after(m, *curve, delta, count, precision);
   const auto why = curve->certificate();
   spent.upper = std::min(spent.upper, target);  // certified by the calibration
   Answer out;
@@ -217,7 +217,7 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
   put_certificate(out.json, subject, why);
   warn_where_shuffled(subject, "epsilon", spent);
   const auto left = put_budget(out.json, spent, target);
-  state_precision(out.json, spent, precision, why);
+  state_precision(out.json, spent, precision, why, m, count);
   out.text = cat("noise multiplier ", tsdp::rounded_up(least, 7), " spends epsilon in ", shown(spent), ", ", left,
                  " at delta ", delta, ": ", of_mechanism(m, count), reservations(m, count));
   return out;
@@ -302,7 +302,7 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
   }
   put_mechanism(out.json, m, count);
   put_certificate(out.json, subject, why);
-  state_precision(out.json, *widest, precision, why);
+  state_precision(out.json, *widest, precision, why, m, count);
   out.text += reservations(m, count);
   if (query.csv || query.plot) write_profile(out.json, cat("Privacy profile: ", of_mechanism(m, count)), query);
   return out;
@@ -438,7 +438,8 @@ int main(int argc, char** argv) {
         refuse_beside("profile", app, {"--epsilon", "--delta"}, "--epsilons");
       else
         refuse_beside(command.name, app, {"--epsilons", "--csv", "--plot"}, "it with the command profile");
-      refuse_beside(command.name, app, command.itself, "the other numbers, as that is what is asked for");
+      // (The published rule shares a delta between composition and hazards, whatever is asked for.)
+      if (mechanism.method != tsdp::cli::published_method) refuse_beside(command.name, app, command.itself, "the other numbers, as that is what is asked for");
       std::error_code ignored;
       for (const auto& [option, file] : {std::pair{"--csv", query.csv}, std::pair{"--plot", query.plot}})
         if (file && mechanism.config && std::filesystem::equivalent(*file, tsdp::find_config_file(*mechanism.config), ignored))

@@ -159,12 +159,9 @@ int main(int argc, char** argv) {
     const auto device = tsdp::cli::device_of(device_name);
     auto config = tsdp::read_config(config_file, set);
     const auto data = tsdp::data::prepare_data(config, config_file);
-    if (resume.empty()) {
+    if (resume.empty())
       config.dataset.path =
           path_for_run(config.dataset.path, tsdp::find_data_file(config.dataset.path, config_file), folder.root);
-      if (auto& file = config.privacy.noise_coefficients)
-        file = path_for_run(*file, tsdp::find_file("privacy.noise.coefficients", *file, config_file), folder.root);
-    }
     // Before a plan is made of what the run was not charged for.
     if (!resume.empty() && tsdp::is_there(folder.charged_config()))
       tsdp::training::refuse_what_was_not_charged_for(folder, config, data);

@@ -33,6 +33,8 @@ DeepAR::DeepAR(const ModelOptions& options, const at::TensorOptions& tensor_opti
   lagged_places_ = at::tensor(places, at::TensorOptions(tensor_options.device()).dtype(at::kLong));
 }
 
+std::int64_t DeepAR::longest_season() const { return *std::max_element(options_.lags.begin(), options_.lags.end()); }
+
 std::int64_t DeepAR::past_length() const {
   return options_.context_length + *std::max_element(options_.lags.begin(), options_.lags.end()) - 1;
 }
@@ -55,7 +57,7 @@ Forecaster::Hidden DeepAR::forward(const WindowBatch& batch) {
   // Every step's naive forecast is the value one step, or a season, before it. The centre of a walk is where the scored steps begin, so that no
   // step is told of a later one.
   const auto filled = filled_past(options_.prior, batch.past_target, batch.past_observed, context, scale);
-  const auto future = batch.future_target * batch.future_observed + filled.mean * (1.0 - batch.future_observed);
+  const auto future = at::where(batch.future_observed.gt(0.0), batch.future_target, filled.mean);
   const auto values = at::cat({filled.values, future}, 1);
   const auto centre = options_.prior.kind == PriorKind::last_value ? filled.values.narrow(1, first, 1) : filled.mean;
   const auto input = ((values - centre) / filled.scale).clamp_(-largest_input, largest_input);
@@ -147,7 +149,7 @@ std::string DeepAR::script() const {
   // Values of a path in units of the window; and of every step the naive forecast in these units.
   const auto& prior = options_.prior;
   const std::string own_scale = "self.mean_scale(past_target[:, past - context:], past_observed[:, past - context:])";
-  std::string begin, naive = "torch.zeros_like(loc)", read = "values";
+  std::string begin, naive = "torch.zeros_like(loc)", cut;
   if (prior.kind == PriorKind::none) {
     begin = "    affine_scale = " + own_scale + "\n    values = past_target / affine_scale\n    centre = torch.zeros_like(affine_scale)\n    level = torch.log(affine_scale)\n";
   } else {
@@ -155,7 +157,7 @@ std::string DeepAR::script() const {
     begin += prior.kind == PriorKind::last_value ? "    centre = filled[:, past - context:past - context + 1]\n" : "    centre = mean\n";
     begin += "    values = (filled - centre) / affine_scale\n    level = torch.zeros_like(affine_scale)\n";
     naive = cat("values[:, values.size(1) - ", prior.season, "]");
-    read = cat("values.clamp(min=-", largest_input, ", max=", largest_input, ")");
+    cut = cat(".clamp(min=-", largest_input, ", max=", largest_input, ")");
   }
   return std::string(mean_scale_script()) + script_methods() + R"(
 def cell(self, x: Tensor, h0: Tensor, c0: Tensor, h1: Tensor, c1: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -181,7 +183,7 @@ def ancestral(self, past_target: Tensor, past_observed: Tensor, time_features: T
     c1 = h0
     for k in range(context):
         place = past - context + 1 + k
-        x = torch.cat([)" + read + R"(.index_select(1, place - self.lags), static, time_features[:, place]], 1)
+        x = torch.cat([values.index_select(1, place - self.lags))" + cut + R"(, static, time_features[:, place]], 1)
         h0, c0, h1, c1 = self.cell(x, h0, c0, h1, c1)
     paths = draws.size(1)
     h0 = h0.repeat_interleave(paths, 0)
@@ -200,7 +202,7 @@ def ancestral(self, past_target: Tensor, past_observed: Tensor, time_features: T
         if k > 0:
             place = past + k
             features = time_features[:, place].repeat_interleave(paths, 0)
-            x = torch.cat([)" + read + R"(.index_select(1, place - self.lags), static, features], 1)
+            x = torch.cat([values.index_select(1, place - self.lags))" + cut + R"(, static, features], 1)
             h0, c0, h1, c1 = self.cell(x, h0, c0, h1, c1)
         df, loc, scale = self.step_distribution(h1)
         loc = loc + )" + naive + R"(

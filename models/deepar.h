@@ -38,6 +38,7 @@ class DeepAR final : public Forecaster {
 
   [[nodiscard]] std::string name() const override { return "deepar"; }
   [[nodiscard]] std::int64_t past_length() const override;
+  [[nodiscard]] std::int64_t longest_season() const override;
   [[nodiscard]] bool reads_time_features() const override { return true; }
   [[nodiscard]] bool samples_paths() const override { return true; }
   [[nodiscard]] std::int64_t bytes_per_window() const override;

@@ -98,7 +98,7 @@ std::size_t Forecaster::declare_linear(const std::string& prefix, std::int64_t o
 void Forecaster::allocate(const at::TensorOptions& tensor_options, std::size_t head, std::int64_t head_width) {
   if (parameters_.count() > options_.most_parameters)
     throw DataError(cat("sizes of ", parameters_.count(), " parameters; found ", options_.most_parameters));
-  const auto seen = options_.lags.empty() ? options_.context_length : *std::max_element(options_.lags.begin(), options_.lags.end());
+  const auto seen = longest_season();
   if (options_.prior.kind != PriorKind::none && (options_.prior.season < 1 || options_.prior.season > seen))
     throw UsageError(cat("season of the prior: found ", options_.prior.season, "; expected 1 to ", seen, ", of which the model sees a whole one"));
   parameters_.allocate(tensor_options, options_.parameter_values);

@@ -66,6 +66,8 @@ class Forecaster {
   [[nodiscard]] virtual bool reads_time_features() const { return false; }
   /// Whether forecasts are sample paths (each step depends on the draw before), not a distribution known at each step.
   [[nodiscard]] virtual bool samples_paths() const { return false; }
+  /// The longest season of which it sees a whole one: of a prior.
+  [[nodiscard]] virtual std::int64_t longest_season() const { return options_.context_length; }
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
 
   [[nodiscard]] const dp::ParameterBuffer& parameters() const noexcept { return parameters_; }

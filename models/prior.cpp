@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "scalers.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::models {
@@ -10,13 +11,13 @@ FilledPast filled_past(const Prior& prior, const at::Tensor& past, const at::Ten
   const auto first = past.size(1) - context;
   const auto seen = observed.narrow(1, first, context);
   const auto mean = (past.narrow(1, first, context) * seen).sum(1, true).div_(seen.sum(1, true).clamp_min_(1.0));
-  const auto values = past * observed + mean * (1.0 - observed);
+  const auto values = at::where(observed.gt(0.0), past, mean);
   const auto recent = values.narrow(1, first, context);
   // (Of one value there is no difference.)
   const auto spread = prior.kind == PriorKind::last_value && context > 1
                           ? (recent.narrow(1, 1, context - 1) - recent.narrow(1, 0, context - 1)).abs_().mean(1, true)
                           : (recent - mean).abs_().mean(1, true);
-  return {values, mean, at::maximum(spread, mean_scale * least_share_of_mean_scale)};
+  return {values, mean, at::maximum(spread, mean_scale * least_share_of_mean_scale).clamp_min_(least_mean_scale)};
 }
 
 Frame frame_of(const Prior& prior, const at::Tensor& past, const at::Tensor& observed, std::int64_t horizon, const at::Tensor& mean_scale) {
@@ -50,12 +51,12 @@ def filled_past(self, past: Tensor, observed: Tensor, context: int, mean_scale: 
     first = past.size(1) - context
     seen = observed[:, first:]
     mean = (past[:, first:] * seen).sum(dim=1, keepdim=True) / seen.sum(dim=1, keepdim=True).clamp(min=1.0)
-    values = past * observed + mean * (1.0 - observed)
+    values = torch.where(observed > 0.0, past, mean)
     recent = values[:, first:]
 )",
              walks ? cat("    if context > 1:\n        spread = (recent[:, 1:] - recent[:, :-1]).abs().mean(dim=1, keepdim=True)\n    else:\n        ", by_mean)
                    : cat("    ", by_mean),
-             "    return values, mean, torch.maximum(spread, mean_scale * ", least_share_of_mean_scale, R"()
+             "    return values, mean, torch.maximum(spread, mean_scale * ", least_share_of_mean_scale, ").clamp(min=", least_mean_scale, R"()
 
 def frame(self, past: Tensor, observed: Tensor, mean_scale: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     values, mean, scale = self.filled_past(past, observed, past.size(1), mean_scale)

@@ -20,7 +20,7 @@ struct Frame {
 };
 
 /// Without a prior (y/scale, scale), `mean_scale` (B, 1) being the model's own scale. With one, missing values count as the mean of the
-/// observed ones, and s is at least 1e-3 of `mean_scale`:
+/// observed ones, and s is at least 1e-3 of `mean_scale` and 1e-10:
 ///   seasonal_naive: naive_k is the value of the last season at k's place; s the mean absolute deviation of the past from its mean,
 ///     which is the centre; growth 1.
 ///   last_value: naive_k the last value, which is the centre, too; s the mean absolute difference of neighbours; growth √k, as a random walk
@@ -38,7 +38,7 @@ struct FilledPast {
 [[nodiscard]] FilledPast filled_past(const Prior& prior, const at::Tensor& past, const at::Tensor& observed, std::int64_t context,
                                      const at::Tensor& mean_scale);
 
-/// Deviation of the first forecasts, in units of s, and their degrees of freedom.
+/// Scale of the first forecasts' Student-t law, in units of s, and its degrees of freedom.
 [[nodiscard]] double first_deviation(const Prior& prior);
 inline constexpr double first_degrees = 5.0;
 inline constexpr double largest_input = 10.0;

@@ -326,6 +326,8 @@ void check_together(const std::string& where, const Config& c) {
   if (!reads_lags && !c.model.lags.empty())
     throw UsageError(cat(where, "model.lags: found ", c.model.lags.size(), " lags; ", c.model.name,
                          " reads none, an empty list is expected"));
+  if (c.model.prior != PriorKind::none && (model == nullptr || !model->has_prior))
+    throw UsageError(cat(where, "model.prior: found ", c.model.prior ? name(*c.model.prior) : "auto", "; ", c.model.name, " has no prior, none is expected"));
   if (c.model.prior == PriorKind::seasonal_naive) {
     const auto seen = longest_season(c);
     if (c.dataset.season_length < 2)

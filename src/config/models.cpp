@@ -10,7 +10,8 @@ namespace {
 
 // One row a forecaster of models/, so that programs without LibTorch know it, too.
 std::vector<ModelRules>& models() {
-  static std::vector<ModelRules> all = {{"simple_ff"}, {"deepar", /*reads_lags=*/true}, {"itransformer"}, {"dlinear"}};
+  // name, reads_lags, has_prior
+  static std::vector<ModelRules> all = {{"simple_ff", false, true}, {"deepar", true, true}, {"itransformer", false, true}, {"dlinear", false, true}};
   return all;
 }
 

@@ -196,10 +196,11 @@ Figure histogram_figure() {
     std::vector<double> h;
     for (std::int64_t i = 0; i < bins; ++i) h.push_back(static_cast<double>((step - 1) / bins + (i < (step - 1) % bins ? 1 : 0)) / (sigma * sigma));
     RandomStream stream(SecretKey::from_seed(0), "figure C5", static_cast<std::uint64_t>(step));
+    RandomStream which(SecretKey::from_seed(0), "figure C5, bins", static_cast<std::uint64_t>(step));
     std::vector<double> normal(bins), ratios;
     for (int k = 0; k < samples; ++k) {
       stream.normals(static_cast<std::uint64_t>(k) * bins, normal);
-      const auto drawn = static_cast<std::size_t>(stream.below(bins));
+      const auto drawn = static_cast<std::size_t>(which.below(bins));
       double others = 0.0;
       double own = 0.0;
       for (std::size_t i = 0; i < h.size(); ++i) {

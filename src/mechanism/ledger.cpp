@@ -166,7 +166,7 @@ Json document(const Ledger& ledger) {
     if (term == "relation") break;
     out["mechanism"][term] = value;
   }
-  out["start"] = {{"prior", name(ledger.prior.kind)}, {"season", ledger.prior.season}};
+  if (ledger.prior.kind != PriorKind::none) out["start"] = {{"prior", name(ledger.prior.kind)}, {"season", ledger.prior.season}};
   out["steps_planned"] = ledger.steps_planned;
   out["steps_taken"] = ledger.steps_taken;
   out["steps_charged"] = ledger.steps_charged;
@@ -307,7 +307,7 @@ Ledger read_ledger(const Json& document, const std::string& where) {
   const auto run = top.section("run");
   out.run = {run.text("id"), run.text("key_print"), run.text("configuration_sha256")};
   out.reproducible = top.flag("reproducible");
-  // (Ledgers of before it was an option have none.)
+  // (Written only where there is a prior: ledgers of before it was an option stay what they were.)
   if (top.has("start")) {
     const auto start = top.section("start");
     out.prior = {start.one_of<PriorKind>("prior"), start.length("season")};

@@ -63,8 +63,13 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
   std::shared_ptr<const privacy::Strategy> strategy;
   auto multiplier_of = p.noise_multiplier;
   if (p.noise_mechanism && *p.noise_mechanism != privacy::StrategyKind::identity) {
-    strategy = std::make_shared<const privacy::Strategy>(
-        privacy::planned_strategy(p.wanted_strategy(*p.noise_mechanism), law.steps_per_epoch(), epochs));
+    try {
+      strategy = std::make_shared<const privacy::Strategy>(
+          privacy::planned_strategy(p.wanted_strategy(*p.noise_mechanism), law.steps_per_epoch(), epochs));
+    } catch (const UsageError& error) {
+      if (!p.noise_coefficients) throw;
+      throw DataError(cat(*p.noise_coefficients, ": ", error.what()));
+    }
   } else if (const auto& t = law.parameters(); !p.noise_mechanism && p.relation == privacy::Relation::series &&
                                                privacy::covers_correlated_noise(t.top_level, t.reshuffle)) {
     // auto, which elsewhere is identity, as nothing else is covered there.

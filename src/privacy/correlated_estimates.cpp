@@ -8,6 +8,7 @@
 #include "conditional_composition.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
+#include "tsdp/privacy/out_of_reach.h"
 
 namespace tsdp::privacy {
 
@@ -16,8 +17,8 @@ SampledProfile::SampledProfile(const Strategy& strategy, std::int64_t bins, std:
   if (bins < 1 || bins > most_bins) throw UsageError(cat("batches: found ", bins, "; an integer from 1 to ", most_bins, " is expected"));
   if (samples < 2 || samples > most_samples)
     throw UsageError(cat("samples: found ", samples, "; an integer from 2 to ", most_samples, " is expected"));
-  if (!(noise_multiplier > 0.0) || !std::isfinite(noise_multiplier))
-    throw PrivacyError(cat("noise multiplier: found ", noise_multiplier, "; a positive finite number is expected"));
+  if (!(noise_multiplier >= 0.01) || !(noise_multiplier <= 1e6))
+    throw UsageError(cat("noise multiplier: found ", noise_multiplier, "; a number from 0.01 to 1e6 is expected"));
   if (direction == Direction::symmetrised) throw Error(ExitCode::failure, "losses are drawn in one direction");
   if (!strategy.non_negative()) throw PrivacyError("balls in bins: a strategy matrix with negative entries is not covered");
   const Gram gram(strategy, bins, epochs, Gram::Side::upper);
@@ -122,7 +123,10 @@ double published_epsilon(const Strategy& strategy, std::int64_t bins, std::int64
   double low = 0.0;
   if (rule.delta(low) <= delta) return low;
   double high = 1.0;
-  while (rule.delta(high) > delta && high < 1e3) high *= 2.0;
+  while (rule.delta(high) > delta) {
+    if (high > 500.0) throw OutOfReach(cat("noise multiplier: found ", noise_multiplier, ", at which the published rule gives no epsilon below ", high));
+    high *= 2.0;
+  }
   while (high - low > 1e-4 * high) {
     const double middle = 0.5 * (low + high);
     (rule.delta(middle) > delta ? low : high) = middle;

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <exception>
 #include <utility>
 #include <vector>
 
+#include "tsdp/base/error.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/correlated_noise.h"
-#include "tsdp/privacy/out_of_reach.h"
 
 namespace tsdp::privacy {
 namespace {
@@ -45,20 +46,23 @@ PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy
   }
   std::stable_sort(tried.begin(), tried.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   PricedStrategy best;
+  std::exception_ptr why_none;
   for (const auto& [error, strategy] : tried) {
     const double mean_error = strategy->mean_error();
-    if (best.strategy) {
-      try {
-        const double most = std::sqrt(best.total_error / mean_error) / (1.0 + tolerance);
+    try {
+      if (best.strategy) {
+        const double most = std::min(std::sqrt(best.total_error / mean_error) / (1.0 + tolerance), 1e6);
         if (most < 0.01 || !certified(target, strategy, most)) continue;
-      } catch (const OutOfReach&) {
-        continue;
       }
+      const double sigma = least_noise(target, strategy, tolerance);
+      const double total = sigma * sigma * mean_error;
+      if (!best.strategy || total < best.total_error) best = {strategy, sigma, total};
+    } catch (const PrivacyError&) {
+      // What is out of reach for one may not be for another.
+      if (!why_none) why_none = std::current_exception();
     }
-    const double sigma = least_noise(target, strategy, tolerance);
-    const double total = sigma * sigma * mean_error;
-    if (!best.strategy || total < best.total_error) best = {strategy, sigma, total};
   }
+  if (!best.strategy) std::rethrow_exception(why_none);
   return best;
 }
 

@@ -33,6 +33,14 @@ void RunStore::claim() {
   run_ = SecretKey::from_system().hex().substr(0, 32);
 }
 
+std::string RunStore::keep_coefficients(const privacy::NoiseRecursion& recursion) const {
+  nlohmann::ordered_json json = recursion.coefficients;
+  if (recursion.form == privacy::NoiseRecursion::Form::banded_inverse) json = {{"inverse", recursion.coefficients}};
+  const std::string name = "coefficients.json";
+  write_file_atomically(folder_.root / name, json_text(json, 2) + "\n");
+  return name;
+}
+
 void RunStore::begin(const Config& config, const data::PreparedData& data, const SecretKey& key, const Checkpoint& first) {
   // All that a run cannot do without is made beside and gets its name at once.
   const auto made = folder_.staging();

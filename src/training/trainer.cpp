@@ -130,6 +130,8 @@ void Trainer::begin(const std::optional<std::filesystem::path>& budget) {
     if (!config_.privacy.noise_mechanism)
       config_.privacy.noise_mechanism = noise.strategy ? noise.strategy->kind() : privacy::StrategyKind::identity;
   }
+  // The run keeps the coefficients that it is charged for.
+  if (config_.privacy.noise_recursion) config_.privacy.noise_coefficients = store_.keep_coefficients(*config_.privacy.noise_recursion);
   // The whole plan, before anything of the run is there: what dies in between has spent it.
   if (budget) {
     const auto uses = method_.privacy()->theorem().uses_of_steps(plan_.steps);

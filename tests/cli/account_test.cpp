@@ -168,7 +168,10 @@ TEST_F(Account, StepsOfDeterministicIterationAreRoundedUpToEpochs) {
   EXPECT_EQ(seven["composition_unit"], "epoch");
   EXPECT_EQ(seven["compositions"], 3);
   EXPECT_EQ(seven["epochs"], 3);
-  EXPECT_EQ(seven["epsilon"], of("9")["epsilon"]);
+  EXPECT_EQ(seven["epsilon"]["upper"], of("9")["epsilon"]["upper"]);
+  // From below only the two that are complete count.
+  EXPECT_EQ(seven["epsilon"]["lower"], of("6")["epsilon"]["lower"]);
+  EXPECT_FALSE(seven.contains("precision_reached"));
 }
 
 TEST_F(Account, NothingTakenCostsNothing) {

@@ -238,6 +238,27 @@ TEST_F(SeriesAccount, CorrelatedNoise) {
   EXPECT_TRUE(with_signs["epsilon"]["lower"].is_null());
 }
 
+// A configuration names its mechanism; options for the same one give the same answer.
+TEST_F(SeriesAccount, AConfigurationsNoiseIsAccountedFor) {
+  const auto epsilon = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"epsilon", "--noise-multiplier", "8", "--epochs", "2", "--delta", "1e-5", "--json"});
+    return answered(run(account, more, source_folder()))["epsilon"];
+  };
+  for (const std::string mechanism : {"identity", "bsr", "bisr", "band_mf", "blt"}) {
+    const auto configured = epsilon({"--config", "configs/exchange_rate.yaml", "--set", "privacy.relation=series", "--set", "sampling.top_level=balls_in_bins", "--set",
+                                     "sampling.batch_size=null", "--set", "sampling.batches=3", "--set", "training.max_epochs=2", "--set",
+                                     "privacy.noise.mechanism=" + mechanism});
+    const auto by_options = epsilon({"--relation", "series", "--top-level", "balls_in_bins", "--batches", "3", "--mechanism", mechanism});
+    EXPECT_NEAR(configured["upper"].get<double>(), by_options["upper"].get<double>(), 1e-9) << mechanism;
+    EXPECT_NEAR(configured["lower"].get<double>(), by_options["lower"].get<double>(), 1e-9) << mechanism;
+  }
+  expect_failure(run(account, {"epsilon", "--config", "configs/exchange_rate.yaml", "--noise-multiplier", "8", "--epochs", "2", "--delta", "1e-5", "--set",
+                               "privacy.relation=series", "--set", "sampling.top_level=balls_in_bins", "--set", "privacy.noise_multiplier=auto", "--set",
+                               "privacy.noise.mechanism=auto"},
+                     source_folder()),
+                 account, 2, {"privacy.noise.mechanism: found auto"});
+}
+
 // An estimate is no end of a bracket, and says so; exact is refused where nothing exact is known.
 TEST_F(SeriesAccount, EstimatesAreNoBounds) {
   const auto asked = [](const std::string& command, std::vector<std::string> more) {
@@ -277,8 +298,18 @@ TEST_F(SeriesAccount, EstimatesAreNoBounds) {
           {"only balls_in_bins is estimated"});
   refused("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--samples", "100", "--noise-multiplier", "2"}, 2,
           {"--samples: used by --method monte_carlo alone"});
+  // The published rule needs a delta to share, even where delta is asked for.
+  const auto of_delta = run(account, asked("delta", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "estimate", "--noise-multiplier", "2",
+                                                     "--epsilon", "2"}));
+  EXPECT_EQ(of_delta.exit_code, 0) << of_delta.err;
+  refused("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--samples", "100", "--noise-multiplier", "2"}, 2,
+          {"--samples: found 100 for delta 0.01", "expected at least 1000"});
+  refused("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--sampling-rate", "0.5", "--noise-multiplier", "2"}, 2,
+          {"sampling rate: found 0.5"});
+  refused("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--noise-multiplier", "1e-200"}, 2,
+          {"noise multiplier: found 1e-200"});
   refused("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--samples", "1", "--noise-multiplier", "2"}, 2,
-          {"samples: found 1"});
+          {"--samples: found 1 "});
 }
 
 TEST_F(SeriesAccount, DrawsTheFiguresOfCorrelatedNoise) {

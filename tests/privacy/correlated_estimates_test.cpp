@@ -88,7 +88,7 @@ TEST(SampledProfile, RefusesWhatItIsNotAbout) {
   const auto bsr = planned_strategy({StrategyKind::bsr}, 10, 1);
   EXPECT_THROW(SampledProfile(bsr, 10, 1, 1.0, Direction::remove, 1, draws), UsageError);
   EXPECT_THROW(SampledProfile(bsr, 0, 1, 1.0, Direction::remove, 100, draws), UsageError);
-  EXPECT_THROW(SampledProfile(bsr, 10, 1, 0.0, Direction::remove, 100, draws), PrivacyError);
+  for (const double sigma : {0.0, 1e-200, 1e7}) EXPECT_THROW(SampledProfile(bsr, 10, 1, sigma, Direction::remove, 100, draws), UsageError);
   const Strategy negative(StrategyKind::file, {NoiseRecursion::Form::banded, {1.0, -0.5}, {}, {}}, 10);
   EXPECT_THROW(SampledProfile(negative, 10, 1, 1.0, Direction::remove, 100, draws), PrivacyError);
 }

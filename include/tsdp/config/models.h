@@ -25,6 +25,7 @@ struct Prior {
 struct ModelRules {
   std::string name;         ///< model.name
   bool reads_lags = false;  ///< whether model.lags must be given, or must be empty
+  bool has_prior = false;   ///< whether it can begin as a naive forecast (model.prior)
 
   bool operator==(const ModelRules&) const = default;
 };

@@ -34,7 +34,7 @@ struct SyntheticOptions {
 ///   walk (15 %): a random walk, in half of them reverting, in half of values' logarithms, with volatility that varies.
 ///   counts (15 %): whole numbers, many of them 0, of a rate with seasons; bursts.
 ///   shifting (10 %): levels that jump and trends that break, with a season and noise.
-/// Noise is Student-t with 4 to 12 degrees of freedom. Levels span six decades. Series do not depend on each other: with more series the first
+/// Noise is Student-t with 4 to 12 degrees of freedom. Levels span six decades, but for counts. Series do not depend on each other: with more series the first
 /// ones are the same. Equal options give equal values on one machine (the mathematical library may differ elsewhere in the last digit).
 /// Throws UsageError for sizes below 1 or beyond 1e9 values.
 [[nodiscard]] Dataset generate_synthetic(const SyntheticOptions& options);

@@ -30,6 +30,8 @@ class RunStore {
 
   /// Throws UsageError if the folder holds a run, or files that one would overwrite. Then gives the run its identity and lock.
   void claim();
+  /// Writes the coefficients of a strategy matrix beside the configuration; gives the name to state there.
+  [[nodiscard]] std::string keep_coefficients(const privacy::NoiseRecursion& recursion) const;
   /// Begins the claimed run: all of it is there when this returns, or none of it is. `first` is the checkpoint before any step.
   void begin(const Config& config, const data::PreparedData& data, const SecretKey& key, const Checkpoint& first);
 
