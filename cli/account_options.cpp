@@ -6,6 +6,7 @@
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/data/configured.h"
+#include "tsdp/mechanism/auto_settings.h"
 #include "tsdp/mechanism/setup.h"
 #include "tsdp/privacy/correlated_noise.h"
 #include "tsdp/privacy/strategy_search.h"
@@ -81,8 +82,9 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
       "given beside --config, which names the mechanism; expected --set to change the configuration, or no --config";
   refuse(app, scheme_options, why);
   refuse(app, {"--batch-size"}, why);
-  auto config = read_config(file, o.set);
-  const auto data = data::prepare_data(config, file);
+  const auto asked = read_config(file, o.set);
+  const auto data = data::prepare_data(asked, file);
+  auto config = mechanism::settle_law(asked, data.split.training_length, file).config;
   auto sigma = o.noise_multiplier ? o.noise_multiplier : config.privacy.noise_multiplier;
   const auto scheme = mechanism::law_of(config, data.split.training_length);
   const auto unit = mechanism::unit_of(config);
@@ -97,12 +99,9 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
   // Planned for all epochs, as a run has it.
   if (kind != privacy::StrategyKind::identity)
     strategy = std::make_shared<const privacy::Strategy>(
-        privacy::planned_strategy(p.wanted_strategy(kind), scheme.steps_per_epoch(), config.training.max_epochs));
-  return {[=](double multiplier) {
-            return privacy::apply_theorem(scheme, unit, {strategy ? privacy::NoiseKind::correlated : privacy::NoiseKind::independent, multiplier, strategy},
-                                          theorem);
-          },
-          sigma, std::move(config), {}, {}, strategy};
+        privacy::planned_strategy(p.wanted_strategy(kind), scheme.steps_per_epoch(), config.training.max_epochs.value()));
+  return {[=](double multiplier) { return privacy::apply_theorem(scheme, unit, privacy::noise_by(strategy, multiplier), theorem); }, sigma,
+          std::move(config), {}, {}, strategy};
 }
 
 }  // namespace
@@ -215,13 +214,11 @@ std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& o, 
   if (wanted.kind == Kind::identity && !o.method) return nullptr;
   wanted.bands = o.bands.value_or(wanted.bands);
   wanted.buffers = o.buffers.value_or(wanted.buffers);
-  if (!o.coefficients) return std::make_shared<const privacy::Strategy>(privacy::planned_strategy(wanted, bins, epochs));
-  wanted.coefficients = privacy::read_coefficients(*o.coefficients);
-  try {
-    return std::make_shared<const privacy::Strategy>(privacy::planned_strategy(wanted, bins, epochs));
-  } catch (const UsageError& error) {
-    throw DataError(cat(*o.coefficients, ": ", error.what()));
+  if (o.coefficients) {
+    wanted.coefficients = privacy::read_coefficients(*o.coefficients);
+    wanted.coefficients_file = *o.coefficients;
   }
+  return std::make_shared<const privacy::Strategy>(privacy::planned_strategy(wanted, bins, epochs));
 }
 
 /// With correlated noise: all epochs are planned, so their number has to be known.
@@ -234,11 +231,16 @@ std::int64_t planned_epochs(const CLI::App& app) {
   return value;
 }
 
+/// Of --direction; none: both.
+std::optional<privacy::Direction> direction_of(const MechanismOptions& o) {
+  if (!o.direction || *o.direction == "both") return std::nullopt;
+  return tsdp::named<privacy::Direction>(*o.direction, "--direction");
+}
+
 bool asks_for_estimate(const MechanismOptions& o) { return o.method && (*o.method == monte_carlo_method || *o.method == published_method); }
 
 PlannedSeries planned_series_of(const CLI::App& app, const MechanismOptions& o) {
-  PlannedSeries out{series_law_of(app, o), {}, nullptr, 1};
-  if (o.direction && *o.direction != "both") out.direction = tsdp::named<privacy::Direction>(*o.direction, "--direction");
+  PlannedSeries out{series_law_of(app, o), direction_of(o), nullptr, 1};
   out.law.batches = needed("--batches", o.batches, ": the steps of an epoch");
   out.epochs = planned_epochs(app);
   out.strategy = strategy_of(o, out.law.batches, out.epochs);
@@ -251,8 +253,7 @@ Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
   const bool exact = o.method == exact_method;
   if (o.mechanism.value_or("identity") == "identity" && (!o.method || exact)) {
     auto law = series_law_of(app, o);
-    std::optional<privacy::Direction> direction;
-    if (o.direction && *o.direction != "both") direction = tsdp::named<privacy::Direction>(*o.direction, "--direction");
+    const auto direction = direction_of(o);
     auto without_method = o;
     without_method.method.reset();
     static_cast<void>(strategy_of(without_method, 1, 1));  // refuses what identity has no use for
@@ -273,7 +274,7 @@ Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
                       : o.method ? tsdp::named<privacy::CorrelatedMethod>(*o.method, "--method")
                                  : privacy::CorrelatedMethod::automatic;
   return {[=](double sigma) {
-            return privacy::series_theorem(planned.law, {privacy::NoiseKind::correlated, sigma, planned.strategy}, planned.direction, method);
+            return privacy::series_theorem(planned.law, privacy::noise_by(planned.strategy, sigma), planned.direction, method);
           },
           o.noise_multiplier, {}, planned.law, o.direction.value_or("both"), planned.strategy};
 }

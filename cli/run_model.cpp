@@ -1,6 +1,7 @@
 #include "run_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "tsdp/base/digest.h"
@@ -13,6 +14,7 @@
 #include "tsdp/mechanism/setup.h"
 #include "tsdp/training/charged_for.h"
 #include "tsdp/training/model_setup.h"
+#include "tsdp/training/start_weights.h"
 
 namespace tsdp::cli {
 
@@ -45,6 +47,29 @@ void put_training_privacy(nlohmann::ordered_json& out, const nlohmann::ordered_j
   out["epsilon_does_not_cover"] = beside;
   out["reproducible"] = ledger.value("reproducible", false);
   out["statement"] = ledger.value("statement", std::string());
+}
+
+evaluation::Metrics scores_of_start(const training::RunFolder& folder, const Config& config, const data::PreparedData& data,
+                                    std::span<const data::ForecastRange> ranges, const nlohmann::ordered_json& ledger) {
+  const auto start = mechanism::find_start(config, folder.config());
+  if (mechanism::read_ledger(ledger, folder.ledger().string()).start != mechanism::start_of(config, start))
+    throw DataError(cat(folder.config().string(), ": model.start: found other weights than the run began with; put the run's own ",
+                        config.model.start, " back"));
+  auto model = training::model_of(config, at::TensorOptions(at::kFloat));
+  training::initialise(*model, config.training.seed, start);
+  auto module = exporting::make_module(*model, config.model.sampled_forecasts);
+  return evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, at::kCPU).model;
+}
+
+std::string what_data_added(const evaluation::Metrics& model, const evaluation::Metrics& start, const evaluation::Metrics& naive) {
+  const double score = model.mean_weighted_quantile_loss();
+  const double before = start.mean_weighted_quantile_loss();
+  auto text = cat("CRPS ", rounded(score, 4), ", at its start (epsilon 0: before any of your data) ", rounded(before, 4), ", of seasonal naive ",
+                  rounded(naive.mean_weighted_quantile_loss(), 4));
+  const double percent = 100.0 * (1.0 - score / before);
+  if (std::isfinite(percent))
+    text += percent >= 0.0 ? cat(": your data took ", rounded(percent, 3), " % off the start's") : cat(": training made it ", rounded(-percent, 3), " % worse than its start");
+  return text;
 }
 
 RunModel model_of_run(const training::RunFolder& folder, const Config& config, ExportedWeights which, Unfinished unfinished) {

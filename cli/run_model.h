@@ -3,10 +3,13 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "tsdp/config/config.h"
+#include "tsdp/data/configured.h"
+#include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/torchscript.h"
 #include "tsdp/training/charge.h"
 #include "tsdp/training/checkpoint.h"
@@ -35,6 +38,13 @@ struct RunModel {
     return {exporting::make_module(*model, sampled_forecasts), metadata};
   }
 };
+/// Scores of the weights that the run began with, before any step: what its data added is seen beside them. Throws DataError where they are not those of
+/// its ledger.
+[[nodiscard]] evaluation::Metrics scores_of_start(const training::RunFolder& folder, const Config& config, const data::PreparedData& data,
+                                                  std::span<const data::ForecastRange> ranges, const nlohmann::ordered_json& ledger);
+/// "CRPS 0.0712, at its start 0.0903, of seasonal naive 0.116: your data took 21 % off the start's."
+[[nodiscard]] std::string what_data_added(const evaluation::Metrics& model, const evaluation::Metrics& start, const evaluation::Metrics& naive);
+
 /// Whether the model of a run that is not finished is wanted.
 enum class Unfinished { refuse, allow };
 

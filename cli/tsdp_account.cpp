@@ -141,8 +141,7 @@ Answer epsilon(const Subject& subject, const QueryOptions& query) {
   if (subject.series) {
     warn_where_shuffled(subject, "epsilon", answer);
     const auto replaced =
-        tsdp::privacy::substitution_of(*subject.series, {subject.strategy ? tsdp::privacy::NoiseKind::correlated : tsdp::privacy::NoiseKind::independent,
-                                                                   m.noise_multiplier, subject.strategy}, m.uses_of_steps(steps), answer.upper, delta);
+        tsdp::privacy::substitution_of(*subject.series, tsdp::privacy::noise_by(subject.strategy, m.noise_multiplier), m.uses_of_steps(steps), answer.upper, delta);
     out.json["substitution"] = {{"epsilon", replaced.epsilon}, {"delta", replaced.delta}};
     out.text += cat("\nA series replaced by another: epsilon ", tsdp::rounded_up(replaced.epsilon, 7), " at delta ",
                     tsdp::rounded_up(replaced.delta, 5));

@@ -9,6 +9,7 @@
 #include "tsdp/base/error.h"
 #include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
+#include "tsdp/mechanism/auto_settings.h"
 #include "tsdp/data/configured.h"
 #include "tsdp/mechanism/setup.h"
 
@@ -80,10 +81,12 @@ int main(int argc, char** argv) {
     options.mode = mode == "data" ? tsdp::audit::Mode::data : tsdp::audit::Mode::canary;
     if (!theorem.empty()) options.theorem = theorem;
     const auto config_file = tsdp::find_config_file(config_name);
-    const auto config = tsdp::read_config(config_file, set);
+    const auto asked = tsdp::read_config(config_file, set);
     tsdp::cli::set_threads(threads);
     // Of the data, only what is public: how many series, and how long.
-    const auto lengths = tsdp::data::prepare_data(config, config_file).split.training_length;
+    const auto lengths = tsdp::data::prepare_data(asked, config_file).split.training_length;
+    auto config = tsdp::mechanism::settle(asked, lengths, config_file).config;
+    config.model.start = "fresh";  // what is audited does not hang on the weights
     options.stop = &stop_asked;
     struct sigaction action {};
     action.sa_handler = ask_to_stop;

@@ -11,8 +11,8 @@
 #include "tsdp/data/configured.h"
 #include "tsdp/data/describe.h"
 #include "tsdp/data/generate.h"
-#include "tsdp/data/synthetic.h"
 #include "tsdp/data/input_form.h"
+#include "tsdp/data/synthetic.h"
 #include "tsdp/data/writers.h"
 
 namespace {
@@ -177,7 +177,7 @@ struct GenerateCommand {
 
   int run(bool json) const {
     data::write_dataset(kind == traffic ? data::generate_traffic_like(options)
-                                        : data::generate_synthetic({named<data::SyntheticKind>(kind, "kind"), options.series, options.length, options.seed}),
+                                        : data::generate_synthetic(named<data::SyntheticKind>(kind, "kind"), options),
                         output, data::Format::lstnet);
     if (json) {
       const Json out = {

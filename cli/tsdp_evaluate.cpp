@@ -27,7 +27,7 @@ nlohmann::ordered_json baselines_of(const std::vector<std::string>& given, const
     const auto name = one.substr(0, equals);
     if (equals == std::string::npos || name.empty() || equals + 1 == one.size())
       throw UsageError(cat("--baseline: found '", one, "'; expected NAME=FILE"));
-    if (name == "seasonal_naive" || out.contains(name))
+    if (name == "seasonal_naive" || name == "start" || out.contains(name))
       throw UsageError(cat("--baseline: found the name '", name, "' again; expected each name once"));
     out[name] = evaluation::score_baseline(one.substr(equals + 1), data.dataset, ranges, config.dataset.prediction_length,
                                            config.dataset.season_length)
@@ -130,6 +130,10 @@ int main(int argc, char** argv) {
     const auto others = tsdp::cli::baselines_of(baselines, config, data, ranges);
     const auto result = tsdp::evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, device,
                                                    privacy ? &*privacy : nullptr);
+    // (From true pasts, so not beside forecasts from privatised ones.)
+    std::optional<tsdp::evaluation::Metrics> start;
+    if (model.empty() && !privacy)
+      start = tsdp::cli::scores_of_start(folder, tsdp::read_config(folder.config()), data, ranges, metadata.privacy);
     nlohmann::ordered_json statement;
     if (privacy)
       statement = tsdp::evaluation::inference_privacy(
@@ -137,7 +141,7 @@ int main(int argc, char** argv) {
                                                 ranges.size(), data.dataset.series.size()));
     if (report) {
       module.to(at::kCPU);
-      tsdp::exporting::write_report({config, folder, data, module, metadata, result, split, others, series});
+      tsdp::exporting::write_report({config, folder, data, module, metadata, result, start ? &*start : nullptr, split, others, series});
       tsdp::log::info(cat("report: ", folder.report().string()));
     }
     const auto metrics = result.model.json();
@@ -150,6 +154,7 @@ int main(int argc, char** argv) {
       out["windows"] = result.model.windows();
       out["metrics"] = metrics;
       out["baselines"] = {{"seasonal_naive", naive}};
+      if (start) out["baselines"]["start"] = start->json();
       out["baselines"].update(others);
       tsdp::cli::put_training_privacy(out, metadata.privacy, {"metrics", "baselines"});
       if (privacy) out["inference_privacy"] = statement;
@@ -165,13 +170,16 @@ int main(int argc, char** argv) {
       return text;
     };
     std::cout << cell("", 30) << cell(metadata.model.value("name", "model"), 16) << cell("seasonal naive", 16);
+    if (start) std::cout << cell("start (eps 0)", 16);
     for (const auto& [name, unused] : others.items()) std::cout << cell(name, 16);
     std::cout << "\n";
     for (const auto* name : {"mean_weighted_quantile_loss", "ND", "NRMSE", "MASE", "sMAPE", "MSIS", "MAE_coverage"}) {
       std::cout << cell(name, 30) << cell(shown(metrics[name]), 16) << cell(shown(naive[name]), 16);
+      if (start) std::cout << cell(shown(start->json()[name]), 16);
       for (const auto& [unused, scores] : others.items()) std::cout << cell(shown(scores[name]), 16);
       std::cout << "\n";
     }
+    if (start) tsdp::cli::print(cat(tsdp::cli::what_data_added(result.model, *start, result.seasonal_naive), ".\n"));
     if (privacy) tsdp::cli::print(cat(statement["statement"].get<std::string>(), "\n"));
     tsdp::cli::print(cat("The model: ", metadata.privacy.value("statement", std::string("no privacy statement")),
                          "\nThe scores compare with true values: no epsilon covers them.\n"));

@@ -15,6 +15,7 @@
 #include "tsdp/base/text.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/report_content.h"
+#include "tsdp/mechanism/auto_settings.h"
 #include "tsdp/training/charged_for.h"
 #include "tsdp/training/trainer.h"
 
@@ -93,6 +94,21 @@ std::string plan_text(const Json& p) {
   return text;
 }
 
+/// What `auto` became, setting by setting.
+void print_advice(const std::vector<tsdp::mechanism::ChosenSetting>& chosen, const tsdp::Config& config, const tsdp::data::PreparedData& data, bool json) {
+  if (json) {
+    Json out;
+    out["series"] = data.split.training_length.size();
+    out["settings"] = Json::object();
+    for (const auto& setting : chosen) out["settings"][setting.key] = {{"value", setting.value}, {"why", setting.why}};
+    tsdp::cli::print_json(out);
+    return;
+  }
+  if (chosen.empty()) tsdp::cli::print("No setting is auto: nothing is chosen.\n");
+  for (const auto& setting : chosen) tsdp::cli::print(cat(setting.key, ": ", setting.value, "    # ", setting.why, "\n"));
+  static_cast<void>(config);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -109,6 +125,7 @@ int main(int argc, char** argv) {
   std::string device_name = "auto";
   int threads = 0;
   bool dry_run = false;
+  bool advise = false;
   std::string help_options;
   app.add_option("--config", config_name, "Configuration file; a bare name is also looked up in configs/");
   app.add_option("--set", set, "section.name=value over the configuration; may be repeated")->allow_extra_args(false);
@@ -124,6 +141,7 @@ int main(int argc, char** argv) {
                              ->check(CLI::Range(0, 4096))
                              ->capture_default_str();
   app.add_flag("--dry-run", dry_run, "Print the whole plan and train nothing");
+  app.add_flag("--advise", advise, "Print what `auto` settings mean for this configuration and these series' number and lengths, and why");
   app.add_option("--help-options", help_options, "Print the configuration options: text or markdown")
       ->check(CLI::IsMember({"text", "markdown"}));
 
@@ -157,15 +175,20 @@ int main(int argc, char** argv) {
     }
     tsdp::cli::set_threads(threads);
     const auto device = tsdp::cli::device_of(device_name);
-    auto config = tsdp::read_config(config_file, set);
-    const auto data = tsdp::data::prepare_data(config, config_file);
-    if (resume.empty())
+    const auto asked = tsdp::read_config(config_file, set);
+    const auto data = tsdp::data::prepare_data(asked, config_file);
+    auto [config, start, chosen] = tsdp::mechanism::settle(asked, data.split.training_length, config_file);
+    if (advise) {
+      print_advice(chosen, config, data, common.json);
+      return 0;
+    }
+    if (resume.empty() && !config.dataset.is_synthetic())
       config.dataset.path =
           path_for_run(config.dataset.path, tsdp::find_data_file(config.dataset.path, config_file), folder.root);
     // Before a plan is made of what the run was not charged for.
     if (!resume.empty() && tsdp::is_there(folder.charged_config()))
       tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
-    tsdp::training::Trainer trainer(config, data, device, folder);
+    tsdp::training::Trainer trainer(config, data, device, folder, nullptr, std::move(start));
     const auto plan = plan_json(config, trainer, trainer.model());
     if (dry_run) {
       std::cout << (common.json ? tsdp::json_text(plan, 2) : plan_text(plan)) << "\n";
@@ -220,12 +243,12 @@ int main(int argc, char** argv) {
     tsdp::log::info(cat("the model: ", ledger["statement"].get<std::string>()));
     if (ledger.contains("warnings"))
       for (const auto& warning : ledger["warnings"]) tsdp::log::warning(warning.get<std::string>());
-    tsdp::log::info(cat("CRPS on the test windows: ", tsdp::rounded(scores.model.mean_weighted_quantile_loss(), 4),
-                        ", seasonal naive ", tsdp::rounded(scores.seasonal_naive.mean_weighted_quantile_loss(), 4),
+    const auto start_scores = tsdp::cli::scores_of_start(folder, trainer.config(), data, data.split.test, ledger);
+    tsdp::log::info(cat("on the test windows: ", tsdp::cli::what_data_added(scores.model, start_scores, scores.seasonal_naive),
                         " (of true values: epsilon does not cover scores)"));
     tsdp::log::info(cat("model: ", folder.model().string()));
     try {
-      tsdp::exporting::write_report({trainer.config(), folder, data, exported.module, exported.metadata, scores});
+      tsdp::exporting::write_report({trainer.config(), folder, data, exported.module, exported.metadata, scores, &start_scores});
       tsdp::log::info(cat("report, not for release: ", folder.report().string()));
     } catch (const tsdp::Error& error) {
       // The run is done and its model released all the same.
@@ -238,7 +261,7 @@ int main(int argc, char** argv) {
       out["plan"] = plan;
       out["privacy"] = ledger;
       out["metrics"] = scores.model.json();
-      out["baselines"] = {{"seasonal_naive", scores.seasonal_naive.json()}};
+      out["baselines"] = {{"seasonal_naive", scores.seasonal_naive.json()}, {"start", start_scores.json()}};
       out["epsilon_covers"] = tsdp::cli::epsilon_covers(ledger);
       out["epsilon_does_not_cover"] = {"metrics", "baselines"};
       tsdp::cli::print_json(out);

@@ -159,7 +159,7 @@ std::string DeepAR::script() const {
     naive = cat("values[:, values.size(1) - ", prior.season, "]");
     cut = cat(".clamp(min=-", largest_input, ", max=", largest_input, ")");
   }
-  return std::string(mean_scale_script()) + script_methods() + R"(
+  return std::string(mean_scale_script()) + filled_past_script(prior) + R"(
 def cell(self, x: Tensor, h0: Tensor, c0: Tensor, h1: Tensor, c1: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
 )" + cell + R"(    return h0, c0, h1, c1
 

@@ -50,7 +50,7 @@ class DeepAR final : public Forecaster {
  private:
   Hidden forward(const WindowBatch& batch) override;
   [[nodiscard]] Scored scored(const WindowBatch& batch) const override;
-  [[nodiscard]] std::int64_t width() const { return standard_width * options_.width_factor; }
+  [[nodiscard]] std::int64_t width() const { return width_or(standard_width); }
   [[nodiscard]] std::int64_t steps() const { return options_.context_length + options_.prediction_length - 1; }
   [[nodiscard]] std::int64_t inputs() const {
     return static_cast<std::int64_t>(options_.lags.size()) + 3 + options_.time_features;

@@ -21,7 +21,7 @@ class DLinear final : public Forecaster {
 
  private:
   Hidden forward(const WindowBatch& batch) override;
-  [[nodiscard]] std::int64_t width() const { return standard_width * options_.width_factor; }
+  [[nodiscard]] std::int64_t width() const { return width_or(standard_width); }
 
   std::unique_ptr<dp::Linear> seasonal_, trend_;
 };

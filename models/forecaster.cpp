@@ -43,7 +43,7 @@ void Forecaster::start_at_prior(const std::string& head, const std::vector<std::
     if (name.ends_with("bias")) {
       value.fill_(map == 0   ? inverse_softplus(first_degrees - 2.0)
                   : map == 1 ? 0.0
-                             : inverse_softplus(first_deviation(options_.prior)));
+                             : inverse_softplus(first_scale(options_.prior)));
       continue;
     }
     value.zero_();

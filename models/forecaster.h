@@ -33,6 +33,7 @@ struct ModelOptions {
   /// is taken.
   double default_scale = 0.0;
   std::int64_t width_factor = 1;  ///< multiple of the model's standard widths, ≥ 1
+  std::int64_t width = 0;         ///< hidden units of a step or token; 0: the standard ones
   Prior prior = {};               ///< its season at most the context; of a model that reads lags, at most the largest
   /// More parameters are refused (DataError) before memory is taken: for sizes from a file.
   std::int64_t most_parameters = std::numeric_limits<std::int64_t>::max();
@@ -123,7 +124,7 @@ class Forecaster {
   void start_at_prior(const std::string& head, const std::vector<std::string>& last);
   /// Of TorchScript: the methods that `script_frame` calls; locals `scaled` and `affine_scale` (and of a prior naive, growth) of past_target, past_observed
   /// by an expression of the model's scale; and the end of `distribution`.
-  [[nodiscard]] std::string script_methods() const { return prior_script(options_.prior); }
+  [[nodiscard]] std::string script_methods() const { return filled_past_script(options_.prior) + frame_script(options_.prior); }
   [[nodiscard]] std::string script_frame(const std::string& mean_scale) const;
   [[nodiscard]] std::string script_end() const;
   /// The composition of layers, on `tape_`.
@@ -146,6 +147,9 @@ class Forecaster {
   /// Fills `values` (all parameters, double precision) with a uniform draw on ±bound, entry by entry; a bound of 0 leaves
   /// zeros. Then copies it to the parameters.
   void initialise_uniform(RandomStream& stream, const std::function<double(const dp::ParameterBuffer::Entry&)>& bound);
+
+  /// Hidden units that the options ask for.
+  [[nodiscard]] std::int64_t width_or(std::int64_t standard) const { return options_.width > 0 ? options_.width : standard * options_.width_factor; }
 
   ModelOptions options_;
   dp::ParameterBuffer parameters_;

@@ -3,10 +3,13 @@
 #include <cmath>
 
 #include "scalers.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::models {
 
 ITransformer::ITransformer(const ModelOptions& options, const at::TensorOptions& tensor_options) : Forecaster(options) {
+  if (width() % heads != 0) throw UsageError(cat("model.width: found ", width(), "; expected a multiple of ", heads, ", the heads of itransformer"));
   const auto declare_norm = [&](const std::string& prefix) {
     const auto place = parameters_.declare(prefix + ".weight", {width()});
     parameters_.declare(prefix + ".bias", {width()});

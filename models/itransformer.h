@@ -26,8 +26,8 @@ class ITransformer final : public Forecaster {
  private:
   Hidden forward(const WindowBatch& batch) override;
   [[nodiscard]] Scored scored(const WindowBatch& batch) const override;
-  [[nodiscard]] std::int64_t width() const { return standard_width * options_.width_factor; }
-  [[nodiscard]] std::int64_t feed_forward() const { return standard_feed_forward * options_.width_factor; }
+  [[nodiscard]] std::int64_t width() const { return width_or(standard_width); }
+  [[nodiscard]] std::int64_t feed_forward() const { return width() * (standard_feed_forward / standard_width); }
   [[nodiscard]] std::int64_t step_width() const { return width() / heads; }
 
   struct Encoder {

@@ -40,9 +40,9 @@ Frame frame_of(const Prior& prior, const at::Tensor& past, const at::Tensor& obs
   return out;
 }
 
-double first_deviation(const Prior& prior) { return prior.kind == PriorKind::last_value ? 1.0 : 0.45; }
+double first_scale(const Prior& prior) { return prior.kind == PriorKind::last_value ? 1.0 : 0.45; }
 
-std::string prior_script(const Prior& prior) {
+std::string filled_past_script(const Prior& prior) {
   if (prior.kind == PriorKind::none) return "";
   const bool walks = prior.kind == PriorKind::last_value;
   const std::string by_mean = "spread = (recent - mean).abs().mean(dim=1, keepdim=True)\n";
@@ -56,13 +56,17 @@ def filled_past(self, past: Tensor, observed: Tensor, context: int, mean_scale: 
 )",
              walks ? cat("    if context > 1:\n        spread = (recent[:, 1:] - recent[:, :-1]).abs().mean(dim=1, keepdim=True)\n    else:\n        ", by_mean)
                    : cat("    ", by_mean),
-             "    return values, mean, torch.maximum(spread, mean_scale * ", least_share_of_mean_scale, ").clamp(min=", least_mean_scale, R"()
+             "    return values, mean, torch.maximum(spread, mean_scale * ", least_share_of_mean_scale, ").clamp(min=", least_mean_scale, ")\n");
+}
 
+std::string frame_script(const Prior& prior) {
+  if (prior.kind == PriorKind::none) return "";
+  return cat(R"(
 def frame(self, past: Tensor, observed: Tensor, mean_scale: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     values, mean, scale = self.filled_past(past, observed, past.size(1), mean_scale)
     horizon = self.prediction_length
 )",
-             walks ? R"(    last = values[:, -1:]
+             prior.kind == PriorKind::last_value ? R"(    last = values[:, -1:]
     growth = torch.sqrt(torch.arange(1, horizon + 1, dtype=past.dtype, device=past.device))
     naive = last.expand(past.size(0), horizon)
     centre = last

@@ -39,13 +39,14 @@ struct FilledPast {
                                      const at::Tensor& mean_scale);
 
 /// Scale of the first forecasts' Student-t law, in units of s, and its degrees of freedom.
-[[nodiscard]] double first_deviation(const Prior& prior);
+[[nodiscard]] double first_scale(const Prior& prior);
 inline constexpr double first_degrees = 5.0;
 inline constexpr double largest_input = 10.0;
 inline constexpr double least_share_of_mean_scale = 1e-3;
 
-/// TorchScript of both: methods `filled_past(self, past, observed, context: int, mean_scale) -> Tuple[Tensor, Tensor, Tensor]` and
+/// TorchScript: methods `filled_past(self, past, observed, context: int, mean_scale) -> Tuple[Tensor, Tensor, Tensor]` and, which calls it,
 /// `frame(self, past, observed, mean_scale) -> Tuple[Tensor, Tensor, Tensor, Tensor]`. Empty without a prior.
-[[nodiscard]] std::string prior_script(const Prior& prior);
+[[nodiscard]] std::string filled_past_script(const Prior& prior);
+[[nodiscard]] std::string frame_script(const Prior& prior);
 
 }  // namespace tsdp::models

@@ -20,7 +20,7 @@ class SimpleFeedForward final : public Forecaster {
 
  private:
   Hidden forward(const WindowBatch& batch) override;
-  [[nodiscard]] std::int64_t width() const { return standard_width * options_.width_factor; }
+  [[nodiscard]] std::int64_t width() const { return width_or(standard_width); }
 
   std::unique_ptr<dp::Linear> first_, second_;
 };

@@ -72,7 +72,7 @@ Config attacked(Config config, double noise_multiplier, std::uint64_t epochs) {
   config.optimizer.gradient_norm_bound.reset();
   config.optimizer.plateau_looks.reset();
   config.training.max_epochs = static_cast<std::int64_t>(epochs);
-  config.training.validate_every = config.training.max_epochs + 1;
+  config.training.validate_every = *config.training.max_epochs + 1;
   config.training.checkpoint = ExportedWeights::last;
   config.training.checkpoint_seconds = 1e6;
   return config;
@@ -320,7 +320,7 @@ mechanism::PrivateMechanism mechanism_of(const Config& config, const std::vector
 }
 
 training::Plan plan_of(const Config& config, const mechanism::PrivateMechanism& audited) {
-  return training::make_plan(audited, {config.privacy.target_epsilon, config.privacy.delta}, config.training.max_epochs);
+  return training::make_plan(audited, {config.privacy.target_epsilon, config.privacy.delta}, config.training.max_epochs.value());
 }
 
 }  // namespace

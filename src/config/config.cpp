@@ -50,7 +50,8 @@ std::string accepts(const Value& value) {
                  [](const OptionalText&) -> std::string { return "text, or null"; },
                  [](const Choice& o) { return cat("one of ", join(o.choices, ", ")); },
                  [](const Integer& o) { return range_text(o.range); },
-                 [](const OptionalInteger& o) { return cat(range_text(o.range), ", or null"); },
+                 [](const OptionalInteger& o) { return cat(range_text(o.range), ", or ", o.none); },
+                 [](const IntegerNullOrAuto& o) { return cat(range_text(o.range), ", auto or null"); },
                  [](const IntegerList& o) { return cat("a list of at most ", o.most, ", each ", range_text(o.range)); },
                  [](const Real& o) { return range_text(o.range); },
                  [](const OptionalReal& o) { return cat(range_text(o.range), ", or ", o.none); },
@@ -71,7 +72,10 @@ std::string value_text(const Value& value, const Config& config) {
                  [&](const OptionalText& o) { return o.at(c) ? quoted(*o.at(c)) : std::string("null"); },
                  [&](const Choice& o) { return o.get(c); },
                  [&](const Integer& o) { return cat(o.at(c)); },
-                 [&](const OptionalInteger& o) { return o.at(c) ? cat(*o.at(c)) : std::string("null"); },
+                 [&](const OptionalInteger& o) { return o.at(c) ? cat(*o.at(c)) : o.none; },
+                 [&](const IntegerNullOrAuto& o) {
+                   return o.is_auto(c) ? std::string("auto") : o.at(c) ? cat(*o.at(c)) : std::string("null");
+                 },
                  [&](const IntegerList& o) {
                    std::vector<std::string> parts;
                    for (const auto item : o.at(c)) parts.push_back(cat(item));
@@ -127,10 +131,19 @@ bool store(const Option& option, const YAML::Node& node, Config& config) {
                  },
                  [&](const Integer& o) { return integer(o.range, o.at(config)); },
                  [&](const OptionalInteger& o) {
-                   if (node.IsNull()) {
+                   if ((scalar && text == o.none) || (o.none == "null" && node.IsNull())) {
                      o.at(config).reset();
                      return true;
                    }
+                   std::int64_t value = 0;
+                   if (!integer(o.range, value)) return false;
+                   o.at(config) = value;
+                   return true;
+                 },
+                 [&](const IntegerNullOrAuto& o) {
+                   o.at(config).reset();
+                   o.is_auto(config) = scalar && text == "auto";
+                   if (o.is_auto(config) || node.IsNull()) return true;
                    std::int64_t value = 0;
                    if (!integer(o.range, value)) return false;
                    o.at(config) = value;
@@ -257,8 +270,8 @@ void check_sampling(const std::string& where, const Config& c) {
     if (!whole_series)
       throw UsageError(cat(where, key, ": found ", *value, " with privacy.relation ", name(c.privacy.relation),
                            "; expected sampling.batch_size, or privacy.relation series"));
-    if (s.batch_size)
-      throw UsageError(cat(where, key, ": found ", *value, " beside sampling.batch_size ", *s.batch_size, "; expected one of them (null for the "
+    if (s.batch_size || s.auto_batch_size)
+      throw UsageError(cat(where, key, ": found ", *value, " beside sampling.batch_size ", s.batch_size ? cat(*s.batch_size) : std::string("auto"), "; expected one of them (null for the "
                            "other)"));
   };
   in_place("sampling.batches", s.batches);
@@ -268,8 +281,8 @@ void check_sampling(const std::string& where, const Config& c) {
   if (s.rate && s.top_level != privacy::TopLevel::poisson)
     throw UsageError(cat(where, "sampling.rate: found ", *s.rate, " with sampling.top_level ", name(s.top_level), "; expected poisson, or "
                          "sampling.batches"));
-  if (!s.batch_size && !s.batches && !s.rate)
-    throw UsageError(cat(where, "sampling.batch_size: not given; expected an integer from 1 to 1000000000", whole_series ? ", or sampling.batches" : ""));
+  if (!s.batch_size && !s.auto_batch_size && !s.batches && !s.rate)
+    throw UsageError(cat(where, "sampling.batch_size: not given; expected an integer from 1 to 1000000000, or auto", whole_series ? ", or sampling.batches" : ""));
   if (s.batch_size && s.subsequences_per_sequence > *s.batch_size)
     throw UsageError(cat(where, "sampling.subsequences_per_sequence: found ", s.subsequences_per_sequence,
                          "; expected at most sampling.batch_size (", *s.batch_size, ")"));
@@ -308,9 +321,10 @@ void check_sampling(const std::string& where, const Config& c) {
   if (c.augmentation.forecast_noise > 0.0) of_values("augmentation.forecast_noise", cat(c.augmentation.forecast_noise), "0");
 }
 
-/// The longest season of which a model that starts as a naive forecast sees a whole one.
+/// The longest season of which a model that starts as a naive forecast sees a whole one. A context that is not settled yet will hold any.
 std::int64_t longest_season(const Config& c) {
-  return c.model.lags.empty() ? c.model.context_length : *std::max_element(c.model.lags.begin(), c.model.lags.end());
+  if (!c.model.lags.empty()) return *std::max_element(c.model.lags.begin(), c.model.lags.end());
+  return c.model.context_length.value_or(std::numeric_limits<std::int64_t>::max());
 }
 
 void check_together(const std::string& where, const Config& c) {
@@ -431,6 +445,12 @@ Prior prior_of(const Config& config) {
   return {kind, kind == PriorKind::seasonal_naive ? season : 1};
 }
 
+std::int64_t width_of(const Config& config) {
+  if (config.model.width) return *config.model.width;
+  const auto* rules = find_model(config.model.name);
+  return config.model.prior != PriorKind::none && config.model.width_factor == 1 && rules != nullptr ? rules->width_with_prior : 0;
+}
+
 void check_setting(const std::string& where, const std::string& key, const std::string& value) {
   Config unused;
   assign_text(where, where, key, value, unused);
@@ -453,7 +473,8 @@ namespace {
 
 std::string default_text(const Option& option) {
   if (option.required) return "required";
-  if (const auto* o = std::get_if<OptionalInteger>(&option.value)) return o->when_null;
+  if (const auto* o = std::get_if<OptionalInteger>(&option.value)) return o->when_none;
+  if (const auto* o = std::get_if<IntegerNullOrAuto>(&option.value)) return o->when_none;
   if (std::holds_alternative<OptionalText>(option.value)) return "null";
   return value_text(option.value, Config{});
 }

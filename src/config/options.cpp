@@ -60,10 +60,12 @@ const std::vector<Option>& option_table() {
   constexpr std::size_t most_lags = 1000;      // each makes an input of every step
   static const std::vector<Option> table = {
       {"dataset.path", true, Text{AT(dataset.path)},
-       "File with the series; looked up from the working directory, the configuration's folder, the project's root."},
-      {"dataset.format", true, choice(AT(dataset.format), {"lstnet", "tsf", "csv", "csv_long", "jsonl"}),
+       "File with the series; looked up from the working directory, the configuration's folder, the project's root. Of format synthetic the "
+       "family: 10_minutes, hourly, daily, business_daily, weekly, monthly."},
+      {"dataset.format", true, choice(AT(dataset.format), {"lstnet", "tsf", "csv", "csv_long", "jsonl", "synthetic"}),
        "lstnet: text, a row a time step, a column a series; tsf: Monash; csv: header and time stamps, a column a "
-       "series; csv_long: columns unique_id, ds and y; jsonl: JSON Lines as GluonTS has them. All plain or gzip."},
+       "series; csv_long: columns unique_id, ds and y; jsonl: JSON Lines as GluonTS has them. All plain or gzip. synthetic: no file, but what "
+       "tsdp-data generate makes of dataset.path and dataset.synthetic."},
       {"dataset.frequency", true, Text{AT(dataset.frequency)}, "Calendar step, pandas-style: 10min, 1h, 1D, 1B, 1W."},
       {"dataset.start", false, OptionalText{AT(dataset.start)},
        "Moment of the first row, where the file does not say it (lstnet): \"YYYY-MM-DD hh:mm\"."},
@@ -78,9 +80,13 @@ const std::vector<Option>& option_table() {
       {"dataset.validation_length", false,
        OptionalInteger{AT(dataset.validation_length), {0, many}, "5 * prediction_length"},
        "Values held out of training, at the end of its part of each series."},
+      {"dataset.synthetic.series", false, Integer{AT(dataset.synthetic_series), {1, 1'000'000}}, "Of format synthetic: how many series."},
+      {"dataset.synthetic.length", false, Integer{AT(dataset.synthetic_length), {1, many}}, "Of format synthetic: values of each series."},
+      {"dataset.synthetic.seed", false, Integer{AT(dataset.synthetic_seed), {0, std::numeric_limits<std::int64_t>::max()}},
+       "Of format synthetic: the seed of its values, which are nobody's."},
       {"model.name", false, choice(AT(model.name), model_names()), "The forecaster."},
-      {"model.context_length", true, Integer{AT(model.context_length), {1, longest}},
-       "Past steps that the model is given, L_C."},
+      {"model.context_length", true, OptionalInteger{AT(model.context_length), {1, longest}, "required", "auto"},
+       "Past steps that the model is given, L_C; auto: docs/choosing.md has the rule."},
       {"model.lags", false, IntegerList{AT(model.lags), {1, longest}, most_lags},
        "Lags of the target that the model reads (deepar only, which needs some); they count into the accounted context: "
        "L_C + max(lag) - 1 past values."},
@@ -88,21 +94,28 @@ const std::vector<Option>& option_table() {
        "Scale of a window without any observed value (deepar, itransformer, dlinear); at least 1e-10 is taken."},
       {"model.width_factor", false, Integer{AT(model.width_factor), {1, 1024}},
        "Multiple of the model's standard widths (hidden layers, LSTM, attention, feed-forward)."},
+      {"model.width", false, OptionalInteger{AT(model.width), {1, 65536}, "auto", "auto"},
+       "Hidden units of a step (simple_ff, dlinear), of the LSTM (deepar) or of a token (itransformer, a multiple of 4). auto: the standard ones "
+       "(64, 20, 40, 32) times width_factor; with a prior 16 for simple_ff and 4 for dlinear, which serve as well and take less noise."},
       {"model.sampled_forecasts", false, Flag{AT(model.sampled_forecasts)},
        "true: the exported model's quantiles and means come from 100 sample paths, as GluonTS has it for itransformer; "
        "deepar always forecasts so."},
       {"model.prior", false, choice(AT(model.prior)),
        "Naive forecast of the window's own that the model starts as, and learns the difference to: seasonal_naive (dataset.season_length "
        "back), last_value; none: as GluonTS has it; auto: seasonal_naive where a season is stated that fits the context, else last_value."},
+      {"model.start", false, Text{AT(model.start)},
+       "Weights before the first step: fresh, drawn with the seed (with a prior, the prior itself); pretrained, those shipped for this model, "
+       "frequency, context and prior; auto, pretrained where some fit that did no worse than their prior on every public set tried, else fresh; or a "
+       "file that tsdp-train wrote (model.pt), whose origin the ledger then states."},
       {"sampling.top_level", false, choice(AT(sampling.top_level)),
        "How series are chosen: wor, a fresh sample without replacement each step; deterministic, in turn; shuffled, in turn, in a random "
        "order (costs what in turn does); poisson, each by its own coin in every step; balls_in_bins, each in one bin, drawn once for the "
        "run, a bin a step (privacy.relation series only)."},
       {"sampling.bottom_level", false, choice(AT(sampling.bottom_level)),
        "How windows are chosen inside a series: with replacement, or each by its own coin."},
-      {"sampling.batch_size", false, OptionalInteger{AT(sampling.batch_size), {1, many}, "required without batches or rate"},
+      {"sampling.batch_size", false, IntegerNullOrAuto{AT(sampling.batch_size), AT(sampling.auto_batch_size), {1, many}, "required without batches or rate"},
        "Expected windows a step, Lambda: the divisor of every step (with privacy.relation series the expected number of series, Lambda / "
-       "lambda, is)."},
+       "lambda, is); auto: lambda of every series, of at most 4096 series."},
       {"sampling.subsequences_per_sequence", false, Integer{AT(sampling.subsequences_per_sequence), {1, many}},
        "Expected windows of a chosen series, lambda; at most the batch size."},
       {"sampling.reshuffle", false, choice(AT(sampling.reshuffle)),
@@ -144,7 +157,8 @@ const std::vector<Option>& option_table() {
        "Training stops before epsilon passes this."},
       {"privacy.delta", false, Real{AT(privacy.delta), {1e-25, 1.0, false, true}}, "delta at which epsilon is stated."},
       {"optimizer.name", false, choice(AT(optimizer.name), {"adam"}), "The optimizer."},
-      {"optimizer.learning_rate", false, Real{AT(optimizer.learning_rate), {0.0, 1e6, true}}, "Step size."},
+      {"optimizer.learning_rate", false, OptionalReal{AT(optimizer.learning_rate), {0.0, 1e6, true}, "auto"},
+       "Step size; auto: docs/choosing.md has the rule."},
       {"optimizer.weight_decay", false, Real{AT(optimizer.weight_decay), {0.0, 1e6}},
        "Multiple of the weights added to the gradient."},
       {"optimizer.gradient_norm_bound", false, OptionalReal{AT(optimizer.gradient_norm_bound), {0.0, 1e12, true}, "null"},
@@ -152,8 +166,8 @@ const std::vector<Option>& option_table() {
       {"optimizer.plateau_looks", false, OptionalInteger{AT(optimizer.plateau_looks), {0, many}, "null"},
        "Not private: the learning rate is halved after more than this many looks (training.validate_every) in a row at "
        "which the mean training loss was no lower than at its best; null: never. GluonTS's DeepAR has 10."},
-      {"training.max_epochs", false, Integer{AT(training.max_epochs), {1, many}},
-       "Epochs after which training ends even within the budget."},
+      {"training.max_epochs", false, OptionalInteger{AT(training.max_epochs), {1, many}, "1000", "auto"},
+       "Epochs after which training ends even within the budget; auto: docs/choosing.md has the rule."},
       {"training.seed", false, Integer{AT(training.seed), {0, std::numeric_limits<std::int64_t>::max()}},
        "Seed of the initial weights; of all randomness if training.reproducible."},
       {"training.reproducible", false, Flag{AT(training.reproducible)},

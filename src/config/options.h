@@ -31,14 +31,22 @@ struct Choice {
   std::vector<std::string> choices;
 };
 struct Integer { std::function<std::int64_t&(Config&)> at; IntRange range; };
-struct OptionalInteger { std::function<std::optional<std::int64_t>&(Config&)> at; IntRange range; std::string when_null; };
+/// An integer, or `null` or `auto` for "none"; what that means to the reader.
+struct OptionalInteger { std::function<std::optional<std::int64_t>&(Config&)> at; IntRange range; std::string when_none; std::string none = "null"; };
+/// An integer, `null` for "none", or `auto`, which is kept apart from both.
+struct IntegerNullOrAuto {
+  std::function<std::optional<std::int64_t>&(Config&)> at;
+  std::function<bool&(Config&)> is_auto;
+  IntRange range;
+  std::string when_none;
+};
 struct IntegerList { std::function<std::vector<std::int64_t>&(Config&)> at; IntRange range; std::size_t most; };
 struct Real { std::function<double&(Config&)> at; RealRange range; };
 /// A number or one word that stands for "none" (`null`, `auto`).
 struct OptionalReal { std::function<std::optional<double>&(Config&)> at; RealRange range; std::string none; };
 struct Flag { std::function<bool&(Config&)> at; };
 
-using Value = std::variant<Text, OptionalText, Choice, Integer, OptionalInteger, IntegerList, Real, OptionalReal, Flag>;
+using Value = std::variant<Text, OptionalText, Choice, Integer, OptionalInteger, IntegerNullOrAuto, IntegerList, Real, OptionalReal, Flag>;
 
 struct Option {
   std::string key;  // "section.name"

@@ -1,7 +1,9 @@
 #include "tsdp/data/configured.h"
 
+#include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/data/readers.h"
+#include "tsdp/data/synthetic.h"
 
 namespace tsdp::data {
 
@@ -14,7 +16,24 @@ FormNames form_names_of(const std::filesystem::path& config_file) {
   return {cat(key, "format"), cat(key, "frequency"), cat(key, "start")};
 }
 
+namespace {
+
+Dataset synthetic_series(const Config& config, const std::filesystem::path& config_file, bool exact) {
+  const auto& d = config.dataset;
+  const auto where = cat(config_file.string(), ": dataset.");
+  auto out = generate_synthetic(named<SyntheticKind>(d.path, cat(where, "path")),
+                                {d.synthetic_series, d.synthetic_length, static_cast<std::uint64_t>(d.synthetic_seed)});
+  if (Frequency::parse(d.frequency) != out.frequency)
+    throw UsageError(cat(where, "frequency: found ", d.frequency, "; series of the family ", d.path, " have ", out.frequency.text()));
+  if (exact)
+    for (auto& series : out.series) series.exact.assign(series.values.begin(), series.values.end());
+  return out;
+}
+
+}  // namespace
+
 Dataset read_series(const Config& config, const std::filesystem::path& config_file, bool exact) {
+  if (config.dataset.is_synthetic()) return synthetic_series(config, config_file, exact);
   const auto file = find_data_file(config.dataset.path, config_file);
   auto options = read_options_of(file, stated_form_of(config), form_names_of(config_file));
   options.exact = exact;

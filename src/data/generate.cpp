@@ -57,10 +57,14 @@ std::array<double, week_hours> week_profile(RandomStream& stream) {
 
 }  // namespace
 
-Dataset generate_traffic_like(const GenerateOptions& options) {
+void check_sizes(const GenerateOptions& options, std::int64_t most_values) {
   if (options.series < 1 || options.length < 1 || options.series > most_values / options.length)
     throw UsageError(cat("found ", options.series, " series of length ", options.length,
                          "; expected at least 1 of each and at most ", most_values, " values in all"));
+}
+
+Dataset generate_traffic_like(const GenerateOptions& options) {
+  check_sizes(options, most_values);
   Dataset dataset;
   dataset.name = "traffic_like";
   dataset.frequency = {1, Frequency::Unit::hour};

@@ -1,6 +1,7 @@
 #include "tsdp/data/synthetic.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -101,15 +102,41 @@ Values seasonal(Draws& draws, std::size_t length, double season, std::int64_t ha
   return out;
 }
 
+/// What days of a week differ by, about 1: weekends, or every day by itself, with soft edges. Ones where a week is no season, or a day no shorter one.
+Values week(Draws& draws, std::size_t length, const Calendar& calendar) {
+  Values out(length, 1.0);
+  if (calendar.seasons.size() < 2 || calendar.seasons[1] != 7.0 * calendar.seasons[0]) return out;
+  std::array<double, 7> days{};
+  const bool weekends_alone = draws.chance(0.7);
+  for (std::size_t d = 0; d < days.size(); ++d)
+    days[d] = d >= 5 ? draws.between(0.3, 1.1) : weekends_alone ? 1.0 : draws.between(0.8, 1.2);
+  const auto day = static_cast<std::int64_t>(calendar.seasons[0]);
+  const auto week_length = 7 * day;
+  const auto first = draws.whole(0, week_length - 1);
+  const auto edge = std::max<std::int64_t>(1, day / 5);
+  // One week, smoothed over `edge` steps.
+  Values shape(static_cast<std::size_t>(week_length), 0.0);
+  double mean = 0.0;
+  for (std::int64_t t = 0; t < week_length; ++t) {
+    for (std::int64_t k = 0; k < edge; ++k) shape[static_cast<std::size_t>(t)] += days[static_cast<std::size_t>((t + k) % week_length / day)] / static_cast<double>(edge);
+    mean += shape[static_cast<std::size_t>(t)] / static_cast<double>(week_length);
+  }
+  for (std::size_t t = 0; t < length; ++t) out[t] = shape[(t + static_cast<std::size_t>(first)) % shape.size()] / mean;
+  return out;
+}
+
 /// A memory whose noise fades in between `low` and `high` steps.
 double memory_of(Draws& draws, double low, double high) { return std::exp(-1.0 / (low * std::pow(high / low, draws.between(0.0, 1.0)))); }
 
 Values load(Draws& draws, std::size_t length, const Calendar& calendar) {
   const double amplitude = draws.lognormal(0.25, 0.6);
   const auto shape = seasonal(draws, length, calendar.seasons.front(), draws.whole(1, 6));
+  const auto days = week(draws, length, calendar);
+  const double of_days = draws.chance(0.8) ? draws.between(0.0, 2.0) : 0.0;
+  const double level_of_days = draws.between(0.0, 1.0);
   Values long_shape(length, 0.0);
   for (std::size_t s = 1; s < calendar.seasons.size(); ++s) {
-    const double strength = draws.between(0.0, 0.5);
+    const double strength = draws.between(0.0, s == 1 ? 0.4 : 0.5);
     const auto one = seasonal(draws, length, calendar.seasons[s], draws.whole(1, 4));
     for (std::size_t t = 0; t < length; ++t) long_shape[t] += strength * one[t];
   }
@@ -120,8 +147,8 @@ Values load(Draws& draws, std::size_t length, const Calendar& calendar) {
   const double modulation = draws.between(0.0, 0.6);
   Values out(length);
   for (std::size_t t = 0; t < length; ++t)
-    out[t] = std::max(0.02, 1.0 + amplitude * shape[t] * (1.0 + modulation * long_shape[t]) + amplitude * long_shape[t] + of_weather * weather[t] +
-                                of_noise * noise[t]);
+    out[t] = std::max(0.02, 1.0 + amplitude * (shape[t] * (1.0 + modulation * long_shape[t]) * std::pow(days[t], of_days) + level_of_days * (days[t] - 1.0) + long_shape[t]) +
+                                of_weather * weather[t] + of_noise * noise[t]);
   return out;
 }
 
@@ -198,30 +225,28 @@ Values shifting(Draws& draws, std::size_t length, const Calendar& calendar) {
 
 }  // namespace
 
-Dataset generate_synthetic(const SyntheticOptions& options) {
-  if (options.series < 1 || options.length < 1 || options.series > most_values / options.length)
-    throw UsageError(cat("found ", options.series, " series of length ", options.length, "; expected at least 1 of each and at most ", most_values,
-                         " values in all"));
-  const auto calendar = calendar_of(options.kind);
+Dataset generate_synthetic(SyntheticKind kind, const GenerateOptions& options) {
+  check_sizes(options, most_values);
+  const auto calendar = calendar_of(kind);
   Dataset dataset;
-  dataset.name = cat("synthetic_", name(options.kind));
+  dataset.name = cat("synthetic_", name(kind));
   dataset.frequency = calendar.frequency;
   Moment start = 0;
   if (!parse_moment("2015-01-05", start)) throw Error(ExitCode::failure, "the start of generated series is no date");  // a Monday
-  if (options.kind == SyntheticKind::monthly && !parse_moment("1990-01-01", start)) throw Error(ExitCode::failure, "the start of generated series is no date");
+  if (kind == SyntheticKind::monthly && !parse_moment("1990-01-01", start)) throw Error(ExitCode::failure, "the start of generated series is no date");
   const auto key = SecretKey::from_seed(options.seed);
   const auto length = static_cast<std::size_t>(options.length);
   dataset.series.resize(static_cast<std::size_t>(options.series));
   for (std::size_t i = 0; i < dataset.series.size(); ++i) {
     Draws draws(key, i);
     const double family = draws.between(0.0, 1.0);
-    const auto values = family < 0.40   ? load(draws, length, calendar)
-                        : family < 0.60 ? with_sign(draws, length, calendar)
-                        : family < 0.75 ? walk(draws, length, calendar)
-                        : family < 0.90 ? counts(draws, length, calendar)
+    const auto values = family < 0.60   ? load(draws, length, calendar)
+                        : family < 0.80 ? with_sign(draws, length, calendar)
+                        : family < 0.85 ? walk(draws, length, calendar)
+                        : family < 0.93 ? counts(draws, length, calendar)
                                         : shifting(draws, length, calendar);
     // (Counts stay whole.)
-    const bool whole = family >= 0.75 && family < 0.90;
+    const bool whole = family >= 0.85 && family < 0.93;
     const double level = whole ? 1.0 : std::pow(10.0, draws.between(-2.0, 4.0));
     auto& series = dataset.series[i];
     series.id = std::to_string(i);

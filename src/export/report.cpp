@@ -246,7 +246,8 @@ std::string scores(const ReportContent& c) {
       "squared "
       "error, likewise. MASE: absolute errors beside those of seasonal naive within the past. sMAPE: relative errors "
       "of the median. Last column: how many true values lie between the quantiles 10 % and 90 %; 80 % would be "
-      "right. A forecaster without bands has all its quantiles in one place.</p>\n</div>\n";
+      "right. A forecaster without bands has all its quantiles in one place. Its start is the same model before any of "
+      "your data.</p>\n</div>\n";
   if (!chart.empty()) out += cat("<figure>", chart, "</figure>\n");
   return out + "</div>\n</section>\n";
 }

@@ -203,7 +203,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   add("Steps", cat(taken, " of ", ledger.value("steps_planned", std::uint64_t{0}), " planned, ",
                    rounded(static_cast<double>(taken) / per_epoch, 5), " epochs",
                    is_private ? cat("; charged: ", ledger.value("steps_charged", std::uint64_t{0})) : std::string()));
-  add("Optimizer", cat(c.optimizer.name, ", learning rate ", c.optimizer.learning_rate));
+  add("Optimizer", cat(c.optimizer.name, ", learning rate ", c.optimizer.learning_rate.value()));
   if (is_private) {
     add("Neighbouring data",
         ledger.contains("relation") ? ledger["relation"].value("text", std::string()) : std::string());
@@ -251,6 +251,7 @@ ReportContent report_content(const ReportSources& s) {
   content.how_chosen += cat(". Of each the window in the middle of its ", s.windows,
                             " windows is shown, whatever the forecast there looks like.");
   content.scores = {{content.model, s.scores.model.json()}, {"seasonal naive", s.scores.seasonal_naive.json()}};
+  if (s.start) content.scores.push_back({"its start (epsilon 0)", s.start->json()});
   for (const auto& [name, metrics] : s.baselines.items()) content.scores.push_back({name, metrics});
   if (s.scores.model.windows() == 0) content.scores.clear();
   content.metrics = training::read_metrics(s.folder.metrics());

@@ -203,6 +203,7 @@ class Sizes {
     if (!at(key).is_boolean()) refuse(key, "true or false");
     return at(key).get<bool>();
   }
+  [[nodiscard]] bool has(const char* key) const { return sizes_.contains(key); }
   /// None in models of before it was an option.
   [[nodiscard]] Prior prior() const {
     if (!sizes_.contains("prior")) return {};
@@ -260,6 +261,7 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
   options.time_features = sizes.number("time_features", 0, 1000);
   options.default_scale = sizes.real("default_scale");
   options.width_factor = sizes.number("width_factor", 1, 1024);
+  options.width = sizes.has("width") ? sizes.number("width", 0, 65536) : 0;  // (models of before have none)
   options.prior = sizes.prior();
   std::int64_t stored = 0;
   for (const auto& tensor : data.tensors) stored += static_cast<std::int64_t>(tensor.bytes.size() / 4);
@@ -296,6 +298,7 @@ void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMe
   metadata.model["sizes"] = {{"context_length", options.context_length}, {"prediction_length", options.prediction_length},
                              {"lags", options.lags},                     {"time_features", options.time_features},
                              {"default_scale", options.default_scale},   {"width_factor", options.width_factor},
+                             {"width", options.width},
                              {"prior", name(options.prior.kind)},        {"season", options.prior.season},
                              {"sampled_forecasts", sampled_forecasts}};
   TensorFile data;

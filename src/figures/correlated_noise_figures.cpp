@@ -84,19 +84,28 @@ Figure noise_figure(const std::string& name, const std::vector<Setting>& setting
                 "noise_multiplier"};
   // (Each point is a calibration of some seconds.)
   const int count = std::min(points, 5);
+  struct Target {
+    double epsilon, gaussian;  // σ of one use of the Gaussian mechanism
+  };
+  std::vector<Target> targets;
+  for (int i = 0; i < count; ++i) {
+    const double epsilon = 0.25 * std::pow(16.0, static_cast<double>(i) / (count - 1));
+    targets.push_back({epsilon, privacy::calibrate_noise([&](double sigma) { return privacy::GaussianCurve(sigma).certifies(epsilon, calibrated_delta, 1); })});
+  }
   for (const auto& s : settings) {
     const auto strategy = s.strategy();
+    const auto uses = static_cast<std::uint64_t>(s.epochs);
+    const privacy::SeriesLaw law{privacy::TopLevel::balls_in_bins, s.bins()};
+    const double sensitivity = std::sqrt(privacy::squared_sensitivity(*strategy, s.bins(), s.epochs));
     FigurePanel panel{s.title(), {}};
     // What some method certifies, auto does: it starts there.
-    std::vector<double> least(static_cast<std::size_t>(count), std::numeric_limits<double>::infinity());
+    std::vector<double> least(targets.size(), std::numeric_limits<double>::infinity());
     const auto add = [&](const char* method_name, const char* theorem, std::optional<privacy::CorrelatedMethod> method) {
       auto series = series_of(method_name, theorem);
-      for (int i = 0; i < count; ++i) {
-        const double epsilon = 0.25 * std::pow(16.0, count > 1 ? static_cast<double>(i) / (count - 1) : 0.0);
-        const auto uses = static_cast<std::uint64_t>(s.epochs);
-        const privacy::SeriesLaw law{privacy::TopLevel::balls_in_bins, s.bins()};
+      for (std::size_t i = 0; i < targets.size(); ++i) {
+        const double epsilon = targets[i].epsilon;
         const auto suffices = [&](double sigma) {
-          const auto at = method ? privacy::series_theorem(law, {privacy::NoiseKind::correlated, sigma, strategy}, std::nullopt, *method)
+          const auto at = method ? privacy::series_theorem(law, privacy::noise_by(strategy, sigma), std::nullopt, *method)
                                  : privacy::series_theorem(law, sigma);
           try {
             return at.curve()->certifies(epsilon, calibrated_delta, uses);
@@ -104,9 +113,8 @@ Figure noise_figure(const std::string& name, const std::vector<Setting>& setting
             return false;
           }
         };
-        const double fixed = std::sqrt(privacy::squared_sensitivity(*strategy, s.bins(), s.epochs)) *
-                             privacy::calibrate_noise([&](double sigma) { return privacy::GaussianCurve(sigma).certifies(epsilon, calibrated_delta, 1); });
-        auto& known = least[static_cast<std::size_t>(i)];
+        const double fixed = sensitivity * targets[i].gaussian;
+        auto& known = least[i];
         const bool all = method == privacy::CorrelatedMethod::automatic;
         double high = all ? std::min(known, fixed) : fixed;
         if (!all && !suffices(high)) continue;

@@ -17,6 +17,19 @@ constexpr const char* format_name = "tsdp-model-2";
 
 }  // namespace
 
+ExportedModel read_model_data(std::string_view bytes, const std::string& where, LedgerCheck check) {
+  ExportedModel out;
+  out.data = read_tensor_file(bytes, where);
+  if (const auto& format = out.data.text("format", where); format != format_name)
+    throw DataError(cat(where, ": found format '", format, "', of another version of tsdp; expected ", format_name));
+  out.model = parse_json(out.data.text("model.json", where), cat(where, ": model.json"));
+  out.privacy = parse_json(out.data.text("privacy.json", where), cat(where, ": privacy.json"));
+  if (check == LedgerCheck::verified)
+    if (const auto found = verify(out.privacy, cat(where, ": privacy.json")); !found.agrees())
+      throw DataError(cat(where, ": privacy.json: ", found.differences.front()));
+  return out;
+}
+
 ExportedModel read_exported_model(const std::filesystem::path& file, LedgerCheck check) {
   const auto where = file.string();
   const auto members = read_zip(file);
@@ -27,10 +40,7 @@ ExportedModel read_exported_model(const std::filesystem::path& file, LedgerCheck
                           "older run's model again)"));
     return found->second;
   };
-  ExportedModel out;
-  out.data = read_tensor_file(member("extra/tsdp.safetensors"), where);
-  if (const auto& format = out.data.text("format", where); format != format_name)
-    throw DataError(cat(where, ": found format '", format, "', of another version of tsdp; expected ", format_name));
+  auto out = read_model_data(member("extra/tsdp.safetensors"), where, check);
   for (const auto* entry : {"model.json", "privacy.json"})
     if (member(cat("extra/", entry)) != out.data.text(entry, where))
       throw DataError(cat(where, ": extra/", entry, " is not what its checksummed copy says; expected a model that tsdp-export or "
@@ -42,11 +52,6 @@ ExportedModel read_exported_model(const std::filesystem::path& file, LedgerCheck
     if (!storages.contains(tensor.bytes))
       throw DataError(cat(where, ": the TorchScript module has other weights '", tensor.name, "' than extra/tsdp.safetensors, which the "
                           "statement is about; expected a model that tsdp-export or tsdp-train wrote"));
-  out.model = parse_json(out.data.text("model.json", where), cat(where, ": model.json"));
-  out.privacy = parse_json(out.data.text("privacy.json", where), cat(where, ": privacy.json"));
-  if (check == LedgerCheck::verified)
-    if (const auto found = verify(out.privacy, cat(where, ": privacy.json")); !found.agrees())
-      throw DataError(cat(where, ": privacy.json: ", found.differences.front()));
   return out;
 }
 

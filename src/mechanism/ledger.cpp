@@ -22,6 +22,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* format_name = "tsdp-privacy-2";
 constexpr const char* no_privacy = "No privacy: trained without clipping and noise.";
+constexpr const char* no_data = "Nobody's data: trained without clipping and noise, on synthetic series alone.";
 constexpr double attack_precisions[] = {1e-2, 1e-3, 1e-4, 1e-5};  // that of ledgers, and finer
 constexpr double bracket_tolerance = 5e-3;  // by which ends of brackets of other versions may differ, relative
 
@@ -60,6 +61,21 @@ Json not_covered(const Ledger& ledger) {
 }
 
 }  // namespace
+
+StartOrigin origin_of_weights(const Ledger& ledger) {
+  if (!ledger.synthetic) return StartOrigin::trained;
+  return ledger.start.origin == StartOrigin::trained ? StartOrigin::trained : StartOrigin::synthetic;
+}
+
+std::vector<Ledger> earlier_runs(const Ledger& ledger, const std::string& where) {
+  std::vector<Ledger> out;
+  for (auto start = ledger.start; start.origin == StartOrigin::trained;) {
+    auto earlier = read_ledger(start.trained, cat(where, ": start: trained"));
+    start = earlier.start;
+    if (!earlier.synthetic) out.push_back(std::move(earlier));
+  }
+  return out;
+}
 
 std::uint64_t Ledger::accounted_steps() const {
   return state == RunState::running ? std::max(steps_planned, steps_charged) : steps_charged;
@@ -166,7 +182,17 @@ Json document(const Ledger& ledger) {
     if (term == "relation") break;
     out["mechanism"][term] = value;
   }
-  if (ledger.prior.kind != PriorKind::none) out["start"] = {{"prior", name(ledger.prior.kind)}, {"season", ledger.prior.season}};
+  // (Written only where there is something to say: ledgers of before either was an option stay what they were.)
+  const auto& start = ledger.start;
+  if (start.prior.kind != PriorKind::none || start.origin != StartOrigin::fresh)
+    out["start"] = {{"prior", name(start.prior.kind)}, {"season", start.prior.season}};
+  if (start.origin != StartOrigin::fresh) {
+    out["start"]["weights"] = name(start.origin);
+    out["start"]["weights_sha256"] = start.sha256;
+    if (start.origin == StartOrigin::trained) out["start"]["trained"] = start.trained;
+  }
+  if (const auto& data = ledger.synthetic)
+    out["synthetic_data"] = {{"family", data->family}, {"series", data->series}, {"length", data->length}, {"seed", data->seed}};
   out["steps_planned"] = ledger.steps_planned;
   out["steps_taken"] = ledger.steps_taken;
   out["steps_charged"] = ledger.steps_charged;
@@ -176,7 +202,7 @@ Json document(const Ledger& ledger) {
                           : "secret 256-bit key of the operating system; ChaCha20 streams per purpose and step";
   if (!ledger.is_private()) {
     out["epsilon"] = nullptr;
-    out["statement"] = no_privacy;
+    out["statement"] = statement(ledger);
     return out;
   }
   const auto& p = *ledger.cost;
@@ -275,11 +301,10 @@ TrainingMethod read_method(const Fields& top, const std::string& where) {
   unit.relation = relation.one_of<privacy::Relation>("kind");
   unit.w = relation.length("w");
   if (!relation.at("v").is_null()) unit.v = relation.number("v", std::numeric_limits<double>::denorm_min(), 1e300);
-  privacy::Noise noise{privacy::NoiseKind::independent, top.number("noise_multiplier", 0.01, 1e6)};
-  if (top.has("noise")) {
-    noise.kind = privacy::NoiseKind::correlated;
-    noise.strategy = std::make_shared<const privacy::Strategy>(read_strategy(top.section("noise"), where));
-  }
+  std::shared_ptr<const privacy::Strategy> strategy;
+  const double multiplier = top.number("noise_multiplier", 0.01, 1e6);
+  if (top.has("noise")) strategy = std::make_shared<const privacy::Strategy>(read_strategy(top.section("noise"), where));
+  const auto noise = privacy::noise_by(std::move(strategy), multiplier);
   const privacy::Clipping clipping{top.one_of<privacy::ClippingKind>("clipping"), top.number("clip_norm", 1e-12, 1e12)};
   const auto theorem = top.text("theorem");
   const auto& lengths = law.parameters().lengths;
@@ -297,7 +322,11 @@ TrainingMethod read_method(const Fields& top, const std::string& where) {
 
 }  // namespace
 
-Ledger read_ledger(const Json& document, const std::string& where) {
+namespace {
+
+constexpr int most_starts = 20;  // runs of which each started from the one before
+
+Ledger read_terms(const Json& document, const std::string& where, int depth) {
   const Fields top(document, where, "a ledger that tsdp-train wrote");
   if (const auto found = top.text("format"); found != format_name)
     throw DataError(cat(where, ": format: found '", found, "', a ledger of another version of tsdp; expected ", format_name));
@@ -307,10 +336,23 @@ Ledger read_ledger(const Json& document, const std::string& where) {
   const auto run = top.section("run");
   out.run = {run.text("id"), run.text("key_print"), run.text("configuration_sha256")};
   out.reproducible = top.flag("reproducible");
-  // (Written only where there is a prior: ledgers of before it was an option stay what they were.)
   if (top.has("start")) {
     const auto start = top.section("start");
-    out.prior = {start.one_of<PriorKind>("prior"), start.length("season")};
+    out.start.prior = {start.one_of<PriorKind>("prior"), start.length("season")};
+    if (start.has("weights")) {
+      out.start.origin = start.one_of<StartOrigin>("weights");
+      out.start.sha256 = start.text("weights_sha256");
+    }
+    if (out.start.origin == StartOrigin::trained) {
+      if (depth == most_starts) throw DataError(cat(where, ": start: found more than ", most_starts, " runs one after the other; expected fewer"));
+      out.start.trained = start.at("trained");
+      static_cast<void>(read_terms(out.start.trained, cat(where, ": start: trained"), depth + 1));
+    }
+  }
+  if (top.has("synthetic_data")) {
+    const auto data = top.section("synthetic_data");
+    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    out.synthetic = {data.text("family"), data.length("series"), data.length("length"), static_cast<std::int64_t>(data.count("seed", 0, most))};
   }
   constexpr auto most_steps = std::numeric_limits<std::uint64_t>::max() / 2;
   out.steps_planned = top.count("steps_planned", 0, most_steps);
@@ -330,14 +372,26 @@ Ledger read_ledger(const Json& document, const std::string& where) {
   return out;
 }
 
+}  // namespace
+
+Ledger read_ledger(const Json& document, const std::string& where) { return read_terms(document, where, 0); }
+
 std::string statement(const Ledger& ledger) {
-  if (!ledger.is_private()) return no_privacy;
+  const auto of_start = [&]() -> std::string {
+    if (ledger.start.origin != StartOrigin::trained) return "";
+    bool all_private = true;
+    for (const auto& run : earlier_runs(ledger, "ledger")) all_private = all_private && run.is_private();
+    return all_private ? " NOT INCLUDED: the weights it started from were trained on data, too, under a statement of their own (start.trained). For "
+                         "whoever is in both, the two compose: tsdp-account total."
+                       : " NOT COVERED: the weights it started from were trained on data without privacy (start.trained).";
+  };
+  if (!ledger.is_private()) return cat(ledger.synthetic ? no_data : no_privacy, of_start());
   const auto& p = *ledger.cost;
   std::string text = cat("(", rounded_up(p.epsilon.upper, 4), ", ", exact(p.delta), ")-differential privacy, where ",
                          relation_text(ledger.method.privacy()->unit()), " (Theorem ",
                          ledger.method.privacy()->theorem().theorem, ").");
   if (ledger.reproducible) text += " NOT FOR RELEASE: the randomness is reproducible from the seed.";
-  return text;
+  return text + of_start();
 }
 
 GroupPrivacy group_privacy(std::int64_t series, double epsilon, double delta) {
@@ -399,6 +453,8 @@ Verification verify(const Json& document, const std::string& where) {
         differs("attack: found less than follows from its terms");
     }
   }
+  if (ledger.start.origin == StartOrigin::trained)
+    for (const auto& difference : verify(ledger.start.trained, cat(where, ": start: trained")).differences) differs("start: trained: ", difference);
   // Everything that the terms do not hold must be what follows from them.
   const auto again = mechanism::document(ledger);
   const bool own = out.texts_checked = ledger.program == cat("tsdp ", version());

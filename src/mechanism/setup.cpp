@@ -16,7 +16,7 @@ namespace tsdp::mechanism {
 std::int64_t accounted_context(const Config& config) {
   const auto& lags = config.model.lags;
   const auto reach = lags.empty() ? 0 : *std::max_element(lags.begin(), lags.end()) - 1;
-  return config.model.context_length + reach;
+  return config.model.context_length.value() + reach;
 }
 
 privacy::SubsamplingScheme law_of(const Config& config, privacy::SeriesLengths training_lengths) {
@@ -43,6 +43,12 @@ privacy::SubsamplingScheme law_of(const Config& config, privacy::SeriesLengths t
   }
 }
 
+std::optional<SyntheticData> synthetic_data_of(const Config& config) {
+  const auto& d = config.dataset;
+  if (!d.is_synthetic()) return std::nullopt;
+  return SyntheticData{d.path, d.synthetic_series, d.synthetic_length, d.synthetic_seed};
+}
+
 privacy::PrivacyUnit unit_of(const Config& config) { return {config.privacy.relation, config.privacy.w, config.privacy.v}; }
 
 std::uint64_t uses_of_epochs(const privacy::AppliedTheorem& theorem, std::int64_t max_epochs) {
@@ -58,18 +64,13 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
   auto law = law_of(config, std::move(training_lengths));
   const auto& p = config.privacy;
   if (!p.enabled) return TrainingMethod(std::move(law));
-  const auto epochs = config.training.max_epochs;
+  const auto epochs = config.training.max_epochs.value();
   // Correlated noise is planned for all epochs.
   std::shared_ptr<const privacy::Strategy> strategy;
   auto multiplier_of = p.noise_multiplier;
   if (p.noise_mechanism && *p.noise_mechanism != privacy::StrategyKind::identity) {
-    try {
-      strategy = std::make_shared<const privacy::Strategy>(
-          privacy::planned_strategy(p.wanted_strategy(*p.noise_mechanism), law.steps_per_epoch(), epochs));
-    } catch (const UsageError& error) {
-      if (!p.noise_coefficients) throw;
-      throw DataError(cat(*p.noise_coefficients, ": ", error.what()));
-    }
+    strategy = std::make_shared<const privacy::Strategy>(
+        privacy::planned_strategy(p.wanted_strategy(*p.noise_mechanism), law.steps_per_epoch(), epochs));
   } else if (const auto& t = law.parameters(); !p.noise_mechanism && p.relation == privacy::Relation::series &&
                                                privacy::covers_correlated_noise(t.top_level, t.reshuffle)) {
     // auto, which elsewhere is identity, as nothing else is covered there.
@@ -79,8 +80,7 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
     if (best.strategy->kind() != privacy::StrategyKind::identity) strategy = std::move(best.strategy);
   }
   const auto with_noise = [&](double multiplier) {
-    return PrivateMechanism(unit_of(config), law, {p.clipping, p.clip_norm},
-                            {strategy ? privacy::NoiseKind::correlated : privacy::NoiseKind::independent, multiplier, strategy});
+    return PrivateMechanism(unit_of(config), law, {p.clipping, p.clip_norm}, privacy::noise_by(strategy, multiplier));
   };
   if (multiplier_of) return with_noise(*multiplier_of);
   const auto uses = uses_of_epochs(with_noise(1.0).theorem(), epochs);
@@ -95,8 +95,12 @@ void require_terms_of(const Config& config, const Ledger& ledger, const std::str
         throw DataError(cat(where, ": ", term, ": found ", json_text(value), "; the run's configuration says ",
                             json_text(expected[term]), ": put the run's own file back"));
   };
-  const auto start = prior_of(config);
-  require_same({{"prior", name(ledger.prior.kind)}, {"season", ledger.prior.season}}, {{"prior", name(start.kind)}, {"season", start.season}});
+  const auto prior = prior_of(config);
+  const auto& start = ledger.start;
+  require_same({{"prior", name(start.prior.kind)}, {"season", start.prior.season}, {"fresh weights", start.origin == StartOrigin::fresh}},
+               {{"prior", name(prior.kind)}, {"season", prior.season}, {"fresh weights", config.model.start == "fresh"}});
+  if (ledger.synthetic != synthetic_data_of(config))
+    throw DataError(cat(where, ": synthetic_data: is not what the run's configuration says; put the run's own file back"));
   require_same({{"reproducible", ledger.reproducible}, {"private", ledger.is_private()}},
                {{"reproducible", config.training.reproducible}, {"private", config.privacy.enabled}});
   const auto& law = ledger.method.law().parameters();

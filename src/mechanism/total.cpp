@@ -41,8 +41,27 @@ PrivacyUnit guaranteed_unit(const PrivateMechanism& mechanism) {
   return unit;
 }
 
-Total total_of(const std::vector<Ledger>& ledgers) {
-  if (ledgers.empty()) throw UsageError("total: found no run; at least one is expected");
+namespace {
+
+/// These runs and those that their weights come from, each once: a start that several share, or that is among the runs, was released once. (A
+/// copy of a run that went on differently has another key.)
+std::vector<Ledger> with_earlier_runs(const std::vector<Ledger>& ledgers) {
+  auto out = ledgers;
+  for (const auto& ledger : ledgers)
+    for (auto& earlier : earlier_runs(ledger, cat("run ", ledger.run.id))) {
+      const bool known = std::any_of(out.begin(), out.end(), [&](const Ledger& one) {
+        return one.run == earlier.run && one.steps_charged == earlier.steps_charged;
+      });
+      if (!known) out.push_back(std::move(earlier));
+    }
+  return out;
+}
+
+}  // namespace
+
+Total total_of(const std::vector<Ledger>& given) {
+  if (given.empty()) throw UsageError("total: found no run; at least one is expected");
+  const auto ledgers = with_earlier_runs(given);
   Total out;
   std::set<std::string> runs;
   std::vector<std::string> seen;  // terms of out.mechanisms

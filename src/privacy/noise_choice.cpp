@@ -15,9 +15,7 @@ namespace tsdp::privacy {
 namespace {
 
 bool certified(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double sigma) {
-  const bool independent = strategy->kind() == StrategyKind::identity;
-  const Noise noise{independent ? NoiseKind::independent : NoiseKind::correlated, sigma, independent ? nullptr : strategy};
-  const auto theorem = series_theorem(target.law, noise);
+  const auto theorem = series_theorem(target.law, noise_by(strategy->kind() == StrategyKind::identity ? nullptr : strategy, sigma));
   const auto steps = static_cast<std::uint64_t>(target.epochs) * static_cast<std::uint64_t>(theorem.steps_per_epoch);
   return theorem.curve()->certifies(target.epsilon, target.delta, theorem.uses_of_steps(steps));
 }
@@ -36,19 +34,24 @@ std::span<const StrategyKind> searched_kinds() {
 
 PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy& sizes, double tolerance) {
   const auto bins = target.law.batches;
-  std::vector<std::pair<double, std::shared_ptr<const Strategy>>> tried;
+  struct Candidate {
+    std::shared_ptr<const Strategy> strategy;
+    double mean_error, unamplified;
+  };
+  std::vector<Candidate> tried;
   for (const auto kind : searched_kinds()) {
     if (kind != StrategyKind::identity && !covers_correlated_noise(target.law.sampler, target.law.reshuffle)) continue;
     auto wanted = sizes;
     wanted.kind = kind;
     auto strategy = std::make_shared<const Strategy>(planned_strategy(wanted, bins, target.epochs));
-    tried.emplace_back(strategy->mean_error() * squared_sensitivity(*strategy, bins, target.epochs), std::move(strategy));
+    const double mean_error = strategy->mean_error();
+    const double unamplified = mean_error * squared_sensitivity(*strategy, bins, target.epochs);
+    tried.push_back({std::move(strategy), mean_error, unamplified});
   }
-  std::stable_sort(tried.begin(), tried.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(tried.begin(), tried.end(), [](const auto& a, const auto& b) { return a.unamplified < b.unamplified; });
   PricedStrategy best;
   std::exception_ptr why_none;
-  for (const auto& [error, strategy] : tried) {
-    const double mean_error = strategy->mean_error();
+  for (const auto& [strategy, mean_error, unamplified] : tried) {
     try {
       if (best.strategy) {
         const double most = std::min(std::sqrt(best.total_error / mean_error) / (1.0 + tolerance), 1e6);

@@ -419,6 +419,12 @@ NoiseRecursion read_coefficients(const std::filesystem::path& file) {
   return recursion;
 }
 
+std::string coefficients_text(const NoiseRecursion& recursion) {
+  nlohmann::ordered_json json = recursion.coefficients;
+  if (recursion.form == NoiseRecursion::Form::banded_inverse) json = {{"inverse", recursion.coefficients}};
+  return json_text(json, 2) + "\n";
+}
+
 Strategy planned_strategy(const WantedStrategy& wanted, std::int64_t bins, std::int64_t epochs) {
   if (bins < 1 || epochs < 1 || epochs > Strategy::most_steps / bins)
     throw UsageError(cat("correlated noise: found ", epochs, " epochs of ", bins, " steps; at most ", Strategy::most_steps, " steps can be planned"));
@@ -433,8 +439,12 @@ Strategy planned_strategy(const WantedStrategy& wanted, std::int64_t bins, std::
     case StrategyKind::band_inv_mf: return {wanted.kind, best_inverse_bands(bands, bins, epochs), steps};
     case StrategyKind::blt: return {wanted.kind, best_buffers(wanted.buffers, bins, epochs), steps};
     case StrategyKind::file:
-      if (wanted.coefficients) return {wanted.kind, *wanted.coefficients, steps};
-      break;
+      if (!wanted.coefficients) break;
+      try {
+        return {wanted.kind, *wanted.coefficients, steps};
+      } catch (const UsageError& error) {
+        throw DataError(cat(wanted.coefficients_file, ": ", error.what()));
+      }
   }
   throw UsageError("mechanism: found file without coefficients");
 }

@@ -133,7 +133,7 @@ std::string readable_name(const Config& config, const Axis& row, const Axis& col
 /// Values of a series that train on at least twice the accounted window after validation and test parts are taken away.
 std::int64_t length_for(const Config& c) {
   const auto& lags = c.model.lags;
-  const auto past = c.model.context_length + (lags.empty() ? 0 : *std::max_element(lags.begin(), lags.end()));
+  const auto past = c.model.context_length.value_or(std::max(c.dataset.season_length, c.dataset.prediction_length)) + (lags.empty() ? 0 : *std::max_element(lags.begin(), lags.end()));
   const auto horizon = c.dataset.prediction_length;
   const auto tests = c.dataset.test_windows * horizon;
   const auto training = 2 * (past + horizon) + horizon + c.dataset.validation_length.value_or(5 * horizon);

@@ -132,7 +132,7 @@ class Scheduler {
     Json out = Json::object();
     for (const auto& run : plan_.runs) {
       const auto& name = run.config.dataset.path;
-      if (out.contains(name)) continue;
+      if (out.contains(name) || run.config.dataset.is_synthetic()) continue;
       out[name] = sha256(read_file(find_data_file(name, plan_.file.config)));
     }
     return out;
@@ -188,7 +188,7 @@ class Scheduler {
     // Told once here, not by every run.
     std::set<std::string> looked;
     for (const auto& run : plan_.runs)
-      if (looked.insert(run.config.dataset.path).second)
+      if (!run.config.dataset.is_synthetic() && looked.insert(run.config.dataset.path).second)
         static_cast<void>(find_data_file(run.config.dataset.path, plan_.file.config));
   }
 
@@ -495,7 +495,7 @@ class Scheduler {
                               ? speed->second.second / speed->second.first
                               : all_seconds / all_steps;
       // A plan not made yet: as many steps as max_epochs of one step each.
-      const double steps = forecast != nullptr ? forecast->steps : static_cast<double>(run.config.training.max_epochs);
+      const double steps = forecast != nullptr ? forecast->steps : static_cast<double>(run.config.training.max_epochs.value_or(1000));
       left += rate * std::max(0.0, steps - behind[i]);
     };
     for (const auto i : waiting_) add(i);

@@ -56,6 +56,24 @@ bool add_score(const SweepPlan& plan, const Source& source, const std::string& b
   return true;
 }
 
+/// Below the row `r` of a model that starts from something: what it was before any of the data. Not where runs are not scored so.
+void add_start_of(const SweepPlan& plan, std::size_t r, Table& table) {
+  const auto columns = plan.file.columns.size();
+  TableRow row{cat(plan.file.rows[r].label, ", its start (ε = 0)"), true, {}};
+  bool any = false;
+  for (std::size_t c = 0; c < columns; ++c) {
+    TableCell cell;
+    for (const auto& source : plan.cells[r * columns + c].sources) {
+      const auto& model = plan.runs[source.run].config.model;
+      if (model.prior == PriorKind::none && model.start == "fresh") return;
+      if (!add_score(plan, source, "start", cell)) add_missing(cell, "not finished");
+    }
+    any = any || !cell.scores.empty();
+    row.cells.push_back(std::move(cell));
+  }
+  if (any) table.rows.push_back(std::move(row));
+}
+
 std::int64_t whole_number(double steps) { return static_cast<std::int64_t>(std::clamp(steps, 0.0, 1e18)); }
 
 /// What the training behind a score spent.
@@ -92,7 +110,7 @@ void add_epsilon(const SweepPlan& plan, const Source& source, TableCell& cell) {
   if (counted && taken < planned)
     add_missing(cell, cat("seed ", run.seed, ": ", whole_number(taken), " of ", whole_number(planned),
                           " steps taken; the others were charged and could not be taken again"));
-  cell.by_max_epochs = planned >= static_cast<double>(run.config.training.max_epochs) * per_epoch;
+  cell.by_max_epochs = planned >= static_cast<double>(run.config.training.max_epochs.value_or(0)) * per_epoch;
 }
 
 /// Noise that is calibrated to max_epochs spends the whole target, or all but rounding.
@@ -214,6 +232,7 @@ Table read_table(const SweepPlan& plan, const Failures& failures) {
       row.cells.push_back(std::move(cell));
     }
     out.rows.push_back(std::move(row));
+    if (axis.baseline.empty()) add_start_of(plan, r, out);
   }
   for (const auto& baseline : plan.file.baselines) {
     TableRow row{baseline.label, true, {}};

@@ -4,13 +4,14 @@ namespace tsdp::training {
 
 models::ModelOptions model_options(const Config& config) {
   models::ModelOptions options;
-  options.context_length = config.model.context_length;
+  options.context_length = config.model.context_length.value();
   options.prediction_length = config.dataset.prediction_length;
   options.lags = config.model.lags;
   const auto frequency = data::Frequency::parse(config.dataset.frequency);
   options.time_features = static_cast<std::int64_t>(data::window_feature_names(frequency).size());
   options.default_scale = config.model.default_scale;
   options.width_factor = config.model.width_factor;
+  options.width = width_of(config);
   options.prior = prior_of(config);
   return options;
 }

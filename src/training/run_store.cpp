@@ -34,10 +34,14 @@ void RunStore::claim() {
 }
 
 std::string RunStore::keep_coefficients(const privacy::NoiseRecursion& recursion) const {
-  nlohmann::ordered_json json = recursion.coefficients;
-  if (recursion.form == privacy::NoiseRecursion::Form::banded_inverse) json = {{"inverse", recursion.coefficients}};
   const std::string name = "coefficients.json";
-  write_file_atomically(folder_.root / name, json_text(json, 2) + "\n");
+  write_file_atomically(folder_.root / name, privacy::coefficients_text(recursion));
+  return name;
+}
+
+std::string RunStore::keep_start(const std::string& bytes) const {
+  const std::string name = "start.safetensors";
+  write_file_atomically(folder_.root / name, bytes);
   return name;
 }
 
@@ -76,7 +80,7 @@ std::optional<std::uint64_t> RunStore::planned() const {
   return mechanism::read_ledger(parse_json(read_file(folder_.ledger()), where), where).steps_planned;
 }
 
-bool RunStore::ask_the_ledger(const Config& config, std::uint64_t planned, const std::string& print) {
+bool RunStore::ask_the_ledger(const Config& config, std::uint64_t planned, const std::string& print, const mechanism::Start& start) {
   if (!is_there(folder_.ledger())) {
     // A crash right after the beginning leaves none, when no step is charged.
     if (charge_->steps() > 0)
@@ -90,6 +94,8 @@ bool RunStore::ask_the_ledger(const Config& config, std::uint64_t planned, const
   if (ledger.run.configuration != sha256(config_text(config)))
     throw DataError(cat(where, ": names another configuration than the run's; put the run's own file back"));
   mechanism::require_terms_of(config, ledger, where);
+  if (ledger.start != start)
+    throw DataError(cat(where, ": start: found other weights than ", config.model.start, "; put the run's own file back"));
   charge_->at_least(std::min(ledger.steps_charged, planned));
   return ledger.run.key_print == print;
 }

@@ -36,7 +36,7 @@ constexpr double checkpoint_share = 0.005;         // of the time, at most
 
 StepEngine::Options step_options(const Config& config) {
   StepEngine::Options o;
-  o.adam = {config.optimizer.learning_rate, config.optimizer.weight_decay};
+  o.adam = {config.optimizer.learning_rate.value(), config.optimizer.weight_decay};
   o.gradient_norm_bound = config.optimizer.gradient_norm_bound.value_or(0.0);
   o.memory_budget = config.training.memory_mb.value_or(0) << 20;
   return o;
@@ -81,8 +81,9 @@ class EpsilonAhead {
 }  // namespace
 
 Trainer::Trainer(Config config, const data::PreparedData& data, at::Device device, RunFolder folder,
-                 std::unique_ptr<models::Forecaster> forecaster)
+                 std::unique_ptr<models::Forecaster> forecaster, std::optional<mechanism::StartWeights> start)
     : config_(std::move(config)),
+      start_(std::move(start)),
       data_(data),
       device_(device),
       environment_(environment_of(device)),
@@ -92,13 +93,16 @@ Trainer::Trainer(Config config, const data::PreparedData& data, at::Device devic
       source_(windows_, features_of(*model_, data.dataset), at::TensorOptions(device).dtype(at::kFloat)),
       method_(mechanism::method_of(config_, data.split.training_length)),
       sampler_(sampling::sampler_of(method_.law())),
-      plan_(make_plan(method_, {config_.privacy.target_epsilon, config_.privacy.delta}, config_.training.max_epochs)),
+      plan_(make_plan(method_, {config_.privacy.target_epsilon, config_.privacy.delta}, config_.training.max_epochs.value())),
       engine_(*model_, method_, step_options(config_)),
       best_loss_(std::numeric_limits<double>::infinity()),
       loss_sum_(at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble))) {
   if (config_.privacy.enabled && config_.training.checkpoint == ExportedWeights::best)
     throw PrivacyError("training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are covered by no "
                        "theorem: set training.checkpoint to last");
+  if (start_.has_value() == (config_.model.start == "fresh"))
+    throw UsageError(cat("model.start: found ", config_.model.start, start_ ? " with weights" : " without weights", "; expected fresh for fresh weights, and the "
+                         "weights of any other start"));
   // What a window reads is what is accounted.
   if (model_->past_length() > method_.law().parameters().context_length)
     throw PrivacyError(cat("model ", model_->name(), " reads ", model_->past_length(), " past steps; only ",
@@ -109,9 +113,7 @@ void Trainer::start_fresh() {
   key_ = config_.training.reproducible ? SecretKey::from_seed(static_cast<std::uint64_t>(config_.training.seed))
                                        : SecretKey::from_system();
   key_print_ = key_print(key_);
-  // The initial weights are no secret: they hang on the seed alone.
-  RandomStream weights(SecretKey::from_seed(static_cast<std::uint64_t>(config_.training.seed)), "initial weights", 0);
-  model_->initialise(weights);
+  initialise(*model_, config_.training.seed, start_);
 }
 
 void Trainer::begin(const std::optional<std::filesystem::path>& budget) {
@@ -132,6 +134,7 @@ void Trainer::begin(const std::optional<std::filesystem::path>& budget) {
   }
   // The run keeps the coefficients that it is charged for.
   if (config_.privacy.noise_recursion) config_.privacy.noise_coefficients = store_.keep_coefficients(*config_.privacy.noise_recursion);
+  if (start_) config_.model.start = store_.keep_start(start_->bytes);
   // The whole plan, before anything of the run is there: what dies in between has spent it.
   if (budget) {
     const auto uses = method_.privacy()->theorem().uses_of_steps(plan_.steps);
@@ -149,13 +152,13 @@ void Trainer::resume() {
   if (!found) {
     // Neither weights nor key are left. The steps charged may have been released, so they stay charged.
     start_fresh();
-    store_.ask_the_ledger(config_, plan_.steps, key_print_);
+    store_.ask_the_ledger(config_, plan_.steps, key_print_, mechanism::start_of(config_, start_));
     const auto why = cat(store_.folder().last().string(), ": no checkpoint");
     if (method_.privacy()) give_up_charged_steps(why);
-    log::warning(cat(why, "; starting over from fresh weights"));
+    log::warning(cat(why, "; starting over from the weights that it began with"));
   } else {
     restore(*found);
-    const bool known_to_the_ledger = store_.ask_the_ledger(config_, plan_.steps, key_print_);
+    const bool known_to_the_ledger = store_.ask_the_ledger(config_, plan_.steps, key_print_, mechanism::start_of(config_, start_));
     if (key_is_gone_) {
       if (step_ != plan_.steps)
         throw DataError(cat(store_.folder().last().string(), ": has no key after ", step_, " of ", plan_.steps, " steps; expected one of every "
@@ -195,7 +198,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   best_loss_ = checkpoint.best_loss;
   loss_sum_.copy_(checkpoint.loss_sum);
   schedule_ = checkpoint.schedule;
-  engine_.optimizer().set_learning_rate(config_.optimizer.learning_rate * schedule_.factor);
+  engine_.optimizer().set_learning_rate(*config_.optimizer.learning_rate * schedule_.factor);
   model_->parameters().values().copy_(checkpoint.values);
   const auto state = engine_.optimizer().state();
   for (std::size_t i = 0; i < state.size(); ++i) {
@@ -257,7 +260,8 @@ mechanism::Ledger Trainer::current_ledger(mechanism::RunState state) const {
   out.state = state;
   out.run = {store_.run(), key_print_, sha256(config_text(config_))};
   out.reproducible = config_.training.reproducible;
-  out.prior = prior_of(config_);
+  out.start = mechanism::start_of(config_, start_);
+  out.synthetic = mechanism::synthetic_data_of(config_);
   out.steps_planned = plan_.steps;
   out.steps_taken = step_ - given_up_;
   // A crash before may have taken steps that are charged: what is charged is stated.
@@ -320,7 +324,7 @@ void Trainer::look(MetricsLog& metrics) {
     if (!std::isnan(mean)) found(&Metrics::training_loss, mean, best_by_training_loss());
     if (config_.optimizer.plateau_looks) {
       schedule_.look(mean, *config_.optimizer.plateau_looks);
-      engine_.optimizer().set_learning_rate(config_.optimizer.learning_rate * schedule_.factor);
+      engine_.optimizer().set_learning_rate(*config_.optimizer.learning_rate * schedule_.factor);
     }
   }
   if (best_by_training_loss()) return;

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "command.h"
 
 namespace tsdp::cli_test {
@@ -190,6 +192,47 @@ TEST_F(Errors, NoNoiseMultiplierOfZero) {
 TEST_F(Errors, MissingRequiredKey) {
   expect_failure(plan_with("  batch_size: 2\n", ""), train, 2,
                  {"config.yaml: ", "sampling.batch_size", "not given", "an integer from 1 to 1000000"});
+}
+
+TEST_F(Errors, StartsThatDoNotFit) {
+  expect_failure(plan_setting({"model.start=absent.pt"}), train, 3, {"model.start", "'absent.pt'", "looked for absent.pt"});
+  expect_failure(plan_setting({"model.start=series.txt"}), train, 3, {"series.txt", "expected"});
+  expect_failure(plan_setting({"model.start=pretrained"}), train, 2, {"model.start: found pretrained", "no shipped weights fit model simple_ff", "expected one of"});
+  expect_failure(plan_setting({"model.start="}), train, 2, {"model.start", "null"});
+  make_run();
+  expect_failure(plan_setting({"model.start=run/model.pt", "dataset.frequency=1D", "model.context_length=9"}), train, 2,
+                 {"model.start: found run/model.pt, which does not fit: ", "model.context_length: found 9; the weights are of 8"});
+  const auto fits = plan_setting({"model.start=run/model.pt", "dataset.frequency=1D"});
+  EXPECT_EQ(fits.exit_code, 0) << fits.err;
+}
+
+TEST_F(Errors, SyntheticSeriesThatAreNone) {
+  expect_failure(plan_setting({"dataset.format=synthetic"}), train, 2, {"dataset.path: found '", "expected one of 10_minutes, hourly"});
+  expect_failure(plan_setting({"dataset.format=synthetic", "dataset.path=monthly"}), train, 2, {"dataset.frequency: found", "monthly", "1M"});
+  const auto good = plan_setting({"dataset.format=synthetic", "dataset.path=daily", "dataset.frequency=1D", "dataset.synthetic.length=200"});
+  EXPECT_EQ(good.exit_code, 0) << good.err;
+}
+
+// What `auto` means is told, and why; and it is what would run.
+TEST_F(Errors, AdviceIsTold) {
+  const std::vector<std::string> all_auto = {"--set", "model.context_length=auto", "--set", "sampling.batch_size=auto", "--set", "training.max_epochs=auto",
+                                             "--set", "optimizer.learning_rate=auto", "--set", "privacy.noise_multiplier=auto"};
+  write_config();
+  write("series.txt", series_text(200));
+  std::vector<std::string> arguments = {"--config", "config.yaml", "--advise", "--json"};
+  arguments.insert(arguments.end(), all_auto.begin(), all_auto.end());
+  const auto told = run(train, arguments);
+  ASSERT_EQ(told.exit_code, 0) << told.err;
+  const auto advice = nlohmann::json::parse(told.out);
+  EXPECT_EQ(advice["settings"].size(), 5U);
+  for (const auto& setting : advice["settings"]) EXPECT_FALSE(setting["why"].get<std::string>().empty());
+  const auto planned = plan(all_auto);
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  const auto noise = advice["settings"]["privacy.noise_multiplier"]["value"].get<std::string>();
+  EXPECT_DOUBLE_EQ(nlohmann::json::parse(planned.out)["noise_multiplier"].get<double>(), std::stod(noise));
+  const auto nothing = run(train, {"--config", "config.yaml", "--advise"});
+  EXPECT_EQ(nothing.exit_code, 0);
+  EXPECT_NE(nothing.out.find("No setting is auto"), std::string::npos);
 }
 
 TEST_F(Errors, BrokenYamlNamesLineAndColumn) {

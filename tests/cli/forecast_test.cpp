@@ -439,6 +439,7 @@ TEST_F(Baseline, IsScoredBesideSeasonalNaive) {
   write_entries(shifted, "shifted.jsonl");
   const auto all = scores({"--baseline", "exact=exact.jsonl", "--baseline", "shifted=shifted.jsonl"});
   EXPECT_TRUE(all["baselines"].contains("seasonal_naive"));
+  EXPECT_TRUE(all["baselines"].contains("start"));
   const auto& exact = all["baselines"]["exact"];
   EXPECT_EQ(exact["mean_weighted_quantile_loss"], 0.0);
   EXPECT_EQ(exact["ND"], 0.0);

@@ -185,7 +185,12 @@ TEST_F(ConfigTest, TextReadsBackToTheSameConfiguration) {
   c.model.lags = {1, 2, 24};
   c.model.default_scale = 1e-3;
   c.model.width_factor = 3;
+  c.model.width = 12;
   c.model.prior = PriorKind::last_value;
+  c.model.start = "runs/other/model.pt";
+  c.dataset.synthetic_series = 7;
+  c.dataset.synthetic_length = 8;
+  c.dataset.synthetic_seed = 9;
   c.model.sampled_forecasts = true;
   c.training.memory_mb = 77;
   c.training.max_epochs = 1;
@@ -365,6 +370,36 @@ TEST_F(ConfigTest, RefusesFilesThatLackARequiredKey) {
   expect_refused(changed("  season_length: 7\n", ""),
                  {"config.yaml: ", "dataset.season_length", "not given", "an integer"});
   expect_refused(changed("model: {context_length: 30}\n", ""), {"config.yaml: ", "model.context_length", "not given"});
+}
+
+TEST_F(ConfigTest, SettingsMayBeLeftToTheProgram) {
+  const auto c = read(least_text, {"model.context_length=auto", "sampling.batch_size=auto", "training.max_epochs=auto", "optimizer.learning_rate=auto",
+                                   "privacy.noise_multiplier=auto", "model.width=auto", "model.prior=auto", "model.start=auto"});
+  EXPECT_FALSE(c.model.context_length);
+  EXPECT_TRUE(c.sampling.auto_batch_size);
+  EXPECT_FALSE(c.sampling.batch_size);
+  EXPECT_FALSE(c.training.max_epochs);
+  EXPECT_FALSE(c.optimizer.learning_rate);
+  EXPECT_FALSE(c.privacy.noise_multiplier);
+  EXPECT_FALSE(c.model.width);
+  EXPECT_FALSE(c.model.prior);
+  EXPECT_EQ(c.model.start, "auto");
+  EXPECT_EQ(config_text(read(config_text(c))), config_text(c));
+  expect_set_refused("sampling.batch_size=null", {"sampling.batch_size: not given", "an integer from 1 to 1000000000, or auto"});
+  expect_set_refused("sampling.batch_size=some", {"--set sampling.batch_size: found 'some'", "an integer from 1 to 1000000000, auto or null"});
+  expect_set_refused("training.max_epochs=none", {"--set training.max_epochs: ", "'none'", "an integer from 1 to 1000000000, or auto"});
+  expect_set_refused("training.max_epochs=", {"--set training.max_epochs: ", "null", "or auto"});
+  expect_set_refused("optimizer.learning_rate=fast", {"--set optimizer.learning_rate: ", "'fast'", "or auto"});
+}
+
+// Noise grows with the parameters, so a model that starts as its prior is narrower.
+TEST_F(ConfigTest, WidthsFollowThePrior) {
+  const auto width = [&](const std::vector<std::string>& set) { return width_of(read(least_text, set)); };
+  EXPECT_EQ(width({"model.name=dlinear"}), 0);
+  EXPECT_EQ(width({"model.name=dlinear", "model.prior=last_value"}), 4);
+  EXPECT_EQ(width({"model.name=simple_ff", "model.prior=auto"}), 16);
+  EXPECT_EQ(width({"model.name=dlinear", "model.prior=last_value", "model.width_factor=2"}), 0);
+  EXPECT_EQ(width({"model.name=dlinear", "model.width=7"}), 7);
 }
 
 TEST_F(ConfigTest, RefusesBrokenYaml) {

@@ -33,7 +33,7 @@ TEST(Synthetic, HoldsManyKindsOfSeries) {
   for (const auto kind : {SyntheticKind::ten_minutes, SyntheticKind::hourly, SyntheticKind::daily, SyntheticKind::business_daily, SyntheticKind::weekly,
                           SyntheticKind::monthly}) {
     SCOPED_TRACE(name(kind));
-    const auto data = generate_synthetic({kind, 200, 600, 7});
+    const auto data = generate_synthetic(kind, {200, 600, 7});
     ASSERT_EQ(data.series.size(), 200U);
     int positive = 0, signed_values = 0, whole = 0, with_zeros = 0, constant = 0, walks = 0;
     double least_level = 1e300, largest_level = 0.0;
@@ -64,7 +64,7 @@ TEST(Synthetic, HoldsManyKindsOfSeries) {
 TEST(Synthetic, HasItsSeasons) {
   const auto seasonal_share = [](SyntheticKind kind, std::size_t season) {
     int out = 0;
-    const auto data = generate_synthetic({kind, 100, static_cast<std::int64_t>(8 * season), 3});
+    const auto data = generate_synthetic(kind, {100, static_cast<std::int64_t>(8 * season), 3});
     for (const auto& series : data.series)
       out += correlation(series.values, season) > 0.2 && correlation(series.values, season) > correlation(series.values, season / 2) + 0.1;
     return out;
@@ -75,16 +75,16 @@ TEST(Synthetic, HasItsSeasons) {
 }
 
 TEST(Synthetic, FollowsFromItsOptions) {
-  const auto one = generate_synthetic({SyntheticKind::hourly, 5, 300, 2});
-  const auto more = generate_synthetic({SyntheticKind::hourly, 9, 300, 2});
-  const auto other = generate_synthetic({SyntheticKind::hourly, 5, 300, 3});
+  const auto one = generate_synthetic(SyntheticKind::hourly, {5, 300, 2});
+  const auto more = generate_synthetic(SyntheticKind::hourly, {9, 300, 2});
+  const auto other = generate_synthetic(SyntheticKind::hourly, {5, 300, 3});
   for (std::size_t i = 0; i < 5; ++i) {
     EXPECT_EQ(one.series[i].values, more.series[i].values);
     EXPECT_NE(one.series[i].values, other.series[i].values);
   }
   EXPECT_EQ(one.frequency, (Frequency{1, Frequency::Unit::hour}));
-  EXPECT_THROW(static_cast<void>(generate_synthetic({SyntheticKind::hourly, 0, 300, 2})), UsageError);
-  EXPECT_THROW(static_cast<void>(generate_synthetic({SyntheticKind::hourly, 1'000'000, 1'000'000, 2})), UsageError);
+  EXPECT_THROW(static_cast<void>(generate_synthetic(SyntheticKind::hourly, {0, 300, 2})), UsageError);
+  EXPECT_THROW(static_cast<void>(generate_synthetic(SyntheticKind::hourly, {1'000'000, 1'000'000, 2})), UsageError);
 }
 
 }  // namespace

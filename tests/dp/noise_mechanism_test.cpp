@@ -8,6 +8,7 @@
 #include <cmath>
 #include <vector>
 
+#include "support/correlated_noise.h"
 #include "tsdp/base/error.h"
 #include "tsdp/privacy/strategy_search.h"
 
@@ -16,14 +17,7 @@ namespace {
 
 using privacy::NoiseRecursion;
 using privacy::StrategyKind;
-
-CorrelatedNoise noise_of(const privacy::Strategy& strategy, double deviation, std::int64_t coordinates) {
-  const auto& r = strategy.recursion();
-  const auto form = r.form == NoiseRecursion::Form::banded           ? CorrelatedNoise::Form::banded
-                    : r.form == NoiseRecursion::Form::banded_inverse ? CorrelatedNoise::Form::banded_inverse
-                                                                     : CorrelatedNoise::Form::buffered;
-  return {{form, r.coefficients, r.decays, r.weights}, static_cast<std::uint64_t>(strategy.steps()), deviation, coordinates};
-}
+using test::noise_of;
 
 std::vector<privacy::Strategy> strategies() {
   std::vector<privacy::Strategy> out;

@@ -7,31 +7,16 @@
 #include <memory>
 #include <string>
 
+#include "support/seeded_draws.h"
 #include "tsdp/base/error.h"
 #include "tsdp/privacy/correlated_noise.h"
 #include "tsdp/privacy/strategy_search.h"
 #include "tsdp/privacy/zero_out.h"
-#include "tsdp/random/random.h"
 
 namespace tsdp::privacy {
 namespace {
 
-/// Draws from streams of a seed.
-class Seeded {
- public:
-  explicit Seeded(std::uint64_t seed) : normals_(SecretKey::from_seed(seed), "losses", 0), bins_(SecretKey::from_seed(seed), "bins", 0) {}
-  Draws draws() {
-    return {[this](std::span<double> piece) {
-              normals_.normals(used_, piece);
-              used_ += piece.size();
-            },
-            [this](std::uint64_t n) { return bins_.below(n); }};
-  }
-
- private:
-  RandomStream normals_, bins_;
-  std::uint64_t used_ = 0;
-};
+using test::SeededDraws;
 
 /// With a normal mean no test fails more often than 1e-7 (5.4 deviations, both sides); shares of few draws lie further out, for which one
 /// draw is allowed.
@@ -42,7 +27,7 @@ TEST(SampledProfile, AgreesWithTheExactProfileOfIndependentNoise) {
   const auto identity = planned_strategy({StrategyKind::identity}, 20, 2);
   RandomAllocationCurve exact(20, 1.5);
   for (const auto direction : {Direction::remove, Direction::add}) {
-    Seeded seeded(3);
+    SeededDraws seeded(3);
     const SampledProfile sampled(identity, 20, 2, 1.5, direction, samples, seeded.draws());
     for (const double epsilon : {0.0, 0.2, 0.5}) {
       const auto found = sampled.delta(epsilon);
@@ -60,7 +45,7 @@ TEST(SampledProfile, LiesBetweenTheEndsOfCorrelatedNoise) {
     const auto strategy = std::make_shared<const Strategy>(planned_strategy({kind, 3, 2, {}}, 12, 3));
     for (const auto direction : {Direction::remove, Direction::add}) {
       CorrelatedNoiseCurve curve(strategy, TopLevel::balls_in_bins, 12, 4.0, direction);
-      Seeded seeded(4);
+      SeededDraws seeded(4);
       const SampledProfile sampled(*strategy, 12, 3, 4.0, direction, samples, seeded.draws());
       for (const double epsilon : {0.1, 0.5}) {
         const auto found = sampled.delta(epsilon);
@@ -73,7 +58,7 @@ TEST(SampledProfile, LiesBetweenTheEndsOfCorrelatedNoise) {
 }
 
 TEST(SampledProfile, EpsilonIsWhereDeltaIs) {
-  Seeded seeded(5);
+  SeededDraws seeded(5);
   const SampledProfile sampled(planned_strategy({StrategyKind::bsr}, 10, 2), 10, 2, 2.0, Direction::remove, 20'000, seeded.draws());
   const double epsilon = sampled.epsilon(0.01);
   EXPECT_GT(epsilon, 0.1);
@@ -83,7 +68,7 @@ TEST(SampledProfile, EpsilonIsWhereDeltaIs) {
 }
 
 TEST(SampledProfile, RefusesWhatItIsNotAbout) {
-  Seeded seeded(6);
+  SeededDraws seeded(6);
   const auto draws = seeded.draws();
   const auto bsr = planned_strategy({StrategyKind::bsr}, 10, 1);
   EXPECT_THROW(SampledProfile(bsr, 10, 1, 1.0, Direction::remove, 1, draws), UsageError);

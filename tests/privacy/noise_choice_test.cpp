@@ -20,7 +20,7 @@ TEST(LeastTotalError, IsTheLeastOfAllKinds) {
     double least = std::numeric_limits<double>::infinity();
     StrategyKind best = StrategyKind::file;
     for (const auto kind : searched_kinds()) {
-      const auto strategy = std::make_shared<const Strategy>(planned_strategy({kind, 4, 2, {}}, target.law.batches, target.epochs));
+      const auto strategy = std::make_shared<const Strategy>(planned_strategy({kind, 4, 2}, target.law.batches, target.epochs));
       const double sigma = least_noise(target, strategy, 1e-3);
       const double total = sigma * sigma * strategy->mean_error();
       if (total < least) {
@@ -28,7 +28,7 @@ TEST(LeastTotalError, IsTheLeastOfAllKinds) {
         best = kind;
       }
     }
-    const auto found = least_total_error(target, {StrategyKind::identity, 4, 2, {}}, 1e-3);
+    const auto found = least_total_error(target, {StrategyKind::identity, 4, 2}, 1e-3);
     // What is within the tolerance of the best may be taken for it.
     EXPECT_LE(found.total_error, least * 1.005) << name(found.strategy->kind()) << " for " << name(best);
     EXPECT_GE(found.total_error, least * 0.995);
@@ -56,6 +56,8 @@ TEST(CoefficientsFile, IsAColumnOrAnInverse) {
   write_file_atomically(file, "{\"inverse\": [1, -0.5]}");
   const auto inverse = read_coefficients(file);
   EXPECT_EQ(inverse, (NoiseRecursion{NoiseRecursion::Form::banded_inverse, {1.0, -0.5}, {}, {}}));
+  write_file_atomically(file, coefficients_text(inverse));
+  EXPECT_EQ(read_coefficients(file), inverse);
   const auto strategy = planned_strategy({StrategyKind::file, 4, 2, inverse}, 3, 1);
   EXPECT_EQ(strategy.column(), (std::vector<double>{1.0, 0.5, 0.25}));
   EXPECT_THROW(static_cast<void>(planned_strategy({StrategyKind::file}, 3, 1)), UsageError);

@@ -14,7 +14,8 @@
 #include <vector>
 
 #include "support/binomial_share.h"
-#include "tsdp/dp/noise_mechanism.h"
+#include "support/correlated_noise.h"
+#include "support/seeded_draws.h"
 #include "tsdp/privacy/correlated_estimates.h"
 #include "tsdp/privacy/correlated_noise.h"
 #include "tsdp/privacy/strategy_search.h"
@@ -43,15 +44,6 @@ SubsamplingScheme five_bins() {
   return SubsamplingScheme(p);
 }
 
-dp::CorrelatedNoise noise_of(const Strategy& strategy, double sigma) {
-  const auto& r = strategy.recursion();
-  using Form = dp::CorrelatedNoise::Form;
-  const auto form = r.form == NoiseRecursion::Form::banded           ? Form::banded
-                    : r.form == NoiseRecursion::Form::banded_inverse ? Form::banded_inverse
-                                                                     : Form::buffered;
-  return {{form, r.coefficients, r.decays, r.weights}, static_cast<std::uint64_t>(strategy.steps()), sigma, draws};
-}
-
 /// Scores log dP/dQ of what is released, which are C times the released sums, sorted; `there`: the series adds its clip norm in its bin.
 std::vector<double> scores(const Strategy& strategy, double sigma, bool there) {
   const auto column = strategy.column();
@@ -74,7 +66,7 @@ std::vector<double> scores(const Strategy& strategy, double sigma, bool there) {
     const auto bin = static_cast<std::size_t>(std::find(takes_part.begin(), takes_part.end(), true) - takes_part.begin());
     if (bin >= static_cast<std::size_t>(bins) || seen[bin]) continue;
     seen[bin] = true;
-    auto noise = noise_of(strategy, sigma);
+    auto noise = test::noise_of(strategy, sigma, draws);
     std::vector<at::Tensor> released;
     for (std::uint64_t step = 0; step < static_cast<std::uint64_t>(steps); ++step) {
       auto gradient = at::zeros({draws}, at::kDouble);
@@ -131,15 +123,8 @@ TEST(CorrelatedAttack, WinsNoMoreThanIsClaimedAndAsMuchAsIsDrawn) {
     const Outcome outcome(*strategy, sigma);
     for (const auto direction : {Direction::remove, Direction::add}) {
       CorrelatedNoiseCurve curve(strategy, TopLevel::balls_in_bins, bins, sigma, direction);
-      RandomStream normals(SecretKey::from_seed(9), "losses", 0);
-      RandomStream which(SecretKey::from_seed(9), "bins", 0);
-      std::uint64_t used = 0;
-      const SampledProfile sampled(*strategy, bins, epochs, sigma, direction, 100'000,
-                                   {[&](std::span<double> piece) {
-                                      normals.normals(used, piece);
-                                      used += piece.size();
-                                    },
-                                    [&](std::uint64_t n) { return which.below(n); }});
+      test::SeededDraws seeded(9);
+      const SampledProfile sampled(*strategy, bins, epochs, sigma, direction, 100'000, seeded.draws());
       for (const double epsilon : epsilons) {
         const auto won = outcome.advantage(direction, epsilon);
         const auto claim = curve.delta(epsilon, static_cast<std::uint64_t>(epochs));

@@ -185,7 +185,7 @@ class Wiring : public TrainingFixture {
     std::vector<double> inverse;  // first column of C⁻¹
     if (config.privacy.noise_mechanism != privacy::StrategyKind::identity)
       inverse = privacy::planned_strategy(config.privacy.wanted_strategy(*config.privacy.noise_mechanism),
-                                          law.steps_per_epoch(), config.training.max_epochs)
+                                          law.steps_per_epoch(), *config.training.max_epochs)
                     .inverse();
     bool any = false;
     for (std::uint64_t step = 0; step < steps; ++step) {
@@ -451,7 +451,7 @@ TEST_F(Wiring, TheLedgerStatesWhatWasConfiguredAndAccounted) {
       noise.kind = privacy::NoiseKind::correlated;
       noise.strategy = std::make_shared<const privacy::Strategy>(
           privacy::planned_strategy(config.privacy.wanted_strategy(*config.privacy.noise_mechanism),
-                                    scheme.steps_per_epoch(), config.training.max_epochs));
+                                    scheme.steps_per_epoch(), *config.training.max_epochs));
       ASSERT_NE(m.noise().strategy, nullptr);
       EXPECT_EQ(m.noise().strategy->recursion(), noise.strategy->recursion());
       EXPECT_EQ(m.noise().strategy->steps(), noise.strategy->steps());

@@ -33,20 +33,28 @@ struct Config {
     std::string split = "lstnet";
     std::int64_t test_windows = 1;
     std::optional<std::int64_t> validation_length;
+    std::int64_t synthetic_series = 300;  // of format synthetic
+    std::int64_t synthetic_length = 3000;
+    std::int64_t synthetic_seed = 1;
+
+    [[nodiscard]] bool is_synthetic() const { return format == "synthetic"; }
   } dataset;
   struct {
     std::string name = "simple_ff";
-    std::int64_t context_length = 0;
+    std::optional<std::int64_t> context_length;  // none: `auto`
     std::vector<std::int64_t> lags;
     double default_scale = 0.0;
     std::int64_t width_factor = 1;
+    std::optional<std::int64_t> width;  // none: `auto`
     bool sampled_forecasts = false;
     std::optional<PriorKind> prior = PriorKind::none;  // none: `auto`
+    std::string start = "fresh";                       // or pretrained, auto, a file
   } model;
   struct {
     tsdp::privacy::TopLevel top_level = tsdp::privacy::TopLevel::without_replacement;
     tsdp::privacy::BottomLevel bottom_level = tsdp::privacy::BottomLevel::with_replacement;
-    std::optional<std::int64_t> batch_size;  // none: batches or rate
+    std::optional<std::int64_t> batch_size;  // none: batches or rate, or `auto`
+    bool auto_batch_size = false;
     std::int64_t subsequences_per_sequence = 1;
     tsdp::privacy::Reshuffle reshuffle = tsdp::privacy::Reshuffle::every_epoch;
     std::optional<std::int64_t> batches;
@@ -70,7 +78,7 @@ struct Config {
     std::optional<tsdp::privacy::NoiseRecursion> noise_recursion;
 
     [[nodiscard]] tsdp::privacy::WantedStrategy wanted_strategy(tsdp::privacy::StrategyKind kind) const {
-      return {kind, noise_bands, noise_buffers, noise_recursion};
+      return {kind, noise_bands, noise_buffers, noise_recursion, noise_coefficients.value_or("")};
     }
     double clip_norm = 1e-4;
     tsdp::privacy::ClippingKind clipping = tsdp::privacy::ClippingKind::flat;
@@ -79,13 +87,13 @@ struct Config {
   } privacy;
   struct {
     std::string name = "adam";
-    double learning_rate = 1e-3;
+    std::optional<double> learning_rate = 1e-3;  // none: `auto`
     double weight_decay = 1e-8;
     std::optional<double> gradient_norm_bound;
     std::optional<std::int64_t> plateau_looks;
   } optimizer;
   struct {
-    std::int64_t max_epochs = 1000;
+    std::optional<std::int64_t> max_epochs = 1000;  // none: `auto`
     std::int64_t seed = 1;
     bool reproducible = false;
     std::int64_t validate_every = 50;
@@ -113,6 +121,9 @@ void check_setting(const std::string& where, const std::string& key, const std::
 /// The prior of a configuration's model, from public facts alone: `auto` is seasonal_naive where a season of 2 or more steps is stated and the
 /// model sees a whole one, else last_value.
 [[nodiscard]] Prior prior_of(const Config& config);
+
+/// Hidden units of a configuration's model; 0: the standard ones times model.width_factor.
+[[nodiscard]] std::int64_t width_of(const Config& config);
 
 /// Every option with its value, as YAML that `read_config` reads back to the same configuration.
 [[nodiscard]] std::string config_text(const Config& config);

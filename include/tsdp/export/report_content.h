@@ -21,6 +21,7 @@ struct ReportSources {
   torch::jit::Module& module;                ///< the exported model, on the CPU
   const ModelMetadata& metadata;             ///< with the ledger
   const evaluation::BacktestResult& scores;  ///< of `module` on the windows
+  const evaluation::Metrics* start = nullptr;  ///< of the weights that training began with; null where they are not known
   std::string windows = "test";              ///< "test" or "validation"
   nlohmann::ordered_json baselines = nlohmann::ordered_json::object();  ///< metrics by name, beside seasonal naive
   std::vector<std::string> series = {};  ///< ids of the series to show; by their scores if none

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -23,5 +25,8 @@ enum class LedgerCheck { verified, unverified };
 /// be those of the TorchScript module beside it (every tensor is one of the archive's data/). Throws DataError that names the
 /// file and what is wrong.
 [[nodiscard]] ExportedModel read_exported_model(const std::filesystem::path& file, LedgerCheck check = LedgerCheck::verified);
+
+/// The same of the bytes of tsdp.safetensors alone, which need no archive around them. `where` begins complaints.
+[[nodiscard]] ExportedModel read_model_data(std::string_view bytes, const std::string& where, LedgerCheck check = LedgerCheck::verified);
 
 }  // namespace tsdp::mechanism

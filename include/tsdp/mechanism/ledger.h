@@ -31,6 +31,31 @@ struct RunIdentity {
   bool operator==(const RunIdentity&) const = default;
 };
 
+/// Where the weights come from that a model starts with: drawn with a seed; trained on synthetic series alone, which are nobody's; or trained on
+/// data, which has a statement of its own, or none.
+enum class StartOrigin { fresh, synthetic, trained };
+constexpr Names<StartOrigin, 3> names_of(StartOrigin) {
+  return {{{StartOrigin::fresh, "fresh"}, {StartOrigin::synthetic, "synthetic"}, {StartOrigin::trained, "trained"}}};
+}
+
+/// Where a model started. The prior is a function of public facts and costs nothing, nor do fresh and synthetic weights.
+struct Start {
+  Prior prior = {};
+  StartOrigin origin = StartOrigin::fresh;
+  std::string sha256;              ///< of the file of weights; empty if fresh
+  nlohmann::ordered_json trained;  ///< the ledger of the run that trained them, if `trained`; else null
+
+  bool operator==(const Start&) const = default;
+};
+
+/// Series that this program made (dataset.format synthetic).
+struct SyntheticData {
+  std::string family;
+  std::int64_t series, length, seed;
+
+  bool operator==(const SyntheticData&) const = default;
+};
+
 /// What a private run costs.
 struct Cost {
   double delta = 0.0;
@@ -51,7 +76,8 @@ struct Ledger {
   /// Of the lengths a ledger holds the shortest and the longest, which decide for the paper's rows: touched shares and Poisson
   /// rates are largest for the shortest series, numbers of touched windows for the longest. Not so for tsdp.1 and tsdp.2.
   TrainingMethod method;
-  Prior prior = {};  ///< where the model started: a function of public facts, which costs nothing
+  Start start = {};
+  std::optional<SyntheticData> synthetic;  ///< none: trained on data
   std::uint64_t steps_planned = 0, steps_taken = 0, steps_charged = 0;  ///< taken ≤ charged ≤ planned
   std::optional<Cost> cost;  ///< of a private method
 
@@ -60,6 +86,13 @@ struct Ledger {
   [[nodiscard]] std::uint64_t accounted_steps() const;
   [[nodiscard]] std::uint64_t accounted_uses() const { return method.privacy()->theorem().uses_of_steps(accounted_steps()); }
 };
+
+/// Where weights come from that a run of this ledger has trained.
+[[nodiscard]] StartOrigin origin_of_weights(const Ledger& ledger);
+
+/// The ledgers of the runs that this one's weights come from, the newest first, without those on synthetic series. Throws DataError (`where`) if one
+/// cannot be read.
+[[nodiscard]] std::vector<Ledger> earlier_runs(const Ledger& ledger, const std::string& where);
 
 /// What a method is made of, one field each, by the names that ledgers have for them.
 [[nodiscard]] nlohmann::ordered_json terms(const TrainingMethod& method);

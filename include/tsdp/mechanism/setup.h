@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "tsdp/config/config.h"
@@ -17,6 +18,9 @@ namespace tsdp::mechanism {
 /// The subsampling scheme of a configuration for training series of the given lengths; and the unit of its privacy.
 [[nodiscard]] privacy::SubsamplingScheme law_of(const Config& config, privacy::SeriesLengths training_lengths);
 [[nodiscard]] privacy::PrivacyUnit unit_of(const Config& config);
+
+/// The series of format synthetic; none of any other.
+[[nodiscard]] std::optional<SyntheticData> synthetic_data_of(const Config& config);
 
 /// What a run of `config` does. A noise multiplier `auto` becomes the least that spends the target epsilon over max_epochs.
 /// Throws PrivacyError (exit 4) if no theorem covers the scheme, UsageError for contradictions.

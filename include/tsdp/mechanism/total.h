@@ -29,10 +29,10 @@ struct Total {
   [[nodiscard]] privacy::Accountant curve() const { return privacy::Accountant(mechanisms); }
 };
 
-/// The composition of the runs' mechanisms, not of their epsilons. It holds for runs whose settings were fixed before the first of
+/// The composition of the runs' mechanisms and of those of the runs whose weights they started from, not of their epsilons. It holds for runs whose settings were fixed before the first of
 /// them released anything (Props. D.10, D.13: every release may depend on earlier ones, the mechanisms may not). Throws
 /// PrivacyError for a run without privacy, and where neither of two relations contains the other; UsageError for one run that
 /// comes twice, or for none.
-[[nodiscard]] Total total_of(const std::vector<Ledger>& ledgers);
+[[nodiscard]] Total total_of(const std::vector<Ledger>& given);
 
 }  // namespace tsdp::mechanism

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "tsdp/privacy/strategy.h"
 
@@ -38,18 +39,23 @@ inline constexpr std::int64_t most_buffers = 8;
 /// number of buffers up to d.
 [[nodiscard]] NoiseRecursion best_buffers(std::int64_t buffers, std::int64_t bins, std::int64_t epochs);
 
-/// What a user may ask for, and the matrix for runs of `epochs` epochs of `bins` steps. Throws UsageError for numbers out of range, and
-/// for file without coefficients.
+/// What a user may ask for.
 struct WantedStrategy {
   StrategyKind kind = StrategyKind::identity;
   std::int64_t bands = 4;    ///< p, of bsr, bisr, band_mf and band_inv_mf; at most N counts
   std::int64_t buffers = 2;  ///< d, of blt
   std::optional<NoiseRecursion> coefficients = {};  ///< of file
+  std::string coefficients_file = {};               ///< what complaints about them name
 };
+
+/// The matrix for runs of `epochs` epochs of `bins` steps. Throws UsageError for numbers out of range and for file without coefficients,
+/// DataError for coefficients that make no matrix of so many steps.
+[[nodiscard]] Strategy planned_strategy(const WantedStrategy& wanted, std::int64_t bins, std::int64_t epochs);
+
 /// The coefficients of a file: JSON, the first column of C as a list of numbers, or {"inverse": […]}. Throws DataError that names the file
 /// unless they are those of a strategy matrix.
 [[nodiscard]] NoiseRecursion read_coefficients(const std::filesystem::path& file);
-
-[[nodiscard]] Strategy planned_strategy(const WantedStrategy& wanted, std::int64_t bins, std::int64_t epochs);
+/// What it reads back; of a banded or banded inverse form.
+[[nodiscard]] std::string coefficients_text(const NoiseRecursion& recursion);
 
 }  // namespace tsdp::privacy

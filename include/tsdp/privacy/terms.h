@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "tsdp/base/names.h"
 
@@ -77,5 +78,10 @@ struct Noise {
   double multiplier = 1.0;  ///< σ: the standard deviation of Z in multiples of the clip norm; nothing is normalised by C
   std::shared_ptr<const Strategy> strategy = nullptr;  ///< of correlated noise, and there alone
 };
+
+/// Correlated noise by `strategy`; independent noise where there is none.
+[[nodiscard]] inline Noise noise_by(std::shared_ptr<const Strategy> strategy, double multiplier) {
+  return {strategy ? NoiseKind::correlated : NoiseKind::independent, multiplier, std::move(strategy)};
+}
 
 }  // namespace tsdp::privacy

@@ -32,6 +32,8 @@ class RunStore {
   void claim();
   /// Writes the coefficients of a strategy matrix beside the configuration; gives the name to state there.
   [[nodiscard]] std::string keep_coefficients(const privacy::NoiseRecursion& recursion) const;
+  /// Writes the weights that the run starts from there, too; gives the name to state.
+  [[nodiscard]] std::string keep_start(const std::string& bytes) const;
   /// Begins the claimed run: all of it is there when this returns, or none of it is. `first` is the checkpoint before any step.
   void begin(const Config& config, const data::PreparedData& data, const SecretKey& key, const Checkpoint& first);
 
@@ -42,8 +44,8 @@ class RunStore {
   /// Steps of the plan that privacy.json states; none if it is not there.
   [[nodiscard]] std::optional<std::uint64_t> planned() const;
   /// Reads privacy.json, which no charge may fall below, and tells whether it names the key of this print. Throws PrivacyError if
-  /// it is gone though steps are charged, DataError if it is of another run or of other terms.
-  bool ask_the_ledger(const Config& config, std::uint64_t planned, const std::string& print);
+  /// it is gone though steps are charged, DataError if it is of another run, of other terms or of another start.
+  bool ask_the_ledger(const Config& config, std::uint64_t planned, const std::string& print, const mechanism::Start& start);
 
   /// Raises the count of charged steps; on disk when this returns. The ledger is to be written next.
   void charge_to(std::uint64_t steps) { charge_->raise_to(steps); }

@@ -18,6 +18,7 @@
 #include "tsdp/training/model_setup.h"
 #include "tsdp/training/plan.h"
 #include "tsdp/training/run_store.h"
+#include "tsdp/training/start_weights.h"
 #include "tsdp/training/step_engine.h"
 #include "tsdp/training/window_source.h"
 
@@ -46,10 +47,11 @@ struct TrainOptions {
 /// One training run in one folder.
 class Trainer {
  public:
-  /// `data` must outlive the trainer. `forecaster`, if given, is trained in place of the one that `config` names: one of the
-  /// caller's own, in single precision on `device`.
+  /// `data` must outlive the trainer; no value of `config` is `auto` but the noise (mechanism/auto_settings.h). `forecaster`, if given, is trained
+  /// in place of the one that `config` names: one of the caller's own, in single precision on `device`. `start` holds the weights that model.start
+  /// names; none: fresh ones.
   Trainer(Config config, const data::PreparedData& data, at::Device device, RunFolder folder,
-          std::unique_ptr<models::Forecaster> forecaster = nullptr);
+          std::unique_ptr<models::Forecaster> forecaster = nullptr, std::optional<mechanism::StartWeights> start = std::nullopt);
 
   [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
   /// As the run keeps it, from `begin` on with the number that a noise multiplier `auto` became.
@@ -66,7 +68,7 @@ class Trainer {
   void begin(const std::optional<std::filesystem::path>& budget = std::nullopt);
   /// Takes up the run in the folder. Steps since the last checkpoint are replayed bit for bit if the environment is
   /// the same; otherwise what was charged stays charged and training goes on after it, with a new key. Without a
-  /// checkpoint it starts over from fresh weights with what is left of the budget. Steps that privacy.json says are charged
+  /// checkpoint it starts over from the weights it began with, with what is left of the budget. Steps that privacy.json says are charged
   /// stay charged, whatever the other files say. Throws PrivacyError if no budget is left or what keeps the count of it is
   /// gone, DataError if files of different runs are mixed.
   void resume();
@@ -99,6 +101,7 @@ class Trainer {
   void look(MetricsLog& metrics);
 
   Config config_;
+  std::optional<mechanism::StartWeights> start_;
   const data::PreparedData& data_;
   at::Device device_;
   std::string environment_;  // read once: it stays what it was when the run began or was taken up here

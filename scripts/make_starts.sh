@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Makes the shipped starting weights anew: starts/FAMILY_MODEL.safetensors, each trained on synthetic series alone (configs/pretrain).
+# Usage: scripts/make_starts.sh [FAMILY_MODEL ...]; without names all of them. Takes about ten minutes on one core.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/common.sh
+
+names=("$@")
+[ ${#names[@]} -gt 0 ] || names=(hourly_dlinear hourly_simple_ff hourly_itransformer hourly_deepar daily_dlinear daily_simple_ff daily_itransformer
+  10_minutes_dlinear)
+bin=${TSDP_BIN:-build/release/bin}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for name in "${names[@]}"; do
+  family=${name%%_[dsi]*}
+  model=${name#"$family"_}
+  "$bin/tsdp-train" --config "pretrain/$family.yaml" --set "model.name=$model" --threads 1 --output "$work/$name"
+  python3 - "$work/$name/model.pt" "starts/$name.safetensors" <<'PY'
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1]) as archive:
+    member = next(name for name in archive.namelist() if name.endswith("extra/tsdp.safetensors"))
+    open(sys.argv[2], "wb").write(archive.read(member))
+PY
+done

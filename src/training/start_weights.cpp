@@ -1,0 +1,36 @@
+#include "tsdp/training/start_weights.h"
+
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/dp/stored_tensor.h"
+
+namespace tsdp::training {
+
+void initialise(models::Forecaster& model, std::int64_t seed, const std::optional<mechanism::StartWeights>& start) {
+  RandomStream weights(SecretKey::from_seed(static_cast<std::uint64_t>(seed)), "initial weights", 0);
+  model.initialise(weights);
+  if (!start) return;
+  const auto where = start->file.string();
+  const auto& data = start->content.data;
+  const auto& parameters = model.parameters();
+  const auto& entries = parameters.entries();
+  if (data.tensors.size() != entries.size())
+    throw DataError(cat(where, ": holds ", data.tensors.size(), " weights; the model has ", entries.size()));
+  const auto horizon = model.options().prediction_length;
+  const auto& sizes = start->content.model.at("sizes");
+  const auto theirs = sizes.at("prediction_length").get<std::int64_t>();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    auto shape = entries[i].shape;
+    const auto& found = data.tensor(entries[i].name, where);
+    const bool by_steps = found.shape != shape && !shape.empty() && shape.front() % horizon == 0;
+    if (by_steps) shape.front() = shape.front() / horizon * theirs;
+    if (found.shape != shape)
+      throw DataError(cat(where, ": weights '", entries[i].name, "': have another shape than the model's; expected a model of the same sizes"));
+    const auto value = dp::tensor_of(found);
+    if (!value.isfinite().all().item<bool>())
+      throw DataError(cat(where, ": holds weights that are not finite; expected a model that trained to its end"));
+    parameters.value(i).copy_(by_steps ? value.narrow(0, 0, entries[i].shape.front()) : value);
+  }
+}
+
+}  // namespace tsdp::training

@@ -1,0 +1,108 @@
+// What `auto` becomes: from public facts alone, and within the target.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tsdp/base/error.h"
+#include "tsdp/mechanism/auto_settings.h"
+#include "tsdp/mechanism/setup.h"
+
+namespace tsdp::mechanism {
+namespace {
+
+/// All that can be `auto` is.
+Config all_auto() {
+  Config c;
+  c.dataset.frequency = "1h";
+  c.dataset.prediction_length = 30;
+  c.dataset.season_length = 24;
+  c.model.name = "dlinear";
+  c.model.prior = PriorKind::seasonal_naive;
+  c.model.start = "fresh";
+  c.model.context_length = std::nullopt;
+  c.sampling.auto_batch_size = true;
+  c.training.max_epochs = std::nullopt;
+  c.optimizer.learning_rate = std::nullopt;
+  c.privacy.noise_multiplier = std::nullopt;
+  return c;
+}
+
+const privacy::SeriesLengths lengths = privacy::SeriesLengths::equal(40, 5000);
+
+TEST(AutoSettings, AreAllSettled) {
+  const auto settled = settle(all_auto(), lengths, "config.yaml");
+  const auto& c = settled.config;
+  EXPECT_FALSE(settled.start);
+  EXPECT_EQ(c.model.context_length, 48);  // two days hold 30 hours
+  EXPECT_EQ(c.sampling.batch_size, 40);
+  ASSERT_TRUE(c.training.max_epochs && c.privacy.noise_multiplier && c.optimizer.learning_rate);
+  EXPECT_EQ(settled.chosen.size(), 5u);
+  for (const auto& setting : settled.chosen) EXPECT_FALSE(setting.why.empty()) << setting.key;
+  const auto method = method_of(c, lengths);
+  const auto curve = method.privacy()->curve();
+  const auto uses = uses_of_epochs(method.privacy()->theorem(), *c.training.max_epochs);
+  EXPECT_TRUE(curve->certifies(c.privacy.target_epsilon, c.privacy.delta, uses));
+}
+
+TEST(AutoSettings, LeaveWhatIsGiven) {
+  auto c = all_auto();
+  c.model.context_length = 24;
+  c.sampling.auto_batch_size = false;
+  c.sampling.batch_size = 7;
+  c.training.max_epochs = 11;
+  c.optimizer.learning_rate = 0.5;
+  c.privacy.noise_multiplier = 3.0;
+  const auto settled = settle(c, lengths, "config.yaml");
+  EXPECT_TRUE(settled.chosen.empty());
+  EXPECT_EQ(config_text(settled.config), config_text(c));
+}
+
+TEST(AutoSettings, AreTheSameTwice) {
+  EXPECT_EQ(config_text(settle(all_auto(), lengths, "a").config), config_text(settle(all_auto(), lengths, "b").config));
+}
+
+TEST(AutoSettings, ContextsFitTheSeries) {
+  auto c = all_auto();
+  c.privacy.enabled = false;
+  c.model.prior = PriorKind::last_value;
+  EXPECT_EQ(settle(c, lengths, "").config.model.context_length, 30);
+  EXPECT_EQ(settle(c, privacy::SeriesLengths::equal(40, 45), "").config.model.context_length, 15);
+  c.model.prior = PriorKind::seasonal_naive;
+  EXPECT_EQ(settle(c, privacy::SeriesLengths::equal(40, 60), "").config.model.context_length, 30);
+  EXPECT_EQ(settle(c, lengths, "").config.model.context_length, 48);
+}
+
+TEST(AutoSettings, BatchesStayBounded) {
+  auto c = all_auto();
+  c.privacy.enabled = false;
+  c.sampling.subsequences_per_sequence = 2;
+  const auto settled = settle(c, privacy::SeriesLengths::equal(1'000'000, 5000), "");
+  EXPECT_EQ(settled.config.sampling.batch_size, 2 * 4096);
+  EXPECT_GE(*settled.config.training.max_epochs, 1);
+}
+
+TEST(AutoSettings, FollowTheNoise) {
+  auto c = all_auto();
+  c.training.max_epochs = 100;
+  c.privacy.noise_multiplier = 4.0;
+  const double rate = *settle(c, lengths, "").config.optimizer.learning_rate;
+  c.privacy.noise_multiplier = 8.0;
+  EXPECT_LT(*settle(c, lengths, "").config.optimizer.learning_rate, rate);
+}
+
+TEST(AutoSettings, NoSuchStart) {
+  auto c = all_auto();
+  c.model.start = "pretrained";
+  c.dataset.frequency = "7min";
+  try {
+    static_cast<void>(settle(c, lengths, "config.yaml"));
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("model.start: found pretrained"), std::string::npos) << error.what();
+  }
+  c.model.start = "auto";
+  EXPECT_EQ(settle(c, lengths, "config.yaml").config.model.start, "fresh");
+}
+
+}  // namespace
+}  // namespace tsdp::mechanism

@@ -1,0 +1,188 @@
+// Training that begins with the weights of another model: what is kept, cut, stated and refused.
+#include "training_fixture.h"
+
+#include <filesystem>
+#include <string>
+
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
+#include "tsdp/export/torchscript.h"
+#include "tsdp/mechanism/start.h"
+#include "tsdp/training/model_setup.h"
+#include "tsdp/training/start_weights.h"
+
+namespace tsdp::training {
+namespace {
+
+class StartFixture : public TrainingFixture {
+ protected:
+  void SetUp() override {
+    TrainingFixture::SetUp();
+    std::filesystem::create_directories(root_);
+  }
+
+  Config config_of(const std::string& model, std::int64_t horizon = 4) const {
+    auto c = small_training_of(model);
+    c.dataset.prediction_length = horizon;
+    c.dataset.season_length = 8;
+    c.model.prior = PriorKind::seasonal_naive;
+    if (model == "deepar") c.model.lags = {1, 2, 8};
+    return c;
+  }
+
+  /// A saved model of `config` with weights all of its own, that was trained on synthetic series or on data.
+  mechanism::StartWeights start_of(const Config& config, bool synthetic = true) const {
+    auto model = model_of(config, at::TensorOptions(at::kFloat));
+    RandomStream stream(SecretKey::from_seed(5), "weights of a start", 0);
+    model->initialise(stream);
+    model->parameters().values().add_(0.01 * at::randn_like(model->parameters().values()));
+    auto ledger = mechanism::Ledger(mechanism::TrainingMethod(mechanism::law_of(config, data_.split.training_length)));
+    ledger.program = "tsdp test";
+    ledger.state = mechanism::RunState::finished;
+    ledger.run = {"0123456789abcdef0123456789abcdef", "0123456789abcdef", std::string(64, '0')};
+    ledger.start.prior = prior_of(config);
+    if (synthetic) ledger.synthetic = mechanism::SyntheticData{"hourly", 6, 200, 1};
+    nlohmann::ordered_json about = {{"format", "tsdp-model-2"}, {"program", "tsdp test"}, {"name", model->name()}, {"past_length", model->past_length()},
+                                    {"prediction_length", config.dataset.prediction_length}, {"frequency", config.dataset.frequency}};
+    const auto file = root_ / (model->name() + std::to_string(config.dataset.prediction_length) + (synthetic ? "s" : "d") + ".pt");
+    exporting::save_model(*model, false, {about, mechanism::document(ledger)}, file);
+    return mechanism::read_start(file);
+  }
+
+  models::WindowBatch windows_of(const models::Forecaster& model) const {
+    at::manual_seed(3);
+    const auto past = model.past_length();
+    const auto horizon = model.options().prediction_length;
+    return {at::rand({5, past}) + 1.0, at::ones({5, past}), at::rand({5, horizon}) + 1.0, at::ones({5, horizon}),
+            at::rand({5, past + horizon, model.options().time_features}) - 0.5};
+  }
+};
+
+const std::vector<std::string> all_models = {"simple_ff", "dlinear", "itransformer", "deepar"};
+
+// The first steps of a longer forecast are the shorter one.
+TEST_F(StartFixture, ShorterForecastsAreTheFirstSteps) {
+  for (const auto& name : all_models) {
+    SCOPED_TRACE(name);
+    const auto longer = config_of(name, 7);
+    const auto start = start_of(longer);
+    auto whole = model_of(longer, at::TensorOptions(at::kFloat));
+    auto cut = model_of(config_of(name, 4), at::TensorOptions(at::kFloat));
+    EXPECT_FALSE(mechanism::misfit(config_of(name, 4), start));
+    initialise(*whole, 1, start);
+    initialise(*cut, 1, start);
+    auto batch = windows_of(*whole);
+    const auto far = whole->distribution(batch);
+    batch.future_target = batch.future_target.narrow(1, 0, 4);
+    batch.future_observed = batch.future_observed.narrow(1, 0, 4);
+    if (batch.time_features.defined()) batch.time_features = batch.time_features.narrow(1, 0, cut->past_length() + 4);
+    const auto near = cut->distribution(batch);
+    const auto steps = near.loc.size(1);
+    EXPECT_TRUE(at::allclose(near.loc, far.loc.narrow(1, 0, steps), 1e-5, 1e-6));
+    EXPECT_TRUE(at::allclose(near.scale, far.scale.narrow(1, 0, steps), 1e-5, 1e-6));
+    EXPECT_TRUE(at::allclose(near.df, far.df.narrow(1, 0, steps), 1e-5, 1e-6));
+    // And they are the start's, not fresh ones.
+    auto fresh = model_of(config_of(name, 4), at::TensorOptions(at::kFloat));
+    initialise(*fresh, 1, std::nullopt);
+    EXPECT_FALSE(at::equal(fresh->parameters().values(), cut->parameters().values()));
+  }
+}
+
+TEST_F(StartFixture, WhatDoesNotFitIsNamed) {
+  const auto start = start_of(config_of("dlinear"));
+  const auto expect_misfit = [&](auto change, const std::string& text) {
+    auto c = config_of("dlinear");
+    change(c);
+    const auto why = mechanism::misfit(c, start);
+    ASSERT_TRUE(why) << text;
+    EXPECT_NE(why->find(text), std::string::npos) << *why;
+  };
+  EXPECT_FALSE(mechanism::misfit(config_of("dlinear"), start));
+  expect_misfit([](Config& c) { c.model.name = "simple_ff"; }, "model.name: found simple_ff; the weights are of dlinear");
+  expect_misfit([](Config& c) { c.dataset.frequency = "1D"; }, "dataset.frequency: found 1D");
+  expect_misfit([](Config& c) { c.model.context_length = 9; }, "model.context_length: found 9; the weights are of 8");
+  expect_misfit([](Config& c) { c.dataset.prediction_length = 5; }, "at most 4 steps");
+  expect_misfit([](Config& c) { c.model.prior = PriorKind::last_value; }, "model.prior: found last_value; the weights are of seasonal_naive of season 8");
+  expect_misfit([](Config& c) { c.dataset.season_length = 4; }, "model.prior: found seasonal_naive of season 4");
+  expect_misfit([](Config& c) { c.model.width = 20; }, "model.width: found 20");
+  auto open = config_of("dlinear");
+  open.model.context_length = std::nullopt;
+  EXPECT_FALSE(mechanism::misfit(open, start));
+}
+
+// What the run begins with is what its ledger names, its folder keeps, and a resumed run has.
+TEST_F(StartFixture, RunsStateAndKeepTheirStart) {
+  for (const bool synthetic : {true, false}) {
+    auto config = config_of("simple_ff");
+    const auto start = start_of(config, synthetic);
+    config.model.start = start.file.string();
+    config.training.max_epochs = 4;
+    const std::string name = synthetic ? "synthetic" : "trained";
+    Config begun;
+    {
+      Trainer made(config, data_, at::Device(at::kCPU), folder(name), nullptr, start);
+      made.begin();
+      auto expected = model_of(config, at::TensorOptions(at::kFloat));
+      initialise(*expected, 1, start);
+      EXPECT_TRUE(at::equal(made.model().parameters().values(), expected->parameters().values()));
+      EXPECT_EQ(made.config().model.start, "start.safetensors");
+      EXPECT_EQ(read_file(root_ / name / "start.safetensors"), start.bytes);
+      static_cast<void>(made.run({}));
+      begun = made.config();
+    }
+    const auto ledger = parse_json(read_file(folder(name).ledger()), "ledger");
+    EXPECT_EQ(ledger["start"]["weights"], name);
+    EXPECT_EQ(ledger["start"]["weights_sha256"], start.sha256);
+    EXPECT_EQ(ledger["statement"].get<std::string>().find("NOT COVERED") != std::string::npos, !synthetic);
+    EXPECT_TRUE(mechanism::verify(ledger, "ledger").agrees());
+
+    const auto kept = mechanism::read_start(root_ / name / "start.safetensors");
+    EXPECT_EQ(kept.sha256, start.sha256);
+    EXPECT_EQ(kept.origin, start.origin);
+    Trainer again(begun, data_, at::Device(at::kCPU), folder(name), nullptr, kept);
+    EXPECT_NO_THROW(again.resume());
+  }
+}
+
+TEST_F(StartFixture, AnotherStartIsNoResume) {
+  auto config = config_of("simple_ff");
+  const auto start = start_of(config, true);
+  config.model.start = start.file.string();
+  Config begun;
+  {
+    Trainer made(config, data_, at::Device(at::kCPU), folder("run"), nullptr, start);
+    made.begin();
+    begun = made.config();
+  }
+  const auto other = start_of(config_of("simple_ff"), false);
+  Trainer again(begun, data_, at::Device(at::kCPU), folder("run"), nullptr, other);
+  EXPECT_THROW(again.resume(), DataError);
+}
+
+TEST_F(StartFixture, AStartWithoutItsWeightsIsRefused) {
+  auto config = config_of("simple_ff");
+  config.model.start = "somewhere.pt";
+  EXPECT_THROW(Trainer(config, data_, at::Device(at::kCPU), folder("run")), UsageError);
+}
+
+// Weights before the first step hang on no value of the data.
+TEST_F(StartFixture, IsTheSameForOtherData) {
+  auto config = config_of("dlinear");
+  const auto start = start_of(config);
+  for (const bool fresh : {true, false}) {
+    config.model.start = fresh ? "fresh" : start.file.string();
+    const auto weights_on = [&](const data::PreparedData& data, const std::string& name) {
+      Trainer made(config, data, at::Device(at::kCPU), folder(name + (fresh ? "f" : "s")), nullptr, fresh ? std::nullopt : std::optional(start));
+      made.begin();
+      return made.model().parameters().values().clone();
+    };
+    auto other = data_;
+    for (auto& series : other.dataset.series)
+      for (auto& value : series.values) value = -3.0f * value + 100.0f;
+    EXPECT_TRUE(at::equal(weights_on(data_, "one"), weights_on(other, "other")));
+  }
+}
+
+}  // namespace
+}  // namespace tsdp::training
