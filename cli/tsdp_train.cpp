@@ -17,6 +17,7 @@
 #include "tsdp/export/report_content.h"
 #include "tsdp/mechanism/auto_settings.h"
 #include "tsdp/training/charged_for.h"
+#include "tsdp/training/step_time.h"
 #include "tsdp/training/trainer.h"
 
 namespace {
@@ -94,19 +95,21 @@ std::string plan_text(const Json& p) {
   return text;
 }
 
-/// What `auto` became, setting by setting.
-void print_advice(const std::vector<tsdp::mechanism::ChosenSetting>& chosen, const tsdp::Config& config, const tsdp::data::PreparedData& data, bool json) {
+/// What `auto` became, setting by setting, and what it comes to.
+void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training::Plan& plan, double step_seconds, bool json) {
+  const double seconds = step_seconds * static_cast<double>(plan.steps);
   if (json) {
     Json out;
-    out["series"] = data.split.training_length.size();
     out["settings"] = Json::object();
-    for (const auto& setting : chosen) out["settings"][setting.key] = {{"value", setting.value}, {"why", setting.why}};
+    for (const auto& setting : settled.chosen) out["settings"][setting.key] = {{"value", setting.value}, {"why", setting.why}};
+    out["expected"] = {{"steps", plan.steps}, {"seconds", seconds}, {"epsilon", settled.config.privacy.enabled ? Json(plan.epsilon.upper) : Json(nullptr)}};
     tsdp::cli::print_json(out);
     return;
   }
-  if (chosen.empty()) tsdp::cli::print("No setting is auto: nothing is chosen.\n");
-  for (const auto& setting : chosen) tsdp::cli::print(cat(setting.key, ": ", setting.value, "    # ", setting.why, "\n"));
-  static_cast<void>(config);
+  if (settled.chosen.empty()) tsdp::cli::print("No setting is auto: nothing is chosen.\n");
+  for (const auto& setting : settled.chosen) tsdp::cli::print(cat(setting.key, ": ", setting.value, "    # ", setting.why, "\n"));
+  tsdp::cli::print(cat("Expected: ", plan.steps, " steps, about ", tsdp::rounded(seconds, 2), " s of training on this machine",
+                       settled.config.privacy.enabled ? cat(", epsilon at most ", tsdp::rounded_up(plan.epsilon.upper, 4), " at the end") : std::string(), ".\n"));
 }
 
 }  // namespace
@@ -126,6 +129,7 @@ int main(int argc, char** argv) {
   int threads = 0;
   bool dry_run = false;
   bool advise = false;
+  std::optional<double> minutes;
   std::string help_options;
   app.add_option("--config", config_name, "Configuration file; a bare name is also looked up in configs/");
   app.add_option("--set", set, "section.name=value over the configuration; may be repeated")->allow_extra_args(false);
@@ -141,7 +145,9 @@ int main(int argc, char** argv) {
                              ->check(CLI::Range(0, 4096))
                              ->capture_default_str();
   app.add_flag("--dry-run", dry_run, "Print the whole plan and train nothing");
-  app.add_flag("--advise", advise, "Print what `auto` settings mean for this configuration and these series' number and lengths, and why");
+  app.add_flag("--advise", advise,
+               "Print what `auto` settings mean for this configuration and these series' number and lengths, why, and how long training takes");
+  app.add_option("--minutes", minutes, "With --advise: the time that training may take")->check(CLI::PositiveNumber);
   app.add_option("--help-options", help_options, "Print the configuration options: text or markdown")
       ->check(CLI::IsMember({"text", "markdown"}));
 
@@ -155,6 +161,8 @@ int main(int argc, char** argv) {
                                  "; exactly one of them is expected"));
     if (!resume.empty() && (!set.empty() || !output.empty()))
       throw tsdp::UsageError("--resume: takes its configuration and folder from the run; expected without --set, --output");
+    if (minutes && !advise) throw tsdp::UsageError("--minutes: given without --advise; expected with it alone");
+    if (advise && !resume.empty()) throw tsdp::UsageError("--advise: found with --resume, whose settings are kept; expected --config");
     if (!resume.empty() && !budget.empty())
       throw tsdp::UsageError("--budget: found with --resume; a run is charged whole when it begins, so expected without");
     tsdp::training::RunFolder folder;
@@ -177,18 +185,24 @@ int main(int argc, char** argv) {
     const auto device = tsdp::cli::device_of(device_name);
     const auto asked = tsdp::read_config(config_file, set);
     const auto data = tsdp::data::prepare_data(asked, config_file);
-    auto [config, start, chosen] = tsdp::mechanism::settle(asked, data.split.training_length, config_file);
+    auto settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file);
     if (advise) {
-      print_advice(chosen, config, data, common.json);
+      const auto method_of = [&] { return tsdp::mechanism::method_of(settled.config, data.split.training_length); };
+      const double seconds = tsdp::training::seconds_per_step(settled.config, method_of(), device);
+      if (minutes)
+        settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file, {std::max(1.0, 60.0 * *minutes / seconds)});
+      const auto& p = settled.config.privacy;
+      print_advice(settled, tsdp::training::make_plan(method_of(), {p.target_epsilon, p.delta}, settled.config.training.max_epochs.value()), seconds, common.json);
       return 0;
     }
+    auto& config = settled.config;
     if (resume.empty() && !config.dataset.is_synthetic())
       config.dataset.path =
           path_for_run(config.dataset.path, tsdp::find_data_file(config.dataset.path, config_file), folder.root);
     // Before a plan is made of what the run was not charged for.
     if (!resume.empty() && tsdp::is_there(folder.charged_config()))
       tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
-    tsdp::training::Trainer trainer(config, data, device, folder, nullptr, std::move(start));
+    tsdp::training::Trainer trainer(config, data, device, folder, nullptr, std::move(settled.start));
     const auto plan = plan_json(config, trainer, trainer.model());
     if (dry_run) {
       std::cout << (common.json ? tsdp::json_text(plan, 2) : plan_text(plan)) << "\n";

@@ -35,7 +35,7 @@ std::int64_t context_of(const Config& c, const privacy::SeriesLengths& lengths) 
 
 }  // namespace
 
-Settled settle_law(Config config, const privacy::SeriesLengths& lengths, const std::filesystem::path& config_file) {
+Settled settle_law(Config config, const privacy::SeriesLengths& lengths, const std::filesystem::path& config_file, SettleLimits limits) {
   Settled out;
   const auto choose = [&](const char* key, const auto& value, const std::string& why) { out.chosen.push_back({key, cat(value), why}); };
   auto& c = config;
@@ -64,16 +64,17 @@ Settled settle_law(Config config, const privacy::SeriesLengths& lengths, const s
   const auto windows = static_cast<double>(law.expected_windows());
   if (!c.training.max_epochs) {
     const double share = c.model.lags.empty() ? 1.0 : recurrent_share;
-    const double steps = share * std::clamp(windows_of_a_run / windows, fewest_steps, steps_of_a_run);
+    const double by_rule = share * std::clamp(windows_of_a_run / windows, fewest_steps, steps_of_a_run);
+    const double steps = std::min(by_rule, limits.most_steps);
     c.training.max_epochs = std::max<std::int64_t>(1, std::llround(steps / static_cast<double>(law.steps_per_epoch())));
-    choose("training.max_epochs", *c.training.max_epochs, cat(rounded(steps, 5), " steps: more of them with more noise help little"));
+    choose("training.max_epochs", *c.training.max_epochs, cat(rounded(steps, 5), steps < by_rule ? " steps, as many as the time allows" : " steps: more of them with more noise help little"));
   }
   out.config = std::move(config);
   return out;
 }
 
-Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::filesystem::path& config_file) {
-  auto out = settle_law(std::move(config), lengths, config_file);
+Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::filesystem::path& config_file, SettleLimits limits) {
+  auto out = settle_law(std::move(config), lengths, config_file, limits);
   const auto choose = [&](const char* key, const auto& value, const std::string& why) { out.chosen.push_back({key, cat(value), why}); };
   auto& c = out.config;
   const auto law = law_of(c, lengths);

@@ -230,6 +230,12 @@ TEST_F(Errors, AdviceIsTold) {
   ASSERT_EQ(planned.exit_code, 0) << planned.err;
   const auto noise = advice["settings"]["privacy.noise_multiplier"]["value"].get<std::string>();
   EXPECT_DOUBLE_EQ(nlohmann::json::parse(planned.out)["noise_multiplier"].get<double>(), std::stod(noise));
+  EXPECT_GT(advice["expected"]["seconds"].get<double>(), 0.0);
+  EXPECT_LE(advice["expected"]["epsilon"].get<double>(), 1.0);
+  arguments.insert(arguments.end(), {"--minutes", "1e-5"});
+  const auto hurried = nlohmann::json::parse(run(train, arguments).out);
+  EXPECT_LT(hurried["expected"]["steps"].get<int>(), advice["expected"]["steps"].get<int>());
+  expect_failure(plan({"--minutes", "5"}), train, 2, {"--minutes", "--advise"});
   const auto nothing = run(train, {"--config", "config.yaml", "--advise"});
   EXPECT_EQ(nothing.exit_code, 0);
   EXPECT_NE(nothing.out.find("No setting is auto"), std::string::npos);

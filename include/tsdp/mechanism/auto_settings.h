@@ -24,12 +24,19 @@ struct Settled {
   std::vector<ChosenSetting> chosen;
 };
 
+/// How far a run that the rules choose may go.
+struct SettleLimits {
+  double most_steps = 1e18;  ///< what the time allows; ≥ 1
+};
+
 /// Replaces `auto` in model.start, model.context_length, sampling.batch_size, training.max_epochs, privacy.noise_multiplier and
 /// optimizer.learning_rate by what the rules of docs/choosing.md give. They read the configuration, the number and lengths of the series and the
 /// shipped weights: no value of a series. Throws as find_start and method_of do.
-[[nodiscard]] Settled settle(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file);
+[[nodiscard]] Settled settle(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file,
+                             SettleLimits limits = {});
 
 /// The same of what the sampling law hangs on alone: start, context, batch size and epochs. Noise and learning rate stay what they are.
-[[nodiscard]] Settled settle_law(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file);
+[[nodiscard]] Settled settle_law(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file,
+                                 SettleLimits limits = {});
 
 }  // namespace tsdp::mechanism

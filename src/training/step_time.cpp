@@ -1,0 +1,40 @@
+#include "tsdp/training/step_time.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <vector>
+
+#include "tsdp/training/model_setup.h"
+#include "tsdp/training/start_weights.h"
+#include "tsdp/training/step_engine.h"
+
+namespace tsdp::training {
+
+double seconds_per_step(const Config& config, const mechanism::TrainingMethod& method, at::Device device) {
+  constexpr int looks = 4;  // the first warms caches up
+  const auto options = at::TensorOptions(device).dtype(at::kFloat);
+  const auto model = model_of(config, options);
+  initialise(*model, config.training.seed, std::nullopt);
+  StepEngine engine(*model, method, {});
+  const auto windows = method.law().expected_windows();
+  const auto past = model->past_length();
+  const auto horizon = config.dataset.prediction_length;
+  const models::WindowBatch batch{at::rand({windows, past}, options), at::ones({windows, past}, options), at::rand({windows, horizon}, options),
+                                  at::ones({windows, horizon}, options),
+                                  at::rand({windows, past + horizon, model->options().time_features}, options) - 0.5};
+  const bool of_series = method.law().parameters().record == privacy::Record::series;
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < windows; ++i) places.push_back(of_series ? i / method.law().parameters().subsequences_per_sequence : i);
+  const auto key = SecretKey::from_seed(0);
+  double least = std::numeric_limits<double>::infinity();
+  for (int look = 0; look < looks; ++look) {
+    const auto start = std::chrono::steady_clock::now();
+    engine.step(batch, places, key, static_cast<std::uint64_t>(look));
+    static_cast<void>(model->parameters().values()[0].item<float>());  // waits for the device
+    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return least;
+}
+
+}  // namespace tsdp::training
