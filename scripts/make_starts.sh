@@ -3,18 +3,19 @@
 # Usage: scripts/make_starts.sh [FAMILY_MODEL ...]; without names all of them. Takes about ten minutes on one core.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. scripts/common.sh
 
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(hourly_dlinear hourly_simple_ff hourly_itransformer hourly_deepar daily_dlinear daily_simple_ff daily_itransformer
-  10_minutes_dlinear)
+[ ${#names[@]} -gt 0 ] || names=(hourly_dlinear hourly_simple_ff hourly_itransformer hourly_deepar daily_dlinear daily_simple_ff
+  daily_itransformer)
 bin=${TSDP_BIN:-build/release/bin}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for name in "${names[@]}"; do
   family=${name%%_[dsi]*}
   model=${name#"$family"_}
-  "$bin/tsdp-train" --config "pretrain/$family.yaml" --set "model.name=$model" --threads 1 --output "$work/$name"
+  config=pretrain/$family.yaml
+  [ ! -e "configs/pretrain/$name.yaml" ] || config=pretrain/$name.yaml
+  "$bin/tsdp-train" --config "$config" --set "model.name=$model" --threads 1 --output "$work/$name"
   python3 - "$work/$name/model.pt" "starts/$name.safetensors" <<'PY'
 import sys, zipfile
 with zipfile.ZipFile(sys.argv[1]) as archive:

@@ -251,7 +251,10 @@ ReportContent report_content(const ReportSources& s) {
   content.how_chosen += cat(". Of each the window in the middle of its ", s.windows,
                             " windows is shown, whatever the forecast there looks like.");
   content.scores = {{content.model, s.scores.model.json()}, {"seasonal naive", s.scores.seasonal_naive.json()}};
-  if (s.start) content.scores.push_back({"its start (epsilon 0)", s.start->json()});
+  if (s.start) {
+    content.scores.push_back({"its start (epsilon 0)", s.start->json()});
+    content.start_crps = s.start->mean_weighted_quantile_loss();
+  }
   for (const auto& [name, metrics] : s.baselines.items()) content.scores.push_back({name, metrics});
   if (s.scores.model.windows() == 0) content.scores.clear();
   content.metrics = training::read_metrics(s.folder.metrics());

@@ -12,16 +12,27 @@
 namespace tsdp::mechanism {
 namespace {
 
-// Found on training parts of the shipped sets (docs/choosing.md).
-constexpr std::int64_t most_series = 4096;         // of a step
-constexpr double steps_of_a_run = 10'000.0;        // more at larger noise help little
-constexpr double windows_of_a_run = 2e7;           // but no run takes hours
+// How the constants were found: docs/choosing.md, "What auto means".
+constexpr std::int64_t most_series = 4096;  // of a step
+constexpr double steps_of_a_run = 10'000.0;
+constexpr double windows_of_a_run = 2e6;    // minutes on two cores
 constexpr double fewest_steps = 1'000.0;
-constexpr double recurrent_share = 0.25;           // of the steps, for a model that costs as much more
-constexpr double rate_with_prior = 1.1e-4;         // times Λ/σ
-constexpr double rate_with_start = 3e-5;
-constexpr double most_rate_times_root_steps = 0.01;  // with_start: how far a walk of noise alone may go
-constexpr double rate_without = 1e-3;
+constexpr double recurrent_share = 0.25;    // of both, for a model whose steps cost many times as much
+constexpr double rate_without_prior = 1e-3;
+
+/// How far noise alone may carry a weight over a run, as learning rate times the root of the steps: `most` where the run's signal to noise
+/// g = √T Λ/σ is `enough`, and less in proportion to g² below, as what little then is learnt is mostly noise.
+struct Reach {
+  double most, enough;
+};
+constexpr Reach reach_with_prior{0.1, 400.0};
+
+Reach reach_with_start(const std::string& model) {
+  // Those that read a window more deeply are led astray sooner.
+  if (model == "itransformer") return {0.0026, 6000.0};
+  if (model == "deepar") return {0.0015, 6000.0};
+  return {0.018, 2500.0};
+}
 
 /// The least multiple of the season that holds the horizon, where a prior is to see a season; else the horizon. Not beyond what the series hold.
 std::int64_t context_of(const Config& c, const privacy::SeriesLengths& lengths) {
@@ -63,8 +74,8 @@ Settled settle_law(Config config, const privacy::SeriesLengths& lengths, const s
   const auto law = law_of(c, lengths);
   const auto windows = static_cast<double>(law.expected_windows());
   if (!c.training.max_epochs) {
-    const double share = c.model.lags.empty() ? 1.0 : recurrent_share;
-    const double by_rule = share * std::clamp(windows_of_a_run / windows, fewest_steps, steps_of_a_run);
+    const double share = c.model.lags.empty() ? 1.0 : recurrent_share;  // (of a model that reads lags)
+    const double by_rule = std::clamp(share * windows_of_a_run / windows, fewest_steps, share * steps_of_a_run);
     const double steps = std::min(by_rule, limits.most_steps);
     c.training.max_epochs = std::max<std::int64_t>(1, std::llround(steps / static_cast<double>(law.steps_per_epoch())));
     choose("training.max_epochs", *c.training.max_epochs, cat(rounded(steps, 5), steps < by_rule ? " steps, as many as the time allows" : " steps: more of them with more noise help little"));
@@ -88,16 +99,16 @@ Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::
     choose("privacy.noise_multiplier", exact(multiplier), cat("the least that spends epsilon ", c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
   }
   if (!c.optimizer.learning_rate) {
-    const double signal = law.divisor() / multiplier;
     const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(law.steps_per_epoch());
-    double rate = rate_without;
-    std::string why = "GluonTS's, as the model has no prior";
-    if (c.privacy.enabled && out.start) {
-      rate = std::min(rate_with_start * signal, most_rate_times_root_steps / std::sqrt(steps));
-      why = "so small that the noise alone does not carry the weights away from where they start";
-    } else if (c.privacy.enabled && prior_of(c).kind != PriorKind::none) {
-      rate = rate_with_prior * signal;
-      why = "in proportion to the batch over the noise, with a prior";
+    const bool from_prior = prior_of(c).kind != PriorKind::none;
+    double rate = rate_without_prior;
+    std::string why = "GluonTS's, as the model starts from random weights";
+    if (out.start || from_prior) {
+      const auto reach = out.start ? reach_with_start(c.model.name) : reach_with_prior;
+      const double signal = c.privacy.enabled ? std::sqrt(steps) * law.divisor() / multiplier : reach.enough;
+      rate = reach.most * std::min(1.0, std::pow(signal / reach.enough, 2.0)) / std::sqrt(steps);
+      why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ", rounded(signal, 3), "; the fewer, the nearer to the start")
+                              : std::string("so small that the weights stay near those they start from");
     }
     c.optimizer.learning_rate = rate;
     choose("optimizer.learning_rate", rounded(rate, 4), why);

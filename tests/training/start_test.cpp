@@ -166,6 +166,35 @@ TEST_F(StartFixture, AStartWithoutItsWeightsIsRefused) {
   EXPECT_THROW(Trainer(config, data_, at::Device(at::kCPU), folder("run")), UsageError);
 }
 
+// What is shipped was trained on synthetic series alone, fits what it says it fits, and begins a model.
+TEST_F(StartFixture, ShippedWeightsAreNobodysAndServe) {
+  const auto shipped = mechanism::shipped_starts();
+  ASSERT_FALSE(shipped.empty());
+  for (const auto& [weights, did_no_worse] : shipped) {
+    SCOPED_TRACE(weights.file.string());
+    EXPECT_EQ(weights.origin, mechanism::StartOrigin::synthetic);
+    const auto& about = weights.content.model;
+    const auto& sizes = about.at("sizes");
+    Config c;
+    c.dataset.frequency = about.at("frequency").get<std::string>();
+    c.dataset.prediction_length = 12;
+    c.dataset.season_length = sizes.at("season").get<std::int64_t>();
+    c.model.name = about.at("name").get<std::string>();
+    c.model.prior = PriorKind::seasonal_naive;
+    c.model.lags = sizes.at("lags").get<std::vector<std::int64_t>>();
+    c.model.context_length = std::nullopt;
+    c.model.start = did_no_worse ? "auto" : "pretrained";
+    const auto found = mechanism::find_start(c, "config.yaml");
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->sha256, weights.sha256);
+    c.model.context_length = mechanism::context_length_of(*found);
+    auto model = model_of(c, at::TensorOptions(at::kFloat));
+    EXPECT_NO_THROW(initialise(*model, 1, found));
+    c.model.context_length = *c.model.context_length + 1;
+    EXPECT_THROW(static_cast<void>(mechanism::find_start((c.model.start = "pretrained", c), "config.yaml")), UsageError);
+  }
+}
+
 // Weights before the first step hang on no value of the data.
 TEST_F(StartFixture, IsTheSameForOtherData) {
   auto config = config_of("dlinear");

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +48,7 @@ struct ReportContent {
   std::vector<ReportForecast> forecasts;
   std::string how_chosen;                       ///< how the forecasts that are shown were chosen
   std::vector<ReportScore> scores;              ///< the model first, then what it is compared with
+  double start_crps = std::numeric_limits<double>::quiet_NaN();  ///< of the weights that training began with
   std::vector<nlohmann::ordered_json> metrics;  ///< lines of metrics.jsonl
   /// What the best attacker achieves at most: true-positive rates by false-positive rate, both in [0, 1].
   std::vector<double> false_positive_rates;
