@@ -115,7 +115,9 @@ std::optional<StartWeights> find_start(const Config& config, const std::filesyst
   const auto& asked = config.model.start;
   if (asked == "fresh") return std::nullopt;
   if (asked != "pretrained" && asked != "auto") {
-    auto out = read_start(find_file("model.start", asked, config_file));
+    // A run's own weights stand beside its configuration, whatever the working directory holds.
+    const auto beside = config_file.parent_path() / asked;
+    auto out = read_start(is_there(beside) ? beside : find_file("model.start", asked, config_file));
     if (const auto why = misfit(config, out)) throw UsageError(cat("model.start: found ", asked, ", which does not fit: ", *why));
     return out;
   }
