@@ -33,7 +33,10 @@ models::WindowBatch random_windows(const StepSetting& s) {
 class Candidate {
  public:
   Candidate(const StepSetting& s, std::string mode) : setting_(s), mode_(std::move(mode)) {
-    model_ = models::make_model(s.model, sizes_of(s), at::TensorOptions(s.device).dtype(at::kFloat));
+    auto sizes = sizes_of(s);
+    // Of the same width, so that the prior alone is timed.
+    if (mode_ == "private-prior") sizes.prior = {PriorKind::seasonal_naive, 24};
+    model_ = models::make_model(s.model, sizes, at::TensorOptions(s.device).dtype(at::kFloat));
     RandomStream weights(key_, "initial weights", 0);
     model_->initialise(weights);
     // Of whole series four windows are a record's.
@@ -164,7 +167,7 @@ double exponent(const std::vector<std::pair<double, double>>& points) {
 
 void bench_step(Json& rows, const StepSetting& setting, double seconds) {
   // The loop over windows starts thousands of kernels a step off the CPU, and says nothing there.
-  std::vector<std::string> modes = {"private", "private-series", "private-series-bsr", "private-series-blt", "nonprivate"};
+  std::vector<std::string> modes = {"private", "private-prior", "private-series", "private-series-bsr", "private-series-blt", "nonprivate"};
   if (setting.device.is_cpu()) modes.emplace_back("loop");
   for (const auto& row : measured(setting, modes, seconds)) rows.push_back(named("step", row));
 }

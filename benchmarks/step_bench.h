@@ -17,7 +17,7 @@ struct StepSetting {
   std::int64_t width_factor;
 };
 
-/// One row for each of "private", "private-series" (four windows a series), the same with correlated noise of four bands or two buffers,
+/// One row for each of "private", "private-prior" (starting as seasonal naive of season 24), "private-series" (four windows a series), the same with correlated noise of four bands or two buffers,
 /// "nonprivate", "loop": times side by side, and what each needs beyond the process's
 /// memory before it (step_mb).
 void bench_step(Json& rows, const StepSetting& setting, double seconds);

@@ -52,7 +52,7 @@ Settled settle_law(Config config, const privacy::SeriesLengths& lengths, const s
   auto& c = config;
 
   const auto asked = c.model.start;
-  out.start = find_start(c, config_file);
+  out.start = find_start(c, config_file, lengths.shortest() - c.dataset.prediction_length);
   if (asked == "auto" || asked == "pretrained") {
     c.model.start = out.start ? out.start->file.string() : "fresh";
     choose("model.start", out.start ? out.start->file.stem().string() : "fresh",

@@ -111,7 +111,7 @@ std::vector<ShippedStart> shipped_starts() {
   return out;
 }
 
-std::optional<StartWeights> find_start(const Config& config, const std::filesystem::path& config_file) {
+std::optional<StartWeights> find_start(const Config& config, const std::filesystem::path& config_file, std::int64_t most_context) {
   const auto& asked = config.model.start;
   if (asked == "fresh") return std::nullopt;
   if (asked != "pretrained" && asked != "auto") {
@@ -125,7 +125,7 @@ std::optional<StartWeights> find_start(const Config& config, const std::filesyst
   std::vector<std::string> shipped;
   for (auto& start : shipped_starts()) {
     shipped.push_back(shown(start.weights));
-    if (misfit(config, start.weights) || (asked == "auto" && !start.did_no_worse)) continue;
+    if (misfit(config, start.weights) || (asked == "auto" && (!start.did_no_worse || sizes_of(start.weights).context > most_context))) continue;
     if (!best || sizes_of(start.weights).horizon < sizes_of(*best).horizon) best = std::move(start.weights);
   }
   if (!best && asked == "pretrained")

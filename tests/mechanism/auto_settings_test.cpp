@@ -90,6 +90,28 @@ TEST(AutoSettings, FollowTheNoise) {
   EXPECT_LT(*settle(c, lengths, "").config.optimizer.learning_rate, rate);
 }
 
+TEST(AutoSettings, ShippedWeightsAreTakenWhereTheyFit) {
+  auto c = all_auto();
+  c.privacy.enabled = false;
+  c.model.start = "auto";
+  c.dataset.prediction_length = 24;
+  const auto settled = settle(c, lengths, "");
+  ASSERT_TRUE(settled.start);
+  EXPECT_EQ(settled.config.model.context_length, 168);
+  EXPECT_EQ(settled.start->origin, StartOrigin::synthetic);
+  // Not where the series are shorter than what they read, nor for longer forecasts, other seasons or without the prior.
+  EXPECT_FALSE(settle(c, privacy::SeriesLengths::equal(40, 150), "").start);
+  const auto none = [&](auto change) {
+    auto other = c;
+    change(other);
+    return !settle(other, lengths, "").start;
+  };
+  EXPECT_TRUE(none([](Config& o) { o.dataset.prediction_length = 49; }));
+  EXPECT_TRUE(none([](Config& o) { o.dataset.season_length = 12; }));
+  EXPECT_TRUE(none([](Config& o) { o.model.prior = PriorKind::none; }));
+  EXPECT_TRUE(none([](Config& o) { o.model.context_length = 24; }));
+}
+
 TEST(AutoSettings, NoSuchStart) {
   auto c = all_auto();
   c.model.start = "pretrained";

@@ -1,7 +1,9 @@
 // Weights that a run may start from: those of an earlier run, or shipped ones.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,8 +46,9 @@ struct ShippedStart {
 [[nodiscard]] std::vector<ShippedStart> shipped_starts();
 
 /// The weights that model.start of `config` asks for; none: fresh ones. Of several shipped ones that fit (their context may differ, if it is not
-/// settled) the one for the shortest forecasts is taken. Throws UsageError where `pretrained` is asked for and none fits, naming those that are
+/// settled) the one for the shortest forecasts is taken; `auto` takes none that reads more than `most_context` steps, of series that hold no more. Throws UsageError where `pretrained` is asked for and none fits, naming those that are
 /// shipped, or where a file's weights do not fit; DataError for a file that is not there or cannot be read.
-[[nodiscard]] std::optional<StartWeights> find_start(const Config& config, const std::filesystem::path& config_file);
+[[nodiscard]] std::optional<StartWeights> find_start(const Config& config, const std::filesystem::path& config_file,
+                                                     std::int64_t most_context = std::numeric_limits<std::int64_t>::max());
 
 }  // namespace tsdp::mechanism
