@@ -31,7 +31,10 @@ Frame frame_of(const Prior& prior, const at::Tensor& past, const at::Tensor& obs
   out.input = (filled.values - (walks ? last : filled.mean)).div_(filled.scale).clamp_(-largest_input, largest_input);
   if (walks) {
     out.naive = last.expand({past.size(0), horizon});
-    out.growth = at::arange(1, horizon + 1, past.options()).sqrt_();
+    // (Not by ATen: see settle_vector_functions in training/step_engine.cpp.)
+    auto growth = at::empty({horizon}, at::kDouble);
+    for (std::int64_t k = 0; k < horizon; ++k) growth.data_ptr<double>()[k] = std::sqrt(static_cast<double>(k + 1));
+    out.growth = growth.to(past.options());
   } else {
     const auto places = at::arange(horizon, at::TensorOptions(past.device()).dtype(at::kLong)).remainder(prior.season).add_(length - prior.season);
     out.naive = filled.values.index_select(1, places);

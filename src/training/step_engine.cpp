@@ -56,6 +56,7 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
       record_windows_(method.law().parameters().subsequences_per_sequence),
       divisor_(method.divisor()),
       adam_(options.adam, model.parameters().values()) {
+  if (model.parameters().values().device().is_cpu() && at::get_num_threads() > 1) settle_vector_functions();
   if (model.parameters().values().device().is_cpu())
     for (int i = 1; i < at::get_num_threads(); ++i) replicas_.push_back(model.replica());
   if (!method.privacy()) return;
@@ -70,6 +71,15 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
   const auto count = block_count();
   const auto each = (expected_windows_ + places_ - 1) / places_;
   clipping_.summed = std::clamp<std::int64_t>((places_ + count - 1) / count * each, 1, clipping_.summed);
+}
+
+void settle_vector_functions() {
+  for (const auto type : {at::kFloat, at::kDouble}) {
+    const auto x = at::full({64}, 0.5, type);
+    for (const auto& y : {at::log(x), at::log1p(x), at::exp(x), at::expm1(x), at::sqrt(x), at::rsqrt(x), at::tanh(x), at::sigmoid(x), at::softplus(x),
+                          at::lgamma(x), at::digamma(x), at::erf(x), at::pow(x, 1.5), at::sin(x), at::cos(x)})
+      if (!y.isfinite().all().item<bool>()) throw Error(ExitCode::failure, "a function of 0.5 is not finite");
+  }
 }
 
 std::vector<at::Tensor> StepEngine::noise_state() const {

@@ -12,6 +12,11 @@
 
 namespace tsdp::training {
 
+/// Calls the functions of single numbers (logarithms, roots, …) once, before threads do. LibTorch takes them from MKL on the CPU, which chooses its code at
+/// the first call; where two threads make that call at once, one of them may get other code, which differs in the last place (one of 750
+/// processes, seen with at::log). A resumed run would then end with other weights than one that went on.
+void settle_vector_functions();
+
 /// One update of a model from one batch. The private and the ordinary step are one program; the ordinary one leaves
 /// out norms, clipping and noise.
 ///
