@@ -9,8 +9,8 @@
 #include "tsdp/base/error.h"
 #include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
-#include "tsdp/mechanism/auto_settings.h"
 #include "tsdp/data/configured.h"
+#include "tsdp/mechanism/auto_settings.h"
 #include "tsdp/mechanism/setup.h"
 
 namespace {

@@ -48,27 +48,26 @@ std::int64_t context_of(const Config& c, const privacy::SeriesLengths& lengths) 
 
 Settled settle_law(Config config, const privacy::SeriesLengths& lengths, const std::filesystem::path& config_file, SettleLimits limits) {
   Settled out;
-  const auto choose = [&](const char* key, const auto& value, const std::string& why) { out.chosen.push_back({key, cat(value), why}); };
   auto& c = config;
 
   const auto asked = c.model.start;
   out.start = find_start(c, config_file, lengths.shortest() - c.dataset.prediction_length);
   if (asked == "auto" || asked == "pretrained") {
     c.model.start = out.start ? out.start->file.string() : "fresh";
-    choose("model.start", out.start ? out.start->file.stem().string() : "fresh",
+    out.choose("model.start", out.start ? out.start->file.stem().string() : "fresh",
            out.start             ? "shipped weights, trained on synthetic series alone"
            : prior_of(c).kind == PriorKind::none ? "no shipped weights are offered for this shape"
                                  : "no shipped weights are offered for this shape, so the prior is the start");
   }
   if (!c.model.context_length) {
     c.model.context_length = out.start ? context_length_of(*out.start) : context_of(c, lengths);
-    choose("model.context_length", *c.model.context_length, out.start ? "that of the weights it starts from" : "the forecast length, in whole seasons where the prior needs one");
+    out.choose("model.context_length", *c.model.context_length, out.start ? "that of the weights it starts from" : "the forecast length, in whole seasons where the prior needs one");
   }
   const auto lambda = c.sampling.subsequences_per_sequence;
   if (c.sampling.auto_batch_size) {
     c.sampling.auto_batch_size = false;
     c.sampling.batch_size = lambda * std::min(lengths.count(), most_series);
-    choose("sampling.batch_size", *c.sampling.batch_size,
+    out.choose("sampling.batch_size", *c.sampling.batch_size,
            lengths.count() <= most_series ? "every series in every step: the fewest steps for the same signal" : cat(most_series, " series a step, so that a step stays short"));
   }
   const auto law = law_of(c, lengths);
@@ -78,7 +77,7 @@ Settled settle_law(Config config, const privacy::SeriesLengths& lengths, const s
     const double by_rule = std::clamp(share * windows_of_a_run / windows, fewest_steps, share * steps_of_a_run);
     const double steps = std::min(by_rule, limits.most_steps);
     c.training.max_epochs = std::max<std::int64_t>(1, std::llround(steps / static_cast<double>(law.steps_per_epoch())));
-    choose("training.max_epochs", *c.training.max_epochs, cat(rounded(steps, 5), steps < by_rule ? " steps, as many as the time allows" : " steps: more of them with more noise help little"));
+    out.choose("training.max_epochs", *c.training.max_epochs, cat(rounded(steps, 5), steps < by_rule ? " steps, as many as the time allows" : " steps: more of them with more noise help little"));
   }
   out.config = std::move(config);
   return out;
@@ -86,17 +85,11 @@ Settled settle_law(Config config, const privacy::SeriesLengths& lengths, const s
 
 Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::filesystem::path& config_file, SettleLimits limits) {
   auto out = settle_law(std::move(config), lengths, config_file, limits);
-  const auto choose = [&](const char* key, const auto& value, const std::string& why) { out.chosen.push_back({key, cat(value), why}); };
   auto& c = out.config;
   const auto law = law_of(c, lengths);
-  double multiplier = c.privacy.noise_multiplier.value_or(1.0);
   if (c.privacy.enabled && !c.privacy.noise_multiplier) {
-    const auto method = method_of(c, lengths);
-    multiplier = method.privacy()->noise().multiplier;
-    c.privacy.noise_multiplier = multiplier;
-    const auto& strategy = method.privacy()->noise().strategy;
-    if (!c.privacy.noise_mechanism) c.privacy.noise_mechanism = strategy ? strategy->kind() : privacy::StrategyKind::identity;
-    choose("privacy.noise_multiplier", exact(multiplier), cat("the least that spends epsilon ", c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
+    keep_noise(c, *method_of(c, lengths).privacy());
+    out.choose("privacy.noise_multiplier", exact(*c.privacy.noise_multiplier), cat("the least that spends epsilon ", c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
   }
   if (!c.optimizer.learning_rate) {
     const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(law.steps_per_epoch());
@@ -105,13 +98,13 @@ Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::
     std::string why = "GluonTS's, as the model starts from random weights";
     if (out.start || from_prior) {
       const auto reach = out.start ? reach_with_start(c.model.name) : reach_with_prior;
-      const double signal = c.privacy.enabled ? std::sqrt(steps) * law.divisor() / multiplier : reach.enough;
+      const double signal = c.privacy.enabled ? std::sqrt(steps) * law.divisor() / *c.privacy.noise_multiplier : reach.enough;
       rate = reach.most * std::min(1.0, std::pow(signal / reach.enough, 2.0)) / std::sqrt(steps);
       why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ", rounded(signal, 3), "; the fewer, the nearer to the start")
                               : std::string("so small that the weights stay near those they start from");
     }
     c.optimizer.learning_rate = rate;
-    choose("optimizer.learning_rate", rounded(rate, 4), why);
+    out.choose("optimizer.learning_rate", rounded(rate, 4), why);
   }
   return out;
 }

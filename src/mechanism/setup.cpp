@@ -88,6 +88,13 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
       [&](double sigma) { return with_noise(sigma).curve()->certifies(p.target_epsilon, p.delta, uses); }));
 }
 
+void keep_noise(Config& config, const PrivateMechanism& mechanism) {
+  const auto& noise = mechanism.noise();
+  config.privacy.noise_multiplier = noise.multiplier;
+  if (!config.privacy.noise_mechanism)
+    config.privacy.noise_mechanism = noise.strategy ? noise.strategy->kind() : privacy::StrategyKind::identity;
+}
+
 void require_terms_of(const Config& config, const Ledger& ledger, const std::string& where) {
   const auto require_same = [&](const nlohmann::ordered_json& found, const nlohmann::ordered_json& expected) {
     for (const auto& [term, value] : found.items())

@@ -124,14 +124,7 @@ void Trainer::begin(const std::optional<std::filesystem::path>& budget) {
                        "covers that: set training.reproducible to false");
   store_.claim();
   start_fresh();
-  // A calibrated noise multiplier is kept as the number it is: another program might calibrate differently.
-  // So is the mechanism that was chosen with it.
-  if (method_.privacy()) {
-    const auto& noise = method_.privacy()->noise();
-    config_.privacy.noise_multiplier = noise.multiplier;
-    if (!config_.privacy.noise_mechanism)
-      config_.privacy.noise_mechanism = noise.strategy ? noise.strategy->kind() : privacy::StrategyKind::identity;
-  }
+  if (method_.privacy()) mechanism::keep_noise(config_, *method_.privacy());
   // The run keeps the coefficients that it is charged for.
   if (config_.privacy.noise_recursion) config_.privacy.noise_coefficients = store_.keep_coefficients(*config_.privacy.noise_recursion);
   if (start_) config_.model.start = store_.keep_start(start_->bytes);
@@ -148,17 +141,18 @@ void Trainer::resume() {
   const auto found = store_.take_up(config_, data_, plan_.steps);
   // What a budget was charged for, and the ledger states: another program may plan a step more.
   if (const auto planned = store_.planned()) plan_.steps = std::min(plan_.steps, *planned);
+  const auto start = mechanism::start_of(config_, start_);
   bool as_before = false;
   if (!found) {
     // Neither weights nor key are left. The steps charged may have been released, so they stay charged.
     start_fresh();
-    store_.ask_the_ledger(config_, plan_.steps, key_print_, mechanism::start_of(config_, start_));
+    store_.ask_the_ledger(config_, plan_.steps, key_print_, start);
     const auto why = cat(store_.folder().last().string(), ": no checkpoint");
     if (method_.privacy()) give_up_charged_steps(why);
     log::warning(cat(why, "; starting over from the weights that it began with"));
   } else {
     restore(*found);
-    const bool known_to_the_ledger = store_.ask_the_ledger(config_, plan_.steps, key_print_, mechanism::start_of(config_, start_));
+    const bool known_to_the_ledger = store_.ask_the_ledger(config_, plan_.steps, key_print_, start);
     if (key_is_gone_) {
       if (step_ != plan_.steps)
         throw DataError(cat(store_.folder().last().string(), ": has no key after ", step_, " of ", plan_.steps, " steps; expected one of every "

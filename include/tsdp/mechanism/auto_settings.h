@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tsdp/base/text.h"
 #include "tsdp/config/config.h"
 #include "tsdp/mechanism/start.h"
 #include "tsdp/privacy/scheme.h"
@@ -22,6 +23,9 @@ struct Settled {
   Config config;
   std::optional<StartWeights> start;  ///< none: fresh weights, and model.start is fresh
   std::vector<ChosenSetting> chosen;
+
+  template <class Value>
+  void choose(const char* key, const Value& value, const std::string& why) { chosen.push_back({key, cat(value), why}); }
 };
 
 /// How far a run that the rules choose may go.

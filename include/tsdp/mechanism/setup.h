@@ -26,6 +26,9 @@ namespace tsdp::mechanism {
 /// Throws PrivacyError (exit 4) if no theorem covers the scheme, UsageError for contradictions.
 [[nodiscard]] TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_lengths);
 
+/// Puts the noise of `mechanism` into `config` in the place of `auto`: another program might calibrate, or choose, differently.
+void keep_noise(Config& config, const PrivateMechanism& mechanism);
+
 /// Uses that max_epochs epochs cost at most. Throws UsageError if they are more than are accounted for.
 [[nodiscard]] std::uint64_t uses_of_epochs(const privacy::AppliedTheorem& theorem, std::int64_t max_epochs);
 

@@ -1,4 +1,4 @@
-// How long a training step takes on this machine: measured on random windows, so that nothing of the data is read.
+// How long a training step takes on this machine: measured on windows made up, so that nothing of the data is read.
 #pragma once
 
 #include <ATen/ATen.h>
