@@ -62,7 +62,7 @@ Forecaster::Hidden DeepAR::forward(const WindowBatch& batch) {
   const auto centre = options_.prior.kind == PriorKind::last_value ? filled.values.narrow(1, first, 1) : filled.mean;
   const auto input = ((values - centre) / filled.scale).clamp_(-largest_input, largest_input);
   const auto naive = values.narrow(1, first + 1 - options_.prior.season, steps());
-  return {tape_.apply(*lstm_, tape_.constant(input_of(batch, input, at::zeros_like(scale)))), filled.scale, naive, at::ones({steps()}, scale.options())};
+  return {tape_.apply(*lstm_, tape_.constant(input_of(batch, input, at::zeros_like(scale)))), filled.scale, naive};
 }
 
 at::Tensor DeepAR::input_of(const WindowBatch& batch, const at::Tensor& values, const at::Tensor& level) {

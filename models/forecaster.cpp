@@ -22,8 +22,9 @@ at::Tensor Forecaster::losses(const WindowBatch& batch) {
   const auto [target, weights] = scored(batch);
   if (!hidden.naive.defined()) return head_->losses(tape_[end_], target, hidden.affine_scale, weights);
   // y = naive + growth · x: −log p(y) = −log p(x) + log growth.
-  const auto of_difference = head_->losses(tape_[end_], (target - hidden.naive).div_(hidden.growth), hidden.affine_scale, weights);
-  return of_difference + weights.mv(hidden.growth.log());
+  auto difference = target - hidden.naive;
+  if (!hidden.growth.defined()) return head_->losses(tape_[end_], difference, hidden.affine_scale, weights);
+  return head_->losses(tape_[end_], difference.div_(hidden.growth), hidden.affine_scale, weights).add_(weights.mv(hidden.growth.log()));
 }
 
 Frame Forecaster::frame(const WindowBatch& batch, const at::Tensor& mean_scale) const {
@@ -79,8 +80,11 @@ StudentT Forecaster::distribution(const WindowBatch& batch) {
   const auto hidden = forward(batch);
   auto out = student_t_of(head_->raw(tape_[hidden.value]), hidden.affine_scale);
   if (hidden.naive.defined()) {
-    out.loc = out.loc * hidden.growth + hidden.naive / hidden.affine_scale;
-    out.scale = out.scale * hidden.growth;
+    if (hidden.growth.defined()) {
+      out.loc.mul_(hidden.growth);
+      out.scale.mul_(hidden.growth);
+    }
+    out.loc.add_(hidden.naive / hidden.affine_scale);
   }
   return out;
 }

@@ -114,7 +114,7 @@ class Forecaster {
     dp::Tape::Value value;    ///< (B, K, D): one row a step
     at::Tensor affine_scale;  ///< (B, 1)
     at::Tensor naive = {};    ///< (B, K) in units of the data; undefined without a prior
-    at::Tensor growth = {};   ///< (K)
+    at::Tensor growth = {};   ///< (K); undefined where it is 1
   };
   /// A batch's windows in units of their own, `mean_scale` being the model's scale without a prior.
   [[nodiscard]] Frame frame(const WindowBatch& batch, const at::Tensor& mean_scale) const;

@@ -16,7 +16,7 @@ struct Frame {
   at::Tensor input;         ///< (B, P): what the network reads
   at::Tensor scale;         ///< (B, 1): s > 0
   at::Tensor naive = {};    ///< (B, K) in units of the data; undefined without a prior
-  at::Tensor growth = {};   ///< (K)
+  at::Tensor growth = {};   ///< (K); undefined where it is 1
 };
 
 /// Without a prior (y/scale, scale), `mean_scale` (B, 1) being the model's own scale. With one, missing values count as the mean of the

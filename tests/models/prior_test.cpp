@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/forecaster.h"
+#include "tsdp/dp/layer.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
@@ -98,6 +99,34 @@ TEST(Prior, IsForecastBeforeAnyTraining) {
       }
     }
   }
+}
+
+// One pass over each window in float gives what tensor operations give: all lengths round a vector's, missing values, strided rows.
+TEST(Prior, KernelIsThePlainOperations) {
+  at::manual_seed(6);
+  for (const auto kind : {PriorKind::seasonal_naive, PriorKind::last_value})
+    for (const std::int64_t length : {1, 2, 5, 15, 16, 17, 33, 96, 131})
+      for (const std::int64_t windows : {1, 3, 200}) {
+        SCOPED_TRACE(cat(tsdp::name(kind), ", length ", length, ", windows ", windows));
+        const Prior prior{kind, kind == PriorKind::seasonal_naive ? std::min<std::int64_t>(length, 7) : 1};
+        const auto padded = at::randn({windows, length + 3}) * 3.0 + 20.0;
+        const auto observed = at::rand({windows, length}).gt(0.2).to(at::kFloat);
+        observed.select(0, 0).zero_();
+        const auto past = padded.narrow(1, 2, length);
+        const auto scale = at::rand({windows, 1}) * 1e4;
+        const auto by_kernel = frame_of(prior, past, observed, 9, scale);
+        const dp::PlainOperations plain;
+        const auto expected = frame_of(prior, past, observed, 9, scale);
+        const auto near = [](const at::Tensor& a, const at::Tensor& b) { return at::allclose(a, b, 2e-5, 2e-5); };
+        EXPECT_TRUE(near(by_kernel.scale, expected.scale));
+        EXPECT_TRUE(near(by_kernel.input, expected.input));
+        EXPECT_TRUE(near(by_kernel.naive, expected.naive));
+        ASSERT_EQ(by_kernel.growth.defined(), kind == PriorKind::last_value);
+        ASSERT_EQ(expected.growth.defined(), by_kernel.growth.defined());
+        if (expected.growth.defined()) {
+          EXPECT_TRUE(at::equal(by_kernel.growth, expected.growth));
+        }
+      }
 }
 
 // In other units the forecast is the same forecast: level and scale of the data tell the network nothing.
