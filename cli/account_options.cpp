@@ -8,6 +8,7 @@
 #include "tsdp/data/configured.h"
 #include "tsdp/mechanism/auto_settings.h"
 #include "tsdp/mechanism/setup.h"
+#include "tsdp/privacy/adaptive_curve.h"
 #include "tsdp/privacy/correlated_noise.h"
 #include "tsdp/privacy/strategy_search.h"
 
@@ -130,6 +131,11 @@ void add_mechanism_options(CLI::App& app, MechanismOptions& o) {
   app.add_option("--w", o.w, "Places in which neighbours differ")->capture_default_str();
   app.add_option("--v", o.v, "Most by which a value changes");
   app.add_option("--theorem", o.theorem, "Row of the table below, such as 4.4; without it the tightest upper bound");
+  app.add_option("--composition", o.composition,
+                 "How the steps of windows are composed: symmetrised, which lets a step leak in both directions at once, or adaptive, which is what an "
+                 "adaptive adversary can make of them: less, after seconds of work (tsdp.6; training does not use it yet)")
+      ->check(CLI::IsMember(tsdp::all_names<privacy::StepComposition>()))
+      ->capture_default_str();
   app.add_option("--batches", o.batches, "series: T, steps of an epoch; of balls_in_bins, bins");
   app.add_option("--sampling-rate", o.sampling_rate, "series, poisson: the chance that a series is in a batch; without it 1/T");
   app.add_option("--reshuffle", o.reshuffle, "series, shuffled: every_epoch (default) or once")
@@ -279,8 +285,8 @@ Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
           o.noise_multiplier, {}, planned.law, o.direction.value_or("both"), planned.strategy};
 }
 
-Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
-  if (o.relation == "series") return series_subject(app, o);
+/// Of windows as records.
+Subject window_subject(const CLI::App& app, const MechanismOptions& o) {
   refuse(app, series_options, "used with --relation series alone");
   std::optional<privacy::TheoremSummary> row;
   if (o.theorem) row = privacy::theorem_row(*o.theorem);
@@ -322,6 +328,20 @@ Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
                                    o.v};
   const auto theorem = o.theorem;
   return {[=](double sigma) { return privacy::apply_theorem(scheme, unit, sigma, theorem); }, o.noise_multiplier, {}};
+}
+
+Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
+  const auto composition = tsdp::named<privacy::StepComposition>(o.composition, "--composition");
+  const bool adaptive = composition == privacy::StepComposition::adaptive;
+  // (A configuration may say series, too.)
+  auto out = o.relation == "series" ? series_subject(app, o) : window_subject(app, o);
+  if (!adaptive) return out;
+  if (out.series) throw UsageError("--composition: found adaptive with --relation series, whose steps leak in one direction each; expected symmetrised");
+  out.composition = composition;
+  out.mechanism_at = [inner = out.mechanism_at](double sigma) {
+    return privacy::composed_adaptively(inner(sigma), privacy::AdaptiveCurve::longest_block);
+  };
+  return out;
 }
 
 double needed_delta(const QueryOptions& q, const Subject& s) {

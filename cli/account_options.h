@@ -30,6 +30,7 @@ struct MechanismOptions {
   std::int64_t w = 1;
   std::optional<double> v;
   std::optional<std::string> theorem;
+  std::string composition = "symmetrised";
   // Whole series as records.
   std::optional<std::int64_t> batches;
   std::optional<double> sampling_rate;
@@ -65,6 +66,7 @@ struct Subject {
   std::optional<privacy::SeriesLaw> series = {};
   std::string direction = {};
   std::shared_ptr<const privacy::Strategy> strategy = nullptr;  ///< of correlated noise
+  privacy::StepComposition composition = privacy::StepComposition::symmetrised;
 
   /// The mechanism with the given noise multiplier; UsageError without one.
   [[nodiscard]] privacy::AppliedTheorem mechanism() const;

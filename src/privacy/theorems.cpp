@@ -8,6 +8,7 @@
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/adaptive_curve.h"
 #include "tsdp/privacy/noised_share.h"
 #include "tsdp/privacy/series_law.h"
 #include "tsdp/privacy/structured_pairs.h"
@@ -382,6 +383,18 @@ std::uint64_t AppliedTheorem::steps_of_uses(std::uint64_t uses) const {
 std::unique_ptr<PrivacyCurve> AppliedTheorem::curve() const {
   if (own_curve) return own_curve();
   return std::make_unique<Accountant>(pair);
+}
+
+AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block) {
+  // The rows whose steps Lemma 1 of docs/proofs/adaptive-composition.md couples.
+  constexpr std::string_view covered[] = {"4.2", "4.4", "4.5", "G.1", "tsdp.1", "tsdp.2", "tsdp.3", "tsdp.4"};
+  if (std::find(std::begin(covered), std::end(covered), theorem.theorem) == std::end(covered) || !AdaptiveCurve::serves(theorem.pair))
+    throw PrivacyError(cat("composition: found adaptive with Theorem ", theorem.theorem,
+                           theorem.pair.components().size() == 1 ? ", every step of which touches a changed value" : "",
+                           "; it is proven for one window a series, drawn with replacement, of which not every one is touched (subsequences_per_sequence 1, "
+                           "bottom level wr); otherwise symmetrised is expected"));
+  theorem.own_curve = [pair = theorem.pair, block]() -> std::unique_ptr<PrivacyCurve> { return std::make_unique<AdaptiveCurve>(pair, block); };
+  return theorem;
 }
 
 std::int64_t touched_windows(std::int64_t length, std::int64_t context_length, std::int64_t forecast_length,

@@ -620,5 +620,25 @@ TEST_F(Account, RefusesUnknownOptionsAndFiles) {
   expect_refused({{"--config", "absent.yaml"}}, 2, {"--config", "absent.yaml", "looked for"});
 }
 
+TEST_F(Account, AdaptiveCompositionIsLessAndSaysWhatItRestsOn) {
+  const auto plain = answer_of(traffic("epsilon", {{"--steps", "60"}, {"--delta", "1e-7"}}));
+  const auto adaptive = answer_of(traffic("epsilon", {{"--steps", "60"}, {"--delta", "1e-7"}, {"--composition", "adaptive"}}));
+  EXPECT_FALSE(plain.contains("composition"));
+  EXPECT_EQ(adaptive.at("composition"), "adaptive");
+  EXPECT_EQ(adaptive.at("theorem"), "4.4");
+  EXPECT_NE(adaptive.at("certificate").at("upper").get<std::string>().find("tsdp.6"), std::string::npos);
+  EXPECT_LT(adaptive.at("epsilon").at("upper").get<double>(), 0.95 * plain.at("epsilon").at("upper").get<double>());
+  EXPECT_LE(adaptive.at("epsilon").at("lower").get<double>(), adaptive.at("epsilon").at("upper").get<double>());
+}
+
+TEST_F(Account, AdaptiveCompositionIsRefusedWhereItIsNotProven) {
+  expect_refused({{"--composition", "adaptive"}, {"--subsequences-per-sequence", "2"}}, 4, {"composition: found adaptive with Theorem", "subsequences_per_sequence 1"});
+  expect_refused({{"--composition", "adaptive"}, {"--bottom-level", "poisson"}}, 4, {"composition: found adaptive with Theorem", "bottom level wr"});
+  expect_refused({{"--composition", "adaptive"}, {"--theorem", "F.7"}}, 4, {"Theorem F.7"});
+  expect_failure(run(account, {"epsilon", "--relation=series", "--top-level=poisson", "--batches=10", "--noise-multiplier=1", "--epochs=1", "--delta=1e-5", "--composition=adaptive"}),
+                 account, 2, {"--composition", "series", "symmetrised"});
+  expect_refused({{"--composition", "both"}}, 2, {"--composition", "adaptive"});
+}
+
 }  // namespace
 }  // namespace tsdp::cli_test

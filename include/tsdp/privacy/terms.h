@@ -31,6 +31,12 @@ enum class BottomLevel { with_replacement, poisson };
 constexpr Names<BottomLevel, 2> names_of(BottomLevel) {
   return {{{BottomLevel::with_replacement, "wr"}, {BottomLevel::poisson, "poisson"}}};
 }
+/// How the steps of value-level rows are composed: as dominating pairs that may leak in both directions at once, or as what an adaptive adversary can
+/// truly make of them (tsdp.6, adaptive_curve.h).
+enum class StepComposition { symmetrised, adaptive };
+constexpr Names<StepComposition, 2> names_of(StepComposition) {
+  return {{{StepComposition::symmetrised, "symmetrised"}, {StepComposition::adaptive, "adaptive"}}};
+}
 /// What is clipped as one: every window by itself, or the sum of all windows of a series that a step draws.
 enum class Record { window, series };
 constexpr Names<Record, 2> names_of(Record) { return {{{Record::window, "window"}, {Record::series, "series"}}}; }

@@ -56,6 +56,10 @@ struct AppliedTheorem {
   [[nodiscard]] std::unique_ptr<PrivacyCurve> curve() const;
 };
 
+/// The same with its uses composed by Theorem tsdp.6, in blocks of at most `block` (AdaptiveCurve): for one window a series with replacement, Theorems 4.2, 4.4,
+/// 4.5, G.1 and tsdp.1 to tsdp.4. Throws PrivacyError for other rows, and where every step touches the changed value (q = 1), naming what is covered.
+[[nodiscard]] AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block);
+
 /// ε(δ) and δ(ε) of `curve`, which is the theorem's, after so many steps: the upper end counts an epoch that has begun, the lower end only
 /// complete ones, as nothing is known of the others from below.
 [[nodiscard]] Interval epsilon_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double delta, std::uint64_t steps,
