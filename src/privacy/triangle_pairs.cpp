@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "gauss_rule.h"
-#include "tsdp/privacy/dominating_pair.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/out_of_reach.h"
 
 namespace tsdp::privacy {
 namespace {
@@ -58,8 +59,11 @@ double excess(const TriangleGram& g, double largest) {
 
 TriangleGram scaled(const TriangleGram& g, double factor) { return {g.r * factor, g.s * factor, g.t * factor}; }
 
+/// The most cells of a cover: with more of them a coarser one is made.
+constexpr std::size_t most_cells = 6000;
+
 void split(Cell cell, double factor, double most, std::vector<TriangleGram>& out) {
-  if (cell.phi_low > 0.5 * cell.theta_high) return;
+  if (cell.phi_low > 0.5 * cell.theta_high || out.size() > most_cells) return;
   cell.phi_high = std::min(cell.phi_high, 0.5 * cell.theta_high);
   const auto bound = scaled(cell.bound(), factor);
   if (excess(bound, 4.0 * factor) <= most) {
@@ -91,8 +95,14 @@ bool is_below(const TriangleGram& a, const TriangleGram& b) {
 
 std::vector<TriangleGram> triangle_cover(double sigma, double tolerance) {
   const double factor = (1.0 + 1e-15) / (sigma * sigma);
+  // (e^{4/σ²} is a double.)
+  if (!(4.0 * factor < 700.0)) throw OutOfReach(cat("noise multiplier: found ", sigma, ", with which the privacy loss of a step is beyond any grid"));
   std::vector<TriangleGram> all;
-  split({0.0, 0.25 * std::numbers::pi, 0.0, 0.5 * std::numbers::pi}, factor, tolerance, all);
+  const Cell everything{0.0, 0.25 * std::numbers::pi, 0.0, 0.5 * std::numbers::pi};
+  for (split(everything, factor, tolerance, all); all.size() > most_cells; split(everything, factor, tolerance, all)) {
+    all.clear();
+    tolerance *= 2.0;
+  }
   // (Of equal ones neither is below the other, so that no cycle loses both.)
   std::vector<TriangleGram> out;
   for (const auto& one : all)

@@ -266,6 +266,14 @@ TEST(AdaptiveCurve, MostStepsAreCertifiedAndNoMoreAre) {
   EXPECT_EQ(curve.max_uses(0.5, 1e-7, 1000), 1000U);
 }
 
+// Where the game is out of reach the symmetrised composition answers.
+TEST(AdaptiveCurve, FallsBackToTheSymmetrisedPair) {
+  const auto pair = step_pair(0.5, 0.06);
+  AdaptiveCurve curve(pair);
+  Accountant symmetrised(pair);
+  EXPECT_EQ(curve.delta(1.0, 3).upper, symmetrised.delta(1.0, 3).upper);
+}
+
 TEST(AdaptiveCurve, OtherPairsAreRefused) {
   EXPECT_THROW(AdaptiveCurve(DominatingPair({{2.0, 1.0}}, 1.0)), PrivacyError);
   EXPECT_THROW(AdaptiveCurve(DominatingPair({{0.0, 0.9}, {1.0, 0.1}}, 1.0)), PrivacyError);
@@ -275,6 +283,7 @@ TEST(AdaptiveCurve, OtherPairsAreRefused) {
   EXPECT_THROW(AdaptiveGame(0.0, 1.0), PrivacyError);
   EXPECT_THROW(AdaptiveGame(1.0, 1.0), PrivacyError);
   EXPECT_THROW(AdaptiveGame(0.1, 0.0), PrivacyError);
+  EXPECT_THROW(AdaptiveGame(0.1, 0.05), PrivacyError);
 }
 
 }  // namespace
