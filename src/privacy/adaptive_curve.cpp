@@ -157,7 +157,7 @@ AdaptiveCurve& AdaptiveCurve::operator=(AdaptiveCurve&&) noexcept = default;
 Certificate AdaptiveCurve::certificate() const {
   return {"tsdp.6, or composition of dominating pairs (Schuchardt et al. 2025, Props. D.10 and D.13) where that is less",
           "the better direction of the pair in every step",
-          {"gradients may depend arbitrarily on earlier releases (lower end)"}};
+          {"lower end: gradients may depend arbitrarily on earlier releases; series are drawn without replacement, or in a known order"}};
 }
 
 Interval AdaptiveCurve::delta(double epsilon, std::uint64_t uses, double precision) {
