@@ -18,6 +18,7 @@
 
 #include "support/binomial_share.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/adaptive_curve.h"
 #include "tsdp/privacy/scheme.h"
 #include "tsdp/privacy/structured_pairs.h"
 #include "tsdp/privacy/theorems.h"
@@ -555,6 +556,29 @@ TEST(Attack, TwentyStepsOf44AreWithinTheAccountant) {
   Game adaptive{n, score, 20, 400'000, 203};
   adaptive.swap = [](double so_far) { return so_far > 0.5; };
   EXPECT_FALSE(Outcome(adaptive, epsilons).refutes(claim));
+}
+
+// The game of adaptive composition (tsdp.6), played by its own strategy: the direction with the heavier tail where the score has to rise, the other
+// one where it has to stay.
+TEST(Attack, HundredAdaptiveStepsOf44ReachTheGameAndDoNotBreakIt) {
+  const auto n = substituted(scheme(wor, wr, 4, 8, 2, 1), 4.0);
+  const double q = n.rho() * n.r();
+  AdaptiveCurve game(privacy::one_window_pair(q, n.sigma), 100);
+  AdaptiveCurve too_few_touches(privacy::one_window_pair(0.85 * q, n.sigma), 100);
+  for (const double epsilon : {0.0, 0.3}) {
+    SCOPED_TRACE(testing::Message() << "epsilon " << epsilon);
+    Game attack{n, along_score(1, q, 2.0, 1.0, false, n.sigma), 100, 40'000, epsilon == 0.0 ? 231U : 232U};
+    attack.swap = [epsilon](double so_far) { return so_far > epsilon; };
+    const Outcome outcome(attack, {epsilon});
+    const auto delta = game.delta(epsilon, 100);
+    EXPECT_FALSE(outcome.refutes([&](double) { return delta; }));
+    // Of the lower end: possibly 98 %; certainly what five standard deviations of so many trials leave of that.
+    const auto attained = outcome.attained([&](double) { return Interval{delta.lower, delta.lower}; });
+    EXPECT_GE(attained.upper, 0.98);
+    EXPECT_GE(attained.lower, 0.85);
+    const auto too_little = too_few_touches.delta(epsilon, 100);
+    EXPECT_TRUE(outcome.refutes([&](double) { return too_little; }));
+  }
 }
 
 TEST(Attack, EpochsOf42AreWithinTheAccountantAndAttainItWithoutSampling) {
