@@ -226,14 +226,15 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
   });
   for (std::size_t i = 0; i + 1 < half; ++i) widest = std::max(widest, step_ * static_cast<double>(points[i + 1] - points[i]));
 
-  kernel_error_ = std::max(profiles.row(0).maxCoeff(), profiles.row(rows - 1).maxCoeff());
+  // A profile at a loss that is rounded: its slope in the loss is at most 1 in these units.
+  kernel_error_ = std::max(profiles.row(0).maxCoeff(), profiles.row(rows - 1).maxCoeff()) + 8.0 * unit;
   // Twice what is left, between points at most the larger end's value times e^{width/2}.
   kernel_excess_ = 2.0 * residual * envelope.maxCoeff() * std::exp(0.5 * widest) * (1.0 + 1e-12);
   // Σ_n h̃(n), h̃ between two points at most the larger end's value times e^{width/2}.
   for (Eigen::Index j = 0; j < profiles.cols(); ++j) {
     double sum = 0.0;
     for (std::size_t i = 0; i < half; ++i)
-      for (const int side : {-1, 1}) sum += profiles(row(side, i), j) * static_cast<double>(points[std::min(i + 1, half - 1)] - points[i] + 1);
+      for (const int side : {-1, 1}) sum += (profiles(row(side, i), j) + 2.0 * residual * envelope(row(side, i))) * static_cast<double>(points[std::min(i + 1, half - 1)] - points[i] + 1);
     kernel_mass_ = std::max(kernel_mass_, sum * std::exp(0.5 * widest) * (1.0 + 1e-6));
   }
 }

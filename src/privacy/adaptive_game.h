@@ -18,7 +18,7 @@ struct GameSettings {
 
 /// Object: W_t of docs/proofs/adaptive-composition.md, Section 4, from above, on the grid z_n = e^{nh}, for t = 0 … m. With
 /// D̃_t(n) = (W_t(z_n) − (z_n − 1)₊) / √z_n, which is even in n, `value(t)[n]` + `error(t)` ≥ D̃_t(n) for 0 ≤ n < value(t).size(), and beyond its end
-/// D̃_t is at most error(t). Theorems A to C. Rounding: every error of a round is bounded and added to error(t); see the proof's Section 6.
+/// D̃_t is at most its last value + error(t). Theorems A to C. Rounding: every error of a round is bounded and added to error(t); see the proof's Section 6.
 class AdaptiveGame {
  public:
   /// `q` in (0, 1): the most probable touch of a step (Lemma 1); `sigma` the noise multiplier. Throws OutOfReach where losses are too large for a grid,
@@ -53,7 +53,7 @@ class AdaptiveGame {
   std::vector<double> basis_;        ///< b_l(n), −reach ≤ n ≤ reach: ranks × (2 reach + 1)
   std::vector<double> coefficients_; ///< c_jl: kernels × ranks
   double kernel_error_ = 0.0;        ///< η
-  double kernel_excess_ = 0.0;       ///< ϱ: the most by which a profile in the basis exceeds the one it stands for
+  double kernel_excess_ = 0.0;       ///< ϱ: the most by which a profile in the basis exceeds the convex one that it bounds
   double kernel_mass_ = 0.0;         ///< max_j Σ_n h̃_j(n)
   std::vector<std::vector<double>> values_;
   std::vector<double> errors_;

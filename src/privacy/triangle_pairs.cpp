@@ -117,7 +117,7 @@ TriangleProfile::TriangleProfile(const TriangleGram& gram, double q, double spac
   deviation_ = std::sqrt(std::max(0.0, gram.s - share * gram.t) + 4e-16 * gram.s + 1e-24);
   const double width = std::sqrt(gram.r);
   if (gram.r == 0.0) {
-    nodes_.push_back({1.0, 1.0, 1.0});
+    nodes_.push_back({1.0, 1.0, 1.0, 2e-15});
     return;
   }
   // z is standard normal under N(u) and has mean `width` under N(v); the density of N(v) is e^{width z − r/2}.
@@ -128,7 +128,9 @@ TriangleProfile::TriangleProfile(const TriangleGram& gram, double q, double spac
   for (int i = 0; i <= cells; ++i) {
     const double z = -reach + step * i;
     auto& node = nodes_[static_cast<std::size_t>(i)];
-    node = {std::exp(width * z - 0.5 * gram.r), 0.0, std::exp(share * width * z - 0.5 * share * gram.t)};
+    const double exponent = width * z - 0.5 * gram.r;
+    // An exponential is off by its exponent's rounding: some units of the largest term.
+    node = {std::exp(exponent), 0.0, std::exp(share * width * z - 0.5 * share * gram.t), 4e-16 * (5.0 + std::abs(width * z) + gram.r)};
   }
   const double scale = 1.0 / std::expm1(width * step);
   for (int i = 0; i < cells; ++i) {
@@ -158,7 +160,8 @@ double TriangleProfile::upper(double epsilon) const {
   double sum = 0.0;
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
     const double k = node->density - strike;
-    double value = 2e-15 * (node->density + strike);  // of k
+    // (A put grows with k, by at most as much.)
+    double value = node->rounding * (node->density + strike);
     if (k > 0.0) {
       const double forward = alpha * node->mean;
       const double d = std::log(k / forward) / deviation_;

@@ -34,6 +34,7 @@ class TriangleProfile {
  private:
   struct Node {
     double density, weight, mean;  ///< of N(v) at the node, its mass, and the mean of N(v′)'s density there
+    double rounding;               ///< relative, of the density
   };
   double q_;
   double deviation_;  ///< of log N(v′)'s density given N(v)'s
