@@ -6,12 +6,11 @@
 #include <map>
 #include <numbers>
 
+#include "normal_tail.h"
 #include "tsdp/privacy/dominating_pair.h"
 
 namespace tsdp::privacy {
 namespace {
-
-double normal_tail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
 
 // Relative error of a tail. erfc's argument is off by 2 units, which moves it by z² of them: below 2e-13 for the |z| ≤ 14 that are
 // asked for here; logarithms and expm1 add a few units.

@@ -6,14 +6,12 @@
 #include <limits>
 
 #include "fourier.h"
+#include "normal_tail.h"
 
 namespace tsdp::privacy {
 namespace {
 
 constexpr double unit = 0x1p-53;
-
-/// P[z > t]; off by a few units of itself and t² units, as √½ is not a number of this precision.
-double tail(double t) { return 0.5 * std::erfc(t / std::sqrt(2.0)); }
 
 /// Masses of multiples of h below nh, each off by at most `error` by transforms, all together by at most `cells` by cells.
 struct Law {
@@ -70,7 +68,7 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
   const auto n = static_cast<std::size_t>(points);
   const double h = threshold / static_cast<double>(points);
   // Cells [jh, (j + 1)h) of X.
-  const auto above = [&](double x) { return x <= 0.0 ? 1.0 : tail(std::log(x) / mu + 0.5 * mu); };
+  const auto above = [&](double x) { return x <= 0.0 ? 1.0 : normal_tail(std::log(x) / mu + 0.5 * mu); };
   Law one;
   one.mass.resize(n);
   double before = 1.0;
@@ -116,7 +114,7 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
     const double left = threshold - s;
     if (!(left > 0.0)) return 1.0 - gamma;
     const double at = std::log(left) / mu;
-    return tail(at - 0.5 * mu) - gamma * tail(at + 0.5 * mu);
+    return normal_tail(at - 0.5 * mu) - gamma * normal_tail(at + 0.5 * mu);
   };
   // What g is off by: tails and their arguments, and the difference.
   const double g_off = 32.0 * off;
@@ -138,7 +136,7 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
     // (What is left of the threshold loses digits near its end.)
     const double near_end = (1.0 + farthest) / mu * 8.0 * unit * threshold / std::max(rest, h);
     const double slack = (g_off + near_end) * (std::max(std::abs(at_left), std::abs(at_right)) +
-                                  (1.0 + gamma) * (rest > 0.0 ? tail(std::log(rest) / mu + 0.5 * mu) : 1.0));
+                                  (1.0 + gamma) * (rest > 0.0 ? normal_tail(std::log(rest) / mu + 0.5 * mu) : 1.0));
     const double most = (right <= peak ? at_right : left >= peak ? at_left : g(peak)) + slack;
     const double least = std::min(at_left, at_right) - slack;
     upper += most * (most > 0.0 ? at_most(mass) : at_least(mass));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gauss_rule.h"
+#include "normal_tail.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/out_of_reach.h"
 
@@ -20,9 +21,6 @@ constexpr double put_error = 1e-13;
 constexpr double sum_error = 1e-12;
 
 const GaussRule<8> rule;
-
-/// Φ(z).
-double normal_head(double z) { return 0.5 * std::erfc(-z * std::numbers::sqrt2 / 2.0); }
 
 /// A rectangle of (φ, θ), θ = φ + ψ, of which φ ≤ θ/2 counts.
 struct Cell {
@@ -151,7 +149,7 @@ TriangleProfile::TriangleProfile(const TriangleGram& gram, double q, double spac
     nodes_[static_cast<std::size_t>(i) + 1].weight += b;
   }
   // Below the first node and above the last one the put is at most the density: E[U; …] is a tail of N(v).
-  beyond_ = (normal_head(-reach - width) + normal_head(-reach)) * (1.0 + 1e-12);
+  beyond_ = (normal_tail(reach + width) + normal_tail(reach)) * (1.0 + 1e-12);
 }
 
 double TriangleProfile::upper(double epsilon) const {
@@ -167,8 +165,8 @@ double TriangleProfile::upper(double epsilon) const {
       const double d = std::log(k / forward) / deviation_;
       // Past d = −30 the put is below e^{−400} of the strike.
       if (d > -30.0 - 0.5 * deviation_) {
-        const double first = k * normal_head(d + 0.5 * deviation_);
-        const double second = forward * normal_head(d - 0.5 * deviation_);
+        const double first = k * normal_tail(-d - 0.5 * deviation_);
+        const double second = forward * normal_tail(0.5 * deviation_ - d);
         value += std::max(0.0, first - second) + put_error * (first + second);
       }
     } else if (-k > value) {
