@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <complex>
+#include <exception>
 #include <limits>
 #include <numbers>
 #include <numeric>
@@ -13,6 +13,7 @@
 #include <Eigen/Dense>
 
 #include "fourier.h"
+#include "point_indices.h"
 #include "triangle_pairs.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -31,7 +32,7 @@ constexpr std::int64_t most_points = std::int64_t{1} << 20;
 /// Rows that share a list of the pairs that may be the maximum.
 constexpr Eigen::Index block_rows = 64;
 
-/// f(i) for every i < count, on all cores; each i once.
+/// f(i) for every i < count, on all cores; each i once. Throws what the first f to throw threw.
 template <typename Function>
 void in_parallel(std::size_t count, const Function& f) {
   const auto threads = std::min<std::size_t>(count, std::max(1U, std::thread::hardware_concurrency()));
@@ -40,27 +41,41 @@ void in_parallel(std::size_t count, const Function& f) {
     return;
   }
   std::atomic<std::size_t> next{0};
-  std::vector<std::jthread> workers;
-  for (std::size_t t = 0; t < threads; ++t)
-    workers.emplace_back([&] {
-      for (auto i = next++; i < count; i = next++) f(i);
-    });
+  std::vector<std::exception_ptr> failures(threads);
+  {
+    std::vector<std::jthread> workers;
+    for (std::size_t t = 0; t < threads; ++t)
+      workers.emplace_back([&, t] {
+        try {
+          for (auto i = next++; i < count; i = next++) f(i);
+        } catch (...) {
+          failures[t] = std::current_exception();
+        }
+      });
+  }
+  for (const auto& failure : failures)
+    if (failure) std::rethrow_exception(failure);
 }
 
-/// 0 and then distances 3^g, g growing with n, as of a discretised loss: wide cells where there is little mass.
-std::vector<std::int64_t> points_to(std::int64_t reach, double fine) {
-  std::vector<std::int64_t> out{0};
-  std::int64_t distance = 1;
-  while (out.back() < reach) {
-    if (static_cast<double>(out.back()) >= 3.0 * static_cast<double>(distance) * fine) {
-      out.push_back(out.back() + 2 * distance);
-      distance *= 3;
-    } else {
-      out.push_back(out.back() + distance);
-    }
+/// μ̃(n) = [n = 0] + (D̃(n + 1) + D̃(n − 1) − 2 cosh(h/2) D̃(n)) / (2 sinh(h/2)): the signed measure whose balanced profile is D̃, a function of n.
+class SecondDifference {
+ public:
+  explicit SecondDifference(double step) : scale_(1.0 / (2.0 * std::sinh(0.5 * step))), twice_(2.0 * std::cosh(0.5 * step)) {}
+
+  template <typename Function>
+  [[nodiscard]] double operator()(const Function& d, std::int64_t n) const {
+    return (n == 0 ? 1.0 : 0.0) + (d(n + 1) + d(n - 1) - twice_ * d(n)) * scale_;
   }
-  return out;
-}
+  /// The terms' sum of absolute values, for d ≥ 0, but for the 1: what rounding is relative to.
+  template <typename Function>
+  [[nodiscard]] double magnitude(const Function& d, std::int64_t n) const {
+    return (d(n + 1) + d(n - 1) + twice_ * d(n)) * scale_;
+  }
+  [[nodiscard]] double scale() const noexcept { return scale_; }
+
+ private:
+  double scale_, twice_;
+};
 
 /// f at z[0] < z[1] < …: its lower convex hull, in place. A convex function below the points is below their hull.
 void convex_from_below(const std::vector<double>& z, std::vector<double>& f) {
@@ -118,13 +133,14 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
   const TriangleGram corner{4.0 / (sigma * sigma), 0.0, 0.0};
   const TriangleProfile first(corner, q, settings.spacing);
   const TriangleProfile second(corner.swapped(), q, settings.spacing);
-  const double fine = 4.0 / settings.step;
-  auto points = points_to(1, fine);
+  const double fine = 4.0 / settings.step;  // in points
+  const auto points_to = [&](std::int64_t n) { return point_indices(step_, fine * step_, step_ * static_cast<double>(n), most_points); };
+  auto points = points_to(1);
   while (true) {
     const double loss = step_ * static_cast<double>(points.back());
     if (std::max(first.upper(loss), second.upper(loss)) * std::exp(-0.5 * loss) < tail) break;
     if (points.back() > most_points) throw OutOfReach(cat("the privacy loss of one step reaches ", loss, ", too far for a grid of distance ", step_));
-    points = points_to(points.back() + std::max<std::int64_t>(1, points.back() / 8), fine);
+    points = points_to(points.back() + std::max<std::int64_t>(1, points.back() / 8));
   }
   reach_ = points.back();
 
@@ -244,7 +260,6 @@ class AdaptiveGame::Rounds {
  public:
   Rounds(const AdaptiveGame& game, std::int64_t window)
       : game_(game),
-        window_(window),
         size_(fourier::good_size(2 * window + game.reach_ + 4)),
         ranks_(static_cast<Eigen::Index>(game.ranks_)),
         kernels_(static_cast<Eigen::Index>(game.kernels_)),
@@ -267,17 +282,14 @@ class AdaptiveGame::Rounds {
 
   /// D̃ of one more round from `before` (n ≥ 0), for 0 ≤ n ≤ last; and e_t.
   std::pair<std::vector<double>, double> next(const std::vector<double>& before, std::int64_t last) {
-    const double h = game_.step_;
     const auto n = static_cast<double>(size_);
     const double transform_error = 8.0 * std::log2(n) * unit;  // relative, in the Euclidean norm
 
-    // μ̃ = [k = 0] + (D̃(k + 1) + D̃(k − 1) − 2 cosh(h/2) D̃(k)) / (2 sinh(h/2)).
     const auto at = [&](std::int64_t k) {
       const auto i = static_cast<std::size_t>(std::abs(k));
       return i < before.size() ? before[i] : 0.0;
     };
-    const double below = 1.0 / (2.0 * std::sinh(0.5 * h));
-    const double twice = 2.0 * std::cosh(0.5 * h);
+    const SecondDifference difference(game_.step_);
     measure_.assign(static_cast<std::size_t>(size_) + 2, 0.0);
     double mass = 0.0;
     double negative = 0.0;  // Σ μ̃⁻
@@ -285,14 +297,14 @@ class AdaptiveGame::Rounds {
     double largest = 0.0;
     const auto end = static_cast<std::int64_t>(before.size());
     for (std::int64_t k = -end; k <= end; ++k) {
-      const double m = (k == 0 ? 1.0 : 0.0) + (at(k + 1) + at(k - 1) - twice * at(k)) * below;
+      const double m = difference(at, k);
       measure_[static_cast<std::size_t>((k + size_) % size_)] = m;
       mass += std::abs(m);
       negative += std::max(0.0, -m);
       squares += m * m;
       largest = std::max(largest, at(k));
     }
-    const double measure_error = 8.0 * unit * (largest * below * 2.0 + 1.0);  // of each
+    const double measure_error = 8.0 * unit * (largest * difference.scale() * 2.0 + 1.0);  // of each
     fourier::forward(measure_.data(), size_);
 
     // Basis functions that add next to nothing in this round, by |g_l| ≤ (1/N) Σ |b̂_l| |μ̂|.
@@ -432,7 +444,6 @@ class AdaptiveGame::Rounds {
   }
 
   const AdaptiveGame& game_;
-  std::int64_t window_;
   std::int64_t size_;
   Eigen::Index ranks_, kernels_;
   Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> coefficients_;
@@ -506,12 +517,8 @@ LossDistribution AdaptiveGame::loss(std::size_t t, std::int64_t every, double ta
   LossDistribution out;
   out.rounding = Rounding::pessimistic;
   out.step = step;
-  const double below = 1.0 / (2.0 * std::sinh(0.5 * step));
-  const double twice = 2.0 * std::cosh(0.5 * step);
-  const auto mass = [&](std::int64_t i) {
-    const double error = 16.0 * unit * below * (side(i + 1) + side(i - 1) + twice * side(i));
-    return std::max(0.0, (i == 0 ? 1.0 : 0.0) + (side(i + 1) + side(i - 1) - twice * side(i)) * below + error);
-  };
+  const SecondDifference difference(step);
+  const auto mass = [&](std::int64_t i) { return std::max(0.0, difference(side, i) + 16.0 * unit * difference.magnitude(side, i)); };
   out.at_zero = mass(0);
   for (std::int64_t i = 1; i <= cut; ++i) {
     const double root = std::exp(0.5 * step * static_cast<double>(i));

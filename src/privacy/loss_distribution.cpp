@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gauss_rule.h"
+#include "point_indices.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/out_of_reach.h"
@@ -130,28 +131,6 @@ CellMasses integrate(const Side& pair, double from, double to, double base) {
 /// Mass of loss exactly 0: 1 − ρ_out (P(x > x₀) + Q(x > x₀)), to absolute 4 units.
 double mass_at_zero(const DominatingPair& pair, double zero) {
   return 1.0 - pair.use_probability() * (std::exp(pair.log_tail_p(zero)) + std::exp(pair.log_tail_q(zero)));
-}
-
-/// Indices 0 = n₀ < n₁ < … of the points, reaching `largest`: distances 3^g, g growing with the loss. From distance d
-/// to 3d the step between is 2d, so that cells of width d and 3d around their points meet.
-std::vector<std::int64_t> point_indices(double step, double fine, double largest, std::size_t most) {
-  if (!(largest / step < 1e18))
-    throw OutOfReach(cat("the privacy loss reaches ", largest, ", too far for a grid of distance ", step));
-  std::vector<std::int64_t> out{0};
-  std::int64_t distance = 1;
-  while (static_cast<double>(out.back()) * step < largest) {
-    if (out.size() > most)
-      throw OutOfReach(cat("the privacy loss reaches ", largest, " and would need more than ", most,
-                             " points at distance ", step));
-    const double coarser = 3.0 * static_cast<double>(distance);
-    if (static_cast<double>(out.back()) * step >= coarser * fine && coarser * step <= widest_cell) {
-      out.push_back(out.back() + 2 * distance);
-      distance *= 3;
-    } else {
-      out.push_back(out.back() + distance);
-    }
-  }
-  return out;
 }
 
 /// An x beyond which the heavier measure, times the probability of use, has mass of at most `tail`; at most `reach` σ past the
@@ -485,6 +464,26 @@ LossDistribution discretise(const DominatingPair& whole, double step, double fin
       while (index->size() > 1 && (static_cast<double>(index->back()) + 0.5) * out.step > most * (1.0 - 1e-6)) index->pop_back();
   }
   fill_directed(out, pair, above, below, end, end_below, direction);
+  return out;
+}
+
+std::vector<std::int64_t> point_indices(double step, double fine, double largest, std::size_t most) {
+  if (!(largest / step < 1e18))
+    throw OutOfReach(cat("the privacy loss reaches ", largest, ", too far for a grid of distance ", step));
+  std::vector<std::int64_t> out{0};
+  std::int64_t distance = 1;
+  while (static_cast<double>(out.back()) * step < largest) {
+    if (out.size() > most)
+      throw OutOfReach(cat("the privacy loss reaches ", largest, " and would need more than ", most,
+                             " points at distance ", step));
+    const double coarser = 3.0 * static_cast<double>(distance);
+    if (static_cast<double>(out.back()) * step >= coarser * fine && coarser * step <= widest_cell) {
+      out.push_back(out.back() + 2 * distance);
+      distance *= 3;
+    } else {
+      out.push_back(out.back() + distance);
+    }
+  }
   return out;
 }
 
