@@ -176,6 +176,11 @@ Interval AdaptiveCurve::epsilon(double delta, std::uint64_t uses, double precisi
   return out;
 }
 
+bool AdaptiveCurve::certifies(double epsilon, double delta, std::uint64_t uses, double precision) {
+  if (state_->symmetrised.certifies(epsilon, delta, uses, precision)) return true;
+  return uses > 1 && state_->upper_delta(epsilon, uses) <= delta;
+}
+
 std::uint64_t AdaptiveCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
   const auto least = state_->symmetrised.max_uses(epsilon, delta, limit, precision);
   if (least == 0 || least >= limit) return least;

@@ -30,6 +30,7 @@ class AdaptiveCurve final : public PrivacyCurve {
 
   [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever, double precision = 2e-5) override;
   [[nodiscard]] Certificate certificate() const override;
 
