@@ -62,9 +62,8 @@ at::Tensor growth_of_walks(std::int64_t horizon, const at::TensorOptions& option
 
 /// frame_of in one pass over each window, in float on the CPU.
 Frame frame_by_kernel(const Prior& prior, const at::Tensor& pasts, const at::Tensor& seen, std::int64_t horizon, const at::Tensor& mean_scales) {
-  const auto rows_of = [](const at::Tensor& t) { return t.stride(-1) == 1 ? t : t.contiguous(); };
-  const auto past = rows_of(pasts);
-  const auto observed = rows_of(seen);
+  const auto past = dp::with_dense_rows(pasts);
+  const auto observed = dp::with_dense_rows(seen);
   const auto mean_scale = mean_scales.contiguous();
   const auto windows = past.size(0);
   const auto length = past.size(1);
@@ -76,6 +75,7 @@ Frame frame_by_kernel(const Prior& prior, const at::Tensor& pasts, const at::Ten
                     horizon, mean_scale.const_data_ptr<float>()[row], out.input.data_ptr<float>() + row * length,
                     out.naive.data_ptr<float>() + row * horizon);
   });
+  if (prior.kind == PriorKind::last_value) out.growth = growth_of_walks(horizon, past.options());
   return out;
 }
 
@@ -96,11 +96,7 @@ FilledPast filled_past(const Prior& prior, const at::Tensor& past, const at::Ten
 
 Frame frame_of(const Prior& prior, const at::Tensor& past, const at::Tensor& observed, std::int64_t horizon, const at::Tensor& mean_scale) {
   if (prior.kind == PriorKind::none) return {past / mean_scale, mean_scale};
-  if (dp::kernels_serve(past)) {
-    auto out = frame_by_kernel(prior, past, observed, horizon, mean_scale);
-    if (prior.kind == PriorKind::last_value) out.growth = growth_of_walks(horizon, past.options());
-    return out;
-  }
+  if (dp::kernels_serve(past)) return frame_by_kernel(prior, past, observed, horizon, mean_scale);
   const auto length = past.size(1);
   const auto filled = filled_past(prior, past, observed, length, mean_scale);
   const auto last = filled.values.narrow(1, length - 1, 1);

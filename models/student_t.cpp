@@ -48,10 +48,9 @@ at::Tensor StudentTHead::losses(const at::Tensor& hidden, const at::Tensor& targ
 
 at::Tensor StudentTHead::losses_by_kernel(const at::Tensor& hidden_rows, const at::Tensor& targets,
                                           const at::Tensor& affine_scales, const at::Tensor& all_weights) {
-  const auto rows_of = [](const at::Tensor& t) { return t.stride(-1) == 1 ? t : t.contiguous(); };
   const auto hidden = hidden_rows.contiguous();
-  const auto target = rows_of(targets);
-  const auto weights = rows_of(all_weights);
+  const auto target = dp::with_dense_rows(targets);
+  const auto weights = dp::with_dense_rows(all_weights);
   const auto affine_scale = affine_scales.contiguous();
   const auto windows = hidden.size(0);
   const auto positions = hidden.size(1);

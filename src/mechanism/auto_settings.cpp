@@ -55,9 +55,9 @@ Settled settle_law(Config config, const privacy::SeriesLengths& lengths, const s
   if (asked == "auto" || asked == "pretrained") {
     c.model.start = out.start ? out.start->file.string() : "fresh";
     out.choose("model.start", out.start ? out.start->file.stem().string() : "fresh",
-           out.start             ? "shipped weights, trained on synthetic series alone"
-           : prior_of(c).kind == PriorKind::none ? "no shipped weights are offered for this shape"
-                                 : "no shipped weights are offered for this shape, so the prior is the start");
+               out.start                             ? "shipped weights, trained on synthetic series alone"
+               : prior_of(c).kind == PriorKind::none ? "no shipped weights are offered for this shape"
+                                                     : "no shipped weights are offered for this shape, so the prior is the start");
   }
   if (!c.model.context_length) {
     c.model.context_length = out.start ? context_length_of(*out.start) : context_of(c, lengths);
@@ -68,7 +68,7 @@ Settled settle_law(Config config, const privacy::SeriesLengths& lengths, const s
     c.sampling.auto_batch_size = false;
     c.sampling.batch_size = lambda * std::min(lengths.count(), most_series);
     out.choose("sampling.batch_size", *c.sampling.batch_size,
-           lengths.count() <= most_series ? "every series in every step: the fewest steps for the same signal" : cat(most_series, " series a step, so that a step stays short"));
+               lengths.count() <= most_series ? "every series in every step: the fewest steps for the same signal" : cat(most_series, " series a step, so that a step stays short"));
   }
   const auto law = law_of(c, lengths);
   const auto windows = static_cast<double>(law.expected_windows());

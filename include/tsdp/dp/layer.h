@@ -109,6 +109,9 @@ class Map : public Layer {
 /// Reuses `buffer` if shape, type and device fit; a batch of usual size then allocates nothing.
 at::Tensor& fitted(at::Tensor& buffer, at::IntArrayRef shape, const at::TensorOptions& options);
 
+/// `rows`, or a copy of it, whose last axis lies without gaps: what a kernel can walk along.
+[[nodiscard]] inline at::Tensor with_dense_rows(const at::Tensor& rows) { return rows.stride(-1) == 1 ? rows : rows.contiguous(); }
+
 /// Squared Euclidean norms along the last axis, in double precision; relative error at most 70 units of the rows' type.
 [[nodiscard]] at::Tensor squared_norms(const at::Tensor& rows);
 
