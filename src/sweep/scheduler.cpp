@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 #include <list>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -127,13 +128,16 @@ class Scheduler {
     }
   }
 
-  /// SHA-256 of every file that the runs read their series from, by what the configuration calls it.
-  [[nodiscard]] Json data_digests() const {
-    Json out = Json::object();
+  /// Every file beside the configuration that decides what the runs learn: series, starts, coefficients of noise; by what the configuration calls it.
+  [[nodiscard]] std::map<std::string, std::filesystem::path> inputs() const {
+    std::map<std::string, std::filesystem::path> out;
+    const auto& from = plan_.file.config;
     for (const auto& run : plan_.runs) {
-      const auto& name = run.config.dataset.path;
-      if (out.contains(name) || run.config.dataset.is_synthetic()) continue;
-      out[name] = sha256(read_file(find_data_file(name, plan_.file.config)));
+      const auto& c = run.config;
+      if (!c.dataset.is_synthetic()) out.try_emplace(c.dataset.path, find_data_file(c.dataset.path, from));
+      if (const auto& name = c.privacy.noise_coefficients) out.try_emplace(*name, find_file("privacy.noise.coefficients", *name, from));
+      if (const auto& name = c.model.start; name != "fresh" && name != "auto" && name != "pretrained")
+        out.try_emplace(name, find_file("model.start", name, from));
     }
     return out;
   }
@@ -158,17 +162,19 @@ class Scheduler {
     write_file_atomically(file, json_text(about, 2) + "\n");
   }
 
-  /// Neither do scores on other data. What tells data apart shows them, so it lies under private/.
+  /// Neither do scores on other data, or from other starts. What tells data apart shows them, so it lies under private/.
   void refuse_other_data() const {
     const auto file = plan_.private_folder() / "data.json";
-    auto digests = data_digests();
+    auto digests = Json::object();
+    const auto files = inputs();
+    for (const auto& [name, path] : files) digests[name] = sha256(read_file(path));
     const auto before = is_there(file) ? Json::parse(read_file(file), nullptr, false) : Json::object();
     if (!before.is_object()) throw not_ours(file);
     for (const auto& [name, digest] : before.items()) {
       if (!digest.is_string()) throw not_ours(file);
       if (digests.contains(name) && digests[name] != digest)
-        throw DataError(cat(find_data_file(name, plan_.file.config).string(), ": changed since the sweep in ",
-                            plan_.output.string(), " began; expected the same data, or another --output"));
+        throw DataError(cat(files.at(name).string(), ": changed since the sweep in ", plan_.output.string(),
+                            " began; expected the same file, or another --output"));
       digests[name] = digest;
     }
     write_file_atomically(file, json_text(digests, 2) + "\n", FileAccess::owner);

@@ -176,6 +176,26 @@ TEST_F(SchedulerTest, SeedsOfOtherDataNeverShareATable) {
   EXPECT_TRUE(run_sweep(plan_, options_).empty());
 }
 
+TEST_F(SchedulerTest, NorDoSeedsFromOtherStartsOrWithOtherNoise) {
+  write("start.safetensors", "weights");
+  write("coefficients.json", "[1.0, 0.5]");
+  const auto text = replaced(small_sweep, "privacy.target_epsilon: 2", "model.start: start.safetensors, sampling.top_level: balls_in_bins, "
+      "sampling.batches: 2, sampling.batch_size: null, privacy.relation: series, privacy.noise.mechanism: file, privacy.noise.coefficients: coefficients.json");
+  const auto by_rank = replaced(replaced(text, "privacy.w: 1", "optimizer.learning_rate: 1e-3"), "privacy.w: 2", "optimizer.learning_rate: 1e-2");
+  EXPECT_TRUE(run_sweep(plan(by_rank), options_).empty());
+  for (const auto& [name, was] : {std::pair{"start.safetensors", "weights"}, std::pair{"coefficients.json", "[1.0, 0.5]"}}) {
+    write(name, "[1.0, 0.25]");
+    try {
+      static_cast<void>(run_sweep(plan(by_rank), options_));
+      ADD_FAILURE() << name << " was taken for the same";
+    } catch (const DataError& error) {
+      EXPECT_NE(std::string(error.what()).find(cat(name, ": changed since the sweep in ")), std::string::npos) << error.what();
+    }
+    write(name, was);
+  }
+  EXPECT_TRUE(run_sweep(plan(by_rank), options_).empty());
+}
+
 TEST_F(SchedulerTest, AScoreThatIsDamagedIsMadeAgain) {
   EXPECT_TRUE(run_sweep(plan_, options_).empty());
   const auto& run = plan_.runs.front();
