@@ -32,7 +32,7 @@ Json json_of(const figures::Figure& figure) {
       Json curve;
       curve["series"] = series.name;
       curve["theorem"] = series.theorem;
-      curve["bound"] = tsdp::name(series.bound);
+      curve["bound"] = series.bound_name();
       if (!series.rigorous()) curve["rigorous"] = false;
       curve["points"] = Json::array();
       for (const auto& p : series.points) {

@@ -41,7 +41,7 @@ struct Setting {
   }
 };
 
-FigureSeries series_of(std::string name, std::string theorem, privacy::Bound bound = privacy::Bound::upper) {
+FigureSeries series_of(std::string name, std::string theorem, std::optional<privacy::Bound> bound = privacy::Bound::upper) {
   FigureSeries out;
   out.name = std::move(name);
   out.theorem = std::move(theorem);
@@ -163,7 +163,7 @@ Figure allocation_figure() {
       const auto strategy = s.strategy();
       FigurePanel panel{cat(s.title(), ", σ = ", sigma), {}};
       panel.series.push_back(hazards_of(series_of("union bound", by_conditions), s, *strategy, sigma, 5e-6, privacy::HazardRule::union_bound, {}));
-      panel.series.push_back(hazards_of(series_of("published", "none", privacy::Bound::optimistic_lower), s, *strategy, sigma, 5e-6,
+      panel.series.push_back(hazards_of(series_of("published", "none", std::nullopt), s, *strategy, sigma, 5e-6,
                                         privacy::HazardRule::published, {}));
       figure.panels.push_back(std::move(panel));
     }
@@ -228,7 +228,7 @@ Figure histogram_figure() {
       if (counts.empty() || counts.back().first != cell) counts.emplace_back(cell, 0);
       ++counts.back().second;
     }
-    auto series = series_of("share of draws", "none", privacy::Bound::optimistic_lower);
+    auto series = series_of("share of draws", "none", std::nullopt);
     for (const auto& [cell, count] : counts) {
       const double share = static_cast<double>(count) / samples;
       series.points.push_back({width * (static_cast<double>(cell) + 0.5), 2, {share, share}});

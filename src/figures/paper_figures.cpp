@@ -269,8 +269,11 @@ std::string cell(const std::string& text) {
 
 }  // namespace
 
+std::string FigureSeries::bound_name() const { return bound ? std::string(tsdp::name(*bound)) : "estimate"; }
+
 bool FigureSeries::rigorous() const {
-  return bound != privacy::Bound::optimistic_lower ||
+  if (!bound) return false;
+  return *bound != privacy::Bound::optimistic_lower ||
          std::all_of(points.begin(), points.end(), [](const FigurePoint& p) { return p.uses <= 1; });
 }
 
@@ -346,7 +349,7 @@ std::string figure_csv(const Figure& figure) {
   for (const auto& panel : figure.panels)
     for (const auto& series : panel.series) {
       const auto head = cat(figure.name, ",", cell(panel.title), ",", cell(series.name), ",", cell(series.theorem),
-                            ",", name(series.bound), ",");
+                            ",", series.bound_name(), ",");
       for (const auto& p : series.points) out += cat(head, p.x, ",", p.y.lower, ",", p.y.upper, "\n");
     }
   return out;

@@ -315,7 +315,7 @@ TEST_F(SeriesAccount, EstimatesAreNoBounds) {
 TEST_F(SeriesAccount, DrawsTheFiguresOfCorrelatedNoise) {
   const auto outcome = run(account, {"figure", "C4", "--csv", path("c4.csv").string(), "--plot", path("c4.svg").string()});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_NE(content_of(path("c4.csv")).find("published,none,optimistic_lower"), std::string::npos);
+  EXPECT_NE(content_of(path("c4.csv")).find("published,none,estimate"), std::string::npos);
   EXPECT_NE(content_of(path("c4.svg")).find("Figure C4"), std::string::npos);
   expect_failure(run(account, {"figure", "C9"}), account, 2, {"figure: found 'C9'", "C1, C2"});
 }

@@ -88,7 +88,7 @@ TEST_P(EveryPaperFigure, HasItsCurves) {
         ASSERT_GE(cells.size(), 8U);
         EXPECT_EQ(cells[0], figure.name);
         EXPECT_EQ(cells[cells.size() - 5], series.theorem);
-        EXPECT_EQ(cells[cells.size() - 4], name(series.bound));
+        EXPECT_EQ(cells[cells.size() - 4], series.bound_name());
         EXPECT_EQ(std::strtod(cells[cells.size() - 3].c_str(), nullptr), p.x);
         EXPECT_EQ(std::strtod(cells[cells.size() - 2].c_str(), nullptr), p.y.lower);
         EXPECT_EQ(std::strtod(cells[cells.size() - 1].c_str(), nullptr), p.y.upper);

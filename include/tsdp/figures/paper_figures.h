@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,11 @@ struct FigurePoint {
 struct FigureSeries {
   std::string name;
   std::string theorem;  ///< number in the paper
-  privacy::Bound bound = privacy::Bound::tight;
+  std::optional<privacy::Bound> bound = privacy::Bound::tight;  ///< none: an estimate or an illustration
   std::vector<FigurePoint> points;
 
+  /// What a reader sees of `bound`; "estimate" for none.
+  [[nodiscard]] std::string bound_name() const;
   /// Whether every number is proven to be what `bound` says. A composed optimistic bound is not: the printed profile
   /// takes the worse of two directions at each ε, which no one mechanism attains.
   [[nodiscard]] bool rigorous() const;
