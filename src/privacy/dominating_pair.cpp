@@ -247,29 +247,46 @@ double DominatingPair::inverse_loss(double target, double guess) const {
   }
   for (double step = sigma_; loss(high) < target; step *= 2.0) high += step;
   double x = guess > low && guess < high ? guess : 0.5 * (low + high);
+  // L'(x) = (E_P[μ | x] − E_Q[μ | x]) / σ². (Newton's steps are guarded: a slope that is rounded costs a step at most.)
+  const auto mean_at = [&](double sign) {
+    double top = -std::numeric_limits<double>::infinity();
+    for (const auto& c : p_) top = std::max(top, exponent({sign * c.mean, c.weight}, x));
+    double numerator = 0.0;
+    double denominator = 0.0;
+    for (const auto& c : p_) {
+      const double e = c.weight * std::exp(exponent({sign * c.mean, c.weight}, x) - top);
+      numerator += c.mean * e;
+      denominator += e;
+    }
+    return numerator / denominator;
+  };
+  // L(x) and L'(x) σ².
+  const auto loss_and_slope = [&]() -> std::pair<double, double> {
+    if (against_ == Against::mirror) return {loss(x), mean_at(1.0) + mean_at(-1.0)};
+    if (exponent(p_.back(), x) < large_exponent) {
+      // The terms of `excess`, which know the slope, too.
+      double sum = 0.0;
+      double weighted = 0.0;
+      for (const auto& c : p_) {
+        if (!(c.mean > 0.0)) continue;
+        const double e = c.weight * std::expm1(exponent(c, x));
+        sum += e;
+        weighted += c.mean * (e + c.weight);
+      }
+      if (sum > -0.5 && std::isfinite(sum)) return {std::log1p(sum), weighted / (1.0 + sum)};
+    }
+    return {loss(x), mean_at(1.0)};
+  };
   for (int i = 0; i < 200 && low < high; ++i) {
-    const double value = loss(x) - target;
+    const auto [at_x, slope] = loss_and_slope();
+    const double value = at_x - target;
     if (value > 0.0) {
       high = x;
     } else {
       low = x;
     }
     if (value == 0.0) break;
-    // L'(x) = (E_P[μ | x] − E_Q[μ | x]) / σ².
-    const auto mean_at = [&](double sign) {
-      double top = -std::numeric_limits<double>::infinity();
-      for (const auto& c : p_) top = std::max(top, exponent({sign * c.mean, c.weight}, x));
-      double numerator = 0.0;
-      double denominator = 0.0;
-      for (const auto& c : p_) {
-        const double e = c.weight * std::exp(exponent({sign * c.mean, c.weight}, x) - top);
-        numerator += c.mean * e;
-        denominator += e;
-      }
-      return numerator / denominator;
-    };
-    const double slope = (mean_at(1.0) + (against_ == Against::mirror ? mean_at(-1.0) : 0.0)) * inverse_variance_;
-    double next = x - value / slope;
+    double next = x - value / (slope * inverse_variance_);
     if (!(next > low && next < high)) next = 0.5 * (low + high);
     if (next == x || std::abs(next - x) <= 2e-16 * std::max(std::abs(x), sigma_ * 1e-3)) return next;
     x = next;
