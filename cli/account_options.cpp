@@ -7,6 +7,7 @@
 #include "tsdp/base/text.h"
 #include "tsdp/data/configured.h"
 #include "tsdp/mechanism/auto_settings.h"
+#include "tsdp/mechanism/private_choice.h"
 #include "tsdp/mechanism/setup.h"
 #include "tsdp/privacy/adaptive_curve.h"
 #include "tsdp/privacy/correlated_noise.h"
@@ -101,8 +102,12 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
   if (kind != privacy::StrategyKind::identity)
     strategy = std::make_shared<const privacy::Strategy>(
         privacy::planned_strategy(p.wanted_strategy(kind), scheme.steps_per_epoch(), config.training.max_epochs.value()));
-  return {[=](double multiplier) { return privacy::apply_theorem(scheme, unit, privacy::noise_by(strategy, multiplier), theorem); }, sigma,
-          std::move(config), {}, {}, strategy};
+  const double choice = mechanism::choice_epsilon_of(config);
+  const auto with_noise = [=](double multiplier) {
+    auto applied = privacy::apply_theorem(scheme, unit, privacy::noise_by(strategy, multiplier), theorem);
+    return choice > 0.0 ? mechanism::followed_by_choice(std::move(applied), unit.relation, choice) : applied;
+  };
+  return {with_noise, sigma, std::move(config), {}, {}, strategy};
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
     ledgers.push_back(std::move(*verified.terms));
   }
   const auto total = mechanism::total_of(ledgers);
-  const auto epsilon = total.mechanisms.empty() ? privacy::Interval{0.0, 0.0} : total.curve().epsilon(delta, 1, precision);
+  const auto epsilon = total.epsilon(delta, precision);
   if (reproducible) log::warning("a run is reproducible from its seed, so its model is not for release, and this is no guarantee for it");
   if (json) {
     Json out;

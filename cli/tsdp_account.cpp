@@ -85,13 +85,15 @@ void put_mechanism(Json& out, const AppliedTheorem& m, std::uint64_t steps) {
   out["bound"] = tsdp::name(m.bound);
   out["composition_unit"] = tsdp::name(m.unit);
   out["compositions"] = m.uses_of_steps(steps);
+  if (m.pure_release > 0.0) out["choice_epsilon"] = m.pure_release;
   if (!m.rigorous(m.uses_of_steps(steps))) out["rigorous"] = false;
   if (!m.valid_for_time_series) out["valid_for_time_series"] = false;
 }
 
 std::string of_mechanism(const AppliedTheorem& m, std::uint64_t steps) {
   return cat(steps, " steps (", epochs_of(m, steps), " epochs), noise multiplier ",
-             tsdp::rounded_up(m.noise_multiplier, 7), ", Theorem ", m.theorem);
+             tsdp::rounded_up(m.noise_multiplier, 7), ", Theorem ", m.theorem,
+             m.pure_release > 0.0 ? cat(" and tsdp.7 for a private choice of epsilon ", m.pure_release) : std::string());
 }
 
 /// What the numbers are not, a line each.
@@ -235,7 +237,7 @@ Interval profile_at(const AppliedTheorem& m, PrivacyCurve& curve, double epsilon
   const double e = std::abs(epsilon);
   if (uses == 1 && !m.own_curve) return m.pair.profile_bracket(epsilon);
   if (m.own_curve && epsilon < 0.0)
-    throw UsageError(cat("--epsilons: found ", epsilon, "; with --relation series or --composition adaptive numbers of at least 0 are expected"));
+    throw UsageError(cat("--epsilons: found ", epsilon, "; with --relation series, --composition adaptive or a private choice numbers of at least 0 are expected"));
   const auto positive = curve.delta(e, uses, precision);
   if (epsilon >= 0.0) return positive;
   // Swapping the measures of a symmetrised pair leaves all divergences as they are (H_sym(α) = 1 − α + α H_sym(1/α)),

@@ -71,6 +71,7 @@ Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& traine
     out["composition_unit"] = tsdp::name(theorem.unit);
     out["compositions"] = theorem.uses_of_steps(plan.steps);
     out["noise_multiplier"] = method.privacy()->noise().multiplier;
+    if (const double epsilon = method.privacy()->choice_epsilon(); epsilon > 0.0) out["choice_epsilon"] = epsilon;
     out["delta"] = config.privacy.delta;
     out["target_epsilon"] = config.privacy.target_epsilon;
     out["epsilon"] = {{"lower", plan.epsilon.lower}, {"upper", plan.epsilon.upper}};
@@ -88,7 +89,8 @@ std::string plan_text(const Json& p) {
                          p["parameters"].get<std::int64_t>(), " parameters, about ",
                          tsdp::rounded(p["memory_mb"].get<double>(), 3), " MB");
   if (!p["epsilon"].is_null())
-    text += cat("; Theorem ", p["theorem"].get<std::string>(), ", noise multiplier ",
+    text += cat("; Theorem ", p["theorem"].get<std::string>(),
+                p.contains("choice_epsilon") ? cat(" and tsdp.7 for a private choice of epsilon ", p["choice_epsilon"].get<double>()) : std::string(), ", noise multiplier ",
                 tsdp::rounded(p["noise_multiplier"].get<double>(), 5), ": epsilon at the end in [",
                 tsdp::rounded_down(p["epsilon"]["lower"].get<double>(), 6), ", ",
                 tsdp::rounded_up(p["epsilon"]["upper"].get<double>(), 6), "] at delta ", p["delta"].get<double>());

@@ -155,6 +155,9 @@ const std::vector<Option>& option_table() {
        "to clip_norm / sqrt(M); automatic: every gradient g is scaled by clip_norm / (|g| + 0.01)."},
       {"privacy.target_epsilon", false, Real{AT(privacy.target_epsilon), {0.0, 1e6, true}},
        "Training stops before epsilon passes this."},
+      {"privacy.choice_share", false, Real{AT(privacy.choice_share), {0.0, 0.5}},
+       "Share of target_epsilon that pays for a private choice after training, between the trained model and its start, by the likelihood of the "
+       "validation windows (docs/choosing.md); 0: the trained model is kept. With privacy.relation event or user."},
       {"privacy.delta", false, Real{AT(privacy.delta), {1e-25, 1.0, false, true}}, "delta at which epsilon is stated."},
       {"optimizer.name", false, choice(AT(optimizer.name), {"adam"}), "The optimizer."},
       {"optimizer.learning_rate", false, OptionalReal{AT(optimizer.learning_rate), {0.0, 1e6, true}, "auto"},

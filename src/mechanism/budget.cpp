@@ -145,6 +145,8 @@ void charge_budget(const std::filesystem::path& file, const std::string& run, co
                    std::uint64_t uses) {
   if (!is_there(file))
     throw UsageError(cat("--budget: no file '", file.string(), "'; make one with: tsdp-account budget ", file.string(), " --epsilon E --delta D"));
+  if (mechanism.choice_epsilon() > 0.0)
+    throw PrivacyError("--budget: found privacy.choice_share, whose choice no budget counts; set it to 0");
   // Divergences take a moment and need no lock.
   BudgetCharge charge{run, mechanism.theorem().theorem, uses, privacy::renyi_divergences(mechanism.theorem().pair, privacy::renyi_orders())};
   for (auto& value : charge.renyi) value = std::nextafter(value * static_cast<double>(uses), infinity);

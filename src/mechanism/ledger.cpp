@@ -11,6 +11,7 @@
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
 #include "tsdp/base/version.h"
+#include "tsdp/mechanism/private_choice.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/series_law.h"
 #include "tsdp/privacy/strategy.h"
@@ -47,7 +48,9 @@ Json not_covered(const Ledger& ledger) {
       "what the programs print or write besides model.pt, this ledger and config.yaml: scores, losses, forecasts",
       "other models and other runs on the same data, those of a sweep included: their privacy costs compose with this one's",
       "one person or household with several series or columns, beyond what `groups` states",
-      "validation and test values, and any choice made by looking at them (settings, model, number of epochs)",
+      ledger.is_private() && ledger.method.privacy()->choice_epsilon() > 0.0
+          ? "validation and test values beyond the private choice, and any other choice made by looking at them (settings, model, number of epochs)"
+          : "validation and test values, and any choice made by looking at them (settings, model, number of epochs)",
       "the time that training took, and stopping it, or not releasing a model, because of what its logs or scores showed",
       "the number and lengths of the series, their calendar, and which values are missing: treated as public",
       "forecasts from a series' own recent values: the guarantee is about training data, not about a model's inputs",
@@ -159,6 +162,7 @@ Json terms(const TrainingMethod& method) {
   if (m.noise().kind == privacy::NoiseKind::correlated) out["noise"] = correlated_terms(*m.noise().strategy);
   out["clip_norm"] = m.clipping().norm;
   out["clipping"] = name(m.clipping().kind);
+  if (m.choice_epsilon() > 0.0) out["choice_epsilon"] = m.choice_epsilon();
   return out;
 }
 
@@ -222,6 +226,11 @@ Json document(const Ledger& ledger) {
     if (all.contains(term)) out[term] = all[term];
   out["delta"] = p.delta;
   out["target_epsilon"] = p.target_epsilon;
+  if (const double epsilon = ledger.method.privacy()->choice_epsilon(); epsilon > 0.0)
+    out["choice"] = {{"epsilon", epsilon},
+                     {"meaning", cat(ledger.state == RunState::finished ? "after training the trained model or its start was kept" : "when training has ended the trained model or its start will be kept",
+                                     ", by an epsilon-differentially private choice from the likelihood of the validation windows under both (tsdp.7); what epsilon states "
+                                     "includes it")}};
   out["epsilon"] = {{"lower", p.epsilon.lower}, {"upper", p.epsilon.upper}};
   out["epsilon_covers"] = {"model"};
   if (unit.relation == privacy::Relation::series) {
@@ -312,7 +321,8 @@ TrainingMethod read_method(const Fields& top, const std::string& where) {
     if (privacy::theorem_row(theorem).needs_every_length && lengths.shortest() != lengths.longest())
       throw PrivacyError(cat("theorem: found ", theorem, " with series of ", lengths.shortest(), " to ", lengths.longest(),
                              " values; it needs the length of each of them, which a ledger does not hold"));
-    return PrivateMechanism(unit, std::move(law), clipping, noise, theorem);
+    const double choice = top.has("choice") ? top.section("choice").number("epsilon", least_choice_epsilon, 1e6) : 0.0;
+    return PrivateMechanism(unit, std::move(law), clipping, noise, theorem, choice);
   } catch (const UsageError& error) {
     throw DataError(cat(where, ": ", error.what()));
   } catch (const PrivacyError& error) {
@@ -389,7 +399,8 @@ std::string statement(const Ledger& ledger) {
   const auto& p = *ledger.cost;
   std::string text = cat("(", rounded_up(p.epsilon.upper, 4), ", ", exact(p.delta), ")-differential privacy, where ",
                          relation_text(ledger.method.privacy()->unit()), " (Theorem ",
-                         ledger.method.privacy()->theorem().theorem, ").");
+                         ledger.method.privacy()->theorem().theorem,
+                         ledger.method.privacy()->choice_epsilon() > 0.0 ? " and, for the choice between the trained model and its start, tsdp.7" : "", ").");
   if (ledger.reproducible) text += " NOT FOR RELEASE: the randomness is reproducible from the seed.";
   return text + of_start();
 }

@@ -51,6 +51,8 @@ std::optional<SyntheticData> synthetic_data_of(const Config& config) {
 
 privacy::PrivacyUnit unit_of(const Config& config) { return {config.privacy.relation, config.privacy.w, config.privacy.v}; }
 
+double choice_epsilon_of(const Config& config) { return config.privacy.choice_share * config.privacy.target_epsilon; }
+
 std::uint64_t uses_of_epochs(const privacy::AppliedTheorem& theorem, std::int64_t max_epochs) {
   const auto steps = static_cast<std::uint64_t>(max_epochs) * static_cast<std::uint64_t>(theorem.steps_per_epoch);
   const auto uses = theorem.uses_of_steps(steps);
@@ -80,7 +82,8 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
     if (best.strategy->kind() != privacy::StrategyKind::identity) strategy = std::move(best.strategy);
   }
   const auto with_noise = [&](double multiplier) {
-    return PrivateMechanism(unit_of(config), law, {p.clipping, p.clip_norm}, privacy::noise_by(strategy, multiplier));
+    return PrivateMechanism(unit_of(config), law, {p.clipping, p.clip_norm}, privacy::noise_by(strategy, multiplier), std::nullopt,
+                            choice_epsilon_of(config));
   };
   if (multiplier_of) return with_noise(*multiplier_of);
   const auto uses = uses_of_epochs(with_noise(1.0).theorem(), epochs);
@@ -97,10 +100,13 @@ void keep_noise(Config& config, const PrivateMechanism& mechanism) {
 
 void require_terms_of(const Config& config, const Ledger& ledger, const std::string& where) {
   const auto require_same = [&](const nlohmann::ordered_json& found, const nlohmann::ordered_json& expected) {
-    for (const auto& [term, value] : found.items())
-      if (value != expected[term])
-        throw DataError(cat(where, ": ", term, ": found ", json_text(value), "; the run's configuration says ",
-                            json_text(expected[term]), ": put the run's own file back"));
+    const auto shown = [](const nlohmann::ordered_json& terms, const std::string& term) { return terms.contains(term) ? json_text(terms.at(term)) : "none"; };
+    auto both = found;
+    both.update(expected);
+    for (const auto& [term, unused] : both.items())
+      if (!found.contains(term) || !expected.contains(term) || found.at(term) != expected.at(term))
+        throw DataError(cat(where, ": ", term, ": found ", shown(found, term), "; the run's configuration says ", shown(expected, term),
+                            ": put the run's own file back"));
   };
   const auto prior = prior_of(config);
   const auto& start = ledger.start;

@@ -1,6 +1,8 @@
 #include "tsdp/mechanism/total.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include "tsdp/base/error.h"
@@ -59,6 +61,14 @@ std::vector<Ledger> with_earlier_runs(const std::vector<Ledger>& ledgers) {
 
 }  // namespace
 
+privacy::Interval Total::epsilon(double delta, double precision) const {
+  if (mechanisms.empty()) return {0.0, 0.0};
+  auto out = privacy::Accountant(mechanisms).epsilon(delta, 1, precision);
+  if (!known_from_below) out.lower = 0.0;
+  out.upper = std::nextafter(out.upper + pure_releases, std::numeric_limits<double>::infinity());
+  return out;
+}
+
 Total total_of(const std::vector<Ledger>& given) {
   if (given.empty()) throw UsageError("total: found no run; at least one is expected");
   const auto ledgers = with_earlier_runs(given);
@@ -82,6 +92,7 @@ Total total_of(const std::vector<Ledger>& given) {
     if (ledger.accounted_uses() > privacy::max_uses_ever)
       throw PrivacyError(cat("total: run ", ledger.run.id, " states ", ledger.accounted_uses(), " uses; at most ", privacy::max_uses_ever,
                              " are accounted for"));
+    if (ledger.accounted_uses() > 0) out.pure_releases = std::nextafter(out.pure_releases + mechanism.choice_epsilon(), std::numeric_limits<double>::infinity());
     // Runs of one mechanism are one with more uses, as with several seeds.
     const auto own = mechanism.theorem().theorem + terms(ledger.method).dump();
     const auto same = std::find(seen.begin(), seen.end(), own) - seen.begin();
@@ -89,7 +100,8 @@ Total total_of(const std::vector<Ledger>& given) {
       out.mechanisms[static_cast<std::size_t>(same)].uses += ledger.accounted_uses();
     } else if (const auto uses = ledger.accounted_uses(); uses > 0) {
       seen.push_back(own);
-      if (mechanism.theorem().own_curve && mechanism.theorem().theorem != "series.deterministic") out.known_from_below = false;
+      const bool has_own_curve = mechanism.theorem().own_curve && !(mechanism.choice_epsilon() > 0.0);
+      if (has_own_curve && mechanism.theorem().theorem != "series.deterministic") out.known_from_below = false;
       out.mechanisms.push_back({mechanism.theorem().pair, uses});
     }
   }

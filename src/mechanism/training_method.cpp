@@ -5,11 +5,12 @@
 
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
+#include "tsdp/mechanism/private_choice.h"
 
 namespace tsdp::mechanism {
 
 PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme law, privacy::Clipping clipping,
-                                   privacy::Noise noise, std::optional<std::string> theorem)
+                                   privacy::Noise noise, std::optional<std::string> theorem, double choice_epsilon)
     : unit_(unit),
       law_(std::move(law)),
       clipping_(clipping),
@@ -19,6 +20,7 @@ PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::Subsampli
     throw UsageError(cat("clip norm: found ", clipping_.norm, "; a positive finite number is expected"));
   if (theorem_.bound == privacy::Bound::optimistic_lower)
     throw PrivacyError(cat("theorem: found ", theorem_.theorem, ", a lower bound; expected one that bounds the loss from above"));
+  if (choice_epsilon != 0.0) theorem_ = followed_by_choice(std::move(theorem_), unit_.relation, choice_epsilon);
   // Both enumerations have their names and their code; a value beyond them is an error here and not another mechanism.
   static_cast<void>(name(clipping_.kind));
   static_cast<void>(name(noise_.kind));

@@ -9,6 +9,7 @@
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/adaptive_curve.h"
+#include "tsdp/privacy/pure_release.h"
 #include "tsdp/privacy/noised_share.h"
 #include "tsdp/privacy/series_law.h"
 #include "tsdp/privacy/structured_pairs.h"
@@ -393,7 +394,21 @@ AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block) {
                            theorem.pair.components().size() == 1 ? ", every step of which touches a changed value" : "",
                            "; it is proven for one window a series, drawn with replacement, of which not every one is touched (subsequences_per_sequence 1, "
                            "bottom level wr); otherwise symmetrised is expected"));
+  // What comes after the steps stays after them.
+  const double after_them = std::exchange(theorem.pure_release, 0.0);
   theorem.own_curve = [pair = theorem.pair, block]() -> std::unique_ptr<PrivacyCurve> { return std::make_unique<AdaptiveCurve>(pair, block); };
+  return after_them > 0.0 ? followed_by_pure_release(std::move(theorem), after_them) : theorem;
+}
+
+AppliedTheorem followed_by_pure_release(AppliedTheorem theorem, double epsilon) {
+  if (theorem.bound == Bound::optimistic_lower)
+    throw PrivacyError(cat("theorem: found ", theorem.theorem, ", a lower bound, with a release after it; expected one that bounds the loss from above"));
+  if (theorem.pure_release > 0.0) throw PrivacyError(cat("theorem ", theorem.theorem, ": found a second release after the last use; at most one is expected"));
+  theorem.own_curve = [before = theorem, epsilon]() -> std::unique_ptr<PrivacyCurve> {
+    return std::make_unique<CurveWithPureRelease>(before.curve(), epsilon);
+  };
+  theorem.pure_release = epsilon;
+  theorem.bound = Bound::upper;
   return theorem;
 }
 

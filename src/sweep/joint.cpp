@@ -33,8 +33,7 @@ std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
     try {
       if (statement.why.empty()) {
         const auto total = mechanism::total_of(ledgers);
-        statement.epsilon = total.curve().epsilon(statement.delta, 1, 1e-2);
-        if (!total.known_from_below) statement.epsilon.lower = 0.0;
+        statement.epsilon = total.epsilon(statement.delta, 1e-2);
       }
     } catch (const Error& error) {
       statement.why = error.what();

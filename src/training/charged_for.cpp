@@ -35,6 +35,12 @@ std::string charged_for(const Config& config, const data::PreparedData& data, co
     starts.add(std::as_bytes(std::span(&series.start, 1)));  // models read the calendar
   }
   values.add(std::as_bytes(std::span(data.split.training_length)));
+  // A private choice reads the validation windows, too.
+  if (config.privacy.enabled && config.privacy.choice_share > 0.0)
+    for (const auto& range : data.split.validation) {
+      const auto& series = data.dataset.series[static_cast<std::size_t>(range.series)];
+      values.add(std::as_bytes(std::span(series.values).subspan(static_cast<std::size_t>(range.forecast_start), static_cast<std::size_t>(config.dataset.prediction_length))));
+    }
   return cat(config_text(config), values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(), "\n", run_line, run, "\n");
 }
 

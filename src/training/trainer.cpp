@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "tsdp/base/digest.h"
 #include "tsdp/base/error.h"
@@ -14,6 +15,7 @@
 #include "tsdp/base/text.h"
 #include "tsdp/base/version.h"
 #include "tsdp/mechanism/budget.h"
+#include "tsdp/mechanism/private_choice.h"
 #include "tsdp/sampling/augmentation.h"
 #include "tsdp/training/environment.h"
 #include "tsdp/training/metrics_log.h"
@@ -103,6 +105,14 @@ Trainer::Trainer(Config config, const data::PreparedData& data, at::Device devic
   if (start_.has_value() == (config_.model.start == "fresh"))
     throw UsageError(cat("model.start: found ", config_.model.start, start_ ? " with weights" : " without weights", "; expected fresh for fresh weights, and the "
                          "weights of any other start"));
+  if (method_.privacy() && method_.privacy()->choice_epsilon() > 0.0) {
+    if (data_.split.validation.empty())
+      throw UsageError(cat("privacy.choice_share: found ", config_.privacy.choice_share, " without validation windows; expected a dataset.validation_length of at "
+                           "least ", config_.dataset.prediction_length, ", or choice_share 0"));
+    if (!start_ && prior_of(config_).kind == PriorKind::none)
+      throw UsageError(cat("privacy.choice_share: found ", config_.privacy.choice_share, " with random weights to start from, which are no model to keep; expected "
+                           "another model.start or a model.prior, or choice_share 0"));
+  }
   // What a window reads is what is accounted.
   if (model_->past_length() > method_.law().parameters().context_length)
     throw PrivacyError(cat("model ", model_->name(), " reads ", model_->past_length(), " past steps; only ",
@@ -340,6 +350,41 @@ double Trainer::validation_loss() {
   return sum / static_cast<double>(ranges.size());
 }
 
+std::vector<double> Trainer::validation_losses_by_series() {
+  const c10::NoGradGuard no_autograd;
+  std::vector<std::vector<data::WindowIndex>> windows(data_.dataset.series.size());
+  for (const auto& range : data_.split.validation) windows[static_cast<std::size_t>(range.series)].push_back({range.series, range.forecast_start});
+  std::vector<double> out;
+  out.reserve(windows.size());
+  // A series alone: beside others its own rounding might hang on theirs.
+  for (const auto& of_series : windows) {
+    double sum = 0.0;
+    for (std::size_t begin = 0; begin < of_series.size(); begin += validation_rows)
+      sum += model_->losses(source_.gather(std::span(of_series).subspan(begin, std::min(validation_rows, of_series.size() - begin)))).sum().item<double>();
+    out.push_back(sum / static_cast<double>(of_series.size()));
+  }
+  return out;
+}
+
+void Trainer::choose_privately() {
+  const double epsilon = method_.privacy() ? method_.privacy()->choice_epsilon() : 0.0;
+  if (!(epsilon > 0.0)) return;
+  if (!store_.claim_choice(key_print_)) {
+    log::warning(cat(store_.folder().choice().string(), ": the private choice was drawn under another key; the trained model is kept, which costs nothing more"));
+    return;
+  }
+  const c10::NoGradGuard no_autograd;
+  auto values = model_->parameters().values();
+  const auto trained = values.clone();
+  const auto of_trained = validation_losses_by_series();
+  initialise(*model_, config_.training.seed, start_);
+  const auto of_start = validation_losses_by_series();
+  auto& choice = choice_.emplace();
+  for (std::size_t s = 0; s < of_start.size(); ++s) choice.sum += mechanism::choice_score(of_trained[s], of_start[s]);
+  choice.keeps_trained = mechanism::keeps_trained(choice.sum, epsilon, key_);
+  if (choice.keeps_trained) values.copy_(trained);
+}
+
 bool Trainer::run(const TrainOptions& options) {
   MetricsLog metrics(store_.folder(), step_);
   const auto every = std::max<std::uint64_t>(1, plan_.steps / logged_lines);
@@ -424,6 +469,8 @@ bool Trainer::run(const TrainOptions& options) {
     throw Error(ExitCode::failure, cat("after ", step_, " steps the weights are not finite, so there is no model; a smaller "
                                        "optimizer.learning_rate or more noise is expected, in a new run: what this one has "
                                        "charged stays spent"));
+  // Before the ledger says finished: what is killed in between chooses again, by the same draw, or under another key not at all.
+  if (!stopped) choose_privately();
   store_.settle(step_);
   write_ledger(stopped ? mechanism::RunState::interrupted : mechanism::RunState::finished);
   if (stopped) return false;
@@ -431,6 +478,9 @@ bool Trainer::run(const TrainOptions& options) {
   store_.write_last(checkpoint(WithKey::no));
   key_is_gone_ = true;
   store_.tidy();
+  if (choice_)
+    log::info(choice_->keeps_trained ? "the private choice keeps the trained model"
+                              : "the private choice keeps the start: model.pt holds the weights that training began with");
   return true;
 }
 

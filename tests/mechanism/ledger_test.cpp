@@ -89,6 +89,32 @@ TEST(LedgerDocument, AgreesForEveryTheoremThatTrainingUses) {
   }
 }
 
+TEST(LedgerDocument, APrivateChoiceIsPartOfTheTerms) {
+  const auto with = [](double choice) {
+    auto out = example();
+    const auto& m = *out.method.privacy();
+    out.method = PrivateMechanism(m.unit(), m.law(), m.clipping(), m.noise(), std::nullopt, choice);
+    out.cost->epsilon = out.method.privacy()->curve()->epsilon(out.cost->delta, out.accounted_uses());
+    return out;
+  };
+  const auto ledger = with(0.5);
+  EXPECT_NEAR(ledger.cost->epsilon.upper, example().cost->epsilon.upper + 0.5, 1e-9);
+  const auto json = Json::parse(document(ledger).dump());
+  EXPECT_TRUE(verify(json, "ledger").agrees());
+  EXPECT_EQ(read_ledger(json, "ledger").method.privacy()->choice_epsilon(), 0.5);
+  EXPECT_NE(statement(ledger).find("tsdp.7"), std::string::npos);
+  EXPECT_EQ(json["not_covered"].dump().find("\"validation and test values, and any choice"), std::string::npos);
+  // Neither a smaller choice nor none follows.
+  auto less = json;
+  for (const double other : {0.25, 0.75}) {
+    less["choice"]["epsilon"] = other;
+    EXPECT_FALSE(verify(less, "ledger").agrees());
+  }
+  less.erase("choice");
+  EXPECT_FALSE(verify(less, "ledger").agrees());
+  EXPECT_FALSE(document(example()).contains("choice"));
+}
+
 TEST(LedgerDocument, TheAttackersBoundsAreCheckedToo) {
   auto ledger = example();
   ledger.cost->attack = attack_bound(*ledger.method.privacy()->curve(), 100);

@@ -30,6 +30,11 @@ PrivateMechanism mechanism_of(PrivacyUnit unit, double sigma = 4.0, double noise
   return {unit, SubsamplingScheme(p), {}, {NoiseKind::independent, sigma}};
 }
 
+PrivateMechanism mechanism_with_choice(double epsilon) {
+  const auto without = mechanism_of({});
+  return {without.unit(), without.law(), without.clipping(), without.noise(), std::nullopt, epsilon};
+}
+
 Ledger ledger_of(const PrivateMechanism& mechanism, const std::string& id, std::uint64_t steps) {
   Ledger out(mechanism);
   out.run.id = id;
@@ -37,6 +42,18 @@ Ledger ledger_of(const PrivateMechanism& mechanism, const std::string& id, std::
   out.steps_planned = out.steps_charged = out.steps_taken = steps;
   out.cost.emplace().delta = 1e-6;
   return out;
+}
+
+TEST(Total, EveryPrivateChoiceCostsItsOwn) {
+  const auto without = total_of({ledger_of(mechanism_of({}), "a", 120), ledger_of(mechanism_of({}), "b", 80)}).epsilon(1e-6);
+  const auto with = total_of({ledger_of(mechanism_with_choice(0.25), "a", 120), ledger_of(mechanism_with_choice(0.25), "b", 80)});
+  EXPECT_TRUE(with.known_from_below);
+  EXPECT_NEAR(with.epsilon(1e-6).upper, without.upper + 0.5, 1e-9);
+  EXPECT_EQ(with.epsilon(1e-6).lower, without.lower);
+  // Another share is another mechanism; a run without steps has no choice.
+  const auto mixed = total_of({ledger_of(mechanism_with_choice(0.25), "a", 120), ledger_of(mechanism_with_choice(0.5), "b", 80),
+                               ledger_of(mechanism_with_choice(0.125), "c", 0)});
+  EXPECT_NEAR(mixed.epsilon(1e-6).upper, without.upper + 0.75, 1e-3 * without.upper);
 }
 
 TEST(Relations, ContainWhatIsANeighbourUnderBoth) {
@@ -63,13 +80,13 @@ TEST(Total, ComposesMechanismsForTheSmallestRelation) {
   const auto other = ledger_of(mechanism_of({Relation::event, 5, {}}, 8.0), "other", 300);
   const auto total = total_of({other, one});
   EXPECT_EQ(total.unit, PrivacyUnit());
-  const auto together = total.curve().epsilon(1e-6, 1);
+  const auto together = total.epsilon(1e-6);
   const auto alone = one.method.privacy()->curve()->epsilon(1e-6, 200);
   const auto second = other.method.privacy()->curve()->epsilon(1e-6, 300);
   EXPECT_GT(together.lower, std::max(alone.upper, second.upper));
   EXPECT_LT(together.upper, alone.upper + second.upper);
   // One run in two parts is that run.
-  const auto parts = total_of({ledger_of(mechanism_of({}), "a", 120), ledger_of(mechanism_of({}), "b", 80)}).curve().epsilon(1e-6, 1);
+  const auto parts = total_of({ledger_of(mechanism_of({}), "a", 120), ledger_of(mechanism_of({}), "b", 80)}).epsilon(1e-6);
   EXPECT_LE(std::max(parts.lower, alone.lower), std::min(parts.upper, alone.upper));
 }
 

@@ -29,6 +29,9 @@ namespace tsdp::mechanism {
 /// Puts the noise of `mechanism` into `config` in the place of `auto`: another program might calibrate, or choose, differently.
 void keep_noise(Config& config, const PrivateMechanism& mechanism);
 
+/// ε₂ of the private choice that a run of `config` ends with; 0: there is none.
+[[nodiscard]] double choice_epsilon_of(const Config& config);
+
 /// Uses that max_epochs epochs cost at most. Throws UsageError if they are more than are accounted for.
 [[nodiscard]] std::uint64_t uses_of_epochs(const privacy::AppliedTheorem& theorem, std::int64_t max_epochs);
 

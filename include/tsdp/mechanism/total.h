@@ -22,11 +22,12 @@ struct Total {
   privacy::PrivacyUnit unit;                      ///< the smallest of all, which the others contain
   std::vector<privacy::MechanismUse> mechanisms;  ///< with the uses that the ledgers account for
 
-  /// Their composition: one use of the curve is all of them.
+  double pure_releases = 0.0;                     ///< Σ ε₂ of the runs' private choices
   /// Whether the lower end of `curve` is one of these runs, and not of pairs that only lie above: of whole series that holds for fixed
   /// batches with independent noise.
   bool known_from_below = true;
-  [[nodiscard]] privacy::Accountant curve() const { return privacy::Accountant(mechanisms); }
+  /// ε(δ) of all of them together: of their composition, and what the choices add (Theorem tsdp.7). The lower end is 0 where nothing is known from below.
+  [[nodiscard]] privacy::Interval epsilon(double delta, double precision = privacy::default_precision) const;
 };
 
 /// The composition of the runs' mechanisms and of those of the runs whose weights they started from, not of their epsilons. It holds for runs whose settings were fixed before the first of

@@ -18,9 +18,9 @@ class PrivateMechanism {
  public:
   /// `theorem` names a row of the table; without it the tightest upper bound of the paper that covers the law is taken. Throws
   /// PrivacyError where no theorem covers the combination or the named one bounds nothing from above, UsageError for numbers
-  /// out of range.
+  /// out of range. After the last step the trained model or its start is kept, by a choice (private_choice.h) of `choice_epsilon`; 0: no choice.
   PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme law, privacy::Clipping clipping, privacy::Noise noise,
-                   std::optional<std::string> theorem = std::nullopt);
+                   std::optional<std::string> theorem = std::nullopt, double choice_epsilon = 0.0);
 
   [[nodiscard]] const privacy::PrivacyUnit& unit() const noexcept { return unit_; }
   [[nodiscard]] const privacy::SubsamplingScheme& law() const noexcept { return law_; }
@@ -30,6 +30,9 @@ class PrivateMechanism {
   [[nodiscard]] double divisor() const noexcept { return law_.divisor(); }
   /// σ C: standard deviation of the noise of a single step, in every coordinate of the sum.
   [[nodiscard]] double noise_deviation() const noexcept { return noise_.multiplier * clipping_.norm; }
+
+  /// ε₂ of the choice between the trained model and its start; 0: there is none.
+  [[nodiscard]] double choice_epsilon() const noexcept { return theorem_.pure_release; }
 
   [[nodiscard]] const privacy::AppliedTheorem& theorem() const noexcept { return theorem_; }
   /// What uses of it cost; a use is a step or an epoch (theorem().unit).

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tsdp/config/config.h"
 #include "tsdp/data/configured.h"
@@ -59,6 +60,13 @@ class Trainer {
   /// What the run does with its data.
   [[nodiscard]] const mechanism::TrainingMethod& method() const noexcept { return method_; }
   [[nodiscard]] models::Forecaster& model() noexcept { return *model_; }
+  /// The private choice that a run may end with (mechanism/private_choice.h). `sum`, of all series' scores, is private.
+  struct PrivateChoice {
+    std::int64_t sum = 0;
+    bool keeps_trained = true;
+  };
+  /// None before it is made, and where none is.
+  [[nodiscard]] const std::optional<PrivateChoice>& choice() const noexcept { return choice_; }
   /// Memory of a step in bytes, about: parameters with gradients and optimizer, and the records of a batch.
   [[nodiscard]] std::int64_t memory() const;
 
@@ -91,6 +99,10 @@ class Trainer {
   /// Raises the count of charged steps, and what the ledger says of it.
   void charge_to(std::uint64_t steps);
   double validation_loss();
+  /// Mean loss of each series' validation windows, in nats a value.
+  std::vector<double> validation_losses_by_series();
+  /// Puts the start's weights in the place of the trained ones, or does not: docs/proofs/private-choice.md. Nothing without a choice.
+  void choose_privately();
   /// Whether the exported weights are those of least mean training loss.
   [[nodiscard]] bool best_by_training_loss() const;
   /// Whether anything hangs on the mean training loss between two looks; never in a private run.
@@ -120,6 +132,7 @@ class Trainer {
   std::uint64_t given_up_ = 0;  // of those: charged, and not taken or lost
   double best_loss_;       // of the validation part, or of training
   PlateauSchedule schedule_;
+  std::optional<PrivateChoice> choice_;
   at::Tensor loss_sum_;    // of all windows since the last look at it, and their number; double precision
 };
 
