@@ -401,7 +401,7 @@ TEST_F(Wiring, AChoicesCoinIsSecret) {
 TEST_F(Wiring, AChoiceIsDrawnUnderOneKeyOnly) {
   for (const bool other : {false, true}) {
     const std::string name = other ? "other key" : "own key";
-    auto config = training_with_choice(0.4);
+    auto config = training_with_choice(0.01);
     config.training.reproducible = true;
     config.training.seed = seed;
     auto t = trainer(name, config);
