@@ -102,7 +102,7 @@ RunModel model_of_run(const training::RunFolder& folder, const Config& config, E
       (checkpoint->step != ledger.steps_charged || checkpoint->step - checkpoint->given_up != ledger.steps_taken))
     throw DataError(cat(file.string(), ": is of step ", checkpoint->step, "; the run ended after ", ledger.steps_charged,
                         ": resume it, or put its own file back"));
-  if (ledger.state == mechanism::RunState::finished && ledger.is_private() && ledger.method.privacy()->choice_epsilon() > 0.0 && checkpoint->key)
+  if (ledger.state == mechanism::RunState::finished && ledger.method.choice_epsilon() > 0.0 && checkpoint->key)
     throw DataError(cat(file.string(), ": is of the time before the private choice; resume the run, which makes it, or put its own file back"));
   if (ledger.accounted_steps() < std::max(charge.steps(), checkpoint->step))
     throw PrivacyError(cat(folder.ledger().string(), ": states the cost of ", ledger.accounted_steps(), " steps; ",

@@ -24,6 +24,7 @@
 #include "tsdp/base/text.h"
 #include "tsdp/config/config.h"
 #include "tsdp/mechanism/budget.h"
+#include "tsdp/mechanism/private_choice.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/theorems.h"
 
@@ -93,7 +94,7 @@ void put_mechanism(Json& out, const AppliedTheorem& m, std::uint64_t steps) {
 std::string of_mechanism(const AppliedTheorem& m, std::uint64_t steps) {
   return cat(steps, " steps (", epochs_of(m, steps), " epochs), noise multiplier ",
              tsdp::rounded_up(m.noise_multiplier, 7), ", Theorem ", m.theorem,
-             m.pure_release > 0.0 ? cat(" and tsdp.7 for a private choice of epsilon ", m.pure_release) : std::string());
+             tsdp::mechanism::choice_cited(m.pure_release));
 }
 
 /// What the numbers are not, a line each.

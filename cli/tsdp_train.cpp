@@ -16,6 +16,7 @@
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/report_content.h"
 #include "tsdp/mechanism/auto_settings.h"
+#include "tsdp/mechanism/private_choice.h"
 #include "tsdp/training/charged_for.h"
 #include "tsdp/training/step_time.h"
 #include "tsdp/training/trainer.h"
@@ -71,7 +72,7 @@ Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& traine
     out["composition_unit"] = tsdp::name(theorem.unit);
     out["compositions"] = theorem.uses_of_steps(plan.steps);
     out["noise_multiplier"] = method.privacy()->noise().multiplier;
-    if (const double epsilon = method.privacy()->choice_epsilon(); epsilon > 0.0) out["choice_epsilon"] = epsilon;
+    if (const double epsilon = method.choice_epsilon(); epsilon > 0.0) out["choice_epsilon"] = epsilon;
     out["delta"] = config.privacy.delta;
     out["target_epsilon"] = config.privacy.target_epsilon;
     out["epsilon"] = {{"lower", plan.epsilon.lower}, {"upper", plan.epsilon.upper}};
@@ -89,8 +90,7 @@ std::string plan_text(const Json& p) {
                          p["parameters"].get<std::int64_t>(), " parameters, about ",
                          tsdp::rounded(p["memory_mb"].get<double>(), 3), " MB");
   if (!p["epsilon"].is_null())
-    text += cat("; Theorem ", p["theorem"].get<std::string>(),
-                p.contains("choice_epsilon") ? cat(" and tsdp.7 for a private choice of epsilon ", p["choice_epsilon"].get<double>()) : std::string(), ", noise multiplier ",
+    text += cat("; Theorem ", p["theorem"].get<std::string>(), tsdp::mechanism::choice_cited(p.value("choice_epsilon", 0.0)), ", noise multiplier ",
                 tsdp::rounded(p["noise_multiplier"].get<double>(), 5), ": epsilon at the end in [",
                 tsdp::rounded_down(p["epsilon"]["lower"].get<double>(), 6), ", ",
                 tsdp::rounded_up(p["epsilon"]["upper"].get<double>(), 6), "] at delta ", p["delta"].get<double>());

@@ -48,7 +48,7 @@ Json not_covered(const Ledger& ledger) {
       "what the programs print or write besides model.pt, this ledger and config.yaml: scores, losses, forecasts",
       "other models and other runs on the same data, those of a sweep included: their privacy costs compose with this one's",
       "one person or household with several series or columns, beyond what `groups` states",
-      ledger.is_private() && ledger.method.privacy()->choice_epsilon() > 0.0
+      ledger.method.choice_epsilon() > 0.0
           ? "validation and test values beyond the private choice, and any other choice made by looking at them (settings, model, number of epochs)"
           : "validation and test values, and any choice made by looking at them (settings, model, number of epochs)",
       "the time that training took, and stopping it, or not releasing a model, because of what its logs or scores showed",
@@ -226,7 +226,7 @@ Json document(const Ledger& ledger) {
     if (all.contains(term)) out[term] = all[term];
   out["delta"] = p.delta;
   out["target_epsilon"] = p.target_epsilon;
-  if (const double epsilon = ledger.method.privacy()->choice_epsilon(); epsilon > 0.0)
+  if (const double epsilon = ledger.method.choice_epsilon(); epsilon > 0.0)
     out["choice"] = {{"epsilon", epsilon},
                      {"meaning", cat(ledger.state == RunState::finished ? "after training the trained model or its start was kept" : "when training has ended the trained model or its start will be kept",
                                      ", by an epsilon-differentially private choice from the likelihood of the validation windows under both (tsdp.7); what epsilon states "
@@ -400,7 +400,7 @@ std::string statement(const Ledger& ledger) {
   std::string text = cat("(", rounded_up(p.epsilon.upper, 4), ", ", exact(p.delta), ")-differential privacy, where ",
                          relation_text(ledger.method.privacy()->unit()), " (Theorem ",
                          ledger.method.privacy()->theorem().theorem,
-                         ledger.method.privacy()->choice_epsilon() > 0.0 ? " and, for the choice between the trained model and its start, tsdp.7" : "", ").");
+                         ledger.method.choice_epsilon() > 0.0 ? " and, for the choice between the trained model and its start, tsdp.7" : "", ").");
   if (ledger.reproducible) text += " NOT FOR RELEASE: the randomness is reproducible from the seed.";
   return text + of_start();
 }

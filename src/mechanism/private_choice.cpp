@@ -36,6 +36,8 @@ privacy::AppliedTheorem followed_by_choice(privacy::AppliedTheorem theorem, priv
   return privacy::followed_by_pure_release(std::move(theorem), epsilon);
 }
 
+std::string choice_cited(double epsilon) { return epsilon > 0.0 ? cat(" and tsdp.7 for a private choice of epsilon ", epsilon) : std::string(); }
+
 bool keeps_trained(std::int64_t sum, double epsilon, const SecretKey& key) {
   const double probability = 1.0 / (1.0 + std::exp(-log_odds_of_trained(sum, epsilon)));
   return RandomStream(key, choice_purpose, 0).uniform() < probability;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "blended_loss.h"
+#include "rounding.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/out_of_reach.h"
@@ -17,8 +18,6 @@ namespace {
 
 constexpr double unit = 0x1p-53;
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-double up(double x) { return std::nextafter(x, infinity); }
 
 /// Φ(z) from above. erfc is off by a few units, and by 3z² of its argument's, where that is not below 1e-300.
 double below_at_most(double z) {

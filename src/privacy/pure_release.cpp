@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
+#include "rounding.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
@@ -13,9 +13,6 @@ namespace {
 
 /// Covers the few roundings of a sum of two products of exponentials.
 constexpr double outwards = 1.0 + 1e-14;
-
-double down(double x) { return std::nextafter(x, -std::numeric_limits<double>::infinity()); }
-double up(double x) { return std::nextafter(x, std::numeric_limits<double>::infinity()); }
 
 }  // namespace
 

@@ -105,7 +105,7 @@ Trainer::Trainer(Config config, const data::PreparedData& data, at::Device devic
   if (start_.has_value() == (config_.model.start == "fresh"))
     throw UsageError(cat("model.start: found ", config_.model.start, start_ ? " with weights" : " without weights", "; expected fresh for fresh weights, and the "
                          "weights of any other start"));
-  if (method_.privacy() && method_.privacy()->choice_epsilon() > 0.0) {
+  if (method_.choice_epsilon() > 0.0) {
     if (data_.split.validation.empty())
       throw UsageError(cat("privacy.choice_share: found ", config_.privacy.choice_share, " without validation windows; expected a dataset.validation_length of at "
                            "least ", config_.dataset.prediction_length, ", or choice_share 0"));
@@ -335,39 +335,32 @@ void Trainer::look(MetricsLog& metrics) {
   if (const double validation = validation_loss(); !std::isnan(validation)) found(&Metrics::validation_loss, validation, true);
 }
 
-double Trainer::validation_loss() {
+double Trainer::mean_loss(std::span<const data::WindowIndex> windows) {
   const c10::NoGradGuard no_autograd;
-  const auto& ranges = data_.split.validation;
-  if (ranges.empty()) return std::numeric_limits<double>::quiet_NaN();
   double sum = 0.0;
-  std::vector<data::WindowIndex> indices;
-  for (std::size_t begin = 0; begin < ranges.size(); begin += validation_rows) {
-    indices.clear();
-    for (std::size_t i = begin; i < std::min(ranges.size(), begin + validation_rows); ++i)
-      indices.push_back({ranges[i].series, ranges[i].forecast_start});
-    sum += model_->losses(source_.gather(indices)).sum().item<double>();
-  }
-  return sum / static_cast<double>(ranges.size());
+  for (std::size_t begin = 0; begin < windows.size(); begin += validation_rows)
+    sum += model_->losses(source_.gather(windows.subspan(begin, std::min(validation_rows, windows.size() - begin)))).sum().item<double>();
+  return sum / static_cast<double>(windows.size());
+}
+
+double Trainer::validation_loss() {
+  std::vector<data::WindowIndex> windows;
+  for (const auto& range : data_.split.validation) windows.push_back({range.series, range.forecast_start});
+  return mean_loss(windows);
 }
 
 std::vector<double> Trainer::validation_losses_by_series() {
-  const c10::NoGradGuard no_autograd;
   std::vector<std::vector<data::WindowIndex>> windows(data_.dataset.series.size());
   for (const auto& range : data_.split.validation) windows[static_cast<std::size_t>(range.series)].push_back({range.series, range.forecast_start});
   std::vector<double> out;
   out.reserve(windows.size());
   // A series alone: beside others its own rounding might hang on theirs.
-  for (const auto& of_series : windows) {
-    double sum = 0.0;
-    for (std::size_t begin = 0; begin < of_series.size(); begin += validation_rows)
-      sum += model_->losses(source_.gather(std::span(of_series).subspan(begin, std::min(validation_rows, of_series.size() - begin)))).sum().item<double>();
-    out.push_back(sum / static_cast<double>(of_series.size()));
-  }
+  for (const auto& of_series : windows) out.push_back(mean_loss(of_series));
   return out;
 }
 
 void Trainer::choose_privately() {
-  const double epsilon = method_.privacy() ? method_.privacy()->choice_epsilon() : 0.0;
+  const double epsilon = method_.choice_epsilon();
   if (!(epsilon > 0.0)) return;
   if (!store_.claim_choice(key_print_)) {
     log::warning(cat(store_.folder().choice().string(), ": the private choice was drawn under another key; the trained model is kept, which costs nothing more"));
@@ -480,7 +473,7 @@ bool Trainer::run(const TrainOptions& options) {
   store_.tidy();
   if (choice_)
     log::info(choice_->keeps_trained ? "the private choice keeps the trained model"
-                              : "the private choice keeps the start: model.pt holds the weights that training began with");
+                                     : "the private choice keeps the start: model.pt holds the weights that training began with");
   return true;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "tsdp/privacy/terms.h"
 #include "tsdp/privacy/theorems.h"
@@ -30,6 +31,9 @@ inline constexpr double least_choice_epsilon = 1e-4;
 /// What a run of `theorem` costs that ends with a choice of `epsilon`. Throws PrivacyError for the relation series and for bounds from below,
 /// UsageError for an epsilon below least_choice_epsilon.
 [[nodiscard]] privacy::AppliedTheorem followed_by_choice(privacy::AppliedTheorem theorem, privacy::Relation relation, double epsilon);
+
+/// What follows the theorem of the steps where people read it: " and tsdp.7 for a private choice of epsilon …"; empty for 0.
+[[nodiscard]] std::string choice_cited(double epsilon);
 
 /// The choice: true keeps the trained model. Drawn from the key's stream of `choice_purpose`: the same key draws the same again.
 [[nodiscard]] bool keeps_trained(std::int64_t sum, double epsilon, const SecretKey& key);

@@ -61,6 +61,8 @@ class TrainingMethod {
   }
   /// None: not private.
   [[nodiscard]] const std::optional<PrivateMechanism>& privacy() const noexcept { return private_; }
+  /// ε₂ of the choice between the trained model and its start; 0: there is none.
+  [[nodiscard]] double choice_epsilon() const noexcept { return private_ ? private_->choice_epsilon() : 0.0; }
   /// What the sum of a step is divided by: of clipped records, or without privacy of all windows, which gives the same mean.
   [[nodiscard]] double divisor() const noexcept { return private_ ? private_->divisor() : law_.divisor() / law_.record_scale(); }
 

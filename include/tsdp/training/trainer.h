@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,8 @@ class Trainer {
   void write_ledger(mechanism::RunState state);
   /// Raises the count of charged steps, and what the ledger says of it.
   void charge_to(std::uint64_t steps);
+  /// Of these windows; not a number of none.
+  double mean_loss(std::span<const data::WindowIndex> windows);
   double validation_loss();
   /// Mean loss of each series' validation windows, in nats a value.
   std::vector<double> validation_losses_by_series();
