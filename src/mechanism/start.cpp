@@ -111,13 +111,19 @@ std::vector<ShippedStart> shipped_starts() {
   return out;
 }
 
+std::optional<std::filesystem::path> start_file(const Config& config, const std::filesystem::path& config_file) {
+  const auto& asked = config.model.start;
+  if (asked == "fresh" || asked == "pretrained" || asked == "auto") return std::nullopt;
+  // A run's own weights stand beside its configuration, whatever the working directory holds.
+  const auto beside = config_file.parent_path() / asked;
+  return is_there(beside) ? beside : find_file("model.start", asked, config_file);
+}
+
 std::optional<StartWeights> find_start(const Config& config, const std::filesystem::path& config_file, std::int64_t most_context) {
   const auto& asked = config.model.start;
   if (asked == "fresh") return std::nullopt;
-  if (asked != "pretrained" && asked != "auto") {
-    // A run's own weights stand beside its configuration, whatever the working directory holds.
-    const auto beside = config_file.parent_path() / asked;
-    auto out = read_start(is_there(beside) ? beside : find_file("model.start", asked, config_file));
+  if (const auto file = start_file(config, config_file)) {
+    auto out = read_start(*file);
     if (const auto why = misfit(config, out)) throw UsageError(cat("model.start: found ", asked, ", which does not fit: ", *why));
     return out;
   }

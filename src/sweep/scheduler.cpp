@@ -22,6 +22,7 @@
 #include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
 #include "tsdp/data/writers.h"
+#include "tsdp/mechanism/start.h"
 
 namespace tsdp::sweep {
 namespace {
@@ -136,8 +137,7 @@ class Scheduler {
       const auto& c = run.config;
       if (!c.dataset.is_synthetic()) out.try_emplace(c.dataset.path, find_data_file(c.dataset.path, from));
       if (const auto& name = c.privacy.noise_coefficients) out.try_emplace(*name, find_file("privacy.noise.coefficients", *name, from));
-      if (const auto& name = c.model.start; name != "fresh" && name != "auto" && name != "pretrained")
-        out.try_emplace(name, find_file("model.start", name, from));
+      if (const auto file = mechanism::start_file(c, from)) out.try_emplace(c.model.start, *file);
     }
     return out;
   }

@@ -194,6 +194,12 @@ TEST_F(SchedulerTest, NorDoSeedsFromOtherStartsOrWithOtherNoise) {
     write(name, was);
   }
   EXPECT_TRUE(run_sweep(plan(by_rank), options_).empty());
+  // Runs begin with the weights beside their configuration; those of that name in the working directory are others.
+  write("elsewhere/start.safetensors", "other weights");
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(path("elsewhere"));
+  EXPECT_NO_THROW(run_sweep(plan(by_rank), options_));
+  std::filesystem::current_path(before);
 }
 
 TEST_F(SchedulerTest, AScoreThatIsDamagedIsMadeAgain) {

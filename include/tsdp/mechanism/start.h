@@ -45,6 +45,9 @@ struct ShippedStart {
 /// In the order of their names; none where the program has no project around it. Throws DataError.
 [[nodiscard]] std::vector<ShippedStart> shipped_starts();
 
+/// The file that model.start of `config`, read from `config_file`, names; none where it names no file (fresh, pretrained, auto). Throws DataError where it is not there.
+[[nodiscard]] std::optional<std::filesystem::path> start_file(const Config& config, const std::filesystem::path& config_file);
+
 /// The weights that model.start of `config` asks for; none: fresh ones. Of several shipped ones that fit (their context may differ, if it is not
 /// settled) the one for the shortest forecasts is taken; `auto` takes none that reads more than `most_context` steps, of series that hold no more. Throws UsageError where `pretrained` is asked for and none fits, naming those that are
 /// shipped, or where a file's weights do not fit; DataError for a file that is not there or cannot be read.
