@@ -1,6 +1,7 @@
 // tsdp-account from outside: its numbers, the shape of its JSON, and what it refuses.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +23,11 @@ class Account : public CommandTest {
  protected:
   /// `command` on the paper's traffic data set with `changes`, pairs of option and value; an empty value takes the
   /// option away.
-  Outcome traffic(const std::string& command, const std::vector<std::pair<std::string, std::string>>& changes) {
+  /// A game of adaptive steps takes a minute under sanitizers.
+  static constexpr std::chrono::seconds played = std::chrono::seconds(240);
+
+  Outcome traffic(const std::string& command, const std::vector<std::pair<std::string, std::string>>& changes,
+                  std::chrono::seconds limit = std::chrono::seconds(50)) {
     std::vector<std::pair<std::string, std::string>> options = {
         {"--num-sequences", "862"},  {"--sequence-length", "13916"}, {"--context-length", "96"},
         {"--forecast-length", "24"}, {"--batch-size", "256"},        {"--noise-multiplier", "4"}};
@@ -38,7 +43,7 @@ class Account : public CommandTest {
     std::vector<std::string> arguments = {command, "--json"};
     for (const auto& [option, value] : options)
       if (!value.empty()) arguments.push_back(option + "=" + value);
-    return run(account, arguments);
+    return run(account, arguments, {}, limit);
   }
 
   /// The answer as one JSON object that is all of stdout.
@@ -332,7 +337,7 @@ TEST_F(Account, AConfigurationsPrivateChoiceCostsItsShare) {
   const auto ask = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"epsilon", "--config", "configs/exchange_rate.yaml", "--steps", "10", "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return run(account, arguments, source_folder());
+    return run(account, arguments, source_folder(), played);
   };
   const auto epsilon = [&](const std::vector<std::string>& more) { return answer_of(ask(more))["epsilon"]["upper"].get<double>(); };
   const std::vector<std::string> choice = {"--set", "privacy.choice_share=0.25"};
@@ -640,7 +645,7 @@ TEST_F(Account, RefusesUnknownOptionsAndFiles) {
 
 TEST_F(Account, AdaptiveCompositionIsLessAndSaysWhatItRestsOn) {
   const auto plain = answer_of(traffic("epsilon", {{"--steps", "60"}, {"--delta", "1e-7"}}));
-  const auto adaptive = answer_of(traffic("epsilon", {{"--steps", "60"}, {"--delta", "1e-7"}, {"--composition", "adaptive"}}));
+  const auto adaptive = answer_of(traffic("epsilon", {{"--steps", "60"}, {"--delta", "1e-7"}, {"--composition", "adaptive"}}, played));
   EXPECT_FALSE(plain.contains("composition"));
   EXPECT_EQ(adaptive.at("composition"), "adaptive");
   EXPECT_EQ(adaptive.at("theorem"), "4.4");

@@ -67,7 +67,7 @@ class CommandTest : public test::TemporaryFolder {
 
   /// Runs `program` with `arguments`, by default in the test's folder.
   Outcome run(const std::string& program, const std::vector<std::string>& arguments,
-              const std::filesystem::path& where = {}, std::chrono::seconds limit = std::chrono::seconds(240)) const {
+              const std::filesystem::path& where = {}, std::chrono::seconds limit = std::chrono::seconds(50)) const {
     const auto file = program_path(program).string();
     const auto out = path(".stdout").string();
     const auto err = path(".stderr").string();

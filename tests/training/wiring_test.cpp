@@ -306,16 +306,22 @@ TEST_F(Wiring, AResumedRunReleasesTheSame) {
   }
 }
 
+/// Three epochs that end with a choice of epsilon 50 `share`.
+Config training_with_choice(double share) {
+  auto config = small_training();
+  config.model.prior = PriorKind::last_value;
+  config.privacy.choice_share = share;
+  config.training.max_epochs = 3;
+  return config;
+}
+
 // Runs that end with a private choice, computed again: scores of the validation windows, odds, draw (docs/proofs/private-choice.md).
 TEST_F(Wiring, APrivateChoiceIsTheOneAccounted) {
   constexpr double choice = 0.5;
   std::set<bool> outcomes;
   for (std::int64_t own = 1; own <= 10; ++own) {
     SCOPED_TRACE(own);
-    auto config = small_training();
-    config.model.prior = PriorKind::last_value;
-    config.privacy.choice_share = 0.01;  // of 50
-    config.training.max_epochs = 3;
+    auto config = training_with_choice(choice / 50.0);
     config.training.reproducible = true;
     config.training.seed = own;
     double sum_of_run = 0.0;
@@ -374,15 +380,6 @@ TEST_F(Wiring, APrivateChoiceIsTheOneAccounted) {
     EXPECT_TRUE(at::equal(kept, run(name + " in parts", 1)[2]));
   }
   EXPECT_EQ(outcomes.size(), 2U);
-}
-
-/// Three epochs that end with a choice of epsilon 50 `share`.
-Config training_with_choice(double share) {
-  auto config = small_training();
-  config.model.prior = PriorKind::last_value;
-  config.privacy.choice_share = share;
-  config.training.max_epochs = 3;
-  return config;
 }
 
 // Runs of one seed, at even odds but for e^0.03 at most: that all 24 agree has a chance below 3e-7.
