@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "adaptive_game.h"
 #include "composition.h"
+#include "game_profiles.h"
 #include "root_finding.h"
+#include "shared_game.h"
+#include "two_direction_game.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
@@ -20,35 +22,54 @@ namespace {
 
 /// The best tilt lies close to where windows grow.
 constexpr double modest_tilt = 0.8;
-/// Cells of a block's loss, in deviations of it, when blocks are composed: they add a share of step²/6 to its variance.
-constexpr double block_step = 1.0 / 60.0;
 
 double log_or_floor(double value) { return std::log(std::max(value, 1e-320)); }
 
 }  // namespace
 
 struct AdaptiveCurve::State {
-  State(const DominatingPair& pair, std::size_t longest)
+  State(const DominatingPair& pair, std::size_t longest, AdaptiveLowerEnd lower)
       : symmetrised(pair),
         remove(pair, Direction::remove),
         add(pair, Direction::add),
         q(pair.components().back().weight),
         sigma(pair.sigma()),
-        block(longest) {}
+        block(longest),
+        lower_end(lower) {}
 
   Accountant symmetrised, remove, add;
   double q, sigma;
   std::size_t block;
-  std::optional<AdaptiveGame> game;
+  AdaptiveLowerEnd lower_end;
+  std::shared_ptr<const GameProfiles> game;
   bool out_of_reach = false;
+  /// Of the two directions, as last played.
+  std::optional<TwoDirectionGame> from_below;
+  std::uint64_t uses_from_below = 0;
+
+  double lower_delta(double epsilon, std::uint64_t uses, double precision) {
+    const double same = std::max(remove.delta(epsilon, uses, precision).lower, add.delta(epsilon, uses, precision).lower);
+    if (lower_end == AdaptiveLowerEnd::same_direction) return same;
+    if (!from_below || uses_from_below != uses) {
+      // On a grid through this ε; other ε take the next point of it.
+      from_below.emplace(q, sigma, uses, epsilon > 0.0 ? epsilon : 1.0);
+      uses_from_below = uses;
+    }
+    return std::max(same, from_below->delta(epsilon));
+  }
+
+  double lower_epsilon(double delta, std::uint64_t uses, double precision, double upper) {
+    const double same = std::max(remove.epsilon(delta, uses, precision).lower, add.epsilon(delta, uses, precision).lower);
+    if (lower_end == AdaptiveLowerEnd::same_direction) return same;
+    return std::max(same, two_direction_epsilon(q, sigma, uses, delta, upper));
+  }
 
   /// The game up to `rounds`; null where its losses are out of reach.
-  AdaptiveGame* played(std::size_t rounds) {
+  const GameProfiles* played(std::size_t rounds) {
     if (out_of_reach) return nullptr;
     try {
-      if (!game) game.emplace(q, sigma);
-      game->play(rounds);
-      return &*game;
+      if (!game || game->rounds() < rounds) game = game_profiles(q, sigma, rounds);
+      return game.get();
     } catch (const OutOfReach&) {
       out_of_reach = true;
       return nullptr;
@@ -58,7 +79,7 @@ struct AdaptiveCurve::State {
   /// Blocks of `block` steps and one of what is left over, composed.
   class Blocks {
    public:
-    Blocks(AdaptiveGame& game, std::uint64_t uses, std::size_t block, double tail)
+    Blocks(const GameProfiles& game, std::uint64_t uses, std::size_t block, double tail)
         : composer_(ProductLoss(parts(game, uses, block, tail))) {}
 
     /// An upper bound of δ(ε), for a tilt near this ε's best.
@@ -78,9 +99,8 @@ struct AdaptiveCurve::State {
     }
 
    private:
-    static std::vector<ProductLoss::Part> parts(AdaptiveGame& game, std::uint64_t uses, std::size_t block, double tail) {
-      const double deviation = game.deviation() * std::sqrt(static_cast<double>(block));
-      const auto every = std::max<std::int64_t>(1, static_cast<std::int64_t>(block_step * deviation / game.step()));
+    static std::vector<ProductLoss::Part> parts(const GameProfiles& game, std::uint64_t uses, std::size_t block, double tail) {
+      const auto every = game.stride(block);
       std::vector<ProductLoss::Part> out{{game.loss(block, every, tail), uses / block}};
       if (const auto rest = uses % block) out.push_back({game.loss(rest, every, tail), 1});
       return out;
@@ -91,7 +111,7 @@ struct AdaptiveCurve::State {
 
   /// An upper bound of δ(ε) by the game; 1 where it gives none.
   double upper_delta(double epsilon, std::uint64_t uses) {
-    auto* const played_game = played(static_cast<std::size_t>(std::min<std::uint64_t>(uses, block)));
+    const auto* const played_game = played(static_cast<std::size_t>(std::min<std::uint64_t>(uses, block)));
     if (played_game == nullptr) return 1.0;
     if (uses <= block) return played_game->profile(static_cast<std::size_t>(uses), epsilon);
     double out = 1.0;
@@ -112,7 +132,7 @@ struct AdaptiveCurve::State {
 
   /// The least ε that the game certifies for δ; infinite where it certifies none.
   double upper_epsilon(double delta, std::uint64_t uses, double start, double tolerance) {
-    auto* const played_game = played(static_cast<std::size_t>(std::min<std::uint64_t>(uses, block)));
+    const auto* const played_game = played(static_cast<std::size_t>(std::min<std::uint64_t>(uses, block)));
     if (played_game == nullptr) return std::numeric_limits<double>::infinity();
     std::optional<Blocks> blocks;
     if (uses > block) blocks.emplace(*played_game, uses, block, 1e-4 * delta * static_cast<double>(block) / static_cast<double>(uses));
@@ -144,10 +164,10 @@ bool AdaptiveCurve::serves(const DominatingPair& pair) {
   return pair.against() == DominatingPair::Against::noise && pair.use_probability() == 1.0 && p.size() == 2 && p.front().mean == 0.0 && p.back().mean == 2.0;
 }
 
-AdaptiveCurve::AdaptiveCurve(const DominatingPair& pair, std::size_t block) {
+AdaptiveCurve::AdaptiveCurve(const DominatingPair& pair, std::size_t block, AdaptiveLowerEnd lower_end) {
   if (!serves(pair)) throw PrivacyError("adaptive composition: found a pair that is not (1 - q) N(0) + q N(2) against N(0) with q < 1, of which alone it is proven");
   if (block < 1 || block > longest_block) throw PrivacyError(cat("adaptive composition: found blocks of ", block, "; from 1 to ", longest_block, " are expected"));
-  state_ = std::make_unique<State>(pair, block);
+  state_ = std::make_unique<State>(pair, block, lower_end);
 }
 
 AdaptiveCurve::~AdaptiveCurve() = default;
@@ -156,23 +176,24 @@ AdaptiveCurve& AdaptiveCurve::operator=(AdaptiveCurve&&) noexcept = default;
 
 Certificate AdaptiveCurve::certificate() const {
   return {"tsdp.6, or composition of dominating pairs (Schuchardt et al. 2025, Props. D.10 and D.13) where that is less",
-          "the better direction of the pair in every step",
+          state_->lower_end == AdaptiveLowerEnd::same_direction ? "the better direction of the pair in every step"
+                                                                : "a direction of the pair in every step, chosen by what was released before",
           {"lower end: gradients may depend arbitrarily on earlier releases; series are drawn without replacement, or in a known order"}};
 }
 
 Interval AdaptiveCurve::delta(double epsilon, std::uint64_t uses, double precision) {
   auto out = state_->symmetrised.delta(epsilon, uses, precision);
   if (uses <= 1) return out;
-  out.lower = std::max(state_->remove.delta(epsilon, uses, precision).lower, state_->add.delta(epsilon, uses, precision).lower);
   out.upper = std::min(out.upper, state_->upper_delta(epsilon, uses));
+  out.lower = state_->lower_delta(epsilon, uses, precision);
   return out;
 }
 
 Interval AdaptiveCurve::epsilon(double delta, std::uint64_t uses, double precision) {
   auto out = state_->symmetrised.epsilon(delta, uses, precision);
   if (uses <= 1 || out.upper == 0.0) return out;
-  out.lower = std::max(state_->remove.epsilon(delta, uses, precision).lower, state_->add.epsilon(delta, uses, precision).lower);
   out.upper = std::min(out.upper, state_->upper_epsilon(delta, uses, out.upper, std::min(1e-2 * precision, 1e-5)));
+  out.lower = state_->lower_epsilon(delta, uses, precision, out.upper);
   return out;
 }
 

@@ -12,6 +12,7 @@
 
 #include <Eigen/Dense>
 
+#include "balanced.h"
 #include "fourier.h"
 #include "point_indices.h"
 #include "triangle_pairs.h"
@@ -57,44 +58,6 @@ void in_parallel(std::size_t count, const Function& f) {
     if (failure) std::rethrow_exception(failure);
 }
 
-/// μ̃(n) = [n = 0] + (D̃(n + 1) + D̃(n − 1) − 2 cosh(h/2) D̃(n)) / (2 sinh(h/2)): the signed measure whose balanced profile is D̃, a function of n.
-class SecondDifference {
- public:
-  explicit SecondDifference(double step) : scale_(1.0 / (2.0 * std::sinh(0.5 * step))), twice_(2.0 * std::cosh(0.5 * step)) {}
-
-  template <typename Function>
-  [[nodiscard]] double operator()(const Function& d, std::int64_t n) const {
-    return (n == 0 ? 1.0 : 0.0) + (d(n + 1) + d(n - 1) - twice_ * d(n)) * scale_;
-  }
-  /// The terms' sum of absolute values, for d ≥ 0, but for the 1: what rounding is relative to.
-  template <typename Function>
-  [[nodiscard]] double magnitude(const Function& d, std::int64_t n) const {
-    return (d(n + 1) + d(n - 1) + twice_ * d(n)) * scale_;
-  }
-  [[nodiscard]] double scale() const noexcept { return scale_; }
-
- private:
-  double scale_, twice_;
-};
-
-/// f at z[0] < z[1] < …: its lower convex hull, in place. A convex function below the points is below their hull.
-void convex_from_below(const std::vector<double>& z, std::vector<double>& f) {
-  std::vector<std::size_t> kept;
-  const auto slope = [&](std::size_t a, std::size_t b) { return (f[b] - f[a]) / (z[b] - z[a]); };
-  for (std::size_t i = 0; i < z.size(); ++i) {
-    while (kept.size() >= 2 && slope(kept[kept.size() - 2], kept.back()) > slope(kept.back(), i)) kept.pop_back();
-    kept.push_back(i);
-  }
-  for (std::size_t k = 0; k + 1 < kept.size(); ++k)
-    for (auto i = kept[k] + 1; i < kept[k + 1]; ++i) f[i] = f[kept[k]] + slope(kept[k], kept[k + 1]) * (z[i] - z[kept[k]]);
-}
-
-/// An upper bound of a(z) − (z − 1) at 1 = z[0] < z[1] < …, which is convex and falls: the largest such function below the points.
-void falling_hull(const std::vector<double>& z, std::vector<double>& f) {
-  for (std::size_t i = 1; i < f.size(); ++i) f[i] = std::min(f[i], f[i - 1]);
-  convex_from_below(z, f);
-}
-
 /// An upper bound of a(1/z) at 1 = z[0] < z[1] < …, a being convex with a(0) = 0, so that a(1/z) z falls: the largest such function.
 void hull_through_origin(const std::vector<double>& z, std::vector<double>& f) {
   std::vector<double> place;  // −1/z rises, and ends at 0
@@ -117,8 +80,7 @@ AdaptiveGame::AdaptiveGame(double q, double sigma, GameSettings settings) {
   if (!(q > 0.0) || !(q < 1.0)) throw PrivacyError(cat("sampling probability: found ", q, "; a number in (0, 1) is expected"));
   if (!(sigma > 0.0) || !std::isfinite(sigma)) throw PrivacyError(cat("noise multiplier: found ", sigma, "; a positive finite number is expected"));
   make_kernels(q, sigma, settings);
-  values_.push_back({0.0});
-  errors_.push_back(0.0);
+  profiles_.emplace(step_, deviation_);
 }
 
 /// The profiles h̃_j of all pairs of the cover, in both orders, each raised to a convex function and written in a common basis (Section 6).
@@ -463,72 +425,19 @@ void AdaptiveGame::play(std::size_t rounds) {
     if (width > static_cast<double>(most_points)) throw OutOfReach(cat("the privacy loss of ", t, " steps spans ", width * step_, ", too far for a grid of distance ", step_));
     return static_cast<std::int64_t>(std::ceil(width));
   };
-  while (this->rounds() < rounds) {
-    // Circles grow fourfold in rounds, so that early ones are cheap.
-    const auto end = std::min(rounds, std::max<std::size_t>(16, 4 * this->rounds()));
+  while (profiles_->rounds() < rounds) {
+    // Circles grow fourfold in rounds, so that early ones are cheap; by the round alone, however the game is asked.
+    std::size_t end = 16;
+    while (end <= profiles_->rounds()) end *= 4;
     Rounds stage(*this, window_at(end));
-    while (this->rounds() < end) {
-      auto [values, error] = stage.next(values_.back(), window_at(this->rounds() + 1));
-      const double edge = values.back();
-      values_.push_back(std::move(values));
-      errors_.push_back((errors_.back() + error + edge) * (1.0 + 4.0 * unit));
+    for (end = std::min(end, rounds); profiles_->rounds() < end;) {
+      auto [values, error] = stage.next(last_, window_at(profiles_->rounds() + 1));
+      const double edge = last_.back();
+      last_ = std::move(values);
+      error_ = (error_ + error + edge) * (1.0 + 4.0 * unit);
+      profiles_->add(last_, error_);
     }
   }
-}
-
-double AdaptiveGame::profile(std::size_t t, double epsilon) const {
-  if (t == 0) return 0.0;
-  const auto& d = values_.at(t);
-  const auto last = static_cast<double>(d.size() - 1);
-  const double place = std::min(epsilon / step_ * (1.0 - 1e-15), last);
-  const auto low = static_cast<std::size_t>(place);
-  const auto high = std::min(low + 1, d.size() - 1);
-  const auto at = [&](std::size_t n) { return (d[n] + errors_.at(t)) * std::exp(0.5 * step_ * static_cast<double>(n)); };
-  const double from = step_ * static_cast<double>(low);
-  const double share = high == low ? 0.0 : std::clamp(std::expm1(std::max(0.0, epsilon - from)) / std::expm1(step_), 0.0, 1.0);
-  // A chord of a convex, falling function of α.
-  return std::min(1.0, (at(low) + share * (at(high) - at(low))) * (1.0 + 1e-12));
-}
-
-LossDistribution AdaptiveGame::loss(std::size_t t, std::int64_t every, double tail_mass) const {
-  const auto& d = values_.at(t);
-  const double step = step_ * static_cast<double>(every);
-  // α_c: the first point at which the profile is at most `tail_mass`.
-  const auto last = static_cast<std::int64_t>(d.size() - 1) / every;
-  std::int64_t cut = 1;
-  const auto balanced = [&](std::int64_t i) { return d[static_cast<std::size_t>(i * every)]; };
-  while (cut < last && balanced(cut) * std::exp(0.5 * step * static_cast<double>(cut)) > tail_mass) ++cut;
-  const auto count = static_cast<std::size_t>(cut) + 1;
-
-  // One side, in the units of W at z > 1, convex; the other is its mirror image.
-  std::vector<double> z(count), f(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const double root = std::exp(0.5 * step * static_cast<double>(i));
-    z[i] = root * root;
-    f[i] = balanced(static_cast<std::int64_t>(i)) * root;
-  }
-  falling_hull(z, f);
-  const auto side = [&](std::int64_t i) {
-    const auto k = std::abs(i);
-    // Beyond the cut f is constant: a tail of profile, and of mass, that goes to infinite loss.
-    const auto inside = std::min(k, cut);
-    return f[static_cast<std::size_t>(inside)] * std::exp(-0.5 * step * static_cast<double>(k));
-  };
-  LossDistribution out;
-  out.rounding = Rounding::pessimistic;
-  out.step = step;
-  const SecondDifference difference(step);
-  const auto mass = [&](std::int64_t i) { return std::max(0.0, difference(side, i) + 16.0 * unit * difference.magnitude(side, i)); };
-  out.at_zero = mass(0);
-  for (std::int64_t i = 1; i <= cut; ++i) {
-    const double root = std::exp(0.5 * step * static_cast<double>(i));
-    const double m = mass(i);
-    if (m > 0.0) out.points.push_back({i, m * root, m / root});
-  }
-  const double root = std::exp(0.5 * step * static_cast<double>(cut));
-  out.infinite_mass = (f.back() + root * errors_.at(t)) * (1.0 + 1e-12);
-  out.relative_error = 1e-13;
-  return out;
 }
 
 }  // namespace tsdp::privacy

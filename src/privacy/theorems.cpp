@@ -386,17 +386,18 @@ std::unique_ptr<PrivacyCurve> AppliedTheorem::curve() const {
   return std::make_unique<Accountant>(pair);
 }
 
-AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block) {
+AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block, AdaptiveLowerEnd lower_end) {
   // The rows whose steps Lemma 1 of docs/proofs/adaptive-composition.md couples.
   constexpr std::string_view covered[] = {"4.2", "4.4", "4.5", "G.1", "tsdp.1", "tsdp.2", "tsdp.3", "tsdp.4"};
   if (std::find(std::begin(covered), std::end(covered), theorem.theorem) == std::end(covered) || !AdaptiveCurve::serves(theorem.pair))
-    throw PrivacyError(cat("composition: found adaptive with Theorem ", theorem.theorem,
+    throw PrivacyError(cat("composition: found adaptive with ", theorem.theorem.starts_with("series") ? "relation series, row " : "Theorem ", theorem.theorem,
                            theorem.pair.components().size() == 1 ? ", every step of which touches a changed value" : "",
                            "; it is proven for one window a series, drawn with replacement, of which not every one is touched (subsequences_per_sequence 1, "
                            "bottom level wr); otherwise symmetrised is expected"));
   // What comes after the steps stays after them.
   const double after_them = std::exchange(theorem.pure_release, 0.0);
-  theorem.own_curve = [pair = theorem.pair, block]() -> std::unique_ptr<PrivacyCurve> { return std::make_unique<AdaptiveCurve>(pair, block); };
+  theorem.own_curve = [pair = theorem.pair, block, lower_end]() -> std::unique_ptr<PrivacyCurve> { return std::make_unique<AdaptiveCurve>(pair, block, lower_end); };
+  theorem.composition = StepComposition::adaptive;
   return after_them > 0.0 ? followed_by_pure_release(std::move(theorem), after_them) : theorem;
 }
 

@@ -41,6 +41,8 @@ struct AppliedTheorem {
   bool valid_for_time_series = true;
   /// Where more is known than what composing `pair` gives: the curve itself.
   std::function<std::unique_ptr<PrivacyCurve>()> own_curve = {};
+  /// Of its uses, as composed_adaptively said; `own_curve` counts them so.
+  StepComposition composition = StepComposition::symmetrised;
   /// ε₂ of a release of pure differential privacy after the last use, which `own_curve` counts and `pair` does not; 0: none.
   double pure_release = 0.0;
 
@@ -60,7 +62,7 @@ struct AppliedTheorem {
 
 /// The same with its uses composed by Theorem tsdp.6, in blocks of at most `block` (AdaptiveCurve): for one window a series with replacement, Theorems 4.2, 4.4,
 /// 4.5, G.1 and tsdp.1 to tsdp.4. Throws PrivacyError for other rows, and where every step touches the changed value (q = 1), naming what is covered.
-[[nodiscard]] AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block);
+[[nodiscard]] AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block, AdaptiveLowerEnd lower_end = AdaptiveLowerEnd::same_direction);
 
 /// The same with a release after its uses that is `epsilon`-differentially private whatever they released: Theorem tsdp.7 (CurveWithPureRelease).
 /// What was tight is an upper bound then. Throws PrivacyError for a lower bound, or where there is such a release already.
