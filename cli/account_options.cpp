@@ -138,9 +138,8 @@ void add_mechanism_options(CLI::App& app, MechanismOptions& o) {
   app.add_option("--theorem", o.theorem, "Row of the table below, such as 4.4; without it the tightest upper bound");
   app.add_option("--composition", o.composition,
                  "How the steps of windows are composed: symmetrised, which lets a step leak in both directions at once, or adaptive, which is what an "
-                 "adaptive adversary can make of them: less, after seconds of work (tsdp.6; training does not use it yet)")
-      ->check(CLI::IsMember(tsdp::all_names<privacy::StepComposition>()))
-      ->capture_default_str();
+                 "adaptive adversary can make of them: less, after seconds of work (tsdp.6); without it symmetrised, or what --config says")
+      ->check(CLI::IsMember(tsdp::all_names<privacy::StepComposition>()));
   app.add_option("--batches", o.batches, "series: T, steps of an epoch; of balls_in_bins, bins");
   app.add_option("--sampling-rate", o.sampling_rate, "series, poisson: the chance that a series is in a batch; without it 1/T");
   app.add_option("--reshuffle", o.reshuffle, "series, shuffled: every_epoch (default) or once")
@@ -336,15 +335,16 @@ Subject window_subject(const CLI::App& app, const MechanismOptions& o) {
 }
 
 Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
-  const auto composition = tsdp::named<privacy::StepComposition>(o.composition, "--composition");
-  const bool adaptive = composition == privacy::StepComposition::adaptive;
   // (A configuration may say series, too.)
   auto out = o.relation == "series" ? series_subject(app, o) : window_subject(app, o);
-  if (!adaptive) return out;
-  if (out.series) throw UsageError("--composition: found adaptive with --relation series, whose steps leak in one direction each; expected symmetrised");
+  const auto composition = o.composition ? tsdp::named<privacy::StepComposition>(*o.composition, "--composition")
+                           : out.config  ? out.config->privacy.composition
+                                         : privacy::StepComposition::symmetrised;
+  if (composition == privacy::StepComposition::symmetrised) return out;
+  if (out.series && o.composition) throw UsageError("--composition: found adaptive with --relation series, whose steps leak in one direction each; expected symmetrised");
   out.composition = composition;
   out.mechanism_at = [inner = out.mechanism_at](double sigma) {
-    return privacy::composed_adaptively(inner(sigma), privacy::AdaptiveCurve::longest_block);
+    return privacy::composed_adaptively(inner(sigma), privacy::AdaptiveCurve::longest_block, privacy::AdaptiveLowerEnd::chosen_direction);
   };
   return out;
 }

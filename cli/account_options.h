@@ -30,7 +30,7 @@ struct MechanismOptions {
   std::int64_t w = 1;
   std::optional<double> v;
   std::optional<std::string> theorem;
-  std::string composition = "symmetrised";
+  std::optional<std::string> composition;
   // Whole series as records.
   std::optional<std::int64_t> batches;
   std::optional<double> sampling_rate;

@@ -26,6 +26,7 @@
 #include "tsdp/mechanism/budget.h"
 #include "tsdp/mechanism/private_choice.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/noise_choice.h"
 #include "tsdp/privacy/theorems.h"
 
 namespace {
@@ -208,13 +209,7 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
   const auto trial = subject.mechanism_at(1.0);
   const auto count = needed_steps(query, trial);
   const auto uses = trial.uses_of_steps(count);
-  // (Short blocks of the game, while noise is looked for: certified as well, and ten times as fast.)
-  constexpr std::size_t short_block = 100;
-  const double least = tsdp::privacy::calibrate_noise([&](double noise) {
-    auto trial_mechanism = subject.mechanism_at(noise);
-    if (subject.composition == tsdp::privacy::StepComposition::adaptive) trial_mechanism = tsdp::privacy::composed_adaptively(std::move(trial_mechanism), short_block);
-    return trial_mechanism.curve()->certifies(target, delta, uses, precision);
-  });
+  const double least = tsdp::privacy::least_noise({target, delta, uses}, subject.mechanism_at, 2e-4, precision);
   const auto m = subject.mechanism_at(least);
   const auto curve = m.curve();
   auto spent = tsdp::privacy::epsilon_after(m, *curve, delta, count, precision);

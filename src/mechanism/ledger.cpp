@@ -163,6 +163,7 @@ Json terms(const TrainingMethod& method) {
   out["clip_norm"] = m.clipping().norm;
   out["clipping"] = name(m.clipping().kind);
   if (m.choice_epsilon() > 0.0) out["choice_epsilon"] = m.choice_epsilon();
+  if (m.composition() != privacy::StepComposition::symmetrised) out["composition"] = name(m.composition());
   return out;
 }
 
@@ -219,6 +220,7 @@ Json document(const Ledger& ledger) {
                                          "Time Series Forecasting, ICML 2025"
                                        : row.source;
   out["bound"] = name(theorem.bound);
+  if (theorem.composition != privacy::StepComposition::symmetrised) out["composition"] = name(theorem.composition);
   out["composition_unit"] = name(theorem.unit);
   out["compositions"] = ledger.accounted_uses();
   out["relation"] = {{"kind", all["relation"]}, {"w", all["w"]}, {"v", all["v"]}, {"text", relation_text(unit)}};
@@ -233,11 +235,13 @@ Json document(const Ledger& ledger) {
                                      "includes it")}};
   out["epsilon"] = {{"lower", p.epsilon.lower}, {"upper", p.epsilon.upper}};
   out["epsilon_covers"] = {"model"};
-  if (unit.relation == privacy::Relation::series) {
+  if (unit.relation == privacy::Relation::series || theorem.composition == privacy::StepComposition::adaptive) {
     const auto certificate = ledger.method.privacy()->curve()->certificate();
     out["certificate"] = {{"upper", certificate.upper},
                           {"lower", certificate.lower.empty() ? Json(nullptr) : Json(certificate.lower)},
                           {"assumptions", certificate.assumptions}};
+  }
+  if (unit.relation == privacy::Relation::series) {
     const auto replaced = privacy::substitution_of(privacy::series_law_of(ledger.method.law()), ledger.method.privacy()->noise(),
                                                    ledger.accounted_uses(), p.epsilon.upper, p.delta);
     out["substitution"] = {{"meaning", "the guarantee for data sets that differ in one series, replaced by another"},
@@ -322,7 +326,8 @@ TrainingMethod read_method(const Fields& top, const std::string& where) {
       throw PrivacyError(cat("theorem: found ", theorem, " with series of ", lengths.shortest(), " to ", lengths.longest(),
                              " values; it needs the length of each of them, which a ledger does not hold"));
     const double choice = top.has("choice") ? top.section("choice").number("epsilon", least_choice_epsilon, 1e6) : 0.0;
-    return PrivateMechanism(unit, std::move(law), clipping, noise, theorem, choice);
+    const auto composition = top.has("composition") ? top.one_of<privacy::StepComposition>("composition") : privacy::StepComposition::symmetrised;
+    return PrivateMechanism(unit, std::move(law), clipping, noise, theorem, choice, composition);
   } catch (const UsageError& error) {
     throw DataError(cat(where, ": ", error.what()));
   } catch (const PrivacyError& error) {
@@ -400,6 +405,7 @@ std::string statement(const Ledger& ledger) {
   std::string text = cat("(", rounded_up(p.epsilon.upper, 4), ", ", exact(p.delta), ")-differential privacy, where ",
                          relation_text(ledger.method.privacy()->unit()), " (Theorem ",
                          ledger.method.privacy()->theorem().theorem,
+                         ledger.method.privacy()->composition() == privacy::StepComposition::adaptive ? ", its steps composed by tsdp.6" : "",
                          ledger.method.choice_epsilon() > 0.0 ? " and, for the choice between the trained model and its start, tsdp.7" : "", ").");
   if (ledger.reproducible) text += " NOT FOR RELEASE: the randomness is reproducible from the seed.";
   return text + of_start();

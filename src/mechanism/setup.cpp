@@ -83,12 +83,12 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
   }
   const auto with_noise = [&](double multiplier) {
     return PrivateMechanism(unit_of(config), law, {p.clipping, p.clip_norm}, privacy::noise_by(strategy, multiplier), std::nullopt,
-                            choice_epsilon_of(config));
+                            choice_epsilon_of(config), p.composition);
   };
   if (multiplier_of) return with_noise(*multiplier_of);
   const auto uses = uses_of_epochs(with_noise(1.0).theorem(), epochs);
-  return with_noise(privacy::calibrate_noise(
-      [&](double sigma) { return with_noise(sigma).curve()->certifies(p.target_epsilon, p.delta, uses); }));
+  const privacy::PrivacyTarget target{p.target_epsilon, p.delta, uses};
+  return with_noise(privacy::least_noise(target, [&](double sigma) { return with_noise(sigma).theorem(); }));
 }
 
 void keep_noise(Config& config, const PrivateMechanism& mechanism) {

@@ -101,7 +101,9 @@ Total total_of(const std::vector<Ledger>& given) {
     } else if (const auto uses = ledger.accounted_uses(); uses > 0) {
       seen.push_back(own);
       const bool has_own_curve = mechanism.theorem().own_curve && !(mechanism.choice_epsilon() > 0.0);
-      if (has_own_curve && mechanism.theorem().theorem != "series.deterministic") out.known_from_below = false;
+      // (Pairs that stand for adaptively composed steps are above them, and not attained.)
+      if ((has_own_curve && mechanism.theorem().theorem != "series.deterministic") || mechanism.composition() == privacy::StepComposition::adaptive)
+        out.known_from_below = false;
       out.mechanisms.push_back({mechanism.theorem().pair, uses});
     }
   }

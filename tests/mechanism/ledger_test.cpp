@@ -115,6 +115,35 @@ TEST(LedgerDocument, APrivateChoiceIsPartOfTheTerms) {
   EXPECT_FALSE(document(example()).contains("choice"));
 }
 
+TEST(LedgerDocument, TheCompositionIsPartOfTheTerms) {
+  auto ledger = example();
+  const auto symmetrised = ledger.cost->epsilon;
+  const auto& m = *ledger.method.privacy();
+  ledger.method = PrivateMechanism(m.unit(), m.law(), m.clipping(), m.noise(), std::nullopt, 0.0, StepComposition::adaptive);
+  ledger.cost->epsilon = ledger.method.privacy()->curve()->epsilon(ledger.cost->delta, ledger.accounted_uses());
+  EXPECT_LT(ledger.cost->epsilon.upper, 0.95 * symmetrised.upper);
+  const auto json = Json::parse(document(ledger).dump());
+  EXPECT_TRUE(verify(json, "ledger").agrees());
+  EXPECT_EQ(json.at("composition"), "adaptive");
+  EXPECT_NE(json.at("certificate").at("upper").get<std::string>().find("tsdp.6"), std::string::npos);
+  EXPECT_EQ(read_ledger(json, "ledger").method.privacy()->composition(), StepComposition::adaptive);
+  EXPECT_NE(statement(ledger).find("its steps composed by tsdp.6"), std::string::npos);
+  // Without the word the same epsilon does not follow.
+  auto without = json;
+  without.erase("composition");
+  EXPECT_FALSE(verify(without, "ledger").agrees());
+  EXPECT_FALSE(document(example()).contains("composition"));
+  // Two windows of a series, and whole series: not proven.
+  auto two = six_series();
+  two.subsequences_per_sequence = 2;
+  two.batch_size = 4;
+  EXPECT_THROW(PrivateMechanism({}, SubsamplingScheme(two), m.clipping(), m.noise(), std::nullopt, 0.0, StepComposition::adaptive), PrivacyError);
+  auto whole = six_series();
+  whole.record = Record::series;
+  EXPECT_THROW(PrivateMechanism({Relation::series, 1, {}}, SubsamplingScheme(whole), m.clipping(), m.noise(), std::nullopt, 0.0, StepComposition::adaptive),
+               PrivacyError);
+}
+
 TEST(LedgerDocument, TheAttackersBoundsAreCheckedToo) {
   auto ledger = example();
   ledger.cost->attack = attack_bound(*ledger.method.privacy()->curve(), 100);

@@ -56,6 +56,15 @@ TEST(Total, EveryPrivateChoiceCostsItsOwn) {
   EXPECT_NEAR(mixed.epsilon(1e-6).upper, without.upper + 0.75, 1e-3 * without.upper);
 }
 
+TEST(Total, AdaptivelyComposedStepsAreBoundedByTheirPairs) {
+  const auto without = mechanism_of({});
+  const PrivateMechanism adaptive(without.unit(), without.law(), without.clipping(), without.noise(), std::nullopt, 0.0, StepComposition::adaptive);
+  const auto total = total_of({ledger_of(adaptive, "a", 120), ledger_of(without, "b", 80)});
+  EXPECT_FALSE(total.known_from_below);
+  EXPECT_EQ(total.epsilon(1e-6).lower, 0.0);
+  EXPECT_NEAR(total.epsilon(1e-6).upper, total_of({ledger_of(without, "a", 200)}).epsilon(1e-6).upper, 1e-3);
+}
+
 TEST(Relations, ContainWhatIsANeighbourUnderBoth) {
   const PrivacyUnit value{Relation::event, 1, {}};
   const PrivacyUnit week{Relation::event, 7, {}};

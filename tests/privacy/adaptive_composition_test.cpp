@@ -14,6 +14,7 @@
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/adaptive_curve.h"
+#include "tsdp/privacy/noise_choice.h"
 
 namespace tsdp::privacy {
 namespace {
@@ -172,7 +173,7 @@ TEST(AdaptiveGame, IsAboveTheValuesOfASecondImplementation) {
     for (const auto& v : game_values) {
       if (v.sigma != sigma || v.q != q) continue;
       SCOPED_TRACE(cat("sigma ", v.sigma, ", q ", v.q, ", k ", v.k, ", alpha ", v.alpha));
-      const double found = game.profile(v.k, std::log(v.alpha));
+      const double found = game.profiles().profile(v.k, std::log(v.alpha));
       EXPECT_GE(found, v.game - v.accuracy);
       EXPECT_LE(found, v.game * 1.02);
       if (v.k > 1) {
@@ -202,8 +203,8 @@ TEST(AdaptiveGame, CoversStrategiesThatTheTwoDirectionsDoNot) {
     }
   value *= step * step / (2.0 * std::numbers::pi);
   EXPECT_NEAR(value, 7.7477e-4, 2e-8);
-  EXPECT_GE(game.profile(2, 0.0), value);
-  EXPECT_LE(game.profile(2, 0.0), 1.01 * value);
+  EXPECT_GE(game.profiles().profile(2, 0.0), value);
+  EXPECT_LE(game.profiles().profile(2, 0.0), 1.01 * value);
 }
 
 TEST(AdaptiveGame, GrowsWithStepsAndFallsWithEpsilon) {
@@ -212,14 +213,14 @@ TEST(AdaptiveGame, GrowsWithStepsAndFallsWithEpsilon) {
   for (std::size_t t = 1; t <= 12; ++t) {
     double before = 1.0;
     for (double epsilon = 0.0; epsilon < 3.0; epsilon += 0.01) {
-      const double now = game.profile(t, epsilon);
+      const double now = game.profiles().profile(t, epsilon);
       EXPECT_LE(now, before);
-      EXPECT_GE(now, game.profile(t - 1, epsilon) * (1.0 - 1e-9) - 1e-13);
+      EXPECT_GE(now, game.profiles().profile(t - 1, epsilon) * (1.0 - 1e-9) - 1e-13);
       before = now;
     }
-    EXPECT_LT(game.error(t), 1e-11);
+    EXPECT_LT(game.profiles().rows()[t].error, 1e-11);
   }
-  EXPECT_EQ(game.profile(0, 0.0), 0.0);
+  EXPECT_EQ(game.profiles().profile(0, 0.0), 0.0);
 }
 
 // Rounds played at once and in parts, and lists of candidates kept or not, are the same rounds.
@@ -228,7 +229,11 @@ TEST(AdaptiveGame, DoesNotDependOnHowItIsPlayed) {
   at_once.play(40);
   AdaptiveGame in_parts(0.01, 4.0);
   for (std::size_t t = 1; t <= 40; ++t) in_parts.play(t);
-  for (std::size_t n = 0; n < at_once.value(40).size(); n += 50) EXPECT_NEAR(at_once.value(40)[n], in_parts.value(40)[n], 1e-12);
+  const auto& one = at_once.profiles().rows()[40];
+  const auto& other = in_parts.profiles().rows()[40];
+  ASSERT_EQ(one.values.size(), other.values.size());
+  EXPECT_EQ(one.stride, other.stride);
+  for (std::size_t n = 0; n < one.values.size(); n += 10) EXPECT_NEAR(one.values[n], other.values[n], 1e-12);
 }
 
 TEST(AdaptiveCurve, LiesBetweenOneDirectionAndTheSymmetrisedPair) {
@@ -254,6 +259,41 @@ TEST(AdaptiveCurve, LiesBetweenOneDirectionAndTheSymmetrisedPair) {
   EXPECT_GE(curve.epsilon(1e-7, 1000).upper, 0.19258);
   EXPECT_LE(curve.epsilon(1e-7, 10'000).upper, 0.663);
   EXPECT_GE(curve.epsilon(1e-7, 10'000).upper, 0.63107);
+}
+
+TEST(AdaptiveCurve, ChosenDirectionsRaiseTheLowerEndAlone) {
+  const auto pair = step_pair(traffic_rate, 4.0);
+  AdaptiveCurve same(pair, 50);
+  AdaptiveCurve chosen(pair, 50, AdaptiveLowerEnd::chosen_direction);
+  for (const std::uint64_t steps : {30, 500}) {
+    const auto less = same.epsilon(1e-7, steps);
+    const auto more = chosen.epsilon(1e-7, steps);
+    EXPECT_EQ(less.upper, more.upper);
+    EXPECT_GT(more.lower, 1.001 * less.lower);
+    EXPECT_LT(more.lower, more.upper);
+    for (const double epsilon : {0.5 * more.lower, more.lower}) {
+      EXPECT_GT(chosen.delta(epsilon, steps).lower, same.delta(epsilon, steps).lower);
+      EXPECT_LT(chosen.delta(epsilon, steps).lower, chosen.delta(epsilon, steps).upper);
+    }
+  }
+}
+
+// The fewest tries: enough noise, and a thousandth less is not.
+TEST(AdaptiveCurve, TheLeastNoiseIsFoundInFewTries) {
+  const PrivacyTarget target{0.05, 1e-6, 40};
+  const auto theorem_at = [&](double sigma) {
+    SubsamplingScheme::Parameters p;
+    p.lengths = SeriesLengths::equal(862, 13916);
+    p.context_length = 96;
+    p.forecast_length = 24;
+    p.batch_size = 256;
+    return composed_adaptively(apply_theorem(SubsamplingScheme(std::move(p)), {}, sigma), 50);
+  };
+  const double sigma = least_noise(target, theorem_at);
+  EXPECT_TRUE(theorem_at(sigma).curve()->certifies(target.epsilon, target.delta, target.uses));
+  EXPECT_FALSE(theorem_at(sigma / 1.002).curve()->certifies(target.epsilon, target.delta, target.uses));
+  const double of_pair = calibrate_noise([&](double s) { return Accountant(theorem_at(s).pair).certifies(target.epsilon, target.delta, target.uses); });
+  EXPECT_LT(sigma, 0.97 * of_pair);
 }
 
 TEST(AdaptiveCurve, MostStepsAreCertifiedAndNoMoreAre) {

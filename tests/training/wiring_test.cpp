@@ -22,6 +22,7 @@
 #include "tsdp/base/json.h"
 #include "tsdp/mechanism/private_choice.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/adaptive_curve.h"
 #include "tsdp/privacy/strategy_search.h"
 #include "tsdp/sampling/augmentation.h"
 
@@ -394,6 +395,44 @@ TEST_F(Wiring, AChoicesCoinIsSecret) {
   EXPECT_EQ(outcomes.size(), 2U);
 }
 
+// What a run states is what its configured composition gives for the steps that it took; and adaptive is worth steps.
+TEST_F(Wiring, ARunIsComposedAsItsConfigurationSays) {
+  std::map<privacy::StepComposition, std::uint64_t> steps;
+  for (const auto composition : {privacy::StepComposition::symmetrised, privacy::StepComposition::adaptive}) {
+    const std::string name = std::string("composition ") + std::string(tsdp::name(composition));
+    auto config = small_training();
+    config.privacy.noise_multiplier = 4.0;
+    config.privacy.composition = composition;
+    config.privacy.target_epsilon = 0.4;
+    auto t = trainer(name, config);
+    t->begin();
+    EXPECT_TRUE(t->run({}));
+    steps[composition] = t->step();
+    const auto file = folder(name).ledger();
+    const auto ledger = parse_json(read_file(file), file.string());
+    // From the parts: half of the series, 12 of L − 3 windows.
+    const double q = 0.5 * 12.0 / static_cast<double>(data_.split.training_length.front() - 3);
+    const privacy::DominatingPair pair({{0.0, 1.0 - q}, {2.0, q}}, 4.0);
+    auto expected = privacy::Accountant(pair).epsilon(1e-5, t->step());
+    if (composition == privacy::StepComposition::adaptive) {
+      EXPECT_EQ(ledger.at("composition"), "adaptive");
+      expected = privacy::AdaptiveCurve(pair).epsilon(1e-5, t->step());
+      EXPECT_GT(privacy::Accountant(pair).epsilon(1e-5, t->step()).lower, 0.4);
+    } else {
+      EXPECT_FALSE(ledger.contains("composition"));
+    }
+    EXPECT_NEAR(ledger.at("epsilon").at("upper").get<double>(), expected.upper, 1e-6);
+    EXPECT_LE(ledger.at("epsilon").at("upper").get<double>(), 0.4);
+    EXPECT_EQ(ledger.at("steps_taken"), t->step());
+    t.reset();
+    // The other composition is another statement.
+    config.privacy.composition = composition == privacy::StepComposition::adaptive ? privacy::StepComposition::symmetrised : privacy::StepComposition::adaptive;
+    t = trainer(name, config);
+    EXPECT_THROW(t->resume(), UsageError);
+  }
+  EXPECT_GT(static_cast<double>(steps[privacy::StepComposition::adaptive]), 1.1 * static_cast<double>(steps[privacy::StepComposition::symmetrised]));
+}
+
 // A second draw with another key would be a second release.
 TEST_F(Wiring, AChoiceIsDrawnUnderOneKeyOnly) {
   for (const bool other : {false, true}) {
@@ -437,6 +476,22 @@ TEST_F(Wiring, ALedgerSaysOfAChoiceWhatTheConfigurationSays) {
     t = trainer(name, config);
     EXPECT_THROW(t->resume(), DataError);
   }
+}
+
+TEST_F(Wiring, ALedgerSaysOfTheCompositionWhatTheConfigurationSays) {
+  auto config = small_training();
+  config.privacy.composition = privacy::StepComposition::adaptive;
+  config.training.max_epochs = 3;
+  auto t = trainer("run", config);
+  t->begin();
+  t->run({.most_steps = 2});
+  t.reset();
+  const auto file = folder("run").ledger();
+  auto ledger = parse_json(read_file(file), file.string());
+  ledger.erase("composition");
+  write_file_atomically(file, json_text(ledger, 2));
+  t = trainer("run", config);
+  EXPECT_THROW(t->resume(), DataError);
 }
 
 TEST_F(Wiring, AChoiceNeedsAStartAndValidationWindows) {

@@ -18,9 +18,11 @@ class PrivateMechanism {
  public:
   /// `theorem` names a row of the table; without it the tightest upper bound of the paper that covers the law is taken. Throws
   /// PrivacyError where no theorem covers the combination or the named one bounds nothing from above, UsageError for numbers
-  /// out of range. After the last step the trained model or its start is kept, by a choice (private_choice.h) of `choice_epsilon`; 0: no choice.
+  /// out of range. After the last step the trained model or its start is kept, by a choice (private_choice.h) of `choice_epsilon`; 0: no choice. `composition`
+  /// says how the steps are composed; PrivacyError where that is not proven.
   PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme law, privacy::Clipping clipping, privacy::Noise noise,
-                   std::optional<std::string> theorem = std::nullopt, double choice_epsilon = 0.0);
+                   std::optional<std::string> theorem = std::nullopt, double choice_epsilon = 0.0,
+                   privacy::StepComposition composition = privacy::StepComposition::symmetrised);
 
   [[nodiscard]] const privacy::PrivacyUnit& unit() const noexcept { return unit_; }
   [[nodiscard]] const privacy::SubsamplingScheme& law() const noexcept { return law_; }
@@ -33,6 +35,8 @@ class PrivateMechanism {
 
   /// ε₂ of the choice between the trained model and its start; 0: there is none.
   [[nodiscard]] double choice_epsilon() const noexcept { return theorem_.pure_release; }
+
+  [[nodiscard]] privacy::StepComposition composition() const noexcept { return theorem_.composition; }
 
   [[nodiscard]] const privacy::AppliedTheorem& theorem() const noexcept { return theorem_; }
   /// What uses of it cost; a use is a step or an epoch (theorem().unit).

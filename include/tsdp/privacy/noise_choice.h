@@ -2,14 +2,28 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 
 #include "tsdp/privacy/series_law.h"
+#include "tsdp/privacy/theorems.h"
 #include "tsdp/privacy/strategy_search.h"
 
 namespace tsdp::privacy {
+
+/// (ε, δ) for so many uses.
+struct PrivacyTarget {
+  double epsilon = 1.0;
+  double delta = 1e-7;
+  std::uint64_t uses = 1;
+};
+
+/// The least σ, within a relative `tolerance`, for which the target is certified, theorem_at(σ) being the mechanism. Uses that are composed adaptively take seconds for every σ
+/// that is tried, so that few are: from what the symmetrised composition needs, by the ratio of their ε. Throws as calibrate_noise does.
+[[nodiscard]] double least_noise(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at, double tolerance = 2e-4,
+                                 double precision = default_precision);
 
 /// (ε, δ) for k ≥ 1 epochs of a law, k times its batches being what strategies are planned for.
 struct NoiseTarget {
