@@ -15,6 +15,7 @@
 #include "balanced.h"
 #include "fourier.h"
 #include "point_indices.h"
+#include "row_maxima.h"
 #include "triangle_pairs.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -308,9 +309,10 @@ class AdaptiveGame::Rounds {
       for (Eigen::Index k = 0; k < rows; ++k) convolved_(k, static_cast<Eigen::Index>(l)) = buffer[static_cast<std::size_t>(k)] / n;
     });
 
-    active_coefficients_.resize(static_cast<Eigen::Index>(active_.size()), kernels_);
+    active_coefficients_ = columns_of(active_.size(), static_cast<std::size_t>(kernels_));
     for (std::size_t i = 0; i < active_.size(); ++i)
-      active_coefficients_.row(static_cast<Eigen::Index>(i)) = coefficients_.col(static_cast<Eigen::Index>(active_[i])).transpose();
+      for (Eigen::Index j = 0; j < kernels_; ++j)
+        active_coefficients_.entries[i * active_coefficients_.stride + static_cast<std::size_t>(j)] = coefficients_(j, static_cast<Eigen::Index>(active_[i]));
 
     std::vector<double> out(static_cast<std::size_t>(rows));
     for (std::size_t k = 0; k < out.size(); ++k) out[k] = k < before.size() ? before[k] : 0.0;
@@ -358,22 +360,31 @@ class AdaptiveGame::Rounds {
       evaluate_all(list, now, first, out);
       return;
     }
-    Eigen::MatrixXd few(static_cast<Eigen::Index>(active_.size()), static_cast<Eigen::Index>(count));
-    Eigen::MatrixXd mine(rows, static_cast<Eigen::Index>(active_.size()));
+    thread_local std::vector<double> mine, values;
+    mine.resize(static_cast<std::size_t>(rows) * active_.size());
+    for (Eigen::Index k = 0; k < rows; ++k)
+      for (std::size_t i = 0; i < active_.size(); ++i) mine[static_cast<std::size_t>(k) * active_.size() + i] = now(k, static_cast<Eigen::Index>(active_[i]));
+    auto few = columns_of(active_.size(), count);
     for (std::size_t i = 0; i < active_.size(); ++i) {
-      const auto l = static_cast<Eigen::Index>(active_[i]);
-      mine.col(static_cast<Eigen::Index>(i)) = now.col(l);
+      const double* const of_rank = active_coefficients_.entries.data() + i * active_coefficients_.stride;
+      for (std::size_t c = 0; c < count; ++c) few.entries[i * few.stride + c] = of_rank[list.turn[c].second];
     }
-    for (std::size_t c = 0; c < count; ++c) few.col(static_cast<Eigen::Index>(c)) = active_coefficients_.col(list.turn[c].second);
-    const Eigen::VectorXd most = (mine * few).rowwise().maxCoeff();
-    for (Eigen::Index k = 0; k < rows; ++k) out[static_cast<std::size_t>(first + k)] += std::max(0.0, most(k));
+    values.resize(static_cast<std::size_t>(rows) * few.stride);
+    multiply(mine.data(), static_cast<std::size_t>(rows), active_.size(), few, values.data());
+    for (Eigen::Index k = 0; k < rows; ++k) {
+      const double* const row = values.data() + static_cast<std::size_t>(k) * few.stride;
+      out[static_cast<std::size_t>(first + k)] += std::max(0.0, *std::max_element(row, row + count));
+    }
   }
 
   void evaluate_all(List& list, const Eigen::Ref<const Eigen::MatrixXd>& now, Eigen::Index first, std::vector<double>& out) {
     const auto rows = now.rows();
-    Eigen::MatrixXd mine(rows, static_cast<Eigen::Index>(active_.size()));
+    using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+    RowMajor mine(rows, static_cast<Eigen::Index>(active_.size()));
     for (std::size_t i = 0; i < active_.size(); ++i) mine.col(static_cast<Eigen::Index>(i)) = now.col(static_cast<Eigen::Index>(active_[i]));
-    const Eigen::MatrixXd values = mine * active_coefficients_;
+    RowMajor all(rows, static_cast<Eigen::Index>(active_coefficients_.stride));
+    multiply(mine.data(), static_cast<std::size_t>(rows), active_.size(), active_coefficients_, all.data());
+    const auto values = all.leftCols(kernels_);
     std::vector<Eigen::Index> winners(static_cast<std::size_t>(rows));
     double highest = 0.0;
     for (Eigen::Index k = 0; k < rows; ++k) {
@@ -414,7 +425,7 @@ class AdaptiveGame::Rounds {
   std::vector<double> heights_;  ///< max |b̂_l|
   std::vector<double> measure_;
   std::vector<std::size_t> active_;        ///< basis functions that count in this round
-  Eigen::MatrixXd active_coefficients_;    ///< of these: active × kernels
+  Columns active_coefficients_;            ///< of these: active × kernels
   Eigen::MatrixXd convolved_;
   std::vector<List> lists_;
 };

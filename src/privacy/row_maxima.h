@@ -1,0 +1,24 @@
+// Products of a few long rows with many columns, of which the largest of each row is wanted.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace tsdp::privacy {
+
+/// Columns side by side, `stride` doubles a row: entry (l, j) at [l stride + j]. `stride` is a multiple of `column_group`; columns beyond `count` are 0.
+struct Columns {
+  std::size_t count = 0;
+  std::size_t stride = 0;
+  std::vector<double> entries;
+};
+inline constexpr std::size_t column_group = 16;
+
+/// `length` × `count` of them, all 0.
+[[nodiscard]] Columns columns_of(std::size_t length, std::size_t count);
+
+/// Products of rows with every column: of row k, [k length] … of `rows`, with column j at [k stride + j] of `out`. Sums of `length` products each, in
+/// some order.
+void multiply(const double* rows, std::size_t row_count, std::size_t length, const Columns& columns, double* out);
+
+}  // namespace tsdp::privacy
