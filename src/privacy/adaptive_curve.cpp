@@ -43,19 +43,12 @@ struct AdaptiveCurve::State {
   AdaptiveLowerEnd lower_end;
   std::shared_ptr<const GameProfiles> game;
   bool out_of_reach = false;
-  /// Of the two directions, as last played.
-  std::optional<TwoDirectionGame> from_below;
-  std::uint64_t uses_from_below = 0;
 
   double lower_delta(double epsilon, std::uint64_t uses, double precision) {
     const double same = std::max(remove.delta(epsilon, uses, precision).lower, add.delta(epsilon, uses, precision).lower);
     if (lower_end == AdaptiveLowerEnd::same_direction) return same;
-    if (!from_below || uses_from_below != uses) {
-      // On a grid through this ε; other ε take the next point of it.
-      from_below.emplace(q, sigma, uses, epsilon > 0.0 ? epsilon : 1.0);
-      uses_from_below = uses;
-    }
-    return std::max(same, from_below->delta(epsilon));
+    // A game for every ε, so that no answer hangs on another; on a wider grid, as profiles ask for many.
+    return std::max(same, TwoDirectionGame(q, sigma, uses, epsilon > 0.0 ? epsilon : 1.0, {2.0 * TwoDirectionSettings().share}).delta(epsilon));
   }
 
   double lower_epsilon(double delta, std::uint64_t uses, double precision, double upper) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -29,6 +30,7 @@ constexpr std::size_t largest_file = std::size_t{1} << 26;
 constexpr std::size_t most_files = 16;
 constexpr std::size_t digest_length = 64;
 constexpr std::uint64_t most_rounds = 1024;
+constexpr std::size_t name_length = 32;
 constexpr std::string_view suffix = ".game";
 
 /// An open file or folder.
@@ -71,7 +73,7 @@ std::string heading(double q, double sigma) {
   return cat("tsdp game 1 sources ", TSDP_GAME_SOURCES, " doubles ", bits(q), " ", bits(sigma), " ", bits(s.cover), " ", bits(s.step), " ", bits(s.spacing), "\n");
 }
 
-std::string name_of(double q, double sigma) { return sha256(heading(q, sigma)).substr(0, 32) + std::string(suffix); }
+std::string name_of(double q, double sigma) { return sha256(heading(q, sigma)).substr(0, name_length) + std::string(suffix); }
 
 template <typename T>
 void put(std::string& out, const T& value) {
@@ -146,7 +148,19 @@ bool write_all(int file, std::string_view bytes) {
   return true;
 }
 
-/// Removes the oldest files of this kind beyond `most_files`.
+/// Whether it is one that name_of gives.
+bool is_name(std::string_view name) {
+  return name.size() == name_length + suffix.size() && name.ends_with(suffix) &&
+         name.substr(0, name_length).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// Whether it is a name that a file has while it is written: of another process, or of one that did not end.
+bool is_temporary_name(std::string_view name) {
+  const auto end = 1 + name_length + suffix.size();
+  return name.size() > end && name.front() == '.' && is_name(name.substr(1, end - 1)) && name[end] == '.';
+}
+
+/// Removes the oldest files of this kind beyond `most_files`, and what was not written to its end an hour ago.
 void remove_oldest(int folder) {
   const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (copy < 0) return;
@@ -159,7 +173,12 @@ void remove_oldest(int folder) {
   while (const auto* entry = ::readdir(list)) {
     const std::string name = entry->d_name;
     struct stat s {};
-    if (name.ends_with(suffix) && ::fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(s.st_mode)) files.emplace_back(s.st_mtime, name);
+    const bool temporary = is_temporary_name(name);
+    if ((!temporary && !is_name(name)) || ::fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode)) continue;
+    if (!temporary)
+      files.emplace_back(s.st_mtime, name);
+    else if (s.st_mtime + 3600 < std::time(nullptr))
+      ::unlinkat(folder, name.c_str(), 0);
   }
   ::closedir(list);
   std::sort(files.begin(), files.end());

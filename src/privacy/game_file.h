@@ -19,7 +19,7 @@ namespace tsdp::privacy {
 /// The profiles kept for this q and σ; null where there are none that this program wrote. Throws nothing but for want of memory.
 [[nodiscard]] std::shared_ptr<const GameProfiles> read_game(double q, double sigma);
 
-/// Keeps them for later, in the place of fewer rounds; where that cannot be done nothing happens. Beyond 16 files the oldest are removed.
+/// Keeps them for later, in the place of what is there; where that cannot be done nothing happens. Beyond 16 files the oldest are removed.
 void keep_game(double q, double sigma, const GameProfiles& profiles);
 
 }  // namespace tsdp::privacy

@@ -68,6 +68,7 @@ LossDistribution GameProfiles::loss(std::size_t t, std::int64_t every, double ta
   const double step = step_ * static_cast<double>(every);
   // α_c: the first point at which the profile is at most `tail_mass`.
   const auto last = static_cast<std::int64_t>(d.size() - 1) / points;
+  if (last < 1) throw Error(ExitCode::failure, cat("profiles of a game: ", t, " rounds reach no further than one step of the grid"));
   std::int64_t cut = 1;
   const auto balanced = [&](std::int64_t i) { return d[static_cast<std::size_t>(i * points)]; };
   while (cut < last && balanced(cut) * std::exp(0.5 * step * static_cast<double>(cut)) > tail_mass) ++cut;

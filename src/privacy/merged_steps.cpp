@@ -126,7 +126,9 @@ std::optional<MergedSteps> MergedSteps::one(double q, double sigma, double step)
     return excess > 0.0 ? 0.5 * sigma * (std::log(excess / q) * sigma + 2.0 / sigma) / sigma : -std::numeric_limits<double>::infinity();
   };
   // In units of σ: outputs below −12 are one cell, and beyond 12 of N(2, σ²), too.
-  auto first = static_cast<std::int64_t>(std::ceil(std::log1p(-q) / step));
+  const double lowest = std::log1p(q * std::expm1(-24.0 / sigma - 2.0 / (sigma * sigma))) / step;
+  if (!(lowest > -1e15)) return std::nullopt;
+  auto first = static_cast<std::int64_t>(std::floor(lowest));
   while (!(place(first) > -12.0)) ++first;
   std::vector<double> ends;
   const double shift = 2.0 / sigma;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <exception>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/adaptive_curve.h"
 #include "tsdp/privacy/correlated_noise.h"
+#include "tsdp/privacy/out_of_reach.h"
 
 namespace tsdp::privacy {
 namespace {
@@ -27,36 +29,50 @@ double least_noise(const PrivacyTarget& target, const std::function<AppliedTheor
   const auto suffices = [&](const AppliedTheorem& theorem) { return theorem.curve()->certifies(target.epsilon, target.delta, target.uses, precision); };
   if (theorem_at(1.0).composition == StepComposition::symmetrised) return calibrate_noise([&](double sigma) { return suffices(theorem_at(sigma)); }, tolerance);
 
-  // What the pair composed as it is needs is enough; what comes after the steps is left to the theorem's own curve.
-  const double pure = theorem_at(1.0).pure_release;
-  double enough = calibrate_noise([&](double sigma) { return Accountant(theorem_at(sigma).pair).certifies(target.epsilon - pure, target.delta, target.uses, precision); }, tolerance);
+  // What the pair composed as it is needs is enough: an adaptive curve certifies whatever that one does.
+  const auto symmetrised = [&](double sigma) {
+    auto theorem = theorem_at(sigma);
+    const double after_them = std::exchange(theorem.pure_release, 0.0);
+    theorem.own_curve = nullptr;
+    theorem.composition = StepComposition::symmetrised;
+    return after_them > 0.0 ? followed_by_pure_release(std::move(theorem), after_them) : theorem;
+  };
+  double enough = calibrate_noise([&](double sigma) { return suffices(symmetrised(sigma)); }, tolerance);
   double too_little = 0.0;
-  // log ε as a line in log σ, its slope first that of the pair.
-  const auto pair_epsilon = [&](double sigma) { return Accountant(theorem_at(sigma).pair).epsilon(target.delta, target.uses, precision).upper; };
-  double slope = std::log(pair_epsilon(enough) / pair_epsilon(0.9 * enough)) / std::log(1.0 / 0.9);
+  // log ε of the steps as a line in log σ through the last two tries, its slope at first near that of the pair.
   constexpr double usual_saving = 0.87;  // of ε by adaptive composition, where steps are many
+  constexpr double usual_slope = -1.2;
+  constexpr int most_tries = 40;
+  const double left = target.epsilon - theorem_at(1.0).pure_release;
+  double slope = usual_slope;
   double next = enough * std::pow(1.0 / usual_saving, 1.0 / slope);
-  double last_tried = 0.0;
-  double epsilon_there = 0.0;
-  for (int tries = 0; tries < 8 && enough > too_little * (1.0 + tolerance); ++tries) {
-    const double sigma = std::clamp(next, std::max(too_little * (1.0 + 0.5 * tolerance), 0.5 * enough), enough * (1.0 - 0.25 * tolerance));
-    // (Its upper end alone.)
-    const auto theorem = composed_adaptively(theorem_at(sigma), AdaptiveCurve::longest_block);
-    const double epsilon = theorem.curve()->epsilon(target.delta, target.uses, precision).upper;
-    // (What is certified at the target itself counts; the other is where to look next.)
-    const bool certified = suffices(theorem);
-    (certified ? enough : too_little) = sigma;
-    if (!std::isfinite(epsilon) || !(epsilon > pure)) {
-      next = std::sqrt(enough * sigma);
-      continue;
+  double last_sigma = 0.0;
+  double last_log = 0.0;
+  for (int tries = 0; tries < most_tries && enough > too_little * (1.0 + tolerance); ++tries) {
+    const bool inside = next > too_little * (1.0 + 0.2 * tolerance) && next < enough * (1.0 - 0.2 * tolerance);  // (false for NaN)
+    const double sigma = inside ? next : too_little > 0.0 ? std::sqrt(too_little * enough) : 0.5 * enough;
+    next = std::numeric_limits<double>::quiet_NaN();
+    // Noise so small that its loss is beyond accounting is not enough.
+    bool certified = false;
+    double epsilon = std::numeric_limits<double>::infinity();
+    try {
+      // (Its upper end alone.)
+      const auto theorem = composed_adaptively(theorem_at(sigma), AdaptiveCurve::longest_block);
+      certified = suffices(theorem);
+      epsilon = theorem.curve()->epsilon(target.delta, target.uses, precision).upper - theorem.pure_release;
+    } catch (const OutOfReach&) {
+      certified = false;
     }
-    if (last_tried > 0.0 && std::abs(std::log(sigma / last_tried)) > 1e-9) {
-      const double found = std::log((epsilon - pure) / (epsilon_there - pure)) / std::log(sigma / last_tried);
+    (certified ? enough : too_little) = sigma;
+    if (!(epsilon > 0.0) || !std::isfinite(epsilon) || !(left > 0.0)) continue;
+    const double log_excess = std::log(epsilon / left);
+    if (last_sigma > 0.0 && std::abs(std::log(sigma / last_sigma)) > 1e-9) {
+      const double found = (log_excess - last_log) / std::log(sigma / last_sigma);
       if (found < -0.2 && found > -5.0) slope = found;
     }
-    last_tried = sigma;
-    epsilon_there = epsilon;
-    next = sigma * std::pow((target.epsilon - pure) / (epsilon - pure), 1.0 / slope) * (1.0 + 0.25 * tolerance);
+    last_sigma = sigma;
+    last_log = log_excess;
+    next = sigma * std::exp(-log_excess / slope) * (1.0 + 0.25 * tolerance);
     if (certified && next > sigma * (1.0 - tolerance)) break;
   }
   return enough;

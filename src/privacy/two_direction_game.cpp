@@ -23,7 +23,7 @@ constexpr std::int64_t widest_window = std::int64_t{1} << 15;
 TwoDirectionGame::TwoDirectionGame(double q, double sigma, std::uint64_t uses, double epsilon, TwoDirectionSettings settings) {
   if (!(q > 0.0) || !(q < 1.0)) throw PrivacyError(cat("sampling probability: found ", q, "; a number in (0, 1) is expected"));
   if (!(sigma > 0.0) || !std::isfinite(sigma)) throw PrivacyError(cat("noise multiplier: found ", sigma, "; a positive finite number is expected"));
-  const auto at_once = uses <= settings.most_decisions ? 1 : std::max<std::uint64_t>(1, uses / (settings.most_decisions / 4));
+  const auto at_once = uses <= settings.most_decisions ? 1 : std::max<std::uint64_t>(1, uses / std::max<std::uint64_t>(1, settings.most_decisions / 4));
   const double several = std::sqrt(static_cast<double>(at_once));
   const auto factor = static_cast<std::int64_t>(several);
   // As of the whole game: large losses, of which there are few, do not widen the grid.
@@ -32,8 +32,9 @@ TwoDirectionGame::TwoDirectionGame(double q, double sigma, std::uint64_t uses, d
   const double share = settings.share * std::clamp(std::sqrt(static_cast<double>(uses) / 2500.0), 1.0, 2.0);
   const double wanted = std::min(share * std::min(bulk, deviation), 0.05) * several;
   if (!(epsilon > 0.0) || !(epsilon / wanted < static_cast<double>(widest_window))) return;
-  const double points = std::ceil(epsilon / wanted);
-  step_ = epsilon / points;
+  // (A finer grid than wanted would not be closer: a tiny ε is answered by the first point.)
+  const double points = std::max(1.0, std::ceil(epsilon / wanted));
+  step_ = std::max(wanted, epsilon) / points;
   while (step_ * points < epsilon) step_ = std::nextafter(step_, 1.0);
 
   const double fine = step_ / static_cast<double>(factor);
@@ -144,7 +145,8 @@ double TwoDirectionGame::delta(double epsilon) const {
   auto n = static_cast<std::size_t>(std::max(0.0, epsilon / step_));
   while (n > 0 && step_ * static_cast<double>(n - 1) >= epsilon) --n;
   while (step_ * static_cast<double>(n) < epsilon) ++n;
-  return at(n);
+  // The product is rounded, and so the point may be 2u ε below ε: |dδ/dε| ≤ e^ε.
+  return std::max(0.0, at(n) - 4.0 * unit * epsilon * std::exp(epsilon));
 }
 
 std::size_t TwoDirectionGame::last_of_at_least(double delta) const {

@@ -20,7 +20,7 @@ struct TwoDirectionSettings {
 /// end". Rounding: down; all that is floating point is subtracted. Where losses are too large for a grid every bound is 0.
 class TwoDirectionGame {
  public:
-  /// On a grid one of whose points is `epsilon` > 0. Throws PrivacyError unless 0 < q < 1 and σ > 0 is finite.
+  /// On a grid one of whose points is `epsilon` > 0, or just above it where ε is less than the distance of points. Throws PrivacyError unless 0 < q < 1 and σ > 0 is finite.
   TwoDirectionGame(double q, double sigma, std::uint64_t uses, double epsilon, TwoDirectionSettings settings = {});
 
   /// A lower bound of the game's δ(ε), ε ≥ 0: that of the grid point at ε or next above it.

@@ -275,6 +275,10 @@ TEST(AdaptiveCurve, ChosenDirectionsRaiseTheLowerEndAlone) {
       EXPECT_GT(chosen.delta(epsilon, steps).lower, same.delta(epsilon, steps).lower);
       EXPECT_LT(chosen.delta(epsilon, steps).lower, chosen.delta(epsilon, steps).upper);
     }
+    // No answer hangs on those before it.
+    const auto first = chosen.delta(more.lower, steps);
+    static_cast<void>(chosen.delta(100.0 * more.lower, steps));
+    EXPECT_EQ(chosen.delta(more.lower, steps).lower, first.lower);
   }
 }
 
@@ -294,6 +298,26 @@ TEST(AdaptiveCurve, TheLeastNoiseIsFoundInFewTries) {
   EXPECT_FALSE(theorem_at(sigma / 1.002).curve()->certifies(target.epsilon, target.delta, target.uses));
   const double of_pair = calibrate_noise([&](double s) { return Accountant(theorem_at(s).pair).certifies(target.epsilon, target.delta, target.uses); });
   EXPECT_LT(sigma, 0.97 * of_pair);
+}
+
+// Targets that hardly any noise meets, or that a release after the steps uses up.
+TEST(AdaptiveCurve, TheLeastNoiseIsCertifiedAtTheEdges) {
+  const auto at = [](double q, double pure) {
+    return [q, pure](double sigma) {
+      auto out = composed_adaptively({"4.4", Bound::tight, CompositionUnit::step, 1, sigma, step_pair(q, sigma)}, 50);
+      return pure > 0.0 ? followed_by_pure_release(std::move(out), pure) : out;
+    };
+  };
+  struct Case {
+    double q, pure;
+    PrivacyTarget target;
+  };
+  for (const auto& [q, pure, target] : std::vector<Case>{{1e-8, 0.0, {1.0, 1e-6, 3}}, {0.1, 0.0, {2.0, 0.9, 3}}, {0.3, 0.3, {1.0, 1e-3, 3}}}) {
+    SCOPED_TRACE(cat("q ", q, ", pure ", pure));
+    const double sigma = least_noise(target, at(q, pure), 1e-2);
+    EXPECT_TRUE(at(q, pure)(sigma).curve()->certifies(target.epsilon, target.delta, target.uses));
+  }
+  EXPECT_THROW(static_cast<void>(least_noise({1.0, 1e-5, 10}, at(0.3, 1.5))), PrivacyError);
 }
 
 TEST(AdaptiveCurve, MostStepsAreCertifiedAndNoMoreAre) {

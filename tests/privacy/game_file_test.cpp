@@ -123,11 +123,14 @@ TEST_F(GameFile, IsNotKeptWithoutAFolder) {
   }
 }
 
-TEST_F(GameFile, TheOldestOfManyAreRemoved) {
+TEST_F(GameFile, TheOldestOfManyAreRemovedAndNothingElseIs) {
+  std::filesystem::create_directory(folder_ / "cache");
+  std::filesystem::permissions(folder_ / "cache", std::filesystem::perms::owner_all);
+  for (const char* name : {"chess.game", "notes"}) std::ofstream(folder_ / "cache" / name) << "mine";
   for (int i = 0; i < 30; ++i) keep_game(0.1, 2.0 + i, some_profiles(2));
   int files = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_ / "cache")) ++files;
-  EXPECT_EQ(files, 16);
+  EXPECT_EQ(files, 16 + 2);
 }
 
 TEST(GameProfiles, RowsThatNoRoundLeavesAreRefused) {

@@ -148,6 +148,17 @@ TEST(TwoDirectionGame, GrowsWithStepsAndFallsWithEpsilon) {
   }
 }
 
+TEST(TwoDirectionGame, AnswersTinyEpsilonsByTheFirstPoint) {
+  const double at_zero = TwoDirectionGame(0.1, 4.0, 10, 0.1).delta(0.0);
+  for (const double epsilon : {1e-300, 1e-15, 1e-9, 1e-4}) {
+    const double found = TwoDirectionGame(0.1, 4.0, 10, epsilon).delta(epsilon);
+    EXPECT_LE(found, at_zero);
+    EXPECT_GE(found, 0.97 * at_zero);
+  }
+  EXPECT_LT(TwoDirectionGame(0.1, 1e8, 10, 1e-9).delta(1e-9), 1e-7);
+  for (const std::uint64_t decisions : {0, 1, 3}) EXPECT_GT(TwoDirectionGame(0.1, 4.0, 10, 0.1, {0.03, decisions}).delta(0.1), 0.0);
+}
+
 TEST(TwoDirectionGame, ClaimsNothingOutOfReach) {
   EXPECT_EQ(TwoDirectionGame(1e-4, 0.3, 10, 1.0).delta(1.0), 0.0);
   EXPECT_EQ(two_direction_epsilon(1e-4, 0.3, 10, 1e-7, 1.0), 0.0);
