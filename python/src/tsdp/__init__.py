@@ -1,0 +1,28 @@
+"""Forecasts from models that tsdp trained under differential privacy.
+
+>>> import tsdp
+>>> tsdp.Interval(0.5, 0.75)
+Interval(lower=0.5, upper=0.75)
+"""
+
+from .errors import DataError, Error, PrivacyError, ProgramError, UsageError
+from .ledger import Interval, Ledger
+from .model import Model, load
+from .programs import account
+from .training import Run, train
+
+__version__ = "0.5.0"
+__all__ = [
+    "DataError",
+    "Error",
+    "Interval",
+    "Ledger",
+    "Model",
+    "PrivacyError",
+    "ProgramError",
+    "Run",
+    "UsageError",
+    "account",
+    "load",
+    "train",
+]

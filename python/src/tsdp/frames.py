@@ -1,0 +1,136 @@
+"""Series from pandas frames, and frames from forecasts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .calendars import Frequency
+from .errors import DataError
+
+_LONG_NAMES = (("item_id", "timestamp", "target"), ("unique_id", "ds", "y"))
+
+
+@dataclass
+class Series:
+    """Values on one calendar step; NaN where missing. The first value is observed."""
+
+    item_id: Any
+    start: pd.Timestamp
+    values: np.ndarray
+
+
+def series_of(
+    frame: pd.DataFrame | pd.Series,
+    frequency: Frequency,
+    item_id: str | None = None,
+    timestamp: str | None = None,
+    target: str | None = None,
+) -> list[Series]:
+    """The series of a long or a wide frame, in the order in which they first appear.
+
+    >>> frame = pd.DataFrame({"item_id": ["a", "a"], "timestamp": ["2024-01-01", "2024-01-03"], "target": [1.0, 3.0]})
+    >>> series_of(frame, Frequency.parse("1D"))[0].values
+    array([ 1., nan,  3.])
+    """
+    if isinstance(frame, pd.Series):
+        frame = frame.to_frame(frame.name if frame.name is not None else "series")
+    if not isinstance(frame, pd.DataFrame):
+        raise DataError(f"found a {type(frame).__name__}; expected a pandas DataFrame")
+    if frame.empty:
+        raise DataError("found a frame without rows; expected values of at least one series")
+    named = [item_id, timestamp, target]
+    if any(name is not None for name in named):
+        names = tuple(given or usual for given, usual in zip(named, _LONG_NAMES[0]))
+        missing = [name for name in names if name not in frame.columns]
+        if missing:
+            raise DataError(f"found no column '{missing[0]}' among {_listed(frame.columns)}; expected {_listed(names)}")
+        return _from_long(frame, frequency, names)
+    for names in _LONG_NAMES:
+        if set(names) <= set(frame.columns):
+            return _from_long(frame, frequency, names)
+    index = frame.index
+    if isinstance(index, pd.PeriodIndex):
+        index = index.to_timestamp()
+    if isinstance(index, pd.DatetimeIndex):
+        return _from_wide(frame, index, frequency)
+    raise DataError(
+        f"found the columns {_listed(frame.columns)}; expected item_id, timestamp and target (or arguments that name them), "
+        "or a DatetimeIndex and a column a series"
+    )
+
+
+def _listed(names: Any) -> str:
+    texts = [str(name) for name in names]
+    return ", ".join(texts[:6]) + (", …" if len(texts) > 6 else "")
+
+
+def _moments(values: Any, what: str) -> pd.DatetimeIndex:
+    if isinstance(getattr(values, "dtype", None), pd.PeriodDtype):
+        values = pd.PeriodIndex(values).to_timestamp()
+    try:
+        times = pd.DatetimeIndex(pd.to_datetime(values))
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{what}: found times that cannot be read ({error}); expected moments such as 2024-01-31 13:00") from None
+    if times.hasnans:
+        raise DataError(f"{what}: found a row without a time; expected one in each")
+    # Clock time is what a calendar feature means.
+    return times.tz_localize(None) if times.tz is not None else times
+
+
+def _numbers(values: Any, what: str) -> np.ndarray:
+    try:
+        out = np.asarray(pd.to_numeric(values), dtype="float64")
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{what}: found values that are no numbers ({error}); expected numbers, NaN where missing") from None
+    if np.isinf(out).any():
+        raise DataError(f"{what}: found an infinite value; expected finite ones, NaN where missing")
+    return out
+
+
+def _from_long(frame: pd.DataFrame, frequency: Frequency, names: tuple[str, ...]) -> list[Series]:
+    item_id, timestamp, target = names
+    out = []
+    for name, rows in frame.groupby(item_id, sort=False):
+        what = f"series '{name}'"
+        times = _moments(rows[timestamp], what)
+        values = _numbers(rows[target], what)
+        observed = ~np.isnan(values)
+        if not observed.any():
+            raise DataError(f"{what}: found no value; expected at least one")
+        times, values = times[observed], values[observed]
+        start = times.min()
+        places = frequency.places_of(start, times, what)
+        all_places, counts = np.unique(places, return_counts=True)
+        if counts.max() > 1:
+            twice = times[np.flatnonzero(places == all_places[counts.argmax()])[0]]
+            raise DataError(f"{what}: found the time {twice} twice; expected each once")
+        whole = np.full(int(places.max()) + 1, np.nan)
+        whole[places] = values
+        out.append(Series(name, start, whole))
+    return out
+
+
+def _from_wide(frame: pd.DataFrame, index: pd.DatetimeIndex, frequency: Frequency) -> list[Series]:
+    times = _moments(index, "index")
+    start = times.min()
+    places = frequency.places_of(start, times, "index")
+    if len(np.unique(places)) < len(places):
+        raise DataError("index: found a time twice; expected each once")
+    table = np.full((int(places.max()) + 1, frame.shape[1]), np.nan)
+    for column in range(frame.shape[1]):
+        table[places, column] = _numbers(frame.iloc[:, column], f"series '{frame.columns[column]}'")
+    observed = ~np.isnan(table)
+    for column in np.flatnonzero(~observed.any(axis=0)):
+        raise DataError(f"series '{frame.columns[column]}': found no value; expected at least one")
+    # All are forecast after the last row in which any of them has a value.
+    end = int(np.flatnonzero(observed.any(axis=1))[-1]) + 1
+    steps = frequency.steps_from(start, end)
+    out = []
+    for column in range(frame.shape[1]):
+        first = int(np.flatnonzero(observed[:, column])[0])
+        out.append(Series(frame.columns[column], steps[first], table[first:end, column]))
+    return out

@@ -1,0 +1,53 @@
+"""A predictor for GluonTS. Needs the package gluonts."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, Iterator
+
+import numpy as np
+import pandas as pd
+
+try:
+    from gluonts.model.forecast import QuantileForecast, SampleForecast
+    from gluonts.model.predictor import Predictor
+except ImportError as error:  # pragma: no cover
+    raise ImportError("found no package gluonts, which predictors for it need; install it with: pip install 'tsdp[gluonts]'") from error
+
+from .frames import Series
+from .model import DEFAULT_QUANTILES, Model
+
+_ENTRIES_AT_ONCE = 256
+
+
+class TsdpPredictor(Predictor):
+    """Forecasts entries of a GluonTS data set: quantiles, or sample paths where the model forecasts by sampling or `samples` are asked for."""
+
+    def __init__(self, model: Model, samples: int | None = None) -> None:
+        super().__init__(prediction_length=model.prediction_length, lead_time=0)
+        self.model = model
+        self.samples = samples
+
+    def predict(self, dataset: Any, num_samples: int | None = None, **kwargs: Any) -> Iterator[Any]:
+        """A forecast an entry, in order. `num_samples` counts where paths are drawn."""
+        by_paths = self.samples is not None or self.model.forecasts_by_sampling
+        paths = (self.samples or num_samples) if by_paths else None
+        entries = iter(dataset)
+        while batch := list(islice(entries, _ENTRIES_AT_ONCE)):
+            series = [Series(entry.get("item_id"), _moment(entry["start"]), np.asarray(entry["target"], dtype="float64")) for entry in batch]
+            found = self.model._forecast(series, DEFAULT_QUANTILES, paths, None)
+            for entry, (one, quantiles, mean, drawn) in zip(batch, found):
+                first = entry["start"] + len(one.values)
+                if by_paths:
+                    yield SampleForecast(samples=drawn, start_date=first, item_id=one.item_id)
+                else:
+                    yield QuantileForecast(
+                        forecast_arrays=np.vstack([quantiles, mean]),
+                        forecast_keys=[repr(level) for level in DEFAULT_QUANTILES] + ["mean"],
+                        start_date=first,
+                        item_id=one.item_id,
+                    )
+
+
+def _moment(start: Any) -> pd.Timestamp:
+    return start.to_timestamp() if isinstance(start, pd.Period) else pd.Timestamp(start)

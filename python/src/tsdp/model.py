@@ -1,0 +1,171 @@
+"""Models as tsdp-train and tsdp-export write them."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from typing import TYPE_CHECKING, Any, Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+
+from .calendars import Frequency
+from .draws import key_of, uniforms
+from .errors import DataError, UsageError
+from .frames import Series, series_of
+from .ledger import Ledger
+
+if TYPE_CHECKING:
+    from .gluonts import TsdpPredictor
+
+DEFAULT_QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+_SAMPLE_PATHS = 100
+_BATCH_ROWS = 256
+_BATCH_DRAWS = 50_000_000
+
+
+def load(file: str | os.PathLike[str], device: str | torch.device = "cpu") -> "Model":
+    """The model of a `model.pt`.
+
+    TorchScript is a program: this runs code in the archive, so load what you trust. (`tsdp-account verify` checks the
+    archive's digests and statement, and `tsdp-forecast` forecasts without running its code.)
+    """
+    extra = {"model.json": "", "privacy.json": ""}
+    path = os.fspath(file)
+    if not os.path.isfile(path):
+        raise DataError(f"{path}: no such file; expected a model.pt that tsdp-train or tsdp-export wrote")
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*torch.jit.load.*")
+            module = torch.jit.load(path, map_location=device, _extra_files=extra)
+        about, ledger = json.loads(extra["model.json"]), json.loads(extra["privacy.json"])
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise DataError(f"{path}: cannot be read as a model ({reason}); expected one that tsdp-train or tsdp-export wrote") from None
+    return Model(module, about, Ledger(ledger), torch.device(device))
+
+
+class Model:
+    """A trained forecaster with its privacy statement."""
+
+    def __init__(self, module: Any, about: dict[str, Any], privacy: Ledger, device: torch.device) -> None:
+        self._module = module
+        self._device = device
+        self.about: dict[str, Any] = about
+        self.privacy: Ledger = privacy
+        self.name: str = about["name"]
+        self.frequency: Frequency = Frequency.parse(about["frequency"])
+        self.past_length: int = int(about["past_length"])
+        self.prediction_length: int = int(about["prediction_length"])
+        self.time_features: list[str] = list(about.get("time_features", []))
+
+    def __repr__(self) -> str:
+        return f"Model({self.name}, {self.prediction_length} steps of {self.frequency}; {self.privacy.statement})"
+
+    @property
+    def forecasts_by_sampling(self) -> bool:
+        """Whether quantiles and means are those of sample paths; else those of each step's distribution."""
+        return bool(self._module.from_samples)
+
+    def predict(
+        self,
+        frame: pd.DataFrame | pd.Series,
+        n: int | None = None,
+        *,
+        quantiles: Sequence[float] = DEFAULT_QUANTILES,
+        samples: int | None = None,
+        seed: int | None = None,
+        item_id: str | None = None,
+        timestamp: str | None = None,
+        target: str | None = None,
+    ) -> pd.DataFrame:
+        """Forecasts of the steps after the end of each series.
+
+        `frame` is long (item_id, timestamp, target) or wide (a DatetimeIndex, a column a series); NaN and missing rows are
+        missing values. `n`: the first n steps of `prediction_length`. `samples`: so many paths, as columns sample_0 …; a
+        model that forecasts by sampling draws 100 otherwise. `seed`: the same paths every time, those of `tsdp-forecast
+        --seed`.
+
+        Returns a frame with the columns item_id, timestamp, mean and one a quantile ("0.1"), a row a series and step.
+        Raises DataError for frames and UsageError for arguments that do not fit.
+        """
+        steps = self.prediction_length if n is None else n
+        if not 1 <= steps <= self.prediction_length:
+            raise UsageError(f"n: found {n}; expected 1 to {self.prediction_length}, the steps that this model forecasts")
+        series = series_of(frame, self.frequency, item_id, timestamp, target)
+        parts = []
+        for result in self._forecast(series, quantiles, samples, seed):
+            one, quantile_values, mean, paths = result
+            columns: dict[str, Any] = {
+                "item_id": one.item_id,
+                "timestamp": self._times_after(one, steps),
+                "mean": mean[:steps],
+            }
+            for level, values in zip(quantiles, quantile_values):
+                columns[repr(float(level))] = values[:steps]
+            if samples is not None:
+                for path, values in enumerate(paths):
+                    columns[f"sample_{path}"] = values[:steps]
+            parts.append(pd.DataFrame(columns))
+        return pd.concat(parts, ignore_index=True)
+
+    def to_gluonts(self, samples: int | None = None) -> "TsdpPredictor":
+        """A GluonTS predictor (`pip install tsdp[gluonts]`)."""
+        from .gluonts import TsdpPredictor
+
+        return TsdpPredictor(self, samples)
+
+    def _times_after(self, one: Series, steps: int) -> pd.DatetimeIndex:
+        return self.frequency.steps_from(one.start, len(one.values) + steps)[len(one.values) :]
+
+    def _forecast(
+        self, series: Sequence[Series], quantiles: Sequence[float], samples: int | None, seed: int | None
+    ) -> Iterable[tuple[Series, np.ndarray, np.ndarray, np.ndarray]]:
+        """Of each series: itself, quantiles (levels, steps), mean (steps), sample paths (paths, steps)."""
+        levels = [float(level) for level in quantiles]
+        if not levels or any(not 0.0 < level < 1.0 for level in levels) or len(set(levels)) < len(levels):
+            raise UsageError(f"quantiles: found {list(quantiles)}; expected different numbers in (0, 1)")
+        if samples is not None and samples < 1:
+            raise UsageError(f"samples: found {samples}; expected at least 1")
+        paths = samples if samples is not None else _SAMPLE_PATHS if self.forecasts_by_sampling else 0
+        rows = max(1, min(_BATCH_ROWS, _BATCH_DRAWS // max(1, 2 * paths * self.prediction_length)))
+        key = key_of(seed)
+        asked = torch.tensor(levels, dtype=torch.float64, device=self._device)
+        for begin in range(0, len(series), rows):
+            batch = series[begin : begin + rows]
+            past = np.zeros((len(batch), self.past_length), dtype="float32")
+            observed = np.zeros_like(past)
+            for row, one in enumerate(batch):
+                values = one.values[-self.past_length :]
+                known = ~np.isnan(values)
+                past[row, self.past_length - len(values) :] = np.where(known, values, 0.0)
+                observed[row, self.past_length - len(values) :] = known
+            if not np.isfinite(past).all():
+                raise DataError("found a value that single precision does not hold; expected values below 3e38")
+            shape = (len(batch), paths, self.prediction_length, 2)
+            drawn = uniforms(key, "forecast", begin, int(np.prod(shape))).reshape(shape)
+            with torch.inference_mode():
+                found = self._module(
+                    torch.from_numpy(past).to(self._device),
+                    torch.from_numpy(observed).to(self._device),
+                    asked,
+                    self._features(batch),
+                    torch.from_numpy(drawn).to(self._device),
+                )
+            quantile_values, mean, path_values = (part.double().cpu().numpy() for part in found)
+            if not np.isfinite(quantile_values).all() or not np.isfinite(mean).all():
+                raise DataError("found a forecast that is not finite; the model did not train to finite weights, or a value is too large")
+            for row, one in enumerate(batch):
+                yield one, quantile_values[row], mean[row], path_values[row]
+
+    def _features(self, batch: Sequence[Series]) -> torch.Tensor | None:
+        if not self.time_features:
+            return None
+        out = np.zeros((len(batch), self.past_length + self.prediction_length, len(self.time_features)), dtype="float32")
+        for row, one in enumerate(batch):
+            length = min(len(one.values), self.past_length)
+            features = self.frequency.features(self.time_features, one.start, len(one.values) + self.prediction_length)
+            out[row, self.past_length - length :] = features[len(one.values) - length :]
+        return torch.from_numpy(out).to(self._device)

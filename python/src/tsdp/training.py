@@ -1,0 +1,114 @@
+"""Training on a pandas frame, by tsdp-train."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Mapping
+
+import pandas as pd
+
+from .calendars import Frequency
+from .errors import DataError, UsageError
+from .frames import series_of
+from .ledger import Ledger
+from .model import Model, load
+from .programs import run_program
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run. Of its folder, what is under `private/` is not for release."""
+
+    folder: Path
+
+    @property
+    def model(self) -> Model:
+        """The trained model."""
+        return load(self.folder / "model.pt")
+
+    @property
+    def privacy(self) -> Ledger:
+        """What the run states of its privacy."""
+        return Ledger(json.loads((self.folder / "privacy.json").read_text()))
+
+    @property
+    def report(self) -> Path:
+        """One page to look at; it shows data."""
+        return self.folder / "private" / "report.html"
+
+
+def train(
+    frame: pd.DataFrame,
+    output: str | os.PathLike[str],
+    *,
+    frequency: str,
+    prediction_length: int,
+    season_length: int | None = None,
+    model: str = "dlinear",
+    epsilon: float | None = 1.0,
+    delta: float = 1e-7,
+    settings: Mapping[str, Any] | None = None,
+    data: str | os.PathLike[str] | None = None,
+    quiet: bool = True,
+    item_id: str | None = None,
+    timestamp: str | None = None,
+    target: str | None = None,
+) -> Run:
+    """Trains on the series of `frame` and leaves the run in the folder `output`, which must not be there.
+
+    `season_length` without a number is the frequency's usual one (24 of hours, 7 of days). Other settings that are not given are `auto`: tsdp chooses them from public facts (`tsdp-train --advise`). `settings` changes
+    any option of docs/options.md: `{"privacy.w": 24, "sampling.batch_size": 64}`. `epsilon` None trains without privacy.
+    `data`: a CSV file that the series are written to and stay in, as `tsdp-evaluate --run` and `tsdp-train --resume` read
+    them; without it they are deleted after training. What the guarantee does not cover stands in `Run.privacy.not_covered`.
+    """
+    if os.path.lexists(output):
+        raise UsageError(f"output: found '{os.fspath(output)}', which is there already; expected a new folder")
+    steps = Frequency.parse(frequency)
+    options: dict[str, Any] = {
+        "dataset.format": "csv_long",
+        "dataset.frequency": frequency,
+        "dataset.prediction_length": prediction_length,
+        "dataset.season_length": steps.usual_season if season_length is None else season_length,
+        "dataset.split": "last",
+        "model.name": model,
+        "model.prior": "auto",
+        "model.start": "auto",
+        "model.context_length": "auto",
+        "sampling.batch_size": "auto",
+        "training.max_epochs": "auto",
+        "optimizer.learning_rate": "auto",
+    }
+    if epsilon is None:
+        options["privacy.enabled"] = "false"
+    else:
+        options |= {"privacy.target_epsilon": epsilon, "privacy.delta": delta, "privacy.noise_multiplier": "auto"}
+    options |= dict(settings or {})
+    parts = []
+    for one in series_of(frame, steps, item_id, timestamp, target):
+        parts.append(pd.DataFrame({"unique_id": one.item_id, "ds": steps.steps_from(one.start, len(one.values)), "y": one.values}))
+    with tempfile.TemporaryDirectory(prefix="tsdp_") as folder:
+        file = Path(data).resolve() if data is not None else Path(folder) / "series.csv"
+        file.touch(mode=0o600)
+        pd.concat(parts, ignore_index=True).to_csv(file, index=False, date_format="%Y-%m-%d %H:%M:%S")
+        config = Path(folder) / "config.yaml"
+        config.write_text(json.dumps({"dataset": {"path": str(file)}}))
+        sets = [f"--set={name}={_text(value)}" for name, value in options.items()]
+        run_program("tsdp-train", [f"--config={config}", f"--output={os.fspath(output)}", *sets], quiet=quiet)
+    folder = Path(output)
+    if not (folder / "model.pt").is_file():
+        raise DataError(f"{folder}: holds no model.pt after training; expected one")
+    return Run(folder)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_text(item) for item in value) + "]"
+    return str(value)

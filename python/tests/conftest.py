@@ -1,0 +1,56 @@
+"""Models of all four kinds, trained for a moment; without tsdp's programs these tests are skipped, and fail where CI is set."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tsdp
+from tsdp.programs import program
+
+MODELS = ("simple_ff", "dlinear", "itransformer", "deepar")
+
+
+def hourly_frame(series: int = 5, length: int = 260) -> pd.DataFrame:
+    """Waves of differing size, start and length, with missing values and missing rows; the model's past is longer than one of them."""
+    random = np.random.default_rng(7)
+    parts = []
+    for number in range(series):
+        count = length - 31 * number
+        times = pd.date_range("2024-01-30 05:00", periods=count, freq="h") + pd.Timedelta(hours=3 * number)
+        values = 10.0 * (number + 1) + np.sin(np.arange(count) / 24 * 2 * np.pi) + 0.1 * random.standard_normal(count)
+        values[5 + number : 9 + number] = np.nan
+        part = pd.DataFrame({"item_id": f"meter {number}", "timestamp": times, "target": values.round(4)})
+        parts.append(part.drop(part.index[[20, 21, 40 + number]]))
+    return pd.concat(parts, ignore_index=True)
+
+
+@pytest.fixture(scope="session")
+def programs() -> None:
+    try:
+        program("tsdp-train")
+    except tsdp.ProgramError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session", params=MODELS)
+def run(request: pytest.FixtureRequest, programs: None, tmp_path_factory: pytest.TempPathFactory) -> tsdp.Run:
+    folder: Path = tmp_path_factory.mktemp("runs") / request.param
+    settings = {
+        "training.max_epochs": 3,
+        "model.context_length": 24,
+        "model.start": "fresh",
+        "model.prior": "none",
+        "optimizer.learning_rate": 0.001,
+        "dataset.test_windows": 1,
+        "dataset.validation_length": 6,
+    }
+    if request.param == "deepar":
+        settings["model.lags"] = [1, 2, 24]
+    return tsdp.train(hourly_frame(), folder, frequency="1h", prediction_length=6, model=request.param, settings=settings)

@@ -1,0 +1,112 @@
+"""What frames are read, and what is refused; calendar steps against pandas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tsdp
+from tsdp.calendars import Frequency
+from tsdp.frames import series_of
+
+HOURLY = Frequency.parse("1h")
+
+
+def long_frame(**columns: object) -> pd.DataFrame:
+    return pd.DataFrame({"item_id": ["a", "a", "b"], "timestamp": ["2024-01-01 00:00", "2024-01-01 01:00", "2024-01-01 05:00"], "target": [1.0, 2.0, 3.0], **columns})
+
+
+def test_names_of_columns() -> None:
+    expected = series_of(long_frame(), HOURLY)
+    nixtla = long_frame().rename(columns={"item_id": "unique_id", "timestamp": "ds", "target": "y"})
+    mine = long_frame().rename(columns={"item_id": "meter", "timestamp": "when", "target": "kWh"})
+    for found in (series_of(nixtla, HOURLY), series_of(mine, HOURLY, "meter", "when", "kWh")):
+        assert [one.item_id for one in found] == ["a", "b"]
+        for one, other in zip(found, expected):
+            assert one.start == other.start
+            np.testing.assert_array_equal(one.values, other.values)
+
+
+def test_rows_may_stand_in_any_order_and_ends_without_values_are_cut() -> None:
+    frame = pd.DataFrame(
+        {
+            "item_id": "a",
+            "timestamp": pd.to_datetime(["2024-01-01 03:00", "2024-01-01 01:00", "2024-01-01 00:00", "2024-01-01 04:00"]),
+            "target": [3.0, 1.0, np.nan, np.nan],
+        }
+    )
+    (one,) = series_of(frame, HOURLY)
+    assert one.start == pd.Timestamp("2024-01-01 01:00")
+    np.testing.assert_array_equal(one.values, [1.0, np.nan, 3.0])
+
+
+def test_wide_frames_end_together() -> None:
+    index = pd.date_range("2024-01-01", periods=4, freq="h")
+    frame = pd.DataFrame({"a": [np.nan, 1.0, 2.0, np.nan], "b": [5.0, 6.0, 7.0, 8.0]}, index=index)
+    a, b = series_of(frame, HOURLY)
+    assert (a.start, b.start) == (index[1], index[0])
+    np.testing.assert_array_equal(a.values, [1.0, 2.0, np.nan])
+    np.testing.assert_array_equal(b.values, [5.0, 6.0, 7.0, 8.0])
+    np.testing.assert_array_equal(series_of(frame.set_axis(index.to_period("h")), HOURLY)[1].values, b.values)
+    (only,) = series_of(frame["b"], HOURLY)
+    assert only.item_id == "b"
+
+
+def test_time_zones_are_clock_time() -> None:
+    index = pd.date_range("2024-01-01", periods=3, freq="h", tz="Europe/Berlin")
+    (one,) = series_of(pd.Series([1.0, 2.0, 3.0], index=index, name="a"), HOURLY)
+    assert one.start == pd.Timestamp("2024-01-01 00:00")
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (long_frame(timestamp=["2024-01-01 00:00", "2024-01-01 00:00", "2024-01-01"]), "twice"),
+        (long_frame(timestamp=["2024-01-01 00:00", "2024-01-01 00:30", "2024-01-01"]), "whole steps of 1h"),
+        (long_frame(timestamp=["2024-01-01 00:00", "yesterday", "2024-01-01"]), "times that cannot be read"),
+        (long_frame(timestamp=["2024-01-01 00:00", None, "2024-01-01"]), "without a time"),
+        (long_frame(target=[1.0, np.inf, 2.0]), "infinite"),
+        (long_frame(target=["1", "two", "3"]), "no numbers"),
+        (long_frame(target=[1.0, 2.0, np.nan]), "series 'b': found no value"),
+        (long_frame().drop(columns="target"), "expected item_id, timestamp and target"),
+        (long_frame().head(0), "without rows"),
+    ],
+)
+def test_what_does_not_fit_is_named(frame: pd.DataFrame, said: str) -> None:
+    with pytest.raises(tsdp.DataError, match=said):
+        series_of(frame, HOURLY)
+
+
+def test_a_column_that_is_not_there_is_named() -> None:
+    with pytest.raises(tsdp.DataError, match="no column 'meter'"):
+        series_of(long_frame(), HOURLY, item_id="meter")
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "of_pandas"),
+    [
+        ("30s", "2024-02-28 23:59:00", "30s"),
+        ("10min", "2024-02-28 23:50:00", "10min"),
+        ("1h", "2024-02-28 22:00:00", "1h"),
+        ("1D", "2024-02-27", "1D"),
+        ("1B", "2024-02-29", "1B"),
+        ("2W", "2024-02-27", pd.DateOffset(weeks=2)),
+        ("1M", "2023-11-30", pd.offsets.MonthEnd(1)),
+        ("1M", "2023-11-15", pd.DateOffset(months=1)),
+        ("1Q", "2023-11-15", pd.DateOffset(months=3)),
+        ("1Y", "2024-02-29", pd.offsets.YearEnd(1, month=2)),
+    ],
+)
+def test_steps_are_those_of_pandas(text: str, start: str, of_pandas: object) -> None:
+    first = pd.Timestamp(start)
+    frequency = Frequency.parse(text)
+    found = frequency.steps_from(first, 9)
+    assert list(found) == list(pd.date_range(first, periods=9, freq=of_pandas))
+    np.testing.assert_array_equal(frequency.places_of(first, found[[2, 7]], "index"), [2, 7])
+
+
+@pytest.mark.parametrize("level", [(), (0.0,), (1.0,), (0.5, 0.5)])
+def test_quantiles_lie_between_0_and_1(level: tuple[float, ...], run: tsdp.Run) -> None:
+    with pytest.raises(tsdp.UsageError, match="quantiles"):
+        run.model.predict(long_frame(), quantiles=level)

@@ -1,0 +1,114 @@
+"""Forecasts from Python are those of tsdp-forecast."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tsdp
+from conftest import hourly_frame
+from tsdp.programs import run_program
+
+LEVELS = [0.05, 0.5, 0.9]
+
+
+def by_program(run: tsdp.Run, frame: pd.DataFrame, folder: Path, *options: str, wide: bool = False) -> pd.DataFrame:
+    source, result = folder / "input.csv", folder / "output.csv"
+    if wide:
+        frame.to_csv(source, index_label="time", date_format="%Y-%m-%d %H:%M:%S")
+    else:
+        frame.rename(columns={"item_id": "unique_id", "timestamp": "ds", "target": "y"}).to_csv(source, index=False)
+    run_program(
+        "tsdp-forecast",
+        [f"--model={run.folder / 'model.pt'}", f"--input={source}", f"--output={result}", "--quantiles=0.05,0.5,0.9", *options],
+    )
+    return pd.read_csv(result, parse_dates=["timestamp"])
+
+
+def assert_same(found: pd.DataFrame, expected: pd.DataFrame) -> None:
+    assert list(found["item_id"]) == list(expected["item_id"])
+    assert list(found["timestamp"]) == list(expected["timestamp"])
+    for column in ["mean", *map(str, LEVELS)]:
+        np.testing.assert_allclose(found[column], expected[column], rtol=1e-6, atol=1e-6)
+
+
+def test_long_frames_are_forecast_as_by_the_program(run: tsdp.Run, tmp_path: Path) -> None:
+    frame = hourly_frame()
+    found = run.model.predict(frame, quantiles=LEVELS, seed=11)
+    assert_same(found, by_program(run, frame, tmp_path, "--seed=11"))
+    assert len(found) == 5 * 6
+
+
+def test_wide_frames_too(run: tsdp.Run, tmp_path: Path) -> None:
+    frame = hourly_frame().pivot(index="timestamp", columns="item_id", values="target")
+    frame = frame.reindex(pd.date_range(frame.index[0], frame.index[-1], freq="h"))
+    assert_same(run.model.predict(frame, quantiles=LEVELS, seed=3), by_program(run, frame, tmp_path, "--seed=3", wide=True))
+
+
+def test_many_series_take_the_draws_of_their_own_batch(run: tsdp.Run, tmp_path: Path) -> None:
+    one = hourly_frame(1, 60)
+    frame = pd.concat([one.assign(item_id=f"s{i}", target=one["target"] + i) for i in range(300)], ignore_index=True)
+    assert_same(run.model.predict(frame, quantiles=LEVELS, seed=4), by_program(run, frame, tmp_path, "--seed=4"))
+
+
+def test_sample_paths_are_those_of_the_program(run: tsdp.Run, tmp_path: Path) -> None:
+    frame = hourly_frame()
+    found = run.model.predict(frame, samples=7, seed=5)
+    source, result = tmp_path / "input.csv", tmp_path / "output.jsonl"
+    frame.rename(columns={"item_id": "unique_id", "timestamp": "ds", "target": "y"}).to_csv(source, index=False)
+    run_program("tsdp-forecast", [f"--model={run.folder / 'model.pt'}", f"--input={source}", f"--output={result}", "--samples=7", "--seed=5"])
+    for line in result.read_text().splitlines():
+        entry = json.loads(line)
+        mine = found[found["item_id"] == entry["item_id"]]
+        np.testing.assert_allclose(np.stack([mine[f"sample_{i}"] for i in range(7)]), entry["samples"], rtol=1e-6, atol=1e-6)
+
+
+def test_fewer_steps_are_the_first_ones(run: tsdp.Run) -> None:
+    frame = hourly_frame()
+    whole, part = run.model.predict(frame, seed=1), run.model.predict(frame, 2, seed=1)
+    pd.testing.assert_frame_equal(part, whole.groupby("item_id", sort=False).head(2).reset_index(drop=True))
+    for n in (0, 7):
+        with pytest.raises(tsdp.UsageError, match="1 to 6"):
+            run.model.predict(frame, n)
+
+
+def test_the_statement_is_that_of_the_run(run: tsdp.Run) -> None:
+    ledger = run.model.privacy
+    assert ledger.document == run.privacy.document
+    assert ledger.is_private and ledger.is_finished
+    assert ledger.epsilon is not None and 0.0 < ledger.epsilon.lower <= ledger.epsilon.upper <= 1.0
+    assert ledger.delta == 1e-7
+    assert "differential privacy" in str(ledger) and str(ledger) in repr(run.model)
+    assert tsdp.account("verify", str(run.folder))["agrees"] is True
+
+
+def test_gluonts_predictors_forecast_the_same(run: tsdp.Run) -> None:
+    pytest.importorskip("gluonts")
+    model = run.model
+    frame = hourly_frame()
+    expected = model.predict(frame, seed=1)
+    entries = []
+    for name, rows in frame.groupby("item_id", sort=False):
+        values = rows.dropna().set_index("timestamp")["target"].asfreq("h")
+        entries.append({"item_id": name, "start": pd.Period(values.index[0], freq="h"), "target": values.to_numpy()})
+    for entry, forecast in zip(entries, model.to_gluonts().predict(entries)):
+        mine = expected[expected["item_id"] == entry["item_id"]]
+        assert forecast.start_date.to_timestamp() == mine["timestamp"].iloc[0]
+        if model.forecasts_by_sampling:
+            assert forecast.samples.shape == (100, 6)
+        else:
+            # (Alone and in a batch single precision rounds differently.)
+            np.testing.assert_allclose(forecast.quantile(0.9), mine["0.9"], rtol=1e-6, atol=1e-6)
+            np.testing.assert_allclose(forecast.mean, mine["mean"], rtol=1e-6, atol=1e-6)
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(tsdp.DataError, match="no such file"):
+        tsdp.load(tmp_path / "none.pt")
+    (tmp_path / "text.pt").write_text("no archive")
+    with pytest.raises(tsdp.DataError, match="cannot be read as a model"):
+        tsdp.load(tmp_path / "text.pt")
