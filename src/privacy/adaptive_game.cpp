@@ -15,7 +15,7 @@
 #include "balanced.h"
 #include "fourier.h"
 #include "point_indices.h"
-#include "row_maxima.h"
+#include "row_products.h"
 #include "triangle_pairs.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"

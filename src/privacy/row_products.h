@@ -1,4 +1,4 @@
-// Products of a few long rows with many columns, of which the largest of each row is wanted.
+// Products of a few long rows with many columns.
 #pragma once
 
 #include <cstddef>

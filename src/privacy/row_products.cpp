@@ -1,4 +1,4 @@
-#include "row_maxima.h"
+#include "row_products.h"
 
 #include "tsdp/base/clones.h"
 
