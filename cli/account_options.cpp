@@ -84,7 +84,7 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
       "given beside --config, which names the mechanism; expected --set to change the configuration, or no --config";
   refuse(app, scheme_options, why);
   refuse(app, {"--batch-size"}, why);
-  const auto asked = read_config(file, o.set);
+  auto asked = read_config(file, o.set);
   const auto data = data::prepare_data(asked, file);
   auto config = mechanism::settle_law(asked, data.split.training_length, file).config;
   auto sigma = o.noise_multiplier ? o.noise_multiplier : config.privacy.noise_multiplier;

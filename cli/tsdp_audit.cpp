@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
     options.mode = mode == "data" ? tsdp::audit::Mode::data : tsdp::audit::Mode::canary;
     if (!theorem.empty()) options.theorem = theorem;
     const auto config_file = tsdp::find_config_file(config_name);
-    const auto asked = tsdp::read_config(config_file, set);
+    auto asked = tsdp::read_config(config_file, set);
     tsdp::cli::set_threads(threads);
     // Of the data, only what is public: how many series, and how long.
     const auto lengths = tsdp::data::prepare_data(asked, config_file).split.training_length;

@@ -4,7 +4,9 @@
 #include <system_error>
 
 #include "program.h"
+#include "table_options.h"
 #include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
 #include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
 #include "tsdp/data/calendar_features.h"
@@ -12,6 +14,7 @@
 #include "tsdp/data/describe.h"
 #include "tsdp/data/generate.h"
 #include "tsdp/data/input_form.h"
+#include "tsdp/data/propose.h"
 #include "tsdp/data/synthetic.h"
 #include "tsdp/data/writers.h"
 
@@ -23,10 +26,10 @@ using namespace tsdp;
 void add_form_options(CLI::App& app, data::StatedForm& form, const char* format_option) {
   app.add_option(format_option, form.format,
                  cat("Form of the input: ", join(data::format_names(), ", "), "; else by the file's name"));
-  app.add_option("--frequency", form.frequency,
-                 "Calendar step, such as 10min, 1h, 1D, 1B; not needed where a tsf file says it");
+  app.add_option("--frequency", form.frequency, "Calendar step, such as 10min, 1h, 1D, 1B; else as the file tells");
   app.add_option("--start", form.start,
                  "Moment of the first row, YYYY-MM-DD or YYYY-MM-DD hh:mm, where the file has no times (lstnet)");
+  (void)cli::add_table_options(app, form);
 }
 
 data::Dataset read_file(const std::string& file, const data::StatedForm& form, const char* format_option) {
@@ -36,7 +39,7 @@ data::Dataset read_file(const std::string& file, const data::StatedForm& form, c
 }
 
 struct DescribeCommand {
-  std::optional<std::string> file, config;
+  std::optional<std::string> file, config, write;
   std::vector<std::string> set;
   data::StatedForm form;
   std::optional<std::int64_t> prediction_length, context_length, season_length;
@@ -44,12 +47,13 @@ struct DescribeCommand {
   void add_to(CLI::App& app) {
     app.add_option("FILE", file, "File with the series; with --config by default its dataset.path");
     add_form_options(app, form, "--format");
+    app.add_option("--write", write, "Configuration to write: how the file is read, a split, and auto for what a rule settles");
     auto* from_config =
         app.add_option("--config", config, "Configuration that says how the data are read, split and used");
     app.add_option("--set", set, "key.path=value over the configuration; may be repeated")
         ->needs(from_config)
         ->allow_extra_args(false);
-    for (const char* option : {"--format", "--frequency", "--start"}) from_config->excludes(option);
+    for (const char* option : {"--format", "--frequency", "--start", "--columns", "--duplicates", "--gaps", "--write"}) from_config->excludes(option);
     const CLI::Range positive(1, 1'000'000'000);
     app.add_option("--prediction-length", prediction_length, "Steps to forecast, which every series should hold")
         ->check(positive);
@@ -72,8 +76,14 @@ struct DescribeCommand {
       options.split = data::split_options_of(c);
       options.season_length = c.dataset.season_length;
     } else {
-      dataset = read_file(*file, form, "--format");
+      const auto read = data::read_options_of(*file, form);
+      dataset = data::read_dataset(*file, read);
       options.season_length = data::default_season_length(dataset.frequency);
+      if (write) {
+        if (is_there(*write)) throw UsageError(cat("--write: found '", *write, "', which is there already; expected a new file"));
+        write_file_atomically(*write, data::proposed_configuration(*file, std::filesystem::path(*write).parent_path(), form, read, dataset, {prediction_length, season_length}));
+        (void)read_config(*write, {});  // what is proposed must be accepted
+      }
     }
     options.prediction_length = prediction_length.value_or(0);
     options.context_length = context_length.value_or(0);
@@ -137,7 +147,7 @@ struct SplitCommand {
 
   int run(bool json) const {
     const auto path = find_config_file(config);
-    const auto c = read_config(path, set);
+    auto c = read_config(path, set);
     const auto prepared = data::prepare_data(c, path);
     data::write_split(prepared.dataset, prepared.split, {c.dataset.prediction_length, c.dataset.season_length}, output);
     if (json) {

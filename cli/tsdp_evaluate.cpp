@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
       if (!tsdp::is_there(config_file))
         throw tsdp::UsageError(cat("--run: no ", config_file.string(), "; expected the folder of an earlier run"));
     }
-    const auto config = tsdp::read_config(config_file, set);
+    auto config = tsdp::read_config(config_file, set);
     if (trust && model.empty()) throw tsdp::UsageError("--trust: given without --model; expected with it alone");
     auto [module, metadata] =
         !model.empty() || tsdp::is_there(folder.model())
@@ -118,11 +118,11 @@ int main(int argc, char** argv) {
     if (horizon != config.dataset.prediction_length)
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.prediction_length: found ",
                                  config.dataset.prediction_length, "; the model forecasts ", horizon, " steps"));
+    const auto data = tsdp::data::prepare_data(config, config_file, privacy.has_value());
     if (const auto trained_on = metadata.model.value("frequency", config.dataset.frequency);
         tsdp::data::Frequency::parse(trained_on) != tsdp::data::Frequency::parse(config.dataset.frequency))
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.frequency: found ", config.dataset.frequency,
                                  "; the model was trained on series of ", trained_on));
-    const auto data = tsdp::data::prepare_data(config, config_file, privacy.has_value());
     const auto& ranges = split == "test" ? data.split.test : data.split.validation;
     if (ranges.empty())
       throw tsdp::UsageError(cat(config_file.string(), ": no ", split, " windows; a longer dataset.", split,

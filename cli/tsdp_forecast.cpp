@@ -6,6 +6,7 @@
 #include "device.h"
 #include "inference_options.h"
 #include "program.h"
+#include "table_options.h"
 #include "run_model.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
@@ -123,6 +124,7 @@ int main(int argc, char** argv) {
       ->excludes(config);
   app.add_option("--start", input.form.start, "Moment of the first row of an lstnet file: \"YYYY-MM-DD hh:mm\"")
       ->excludes(config);
+  for (auto* option : tsdp::cli::add_table_options(app, input.form)) option->excludes(config);
   app.add_option("--quantiles", quantiles, "Levels in (0, 1), separated by commas")->capture_default_str();
   app.add_option("--samples", samples, "Sample paths of each series, into JSON Lines")->check(CLI::Range(1, 1'000'000));
   app.add_option("--seasonal-naive", naive_output, "File for seasonal-naive forecasts from the same past");

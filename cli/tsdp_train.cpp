@@ -185,7 +185,7 @@ int main(int argc, char** argv) {
     }
     tsdp::cli::set_threads(threads);
     const auto device = tsdp::cli::device_of(device_name);
-    const auto asked = tsdp::read_config(config_file, set);
+    auto asked = tsdp::read_config(config_file, set);
     const auto data = tsdp::data::prepare_data(asked, config_file);
     auto settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file);
     if (advise) {

@@ -62,13 +62,27 @@ const std::vector<Option>& option_table() {
       {"dataset.path", true, Text{AT(dataset.path)},
        "File with the series; looked up from the working directory, the configuration's folder, the project's root. Of format synthetic the "
        "family: 10_minutes, hourly, daily, business_daily, weekly, monthly."},
-      {"dataset.format", true, choice(AT(dataset.format), {"lstnet", "tsf", "csv", "csv_long", "jsonl", "synthetic"}),
-       "lstnet: text, a row a time step, a column a series; tsf: Monash; csv: header and time stamps, a column a "
-       "series; csv_long: columns unique_id, ds and y; jsonl: JSON Lines as GluonTS has them. All plain or gzip. synthetic: no file, but what "
+      {"dataset.format", false, choice(AT(dataset.format), {"auto", "lstnet", "tsf", "csv", "csv_long", "jsonl", "synthetic"}),
+       "auto: by the file's name and header; lstnet: text, a row a time step, a column a series; tsf: Monash; csv: header and time stamps, a column a "
+       "series; csv_long: a column each for names, times and values; jsonl: JSON Lines as GluonTS has them. All plain or gzip. synthetic: no file, but what "
        "tsdp-data generate makes of dataset.path and dataset.synthetic."},
-      {"dataset.frequency", true, Text{AT(dataset.frequency)}, "Calendar step, pandas-style: 10min, 1h, 1D, 1B, 1W."},
+      {"dataset.frequency", false, Text{AT(dataset.frequency)},
+       "Calendar step, pandas-style: 10min, 1h, 1D, 1B, 1W; auto: as the file tells (its time stamps, the header of a tsf file)."},
       {"dataset.start", false, OptionalText{AT(dataset.start)},
        "Moment of the first row, where the file does not say it (lstnet): \"YYYY-MM-DD hh:mm\"."},
+      {"dataset.columns.item", false, OptionalText{AT(dataset.item_column)},
+       "Column of csv_long with the series' names; null: unique_id, item_id or series_id."},
+      {"dataset.columns.time", false, OptionalText{AT(dataset.time_column)},
+       "Column of csv or csv_long with the time stamps; null: in csv the first, in csv_long ds, timestamp, date, time or datetime."},
+      {"dataset.columns.value", false, OptionalText{AT(dataset.value_column)},
+       "Column of csv_long with the values; null: y, target or value. Given without a column of names, the file is one series."},
+      {"dataset.duplicates", false, choice(AT(dataset.duplicates), {"error", "last", "mean"}),
+       "Several values of one series at one time (csv, csv_long): an error, the last in the file, or their mean, which is then the value that "
+       "the guarantee is about."},
+      {"dataset.gaps", false, choice(AT(dataset.gaps), {"auto", "error", "missing"}),
+       "Steps without a row (csv, csv_long): an error, or missing values; auto: an error in csv, missing in csv_long."},
+      {"dataset.short_series", false, choice(AT(dataset.short_series), {"error", "drop", "pad"}),
+       "Series too short for the split: an error; left out; or begun earlier, with missing values. Which they are follows from lengths alone."},
       {"dataset.prediction_length", true, Integer{AT(dataset.prediction_length), {1, longest}},
        "Forecast length L_F, in steps."},
       {"dataset.season_length", true, Integer{AT(dataset.season_length), {1, many}},

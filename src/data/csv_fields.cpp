@@ -1,17 +1,21 @@
 #include "csv_fields.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "tsdp/base/text.h"
+#include "values.h"
 
 namespace tsdp::data::detail {
+namespace {
 
-std::vector<std::string> csv_fields(const TextFile& file, std::string_view line, const char* expected) {
+std::vector<std::string> csv_fields(const TextFile& file, std::string_view line, char separator, const char* expected) {
   std::vector<std::string> fields;
   std::size_t at = 0;
   while (true) {
     std::string field;
-    std::size_t begin = line.find_first_not_of(" \t", at);
+    std::size_t begin = line.find_first_not_of(separator == '\t' ? " " : " \t", at);
     if (begin != std::string_view::npos && line[begin] == '"') {
       for (at = begin + 1;; ++at) {
         if (at >= line.size())
@@ -23,16 +27,16 @@ std::vector<std::string> csv_fields(const TextFile& file, std::string_view line,
         }
         field += line[at];
       }
-      const std::size_t comma = std::min(line.find(',', at), line.size());
-      if (!trimmed(line.substr(at + 1, comma - at - 1)).empty())
-        file.fail(
-            static_cast<std::int64_t>(fields.size()) + 1,
-            cat("found ", in_quotes(line.substr(begin, comma - begin)), "; expected a comma after the closing quote"));
-      at = comma;
+      const std::size_t end = std::min(line.find(separator, at), line.size());
+      if (!trimmed(line.substr(at + 1, end - at - 1)).empty())
+        file.fail(static_cast<std::int64_t>(fields.size()) + 1,
+                  cat("found ", in_quotes(line.substr(begin, end - begin)), "; expected a ",
+                      separator == ',' ? "comma" : separator == ';' ? "semicolon" : "tab", " after the closing quote"));
+      at = end;
     } else {
-      const std::size_t comma = std::min(line.find(',', at), line.size());
-      field = trimmed(line.substr(at, comma - at));
-      at = comma;
+      const std::size_t end = std::min(line.find(separator, at), line.size());
+      field = trimmed(line.substr(at, end - at));
+      at = end;
     }
     fields.push_back(std::move(field));
     if (at >= line.size()) return fields;
@@ -40,17 +44,144 @@ std::vector<std::string> csv_fields(const TextFile& file, std::string_view line,
   }
 }
 
-Moment time_stamp(const TextFile& file, std::int64_t column, std::string_view text) {
+/// The one of the separators that stands most often outside quotes; of none of them, the comma.
+char separator_of(std::string_view header) {
+  constexpr std::string_view separators = ",;\t";
+  std::array<std::size_t, separators.size()> count{};
+  bool quoted = false;
+  for (const char c : header) {
+    if (c == '"') quoted = !quoted;
+    if (const auto k = separators.find(c); !quoted && k != std::string_view::npos) ++count[k];
+  }
+  return separators[static_cast<std::size_t>(std::max_element(count.begin(), count.end()) - count.begin())];
+}
+
+bool is_known(Role role, std::string_view name) {
+  const auto& names = known_names(role);
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool has(const std::vector<std::string>& names, Role role) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return is_known(role, name); });
+}
+
+/// Whether this looks like 1/31/2015 or 31/1/2015.
+bool is_slashed(std::string_view text) {
+  const auto slash = text.find('/');
+  return slash != std::string_view::npos && slash <= 2 && text.find_first_not_of("0123456789/ :APMapm.") == std::string_view::npos;
+}
+
+}  // namespace
+
+const std::vector<std::string>& known_names(Role role) {
+  static const std::vector<std::string> item{"unique_id", "item_id", "series_id"};
+  static const std::vector<std::string> time{"ds", "timestamp", "date", "time", "datetime"};
+  static const std::vector<std::string> value{"y", "target", "value"};
+  return role == Role::item ? item : role == Role::time ? time : value;
+}
+
+bool has_long_header(const std::filesystem::path& path) {
+  {
+    TextFile file(path);
+    std::string_view line;
+    if (!file.next(line)) return false;
+  }
+  TextFile file(path);
+  const CsvRows rows(file, "a header", "");
+  return has(rows.names(), Role::item) && has(rows.names(), Role::time) && has(rows.names(), Role::value);
+}
+
+CsvRows::CsvRows(TextFile& file, const std::string& columns, std::string row) : file_(file), row_is_(std::move(row)), header_line_(0) {
+  std::string_view line;
+  if (!file.next(line)) file.fail(cat("found an empty file; expected ", columns));
+  constexpr std::string_view excel = "sep=";
+  const bool named = line.size() == excel.size() + 1 && line.starts_with(excel);
+  if (named) {
+    separator_ = line.back();
+    if (separator_ == '"' || !file.next(line)) file.fail(cat("found no header after ", in_quotes(line), "; expected ", columns));
+  } else {
+    separator_ = separator_of(line);
+  }
+  header_ = line;
+  header_line_ = file.line();
+  names_ = csv_fields(file, line, separator_, "a column name");
+  if ((names_.front().empty() || names_.front() == "Unnamed: 0") && has({names_.begin() + 1, names_.end()}, Role::time)) first_ = 1;
+}
+
+std::optional<std::size_t> CsvRows::place_of(std::string_view name) const {
+  const auto found = std::find(names_.begin(), names_.end(), name);
+  if (found == names_.end()) return std::nullopt;
+  const auto again = std::find(found + 1, names_.end(), name);
+  if (again != names_.end())
+    file_.fail(header_line_, again - names_.begin() + 1,
+               cat("found the column ", in_quotes(name), " again, first seen in column ", found - names_.begin() + 1, "; expected each name once"));
+  return static_cast<std::size_t>(found - names_.begin());
+}
+
+void CsvRows::fail_header(const std::string& expected) const { file_.fail(header_line_, 1, cat("found the header ", in_quotes(header_), expected)); }
+
+bool CsvRows::next() {
+  const auto is_empty = [&] {
+    return std::all_of(line_.begin(), line_.end(), [&](char c) { return c == separator_ || c == ' ' || c == '\t'; });
+  };
+  std::int64_t empty_line = 0;
+  while (file_.next(line_)) {
+    if (!is_empty()) {
+      if (empty_line != 0) file_.fail(empty_line, 1, cat("found an empty line; expected ", row_is_));
+      return true;
+    }
+    if (empty_line == 0) empty_line = file_.line();
+  }
+  return false;
+}
+
+const std::vector<std::string_view>& CsvRows::fields() {
+  fields_.clear();
+  if (line_.find('"') != std::string_view::npos) {
+    decoded_ = csv_fields(file_, line_, separator_, "a field");
+    fields_.assign(decoded_.begin(), decoded_.end());
+  } else {
+    for (std::size_t at = 0;;) {
+      const std::size_t end = std::min(line_.find(separator_, at), line_.size());
+      fields_.push_back(trimmed(line_.substr(at, end - at)));
+      if (end == line_.size()) break;
+      at = end + 1;
+    }
+  }
+  if (fields_.size() != names_.size()) fail_count(fields_.size());
+  return fields_;
+}
+
+void CsvRows::fail_count(std::size_t found) const {
+  file_.fail(static_cast<std::int64_t>(std::min(found, names_.size())) + 1,
+             cat("found ", found, " columns; expected ", names_.size(), ", as in the header"));
+}
+
+Moment CsvRows::moment(std::size_t place, std::string_view field) const {
   Moment moment = 0;
-  if (!parse_moment(text, moment))
-    file.fail(column,
-              cat("found ", in_quotes(text), "; expected a time stamp such as 2015-01-31 or 2015-01-31 13:00:00"));
+  if (!parse_moment(field, moment))
+    file_.fail(static_cast<std::int64_t>(place) + 1,
+               cat("found ", in_quotes(field), "; expected a time stamp such as 2015-01-31 or 2015-01-31 13:00:00",
+                   is_slashed(field) ? ", the year first: which of the others is the month cannot be told" : ""));
   return moment;
 }
 
-bool is_long_header(const std::vector<std::string>& names) {
-  const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
-  return has("unique_id") && has("ds") && has("y");
+double CsvRows::value(std::size_t place, std::string_view field) const {
+  double value = 0.0;
+  std::string with_point;
+  if (const auto comma = field.find(','); separator_ != ',' && comma != std::string_view::npos && field.find('.') == std::string_view::npos) {
+    with_point = field;
+    with_point[comma] = '.';
+  }
+  if (const char* const accepted = parse_field(with_point.empty() ? field : std::string_view(with_point), value))
+    file_.fail(static_cast<std::int64_t>(place) + 1, cat("found ", in_quotes(field), "; expected ", accepted));
+  return value;
+}
+
+std::optional<Frequency> FewMoments::frequency() && {
+  std::sort(moments_.begin(), moments_.end());
+  moments_.erase(std::unique(moments_.begin(), moments_.end()), moments_.end());
+  return infer_frequency(moments_);
 }
 
 }  // namespace tsdp::data::detail

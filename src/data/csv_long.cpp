@@ -1,8 +1,10 @@
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "csv_fields.h"
@@ -13,8 +15,6 @@
 namespace tsdp::data::detail {
 namespace {
 
-constexpr std::array<const char*, 3> needed{"unique_id", "ds", "y"};
-
 /// A value and where it stands.
 struct Row {
   Moment moment;
@@ -22,59 +22,56 @@ struct Row {
   double value;
 };
 
-/// Places of the needed columns, in the order of `needed`. Warns of others.
-std::array<std::size_t, 3> columns_of(const TextFile& file, std::string_view line,
-                                      const std::vector<std::string>& names) {
-  constexpr std::size_t none = static_cast<std::size_t>(-1);
-  std::array<std::size_t, 3> places{none, none, none};
-  std::vector<std::string> others;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto known = static_cast<std::size_t>(std::find(needed.begin(), needed.end(), names[i]) - needed.begin());
-    if (known == needed.size()) {
-      others.push_back(in_quotes(names[i]));
-      continue;
-    }
-    if (places[known] != none)
-      file.fail(static_cast<std::int64_t>(i) + 1,
-                cat("found the column ", in_quotes(names[i]), " again, first seen in column ", places[known] + 1,
-                    "; expected each name once"));
-    places[known] = i;
-  }
-  for (std::size_t i = 0; i < needed.size(); ++i)
-    if (places[i] == none)
-      file.fail(1, cat("found the header ", in_quotes(line), " without a column ", needed[i],
-                       "; expected the columns unique_id, ds (time stamp) and y (value)"));
-  if (!others.empty())
-    log::warning(cat(file.name(), ":1: ignored ", others.size() == 1 ? "the column " : "the columns ",
-                     join(others, ", "), "; unique_id, ds and y are read"));
-  return places;
-}
-
-/// The fields of rows. Lines without quotes, most of all, are not copied.
-class RowFields {
- public:
-  const std::vector<std::string_view>& of(const TextFile& file, std::string_view line) {
-    views_.clear();
-    if (line.find('"') != std::string_view::npos) {
-      decoded_ = csv_fields(file, line, "a field");
-      views_.assign(decoded_.begin(), decoded_.end());
-      return views_;
-    }
-    for (std::size_t at = 0;;) {
-      const std::size_t comma = std::min(line.find(',', at), line.size());
-      views_.push_back(trimmed(line.substr(at, comma - at)));
-      if (comma == line.size()) return views_;
-      at = comma + 1;
-    }
-  }
-
- private:
-  std::vector<std::string> decoded_;
-  std::vector<std::string_view> views_;
+struct Places {
+  std::optional<std::size_t> item;  // none: there is one series
+  std::size_t time, value;
 };
 
-/// Of a series with these rows.
-std::int64_t most_steps(const std::vector<Row>& rows) { return 1'000'000 + 1'000 * static_cast<std::int64_t>(rows.size()); }
+CsvRows rows_of(TextFile& file) {
+  return {file, "a header with columns for names, time stamps and values, such as unique_id, ds and y", "a name, a time stamp and a value"};
+}
+
+/// The column of a role: the one that is stated, or the one with a usual name.
+std::optional<std::size_t> place_of(const CsvRows& rows, Role role, const std::string& stated, const char* key) {
+  if (!stated.empty()) {
+    const auto place = rows.place_of(stated);
+    if (!place) rows.fail_header(cat(" without a column ", in_quotes(stated), ", which columns.", key, " names; expected one of the header's"));
+    return place;
+  }
+  std::optional<std::size_t> found;
+  for (const auto& name : known_names(role)) {
+    const auto place = rows.place_of(name);
+    if (place && found)
+      rows.fail_header(cat(" with the columns ", in_quotes(rows.names()[*found]), " and ", in_quotes(name), "; expected columns.", key, " to say which one is read"));
+    if (place) found = place;
+  }
+  return found;
+}
+
+Places places_of(const TextFile& file, const CsvRows& rows, const ColumnNames& stated) {
+  const auto needed = [&](Role role, const std::string& name, const char* key, const char* what) {
+    const auto place = place_of(rows, role, name, key);
+    if (!place)
+      rows.fail_header(cat(" without a column of ", what, "; expected one named ", join(known_names(role), ", "), ", or its name as columns.", key));
+    return *place;
+  };
+  const bool one_series = stated.item.empty() && !stated.value.empty();
+  Places places{place_of(rows, Role::item, stated.item, "item"), needed(Role::time, stated.time, "time", "time stamps"),
+                needed(Role::value, stated.value, "value", "values")};
+  if (!places.item && !one_series) places.item = needed(Role::item, "", "item", "the series' names");
+  std::vector<std::string> read, others;
+  for (const auto place : {places.item, std::optional(places.time), std::optional(places.value)})
+    if (place) read.push_back(rows.names()[*place]);
+  for (std::size_t i = rows.names().front().empty() ? 1 : rows.first(); i < rows.names().size(); ++i)  // (pandas' index goes by silently)
+    if (i != places.item && i != places.time && i != places.value) others.push_back(in_quotes(rows.names()[i]));
+  if (!others.empty()) {
+    const auto last = read.back();
+    read.pop_back();
+    log::warning(cat(file.name(), ":", rows.header_line(), ": ignored ", others.size() == 1 ? "the column " : "the columns ", join(others, ", "), "; ", join(read, ", "),
+                     " and ", last, " are read"));
+  }
+  return places;
+}
 
 /// Steps without a row become missing values, so a wrong year or too fine a frequency asks for any amount of memory: what
 /// all series ask for together is looked at before any of it is taken. Sorts the rows of every series. Those that alone ask
@@ -90,7 +87,7 @@ void check_size(const TextFile& file, const Frequency& frequency, std::vector<st
     std::stable_sort(own.begin(), own.end(), [](const Row& a, const Row& b) { return a.moment < b.moment; });
     const auto steps = 1 + steps_between(own.front().moment, frequency, own.back().moment).value_or(0);
     count += own.size();
-    if (steps > most_steps(own)) continue;
+    if (steps > most_steps(static_cast<std::int64_t>(own.size()))) continue;
     places += steps;
     if (steps > most_of_one) longest = i;
     most_of_one = std::max(most_of_one, steps);
@@ -104,13 +101,32 @@ void check_size(const TextFile& file, const Frequency& frequency, std::vector<st
                 "); expected at most ", most, " steps: no wrong dates, and a frequency that is not finer than the data's"));
 }
 
+/// Of sorted rows of one time, one. What is missing counts for nothing.
+void merge(std::vector<Row>& rows, Duplicates duplicates) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < rows.size();) {
+    Row merged = rows[i];
+    double sum = 0.0;
+    int count = 0;
+    for (; i < rows.size() && rows[i].moment == merged.moment; ++i) {
+      if (std::isnan(rows[i].value)) continue;
+      merged.value = rows[i].value;
+      sum += rows[i].value;
+      ++count;
+    }
+    if (duplicates == Duplicates::mean && count > 1) merged.value = sum / count;
+    rows[kept++] = merged;
+  }
+  rows.resize(kept);
+}
+
 /// The sorted rows of one series on its grid.
 void fill(const TextFile& file, const ReadOptions& options, std::size_t time_column, const std::vector<Row>& rows,
           Series& series) {
   const auto& frequency = options.frequency;
   const auto column = static_cast<std::int64_t>(time_column) + 1;
   series.start = rows.front().moment;
-  const auto most = most_steps(rows);
+  const auto most = most_steps(static_cast<std::int64_t>(rows.size()));
   std::int64_t before = -1;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& row = rows[i];
@@ -118,7 +134,8 @@ void fill(const TextFile& file, const ReadOptions& options, std::size_t time_col
     if (i > 0 && row.moment == rows[i - 1].moment)
       file.fail(row.line, column,
                 cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id),
-                    " again, first seen in line ", rows[i - 1].line, "; expected each time once"));
+                    " again, first seen in line ", rows[i - 1].line,
+                    "; expected each time once (duplicates: last or mean, takes rows of one time)"));
     if (!place || *place <= before)
       file.fail(row.line, column,
                 cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id),
@@ -129,6 +146,10 @@ void fill(const TextFile& file, const ReadOptions& options, std::size_t time_col
                 cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id), ", ", *place,
                     " steps after its first time, ", moment_text(series.start), " in line ", rows.front().line,
                     ", with ", rows.size(), " rows in all; expected fewer than ", most, " steps"));
+    if (options.gaps == Gaps::error && *place > before + 1)
+      file.fail(row.line, column,
+                cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id), "; expected ",
+                    moment_text(advance(series.start, frequency, before + 1)), ", as no step may be without a row (gaps: missing, takes them)"));
     before = *place;
     const auto missing = static_cast<std::size_t>(*place) - series.values.size();
     for (std::size_t k = 0; k < missing; ++k) append(series, std::numeric_limits<double>::quiet_NaN(), options.exact);
@@ -139,33 +160,21 @@ void fill(const TextFile& file, const ReadOptions& options, std::size_t time_col
 }  // namespace
 
 Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
-  std::string_view line;
-  if (!file.next(line)) file.fail("found an empty file; expected a header with the columns unique_id, ds and y");
-  const auto names = csv_fields(file, line, "a column name");
-  const auto [id_column, time_column, value_column] = columns_of(file, line, names);
+  auto table = rows_of(file);
+  const auto places = places_of(file, table, options.columns);
 
   Dataset dataset;
   dataset.frequency = options.frequency;
   std::vector<std::vector<Row>> rows;  // of each series
   std::map<std::string, std::size_t, std::less<>> number_of;
-  RowFields row_fields;
-  std::string id;
+  std::string id = table.names()[places.value];
   std::size_t number = 0;
-  std::int64_t empty_line = 0;
-  while (file.next(line)) {
-    if (trimmed(line).empty()) {
-      if (empty_line == 0) empty_line = file.line();
-      continue;
-    }
-    if (empty_line != 0) file.fail(empty_line, 1, cat("found an empty line; expected ", names.size(), " fields"));
-    const auto& fields = row_fields.of(file, line);
-    if (fields.size() != names.size())
-      file.fail(static_cast<std::int64_t>(std::min(fields.size(), names.size())) + 1,
-                cat("found ", fields.size(), " columns; expected ", names.size(), ", as in the header"));
-    const auto column = [](std::size_t place) { return static_cast<std::int64_t>(place) + 1; };
-    if (fields[id_column].empty()) file.fail(column(id_column), "found no unique_id; expected the name of a series");
-    if (rows.empty() || fields[id_column] != id) {
-      id = fields[id_column];
+  while (table.next()) {
+    const auto& fields = table.fields();
+    if (places.item && fields[*places.item].empty())
+      file.fail(static_cast<std::int64_t>(*places.item) + 1, cat("found no ", table.names()[*places.item], "; expected the name of a series"));
+    if (rows.empty() || (places.item && fields[*places.item] != id)) {
+      if (places.item) id = fields[*places.item];
       const auto known = number_of.find(id);
       number = known != number_of.end() ? known->second : rows.size();
       if (known == number_of.end()) {
@@ -174,23 +183,37 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
         dataset.series.emplace_back().id = to_utf8(id);
       }
     }
-    Row row{time_stamp(file, column(time_column), fields[time_column]), file.line(), 0.0};
-    if (const char* const accepted = parse_field(fields[value_column], row.value))
-      file.fail(column(value_column), cat("found ", in_quotes(fields[value_column]), "; expected ", accepted));
-    rows[number].push_back(row);
+    rows[number].push_back({table.moment(places.time, fields[places.time]), file.line(), table.value(places.value, fields[places.value])});
   }
   if (rows.empty())
     file.fail("found no row after the header; expected rows of a series' name, a time stamp and a value");
   check_size(file, options.frequency, rows, dataset.series);
+  if (options.duplicates != Duplicates::error)
+    for (auto& own : rows) merge(own, options.duplicates);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     auto& series = dataset.series[i];
-    fill(file, options, time_column, rows[i], series);
+    fill(file, options, places.time, rows[i], series);
     if (!cut_missing_ends(series, options.frequency))
       file.fail_line(rows[i].front().line, cat("found no value of series ", in_quotes(series.id),
                                                "; expected at least one that is not missing"));
     rows[i] = {};
   }
   return dataset;
+}
+
+std::optional<Frequency> read_csv_long_frequency(TextFile& file, const ReadOptions& options) {
+  auto table = rows_of(file);
+  const auto item = place_of(table, Role::item, options.columns.item, "item");
+  const auto time = place_of(table, Role::time, options.columns.time, "time");
+  if (!time) return std::nullopt;
+  FewMoments moments;
+  std::optional<std::string> first;
+  while (!moments.full() && table.next()) {
+    const auto& fields = table.fields();
+    if (item && !first) first = fields[*item];
+    if (!item || fields[*item] == *first) moments.add(table.moment(*time, fields[*time]));
+  }
+  return std::move(moments).frequency();
 }
 
 }  // namespace tsdp::data::detail

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <utility>
 
 #include "tsdp/base/error.h"
@@ -37,16 +36,6 @@ bool is_anchor(std::string_view text, char unit) {
   const auto names = unit == 'W' ? days : unit == 'Q' || unit == 'Y' || unit == 'A' ? months : std::string_view();
   const auto place = names.find(text);
   return place != std::string_view::npos && place % 4 == 0;
-}
-
-/// Reads exactly `text.size()` decimal digits.
-bool parse_digits(std::string_view text, int& value) {
-  value = 0;
-  for (const char c : text) {
-    if (c < '0' || c > '9') return false;
-    value = 10 * value + (c - '0');
-  }
-  return true;
 }
 
 std::int64_t advance_business_days(std::int64_t day, std::int64_t steps) {
@@ -154,35 +143,6 @@ std::string Frequency::text() const {
   for (const auto& [name, value] : unit_names)
     if (value == unit) return cat(multiple, name);
   return {};
-}
-
-bool parse_moment(std::string_view text, Moment& moment) {
-  using namespace std::chrono;
-  if (text.size() != 10 && text.size() != 16 && text.size() != 19) return false;
-  std::array<int, 6> part{};  // year, month, day, hour, minute, second
-  constexpr std::array<std::size_t, 6> begin{0, 5, 8, 11, 14, 17};
-  for (std::size_t i = 0; i < part.size() && begin[i] < text.size(); ++i)
-    if (!parse_digits(text.substr(begin[i], i == 0 ? 4 : 2), part[i])) return false;
-  if (text[4] != '-' || text[7] != '-') return false;
-  if (text.size() > 10 && ((text[10] != ' ' && text[10] != 'T') || (text[13] != ':' && text[13] != '-'))) return false;
-  if (text.size() > 16 && text[16] != text[13]) return false;
-  const year_month_day date{year(part[0]), month(static_cast<unsigned>(part[1])), day(static_cast<unsigned>(part[2]))};
-  if (!date.ok() || part[3] > 23 || part[4] > 59 || part[5] > 59) return false;
-  moment = day_seconds * sys_days(date).time_since_epoch().count() + std::int64_t{3600} * part[3] +
-           std::int64_t{60} * part[4] + part[5];
-  return true;
-}
-
-std::string moment_text(Moment moment) {
-  using namespace std::chrono;
-  const std::int64_t day_number = floor_divide(moment, day_seconds);
-  const int second = static_cast<int>(moment - day_seconds * day_number);
-  const year_month_day date{sys_days(days(day_number))};
-  std::array<char, 64> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%04d-%02u-%02u %02d:%02d:%02d", static_cast<int>(date.year()),
-                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), second / 3600, second / 60 % 60,
-                second % 60);
-  return buffer.data();
 }
 
 std::int64_t shortest_step(const Frequency& frequency) {

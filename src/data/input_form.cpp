@@ -1,5 +1,7 @@
 #include "tsdp/data/input_form.h"
 
+#include <algorithm>
+
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
@@ -15,14 +17,16 @@ auto parsed(const std::string& name, const std::string& text, Parse parse) {
   }
 }
 
-Frequency frequency_of(const std::filesystem::path& file, Format format, const std::string& stated,
+bool states_nothing(const std::string& text) { return text.empty() || text == "auto"; }
+
+Frequency frequency_of(const std::filesystem::path& file, const ReadOptions& options, const std::string& stated,
                        const std::string& name, const std::optional<Frequency>& usual) {
-  if (!stated.empty()) return parsed(name, stated, Frequency::parse);
+  if (!states_nothing(stated)) return parsed(name, stated, Frequency::parse);
   if (usual) return *usual;
-  const auto own = format == Format::tsf ? tsf_frequency(file) : std::nullopt;
+  const auto own = frequency_of_file(file, options);
   if (own) return *own;
-  throw UsageError(cat(name, ": not given, and ", file.string(), " (", data::name(format),
-                       ") does not state it; expected a calendar step such as 10min, 1h, 1D, 1B"));
+  throw UsageError(cat(name, ": not given, and ", file.string(), " (", data::name(options.format),
+                       ") does not tell it; expected a calendar step such as 10min, 1h, 1D, 1B"));
 }
 
 std::optional<Moment> start_of(const std::filesystem::path& file, Format format, const std::string& stated,
@@ -50,12 +54,47 @@ Format stated_format(const std::filesystem::path& file, const std::string& state
                        name, " with one of ", join(format_names(), ", ")));
 }
 
+ColumnNames parse_columns(const std::string& text, const std::string& name) {
+  ColumnNames out;
+  const auto refuse = [&](const std::string& part) {
+    throw UsageError(cat(name, ": found '", part, "'; expected item=NAME, time=NAME and value=NAME, each at most once, between commas"));
+  };
+  for (const auto& part : split(text, ',')) {
+    const auto equals = part.find('=');
+    const auto role = std::string(trimmed(part.substr(0, std::min(equals, part.size()))));
+    auto* const place = role == "item" ? &out.item : role == "time" ? &out.time : role == "value" ? &out.value : nullptr;
+    if (equals == std::string::npos || place == nullptr || !place->empty()) refuse(part);
+    *place = trimmed(part.substr(equals + 1));
+    if (place->empty()) refuse(part);
+  }
+  return out;
+}
+
 ReadOptions read_options_of(const std::filesystem::path& file, const StatedForm& stated, const FormNames& names,
                             const std::optional<Frequency>& usual) {
   ReadOptions options;
-  const auto by_name = stated.format.empty() ? format_of_file(file) : std::nullopt;
-  options.format = stated_format(file, stated.format, by_name, names.format);
-  options.frequency = frequency_of(file, options.format, stated.frequency, names.frequency, usual);
+  const bool any_format = states_nothing(stated.format);
+  options.columns = stated.columns;
+  const auto& columns = options.columns;
+  auto by_name = any_format ? format_of_file(file) : std::nullopt;
+  // A column of names or values is what the long form has.
+  if (by_name == Format::csv && (!columns.item.empty() || !columns.value.empty())) by_name = Format::csv_long;
+  options.format = stated_format(file, any_format ? std::string() : stated.format, by_name, names.format);
+  const bool is_csv = options.format == Format::csv || options.format == Format::csv_long;
+  const auto only_csv = [&](const std::string& name, bool given, bool taken) {
+    if (given && !taken)
+      throw UsageError(cat(name, ": given for ", file.string(), " (", data::name(options.format), "); expected with csv_long",
+                           name == names.columns ? "; with csv, time alone" : " and csv"));
+  };
+  only_csv(names.columns, !columns.item.empty() || !columns.value.empty(), options.format == Format::csv_long);
+  only_csv(names.columns, !columns.time.empty(), is_csv);
+  if (!stated.duplicates.empty()) options.duplicates = named<Duplicates>(stated.duplicates, names.duplicates);
+  only_csv(names.duplicates, options.duplicates != Duplicates::error, is_csv);
+  if (!stated.gaps.empty() && stated.gaps != "auto") {
+    options.gaps = named<Gaps>(stated.gaps, names.gaps);
+    only_csv(names.gaps, true, is_csv);
+  }
+  options.frequency = frequency_of(file, options, stated.frequency, names.frequency, usual);
   options.start = start_of(file, options.format, stated.start, names.start);
   return options;
 }

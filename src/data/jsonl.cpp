@@ -1,4 +1,3 @@
-#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -17,23 +16,6 @@ using Json = nlohmann::json;
 
 constexpr const char* what_a_line_is = "one JSON object a line, with \"start\" and \"target\"";
 constexpr const char* what_a_value_is = "a number, or null or \"NaN\" for missing";
-
-/// A moment, also as pandas names the period that starts there: 2015, 2015-01, 2015Q1, 2014-12-29/2015-01-04; fractions
-/// of a second must be 0.
-bool parse_start(std::string_view text, Moment& moment) {
-  std::string whole(text.substr(0, text.find('/')));
-  constexpr std::size_t seconds_end = 19;
-  if (whole.size() > seconds_end + 1 && whole[seconds_end] == '.' &&
-      whole.find_first_not_of('0', seconds_end + 1) == std::string::npos)
-    whole.resize(seconds_end);
-  if (whole.size() == 6 && whole[4] == 'Q' && whole[5] >= '1' && whole[5] <= '4') {
-    constexpr std::array<const char*, 4> months{"-01", "-04", "-07", "-10"};
-    whole = whole.substr(0, 4) + months[static_cast<std::size_t>(whole[5] - '1')];
-  }
-  if (whole.size() == 4) whole += "-01";
-  if (whole.size() == 7) whole += "-01";
-  return parse_moment(whole, moment);
-}
 
 /// Takes what is needed from the events of one line; all else goes by without being stored. Throws DataError.
 class EntryReader final : public nlohmann::json_sax<Json> {
@@ -58,7 +40,7 @@ class EntryReader final : public nlohmann::json_sax<Json> {
     if (depth_ != 1) return other(cat("the text ", in_quotes(text)));
     if (key_ == "start") {
       Moment moment = 0;
-      if (!parse_start(text, moment))
+      if (!parse_moment(text, moment))
         fail(cat("found the start ", in_quotes(text), "; expected a moment such as \"2015-01-31 13:00:00\""));
       start = moment;
     } else if (key_ == "item_id") {

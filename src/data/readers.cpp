@@ -87,15 +87,16 @@ struct FormatRow {
   std::vector<std::string_view> endings;  // of file names
   bool needs_start;                       // it has no time stamps
   Dataset (*read)(detail::TextFile&, const ReadOptions&);
+  std::optional<Frequency> (*frequency)(detail::TextFile&, const ReadOptions&);  // what the file tells; may be null
 };
 
 const std::vector<FormatRow>& format_table() {
   static const std::vector<FormatRow> rows = {
-      {Format::lstnet, "lstnet", {".txt"}, true, detail::read_lstnet},
-      {Format::tsf, "tsf", {".tsf"}, false, detail::read_tsf},
-      {Format::csv, "csv", {".csv"}, false, detail::read_csv},
-      {Format::csv_long, "csv_long", {}, false, detail::read_csv_long},
-      {Format::jsonl, "jsonl", {".jsonl", ".json"}, false, detail::read_jsonl},
+      {Format::lstnet, "lstnet", {".txt"}, true, detail::read_lstnet, nullptr},
+      {Format::tsf, "tsf", {".tsf"}, false, detail::read_tsf, detail::read_tsf_frequency},
+      {Format::csv, "csv", {".csv"}, false, detail::read_csv, detail::read_csv_frequency},
+      {Format::csv_long, "csv_long", {}, false, detail::read_csv_long, detail::read_csv_long_frequency},
+      {Format::jsonl, "jsonl", {".jsonl", ".json"}, false, detail::read_jsonl, nullptr},
   };
   return rows;
 }
@@ -131,16 +132,16 @@ std::optional<Format> format_by_ending(const std::filesystem::path& path) {
 
 std::optional<Format> format_of_file(const std::filesystem::path& path) {
   const auto format = format_by_ending(path);
+  if (!format && std::filesystem::is_regular_file(path)) detail::TextFile{path};  // refuses what is no text, by name
   if (format != Format::csv) return format;
-  detail::TextFile file(path);
-  std::string_view line;
-  if (!file.next(line)) return format;
-  return detail::is_long_header(detail::csv_fields(file, line, "a column name")) ? Format::csv_long : Format::csv;
+  return detail::has_long_header(path) ? Format::csv_long : Format::csv;
 }
 
-std::optional<Frequency> tsf_frequency(const std::filesystem::path& path) {
+std::optional<Frequency> frequency_of_file(const std::filesystem::path& path, const ReadOptions& options) {
+  const auto read = row_of(options.format).frequency;
+  if (read == nullptr) return std::nullopt;
   detail::TextFile file(path);
-  return detail::read_tsf_frequency(file);
+  return read(file, options);
 }
 
 namespace {

@@ -1,6 +1,7 @@
 #include "tsdp/data/split.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -21,6 +22,28 @@ std::int64_t first_test_place(std::int64_t length, const SplitOptions& options) 
                                            : length - options.test_windows * options.prediction_length;
 }
 
+void pad_front(Series& series, const Frequency& frequency, std::int64_t least) {
+  const auto length = static_cast<std::int64_t>(series.values.size());
+  if (length >= least) return;
+  // Going back to a short month may change the days of all that follow: further back there is a month that does not.
+  const auto same_calendar = [&](std::int64_t steps) {
+    const auto start = advance(series.start, frequency, -steps);
+    for (std::int64_t k = 0; k < length; ++k)
+      if (advance(start, frequency, steps + k) != advance(series.start, frequency, k)) return false;
+    return true;
+  };
+  constexpr std::int64_t most_more = 100;  // months until February has had all its lengths, turns of centuries among them
+  auto steps = least - length;
+  while (!same_calendar(steps))
+    if (++steps > least - length + most_more)
+      throw DataError(cat("series '", series.id, "': no earlier start has its steps of ", frequency.text(), " from ", moment_text(series.start),
+                          " on; expected one that begins on such a step, or dataset.short_series: drop"));
+  series.start = advance(series.start, frequency, -steps);
+  const auto count = static_cast<std::size_t>(steps);
+  series.values.insert(series.values.begin(), count, std::numeric_limits<float>::quiet_NaN());
+  if (!series.exact.empty()) series.exact.insert(series.exact.begin(), count, std::numeric_limits<double>::quiet_NaN());
+}
+
 Split split_dataset(const Dataset& dataset, const SplitOptions& options) {
   const auto horizon = options.prediction_length;
   Split split;
@@ -32,7 +55,7 @@ Split split_dataset(const Dataset& dataset, const SplitOptions& options) {
       throw DataError(cat("series '", series.id, "' of ", dataset.name, ": found ", length, " values; with ",
                           options.test_windows, " test windows of ", horizon, " and ", options.validation_length,
                           " values for validation, more are needed: at least ", least_length(options), ", to leave ",
-                          horizon, " to train on"));
+                          horizon, " to train on (dataset.short_series: drop or pad, takes such series)"));
     before_validation.push_back(training);
     split.training_length.push_back(training - options.validation_length);
   }

@@ -29,6 +29,7 @@ TextFile::TextFile(const std::filesystem::path& path)
       buffer_(buffer_bytes) {
   if (!file_) fail(cat("cannot be read (", std::generic_category().message(errno), "); expected ", what_is_read));
   load();
+  refuse_known_kinds({reinterpret_cast<const char*>(input_.data()), stream_.avail_in});
   gzip_ = stream_.avail_in >= 2 && input_[0] == 0x1f && input_[1] == 0x8b;
   constexpr int gzip_only = 15 + 16;
   if (gzip_ && ::inflateInit2(&stream_, gzip_only) != Z_OK) fail("cannot be decompressed: no memory for it");
@@ -47,6 +48,15 @@ void TextFile::fail_line(std::int64_t line, const std::string& what) const {
 }
 
 void TextFile::fail(const std::string& what) const { throw DataError(cat(name_, ": ", what)); }
+
+void TextFile::refuse_known_kinds(std::string_view begin) const {
+  if (begin.starts_with("PAR1") || begin.starts_with("ARROW1"))
+    fail(cat("found a ", begin.front() == 'P' ? "Parquet" : "Feather", " file; expected ", what_is_read, ": convert it, such as with pandas: pandas.read_",
+             begin.front() == 'P' ? "parquet" : "feather", "(\"", name_, "\").to_csv(\"series.csv\", index=False)"));
+  if (begin.starts_with("PK\x03\x04")) fail(cat("found a zip archive, as workbooks of Excel are; expected ", what_is_read, ": unpack it, or save the sheet as CSV (UTF-8)"));
+  if (begin.starts_with("\xD0\xCF\x11\xE0")) fail(cat("found an old workbook of Excel; expected ", what_is_read, ": save the sheet as CSV (UTF-8)"));
+  if (begin.starts_with("\xFF\xFE") || begin.starts_with("\xFE\xFF")) fail(cat("found text in UTF-16; expected ", what_is_read, " in UTF-8: save it as CSV (UTF-8)"));
+}
 
 void TextFile::load() {
   errno = 0;

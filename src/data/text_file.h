@@ -37,6 +37,8 @@ class TextFile {
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
+  /// Names what begins so, if it is a common kind of file that is no text in UTF-8.
+  void refuse_known_kinds(std::string_view begin) const;
   void load();
   std::size_t decode(char* out, std::size_t room);
   bool fill();

@@ -198,7 +198,7 @@ Header read_header(TextFile& file, const Frequency* stated) {
 
 }  // namespace
 
-std::optional<Frequency> read_tsf_frequency(TextFile& file) { return read_header(file, nullptr).frequency; }
+std::optional<Frequency> read_tsf_frequency(TextFile& file, const ReadOptions&) { return read_header(file, nullptr).frequency; }
 
 std::string tsf_frequency_word(const Frequency& frequency) {
   using Unit = Frequency::Unit;

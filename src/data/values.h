@@ -56,6 +56,9 @@ std::size_t for_each_value(std::string_view text, Take&& take, Refuse&& refuse) 
 /// Cuts leading and trailing missing values and advances the start by as many steps. False if nothing is left.
 [[nodiscard]] bool cut_missing_ends(Series& series, const Frequency& frequency);
 
+/// The most steps that a series with this many rows may span: further ones come from a wrong year or too fine a frequency.
+[[nodiscard]] constexpr std::int64_t most_steps(std::int64_t rows) { return 1'000'000 + 1'000 * rows; }
+
 /// `path` without folder and endings.
 [[nodiscard]] std::string base_name(const std::filesystem::path& path);
 
@@ -65,8 +68,10 @@ std::size_t for_each_value(std::string_view text, Take&& take, Refuse&& refuse) 
 [[nodiscard]] Dataset read_tsf(TextFile& file, const ReadOptions& options);
 [[nodiscard]] Dataset read_jsonl(TextFile& file, const ReadOptions& options);
 
-/// The @frequency of a header.
-[[nodiscard]] std::optional<Frequency> read_tsf_frequency(TextFile& file);
+/// What a file tells of its frequency; options.frequency is not used.
+[[nodiscard]] std::optional<Frequency> read_tsf_frequency(TextFile& file, const ReadOptions& options);
+[[nodiscard]] std::optional<Frequency> read_csv_frequency(TextFile& file, const ReadOptions& options);
+[[nodiscard]] std::optional<Frequency> read_csv_long_frequency(TextFile& file, const ReadOptions& options);
 /// The @frequency that a tsf header would have; empty if the Monash form has no word for it.
 [[nodiscard]] std::string tsf_frequency_word(const Frequency& frequency);
 

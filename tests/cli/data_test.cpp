@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -316,6 +319,70 @@ TEST_F(Data, AFolderThatCannotBeWritten) {
   write("set.tsf", tsf_text);
   expect_refused({"convert", "set.tsf", "absent/out.jsonl"}, 1,
                  {"absent/out.jsonl.part: cannot write", "No such file"});
+}
+
+template <typename... Numbers>
+std::string line(const char* format, Numbers... numbers) {
+  std::array<char, 80> buffer{};
+  (void)std::snprintf(buffer.data(), buffer.size(), format, numbers...);
+  return buffer.data();
+}
+
+TEST_F(Data, DescribeProposesAConfigurationThatPlans) {
+  std::string text = ";when;meter;kWh\r\n";
+  for (int series = 0; series < 5; ++series)
+    for (int day = 0; day < (series == 4 ? 20 : 200); ++day)
+      text += line("%d;2021-%02d-%02d;m%d;%d,5\r\n", day, day / 28 + 1, day % 28 + 1, series, day % 7);
+  write("meters.csv", text);
+  const std::vector<std::string> stated{"--columns", "item=meter,time=when,value=kWh", "--frequency", "1D"};
+  std::vector<std::string> arguments{"describe", "meters.csv", "--write", "meters.yaml"};
+  arguments.insert(arguments.end(), stated.begin(), stated.end());
+  const auto outcome = data(arguments);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto proposed = content_of(path("meters.yaml"));
+  for (const char* part : {"5 series of 20 to ", "path: \"meters.csv\"", "format: csv_long", "frequency: 1D", "columns: {item: \"meter\", time: \"when\", value: \"kWh\"}",
+                           "short_series: drop  # 1 are shorter than", "prediction_length: 14", "season_length: 7", "name: dlinear"})
+    EXPECT_NE(proposed.find(part), std::string::npos) << part << " in\n" << proposed;
+  const auto parts = data({"split", "--config", "meters.yaml", "--output", "parts"});
+  EXPECT_EQ(parts.exit_code, 0) << parts.err;
+  EXPECT_NE(parts.out.find("4 training series"), std::string::npos) << parts.out;
+  const auto padded = data({"split", "--config", "meters.yaml", "--output", "padded", "--set", "dataset.short_series=pad"});
+  EXPECT_EQ(padded.exit_code, 0) << padded.err;
+  EXPECT_NE(padded.out.find("5 training series"), std::string::npos) << padded.out;
+  expect_refused({"split", "--config", "meters.yaml", "--output", "x", "--set", "dataset.short_series=error"}, 3, {"series 'm4'", "dataset.short_series: drop or pad"});
+  // What is there is not written over; what no split fits is refused.
+  expect_refused(arguments, 2, {"--write: found 'meters.yaml', which is there already"});
+  arguments[3] = "other.yaml";
+  arguments.insert(arguments.end(), {"--prediction-length", "150"});
+  expect_refused(arguments, 3, {"meters.csv: found series of 20 to ", "a shorter --prediction-length"});
+  EXPECT_FALSE(std::filesystem::exists(path("other.yaml")));
+}
+
+// What is proposed hangs on no value.
+TEST_F(Data, AProposalReadsNoValue) {
+  std::string one = "t,A\n";
+  std::string other = one;
+  for (int year = 1900; year < 1980; ++year) {
+    one += line("%d,%d\n", year, year % 3);
+    other += line("%d,%d\n", year, 1000 * (year % 5) - 7);
+  }
+  for (const auto& [name, text] : {std::pair<std::string, std::string>{"one", one}, {"other", other}}) {
+    std::filesystem::create_directory(path(name));
+    write(name + "/set.csv", text);
+    EXPECT_EQ(data({"describe", name + "/set.csv", "--write", name + "/set.yaml"}).exit_code, 0);
+  }
+  EXPECT_EQ(content_of(path("one/set.yaml")), content_of(path("other/set.yaml")));
+}
+
+TEST_F(Data, TablesAreReadAsTheirOptionsSay) {
+  write("set.csv", "t,A\n2020-01-01,1\n2020-01-02,2\n2020-01-02,4\n2020-01-04,5\n");
+  EXPECT_EQ(json({"describe", "set.csv", "--duplicates", "mean", "--gaps", "missing"})["range"]["max"], 5);
+  expect_refused({"describe", "set.csv"}, 3, {"set.csv:4:1: found the time 2020-01-02 00:00:00", "duplicates: last or mean"});
+  expect_refused({"describe", "set.csv", "--duplicates", "first"}, 2, {"--duplicates: found 'first'", "error, last, mean"});
+  expect_refused({"describe", "set.csv", "--columns", "A=1"}, 2, {"--columns: found 'A=1'", "item=NAME"});
+  expect_refused({"describe", "set.csv", "--format", "csv", "--columns", "item=A"}, 2, {"--columns: given for set.csv (csv)", "with csv, time alone"});
+  write("set.tsf", tsf_text);
+  expect_refused({"describe", "set.tsf", "--gaps", "missing"}, 2, {"--gaps: given for set.tsf (tsf)", "csv_long and csv"});
 }
 
 }  // namespace

@@ -62,13 +62,31 @@ TEST(Moment, ReadsDatesAndTimes) {
   EXPECT_EQ(at("2006-01-01 00-00-01"), at("2006-01-01T00:00:01"));
   EXPECT_EQ(at("2006-01-01 07:30"), at("2006-01-01 07-30-00"));
   EXPECT_EQ(at("2000-02-29"), at("2000-02-28") + 86400);
+  EXPECT_EQ(at("2015/01/31 9:05"), at("2015-01-31 09:05"));
+  EXPECT_EQ(at("31.01.2015 13:00"), at("2015-01-31 13:00"));
+  EXPECT_EQ(at("2015-01-31T13:00:00.000000"), at("2015-01-31 13:00"));
+}
+
+TEST(Moment, ReadsPeriodsAsTheirBeginning) {
+  EXPECT_EQ(at("2015"), at("2015-01-01"));
+  EXPECT_EQ(at("2015-03"), at("2015-03-01"));
+  EXPECT_EQ(at("2015Q4"), at("2015-10-01"));
+  EXPECT_EQ(at("2014-12-29/2015-01-04"), at("2014-12-29"));
+}
+
+TEST(Moment, TakesTimeZonesOff) {
+  EXPECT_EQ(at("2015-01-01T13:00:00Z"), at("2015-01-01 13:00"));
+  EXPECT_EQ(at("2015-01-01 00:30+01:00"), at("2014-12-31 23:30"));
+  EXPECT_EQ(at("2015-01-01 00:00:00-0530"), at("2015-01-01 05:30"));
+  EXPECT_EQ(at("2015-01-01 00:00:00.0+02"), at("2014-12-31 22:00"));
 }
 
 TEST(Moment, RefusesOthers) {
   for (const char* text :
-       {"", "2015", "2015-1-1", "2015-02-29", "1900-02-29", "2015-13-01", "2015-00-01", "2015-01-32",
-        "2015-01-01 24:00", "2015-01-01 00:60", "2015-01-01 00:00:60", "2015-01-01 00:00-00", "2015-01-01x00:00",
-        "2015/01/01", "2015-01-01 ", "2015-01-01 00:00:00Z", "2015-01-0a", "+015-01-01", "2015-01-01 00:00:0"}) {
+       {"", "215", "20150101", "2015-1-1", "2015-02-29", "1900-02-29", "2015-13-01", "2015-00-01", "2015-01-32", "1/31/2015", "31.1.2015", "2015.01.31",
+        "2015/01", "2015-01/31", "2015Q5", "2015Q0", "2015Q1 00:00", "2015-01-01 24:00", "2015-01-01 00:60", "2015-01-01 00:00:60",
+        "2015-01-01 00-00:00", "2015-01-01x00:00", "2015-01-01 ", "2015-01-01Z", "2015-01-01 00:00:00 Z", "2015-01-01 00:00:00+1", "2015-01-01 00:00:00+24",
+        "2015-01-01 00:00:00.", "2015-01-01 00:00:00.001", "2015-01-0a", "+015-01-01", "2015-01-01 00:00:0", "2014-12-29/", "2014-12-29/2015-01-0"}) {
     Moment moment = 7;
     EXPECT_FALSE(parse_moment(text, moment)) << text;
     EXPECT_EQ(moment, 7) << text;
@@ -79,6 +97,34 @@ TEST(Moment, WritesWhatItReads) {
   for (const char* text : {"1970-01-01 00:00:00", "1969-12-31 23:59:59", "2016-02-29 12:34:56", "0001-01-01 00:00:00",
                            "9999-12-31 23:59:59"})
     EXPECT_EQ(moment_text(at(text)), text);
+}
+
+std::string inferred(const std::string& start, const std::string& frequency, const std::vector<std::int64_t>& steps) {
+  std::vector<Moment> moments;
+  for (const auto k : steps) moments.push_back(advance(at(start), Frequency::parse(frequency), k));
+  const auto found = infer_frequency(moments);
+  return found ? found->text() : "none";
+}
+
+TEST(InferFrequency, FindsTheStepOfEveryCalendar) {
+  for (const char* frequency : {"1s", "10s", "1min", "15min", "1h", "6h", "1D", "2D", "1W", "2W", "1M", "2M", "1Q", "2Q", "1Y"})
+    for (const char* start : {"2015-01-31", "2016-02-29 00:00", "2015-03-14 09:00", "2015-12-01"}) {
+      std::vector<std::int64_t> all(40);
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+      EXPECT_EQ(inferred(start, frequency, all), frequency) << start;
+      // With steps left out, as long as most are there.
+      EXPECT_EQ(inferred(start, frequency, {0, 1, 3, 4, 6, 7, 8, 11}), frequency) << start;
+    }
+  EXPECT_EQ(inferred("2015-01-01", "1B", {0, 1, 2, 3, 4, 5, 6}), "1B");
+  EXPECT_EQ(inferred("2015-01-05", "1D", {0, 1, 2, 3, 4}), "1D");  // Monday to Friday may be any days
+  EXPECT_EQ(inferred("2015-01-05", "1D", {0, 1, 2, 3, 4, 7}), "1B");
+}
+
+TEST(InferFrequency, KnowsWhatItCannotTell) {
+  EXPECT_EQ(inferred("2015-01-01", "1h", {}), "none");
+  EXPECT_EQ(inferred("2015-01-01", "1h", {0, 1}), "none");
+  EXPECT_EQ(inferred("2015-01-01", "1h", {0, 1, 100}), "none");
+  EXPECT_EQ(inferred("2015-01-01", "1s", {0, 3, 7, 1000}), "none");
 }
 
 TEST(Advance, GoesThroughLeapDaysAndYearEnds) {

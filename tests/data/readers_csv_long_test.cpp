@@ -56,11 +56,13 @@ TEST_F(Readers, CsvLongFollowsTheCalendar) {
 
 TEST_F(Readers, CsvLongSaysWhereAndWhat) {
   const std::string top = "unique_id,ds,y\n";
-  EXPECT_EQ(csv_long_error(""), "set.txt: found an empty file; expected a header with the columns unique_id, ds and y");
+  EXPECT_EQ(csv_long_error(""), "set.txt: found an empty file; expected a header with columns for names, time stamps and values, such as unique_id, ds and y");
   EXPECT_EQ(
-      csv_long_error("unique_id,time,y\n"),
-      "set.txt:1:1: found the header 'unique_id,time,y' without a column ds; expected the columns unique_id, ds (time "
-      "stamp) and y (value)");
+      csv_long_error("unique_id,when,y\n"),
+      "set.txt:1:1: found the header 'unique_id,when,y' without a column of time stamps; expected one named ds, timestamp, date, time, datetime, or its "
+      "name as columns.time");
+  EXPECT_EQ(csv_long_error("unique_id,ds,date,y\n"),
+            "set.txt:1:1: found the header 'unique_id,ds,date,y' with the columns 'ds' and 'date'; expected columns.time to say which one is read");
   EXPECT_EQ(csv_long_error("y,unique_id,ds,y\n"),
             "set.txt:1:4: found the column 'y' again, first seen in column 1; expected each name once");
   EXPECT_EQ(csv_long_error(top),
@@ -77,11 +79,11 @@ TEST_F(Readers, CsvLongSaysWhereAndWhat) {
   EXPECT_EQ(csv_long_error(top + "\"a,2015-01-01,1\n"),
             "set.txt:2:1: found '\"a,2015-01-01,1' without a closing quote; expected a field");
   EXPECT_EQ(csv_long_error(top + "a,2015-01-01,1\n\na,2015-01-02,1\n"),
-            "set.txt:3:1: found an empty line; expected 3 fields");
+            "set.txt:3:1: found an empty line; expected a name, a time stamp and a value");
   EXPECT_EQ(
       csv_long_error(top + "a,2015-01-01 01:00,1\nb,2015-01-01,1\na,2015-01-01,2\na,2015-01-01 01:00,3\n"),
       "set.txt:5:2: found the time 2015-01-01 01:00:00 of series 'a' again, first seen in line 2; expected each time "
-      "once");
+      "once (duplicates: last or mean, takes rows of one time)");
   EXPECT_EQ(
       csv_long_error(top + "a,2015-01-01 01:00,1\na,2015-01-01 00:30,2\n"),
       "set.txt:2:2: found the time 2015-01-01 01:00:00 of series 'a'; expected whole steps of 1h after its first time, "

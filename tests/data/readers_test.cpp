@@ -261,17 +261,18 @@ TEST_F(Readers, CsvFollowsTheCalendar) {
 TEST_F(Readers, CsvSaysWhereAndWhat) {
   EXPECT_EQ(csv_error("t,a\n2015-01-01 00:00,1\n2015-01-01 01:00,2\n2015-01-01 03:00,3\n"),
             "set.txt:4:1: found the time 2015-01-01 03:00:00; expected 2015-01-01 02:00:00, one step of 1h after "
-            "2015-01-01 01:00:00");
+            "2015-01-01 01:00:00 (gaps: missing, takes steps without a row)");
   EXPECT_EQ(csv_error("t,a\n2015-01-01 00:00,1\n2015-01-01 00:00,2\n"),
             "set.txt:3:1: found the time 2015-01-01 00:00:00; expected 2015-01-01 01:00:00, one step of 1h after "
-            "2015-01-01 00:00:00");
+            "2015-01-01 00:00:00 (duplicates: last or mean, takes rows of one time)");
   EXPECT_EQ(csv_error("t,a\n01/02/2015,1\n"),
-            "set.txt:2:1: found '01/02/2015'; expected a time stamp such as 2015-01-31 or 2015-01-31 13:00:00");
+            "set.txt:2:1: found '01/02/2015'; expected a time stamp such as 2015-01-31 or 2015-01-31 13:00:00, the year first: which of the "
+            "others is the month cannot be told");
   EXPECT_EQ(csv_error("t,a,b,a\n"),
             "set.txt:1:4: found the column 'a' again, first seen in column 2; expected each name once");
   EXPECT_EQ(csv_error("t,a,,b\n"), "set.txt:1:3: found an empty column name; expected the name of a series");
-  EXPECT_EQ(csv_error("t;a\n"),
-            "set.txt:1:1: found the header 't;a'; expected a time column and at least one series, separated by commas");
+  EXPECT_EQ(csv_error("t a\n"),
+            "set.txt:1:1: found the header 't a'; expected a time column and at least one series, separated by commas, semicolons or tabs");
   EXPECT_EQ(csv_error("t,\"a\n"), "set.txt:1:2: found '\"a' without a closing quote; expected a column name");
   EXPECT_EQ(csv_error("t,\"a\"b,c\n"), "set.txt:1:2: found '\"a\"b'; expected a comma after the closing quote");
   EXPECT_EQ(csv_error("t,a,b\n2015-01-01,1,x\n"),
@@ -280,7 +281,7 @@ TEST_F(Readers, CsvSaysWhereAndWhat) {
   EXPECT_EQ(csv_error("t,a,b\n2015-01-01,1,2,3\n"), "set.txt:2:4: found 4 columns; expected 3, as in the header");
   EXPECT_EQ(csv_error("t,a,b\n2015-01-01\n"), "set.txt:2:2: found 1 columns; expected 3, as in the header");
   EXPECT_EQ(csv_error("t,a\n2015-01-01,1\n\n2015-01-01 01:00,2\n"),
-            "set.txt:3:1: found an empty line; expected a time stamp and 1 values");
+            "set.txt:3:1: found an empty line; expected a time stamp and a value for each series");
   EXPECT_EQ(csv_error("t,a\n"), "set.txt: found no row after the header; expected rows of a time stamp and values");
   EXPECT_EQ(csv_error(""), "set.txt: found an empty file; expected a header, then rows of a time stamp and values");
   EXPECT_EQ(csv_error("t,a,b\n2015-01-01,1,\n"),

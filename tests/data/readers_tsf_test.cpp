@@ -120,10 +120,10 @@ TEST_F(Readers, EveryFlippedByteOfTsfIsReadOrNamed) {
 }
 
 TEST_F(Readers, TsfSaysItsFrequency) {
-  EXPECT_EQ(tsf_frequency(put(header("half_hourly"))), Frequency::parse("30min"));
-  EXPECT_EQ(tsf_frequency(put("@relation x\n@data\n1\n")), std::nullopt);
-  EXPECT_THROW((void)tsf_frequency(put(header("hourli"))), DataError);
-  EXPECT_THROW((void)tsf_frequency(put("1,2\n")), DataError);
+  EXPECT_EQ(frequency_of_file(put(header("half_hourly")), {Format::tsf, {}, {}}), Frequency::parse("30min"));
+  EXPECT_EQ(frequency_of_file(put("@relation x\n@data\n1\n"), {Format::tsf, {}, {}}), std::nullopt);
+  EXPECT_THROW((void)frequency_of_file(put(header("hourli")), {Format::tsf, {}, {}}), DataError);
+  EXPECT_THROW((void)frequency_of_file(put("1,2\n"), {Format::tsf, {}, {}}), DataError);
 }
 
 TEST_F(Readers, DamagedTsfIsReadOrNamed) {

@@ -182,7 +182,7 @@ TEST_F(Writers, WhatTheFormsLookLike) {
       read_file(path("x")),
       "@relation demo\n@attribute series_name string\n@attribute start_timestamp date\n@frequency daily\n"
       "@missing true\n@equallength false\n@data\na,b:2016-02-28 00-00-00:1,?,0.1\nc:2016-02-29 00-00-00:-2.5e-08\n");
-  EXPECT_EQ(tsf_frequency(path("x")), data.frequency);
+  EXPECT_EQ(frequency_of_file(path("x"), {Format::tsf, {}, {}}), data.frequency);
   data.series[1].start = at("2016-02-28 06:00");
   write_dataset(data, path("x"), Format::csv_long);
   EXPECT_EQ(read_file(path("x")).substr(0, 41), "unique_id,ds,y\n\"a,b\",2016-02-28 00:00:00,");
@@ -195,7 +195,7 @@ TEST_F(Writers, TsfFrequenciesReadBack) {
     data.frequency = Frequency::parse(text);
     data.series = {{"a", at("2016-01-01"), {1, 2}}};
     write_dataset(data, path("x"), Format::tsf);
-    EXPECT_EQ(tsf_frequency(path("x")), data.frequency) << text;
+    EXPECT_EQ(frequency_of_file(path("x"), {Format::tsf, {}, {}}), data.frequency) << text;
   }
 }
 

@@ -25,9 +25,13 @@ constexpr Names<ExportedWeights, 2> names_of(ExportedWeights) {
 struct Config {
   struct {
     std::string path;
-    std::string format;
-    std::string frequency;
+    std::string format = "auto";     // told by the file
+    std::string frequency = "auto";  // told by the file
     std::optional<std::string> start;
+    std::optional<std::string> item_column, time_column, value_column;  // of csv and csv_long; none: usual names
+    std::string duplicates = "error";
+    std::string gaps = "auto";
+    std::string short_series = "error";
     std::int64_t prediction_length = 0;
     std::int64_t season_length = 0;
     std::string split = "lstnet";

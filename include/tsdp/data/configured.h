@@ -26,9 +26,10 @@ struct PreparedData {
   Dataset dataset;
   Split split;
 };
-/// Reads and splits. Series::exact is filled where a proof needs it: for private training with noise on the data, and for
-/// forecasts from privatised pasts (`private_forecasts`). Throws DataError or UsageError.
-[[nodiscard]] PreparedData prepare_data(const Config& config, const std::filesystem::path& config_file,
-                                        bool private_forecasts = false);
+/// Reads and splits, and writes format and frequency into the configuration where it leaves them to the file. Series::exact
+/// is filled where a proof needs it: for private training with noise on the data, and for forecasts from privatised pasts
+/// (`private_forecasts`). Series that are too short for the split are dropped or padded as dataset.short_series says, by
+/// their lengths alone. Throws DataError or UsageError.
+[[nodiscard]] PreparedData prepare_data(Config& config, const std::filesystem::path& config_file, bool private_forecasts = false);
 
 }  // namespace tsdp::data

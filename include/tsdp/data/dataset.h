@@ -26,8 +26,11 @@ struct Frequency {
 /// A moment without time zone, in whole seconds since 1970-01-01 00:00:00 of the proleptic Gregorian calendar.
 using Moment = std::int64_t;
 
-/// Reads "YYYY-MM-DD", "YYYY-MM-DD hh:mm", "YYYY-MM-DD hh:mm:ss" (also with 'T', and hh-mm-ss as in Monash files).
-/// False if the text is anything else or no such date exists.
+/// Reads a time stamp: "2015-01-31", "2015/01/31" or "31.01.2015"; behind it nothing, or ' ' or 'T' and a time: "13:00",
+/// "13:00:00", "13:00:00.000" (also 9:00, and 13-00-00 as in Monash files). A time zone behind the time (Z, +01, +01:00,
+/// +0100) is taken off, so that the moment is in UTC. Periods as pandas writes them stand for their first moment: "2015",
+/// "2015-01", "2015Q1", "2014-12-29/2015-01-04". False, and `moment` as it was, if the text is anything else, no such
+/// date exists, or a fraction of a second is not 0.
 [[nodiscard]] bool parse_moment(std::string_view text, Moment& moment);
 /// "YYYY-MM-DD hh:mm:ss".
 [[nodiscard]] std::string moment_text(Moment moment);
@@ -52,6 +55,11 @@ struct Series {
   /// Empty, or for each of `values` the double nearest to the decimal that stands in the file, NaN where that is.
   std::vector<double> exact = {};
 };
+
+/// The coarsest frequency on which all these moments lie, which must increase: months where all are on one day of the month
+/// or on last days, business days where none is on a weekend. None from fewer than 3 moments, and where more than half of
+/// its steps would have none.
+[[nodiscard]] std::optional<Frequency> infer_frequency(const std::vector<Moment>& moments);
 
 /// Series of one source, in the order of the source.
 struct Dataset {

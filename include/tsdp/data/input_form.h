@@ -9,22 +9,28 @@
 
 namespace tsdp::data {
 
-/// Format, frequency and start as they were written; an empty text states nothing.
+/// The form as it was written; an empty text states nothing, and nor does `auto` as format or frequency.
 struct StatedForm {
   std::string format, frequency, start;
+  ColumnNames columns = {};
+  std::string duplicates, gaps;
 };
 
 /// What complaints call them: options, or `config.yaml: dataset.format` and so on.
 struct FormNames {
-  std::string format = "--format", frequency = "--frequency", start = "--start";
+  std::string format = "--format", frequency = "--frequency", start = "--start", columns = "--columns", duplicates = "--duplicates", gaps = "--gaps";
 };
+
+/// Reads `item=NAME,time=NAME,value=NAME`, of which any part may be left out. Throws UsageError that begins with `name`.
+[[nodiscard]] ColumnNames parse_columns(const std::string& text, const std::string& name = "--columns");
 
 /// The format that `stated` names, or else `by_name`, what the name of `file` tells (format_by_ending, format_of_file).
 /// Throws UsageError, which begins with `name` or with the file.
 [[nodiscard]] Format stated_format(const std::filesystem::path& file, const std::string& stated,
                                    const std::optional<Format>& by_name, const std::string& name);
 
-/// How to read `file`. A frequency that is not stated is `usual`, if there is one, or else what a tsf file says of itself.
+/// How to read `file`. A frequency that is not stated is `usual`, if there is one, or else what the file tells
+/// (frequency_of_file).
 /// Throws UsageError where something is not understood, or missing (lstnet files need a start), DataError where the head
 /// of the file has to be read and cannot be.
 [[nodiscard]] ReadOptions read_options_of(const std::filesystem::path& file, const StatedForm& stated,

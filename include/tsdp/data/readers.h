@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tsdp/base/names.h"
 #include "tsdp/data/dataset.h"
 
 namespace tsdp::data {
@@ -24,9 +25,24 @@ enum class Format { lstnet, tsf, csv, csv_long, jsonl };
 /// The format that the ending of a name stands for, whether or not .gz follows: .txt lstnet, .tsf tsf, .csv csv,
 /// .jsonl and .json jsonl.
 [[nodiscard]] std::optional<Format> format_by_ending(const std::filesystem::path& path);
-/// The same for a file that is there: a .csv file whose header has the columns unique_id, ds and y is csv_long. Throws
-/// DataError if the header of a .csv file cannot be read.
+/// The same for a file that is there: a .csv file whose header has columns for names, times and values is csv_long. Throws
+/// DataError if the header of a .csv file cannot be read, and where a file without such an ending is of a kind that is known
+/// and not read (Parquet, workbooks).
 [[nodiscard]] std::optional<Format> format_of_file(const std::filesystem::path& path);
+
+/// What becomes of several values of one series at one time: an error, the last of them in the file, or their mean.
+enum class Duplicates { error, last, mean };
+constexpr Names<Duplicates, 3> names_of(Duplicates) {
+  return {{{Duplicates::error, "error"}, {Duplicates::last, "last"}, {Duplicates::mean, "mean"}}};
+}
+/// What becomes of steps of a series that have no row between others that have: an error, or missing values.
+enum class Gaps { error, missing };
+constexpr Names<Gaps, 2> names_of(Gaps) { return {{{Gaps::error, "error"}, {Gaps::missing, "missing"}}}; }
+
+/// Names of columns of csv and csv_long files; empty: by their usual names (docs/data.md).
+struct ColumnNames {
+  std::string item, time, value;
+};
 
 /// What a file itself does not say.
 struct ReadOptions {
@@ -34,22 +50,26 @@ struct ReadOptions {
   Frequency frequency;          ///< of the series; a tsf file's own @frequency must agree
   std::optional<Moment> start;  ///< of the first row; required for lstnet, ignored where the file has time stamps
   bool exact = false;           ///< fill Series::exact, too
+  ColumnNames columns = {};     ///< of csv (time alone) and csv_long
+  Duplicates duplicates = Duplicates::error;  ///< of csv and csv_long
+  std::optional<Gaps> gaps = std::nullopt;    ///< of csv and csv_long; none: an error in csv, missing in csv_long
 };
 
 /// Reads `path` (plain or gzip, told by content, not by name).
 ///
 /// lstnet: no header, one row a time step, comma-separated columns, one series a column. csv: a header, time stamps in
-/// the first column at the stated frequency without gaps, one series a further column, named by the header. csv_long:
-/// a header with the columns unique_id, ds (time stamp) and y in any order, one row a value; rows may stand in any
-/// order, steps without a row are missing values, series come in the order in which they first appear, other columns
-/// are ignored with a warning. tsf: the Monash form (papers and GluonTS): header keys, `?` for missing, per-series
-/// starts and lengths. jsonl: one JSON object a line with "start", "target" (numbers, null or "NaN") and, if it has a
-/// name, "item_id"; other keys are ignored. Missing values: empty, `nan`, `NA`, `?`. Leading and trailing missing
-/// values of a series are cut off. Anything else that is not a finite number is an error, as are rows with another
-/// number of columns.
+/// the first column at the stated frequency, one series a further column, named by the header. csv_long: a header with a
+/// column each for names, time stamps and values in any order, one row a value; rows may stand in any order, series come in
+/// the order in which they first appear, other columns are ignored with a warning; without a column of names there is one
+/// series. tsf: the Monash form (papers and GluonTS): header keys, `?` for missing, per-series starts and lengths. jsonl:
+/// one JSON object a line with "start", "target" (numbers, null or "NaN") and, if it has a name, "item_id"; other keys are
+/// ignored. Missing values: empty, `nan`, `NA`, `?`. Leading and trailing missing values of a series are cut off. Anything
+/// else that is not a finite number is an error, as are rows with another number of columns.
 [[nodiscard]] Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& options);
 
-/// The @frequency of a tsf file, if its header has one. Throws DataError.
-[[nodiscard]] std::optional<Frequency> tsf_frequency(const std::filesystem::path& path);
+/// The frequency that the file tells, if it does: the @frequency of a tsf file's header; of csv and csv_long what
+/// infer_frequency finds in the time stamps (of the first series; the first ten thousand). options.frequency is not used.
+/// Throws DataError.
+[[nodiscard]] std::optional<Frequency> frequency_of_file(const std::filesystem::path& path, const ReadOptions& options);
 
 }  // namespace tsdp::data

@@ -36,6 +36,11 @@ struct Split {
 /// The fewest values with which a series can be split so, leaving at least L_F values to train on.
 [[nodiscard]] std::int64_t least_length(const SplitOptions& options);
 
+/// Lets a series that is shorter than `least` begin earlier, with missing values, so that it is at least that long; a step or
+/// more of months longer where its days of the month ask for it. Throws DataError where no earlier start has the same steps (business days from a weekend
+/// on).
+void pad_front(Series& series, const Frequency& frequency, std::int64_t least);
+
 /// The place at which the first test window of a series of `length` values starts, if it is long enough.
 [[nodiscard]] std::int64_t first_test_place(std::int64_t length, const SplitOptions& options);
 
