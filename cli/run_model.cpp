@@ -40,12 +40,28 @@ nlohmann::ordered_json epsilon_covers(const nlohmann::ordered_json& ledger) {
   return out;
 }
 
-void put_training_privacy(nlohmann::ordered_json& out, const nlohmann::ordered_json& ledger, const std::vector<std::string>& beside) {
+nlohmann::ordered_json unfinished(const exporting::ModelMetadata& metadata) {
+  const auto& ledger = metadata.privacy;
+  if (!ledger.is_object() || ledger.value("state", std::string("finished")) == "finished") return nullptr;
+  return metadata.model.value("unfinished", nlohmann::ordered_json{{"step", ledger.value("steps_taken", std::int64_t{0})},
+                                                                  {"of", ledger.value("steps_planned", std::int64_t{0})}});
+}
+
+std::string unfinished_text(const exporting::ModelMetadata& metadata) {
+  const auto about = unfinished(metadata);
+  if (!about.is_object()) return {};
+  return cat("NOT FINISHED: these are the weights after step ", about.value("step", std::int64_t{0}), " of ", about.value("of", std::int64_t{0}),
+             "; tsdp-train --resume goes on.\n");
+}
+
+void put_training_privacy(nlohmann::ordered_json& out, const exporting::ModelMetadata& metadata, const std::vector<std::string>& beside) {
+  const auto& ledger = metadata.privacy;
   out["epsilon"] = ledger.value("epsilon", nlohmann::ordered_json(nullptr));
   out["delta"] = ledger.value("delta", nlohmann::ordered_json(nullptr));
   out["epsilon_covers"] = epsilon_covers(ledger);
   out["epsilon_does_not_cover"] = beside;
   out["reproducible"] = ledger.value("reproducible", false);
+  out["unfinished"] = unfinished(metadata);
   out["statement"] = ledger.value("statement", std::string());
 }
 
@@ -122,6 +138,8 @@ RunModel model_of_run(const training::RunFolder& folder, const Config& config, E
     throw Error(ExitCode::failure, cat(file.string(), ": the weights are not finite, so there is no model"));
   out.sampled_forecasts = config.model.sampled_forecasts;
   out.metadata = metadata_of(config, *out.model, json);
+  if (ledger.state != mechanism::RunState::finished)
+    out.metadata.model["unfinished"] = {{"step", checkpoint->step - checkpoint->given_up}, {"of", ledger.steps_planned}};
   return out;
 }
 

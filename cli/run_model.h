@@ -21,12 +21,18 @@ namespace tsdp::cli {
 [[nodiscard]] exporting::ModelMetadata metadata_of(const Config& config, const models::Forecaster& model,
                                                    const nlohmann::ordered_json& ledger);
 
+/// {"step": s, "of": n} of a model whose run is not finished, with its weights of step s of the n that are planned; null of a
+/// finished one. A run that was cut off may have taken more steps than its last checkpoint holds.
+[[nodiscard]] nlohmann::ordered_json unfinished(const exporting::ModelMetadata& metadata);
+/// The same as a line with a full stop and a line break; empty for a finished model.
+[[nodiscard]] std::string unfinished_text(const exporting::ModelMetadata& metadata);
+
 /// What of a model's release epsilon covers: ["model"], or nothing of a model without privacy.
 [[nodiscard]] nlohmann::ordered_json epsilon_covers(const nlohmann::ordered_json& ledger);
 /// Puts epsilon and delta of a model's training into a program's answer, with what they are about: "epsilon", "delta",
-/// "epsilon_covers", "epsilon_does_not_cover" (`beside`: names of what stands beside them in the answer), "reproducible" and the
-/// statement.
-void put_training_privacy(nlohmann::ordered_json& out, const nlohmann::ordered_json& ledger, const std::vector<std::string>& beside);
+/// "epsilon_covers", "epsilon_does_not_cover" (`beside`: names of what stands beside them in the answer), "reproducible", "unfinished"
+/// and the statement.
+void put_training_privacy(nlohmann::ordered_json& out, const exporting::ModelMetadata& metadata, const std::vector<std::string>& beside);
 
 /// The model of a checkpoint of a run, with the run's ledger.
 struct RunModel {

@@ -156,7 +156,7 @@ int main(int argc, char** argv) {
       out["baselines"] = {{"seasonal_naive", naive}};
       if (start) out["baselines"]["start"] = start->json();
       out["baselines"].update(others);
-      tsdp::cli::put_training_privacy(out, metadata.privacy, {"metrics", "baselines"});
+      tsdp::cli::put_training_privacy(out, metadata, {"metrics", "baselines"});
       if (privacy) out["inference_privacy"] = statement;
       tsdp::cli::print_json(out);
       return 0;
@@ -164,6 +164,7 @@ int main(int argc, char** argv) {
     const auto shown = [](const nlohmann::ordered_json& value) {
       return value.is_null() ? std::string("-") : tsdp::rounded(value.get<double>(), 5);
     };
+    tsdp::cli::print(tsdp::cli::unfinished_text(metadata));
     tsdp::cli::print(cat(data.dataset.name, ", ", result.model.windows(), " ", split, " windows\n"));
     const auto cell = [](std::string text, std::size_t width) {
       if (text.size() + 1 < width) text.resize(width, ' ');

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
       nlohmann::ordered_json out = {{"output", output}, {"model", model.metadata.model}, {"privacy", model.metadata.privacy}};
       tsdp::cli::print_json(out);
     } else {
-      tsdp::cli::print(cat(output, ": ", model.metadata.privacy.value("statement", std::string()), "\n"));
+      tsdp::cli::print(cat(output, ": ", model.metadata.privacy.value("statement", std::string()), "\n", tsdp::cli::unfinished_text(model.metadata)));
     }
     return 0;
   });

@@ -196,9 +196,9 @@ int main(int argc, char** argv) {
       out["frequency"] = dataset.frequency.text();
       out["quantiles"] = request.levels;
       if (privacy) {
-        tsdp::cli::put_training_privacy(out, metadata.privacy, {});
+        tsdp::cli::put_training_privacy(out, metadata, {});
       } else {
-        tsdp::cli::put_training_privacy(out, metadata.privacy, {"output"});
+        tsdp::cli::put_training_privacy(out, metadata, {"output"});
       }
       out["inference_privacy"] = statement;
       out["with_training"] = together;
@@ -207,6 +207,7 @@ int main(int argc, char** argv) {
     }
     tsdp::cli::print(cat(output, ": ", forecasts.size(), " series, ", horizon, " steps of ", dataset.frequency.text(), " each, by ",
                          metadata.model.value("name", ""), "\n"));
+    tsdp::cli::print(tsdp::cli::unfinished_text(metadata));
     if (!naive_output.empty()) tsdp::cli::print(cat(naive_output, ": the same by seasonal naive\n"));
     tsdp::cli::print(privacy ? cat(statement["statement"].get<std::string>(), "\n", together["text"].get<std::string>(), "\n")
                              : cat("Forecasts show the series they were made from: no --private. Of the model's training: ",

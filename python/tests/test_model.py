@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +106,26 @@ def test_gluonts_predictors_forecast_the_same(run: tsdp.Run) -> None:
             # (Alone and in a batch single precision rounds differently.)
             np.testing.assert_allclose(forecast.quantile(0.9), mine["0.9"], rtol=1e-6, atol=1e-6)
             np.testing.assert_allclose(forecast.mean, mine["mean"], rtol=1e-6, atol=1e-6)
+
+
+def with_state(model: Path, to: Path, state: str) -> Path:
+    """A copy whose ledger states another state of its run."""
+    with zipfile.ZipFile(model) as old, zipfile.ZipFile(to, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name.endswith("privacy.json"):
+                data = json.dumps({**json.loads(data), "state": state}).encode()
+            new.writestr(name, data)
+    return to
+
+
+def test_a_model_of_an_unfinished_run_says_so(run: tsdp.Run, tmp_path: Path) -> None:
+    model = Path(run.folder) / "model.pt"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tsdp.load(with_state(model, tmp_path / "whole.pt", "finished"))
+    with pytest.warns(UserWarning, match="its run is not finished"):
+        tsdp.load(with_state(model, tmp_path / "part.pt", "interrupted"))
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:

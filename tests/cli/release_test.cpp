@@ -104,6 +104,26 @@ TEST_F(Release, AnUnfinishedRunIsExportedOnlyWhenAskedFor) {
   expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 4, {"not finished", "--unfinished"});
   EXPECT_FALSE(std::filesystem::exists(path("model.pt")));
   EXPECT_EQ(run("tsdp-export", {"--run", "run", "--output", "model.pt", "--unfinished"}).exit_code, 0);
+  const auto document = nlohmann::json::parse(content_of(path("run/privacy.json")));
+  // Every program says that it is, and of which step; all the others are.
+  const auto says = [&](const std::string& program, std::vector<std::string> arguments, bool expected) {
+    const auto text = run(program, arguments);
+    EXPECT_EQ(text.out.find("NOT FINISHED: these are the weights after step ") != std::string::npos, expected) << text.out << text.err;
+    arguments.emplace_back("--json");
+    const auto unfinished = answer(program, arguments)["unfinished"];
+    EXPECT_EQ(unfinished.is_object(), expected) << program;
+    if (!expected) return;
+    EXPECT_EQ(unfinished["of"], document["steps_planned"]);
+    EXPECT_LE(unfinished["step"], document["steps_taken"]);
+  };
+  make_run("whole");
+  for (const bool is_unfinished : {true, false}) {
+    const std::string model = is_unfinished ? "model.pt" : "whole/model.pt";
+    says(evaluate, {"--run", is_unfinished ? "run" : "whole", "--threads", "1"}, is_unfinished);
+    says(evaluate, {"--model", model, "--config", "config.yaml", "--threads", "1"}, is_unfinished);
+    const auto verified = run(account, {"verify", model}).out;
+    EXPECT_EQ(verified.find("The run is not finished: ") != std::string::npos, is_unfinished) << verified;
+  }
   // Scored with other windows than it was made for.
   EXPECT_EQ(run(evaluate, {"--run", "run", "--set", "dataset.test_windows=1", "--threads", "1"}).exit_code, 0);
   EXPECT_EQ(answer(account, {"verify", "model.pt", "--json"})["state"], "interrupted");

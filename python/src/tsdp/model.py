@@ -44,7 +44,11 @@ def load(file: str | os.PathLike[str], device: str | torch.device = "cpu") -> "M
     except (RuntimeError, ValueError) as error:
         reason = str(error).strip().split("\n")[0]
         raise DataError(f"{path}: cannot be read as a model ({reason}); expected one that tsdp-train or tsdp-export wrote") from None
-    return Model(module, about, Ledger(ledger), torch.device(device))
+    model = Model(module, about, Ledger(ledger), torch.device(device))
+    if model.privacy.document and not model.privacy.is_finished:
+        at = about.get("unfinished", {})
+        warnings.warn(f"{path}: its run is not finished: these are the weights after step {at.get('step', '?')} of {at.get('of', '?')}", stacklevel=2)
+    return model
 
 
 class Model:
