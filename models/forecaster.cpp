@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scalers.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
@@ -15,7 +16,19 @@ WindowBatch WindowBatch::rows(std::int64_t begin, std::int64_t count) const {
           time_features.defined() ? time_features.narrow(0, begin, count) : time_features};
 }
 
-at::Tensor Forecaster::losses(const WindowBatch& batch) {
+WindowBatch Forecaster::imputed(const WindowBatch& batch) const {
+  if (!options_.imputes || options_.prior.kind != PriorKind::none) return batch;
+  // (Where nothing is missing, what follows changes nothing; asking a GPU would take longer.)
+  if (batch.past_target.is_cpu() && batch.past_observed.all().item<bool>() && batch.future_observed.all().item<bool>()) return batch;
+  auto out = batch;
+  const auto mean = context_mean(batch.past_target, batch.past_observed, options_.context_length);
+  out.past_target = at::where(batch.past_observed.gt(0.0), batch.past_target, mean);
+  out.future_target = at::where(batch.future_observed.gt(0.0), batch.future_target, mean);
+  return out;
+}
+
+at::Tensor Forecaster::losses(const WindowBatch& given) {
+  const auto batch = imputed(given);
   tape_.clear();
   const auto hidden = forward(batch);
   end_ = hidden.value;
@@ -75,7 +88,8 @@ std::unique_ptr<Forecaster> Forecaster::replica() const {
 
 void Forecaster::backward() { tape_.backward(end_, head_->hidden_gradient()); }
 
-StudentT Forecaster::distribution(const WindowBatch& batch) {
+StudentT Forecaster::distribution(const WindowBatch& given) {
+  const auto batch = imputed(given);
   tape_.clear();
   const auto hidden = forward(batch);
   auto out = student_t_of(head_->raw(tape_[hidden.value]), hidden.affine_scale);

@@ -34,6 +34,9 @@ struct ModelOptions {
   double default_scale = 0.0;
   std::int64_t width_factor = 1;  ///< multiple of the model's standard widths, ≥ 1
   std::int64_t width = 0;         ///< hidden units of a step or token; 0: the standard ones
+  /// Without a prior: whether values that are not observed, in a window or before the start of its series, are read as the mean
+  /// of those that are in its context (0 where none is), and not as 0, as GluonTS does. With a prior they always are.
+  bool imputes = false;
   Prior prior = {};               ///< its season at most the context; of a model that reads lags, at most the largest
   /// More parameters are refused (DataError) before memory is taken: for sizes from a file.
   std::int64_t most_parameters = std::numeric_limits<std::int64_t>::max();
@@ -109,6 +112,8 @@ class Forecaster {
   Forecaster(const Forecaster&) = delete;
   Forecaster& operator=(const Forecaster&) = delete;
 
+  /// `batch` with what ModelOptions::imputes says; marks stay as they are. Of each window by itself.
+  [[nodiscard]] WindowBatch imputed(const WindowBatch& batch) const;
   /// What the loss is taken of: the head's input, the window's scale, and what a prior adds to it (prior.h).
   struct Hidden {
     dp::Tape::Value value;    ///< (B, K, D): one row a step

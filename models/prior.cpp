@@ -83,8 +83,7 @@ Frame frame_by_kernel(const Prior& prior, const at::Tensor& pasts, const at::Ten
 
 FilledPast filled_past(const Prior& prior, const at::Tensor& past, const at::Tensor& observed, std::int64_t context, const at::Tensor& mean_scale) {
   const auto first = past.size(1) - context;
-  const auto seen = observed.narrow(1, first, context);
-  const auto mean = (past.narrow(1, first, context) * seen).sum(1, true).div_(seen.sum(1, true).clamp_min_(1.0));
+  const auto mean = context_mean(past, observed, context);
   const auto values = at::where(observed.gt(0.0), past, mean);
   const auto recent = values.narrow(1, first, context);
   // (Of one value there is no difference.)
@@ -122,11 +121,9 @@ std::string filled_past_script(const Prior& prior) {
   const std::string by_mean = "spread = (recent - mean).abs().mean(dim=1, keepdim=True)\n";
   return cat(R"(
 def filled_past(self, past: Tensor, observed: Tensor, context: int, mean_scale: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    first = past.size(1) - context
-    seen = observed[:, first:]
-    mean = (past[:, first:] * seen).sum(dim=1, keepdim=True) / seen.sum(dim=1, keepdim=True).clamp(min=1.0)
+    mean = self.context_mean(past, observed, context)
     values = torch.where(observed > 0.0, past, mean)
-    recent = values[:, first:]
+    recent = values[:, past.size(1) - context:]
 )",
              walks ? cat("    if context > 1:\n        spread = (recent[:, 1:] - recent[:, :-1]).abs().mean(dim=1, keepdim=True)\n    else:\n        ", by_mean)
                    : cat("    ", by_mean),

@@ -17,4 +17,18 @@ def mean_scale(self, target: Tensor, observed: Tensor) -> Tensor:
 )";
 }
 
+at::Tensor context_mean(const at::Tensor& past, const at::Tensor& observed, std::int64_t context) {
+  const auto first = past.size(1) - context;
+  const auto seen = observed.narrow(1, first, context);
+  return (past.narrow(1, first, context) * seen).sum(1, true).div_(seen.sum(1, true).clamp_min_(1.0));
+}
+
+const char* context_mean_script() {
+  return R"(
+def context_mean(self, past: Tensor, observed: Tensor, context: int) -> Tensor:
+    seen = observed[:, past.size(1) - context:]
+    return (past[:, past.size(1) - context:] * seen).sum(dim=1, keepdim=True) / seen.sum(dim=1, keepdim=True).clamp(min=1.0)
+)";
+}
+
 }  // namespace tsdp::models

@@ -14,4 +14,10 @@ inline constexpr double least_mean_scale = 1e-10;
 /// TorchScript: method `mean_scale(self, target, observed) -> Tensor`, with attribute `default_scale`.
 [[nodiscard]] const char* mean_scale_script();
 
+/// Mean of the observed ones among the last `context` values, (B, 1); 0 where none is. past, observed (B, P), P ≥ context.
+[[nodiscard]] at::Tensor context_mean(const at::Tensor& past, const at::Tensor& observed, std::int64_t context);
+
+/// TorchScript: method `context_mean(self, past, observed, context: int) -> Tensor`.
+[[nodiscard]] const char* context_mean_script();
+
 }  // namespace tsdp::models

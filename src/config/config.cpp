@@ -342,6 +342,9 @@ void check_together(const std::string& where, const Config& c) {
                          " reads none, an empty list is expected"));
   if (c.model.prior != PriorKind::none && (model == nullptr || !model->has_prior))
     throw UsageError(cat(where, "model.prior: found ", c.model.prior ? name(*c.model.prior) : "auto", "; ", c.model.name, " has no prior, none is expected"));
+  if (c.model.missing_values == "zero" && c.model.prior != PriorKind::none)
+    throw UsageError(cat(where, "model.missing_values: found zero with model.prior ", c.model.prior ? name(*c.model.prior) : "auto",
+                         ", which knows no zeros; expected mean"));
   if (c.model.prior == PriorKind::seasonal_naive) {
     const auto seen = longest_season(c);
     if (c.dataset.season_length < 2)

@@ -106,6 +106,9 @@ const std::vector<Option>& option_table() {
        "L_C + max(lag) - 1 past values."},
       {"model.default_scale", false, Real{AT(model.default_scale), {0.0, 1e30}},
        "Scale of a window without any observed value (deepar, itransformer, dlinear); at least 1e-10 is taken."},
+      {"model.missing_values", false, choice(AT(model.missing_values), {"mean", "zero"}),
+       "How a model reads a past value that is missing or lies before its series: as the mean of the window's own observed context, or, without a prior, "
+       "as zero, which is GluonTS's way."},
       {"model.width_factor", false, Integer{AT(model.width_factor), {1, 1024}},
        "Multiple of the model's standard widths (hidden layers, LSTM, attention, feed-forward)."},
       {"model.width", false, OptionalInteger{AT(model.width), {1, 65536}, "auto", "auto"},

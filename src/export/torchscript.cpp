@@ -9,6 +9,7 @@
 
 #include <sstream>
 
+#include "models/scalers.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
@@ -57,6 +58,8 @@ def forward(self, past_target: Tensor, past_observed: Tensor, levels: Optional[T
         past_target = torch.constant_pad_nd(past_target, [self.past_length - given, 0], 0.0)
         past_observed = torch.constant_pad_nd(past_observed, [self.past_length - given, 0], 0.0)
         features = torch.constant_pad_nd(features, [0, 0, self.past_length - given, 0], 0.0)
+    if self.imputes:
+        past_target = torch.where(past_observed > 0.0, past_target, self.context_mean(past_target, past_observed, self.context_length))
     asked = torch.arange(1, 10, device=past_target.device).double() / 10.0
     if levels is not None:
         asked = levels.double().to(past_target.device)
@@ -165,11 +168,13 @@ torch::jit::Module make_module(const models::Forecaster& model, bool sampled_for
   number("time_feature_count", model.reads_time_features() ? options.time_features : 0);
   module.register_attribute("default_scale", c10::FloatType::get(), options.default_scale);
   module.register_attribute("from_samples", c10::BoolType::get(), model.samples_paths() || sampled_forecasts);
+  module.register_attribute("imputes", c10::BoolType::get(), options.imputes && options.prior.kind == PriorKind::none);
   module.register_buffer("lags", at::tensor(options.lags, at::kLong));
   // Methods are known to those defined after them.
   const std::string whole = forward_script;
   const auto forward = whole.find("def forward");
   module.define(student_t_quantile_script());
+  module.define(models::context_mean_script());
   module.define(whole.substr(0, forward));
   module.define(model.script());
   module.define(whole.substr(forward) + (model.samples_paths() ? from_paths_script : from_distribution_script));
@@ -262,6 +267,7 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
   options.default_scale = sizes.real("default_scale");
   options.width_factor = sizes.number("width_factor", 1, 1024);
   options.width = sizes.has("width") ? sizes.number("width", 0, 65536) : 0;  // (models of before have none)
+  options.imputes = sizes.has("imputes") && sizes.flag("imputes");  // (models of before read zeros)
   options.prior = sizes.prior();
   std::int64_t stored = 0;
   for (const auto& tensor : data.tensors) stored += static_cast<std::int64_t>(tensor.bytes.size() / 4);
@@ -299,6 +305,7 @@ void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMe
                              {"lags", options.lags},                     {"time_features", options.time_features},
                              {"default_scale", options.default_scale},   {"width_factor", options.width_factor},
                              {"width", options.width},
+                             {"imputes", options.imputes},
                              {"prior", name(options.prior.kind)},        {"season", options.prior.season},
                              {"sampled_forecasts", sampled_forecasts}};
   TensorFile data;

@@ -184,6 +184,12 @@ TEST_F(ConfigTest, TextReadsBackToTheSameConfiguration) {
   c.model.name = "deepar";
   c.model.lags = {1, 2, 24};
   c.model.default_scale = 1e-3;
+  c.model.missing_values = "mean";
+  c.dataset.item_column = "meter, no";
+  c.dataset.value_column = "kWh";
+  c.dataset.duplicates = "mean";
+  c.dataset.gaps = "missing";
+  c.dataset.short_series = "pad";
   c.model.width_factor = 3;
   c.model.width = 12;
   c.model.prior = PriorKind::last_value;
@@ -202,6 +208,9 @@ TEST_F(ConfigTest, TextReadsBackToTheSameConfiguration) {
   EXPECT_EQ(config_text(d), config_text(c));
   EXPECT_EQ(d.dataset.path, c.dataset.path);
   EXPECT_EQ(d.dataset.start, c.dataset.start);
+  EXPECT_EQ(d.dataset.item_column, c.dataset.item_column);
+  EXPECT_EQ(d.dataset.time_column, std::nullopt);
+  EXPECT_EQ(d.dataset.short_series, "pad");
   EXPECT_EQ(d.dataset.validation_length, c.dataset.validation_length);
   EXPECT_EQ(d.sampling.top_level, privacy::TopLevel::deterministic);
   EXPECT_EQ(d.sampling.bottom_level, privacy::BottomLevel::poisson);
@@ -424,6 +433,8 @@ TEST_F(ConfigTest, RefusesValuesThatContradictEachOther) {
                      {"config.yaml: ", "sampling.subsequences_per_sequence", "5", "at most sampling.batch_size (4)"});
   expect_set_refused("dataset.start=null", {"config.yaml: ", "dataset.start", "lstnet"});
   expect_set_refused("model.lags=[1, 2]", {"config.yaml: ", "model.lags", "simple_ff"});
+  expect_set_refused("model.missing_values=median", {"model.missing_values", "found 'median'", "mean, zero"});
+  expect_set_refused("dataset.short_series=cut", {"dataset.short_series", "found 'cut'", "error, drop, pad"});
   expect_set_refused("model.name=deepar", {"config.yaml: ", "model.lags: not given", "deepar", "[1, 2, 3"});
   expect_set_refused("optimizer.gradient_norm_bound=10",
                      {"config.yaml: ", "optimizer.gradient_norm_bound", "10", "privacy.clip_norm", "expected null"});

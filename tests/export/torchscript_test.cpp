@@ -15,8 +15,10 @@ namespace tsdp::exporting {
 namespace {
 
 std::unique_ptr<models::Forecaster> make(std::int64_t context, std::int64_t horizon, const std::string& name = "simple_ff",
-                                         at::ScalarType type = at::kFloat, PriorKind prior = PriorKind::none) {
+                                         at::ScalarType type = at::kFloat, PriorKind prior = PriorKind::none,
+                                         bool imputes = false) {
   models::ModelOptions options{context, horizon, {}, 3, 0.0};
+  options.imputes = imputes;
   if (name == "deepar") options.lags = {1, 2, 4};
   options.prior = {prior, prior == PriorKind::seasonal_naive ? 3 : 1};
   auto model = models::make_model(name, options, at::TensorOptions(type));
@@ -27,12 +29,23 @@ std::unique_ptr<models::Forecaster> make(std::int64_t context, std::int64_t hori
   return model;
 }
 
-const std::vector<PriorKind> priors = {PriorKind::none, PriorKind::seasonal_naive, PriorKind::last_value};
+struct Variant {
+  std::string name;
+  PriorKind prior;
+  bool imputes;
 
-std::vector<std::pair<std::string, PriorKind>> models_and_priors() {
-  std::vector<std::pair<std::string, PriorKind>> out;
-  for (const auto& name : models::model_names())
-    for (const auto prior : priors) out.emplace_back(name, prior);
+  [[nodiscard]] std::string text() const { return name + ", prior " + tsdp::name(prior) + (imputes ? ", missing values imputed" : ""); }
+  [[nodiscard]] std::unique_ptr<models::Forecaster> made(std::int64_t context, std::int64_t horizon, at::ScalarType type = at::kFloat) const {
+    return make(context, horizon, name, type, prior, imputes);
+  }
+};
+
+std::vector<Variant> variants() {
+  std::vector<Variant> out;
+  for (const auto& name : models::model_names()) {
+    for (const auto prior : {PriorKind::none, PriorKind::seasonal_naive, PriorKind::last_value}) out.push_back({name, prior, false});
+    out.push_back({name, PriorKind::none, true});
+  }
   return out;
 }
 
@@ -70,9 +83,9 @@ at::IValue features_of(const models::WindowBatch& batch) {
 }
 
 TEST(Module, GivesTheModelsForecastAtAnyBatchSize) {
-  for (const auto& [name, prior] : models_and_priors()) {
-    SCOPED_TRACE(name + ", prior " + tsdp::name(prior));
-    const auto model = make(9, 4, name, at::kFloat, prior);
+  for (const auto& variant : variants()) {
+    SCOPED_TRACE(variant.text());
+    const auto model = variant.made(9, 4);
     if (model->samples_paths()) continue;
     auto module = make_module(*model);
     for (const std::int64_t rows : {1, 2, 7}) {
@@ -93,9 +106,9 @@ TEST(Module, GivesTheModelsForecastAtAnyBatchSize) {
 
 // Sample paths from injected draws: each value follows from the training program's distribution given the values before.
 TEST(Module, SamplePathsFollowTheirDraws) {
-  for (const auto& [name, prior] : models_and_priors()) {
-    SCOPED_TRACE(name + ", prior " + tsdp::name(prior));
-    const auto model = make(6, 5, name, at::kFloat, prior);
+  for (const auto& variant : variants()) {
+    SCOPED_TRACE(variant.text());
+    const auto model = variant.made(6, 5);
     auto module = make_module(*model, /*sampled_forecasts=*/true);
     for (const std::int64_t rows : {1, 3}) {
       const std::int64_t paths = 4;

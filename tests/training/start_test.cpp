@@ -213,5 +213,12 @@ TEST_F(StartFixture, IsTheSameForOtherData) {
   }
 }
 
+TEST_F(StartFixture, TheModelReadsMissingValuesAsTheConfigurationSays) {
+  auto c = small_training_of("simple_ff");
+  EXPECT_TRUE(model_of(c, at::TensorOptions(at::kFloat))->options().imputes);
+  c.model.missing_values = "zero";
+  EXPECT_FALSE(model_of(c, at::TensorOptions(at::kFloat))->options().imputes);
+}
+
 }  // namespace
 }  // namespace tsdp::training

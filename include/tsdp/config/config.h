@@ -48,6 +48,7 @@ struct Config {
     std::optional<std::int64_t> context_length;  // none: `auto`
     std::vector<std::int64_t> lags;
     double default_scale = 0.0;
+    std::string missing_values = "mean";
     std::int64_t width_factor = 1;
     std::optional<std::int64_t> width;  // none: `auto`
     bool sampled_forecasts = false;
