@@ -61,6 +61,28 @@ function(tsdp_torch_settings target)
   endif()
 endfunction()
 
+# An installed program finds LibTorch where it was when it was built; one that lies in this checkout (the wheel in .venv) is
+# installed beside the programs, since a checkout may move.
+if(NOT DEFINED TSDP_INSTALL_LIBTORCH)
+  set(TSDP_INSTALL_LIBTORCH AUTO CACHE STRING "Install LibTorch's libraries beside the programs: ON, OFF or AUTO (where they lie in the checkout)")
+endif()
+
+function(tsdp_install_program name)
+  if(NOT TSDP_WITH_TORCH)
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    return()
+  endif()
+  cmake_path(IS_PREFIX PROJECT_SOURCE_DIR "${TORCH_INSTALL_PREFIX}" NORMALIZE inside)
+  if(TSDP_INSTALL_LIBTORCH STREQUAL "ON" OR (TSDP_INSTALL_LIBTORCH STREQUAL "AUTO" AND inside))
+    set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/tsdp")
+    install(TARGETS ${name} RUNTIME_DEPENDENCY_SET tsdp_programs RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    set_property(GLOBAL PROPERTY TSDP_INSTALLS_LIBTORCH ON)
+  else()
+    set_target_properties(${name} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endfunction()
+
 function(tsdp_install)
   include(CMakePackageConfigHelpers)
   get_property(plain GLOBAL PROPERTY TSDP_PLAIN_ROOMS)
@@ -71,6 +93,14 @@ function(tsdp_install)
   if(torch)
     install(TARGETS ${torch} EXPORT tsdpTorchTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
     install(EXPORT tsdpTorchTargets NAMESPACE tsdp:: DESTINATION ${package_dir})
+  endif()
+  # What programs look for by bare names.
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs ${PROJECT_SOURCE_DIR}/data ${PROJECT_SOURCE_DIR}/starts DESTINATION ${CMAKE_INSTALL_DATADIR}/tsdp)
+  get_property(installs_libtorch GLOBAL PROPERTY TSDP_INSTALLS_LIBTORCH)
+  if(installs_libtorch)
+    # Libraries of the system stay the system's.
+    install(RUNTIME_DEPENDENCY_SET tsdp_programs POST_EXCLUDE_REGEXES "^/lib" "^/usr" DIRECTORIES ${TORCH_INSTALL_PREFIX}/lib
+      LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tsdp)
   endif()
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tsdp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/tsdpConfig.cmake.in

@@ -512,8 +512,8 @@ std::filesystem::path project_root() {
   std::error_code ignored;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
   for (auto folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
-    if (std::filesystem::exists(folder / "configs", ignored) && std::filesystem::exists(folder / "data", ignored))
-      return folder;
+    for (const auto& root : {folder, folder / "share" / "tsdp"})
+      if (std::filesystem::exists(root / "configs", ignored) && std::filesystem::exists(root / "data", ignored)) return root;
   return {};
 }
 
