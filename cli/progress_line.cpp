@@ -35,12 +35,26 @@ std::size_t width_of(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
+/// `text` at the right of a field, so that what follows stays in its place as numbers grow.
+std::string right(std::string text, std::size_t width) {
+  const auto has = width_of(text);
+  return has < width ? std::string(width - has, ' ') + text : text;
+}
+
+std::string loss_text(double loss) {
+  if (!std::isfinite(loss)) return "-";  // no step yet that had a window
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%#.4g", loss);
+  return text.data();
+}
+
 std::string rate_text(double rate) { return rate >= 99.5 && rate < 1e9 ? cat(std::llround(rate)) : rounded(rate, 2); }
 
 }  // namespace
 
 std::string progress_text(const training::Progress& p, double target, std::size_t columns) {
   const auto percent = cat(100 * p.step / std::max<std::uint64_t>(p.steps, 1), " %");
+  const auto steps = std::to_string(p.steps);
   std::array<char, 32> epoch{};
   std::snprintf(epoch.data(), epoch.size(), "%.*f", p.epoch == std::floor(p.epoch) ? 0 : 1, p.epoch);
   struct Part {
@@ -48,12 +62,12 @@ std::string progress_text(const training::Progress& p, double target, std::size_
     int rank;  // those of the greatest go first
   };
   std::vector<Part> parts = {{percent, 5},
-                             {cat("step ", p.step, "/", p.steps), 6},
+                             {cat("step ", right(std::to_string(p.step), steps.size()), "/", steps), 6},
                              {cat("epoch ", epoch.data()), 3},
-                             {cat("loss ", rounded(p.loss, 4)), 2},
-                             {cat(rate_text(p.steps_per_second), " steps/s"), 4},
+                             {cat("loss ", loss_text(p.loss)), 2},
+                             {cat(right(rate_text(p.steps_per_second), 4), " steps/s"), 4},
                              {cat(clock_text(p.seconds_left), " left"), 1}};
-  if (p.epsilon > 0.0) parts.push_back({cat("epsilon ≤ ", rounded_up(p.epsilon, 3), " of ", rounded(target, 4)), 1});
+  if (p.epsilon > 0.0) parts.push_back({cat("epsilon ≤ ", right(rounded_up(p.epsilon, 3), 5), " of ", rounded(target, 4)), 1});
   while (true) {
     std::vector<std::string> texts;
     for (const auto& part : parts) texts.push_back(part.text);

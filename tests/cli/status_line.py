@@ -62,15 +62,22 @@ def main(binaries, folder):
         return [str(binaries / "tsdp-train"), "--threads", "1", "--config", str(config), "--output",
                 str(folder / f"run{number}"), *extra]
 
-    whole = re.compile(r"^\d+ % · step \d+/\d+ · epoch \d+(\.\d)? · loss -?[\d.e+-]+ · [\d.e+-]+ steps/s · "
-                       r"(\d+:\d\d:\d\d|\d+ d \d\d h) left · epsilon ≤ [\d.]+ of 60$")
+    whole = re.compile(r"^\d+ % · step +\d+/\d+ · epoch \d+(\.\d)? · loss -?[\d.e+-]+ · +[\d.e+-]+ steps/s · "
+                       r"(\d+:\d\d:\d\d|\d+ d \d\d h) left · epsilon ≤ +[\d.]+ of 60$")
     output = watch(train(), 200)
     lines = status_lines(output)
     assert len(lines) >= 3, output
     for line in lines:
         assert whole.match(line), line
-    spent = [float(re.search(r"≤ ([\d.]+)", line)[1]) for line in lines]
+    spent = [float(re.search(r"≤ +([\d.]+)", line)[1]) for line in lines]
     assert spent == sorted(spent) and all(0 < value <= 60 for value in spent), spent
+    # Steps, rates and epsilons take as much room however many digits they have.
+    def others(line):
+        parts = line.split(" · ")
+        return tuple(len(parts[i]) for i in (0, 2, 3, 5))
+
+    for line in lines:
+        assert {len(other) for other in lines if others(other) == others(line)} == {len(line)}, lines
     # What comes after it begins on a cleared line.
     assert re.match("tsdp-train: interrupted after step", output.split(CLEAR)[-1]), output
 
