@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -98,7 +100,7 @@ def test_a_column_that_is_not_there_is_named() -> None:
         ("1Y", "2024-02-29", pd.offsets.YearEnd(1, month=2)),
     ],
 )
-def test_steps_are_those_of_pandas(text: str, start: str, of_pandas: object) -> None:
+def test_steps_are_those_of_pandas(text: str, start: str, of_pandas: Any) -> None:
     first = pd.Timestamp(start)
     frequency = Frequency.parse(text)
     found = frequency.steps_from(first, 9)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python package's own tests (python/tests and its doctests), with the programs of this build.
+"""The Python package's own tests (python/tests, which follow docs/python.md, too, and its doctests), with the programs of this build.
 
 Needs the Python packages of scripts/requirements-test.txt.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import re
 from dataclasses import dataclass
+from typing import Any, Callable
 
 import numpy as np
 import pandas as pd
@@ -61,9 +62,9 @@ class Frequency:
         """
         if self.unit in _SECONDS:
             seconds = np.arange(count, dtype="int64") * (self.multiple * _SECONDS[self.unit])
-            return pd.DatetimeIndex(np.datetime64(start.to_datetime64(), "s") + seconds.astype("timedelta64[s]"))
+            return pd.DatetimeIndex(start.to_datetime64().astype("datetime64[s]") + seconds.astype("timedelta64[s]"))
         if self.unit == "B":
-            day = np.datetime64(start.normalize().to_datetime64(), "D")
+            day = start.normalize().to_datetime64().astype("datetime64[D]")
             days = np.busday_offset(day, np.arange(count) * self.multiple, roll="forward")
             return pd.DatetimeIndex(days.astype("datetime64[s]") + (start - start.normalize()).to_numpy().astype("timedelta64[s]"))
         # The day of the month is kept where it exists; a series that begins on a last day has last days.
@@ -105,14 +106,14 @@ class Frequency:
         """
         times = self.steps_from(start, count)
         if self.unit == "W":  # pandas counts a week by its Sunday
-            times = times.normalize() + pd.to_timedelta(6 - times.dayofweek, unit="D")
-        columns = {
+            times = times.normalize() + pd.to_timedelta(6 - times.day_of_week, unit="D")
+        columns: dict[str, Callable[[], Any]] = {
             "second_of_minute": lambda: times.second / 59 - 0.5,
             "minute_of_hour": lambda: times.minute / 59 - 0.5,
             "hour_of_day": lambda: times.hour / 23 - 0.5,
-            "day_of_week": lambda: times.dayofweek / 6 - 0.5,
+            "day_of_week": lambda: times.day_of_week / 6 - 0.5,
             "day_of_month": lambda: (times.day - 1) / 30 - 0.5,
-            "day_of_year": lambda: (times.dayofyear - 1) / 365 - 0.5,
+            "day_of_year": lambda: (times.day_of_year - 1) / 365 - 0.5,
             "week_of_year": lambda: (times.isocalendar().week.to_numpy().astype("float64") - 1) / 52 - 0.5,
             "month_of_year": lambda: (self._month(times) - 1) / 11 - 0.5,
             "age": lambda: np.log10(2.0 + np.arange(count)),

@@ -31,3 +31,12 @@ def error_of_exit(code: int, message: str) -> Error:
     """
     kinds: dict[int, type[Error]] = {2: UsageError, 3: DataError, 4: PrivacyError}
     return kinds.get(code, ProgramError)(message)
+
+
+def no_package(name: str, what: str) -> ImportError:
+    """The error for a package that is needed by one part of this one alone.
+
+    >>> no_package("darts", "forecasts of its series need")
+    ImportError('found no package darts, which forecasts of its series need; install it with: pip install darts')
+    """
+    return ImportError(f"found no package {name}, which {what}; install it with: pip install {name}")

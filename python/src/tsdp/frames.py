@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Sequence
 
 import numpy as np
 import pandas as pd
@@ -123,14 +123,21 @@ def _from_wide(frame: pd.DataFrame, index: pd.DatetimeIndex, frequency: Frequenc
     table = np.full((int(places.max()) + 1, frame.shape[1]), np.nan)
     for column in range(frame.shape[1]):
         table[places, column] = _numbers(frame.iloc[:, column], f"series '{frame.columns[column]}'")
+    # All are forecast after the last row in which any of them has a value.
+    end = int(np.flatnonzero(~np.isnan(table).all(axis=1)).max(initial=-1)) + 1
+    return series_of_table(frame.columns, start, table[:end], frequency)
+
+
+def series_of_table(names: Sequence[Any] | pd.Index, start: pd.Timestamp, table: np.ndarray, frequency: Frequency) -> list[Series]:
+    """The series of a table's columns. `table` has shape (steps, series), its first row is the step `start`; all end with its last row.
+
+    >>> one, = series_of_table(["a"], pd.Timestamp("2024-01-01"), np.array([[np.nan], [2.0], [np.nan]]), Frequency.parse("1D"))
+    >>> str(one.start), one.values
+    ('2024-01-02 00:00:00', array([ 2., nan]))
+    """
     observed = ~np.isnan(table)
     for column in np.flatnonzero(~observed.any(axis=0)):
-        raise DataError(f"series '{frame.columns[column]}': found no value; expected at least one")
-    # All are forecast after the last row in which any of them has a value.
-    end = int(np.flatnonzero(observed.any(axis=1))[-1]) + 1
-    steps = frequency.steps_from(start, end)
-    out = []
-    for column in range(frame.shape[1]):
-        first = int(np.flatnonzero(observed[:, column])[0])
-        out.append(Series(frame.columns[column], steps[first], table[first:end, column]))
-    return out
+        raise DataError(f"series '{names[column]}': found no value; expected at least one")
+    steps = frequency.steps_from(start, len(table))
+    firsts = observed.argmax(axis=0)
+    return [Series(names[column], steps[first], table[first:, column]) for column, first in enumerate(firsts)]

@@ -8,14 +8,15 @@ from typing import Any, Iterator
 import numpy as np
 import pandas as pd
 
+from .errors import no_package
+from .frames import Series
+from .model import DEFAULT_QUANTILES, Model
+
 try:
     from gluonts.model.forecast import QuantileForecast, SampleForecast
     from gluonts.model.predictor import Predictor
 except ImportError as error:  # pragma: no cover
-    raise ImportError("found no package gluonts, which predictors for it need; install it with: pip install 'tsdp[gluonts]'") from error
-
-from .frames import Series
-from .model import DEFAULT_QUANTILES, Model
+    raise no_package("gluonts", "predictors for it need") from error
 
 _ENTRIES_AT_ONCE = 256
 

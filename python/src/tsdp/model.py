@@ -18,6 +18,7 @@ from .frames import Series, series_of
 from .ledger import Ledger
 
 if TYPE_CHECKING:
+    from .darts import TsdpForecaster
     from .gluonts import TsdpPredictor
 
 DEFAULT_QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -27,10 +28,12 @@ _BATCH_DRAWS = 50_000_000
 
 
 def load(file: str | os.PathLike[str], device: str | torch.device = "cpu") -> "Model":
-    """The model of a `model.pt`.
+    """The model of a `model.pt`, on the CPU or another `device` of PyTorch.
 
     TorchScript is a program: this runs code in the archive, so load what you trust. (`tsdp-account verify` checks the
     archive's digests and statement, and `tsdp-forecast` forecasts without running its code.)
+
+    Raises DataError for a file that is not there or is no such model. Warns of a model whose run was not finished.
     """
     extra = {"model.json": "", "privacy.json": ""}
     path = os.fspath(file)
@@ -38,8 +41,8 @@ def load(file: str | os.PathLike[str], device: str | torch.device = "cpu") -> "M
         raise DataError(f"{path}: no such file; expected a model.pt that tsdp-train or tsdp-export wrote")
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*torch.jit.load.*")
-            module = torch.jit.load(path, map_location=device, _extra_files=extra)
+            warnings.filterwarnings("ignore", message=".*torch.jit.load.*")  # It is deprecated; its category differs between releases.
+            module = torch.jit.load(path, map_location=device, _extra_files=extra)  # type: ignore[no-untyped-call]
         about, ledger = json.loads(extra["model.json"]), json.loads(extra["privacy.json"])
     except (RuntimeError, ValueError) as error:
         reason = str(error).strip().split("\n")[0]
@@ -95,9 +98,7 @@ class Model:
         Returns a frame with the columns item_id, timestamp, mean and one a quantile ("0.1"), a row a series and step.
         Raises DataError for frames and UsageError for arguments that do not fit.
         """
-        steps = self.prediction_length if n is None else n
-        if not 1 <= steps <= self.prediction_length:
-            raise UsageError(f"n: found {n}; expected 1 to {self.prediction_length}, the steps that this model forecasts")
+        steps = self._steps(n)
         series = series_of(frame, self.frequency, item_id, timestamp, target)
         parts = []
         for result in self._forecast(series, quantiles, samples, seed):
@@ -116,10 +117,21 @@ class Model:
         return pd.concat(parts, ignore_index=True)
 
     def to_gluonts(self, samples: int | None = None) -> "TsdpPredictor":
-        """A GluonTS predictor (`pip install tsdp[gluonts]`)."""
+        """A GluonTS predictor of sample paths, `samples` of them, or of quantiles. Raises ImportError without the package gluonts."""
         from .gluonts import TsdpPredictor
 
         return TsdpPredictor(self, samples)
+
+    def to_darts(self) -> "TsdpForecaster":
+        """Forecasts of Darts' TimeSeries: `model.to_darts().predict(n, series, num_samples=100)`. Raises ImportError without the package darts."""
+        from .darts import TsdpForecaster
+
+        return TsdpForecaster(self)
+
+    def _steps(self, n: int | None) -> int:
+        if n is not None and not 1 <= n <= self.prediction_length:
+            raise UsageError(f"n: found {n}; expected 1 to {self.prediction_length}, the steps that this model forecasts")
+        return self.prediction_length if n is None else n
 
     def _times_after(self, one: Series, steps: int) -> pd.DatetimeIndex:
         return self.frequency.steps_from(one.start, len(one.values) + steps)[len(one.values) :]

@@ -65,8 +65,11 @@ def arguments_of(options: Mapping[str, Any]) -> list[str]:
 def account(command: str, *arguments: str, **options: Any) -> dict[str, Any]:
     """What `tsdp-account COMMAND --json` answers, as a dictionary; options as keywords: `noise_multiplier=4` is `--noise-multiplier 4`.
 
-    `account("verify", "runs/mine")` and `account("total", "runs/a", "runs/b", delta=1e-7)` take runs.
+    `account("verify", "runs/mine")` and `account("total", "runs/a", "runs/b", delta=1e-7)` take runs. A certified number is a
+    dictionary with `lower` and `upper`. Raises UsageError, DataError or PrivacyError for what the program refuses, and ProgramError
+    where it is not found.
     """
     if not command or command.startswith("-"):
         raise UsageError(f"command: found '{command}'; expected one of tsdp-account's, such as epsilon, delta, steps or sigma")
-    return json.loads(run_program("tsdp-account", [command, "--json", *map(str, arguments), *arguments_of(options)]))
+    found: dict[str, Any] = json.loads(run_program("tsdp-account", [command, "--json", *map(str, arguments), *arguments_of(options)]))
+    return found

@@ -60,10 +60,18 @@ def train(
 ) -> Run:
     """Trains on the series of `frame` and leaves the run in the folder `output`, which must not be there.
 
-    `season_length` without a number is the frequency's usual one (24 of hours, 7 of days). Other settings that are not given are `auto`: tsdp chooses them from public facts (`tsdp-train --advise`). `settings` changes
-    any option of docs/options.md: `{"privacy.w": 24, "sampling.batch_size": 64}`. `epsilon` None trains without privacy.
-    `data`: a CSV file that the series are written to and stay in, as `tsdp-evaluate --run` and `tsdp-train --resume` read
-    them; without it they are deleted after training. What the guarantee does not cover stands in `Run.privacy.not_covered`.
+    `frame` is long or wide, as `Model.predict` reads it. `frequency` is one step ("1h", "10min", "1D", "1M"); `prediction_length`
+    and `season_length` count steps, and the season is the frequency's usual one unless given (24 of hours, 7 of days). The model
+    is private with (`epsilon`, `delta`); without privacy with `epsilon` None. What the guarantee does not cover stands in
+    `Run.privacy.not_covered`.
+
+    Settings that are not given are `auto`: tsdp chooses them from public facts (`tsdp-train --advise`). `settings` changes any
+    option of docs/options.md: `{"privacy.w": 24, "sampling.batch_size": 64}`. `data`: a CSV file that the series are written to
+    and stay in, as `tsdp-evaluate --run` and `tsdp-train --resume` read them; without it they are deleted after training.
+    Progress goes to stderr unless `quiet`.
+
+    Raises UsageError for arguments, DataError for frames and PrivacyError for settings that no theorem covers, with the line of
+    the program; ProgramError where the program is not found.
     """
     if os.path.lexists(output):
         raise UsageError(f"output: found '{os.fspath(output)}', which is there already; expected a new folder")
@@ -90,11 +98,11 @@ def train(
     parts = []
     for one in series_of(frame, steps, item_id, timestamp, target):
         parts.append(pd.DataFrame({"unique_id": one.item_id, "ds": steps.steps_from(one.start, len(one.values)), "y": one.values}))
-    with tempfile.TemporaryDirectory(prefix="tsdp_") as folder:
-        file = Path(data).resolve() if data is not None else Path(folder) / "series.csv"
+    with tempfile.TemporaryDirectory(prefix="tsdp_") as scratch:
+        file = Path(data).resolve() if data is not None else Path(scratch) / "series.csv"
         file.touch(mode=0o600)
         pd.concat(parts, ignore_index=True).to_csv(file, index=False, date_format="%Y-%m-%d %H:%M:%S")
-        config = Path(folder) / "config.yaml"
+        config = Path(scratch) / "config.yaml"
         config.write_text(json.dumps({"dataset": {"path": str(file)}}))
         sets = [f"--set={name}={_text(value)}" for name, value in options.items()]
         run_program("tsdp-train", [f"--config={config}", f"--output={os.fspath(output)}", *sets], quiet=quiet)
