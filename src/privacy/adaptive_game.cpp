@@ -229,7 +229,17 @@ class AdaptiveGame::Rounds {
         coefficients_(game.coefficients_.data(), kernels_, ranks_),
         most_(coefficients_.cwiseAbs().colwise().maxCoeff()),
         spectra_(game.ranks_),
-        heights_(game.ranks_) {
+        heights_(game.ranks_),
+        bands_(game.ranks_),
+        convolved_(Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(window + 1), ranks_)),
+        all_columns_(columns_of(game.ranks_, game.kernels_)),
+        squared_columns_(columns_of(game.ranks_, game.kernels_)) {
+    for (Eigen::Index l = 0; l < ranks_; ++l)
+      for (Eigen::Index j = 0; j < kernels_; ++j) {
+        const auto place = static_cast<std::size_t>(l) * all_columns_.stride + static_cast<std::size_t>(j);
+        all_columns_.entries[place] = coefficients_(j, l);
+        squared_columns_.entries[place] = coefficients_(j, l) * coefficients_(j, l);
+      }
     const auto reach = game.reach_;
     in_parallel(game.ranks_, [&](std::size_t l) {
       auto& buffer = spectra_[l];
@@ -237,9 +247,13 @@ class AdaptiveGame::Rounds {
       const auto* b = game_.basis_.data() + l * static_cast<std::size_t>(2 * reach + 1) + reach;
       for (auto n = -reach; n <= reach; ++n) buffer[static_cast<std::size_t>((n + size_) % size_)] = b[n];
       fourier::forward(buffer.data(), size_);
-      double height = 0.0;
-      for (std::size_t f = 0; f + 1 < buffer.size(); f += 2) height = std::max(height, std::hypot(buffer[f], buffer[f + 1]));
-      heights_[l] = height;
+      auto& bands = bands_[l];
+      bands.assign(band_of(buffer.size() - 2) + 1, 0.0);
+      for (std::size_t f = 0; f + 1 < buffer.size(); f += 2) {
+        auto& band = bands[band_of(f)];
+        band = std::max(band, std::hypot(buffer[f], buffer[f + 1]));
+      }
+      heights_[l] = *std::max_element(bands.begin(), bands.end());
     });
   }
 
@@ -269,57 +283,47 @@ class AdaptiveGame::Rounds {
     }
     const double measure_error = 8.0 * unit * (largest * difference.scale() * 2.0 + 1.0);  // of each
     fourier::forward(measure_.data(), size_);
+    // μ̃ is even, so that its transform is real; what is not is rounding. Each real part twice, for products with both parts of a spectrum.
+    for (std::size_t f = 0; f + 1 < measure_.size(); f += 2) measure_[f + 1] = measure_[f];
 
-    // Basis functions that add next to nothing in this round, by |g_l| ≤ (1/N) Σ |b̂_l| |μ̂|.
+    // Basis functions that add next to nothing in this round, by |g_l| ≤ (1/N) Σ |b̂_l| |μ̂|, b̂_l being at most its largest value in a band.
+    std::vector<double> band_sums(bands_.front().size(), 0.0);
+    for (std::size_t f = 0; f + 1 < measure_.size(); f += 2) band_sums[band_of(f)] += (f == 0 || f + 2 == measure_.size() ? 1.0 : 2.0) * std::abs(measure_[f]);
     std::vector<double> bounds(game_.ranks_);
-    in_parallel(game_.ranks_, [&](std::size_t l) {
-      const auto& b = spectra_[l];
-      double sum = 0.0;
-      for (std::size_t f = 0; f + 1 < b.size(); f += 2) {
-        const double product = std::sqrt((b[f] * b[f] + b[f + 1] * b[f + 1]) * (measure_[f] * measure_[f] + measure_[f + 1] * measure_[f + 1]));
-        sum += f == 0 || f + 2 == b.size() ? product : 2.0 * product;
-      }
-      bounds[l] = most_(static_cast<Eigen::Index>(l)) * sum / n * (1.0 + 1e-10);
-    });
+    for (std::size_t l = 0; l < game_.ranks_; ++l)
+      bounds[l] = most_(static_cast<Eigen::Index>(l)) * std::inner_product(band_sums.begin(), band_sums.end(), bands_[l].begin(), 0.0) / n * (1.0 + 1e-10);
     std::vector<std::size_t> order(game_.ranks_);
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return bounds[a] < bounds[b]; });
     double dropped = 0.0;
     std::size_t drops = 0;
     while (drops < order.size() && dropped + bounds[order[drops]] <= left_out) dropped += bounds[order[drops++]];
-    active_.assign(order.begin() + static_cast<std::ptrdiff_t>(drops), order.end());
-    std::sort(active_.begin(), active_.end());
+    std::vector<std::size_t> active(order.begin() + static_cast<std::ptrdiff_t>(drops), order.end());
+    std::sort(active.begin(), active.end());
+    use(std::move(active));
     double transforms = 0.0;
     for (std::size_t l = 0; l < game_.ranks_; ++l)
       transforms += most_(static_cast<Eigen::Index>(l)) * 3.0 * transform_error * heights_[l] * std::sqrt(squares);
 
     // g_l = b_l * μ̃.
     const auto rows = static_cast<Eigen::Index>(last + 1);
-    convolved_.setZero(rows, ranks_);
     in_parallel(active_.size(), [&](std::size_t i) {
       const auto l = active_[i];
       thread_local std::vector<double> buffer;
       buffer.resize(static_cast<std::size_t>(size_) + 2);
-      const auto& b = spectra_[l];
-      for (std::size_t f = 0; f + 1 < b.size(); f += 2) {
-        buffer[f] = b[f] * measure_[f] - b[f + 1] * measure_[f + 1];
-        buffer[f + 1] = b[f] * measure_[f + 1] + b[f + 1] * measure_[f];
-      }
+      multiply_entries(spectra_[l], measure_, buffer);
       fourier::backward(buffer.data(), size_);
-      for (Eigen::Index k = 0; k < rows; ++k) convolved_(k, static_cast<Eigen::Index>(l)) = buffer[static_cast<std::size_t>(k)] / n;
+      double* const out = convolved_.col(static_cast<Eigen::Index>(l)).data();
+      for (Eigen::Index k = 0; k < rows; ++k) out[k] = buffer[static_cast<std::size_t>(k)] / n;
     });
-
-    active_coefficients_ = columns_of(active_.size(), static_cast<std::size_t>(kernels_));
-    for (std::size_t i = 0; i < active_.size(); ++i)
-      for (Eigen::Index j = 0; j < kernels_; ++j)
-        active_coefficients_.entries[i * active_coefficients_.stride + static_cast<std::size_t>(j)] = coefficients_(j, static_cast<Eigen::Index>(active_[i]));
 
     std::vector<double> out(static_cast<std::size_t>(rows));
     for (std::size_t k = 0; k < out.size(); ++k) out[k] = k < before.size() ? before[k] : 0.0;
     const auto blocks = static_cast<std::size_t>((rows + block_rows - 1) / block_rows);
     if (lists_.size() < blocks) lists_.resize(blocks);
-    in_parallel(blocks, [&](std::size_t b) { add_maxima(b, rows, out); });
-    const double terms = (convolved_.cwiseAbs() * most_.transpose()).maxCoeff();
+    std::vector<double> terms_of(blocks, 0.0);
+    in_parallel(blocks, [&](std::size_t b) { terms_of[b] = add_maxima(b, rows, out); });
+    const double terms = *std::max_element(terms_of.begin(), terms_of.end());
     // (Of each product's sum, also where a list of candidates rests on one, and of each addition to D̃.)
     const double sums = 3.0 * (static_cast<double>(ranks_) + 8.0) * unit * terms + 2.0 * unit * (largest + terms);
     const double error = game_.kernel_error_ * (mass + 1.0) + game_.kernel_excess_ * negative + measure_error * game_.kernel_mass_ + transforms + dropped + left_out + sums;
@@ -334,36 +338,45 @@ class AdaptiveGame::Rounds {
     std::vector<std::pair<double, Eigen::Index>> turn;  ///< rising
   };
 
-  /// out(n) += max_j c_j · g(n) for the block's rows.
-  void add_maxima(std::size_t block, Eigen::Index all_rows, std::vector<double>& out) {
+  /// Frequencies that share a bound of a spectrum; `f` is a place in it.
+  static std::size_t band_of(std::size_t f) { return f / 32; }
+
+  /// The basis functions of a round are those; the convolutions of the others are 0.
+  void use(std::vector<std::size_t> active) {
+    if (active == active_) return;
+    for (const auto l : active_)
+      if (!std::binary_search(active.begin(), active.end(), l)) convolved_.col(static_cast<Eigen::Index>(l)).setZero();
+    active_ = std::move(active);
+    active_coefficients_ = columns_of(active_.size(), game_.kernels_);
+    const auto stride = static_cast<std::ptrdiff_t>(active_coefficients_.stride);
+    for (std::size_t i = 0; i < active_.size(); ++i)
+      std::copy_n(all_columns_.entries.begin() + static_cast<std::ptrdiff_t>(active_[i]) * stride, stride,
+                  active_coefficients_.entries.begin() + static_cast<std::ptrdiff_t>(i) * stride);
+  }
+
+  /// out(n) += max_j c_j · g(n) for the block's rows. Returns the largest Σ_l c_l |g_l(n)| of them.
+  double add_maxima(std::size_t block, Eigen::Index all_rows, std::vector<double>& out) {
     const auto first = static_cast<Eigen::Index>(block) * block_rows;
     const auto rows = std::min(block_rows, all_rows - first);
     const auto now = convolved_.middleRows(first, rows);
+    Eigen::VectorXd terms = Eigen::VectorXd::Zero(rows);
+    for (const auto l : active_) terms += most_(static_cast<Eigen::Index>(l)) * now.col(static_cast<Eigen::Index>(l)).cwiseAbs();
+    const double most_terms = terms.maxCoeff();
     // Next to nothing: charged as left out, in the place of being computed.
-    if ((now.cwiseAbs() * most_.transpose()).maxCoeff() <= left_out) return;
+    if (most_terms <= left_out) return most_terms;
     auto& list = lists_[block];
     std::size_t count = 0;
     if (list.then.rows() == rows) {
-      // How far g has turned: |g − λ g_then| / λ in scaled entries, λ > 0.
-      double turned = 0.0;
-      for (Eigen::Index k = 0; k < rows && std::isfinite(turned); ++k) {
-        const Eigen::RowVectorXd a = list.then.row(k).cwiseQuotient(list.scale);
-        const Eigen::RowVectorXd b = now.row(k).cwiseQuotient(list.scale);
-        const double factor = a.dot(b) / a.squaredNorm();
-        turned = factor > 0.0 ? std::max(turned, (b - factor * a).norm() / factor) : std::numeric_limits<double>::infinity();
-      }
-      turned = turned * (1.0 + 1e-6) + 1e-9;
+      const double turned = turned_since(list, now) * (1.0 + 1e-6) + 1e-9;
       count = static_cast<std::size_t>(std::upper_bound(list.turn.begin(), list.turn.end(), turned, [](double t, const auto& e) { return t < e.first; }) - list.turn.begin());
       if (3 * count > list.turn.size()) count = 0;
     }
     if (count == 0) {
       evaluate_all(list, now, first, out);
-      return;
+      return most_terms;
     }
     thread_local std::vector<double> mine, values;
-    mine.resize(static_cast<std::size_t>(rows) * active_.size());
-    for (Eigen::Index k = 0; k < rows; ++k)
-      for (std::size_t i = 0; i < active_.size(); ++i) mine[static_cast<std::size_t>(k) * active_.size() + i] = now(k, static_cast<Eigen::Index>(active_[i]));
+    rows_of_active(now, mine);
     auto few = columns_of(active_.size(), count);
     for (std::size_t i = 0; i < active_.size(); ++i) {
       const double* const of_rank = active_coefficients_.entries.data() + i * active_coefficients_.stride;
@@ -375,16 +388,44 @@ class AdaptiveGame::Rounds {
       const double* const row = values.data() + static_cast<std::size_t>(k) * few.stride;
       out[static_cast<std::size_t>(first + k)] += std::max(0.0, *std::max_element(row, row + count));
     }
+    return most_terms;
   }
 
-  void evaluate_all(List& list, const Eigen::Ref<const Eigen::MatrixXd>& now, Eigen::Index first, std::vector<double>& out) {
+  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using Rows = Eigen::Ref<const Eigen::MatrixXd, 0, Eigen::OuterStride<>>;
+
+  /// g(n) of the block's rows, the active entries alone, row after row.
+  void rows_of_active(const Rows& now, std::vector<double>& out) const {
+    out.resize(static_cast<std::size_t>(now.rows()) * active_.size());
+    Eigen::Map<RowMajor> rows(out.data(), now.rows(), static_cast<Eigen::Index>(active_.size()));
+    for (std::size_t i = 0; i < active_.size(); ++i) rows.col(static_cast<Eigen::Index>(i)) = now.col(static_cast<Eigen::Index>(active_[i]));
+  }
+
+  /// How far g has turned since the list's round: the largest |g − λ g_then| / λ of the rows in scaled entries, for λ > 0.
+  static double turned_since(const List& list, const Rows& now) {
     const auto rows = now.rows();
-    using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-    RowMajor mine(rows, static_cast<Eigen::Index>(active_.size()));
-    for (std::size_t i = 0; i < active_.size(); ++i) mine.col(static_cast<Eigen::Index>(i)) = now.col(static_cast<Eigen::Index>(active_[i]));
-    RowMajor all(rows, static_cast<Eigen::Index>(active_coefficients_.stride));
-    multiply(mine.data(), static_cast<std::size_t>(rows), active_.size(), active_coefficients_, all.data());
-    const auto values = all.leftCols(kernels_);
+    Eigen::ArrayXd squares = Eigen::ArrayXd::Zero(rows);
+    Eigen::ArrayXd products = squares;
+    Eigen::ArrayXd rest = squares;
+    for (Eigen::Index l = 0; l < now.cols(); ++l) {
+      const double weight = 1.0 / (list.scale(l) * list.scale(l));
+      squares += weight * list.then.col(l).array().square();
+      products += weight * list.then.col(l).array() * now.col(l).array();
+    }
+    const Eigen::ArrayXd factor = products / squares;
+    if (!(factor.minCoeff() > 0.0)) return std::numeric_limits<double>::infinity();
+    for (Eigen::Index l = 0; l < now.cols(); ++l)
+      rest += ((now.col(l).array() - factor * list.then.col(l).array()) / list.scale(l)).square();
+    return (rest.sqrt() / factor).maxCoeff();
+  }
+
+  void evaluate_all(List& list, const Rows& now, Eigen::Index first, std::vector<double>& out) {
+    const auto rows = now.rows();
+    thread_local std::vector<double> mine, products;
+    rows_of_active(now, mine);
+    products.resize(static_cast<std::size_t>(rows) * active_coefficients_.stride);
+    multiply(mine.data(), static_cast<std::size_t>(rows), active_.size(), active_coefficients_, products.data());
+    const auto values = Eigen::Map<const RowMajor>(products.data(), rows, static_cast<Eigen::Index>(active_coefficients_.stride)).leftCols(kernels_);
     std::vector<Eigen::Index> winners(static_cast<std::size_t>(rows));
     double highest = 0.0;
     for (Eigen::Index k = 0; k < rows; ++k) {
@@ -396,24 +437,40 @@ class AdaptiveGame::Rounds {
     // Entries that hardly count are not told from 0.
     list.scale = now.cwiseAbs().colwise().maxCoeff();
     for (Eigen::Index l = 0; l < ranks_; ++l) list.scale(l) = std::max({list.scale(l), 1e-4 * highest / std::max(most_(l), 1e-300), 1e-300});
-    Eigen::VectorXd turn = Eigen::VectorXd::Constant(kernels_, std::numeric_limits<double>::infinity());
+    Eigen::RowVectorXd turn = Eigen::RowVectorXd::Constant(kernels_, std::numeric_limits<double>::infinity());
     std::vector<Eigen::Index> distinct = winners;
     std::sort(distinct.begin(), distinct.end());
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-    for (const auto w : distinct) {
-      Eigen::VectorXd distance(kernels_);
-      const Eigen::RowVectorXd winner = coefficients_.row(w);
-      for (Eigen::Index j = 0; j < kernels_; ++j) distance(j) = (winner - coefficients_.row(j)).cwiseProduct(list.scale).norm();
+    const auto inverse_distances = inverse_distances_to(distinct, list.scale);
+    for (std::size_t i = 0; i < distinct.size(); ++i)
       for (Eigen::Index k = 0; k < rows; ++k) {
-        if (winners[static_cast<std::size_t>(k)] != w) continue;
-        for (Eigen::Index j = 0; j < kernels_; ++j)
-          if (distance(j) > 0.0) turn(j) = std::min(turn(j), (values(k, w) - values(k, j)) / distance(j));
+        const auto w = winners[static_cast<std::size_t>(k)];
+        if (w == distinct[i]) turn = turn.cwiseMin((values(k, w) - values.row(k).array()).matrix().cwiseProduct(inverse_distances.row(static_cast<Eigen::Index>(i))));
       }
-      turn(w) = 0.0;
-    }
+    for (const auto w : distinct) turn(w) = 0.0;
     list.turn.clear();
     for (Eigen::Index j = 0; j < kernels_; ++j) list.turn.emplace_back(turn(j), j);
     std::sort(list.turn.begin(), list.turn.end());
+  }
+
+  /// 1/|c_w − c_j| in entries times `scale`, from below, a row for each w.
+  [[nodiscard]] RowMajor inverse_distances_to(const std::vector<Eigen::Index>& pairs, const Eigen::RowVectorXd& scale) const {
+    const Eigen::RowVectorXd squared_scale = scale.cwiseAbs2();
+    const auto count = static_cast<Eigen::Index>(pairs.size());
+    const auto stride = static_cast<Eigen::Index>(all_columns_.stride);
+    RowMajor left(count, ranks_), products(count, stride), squares(1, stride);
+    for (Eigen::Index i = 0; i < count; ++i) left.row(i) = coefficients_.row(pairs[static_cast<std::size_t>(i)]).cwiseProduct(squared_scale);
+    multiply(left.data(), pairs.size(), game_.ranks_, all_columns_, products.data());
+    multiply(squared_scale.data(), 1, game_.ranks_, squared_columns_, squares.data());
+    RowMajor out(count, kernels_);
+    // |a − b|² = |a|² + |b|² − 2ab, off by some units of the first two for each term.
+    const double rounding = 8.0 * (static_cast<double>(ranks_) + 8.0) * unit;
+    for (Eigen::Index i = 0; i < count; ++i) {
+      const double own = squares(pairs[static_cast<std::size_t>(i)]);
+      const auto both = own + squares.leftCols(kernels_).array();
+      out.row(i) = (((both - 2.0 * products.row(i).leftCols(kernels_).array()).max(0.0) + rounding * both).sqrt().inverse() * (1.0 - 1e-12)).matrix();
+    }
+    return out;
   }
 
   const AdaptiveGame& game_;
@@ -422,11 +479,13 @@ class AdaptiveGame::Rounds {
   Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> coefficients_;
   Eigen::RowVectorXd most_;  ///< max_j |c_jl|
   std::vector<std::vector<double>> spectra_;
-  std::vector<double> heights_;  ///< max |b̂_l|
+  std::vector<double> heights_;               ///< max |b̂_l|
+  std::vector<std::vector<double>> bands_;    ///< the same of every band of frequencies
   std::vector<double> measure_;
-  std::vector<std::size_t> active_;        ///< basis functions that count in this round
-  Columns active_coefficients_;            ///< of these: active × kernels
-  Eigen::MatrixXd convolved_;
+  Eigen::MatrixXd convolved_;                 ///< g, a column for each member; as many rows as the circle serves
+  Columns all_columns_, squared_columns_;     ///< c and its squares, ranks × kernels
+  std::vector<std::size_t> active_;           ///< basis functions that count in this round
+  Columns active_coefficients_;               ///< of these: active × kernels
   std::vector<List> lists_;
 };
 

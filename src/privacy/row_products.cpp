@@ -65,4 +65,11 @@ TSDP_CLONES void multiply(const double* rows, std::size_t row_count, std::size_t
   }
 }
 
+TSDP_CLONES void multiply_entries(const std::vector<double>& a, const std::vector<double>& b, std::vector<double>& out) {
+  const double* const first = a.data();
+  const double* const second = b.data();
+  double* const to = out.data();
+  for (std::size_t i = 0; i < out.size(); ++i) to[i] = first[i] * second[i];
+}
+
 }  // namespace tsdp::privacy

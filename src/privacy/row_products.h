@@ -21,4 +21,7 @@ inline constexpr std::size_t column_group = 16;
 /// some order.
 void multiply(const double* rows, std::size_t row_count, std::size_t length, const Columns& columns, double* out);
 
+/// out[i] = a[i] b[i] for all i; all three of one length.
+void multiply_entries(const std::vector<double>& a, const std::vector<double>& b, std::vector<double>& out);
+
 }  // namespace tsdp::privacy
