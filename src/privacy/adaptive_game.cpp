@@ -413,7 +413,7 @@ class AdaptiveGame::Rounds {
       products += weight * list.then.col(l).array() * now.col(l).array();
     }
     const Eigen::ArrayXd factor = products / squares;
-    if (!(factor.minCoeff() > 0.0)) return std::numeric_limits<double>::infinity();
+    if (!(factor > 0.0).all()) return std::numeric_limits<double>::infinity();  // (NaN, too.)
     for (Eigen::Index l = 0; l < now.cols(); ++l)
       rest += ((now.col(l).array() - factor * list.then.col(l).array()) / list.scale(l)).square();
     return (rest.sqrt() / factor).maxCoeff();
@@ -468,7 +468,7 @@ class AdaptiveGame::Rounds {
     for (Eigen::Index i = 0; i < count; ++i) {
       const double own = squares(pairs[static_cast<std::size_t>(i)]);
       const auto both = own + squares.leftCols(kernels_).array();
-      out.row(i) = (((both - 2.0 * products.row(i).leftCols(kernels_).array()).max(0.0) + rounding * both).sqrt().inverse() * (1.0 - 1e-12)).matrix();
+      out.row(i) = (((both - 2.0 * products.row(i).leftCols(kernels_).array()).max(0.0) + rounding * both).max(1e-300).sqrt().inverse() * (1.0 - 1e-12)).matrix();
     }
     return out;
   }
