@@ -230,6 +230,7 @@ class AdaptiveGame::Rounds {
         most_(coefficients_.cwiseAbs().colwise().maxCoeff()),
         spectra_(game.ranks_),
         heights_(game.ranks_),
+        norms_(game.ranks_),
         bands_(game.ranks_),
         convolved_(Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(window + 1), ranks_)),
         all_columns_(columns_of(game.ranks_, game.kernels_)),
@@ -245,7 +246,12 @@ class AdaptiveGame::Rounds {
       auto& buffer = spectra_[l];
       buffer.assign(static_cast<std::size_t>(size_) + 2, 0.0);
       const auto* b = game_.basis_.data() + l * static_cast<std::size_t>(2 * reach + 1) + reach;
-      for (auto n = -reach; n <= reach; ++n) buffer[static_cast<std::size_t>((n + size_) % size_)] = b[n];
+      double squares = 0.0;
+      for (auto n = -reach; n <= reach; ++n) {
+        buffer[static_cast<std::size_t>((n + size_) % size_)] = b[n];
+        squares += b[n] * b[n];
+      }
+      norms_[l] = std::sqrt(squares) * (1.0 + 1e-9);
       fourier::forward(buffer.data(), size_);
       auto& bands = bands_[l];
       bands.assign(band_of(buffer.size() - 2) + 1, 0.0);
@@ -303,7 +309,7 @@ class AdaptiveGame::Rounds {
     use(std::move(active));
     double transforms = 0.0;
     for (std::size_t l = 0; l < game_.ranks_; ++l)
-      transforms += most_(static_cast<Eigen::Index>(l)) * 3.0 * transform_error * heights_[l] * std::sqrt(squares);
+      transforms += most_(static_cast<Eigen::Index>(l)) * transform_error * (3.0 * heights_[l] * std::sqrt(squares) + 2.0 * norms_[l] * mass);
 
     // g_l = b_l * μ̃.
     const auto rows = static_cast<Eigen::Index>(last + 1);
@@ -372,7 +378,7 @@ class AdaptiveGame::Rounds {
       if (3 * count > list.turn.size()) count = 0;
     }
     if (count == 0) {
-      evaluate_all(list, now, first, out);
+      evaluate_all(list, now, terms, first, out);
       return most_terms;
     }
     thread_local std::vector<double> mine, values;
@@ -419,7 +425,8 @@ class AdaptiveGame::Rounds {
     return (rest.sqrt() / factor).maxCoeff();
   }
 
-  void evaluate_all(List& list, const Rows& now, Eigen::Index first, std::vector<double>& out) {
+  /// `terms`: Σ_l c_l |g_l(n)| of each row.
+  void evaluate_all(List& list, const Rows& now, const Eigen::VectorXd& terms, Eigen::Index first, std::vector<double>& out) {
     const auto rows = now.rows();
     thread_local std::vector<double> mine, products;
     rows_of_active(now, mine);
@@ -445,7 +452,10 @@ class AdaptiveGame::Rounds {
     for (std::size_t i = 0; i < distinct.size(); ++i)
       for (Eigen::Index k = 0; k < rows; ++k) {
         const auto w = winners[static_cast<std::size_t>(k)];
-        if (w == distinct[i]) turn = turn.cwiseMin((values(k, w) - values.row(k).array()).matrix().cwiseProduct(inverse_distances.row(static_cast<Eigen::Index>(i))));
+        if (w != distinct[i]) continue;
+        // Gaps from below: both products are off by a unit or so of `terms` for each rank. (A row of zeros makes every turn 0.)
+        const double rounding = 4.0 * (static_cast<double>(ranks_) + 8.0) * unit * terms(k);
+        turn = turn.cwiseMin((values(k, w) - values.row(k).array() - rounding).max(0.0).matrix().cwiseProduct(inverse_distances.row(static_cast<Eigen::Index>(i))));
       }
     for (const auto w : distinct) turn(w) = 0.0;
     list.turn.clear();
@@ -480,6 +490,7 @@ class AdaptiveGame::Rounds {
   Eigen::RowVectorXd most_;  ///< max_j |c_jl|
   std::vector<std::vector<double>> spectra_;
   std::vector<double> heights_;               ///< max |b̂_l|
+  std::vector<double> norms_;                 ///< ‖b_l‖₂
   std::vector<std::vector<double>> bands_;    ///< the same of every band of frequencies
   std::vector<double> measure_;
   Eigen::MatrixXd convolved_;                 ///< g, a column for each member; as many rows as the circle serves
