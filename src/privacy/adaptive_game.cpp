@@ -491,7 +491,7 @@ class AdaptiveGame::Rounds {
   std::vector<std::vector<double>> spectra_;
   std::vector<double> heights_;               ///< max |b̂_l|
   std::vector<double> norms_;                 ///< ‖b_l‖₂
-  std::vector<std::vector<double>> bands_;    ///< the same of every band of frequencies
+  std::vector<std::vector<double>> bands_;    ///< max |b̂_l| in every band of frequencies
   std::vector<double> measure_;
   Eigen::MatrixXd convolved_;                 ///< g, a column for each member; as many rows as the circle serves
   Columns all_columns_, squared_columns_;     ///< c and its squares, ranks × kernels
