@@ -1,6 +1,7 @@
 #include "program.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -25,6 +26,13 @@ void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0)
       static_cast<void>(::open("/dev/null", stream == STDOUT_FILENO ? O_RDONLY : O_RDWR));  // the least free number
+}
+
+/// Freed memory is kept for the next use. The defaults give the heap's end back after every transform of an accountant's answer
+/// and fault it in again for the next one, which costs a tenth of the answer's time.
+void keep_freed_memory() {
+  static_cast<void>(::mallopt(M_MMAP_THRESHOLD, 64 << 20));
+  static_cast<void>(::mallopt(M_TRIM_THRESHOLD, 256 << 20));
 }
 
 /// A line that quotes megabytes says no more than its beginning and its end.
@@ -83,6 +91,7 @@ int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std:
     return code;
   };
   open_standard_streams();
+  keep_freed_memory();
   try {
     app.parse(argc, argv);
     log::set_level(options.quiet ? log::Level::quiet : options.verbose ? log::Level::verbose : log::Level::normal);

@@ -285,6 +285,7 @@ void fill_symmetrised(LossDistribution& out, const DominatingPair& pair, const s
   const double at_zero = mass_at_zero(pair, zero);
   const double zero_error = (8.0 + static_cast<double>(pair.components().size())) * unit;
   const auto put = [&](const SideMasses& side) {
+    out.points.reserve(index.size());
     for (std::size_t i = 1; i < index.size(); ++i) out.points.push_back({index[i], rho * side.heavy[i], rho * side.light[i]});
   };
   if (out.rounding == Rounding::pessimistic) {
@@ -326,6 +327,7 @@ void fill_directed(LossDistribution& out, const DominatingPair& pair, const std:
   const auto put = [&](LossDistribution& into, const SideMasses& up, const SideMasses& down) {
     // Under the first measure of the direction: heavier where losses are positive, lighter where they are negative.
     const auto at = [](const std::vector<double>& masses, std::size_t i) { return i < masses.size() ? masses[i] : 0.0; };
+    into.points.reserve(longest.size());
     for (std::size_t i = 1; i < longest.size(); ++i) into.points.push_back({longest[i], at(up.heavy, i), at(down.light, i)});
   };
   if (out.rounding == Rounding::pessimistic) {
