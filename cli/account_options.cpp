@@ -11,6 +11,7 @@
 #include "tsdp/mechanism/setup.h"
 #include "tsdp/privacy/adaptive_curve.h"
 #include "tsdp/privacy/correlated_noise.h"
+#include "tsdp/privacy/noise_choice.h"
 #include "tsdp/privacy/strategy_search.h"
 
 namespace tsdp::cli {
@@ -337,14 +338,19 @@ Subject window_subject(const CLI::App& app, const MechanismOptions& o) {
 Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
   // (A configuration may say series, too.)
   auto out = o.relation == "series" ? series_subject(app, o) : window_subject(app, o);
-  const auto composition = o.composition ? tsdp::named<privacy::StepComposition>(*o.composition, "--composition")
-                           : out.config  ? out.config->privacy.composition
-                                         : privacy::StepComposition::symmetrised;
-  if (composition == privacy::StepComposition::symmetrised) return out;
-  if (out.series && o.composition) throw UsageError("--composition: found adaptive with --relation series, whose steps leak in one direction each; expected symmetrised");
-  out.composition = composition;
-  out.mechanism_at = [inner = out.mechanism_at](double sigma) {
-    return privacy::composed_adaptively(inner(sigma), privacy::AdaptiveCurve::longest_block, privacy::AdaptiveLowerEnd::chosen_direction);
+  if (o.composition)
+    out.composition = tsdp::named<privacy::StepComposition>(*o.composition, "--composition");
+  else if (out.config)
+    out.composition = out.config->privacy.composition;
+  if (out.series && o.composition && out.composition == privacy::StepComposition::adaptive)
+    throw UsageError("--composition: found adaptive with --relation series, whose steps leak in one direction each; expected symmetrised");
+  out.composed_at = [inner = out.mechanism_at](double sigma, privacy::StepComposition composition) {
+    auto theorem = inner(sigma);
+    if (composition == privacy::StepComposition::symmetrised) return theorem;
+    return privacy::composed_adaptively(std::move(theorem), privacy::AdaptiveCurve::longest_block, privacy::AdaptiveLowerEnd::chosen_direction);
+  };
+  out.mechanism_at = [inner = out.mechanism_at, composition = out.composition, composed_at = out.composed_at](double sigma) {
+    return composed_at(sigma, composition ? *composition : privacy::chosen_composition(inner(sigma)));
   };
   return out;
 }

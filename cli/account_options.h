@@ -66,7 +66,10 @@ struct Subject {
   std::optional<privacy::SeriesLaw> series = {};
   std::string direction = {};
   std::shared_ptr<const privacy::Strategy> strategy = nullptr;  ///< of correlated noise
-  privacy::StepComposition composition = privacy::StepComposition::symmetrised;
+  /// None: `auto` of a configuration, which follows the noise.
+  std::optional<privacy::StepComposition> composition = privacy::StepComposition::symmetrised;
+  /// `mechanism_at` with its uses composed as named.
+  std::function<privacy::AppliedTheorem(double, privacy::StepComposition)> composed_at = {};
 
   /// The mechanism with the given noise multiplier; UsageError without one.
   [[nodiscard]] privacy::AppliedTheorem mechanism() const;

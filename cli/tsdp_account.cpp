@@ -40,6 +40,7 @@ using tsdp::privacy::Certificate;
 using tsdp::privacy::Interval;
 using tsdp::privacy::AppliedTheorem;
 using tsdp::privacy::PrivacyCurve;
+using tsdp::privacy::StepComposition;
 
 /// An answer: JSON for programs, text for people.
 struct Answer {
@@ -57,9 +58,9 @@ std::string shown(const char* what, const Interval& i, const Certificate& why) {
 }
 
 /// What the ends rest on, for whole series and for adaptive composition.
-void put_certificate(Json& out, const Subject& subject, const Certificate& why) {
-  if (subject.composition == tsdp::privacy::StepComposition::adaptive) {
-    out["composition"] = tsdp::name(subject.composition);
+void put_certificate(Json& out, const Subject& subject, const AppliedTheorem& m, const Certificate& why) {
+  if (m.composition == tsdp::privacy::StepComposition::adaptive) {
+    out["composition"] = tsdp::name(m.composition);
     out["certificate"] = tsdp::cli::certificate_json(why);
   }
   if (!subject.series) return;
@@ -143,7 +144,7 @@ Answer epsilon(const Subject& subject, const QueryOptions& query) {
   out.json["epsilon"] = tsdp::cli::bracket_json(answer, why);
   out.json["delta"] = delta;
   put_mechanism(out.json, m, steps);
-  put_certificate(out.json, subject, why);
+  put_certificate(out.json, subject, m, why);
   state_precision(out.json, answer, query.precision, why, m, steps);
   out.text = cat(shown("epsilon", answer, why), " at delta ", delta, ": ", of_mechanism(m, steps), reservations(m, steps));
   if (subject.series) {
@@ -168,7 +169,7 @@ Answer delta(const Subject& subject, const QueryOptions& query) {
   out.json["epsilon"] = epsilon;
   out.json["delta"] = tsdp::cli::bracket_json(answer, why);
   put_mechanism(out.json, m, steps);
-  put_certificate(out.json, subject, why);
+  put_certificate(out.json, subject, m, why);
   state_precision(out.json, answer, query.precision, why, m, steps);
   warn_where_shuffled(subject, "delta", answer);
   out.text = cat(shown("delta", answer, why), " at epsilon ", epsilon, ": ", of_mechanism(m, steps), reservations(m, steps));
@@ -193,7 +194,7 @@ Answer steps(const Subject& subject, const QueryOptions& query) {
   out.json["epsilon"] = tsdp::cli::bracket_json(spent, why);
   out.json["delta"] = delta;
   put_mechanism(out.json, m, count);
-  put_certificate(out.json, subject, why);
+  put_certificate(out.json, subject, m, why);
   warn_where_shuffled(subject, "epsilon", spent);
   const auto left = put_budget(out.json, spent, target);
   state_precision(out.json, spent, query.precision, why, m, count);
@@ -209,8 +210,13 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
   const auto trial = subject.mechanism_at(1.0);
   const auto count = needed_steps(query, trial);
   const auto uses = trial.uses_of_steps(count);
-  const double least = tsdp::privacy::least_noise({target, delta, uses}, subject.mechanism_at, 2e-4, precision);
-  const auto m = subject.mechanism_at(least);
+  const tsdp::privacy::PrivacyTarget wanted{target, delta, uses};
+  const auto composition = subject.composition ? *subject.composition : tsdp::privacy::chosen_composition(wanted, [&](double noise) {
+    return subject.composed_at(noise, StepComposition::symmetrised);
+  });
+  const auto mechanism_at = [&](double noise) { return subject.composed_at(noise, composition); };
+  const double least = tsdp::privacy::least_noise(wanted, mechanism_at, 2e-4, precision);
+  const auto m = mechanism_at(least);
   const auto curve = m.curve();
   auto spent = tsdp::privacy::epsilon_after(m, *curve, delta, count, precision);
   const auto why = curve->certificate();
@@ -219,7 +225,7 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
   out.json["epsilon"] = tsdp::cli::bracket_json(spent, why);
   out.json["delta"] = delta;
   put_mechanism(out.json, m, count);
-  put_certificate(out.json, subject, why);
+  put_certificate(out.json, subject, m, why);
   warn_where_shuffled(subject, "epsilon", spent);
   const auto left = put_budget(out.json, spent, target);
   state_precision(out.json, spent, precision, why, m, count);
@@ -306,7 +312,7 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
     if (!widest || width(value) > width(*widest)) widest = value;
   }
   put_mechanism(out.json, m, count);
-  put_certificate(out.json, subject, why);
+  put_certificate(out.json, subject, m, why);
   state_precision(out.json, *widest, precision, why, m, count);
   out.text += reservations(m, count);
   if (query.csv || query.plot) write_profile(out.json, cat("Privacy profile: ", of_mechanism(m, count)), query);

@@ -177,7 +177,8 @@ const std::vector<Option>& option_table() {
        "validation windows (docs/choosing.md); 0: the trained model is kept. With privacy.relation event or user."},
       {"privacy.composition", false, choice(AT(privacy.composition)),
        "How the steps are composed, for one window a series with relation event or user: symmetrised, which lets a step leak in both directions at once, or "
-       "adaptive, which is what an adaptive adversary can make of them (tsdp.6): a third more steps for the same epsilon, after seconds of work."},
+       "adaptive, which is what an adaptive adversary can make of them (tsdp.6): a third more steps for the same epsilon, after seconds of work. auto: adaptive "
+       "where that is covered and the noise multiplier is from 3 to 12 (docs/accounting.md), symmetrised elsewhere."},
       {"privacy.delta", false, Real{AT(privacy.delta), {1e-25, 1.0, false, true}}, "delta at which epsilon is stated."},
       {"optimizer.name", false, choice(AT(optimizer.name), {"adam"}), "The optimizer."},
       {"optimizer.learning_rate", false, OptionalReal{AT(optimizer.learning_rate), {0.0, 1e6, true}, "auto"},

@@ -8,6 +8,7 @@
 #include "tsdp/base/text.h"
 #include "tsdp/mechanism/setup.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/theorems.h"
 
 namespace tsdp::mechanism {
 namespace {
@@ -87,9 +88,18 @@ Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::
   auto out = settle_law(std::move(config), lengths, config_file, limits);
   auto& c = out.config;
   const auto law = law_of(c, lengths);
-  if (c.privacy.enabled && !c.privacy.noise_multiplier) {
-    keep_noise(c, *method_of(c, lengths).privacy());
-    out.choose("privacy.noise_multiplier", exact(*c.privacy.noise_multiplier), cat("the least that spends epsilon ", c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
+  if (c.privacy.enabled && (!c.privacy.noise_multiplier || !c.privacy.composition)) {
+    const bool noise = !c.privacy.noise_multiplier;
+    const bool composition = !c.privacy.composition;
+    const auto method = method_of(c, lengths);
+    keep_choices(c, *method.privacy());
+    if (composition && privacy::covers_adaptive_composition(method.privacy()->theorem())) {
+      const bool adaptive = c.privacy.composition == privacy::StepComposition::adaptive;
+      out.choose("privacy.composition", std::string(name(*c.privacy.composition)),
+                 adaptive ? "the same steps for less epsilon; seconds of work when a noise is new" : "with this noise adaptive composition saves little, or takes minutes");
+    }
+    if (noise)
+      out.choose("privacy.noise_multiplier", exact(*c.privacy.noise_multiplier), cat("the least that spends epsilon ", c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
   }
   if (!c.optimizer.learning_rate) {
     const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(law.steps_per_epoch());

@@ -5,6 +5,7 @@
 
 #include "tsdp/base/error.h"
 #include "tsdp/base/json.h"
+#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/correlated_noise.h"
@@ -81,17 +82,29 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
     multiplier_of = best.noise_multiplier;
     if (best.strategy->kind() != privacy::StrategyKind::identity) strategy = std::move(best.strategy);
   }
+  auto composition = p.composition;
+  const auto choose = [&](privacy::StepComposition chosen) {
+    composition = chosen;
+    if (chosen == privacy::StepComposition::adaptive)
+      log::info("the steps are composed adaptively (privacy.composition): the first answer for a noise multiplier takes seconds, later ones are kept on disk");
+  };
   const auto with_noise = [&](double multiplier) {
     return PrivateMechanism(unit_of(config), law, {p.clipping, p.clip_norm}, privacy::noise_by(strategy, multiplier), std::nullopt,
-                            choice_epsilon_of(config), p.composition);
+                            choice_epsilon_of(config), composition.value_or(privacy::StepComposition::symmetrised));
   };
-  if (multiplier_of) return with_noise(*multiplier_of);
+  if (multiplier_of) {
+    if (!composition) choose(privacy::chosen_composition(with_noise(*multiplier_of).theorem()));
+    return with_noise(*multiplier_of);
+  }
   const auto uses = uses_of_epochs(with_noise(1.0).theorem(), epochs);
   const privacy::PrivacyTarget target{p.target_epsilon, p.delta, uses};
-  return with_noise(privacy::least_noise(target, [&](double sigma) { return with_noise(sigma).theorem(); }));
+  const auto theorem_at = [&](double sigma) { return with_noise(sigma).theorem(); };
+  if (!composition) choose(privacy::chosen_composition(target, theorem_at));
+  return with_noise(privacy::least_noise(target, theorem_at));
 }
 
-void keep_noise(Config& config, const PrivateMechanism& mechanism) {
+void keep_choices(Config& config, const PrivateMechanism& mechanism) {
+  config.privacy.composition = mechanism.composition();
   const auto& noise = mechanism.noise();
   config.privacy.noise_multiplier = noise.multiplier;
   if (!config.privacy.noise_mechanism)

@@ -25,6 +25,18 @@ bool certified(const NoiseTarget& target, const std::shared_ptr<const Strategy>&
 
 }  // namespace
 
+StepComposition chosen_composition(const AppliedTheorem& theorem) {
+  constexpr double least_sigma = 3.0;
+  constexpr double largest_sigma = 12.0;
+  const double sigma = theorem.noise_multiplier;
+  return covers_adaptive_composition(theorem) && sigma >= least_sigma && sigma <= largest_sigma ? StepComposition::adaptive : StepComposition::symmetrised;
+}
+
+StepComposition chosen_composition(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at) {
+  if (!covers_adaptive_composition(theorem_at(1.0))) return StepComposition::symmetrised;
+  return chosen_composition(theorem_at(least_noise(target, theorem_at)));
+}
+
 double least_noise(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at, double tolerance, double precision) {
   const auto suffices = [&](const AppliedTheorem& theorem) { return theorem.curve()->certifies(target.epsilon, target.delta, target.uses, precision); };
   if (theorem_at(1.0).composition == StepComposition::symmetrised) return calibrate_noise([&](double sigma) { return suffices(theorem_at(sigma)); }, tolerance);

@@ -386,10 +386,14 @@ std::unique_ptr<PrivacyCurve> AppliedTheorem::curve() const {
   return std::make_unique<Accountant>(pair);
 }
 
-AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block, AdaptiveLowerEnd lower_end) {
+bool covers_adaptive_composition(const AppliedTheorem& theorem) {
   // The rows whose steps Lemma 1 of docs/proofs/adaptive-composition.md couples.
   constexpr std::string_view covered[] = {"4.2", "4.4", "4.5", "G.1", "tsdp.1", "tsdp.2", "tsdp.3", "tsdp.4"};
-  if (std::find(std::begin(covered), std::end(covered), theorem.theorem) == std::end(covered) || !AdaptiveCurve::serves(theorem.pair))
+  return std::find(std::begin(covered), std::end(covered), theorem.theorem) != std::end(covered) && AdaptiveCurve::serves(theorem.pair);
+}
+
+AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block, AdaptiveLowerEnd lower_end) {
+  if (!covers_adaptive_composition(theorem))
     throw PrivacyError(cat("composition: found adaptive with ", theorem.theorem.starts_with("series") ? "relation series, row " : "Theorem ", theorem.theorem,
                            theorem.pair.components().size() == 1 ? ", every step of which touches a changed value" : "",
                            "; it is proven for one window a series, drawn with replacement, of which not every one is touched (subsequences_per_sequence 1, "

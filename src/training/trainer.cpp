@@ -113,6 +113,7 @@ Trainer::Trainer(Config config, const data::PreparedData& data, at::Device devic
       throw UsageError(cat("privacy.choice_share: found ", config_.privacy.choice_share, " with random weights to start from, which are no model to keep; expected "
                            "another model.start or a model.prior, or choice_share 0"));
   }
+  if (method_.privacy()) mechanism::keep_choices(config_, *method_.privacy());
   // What a window reads is what is accounted.
   if (model_->past_length() > method_.law().parameters().context_length)
     throw PrivacyError(cat("model ", model_->name(), " reads ", model_->past_length(), " past steps; only ",
@@ -134,7 +135,6 @@ void Trainer::begin(const std::optional<std::filesystem::path>& budget) {
                        "covers that: set training.reproducible to false");
   store_.claim();
   start_fresh();
-  if (method_.privacy()) mechanism::keep_noise(config_, *method_.privacy());
   // The run keeps the coefficients that it is charged for.
   if (config_.privacy.noise_recursion) config_.privacy.noise_coefficients = store_.keep_coefficients(*config_.privacy.noise_recursion);
   if (start_) config_.model.start = store_.keep_start(start_->bytes);

@@ -35,8 +35,8 @@ TEST(AutoSettings, AreAllSettled) {
   EXPECT_FALSE(settled.start);
   EXPECT_EQ(c.model.context_length, 48);  // two days hold 30 hours
   EXPECT_EQ(c.sampling.batch_size, 40);
-  ASSERT_TRUE(c.training.max_epochs && c.privacy.noise_multiplier && c.optimizer.learning_rate);
-  EXPECT_EQ(settled.chosen.size(), 5u);
+  ASSERT_TRUE(c.training.max_epochs && c.privacy.noise_multiplier && c.privacy.composition && c.optimizer.learning_rate);
+  EXPECT_EQ(settled.chosen.size(), 6u);
   for (const auto& setting : settled.chosen) EXPECT_FALSE(setting.why.empty()) << setting.key;
   const auto method = method_of(c, lengths);
   const auto curve = method.privacy()->curve();
@@ -52,6 +52,7 @@ TEST(AutoSettings, LeaveWhatIsGiven) {
   c.training.max_epochs = 11;
   c.optimizer.learning_rate = 0.5;
   c.privacy.noise_multiplier = 3.0;
+  c.privacy.composition = privacy::StepComposition::symmetrised;
   const auto settled = settle(c, lengths, "config.yaml");
   EXPECT_TRUE(settled.chosen.empty());
   EXPECT_EQ(config_text(settled.config), config_text(c));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
 #include <string>
 
 #include "tsdp/base/error.h"
@@ -45,6 +46,54 @@ TEST(LeastTotalError, IsIndependentNoiseWhereNothingElseIsCovered) {
   auto once = target_of(TopLevel::shuffled, 10, 4, 2.0);
   once.law.reshuffle = Reshuffle::once;
   EXPECT_NE(least_total_error(once, {}).strategy->kind(), StrategyKind::identity);
+}
+
+// Adaptive where that is covered and worth its time; the edges of the range of noise belong to it.
+TEST(ChosenComposition, FollowsRowAndNoise) {
+  const auto row = [](double sigma, TopLevel top_level, std::int64_t windows) {
+    SubsamplingScheme::Parameters p;
+    p.lengths = SeriesLengths::equal(20, 400);
+    p.context_length = 24;
+    p.forecast_length = 12;
+    p.batch_size = 8;
+    p.subsequences_per_sequence = windows;
+    p.top_level = top_level;
+    return apply_theorem(SubsamplingScheme(p), {Relation::event, 1, std::nullopt}, sigma, std::nullopt);
+  };
+  for (const auto top_level : {TopLevel::without_replacement, TopLevel::poisson, TopLevel::shuffled, TopLevel::deterministic}) {
+    for (const double sigma : {3.0, 6.0, 12.0}) EXPECT_EQ(chosen_composition(row(sigma, top_level, 1)), StepComposition::adaptive) << sigma;
+    for (const double sigma : {1.0, 2.99, 12.01, 100.0}) EXPECT_EQ(chosen_composition(row(sigma, top_level, 1)), StepComposition::symmetrised) << sigma;
+    EXPECT_EQ(chosen_composition(row(6.0, top_level, 2)), StepComposition::symmetrised);
+  }
+  // Every window touches the value.
+  SubsamplingScheme::Parameters p;
+  p.lengths = SeriesLengths::equal(1, 40);
+  p.context_length = 60;
+  p.forecast_length = 12;
+  p.batch_size = 1;
+  const auto touched = apply_theorem(SubsamplingScheme(p), {Relation::event, 30, std::nullopt}, 6.0, std::nullopt);
+  EXPECT_EQ(chosen_composition(touched), StepComposition::symmetrised);
+}
+
+// Of a noise that is searched for, too, the one that the symmetrised composition needs decides.
+TEST(ChosenComposition, FollowsTheNoiseThatTheTargetNeeds) {
+  const auto theorem_at = [](double sigma) {
+    SubsamplingScheme::Parameters p;
+    p.lengths = SeriesLengths::equal(20, 400);
+    p.context_length = 24;
+    p.forecast_length = 12;
+    p.batch_size = 8;
+    return apply_theorem(SubsamplingScheme(p), {Relation::event, 1, std::nullopt}, sigma, std::nullopt);
+  };
+  std::set<StepComposition> seen;
+  for (const double epsilon : {0.1, 0.5, 1.0, 2.0, 4.0, 8.0}) {
+    const PrivacyTarget target{epsilon, 1e-5, 1000};
+    const double needed = least_noise(target, theorem_at);
+    const auto chosen = chosen_composition(target, theorem_at);
+    EXPECT_EQ(chosen == StepComposition::adaptive, needed >= 3.0 && needed <= 12.0) << epsilon << " needs " << needed;
+    seen.insert(chosen);
+  }
+  EXPECT_EQ(seen.size(), 2U);
 }
 
 TEST(CoefficientsFile, IsAColumnOrAnInverse) {

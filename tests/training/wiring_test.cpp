@@ -433,6 +433,34 @@ TEST_F(Wiring, ARunIsComposedAsItsConfigurationSays) {
   EXPECT_GT(static_cast<double>(steps[privacy::StepComposition::adaptive]), 1.1 * static_cast<double>(steps[privacy::StepComposition::symmetrised]));
 }
 
+// auto is one of the two, by the noise: the run's folder and ledger name it, what it states is that one's, and it goes on so.
+TEST_F(Wiring, AnAutomaticCompositionIsNamedAndKept) {
+  for (const auto& [noise, expected] : {std::pair{4.0, privacy::StepComposition::adaptive}, std::pair{1.5, privacy::StepComposition::symmetrised}}) {
+    const std::string name = "auto " + std::to_string(noise);
+    auto config = small_training();
+    config.privacy.noise_multiplier = noise;
+    config.privacy.composition.reset();
+    config.training.max_epochs = 20;
+    auto t = trainer(name, config);
+    t->begin();
+    t->run({.most_steps = 10});
+    t.reset();
+    EXPECT_NE(read_file(folder(name).config()).find(cat("composition: ", tsdp::name(expected))), std::string::npos);
+    const auto file = folder(name).ledger();
+    const auto ledger = parse_json(read_file(file), file.string());
+    EXPECT_EQ(ledger.contains("composition"), expected == privacy::StepComposition::adaptive);
+    const double q = 0.5 * 12.0 / static_cast<double>(data_.split.training_length.front() - 3);
+    const privacy::DominatingPair pair({{0.0, 1.0 - q}, {2.0, q}}, noise);
+    const auto stated = ledger.at("epsilon").at("upper").get<double>();
+    const auto taken = ledger.at("compositions").get<std::uint64_t>();
+    EXPECT_NEAR(stated, expected == privacy::StepComposition::adaptive ? privacy::AdaptiveCurve(pair).epsilon(1e-5, taken).upper : privacy::Accountant(pair).epsilon(1e-5, taken).upper, 1e-6);
+    config.privacy.composition = expected;
+    t = trainer(name, config);
+    t->resume();
+    EXPECT_TRUE(t->run({}));
+  }
+}
+
 // A second draw with another key would be a second release.
 TEST_F(Wiring, AChoiceIsDrawnUnderOneKeyOnly) {
   for (const bool other : {false, true}) {

@@ -89,7 +89,7 @@ struct Config {
     tsdp::privacy::ClippingKind clipping = tsdp::privacy::ClippingKind::flat;
     double target_epsilon = 1.0;
     double choice_share = 0.0;
-    tsdp::privacy::StepComposition composition = tsdp::privacy::StepComposition::symmetrised;
+    std::optional<tsdp::privacy::StepComposition> composition;  // none: `auto`
     double delta = 1e-7;
   } privacy;
   struct {

@@ -26,8 +26,8 @@ namespace tsdp::mechanism {
 /// Throws PrivacyError (exit 4) if no theorem covers the scheme, UsageError for contradictions.
 [[nodiscard]] TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_lengths);
 
-/// Puts the noise of `mechanism` into `config` in the place of `auto`: another program might calibrate, or choose, differently.
-void keep_noise(Config& config, const PrivateMechanism& mechanism);
+/// Puts noise and composition of `mechanism` into `config` in the place of `auto`: another program might calibrate, or choose, differently.
+void keep_choices(Config& config, const PrivateMechanism& mechanism);
 
 /// ε₂ of the private choice that a run of `config` ends with; 0: there is none.
 [[nodiscard]] double choice_epsilon_of(const Config& config);

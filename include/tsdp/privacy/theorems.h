@@ -60,6 +60,9 @@ struct AppliedTheorem {
   [[nodiscard]] std::unique_ptr<PrivacyCurve> curve() const;
 };
 
+/// Whether composed_adaptively takes it.
+[[nodiscard]] bool covers_adaptive_composition(const AppliedTheorem& theorem);
+
 /// The same with its uses composed by Theorem tsdp.6, in blocks of at most `block` (AdaptiveCurve): for one window a series with replacement, Theorems 4.2, 4.4,
 /// 4.5, G.1 and tsdp.1 to tsdp.4. Throws PrivacyError for other rows, and where every step touches the changed value (q = 1), naming what is covered.
 [[nodiscard]] AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block, AdaptiveLowerEnd lower_end = AdaptiveLowerEnd::same_direction);
