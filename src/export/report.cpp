@@ -63,7 +63,7 @@ section{background:var(--card);border:1px solid var(--line);border-radius:.6rem;
 .grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,19.5rem),1fr));gap:1rem}
 .grid>*{min-width:0}
 .beside{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,24rem);gap:1.5rem;align-items:start}
-@media (max-width:56rem){.beside{grid-template-columns:minmax(0,1fr)}}
+@media (max-width:70rem){.beside{grid-template-columns:minmax(0,1fr)}}
 figure{margin:0;max-width:26rem}
 figcaption{margin-bottom:.3rem}
 .tsdp-plot{display:block;width:100%;height:auto}
@@ -179,14 +179,15 @@ std::string numbers_table(const ReportForecast& f, const ReportContent& c) {
   std::string out = cat(
       "<details><summary>Numbers of series ", e(f.series),
       "</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Numbers of series ", e(f.series),
-      "\"><table>\n<thead><tr><th scope=\"col\">", e(c.step), " step</th><th scope=\"col\">truth</th>");
+      "\"><table>\n<thead><tr><th scope=\"col\">", e(c.step), " step</th><th scope=\"col\">truth</th>",
+      f.seasonal_naive.empty() ? "" : "<th scope=\"col\">seasonal naive</th>");
   for (const double level : report_levels) out += cat("<th scope=\"col\">", 100.0 * level, " %</th>");
   out += "</tr></thead>\n<tbody>\n";
   const auto cell = [](double value) {
     return cat("<td>", std::isfinite(value) ? rounded(value, 7) : std::string("–"), "</td>");
   };
   for (std::size_t k = 0; k < f.truth.size(); ++k) {
-    out += cat("<tr><td>", k, "</td>", cell(f.truth[k]));
+    out += cat("<tr><td>", k, "</td>", cell(f.truth[k]), f.seasonal_naive.empty() ? "" : cell(f.seasonal_naive.at(k)));
     for (const auto& quantile : f.quantiles) out += cell(quantile.at(k));
     out += "</tr>\n";
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "calendar_ticks.h"
 #include "tsdp/base/text.h"
 #include "tsdp/plot/line_plot.h"
 
@@ -98,22 +99,6 @@ PlotAxis axis(std::string label) {
   return a;
 }
 
-/// Labels at whole parts of a season, at most six of them; none if round numbers do as well.
-std::vector<double> season_ticks(double lower, double upper, std::int64_t season) {
-  if (season <= 1) return {};
-  constexpr double most = 6.0;
-  for (const std::int64_t part : {season / 4, season / 2, season, 2 * season, 5 * season, 10 * season, 50 * season}) {
-    if (part < 1 || (upper - lower) / static_cast<double>(part) > most) continue;
-    if (upper - lower < static_cast<double>(part)) return {};
-    std::vector<double> ticks;
-    for (double tick = std::ceil(lower / static_cast<double>(part)) * static_cast<double>(part); tick <= upper;
-         tick += static_cast<double>(part))
-      ticks.push_back(tick == 0.0 ? 0.0 : tick);
-    return ticks;
-  }
-  return {};
-}
-
 }  // namespace
 
 double number_in(const nlohmann::ordered_json& object, const char* name) {
@@ -126,10 +111,14 @@ std::string forecast_chart(const ReportForecast& f, const ReportContent& content
   const auto horizon = f.truth.size();
   const auto before = static_cast<double>(f.past.size());
   PlotPanel panel{};
-  panel.x = axis(cat("steps of ", content.step, " from the forecast's start"));
+  panel.x = axis(f.moments.empty() ? cat("steps of ", content.step, " from the forecast's start") : cat("time, in steps of ", content.step));
   panel.x.lower = -before;
   panel.x.upper = std::max<double>(static_cast<double>(horizon) - 1.0, 1.0 - before);
-  panel.x.ticks = season_ticks(*panel.x.lower, *panel.x.upper, content.season_length);
+  constexpr std::size_t most_ticks = 5;
+  for (const auto& tick : calendar_ticks(f.moments, most_ticks)) {
+    panel.x.ticks.push_back(static_cast<double>(tick.step) - before);
+    panel.x.tick_labels.push_back(tick.label);
+  }
   panel.y = axis("value, in units of the data");
   panel.x_rules = {-0.5};
   auto wide = curve("90 % band", orange, full);
@@ -157,10 +146,15 @@ std::string forecast_chart(const ReportForecast& f, const ReportContent& content
     truth.x.push_back(static_cast<double>(k));
     truth.y.push_back(f.truth[k]);
   }
-  panel.series = {std::move(wide), std::move(narrow), std::move(truth), std::move(median)};
+  auto naive = curve("seasonal naive", grey, dotted);
+  for (std::size_t k = 0; k < f.seasonal_naive.size(); ++k) {
+    naive.x.push_back(static_cast<double>(k));
+    naive.y.push_back(f.seasonal_naive[k]);
+  }
+  panel.series = {std::move(wide), std::move(narrow), std::move(naive), std::move(truth), std::move(median)};
   auto plot =
       plot_of(cat("Series ", f.series, ", forecast from ", f.start),
-              cat("Truth before and after the forecast's start, and the forecast's median with 50 % and 90 % bands; ",
+              cat("Truth before and after the forecast's start, the forecast's median with 50 % and 90 % bands, and seasonal naive; ",
                   f.why, "."),
               std::move(panel));
   plot.legend = false;
@@ -175,6 +169,7 @@ std::string forecast_legend() {
   return cat(
       "<ul class=\"legend\">\n", sample("<path class=\"line c0 d0\" d=\"M0 8H38\"/>", "truth"),
       sample("<path class=\"line c1 d1\" d=\"M0 8H38\"/>", "median forecast"),
+      sample("<path class=\"line c5 d2\" d=\"M0 8H38\"/>", "seasonal naive"),
       sample("<path class=\"band f1\" d=\"M0 1H38V15H0Z\"/><path class=\"band f1\" d=\"M0 1H38V15H0Z\"/>", "50 % band"),
       sample("<path class=\"band f1\" d=\"M0 1H38V15H0Z\"/>", "90 % band"),
       sample("<path class=\"rule\" d=\"M19 0V16\"/>", "the forecast's start"), "</ul>\n");

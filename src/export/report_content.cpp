@@ -143,8 +143,11 @@ std::vector<ReportForecast> forecasts_of(const ReportSources& s, const std::vect
     f.why = c.why;
     f.start = shown_moment(data::advance(series.start, s.data.dataset.frequency, c.range.forecast_start));
     for (auto t = std::max<std::int64_t>(0, c.range.forecast_start - shown_past); t < c.range.forecast_start + horizon;
-         ++t)
+         ++t) {
       (t < c.range.forecast_start ? f.past : f.truth).push_back(or_nan(series.values[static_cast<std::size_t>(t)]));
+      f.moments.push_back(data::advance(series.start, s.data.dataset.frequency, t));
+    }
+    f.seasonal_naive = evaluation::seasonal_naive(std::span(series.values).first(static_cast<std::size_t>(c.range.forecast_start)), s.config.dataset.season_length, horizon);
     for (auto& level : f.quantiles) {
       level.assign(quantile, quantile + horizon);
       quantile += horizon;
@@ -236,7 +239,6 @@ ReportContent report_content(const ReportSources& s) {
   content.program = cat("tsdp ", version());
   content.made = now_text();
   content.step = s.data.dataset.frequency.text();
-  content.season_length = s.config.dataset.season_length;
   content.windows = s.windows;
   content.steps_per_epoch = mechanism::law_of(s.config, s.data.split.training_length).steps_per_epoch();
   content.ledger = s.metadata.privacy;

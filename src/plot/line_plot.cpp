@@ -272,19 +272,25 @@ std::string panel_svg(const PlotPanel& panel, const Place& place, const std::vec
   const auto most_y = static_cast<std::size_t>(std::max(3.0, place.height / 36.0));
   auto x = axis_of(panel.x, xs, most_x);
   auto y = axis_of(panel.y, ys, most_y);
+  struct Tick {
+    double at;
+    std::string label;
+  };
   const auto ticks_of = [](const PlotAxis& wanted, const Axis& axis, std::size_t most) {
-    if (wanted.ticks.empty()) return plot_ticks(axis.lower, axis.upper, axis.scale, most);
-    std::vector<double> ticks;
-    for (const double tick : wanted.ticks)
-      if (shows(tick, axis.scale) && tick >= axis.lower && tick <= axis.upper) ticks.push_back(tick);
+    std::vector<Tick> ticks;
+    const auto places = wanted.ticks.empty() ? plot_ticks(axis.lower, axis.upper, axis.scale, most) : wanted.ticks;
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (shows(places[i], axis.scale) && places[i] >= axis.lower && places[i] <= axis.upper)
+        ticks.push_back({places[i], wanted.tick_labels.empty() ? tick_label(places[i], axis.scale) : wanted.tick_labels[i]});
     return ticks;
   };
   const auto x_ticks = ticks_of(panel.x, x, most_x);
   const auto y_ticks = ticks_of(panel.y, y, most_y);
   double widest = 0.0;
-  for (const double tick : y_ticks) widest = std::max(widest, text_width(tick_label(tick, y.scale), sizes.small_text));
+  for (const auto& tick : y_ticks) widest = std::max(widest, text_width(tick.label, sizes.small_text));
   const double left = place.left + (panel.y.label.empty() ? 0.0 : 1.5 * sizes.text) + widest + 8.0;
-  const double right = place.left + place.width - 14.0;  // the last tick's label is centred on the edge
+  // The last tick's label may be centred on the edge.
+  const double right = place.left + place.width - std::max(14.0, x_ticks.empty() ? 0.0 : 0.5 * text_width(x_ticks.back().label, sizes.small_text) + 2.0);
   const double top = place.top + (panel.title.empty() ? 8.0 : 24.0);
   const double bottom = place.top + place.height - (panel.x.label.empty() ? 20.0 : 40.0);
   x.from = left;
@@ -294,13 +300,13 @@ std::string panel_svg(const PlotPanel& panel, const Place& place, const std::vec
 
   std::string out = "<g>\n";
   if (!panel.title.empty()) out += text_at(left, place.top + 13.0, "panel", "start", panel.title);
-  for (const double tick : x_ticks) {
-    out += line_at(x.at(tick), top, x.at(tick), bottom, "grid");
-    out += text_at(x.at(tick), bottom + 16.0, "tick", "middle", tick_label(tick, x.scale));
+  for (const auto& [place_x, label] : x_ticks) {
+    out += line_at(x.at(place_x), top, x.at(place_x), bottom, "grid");
+    out += text_at(x.at(place_x), bottom + 16.0, "tick", "middle", label);
   }
-  for (const double tick : y_ticks) {
-    out += line_at(left, y.at(tick), right, y.at(tick), "grid");
-    out += text_at(left - 6.0, y.at(tick) + 0.35 * sizes.small_text, "tick", "end", tick_label(tick, y.scale));
+  for (const auto& [place_y, label] : y_ticks) {
+    out += line_at(left, y.at(place_y), right, y.at(place_y), "grid");
+    out += text_at(left - 6.0, y.at(place_y) + 0.35 * sizes.small_text, "tick", "end", label);
   }
   out += line_at(left, top, left, bottom, "frame");
   out += line_at(left, bottom, right, bottom, "frame");
@@ -430,6 +436,9 @@ std::string drawn(const LinePlot& plot, const Drawing& how) {
   std::vector<bool> band_alone;
   std::vector<std::vector<Style>> styles;
   for (const auto& panel : panels) {
+    for (const auto* axis : {&panel.x, &panel.y})
+      if (!axis->tick_labels.empty() && axis->tick_labels.size() != axis->ticks.size())
+        throw std::invalid_argument(cat("line plot: axis '", axis->label, "' has ", axis->ticks.size(), " ticks and ", axis->tick_labels.size(), " labels of them"));
     auto& of_panel = styles.emplace_back();
     for (const auto& s : panel.series) {
       const bool band = !s.band_lower.empty() || !s.band_upper.empty();

@@ -7,6 +7,9 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "tsdp/base/text.h"
 
 namespace tsdp::exporting {
 namespace {
@@ -30,7 +33,6 @@ ReportContent content() {
   c.model = "simple_ff";
   c.program = "tsdp 0";
   c.step = "1h";
-  c.season_length = 24;
   c.steps_per_epoch = 2;
   c.ledger = ledger();
   ReportForecast f;
@@ -181,6 +183,54 @@ TEST(Report, TellsTheProtectedUnit) {
   EXPECT_TRUE(holds(report_html(c), "any 24 values in a row of any one series, each changed by at most 0.5"));
   c.ledger["relation"] = {{"kind", "user"}, {"w", 3}, {"v", nullptr}};
   EXPECT_TRUE(holds(report_html(c), "any 3 values of any one series, wherever they are"));
+}
+
+// The finest parts of the calendar of which at most five begin in what is drawn.
+TEST(Report, LabelsTimeByTheCalendar) {
+  struct Case {
+    const char* from;
+    const char* step;
+    std::size_t steps;
+    std::vector<std::string> labels;
+  };
+  const std::vector<Case> cases = {
+      {"2015-02-02 00:00", "1h", 73, {"3 Feb", "4 Feb", "5 Feb"}},
+      {"2015-02-02 22:00", "1h", 30, {"3 Feb", "06:00", "12:00", "18:00", "4 Feb"}},
+      {"2015-02-27 12:00", "10min", 12, {"12:30", "13:00", "13:30"}},
+      {"2015-02-25 00:00", "1D", 9, {"26 Feb", "28 Feb", "2 Mar", "4 Mar"}},
+      {"2015-02-20 00:00", "B", 25, {"23 Feb", "2 Mar", "9 Mar", "16 Mar", "23 Mar"}},
+      {"2015-11-03 00:00", "1W", 16, {"Dec", "2016", "Feb"}},
+      {"2014-10-01 00:00", "1M", 8, {"2015", "Apr"}},
+      {"1995-01-01 00:00", "1Y", 24, {"2000", "2005", "2010", "2015"}},
+  };
+  for (const auto& one : cases) {
+    SCOPED_TRACE(cat(one.from, " ", one.step));
+    auto c = content();
+    auto& f = c.forecasts.front();
+    data::Moment start = 0;
+    ASSERT_TRUE(data::parse_moment(one.from, start));
+    const auto frequency = data::Frequency::parse(one.step);
+    for (std::size_t i = 0; i < one.steps; ++i) f.moments.push_back(data::advance(start, frequency, static_cast<std::int64_t>(i)));
+    f.past.assign(one.steps - f.truth.size(), 1.0);
+    const auto page = report_html(c);
+    const auto chart = page.substr(page.find("<title>Series zone 7"), page.find("x-label") - page.find("<title>Series zone 7"));
+    std::vector<std::string> labels;
+    for (auto at = chart.find("class=\"tick\" text-anchor=\"middle\">"); at != std::string::npos; at = chart.find("class=\"tick\" text-anchor=\"middle\">", at + 1)) {
+      const auto begin = chart.find('>', at) + 1;
+      labels.push_back(chart.substr(begin, chart.find('<', begin) - begin));
+    }
+    EXPECT_EQ(labels, one.labels);
+  }
+}
+
+TEST(Report, DrawsSeasonalNaiveWhereItIsKnown) {
+  auto c = content();
+  const auto lines = [](const std::string& page) { return count(page, "class=\"line c5 d2\""); };
+  const auto without = lines(report_html(c));
+  c.forecasts.front().seasonal_naive = {7.25, 8.5};
+  const auto page = report_html(c);
+  EXPECT_EQ(lines(page), without + 1);
+  EXPECT_TRUE(holds(page, "<td>7.25</td>"));
 }
 
 TEST(Report, EpsilonIsAStaircaseNowhereBelowWhatWasSpent) {

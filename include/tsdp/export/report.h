@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tsdp/data/dataset.h"
+
 namespace tsdp::exporting {
 
 /// Quantile levels of a forecast that is drawn: the ends of the 90 % band, of the 50 % band, and the median.
@@ -24,6 +26,8 @@ struct ReportForecast {
   std::string start;          ///< when the forecast begins, for people
   std::vector<double> past;   ///< right before the forecast, oldest first
   std::vector<double> truth;  ///< (H)
+  std::vector<double> seasonal_naive = {};    ///< (H); none: not drawn
+  std::vector<data::Moment> moments = {};     ///< of past and truth, ascending; none: steps are counted from the forecast's start
   std::array<std::vector<double>, report_levels.size()> quantiles;  ///< (H) each
 };
 
@@ -41,7 +45,6 @@ struct ReportContent {
   std::string program;             ///< name and version
   std::string made;                ///< when, for people
   std::string step = "step";       ///< the calendar step of the series, such as "1h"
-  std::int64_t season_length = 1;  ///< steps; labels of the time axis stand at whole parts of it
   std::string windows = "test";    ///< which windows: "test" or "validation"
   std::int64_t steps_per_epoch = 1;
   nlohmann::ordered_json ledger;  ///< privacy.json

@@ -19,6 +19,7 @@ struct PlotAxis {
   std::optional<double> lower;
   std::optional<double> upper;
   std::vector<double> ticks = {};  ///< where the labels stand, ascending; none: at round numbers
+  std::vector<std::string> tick_labels = {};  ///< what stands there; none: the numbers. Otherwise as many as ticks
 };
 
 /// A curve. Points that an axis cannot show (not finite; not positive on a log axis) interrupt it; one without any
@@ -55,7 +56,7 @@ struct LinePlot {
 
   /// The picture as SVG text (UTF-8). It scales with its container (viewBox) and has a light and a dark colour scheme
   /// (prefers-color-scheme); colours are told apart by people with colour-blindness, dashes also in grey. Any text is
-  /// escaped. Throws std::invalid_argument if the vectors of a series differ in length.
+  /// escaped. Throws std::invalid_argument if the vectors of a series, or ticks and their labels, differ in length.
   [[nodiscard]] std::string svg() const;
 
   /// The same for a page of HTML that holds plot_style_sheet() and says the title and the notes itself: they are not
