@@ -2,7 +2,9 @@
 
 #include <ATen/Parallel.h>
 #include <torch/cuda.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <thread>
 
 #include "tsdp/base/error.h"
@@ -23,6 +25,13 @@ at::Device device_of(const std::string& text) {
     return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
   }
   throw UsageError(cat("--device: found '", text, "'; expected auto, cpu, cuda or cuda:i"));
+}
+
+void spin_briefly(char** argv) {
+  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  // On an idle machine steps are as fast as with 300,000, the default, down to some 3,000; with 0 they take half as long again.
+  ::setenv("GOMP_SPINCOUNT", "10000", 1);
+  static_cast<void>(::execv("/proc/self/exe", argv));  // where that fails the program goes on, and spins
 }
 
 void set_threads(int threads) {

@@ -117,6 +117,7 @@ void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training:
 }  // namespace
 
 int main(int argc, char** argv) {
+  tsdp::cli::spin_briefly(argv);
   CLI::App app(
       "Trains a neural forecaster on many time series under differential privacy, stops at the target epsilon, scores "
       "it by CRPS and exports TorchScript.",
