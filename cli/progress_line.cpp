@@ -53,18 +53,27 @@ std::string rate_text(double rate) { return rate >= 99.5 && rate < 1e9 ? cat(std
 }  // namespace
 
 std::string progress_text(const training::Progress& p, double target, std::size_t columns) {
-  const auto percent = cat(100 * p.step / std::max<std::uint64_t>(p.steps, 1), " %");
+  // Every number has the room that its last one needs, as far as 80 columns go.
+  const auto percent = right(cat(100 * p.step / std::max<std::uint64_t>(p.steps, 1), " %"), 5);
   const auto steps = std::to_string(p.steps);
-  std::array<char, 32> epoch{};
-  std::snprintf(epoch.data(), epoch.size(), "%.*f", p.epoch == std::floor(p.epoch) ? 0 : 1, p.epoch);
+  const double epochs_a_step = p.step > 0 ? p.epoch / static_cast<double>(p.step) : 0.0;
+  const double last_epoch = epochs_a_step * static_cast<double>(p.steps);
+  const int decimals = epochs_a_step < 1.0 && last_epoch < 1000.0 ? 1 : 0;
+  const auto epoch_text = [&](double epoch) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.*f", decimals, epoch);
+    return std::string(text.data());
+  };
+  constexpr std::size_t most_for_epoch = 5;
+  const auto epoch_room = std::min(epoch_text(last_epoch).size(), most_for_epoch);
   struct Part {
     std::string text;
     int rank;  // those of the greatest go first
   };
   std::vector<Part> parts = {{percent, 5},
                              {cat("step ", right(std::to_string(p.step), steps.size()), "/", steps), 6},
-                             {cat("epoch ", epoch.data()), 3},
-                             {cat("loss ", loss_text(p.loss)), 2},
+                             {cat("epoch ", right(epoch_text(p.epoch), epoch_room)), 3},
+                             {cat("loss ", right(loss_text(p.loss), 5)), 2},
                              {cat(right(rate_text(p.steps_per_second), 4), " steps/s"), 4},
                              {cat(clock_text(p.seconds_left), " left"), 1}};
   if (p.epsilon > 0.0) parts.push_back({cat("epsilon ≤ ", right(rounded_up(p.epsilon, 3), 5), " of ", rounded(target, 4)), 1});

@@ -17,6 +17,7 @@
 #include "tsdp/export/report_content.h"
 #include "tsdp/mechanism/auto_settings.h"
 #include "tsdp/mechanism/private_choice.h"
+#include "tsdp/mechanism/setup.h"
 #include "tsdp/training/charged_for.h"
 #include "tsdp/training/step_time.h"
 #include "tsdp/training/trainer.h"
@@ -95,6 +96,17 @@ std::string plan_text(const Json& p) {
                 tsdp::rounded_down(p["epsilon"]["lower"].get<double>(), 6), ", ",
                 tsdp::rounded_up(p["epsilon"]["upper"].get<double>(), 6), "] at delta ", p["delta"].get<double>());
   return text;
+}
+
+/// Where the series are fewer, or shorter, than the settings have them.
+void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingScheme& law) {
+  if (const auto windows = law.expected_windows(); config.privacy.relation != tsdp::privacy::Relation::series && windows < *config.sampling.batch_size)
+    tsdp::log::warning(cat("sampling.batch_size: found ", *config.sampling.batch_size, ", by which every step is divided; the ", law.sequences(),
+                           " series give ", windows, " windows a step: set it to ", windows));
+  const auto reach = law.parameters().context_length;
+  if (const auto longest = law.parameters().lengths.longest(); reach > longest)
+    tsdp::log::warning(cat("model.context_length: every window reads ", reach, " past values", config.model.lags.empty() ? "" : " with its lags", "; the longest series has ", longest,
+                           " to train on, so that part of what every window reads is padding: a shorter one is expected"));
 }
 
 /// What `auto` became, setting by setting, and what it comes to.
@@ -205,6 +217,7 @@ int main(int argc, char** argv) {
     // Before a plan is made of what the run was not charged for.
     if (!resume.empty() && tsdp::is_there(folder.charged_config()))
       tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
+    warn_of_sizes(config, tsdp::mechanism::law_of(config, data.split.training_length));
     tsdp::training::Trainer trainer(config, data, device, folder, nullptr, std::move(settled.start));
     const auto plan = plan_json(config, trainer, trainer.model());
     if (dry_run) {
@@ -215,10 +228,6 @@ int main(int argc, char** argv) {
     if (trainer.method().privacy() && config.privacy.relation == tsdp::privacy::Relation::series &&
         config.sampling.top_level == tsdp::privacy::TopLevel::shuffled)
       tsdp::cli::warn_of_shuffling("epsilon", trainer.plan().epsilon);
-    if (const auto windows = trainer.method().law().expected_windows();
-        config.privacy.relation != tsdp::privacy::Relation::series && windows < *config.sampling.batch_size)
-      tsdp::log::warning(cat("sampling.batch_size: found ", *config.sampling.batch_size, ", by which every step is divided; the ",
-                             trainer.method().law().sequences(), " series give ", windows, " windows a step"));
     if (resume.empty()) {
       trainer.begin(budget.empty() ? std::nullopt : std::optional<std::filesystem::path>(budget));
     } else {

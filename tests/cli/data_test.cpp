@@ -50,7 +50,7 @@ class Data : public CommandTest {
         "split: last, test_windows: 2, validation_length: 2" +
             more +
             "}\n"
-            "model: {context_length: 4}\nsampling: {batch_size: 2}\nprivacy: {noise_multiplier: 4.0, delta: 1.0e-7}\n");
+            "model: {context_length: 4}\nsampling: {batch_size: 2}\nprivacy: {noise_multiplier: 4.0, delta: 1.0e-7, composition: symmetrised}\n");
   }
 };
 

@@ -36,8 +36,9 @@ const std::string config_text =
     "privacy:\n"                   // 15
     "  noise_multiplier: 4.0\n"    // 16
     "  delta: 1.0e-7\n"            // 17
-    "training:\n"                  // 18
-    "  max_epochs: 2\n";           // 19
+    "  composition: symmetrised\n" // 18
+    "training:\n"                  // 19
+    "  max_epochs: 2\n";           // 20
 
 std::string row(int i) {
   return std::to_string(i % 24) + "," + std::to_string(100 + i % 7) + "," + std::to_string(i % 5) + ".5";
@@ -156,7 +157,7 @@ TEST_F(Errors, DuplicateKey) {
 
 TEST_F(Errors, DuplicateSection) {
   expect_failure(plan_with("training:\n", "model:\n  context_length: 9\ntraining:\n"), train, 2,
-                 {"config.yaml:18: ", "duplicate", "model"});
+                 {"config.yaml:19: ", "duplicate", "model"});
 }
 
 TEST_F(Errors, WordForANumber) {
@@ -213,10 +214,22 @@ TEST_F(Errors, SyntheticSeriesThatAreNone) {
   EXPECT_EQ(good.exit_code, 0) << good.err;
 }
 
+// Settings that plan well and cannot be meant: said before anything is trained.
+TEST_F(Errors, SizesBeyondTheDataAreWarnedOf) {
+  const auto batch = plan_setting({"sampling.batch_size=32"});
+  EXPECT_EQ(batch.exit_code, 0) << batch.err;
+  EXPECT_NE(batch.err.find("sampling.batch_size: found 32"), std::string::npos) << batch.err;
+  EXPECT_NE(batch.err.find("windows a step: set it to "), std::string::npos) << batch.err;
+  EXPECT_EQ(batch.err.find("model.context_length"), std::string::npos) << batch.err;
+  const auto context = plan_setting({"model.context_length=5000", "privacy.target_epsilon=50"});
+  EXPECT_EQ(context.exit_code, 0) << context.err;
+  EXPECT_NE(context.err.find("model.context_length: every window reads 5000 past values; the longest series has "), std::string::npos) << context.err;
+}
+
 // What `auto` means is told, and why; and it is what would run.
 TEST_F(Errors, AdviceIsTold) {
   const std::vector<std::string> all_auto = {"--set", "model.context_length=auto", "--set", "sampling.batch_size=auto", "--set", "training.max_epochs=auto",
-                                             "--set", "optimizer.learning_rate=auto", "--set", "privacy.noise_multiplier=auto"};
+                                             "--set", "optimizer.learning_rate=auto", "--set", "privacy.noise_multiplier=auto", "--set", "privacy.composition=auto"};
   write_config();
   write("series.txt", series_text(200));
   std::vector<std::string> arguments = {"--config", "config.yaml", "--advise", "--json"};
@@ -236,7 +249,7 @@ TEST_F(Errors, AdviceIsTold) {
   const auto hurried = nlohmann::json::parse(run(train, arguments).out);
   EXPECT_LT(hurried["expected"]["steps"].get<int>(), advice["expected"]["steps"].get<int>());
   expect_failure(plan({"--minutes", "5"}), train, 2, {"--minutes", "--advise"});
-  const auto nothing = run(train, {"--config", "config.yaml", "--advise", "--set", "privacy.composition=symmetrised"});
+  const auto nothing = run(train, {"--config", "config.yaml", "--advise"});
   EXPECT_EQ(nothing.exit_code, 0);
   EXPECT_NE(nothing.out.find("No setting is auto"), std::string::npos);
 }
@@ -621,7 +634,7 @@ TEST_F(Errors, ConfigurationsThatAreNoFiles) {
 
 TEST_F(Errors, ASecondDocument) {
   write("config.yaml", content_of(write_config()) + "---\nmodel: {context_length: 9}\n");
-  expect_failure(plan(), train, 2, {"config.yaml:20: found a second YAML document"});
+  expect_failure(plan(), train, 2, {"config.yaml:21: found a second YAML document"});
 }
 
 TEST_F(Errors, WindowsAndLagsThatNoMemoryHolds) {

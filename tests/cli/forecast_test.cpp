@@ -25,7 +25,7 @@ const std::string config_text =
     "          season_length: 6, split: last, test_windows: 2, validation_length: 0}\n"
     "model: {context_length: 8}\n"
     "sampling: {batch_size: 2}\n"
-    "privacy: {noise_multiplier: 4.0, target_epsilon: 20.0, delta: 1.0e-5}\n"
+    "privacy: {noise_multiplier: 4.0, target_epsilon: 20.0, delta: 1.0e-5, composition: symmetrised}\n"
     "training: {max_epochs: 2}\n";
 
 /// Value of series `s` at `row`.

@@ -43,7 +43,7 @@ def write_config(path, data, **changes):
                     "season_length": 24, "split": "last", "test_windows": 3, "validation_length": 16},
         "model": {"name": "simple_ff", "context_length": 16},
         "sampling": {"batch_size": 3},
-        "privacy": {"noise_multiplier": 4.0, "clip_norm": 0.01, "target_epsilon": 4.0, "delta": "1.0e-6"},
+        "privacy": {"noise_multiplier": 4.0, "clip_norm": 0.01, "target_epsilon": 4.0, "delta": "1.0e-6", "composition": "symmetrised"},
         "training": {"max_epochs": 300, "validate_every": 20},
     }
     for key, value in changes.items():

@@ -17,7 +17,7 @@ class RunTest : public CommandTest {
           "  season_length: 24, split: last, test_windows: 2, validation_length: 8}\n"
           "model: {context_length: 8}\n"
           "sampling: {batch_size: 2}\n"
-          "privacy: {noise_multiplier: 4.0, delta: 1.0e-7}\n"
+          "privacy: {noise_multiplier: 4.0, delta: 1.0e-7, composition: symmetrised}\n"
           "training: {max_epochs: 3}\n");
   }
   /// Two series of 200 values, daily and weekly; the first begins with `offset`.
