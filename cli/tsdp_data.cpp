@@ -222,6 +222,6 @@ int main(int argc, char** argv) {
   add("describe", "Says what a data set holds and names the series that stand out", describe);
   add("convert", "Reads a data set in one form and writes it in another", convert);
   add("split", "Writes training, validation and test parts as JSON Lines", split);
-  add("generate", "Writes seeded series that are nobody's as LSTNet text", generate);
+  add("generate", "Writes synthetic series, made from a seed and no real data, as LSTNet text", generate);
   return cli::run(app, argc, argv, common, [&] { return chosen(); });
 }

@@ -97,7 +97,7 @@ const std::vector<Option>& option_table() {
       {"dataset.synthetic.series", false, Integer{AT(dataset.synthetic_series), {1, 1'000'000}}, "Of format synthetic: how many series."},
       {"dataset.synthetic.length", false, Integer{AT(dataset.synthetic_length), {1, many}}, "Of format synthetic: values of each series."},
       {"dataset.synthetic.seed", false, Integer{AT(dataset.synthetic_seed), {0, std::numeric_limits<std::int64_t>::max()}},
-       "Of format synthetic: the seed of its values, which are nobody's."},
+       "Of format synthetic: the seed of its values, which come from no real data."},
       {"model.name", false, choice(AT(model.name), model_names()), "The forecaster."},
       {"model.context_length", true, OptionalInteger{AT(model.context_length), {1, longest}, "required", "auto"},
        "Past steps that the model is given, L_C; auto: docs/choosing.md has the rule."},
@@ -158,8 +158,8 @@ const std::vector<Option>& option_table() {
        "Noise standard deviation in multiples of the clip norm; auto: the least that spends target_epsilon over "
        "max_epochs."},
       {"privacy.noise.mechanism", false, choice(AT(privacy.noise_mechanism)),
-       "How noises of different steps hang together (docs/accounting.md): identity, not at all; bsr, bisr, band_mf, band_inv_mf, blt, file: "
-       "later steps take back a part of it. With privacy.relation series, and balls_in_bins, deterministic, or shuffled once. auto: where "
+       "How the noise of different steps is correlated (docs/accounting.md): identity: it is independent; bsr, bisr, band_mf, band_inv_mf, blt, file: "
+       "later steps cancel a part of earlier noise. With privacy.relation series, and balls_in_bins, deterministic, or shuffled once. auto: where "
        "that is covered the one of least total error at the target, with noise_multiplier auto; elsewhere identity."},
       {"privacy.noise.bands", false, Integer{AT(privacy.noise_bands), {1, 1'000'000}}, "Bands p of bsr, bisr, band_mf and band_inv_mf."},
       {"privacy.noise.coefficients", false, OptionalText{AT(privacy.noise_coefficients)},

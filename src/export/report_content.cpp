@@ -212,7 +212,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
         ledger.contains("relation") ? ledger["relation"].value("text", std::string()) : std::string());
     add("Theorem", cat(ledger.value("theorem", std::string()), " of ", ledger.value("source", std::string()),
                        "; composed by ", ledger.value("composition_unit", std::string()), ", ",
-                       ledger.value("compositions", std::uint64_t{0}), " times"));
+                       ledger.value("compositions", std::uint64_t{0}), " times", ledger.contains("composition") ? ", adaptively (tsdp.6)" : ""));
     add("Noise multiplier σ", cat(ledger.value("noise_multiplier", 0.0)));
     add("Clip norm", cat(ledger.value("clip_norm", 0.0), " (", ledger.value("clipping", std::string()), "), of ",
                          scheme.parameters().record == privacy::Record::series ? "the mean gradient of a series' windows in a step"
