@@ -344,13 +344,15 @@ Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
     out.composition = out.config->privacy.composition;
   if (out.series && o.composition && out.composition == privacy::StepComposition::adaptive)
     throw UsageError("--composition: found adaptive with --relation series, whose steps leak in one direction each; expected symmetrised");
-  out.composed_at = [inner = out.mechanism_at](double sigma, privacy::StepComposition composition) {
-    auto theorem = inner(sigma);
+  const auto composed = [](privacy::AppliedTheorem theorem, privacy::StepComposition composition) {
     if (composition == privacy::StepComposition::symmetrised) return theorem;
     return privacy::composed_adaptively(std::move(theorem), privacy::AdaptiveCurve::longest_block, privacy::AdaptiveLowerEnd::chosen_direction);
   };
-  out.mechanism_at = [inner = out.mechanism_at, composition = out.composition, composed_at = out.composed_at](double sigma) {
-    return composed_at(sigma, composition ? *composition : privacy::chosen_composition(inner(sigma)));
+  out.composed_at = [composed, inner = out.mechanism_at](double sigma, privacy::StepComposition composition) { return composed(inner(sigma), composition); };
+  out.mechanism_at = [composed, inner = out.mechanism_at, composition = out.composition](double sigma) {
+    auto theorem = inner(sigma);
+    const auto chosen = composition ? *composition : privacy::chosen_composition(theorem);
+    return composed(std::move(theorem), chosen);
   };
   return out;
 }

@@ -88,9 +88,10 @@ Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::
   auto out = settle_law(std::move(config), lengths, config_file, limits);
   auto& c = out.config;
   const auto law = law_of(c, lengths);
-  if (c.privacy.enabled && (!c.privacy.noise_multiplier || !c.privacy.composition)) {
-    const bool noise = !c.privacy.noise_multiplier;
-    const bool composition = !c.privacy.composition;
+  const bool noise = !c.privacy.noise_multiplier;
+  // Of whole series nothing is to choose, and planning their noise may take a while.
+  const bool composition = !c.privacy.composition && c.privacy.relation != privacy::Relation::series;
+  if (c.privacy.enabled && (noise || composition)) {
     const auto method = method_of(c, lengths);
     keep_choices(c, *method.privacy());
     if (composition && privacy::covers_adaptive_composition(method.privacy()->theorem())) {
