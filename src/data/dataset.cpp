@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tsdp/base/error.h"
+#include "tsdp/base/floor_divide.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::data {
@@ -24,8 +25,6 @@ constexpr std::array<std::pair<std::string_view, Unit>, 30> unit_names{{
     {"YE", Unit::year},        {"A", Unit::year},         {"MS", Unit::month},    {"QS", Unit::quarter},
     {"YS", Unit::year},        {"AS", Unit::year},
 }};
-
-constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 constexpr std::int64_t day_seconds = 86400;
 

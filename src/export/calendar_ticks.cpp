@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 
+#include "tsdp/base/floor_divide.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::exporting {
@@ -22,17 +23,15 @@ constexpr std::array periods = {Period{1, 0},       Period{10, 0},      Period{m
                                 Period{14 * day, 0}, Period{0, 1},       Period{0, 3},      Period{0, 6},         Period{0, 12},          Period{0, 24},          Period{0, 60},
                                 Period{0, 120},      Period{0, 600}};
 
-std::int64_t floor_of(std::int64_t value, std::int64_t by) { return value / by - (value % by < 0 ? 1 : 0); }
-
 std::chrono::year_month_day date_of(data::Moment moment) {
-  return std::chrono::year_month_day(std::chrono::sys_days(std::chrono::days(floor_of(moment, day))));
+  return std::chrono::year_month_day(std::chrono::sys_days(std::chrono::days(floor_divide(moment, day))));
 }
 
 /// Which one of the periods, counted from one that began on a Monday or in January, a moment is in.
 std::int64_t number_of(data::Moment moment, const Period& period) {
-  if (period.months == 0) return floor_of(moment - 4 * day, period.seconds);  // 1970-01-05 was a Monday
+  if (period.months == 0) return floor_divide(moment - 4 * day, period.seconds);  // 1970-01-05 was a Monday
   const auto date = date_of(moment);
-  return floor_of(12LL * static_cast<int>(date.year()) + static_cast<unsigned>(date.month()) - 1, period.months);
+  return floor_divide(12LL * static_cast<int>(date.year()) + static_cast<unsigned>(date.month()) - 1, period.months);
 }
 
 std::string label_of(data::Moment moment, const Period& period) {
