@@ -35,6 +35,23 @@ Reach reach_with_start(const std::string& model) {
   return {0.018, 2500.0};
 }
 
+/// Windows that tell as much as all series together: their windows side by side, N of each time, over Kish's design effect 1 + (N − 1)ρ, as series
+/// that share their days share the surprises of those days (Kish, Survey Sampling, 1965). Ten series tell most of what a thousand do.
+double effective_windows(const Config& c, const privacy::SeriesLengths& lengths) {
+  constexpr double correlation = 0.1;
+  double values = 0.0;
+  for (std::int64_t i = 0; i < lengths.count(); ++i) values += static_cast<double>(lengths[i]);
+  const double windows = values / static_cast<double>(*c.model.context_length + c.dataset.prediction_length);
+  return windows / (1.0 + correlation * static_cast<double>(lengths.count() - 1));
+}
+
+/// The share of its reach that a run has: below `enough` effective windows less, by its square, as what it would learn holds for those days alone.
+/// A walk hides what it repeats: where the last value is the best forecast known, ten times as many are needed.
+double share_of_reach(const Config& c, const privacy::SeriesLengths& lengths) {
+  const double enough = prior_of(c).kind == PriorKind::last_value ? 4000.0 : 400.0;
+  return std::pow(std::min(1.0, effective_windows(c, lengths) / enough), 2.0);
+}
+
 /// The least multiple of the season that holds the horizon, where a prior is to see a season; else the horizon. Not beyond what the series hold.
 std::int64_t context_of(const Config& c, const privacy::SeriesLengths& lengths) {
   const auto horizon = c.dataset.prediction_length;
@@ -110,9 +127,11 @@ Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::
     if (out.start || from_prior) {
       const auto reach = out.start ? reach_with_start(c.model.name) : reach_with_prior;
       const double signal = c.privacy.enabled ? std::sqrt(steps) * law.divisor() / *c.privacy.noise_multiplier : reach.enough;
-      rate = reach.most * std::min(1.0, std::pow(signal / reach.enough, 2.0)) / std::sqrt(steps);
-      why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ", rounded(signal, 3), "; the fewer, the nearer to the start")
+      const double share = share_of_reach(c, lengths);
+      rate = reach.most * share * std::min(1.0, std::pow(signal / reach.enough, 2.0)) / std::sqrt(steps);
+      why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ", rounded(signal, 3), "; the less, the nearer to the start")
                               : std::string("so small that the weights stay near those they start from");
+      if (share < 1.0) why += cat("; ", rounded(100.0 * share, 2), " % of it, as series this short say little about later days");
     }
     c.optimizer.learning_rate = rate;
     out.choose("optimizer.learning_rate", rounded(rate, 4), why);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tsdp/base/error.h"
 #include "tsdp/mechanism/auto_settings.h"
@@ -89,6 +90,26 @@ TEST(AutoSettings, FollowTheNoise) {
   const double rate = *settle(c, lengths, "").config.optimizer.learning_rate;
   c.privacy.noise_multiplier = 8.0;
   EXPECT_LT(*settle(c, lengths, "").config.optimizer.learning_rate, rate);
+}
+
+TEST(AutoSettings, FewWindowsStayNearTheirStart) {
+  auto c = all_auto();
+  c.training.max_epochs = 1000;
+  c.privacy.noise_multiplier = 4.0;
+  const auto rate = [&](const privacy::SeriesLengths& of) { return *settle(c, of, "").config.optimizer.learning_rate; };
+  // 40 series tell as much as 40 / (1 + 39 / 10) = 8.16: with 78 values a window, 400 windows are 3,823 values of each.
+  EXPECT_EQ(rate(privacy::SeriesLengths::equal(40, 5000)), rate(privacy::SeriesLengths::equal(40, 10000)));
+  EXPECT_NEAR(rate(privacy::SeriesLengths::equal(40, 1000)) / rate(privacy::SeriesLengths::equal(40, 2000)), 0.25, 1e-12);
+  // A walk needs ten times as many.
+  const double seasonal = rate(privacy::SeriesLengths::equal(40, 1000));
+  c.model.context_length = 48;
+  c.model.prior = PriorKind::last_value;
+  EXPECT_NEAR(rate(privacy::SeriesLengths::equal(40, 1000)) / seasonal, 0.01, 1e-12);
+  // It holds without privacy, too: what is learnt from few windows is no noise, but it does not last.
+  c.privacy.enabled = false;
+  EXPECT_NEAR(rate(privacy::SeriesLengths::equal(40, 1000)) / rate(privacy::SeriesLengths::equal(40, 2000)), 0.25, 1e-12);
+  // More series hardly help, as they share their days: 1,000 tell as much as 9.9, not 25 times as much as 40. (One step an epoch, both.)
+  EXPECT_NEAR(rate(privacy::SeriesLengths::equal(1000, 1000)) / rate(privacy::SeriesLengths::equal(40, 1000)), std::pow((1000 / 100.9) / (40 / 4.9), 2.0), 1e-9);
 }
 
 TEST(AutoSettings, ShippedWeightsAreTakenWhereTheyFit) {
