@@ -9,7 +9,6 @@
 #include "tsdp/base/file.h"
 #include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
-#include "tsdp/data/calendar_features.h"
 #include "tsdp/data/configured.h"
 #include "tsdp/data/describe.h"
 #include "tsdp/data/generate.h"
@@ -78,7 +77,7 @@ struct DescribeCommand {
     } else {
       const auto read = data::read_options_of(*file, form);
       dataset = data::read_dataset(*file, read);
-      options.season_length = data::default_season_length(dataset.frequency);
+      options.season_length = data::usual_season_length(dataset.frequency);
       if (write) {
         if (is_there(*write)) throw UsageError(cat("--write: found '", *write, "', which is there already; expected a new file"));
         write_file_atomically(*write, data::proposed_configuration(*file, std::filesystem::path(*write).parent_path(), form, read, dataset, {prediction_length, season_length}));

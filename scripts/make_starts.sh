@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 names=("$@")
 [ ${#names[@]} -gt 0 ] || names=(hourly_dlinear hourly_simple_ff hourly_itransformer hourly_deepar daily_dlinear daily_simple_ff
-  daily_itransformer)
+  daily_itransformer weekly_dlinear weekly_simple_ff monthly_dlinear monthly_simple_ff)
 bin=${TSDP_BIN:-build/release/bin}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

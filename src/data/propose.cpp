@@ -37,15 +37,6 @@ std::int64_t usual_prediction_length(const Frequency& frequency) {
   return 1;
 }
 
-/// The season that people's activity has in such steps: a day's, a week's of days, a year's of weeks and longer, unless `length`
-/// values hold fewer than four of them.
-std::int64_t usual_season_length(const Frequency& frequency, std::int64_t length) {
-  const bool days = frequency == Frequency{1, Unit::day};
-  const bool weeks = frequency == Frequency{1, Unit::week};
-  const auto season = days ? 7 : weeks ? 52 : default_season_length(frequency);
-  return 4 * season <= length ? season : 1;
-}
-
 /// A split that a series of `length` values fits: as many test windows as leave four fifths to the rest, seven at most, and
 /// validation as long as they are.
 std::optional<SplitOptions> split_for(std::int64_t length, std::int64_t horizon) {
@@ -74,16 +65,21 @@ std::filesystem::path path_for(const std::filesystem::path& file, const std::fil
 
 }  // namespace
 
+std::int64_t usual_season_length(const Frequency& frequency) {
+  if (frequency == Frequency{1, Unit::day}) return 7;
+  return frequency == Frequency{1, Unit::week} ? 52 : default_season_length(frequency);
+}
+
 std::string proposed_configuration(const std::filesystem::path& file, const std::filesystem::path& folder, const StatedForm& stated, const ReadOptions& read,
                                    const Dataset& dataset, const ProposalOptions& options) {
   std::vector<std::int64_t> lengths;
   for (const auto& series : dataset.series) lengths.push_back(static_cast<std::int64_t>(series.values.size()));
   std::sort(lengths.begin(), lengths.end());
-  // Three quarters of the series are at least this long.
-  const auto typical = lengths[lengths.size() / 4];
-  const auto horizon = options.prediction_length.value_or(std::min(usual_prediction_length(dataset.frequency), std::max<std::int64_t>(1, typical / 8)));
-  const auto season = options.season_length.value_or(usual_season_length(dataset.frequency, typical));
-  const auto split = split_for(typical, horizon);
+  const auto usual_length = lengths[lengths.size() / 4];  // (three quarters of the series have as many values)
+  const auto horizon = options.prediction_length.value_or(std::min(usual_prediction_length(dataset.frequency), std::max<std::int64_t>(1, usual_length / 8)));
+  const auto usual_season = usual_season_length(dataset.frequency);
+  const auto season = options.season_length.value_or(4 * usual_season <= usual_length ? usual_season : 1);
+  const auto split = split_for(usual_length, horizon);
   if (!split)
     throw DataError(cat(file.string(), ": found series of ", lengths.front(), " to ", lengths.back(), " values, of which most are shorter than ", 3 * horizon,
                         ", the least that leaves something to train on beside a forecast of ", horizon, "; expected longer series, or a shorter --prediction-length"));
