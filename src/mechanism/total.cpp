@@ -7,6 +7,7 @@
 
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
+#include "tsdp/privacy/adaptive_curve.h"
 
 namespace tsdp::mechanism {
 namespace {
@@ -63,7 +64,8 @@ std::vector<Ledger> with_earlier_runs(const std::vector<Ledger>& ledgers) {
 
 privacy::Interval Total::epsilon(double delta, double precision) const {
   if (mechanisms.empty()) return {0.0, 0.0};
-  auto out = privacy::Accountant(mechanisms).epsilon(delta, 1, precision);
+  auto out = composed_adaptively ? privacy::AdaptiveCurve(mechanisms.front().pair).epsilon(delta, mechanisms.front().uses, precision)
+                                 : privacy::Accountant(mechanisms).epsilon(delta, 1, precision);
   if (!known_from_below) out.lower = 0.0;
   out.upper = std::nextafter(out.upper + pure_releases, std::numeric_limits<double>::infinity());
   return out;
@@ -75,6 +77,7 @@ Total total_of(const std::vector<Ledger>& given) {
   Total out;
   std::set<std::string> runs;
   std::vector<std::string> seen;  // terms of out.mechanisms
+  bool adaptive = false;
   for (const auto& ledger : ledgers) {
     if (!ledger.is_private())
       throw PrivacyError(cat("total: run ", ledger.run.id, " was trained without privacy, so no epsilon covers it with the others; "
@@ -100,13 +103,17 @@ Total total_of(const std::vector<Ledger>& given) {
       out.mechanisms[static_cast<std::size_t>(same)].uses += ledger.accounted_uses();
     } else if (const auto uses = ledger.accounted_uses(); uses > 0) {
       seen.push_back(own);
-      const bool has_own_curve = mechanism.theorem().own_curve && !(mechanism.choice_epsilon() > 0.0);
-      // (Pairs that stand for adaptively composed steps are above them, and not attained.)
-      if ((has_own_curve && mechanism.theorem().theorem != "series.deterministic") || mechanism.composition() == privacy::StepComposition::adaptive)
-        out.known_from_below = false;
+      const bool by_game = mechanism.composition() == privacy::StepComposition::adaptive;
+      const bool has_own_curve = mechanism.theorem().own_curve && !by_game && !(mechanism.choice_epsilon() > 0.0);
+      if (has_own_curve && mechanism.theorem().theorem != "series.deterministic") out.known_from_below = false;
+      adaptive = adaptive || by_game;
       out.mechanisms.push_back({mechanism.theorem().pair, uses});
     }
   }
+  // Theorem tsdp.6 asks for one pair in every round, not whose run a round belongs to. Of several pairs the symmetrised ones bound the steps; they are
+  // not attained.
+  out.composed_adaptively = adaptive && out.mechanisms.size() == 1;
+  if (adaptive && !out.composed_adaptively) out.known_from_below = false;
   return out;
 }
 

@@ -56,9 +56,27 @@ TEST(Total, EveryPrivateChoiceCostsItsOwn) {
   EXPECT_NEAR(mixed.epsilon(1e-6).upper, without.upper + 0.75, 1e-3 * without.upper);
 }
 
+PrivateMechanism adaptive_mechanism(double choice = 0.0) {
+  const auto plain = mechanism_of({});
+  return {plain.unit(), plain.law(), plain.clipping(), plain.noise(), std::nullopt, choice, StepComposition::adaptive};
+}
+
+TEST(Total, StepsOfOneMechanismAreComposedAdaptively) {
+  const auto adaptive = adaptive_mechanism();
+  const auto total = total_of({ledger_of(adaptive, "a", 120), ledger_of(adaptive, "b", 80)});
+  const auto expected = adaptive.curve()->epsilon(1e-6, 200);
+  EXPECT_TRUE(total.known_from_below);
+  EXPECT_EQ(total.epsilon(1e-6).lower, expected.lower);
+  EXPECT_NEAR(total.epsilon(1e-6).upper, expected.upper, 1e-15);
+  EXPECT_LT(expected.upper, total_of({ledger_of(mechanism_of({}), "a", 200)}).epsilon(1e-6).upper);
+  // Each run's choice costs its own, beside the steps of both.
+  const auto chosen = adaptive_mechanism(0.25);
+  EXPECT_NEAR(total_of({ledger_of(chosen, "a", 120), ledger_of(chosen, "b", 80)}).epsilon(1e-6).upper, expected.upper + 0.5, 1e-9);
+}
+
 TEST(Total, AdaptivelyComposedStepsAreBoundedByTheirPairs) {
   const auto without = mechanism_of({});
-  const PrivateMechanism adaptive(without.unit(), without.law(), without.clipping(), without.noise(), std::nullopt, 0.0, StepComposition::adaptive);
+  const auto adaptive = adaptive_mechanism();
   const auto total = total_of({ledger_of(adaptive, "a", 120), ledger_of(without, "b", 80)});
   EXPECT_FALSE(total.known_from_below);
   EXPECT_EQ(total.epsilon(1e-6).lower, 0.0);

@@ -23,6 +23,8 @@ struct Total {
   std::vector<privacy::MechanismUse> mechanisms;  ///< with the uses that the ledgers account for
 
   double pure_releases = 0.0;                     ///< Σ ε₂ of the runs' private choices
+  /// Whether all steps are those of one mechanism, composed by Theorem tsdp.6.
+  bool composed_adaptively = false;
   /// Whether the lower end of `curve` is one of these runs, and not of pairs that only lie above: of whole series that holds for fixed
   /// batches with independent noise.
   bool known_from_below = true;
