@@ -28,6 +28,7 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
       listed.push_back({{"run", run.string()},
                         {"id", ledger.run.id},
                         {"theorem", ledger.method.privacy()->theorem().theorem},
+                        {"composition", name(ledger.method.privacy()->composition())},
                         {"compositions", ledger.accounted_uses()},
                         {"epsilon", {{"lower", verified.stated.lower}, {"upper", verified.stated.upper}}},
                         {"delta", ledger.cost->delta}});

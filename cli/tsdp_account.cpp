@@ -96,7 +96,7 @@ void put_mechanism(Json& out, const AppliedTheorem& m, std::uint64_t steps) {
 std::string of_mechanism(const AppliedTheorem& m, std::uint64_t steps) {
   return cat(steps, " steps (", epochs_of(m, steps), " epochs), noise multiplier ",
              tsdp::rounded_up(m.noise_multiplier, 7), ", Theorem ", m.theorem,
-             tsdp::mechanism::choice_cited(m.pure_release));
+             tsdp::privacy::composition_cited(m.composition), tsdp::mechanism::choice_cited(m.pure_release));
 }
 
 /// What the numbers are not, a line each.

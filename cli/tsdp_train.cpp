@@ -70,6 +70,7 @@ Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& traine
     const auto& theorem = method.privacy()->theorem();
     out["theorem"] = theorem.theorem;
     out["bound"] = tsdp::name(theorem.bound);
+    out["composition"] = tsdp::name(theorem.composition);
     out["composition_unit"] = tsdp::name(theorem.unit);
     out["compositions"] = theorem.uses_of_steps(plan.steps);
     out["noise_multiplier"] = method.privacy()->noise().multiplier;
@@ -91,7 +92,8 @@ std::string plan_text(const Json& p) {
                          p["parameters"].get<std::int64_t>(), " parameters, about ",
                          tsdp::rounded(p["memory_mb"].get<double>(), 3), " MB");
   if (!p["epsilon"].is_null())
-    text += cat("; Theorem ", p["theorem"].get<std::string>(), tsdp::mechanism::choice_cited(p.value("choice_epsilon", 0.0)), ", noise multiplier ",
+    text += cat("; Theorem ", p["theorem"].get<std::string>(), tsdp::privacy::composition_cited(tsdp::named<tsdp::privacy::StepComposition>(p["composition"].get<std::string>(), "composition")),
+                tsdp::mechanism::choice_cited(p.value("choice_epsilon", 0.0)), ", noise multiplier ",
                 tsdp::rounded(p["noise_multiplier"].get<double>(), 5), ": epsilon at the end in [",
                 tsdp::rounded_down(p["epsilon"]["lower"].get<double>(), 6), ", ",
                 tsdp::rounded_up(p["epsilon"]["upper"].get<double>(), 6), "] at delta ", p["delta"].get<double>());
@@ -199,6 +201,8 @@ int main(int argc, char** argv) {
     tsdp::cli::set_threads(threads);
     const auto device = tsdp::cli::device_of(device_name);
     auto asked = tsdp::read_config(config_file, set);
+    // Budgets compose pairs: noise that suffices for adaptive composition alone would be charged above the target.
+    if (!budget.empty() && !asked.privacy.composition) asked.privacy.composition = tsdp::privacy::StepComposition::symmetrised;
     const auto data = tsdp::data::prepare_data(asked, config_file);
     auto settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file);
     if (advise) {

@@ -405,7 +405,7 @@ std::string statement(const Ledger& ledger) {
   std::string text = cat("(", rounded_up(p.epsilon.upper, 4), ", ", exact(p.delta), ")-differential privacy, where ",
                          relation_text(ledger.method.privacy()->unit()), " (Theorem ",
                          ledger.method.privacy()->theorem().theorem,
-                         ledger.method.privacy()->composition() == privacy::StepComposition::adaptive ? ", its steps composed by tsdp.6" : "",
+                         privacy::composition_cited(ledger.method.privacy()->composition()),
                          ledger.method.choice_epsilon() > 0.0 ? " and, for the choice between the trained model and its start, tsdp.7" : "", ").");
   if (ledger.reproducible) text += " NOT FOR RELEASE: the randomness is reproducible from the seed.";
   return text + of_start();

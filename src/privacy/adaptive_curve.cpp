@@ -171,7 +171,7 @@ Certificate AdaptiveCurve::certificate() const {
   return {"tsdp.6, or composition of dominating pairs (Schuchardt et al. 2025, Props. D.10 and D.13) where that is less",
           state_->lower_end == AdaptiveLowerEnd::same_direction ? "the better direction of the pair in every step"
                                                                 : "a direction of the pair in every step, chosen by what was released before",
-          {"lower end: gradients may depend arbitrarily on earlier releases; series are drawn without replacement, or in a known order"}};
+          {"lower end: gradients may depend arbitrarily on earlier releases; series are drawn without replacement, or in a known order, and no noise is on the data; other runs may cost less"}};
 }
 
 Interval AdaptiveCurve::delta(double epsilon, std::uint64_t uses, double precision) {

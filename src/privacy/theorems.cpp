@@ -386,6 +386,8 @@ std::unique_ptr<PrivacyCurve> AppliedTheorem::curve() const {
   return std::make_unique<Accountant>(pair);
 }
 
+std::string_view composition_cited(StepComposition composition) { return composition == StepComposition::adaptive ? ", its steps composed by tsdp.6" : ""; }
+
 bool covers_adaptive_composition(const AppliedTheorem& theorem) {
   // The rows whose steps Lemma 1 of docs/proofs/adaptive-composition.md couples.
   constexpr std::string_view covered[] = {"4.2", "4.4", "4.5", "G.1", "tsdp.1", "tsdp.2", "tsdp.3", "tsdp.4"};
@@ -393,8 +395,10 @@ bool covers_adaptive_composition(const AppliedTheorem& theorem) {
 }
 
 AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block, AdaptiveLowerEnd lower_end) {
+  if (theorem.theorem.starts_with("series"))
+    throw PrivacyError("composition: found adaptive with relation series, whose steps leak in one direction each; expected symmetrised");
   if (!covers_adaptive_composition(theorem))
-    throw PrivacyError(cat("composition: found adaptive with ", theorem.theorem.starts_with("series") ? "relation series, row " : "Theorem ", theorem.theorem,
+    throw PrivacyError(cat("composition: found adaptive with Theorem ", theorem.theorem,
                            theorem.pair.components().size() == 1 ? ", every step of which touches a changed value" : "",
                            "; it is proven for one window a series, drawn with replacement, of which not every one is touched (subsequences_per_sequence 1, "
                            "bottom level wr); otherwise symmetrised is expected"));

@@ -33,7 +33,7 @@ Plan make_plan(const mechanism::TrainingMethod& method, const PrivacyBudget& bud
   // and min() of two valid upper bounds is valid (delta at the target was certified).
   plan.epsilon = curve->epsilon(budget.delta, uses);
   plan.epsilon.upper = std::min(plan.epsilon.upper, budget.epsilon);
-  plan.attack = privacy::attack_bound(*curve, uses);
+  plan.attack = privacy::stated(privacy::attack_bound(*curve, uses));
   return plan;
 }
 

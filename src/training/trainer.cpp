@@ -277,7 +277,7 @@ mechanism::Ledger Trainer::current_ledger(mechanism::RunState state) const {
     const auto curve = method_.privacy()->curve();
     const auto uses = out.accounted_uses();
     cost.epsilon = privacy::epsilon_after(method_.privacy()->theorem(), *curve, cost.delta, charged);
-    cost.attack = privacy::attack_bound(*curve, uses);
+    cost.attack = privacy::stated(privacy::attack_bound(*curve, uses));
     if (charged < plan_.steps) cost.epsilon.upper = std::min(cost.epsilon.upper, plan_.epsilon.upper);  // fewer cost no more
   }
   return out;

@@ -66,6 +66,19 @@ TEST_F(RunFolders, ChangedSettingsAreNamedBeforeAnythingIsPlanned) {
                  {"noise_multiplier: 0.1", "the run began with 'noise_multiplier: 4'"});
 }
 
+// The ledger names the text of the configuration: one that means the same in other words is put back.
+TEST_F(RunFolders, AConfigurationInOtherWordsIsPutBack) {
+  make_run("run");
+  const auto before = content_of(path("run/config.yaml"));
+  auto text = before + "# a note\n";
+  const auto place = text.find("noise_multiplier: 4");
+  ASSERT_NE(place, std::string::npos);
+  write("run/config.yaml", text.replace(place, 19, "noise_multiplier: 4.0"));
+  ASSERT_EQ(run(train, {"--resume", "run", "--quiet"}).exit_code, 0);
+  EXPECT_EQ(content_of(path("run/config.yaml")), before);
+  EXPECT_EQ(run("tsdp-account", {"verify", "run"}).exit_code, 0);
+}
+
 TEST_F(RunFolders, AModelOfAnotherFrequencyIsNotScored) {
   make_run("run");
   expect_failure(run(evaluate, {"--model", "run/model.pt", "--config", "config.yaml", "--set", "dataset.frequency=1D",

@@ -146,7 +146,7 @@ TEST(LedgerDocument, TheCompositionIsPartOfTheTerms) {
 
 TEST(LedgerDocument, TheAttackersBoundsAreCheckedToo) {
   auto ledger = example();
-  ledger.cost->attack = attack_bound(*ledger.method.privacy()->curve(), 100);
+  ledger.cost->attack = stated(attack_bound(*ledger.method.privacy()->curve(), 100));
   EXPECT_TRUE(verify(document(ledger), "ledger").agrees());
   auto less = ledger;
   less.cost->attack->advantage *= 0.98;

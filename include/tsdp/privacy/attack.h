@@ -23,6 +23,10 @@ struct AttackBound {
 [[nodiscard]] AttackBound attack_bound(PrivacyCurve& curve, std::uint64_t uses, double false_positive_rate = 1e-3,
                                        double precision = 1e-2);
 
+/// A bound as a statement has it: larger by a millionth (and at most 1), so that whoever computes it again on a machine that rounds otherwise finds no
+/// more than is stated.
+[[nodiscard]] AttackBound stated(const AttackBound& bound);
+
 /// Upper bounds on the true-positive rate of every test at each of the false-positive rates α in [0, 1] after `uses` uses:
 /// the least, over a grid of ε, of e^ε α + δ(ε) and of 1 − e^(−ε) (1 − α − δ(ε)); the latter is the former for the data
 /// sets exchanged and the test's answers reversed. Nowhere below α, nor above 1; a curve for drawing, a little less

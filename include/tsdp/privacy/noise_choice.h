@@ -24,8 +24,8 @@ struct PrivacyTarget {
 /// saves less than a tenth of the steps, and from 3, below which a first answer takes more than 20 seconds of two cores. Follows from public facts alone.
 [[nodiscard]] StepComposition chosen_composition(const AppliedTheorem& theorem);
 
-/// The same where σ is `auto` as well, theorem_at(σ) being the mechanism with its uses symmetrised: by the σ that the target needs so. Throws as
-/// calibrate_noise does.
+/// The same where σ is `auto` as well, theorem_at(σ) being the mechanism with its uses symmetrised: by the σ that the target needs so, and
+/// adaptively from 3.5 on, as adaptive composition needs less: the noise that runs is then in the range, too. Throws as calibrate_noise does.
 [[nodiscard]] StepComposition chosen_composition(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at);
 
 /// The least σ, within a relative `tolerance`, for which the target is certified, theorem_at(σ) being the mechanism. Uses that are composed adaptively take seconds for every σ

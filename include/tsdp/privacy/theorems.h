@@ -60,6 +60,9 @@ struct AppliedTheorem {
   [[nodiscard]] std::unique_ptr<PrivacyCurve> curve() const;
 };
 
+/// What is said beside the theorem's number: ", its steps composed by tsdp.6", or nothing.
+[[nodiscard]] std::string_view composition_cited(StepComposition composition);
+
 /// Whether composed_adaptively takes it.
 [[nodiscard]] bool covers_adaptive_composition(const AppliedTheorem& theorem);
 
