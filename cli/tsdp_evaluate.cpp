@@ -45,6 +45,20 @@ std::int64_t uses_of_a_change(const evaluation::PrivateInference& privacy, const
   return std::min(privacy.mechanism.parameters().w * of_a_value, static_cast<std::int64_t>(windows / series));
 }
 
+/// Of every series with windows: its scores and those of seasonal naive.
+nlohmann::ordered_json scores_by_series(const data::Dataset& dataset, const evaluation::BacktestResult& result) {
+  auto out = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < dataset.series.size(); ++i) {
+    const auto& scores = result.by_series[i];
+    if (scores.windows() == 0) continue;
+    out.push_back({{"series", dataset.series[i].id},
+                   {"windows", scores.windows()},
+                   {"metrics", scores.json()},
+                   {"baselines", {{"seasonal_naive", result.naive_by_series[i].json()}}}});
+  }
+  return out;
+}
+
 }  // namespace
 }  // namespace tsdp::cli
 
@@ -76,6 +90,8 @@ int main(int argc, char** argv) {
   bool trust = false;
   app.add_flag("--trust", trust, "Run the code inside --model, which can do whatever you may; without it the model is built from its data");
   app.add_flag("--report", report, "Write private/report.html of the run anew, with the baselines of --baseline");
+  bool per_series = false;
+  app.add_flag("--per-series", per_series, "With --json: the scores of every series, too");
   std::vector<std::string> series;
   app.add_option("--series", series, "With --report: name of a series to show, in place of those chosen by score; repeatable")
       ->allow_extra_args(false);
@@ -93,6 +109,8 @@ int main(int argc, char** argv) {
       throw tsdp::UsageError("--report: given without --run; the report belongs to a run's folder");
     if (report && inference.privately)
       throw tsdp::UsageError("--report: given with --private; the report shows the forecasts of true pasts, so one of them is expected");
+    if (per_series && !common.json)
+      throw tsdp::UsageError("--per-series: given without --json; expected with it alone");
     if (!series.empty() && !report)
       throw tsdp::UsageError("--series: given without --report; expected with it alone");
     tsdp::cli::set_threads(threads);
@@ -156,7 +174,12 @@ int main(int argc, char** argv) {
       out["baselines"] = {{"seasonal_naive", naive}};
       if (start) out["baselines"]["start"] = start->json();
       out["baselines"].update(others);
-      tsdp::cli::put_training_privacy(out, metadata, {"metrics", "baselines"});
+      std::vector<std::string> scores = {"metrics", "baselines"};
+      if (per_series) {
+        out["by_series"] = tsdp::cli::scores_by_series(data.dataset, result);
+        scores.emplace_back("by_series");
+      }
+      tsdp::cli::put_training_privacy(out, metadata, scores);
       if (privacy) out["inference_privacy"] = statement;
       tsdp::cli::print_json(out);
       return 0;

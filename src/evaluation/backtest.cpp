@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <initializer_list>
 #include <new>
 
 #include "tsdp/base/error.h"
@@ -25,11 +26,11 @@ const std::vector<double>& forecast_levels() {
   return levels;
 }
 
-void add_naive(Metrics& metrics, std::span<const float> past, std::int64_t season, const Truth& truth) {
+void add_naive(std::initializer_list<Metrics*> to, std::span<const float> past, std::int64_t season, const Truth& truth) {
   const auto naive = seasonal_naive(past, season, static_cast<std::int64_t>(truth.target.size()));
   std::vector<double> quantiles;
   for (std::size_t i = 0; i < forecast_levels().size(); ++i) quantiles.insert(quantiles.end(), naive.begin(), naive.end());
-  metrics.add({truth.target, quantiles, naive, truth.seasonal_error});
+  for (auto* metrics : to) metrics->add({truth.target, quantiles, naive, truth.seasonal_error});
 }
 
 }  // namespace
@@ -142,7 +143,7 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
   const KnownFeatures features(model, dataset);
   RandomStream draws(SecretKey::from_seed(0), "evaluation", 0);
   const Metrics empty(default_levels(), interval_levels());
-  BacktestResult out{empty, empty, std::vector<Metrics>(dataset.series.size(), empty)};
+  BacktestResult out{empty, empty, std::vector<Metrics>(dataset.series.size(), empty), std::vector<Metrics>(dataset.series.size(), empty)};
   const auto horizon = static_cast<std::size_t>(prediction_length);
   const auto levels = forecast_levels().size();
   for (std::size_t begin = 0; begin < ranges.size(); begin += batch_rows) {
@@ -159,8 +160,9 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
       const WindowForecast window{truth.target, std::span(quantiles + i * levels * horizon, levels * horizon),
                                   std::span(means + i * horizon, horizon), truth.seasonal_error};
       out.model.add(window);
-      out.by_series[static_cast<std::size_t>(part[i].series)].add(window);
-      add_naive(out.seasonal_naive, pasts.naive_past(i), season_length, truth);
+      const auto series = static_cast<std::size_t>(part[i].series);
+      out.by_series[series].add(window);
+      add_naive({&out.seasonal_naive, &out.naive_by_series[series]}, pasts.naive_past(i), season_length, truth);
     }
   }
   return out;
@@ -170,7 +172,7 @@ Metrics backtest_seasonal_naive(const data::Dataset& dataset, std::span<const da
                                 std::int64_t prediction_length, std::int64_t season_length) {
   Metrics metrics(default_levels(), interval_levels());
   for (const auto& range : ranges)
-    add_naive(metrics, past_of(dataset, range), season_length,
+    add_naive({&metrics}, past_of(dataset, range), season_length,
               truth_of(dataset, range, prediction_length, season_length));
   return metrics;
 }

@@ -577,6 +577,7 @@ TEST_F(Errors, DeviceThatIsNone) {
 }
 
 TEST_F(Errors, EvaluateWithoutModel) {
+  expect_failure(run(evaluate, {"--run", "r", "--per-series"}), evaluate, 2, {"--per-series", "--json"});
   expect_failure(run(evaluate, {"--json"}), evaluate, 2, {"--run", "--model", "neither", "exactly one"});
   expect_failure(run(evaluate, {"--model", "m.pt", "--config", "c.yaml", "--report"}), evaluate, 2, {"--report", "--run"});
 }

@@ -1,8 +1,10 @@
 // tsdp-forecast, and forecasts from privatised pasts and of other programs in tsdp-evaluate, as users run them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <sstream>
 #include <string>
@@ -384,6 +386,29 @@ TEST_F(Forecast, EvaluationOnPrivatisedPasts) {
   const auto same = scores({"--private", "--epsilon", "1", "--delta", "1e-4", "--v", "1e-7"});
   EXPECT_NEAR(naive(same), naive(plain), 1e-6);
   EXPECT_NEAR(same["metrics"]["ND"].get<double>(), plain["metrics"]["ND"].get<double>(), 1e-4);
+}
+
+TEST_F(Forecast, EvaluationOfEverySeries) {
+  make_model();
+  EXPECT_FALSE(scores().contains("by_series"));
+  const auto all = scores({"--per-series"});
+  std::vector<double> errors, naive_errors;
+  std::set<std::string> names;
+  std::int64_t windows = 0;
+  for (const auto& one : all["by_series"]) {
+    names.insert(one["series"].get<std::string>());
+    windows += one["windows"].get<std::int64_t>();
+    errors.push_back(one["metrics"]["abs_error"]);
+    naive_errors.push_back(one["baselines"]["seasonal_naive"]["abs_error"]);
+  }
+  EXPECT_GT(names.size(), 1U);
+  EXPECT_EQ(names.size(), all["by_series"].size());
+  EXPECT_EQ(windows, all["windows"]);
+  const auto sum = [](const std::vector<double>& of) { return std::accumulate(of.begin(), of.end(), 0.0); };
+  EXPECT_NEAR(sum(errors), all["metrics"]["abs_error"].get<double>(), 1e-9);
+  EXPECT_NEAR(sum(naive_errors), all["baselines"]["seasonal_naive"]["abs_error"].get<double>(), 1e-9);
+  const auto not_covered = all["epsilon_does_not_cover"];
+  EXPECT_NE(std::find(not_covered.begin(), not_covered.end(), "by_series"), not_covered.end());
 }
 
 TEST_F(Forecast, EvaluationHasIntervalsAndMsis) {

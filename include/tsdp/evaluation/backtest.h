@@ -68,7 +68,8 @@ class KnownFeatures {
 struct BacktestResult {
   Metrics model;
   Metrics seasonal_naive;
-  std::vector<Metrics> by_series;  ///< of the model, for each series of the data set
+  std::vector<Metrics> by_series;        ///< of the model, for each series of the data set
+  std::vector<Metrics> naive_by_series;  ///< of seasonal naive
 };
 [[nodiscard]] BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                                       std::span<const data::ForecastRange> ranges, std::int64_t season_length,
