@@ -82,12 +82,7 @@ std::string what_data_added(const evaluation::Metrics& model, const evaluation::
   const double before = start.mean_weighted_quantile_loss();
   auto text = cat("CRPS ", rounded(score, 4), ", at its start (epsilon 0: before any of your data) ", rounded(before, 4), ", of seasonal naive ",
                   rounded(naive.mean_weighted_quantile_loss(), 4));
-  const double percent = 100.0 * (1.0 - score / before);
-  constexpr double shows = 0.1;  // percent; less than that is no difference between models
-  if (std::abs(percent) < shows)
-    text += ": your data made no difference";
-  else if (std::isfinite(percent))
-    text += percent >= 0.0 ? cat(": your data took ", rounded(percent, 3), " % off the start's") : cat(": training made it ", rounded(-percent, 3), " % worse than its start");
+  if (const auto did = evaluation::what_data_did(score, before); !did.empty()) text += cat(": ", did);
   return text;
 }
 

@@ -148,6 +148,14 @@ double Metrics::mean_weighted_quantile_loss() const {
   return sum / static_cast<double>(levels_.size());
 }
 
+std::string what_data_did(double score, double of_start) {
+  constexpr double shows = 0.1;
+  const double percent = 100.0 * (1.0 - score / of_start);
+  if (!std::isfinite(percent)) return "";
+  if (std::abs(percent) < shows) return "your data made no difference";
+  return percent > 0.0 ? cat("your data took ", rounded(percent, 3), " % off the start's") : cat("training made it ", rounded(-percent, 3), " % worse than its start");
+}
+
 nlohmann::ordered_json Metrics::json() const {
   nlohmann::ordered_json out;
   const double rmse = std::sqrt(mse_.value());

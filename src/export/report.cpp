@@ -5,6 +5,7 @@
 
 #include "report_charts.h"
 #include "tsdp/base/text.h"
+#include "tsdp/evaluation/metrics.h"
 #include "tsdp/plot/line_plot.h"
 
 namespace tsdp::exporting {
@@ -223,11 +224,8 @@ std::string scores(const ReportContent& c) {
         "<p>By CRPS, the model is <strong>", e(compared), "</strong> on the ", e(c.windows), " windows.",
         only_bands_help(c) ? cat(" Its median alone, without the bands, is ", e(comparison(c, "ND")), " (ND).") : "",
         "</p>\n");
-  if (const double share = 1.0 - number_in(c.scores.front().metrics, "mean_weighted_quantile_loss") / c.start_crps; std::isfinite(share))
-    out += cat("<p>Before any of your data, at epsilon 0, its start had a CRPS of ", rounded(c.start_crps, 4), " already: ",
-               share >= 0.0 ? cat("your data took ", rounded(100.0 * share, 3), " % off.")
-                            : cat("training made it ", rounded(-100.0 * share, 3), " % worse, so the start itself is the better model here."),
-               "</p>\n");
+  if (const auto did = evaluation::what_data_did(number_in(c.scores.front().metrics, "mean_weighted_quantile_loss"), c.start_crps); !did.empty())
+    out += cat("<p>Before any of your data, at epsilon 0, its start had a CRPS of ", rounded(c.start_crps, 4), " already: ", did, ".</p>\n");
   out +=
       cat("<div class=\"", chart.empty() ? "" : "beside",
           "\">\n<div>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "

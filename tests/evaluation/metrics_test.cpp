@@ -74,6 +74,14 @@ TEST(Metrics, NothingObservedHasNoValue) {
   EXPECT_EQ(out["num_masked_target_values"], 2);
 }
 
+TEST(Metrics, WhatDataDidToAScore) {
+  EXPECT_EQ(what_data_did(0.79, 1.0), "your data took 21 % off the start's");
+  EXPECT_EQ(what_data_did(1.03, 1.0), "training made it 3 % worse than its start");
+  EXPECT_EQ(what_data_did(0.9995, 1.0), "your data made no difference");
+  EXPECT_EQ(what_data_did(1.0005, 1.0), "your data made no difference");
+  EXPECT_EQ(what_data_did(std::nan(""), 1.0), "");
+}
+
 TEST(Metrics, ForecastsThatAreNoNumbersAreErrors) {
   Metrics metrics({0.1, 0.5});
   EXPECT_THROW(metrics.add({std::vector<double>{1.0}, std::vector<double>{nan, 1.0}, std::vector<double>{1.0}, 1.0}),
