@@ -192,7 +192,7 @@ int main(int argc, char** argv) {
       config_file = folder.config();
       // A crash right after the beginning leaves the configuration beside the checkpoint alone.
       if (!tsdp::is_there(config_file) && tsdp::is_there(folder.charged_config()))
-        tsdp::write_file_atomically(config_file, tsdp::training::config_charged_for(folder));
+        tsdp::training::put_config_back(folder);
       if (!tsdp::is_there(config_file))
         throw tsdp::UsageError(cat("--resume: no ", config_file.string(), "; expected the folder of an earlier run"));
       if (threads_option->count() == 0)

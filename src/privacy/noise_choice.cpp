@@ -37,9 +37,9 @@ StepComposition chosen_composition(const AppliedTheorem& theorem) {
 StepComposition chosen_composition(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at) {
   if (!covers_adaptive_composition(theorem_at(1.0))) return StepComposition::symmetrised;
   // Adaptive composition needs less noise, at the lower edge by up to a seventh: what runs is to be in the range, too.
-  constexpr double most_saving = 3.0 / 3.5;
+  constexpr double least_symmetrised_sigma = 3.5;
   const double sigma = least_noise(target, theorem_at);
-  return chosen_composition(theorem_at(sigma > largest_adaptive_sigma ? sigma : most_saving * sigma));
+  return sigma >= least_symmetrised_sigma && sigma <= largest_adaptive_sigma ? StepComposition::adaptive : StepComposition::symmetrised;
 }
 
 double least_noise(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at, double tolerance, double precision) {

@@ -56,6 +56,11 @@ std::string config_charged_for(const RunFolder& folder) {
   return join(lines, "\n") + "\n";
 }
 
+void put_config_back(const RunFolder& folder) {
+  const auto text = config_charged_for(folder);
+  if (!is_there(folder.config()) || read_file(folder.config()) != text) write_file_atomically(folder.config(), text);
+}
+
 void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config,
                                      const data::PreparedData& data) {
   const auto began = split(read_file(folder.charged_config()), '\n');

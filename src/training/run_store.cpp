@@ -119,9 +119,7 @@ std::optional<Checkpoint> RunStore::take_up(const Config& config, const data::Pr
   auto checkpoint = load_checkpoint(folder_.last());
   if (checkpoint) require_run(folder_.last(), checkpoint->run);
   refuse_what_was_not_charged_for(folder_, config, data);
-  // Written otherwise, it may mean the same: the ledger names the text that the run began with.
-  if (const auto text = config_charged_for(folder_); !is_there(folder_.config()) || read_file(folder_.config()) != text)
-    write_file_atomically(folder_.config(), text);
+  put_config_back(folder_);
   charge_.emplace(folder_.charged());
   require_run(folder_.charged(), charge_->run());
   if (checkpoint && checkpoint->step > planned)

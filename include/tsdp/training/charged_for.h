@@ -17,6 +17,9 @@ namespace tsdp::training {
 [[nodiscard]] std::string run_charged_for(const RunFolder& folder);
 [[nodiscard]] std::string config_charged_for(const RunFolder& folder);
 
+/// Makes config.yaml the text that the run began with, where it is gone or written otherwise: the ledger names that text. Throws as config_charged_for.
+void put_config_back(const RunFolder& folder);
+
 /// Throws UsageError, which names the first line that differs, unless the run in `folder` began with the same.
 void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config, const data::PreparedData& data);
 
