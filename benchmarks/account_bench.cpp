@@ -38,9 +38,12 @@ struct Setting {
 
 /// "+ lags": lagged values are read as well, which lengthens the context.
 const std::vector<Setting> settings = {
-    {"traffic", 862, 13916, 96, 24, 256, 4.0},         {"traffic + lags", 862, 13916, 265, 24, 256, 4.0},
-    {"electricity", 321, 20924, 24, 24, 128, 2.0},     {"electricity + lags", 321, 20924, 49, 24, 128, 2.0},
-    {"solar", 137, 52200, 240, 60, 128, 4.0},          {"solar + lags", 137, 52200, 409, 60, 128, 4.0},
+    {"traffic", 862, 13916, 96, 24, 256, 4.0},
+    {"traffic + lags", 862, 13916, 265, 24, 256, 4.0},
+    {"electricity", 321, 20924, 24, 24, 128, 2.0},
+    {"electricity + lags", 321, 20924, 49, 24, 128, 2.0},
+    {"solar", 137, 52200, 240, 60, 128, 4.0},
+    {"solar + lags", 137, 52200, 409, 60, 128, 4.0},
 };
 const std::vector<double> plan_epsilons = {0.25, 0.5, 1.0, 2.0, 4.0, 8.0};
 
@@ -133,9 +136,10 @@ int main(int argc, char** argv) {
   int repetitions = 5;
   int warm_up = 2;
   double seconds = 0.0;
-  app.add_option("case", question.name, "settings: list them; epsilon, max-uses, plan: time them, construction included; "
-                                        "next: time epsilon for more steps on one accountant; "
-                                        "poisson: time epsilon of whole records drawn at rate 1/steps")
+  app.add_option("case", question.name,
+                 "settings: list them; epsilon, max-uses, plan: time them, construction included; "
+                 "next: time epsilon for more steps on one accountant; "
+                 "poisson: time epsilon of whole records drawn at rate 1/steps")
       ->required();
   app.add_option("--setting", question.setting, "Data set and training")->capture_default_str();
   app.add_option("--steps", question.steps, "Steps for epsilon, next and poisson")->capture_default_str();

@@ -52,8 +52,7 @@ void bench_sample(Json& rows, double seconds) {
       {"tensor index", [&] { table.index({places}), table_observed.index({places}); }}};
   time_together(timings, seconds);
   for (auto& t : timings) {
-    Json row = {{"bench", "sample"}, {"mode", t.name}, {"threads", at::get_num_threads()}, {"batch", batch},
-                {"context", past}, {"forecast", future}};
+    Json row = {{"bench", "sample"}, {"mode", t.name}, {"threads", at::get_num_threads()}, {"batch", batch}, {"context", past}, {"forecast", future}};
     put_times(row, t);
     row["windows_per_s"] = 1e3 * static_cast<double>(batch) / row["median_ms"].get<double>();
     rows.push_back(row);
@@ -87,8 +86,7 @@ void bench_durability(Json& rows, double seconds) {
   std::vector<Timing> timings = {{"checkpoint",
                                   [&] {
                                     training::save_checkpoint(folder / "last.pt",
-                                                              {"bench", 1, 0, SecretKey::from_seed(1), "bench", 1, 0.0, at::zeros({2}, at::kDouble), {},
-                                                               model->parameters().values(), adam.state()});
+                                                              {"bench", 1, 0, SecretKey::from_seed(1), "bench", 1, 0.0, at::zeros({2}, at::kDouble), {}, model->parameters().values(), adam.state()});
                                   }},
                                  {"charge", [&] { charge.raise_to(charge.steps() + 1); }}};
   time_together(timings, seconds);

@@ -135,8 +135,7 @@ std::vector<Json> measured(const StepSetting& s, const std::vector<std::string>&
   time_together(timings, seconds);
   std::vector<Json> rows;
   for (std::size_t i = 0; i < modes.size(); ++i) {
-    Json row = {{"model", s.model}, {"mode", modes[i]}, {"device", s.device.str()}, {"threads", at::get_num_threads()},
-                {"batch", s.batch}, {"context", s.context}, {"forecast", s.forecast}, {"width_factor", s.width_factor}};
+    Json row = {{"model", s.model}, {"mode", modes[i]}, {"device", s.device.str()}, {"threads", at::get_num_threads()}, {"batch", s.batch}, {"context", s.context}, {"forecast", s.forecast}, {"width_factor", s.width_factor}};
     put_times(row, timings[i]);
     row["step_mb"] = memory[i];
     rows.push_back(row);
@@ -185,7 +184,8 @@ void bench_scaling(Json& rows, const std::string& model, const at::Device& devic
     for (const auto value : axis.values) {
       StepSetting s{model, device, 256, 96, 24, 1};
       const std::string name = axis.name;
-      (name == "batch" ? s.batch : name == "context" ? s.context : s.width_factor) = value;
+      (name == "batch" ? s.batch : name == "context" ? s.context
+                                                     : s.width_factor) = value;
       for (const auto& row : measured(s, {"private", "nonprivate"}, seconds)) {
         auto shown = named("scaling", row);
         shown["axis"] = name;

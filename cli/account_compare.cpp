@@ -63,8 +63,9 @@ std::string plot_of(std::vector<Row>& rows, double precision, const std::string&
   plot.title = title;
   plot.description = "Privacy profiles of ways of making batches of whole series: delta that remains at each epsilon, lower is better.";
   plot.panels.push_back(std::move(panel));
-  plot.notes = {"Lines are upper ends, which are certified; a band reaches down to the certified lower end. Without replacement no lower end "
-                "is known."};
+  plot.notes = {
+      "Lines are upper ends, which are certified; a band reaches down to the certified lower end. Without replacement no lower end "
+      "is known."};
   return plot.svg();
 }
 

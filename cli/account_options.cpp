@@ -95,7 +95,8 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
   const auto& p = config.privacy;
   const bool whole_series = p.relation == privacy::Relation::series;
   if (!p.noise_mechanism && whole_series && privacy::covers_correlated_noise(config.sampling.top_level, config.sampling.reshuffle))
-    throw UsageError(cat(file.string(), ": privacy.noise.mechanism: found auto, which is chosen with its noise when a run begins; expected --set "
+    throw UsageError(cat(file.string(),
+                         ": privacy.noise.mechanism: found auto, which is chosen with its noise when a run begins; expected --set "
                          "privacy.noise.mechanism=NAME (the command strategy shows them side by side)"));
   const auto kind = p.noise_mechanism.value_or(privacy::StrategyKind::identity);
   std::shared_ptr<const privacy::Strategy> strategy;
@@ -123,8 +124,7 @@ void add_mechanism_options(CLI::App& app, MechanismOptions& o) {
   app.add_option("--forecast-length", o.forecast_length, "L_F");
   app.add_option("--batch-size", o.batch_size, "Lambda, expected windows a step");
   app.add_option("--subsequences-per-sequence", o.subsequences, "lambda")->capture_default_str();
-  app.add_option("--top-level", o.top_level, cat("How series are drawn: ", join(tsdp::all_names<privacy::TopLevel>(), ", "),
-                                                 "; that of --theorem, else wor"))
+  app.add_option("--top-level", o.top_level, cat("How series are drawn: ", join(tsdp::all_names<privacy::TopLevel>(), ", "), "; that of --theorem, else wor"))
       ->check(CLI::IsMember(tsdp::all_names<privacy::TopLevel>()));
   app.add_option("--bottom-level", o.bottom_level, "wr or poisson; that of --theorem, else wr")
       ->check(CLI::IsMember({"wr", "poisson"}));
@@ -146,8 +146,7 @@ void add_mechanism_options(CLI::App& app, MechanismOptions& o) {
   app.add_option("--reshuffle", o.reshuffle, "series, shuffled: every_epoch (default) or once")
       ->check(CLI::IsMember(tsdp::all_names<privacy::Reshuffle>()));
   app.add_option("--direction", o.direction, "series: both (default), remove or add")->check(CLI::IsMember({"both", "remove", "add"}));
-  app.add_option("--mechanism", o.mechanism, cat("series: noise of different steps: ", join(tsdp::all_names<privacy::StrategyKind>(), ", "),
-                                                 " (default identity)"))
+  app.add_option("--mechanism", o.mechanism, cat("series: noise of different steps: ", join(tsdp::all_names<privacy::StrategyKind>(), ", "), " (default identity)"))
       ->check(CLI::IsMember(tsdp::all_names<privacy::StrategyKind>()));
   app.add_option("--bands", o.bands, "p of bsr, bisr, band_mf, band_inv_mf (default 4)")->check(CLI::Range(1, 10'000'000));
   app.add_option("--buffers", o.buffers, "d of blt (default 2)")->check(CLI::Range(1, 8));
@@ -274,7 +273,10 @@ Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
                 throw PrivacyError(cat("--method exact: no exact profile of top level ", name(law.sampler), " is known; without --method there is an upper end"));
               return theorem;
             },
-            o.noise_multiplier, {}, law, o.direction.value_or("both")};
+            o.noise_multiplier,
+            {},
+            law,
+            o.direction.value_or("both")};
   }
   const auto planned = planned_series_of(app, o);
   if (exact && (planned.law.sampler != privacy::TopLevel::deterministic || !planned.strategy->non_negative()))
@@ -287,7 +289,11 @@ Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
   return {[=](double sigma) {
             return privacy::series_theorem(planned.law, privacy::noise_by(planned.strategy, sigma), planned.direction, method);
           },
-          o.noise_multiplier, {}, planned.law, o.direction.value_or("both"), planned.strategy};
+          o.noise_multiplier,
+          {},
+          planned.law,
+          o.direction.value_or("both"),
+          planned.strategy};
 }
 
 /// Of windows as records.
@@ -330,7 +336,7 @@ Subject window_subject(const CLI::App& app, const MechanismOptions& o) {
   p.forecast_noise = o.forecast_noise.value_or(equal ? o.context_noise.value_or(0.0) : 0.0);
   const privacy::SubsamplingScheme scheme(std::move(p));
   const privacy::PrivacyUnit unit{o.relation == "event" ? privacy::Relation::event : privacy::Relation::user, o.w,
-                                   o.v};
+                                  o.v};
   const auto theorem = o.theorem;
   return {[=](double sigma) { return privacy::apply_theorem(scheme, unit, sigma, theorem); }, o.noise_multiplier, {}};
 }
@@ -358,7 +364,8 @@ Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
 }
 
 double needed_delta(const QueryOptions& q, const Subject& s) {
-  const auto delta = q.delta ? q.delta : s.config ? std::optional(s.config->privacy.delta) : std::nullopt;
+  const auto delta = q.delta ? q.delta : s.config ? std::optional(s.config->privacy.delta)
+                                                  : std::nullopt;
   if (!delta) throw UsageError("--delta: not given; a number in (0, 1) is expected");
   if (!(*delta >= 1e-25 && *delta < 1.0))
     throw UsageError(cat("--delta: found ", *delta, "; a number from 1e-25 to below 1 is expected"));

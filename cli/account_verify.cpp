@@ -54,7 +54,8 @@ int run_verify(const fs::path& what, bool json) {
       std::cout << ": epsilon in [" << rounded_down(found.epsilon.lower, 7) << ", " << rounded_up(found.epsilon.upper, 7)
                 << "] follows from its terms, [" << rounded_down(found.stated.lower, 7) << ", " << rounded_up(found.stated.upper, 7)
                 << "] is stated";
-    std::cout << "\n" << mechanism::statement(*found.terms) << "\n";
+    std::cout << "\n"
+              << mechanism::statement(*found.terms) << "\n";
     if (found.terms->state != mechanism::RunState::finished)
       std::cout << "The run is not finished: " << found.terms->steps_taken << " of " << found.terms->steps_planned << " steps are taken.\n";
     if (!found.texts_checked) std::cout << "Texts that explain are not checked: another version of tsdp wrote them.\n";

@@ -94,7 +94,8 @@ int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std:
   keep_freed_memory();
   try {
     app.parse(argc, argv);
-    log::set_level(options.quiet ? log::Level::quiet : options.verbose ? log::Level::verbose : log::Level::normal);
+    log::set_level(options.quiet ? log::Level::quiet : options.verbose ? log::Level::verbose
+                                                                       : log::Level::normal);
     return written(body());
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();

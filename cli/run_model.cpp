@@ -44,7 +44,7 @@ nlohmann::ordered_json unfinished(const exporting::ModelMetadata& metadata) {
   const auto& ledger = metadata.privacy;
   if (!ledger.is_object() || ledger.value("state", std::string("finished")) == "finished") return nullptr;
   return metadata.model.value("unfinished", nlohmann::ordered_json{{"step", ledger.value("steps_taken", std::int64_t{0})},
-                                                                  {"of", ledger.value("steps_planned", std::int64_t{0})}});
+                                                                   {"of", ledger.value("steps_planned", std::int64_t{0})}});
 }
 
 std::string unfinished_text(const exporting::ModelMetadata& metadata) {
@@ -89,8 +89,9 @@ std::string what_data_added(const evaluation::Metrics& model, const evaluation::
 RunModel model_of_run(const training::RunFolder& folder, const Config& config, ExportedWeights which, Unfinished unfinished) {
   const bool best = which == ExportedWeights::best;
   if (best && config.privacy.enabled)
-    throw PrivacyError("--checkpoint: found best of a private run; weights chosen by losses without noise are covered by no theorem: "
-                       "expected last");
+    throw PrivacyError(
+        "--checkpoint: found best of a private run; weights chosen by losses without noise are covered by no theorem: "
+        "expected last");
   const auto file = best ? folder.best() : folder.last();
   const auto checkpoint = training::load_checkpoint(file);
   if (!checkpoint)
@@ -106,11 +107,13 @@ RunModel model_of_run(const training::RunFolder& folder, const Config& config, E
     if (found != run)
       throw DataError(cat(from.string(), ": belongs to run ", found, "; the run in this folder is ", run, ": put its own file back"));
   if (ledger.run.configuration != sha256(config_text(config)) || training::config_charged_for(folder) != config_text(config))
-    throw DataError(cat(folder.config().string(), ": is not the configuration that the run was charged for and its ledger names; put the "
+    throw DataError(cat(folder.config().string(),
+                        ": is not the configuration that the run was charged for and its ledger names; put the "
                         "run's own file back"));
   mechanism::require_terms_of(config, ledger, folder.ledger().string());
   if (ledger.run.key_print != charge.print())
-    throw DataError(cat(folder.ledger().string(), ": names another key than ", folder.charged().string(), "; resume the run, which writes "
+    throw DataError(cat(folder.ledger().string(), ": names another key than ", folder.charged().string(),
+                        "; resume the run, which writes "
                         "both anew, or put the run's own file back"));
   if (!best && ledger.state == mechanism::RunState::finished &&
       (checkpoint->step != ledger.steps_charged || checkpoint->step - checkpoint->given_up != ledger.steps_taken))

@@ -52,7 +52,10 @@ struct RunModel {
 [[nodiscard]] std::string what_data_added(const evaluation::Metrics& model, const evaluation::Metrics& start, const evaluation::Metrics& naive);
 
 /// Whether the model of a run that is not finished is wanted.
-enum class Unfinished { refuse, allow };
+enum class Unfinished {
+  refuse,
+  allow
+};
 
 /// Checkpoint, count of charged steps, configuration and ledger must be of one run, and the ledger's numbers must follow from its
 /// terms, which are derived again. Throws DataError for files that do not belong together or cannot be read, PrivacyError for a

@@ -36,9 +36,9 @@ using tsdp::cat;
 using tsdp::UsageError;
 using tsdp::cli::QueryOptions;
 using tsdp::cli::Subject;
+using tsdp::privacy::AppliedTheorem;
 using tsdp::privacy::Certificate;
 using tsdp::privacy::Interval;
-using tsdp::privacy::AppliedTheorem;
 using tsdp::privacy::PrivacyCurve;
 using tsdp::privacy::StepComposition;
 
@@ -77,7 +77,7 @@ void warn_where_shuffled(const Subject& subject, const char* what, const Interva
 /// Whole epochs in so many steps; where epochs are what is composed, those that are charged.
 std::uint64_t epochs_of(const AppliedTheorem& m, std::uint64_t steps) {
   return m.unit == tsdp::privacy::CompositionUnit::epoch ? m.uses_of_steps(steps)
-                                                          : steps / static_cast<std::uint64_t>(m.steps_per_epoch);
+                                                         : steps / static_cast<std::uint64_t>(m.steps_per_epoch);
 }
 
 void put_mechanism(Json& out, const AppliedTheorem& m, std::uint64_t steps) {
@@ -385,8 +385,9 @@ int main(int argc, char** argv) {
   std::string budget_file;
   budget->add_option("FILE", budget_file, "new file")->required();
   auto* compare = app.add_subcommand("compare", "epsilon at --delta of every way of making batches of whole series, side by side");
-  auto* strategy = app.add_subcommand("strategy", "every mechanism of correlated noise for --steps in --epochs, side by side: its error, and with "
-                                                  "--epsilon and --delta the noise that it needs");
+  auto* strategy = app.add_subcommand("strategy",
+                                      "every mechanism of correlated noise for --steps in --epochs, side by side: its error, and with "
+                                      "--epsilon and --delta the noise that it needs");
   auto* total = app.add_subcommand("total", "epsilon at --delta of several runs on the same data together, whose settings were fixed beforehand");
   std::vector<std::string> totalled;
   total->add_option("RUN", totalled, "folders of runs, privacy.json files or exported models")->required();
@@ -415,7 +416,8 @@ int main(int argc, char** argv) {
     if (*compare) {
       for (const auto* option : app.get_options())
         if (option->count() > 0 && !compare_options.contains(option->get_name()))
-          throw UsageError(cat(option->get_name(), ": not used by compare; expected --batches, --epochs, --noise-multiplier, --delta, and "
+          throw UsageError(cat(option->get_name(),
+                               ": not used by compare; expected --batches, --epochs, --noise-multiplier, --delta, and "
                                "--sampling-rate, --plot or --precision"));
       tsdp::cli::run_compare(mechanism, query, common.json);
       return 0;
@@ -423,7 +425,8 @@ int main(int argc, char** argv) {
     if (*budget) {
       for (const auto* option : app.get_options())
         if (option->count() > 0 && !budget_options.contains(option->get_name()))
-          throw UsageError(cat(option->get_name(), ": not used by budget; expected --epsilon, --delta, and the relation if it is known: "
+          throw UsageError(cat(option->get_name(),
+                               ": not used by budget; expected --epsilon, --delta, and the relation if it is known: "
                                "--relation, --w, --v"));
       std::optional<tsdp::privacy::PrivacyUnit> unit;
       if (app.count("--relation") + app.count("--w") + app.count("--v") > 0)
@@ -434,7 +437,8 @@ int main(int argc, char** argv) {
     if (*figure) {
       for (const auto* option : app.get_options())
         if (option->count() > 0 && !figure_options.contains(option->get_name()))
-          throw UsageError(cat(option->get_name(), ": not used by figure, whose settings are the paper's; expected --csv, "
+          throw UsageError(cat(option->get_name(),
+                               ": not used by figure, whose settings are the paper's; expected --csv, "
                                "--plot or --precision"));
       tsdp::cli::FigureOptions options;
       options.csv = query.csv;

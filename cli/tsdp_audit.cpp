@@ -71,8 +71,9 @@ int main(int argc, char** argv) {
   app.add_option("--confidence", options.confidence, "Chance that everything found is true, above 0 and below 1")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  app.add_option("--theorem", theorem, "Row of the theorem table to hold against it, for instance tsdp.1 (default: the one "
-                                       "that training rests on)");
+  app.add_option("--theorem", theorem,
+                 "Row of the theorem table to hold against it, for instance tsdp.1 (default: the one "
+                 "that training rests on)");
   app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
 
   return tsdp::cli::run(app, argc, argv, common, [&]() -> int {
@@ -93,7 +94,7 @@ int main(int argc, char** argv) {
       config.privacy.choice_share = 0.0;
     }
     options.stop = &stop_asked;
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = ask_to_stop;
     action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
     ::sigaction(SIGINT, &action, nullptr);

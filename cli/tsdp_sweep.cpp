@@ -2,8 +2,8 @@
 #include <atomic>
 #include <csignal>
 #include <iostream>
-#include <set>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "program.h"
 #include "tsdp/base/error.h"
@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
       print_plan(plan, tsdp::sweep::threads_of(plan, options), common.json);
       return 0;
     }
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = ask_to_stop;
     action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
     ::sigaction(SIGINT, &action, nullptr);

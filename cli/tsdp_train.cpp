@@ -239,7 +239,7 @@ int main(int argc, char** argv) {
     }
     tsdp::log::info(cat("training in ", folder.root.string(), " on ", device.str(), " from step ", trainer.step()));
 
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = ask_to_stop;
     action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
     ::sigaction(SIGINT, &action, nullptr);
@@ -258,8 +258,8 @@ int main(int argc, char** argv) {
     line.end();
     if (!done)
       throw tsdp::Error(tsdp::ExitCode::interrupted, cat("interrupted after step ", trainer.step(), " of ",
-                                                     trainer.plan().steps, "; go on with: tsdp-train --resume ",
-                                                     folder.root.string()));
+                                                         trainer.plan().steps, "; go on with: tsdp-train --resume ",
+                                                         folder.root.string()));
 
     {
       const auto trained = tsdp::cli::model_of_run(folder, trainer.config(), config.training.checkpoint);

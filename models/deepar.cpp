@@ -14,8 +14,9 @@ namespace tsdp::models {
 
 DeepAR::DeepAR(const ModelOptions& options, const at::TensorOptions& tensor_options) : Forecaster(options) {
   if (options.lags.empty() || *std::min_element(options.lags.begin(), options.lags.end()) < 1)
-    throw UsageError("model.lags: deepar reads past values through lags alone; expected a list of numbers of 1 or more, "
-                     "such as [1, 2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data");
+    throw UsageError(
+        "model.lags: deepar reads past values through lags alone; expected a list of numbers of 1 or more, "
+        "such as [1, 2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data");
   if (options.time_features < 1) throw UsageError("deepar needs time features; found none");
   const auto head = StudentTHead::declare(parameters_, "param_proj.proj", width());
   const auto embedding = parameters_.declare("embedder._embedders.0.weight", {1, 1});
@@ -161,7 +162,8 @@ std::string DeepAR::script() const {
   }
   return std::string(mean_scale_script()) + filled_past_script(prior) + R"(
 def cell(self, x: Tensor, h0: Tensor, c0: Tensor, h1: Tensor, c1: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-)" + cell + R"(    return h0, c0, h1, c1
+)" + cell +
+         R"(    return h0, c0, h1, c1
 
 def step_distribution(self, steps: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
 )" + student_t_script("param_proj_proj") +
@@ -175,7 +177,8 @@ def ancestral(self, past_target: Tensor, past_observed: Tensor, time_features: T
     # Parameters of step k are those of the distribution that path value k is drawn from; `given` paths replace the draws.
     context = self.context_length
     past = past_target.size(1)
-)" + begin + R"(    embedded = self.embedder__embedders_0_weight.expand(values.size(0), 1)
+)" + begin +
+         R"(    embedded = self.embedder__embedders_0_weight.expand(values.size(0), 1)
     static = torch.cat([embedded, torch.zeros_like(affine_scale), level], 1)
     h0 = torch.zeros([values.size(0), self.rnn_weight_hh_l0.size(1)], dtype=values.dtype, device=values.device)
     c0 = h0
@@ -183,7 +186,8 @@ def ancestral(self, past_target: Tensor, past_observed: Tensor, time_features: T
     c1 = h0
     for k in range(context):
         place = past - context + 1 + k
-        x = torch.cat([values.index_select(1, place - self.lags))" + cut + R"(, static, time_features[:, place]], 1)
+        x = torch.cat([values.index_select(1, place - self.lags))" +
+         cut + R"(, static, time_features[:, place]], 1)
         h0, c0, h1, c1 = self.cell(x, h0, c0, h1, c1)
     paths = draws.size(1)
     h0 = h0.repeat_interleave(paths, 0)
@@ -202,10 +206,12 @@ def ancestral(self, past_target: Tensor, past_observed: Tensor, time_features: T
         if k > 0:
             place = past + k
             features = time_features[:, place].repeat_interleave(paths, 0)
-            x = torch.cat([values.index_select(1, place - self.lags))" + cut + R"(, static, features], 1)
+            x = torch.cat([values.index_select(1, place - self.lags))" +
+         cut + R"(, static, features], 1)
             h0, c0, h1, c1 = self.cell(x, h0, c0, h1, c1)
         df, loc, scale = self.step_distribution(h1)
-        loc = loc + )" + naive + R"(
+        loc = loc + )" +
+         naive + R"(
         if given is not None:
             value = (given.reshape(values.size(0), -1)[:, k] - row_centre[:, 0]) / row_scale[:, 0]
         else:

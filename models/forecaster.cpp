@@ -64,7 +64,8 @@ void Forecaster::start_at_prior(const std::string& head, const std::vector<std::
     if (last.empty()) continue;
     std::vector<std::int64_t> own;
     for (std::int64_t unit = 0; unit < value.size(1); ++unit)
-      if ((unit % 4 == 1 ? 2 : unit % 4 == 3 ? 0 : 1) == map) own.push_back(unit);
+      if ((unit % 4 == 1 ? 2 : unit % 4 == 3 ? 0
+                                             : 1) == map) own.push_back(unit);
     for (const auto unit : own) value.select(1, unit).fill_(1.0 / std::sqrt(static_cast<double>(own.size())));
   }
 }

@@ -119,7 +119,8 @@ def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tens
          "    token = torch.cat([scaled, torch.zeros_like(affine_scale), torch." + (alone ? "log" : "zeros_like") + R"((affine_scale)], 1)
     x = torch.linear(token, self.emebdding_weight, self.emebdding_bias)
     d = x.size(1)
-)" + body + R"(
+)" + body +
+         R"(
     x = torch.layer_norm(x, [d], self.encoder_norm_weight, self.encoder_norm_bias)
     steps = torch.linear(x, self.projection_weight, self.projection_bias)
     steps = steps.reshape(past_target.size(0), self.prediction_length, -1)

@@ -48,7 +48,8 @@ float frame_row(const Prior& prior, const float* past, const float* observed, st
   const auto most = static_cast<float>(largest_input);
   for (std::int64_t i = 0; i < length; ++i) {
     const float x = (values[i] - centre) / scale;
-    input[i] = x < -most ? -most : x > most ? most : x;
+    input[i] = x < -most ? -most : x > most ? most
+                                            : x;
   }
   return scale;
 }
@@ -142,7 +143,7 @@ def frame(self, past: Tensor, observed: Tensor, mean_scale: Tensor) -> Tuple[Ten
     naive = last.expand(past.size(0), horizon)
     centre = last
 )"
-                   : cat("    season = ", prior.season, R"(
+                                                 : cat("    season = ", prior.season, R"(
     places = torch.remainder(torch.arange(horizon, device=past.device), season) + (past.size(1) - season)
     naive = values.index_select(1, places)
     growth = torch.ones([horizon], dtype=past.dtype, device=past.device)

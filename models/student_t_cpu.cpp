@@ -507,16 +507,18 @@ TSDP_INLINE void loss_and_gradient_of(const Head<T>& head, const Loss<T>& loss, 
 #define TSDP_VERSIONS 0
 #endif
 
-#define TSDP_DEFINE(level, bytes)                                                                                  \
-  TSDP_VERSION(level) void forward_on(const Head<float>& head, float* raw) { forward_of<bytes / 4>(head, raw); }   \
-  TSDP_VERSION(level) void forward_on(const Head<double>& head, double* raw) { forward_of<bytes / 8>(head, raw); } \
-  TSDP_VERSION(level)                                                                                              \
-  void loss_on(const Head<float>& head, const Loss<float>& loss, const Gradients<float>& to) {                     \
-    loss_and_gradient_of<bytes / 4>(head, loss, to);                                                               \
-  }                                                                                                                \
-  TSDP_VERSION(level)                                                                                              \
-  void loss_on(const Head<double>& head, const Loss<double>& loss, const Gradients<double>& to) {                  \
-    loss_and_gradient_of<bytes / 8>(head, loss, to);                                                               \
+#define TSDP_DEFINE(level, bytes)                                                                 \
+  TSDP_VERSION(level)                                                                             \
+  void forward_on(const Head<float>& head, float* raw) { forward_of<bytes / 4>(head, raw); }      \
+  TSDP_VERSION(level)                                                                             \
+  void forward_on(const Head<double>& head, double* raw) { forward_of<bytes / 8>(head, raw); }    \
+  TSDP_VERSION(level)                                                                             \
+  void loss_on(const Head<float>& head, const Loss<float>& loss, const Gradients<float>& to) {    \
+    loss_and_gradient_of<bytes / 4>(head, loss, to);                                              \
+  }                                                                                               \
+  TSDP_VERSION(level)                                                                             \
+  void loss_on(const Head<double>& head, const Loss<double>& loss, const Gradients<double>& to) { \
+    loss_and_gradient_of<bytes / 8>(head, loss, to);                                              \
   }
 namespace {
 #if TSDP_VERSIONS

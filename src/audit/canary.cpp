@@ -36,7 +36,8 @@ std::vector<float> marked_values(const MarkCode& code, const Neighbours& neighbo
   const bool changed = series == neighbours.series;
   const auto unit = static_cast<float>(code.unit);
   std::vector<float> out(static_cast<std::size_t>(length),
-                         code.noised ? std::numeric_limits<float>::quiet_NaN() : changed ? unit : 0.0F);
+                         code.noised ? std::numeric_limits<float>::quiet_NaN() : changed ? unit
+                                                                                         : 0.0F);
   if (changed)
     for (const auto place : neighbours.places)
       out[static_cast<std::size_t>(place)] = code.noised ? (second ? unit : 0.0F) : (second ? 3.0F : 2.0F) * unit;

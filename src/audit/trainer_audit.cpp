@@ -49,7 +49,7 @@ class Scratch {
 };
 
 data::PreparedData data_of(const Config& config, const std::vector<std::int64_t>& lengths,
-                               const std::function<std::vector<float>(std::int64_t series, std::int64_t length)>& values) {
+                           const std::function<std::vector<float>(std::int64_t series, std::int64_t length)>& values) {
   data::PreparedData out;
   out.dataset.name = "audit";
   out.dataset.frequency = data::Frequency::parse(config.dataset.frequency);
@@ -335,12 +335,14 @@ void require_attackable(const privacy::SubsamplingScheme& scheme) {
     case TopLevel::deterministic:
     case TopLevel::without_replacement: return;
     case TopLevel::shuffled:
-      throw PrivacyError("sampling.top_level: found shuffled, whose steps that read a series are not known in advance; expected deterministic, "
-                         "which has the same bound");
+      throw PrivacyError(
+          "sampling.top_level: found shuffled, whose steps that read a series are not known in advance; expected deterministic, "
+          "which has the same bound");
     case TopLevel::poisson:
     case TopLevel::balls_in_bins: break;
   }
-  throw PrivacyError(cat("sampling.top_level: found ", tsdp::name(scheme.parameters().top_level), ", whose batches have no fixed size, which the attack "
+  throw PrivacyError(cat("sampling.top_level: found ", tsdp::name(scheme.parameters().top_level),
+                         ", whose batches have no fixed size, which the attack "
                          "needs; expected wor, which has the same bound"));
 }
 }  // namespace

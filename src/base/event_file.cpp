@@ -44,7 +44,12 @@ void put_varint(std::string& out, std::uint64_t value) {
 }
 
 /// Fields of a protocol-buffer message, by wire type.
-enum class Wire : unsigned { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+enum class Wire : unsigned {
+  varint = 0,
+  fixed64 = 1,
+  bytes = 2,
+  fixed32 = 5
+};
 void put_key(std::string& out, unsigned field, Wire wire) {
   put_varint(out, field << 3U | static_cast<unsigned>(wire));
 }

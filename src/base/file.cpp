@@ -57,12 +57,12 @@ void sync_folder(const std::filesystem::path& folder) {
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& path, FileAccess access) : path_(path) {
-  struct stat about {};
+  struct stat about{};
   const bool there = ::stat(path.c_str(), &about) == 0;
   if (there) {
     // What is open as stdout or stderr, a file among them, would be lost for whoever reads it if it were replaced.
     for (const int open : {STDOUT_FILENO, STDERR_FILENO}) {
-      struct stat about_open {};
+      struct stat about_open{};
       if (::fstat(open, &about_open) != 0 || !same(about, about_open)) continue;
       fd_ = ::fcntl(open, F_DUPFD_CLOEXEC, 3);
       if (fd_ < 0) tsdp::fail(path_, "cannot write");
@@ -123,8 +123,8 @@ void AtomicFile::commit() {
     return;
   }
   if (::fsync(fd_) != 0) fail(beside_, "cannot write");
-  struct stat ours {};
-  struct stat there {};
+  struct stat ours{};
+  struct stat there{};
   if (::fstat(fd_, &ours) != 0 || ::lstat(beside_.c_str(), &there) != 0 || !same(ours, there)) {
     ::close(fd_);
     fd_ = -1;  // what stands there now belongs to another program
@@ -147,7 +147,7 @@ int open_to_read(const std::filesystem::path& path, const char* expected) {
     throw DataError(cat(path.string(), ": cannot be read (", reason, "); expected ", expected));
   };
   // To open some devices is to use them already, so what is no file is not opened.
-  struct stat about {};
+  struct stat about{};
   if (::stat(path.c_str(), &about) != 0) refuse(std::strerror(errno));
   if (!S_ISREG(about.st_mode)) refuse(kind_of(about.st_mode));
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -161,7 +161,7 @@ int open_to_read(const std::filesystem::path& path, const char* expected) {
 }
 
 std::string why_no_file(const std::filesystem::path& path) {
-  struct stat about {};
+  struct stat about{};
   if (::stat(path.c_str(), &about) != 0) return std::strerror(errno);
   return S_ISREG(about.st_mode) ? std::string() : kind_of(about.st_mode);
 }
@@ -186,7 +186,7 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 bool is_there(const std::filesystem::path& path) {
-  struct stat about {};
+  struct stat about{};
   if (::stat(path.c_str(), &about) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
   throw DataError(cat(path.string(), ": cannot be looked at: ", std::strerror(errno)));

@@ -74,7 +74,8 @@ std::string value_text(const Value& value, const Config& config) {
                  [&](const Integer& o) { return cat(o.at(c)); },
                  [&](const OptionalInteger& o) { return o.at(c) ? cat(*o.at(c)) : o.none; },
                  [&](const IntegerNullOrAuto& o) {
-                   return o.is_auto(c) ? std::string("auto") : o.at(c) ? cat(*o.at(c)) : std::string("null");
+                   return o.is_auto(c) ? std::string("auto") : o.at(c) ? cat(*o.at(c))
+                                                                       : std::string("null");
                  },
                  [&](const IntegerList& o) {
                    std::vector<std::string> parts;
@@ -271,7 +272,8 @@ void check_sampling(const std::string& where, const Config& c) {
       throw UsageError(cat(where, key, ": found ", *value, " with privacy.relation ", name(c.privacy.relation),
                            "; expected sampling.batch_size, or privacy.relation series"));
     if (s.batch_size || s.auto_batch_size)
-      throw UsageError(cat(where, key, ": found ", *value, " beside sampling.batch_size ", s.batch_size ? cat(*s.batch_size) : std::string("auto"), "; expected one of them (null for the "
+      throw UsageError(cat(where, key, ": found ", *value, " beside sampling.batch_size ", s.batch_size ? cat(*s.batch_size) : std::string("auto"),
+                           "; expected one of them (null for the "
                            "other)"));
   };
   in_place("sampling.batches", s.batches);
@@ -279,7 +281,8 @@ void check_sampling(const std::string& where, const Config& c) {
   if (s.batches && s.rate)
     throw UsageError(cat(where, "sampling.rate: found ", *s.rate, " beside sampling.batches ", *s.batches, "; expected one of them"));
   if (s.rate && s.top_level != privacy::TopLevel::poisson)
-    throw UsageError(cat(where, "sampling.rate: found ", *s.rate, " with sampling.top_level ", name(s.top_level), "; expected poisson, or "
+    throw UsageError(cat(where, "sampling.rate: found ", *s.rate, " with sampling.top_level ", name(s.top_level),
+                         "; expected poisson, or "
                          "sampling.batches"));
   if (!s.batch_size && !s.auto_batch_size && !s.batches && !s.rate)
     throw UsageError(cat(where, "sampling.batch_size: not given; expected an integer from 1 to 1000000000, or auto", whole_series ? ", or sampling.batches" : ""));
@@ -290,7 +293,8 @@ void check_sampling(const std::string& where, const Config& c) {
   if (of_file && !c.privacy.noise_coefficients)
     throw UsageError(cat(where, "privacy.noise.coefficients: not given; expected a file, with privacy.noise.mechanism file"));
   if (!of_file && c.privacy.noise_coefficients)
-    throw UsageError(cat(where, "privacy.noise.coefficients: found ", *c.privacy.noise_coefficients, " without privacy.noise.mechanism file; expected "
+    throw UsageError(cat(where, "privacy.noise.coefficients: found ", *c.privacy.noise_coefficients,
+                         " without privacy.noise.mechanism file; expected "
                          "null"));
   if (c.privacy.enabled && !c.privacy.noise_mechanism && c.privacy.noise_multiplier && whole_series &&
       privacy::covers_correlated_noise(s.top_level, s.reshuffle))
@@ -312,8 +316,10 @@ void check_sampling(const std::string& where, const Config& c) {
                            ", which no theorem covers; expected privacy.relation series, or shuffled, deterministic, wor or poisson"));
   if (!whole_series) return;
   const auto of_values = [&](const char* key, const std::string& found, const char* expected) {
-    throw UsageError(cat(where, key, ": found ", found, " with privacy.relation series, which is about whole series and not their values; "
-                         "expected ", expected));
+    throw UsageError(cat(where, key, ": found ", found,
+                         " with privacy.relation series, which is about whole series and not their values; "
+                         "expected ",
+                         expected));
   };
   if (c.privacy.w != 1) of_values("privacy.w", cat(c.privacy.w), "1");
   if (c.privacy.v) of_values("privacy.v", cat(*c.privacy.v), "null");
@@ -330,13 +336,15 @@ std::int64_t longest_season(const Config& c) {
 void check_together(const std::string& where, const Config& c) {
   check_sampling(where, c);
   if (c.dataset.format == "lstnet" && !c.dataset.start)
-    throw UsageError(cat(where, "dataset.start: not given; an lstnet file has no time stamps, so the moment of its "
-                                "first row is expected"));
+    throw UsageError(cat(where,
+                         "dataset.start: not given; an lstnet file has no time stamps, so the moment of its "
+                         "first row is expected"));
   const auto* model = find_model(c.model.name);
   const bool reads_lags = model != nullptr && model->reads_lags;
   if (reads_lags && c.model.lags.empty())
-    throw UsageError(cat(where, "model.lags: not given; ", c.model.name, " reads past values through lags alone, so a list is expected, "
-                                "such as [1, 2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data"));
+    throw UsageError(cat(where, "model.lags: not given; ", c.model.name,
+                         " reads past values through lags alone, so a list is expected, "
+                         "such as [1, 2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data"));
   if (!reads_lags && !c.model.lags.empty())
     throw UsageError(cat(where, "model.lags: found ", c.model.lags.size(), " lags; ", c.model.name,
                          " reads none, an empty list is expected"));
@@ -348,11 +356,13 @@ void check_together(const std::string& where, const Config& c) {
   if (c.model.prior == PriorKind::seasonal_naive) {
     const auto seen = longest_season(c);
     if (c.dataset.season_length < 2)
-      throw UsageError(cat(where, "model.prior: found seasonal_naive with dataset.season_length ", c.dataset.season_length, "; expected a season of 2 or "
+      throw UsageError(cat(where, "model.prior: found seasonal_naive with dataset.season_length ", c.dataset.season_length,
+                           "; expected a season of 2 or "
                            "more, or last_value"));
     if (c.dataset.season_length > seen)
       throw UsageError(cat(where, "model.prior: found seasonal_naive with dataset.season_length ", c.dataset.season_length, " and a model that sees ", seen,
-                           reads_lags ? " steps by its lags" : " steps", "; expected ", reads_lags ? "a lag" : "model.context_length", " of at least the season, or "
+                           reads_lags ? " steps by its lags" : " steps", "; expected ", reads_lags ? "a lag" : "model.context_length",
+                           " of at least the season, or "
                            "last_value"));
   }
   if (c.privacy.enabled && c.optimizer.gradient_norm_bound)
@@ -362,8 +372,9 @@ void check_together(const std::string& where, const Config& c) {
     throw UsageError(cat(where, "optimizer.plateau_looks: found ", *c.optimizer.plateau_looks,
                          " in a private run, where no step may hang on the training loss; expected null"));
   if (c.privacy.enabled && c.training.checkpoint == ExportedWeights::best)
-    throw PrivacyError(cat(where, "training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are "
-                                  "covered by no theorem: set training.checkpoint to last"));
+    throw PrivacyError(cat(where,
+                           "training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are "
+                           "covered by no theorem: set training.checkpoint to last"));
 }
 
 }  // namespace

@@ -23,16 +23,28 @@ struct IntRange {
   std::int64_t high = std::numeric_limits<std::int64_t>::max();
 };
 
-struct Text { std::function<std::string&(Config&)> at; };
-struct OptionalText { std::function<std::optional<std::string>&(Config&)> at; };
+struct Text {
+  std::function<std::string&(Config&)> at;
+};
+struct OptionalText {
+  std::function<std::optional<std::string>&(Config&)> at;
+};
 struct Choice {
   std::function<std::string(const Config&)> get;
   std::function<void(Config&, const std::string&)> set;  // of one of the choices
   std::vector<std::string> choices;
 };
-struct Integer { std::function<std::int64_t&(Config&)> at; IntRange range; };
+struct Integer {
+  std::function<std::int64_t&(Config&)> at;
+  IntRange range;
+};
 /// An integer, or `null` or `auto` for "none"; what that means to the reader.
-struct OptionalInteger { std::function<std::optional<std::int64_t>&(Config&)> at; IntRange range; std::string when_none; std::string none = "null"; };
+struct OptionalInteger {
+  std::function<std::optional<std::int64_t>&(Config&)> at;
+  IntRange range;
+  std::string when_none;
+  std::string none = "null";
+};
 /// An integer, `null` for "none", or `auto`, which is kept apart from both.
 struct IntegerNullOrAuto {
   std::function<std::optional<std::int64_t>&(Config&)> at;
@@ -40,11 +52,24 @@ struct IntegerNullOrAuto {
   IntRange range;
   std::string when_none;
 };
-struct IntegerList { std::function<std::vector<std::int64_t>&(Config&)> at; IntRange range; std::size_t most; };
-struct Real { std::function<double&(Config&)> at; RealRange range; };
+struct IntegerList {
+  std::function<std::vector<std::int64_t>&(Config&)> at;
+  IntRange range;
+  std::size_t most;
+};
+struct Real {
+  std::function<double&(Config&)> at;
+  RealRange range;
+};
 /// A number or one word that stands for "none" (`null`, `auto`).
-struct OptionalReal { std::function<std::optional<double>&(Config&)> at; RealRange range; std::string none; };
-struct Flag { std::function<bool&(Config&)> at; };
+struct OptionalReal {
+  std::function<std::optional<double>&(Config&)> at;
+  RealRange range;
+  std::string none;
+};
+struct Flag {
+  std::function<bool&(Config&)> at;
+};
 
 using Value = std::variant<Text, OptionalText, Choice, Integer, OptionalInteger, IntegerNullOrAuto, IntegerList, Real, OptionalReal, Flag>;
 

@@ -12,7 +12,7 @@ namespace {
 using Unit = Frequency::Unit;
 
 constexpr std::array<std::string_view, 6> clock_names{"second_of_minute", "minute_of_hour", "hour_of_day",
-                                                      "day_of_week",      "day_of_month",   "day_of_year"};
+                                                      "day_of_week", "day_of_month", "day_of_year"};
 constexpr std::array<std::string_view, 2> week_names{"day_of_month", "week_of_year"};
 constexpr std::array<std::string_view, 1> month_names{"month_of_year"};
 
@@ -123,8 +123,8 @@ void calendar_features(Moment moment, const Frequency& frequency, std::span<doub
   }
   const std::int64_t second = (time - day).count();
   const std::array<double, clock_names.size()> all{
-      scaled(second % 60, 59),   scaled(second / 60 % 60, 59), scaled(second / 3600, 23),
-      scaled(weekday_number, 6), scaled(day_of_month, 30),     scaled(day_of_year(day, date.year()), 365)};
+      scaled(second % 60, 59), scaled(second / 60 % 60, 59), scaled(second / 3600, 23),
+      scaled(weekday_number, 6), scaled(day_of_month, 30), scaled(day_of_year(day, date.year()), 365)};
   std::copy(all.end() - static_cast<std::ptrdiff_t>(names_of(frequency.unit).size()), all.end(), values.begin());
 }
 

@@ -31,7 +31,9 @@ std::vector<std::string> csv_fields(const TextFile& file, std::string_view line,
       if (!trimmed(line.substr(at + 1, end - at - 1)).empty())
         file.fail(static_cast<std::int64_t>(fields.size()) + 1,
                   cat("found ", in_quotes(line.substr(begin, end - begin)), "; expected a ",
-                      separator == ',' ? "comma" : separator == ';' ? "semicolon" : "tab", " after the closing quote"));
+                      separator == ',' ? "comma" : separator == ';' ? "semicolon"
+                                                                    : "tab",
+                      " after the closing quote"));
       at = end;
     } else {
       const std::size_t end = std::min(line.find(separator, at), line.size());
@@ -77,7 +79,8 @@ const std::vector<std::string>& known_names(Role role) {
   static const std::vector<std::string> item{"unique_id", "item_id", "series_id"};
   static const std::vector<std::string> time{"ds", "timestamp", "date", "time", "datetime"};
   static const std::vector<std::string> value{"y", "target", "value"};
-  return role == Role::item ? item : role == Role::time ? time : value;
+  return role == Role::item ? item : role == Role::time ? time
+                                                        : value;
 }
 
 bool has_long_header(const std::filesystem::path& path) {

@@ -15,7 +15,11 @@
 namespace tsdp::data::detail {
 
 /// The roles of columns, and the names that tell them without being stated.
-enum class Role { item, time, value };
+enum class Role {
+  item,
+  time,
+  value
+};
 /// The first name of each is Nixtla's.
 [[nodiscard]] const std::vector<std::string>& known_names(Role role);
 

@@ -16,14 +16,36 @@ using Unit = Frequency::Unit;
 
 // The first name of a unit is the one that text() writes.
 constexpr std::array<std::pair<std::string_view, Unit>, 30> unit_names{{
-    {"s", Unit::second},       {"S", Unit::second},       {"sec", Unit::second}, {"second", Unit::second},
-    {"seconds", Unit::second}, {"min", Unit::minute},     {"T", Unit::minute},   {"minute", Unit::minute},
-    {"minutes", Unit::minute}, {"h", Unit::hour},         {"H", Unit::hour},     {"hour", Unit::hour},
-    {"hours", Unit::hour},     {"D", Unit::day},          {"d", Unit::day},      {"day", Unit::day},
-    {"days", Unit::day},       {"B", Unit::business_day}, {"W", Unit::week},     {"M", Unit::month},
-    {"ME", Unit::month},       {"Q", Unit::quarter},      {"QE", Unit::quarter}, {"Y", Unit::year},
-    {"YE", Unit::year},        {"A", Unit::year},         {"MS", Unit::month},    {"QS", Unit::quarter},
-    {"YS", Unit::year},        {"AS", Unit::year},
+    {"s", Unit::second},
+    {"S", Unit::second},
+    {"sec", Unit::second},
+    {"second", Unit::second},
+    {"seconds", Unit::second},
+    {"min", Unit::minute},
+    {"T", Unit::minute},
+    {"minute", Unit::minute},
+    {"minutes", Unit::minute},
+    {"h", Unit::hour},
+    {"H", Unit::hour},
+    {"hour", Unit::hour},
+    {"hours", Unit::hour},
+    {"D", Unit::day},
+    {"d", Unit::day},
+    {"day", Unit::day},
+    {"days", Unit::day},
+    {"B", Unit::business_day},
+    {"W", Unit::week},
+    {"M", Unit::month},
+    {"ME", Unit::month},
+    {"Q", Unit::quarter},
+    {"QE", Unit::quarter},
+    {"Y", Unit::year},
+    {"YE", Unit::year},
+    {"A", Unit::year},
+    {"MS", Unit::month},
+    {"QS", Unit::quarter},
+    {"YS", Unit::year},
+    {"AS", Unit::year},
 }};
 
 constexpr std::int64_t day_seconds = 86400;
@@ -32,7 +54,8 @@ constexpr std::int64_t day_seconds = 86400;
 bool is_anchor(std::string_view text, char unit) {
   constexpr std::string_view days = "MON TUE WED THU FRI SAT SUN";
   constexpr std::string_view months = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC";
-  const auto names = unit == 'W' ? days : unit == 'Q' || unit == 'Y' || unit == 'A' ? months : std::string_view();
+  const auto names = unit == 'W' ? days : unit == 'Q' || unit == 'Y' || unit == 'A' ? months
+                                                                                    : std::string_view();
   const auto place = names.find(text);
   return place != std::string_view::npos && place % 4 == 0;
 }
@@ -71,7 +94,9 @@ std::int64_t seconds_of(Unit unit) {
 
 /// Months of a step of that unit, 0 of others.
 std::int64_t months_of(Unit unit) {
-  return unit == Unit::month ? 1 : unit == Unit::quarter ? 3 : unit == Unit::year ? 12 : 0;
+  return unit == Unit::month ? 1 : unit == Unit::quarter ? 3
+                               : unit == Unit::year      ? 12
+                                                         : 0;
 }
 
 /// Months since the year 0.

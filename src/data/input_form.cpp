@@ -62,7 +62,9 @@ ColumnNames parse_columns(const std::string& text, const std::string& name) {
   for (const auto& part : split(text, ',')) {
     const auto equals = part.find('=');
     const auto role = std::string(trimmed(part.substr(0, std::min(equals, part.size()))));
-    auto* const place = role == "item" ? &out.item : role == "time" ? &out.time : role == "value" ? &out.value : nullptr;
+    auto* const place = role == "item" ? &out.item : role == "time" ? &out.time
+                                                 : role == "value"  ? &out.value
+                                                                    : nullptr;
     if (equals == std::string::npos || place == nullptr || !place->empty()) refuse(part);
     *place = trimmed(part.substr(equals + 1));
     if (place->empty()) refuse(part);

@@ -109,7 +109,8 @@ Values week(Draws& draws, std::size_t length, const Calendar& calendar) {
   std::array<double, 7> days{};
   const bool weekends_alone = draws.chance(0.7);
   for (std::size_t d = 0; d < days.size(); ++d)
-    days[d] = d >= 5 ? draws.between(0.3, 1.1) : weekends_alone ? 1.0 : draws.between(0.8, 1.2);
+    days[d] = d >= 5 ? draws.between(0.3, 1.1) : weekends_alone ? 1.0
+                                                                : draws.between(0.8, 1.2);
   const auto day = static_cast<std::int64_t>(calendar.seasons[0]);
   const auto week_length = 7 * day;
   const auto first = draws.whole(0, week_length - 1);

@@ -11,7 +11,11 @@
 namespace tsdp::data::detail {
 namespace {
 
-enum class Type { string, numeric, date };
+enum class Type {
+  string,
+  numeric,
+  date
+};
 
 struct Attribute {
   std::string name;
@@ -118,7 +122,7 @@ std::pair<int, std::int64_t> comparable(const Frequency& frequency) {
 
 void read_frequency(const TextFile& file, const std::string& name, const Frequency* stated, Header& header) {
   static const std::vector<std::string> examples{"4_seconds", "minutely", "10_minutes", "half_hourly", "hourly",
-                                                 "daily",     "weekly",   "monthly",    "quarterly",   "yearly"};
+                                                 "daily", "weekly", "monthly", "quarterly", "yearly"};
   Frequency frequency;
   if (!parse_tsf_frequency(name, frequency))
     file.fail(2, cat("found the frequency ", in_quotes(name), ", of the known ones nearest to ",

@@ -132,9 +132,7 @@ Lstm::Lstm(const ParameterBuffer& parameters, std::size_t first, std::int64_t la
     : input_is_constant_(input_is_constant) {
   for (std::int64_t l = 0; l < layers; ++l) {
     const auto at = first + static_cast<std::size_t>(4 * l);
-    levels_.push_back({parameters.value(at), parameters.value(at + 1), parameters.value(at + 2), parameters.value(at + 3),
-                       LinearRecord(parameters.gradient(at), parameters.gradient(at + 2)),
-                       LinearRecord(parameters.gradient(at + 1), parameters.gradient(at + 3)), {}, {}, {}, {}, {}});
+    levels_.push_back({parameters.value(at), parameters.value(at + 1), parameters.value(at + 2), parameters.value(at + 3), LinearRecord(parameters.gradient(at), parameters.gradient(at + 2)), LinearRecord(parameters.gradient(at + 1), parameters.gradient(at + 3)), {}, {}, {}, {}, {}});
   }
   const auto offset = parameters.entries().at(first).offset;
   const auto& last = parameters.entries().at(first + static_cast<std::size_t>(4 * layers) - 1);
@@ -234,7 +232,8 @@ void Lstm::backward(Level& level, const at::Tensor& output_gradient) {
   }
   level.by_input.set(level.input, {level.gate_gradients});
   level.by_state.set(at::cat({at::zeros({batch, 1, hidden}, output_gradient.options()),
-                              level.output.narrow(1, 0, steps - 1)}, 1),
+                              level.output.narrow(1, 0, steps - 1)},
+                             1),
                      {level.gate_gradients});
 }
 

@@ -8,7 +8,11 @@
 
 namespace tsdp::dp::lstm_cpu {
 
-enum class Isa { portable, avx2, avx512 };
+enum class Isa {
+  portable,
+  avx2,
+  avx512
+};
 
 /// The best of them that this processor has.
 Isa best_isa();

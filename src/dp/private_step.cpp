@@ -78,10 +78,12 @@ void require_full_precision(const at::Device& device) {
   for (const auto* variable : {"NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "ONEDNN_DEFAULT_FPMATH_MODE"})
     if (const char* value = std::getenv(variable);
         value != nullptr && *value != '\0' && std::string_view(value) != "0" && std::string_view(value) != "STRICT")
-      throw PrivacyError(cat(variable, ": found ", value, ", which lets matrix products round to fewer digits than single precision "
+      throw PrivacyError(cat(variable, ": found ", value,
+                             ", which lets matrix products round to fewer digits than single precision "
                              "has; a private run needs all of them: unset it"));
   const auto refuse = [&] {
-    throw PrivacyError(cat("matrix products on ", device.str(), " round to fewer digits than single precision has (TF32 or bfloat16 "
+    throw PrivacyError(cat("matrix products on ", device.str(),
+                           " round to fewer digits than single precision has (TF32 or bfloat16 "
                            "is switched on); a private run needs all of them: switch it off"));
   };
   if (at::globalContext().float32MatmulPrecision() != at::Float32MatmulPrecision::HIGHEST) refuse();
@@ -173,11 +175,11 @@ void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& pa
       return;
     }
     stream->normals(static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end - begin),
-                   [&](std::uint64_t place, std::span<double> normals) {
-                     rows::scale(normals.data(), static_cast<std::int64_t>(normals.size()), deviation);
-                     if (correlate) correlate(static_cast<std::int64_t>(place), normals);
-                     finish(static_cast<std::int64_t>(place), normals);
-                   });
+                    [&](std::uint64_t place, std::span<double> normals) {
+                      rows::scale(normals.data(), static_cast<std::int64_t>(normals.size()), deviation);
+                      if (correlate) correlate(static_cast<std::int64_t>(place), normals);
+                      finish(static_cast<std::int64_t>(place), normals);
+                    });
   });
 }
 

@@ -101,8 +101,9 @@ BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
     throw DataError(cat("the model's own code failed: ", why.substr(0, why.find('\n'))));
   }
   const auto refuse = [] {
-    throw DataError("the model's own code gave no quantiles (B, levels, H), means (B, H) and samples (B, paths, H); expected a model that "
-                    "tsdp-export or tsdp-train wrote");
+    throw DataError(
+        "the model's own code gave no quantiles (B, levels, H), means (B, H) and samples (B, paths, H); expected a model that "
+        "tsdp-export or tsdp-train wrote");
   };
   // Whatever the code is: nothing is read beyond what it gave.
   if (!result.isTuple() || result.toTuple()->elements().size() != 3) refuse();

@@ -68,7 +68,8 @@ std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const dat
   const auto shape = shape_of(model);
   const auto past_length = shape.past_length;
   const auto prediction_length = shape.prediction_length;
-  const auto paths = request.samples > 0 ? request.samples : shape.from_samples ? sample_paths : 0;
+  const auto paths = request.samples > 0 ? request.samples : shape.from_samples ? sample_paths
+                                                                                : 0;
   PastSource pasts(dataset, past_length, request.season_length, request.privacy);
   const KnownFeatures features(model, dataset);
   const auto horizon = static_cast<std::size_t>(prediction_length);

@@ -18,10 +18,10 @@ struct Period {
   std::int64_t seconds;
   std::int64_t months;
 };
-constexpr std::array periods = {Period{1, 0},       Period{10, 0},      Period{minute, 0}, Period{5 * minute, 0}, Period{15 * minute, 0}, Period{30 * minute, 0}, Period{hour, 0},
-                                Period{2 * hour, 0}, Period{3 * hour, 0}, Period{6 * hour, 0}, Period{12 * hour, 0}, Period{day, 0},         Period{2 * day, 0},     Period{7 * day, 0},
-                                Period{14 * day, 0}, Period{0, 1},       Period{0, 3},      Period{0, 6},         Period{0, 12},          Period{0, 24},          Period{0, 60},
-                                Period{0, 120},      Period{0, 600}};
+constexpr std::array periods = {Period{1, 0}, Period{10, 0}, Period{minute, 0}, Period{5 * minute, 0}, Period{15 * minute, 0}, Period{30 * minute, 0}, Period{hour, 0},
+                                Period{2 * hour, 0}, Period{3 * hour, 0}, Period{6 * hour, 0}, Period{12 * hour, 0}, Period{day, 0}, Period{2 * day, 0}, Period{7 * day, 0},
+                                Period{14 * day, 0}, Period{0, 1}, Period{0, 3}, Period{0, 6}, Period{0, 12}, Period{0, 24}, Period{0, 60},
+                                Period{0, 120}, Period{0, 600}};
 
 std::chrono::year_month_day date_of(data::Moment moment) {
   return std::chrono::year_month_day(std::chrono::sys_days(std::chrono::days(floor_divide(moment, day))));

@@ -224,8 +224,8 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   }
   add("Randomness", ledger.value("randomness", std::string()));
   add("Weights", c.training.checkpoint == ExportedWeights::best ? std::string("of the best checkpoint")
-                 : ledger.contains("choice")                      ? cat("of the last step or of the start, by a private choice of epsilon ", ledger["choice"].value("epsilon", 0.0), " (tsdp.7)")
-                                                                  : std::string("of the last step"));
+                 : ledger.contains("choice")                    ? cat("of the last step or of the start, by a private choice of epsilon ", ledger["choice"].value("epsilon", 0.0), " (tsdp.7)")
+                                                                : std::string("of the last step"));
   return out;
 }
 

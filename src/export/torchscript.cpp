@@ -1,11 +1,11 @@
 #include "tsdp/export/torchscript.h"
 
+#include <torch/csrc/jit/serialization/import.h>
 #include <algorithm>
 #include <cmath>
 #include <exception>
 #include <limits>
 #include <new>
-#include <torch/csrc/jit/serialization/import.h>
 
 #include <sstream>
 
@@ -301,13 +301,7 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
 
 void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMetadata metadata, const std::filesystem::path& file) {
   const auto& options = model.options();
-  metadata.model["sizes"] = {{"context_length", options.context_length}, {"prediction_length", options.prediction_length},
-                             {"lags", options.lags},                     {"time_features", options.time_features},
-                             {"default_scale", options.default_scale},   {"width_factor", options.width_factor},
-                             {"width", options.width},
-                             {"imputes", options.imputes},
-                             {"prior", name(options.prior.kind)},        {"season", options.prior.season},
-                             {"sampled_forecasts", sampled_forecasts}};
+  metadata.model["sizes"] = {{"context_length", options.context_length}, {"prediction_length", options.prediction_length}, {"lags", options.lags}, {"time_features", options.time_features}, {"default_scale", options.default_scale}, {"width_factor", options.width_factor}, {"width", options.width}, {"imputes", options.imputes}, {"prior", name(options.prior.kind)}, {"season", options.prior.season}, {"sampled_forecasts", sampled_forecasts}};
   TensorFile data;
   data.texts = {{"format", format_name}, {model_entry, json_text(metadata.model, 2)}, {privacy_entry, json_text(metadata.privacy, 2)}};
   for (std::size_t i = 0; i < model.parameters().entries().size(); ++i)

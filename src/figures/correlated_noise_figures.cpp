@@ -55,9 +55,7 @@ constexpr const char* by_conditions = "docs/proofs/conditional-composition.md";
 // ---- C1: Gram matrices -------------------------------------------------------------------------------------------------
 
 Figure gram_figure() {
-  Figure figure{"C1", "Figure C1: first row of the Gram matrix, 3,000 steps in 10 epochs", "bin", {}, 2,
-                {"The paper shows whole matrices as pictures. Entry (0, j) over the diagonal one tells how they fall off; nothing is normalised."},
-                "share_of_diagonal"};
+  Figure figure{"C1", "Figure C1: first row of the Gram matrix, 3,000 steps in 10 epochs", "bin", {}, 2, {"The paper shows whole matrices as pictures. Entry (0, j) over the diagonal one tells how they fall off; nothing is normalised."}, "share_of_diagonal"};
   for (const Setting& s : {Setting{StrategyKind::band_mf, 3000, 10, 64}, Setting{StrategyKind::bsr, 3000, 10, 64},
                            Setting{StrategyKind::bisr, 3000, 10, 64}, Setting{StrategyKind::band_inv_mf, 3000, 10, 4}}) {
     const auto strategy = s.strategy();
@@ -77,10 +75,9 @@ constexpr double calibrated_delta = 1e-5;
 constexpr double tolerance = 1e-2;
 
 Figure noise_figure(const std::string& name, const std::vector<Setting>& settings, int points) {
-  Figure figure{name, cat("Figure ", name, ": noise that a target needs, balls in bins, δ = 1e-5"), "epsilon", {}, 3,
-                {"Upper ends of sigma, within 1 %. A method that certifies nothing with less noise than fixed batches need has no point. "
-                 "The paper's third method draws samples and certifies nothing.",
-                 "Coefficients are not normalised: c_0 = 1 where the paper may have |c| = 1."},
+  Figure figure{name, cat("Figure ", name, ": noise that a target needs, balls in bins, δ = 1e-5"), "epsilon", {}, 3, {"Upper ends of sigma, within 1 %. A method that certifies nothing with less noise than fixed batches need has no point. "
+                                                                                                                       "The paper's third method draws samples and certifies nothing.",
+                                                                                                                       "Coefficients are not normalised: c_0 = 1 where the paper may have |c| = 1."},
                 "noise_multiplier"};
   // (Each point is a calibration of some seconds.)
   const int count = std::min(points, 5);
@@ -154,9 +151,8 @@ FigureSeries hazards_of(FigureSeries series, const Setting& s, const Strategy& s
 }
 
 Figure allocation_figure() {
-  Figure figure{"C4", "Figure C4: largest hazard of every step by how the budget is shared, δ_E = 5e-6, removal", "steps", {}, 2,
-                {"published: later epochs take the largest hazard of the epoch, each step at δ_E/k. That is no bound (docs/accounting.md): it may "
-                 "fail about as many times too often as the epoch has steps."},
+  Figure figure{"C4", "Figure C4: largest hazard of every step by how the budget is shared, δ_E = 5e-6, removal", "steps", {}, 2, {"published: later epochs take the largest hazard of the epoch, each step at δ_E/k. That is no bound (docs/accounting.md): it may "
+                                                                                                                                   "fail about as many times too often as the epoch has steps."},
                 "hazard"};
   for (const Setting& s : {Setting{StrategyKind::identity, 400, 4, 1}, Setting{StrategyKind::bsr, 400, 4, 4}})
     for (const double sigma : {2.0, 5.0}) {
@@ -171,9 +167,7 @@ Figure allocation_figure() {
 }
 
 Figure family_figure() {
-  Figure figure{"C6", "Figure C6: largest hazard of every step by the weights of the variational bound, δ_E = 1e-5, removal", "steps", {}, 2,
-                {"Weights softmax(−|μ_i − μ_j|²/t); all: the best for each bin, which is what is accounted. The curve of t = √10 lies on that of t = 10."},
-                "hazard"};
+  Figure figure{"C6", "Figure C6: largest hazard of every step by the weights of the variational bound, δ_E = 1e-5, removal", "steps", {}, 2, {"Weights softmax(−|μ_i − μ_j|²/t); all: the best for each bin, which is what is accounted. The curve of t = √10 lies on that of t = 10."}, "hazard"};
   for (const Setting& s : {Setting{StrategyKind::bsr, 400, 4, 4}, Setting{StrategyKind::bisr, 400, 4, 4}})
     for (const double sigma : {2.0, 5.0}) {
       const auto strategy = s.strategy();
@@ -196,8 +190,7 @@ Figure histogram_figure() {
   constexpr std::int64_t bins = 100;
   constexpr double sigma = 5.0;
   constexpr int samples = 20'000;
-  Figure figure{"C5", "Figure C5: log (mean likelihood of the other bins / likelihood of the step's bin), independent noise, 4 epochs of 100, σ = 5",
-                "log_ratio", {}, 3, {cat("Shares of ", samples, " draws of earlier outputs, from a fixed stream: an illustration, no bound.")}, "share"};
+  Figure figure{"C5", "Figure C5: log (mean likelihood of the other bins / likelihood of the step's bin), independent noise, 4 epochs of 100, σ = 5", "log_ratio", {}, 3, {cat("Shares of ", samples, " draws of earlier outputs, from a fixed stream: an illustration, no bound.")}, "share"};
   for (const std::int64_t step : {100, 101, 200, 201, 300, 301}) {
     // Before step n bin i has taken part so often; ‖μ_i‖²/σ² follows, and the bins are orthogonal.
     const auto active = static_cast<std::size_t>((step - 1) % bins);
@@ -250,13 +243,11 @@ Figure correlated_noise_figure(const std::string& name, int points) {
   if (name == "C1") return gram_figure();
   if (name == "C2")
     return noise_figure(name,
-                        {{StrategyKind::identity, 100, 1, 1}, {StrategyKind::identity, 1000, 1, 1}, {StrategyKind::identity, 1000, 10, 1},
-                         {StrategyKind::bsr, 100, 1, 4}, {StrategyKind::bsr, 100, 1, 64}, {StrategyKind::bsr, 1000, 10, 4}},
+                        {{StrategyKind::identity, 100, 1, 1}, {StrategyKind::identity, 1000, 1, 1}, {StrategyKind::identity, 1000, 10, 1}, {StrategyKind::bsr, 100, 1, 4}, {StrategyKind::bsr, 100, 1, 64}, {StrategyKind::bsr, 1000, 10, 4}},
                         points);
   if (name == "C3")
     return noise_figure(name,
-                        {{StrategyKind::bisr, 100, 1, 4}, {StrategyKind::bisr, 100, 1, 64}, {StrategyKind::bisr, 1000, 10, 4},
-                         {StrategyKind::blt, 100, 1, 1}, {StrategyKind::band_mf, 100, 1, 64}, {StrategyKind::band_inv_mf, 100, 1, 4}},
+                        {{StrategyKind::bisr, 100, 1, 4}, {StrategyKind::bisr, 100, 1, 64}, {StrategyKind::bisr, 1000, 10, 4}, {StrategyKind::blt, 100, 1, 1}, {StrategyKind::band_mf, 100, 1, 64}, {StrategyKind::band_inv_mf, 100, 1, 4}},
                         points);
   if (name == "C4") return allocation_figure();
   if (name == "C5") return histogram_figure();
@@ -274,8 +265,11 @@ LinePlot correlated_noise_plot(const Figure& figure) {
   for (const auto& panel : figure.panels) {
     PlotPanel drawn;
     drawn.title = panel.title;
-    drawn.x.label = noise ? "ε" : figure.x_name == "log_ratio" ? "log ratio" : figure.x_name == "steps" ? "step" : "bin";
-    drawn.y.label = noise ? "noise multiplier σ" : figure.y_name == "share_of_diagonal" ? "share of the diagonal" : figure.y_name;
+    drawn.x.label = noise ? "ε" : figure.x_name == "log_ratio" ? "log ratio"
+                              : figure.x_name == "steps"       ? "step"
+                                                               : "bin";
+    drawn.y.label = noise ? "noise multiplier σ" : figure.y_name == "share_of_diagonal" ? "share of the diagonal"
+                                                                                        : figure.y_name;
     if (noise) drawn.x.scale = drawn.y.scale = AxisScale::log10;
     if (figure.y_name == "hazard") drawn.y.scale = AxisScale::log10;
     for (const auto& series : panel.series) {

@@ -292,17 +292,13 @@ Figure paper_figure(int number, int points, double precision) {
       return by_lambda(number, {0.1, 32}, {1, 100}, epsilons, precision);
     case 3: {
       const Setting setting{0.1, 32};
-      Figure figure{cat(number),    cat("Figure 3: top level deterministic or without replacement (", shown(setting), ")"),
-                    "epsilon", {},
-                    3,         {setting_note, top_level_note}};
+      Figure figure{cat(number), cat("Figure 3: top level deterministic or without replacement (", shown(setting), ")"), "epsilon", {}, 3, {setting_note, top_level_note}};
       add_top_levels(figure, setting, "", epsilons, precision);
       return figure;
     }
     case 4: {
       const Setting setting{0.1, 32};
-      Figure figure{cat(number),    cat("Figure 4: noise σ_F on forecasts (", shown(setting), ")"),
-                    "epsilon", {},
-                    2,         {setting_note, forecast_share_note}};
+      Figure figure{cat(number), cat("Figure 4: noise σ_F on forecasts (", shown(setting), ")"), "epsilon", {}, 2, {setting_note, forecast_share_note}};
       add_forecast_noises(figure, setting, "", epsilons, precision);
       return figure;
     }

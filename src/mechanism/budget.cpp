@@ -153,8 +153,9 @@ void charge_budget(const std::filesystem::path& file, const std::string& run, co
   const auto unit = guaranteed_unit(mechanism);
   const FileLock lock(lock_of(file));
   if (std::filesystem::hard_link_count(file) > 1)
-    throw UsageError(cat(file.string(), ": has another name (a hard link), under which the same budget would be spent again; expected one "
-                                "name, or symbolic links to it"));
+    throw UsageError(cat(file.string(),
+                         ": has another name (a hard link), under which the same budget would be spent again; expected one "
+                         "name, or symbolic links to it"));
   auto budget = read_budget(file);
   if (std::any_of(budget.charges.begin(), budget.charges.end(), [&](const auto& c) { return c.run == run; }))
     throw UsageError(cat(file.string(), ": run ", run, " is charged already"));

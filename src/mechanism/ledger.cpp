@@ -30,9 +30,9 @@ constexpr double bracket_tolerance = 5e-3;  // by which ends of brackets of othe
 std::string relation_text(const privacy::PrivacyUnit& unit) {
   if (unit.relation == privacy::Relation::series) return "two data sets are neighbours if they differ in whether one whole series is in the data";
   std::string text = "two data sets are neighbours if they differ in one series, in ";
-  text += unit.w == 1                        ? std::string("one value")
+  text += unit.w == 1                                 ? std::string("one value")
           : unit.relation == privacy::Relation::event ? cat("at most ", unit.w, " consecutive values")
-                                             : cat("at most ", unit.w, " values anywhere");
+                                                      : cat("at most ", unit.w, " values anywhere");
   if (unit.v) text += cat(", each by at most ", *unit.v, " (values as they stand in the file)");
   return text;
 }
@@ -215,7 +215,7 @@ Json document(const Ledger& ledger) {
   const auto& theorem = ledger.method.privacy()->theorem();
   out["theorem"] = theorem.theorem;
   const auto row = privacy::theorem_row(theorem.theorem);
-  out["source"] = row.ours              ? "a theorem of this project, proven in its docs/proofs"
+  out["source"] = row.ours             ? "a theorem of this project, proven in its docs/proofs"
                   : row.source.empty() ? "Schuchardt et al., Privacy Amplification by Structured Subsampling for Deep Differentially Private "
                                          "Time Series Forecasting, ICML 2025"
                                        : row.source;

@@ -18,7 +18,8 @@ constexpr double slack = 1e-6;
 std::int64_t choice_score(double trained_loss, double start_loss) {
   const bool trained = std::isfinite(trained_loss);
   const bool start = std::isfinite(start_loss);
-  if (!trained || !start) return trained == start ? 0 : trained ? -choice_unit : choice_unit;
+  if (!trained || !start) return trained == start ? 0 : trained ? -choice_unit
+                                                                : choice_unit;
   const double clipped = std::clamp((trained_loss - start_loss) / choice_bound, -1.0, 1.0);
   return std::llround(clipped * static_cast<double>(choice_unit));
 }

@@ -139,8 +139,9 @@ void require_terms_of(const Config& config, const Ledger& ledger, const std::str
   require_same({{"delta", ledger.cost->delta}, {"target_epsilon", ledger.cost->target_epsilon}},
                {{"delta", p.delta}, {"target_epsilon", p.target_epsilon}});
   if (!p.noise_multiplier)
-    throw DataError(cat(where, ": noise_multiplier: found a number; the run's configuration says auto, and a run keeps its number: "
-                               "put the run's own file back"));
+    throw DataError(cat(where,
+                        ": noise_multiplier: found a number; the run's configuration says auto, and a run keeps its number: "
+                        "put the run's own file back"));
   require_same(terms(ledger.method), terms(method_of(config, law.lengths)));
 }
 

@@ -80,7 +80,8 @@ Total total_of(const std::vector<Ledger>& given) {
   bool adaptive = false;
   for (const auto& ledger : ledgers) {
     if (!ledger.is_private())
-      throw PrivacyError(cat("total: run ", ledger.run.id, " was trained without privacy, so no epsilon covers it with the others; "
+      throw PrivacyError(cat("total: run ", ledger.run.id,
+                             " was trained without privacy, so no epsilon covers it with the others; "
                              "expected private runs"));
     if (!runs.insert(ledger.run.id).second)
       throw UsageError(cat("total: run ", ledger.run.id, " is given twice; expected every run once"));
@@ -89,7 +90,8 @@ Total total_of(const std::vector<Ledger>& given) {
     if (out.mechanisms.empty() || contains(out.unit, unit)) {
       out.unit = unit;
     } else if (!contains(unit, out.unit)) {
-      throw PrivacyError(cat("total: found the relations '", shown(out.unit), "' and '", shown(unit), "', neither of which contains the "
+      throw PrivacyError(cat("total: found the relations '", shown(out.unit), "' and '", shown(unit),
+                             "', neither of which contains the "
                              "other; expected runs whose relations do"));
     }
     if (ledger.accounted_uses() > privacy::max_uses_ever)

@@ -113,7 +113,8 @@ Axis axis_of(const PlotAxis& wanted, std::span<const double> values, std::size_t
   if (fixed_upper) upper = std::clamp(*wanted.upper, least, 1e300);
   if (!(lower < upper * (log ? 1.0 - 1e-6 : 1.0)) || (!log && upper - lower < 1e-9 * std::abs(upper))) {
     // A single value, or given ends the wrong way round: something around it.
-    const double room = log ? 0.0 : lower == 0.0 ? 1.0 : 0.1 * std::abs(lower);
+    const double room = log ? 0.0 : lower == 0.0 ? 1.0
+                                                 : 0.1 * std::abs(lower);
     if (fixed_lower && !fixed_upper) {
       upper = log ? 10.0 * lower : lower + room;
     } else {
@@ -204,7 +205,8 @@ std::string curve(const PlotSeries& s, const Style& style, const Axis& x, const 
     for (; end < s.x.size() && usable(end); ++end) {
       const auto px = put(x.at(s.x[end]));
       const auto py = put(y.at(s.y[end]));
-      path += end == begin ? cat("M", px, " ", py) : s.staircase ? cat("H", px, "V", py) : cat("L", px, " ", py);
+      path += end == begin ? cat("M", px, " ", py) : s.staircase ? cat("H", px, "V", py)
+                                                                 : cat("L", px, " ", py);
     }
     for (std::size_t i = begin; i < end; ++i)
       if (all_dots || end == begin + 1)  // a point between two interruptions would not be seen otherwise
@@ -366,7 +368,8 @@ std::string tick_label(double value, AxisScale scale) {
     return std::string(buffer.data(), end);
   };
   if (power && scale == AxisScale::log10)
-    return sign + (exponent == 0 ? "1" : exponent == 1 ? "10" : "10" + superscript(exponent));
+    return sign + (exponent == 0 ? "1" : exponent == 1 ? "10"
+                                                       : "10" + superscript(exponent));
   if (size >= 1e-3 * (1.0 - 1e-9) && size < 1e6) return sign + digits(size);
   return sign + (power ? "" : digits(mantissa) + "·") + "10" + superscript(exponent);
 }
@@ -396,7 +399,9 @@ std::string xml_escaped(std::string_view text) {
       }
       continue;
     }
-    const std::size_t length = c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 1;
+    const std::size_t length = c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3
+                                                       : c >= 0xF0 && c < 0xF5   ? 4
+                                                                                 : 1;
     bool good = length > 1 && i + length <= text.size();
     unsigned value = c & (0xFFU >> (length + 1));
     for (std::size_t k = 1; good && k < length; ++k) {
@@ -523,8 +528,10 @@ std::string drawn(const LinePlot& plot, const Drawing& how) {
 std::string LinePlot::svg() const {
   const std::size_t across = std::clamp<std::size_t>(columns, 1, std::max<std::size_t>(panels.size(), 1));
   // Few panels get more room each.
-  const double width = across == 1 ? 680.0 : across == 2 ? 450.0 : 370.0;
-  const double height = across == 1 ? 420.0 : across == 2 ? 320.0 : 280.0;
+  const double width = across == 1 ? 680.0 : across == 2 ? 450.0
+                                                         : 370.0;
+  const double height = across == 1 ? 420.0 : across == 2 ? 320.0
+                                                          : 280.0;
   return drawn(*this, {on_its_own, width, height, across, true});
 }
 

@@ -11,11 +11,11 @@
 #include "game_profiles.h"
 #include "root_finding.h"
 #include "shared_game.h"
-#include "two_direction_game.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/out_of_reach.h"
+#include "two_direction_game.h"
 
 namespace tsdp::privacy {
 namespace {

@@ -57,11 +57,17 @@ class ConditionalComposition {
   /// all_in: they take part in the variational bound like the others, and all bins but the first have a hazard. Never better than by
   /// accident;
   /// for comparison.
-  enum class Mode { sharp, all_in };
+  enum class Mode {
+    sharp,
+    all_in
+  };
   /// union_bound: every step from the second on may fail with δ_E/(N − 1). largest_of_epoch: the published rule, in which the later epochs
   /// spend δ_E/k on every step and take each position's largest hazard of the epoch. That is NOT a bound: an estimate, to reproduce
   /// figures.
-  enum class Allocation { union_bound, largest_of_epoch };
+  enum class Allocation {
+    union_bound,
+    largest_of_epoch
+  };
 
   static constexpr std::int64_t most_bins = 4096;
   /// Multiplications for all tail bounds: two seconds.

@@ -67,8 +67,9 @@ CorrelatedNoiseCurve::CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strat
   if (sampler != TopLevel::deterministic && sampler != TopLevel::shuffled && sampler != TopLevel::balls_in_bins)
     throw PrivacyError(cat("correlated noise with top level ", name(sampler), ": nothing covers it; balls_in_bins is the nearest that is covered"));
   if (sampler == TopLevel::balls_in_bins && !strategy_->non_negative())
-    throw PrivacyError("correlated noise with top level balls_in_bins: a strategy matrix with negative entries is not covered; top level "
-                       "deterministic is, with the absolute values");
+    throw PrivacyError(
+        "correlated noise with top level balls_in_bins: a strategy matrix with negative entries is not covered; top level "
+        "deterministic is, with the absolute values");
 }
 
 CorrelatedNoiseCurve::~CorrelatedNoiseCurve() = default;
@@ -115,7 +116,8 @@ double CorrelatedNoiseCurve::conditional(Direction direction, double epsilon, st
 void CorrelatedNoiseCurve::extend_removal(Bounds& known) const {
   const auto& gram = *known.above;
   const auto now = static_cast<std::int64_t>(known.removal.size()) - 1;
-  const auto next = now < first_orders ? first_orders : now < most_order ? most_order : most_order_of_one_band;
+  const auto next = now < first_orders ? first_orders : now < most_order ? most_order
+                                                                         : most_order_of_one_band;
   known.removal.assign(static_cast<std::size_t>(next) + 1, infinity);
   std::vector<std::int64_t> tried = {1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25};
   if (strategy_->bands() <= 25 && std::find(tried.begin(), tried.end(), strategy_->bands()) == tried.end()) tried.push_back(strategy_->bands());
@@ -313,7 +315,8 @@ Certificate CorrelatedNoiseCurve::certificate() const {
   if (out.upper.empty())
     out = sampler_ != TopLevel::balls_in_bins
               ? Certificate{sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches,
-                            sampler_ == TopLevel::deterministic && strategy_->non_negative() ? exactly : "", {}}
+                            sampler_ == TopLevel::deterministic && strategy_->non_negative() ? exactly : "",
+                            {}}
               : Certificate{cat("the least of: ", by_fixed_batches, "; ", by_renyi, "; ", by_laplace, "; ", by_conditions, "; ", by_gram), by_smaller_gram, {}};
   if (sampler_ == TopLevel::balls_in_bins || (sampler_ == TopLevel::deterministic && strategy_->non_negative()))
     out.assumptions.push_back("the strategy matrix has no negative entries (checked)");

@@ -228,9 +228,9 @@ double DominatingPair::inverse_loss(double target, double guess) const {
   if (against_ == Against::noise && (p_.size() == 1 || (p_.size() == 2 && p_[0].mean == 0.0))) {
     const double q = p_.back().weight;
     const double mean = p_.back().mean;
-    const double u = q == 1.0         ? target
-                     : target > 30.0  ? target - std::log(q) + std::log1p(-(1.0 - q) * std::exp(-target))
-                                      : std::log1p(std::expm1(target) / q);
+    const double u = q == 1.0        ? target
+                     : target > 30.0 ? target - std::log(q) + std::log1p(-(1.0 - q) * std::exp(-target))
+                                     : std::log1p(std::expm1(target) / q);
     if (std::isnan(u) || std::isinf(u)) throw OutOfReach(cat("no point has privacy loss ", target));
     return sigma_ * sigma_ * u / mean + 0.5 * mean;
   }

@@ -22,7 +22,10 @@ constexpr std::int64_t largest_copied = std::int64_t{1} << 18;
 /// FFTW's plans, made once and kept: the planner takes longer than a transform, and is not thread-safe.
 class Plans {
  public:
-  enum class Direction { forward, backward };
+  enum class Direction {
+    forward,
+    backward
+  };
   static void run_in_place(double* buffer, std::int64_t size, Direction direction) {
     static Plans plans;
     const bool copied = size <= largest_copied;

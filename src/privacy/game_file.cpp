@@ -60,7 +60,7 @@ int open_folder() {
   std::filesystem::create_directories(folder->parent_path(), ignored);
   ::mkdir(folder->c_str(), S_IRWXU);
   const int out = ::open(folder->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  struct stat s {};
+  struct stat s{};
   if (out < 0 || (::fstat(out, &s) == 0 && is_own(s))) return out;
   ::close(out);
   return -1;
@@ -172,7 +172,7 @@ void remove_oldest(int folder) {
   std::vector<std::pair<std::time_t, std::string>> files;
   while (const auto* entry = ::readdir(list)) {
     const std::string name = entry->d_name;
-    struct stat s {};
+    struct stat s{};
     const bool temporary = is_temporary_name(name);
     if ((!temporary && !is_name(name)) || ::fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode)) continue;
     if (!temporary)
@@ -207,7 +207,7 @@ std::shared_ptr<const GameProfiles> read_game(double q, double sigma) {
     if (!folder) return nullptr;
     // (A pipe in the place of the file must not be waited for.)
     const Descriptor file(::openat(folder.number(), name_of(q, sigma).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    struct stat s {};
+    struct stat s{};
     if (!file || ::fstat(file.number(), &s) != 0 || !S_ISREG(s.st_mode) || !is_own(s) || s.st_size < 0 || static_cast<std::size_t>(s.st_size) > largest_file)
       return nullptr;
     std::string bytes(static_cast<std::size_t>(s.st_size), '\0');

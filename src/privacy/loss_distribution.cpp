@@ -422,7 +422,7 @@ LossDistribution discretise(const DominatingPair& whole, double step, double fin
                             std::size_t most_points, Direction direction) {
   if (!(step > 0.0) || !std::isfinite(step) || !(fine > 0.0) || !std::isfinite(fine))
     throw OutOfReach(cat("grid distance: found ", step, " and fine range ", fine,
-                           "; positive finite numbers are expected"));
+                         "; positive finite numbers are expected"));
   const auto [pair, dropped] = whole.truncated(negligible);
   const bool directed = direction != Direction::symmetrised;
   const double log_tail = std::log(tail / pair.use_probability());
@@ -436,7 +436,7 @@ LossDistribution discretise(const DominatingPair& whole, double step, double fin
   const double rate = (end + pair.largest_mean()) / (pair.sigma() * pair.sigma());
   if (!(end * std::max(4.0 / pair.sigma(), rate) * components <= most_work))
     throw OutOfReach(cat("noise multiplier: found ", pair.sigma(), " with means up to ", pair.largest_mean(),
-                           ": the privacy loss of one use reaches ", largest, ", beyond what is accounted for"));
+                         ": the privacy loss of one use reaches ", largest, ", beyond what is accounted for"));
   LossDistribution out;
   out.rounding = rounding;
   out.step = std::min({step, widest_cell, 0.25 * largest});
@@ -477,7 +477,7 @@ std::vector<std::int64_t> point_indices(double step, double fine, double largest
   while (static_cast<double>(out.back()) * step < largest) {
     if (out.size() > most)
       throw OutOfReach(cat("the privacy loss reaches ", largest, " and would need more than ", most,
-                             " points at distance ", step));
+                           " points at distance ", step));
     const double coarser = 3.0 * static_cast<double>(distance);
     if (static_cast<double>(out.back()) * step >= coarser * fine && coarser * step <= widest_cell) {
       out.push_back(out.back() + 2 * distance);

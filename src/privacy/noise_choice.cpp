@@ -67,7 +67,8 @@ double least_noise(const PrivacyTarget& target, const std::function<AppliedTheor
   double last_log = 0.0;
   for (int tries = 0; tries < most_tries && enough > too_little * (1.0 + tolerance); ++tries) {
     const bool inside = next > too_little * (1.0 + 0.2 * tolerance) && next < enough * (1.0 - 0.2 * tolerance);  // (false for NaN)
-    const double sigma = inside ? next : too_little > 0.0 ? std::sqrt(too_little * enough) : 0.5 * enough;
+    const double sigma = inside ? next : too_little > 0.0 ? std::sqrt(too_little * enough)
+                                                          : 0.5 * enough;
     next = std::numeric_limits<double>::quiet_NaN();
     // Noise so small that its loss is beyond accounting is not enough.
     bool certified = false;

@@ -175,7 +175,7 @@ Window window_of(const ProductLoss& d, std::uint64_t uses, double theta, double 
       return {theta, static_cast<std::int64_t>(low), static_cast<std::int64_t>(cells)};
     if (attempt >= 40)
       throw OutOfReach(cat("the composition would need a transform of ", cells, " points; at most ", most,
-                             " are allowed: ask for less precision or fewer steps"));
+                           " are allowed: ask for less precision or fewer steps"));
     theta *= 0.8;
   }
 }

@@ -136,8 +136,10 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
     // (What is left of the threshold loses digits near its end.)
     const double near_end = (1.0 + farthest) / mu * 8.0 * unit * threshold / std::max(rest, h);
     const double slack = (g_off + near_end) * (std::max(std::abs(at_left), std::abs(at_right)) +
-                                  (1.0 + gamma) * (rest > 0.0 ? normal_tail(std::log(rest) / mu + 0.5 * mu) : 1.0));
-    const double most = (right <= peak ? at_right : left >= peak ? at_left : g(peak)) + slack;
+                                               (1.0 + gamma) * (rest > 0.0 ? normal_tail(std::log(rest) / mu + 0.5 * mu) : 1.0));
+    const double most = (right <= peak ? at_right : left >= peak ? at_left
+                                                                 : g(peak)) +
+                        slack;
     const double least = std::min(at_left, at_right) - slack;
     upper += most * (most > 0.0 ? at_most(mass) : at_least(mass));
     lower += least * (least < 0.0 ? at_most(mass) : at_least(mass));

@@ -85,8 +85,9 @@ AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::opt
   // The checks of numbers are those of independent noise.
   auto out = series_theorem(law, noise.multiplier, direction);
   if (law.sampler == TopLevel::shuffled && law.reshuffle != Reshuffle::once)
-    throw PrivacyError("correlated noise with top level shuffled and an order of its own in every epoch: nothing covers it, as two parts of a "
-                       "series may come together; reshuffle once, or balls_in_bins, is covered");
+    throw PrivacyError(
+        "correlated noise with top level shuffled and an order of its own in every epoch: nothing covers it, as two parts of a "
+        "series may come together; reshuffle once, or balls_in_bins, is covered");
   const auto probe = CorrelatedNoiseCurve(noise.strategy, law.sampler, law.batches, noise.multiplier, direction, method);
   const auto epochs = probe.planned();
   const double share = std::sqrt(squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(epochs)) / static_cast<double>(epochs));

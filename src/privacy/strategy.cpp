@@ -80,7 +80,8 @@ Strategy::Strategy(StrategyKind kind, NoiseRecursion recursion, std::int64_t ste
     throw UsageError(cat("coefficients: found ", r.coefficients.front(), " as the first one; a positive number is expected"));
   const auto rows = static_cast<double>(std::max(r.coefficients.size(), r.decays.size()));
   if (rows * static_cast<double>(steps) > most_work)
-    throw UsageError(cat("correlated noise: found ", rows, " coefficients for ", steps, " steps; at most ", most_work, " for their product: take "
+    throw UsageError(cat("correlated noise: found ", rows, " coefficients for ", steps, " steps; at most ", most_work,
+                         " for their product: take "
                          "fewer of either"));
   for (std::size_t j = 0; j < r.decays.size(); ++j)
     if (!(r.decays[j] > 0.0) || !(r.decays[j] < 1.0) || !(r.weights[j] > 0.0) || !std::isfinite(r.weights[j]))

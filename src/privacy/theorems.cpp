@@ -9,8 +9,8 @@
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/adaptive_curve.h"
-#include "tsdp/privacy/pure_release.h"
 #include "tsdp/privacy/noised_share.h"
+#include "tsdp/privacy/pure_release.h"
 #include "tsdp/privacy/series_law.h"
 #include "tsdp/privacy/structured_pairs.h"
 
@@ -470,7 +470,8 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
   if (noise.kind == NoiseKind::independent) return apply_theorem(scheme, unit, noise.multiplier, std::move(theorem));
   check_noise_multiplier(noise.multiplier);
   if (unit.relation != Relation::series || scheme.parameters().record != Record::series)
-    throw PrivacyError(cat("correlated noise with relation ", name(unit.relation), ": nothing covers it; relation series with top level "
+    throw PrivacyError(cat("correlated noise with relation ", name(unit.relation),
+                           ": nothing covers it; relation series with top level "
                            "balls_in_bins is the nearest that is covered, or independent noise"));
   auto out = series_theorem(series_law_of(scheme), noise);
   if (theorem && *theorem != out.theorem)
@@ -479,10 +480,11 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
 }
 
 AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, double noise_multiplier,
-                       std::optional<std::string> theorem) {
+                             std::optional<std::string> theorem) {
   check_noise_multiplier(noise_multiplier);
   if ((unit.relation == Relation::series) != (scheme.parameters().record == Record::series))
-    throw PrivacyError(cat("relation: found ", name(unit.relation), " with ", name(scheme.parameters().record), "s as records; expected series "
+    throw PrivacyError(cat("relation: found ", name(unit.relation), " with ", name(scheme.parameters().record),
+                           "s as records; expected series "
                            "where whole series are clipped as one, and there alone"));
   if (unit.relation == Relation::series) {
     auto out = series_theorem(series_law_of(scheme), noise_multiplier);
@@ -524,7 +526,7 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
       if (bound == Bound::tight && p.bottom_level == BottomLevel::poisson &&
           !largest_poisson_reach(scheme, unit).of_one_series)
         bound = Bound::upper;
-      return {row.summary.id,   bound,
+      return {row.summary.id, bound,
               row.summary.unit, scheme.steps_per_epoch(),
               noise_multiplier, row.pair(scheme, unit, noise_multiplier)};
     }

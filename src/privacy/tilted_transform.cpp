@@ -59,7 +59,8 @@ void accumulate_harmonics(std::size_t points, const double* both, const double* 
 
 std::int64_t centred(std::int64_t index, std::int64_t size) {
   const std::int64_t place = index % size;
-  return place > size / 2 ? place - size : place < -(size / 2) ? place + size : place;
+  return place > size / 2 ? place - size : place < -(size / 2) ? place + size
+                                                               : place;
 }
 
 TiltedTransform::TiltedTransform(const LossDistribution& d, double theta, std::int64_t size, std::uint64_t uses,
@@ -83,7 +84,7 @@ TiltedTransform::TiltedTransform(const LossDistribution& d, double theta, std::i
   const std::int64_t circle =
       std::min({size, max_transform,
                 fourier::good_size(static_cast<std::int64_t>(std::clamp(close, static_cast<double>(small_circle),
-                                                               static_cast<double>(max_transform))))});
+                                                                        static_cast<double>(max_transform))))});
   // u = 2⁻⁵³. A Cooley–Tukey transform with twiddles accurate to u has, coefficient by coefficient, an error of at most
   // 8 u log₂N ‖input‖₁: each output is a sum over log₂N stages of rounded products (Higham 2002, §24.1). Adding the
   // mass at 0 rounds once more.
@@ -107,12 +108,14 @@ TiltedTransform::TiltedTransform(const LossDistribution& d, double theta, std::i
     // the loss turns by up to the last frequency), a product, and sums of block_points/8 + 3 and points/block_points terms.
     const double turned = 2.0 * std::numbers::pi * count / static_cast<double>(size) * mean_size / d.step;
     error_ = unit * ((3.0 * (static_cast<double>(stride) + count / static_cast<double>(stride)) + block_points / 8.0 + 16.0 +
-                      static_cast<double>(d.points.size()) / static_cast<double>(block_points)) * rest + 5.0 * turned + 4.0);
+                      static_cast<double>(d.points.size()) / static_cast<double>(block_points)) *
+                         rest +
+                     5.0 * turned + 4.0);
     euclidean_error_ = error_;
   } else {
     if (size > max_transform)
       throw OutOfReach(cat("the composition would need a transform of ", size, " points; at most ",
-                             max_transform, " are allowed: ask for less precision or fewer steps"));
+                           max_transform, " are allowed: ask for less precision or fewer steps"));
     fast(size);
   }
 }

@@ -46,7 +46,7 @@ void Process::terminate() const { ::kill(id, SIGTERM); }
 
 std::optional<Ended> next_ended() {
   int status = 0;
-  struct rusage usage {};
+  struct rusage usage{};
   const pid_t id = ::wait4(-1, &status, WNOHANG, &usage);
   if (id <= 0) return std::nullopt;
   Ended out;

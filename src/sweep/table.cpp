@@ -314,8 +314,9 @@ std::string markdown(const Table& table) {
 
   out += "\n## What epsilon does not cover\n\nThe scores are computed from test data, which no epsilon above covers";
   if (table.private_models > 1)
-    out += ". Each model's epsilon is its own: whoever releases several of them, or chooses one by its scores, releases more than its "
-           "epsilon says";
+    out +=
+        ". Each model's epsilon is its own: whoever releases several of them, or chooses one by its scores, releases more than its "
+        "epsilon says";
   if (table.private_forecasts)
     out +=
         ". Epsilon in labels of private forecasts is that of one forecast, and covers the series that the model was "
@@ -323,8 +324,9 @@ std::string markdown(const Table& table) {
         "to, not how well it did";
   out += ". So this page lies under private/.\n";
   if (!table.joint.empty()) {
-    out += "\n## All private models together\n\nWhoever sees every model of a data set, and chooses among them, learns no more than this "
-           "(their mechanisms composed; settings fixed beforehand, by the sweep file):\n\n";
+    out +=
+        "\n## All private models together\n\nWhoever sees every model of a data set, and chooses among them, learns no more than this "
+        "(their mechanisms composed; settings fixed beforehand, by the sweep file):\n\n";
     for (const auto& joint : table.joint)
       out += joint.why.empty() ? cat("- ", joint.data, ", ", joint.models, " models: epsilon in [", rounded_down(joint.epsilon.lower, 4), ", ",
                                      rounded_up(joint.epsilon.upper, 4), "] at delta ", joint.delta, "\n")

@@ -24,7 +24,8 @@ Charge::Charge(std::filesystem::path file) : file_(std::move(file)) {
   const auto lines = split(read_file(file_), '\n');
   if (lines.size() != 4 || !parse_int(lines[0], steps) || steps < 0 || !lines[1].starts_with("key ") ||
       !lines[2].starts_with("run ") || !lines[3].empty())
-    throw DataError(cat(file_.string(), ": found '", lines[0], "' and ", lines.size() - 1, " lines; expected a count of steps, a line "
+    throw DataError(cat(file_.string(), ": found '", lines[0], "' and ", lines.size() - 1,
+                        " lines; expected a count of steps, a line "
                         "for the key and one for the run"));
   steps_ = static_cast<std::uint64_t>(steps);
   key_print_ = lines[1].substr(4);

@@ -56,7 +56,8 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
   const auto counts = tensor("counts", "I64", 4);
   const auto* count = counts.const_data_ptr<std::int64_t>();
   if (count[0] < 0 || count[1] < 0 || count[1] > count[0] || count[2] < 1 || count[2] > 4096 || count[3] < 0)
-    throw DataError(cat(where, ": found ", count[0], " steps, ", count[1], " given up, ", count[2], " threads; expected a checkpoint "
+    throw DataError(cat(where, ": found ", count[0], " steps, ", count[1], " given up, ", count[2],
+                        " threads; expected a checkpoint "
                         "that tsdp-train wrote"));
   c.step = static_cast<std::uint64_t>(count[0]);
   c.given_up = static_cast<std::uint64_t>(count[1]);

@@ -98,9 +98,9 @@ const std::string loaded_code = [] {
 
 /// NAME=VALUE of every variable that may choose other code paths, in order.
 std::string steering_variables() {
-  static constexpr std::array prefixes = {"MKL_",    "OMP_",     "GOMP_",  "KMP_",    "ONEDNN_", "DNNL_",
-                                          "ATEN_",   "TORCH_",   "PYTORCH_", "OPENBLAS_", "CUBLAS_", "CUDA_",
-                                          "CUDNN_",  "NVIDIA_",  "LD_PRELOAD", "GLIBC_TUNABLES", "OPENSSL_"};
+  static constexpr std::array prefixes = {"MKL_", "OMP_", "GOMP_", "KMP_", "ONEDNN_", "DNNL_",
+                                          "ATEN_", "TORCH_", "PYTORCH_", "OPENBLAS_", "CUBLAS_", "CUDA_",
+                                          "CUDNN_", "NVIDIA_", "LD_PRELOAD", "GLIBC_TUNABLES", "OPENSSL_"};
   std::vector<std::string> found;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;

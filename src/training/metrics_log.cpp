@@ -21,7 +21,7 @@ namespace {
 
 /// A number of a line: its name in metrics.jsonl, and TensorBoard's tag for it.
 struct Entry {
-  std::optional<double> Metrics::*value;
+  std::optional<double> Metrics::* value;
   const char* name;
   const char* tag;
 };

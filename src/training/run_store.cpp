@@ -84,7 +84,8 @@ bool RunStore::ask_the_ledger(const Config& config, std::uint64_t planned, const
   if (!is_there(folder_.ledger())) {
     // A crash right after the beginning leaves none, when no step is charged.
     if (charge_->steps() > 0)
-      throw PrivacyError(cat(folder_.ledger().string(), ": is gone, and with it the record of what this run has spent; put it back, "
+      throw PrivacyError(cat(folder_.ledger().string(),
+                             ": is gone, and with it the record of what this run has spent; put it back, "
                              "or begin a new run in another folder"));
     return true;
   }
@@ -103,14 +104,16 @@ bool RunStore::ask_the_ledger(const Config& config, std::uint64_t planned, const
 std::optional<Checkpoint> RunStore::take_up(const Config& config, const data::PreparedData& data, std::uint64_t planned) {
   if (!is_there(folder_.checkpoints())) {
     if (is_there(folder_.ledger()))
-      throw PrivacyError(cat(folder_.checkpoints().string(), ": is gone, and with it the count of charged steps, so the budget of "
+      throw PrivacyError(cat(folder_.checkpoints().string(),
+                             ": is gone, and with it the count of charged steps, so the budget of "
                              "this run counts as spent; put it back, or begin a new run in another folder"));
     throw UsageError(cat(folder_.root.string(), ": holds no run; expected the folder of an earlier tsdp-train"));
   }
   for (const auto& [file, what] : {std::pair{folder_.charged(), "the count of charged steps"},
                                    std::pair{folder_.charged_config(), "the configuration that steps were charged for"}})
     if (!is_there(file))
-      throw PrivacyError(cat(file.string(), ": ", what, " is gone, so the budget of this run counts as spent; begin a new "
+      throw PrivacyError(cat(file.string(), ": ", what,
+                             " is gone, so the budget of this run counts as spent; begin a new "
                              "run in another folder"));
   lock();
   folder_.protect();  // a copy or an archive may have lost the modes

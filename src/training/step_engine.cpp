@@ -186,7 +186,8 @@ std::vector<at::Tensor> StepEngine::parts_of(const models::WindowBatch& batch, s
   std::size_t count = 0;
   for (const auto& of_thread : pieces) count += of_thread.size();
   if (is_private() && static_cast<double>(windows) * static_cast<double>(count) > dp::most_pieces_times_windows)
-    throw Error(ExitCode::failure, cat("a batch of ", windows, " windows is larger than the rounding of its sum is proven for; a smaller "
+    throw Error(ExitCode::failure, cat("a batch of ", windows,
+                                       " windows is larger than the rounding of its sum is proven for; a smaller "
                                        "sampling.batch_size is expected"));
   sums_.resize(static_cast<std::size_t>(threads()));
   std::vector<at::Tensor> parts(static_cast<std::size_t>(threads()));

@@ -100,17 +100,22 @@ Trainer::Trainer(Config config, const data::PreparedData& data, at::Device devic
       best_loss_(std::numeric_limits<double>::infinity()),
       loss_sum_(at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble))) {
   if (config_.privacy.enabled && config_.training.checkpoint == ExportedWeights::best)
-    throw PrivacyError("training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are covered by no "
-                       "theorem: set training.checkpoint to last");
+    throw PrivacyError(
+        "training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are covered by no "
+        "theorem: set training.checkpoint to last");
   if (start_.has_value() == (config_.model.start == "fresh"))
-    throw UsageError(cat("model.start: found ", config_.model.start, start_ ? " with weights" : " without weights", "; expected fresh for fresh weights, and the "
+    throw UsageError(cat("model.start: found ", config_.model.start, start_ ? " with weights" : " without weights",
+                         "; expected fresh for fresh weights, and the "
                          "weights of any other start"));
   if (method_.choice_epsilon() > 0.0) {
     if (data_.split.validation.empty())
-      throw UsageError(cat("privacy.choice_share: found ", config_.privacy.choice_share, " without validation windows; expected a dataset.validation_length of at "
-                           "least ", config_.dataset.prediction_length, ", or choice_share 0"));
+      throw UsageError(cat("privacy.choice_share: found ", config_.privacy.choice_share,
+                           " without validation windows; expected a dataset.validation_length of at "
+                           "least ",
+                           config_.dataset.prediction_length, ", or choice_share 0"));
     if (!start_ && prior_of(config_).kind == PriorKind::none)
-      throw UsageError(cat("privacy.choice_share: found ", config_.privacy.choice_share, " with random weights to start from, which are no model to keep; expected "
+      throw UsageError(cat("privacy.choice_share: found ", config_.privacy.choice_share,
+                           " with random weights to start from, which are no model to keep; expected "
                            "another model.start or a model.prior, or choice_share 0"));
   }
   if (method_.privacy()) mechanism::keep_choices(config_, *method_.privacy());
@@ -131,8 +136,9 @@ void Trainer::begin(const std::optional<std::filesystem::path>& budget) {
   if (budget && !method_.privacy())
     throw PrivacyError("--budget: found a run without privacy, which no budget covers; expected privacy.enabled: true");
   if (budget && config_.training.reproducible)
-    throw PrivacyError("--budget: found training.reproducible, whose noise follows from the seed and may be another run's, too; no budget "
-                       "covers that: set training.reproducible to false");
+    throw PrivacyError(
+        "--budget: found training.reproducible, whose noise follows from the seed and may be another run's, too; no budget "
+        "covers that: set training.reproducible to false");
   store_.claim();
   start_fresh();
   // The run keeps the coefficients that it is charged for.
@@ -165,7 +171,8 @@ void Trainer::resume() {
     const bool known_to_the_ledger = store_.ask_the_ledger(config_, plan_.steps, key_print_, start);
     if (key_is_gone_) {
       if (step_ != plan_.steps)
-        throw DataError(cat(store_.folder().last().string(), ": has no key after ", step_, " of ", plan_.steps, " steps; expected one of every "
+        throw DataError(cat(store_.folder().last().string(), ": has no key after ", step_, " of ", plan_.steps,
+                            " steps; expected one of every "
                             "run that is not finished"));
       return;  // nothing is left to be done, or to be drawn
     }
@@ -207,17 +214,20 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   const auto state = engine_.optimizer().state();
   for (std::size_t i = 0; i < state.size(); ++i) {
     if (checkpoint.optimizer.at(i).numel() != state[i].numel())
-      throw DataError(cat(store_.folder().last().string(), ": the optimizer's state has another size than the model's; expected a checkpoint "
+      throw DataError(cat(store_.folder().last().string(),
+                          ": the optimizer's state has another size than the model's; expected a checkpoint "
                           "of this run"));
     state[i].copy_(checkpoint.optimizer[i].view_as(state[i]));
   }
   const auto noise = engine_.noise_state();
   if (checkpoint.noise.size() != noise.size())
-    throw DataError(cat(store_.folder().last().string(), ": the noise's state has another size than the mechanism's; expected a "
+    throw DataError(cat(store_.folder().last().string(),
+                        ": the noise's state has another size than the mechanism's; expected a "
                         "checkpoint of this run"));
   for (std::size_t i = 0; i < noise.size(); ++i) {
     if (checkpoint.noise[i].sizes() != noise[i].sizes() || checkpoint.noise[i].scalar_type() != noise[i].scalar_type())
-      throw DataError(cat(store_.folder().last().string(), ": the noise's state has another shape than the mechanism's; expected a "
+      throw DataError(cat(store_.folder().last().string(),
+                          ": the noise's state has another shape than the mechanism's; expected a "
                           "checkpoint of this run"));
     noise[i].copy_(checkpoint.noise[i]);
   }
@@ -234,16 +244,14 @@ void Trainer::give_up_charged_steps(const std::string& why) {
     }
     case privacy::NewKey::never:
       if (charged > 0)
-        throw PrivacyError(cat(why, method_.law().new_key() == privacy::NewKey::never
-                                        ? cat(": with sampling.top_level ", name(method_.law().parameters().top_level),
-                                              " the batches of all epochs are drawn once")
-                                        : std::string(": correlated noise takes back what earlier steps added"),
+        throw PrivacyError(cat(why, method_.law().new_key() == privacy::NewKey::never ? cat(": with sampling.top_level ", name(method_.law().parameters().top_level), " the batches of all epochs are drawn once") : std::string(": correlated noise takes back what earlier steps added"),
                                ", so the run goes on only where its steps can be replayed identically; resume it where it began, or begin a "
                                "new one"));
   }
   if (charged <= step_) return;
   if (charged == plan_.steps && step_ == given_up_)
-    throw PrivacyError(cat(why, ": all ", charged, " steps of the plan are charged and none of them could be taken again, so "
+    throw PrivacyError(cat(why, ": all ", charged,
+                           " steps of the plan are charged and none of them could be taken again, so "
                            "nothing would be trained; resume the run where it began, or begin a new one"));
   store_.charge_to(charged);
   log::warning(cat(why, ": steps ", step_ + 1, " to ", charged, " cannot be replayed identically and stay charged; ",
@@ -254,7 +262,7 @@ void Trainer::give_up_charged_steps(const std::string& why) {
 
 Checkpoint Trainer::checkpoint(WithKey with_key) const {
   return {store_.run(), step_, given_up_, with_key == WithKey::yes ? std::optional(key_) : std::nullopt, environment_,
-                         at::get_num_threads(), best_loss_, loss_sum_, schedule_, model_->parameters().values(),
+          at::get_num_threads(), best_loss_, loss_sum_, schedule_, model_->parameters().values(),
           engine_.optimizer().state(), engine_.noise_state()};
 }
 
@@ -313,7 +321,7 @@ Metrics Trainer::metrics_at_step() const {
 }
 
 void Trainer::look(MetricsLog& metrics) {
-  const auto found = [&](std::optional<double> Metrics::*what, double loss, bool decides) {
+  const auto found = [&](std::optional<double> Metrics::* what, double loss, bool decides) {
     Metrics line = metrics_at_step();
     line.*what = loss;
     metrics.add(line);
@@ -459,7 +467,8 @@ bool Trainer::run(const TrainOptions& options) {
   if (key_is_gone_) return true;  // the run was finished before
   store_.write_last(checkpoint(WithKey::yes));
   if (!model_->parameters().values().isfinite().all().item<bool>())
-    throw Error(ExitCode::failure, cat("after ", step_, " steps the weights are not finite, so there is no model; a smaller "
+    throw Error(ExitCode::failure, cat("after ", step_,
+                                       " steps the weights are not finite, so there is no model; a smaller "
                                        "optimizer.learning_rate or more noise is expected, in a new run: what this one has "
                                        "charged stays spent"));
   // Before the ledger says finished: what is killed in between chooses again, by the same draw, or under another key not at all.

@@ -51,7 +51,9 @@ TEST(Neighbours, AreAsBadAsTheAccountantSays) {
             for (std::int64_t start = 0; start + forecast <= length; ++start)
               touched += std::any_of(n.places.begin(), n.places.end(), [&](std::int64_t place) {
                 return start - context <= place && place < start + forecast;
-              }) ? 1 : 0;
+              })
+                             ? 1
+                             : 0;
             EXPECT_EQ(touched, privacy::touched_windows(length, context, forecast, unit))
                 << "L " << length << " L_C " << context << " L_F " << forecast << " w " << w;
             const auto windows = touched_windows_of(scheme, n);

@@ -53,7 +53,9 @@ struct Simulated {
         const bool present = coins.uniform() < shape.drawn;
         const double marked = present ? draw(shape.second) : 0.0;
         touched = marked > 0.0;
-        along = !present ? 0.0 : second ? marked : shape.first.size() == 1 ? shape.first[0].mean : draw(shape.first);
+        along = !present ? 0.0 : second                ? marked
+                             : shape.first.size() == 1 ? shape.first[0].mean
+                                                       : draw(shape.first);
         across = present && !shape.trace.empty() ? draw(shape.trace) : 0.0;
       }
       for (std::size_t k = 0; k < 3; ++k)

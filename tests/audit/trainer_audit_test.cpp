@@ -43,10 +43,14 @@ struct Row {
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = {
-      {"4.2", "deterministic", "wr"},          {"4.4", "wor", "wr"},
-      {"E.1", "deterministic", "wr", 2},       {"E.8", "deterministic", "poisson", 2},
-      {"F.1", "wor", "wr", 2},                 {"F.2", "wor", "poisson", 4},
-      {"4.5", "wor", "wr", 1, 0.5, 0.5},       {"G.1", "wor", "wr", 1, 1.0, 0.5},
+      {"4.2", "deterministic", "wr"},
+      {"4.4", "wor", "wr"},
+      {"E.1", "deterministic", "wr", 2},
+      {"E.8", "deterministic", "poisson", 2},
+      {"F.1", "wor", "wr", 2},
+      {"F.2", "wor", "poisson", 4},
+      {"4.5", "wor", "wr", 1, 0.5, 0.5},
+      {"G.1", "wor", "wr", 1, 1.0, 0.5},
   };
   return all;
 }

@@ -65,7 +65,7 @@ TEST_F(EventFileTest, HoldsVersionStartAndScalars) {
   EXPECT_EQ(found[1].substr(9), "\x10\xad\x02\x3a\x02\x08\x01");                                  // step 301, START
   EXPECT_EQ(found[2].substr(9), std::string("\x10\xac\x02\x2a\x0c\x0a\x0a\x0a\x03", 9) + "a/b" +  // step 300
                                     std::string("\x15\x00\x00\x00\x3f", 5));
-  struct stat about {};
+  struct stat about{};
   ASSERT_EQ(::stat(file.path().c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 07777, 0600U);
 }

@@ -30,7 +30,7 @@ class File : public test::TemporaryFolder {
 };
 
 mode_t mode_of(const std::filesystem::path& file) {
-  struct stat about {};
+  struct stat about{};
   EXPECT_EQ(::stat(file.c_str(), &about), 0) << file;
   return about.st_mode & 07777;
 }

@@ -71,9 +71,15 @@ TEST(Text, VisibleTextHoldsNothingThatATerminalObeys) {
   EXPECT_EQ(visible("a\nb\tc\r"), "a\\x0ab\\x09c\\x0d");
   EXPECT_EQ(visible("a\nb\tc\r", true), "a\nb\tc\\x0d");
   EXPECT_EQ(visible(std::string("\0", 1)), "\\x00");
-  EXPECT_EQ(visible("\xC2\x9B" "2J"), "\\xc2\\x9b2J");   // CSI, as a character
-  EXPECT_EQ(visible("\x9B" "2J\xFF"), "\\x9b2J\\xff");  // and as a byte
-  EXPECT_EQ(visible("\xE2\x80\xAE" "cod.exe"), "\\xe2\\x80\\xaecod.exe");
+  EXPECT_EQ(visible("\xC2\x9B"
+                    "2J"),
+            "\\xc2\\x9b2J");   // CSI, as a character
+  EXPECT_EQ(visible("\x9B"
+                    "2J\xFF"),
+            "\\x9b2J\\xff");  // and as a byte
+  EXPECT_EQ(visible("\xE2\x80\xAE"
+                    "cod.exe"),
+            "\\xe2\\x80\\xaecod.exe");
   EXPECT_EQ(visible("\xE2\x81\xA6\xE2\x80\xA8"), "\\xe2\\x81\\xa6\\xe2\\x80\\xa8");
   for (int byte = 0; byte < 256; ++byte)
     for (const char c : visible(std::string(3, static_cast<char>(byte))))

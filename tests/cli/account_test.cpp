@@ -29,8 +29,7 @@ class Account : public CommandTest {
   Outcome traffic(const std::string& command, const std::vector<std::pair<std::string, std::string>>& changes,
                   std::chrono::seconds limit = std::chrono::seconds(50)) {
     std::vector<std::pair<std::string, std::string>> options = {
-        {"--num-sequences", "862"},  {"--sequence-length", "13916"}, {"--context-length", "96"},
-        {"--forecast-length", "24"}, {"--batch-size", "256"},        {"--noise-multiplier", "4"}};
+        {"--num-sequences", "862"}, {"--sequence-length", "13916"}, {"--context-length", "96"}, {"--forecast-length", "24"}, {"--batch-size", "256"}, {"--noise-multiplier", "4"}};
     for (const auto& change : changes) {
       bool found = false;
       for (auto& option : options)
@@ -355,7 +354,7 @@ TEST_F(Account, AConfigurationsPrivateChoiceCostsItsShare) {
 TEST_F(Account, OptionsBesideAConfigurationAreNotIgnored) {
   const auto ask = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"epsilon", "--config", "configs/exchange_rate.yaml",
-                                          "--steps", "10",       "--json"};
+                                          "--steps", "10", "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(account, arguments, source_folder());
   };

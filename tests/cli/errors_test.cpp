@@ -73,7 +73,7 @@ class Errors : public CommandTest {
   Outcome plan(const std::vector<std::string>& more = {}) {
     if (!std::filesystem::exists(path("series.txt"))) write("series.txt", series_text(200));
     std::vector<std::string> arguments = {"--config", "config.yaml", "--dry-run", "--json",
-                                          "--quiet",  "--threads",   "1"};
+                                          "--quiet", "--threads", "1"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(train, arguments);
   }

@@ -55,8 +55,8 @@ class Forecast : public CommandTest {
   }
 
   Outcome run_on(const std::string& input, const std::string& output, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> arguments = {"--model", "run/model.pt", "--input",   input, "--output",
-                                          output,    "--quiet",      "--threads", "1"};
+    std::vector<std::string> arguments = {"--model", "run/model.pt", "--input", input, "--output",
+                                          output, "--quiet", "--threads", "1"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(forecast, arguments);
   }

@@ -17,7 +17,8 @@ class Release : public RunTest {
   int interrupted_run(const std::string& name) const {
     const auto command = "cd " + folder().string() + " && { " + program_path(train).string() + " --config config.yaml --output " + name +
                          " --quiet --threads 1 --set training.max_epochs=1000000 --set privacy.noise_multiplier=1000 2>err & pid=$!; "
-                         "while [ ! -e " + name + "/privacy.json ]; do sleep 0.01; done; sleep 0.3; kill -INT $pid; wait $pid; }";
+                         "while [ ! -e " +
+                         name + "/privacy.json ]; do sleep 0.01; done; sleep 0.3; kill -INT $pid; wait $pid; }";
     const int status = std::system(("bash -c '" + command + "'").c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }

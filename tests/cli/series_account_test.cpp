@@ -252,9 +252,7 @@ TEST_F(SeriesAccount, AConfigurationsNoiseIsAccountedFor) {
     EXPECT_NEAR(configured["upper"].get<double>(), by_options["upper"].get<double>(), 1e-9) << mechanism;
     EXPECT_NEAR(configured["lower"].get<double>(), by_options["lower"].get<double>(), 1e-9) << mechanism;
   }
-  expect_failure(run(account, {"epsilon", "--config", "configs/exchange_rate.yaml", "--noise-multiplier", "8", "--epochs", "2", "--delta", "1e-5", "--set",
-                               "privacy.relation=series", "--set", "sampling.top_level=balls_in_bins", "--set", "privacy.noise_multiplier=auto", "--set",
-                               "privacy.noise.mechanism=auto"},
+  expect_failure(run(account, {"epsilon", "--config", "configs/exchange_rate.yaml", "--noise-multiplier", "8", "--epochs", "2", "--delta", "1e-5", "--set", "privacy.relation=series", "--set", "sampling.top_level=balls_in_bins", "--set", "privacy.noise_multiplier=auto", "--set", "privacy.noise.mechanism=auto"},
                      source_folder()),
                  account, 2, {"privacy.noise.mechanism: found auto"});
 }

@@ -81,7 +81,8 @@ class ConfigTest : public test::TemporaryFolder {
                       const std::vector<std::string>& assignments = {}) const {
     try {
       static_cast<void>(read(text, assignments));
-      ADD_FAILURE() << "accepted:\n" << text << (assignments.empty() ? "" : assignments.front());
+      ADD_FAILURE() << "accepted:\n"
+                    << text << (assignments.empty() ? "" : assignments.front());
     } catch (const UsageError& error) {
       const std::string line = error.what();
       EXPECT_EQ(line.find('\n'), std::string::npos) << line;

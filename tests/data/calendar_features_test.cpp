@@ -104,7 +104,7 @@ TEST(Age, IsALogarithmOfThePosition) {
 
 // Worked out by hand; tests of reference values hold those of the frequencies in use.
 TEST(DefaultLags, AreNeighboursOfWholePeriods) {
-  EXPECT_EQ(lags("4s"), (std::vector<std::int64_t>{1,  2,  3,  4,  5,  6,  7,  13, 14,  15,  16,  17,  28, 29,
+  EXPECT_EQ(lags("4s"), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 13, 14, 15, 16, 17, 28, 29,
                                                    30, 31, 32, 43, 44, 45, 46, 47, 898, 899, 900, 901, 902}));
   EXPECT_EQ(lags("W"),
             (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 12, 51, 52, 53, 103, 104, 105, 155, 156, 157}));
@@ -131,8 +131,24 @@ TEST(DefaultLags, KeepTheRoundingOfTheirOrigin) {
 
 TEST(DefaultSeason, IsWholeOrOne) {
   const std::vector<std::pair<std::string, std::int64_t>> cases{
-      {"s", 3600}, {"min", 1440}, {"10min", 144}, {"7min", 1}, {"h", 24}, {"2h", 12}, {"5h", 1}, {"48h", 1}, {"D", 1},
-      {"7D", 1},   {"B", 5},      {"2B", 1},      {"W", 1},    {"M", 12}, {"3M", 4},  {"Q", 4},  {"2Q", 2},  {"Y", 1},
+      {"s", 3600},
+      {"min", 1440},
+      {"10min", 144},
+      {"7min", 1},
+      {"h", 24},
+      {"2h", 12},
+      {"5h", 1},
+      {"48h", 1},
+      {"D", 1},
+      {"7D", 1},
+      {"B", 5},
+      {"2B", 1},
+      {"W", 1},
+      {"M", 12},
+      {"3M", 4},
+      {"Q", 4},
+      {"2Q", 2},
+      {"Y", 1},
   };
   for (const auto& [text, season] : cases) EXPECT_EQ(default_season_length(Frequency::parse(text)), season) << text;
 }

@@ -26,13 +26,25 @@ std::string after(const std::string& start, const std::string& frequency, std::i
 
 TEST(Frequency, ReadsPandasNames) {
   const std::vector<std::pair<std::string, Frequency>> cases{
-      {"10min", {10, Unit::minute}}, {"10T", {10, Unit::minute}},    {"30min", {30, Unit::minute}},
-      {"h", {1, Unit::hour}},        {"1h", {1, Unit::hour}},        {"H", {1, Unit::hour}},
-      {"1D", {1, Unit::day}},        {"B", {1, Unit::business_day}}, {"W", {1, Unit::week}},
-      {"MS", {1, Unit::month}},      {"QS-OCT", {1, Unit::quarter}}, {"2AS", {2, Unit::year}},
-      {"W-SUN", {1, Unit::week}},    {"Q-DEC", {1, Unit::quarter}},
-      {"M", {1, Unit::month}},       {"Q", {1, Unit::quarter}},      {"Y", {1, Unit::year}},
-      {"4s", {4, Unit::second}},     {" 2 h ", {2, Unit::hour}},
+      {"10min", {10, Unit::minute}},
+      {"10T", {10, Unit::minute}},
+      {"30min", {30, Unit::minute}},
+      {"h", {1, Unit::hour}},
+      {"1h", {1, Unit::hour}},
+      {"H", {1, Unit::hour}},
+      {"1D", {1, Unit::day}},
+      {"B", {1, Unit::business_day}},
+      {"W", {1, Unit::week}},
+      {"MS", {1, Unit::month}},
+      {"QS-OCT", {1, Unit::quarter}},
+      {"2AS", {2, Unit::year}},
+      {"W-SUN", {1, Unit::week}},
+      {"Q-DEC", {1, Unit::quarter}},
+      {"M", {1, Unit::month}},
+      {"Q", {1, Unit::quarter}},
+      {"Y", {1, Unit::year}},
+      {"4s", {4, Unit::second}},
+      {" 2 h ", {2, Unit::hour}},
   };
   for (const auto& [text, frequency] : cases) EXPECT_EQ(Frequency::parse(text), frequency) << text;
 }

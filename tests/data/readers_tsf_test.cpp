@@ -30,10 +30,24 @@ std::string header(const std::string& frequency) {
 
 TEST_F(Readers, TsfFrequencies) {
   const std::vector<std::array<const char*, 2>> cases{
-      {"10_minutes", "10T"}, {"half_hourly", "30min"}, {"hourly", "1h"},    {"hourly", "60min"}, {"daily", "1D"},
-      {"weekly", "1W"},      {"weekly", "7D"},         {"monthly", "1M"},   {"quarterly", "1Q"}, {"quarterly", "3M"},
-      {"yearly", "1Y"},      {"minutely", "1min"},     {"4_seconds", "4s"}, {"2_months", "2M"},  {"2_years", "8Q"},
-      {"HOURLY", "1h"},      {"6_hours", "6h"},        {"2_weeks", "14D"},
+      {"10_minutes", "10T"},
+      {"half_hourly", "30min"},
+      {"hourly", "1h"},
+      {"hourly", "60min"},
+      {"daily", "1D"},
+      {"weekly", "1W"},
+      {"weekly", "7D"},
+      {"monthly", "1M"},
+      {"quarterly", "1Q"},
+      {"quarterly", "3M"},
+      {"yearly", "1Y"},
+      {"minutely", "1min"},
+      {"4_seconds", "4s"},
+      {"2_months", "2M"},
+      {"2_years", "8Q"},
+      {"HOURLY", "1h"},
+      {"6_hours", "6h"},
+      {"2_weeks", "14D"},
   };
   for (const auto& [name, stated] : cases)
     EXPECT_EQ(tsf(header(name) + "a:2006-01-01 00-00-00:1\n", stated).series.size(), 1U) << name;

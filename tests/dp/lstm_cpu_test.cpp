@@ -7,7 +7,6 @@
 #include <random>
 #include <vector>
 
-
 namespace tsdp::dp::lstm_cpu {
 namespace {
 

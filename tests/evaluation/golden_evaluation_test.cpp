@@ -28,8 +28,8 @@ const std::set<std::string> not_yet = {};
 const std::set<std::string> for_comparison = {"auto_ets"};
 /// Tested in tests/data/golden_calendar_test.cpp, as are the windows of DeepAR.
 const std::set<std::string> elsewhere = {"time_features"};
-const std::set<std::string> known = {"metrics", "seasonal_naive", "windows", "lstnet", "tsf",  "student_t",
-                                     "gluonts", "numpy",          "pandas",  "torch",  "note", "quantile_levels"};
+const std::set<std::string> known = {"metrics", "seasonal_naive", "windows", "lstnet", "tsf", "student_t",
+                                     "gluonts", "numpy", "pandas", "torch", "note", "quantile_levels"};
 /// Metrics that the product does not have yet. (OWA is NaN in all records: GluonTS computes it only when asked to.)
 const std::set<std::string> metrics_not_yet = {};
 

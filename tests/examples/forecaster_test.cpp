@@ -75,8 +75,9 @@ TEST(ExampleForecaster, IsKnownWhereItIsLinked) {
   ASSERT_NE(find_model("autoregression"), nullptr);
   EXPECT_EQ(make_model("autoregression", {7, 3}, at::TensorOptions(at::kFloat))->name(), "autoregression");
   const auto file = std::filesystem::temp_directory_path() / ("tsdp_example_" + std::to_string(::getpid()) + ".yaml");
-  std::ofstream(file) << ("dataset: {path: x.csv, format: csv, frequency: 1h, prediction_length: 3, season_length: 24}\n"
-                           "model: {name: autoregression, context_length: 7}\nsampling: {batch_size: 2}\n");
+  std::ofstream(file) << (
+      "dataset: {path: x.csv, format: csv, frequency: 1h, prediction_length: 3, season_length: 24}\n"
+      "model: {name: autoregression, context_length: 7}\nsampling: {batch_size: 2}\n");
   EXPECT_EQ(read_config(file).model.name, "autoregression");
   EXPECT_THROW(static_cast<void>(read_config(file, {"model.lags=[1]"})), UsageError);
   std::filesystem::remove(file);

@@ -31,8 +31,7 @@ models::WindowBatch random_windows(const models::Forecaster& model, RandomStream
   const auto observed = fill({rows, past}).gt(0.15).to(at::kFloat);
   observed[1].narrow(0, 0, past / 2).zero_();  // padding
   observed[2].zero_();                         // nothing known
-  models::WindowBatch batch{fill({rows, past}).mul_(40.0).sub_(5.0).mul_(observed), observed, at::zeros({rows, horizon}),
-                            at::zeros({rows, horizon}), {}};
+  models::WindowBatch batch{fill({rows, past}).mul_(40.0).sub_(5.0).mul_(observed), observed, at::zeros({rows, horizon}), at::zeros({rows, horizon}), {}};
   if (model.reads_time_features())
     batch.time_features = fill({rows, past + horizon, model.options().time_features}).sub_(0.5);
   return batch;

@@ -72,8 +72,7 @@ models::WindowBatch windows(const models::Forecaster& model, std::int64_t batch)
   auto observed = at::rand({batch, past}).gt(0.2).to(at::kFloat);
   observed[0].narrow(0, 0, past / 2).zero_();
   const auto horizon = model.options().prediction_length;
-  models::WindowBatch out{at::rand({batch, past}) * 50.0 * observed, observed, at::zeros({batch, horizon}),
-                          at::zeros({batch, horizon}), {}};
+  models::WindowBatch out{at::rand({batch, past}) * 50.0 * observed, observed, at::zeros({batch, horizon}), at::zeros({batch, horizon}), {}};
   if (model.reads_time_features()) out.time_features = at::rand({batch, past + horizon, model.options().time_features}) - 0.5;
   return out;
 }
@@ -211,7 +210,8 @@ TEST(Module, WhatIsMissingOrNotObservedReachesNoForecast) {
       };
       const auto expect_equal = [&](const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& expected, const char* what) {
         for (std::size_t i = 0; i < 3; ++i)
-          EXPECT_TRUE(at::equal(found[i], expected[i])) << what << ", " << (i == 0 ? "quantiles" : i == 1 ? "mean" : "samples");
+          EXPECT_TRUE(at::equal(found[i], expected[i])) << what << ", " << (i == 0 ? "quantiles" : i == 1 ? "mean"
+                                                                                                          : "samples");
       };
       const auto whole = at::arange(1, 3 * past_length + 1, options).view({3, past_length});
       const auto ones = at::ones({3, past_length}, options);

@@ -33,8 +33,7 @@ struct Shape {
   std::size_t panels;
   std::size_t curves;  // a panel
 };
-const std::map<int, Shape> shapes = {{2, {2, 5}}, {3, {3, 2}},  {4, {2, 5}}, {5, {3, 5}},  {6, {3, 5}},
-                                     {7, {3, 5}}, {8, {12, 2}}, {9, {8, 5}}, {10, {4, 5}}, {13, {4, 12}}};
+const std::map<int, Shape> shapes = {{2, {2, 5}}, {3, {3, 2}}, {4, {2, 5}}, {5, {3, 5}}, {6, {3, 5}}, {7, {3, 5}}, {8, {12, 2}}, {9, {8, 5}}, {10, {4, 5}}, {13, {4, 12}}};
 
 class EveryPaperFigure : public testing::TestWithParam<int> {};
 

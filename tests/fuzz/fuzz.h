@@ -49,11 +49,11 @@ void round_trip(std::string_view input, data::Format format);
 }  // namespace tsdp::fuzz
 
 /// The target: `TSDP_FUZZ(input) { … }`, input a std::string_view.
-#define TSDP_FUZZ(input)                                                                        \
-  static void tsdp_fuzz_one(std::string_view input);                                            \
-  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size);           \
-  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {          \
-    tsdp_fuzz_one({size == 0 ? "" : reinterpret_cast<const char*>(bytes), size});               \
-    return 0;                                                                                   \
-  }                                                                                             \
+#define TSDP_FUZZ(input)                                                               \
+  static void tsdp_fuzz_one(std::string_view input);                                   \
+  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size);  \
+  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) { \
+    tsdp_fuzz_one({size == 0 ? "" : reinterpret_cast<const char*>(bytes), size});      \
+    return 0;                                                                          \
+  }                                                                                    \
   static void tsdp_fuzz_one(std::string_view input)

@@ -1,6 +1,6 @@
 // private/metrics.jsonl, whose last line a crash may have cut off: what is read is written and read again as the same.
-#include "fuzz.h"
 #include "tsdp/training/metrics_lines.h"
+#include "fuzz.h"
 
 using namespace tsdp;
 

@@ -64,10 +64,7 @@ TEST(LedgerDocument, AgreesForEveryTheoremThatTrainingUses) {
   constexpr auto deterministic = TopLevel::deterministic;
   constexpr auto without_replacement = TopLevel::without_replacement;
   using enum BottomLevel;
-  for (const auto& s : {Scheme{deterministic, with_replacement, 1, 0, 0, "4.2"}, {without_replacement, with_replacement, 1, 0, 0, "4.4"},
-                        {deterministic, with_replacement, 3, 0, 0, "E.1"}, {deterministic, poisson, 1, 0, 0, "E.8"},
-                        {without_replacement, with_replacement, 3, 0, 0, "F.1"}, {without_replacement, poisson, 2, 0, 0, "F.2"},
-                        {without_replacement, with_replacement, 1, 2, 2, "4.5"}, {without_replacement, with_replacement, 1, 1, 2, "G.1"}}) {
+  for (const auto& s : {Scheme{deterministic, with_replacement, 1, 0, 0, "4.2"}, {without_replacement, with_replacement, 1, 0, 0, "4.4"}, {deterministic, with_replacement, 3, 0, 0, "E.1"}, {deterministic, poisson, 1, 0, 0, "E.8"}, {without_replacement, with_replacement, 3, 0, 0, "F.1"}, {without_replacement, poisson, 2, 0, 0, "F.2"}, {without_replacement, with_replacement, 1, 2, 2, "4.5"}, {without_replacement, with_replacement, 1, 1, 2, "G.1"}}) {
     SCOPED_TRACE(s.theorem);
     auto law = six_series();
     law.top_level = s.top;

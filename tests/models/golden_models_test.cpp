@@ -85,8 +85,7 @@ std::unique_ptr<models::Forecaster> make(const Fixture& f, at::ScalarType type) 
 
 models::WindowBatch batch_of(const Fixture& f, at::ScalarType type) {
   const auto input = [&](const char* name) { return f.tensors.at(cat("inputs.", name)).to(type); };
-  models::WindowBatch batch{input("past_target"), input("past_observed"), input("future_target"), input("future_observed"),
-                            {}};
+  models::WindowBatch batch{input("past_target"), input("past_observed"), input("future_target"), input("future_observed"), {}};
   if (f.options.time_features > 0) batch.time_features = at::cat({input("past_time_feat"), input("future_time_feat")}, 1);
   return batch;
 }

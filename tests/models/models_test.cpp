@@ -37,8 +37,7 @@ WindowBatch random_batch(const Setting& s, std::int64_t past, RandomStream& stre
       t.data_ptr<double>()[i] = mask ? (stream.below(4) == 0 ? 0.0 : 1.0) : 10.0 * stream.uniform() - 3.0;
     return t.to(type);
   };
-  WindowBatch b{fill({s.windows, past}, false), fill({s.windows, past}, true), fill({s.windows, s.horizon}, false),
-                fill({s.windows, s.horizon}, true), {}};
+  WindowBatch b{fill({s.windows, past}, false), fill({s.windows, past}, true), fill({s.windows, s.horizon}, false), fill({s.windows, s.horizon}, true), {}};
   b.past_target.mul_(b.past_observed);
   b.future_target.mul_(b.future_observed);
   if (s.features > 0) b.time_features = fill({s.windows, past + s.horizon, s.features}, false).mul_(0.1);

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "models/forecaster.h"
-#include "tsdp/dp/layer.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
+#include "tsdp/dp/layer.h"
 
 namespace tsdp::models {
 namespace {
@@ -92,7 +92,8 @@ TEST(Prior, IsForecastBeforeAnyTraining) {
       for (std::int64_t k = 0; k < steps; ++k) {
         const bool one_step = model->samples_paths();
         const auto place = one_step ? past - context + 1 + k : past + k;
-        const auto from = one_step ? place - (walks ? 1 : season) : walks ? past - 1 : past - season + k % season;
+        const auto from = one_step ? place - (walks ? 1 : season) : walks ? past - 1
+                                                                          : past - season + k % season;
         const double growth = walks && !one_step ? std::sqrt(static_cast<double>(k + 1)) : 1.0;
         EXPECT_NEAR(location[i][k].item<double>(), y[static_cast<std::size_t>(from)], 1e-9) << "step " << k;
         EXPECT_NEAR(deviation[i][k].item<double>(), spread * growth * (walks ? 1.0 : 0.45), 1e-9) << "step " << k;

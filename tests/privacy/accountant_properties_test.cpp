@@ -18,9 +18,17 @@
 namespace tsdp::privacy {
 namespace {
 
-enum class Kind { one_window, wr_optimistic, wr_upper, poisson_upper, poisson_printed, poisson_mirrored, flat };
-constexpr Kind kinds[] = {Kind::one_window,      Kind::wr_optimistic,    Kind::wr_upper,
-                          Kind::wr_upper,        Kind::poisson_upper,    Kind::poisson_upper,
+enum class Kind {
+  one_window,
+  wr_optimistic,
+  wr_upper,
+  poisson_upper,
+  poisson_printed,
+  poisson_mirrored,
+  flat
+};
+constexpr Kind kinds[] = {Kind::one_window, Kind::wr_optimistic, Kind::wr_upper,
+                          Kind::wr_upper, Kind::poisson_upper, Kind::poisson_upper,
                           Kind::poisson_printed, Kind::poisson_mirrored, Kind::flat};
 constexpr std::int64_t flat_records = 400;
 
@@ -364,9 +372,7 @@ TEST(Accountants, ComposeGaussiansOfEveryPairToAGaussian) {
   const struct {
     Case c;
     double distance;
-  } cases[] = {{{Kind::one_window, 1.0, 1.0, 1, 3.0}, 2.0},       {{Kind::wr_upper, 1.0, 1.0, 2, 20.0}, 8.0},
-               {{Kind::poisson_upper, 1.0, 1.0, 3, 10.0}, 6.0},   {{Kind::poisson_printed, 1.0, 1.0, 3, 4.0}, 3.0},
-               {{Kind::poisson_mirrored, 1.0, 1.0, 1, 2.0}, 2.0}, {{Kind::flat, 1.0, 1.0, 3, 20.0}, 6.0}};
+  } cases[] = {{{Kind::one_window, 1.0, 1.0, 1, 3.0}, 2.0}, {{Kind::wr_upper, 1.0, 1.0, 2, 20.0}, 8.0}, {{Kind::poisson_upper, 1.0, 1.0, 3, 10.0}, 6.0}, {{Kind::poisson_printed, 1.0, 1.0, 3, 4.0}, 3.0}, {{Kind::poisson_mirrored, 1.0, 1.0, 1, 2.0}, 2.0}, {{Kind::flat, 1.0, 1.0, 3, 20.0}, 6.0}};
   for (const auto& [c, distance] : cases) {
     Accountant accountant(c.pair());
     for (const std::uint64_t uses : {1U, 3U, 100U, 20000U}) {

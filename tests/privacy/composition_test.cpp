@@ -45,8 +45,15 @@ struct Pair {
   }
 };
 
-enum class Side { up, down };
-enum class Direction { symmetrised, forward, backward };  // H_sym, (P, Q), (Q, P)
+enum class Side {
+  up,
+  down
+};
+enum class Direction {
+  symmetrised,
+  forward,
+  backward
+};  // H_sym, (P, Q), (Q, P)
 
 /// Masses at (first + i) step, and the mass at infinite loss.
 struct Masses {
@@ -100,13 +107,17 @@ Masses rounded_loss(const Pair& pair, Direction direction, Real step, Side side)
     const Real p = pair.p_beyond(left) - pair.p_beyond(right);
     const Real q = pair.q_beyond(left) - pair.q_beyond(right);
     const bool up = side == Side::up;
-    if (direction != Direction::backward) add(open_left && !up ? -n - 1 : up ? i + 1 : i, p);
+    if (direction != Direction::backward) add(open_left && !up ? -n - 1 : up ? i + 1
+                                                                             : i,
+                                              p);
     // -L lies in (-(i + 1) h, -i h].
     if (direction != Direction::forward) {
       if (open_left) {
         add(up ? n + 1 : n, q);
       } else {
-        add(up ? -i : i == n ? -n - 1 : -i - 1, q);
+        add(up ? -i : i == n ? -n - 1
+                             : -i - 1,
+            q);
       }
     }
   }

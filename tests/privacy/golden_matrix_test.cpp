@@ -20,9 +20,9 @@ namespace {
 
 using nlohmann::json;
 
-const std::set<std::string> known = {"identity_profile",     "profile_two_bins",        "profile_three_bins",
-                                     "coefficients",         "objective",               "gram",
-                                     "renyi_remove",         "renyi_remove_large",      "algorithm1_as_printed_counts_twice",
+const std::set<std::string> known = {"identity_profile", "profile_two_bins", "profile_three_bins",
+                                     "coefficients", "objective", "gram",
+                                     "renyi_remove", "renyi_remove_large", "algorithm1_as_printed_counts_twice",
                                      "renyi_remove_identity", "renyi_add_exact_two_bins", "renyi_to_dp",
                                      "extension_add_laplace", "conditional_composition", "profile_monte_carlo",
                                      "extension_gram_monotone", "optimised"};
@@ -184,7 +184,8 @@ TEST(GoldenMatrix, OptimisedStrategies) {
     const std::int64_t bins = record["n"].get<std::int64_t>() / epochs;
     const std::string word = record["name"];
     const auto size = std::stoll(word.substr(word.find(':') + 1));
-    const auto kind = word.starts_with("bandmf:") ? StrategyKind::band_mf : word.starts_with("blt:") ? StrategyKind::blt : StrategyKind::band_inv_mf;
+    const auto kind = word.starts_with("bandmf:") ? StrategyKind::band_mf : word.starts_with("blt:") ? StrategyKind::blt
+                                                                                                     : StrategyKind::band_inv_mf;
     const auto strategy = planned_strategy({kind, size, size}, bins, epochs);
     EXPECT_TRUE(strategy.non_negative());
     const double expected = record["objective"];

@@ -171,7 +171,10 @@ struct Masses {
   }
 };
 
-enum class Side { upper, lower };
+enum class Side {
+  upper,
+  lower
+};
 
 /// Certified bounds of δ of k uses. Meant for δ ≥ 1e-9, k ≤ 64 and mixtures of a few means.
 class Accountant {

@@ -6,9 +6,9 @@
 #include <random>
 #include <vector>
 
+#include "rounded_sum.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "rounded_sum.h"
 #include "tsdp/privacy/series_law.h"
 #include "tsdp/privacy/zero_out.h"
 #include "tsdp/random/random.h"

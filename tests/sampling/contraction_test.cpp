@@ -12,7 +12,6 @@
 namespace tsdp::sampling {
 namespace {
 
-
 /// The decimal `units` · 10⁻⁸, as a file has it, and as readers read it.
 double read(std::int64_t units) {
   constexpr std::uint64_t whole = 100'000'000;

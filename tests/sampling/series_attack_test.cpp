@@ -81,7 +81,8 @@ std::vector<double> scores(const Game& game, bool with) {
         const auto count = static_cast<double>(i - first);
         const double clipped = game.clip_windows ? count : std::min(1.0, window_gradient * count / lambda);
         const bool own = windows[first].series == 0 && !shorter;
-        sum += !own ? game.others * clipped : with ? clipped : 0.0;
+        sum += !own ? game.others * clipped : with ? clipped
+                                                   : 0.0;
         of_others += game.others * clipped;
       }
       releases[step] = sum - of_others + game.sigma * normals[step];

@@ -2,8 +2,8 @@
 //
 // Error rate: a right sampler fails a test with probability below 1e-7 (each statistic is compared with the 1 − 1e-8
 // quantile of its law, fewer than ten statistics a test); with fixed keys a pass stays a pass.
-#include "tsdp/sampling/augmentation.h"
 #include "tsdp/sampling/structured_sampler.h"
+#include "tsdp/sampling/augmentation.h"
 
 #include <gtest/gtest.h>
 
@@ -428,7 +428,8 @@ TEST(Augment, PutsNoiseOnDoublesBeforeTheyBecomeFloats) {
   for (std::size_t i = 0; i < count; ++i) {
     const bool in_past = static_cast<std::int64_t>(i) % width < past;
     const double noise = v * (1.0 + 0x1p-19) * (in_past ? 1.0 : 4.0) * normals[i];
-    const double read = i % 5 != 0 ? 1000000031.0 : i % 2 == 0 ? v * 0x1p32 : -v * 0x1p32;
+    const double read = i % 5 != 0 ? 1000000031.0 : i % 2 == 0 ? v * 0x1p32
+                                                               : -v * 0x1p32;
     const float expected = i % 7 == 0 ? 0.0F : static_cast<float>(read + noise);
     ASSERT_EQ(values[i], expected) << i;
     others += expected != 0.0F && expected != static_cast<float>(static_cast<double>(static_cast<float>(read)) + noise) ? 1 : 0;

@@ -46,10 +46,10 @@ inline void say_absent(const std::string& what) {
 
 /// Ends a test whose reference values are absent: failed in the project's own folder, skipped in another. Never both, as
 /// CTest takes a test that prints the word skipped for skipped.
-#define TSDP_GOLDEN_OR_LEAVE(value, what)                                                                          \
-  if (!(value)) {                                                                                                  \
+#define TSDP_GOLDEN_OR_LEAVE(value, what)                                                                              \
+  if (!(value)) {                                                                                                      \
     if (::tsdp::test::golden_folder_is_own()) FAIL() << (what) << " is absent from " << ::tsdp::test::golden_folder(); \
-    GTEST_SKIP() << (what) << " is absent from " << ::tsdp::test::golden_folder();                                 \
+    GTEST_SKIP() << (what) << " is absent from " << ::tsdp::test::golden_folder();                                     \
   }
 
 /// The parsed file, or none where it is absent.

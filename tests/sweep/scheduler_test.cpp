@@ -98,7 +98,8 @@ class SchedulerTest : public SweepTest {
     const auto text = trace_lines();
     for (std::size_t i = 0; i + 1 < text.size(); ++i)
       if (text[i] == '\n') {
-        now += text[i + 1] == '+' ? 1 : text[i + 1] == '-' ? -1 : 0;
+        now += text[i + 1] == '+' ? 1 : text[i + 1] == '-' ? -1
+                                                           : 0;
         most = std::max(most, now);
       }
     return most;
@@ -179,8 +180,9 @@ TEST_F(SchedulerTest, SeedsOfOtherDataNeverShareATable) {
 TEST_F(SchedulerTest, NorDoSeedsFromOtherStartsOrWithOtherNoise) {
   write("start.safetensors", "weights");
   write("coefficients.json", "[1.0, 0.5]");
-  const auto text = replaced(small_sweep, "privacy.target_epsilon: 2", "model.start: start.safetensors, sampling.top_level: balls_in_bins, "
-      "sampling.batches: 2, sampling.batch_size: null, privacy.relation: series, privacy.noise.mechanism: file, privacy.noise.coefficients: coefficients.json");
+  const auto text = replaced(small_sweep, "privacy.target_epsilon: 2",
+                             "model.start: start.safetensors, sampling.top_level: balls_in_bins, "
+                             "sampling.batches: 2, sampling.batch_size: null, privacy.relation: series, privacy.noise.mechanism: file, privacy.noise.coefficients: coefficients.json");
   const auto by_rank = replaced(replaced(text, "privacy.w: 1", "optimizer.learning_rate: 1e-3"), "privacy.w: 2", "optimizer.learning_rate: 1e-2");
   EXPECT_TRUE(run_sweep(plan(by_rank), options_).empty());
   for (const auto& [name, was] : {std::pair{"start.safetensors", "weights"}, std::pair{"coefficients.json", "[1.0, 0.5]"}}) {

@@ -43,8 +43,7 @@ class StartFixture : public TrainingFixture {
     ledger.run = {"0123456789abcdef0123456789abcdef", "0123456789abcdef", std::string(64, '0')};
     ledger.start.prior = prior_of(config);
     if (synthetic) ledger.synthetic = mechanism::SyntheticData{"hourly", 6, 200, 1};
-    nlohmann::ordered_json about = {{"format", "tsdp-model-2"}, {"program", "tsdp test"}, {"name", model->name()}, {"past_length", model->past_length()},
-                                    {"prediction_length", config.dataset.prediction_length}, {"frequency", config.dataset.frequency}};
+    nlohmann::ordered_json about = {{"format", "tsdp-model-2"}, {"program", "tsdp test"}, {"name", model->name()}, {"past_length", model->past_length()}, {"prediction_length", config.dataset.prediction_length}, {"frequency", config.dataset.frequency}};
     const auto file = root_ / (model->name() + std::to_string(config.dataset.prediction_length) + (synthetic ? "s" : "d") + ".pt");
     exporting::save_model(*model, false, {about, mechanism::document(ledger)}, file);
     return mechanism::read_start(file);

@@ -46,7 +46,6 @@ class TrainerTest : public TrainingFixture {
     EXPECT_TRUE(t->run({}));
     return t->model().parameters().values().clone();
   }
-
 };
 
 TEST_F(TrainerTest, PlansTheMostStepsWithinTheTarget) {
@@ -692,7 +691,8 @@ TEST_F(TrainerTest, LogsEachStepOnceAndWhatItCost) {
   {
     // What a crash leaves: steps beyond the checkpoint, the last of them in part.
     std::ofstream out(folder("logged").metrics(), std::ios::app);
-    out << R"({"step":32,"epoch":16.0,"loss":1.0})" << "\n" << R"({"step":33,"epo)";
+    out << R"({"step":32,"epoch":16.0,"loss":1.0})" << "\n"
+        << R"({"step":33,"epo)";
   }
   auto t = trainer("logged", config);
   t->resume();

@@ -612,7 +612,8 @@ TEST_F(Wiring, InsertedSeriesMoveTheSumByTheClipNorm) {
         std::vector<std::int64_t> places;
         for (std::int64_t place = 0; place < 400; ++place) {
           const bool drawn = others * (place + 1) / 400 > others * place / 400;
-          const auto count = place == 150 ? inserted : drawn ? 1 + 3 * place % 7 : 0;
+          const auto count = place == 150 ? inserted : drawn ? 1 + 3 * place % 7
+                                                             : 0;
           for (std::int64_t i = 0; i < count; ++i) {
             windows.push_back({place == 150 ? 3 : place % 6, (37 * place + 11 * i) % 180});
             places.push_back(place);

@@ -8,7 +8,10 @@
 namespace tsdp {
 
 /// Who may read a file that is written: everyone whom the umask lets (0666 without its bits), or its owner alone (0600).
-enum class FileAccess { everyone, owner };
+enum class FileAccess {
+  everyone,
+  owner
+};
 
 /// A file that is written piece by piece and put in its place at once: until `commit`, and for ever if that is never
 /// reached, readers find what was there before. All members throw Error (exit 1) naming the path and the system's

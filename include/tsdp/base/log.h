@@ -5,7 +5,11 @@
 
 namespace tsdp::log {
 
-enum class Level { quiet, normal, verbose };
+enum class Level {
+  quiet,
+  normal,
+  verbose
+};
 
 /// Sets what reaches stderr: `quiet` only errors and warnings, `normal` also information, `verbose` also details.
 void set_level(Level level);

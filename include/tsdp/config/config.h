@@ -16,7 +16,10 @@
 namespace tsdp {
 
 /// Which weights are exported: those after the last step, or (not private) those of least loss.
-enum class ExportedWeights { last, best };
+enum class ExportedWeights {
+  last,
+  best
+};
 constexpr Names<ExportedWeights, 2> names_of(ExportedWeights) {
   return {{{ExportedWeights::last, "last"}, {ExportedWeights::best, "best"}}};
 }

@@ -10,7 +10,11 @@
 namespace tsdp {
 
 /// A naive forecast that a model learns the difference to; none: the model alone, as GluonTS has it.
-enum class PriorKind { none, seasonal_naive, last_value };
+enum class PriorKind {
+  none,
+  seasonal_naive,
+  last_value
+};
 constexpr Names<PriorKind, 3> names_of(PriorKind) {
   return {{{PriorKind::none, "none"}, {PriorKind::seasonal_naive, "seasonal_naive"}, {PriorKind::last_value, "last_value"}}};
 }

@@ -11,7 +11,17 @@ namespace tsdp::data {
 
 /// A calendar step such as 10min, 1h, 1D, 1B (business days), 1W, 1M.
 struct Frequency {
-  enum class Unit { second, minute, hour, day, business_day, week, month, quarter, year };
+  enum class Unit {
+    second,
+    minute,
+    hour,
+    day,
+    business_day,
+    week,
+    month,
+    quarter,
+    year
+  };
   int multiple = 1;
   Unit unit = Unit::hour;
 

@@ -14,7 +14,13 @@
 
 namespace tsdp::data {
 
-enum class Format { lstnet, tsf, csv, csv_long, jsonl };
+enum class Format {
+  lstnet,
+  tsf,
+  csv,
+  csv_long,
+  jsonl
+};
 
 /// "lstnet", "tsf", "csv", "csv_long", "jsonl".
 [[nodiscard]] const char* name(Format format);
@@ -31,12 +37,19 @@ enum class Format { lstnet, tsf, csv, csv_long, jsonl };
 [[nodiscard]] std::optional<Format> format_of_file(const std::filesystem::path& path);
 
 /// What becomes of several values of one series at one time: an error, the last of them in the file, or their mean.
-enum class Duplicates { error, last, mean };
+enum class Duplicates {
+  error,
+  last,
+  mean
+};
 constexpr Names<Duplicates, 3> names_of(Duplicates) {
   return {{{Duplicates::error, "error"}, {Duplicates::last, "last"}, {Duplicates::mean, "mean"}}};
 }
 /// What becomes of steps of a series that have no row between others that have: an error, or missing values.
-enum class Gaps { error, missing };
+enum class Gaps {
+  error,
+  missing
+};
 constexpr Names<Gaps, 2> names_of(Gaps) { return {{{Gaps::error, "error"}, {Gaps::missing, "missing"}}}; }
 
 /// Names of columns of csv and csv_long files; empty: by their usual names (docs/data.md).

@@ -12,7 +12,14 @@ namespace tsdp::data {
 
 /// What a step is, and with it the seasons: 10 minutes (day 144, week 1008 steps), an hour (24, 168, year 8766), a day (week 7, year
 /// 365.25), a business day (5, 261), a week (52.18), a month (12).
-enum class SyntheticKind { ten_minutes, hourly, daily, business_daily, weekly, monthly };
+enum class SyntheticKind {
+  ten_minutes,
+  hourly,
+  daily,
+  business_daily,
+  weekly,
+  monthly
+};
 constexpr Names<SyntheticKind, 6> names_of(SyntheticKind) {
   return {{{SyntheticKind::ten_minutes, "10_minutes"},
            {SyntheticKind::hourly, "hourly"},

@@ -50,7 +50,11 @@ class IndependentNoise final : public NoiseMechanism {
 ///   buffered: x_t = z_t − Σ_j ω_j B_j, then B_j ← θ_j B_j + x_t. State: B.
 class CorrelatedNoise final : public NoiseMechanism {
  public:
-  enum class Form { banded, banded_inverse, buffered };
+  enum class Form {
+    banded,
+    banded_inverse,
+    buffered
+  };
   struct Recursion {
     Form form;
     std::vector<double> coefficients;  ///< c_0 … c_{p−1} or q_0 … q_{p−1}

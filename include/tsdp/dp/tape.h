@@ -32,7 +32,13 @@ class Tape {
   void backward(Value end, const Gradient& gradient);
 
  private:
-  enum class Kind { constant, layer, relu, add, view };
+  enum class Kind {
+    constant,
+    layer,
+    relu,
+    add,
+    view
+  };
   struct Node {
     Kind kind = Kind::constant;
     at::Tensor value;

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <optional>
 
-#include <nlohmann/json.hpp>
 #include <torch/csrc/jit/api/module.h>
+#include <nlohmann/json.hpp>
 
 #include "models/forecaster.h"
 
@@ -44,7 +44,10 @@ struct LoadedModel {
   ModelMetadata metadata;
 };
 /// Whether code in an archive may run: it can do whatever the user may, files included.
-enum class ArchiveCode { never, run };
+enum class ArchiveCode {
+  never,
+  run
+};
 
 /// With ArchiveCode::never the model is built anew from the archive's data by this program's own code; the archive's is not even
 /// parsed. With ArchiveCode::run it is loaded, for models that this program does not know. Every member's CRC, the checksum of

@@ -19,7 +19,10 @@ struct ExportedModel {
 };
 
 /// Whether the ledger must agree with its own terms (`verify`).
-enum class LedgerCheck { verified, unverified };
+enum class LedgerCheck {
+  verified,
+  unverified
+};
 
 /// Reads extra/tsdp.safetensors of an archive. The copies of its texts that Python shows must be the same, and its weights must
 /// be those of the TorchScript module beside it (every tensor is one of the archive's data/). Throws DataError that names the

@@ -17,7 +17,11 @@
 
 namespace tsdp::mechanism {
 
-enum class RunState { running, interrupted, finished };
+enum class RunState {
+  running,
+  interrupted,
+  finished
+};
 constexpr Names<RunState, 3> names_of(RunState) {
   return {{{RunState::running, "running"}, {RunState::interrupted, "interrupted"}, {RunState::finished, "finished"}}};
 }
@@ -33,7 +37,11 @@ struct RunIdentity {
 
 /// Where the weights come from that a model starts with: drawn with a seed; trained on synthetic series alone, which are nobody's; or trained on
 /// data, which has a statement of its own, or none.
-enum class StartOrigin { fresh, synthetic, trained };
+enum class StartOrigin {
+  fresh,
+  synthetic,
+  trained
+};
 constexpr Names<StartOrigin, 3> names_of(StartOrigin) {
   return {{{StartOrigin::fresh, "fresh"}, {StartOrigin::synthetic, "synthetic"}, {StartOrigin::trained, "trained"}}};
 }

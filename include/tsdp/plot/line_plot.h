@@ -9,7 +9,10 @@
 
 namespace tsdp {
 
-enum class AxisScale { linear, log10 };
+enum class AxisScale {
+  linear,
+  log10
+};
 
 struct PlotAxis {
   std::string label;

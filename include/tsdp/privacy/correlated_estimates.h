@@ -53,7 +53,10 @@ class SampledProfile {
 ///   union_bound: every step spends its share of δ_E: a bound.
 ///   published: later epochs spend δ_E/k on every step and take the largest λ̄ of the epoch. That is no bound: the chance that some step fails
 ///   is up to as many times δ_E/k as the epoch has steps (docs/proofs/conditional-composition.md).
-enum class HazardRule { union_bound, published };
+enum class HazardRule {
+  union_bound,
+  published
+};
 
 /// Temperatures t of the variational bound's weights softmax_j(−‖μ_i − μ_j‖²/t); the first is +∞, uniform weights (appendix F).
 [[nodiscard]] const std::vector<double>& hazard_temperatures();

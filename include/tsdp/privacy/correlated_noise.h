@@ -20,7 +20,13 @@ namespace tsdp::privacy {
 ///   gram: a larger Gram matrix of the form t 11ᵀ + u I. It gives the lower end of all methods, too.
 ///   renyi: Rényi divergences of both directions; for an addition Laplace transforms as well, where the matrix is banded.
 ///   conditional: step by step, given what was released before (docs/proofs/conditional-composition.md).
-enum class CorrelatedMethod { automatic, renyi, conditional, gram, deterministic };
+enum class CorrelatedMethod {
+  automatic,
+  renyi,
+  conditional,
+  gram,
+  deterministic
+};
 constexpr Names<CorrelatedMethod, 5> names_of(CorrelatedMethod) {
   return {{{CorrelatedMethod::automatic, "auto"},
            {CorrelatedMethod::renyi, "renyi"},

@@ -38,7 +38,10 @@ class DominatingPair {
     double mean;
     double weight;
   };
-  enum class Against { noise, mirror };
+  enum class Against {
+    noise,
+    mirror
+  };
 
   /// Throws PrivacyError if σ is not positive and finite, a mean is negative, no mean is positive, weights are not
   /// positive with sum 1 within 1e-12, or use_probability is not in (0, 1].

@@ -8,8 +8,8 @@
 #include <span>
 
 #include "tsdp/privacy/series_law.h"
-#include "tsdp/privacy/theorems.h"
 #include "tsdp/privacy/strategy_search.h"
+#include "tsdp/privacy/theorems.h"
 
 namespace tsdp::privacy {
 

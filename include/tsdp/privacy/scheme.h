@@ -40,7 +40,11 @@ class SeriesLengths {
 
 /// Where a run may go on under a new key, which draws other batches from there on: at any step, where steps are drawn apart or in
 /// no secret order; where an epoch begins, as its order must be one; or nowhere, as the whole run has one draw.
-enum class NewKey { at_any_step, at_next_epoch, never };
+enum class NewKey {
+  at_any_step,
+  at_next_epoch,
+  never
+};
 
 /// Structured subsampling (paper, Algorithms 1–6): first whole series, then windows inside them.
 ///

@@ -22,7 +22,15 @@ namespace tsdp::privacy {
 ///   identity: C = I.   bsr: c_j = r_j for j < p, else 0.   bisr: q_j = r̃_j for j < p, else 0.
 ///   band_mf, band_inv_mf: p-banded c (q) of least error (strategy_search.h).
 ///   blt: c_0 = 1, c_t = Σ_{j ≤ d} ω_j θ_j^{t−1}, ω and θ of least error.   file: c or q as given.
-enum class StrategyKind { identity, bsr, bisr, band_mf, band_inv_mf, blt, file };
+enum class StrategyKind {
+  identity,
+  bsr,
+  bisr,
+  band_mf,
+  band_inv_mf,
+  blt,
+  file
+};
 constexpr Names<StrategyKind, 7> names_of(StrategyKind) {
   return {{{StrategyKind::identity, "identity"},
            {StrategyKind::bsr, "bsr"},
@@ -38,7 +46,11 @@ constexpr Names<StrategyKind, 7> names_of(StrategyKind) {
 ///   banded_inverse: x_t = Σ_{0 ≤ j < p} q_j z_{t−j}
 ///   buffered:       x_t = z_t − Σ_j ω_j B_j, then B_j ← θ_j B_j + x_t
 struct NoiseRecursion {
-  enum class Form { banded, banded_inverse, buffered };
+  enum class Form {
+    banded,
+    banded_inverse,
+    buffered
+  };
   Form form = Form::banded;
   std::vector<double> coefficients = {1.0};  ///< c_0 … c_{p−1} or q_0 … q_{p−1}; of buffered none
   std::vector<double> decays = {};           ///< θ, each in (0, 1)
@@ -95,7 +107,10 @@ class Strategy {
 /// m_i = Σ_j |C|_{:, i + jb}, and the Gram matrix G_ij = ⟨m_i, m_j⟩ of all b places ([CC] Lemma 3.2). Rounded to one side.
 class Gram {
  public:
-  enum class Side { lower, upper };
+  enum class Side {
+    lower,
+    upper
+  };
   /// b bins, k epochs, k b ≤ N. Throws UsageError for them, PrivacyError where b is more than most_bins (a gigabyte) or k b² more
   /// than most_work.
   static constexpr std::int64_t most_bins = 12288;

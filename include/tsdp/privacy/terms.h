@@ -16,7 +16,13 @@ inline constexpr std::int64_t largest_count = 1'000'000'000;
 /// How the series of a step are drawn. `deterministic`: in turn. `wor`: a fresh sample without replacement. `shuffled`: in turn, in a
 /// random order. `poisson`: each by a coin of its own. `balls_in_bins`: each in one bin, drawn once for the whole run; a step is a
 /// bin.
-enum class TopLevel { deterministic, without_replacement, shuffled, poisson, balls_in_bins };
+enum class TopLevel {
+  deterministic,
+  without_replacement,
+  shuffled,
+  poisson,
+  balls_in_bins
+};
 constexpr Names<TopLevel, 5> names_of(TopLevel) {
   return {{{TopLevel::without_replacement, "wor"},
            {TopLevel::deterministic, "deterministic"},
@@ -25,25 +31,44 @@ constexpr Names<TopLevel, 5> names_of(TopLevel) {
            {TopLevel::balls_in_bins, "balls_in_bins"}}};
 }
 /// Whether every epoch of shuffled batches has an order of its own.
-enum class Reshuffle { every_epoch, once };
+enum class Reshuffle {
+  every_epoch,
+  once
+};
 constexpr Names<Reshuffle, 2> names_of(Reshuffle) { return {{{Reshuffle::every_epoch, "every_epoch"}, {Reshuffle::once, "once"}}}; }
-enum class BottomLevel { with_replacement, poisson };
+enum class BottomLevel {
+  with_replacement,
+  poisson
+};
 constexpr Names<BottomLevel, 2> names_of(BottomLevel) {
   return {{{BottomLevel::with_replacement, "wr"}, {BottomLevel::poisson, "poisson"}}};
 }
 /// How the steps of value-level rows are composed: as dominating pairs that may leak in both directions at once, or as what an adaptive adversary can
 /// truly make of them (tsdp.6, adaptive_curve.h).
-enum class StepComposition { symmetrised, adaptive };
+enum class StepComposition {
+  symmetrised,
+  adaptive
+};
 constexpr Names<StepComposition, 2> names_of(StepComposition) {
   return {{{StepComposition::symmetrised, "symmetrised"}, {StepComposition::adaptive, "adaptive"}}};
 }
 /// The lower end of adaptive composition: of an adversary who takes the same direction in every step, or of one who chooses it by what was released, which
 /// is closer and takes seconds. Upper ends are the same.
-enum class AdaptiveLowerEnd { same_direction, chosen_direction };
+enum class AdaptiveLowerEnd {
+  same_direction,
+  chosen_direction
+};
 /// What is clipped as one: every window by itself, or the sum of all windows of a series that a step draws.
-enum class Record { window, series };
+enum class Record {
+  window,
+  series
+};
 constexpr Names<Record, 2> names_of(Record) { return {{{Record::window, "window"}, {Record::series, "series"}}}; }
-enum class Relation { event, user, series };
+enum class Relation {
+  event,
+  user,
+  series
+};
 constexpr Names<Relation, 3> names_of(Relation) {
   return {{{Relation::event, "event"}, {Relation::user, "user"}, {Relation::series, "series"}}};
 }
@@ -60,7 +85,11 @@ struct PrivacyUnit {
 
 /// How a record's gradient is bounded: scaled down to the clip norm where it is longer; each of M layers on its own, to
 /// the clip norm / √M; or every gradient g scaled by the clip norm / (|g| + 0.01).
-enum class ClippingKind { flat, per_layer, automatic };
+enum class ClippingKind {
+  flat,
+  per_layer,
+  automatic
+};
 constexpr Names<ClippingKind, 3> names_of(ClippingKind) {
   return {{{ClippingKind::flat, "flat"}, {ClippingKind::per_layer, "per_layer"}, {ClippingKind::automatic, "automatic"}}};
 }
@@ -74,7 +103,10 @@ struct Clipping {
 };
 
 /// How noises of different steps hang together: not at all, or as C⁻¹Z of a strategy matrix C (strategy.h).
-enum class NoiseKind { independent, correlated };
+enum class NoiseKind {
+  independent,
+  correlated
+};
 constexpr Names<NoiseKind, 2> names_of(NoiseKind) {
   return {{{NoiseKind::independent, "independent"}, {NoiseKind::correlated, "correlated"}}};
 }

@@ -19,12 +19,19 @@
 namespace tsdp::privacy {
 
 /// What a theorem's profile is to the true one of a single use.
-enum class Bound { tight, upper, optimistic_lower };
+enum class Bound {
+  tight,
+  upper,
+  optimistic_lower
+};
 constexpr Names<Bound, 3> names_of(Bound) {
   return {{{Bound::tight, "tight"}, {Bound::upper, "upper"}, {Bound::optimistic_lower, "optimistic_lower"}}};
 }
 /// What one use of the profile covers.
-enum class CompositionUnit { step, epoch };
+enum class CompositionUnit {
+  step,
+  epoch
+};
 constexpr Names<CompositionUnit, 2> names_of(CompositionUnit) {
   return {{{CompositionUnit::step, "step"}, {CompositionUnit::epoch, "epoch"}}};
 }
@@ -96,7 +103,7 @@ struct AppliedTheorem {
 /// are not `only_if_named`, never an optimistic one. With series of differing lengths the worst counts. Throws PrivacyError (exit 4) that
 /// names what no theorem covers and the nearest combinations that are covered.
 [[nodiscard]] AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, double noise_multiplier,
-                                     std::optional<std::string> theorem = std::nullopt);
+                                           std::optional<std::string> theorem = std::nullopt);
 
 /// The same for noise of either kind: correlated noise is covered where records are whole series (series_law.h), and nowhere else.
 [[nodiscard]] AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, const Noise& noise,
@@ -111,7 +118,7 @@ struct FlatSampling {
 };
 /// C.1 or C.2. Throws UsageError for a count out of range, PrivacyError for another theorem.
 [[nodiscard]] AppliedTheorem flat_baseline(const std::string& theorem, const FlatSampling& sampling,
-                                      double noise_multiplier);
+                                           double noise_multiplier);
 
 /// One row of the table of theorems, for help texts and documents.
 struct TheoremSummary {

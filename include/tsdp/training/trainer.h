@@ -94,7 +94,10 @@ class Trainer {
   void restore(const Checkpoint& checkpoint);
   /// Goes on behind the last charged step. Throws PrivacyError if nothing would be trained then; `why` begins what is said.
   void give_up_charged_steps(const std::string& why);
-  enum class WithKey { yes, no };
+  enum class WithKey {
+    yes,
+    no
+  };
   [[nodiscard]] Checkpoint checkpoint(WithKey with_key) const;
   void write_ledger(mechanism::RunState state);
   /// Raises the count of charged steps, and what the ledger says of it.
