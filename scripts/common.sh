@@ -137,21 +137,27 @@ tsdp_packages() {
   fi
 }
 
-# What only tests use, and skip where it is missing: never the reason why a set-up fails. Ubuntu has Chromium only as a
-# snap; whoever has a browser of the name that tests/cli/chromium.py looks for needs none of ours.
+# What only tests use, and skip where it is missing: never the reason why a set-up fails.
 tsdp_test_packages() {
   [ "${TSDP_PACKAGES:-}" != skip ] || return 0
+  command -v doxygen >/dev/null || tsdp_test_package doxygen "the pages of the headers"
+  # Whoever has a browser of the name that tests/cli/chromium.py looks for needs none of ours.
   local name
   for name in "${TSDP_CHROMIUM:-chromium}" chromium-browser google-chrome; do
     if command -v "$name" >/dev/null; then return 0; fi
   done
+  tsdp_test_package chromium "pages in a browser"
+}
+
+# tsdp_test_package PACKAGE WHAT: Ubuntu has Chromium only as a snap, so a package may not be there to install.
+tsdp_test_package() {
   # Lists that were never loaded say nothing of what there is.
   if ! command -v apt-cache >/dev/null \
-    || { compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null && ! apt-cache show chromium >/dev/null 2>&1; }; then
-    tsdp_say "packages: no chromium to install here; tests that look at pages will be skipped"
+    || { compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null && ! apt-cache show "$1" >/dev/null 2>&1; }; then
+    tsdp_say "packages: no $1 to install here; tests of $2 will be skipped"
     return 0
   fi
-  (tsdp_install_packages chromium) || tsdp_say "packages: going on without chromium; tests that look at pages will be skipped"
+  (tsdp_install_packages "$1") || tsdp_say "packages: going on without $1; tests of $2 will be skipped"
 }
 
 # Clang with libFuzzer's runtime, which distributions ship apart and by the compiler's version. False where it cannot be

@@ -24,7 +24,7 @@ using TaggedScalar = std::pair<std::string, double>;
 /// costs at most the end of the last one, over which readers pass.
 class EventFile {
  public:
-  /// A new file in `folder`, named events.out.tfevents.<seconds>.tsdp.<number> so that it comes after those that are
+  /// A new file in `folder`, named `events.out.tfevents.SECONDS.tsdp.NUMBER` so that it comes after those that are
   /// there (readers go by name). The name holds no host, and the file none either. Its first event says that steps from
   /// `first_step` on begin anew: readers drop what earlier files hold of them. Throws Error.
   EventFile(const std::filesystem::path& folder, std::uint64_t first_step);

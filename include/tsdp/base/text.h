@@ -57,7 +57,7 @@ template <class... Parts>
 [[nodiscard]] bool is_utf8(std::string_view text);
 
 /// `text` as it may be shown on a terminal: control characters (of both blocks, so that no escape sequence begins),
-/// characters that turn the direction of writing or break lines, and bytes that are no UTF-8 are written as \xNN. With
+/// characters that turn the direction of writing or break lines, and bytes that are no UTF-8 are written as `\xNN`. With
 /// `keep_lines`, line feeds and tabs stay.
 [[nodiscard]] std::string visible(std::string_view text, bool keep_lines = false);
 

@@ -26,7 +26,7 @@ constexpr Names<ExportedWeights, 2> names_of(ExportedWeights) {
 
 /// Defaults are those of the option table's documentation; options without default must be given.
 struct Config {
-  struct {
+  struct Dataset {
     std::string path;
     std::string format = "auto";     // told by the file
     std::string frequency = "auto";  // told by the file
@@ -46,7 +46,7 @@ struct Config {
 
     [[nodiscard]] bool is_synthetic() const { return format == "synthetic"; }
   } dataset;
-  struct {
+  struct Model {
     std::string name = "simple_ff";
     std::optional<std::int64_t> context_length;  // none: `auto`
     std::vector<std::int64_t> lags;
@@ -58,7 +58,7 @@ struct Config {
     std::optional<PriorKind> prior = PriorKind::none;  // none: `auto`
     std::string start = "fresh";                       // or pretrained, auto, a file
   } model;
-  struct {
+  struct Sampling {
     tsdp::privacy::TopLevel top_level = tsdp::privacy::TopLevel::without_replacement;
     tsdp::privacy::BottomLevel bottom_level = tsdp::privacy::BottomLevel::with_replacement;
     std::optional<std::int64_t> batch_size;  // none: batches or rate, or `auto`
@@ -68,11 +68,11 @@ struct Config {
     std::optional<std::int64_t> batches;
     std::optional<double> rate;
   } sampling;
-  struct {
+  struct Augmentation {
     double context_noise = 0.0;
     double forecast_noise = 0.0;
   } augmentation;
-  struct {
+  struct Privacy {
     bool enabled = true;
     tsdp::privacy::Relation relation = tsdp::privacy::Relation::event;
     std::int64_t w = 1;
@@ -95,14 +95,14 @@ struct Config {
     std::optional<tsdp::privacy::StepComposition> composition;  // none: `auto`
     double delta = 1e-7;
   } privacy;
-  struct {
+  struct Optimizer {
     std::string name = "adam";
     std::optional<double> learning_rate = 1e-3;  // none: `auto`
     double weight_decay = 1e-8;
     std::optional<double> gradient_norm_bound;
     std::optional<std::int64_t> plateau_looks;
   } optimizer;
-  struct {
+  struct Training {
     std::optional<std::int64_t> max_epochs = 1000;  // none: `auto`
     std::int64_t seed = 1;
     bool reproducible = false;

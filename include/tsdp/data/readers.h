@@ -60,7 +60,7 @@ struct ColumnNames {
 /// What a file itself does not say.
 struct ReadOptions {
   Format format = Format::lstnet;
-  Frequency frequency;          ///< of the series; a tsf file's own @frequency must agree
+  Frequency frequency;          ///< of the series; a tsf file's own `@frequency` must agree
   std::optional<Moment> start;  ///< of the first row; required for lstnet, ignored where the file has time stamps
   bool exact = false;           ///< fill Series::exact, too
   ColumnNames columns = {};     ///< of csv (time alone) and csv_long
@@ -80,7 +80,7 @@ struct ReadOptions {
 /// else that is not a finite number is an error, as are rows with another number of columns.
 [[nodiscard]] Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& options);
 
-/// The frequency that the file tells, if it does: the @frequency of a tsf file's header; of csv and csv_long what
+/// The frequency that the file tells, if it does: the `@frequency` of a tsf file's header; of csv and csv_long what
 /// infer_frequency finds in the time stamps (of the first series; the first ten thousand). options.frequency is not used.
 /// Throws DataError.
 [[nodiscard]] std::optional<Frequency> frequency_of_file(const std::filesystem::path& path, const ReadOptions& options);
