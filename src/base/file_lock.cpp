@@ -19,7 +19,7 @@ std::string lock(int descriptor, int how) {
   int result = descriptor < 0 ? -1 : ::flock(descriptor, how);
   while (result != 0 && descriptor >= 0 && errno == EINTR) result = ::flock(descriptor, how);
   if (result == 0) return {};
-  const std::string reason = std::strerror(errno);
+  std::string reason = std::strerror(errno);
   if (descriptor >= 0) ::close(descriptor);
   return reason;
 }

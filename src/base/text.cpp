@@ -143,7 +143,7 @@ std::string clock_text(double seconds) {
   if (!(seconds >= 0.0) || seconds > 1e9) return "?";
   const auto s = static_cast<long long>(std::ceil(seconds));
   std::array<char, 32> text{};
-  if (s >= 2 * 86400) {
+  if (s / 86400 >= 2) {
     std::snprintf(text.data(), text.size(), "%lld d %02lld h", s / 86400, s / 3600 % 24);
   } else {
     std::snprintf(text.data(), text.size(), "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);

@@ -19,7 +19,7 @@ bool places_contain(const PrivacyUnit& outer, const PrivacyUnit& inner) {
   if (outer.relation == Relation::series || inner.relation == Relation::series) return outer.relation == inner.relation;
   if (outer.w < inner.w) return false;
   switch (outer.relation) {
-    case Relation::series: return true;
+    case Relation::series:
     case Relation::user: return true;
     case Relation::event: return inner.relation == Relation::event || inner.w == 1;
   }

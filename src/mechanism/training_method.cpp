@@ -16,7 +16,7 @@ PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::Subsampli
     : unit_(unit),
       law_(std::move(law)),
       clipping_(clipping),
-      noise_(noise),
+      noise_(std::move(noise)),
       theorem_(privacy::apply_theorem(law_, unit_, noise_, std::move(theorem))) {
   if (!(clipping_.norm > 0.0) || !std::isfinite(clipping_.norm))
     throw UsageError(cat("clip norm: found ", clipping_.norm, "; a positive finite number is expected"));

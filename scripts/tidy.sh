@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Runs clang-tidy (.clang-tidy) over the sources of everything that needs no LibTorch, without tests and benchmarks:
+#   scripts/tidy.sh [FILE …]      (default: all of them; four minutes on two cores)
+# Exit code 1 if it finds anything. Without clang-tidy to be had: exit code 77, or 1 on a build server (CI).
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"
+
+tsdp_lock
+tsdp_packages
+if ! command -v clang-tidy >/dev/null && { [ "${TSDP_PACKAGES:-}" = skip ] || ! (tsdp_install_packages clang-tidy); }; then
+  tsdp_say "clang-tidy: not there, and not installed; nothing is checked"
+  exit "$([ -n "${CI:-}" ] && echo 1 || echo 77)"
+fi
+tsdp_configure tidy -DTSDP_BUILD_TESTS=OFF -DTSDP_BUILD_BENCHMARKS=OFF
+tsdp_unlock
+
+build=$tsdp_root/build/tidy
+files=("$@")
+if [ ${#files[@]} -eq 0 ]; then
+  # Those that are compiled, in an order that keeps all cores busy to the end: the longest first.
+  mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_commands.json" | grep -v "^$build/" | sort -u | xargs ls -S)
+fi
+tsdp_say "clang-tidy: ${#files[@]} files, $(tsdp_jobs) at a time…"
+log=$tsdp_logs/tidy.log
+status=0
+printf '%s\0' "${files[@]}" \
+  | xargs -0 -n 1 -P "$(tsdp_jobs)" clang-tidy -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option >"$log" 2>"$log.progress" || status=1
+grep -E '(error|warning): ' "$log" | sort -u | sed "s#^$tsdp_root/##" || true
+[ "$status" -eq 0 ] || tsdp_fail "clang-tidy: found the above ($log)" "mend it, or say in .clang-tidy why a check does not fit here"
+tsdp_say "clang-tidy: nothing found in $SECONDS s"
