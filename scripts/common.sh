@@ -51,6 +51,43 @@ tsdp_logged() {
 
 tsdp_new_log() { : >"$tsdp_logs/$1.log"; }
 
+# tsdp_watched MEGABYTES FOLDER COMMAND…: runs the command; on a terminal one line, written over, shows how much of what it loads lies in FOLDER.
+tsdp_watched() {
+  local megabytes=$1 folder=$2 job start=$SECONDS got spent
+  shift 2
+  if [ ! -t 2 ]; then
+    "$@"
+    return
+  fi
+  "$@" &
+  job=$!
+  while sleep 1 && kill -0 "$job" 2>/dev/null; do
+    got=$(du -sm "$folder" 2>/dev/null | cut -f 1) || true
+    spent=$((SECONDS - start))
+    if [ $((20 * ${got:-0})) -ge "$megabytes" ] && [ "$got" -lt "$megabytes" ]; then
+      printf '\r\033[K  %s of about %s MB, %s s left ' "$got" "$megabytes" $((spent * (megabytes - got) / got)) >&2
+    else
+      printf '\r\033[K  %s s ' "$spent" >&2
+    fi
+  done
+  printf '\r\033[K' >&2
+  wait "$job"
+}
+
+# tsdp_apt_progress LOG: apt's output with status lines (APT::Status-Fd=1) on stdin; one line that is written over shows percentage, file and
+# time left, and all else goes to the log.
+tsdp_apt_progress() {
+  local line kind percent text
+  while IFS= read -r line; do
+    IFS=: read -r kind _ percent text <<<"$line"
+    case $kind in
+      dlstatus | pmstatus) printf '\r\033[K  %3.0f %% %.60s ' "$percent" "$text" >&2 ;;
+      *) printf '%s\n' "$line" >>"$1" ;;
+    esac
+  done
+  printf '\r\033[K' >&2
+}
+
 # tsdp_version_at_least FOUND WANTED
 tsdp_version_at_least() { [ "$(printf '%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
@@ -210,13 +247,21 @@ tsdp_install_packages() {
       fi
     fi
   fi
-  tsdp_say "packages: installing ${packages[*]}"
+  tsdp_say "packages: reading the lists of what there is…"
   tsdp_new_log packages
   as_root+=(env DEBIAN_FRONTEND=noninteractive)
   local apt=(apt-get -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)
   # A failed update is not the end: the lists at hand may do.
   tsdp_logged packages "${as_root[@]}" "${apt[@]}" update || true
-  if ! tsdp_logged packages "${as_root[@]}" "${apt[@]}" install --yes --no-install-recommends "${packages[@]}"; then
+  local size
+  size=$("${apt[@]}" install --print-uris -qq --no-install-recommends "${packages[@]}" 2>/dev/null | awk '{ bytes += $3 } END { if (bytes) printf "; this loads %.0f MB", bytes / 1e6 + 0.5 }') || true
+  tsdp_say "packages: installing ${packages[*]}$size…"
+  local install=("${as_root[@]}" "${apt[@]}" install --yes --no-install-recommends)
+  if ! if [ -t 2 ]; then
+    "${install[@]}" -o APT::Status-Fd=1 "${packages[@]}" </dev/null 2>&1 | tsdp_apt_progress "$tsdp_logs/packages.log"
+  else
+    tsdp_logged packages "${install[@]}" "${packages[@]}"
+  fi; then
     tsdp_fail_with_log "packages: installing" "$tsdp_logs/packages.log" "$mend"
   fi
 }
@@ -337,7 +382,9 @@ tsdp_torch_from_venv() {
   fi
   rm -rf -- "$tsdp_venv"
   torch_name="torch $(tsdp_pin torch) ($build build)"
-  tsdp_say "LibTorch: installing $torch_name into .venv; this loads $([ "$build" = cuda ] && echo "3 GB" || echo "250 MB")…"
+  local megabytes=250
+  if [ "$build" = cuda ]; then megabytes=3000; fi
+  tsdp_say "LibTorch: installing $torch_name into .venv; this loads $megabytes MB…"
   tsdp_new_log torch
   mkdir -p "$tsdp_venv"
   : >"$tsdp_venv/.tsdp"
@@ -345,17 +392,22 @@ tsdp_torch_from_venv() {
     tsdp_fail_with_log "LibTorch: making the virtual environment" "$tsdp_logs/torch.log" \
       "check that 'python3 -m venv' works (package python3-venv) and run again"
   fi
-  local pip=("$tsdp_venv/bin/python3" -m pip --disable-pip-version-check --no-input install --prefer-binary -r "$tsdp_requirements")
+  # What pip loads lies in the temporary folder until it is unpacked.
+  local loads=$tsdp_venv/.loads
+  mkdir -p "$loads"
+  local pip=(env "TMPDIR=$loads" "$tsdp_venv/bin/python3" -m pip --disable-pip-version-check --no-input install --prefer-binary -r "$tsdp_requirements")
   if [ "$build" = cuda ]; then
     # Where pip also knows a CPU build, that one would count as the newer. LibTorch's CMake files want a whole CUDA
     # toolkit; the wheels that torch brings lack the compiler, of which torch's own pins choose the version.
-    tsdp_logged torch "${pip[@]}" "torch!=$(tsdp_pin torch)+cpu" 'cuda-toolkit[cccl,crt,nvcc,nvvm]' \
+    tsdp_watched "$megabytes" "$loads" tsdp_logged torch "${pip[@]}" "torch!=$(tsdp_pin torch)+cpu" 'cuda-toolkit[cccl,crt,nvcc,nvvm]' \
       && tsdp_complete_cuda_toolkit
   else
     pip+=("torch==$(tsdp_pin torch)+cpu")
-    tsdp_logged torch "${pip[@]}" || tsdp_logged torch "${pip[@]}" --extra-index-url "$tsdp_torch_index"
+    tsdp_watched "$megabytes" "$loads" tsdp_logged torch "${pip[@]}" \
+      || tsdp_watched "$megabytes" "$loads" tsdp_logged torch "${pip[@]}" --extra-index-url "$tsdp_torch_index"
   fi || tsdp_fail_with_log "LibTorch: pip" "$tsdp_logs/torch.log" \
     "check the network and run again, or point TSDP_TORCH at a LibTorch that you have"
+  rm -rf -- "$loads"
   tsdp_venv_stamp "$build" >"$tsdp_venv/.tsdp-stamp.part"
   mv "$tsdp_venv/.tsdp-stamp.part" "$tsdp_venv/.tsdp-stamp"
   tsdp_venv_ready "$build" \
