@@ -29,9 +29,20 @@ exporting::ModelMetadata metadata_of(const Config& config, const models::Forecas
   about["frequency"] = config.dataset.frequency;
   about["time_features"] = nlohmann::ordered_json::array();
   if (model.reads_time_features())
-    about["time_features"] = data::window_feature_names(data::Frequency::parse(config.dataset.frequency));
+    about["time_features"] = data::window_feature_names(data::Frequency::parse(config.dataset.frequency), config.dataset.covariate_columns);
+  if (!config.dataset.covariate_columns.empty()) about["covariates"] = config.dataset.covariate_columns;
   about["parameters"] = model.parameters().count();
   return {std::move(about), ledger};
+}
+
+std::vector<std::string> covariates_of(const exporting::ModelMetadata& metadata, const std::string& file) {
+  const auto found = metadata.model.value("covariates", nlohmann::ordered_json::array());
+  std::vector<std::string> out;
+  for (const auto& name : found) {
+    if (!found.is_array() || !name.is_string()) throw DataError(cat(file, ": model: covariates: expected a list of texts"));
+    out.push_back(name.get<std::string>());
+  }
+  return out;
 }
 
 nlohmann::ordered_json epsilon_covers(const nlohmann::ordered_json& ledger) {

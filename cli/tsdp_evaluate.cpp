@@ -136,6 +136,12 @@ int main(int argc, char** argv) {
     if (horizon != config.dataset.prediction_length)
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.prediction_length: found ",
                                  config.dataset.prediction_length, "; the model forecasts ", horizon, " steps"));
+    // In the model's order, whatever that of the file is.
+    const auto covariates = tsdp::cli::covariates_of(metadata, model.empty() ? folder.model().string() : model);
+    if (covariates.empty() != !config.dataset.covariates)
+      throw tsdp::UsageError(cat(config_file.string(), ": dataset.covariates.file: found ", config.dataset.covariates.value_or("null"), "; the model ",
+                                 covariates.empty() ? std::string("reads no covariates, and null is expected") : cat("reads ", tsdp::join(covariates, ", "), ", and a file of them is expected")));
+    config.dataset.covariate_columns = covariates;
     const auto data = tsdp::data::prepare_data(config, config_file, privacy.has_value());
     if (const auto trained_on = metadata.model.value("frequency", config.dataset.frequency);
         tsdp::data::Frequency::parse(trained_on) != tsdp::data::Frequency::parse(config.dataset.frequency))

@@ -15,6 +15,7 @@
 #include "tsdp/config/config.h"
 #include "tsdp/data/calendar_features.h"
 #include "tsdp/data/configured.h"
+#include "tsdp/data/covariates.h"
 #include "tsdp/data/input_form.h"
 #include "tsdp/evaluation/series_forecast.h"
 #include "tsdp/export/torchscript.h"
@@ -31,7 +32,7 @@ bool ends_in(const fs::path& file, const std::string& end) {
 
 /// Options that say how the input is read: the form as stated, or a configuration that states it.
 struct InputOptions {
-  std::string input, config;
+  std::string input, config, covariates;
   data::StatedForm form;
 };
 
@@ -61,6 +62,24 @@ data::Dataset read_input(const InputOptions& options, const std::string& model, 
               " series end before the last one: their missing values are unobserved, and all are forecast from there"));
   }
   return dataset;
+}
+
+/// What is known of the steps of `dataset` and of the `horizon` after its ends, as far as the model reads it.
+void add_covariates(data::Dataset& dataset, const InputOptions& options, const std::vector<std::string>& read, const std::string& model, std::int64_t horizon) {
+  std::string given = options.covariates;
+  fs::path file = given;
+  if (given.empty() && !options.config.empty()) {
+    const auto config_file = find_config_file(options.config);
+    given = read_config(config_file).dataset.covariates.value_or("");
+    if (!given.empty()) file = find_file("dataset.covariates.file", given, config_file);
+  }
+  if (given.empty() && read.empty()) return;
+  if (given.empty())
+    throw UsageError(cat("--covariates: not given; ", model, " reads ", join(read, ", "), ": expected a CSV file with these columns, up to ", horizon,
+                         " steps after the end of every series"));
+  if (read.empty()) throw UsageError(cat("--covariates: found ", given, "; ", model, " reads no covariates: expected none"));
+  dataset.covariates = data::read_covariates(file, dataset.frequency, read, "--covariates");
+  data::require_covariates(dataset, horizon);
 }
 
 std::vector<double> levels_of(const std::string& text) {
@@ -125,6 +144,7 @@ int main(int argc, char** argv) {
   app.add_option("--start", input.form.start, "Moment of the first row of an lstnet file: \"YYYY-MM-DD hh:mm\"")
       ->excludes(config);
   for (auto* option : tsdp::cli::add_table_options(app, input.form)) option->excludes(config);
+  app.add_option("--covariates", input.covariates, "CSV file of what the model is told of every step beside the series, to the end of the forecasts");
   app.add_option("--quantiles", quantiles, "Levels in (0, 1), separated by commas")->capture_default_str();
   app.add_option("--samples", samples, "Sample paths of each series, into JSON Lines")->check(CLI::Range(1, 1'000'000));
   app.add_option("--seasonal-naive", naive_output, "File for seasonal-naive forecasts from the same past");
@@ -143,6 +163,7 @@ int main(int argc, char** argv) {
     request.samples = samples;
     std::vector<std::string> inputs = {input.input, model};
     if (!input.config.empty()) inputs.push_back(input.config);
+    if (!input.covariates.empty()) inputs.push_back(input.covariates);
     tsdp::cli::check_output("--output", output, inputs);
     if (!naive_output.empty()) {
       tsdp::cli::check_output("--seasonal-naive", naive_output, inputs);
@@ -165,7 +186,8 @@ int main(int argc, char** argv) {
     const auto frequency = metadata.model.value("frequency", std::string());
     if (frequency.empty())
       throw tsdp::DataError(cat(model, ": names no frequency; expected a model that tsdp-export or tsdp-train wrote"));
-    const auto dataset = tsdp::cli::read_input(input, model, frequency, privacy.has_value());
+    auto dataset = tsdp::cli::read_input(input, model, frequency, privacy.has_value());
+    tsdp::cli::add_covariates(dataset, input, tsdp::cli::covariates_of(metadata, model), model, metadata.model.value("prediction_length", std::int64_t{1}));
     request.season_length = season_length > 0 ? season_length
                             : !input.config.empty()
                                 ? tsdp::read_config(tsdp::find_config_file(input.config)).dataset.season_length

@@ -218,6 +218,8 @@ int main(int argc, char** argv) {
     if (resume.empty() && !config.dataset.is_synthetic())
       config.dataset.path =
           path_for_run(config.dataset.path, tsdp::find_data_file(config.dataset.path, config_file), folder.root);
+    if (auto& file = config.dataset.covariates; file && resume.empty())
+      file = path_for_run(*file, tsdp::find_file("dataset.covariates.file", *file, config_file), folder.root);
     // Before a plan is made of what the run was not charged for.
     if (!resume.empty() && tsdp::is_there(folder.charged_config()))
       tsdp::training::refuse_what_was_not_charged_for(folder, config, data);

@@ -59,6 +59,7 @@ data::PreparedData data_of(const Config& config, const std::vector<std::int64_t>
       series.exact.assign(series.values.begin(), series.values.end());
     out.dataset.series.push_back(std::move(series));
   }
+  out.dataset.covariates.names = config.dataset.covariate_columns;  // public, so what they are does not matter: 0
   out.split.training_length = lengths;
   return out;
 }

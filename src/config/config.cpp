@@ -53,6 +53,7 @@ std::string accepts(const Value& value) {
                  [](const OptionalInteger& o) { return cat(range_text(o.range), ", or ", o.none); },
                  [](const IntegerNullOrAuto& o) { return cat(range_text(o.range), ", auto or null"); },
                  [](const IntegerList& o) { return cat("a list of at most ", o.most, ", each ", range_text(o.range)); },
+                 [](const TextList& o) { return cat("a list of at most ", o.most, " different names"); },
                  [](const Real& o) { return range_text(o.range); },
                  [](const OptionalReal& o) { return cat(range_text(o.range), ", or ", o.none); },
                  [](const Flag&) -> std::string { return "true or false"; }},
@@ -80,6 +81,11 @@ std::string value_text(const Value& value, const Config& config) {
                  [&](const IntegerList& o) {
                    std::vector<std::string> parts;
                    for (const auto item : o.at(c)) parts.push_back(cat(item));
+                   return cat("[", join(parts, ", "), "]");
+                 },
+                 [&](const TextList& o) {
+                   std::vector<std::string> parts;
+                   for (const auto& item : o.at(c)) parts.push_back(quoted(item));
                    return cat("[", join(parts, ", "), "]");
                  },
                  [&](const Real& o) { return exact(o.at(c)); },
@@ -157,6 +163,16 @@ bool store(const Option& option, const YAML::Node& node, Config& config) {
                      long long parsed = 0;
                      if (!item.IsScalar() || item.Tag() == "!" || !parse_int(item.Scalar(), parsed) || !within(o.range, parsed)) return false;
                      items.push_back(parsed);
+                   }
+                   o.at(config) = std::move(items);
+                   return true;
+                 },
+                 [&](const TextList& o) {
+                   if (!node.IsSequence() || node.size() > o.most) return false;
+                   std::vector<std::string> items;
+                   for (const auto& item : node) {
+                     if (!item.IsScalar() || item.Scalar().empty() || std::find(items.begin(), items.end(), item.Scalar()) != items.end()) return false;
+                     items.push_back(item.Scalar());
                    }
                    o.at(config) = std::move(items);
                    return true;
@@ -340,6 +356,12 @@ void check_together(const std::string& where, const Config& c) {
                          "dataset.start: not given; an lstnet file has no time stamps, so the moment of its "
                          "first row is expected"));
   const auto* model = find_model(c.model.name);
+  if (c.dataset.covariates && (model == nullptr || !model->reads_covariates))
+    throw UsageError(cat(where, "dataset.covariates.file: found ", *c.dataset.covariates, "; ", c.model.name, " reads no covariates: expected null, or model.name deepar"));
+  if (c.dataset.covariates && c.dataset.is_synthetic())
+    throw UsageError(cat(where, "dataset.covariates.file: found ", *c.dataset.covariates, " with dataset.format synthetic, whose series know of none; expected null"));
+  if (!c.dataset.covariates && !c.dataset.covariate_columns.empty())
+    throw UsageError(cat(where, "dataset.covariates.columns: found ", join(c.dataset.covariate_columns, ", "), " without dataset.covariates.file; expected the file, too"));
   const bool reads_lags = model != nullptr && model->reads_lags;
   if (reads_lags && c.model.lags.empty())
     throw UsageError(cat(where, "model.lags: not given; ", c.model.name,

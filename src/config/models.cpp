@@ -10,8 +10,8 @@ namespace {
 
 // One row a forecaster of models/, so that programs without LibTorch know it, too.
 std::vector<ModelRules>& models() {
-  // name, reads_lags, has_prior, width_with_prior
-  static std::vector<ModelRules> all = {{"simple_ff", false, true, 16}, {"deepar", true, true}, {"itransformer", false, true}, {"dlinear", false, true, 4}};
+  // name, reads_lags, has_prior, width_with_prior, reads_covariates
+  static std::vector<ModelRules> all = {{"simple_ff", false, true, 16}, {"deepar", true, true, 0, true}, {"itransformer", false, true}, {"dlinear", false, true, 4}};
   return all;
 }
 

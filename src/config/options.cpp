@@ -8,7 +8,7 @@
 
 namespace tsdp::detail {
 
-#define AT(member) [](Config& c) -> auto& { return c.member; }
+#define AT(member) [](Config& c) -> auto& { return c.member; }  // NOLINT(bugprone-macro-parentheses): a name
 
 namespace {
 
@@ -83,6 +83,11 @@ const std::vector<Option>& option_table() {
        "Steps without a row (csv, csv_long): an error, or missing values; auto: an error in csv, missing in csv_long."},
       {"dataset.short_series", false, choice(AT(dataset.short_series), {"error", "drop", "pad"}),
        "Series too short for the split: an error; left out; or begun earlier, with missing values. Which they are follows from lengths alone."},
+      {"dataset.covariates.file", false, OptionalText{AT(dataset.covariates)},
+       "CSV file of numbers that are known of every step, ahead of time too, and are the same for all series (holidays, prices): time stamps in the "
+       "first column, a column each, near -1 to 1. They count as public. For models that read them (deepar)."},
+      {"dataset.covariates.columns", false, TextList{AT(dataset.covariate_columns), 100},
+       "Columns of that file that the model is told of; an empty list: all of them."},
       {"dataset.prediction_length", true, Integer{AT(dataset.prediction_length), {1, longest}},
        "Forecast length L_F, in steps."},
       {"dataset.season_length", true, Integer{AT(dataset.season_length), {1, many}},

@@ -57,6 +57,10 @@ struct IntegerList {
   IntRange range;
   std::size_t most;
 };
+struct TextList {
+  std::function<std::vector<std::string>&(Config&)> at;
+  std::size_t most;
+};
 struct Real {
   std::function<double&(Config&)> at;
   RealRange range;
@@ -71,7 +75,7 @@ struct Flag {
   std::function<bool&(Config&)> at;
 };
 
-using Value = std::variant<Text, OptionalText, Choice, Integer, OptionalInteger, IntegerNullOrAuto, IntegerList, Real, OptionalReal, Flag>;
+using Value = std::variant<Text, OptionalText, Choice, Integer, OptionalInteger, IntegerNullOrAuto, IntegerList, TextList, Real, OptionalReal, Flag>;
 
 struct Option {
   std::string key;  // "section.name"

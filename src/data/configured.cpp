@@ -6,6 +6,8 @@
 #include "tsdp/base/error.h"
 #include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
+#include "tsdp/data/covariates.h"
+#include "tsdp/data/feature_store.h"
 #include "tsdp/data/readers.h"
 #include "tsdp/data/synthetic.h"
 
@@ -92,6 +94,17 @@ PreparedData prepare_data(Config& config, const std::filesystem::path& config_fi
   if (config.dataset.frequency == "auto") config.dataset.frequency = dataset.frequency.text();
   const auto options = split_options_of(config);
   treat_short_series(config, least_length(options), dataset);
+  if (config.dataset.covariates) {
+    const auto where = cat(config_file.string(), ": dataset.covariates.columns");
+    const auto file = find_file("dataset.covariates.file", *config.dataset.covariates, config_file);
+    dataset.covariates = read_covariates(file, dataset.frequency, config.dataset.covariate_columns, where);
+    config.dataset.covariate_columns = dataset.covariates.names;
+    require_covariates(dataset, 0);
+    const auto calendar = window_feature_names(dataset.frequency);
+    for (const auto& name : dataset.covariates.names)
+      if (std::find(calendar.begin(), calendar.end(), name) != calendar.end())
+        throw UsageError(cat(where, ": found '", name, "', which the calendar tells the model already; expected another name, or other columns"));
+  }
   PreparedData out{std::move(dataset), {}};
   out.split = split_dataset(out.dataset, options);
   return out;

@@ -6,29 +6,35 @@
 #include <map>
 
 #include "tsdp/data/calendar_features.h"
+#include "tsdp/data/covariates.h"
 
 namespace tsdp::data {
 
-std::vector<std::string> window_feature_names(const Frequency& frequency) {
+std::vector<std::string> window_feature_names(const Frequency& frequency, const std::vector<std::string>& covariates) {
   const auto calendar = calendar_feature_names(frequency);
   std::vector<std::string> names(calendar.begin(), calendar.end());
+  names.insert(names.end(), covariates.begin(), covariates.end());
   names.emplace_back("age");
   return names;
 }
 
 FeatureStore::FeatureStore(const Dataset& dataset, std::int64_t past_length, std::int64_t future_length)
-    : past_length_(past_length), future_length_(future_length), names_(window_feature_names(dataset.frequency)) {
+    : past_length_(past_length), future_length_(future_length), names_(window_feature_names(dataset.frequency, dataset.covariates.names)) {
   const auto& frequency = dataset.frequency;
-  const std::size_t calendar_count = names_.size() - 1;  // the age comes last
+  const auto& known = dataset.covariates;
+  const auto known_count = known.names.size();
+  const std::size_t calendar_count = names_.size() - known_count - 1;  // the age comes last
 
   struct Block {
     std::int64_t length = 0;
     std::int64_t first = 0;
+    std::int64_t known_row = 0;  // of the first place
   };
   std::map<Moment, Block> blocks;
   for (const auto& series : dataset.series) {
-    auto& length = blocks[series.start].length;
-    length = std::max(length, static_cast<std::int64_t>(series.values.size()));
+    auto& block = blocks[series.start];
+    block.length = std::max(block.length, static_cast<std::int64_t>(series.values.size()));
+    if (known_count > 0) block.known_row = first_row_of(series, dataset).value();
   }
   std::int64_t total = 0;
   for (auto& [start, block] : blocks) {
@@ -44,6 +50,9 @@ FeatureStore::FeatureStore(const Dataset& dataset, std::int64_t past_length, std
     for (std::int64_t place = 0; place < block.length + future_length; ++place) {
       calendar_features(advance(start, frequency, place), frequency, std::span(row).first(calendar_count));
       for (std::size_t i = 0; i < calendar_count; ++i) *to++ = static_cast<float>(row[i]);
+      const auto known_row = block.known_row + place;
+      const bool is_known = known_row >= 0 && known_row < known.rows();
+      for (std::size_t i = 0; i < known_count; ++i) *to++ = is_known ? known.values[static_cast<std::size_t>(known_row) * known_count + i] : 0.0F;
       *to++ = age(place);
     }
   }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -38,6 +39,15 @@ class Fields {
   [[nodiscard]] std::string text(const char* key) const {
     if (!at(key).is_string()) refuse(key, "a text");
     return at(key).get<std::string>();
+  }
+  [[nodiscard]] std::vector<std::string> texts(const char* key) const {
+    const auto& list = at(key);
+    std::vector<std::string> out;
+    for (const auto& item : list) {
+      if (!list.is_array() || !item.is_string()) refuse(key, "a list of texts");
+      out.push_back(item.get<std::string>());
+    }
+    return out;
   }
   [[nodiscard]] std::uint64_t count(const char* key, std::uint64_t least, std::uint64_t most) const {
     const auto& value = at(key);

@@ -54,10 +54,12 @@ Json not_covered(const Ledger& ledger) {
       "the time that training took, and stopping it, or not releasing a model, because of what its logs or scores showed",
       "the number and lengths of the series, their calendar, and which values are missing: treated as public",
       "forecasts from a series' own recent values: the guarantee is about training data, not about a model's inputs",
-      "floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 standard "
-      "deviations, and added to single-precision sums on a grid of 2^-24 of its deviation; a window's gradient is "
-      "computed beside others, on whose number its own rounding may hang",
+      ("floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 standard "
+       "deviations, and added to single-precision sums on a grid of 2^-24 of its deviation; a window's gradient is "
+       "computed beside others, on whose number its own rounding may hang"),
   };
+  if (!ledger.covariates.empty())
+    out.push_back(cat("the covariates (", join(ledger.covariates, ", "), "): treated as public, whoever they are about"));
   if (ledger.state != RunState::finished)
     out.push_back("a second run from a copy of this run's folder: copies that go on differently compose");
   return out;
@@ -198,6 +200,7 @@ Json document(const Ledger& ledger) {
   }
   if (const auto& data = ledger.synthetic)
     out["synthetic_data"] = {{"family", data->family}, {"series", data->series}, {"length", data->length}, {"seed", data->seed}};
+  if (!ledger.covariates.empty()) out["covariates"] = {{"names", ledger.covariates}, {"meaning", "public: no guarantee is given for them"}};
   out["steps_planned"] = ledger.steps_planned;
   out["steps_taken"] = ledger.steps_taken;
   out["steps_charged"] = ledger.steps_charged;
@@ -369,6 +372,7 @@ Ledger read_terms(const Json& document, const std::string& where, int depth) {
     constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     out.synthetic = {data.text("family"), data.length("series"), data.length("length"), static_cast<std::int64_t>(data.count("seed", 0, most))};
   }
+  if (top.has("covariates")) out.covariates = top.section("covariates").texts("names");
   constexpr auto most_steps = std::numeric_limits<std::uint64_t>::max() / 2;
   out.steps_planned = top.count("steps_planned", 0, most_steps);
   out.steps_charged = top.count("steps_charged", 0, out.steps_planned);

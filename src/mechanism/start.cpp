@@ -22,18 +22,20 @@ struct Sizes {
   std::int64_t context, horizon, width, width_factor;
   std::vector<std::int64_t> lags;
   Prior prior;
+  std::vector<std::string> covariates;
 };
 
 Sizes sizes_of(const StartWeights& weights) {
   const Fields about(weights.content.model, cat(weights.file.string(), ": model"), "a model that tsdp-train wrote");
   const auto sizes = about.section("sizes");
-  Sizes out{about.text("name"), about.text("frequency"), sizes.length("context_length"), sizes.length("prediction_length"), 0, 1, {}, {}};
+  Sizes out{about.text("name"), about.text("frequency"), sizes.length("context_length"), sizes.length("prediction_length"), 0, 1, {}, {}, {}};
   constexpr std::uint64_t widest = 65536;
   if (sizes.has("width")) out.width = static_cast<std::int64_t>(sizes.count("width", 0, widest));
   out.width_factor = static_cast<std::int64_t>(sizes.count("width_factor", 1, widest));
   const auto& lags = sizes.at("lags");
   for (const auto& lag : lags)
     if (lag.is_number_integer()) out.lags.push_back(lag.get<std::int64_t>());
+  if (about.has("covariates")) out.covariates = about.texts("covariates");
   if (sizes.has("prior")) out.prior = {sizes.one_of<PriorKind>("prior"), sizes.length("season")};
   return out;
 }
@@ -86,6 +88,9 @@ std::optional<std::string> misfit(const Config& config, const StartWeights& weig
   if (config.dataset.prediction_length > s.horizon)
     return cat("dataset.prediction_length: found ", config.dataset.prediction_length, "; the weights forecast at most ", s.horizon, " steps");
   if (m.lags != s.lags) return differ("model.lags", cat(m.lags.size(), " lags"), "others");
+  if (config.dataset.covariate_columns != s.covariates)
+    return differ("dataset.covariates", config.dataset.covariate_columns.empty() ? std::string("none") : join(config.dataset.covariate_columns, ", "),
+                  s.covariates.empty() ? std::string("none") : join(s.covariates, ", "));
   if (const auto prior = prior_of(config); prior != s.prior) return differ("model.prior", shown(prior), shown(s.prior));
   if (width_of(config) != s.width || m.width_factor != s.width_factor)
     return differ("model.width", width_of(config) == 0 ? cat(m.width_factor, " times the standard") : cat(width_of(config)),

@@ -129,7 +129,7 @@ class Scheduler {
     }
   }
 
-  /// Every file beside the configuration that decides what the runs learn: series, starts, coefficients of noise; by what the configuration calls it.
+  /// Every file beside the configuration that decides what the runs learn: series, covariates, starts, coefficients of noise; by what the configuration calls it.
   [[nodiscard]] std::map<std::string, std::filesystem::path> inputs() const {
     std::map<std::string, std::filesystem::path> out;
     const auto& from = plan_.file.config;
@@ -137,6 +137,7 @@ class Scheduler {
       const auto& c = run.config;
       if (!c.dataset.is_synthetic()) out.try_emplace(c.dataset.path, find_data_file(c.dataset.path, from));
       if (const auto& name = c.privacy.noise_coefficients) out.try_emplace(*name, find_file("privacy.noise.coefficients", *name, from));
+      if (const auto& name = c.dataset.covariates) out.try_emplace(*name, find_file("dataset.covariates.file", *name, from));
       if (const auto file = mechanism::start_file(c, from)) out.try_emplace(c.model.start, *file);
     }
     return out;

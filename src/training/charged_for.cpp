@@ -34,6 +34,10 @@ std::string charged_for(const Config& config, const data::PreparedData& data, co
     if (!series.exact.empty()) values.add(std::as_bytes(std::span(series.exact).first(length)));
     starts.add(std::as_bytes(std::span(&series.start, 1)));  // models read the calendar
   }
+  if (const auto& known = data.dataset.covariates; !known.names.empty()) {
+    values.add(std::as_bytes(std::span(known.values)));
+    starts.add(std::as_bytes(std::span(&known.start, 1)));
+  }
   values.add(std::as_bytes(std::span(data.split.training_length)));
   // A private choice reads the validation windows, too.
   if (config.privacy.enabled && config.privacy.choice_share > 0.0)

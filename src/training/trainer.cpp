@@ -274,6 +274,7 @@ mechanism::Ledger Trainer::current_ledger(mechanism::RunState state) const {
   out.reproducible = config_.training.reproducible;
   out.start = mechanism::start_of(config_, start_);
   out.synthetic = mechanism::synthetic_data_of(config_);
+  out.covariates = config_.dataset.covariate_columns;
   out.steps_planned = plan_.steps;
   out.steps_taken = step_ - given_up_;
   // A crash before may have taken steps that are charged: what is charged is stated.

@@ -35,6 +35,8 @@ struct Config {
     std::string duplicates = "error";
     std::string gaps = "auto";
     std::string short_series = "error";
+    std::optional<std::string> covariates;       // none: the model is told of the calendar alone
+    std::vector<std::string> covariate_columns;  // none: all of the file's, until prepare_data names them
     std::int64_t prediction_length = 0;
     std::int64_t season_length = 0;
     std::string split = "lstnet";

@@ -71,11 +71,22 @@ struct Series {
 /// its steps would have none.
 [[nodiscard]] std::optional<Frequency> infer_frequency(const std::vector<Moment>& moments);
 
+/// Numbers that are known of every step, ahead of time too, and are the same for all series: holidays, prices, planned outages. Public.
+struct Covariates {
+  std::string file;                ///< where they come from, for complaints
+  std::vector<std::string> names;  ///< K of them
+  Moment start = 0;                ///< of the first row
+  std::vector<float> values = {};  ///< (rows, K), row-major, finite; one row a step of the data set's frequency
+
+  [[nodiscard]] std::int64_t rows() const noexcept { return names.empty() ? 0 : static_cast<std::int64_t>(values.size() / names.size()); }
+};
+
 /// Series of one source, in the order of the source.
 struct Dataset {
   std::string name;
   Frequency frequency;
   std::vector<Series> series;
+  Covariates covariates = {};  ///< none: no names
 };
 
 }  // namespace tsdp::data

@@ -86,6 +86,7 @@ struct Ledger {
   TrainingMethod method;
   Start start = {};
   std::optional<SyntheticData> synthetic;  ///< none: trained on data
+  std::vector<std::string> covariates = {};  ///< names of those that the model is told of, which count as public
   std::uint64_t steps_planned = 0, steps_taken = 0, steps_charged = 0;  ///< taken ≤ charged ≤ planned
   std::optional<Cost> cost;  ///< of a private method
 

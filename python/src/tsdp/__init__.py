@@ -5,6 +5,7 @@
 Interval(lower=0.5, upper=0.75)
 """
 
+from .covariates import holidays
 from .errors import DataError, Error, PrivacyError, ProgramError, UsageError
 from .ledger import Interval, Ledger
 from .model import Model, load
@@ -23,6 +24,7 @@ __all__ = [
     "Run",
     "UsageError",
     "account",
+    "holidays",
     "load",
     "train",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import warnings
@@ -12,6 +13,7 @@ import pandas as pd
 import torch
 
 from .calendars import Frequency
+from .covariates import Covariates
 from .draws import key_of, uniforms
 from .errors import DataError, UsageError
 from .frames import Series, series_of
@@ -67,9 +69,21 @@ class Model:
         self.past_length: int = int(about["past_length"])
         self.prediction_length: int = int(about["prediction_length"])
         self.time_features: list[str] = list(about.get("time_features", []))
+        self.covariates: list[str] = list(about.get("covariates", []))
+        self._known: Covariates | None = None
 
     def __repr__(self) -> str:
         return f"Model({self.name}, {self.prediction_length} steps of {self.frequency}; {self.privacy.statement})"
+
+    def with_covariates(self, frame: pd.DataFrame) -> "Model":
+        """This model with what it is told of every step beside the series: the columns `self.covariates` of `frame`, whose DatetimeIndex has every
+        step from the start of the series to the end of their forecasts. Raises DataError for frames that do not fit, UsageError for a model that
+        reads none."""
+        if not self.covariates:
+            raise UsageError("covariates: given to a model that reads none; expected none")
+        out = copy.copy(self)
+        out._known = Covariates.of_frame(frame, self.covariates, self.frequency)
+        return out
 
     @property
     def forecasts_by_sampling(self) -> bool:
@@ -179,9 +193,16 @@ class Model:
     def _features(self, batch: Sequence[Series]) -> torch.Tensor | None:
         if not self.time_features:
             return None
+        if self.covariates and self._known is None:
+            raise UsageError(f"covariates: not given; this model reads {', '.join(self.covariates)}: expected model.with_covariates(frame).predict(…)")
         out = np.zeros((len(batch), self.past_length + self.prediction_length, len(self.time_features)), dtype="float32")
+        calendar = [name for name in self.time_features if name not in self.covariates]
         for row, one in enumerate(batch):
             length = min(len(one.values), self.past_length)
-            features = self.frequency.features(self.time_features, one.start, len(one.values) + self.prediction_length)
+            count = len(one.values) + self.prediction_length
+            features = self.frequency.features(calendar, one.start, count)
+            if self._known is not None:
+                known = self._known.rows(one, count)
+                features = np.hstack([features[:, :-1], known, features[:, -1:]])  # The age comes last.
             out[row, self.past_length - length :] = features[len(one.values) - length :]
         return torch.from_numpy(out).to(self._device)

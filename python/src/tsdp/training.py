@@ -12,6 +12,7 @@ from typing import Any, Mapping
 import pandas as pd
 
 from .calendars import Frequency
+from .covariates import Covariates
 from .errors import DataError, UsageError
 from .frames import series_of
 from .ledger import Ledger
@@ -53,6 +54,7 @@ def train(
     delta: float = 1e-7,
     settings: Mapping[str, Any] | None = None,
     data: str | os.PathLike[str] | None = None,
+    covariates: pd.DataFrame | None = None,
     quiet: bool = True,
     item_id: str | None = None,
     timestamp: str | None = None,
@@ -68,6 +70,8 @@ def train(
     Settings that are not given are `auto`: tsdp chooses them from public facts (`tsdp-train --advise`). `settings` changes any
     option of docs/options.md: `{"privacy.w": 24, "sampling.batch_size": 64}`. `data`: a CSV file that the series are written to
     and stay in, as `tsdp-evaluate --run` and `tsdp-train --resume` read them; without it they are deleted after training.
+    `covariates`: what is known of every step and public (`tsdp.holidays`), as columns of a frame with a DatetimeIndex; for
+    `model="deepar"`, which then forecasts as `run.model.with_covariates(frame)`.
     Progress goes to stderr unless `quiet`.
 
     Raises UsageError for arguments, DataError for frames and PrivacyError for settings that no theorem covers, with the line of
@@ -102,8 +106,14 @@ def train(
         file = Path(data).resolve() if data is not None else Path(scratch) / "series.csv"
         file.touch(mode=0o600)
         pd.concat(parts, ignore_index=True).to_csv(file, index=False, date_format="%Y-%m-%d %H:%M:%S")
+        about: dict[str, Any] = {"path": str(file)}
+        if covariates is not None:
+            beside = file.with_suffix(".covariates.csv")
+            Covariates.of_frame(covariates, [str(name) for name in covariates.columns], steps)
+            covariates.to_csv(beside, index_label="timestamp", date_format="%Y-%m-%d %H:%M:%S")
+            about["covariates"] = {"file": str(beside)}
         config = Path(scratch) / "config.yaml"
-        config.write_text(json.dumps({"dataset": {"path": str(file)}}))
+        config.write_text(json.dumps({"dataset": about}))
         sets = [f"--set={name}={_text(value)}" for name, value in options.items()]
         run_program("tsdp-train", [f"--config={config}", f"--output={os.fspath(output)}", *sets], quiet=quiet)
     folder = Path(output)

@@ -1,0 +1,68 @@
+#include "tsdp/data/covariates.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/data/readers.h"
+
+namespace tsdp::data {
+
+Covariates read_covariates(const std::filesystem::path& file, const Frequency& frequency, const std::vector<std::string>& columns,
+                           const std::string& key) {
+  ReadOptions options;
+  options.format = Format::csv;
+  options.frequency = frequency;
+  const auto table = read_dataset(file, options);
+  std::vector<const Series*> wanted;
+  std::vector<std::string> there;
+  for (const auto& column : table.series) there.push_back(column.id);
+  for (const auto& name : columns) {
+    const auto found = std::find(there.begin(), there.end(), name);
+    if (found == there.end())
+      throw UsageError(cat(key, ": found '", name, "', which is no column of ", file.string(), "; expected of: ", join(there, ", ")));
+    wanted.push_back(&table.series[static_cast<std::size_t>(found - there.begin())]);
+  }
+  if (columns.empty())
+    for (const auto& column : table.series) wanted.push_back(&column);
+
+  Covariates out{file.string(), {}, wanted.front()->start, {}};
+  for (const auto* column : wanted) {
+    const auto missing = std::find_if(column->values.begin(), column->values.end(), [](float value) { return std::isnan(value); });
+    if (column->cut > 0 || missing != column->values.end())  // (readers cut off what is missing at the ends)
+      throw DataError(cat(file.string(), ": column ", column->id, ": found a missing value ",
+                          column->cut > 0 ? std::string("at an end") : cat("at ", moment_text(advance(column->start, frequency, missing - column->values.begin()))),
+                          "; covariates are known of every step, so a number is expected in every row"));
+    out.names.push_back(column->id);
+  }
+  const auto rows = wanted.front()->values.size();
+  out.values.reserve(rows * wanted.size());
+  for (std::size_t row = 0; row < rows; ++row)
+    for (const auto* column : wanted) out.values.push_back(column->values[row]);
+  return out;
+}
+
+std::optional<std::int64_t> first_row_of(const Series& series, const Dataset& dataset) {
+  return steps_between(dataset.covariates.start, dataset.frequency, series.start);
+}
+
+void require_covariates(const Dataset& dataset, std::int64_t beyond) {
+  const auto& known = dataset.covariates;
+  if (known.names.empty()) return;
+  for (const auto& series : dataset.series) {
+    const auto first = first_row_of(series, dataset);
+    if (!first)
+      throw DataError(cat(known.file, ": its rows begin at ", moment_text(known.start), ", and series ", series.id, " at ", moment_text(series.start),
+                          ", which is no whole number of steps of ", dataset.frequency.text(), " apart; expected rows at the times of the series"));
+    const auto last = *first + static_cast<std::int64_t>(series.values.size()) + beyond - 1;
+    if (*first >= 0 && last < known.rows()) continue;
+    const auto lacking = *first < 0 ? series.start : advance(known.start, dataset.frequency, std::max(*first, known.rows()));
+    throw DataError(cat(known.file, ": found rows from ", moment_text(known.start), " to ",
+                        moment_text(advance(known.start, dataset.frequency, known.rows() - 1)), ", and none for ", moment_text(lacking), " of series ",
+                        series.id, "; expected one for every step from ", moment_text(series.start), " to ",
+                        moment_text(advance(series.start, dataset.frequency, static_cast<std::int64_t>(series.values.size()) + beyond - 1))));
+  }
+}
+
+}  // namespace tsdp::data

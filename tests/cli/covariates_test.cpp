@@ -1,0 +1,124 @@
+// What is known of every step beside the series, from the configuration to forecasts.
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "run_fixture.h"
+
+namespace tsdp::cli_test {
+namespace {
+
+class CovariatesOfRuns : public RunTest {
+ protected:
+  void SetUp() override {
+    RunTest::SetUp();
+    write("known.csv", known(230));
+  }
+  /// Hours from the start of the series on.
+  [[nodiscard]] static std::string known(int rows, double scale = 1.0) {
+    std::string out = "time,holiday,price\n";
+    for (int i = 0; i < rows; ++i) {
+      const int day = i / 24;
+      const int hour = i % 24;
+      out += "2015-01-" + std::string(day < 9 ? "0" : "") + std::to_string(day + 1) + " " + std::string(hour < 10 ? "0" : "") + std::to_string(hour) + ":00," +
+             std::to_string(day % 3 == 0 ? scale : 0.0) + "," + std::to_string(0.01 * i * scale) + "\n";
+    }
+    return out;
+  }
+  [[nodiscard]] std::string read(const std::string& name) const { return content_of(path(name)); }
+  [[nodiscard]] static std::vector<std::string> lines(const std::string& text) {
+    std::vector<std::string> out;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) out.push_back(line);
+    return out;
+  }
+  const std::vector<std::string> told = {"--set", "model.name=deepar", "--set", "model.lags=[1, 2]", "--set", "dataset.covariates.file=known.csv"};
+
+  [[nodiscard]] Outcome plan(std::vector<std::string> more) const {
+    std::vector<std::string> arguments = {"--config", "config.yaml", "--dry-run"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run("tsdp-train", arguments);
+  }
+  [[nodiscard]] Outcome forecast(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments = {"--model", "told/model.pt", "--input", "series.txt", "--format", "lstnet", "--start", "2015-01-01", "--output", "out.csv", "--seed", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run("tsdp-forecast", arguments);
+  }
+};
+
+TEST_F(CovariatesOfRuns, ReachTheModelItsStatementAndItsForecasts) {
+  make_run("told", told);
+  const auto ledger = nlohmann::json::parse(read("told/privacy.json"));
+  EXPECT_EQ(ledger["covariates"]["names"], (nlohmann::json{"holiday", "price"}));
+  EXPECT_NE(ledger["not_covered"].dump().find("the covariates (holiday, price): treated as public"), std::string::npos);
+  EXPECT_TRUE(answer("tsdp-account", {"verify", "told", "--json"})["agrees"].get<bool>());
+  // The run names the columns that it read, and finds the file again.
+  EXPECT_NE(read("told/config.yaml").find("columns: [\"holiday\", \"price\"]"), std::string::npos) << read("told/config.yaml");
+  EXPECT_EQ(run("tsdp-evaluate", {"--run", "told", "--json"}).exit_code, 0);
+
+  const auto done = forecast({"--covariates", "known.csv"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const auto forecasts = read("out.csv");
+  // Other prices, other forecasts; the order of columns does not matter.
+  write("other.csv", known(230, 5.0));
+  EXPECT_EQ(forecast({"--covariates", "other.csv"}).exit_code, 0);
+  EXPECT_NE(read("out.csv"), forecasts);
+  std::string turned;
+  for (const auto& line : lines(known(230))) {
+    const auto first = line.find(',');
+    const auto second = line.rfind(',');
+    turned += line.substr(0, first) + line.substr(second) + line.substr(first, second - first) + "\n";
+  }
+  write("turned.csv", turned);
+  EXPECT_EQ(forecast({"--covariates", "turned.csv"}).exit_code, 0);
+  EXPECT_EQ(read("out.csv"), forecasts);
+
+  const auto without = forecast({});
+  EXPECT_EQ(without.exit_code, 2);
+  EXPECT_NE(without.err.find("--covariates: not given; told/model.pt reads holiday, price"), std::string::npos) << without.err;
+  write("short.csv", known(203));  // 200 values and 3 of the 4 steps of the forecast
+  const auto ends = forecast({"--covariates", "short.csv"});
+  EXPECT_EQ(ends.exit_code, 3);
+  EXPECT_NE(ends.err.find("none for 2015-01-09 11:00:00"), std::string::npos) << ends.err;
+}
+
+TEST_F(CovariatesOfRuns, AreWhatARunWasChargedFor) {
+  std::vector<std::string> some = told;
+  some.insert(some.end(), {"--set", "dataset.covariates.columns=[price]", "--set", "training.max_epochs=400", "--set", "privacy.target_epsilon=40"});
+  make_run("run", some);
+  EXPECT_NE(read("run/config.yaml").find("columns: [\"price\"]"), std::string::npos);
+  write("known.csv", known(230));  // the column that is read stays
+  EXPECT_EQ(run("tsdp-train", {"--resume", "run", "--threads", "1"}).exit_code, 0);
+  auto text = known(230);
+  const auto line = text.find(",0.05");
+  text.replace(line, 5, ",0.06");
+  write("known.csv", text);
+  const auto changed = run("tsdp-train", {"--resume", "run", "--threads", "1"});
+  EXPECT_NE(changed.exit_code, 0) << changed.err;
+}
+
+TEST_F(CovariatesOfRuns, AreRefusedInOneLine) {
+  const auto expect = [&](const std::vector<std::string>& more, int exit_code, const std::string& because) {
+    const auto outcome = plan(more);
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+    EXPECT_NE(outcome.err.find(because), std::string::npos) << outcome.err;
+    EXPECT_EQ(lines(outcome.err).size(), 1U) << outcome.err;
+  };
+  expect({"--set", "dataset.covariates.file=known.csv"}, 2, "simple_ff reads no covariates: expected null, or model.name deepar");
+  expect({"--set", "dataset.covariates.columns=[price]"}, 2, "dataset.covariates.columns: found price without dataset.covariates.file");
+  const auto with = [&](const std::string& setting) {
+    auto out = told;
+    out.insert(out.end(), {"--set", setting});
+    return out;
+  };
+  expect(with("dataset.covariates.file=gone.csv"), 3, "dataset.covariates.file");
+  expect(with("dataset.covariates.columns=[weather]"), 2, "found 'weather', which is no column of");
+  expect(with("dataset.covariates.columns=[price, price]"), 2, "a list of at most 100 different names");
+  write("known.csv", "time,age\n2015-01-01 00:00,1\n2015-01-01 01:00,1\n");
+  expect(told, 3, "none for 2015-01-01 02:00:00 of series");
+}
+
+}  // namespace
+}  // namespace tsdp::cli_test
