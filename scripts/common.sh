@@ -556,7 +556,12 @@ tsdp_set_up() {
 
 tsdp_configure_release() {
   local arguments=("-DTorch_DIR=$tsdp_torch_dir")
-  if [ -n "$tsdp_python" ]; then arguments+=("-DPython3_EXECUTABLE=$tsdp_python"); fi
+  if [ -n "$tsdp_python" ]; then
+    arguments+=("-DPython3_EXECUTABLE=$tsdp_python")
+    # Of the package's files only, since importing it takes a second.
+    local arrow=("$(dirname -- "$tsdp_python")"/../lib/python3*/site-packages/pyarrow/libparquet.so*)
+    if [ -e "${arrow[0]}" ]; then arguments+=(-DTSDP_PARQUET=ON); fi
+  fi
   if [ -e "$tsdp_torch_dir/../../../lib/libtorch_cuda.so" ]; then
     # Debian 12's CMake knows no C++20 for CUDA.
     arguments+=(-DCMAKE_CUDA_STANDARD=17)

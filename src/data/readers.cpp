@@ -94,7 +94,7 @@ const std::vector<FormatRow>& format_table() {
   static const std::vector<FormatRow> rows = {
       {Format::lstnet, "lstnet", {".txt"}, true, detail::read_lstnet, nullptr},
       {Format::tsf, "tsf", {".tsf"}, false, detail::read_tsf, detail::read_tsf_frequency},
-      {Format::csv, "csv", {".csv"}, false, detail::read_csv, detail::read_csv_frequency},
+      {Format::csv, "csv", reads_parquet() ? std::vector<std::string_view>{".csv", ".parquet"} : std::vector<std::string_view>{".csv"}, false, detail::read_csv, detail::read_csv_frequency},
       {Format::csv_long, "csv_long", {}, false, detail::read_csv_long, detail::read_csv_long_frequency},
       {Format::jsonl, "jsonl", {".jsonl", ".json"}, false, detail::read_jsonl, nullptr},
   };
@@ -108,6 +108,14 @@ const FormatRow& row_of(Format format) {
 }
 
 }  // namespace
+
+bool reads_parquet() {
+#ifdef TSDP_PARQUET
+  return true;
+#else
+  return false;
+#endif
+}
 
 const char* name(Format format) { return row_of(format).name; }
 

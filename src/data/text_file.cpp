@@ -6,6 +6,9 @@
 #include <cstring>
 #include <system_error>
 
+#ifdef TSDP_PARQUET
+#include "parquet.h"
+#endif
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
@@ -29,6 +32,16 @@ TextFile::TextFile(const std::filesystem::path& path)
       buffer_(buffer_bytes) {
   if (!file_) fail(cat("cannot be read (", std::generic_category().message(errno), "); expected ", what_is_read));
   load();
+#ifdef TSDP_PARQUET
+  if (std::string_view(reinterpret_cast<const char*>(input_.data()), stream_.avail_in).starts_with("PAR1")) {
+    const auto text = parquet_as_csv(path);
+    buffer_.assign(text.begin(), text.end());
+    end_ = buffer_.size();
+    stream_.avail_in = 0;
+    std::fseek(file_.get(), 0, SEEK_END);
+    return;
+  }
+#endif
   refuse_known_kinds({reinterpret_cast<const char*>(input_.data()), stream_.avail_in});
   gzip_ = stream_.avail_in >= 2 && input_[0] == 0x1f && input_[1] == 0x8b;
   constexpr int gzip_only = 15 + 16;

@@ -202,8 +202,8 @@ TEST_F(Data, WrongUsage) {
   write_config();
   expect_refused({}, 2, {"--help"});
   expect_refused({"describe"}, 2, {"FILE and --config", "neither"});
-  expect_refused({"describe", "set.parquet"}, 2,
-                 {"set.parquet", "does not tell the form", ".jsonl", "--format", "csv_long"});
+  expect_refused({"describe", "set.feather"}, 2,
+                 {"set.feather", "does not tell the form", ".jsonl", "--format", "csv_long"});
   expect_refused({"describe", "set.jsonl"}, 2, {"--frequency: not given", "set.jsonl (jsonl)", "10min"});
   expect_refused({"describe", "set.jsonl", "--frequency", "1fortnight"}, 2, {"--frequency: ", "'1fortnight'", "10min"});
   expect_refused({"describe", "set.tsf", "--format", "parquet"}, 2, {"--format: ", "'parquet'", "lstnet, tsf, csv"});

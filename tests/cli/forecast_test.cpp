@@ -540,7 +540,7 @@ TEST_F(Forecast, RefusesMistakesAndKeepsWhatWasThere) {
   write("twice.csv", "time,a\n2015-01-01 00:00,1\n");
   expect_refused({}, 2, {"--output", "twice.csv", "read, too"}, "twice.csv", "twice.csv");
   EXPECT_EQ(content_of(path("twice.csv")), "time,a\n2015-01-01 00:00,1\n");
-  expect_refused({}, 2, {"series.parquet: the name does not tell the form", "--format"}, "out.csv", "series.parquet");
+  expect_refused({}, 2, {"series.feather: the name does not tell the form", "--format"}, "out.csv", "series.feather");
   expect_refused({}, 3, {"absent.csv"}, "out.csv", "absent.csv");
   write("wrong.csv", "time,a\n2015-01-01 00:00,1\n2015-01-02 00:00,1\n");
   expect_refused({}, 3, {"wrong.csv:3:1: ", "2015-01-02", "one step of 1h"}, "out.csv", "wrong.csv");

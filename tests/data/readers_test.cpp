@@ -308,9 +308,10 @@ TEST_F(Readers, FormatsByNameAndEnding) {
   EXPECT_EQ(format_by_ending("c.txt.gz"), Format::lstnet);
   EXPECT_EQ(format_by_ending("c.tsf.gz"), Format::tsf);
   EXPECT_EQ(format_by_ending("c.csv"), Format::csv);
+  EXPECT_EQ(format_by_ending("c.parquet"), reads_parquet() ? std::optional(Format::csv) : std::nullopt);
   EXPECT_EQ(format_by_ending("c.jsonl"), Format::jsonl);
   EXPECT_EQ(format_by_ending("data.json.gz"), Format::jsonl);
-  for (const char* unknown : {"c", "c.gz", "c.parquet", "txt", ".gz", "c.tsf.bz2"})
+  for (const char* unknown : {"c", "c.gz", "c.feather", "txt", ".gz", "c.tsf.bz2"})
     EXPECT_EQ(format_by_ending(unknown), std::nullopt) << unknown;
   EXPECT_EQ(format_of_file(put("t,a,b\n", "wide.csv")), Format::csv);
   EXPECT_EQ(format_of_file(put(packed("y,ds,x,\"unique_id\"\n"), "long.csv.gz")), Format::csv_long);

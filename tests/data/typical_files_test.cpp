@@ -114,6 +114,7 @@ TEST_F(Readers, TypicalFilesAreReadOrNamed) {
   EXPECT_GE(files.size(), 30U);
   for (const auto& file : files) {
     SCOPED_TRACE(file.what);
+    if (reads_parquet() && std::string_view(file.name) == "f.parquet") continue;  // tests/cli/parquet.py has what is read then, and refused
     const auto path = put(file.content, file.name);
     std::string found;
     testing::internal::CaptureStderr();

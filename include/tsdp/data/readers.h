@@ -22,6 +22,9 @@ enum class Format {
   jsonl
 };
 
+/// Whether this build reads Parquet files, as tables of the formats csv and csv_long (CMake's option TSDP_PARQUET).
+[[nodiscard]] bool reads_parquet();
+
 /// "lstnet", "tsf", "csv", "csv_long", "jsonl".
 [[nodiscard]] const char* name(Format format);
 /// All of them.
@@ -29,7 +32,7 @@ enum class Format {
 /// The format of that name. Throws UsageError.
 [[nodiscard]] Format format_named(std::string_view text);
 /// The format that the ending of a name stands for, whether or not .gz follows: .txt lstnet, .tsf tsf, .csv csv,
-/// .jsonl and .json jsonl.
+/// .jsonl and .json jsonl; .parquet csv, where it is read.
 [[nodiscard]] std::optional<Format> format_by_ending(const std::filesystem::path& path);
 /// The same for a file that is there: a .csv file whose header has columns for names, times and values is csv_long. Throws
 /// DataError if the header of a .csv file cannot be read, and where a file without such an ending is of a kind that is known

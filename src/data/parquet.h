@@ -1,0 +1,14 @@
+// Tables of Parquet files as text, by Arrow's own library. Only in builds with it (TSDP_PARQUET).
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace tsdp::data::detail {
+
+/// The rows of a Parquet file as CSV: a header, then a line a row; missing values are empty, floating-point numbers the shortest decimals that read
+/// back, times ISO (those with a zone in UTC). A column of times comes first, as pandas writes an index last. Throws DataError for a file that cannot
+/// be read, and for a column of a type that is no number, text or time.
+[[nodiscard]] std::string parquet_as_csv(const std::filesystem::path& file);
+
+}  // namespace tsdp::data::detail

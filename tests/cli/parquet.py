@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Parquet files as pandas writes them are read like the same tables as CSV; a build without Arrow's library says how to convert them."""
+
+import subprocess
+import sys
+
+import run
+
+try:
+    import numpy as np
+    import pandas as pd
+    import pyarrow  # noqa: F401
+except ImportError as error:
+    run.skip(error)
+
+
+def output_of(command, folder):
+    done = subprocess.run(list(map(str, command)), cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def tables():
+    hours = pd.date_range("2024-01-01", periods=50, freq="h")
+    draw = np.random.default_rng(1)
+    long = pd.DataFrame({"item_id": ["a"] * 50 + ["b, c"] * 50, "timestamp": list(hours) * 2, "target": draw.normal(size=100)})
+    long.loc[[3, 70], "target"] = np.nan
+    wide = pd.DataFrame({"x": draw.normal(size=50), "y": np.arange(50)}, index=hours.rename("time"))
+    return {
+        "long": long,
+        "categories and single precision": long.assign(item_id=long["item_id"].astype("category"), target=long["target"].astype("float32")),
+        "another order, with more columns": long.assign(note="n", value2=1)[["target", "note", "item_id", "timestamp"]],
+        "wide": wide,
+        "wide, the index unnamed": wide.rename_axis(None),
+        "dates alone": pd.DataFrame({"day": pd.date_range("2024-01-01", periods=9).date, "z": range(9)}),
+        "texts as times": long.assign(timestamp=long["timestamp"].astype(str)),
+        "nanoseconds and milliseconds": long.assign(timestamp=long["timestamp"].astype("datetime64[ms]")),
+        "a zone": long.assign(timestamp=long["timestamp"].dt.tz_localize("Europe/Berlin")),
+    }
+
+
+def test(binaries, folder):
+    data = binaries.resolve() / "tsdp-data"
+    for what, table in tables().items():
+        indexed = isinstance(table.index, pd.DatetimeIndex)
+        table.to_parquet(folder / "t.parquet", row_group_size=7)
+        table.to_csv(folder / "t.csv", index=indexed, index_label="time" if indexed else None)
+        code, _, said = output_of([data, "convert", "t.parquet", "of_parquet.jsonl"], folder)
+        if code != 0 and "found a Parquet file" in said:
+            assert 'pandas.read_parquet("t.parquet").to_csv' in said, said
+            print("this build reads no Parquet, and says so")
+            return
+        assert code == 0, f"{what}: {said}"
+        code, _, said = output_of([data, "convert", "t.csv", "of_csv.jsonl"], folder)
+        assert code == 0, f"{what}: {said}"
+        assert (folder / "of_parquet.jsonl").read_text() == (folder / "of_csv.jsonl").read_text(), what
+    # What cannot be read is one line.
+    whole = (folder / "t.parquet").read_bytes()
+    refused = {
+        "cut off": whole[: len(whole) // 2],
+        "damaged": whole[:4] + bytes(len(whole) - 8) + whole[-4:],
+    }
+    pd.DataFrame({"t": [1], "lists": [[1, 2]]}).to_parquet(folder / "lists.parquet")
+    refused["lists"] = (folder / "lists.parquet").read_bytes()
+    long = tables()["long"]
+    long.assign(timestamp=long["timestamp"] + pd.Timedelta(milliseconds=5)).to_parquet(folder / "fractions.parquet")
+    refused["fractions"] = (folder / "fractions.parquet").read_bytes()
+    for what, content in refused.items():
+        (folder / "bad.parquet").write_bytes(content)
+        code, out, said = output_of([data, "describe", "bad.parquet"], folder)
+        assert code == 3 and out == "" and said.count("\n") == 1 and "bad.parquet" in said, f"{what}: {code} {said}"
+        print(f"{what}: {said.strip()}")
+
+
+run.in_empty_folder(test)
