@@ -222,6 +222,8 @@ Json document(const Ledger& ledger) {
                   : row.source.empty() ? "Schuchardt et al., Privacy Amplification by Structured Subsampling for Deep Differentially Private "
                                          "Time Series Forecasting, ICML 2025"
                                        : row.source;
+  if (theorem.composition == privacy::StepComposition::adaptive && !row.ours)
+    out["source"] = cat(out["source"].get<std::string>(), "; tsdp.6: a theorem of this project, proven in its docs/proofs");
   out["bound"] = name(theorem.bound);
   if (theorem.composition != privacy::StepComposition::symmetrised) out["composition"] = name(theorem.composition);
   out["composition_unit"] = name(theorem.unit);

@@ -64,10 +64,35 @@ std::vector<Ledger> with_earlier_runs(const std::vector<Ledger>& ledgers) {
 
 privacy::Interval Total::epsilon(double delta, double precision) const {
   if (mechanisms.empty()) return {0.0, 0.0};
-  auto out = composed_adaptively ? privacy::AdaptiveCurve(mechanisms.front().pair).epsilon(delta, mechanisms.front().uses, precision)
-                                 : privacy::Accountant(mechanisms).epsilon(delta, 1, precision);
-  if (!known_from_below) out.lower = 0.0;
+  const auto composed = [&](const std::vector<privacy::MechanismUse>& uses) {
+    if (uses.empty()) return privacy::Interval{0.0, 0.0};
+    return composed_adaptively ? privacy::AdaptiveCurve(uses.front().pair).epsilon(delta, uses.front().uses, precision)
+                               : privacy::Accountant(uses).epsilon(delta, 1, precision);
+  };
+  auto out = composed(mechanisms);
+  std::vector<privacy::MechanismUse> complete;
+  bool all_are = true;
+  for (std::size_t i = 0; i < mechanisms.size(); ++i) {
+    all_are = all_are && complete_uses[i] == mechanisms[i].uses;
+    if (complete_uses[i] > 0) complete.push_back({mechanisms[i].pair, complete_uses[i], mechanisms[i].direction});
+  }
+  if (!known_from_below) {
+    out.lower = 0.0;
+  } else if (!all_are) {
+    out.lower = composed(complete).lower;
+  }
   out.upper = std::nextafter(out.upper + pure_releases, std::numeric_limits<double>::infinity());
+  return out;
+}
+
+privacy::Certificate Total::certificate() const {
+  auto out = composed_adaptively ? privacy::AdaptiveCurve(mechanisms.front().pair).certificate()
+                                 : privacy::Certificate{"composition of dominating pairs (Schuchardt et al. 2025, Props. D.10 and D.13)",
+                                                        "the composition of the pairs itself, which adaptive runs need not reach",
+                                                        {}};
+  if (pure_releases > 0.0) out.upper += "; the choices by tsdp.7";
+  if (!known_from_below) out.lower.clear();
+  out.assumptions.emplace_back("settings fixed beforehand");
   return out;
 }
 
@@ -77,6 +102,7 @@ Total total_of(const std::vector<Ledger>& given) {
   Total out;
   std::set<std::string> runs;
   std::vector<std::string> seen;  // terms of out.mechanisms
+  std::vector<PrivacyUnit> units;
   bool adaptive = false;
   for (const auto& ledger : ledgers) {
     if (!ledger.is_private())
@@ -98,11 +124,15 @@ Total total_of(const std::vector<Ledger>& given) {
       throw PrivacyError(cat("total: run ", ledger.run.id, " states ", ledger.accounted_uses(), " uses; at most ", privacy::max_uses_ever,
                              " are accounted for"));
     if (ledger.accounted_uses() > 0) out.pure_releases = std::nextafter(out.pure_releases + mechanism.choice_epsilon(), std::numeric_limits<double>::infinity());
-    // Runs of one mechanism are one with more uses, as with several seeds.
-    const auto own = mechanism.theorem().theorem + terms(ledger.method).dump();
+    // Runs of one mechanism are one with more uses, as with several seeds. (By their pair, too: of tsdp.1 and tsdp.2 it hangs on every length, of which terms
+    // have the shortest and the longest.)
+    auto own = mechanism.theorem().theorem + terms(ledger.method).dump() + exact(mechanism.theorem().pair.sigma());
+    for (const auto& part : mechanism.theorem().pair.components()) own += cat(" ", exact(part.mean), " ", exact(part.weight));
+    const auto complete = mechanism.theorem().complete_uses(ledger.accounted_steps());
     const auto same = std::find(seen.begin(), seen.end(), own) - seen.begin();
     if (static_cast<std::size_t>(same) < seen.size()) {
       out.mechanisms[static_cast<std::size_t>(same)].uses += ledger.accounted_uses();
+      out.complete_uses[static_cast<std::size_t>(same)] += complete;
     } else if (const auto uses = ledger.accounted_uses(); uses > 0) {
       seen.push_back(own);
       const bool by_game = mechanism.composition() == privacy::StepComposition::adaptive;
@@ -110,8 +140,12 @@ Total total_of(const std::vector<Ledger>& given) {
       if (has_own_curve && mechanism.theorem().theorem != "series.deterministic") out.known_from_below = false;
       adaptive = adaptive || by_game;
       out.mechanisms.push_back({mechanism.theorem().pair, uses});
+      out.complete_uses.push_back(complete);
+      units.push_back(unit);
     }
   }
+  // A pair for more changes than the total is about bounds it from above alone.
+  for (const auto& unit : units) out.known_from_below = out.known_from_below && unit == out.unit;
   // Theorem tsdp.6 asks for one pair in every round, not whose run a round belongs to. Of several pairs the symmetrised ones bound the steps; they are
   // not attained.
   out.composed_adaptively = adaptive && out.mechanisms.size() == 1;

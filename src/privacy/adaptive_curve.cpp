@@ -174,12 +174,25 @@ Certificate AdaptiveCurve::certificate() const {
           {"lower end: gradients may depend arbitrarily on earlier releases; series are drawn without replacement, or in a known order, and no noise is on the data; other runs may cost less"}};
 }
 
+namespace {
+
+/// Two certified ends cannot lie the wrong way round: then a stored game is not what was played.
+Interval checked(Interval ends) {
+  if (ends.upper < ends.lower)
+    throw Error(ExitCode::failure,
+                "adaptive composition: an upper end lies below a lower one, so a stored game is damaged; remove the folder of games (TSDP_CACHE_DIR, "
+                "XDG_CACHE_HOME/tsdp or ~/.cache/tsdp) and run again");
+  return ends;
+}
+
+}  // namespace
+
 Interval AdaptiveCurve::delta(double epsilon, std::uint64_t uses, double precision) {
   auto out = state_->symmetrised.delta(epsilon, uses, precision);
   if (uses <= 1) return out;
   out.upper = std::min(out.upper, state_->upper_delta(epsilon, uses));
   out.lower = state_->lower_delta(epsilon, uses, precision);
-  return out;
+  return checked(out);
 }
 
 Interval AdaptiveCurve::epsilon(double delta, std::uint64_t uses, double precision) {
@@ -187,7 +200,7 @@ Interval AdaptiveCurve::epsilon(double delta, std::uint64_t uses, double precisi
   if (uses <= 1 || out.upper == 0.0) return out;
   out.upper = std::min(out.upper, state_->upper_epsilon(delta, uses, out.upper, std::min(1e-2 * precision, 1e-5)));
   out.lower = state_->lower_epsilon(delta, uses, precision, out.upper);
-  return out;
+  return checked(out);
 }
 
 bool AdaptiveCurve::certifies(double epsilon, double delta, std::uint64_t uses, double precision) {

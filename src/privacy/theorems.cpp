@@ -153,6 +153,13 @@ double noised_touched_share(const SubsamplingScheme& scheme, const PrivacyUnit& 
 /// `share` as a probability of a mixture: above 0, so that noise without end still has a pair.
 double at_least_tiny(double share) { return std::max(share, 1e-100); }
 
+/// Whether epochs in turn end before every series was read: N mod N′ of them never are, and the worst series may be one of these.
+bool leaves_out_a_series(const SubsamplingScheme& scheme) {
+  const auto& p = scheme.parameters();
+  return p.top_level == TopLevel::deterministic && p.record == Record::window &&
+         scheme.steps_per_epoch() * (p.batch_size / p.subsequences_per_sequence) < scheme.sequences();
+}
+
 const std::vector<Row>& table() {
   constexpr auto deterministic = TopLevel::deterministic;
   constexpr auto without_replacement = TopLevel::without_replacement;
@@ -526,6 +533,7 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
       if (bound == Bound::tight && p.bottom_level == BottomLevel::poisson &&
           !largest_poisson_reach(scheme, unit).of_one_series)
         bound = Bound::upper;
+      if (bound == Bound::tight && leaves_out_a_series(scheme) && p.lengths.shortest() != p.lengths.longest()) bound = Bound::upper;
       return {row.summary.id, bound,
               row.summary.unit, scheme.steps_per_epoch(),
               noise_multiplier, row.pair(scheme, unit, noise_multiplier)};

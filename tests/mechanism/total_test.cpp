@@ -74,6 +74,41 @@ TEST(Total, StepsOfOneMechanismAreComposedAdaptively) {
   EXPECT_NEAR(total_of({ledger_of(chosen, "a", 120), ledger_of(chosen, "b", 80)}).epsilon(1e-6).upper, expected.upper + 0.5, 1e-9);
 }
 
+PrivateMechanism in_turn(StepComposition composition = StepComposition::symmetrised) {
+  SubsamplingScheme::Parameters p;
+  p.lengths = SeriesLengths::equal(40, 1000);
+  p.context_length = 8;
+  p.forecast_length = 4;
+  p.batch_size = 5;  // 8 steps an epoch
+  p.top_level = TopLevel::deterministic;
+  return {{}, SubsamplingScheme(p), {}, {NoiseKind::independent, 4.0}, std::nullopt, 0.0, composition};
+}
+
+// The changed series may be in none of the steps of an unfinished epoch.
+TEST(Total, UnfinishedEpochsCountFromAboveAlone) {
+  for (const auto composition : {StepComposition::symmetrised, StepComposition::adaptive}) {
+    const auto mechanism = in_turn(composition);
+    const auto one = total_of({ledger_of(mechanism, "a", 3), ledger_of(mechanism, "b", 1)}).epsilon(1e-6);
+    EXPECT_EQ(one.lower, 0.0);
+    EXPECT_GE(one.upper, mechanism.curve()->epsilon(1e-6, 2).lower);
+    const auto more = total_of({ledger_of(mechanism, "a", 19), ledger_of(mechanism, "b", 8)}).epsilon(1e-6);
+    EXPECT_EQ(more.lower, mechanism.curve()->epsilon(1e-6, 3).lower);  // two whole epochs and one
+    EXPECT_GE(more.upper, mechanism.curve()->epsilon(1e-6, 4).lower);
+  }
+}
+
+// A run for more changes than the total is about has a pair that bounds it from above.
+TEST(Total, PairsForMoreChangesGiveNoLowerEnd) {
+  const auto one = ledger_of(mechanism_of({Relation::event, 1, std::nullopt}), "a", 60);
+  const auto seven = ledger_of(mechanism_of({Relation::event, 7, std::nullopt}), "b", 60);
+  const auto total = total_of({one, seven});
+  EXPECT_EQ(total.unit.w, 1);
+  EXPECT_FALSE(total.known_from_below);
+  EXPECT_EQ(total.epsilon(1e-6).lower, 0.0);
+  EXPECT_TRUE(total.certificate().lower.empty());
+  EXPECT_TRUE(total_of({seven}).known_from_below);
+}
+
 TEST(Total, AdaptivelyComposedStepsAreBoundedByTheirPairs) {
   const auto without = mechanism_of({});
   const auto adaptive = adaptive_mechanism();
@@ -110,8 +145,9 @@ TEST(Total, ComposesMechanismsForTheSmallestRelation) {
   const auto together = total.epsilon(1e-6);
   const auto alone = one.method.privacy()->curve()->epsilon(1e-6, 200);
   const auto second = other.method.privacy()->curve()->epsilon(1e-6, 300);
-  EXPECT_GT(together.lower, std::max(alone.upper, second.upper));
+  EXPECT_GT(together.upper, std::max(alone.upper, second.upper));
   EXPECT_LT(together.upper, alone.upper + second.upper);
+  EXPECT_EQ(together.lower, 0.0);  // the second pair is for more changes than the total
   // One run in two parts is that run.
   const auto parts = total_of({ledger_of(mechanism_of({}), "a", 120), ledger_of(mechanism_of({}), "b", 80)}).epsilon(1e-6);
   EXPECT_LE(std::max(parts.lower, alone.lower), std::min(parts.upper, alone.upper));

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 
 #include <sys/stat.h>
@@ -14,6 +15,8 @@
 #include "support/temporary_folder.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
+#include "tsdp/privacy/adaptive_curve.h"
+#include "tsdp/privacy/dominating_pair.h"
 
 namespace tsdp::privacy {
 namespace {
@@ -92,6 +95,24 @@ TEST_F(GameFile, IsLeftAsideWhereABitDiffers) {
   }
   write_file_atomically(path, bytes, FileAccess::owner);
   EXPECT_NE(read_game(0.1, 2.0), nullptr);
+}
+
+// A digest has no key, so a file may lie and be whole. An answer below what is certified from below is refused.
+TEST_F(GameFile, ThatSaysLessThanIsPossibleIsNoticed) {
+  constexpr double q = 0.1234, sigma = 2.0;
+  GameProfiles less(0.01, 0.02);
+  for (int t = 0; t < 6; ++t) less.add(std::vector<double>(40, 1e-9), 0.0);
+  keep_game(q, sigma, less);
+  ASSERT_NE(read_game(q, sigma), nullptr);
+  AdaptiveCurve curve(DominatingPair({{0.0, 1.0 - q}, {2.0, q}}, sigma));
+  for (const auto& ask : {std::function<Interval()>([&] { return curve.epsilon(1e-3, 5); }), std::function<Interval()>([&] { return curve.delta(0.1, 5); })}) {
+    try {
+      ask();
+      ADD_FAILURE() << "an answer";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("a stored game is damaged; remove the folder of games"), std::string::npos) << error.what();
+    }
+  }
 }
 
 TEST_F(GameFile, IsLeftAsideWhereOthersMayWrite) {

@@ -232,6 +232,22 @@ TEST(Theorems, PoissonTakesTheWorstOfEverySeries) {
   EXPECT_DOUBLE_EQ(at({7, 101}, "F.8a").pair.symmetrised_profile(0.1), at({7}, "F.8a").pair.symmetrised_profile(0.1));
 }
 
+// Of 3 series in batches of 2 the third is never read in turn: where that may be the worst one, its cost is attained by none.
+TEST(Theorems, OrdersThatLeaveAWorseSeriesOutAreNotTight) {
+  auto p = traffic();
+  p.context_length = 8;
+  p.forecast_length = 2;
+  p.top_level = TopLevel::deterministic;
+  p.batch_size = 2;
+  const auto bound_of = [&](std::vector<std::int64_t> lengths) {
+    p.lengths = std::move(lengths);
+    return apply_theorem(SubsamplingScheme(p), {}, 1.0, "4.2").bound;
+  };
+  EXPECT_EQ(bound_of({2080, 2080, 280}), Bound::upper);
+  EXPECT_EQ(bound_of({280, 280, 280}), Bound::tight);
+  EXPECT_EQ(bound_of({2080, 2080, 280, 280}), Bound::tight);
+}
+
 TEST(Theorems, FlatBaselines) {
   const auto c1 = flat_baseline("C.1", {10000, 1000, 1}, 1.0);
   EXPECT_EQ(c1.bound, Bound::tight);

@@ -1,10 +1,12 @@
 // What several runs on the same data cost together.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "tsdp/mechanism/ledger.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/curve.h"
 
 namespace tsdp::mechanism {
 
@@ -21,13 +23,16 @@ namespace tsdp::mechanism {
 struct Total {
   privacy::PrivacyUnit unit;                      ///< the smallest of all, which the others contain
   std::vector<privacy::MechanismUse> mechanisms;  ///< with the uses that the ledgers account for
+  std::vector<std::uint64_t> complete_uses;       ///< of each, those that took every one of their steps: an unfinished epoch may have left out the changed series
 
   double pure_releases = 0.0;                     ///< Σ ε₂ of the runs' private choices
   /// Whether all steps are those of one mechanism, composed by Theorem tsdp.6.
   bool composed_adaptively = false;
-  /// Whether the lower end of `curve` is one of these runs, and not of pairs that only lie above: of whole series that holds for fixed
-  /// batches with independent noise.
+  /// Whether the lower end is one of these runs' composed profiles, and not of pairs that only lie above: of whole series that holds for fixed
+  /// batches with independent noise; and nowhere if a run's own pair is for more changes than `unit` has.
   bool known_from_below = true;
+  /// What the two ends rest on.
+  [[nodiscard]] privacy::Certificate certificate() const;
   /// ε(δ) of all of them together: of their composition, and what the choices add (Theorem tsdp.7). The lower end is 0 where nothing is known from below.
   [[nodiscard]] privacy::Interval epsilon(double delta, double precision = privacy::default_precision) const;
 };
