@@ -30,7 +30,7 @@ constexpr Reach reach_with_prior{0.1, 400.0};
 
 Reach reach_with_start(const std::string& model) {
   // Those that read a window more deeply are led astray sooner.
-  if (model == "itransformer") return {0.0026, 6000.0};
+  if (model == "itransformer") return {0.0078, 6000.0};
   if (model == "deepar") return {0.0015, 6000.0};
   return {0.018, 2500.0};
 }

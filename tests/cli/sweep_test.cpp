@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Shipped, PaperSweeps, testing::ValuesIn(shipped_sweeps(
 
 const std::string small_sweep =
     "config: exchange_rate.yaml\n"
-    "set: {training.max_epochs: 300, training.reproducible: true, training.checkpoint_seconds: 0.2}\n"
+    "set: {training.max_epochs: 300, training.reproducible: true, training.checkpoint_seconds: 0.2, privacy.composition: symmetrised}\n"
     "seeds: [1]\n"
     "rows:\n"
     "  - {label: FF, set: {model.name: simple_ff}}\n"
