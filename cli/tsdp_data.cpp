@@ -110,6 +110,8 @@ struct ConvertCommand {
   }
 
   int run(bool json) const {
+    if (output_file.ends_with(".parquet"))
+      throw UsageError(cat("OUTPUT: found '", output_file, "'; Parquet is read and not written: expected a name in .csv, .jsonl, .tsf or .txt"));
     const auto format = data::stated_format(output_file, output_format, data::format_by_ending(output_file), "--to");
     std::error_code ignored;
     if (std::filesystem::equivalent(input_file, output_file, ignored))

@@ -141,6 +141,8 @@ int main(int argc, char** argv) {
     if (covariates.empty() != !config.dataset.covariates)
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.covariates.file: found ", config.dataset.covariates.value_or("null"), "; the model ",
                                  covariates.empty() ? std::string("reads no covariates, and null is expected") : cat("reads ", tsdp::join(covariates, ", "), ", and a file of them is expected")));
+    if (auto asked = config.dataset.covariate_columns; !asked.empty() && !std::is_permutation(asked.begin(), asked.end(), covariates.begin(), covariates.end()))
+      throw tsdp::UsageError(cat(config_file.string(), ": dataset.covariates.columns: found ", tsdp::join(asked, ", "), "; the model reads ", tsdp::join(covariates, ", "), ", and that is expected"));
     config.dataset.covariate_columns = covariates;
     const auto data = tsdp::data::prepare_data(config, config_file, privacy.has_value());
     if (const auto trained_on = metadata.model.value("frequency", config.dataset.frequency);

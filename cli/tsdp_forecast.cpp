@@ -67,18 +67,20 @@ data::Dataset read_input(const InputOptions& options, const std::string& model, 
 /// What is known of the steps of `dataset` and of the `horizon` after its ends, as far as the model reads it.
 void add_covariates(data::Dataset& dataset, const InputOptions& options, const std::vector<std::string>& read, const std::string& model, std::int64_t horizon) {
   std::string given = options.covariates;
+  std::string where = "--covariates";
   fs::path file = given;
   if (given.empty() && !options.config.empty()) {
     const auto config_file = find_config_file(options.config);
     given = read_config(config_file).dataset.covariates.value_or("");
+    where = cat(config_file.string(), ": dataset.covariates.file");
     if (!given.empty()) file = find_file("dataset.covariates.file", given, config_file);
   }
   if (given.empty() && read.empty()) return;
   if (given.empty())
     throw UsageError(cat("--covariates: not given; ", model, " reads ", join(read, ", "), ": expected a CSV file with these columns, up to ", horizon,
                          " steps after the end of every series"));
-  if (read.empty()) throw UsageError(cat("--covariates: found ", given, "; ", model, " reads no covariates: expected none"));
-  dataset.covariates = data::read_covariates(file, dataset.frequency, read, "--covariates");
+  if (read.empty()) throw UsageError(cat(where, ": found ", given, "; ", model, " reads no covariates: expected none"));
+  dataset.covariates = data::read_covariates(file, dataset.frequency, read, where);
   data::require_covariates(dataset, horizon);
 }
 

@@ -10,17 +10,17 @@ program=${TSDP_BIN:-$root/build/release/bin}/tsdp-data
 [ -x "$program" ] || { echo "replace_data.sh: no $program; run scripts/train.sh first, or set TSDP_BIN" >&2; exit 1; }
 [ -d "$into" ] || { echo "replace_data.sh: no folder $into; expected one that is there" >&2; exit 1; }
 
-# replace FILE FAMILY SERIES LENGTH
-replace() {
-  "$program" generate "$2" --series "$3" --length "$4" --seed 1 --output "$into/.new.txt.gz"
-  mv -- "$into/.new.txt.gz" "$into/$1"
-}
-replace exchange_rate.txt.gz daily 8 7588
-replace gefcom2012_load.txt.gz hourly 20 39414
-replace metr_la_week_10min.txt.gz 10_minutes 207 1008
-"$program" generate hourly --series 414 --length 1008 --seed 2 --output "$into/.new.txt.gz"
-"$program" convert "$into/.new.txt.gz" "$into/.new.tsf.gz" --frequency 1h --start 1970-01-01
-mv -- "$into/.new.tsf.gz" "$into/m4_hourly.tsf.gz"
-rm -f -- "$into/.new.txt.gz"
-(cd "$into" && sha256sum -- *.gz >SHA256SUMS)
+# All of them beside the folder first, so that a failure changes nothing.
+made=$(mktemp -d "$into/.made.XXXXXX")
+trap 'rm -rf -- "$made"' EXIT
+generate() { "$program" generate "$2" --series "$3" --length "$4" --seed "$5" --output "$made/$1"; }
+generate exchange_rate.txt.gz daily 8 7588 1
+generate gefcom2012_load.txt.gz hourly 20 39414 1
+generate metr_la_week_10min.txt.gz 10_minutes 207 1008 1
+generate m4_hourly.txt.gz hourly 414 1008 2
+"$program" convert "$made/m4_hourly.txt.gz" "$made/m4_hourly.tsf.gz" --frequency 1h --start 1970-01-01
+rm -f -- "$made/m4_hourly.txt.gz"
+mv -f -- "$made"/*.gz "$into/"
+(cd "$into" && sha256sum -- exchange_rate.txt.gz gefcom2012_load.txt.gz m4_hourly.tsf.gz metr_la_week_10min.txt.gz >SHA256SUMS \
+  && if [ -e sf_traffic_one_sensor.txt.gz ]; then sha256sum -- sf_traffic_one_sensor.txt.gz >>SHA256SUMS; fi)
 echo "replace_data.sh: $into holds made series in place of exchange_rate, gefcom2012_load, m4_hourly and metr_la_week_10min"

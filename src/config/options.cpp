@@ -86,7 +86,7 @@ const std::vector<Option>& option_table() {
       {"dataset.covariates.file", false, OptionalText{AT(dataset.covariates)},
        "CSV file of numbers that are known of every step, ahead of time too, and are the same for all series (holidays, prices): time stamps in the "
        "first column, a column each, near -1 to 1. They count as public. For models that read them (deepar)."},
-      {"dataset.covariates.columns", false, TextList{AT(dataset.covariate_columns), 100},
+      {"dataset.covariates.columns", false, TextList{AT(dataset.covariate_columns), most_covariates},
        "Columns of that file that the model is told of; an empty list: all of them."},
       {"dataset.prediction_length", true, Integer{AT(dataset.prediction_length), {1, longest}},
        "Forecast length L_F, in steps."},

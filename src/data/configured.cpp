@@ -100,6 +100,9 @@ PreparedData prepare_data(Config& config, const std::filesystem::path& config_fi
     dataset.covariates = read_covariates(file, dataset.frequency, config.dataset.covariate_columns, where);
     config.dataset.covariate_columns = dataset.covariates.names;
     require_covariates(dataset, 0);
+    if (const auto same = covariate_that_is_a_series(dataset); same && config.privacy.enabled)
+      throw PrivacyError(cat(file.string(), ": column ", same->first, ": has the values of series ", same->second,
+                             ", and covariates count as public; expected numbers that are not those to be protected"));
     const auto calendar = window_feature_names(dataset.frequency);
     for (const auto& name : dataset.covariates.names)
       if (std::find(calendar.begin(), calendar.end(), name) != calendar.end())

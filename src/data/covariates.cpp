@@ -3,14 +3,37 @@
 #include <algorithm>
 #include <cmath>
 
+#include "text_file.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
+#include "tsdp/config/config.h"
 #include "tsdp/data/readers.h"
 
 namespace tsdp::data {
 
+namespace {
+
+/// Whether a time stamp ends in a zone: Z, +01, +01:00 or +0100 behind a time.
+bool has_zone(std::string_view text) {
+  const auto time = text.find(':');
+  return time != std::string_view::npos && (text.ends_with('Z') || text.ends_with('z') || text.find_first_of("+-", time) != std::string_view::npos);
+}
+
+/// Series may be in UTC or not; a covariate that says so by itself would be moved against those that do not.
+void refuse_zones(const std::filesystem::path& file) {
+  detail::TextFile text(file);
+  std::string_view line;
+  if (!text.next(line) || !text.next(line)) return;
+  const auto first = line.substr(0, line.find_first_of(",;\t"));
+  if (has_zone(trimmed(first)))
+    text.fail(1, cat("found the time ", detail::in_quotes(first), " with a zone; expected times without one, in the clock of the series (UTC where theirs have a zone)"));
+}
+
+}  // namespace
+
 Covariates read_covariates(const std::filesystem::path& file, const Frequency& frequency, const std::vector<std::string>& columns,
                            const std::string& key) {
+  refuse_zones(file);
   ReadOptions options;
   options.format = Format::csv;
   options.frequency = frequency;
@@ -26,6 +49,8 @@ Covariates read_covariates(const std::filesystem::path& file, const Frequency& f
   }
   if (columns.empty())
     for (const auto& column : table.series) wanted.push_back(&column);
+  if (wanted.size() > most_covariates)
+    throw UsageError(cat(key, ": found ", wanted.size(), " columns in ", file.string(), "; expected at most ", most_covariates, ": name those that the model is to be told of"));
 
   Covariates out{file.string(), {}, wanted.front()->start, {}};
   for (const auto* column : wanted) {
@@ -45,6 +70,24 @@ Covariates read_covariates(const std::filesystem::path& file, const Frequency& f
 
 std::optional<std::int64_t> first_row_of(const Series& series, const Dataset& dataset) {
   return steps_between(dataset.covariates.start, dataset.frequency, series.start);
+}
+
+std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(const Dataset& dataset) {
+  const auto& known = dataset.covariates;
+  const auto width = known.names.size();
+  for (const auto& series : dataset.series) {
+    const auto first = first_row_of(series, dataset);
+    if (!first || std::all_of(series.values.begin(), series.values.end(), [&](float x) { return std::isnan(x) || x == series.values.front(); })) continue;
+    for (std::size_t column = 0; column < width; ++column) {
+      bool same = true;
+      for (std::size_t i = 0; same && i < series.values.size(); ++i) {
+        const auto row = *first + static_cast<std::int64_t>(i);
+        same = std::isnan(series.values[i]) || row < 0 || row >= known.rows() || known.values[static_cast<std::size_t>(row) * width + column] == series.values[i];
+      }
+      if (same) return std::pair{known.names[column], series.id};
+    }
+  }
+  return std::nullopt;
 }
 
 void require_covariates(const Dataset& dataset, std::int64_t beyond) {

@@ -51,7 +51,12 @@ void append_number(std::string& out, Number number) {
 
 /// `count` units of which `per_second` make a second, since 1970.
 void append_time(std::string& out, std::int64_t count, std::int64_t per_second) {
+  constexpr std::int64_t year_1 = -62'135'596'800, year_10000 = 253'402'300'800;
   const auto seconds = floor_divide(count, per_second);
+  if (seconds < year_1 || seconds >= year_10000) {  // (the calendar's own arithmetic would wrap)
+    out += "a time beyond the years 1 to 9999";
+    return;
+  }
   out += moment_text(seconds);
   if (const auto rest = count - seconds * per_second; rest != 0) {
     auto digits = std::to_string(per_second + rest);  // with a leading 1, so that zeros stay
@@ -101,6 +106,8 @@ Append append_of(const arrow::DataType& type) {
     case Type::DOUBLE: return numbers<arrow::DoubleArray>();
     case Type::STRING: return texts<arrow::StringArray>();
     case Type::LARGE_STRING: return texts<arrow::LargeStringArray>();
+    case Type::BOOL:
+      return [](std::string& out, const arrow::Array& array, std::int64_t row) { out += static_cast<const arrow::BooleanArray&>(array).Value(row) ? "True" : "False"; };
     case Type::DECIMAL128:
       return [](std::string& out, const arrow::Array& array, std::int64_t row) { out += static_cast<const arrow::Decimal128Array&>(array).FormatValue(row); };
     case Type::DATE32:
@@ -127,7 +134,11 @@ Append append_of(const arrow::DataType& type) {
 
 std::string parquet_as_csv(const std::filesystem::path& file) {
   const auto input = value_or_refuse(arrow::io::ReadableFile::Open(file.string()), file);
-  const auto reader = value_or_refuse(parquet::arrow::OpenFile(input, arrow::default_memory_pool()), file);
+  auto properties = parquet::default_reader_properties();
+  properties.set_page_checksum_verification(true);
+  parquet::arrow::FileReaderBuilder builder;
+  if (const auto status = builder.Open(input, properties); !status.ok()) refuse(file, cat("cannot be read as Parquet (", status.message(), ")"));
+  const auto reader = value_or_refuse(builder.Build(), file);
   const auto table = value_or_refuse(reader->ReadTable(), file);
 
   struct Column {
@@ -138,9 +149,10 @@ std::string parquet_as_csv(const std::filesystem::path& file) {
   std::vector<Column> columns;
   for (int i = 0; i < table->num_columns(); ++i) {
     const auto& field = table->field(i);
-    const auto append = append_of(*field->type());
-    if (!append) refuse(file, cat("column ", field->name(), ": found values of type ", field->type()->ToString(), "; expected numbers, texts or times"));
-    columns.push_back({field, table->column(i), append});
+    auto append = append_of(*field->type());
+    // What else there is may stand in a column that nobody reads.
+    if (!append) append = [type = cat("a ", field->type()->ToString())](std::string& out, const arrow::Array&, std::int64_t) { append_quoted(out, type); };
+    columns.push_back({field, table->column(i), std::move(append)});
   }
   if (columns.empty()) refuse(file, "found no columns; expected times and values");
   const auto first_time = std::find_if(columns.begin(), columns.end(), [](const Column& column) { return is_time(*column.field->type()); });

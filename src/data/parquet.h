@@ -8,7 +8,7 @@ namespace tsdp::data::detail {
 
 /// The rows of a Parquet file as CSV: a header, then a line a row; missing values are empty, floating-point numbers the shortest decimals that read
 /// back, times ISO (those with a zone in UTC). A column of times comes first, as pandas writes an index last. Throws DataError for a file that cannot
-/// be read, and for a column of a type that is no number, text or time.
+/// be read or whose checksums do not fit. A value that is no number, text or time is written as its type, so that readers refuse it where they read it.
 [[nodiscard]] std::string parquet_as_csv(const std::filesystem::path& file);
 
 }  // namespace tsdp::data::detail

@@ -413,6 +413,7 @@ std::string statement(const Ledger& ledger) {
                          ledger.method.privacy()->theorem().theorem,
                          privacy::composition_cited(ledger.method.privacy()->composition()),
                          ledger.method.choice_epsilon() > 0.0 ? " and, for the choice between the trained model and its start, tsdp.7" : "", ").");
+  if (!ledger.covariates.empty()) text += cat(" The covariates (", join(ledger.covariates, ", "), ") count as public.");
   if (ledger.reproducible) text += " NOT FOR RELEASE: the randomness is reproducible from the seed.";
   return text + of_start();
 }

@@ -224,6 +224,8 @@ SweepPlan make_plan(const SweepFile& file, const std::filesystem::path& output, 
       put("dataset.path", quoted(plan.look_alike->file.string()));
       put("dataset.format", "lstnet");
       put("dataset.start", quoted("2015-01-01 00:00"));
+      put("dataset.covariates.file", "null");  // which know nothing of these steps
+      put("dataset.covariates.columns", "[]");
       put("training.max_epochs", "2");
       put("privacy.noise_multiplier", cat(smoke_noise));
       for (const auto& [key, value] : file.smoke) put(key, value);

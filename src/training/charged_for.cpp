@@ -9,12 +9,27 @@
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
+#include "tsdp/data/covariates.h"
 
 namespace tsdp::training {
 namespace {
 
 constexpr std::string_view values_line = "training values, SHA-256: ";
 constexpr std::string_view run_line = "run: ";
+constexpr std::string_view covariates_line = "covariates, SHA-256: ";
+
+/// A line for the covariates of the series' own steps, which may be followed by later ones; none where there are none.
+std::string covariates_text(const data::Dataset& dataset) {
+  const auto& known = dataset.covariates;
+  if (known.names.empty()) return {};
+  std::int64_t rows = 0;
+  for (const auto& series : dataset.series)
+    rows = std::max(rows, data::first_row_of(series, dataset).value() + static_cast<std::int64_t>(series.values.size()));
+  Digest digest;
+  digest.add(std::as_bytes(std::span(known.values).first(static_cast<std::size_t>(std::clamp<std::int64_t>(rows, 0, known.rows())) * known.names.size())));
+  digest.add(std::as_bytes(std::span(&known.start, 1)));
+  return cat(covariates_line, digest.hex(), "\n");
+}
 
 /// The line behind the configuration.
 std::size_t values_at(const std::vector<std::string>& lines) {
@@ -34,10 +49,6 @@ std::string charged_for(const Config& config, const data::PreparedData& data, co
     if (!series.exact.empty()) values.add(std::as_bytes(std::span(series.exact).first(length)));
     starts.add(std::as_bytes(std::span(&series.start, 1)));  // models read the calendar
   }
-  if (const auto& known = data.dataset.covariates; !known.names.empty()) {
-    values.add(std::as_bytes(std::span(known.values)));
-    starts.add(std::as_bytes(std::span(&known.start, 1)));
-  }
   values.add(std::as_bytes(std::span(data.split.training_length)));
   // A private choice reads the validation windows, too.
   if (config.privacy.enabled && config.privacy.choice_share > 0.0)
@@ -45,7 +56,7 @@ std::string charged_for(const Config& config, const data::PreparedData& data, co
       const auto& series = data.dataset.series[static_cast<std::size_t>(range.series)];
       values.add(std::as_bytes(std::span(series.values).subspan(static_cast<std::size_t>(range.forecast_start), static_cast<std::size_t>(config.dataset.prediction_length))));
     }
-  return cat(config_text(config), values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(), "\n", run_line, run, "\n");
+  return cat(config_text(config), values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(), "\n", covariates_text(data.dataset), run_line, run, "\n");
 }
 
 std::string run_charged_for(const RunFolder& folder) {
@@ -72,6 +83,9 @@ void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& conf
   for (std::size_t i = 0; i < std::max(began.size(), now.size()); ++i) {
     const auto line = [&](const std::vector<std::string>& lines) { return i < lines.size() ? lines[i] : std::string(); };
     if (line(began) == line(now)) continue;
+    if (line(began).starts_with(covariates_line) || line(now).starts_with(covariates_line))
+      throw UsageError(cat("dataset.covariates.file: found ", config.dataset.covariates.value_or("none"),
+                           " with other values than the run began with, and a resumed run keeps its configuration and data"));
     if (i >= values_at(began))
       throw UsageError(cat("dataset.path: found ", config.dataset.path, " with other ",
                            i == values_at(began) ? "training values" : "start times",

@@ -9,7 +9,8 @@ import run
 try:
     import numpy as np
     import pandas as pd
-    import pyarrow  # noqa: F401
+    import pyarrow
+    import pyarrow.parquet  # noqa: F401
 except ImportError as error:
     run.skip(error)
 
@@ -34,6 +35,7 @@ def tables():
         "dates alone": pd.DataFrame({"day": pd.date_range("2024-01-01", periods=9).date, "z": range(9)}),
         "texts as times": long.assign(timestamp=long["timestamp"].astype(str)),
         "nanoseconds and milliseconds": long.assign(timestamp=long["timestamp"].astype("datetime64[ms]")),
+        "columns that nobody reads": long.assign(flag=True, none=None, span=pd.Timedelta(hours=1), list=[[1, 2]] * 100),
         "a zone": long.assign(timestamp=long["timestamp"].dt.tz_localize("Europe/Berlin")),
     }
 
@@ -59,7 +61,15 @@ def test(binaries, folder):
         "cut off": whole[: len(whole) // 2],
         "damaged": whole[:4] + bytes(len(whole) - 8) + whole[-4:],
     }
-    pd.DataFrame({"t": [1], "lists": [[1, 2]]}).to_parquet(folder / "lists.parquet")
+    pd.DataFrame({"t": pd.date_range("2024-01-01", periods=3), "lists": [[1, 2]] * 3}).to_parquet(folder / "lists.parquet")
+    table = pyarrow.table({"t": pyarrow.array([2068181000000 * 1000 + 3600000 * i for i in range(5)], pyarrow.timestamp("ms")), "x": [1.0, 2.0, 3.0, 4.0, 5.0]})
+    pyarrow.parquet.write_table(table, folder / "far.parquet")
+    refused["a year beyond the calendar"] = (folder / "far.parquet").read_bytes()
+    table = pyarrow.table({"t": pd.date_range("2024-01-01", periods=400), "x": np.arange(400.0)})
+    pyarrow.parquet.write_table(table, folder / "sums.parquet", write_page_checksum=True, compression="NONE", use_dictionary=False)
+    bits = bytearray((folder / "sums.parquet").read_bytes())
+    bits[bits.find(np.float64(300.0).tobytes())] ^= 1
+    refused["one bit of a checked page"] = bytes(bits)
     refused["lists"] = (folder / "lists.parquet").read_bytes()
     long = tables()["long"]
     long.assign(timestamp=long["timestamp"] + pd.Timedelta(milliseconds=5)).to_parquet(folder / "fractions.parquet")

@@ -33,7 +33,7 @@ def test(binaries, folder):
                                         "--set", "privacy.composition=symmetrised", cwd=folder))
             shapes.append({key: plan.get(key) for key in ("num_sequences", "steps_per_epoch", "parameters", "batch_size")})
         assert shapes[0] == shapes[1], f"{name}: {shapes}"
-    assert not (folder / ".new.txt.gz").exists()
+    assert not list(folder.glob(".made*"))
 
 
 run.in_empty_folder(test)

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,39 @@ TEST_F(CovariatesTest, AreKnownOfEveryStep) {
   expect_refused<DataError>("day,a\n2024-12-23,1\n2024-12-25,1\n", {}, "2024-12-25");
   // A column that the model is not told of may have gaps.
   EXPECT_EQ(read("day,a,b\n2024-12-23,1,2\n2024-12-24,1,\n", {"a"}).rows(), 2);
+}
+
+// Series may be in UTC or not, so a zone would move a covariate against them.
+TEST_F(CovariatesTest, HaveTheClockOfTheSeries) {
+  for (const char* zone : {"Z", "+01:00", "-0500"})
+    expect_refused<DataError>(std::string("t,a\n2024-12-23 00:00:00") + zone + ",1\n2024-12-24 00:00:00" + zone + ",2\n", {}, "with a zone; expected times without one");
+}
+
+TEST_F(CovariatesTest, AreAHundredAtMost) {
+  std::string head = "day", row1 = "2024-12-23", row2 = "2024-12-24";
+  for (int i = 0; i < 101; ++i) {
+    head += ",c" + std::to_string(i);
+    row1 += ",1";
+    row2 += ",2";
+  }
+  expect_refused<UsageError>(head + "\n" + row1 + "\n" + row2 + "\n", {}, "found 101 columns in");
+  EXPECT_EQ(read(head + "\n" + row1 + "\n" + row2 + "\n", {"c7", "c100"}).names.size(), 2U);
+}
+
+// What is protected, given away as public, is found.
+TEST_F(CovariatesTest, ThatAreASeriesAreTold) {
+  auto dataset = days({"2024-12-23", "2024-12-24"}, 3, read(week));
+  dataset.series[0].values = {0, 0.5F, std::numeric_limits<float>::quiet_NaN()};
+  dataset.series[1].values = {2, 2.5F, 3};
+  const auto same = covariate_that_is_a_series(dataset);
+  ASSERT_TRUE(same.has_value());
+  EXPECT_EQ(same->first, "holiday");
+  dataset.series[0].values = {0, 0.5F, 7};
+  EXPECT_EQ(covariate_that_is_a_series(dataset)->first, "price");
+  dataset.series[1].values = {2, 2.5F, 3.1F};
+  EXPECT_FALSE(covariate_that_is_a_series(dataset).has_value());
+  dataset.series[0].values = {1, 1, 1};  // a constant is no one's secret by being a holiday
+  EXPECT_FALSE(covariate_that_is_a_series(dataset).has_value());
 }
 
 // By the series' own start, whatever their neighbours' is; with calendar and age around them.

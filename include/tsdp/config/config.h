@@ -24,6 +24,9 @@ constexpr Names<ExportedWeights, 2> names_of(ExportedWeights) {
   return {{{ExportedWeights::last, "last"}, {ExportedWeights::best, "best"}}};
 }
 
+/// Columns of dataset.covariates.file at most.
+inline constexpr std::size_t most_covariates = 100;
+
 /// Defaults are those of the option table's documentation; options without default must be given.
 struct Config {
   struct Dataset {

@@ -71,7 +71,7 @@ def train(
     option of docs/options.md: `{"privacy.w": 24, "sampling.batch_size": 64}`. `data`: a CSV file that the series are written to
     and stay in, as `tsdp-evaluate --run` and `tsdp-train --resume` read them; without it they are deleted after training.
     `covariates`: what is known of every step and public (`tsdp.holidays`), as columns of a frame with a DatetimeIndex; for
-    `model="deepar"`, which then forecasts as `run.model.with_covariates(frame)`.
+    `model="deepar"`, which then forecasts as `run.model.with_covariates(frame)`. With `data` they are kept beside it, in `NAME.covariates.csv`.
     Progress goes to stderr unless `quiet`.
 
     Raises UsageError for arguments, DataError for frames and PrivacyError for settings that no theorem covers, with the line of
@@ -109,8 +109,12 @@ def train(
         about: dict[str, Any] = {"path": str(file)}
         if covariates is not None:
             beside = file.with_suffix(".covariates.csv")
-            Covariates.of_frame(covariates, [str(name) for name in covariates.columns], steps)
-            covariates.to_csv(beside, index_label="timestamp", date_format="%Y-%m-%d %H:%M:%S")
+            if os.path.lexists(beside):
+                raise UsageError(f"data: found '{beside}', where the covariates are written to; expected a name beside which it is not there")
+            names = [str(name) for name in covariates.columns] if isinstance(covariates, pd.DataFrame) else []
+            known = Covariates.of_frame(covariates, names, steps)
+            table = pd.DataFrame(known.values, columns=names, index=steps.steps_from(known.start, len(known.values)))
+            table.to_csv(beside, index_label="timestamp", date_format="%Y-%m-%d %H:%M:%S")
             about["covariates"] = {"file": str(beside)}
         config = Path(scratch) / "config.yaml"
         config.write_text(json.dumps({"dataset": about}))
