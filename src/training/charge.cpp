@@ -1,6 +1,7 @@
 #include "tsdp/training/charge.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "tsdp/base/digest.h"
@@ -11,8 +12,10 @@
 namespace tsdp::training {
 namespace {
 
-std::string charge_text(std::uint64_t steps, const std::string& print, const std::string& run) {
-  return cat(steps, "\nkey ", print, "\nrun ", run, "\n");
+constexpr std::string_view planned_line = "planned ";
+
+std::string charge_text(std::uint64_t steps, const std::string& print, const std::string& run, std::optional<std::uint64_t> planned) {
+  return cat(steps, "\nkey ", print, "\nrun ", run, "\n", planned ? cat(planned_line, *planned, "\n") : std::string());
 }
 
 }  // namespace
@@ -22,19 +25,22 @@ std::string key_print(const SecretKey& key) { return sha256(cat("tsdp charge ", 
 Charge::Charge(std::filesystem::path file) : file_(std::move(file)) {
   long long steps = 0;
   const auto lines = split(read_file(file_), '\n');
-  if (lines.size() != 4 || !parse_int(lines[0], steps) || steps < 0 || !lines[1].starts_with("key ") ||
-      !lines[2].starts_with("run ") || !lines[3].empty())
+  long long planned = 0;
+  const bool says_plan = lines.size() == 5 && lines[3].starts_with(planned_line) && parse_int(lines[3].substr(planned_line.size()), planned) && planned >= 0;
+  if ((lines.size() != 4 && !says_plan) || !parse_int(lines[0], steps) || steps < 0 || !lines[1].starts_with("key ") ||
+      !lines[2].starts_with("run ") || !lines.back().empty())
     throw DataError(cat(file_.string(), ": found '", lines[0], "' and ", lines.size() - 1,
                         " lines; expected a count of steps, a line "
                         "for the key and one for the run"));
   steps_ = static_cast<std::uint64_t>(steps);
+  if (says_plan) planned_ = static_cast<std::uint64_t>(planned);
   key_print_ = lines[1].substr(4);
   run_ = lines[2].substr(4);
   found_ = steps_;
 }
 
-void Charge::create(const std::filesystem::path& file, const SecretKey& key, const std::string& run) {
-  write_file_atomically(file, charge_text(0, training::key_print(key), run), FileAccess::owner);
+void Charge::create(const std::filesystem::path& file, const SecretKey& key, const std::string& run, std::uint64_t planned) {
+  write_file_atomically(file, charge_text(0, training::key_print(key), run, planned), FileAccess::owner);
 }
 
 void Charge::change_key(const SecretKey& key) {
@@ -57,7 +63,7 @@ void Charge::settle(std::uint64_t taken) {
 }
 
 void Charge::write(std::uint64_t steps) {
-  write_file_atomically(file_, charge_text(steps, key_print_, run_), FileAccess::owner);
+  write_file_atomically(file_, charge_text(steps, key_print_, run_, planned_), FileAccess::owner);
   steps_ = steps;
 }
 

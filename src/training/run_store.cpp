@@ -45,7 +45,7 @@ std::string RunStore::keep_start(const std::string& bytes) const {
   return name;
 }
 
-void RunStore::begin(const Config& config, const data::PreparedData& data, const SecretKey& key, const Checkpoint& first) {
+void RunStore::begin(const Config& config, const data::PreparedData& data, const SecretKey& key, const Checkpoint& first, std::uint64_t planned) {
   // All that a run cannot do without is made beside and gets its name at once.
   const auto made = folder_.staging();
   std::error_code error;
@@ -53,7 +53,7 @@ void RunStore::begin(const Config& config, const data::PreparedData& data, const
   std::filesystem::create_directories(made.checkpoints(), error);
   if (error) throw Error(ExitCode::failure, cat(made.root.string(), ": cannot be made: ", error.message()));
   write_file_atomically(made.charged_config(), charged_for(config, data, run_), FileAccess::owner);
-  Charge::create(made.charged(), key, run_);
+  Charge::create(made.charged(), key, run_, planned);
   save_checkpoint(made.last(), first);
   std::filesystem::rename(made.checkpoints(), folder_.checkpoints(), error);
   if (error) throw Error(ExitCode::failure, cat(folder_.checkpoints().string(), ": cannot be made: ", error.message()));
@@ -75,9 +75,11 @@ void RunStore::require_run(const std::filesystem::path& file, const std::string&
 }
 
 std::optional<std::uint64_t> RunStore::planned() const {
-  if (!is_there(folder_.ledger())) return std::nullopt;
+  const auto kept = charge_ ? charge_->planned() : std::nullopt;
+  if (!is_there(folder_.ledger())) return kept;
   const auto where = folder_.ledger().string();
-  return mechanism::read_ledger(parse_json(read_file(folder_.ledger()), where), where).steps_planned;
+  const auto stated = mechanism::read_ledger(parse_json(read_file(folder_.ledger()), where), where).steps_planned;
+  return kept ? std::min(*kept, stated) : stated;
 }
 
 bool RunStore::ask_the_ledger(const Config& config, std::uint64_t planned, const std::string& print, const mechanism::Start& start) {

@@ -149,7 +149,7 @@ void Trainer::begin(const std::optional<std::filesystem::path>& budget) {
     const auto uses = method_.privacy()->theorem().uses_of_steps(plan_.steps);
     mechanism::charge_budget(*budget, store_.run(), *method_.privacy(), uses);
   }
-  store_.begin(config_, data_, key_, checkpoint(WithKey::yes));
+  store_.begin(config_, data_, key_, checkpoint(WithKey::yes), plan_.steps);
   write_ledger(mechanism::RunState::running);
 }
 

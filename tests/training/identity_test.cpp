@@ -167,6 +167,34 @@ TEST_F(Identity, TheKeyGoesWithTheEndOfTheRun) {
 }
 
 // A program that plans more steps than the one that began the run takes no more than were planned, and charged, then.
+// A budget was charged for the plan that the run began with. A crash before the first ledger leaves the count alone to say so.
+TEST_F(Identity, AResumedRunWithoutALedgerKeepsToItsPlan) {
+  const auto config = small_training();
+  auto t = trainer("run", config);
+  t->begin();
+  t.reset();
+  std::filesystem::remove(folder("run").ledger());
+  auto count = read_file(folder("run").charged());
+  const auto at = count.find("planned 80\n");
+  ASSERT_NE(at, std::string::npos) << count;
+  count.replace(at, 10, "planned 50");  // as a program would have written that plans fewer steps than this one
+  write_file_atomically(folder("run").charged(), count, FileAccess::owner);
+  t = trainer("run", config);
+  t->resume();
+  EXPECT_TRUE(t->run({}));
+  EXPECT_EQ(t->step(), 50U);
+  // A count of before that was kept is read as it was.
+  t = trainer("old", config);
+  t->begin();
+  t.reset();
+  count = read_file(folder("old").charged());
+  write_file_atomically(folder("old").charged(), count.substr(0, count.find("planned ")), FileAccess::owner);
+  t = trainer("old", config);
+  t->resume();
+  EXPECT_TRUE(t->run({}));
+  EXPECT_EQ(t->step(), 80U);
+}
+
 TEST_F(Identity, AResumedRunKeepsToItsPlan) {
   const auto config = small_training();
   auto t = trainer("run", config);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "tsdp/random/random.h"
@@ -15,11 +16,13 @@ namespace tsdp::training {
 /// Steps charged ahead: a durable count, below which alone steps may be taken.
 class Charge {
  public:
-  /// A new count of 0 under `key`, of the run `run`; on disk when this returns.
-  static void create(const std::filesystem::path& file, const SecretKey& key, const std::string& run);
+  /// A new count of 0 under `key`, of the run `run`, whose plan has `planned` steps; on disk when this returns.
+  static void create(const std::filesystem::path& file, const SecretKey& key, const std::string& run, std::uint64_t planned);
   /// Reads the count. Throws DataError if it is damaged or not there.
   explicit Charge(std::filesystem::path file);
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+  /// Steps of the plan that the run began with, which a budget was charged for; none in folders of before it was kept.
+  [[nodiscard]] std::optional<std::uint64_t> planned() const noexcept { return planned_; }
   /// RunIdentity::id of the run it belongs to.
   [[nodiscard]] const std::string& run() const noexcept { return run_; }
   /// key_print of the key that the steps beyond the last checkpoint were charged under: under another one they would be
@@ -41,6 +44,7 @@ class Charge {
 
   std::filesystem::path file_;
   std::uint64_t steps_ = 0;
+  std::optional<std::uint64_t> planned_;
   std::string key_print_;
   std::string run_;
   std::uint64_t found_ = 0;  // when it was read

@@ -34,14 +34,15 @@ class RunStore {
   [[nodiscard]] std::string keep_coefficients(const privacy::NoiseRecursion& recursion) const;
   /// Writes the weights that the run starts from there, too; gives the name to state.
   [[nodiscard]] std::string keep_start(const std::string& bytes) const;
-  /// Begins the claimed run: all of it is there when this returns, or none of it is. `first` is the checkpoint before any step.
-  void begin(const Config& config, const data::PreparedData& data, const SecretKey& key, const Checkpoint& first);
+  /// Begins the claimed run: all of it is there when this returns, or none of it is. `first` is the checkpoint before any step,
+  /// `planned` the steps of its plan, which are kept: another program may plan more of them.
+  void begin(const Config& config, const data::PreparedData& data, const SecretKey& key, const Checkpoint& first, std::uint64_t planned);
 
   /// Takes up the run of the folder, whose plan has `planned` steps: its files belong to one run, and were charged for `config` and
   /// `data`. Returns the last checkpoint if there is one. Throws PrivacyError if what counts the budget is gone or more is charged
   /// than the plan has, DataError if files are damaged or of different runs.
   [[nodiscard]] std::optional<Checkpoint> take_up(const Config& config, const data::PreparedData& data, std::uint64_t planned);
-  /// Steps of the plan that privacy.json states; none if it is not there.
+  /// Steps of the plan that the run began with, by the count of charged steps and by privacy.json: the fewer of the two; none if neither says so.
   [[nodiscard]] std::optional<std::uint64_t> planned() const;
   /// Reads privacy.json, which no charge may fall below, and tells whether it names the key of this print. Throws PrivacyError if
   /// it is gone though steps are charged, DataError if it is of another run, of other terms or of another start.
