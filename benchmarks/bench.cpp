@@ -81,7 +81,7 @@ void bench_durability(Json& rows, double seconds) {
   std::filesystem::create_directories(folder);
   auto model = models::make_model("simple_ff", {96, 24}, at::TensorOptions(at::kFloat));
   dp::Adam adam({}, model->parameters().values());
-  training::Charge::create(folder / "charged", SecretKey::from_seed(1), "bench");
+  training::Charge::create(folder / "charged", SecretKey::from_seed(1), "bench", 1000);
   training::Charge charge(folder / "charged");
   std::vector<Timing> timings = {{"checkpoint",
                                   [&] {
