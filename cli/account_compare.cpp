@@ -11,6 +11,7 @@
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
+#include "tsdp/mechanism/ledger.h"
 #include "tsdp/plot/line_plot.h"
 
 namespace tsdp::cli {
@@ -75,10 +76,6 @@ Json bracket_json(const Interval& bracket, const privacy::Certificate& why) {
   return {{"lower", why.lower.empty() ? Json(nullptr) : Json(bracket.lower)}, {"upper", bracket.upper}};
 }
 
-Json certificate_json(const privacy::Certificate& why) {
-  return {{"upper", why.upper}, {"lower", why.lower.empty() ? Json(nullptr) : Json(why.lower)}, {"assumptions", why.assumptions}};
-}
-
 void run_compare(const MechanismOptions& o, const QueryOptions& query, bool json) {
   const auto needed = [](const char* option, const auto& value, const char* what) {
     if (!value) throw UsageError(cat(option, ": not given; ", what, " is expected"));
@@ -113,7 +110,7 @@ void run_compare(const MechanismOptions& o, const QueryOptions& query, bool json
     out["compare"] = Json::array();
     for (const auto& row : rows) {
       const auto why = row.curve->certificate();
-      Json one = {{"top_level", name(row.law.sampler)}, {"epsilon", bracket_json(row.epsilon, why)}, {"certificate", certificate_json(why)}};
+      Json one = {{"top_level", name(row.law.sampler)}, {"epsilon", bracket_json(row.epsilon, why)}, {"certificate", mechanism::certificate_json(why)}};
       if (row.law.sampler == TopLevel::shuffled) one["reshuffle"] = name(row.law.reshuffle);
       if (row.law.sampler == TopLevel::poisson) one["sampling_rate"] = row.law.rate.value_or(1.0 / static_cast<double>(batches));
       out["compare"].push_back(std::move(one));

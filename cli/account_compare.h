@@ -10,8 +10,6 @@ namespace tsdp::cli {
 
 /// A bracket; its lower end is null where nothing certifies one.
 [[nodiscard]] nlohmann::ordered_json bracket_json(const privacy::Interval& bracket, const privacy::Certificate& why);
-/// {"upper", "lower", "assumptions"}.
-[[nodiscard]] nlohmann::ordered_json certificate_json(const privacy::Certificate& why);
 
 /// Prints epsilon at --delta of each sampler for T batches an epoch, k epochs and one noise multiplier: a table, or JSON; with --plot
 /// the profiles as well.

@@ -45,10 +45,7 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
     out["relation"] = {{"kind", name(total.unit.relation)}, {"w", total.unit.w}, {"v", total.unit.v ? Json(*total.unit.v) : Json(nullptr)}};
     out["runs"] = listed;
     out["assumption"] = assumption;
-    const auto certificate = total.certificate();
-    out["certificate"] = {{"upper", certificate.upper},
-                          {"lower", certificate.lower.empty() ? Json(nullptr) : Json(certificate.lower)},
-                          {"assumptions", certificate.assumptions}};
+    out["certificate"] = mechanism::certificate_json(total.certificate());
     out["reproducible"] = reproducible;
     print_json(out);
     return;

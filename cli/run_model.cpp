@@ -35,16 +35,6 @@ exporting::ModelMetadata metadata_of(const Config& config, const models::Forecas
   return {std::move(about), ledger};
 }
 
-std::vector<std::string> covariates_of(const exporting::ModelMetadata& metadata, const std::string& file) {
-  const auto found = metadata.model.value("covariates", nlohmann::ordered_json::array());
-  std::vector<std::string> out;
-  for (const auto& name : found) {
-    if (!found.is_array() || !name.is_string()) throw DataError(cat(file, ": model: covariates: expected a list of texts"));
-    out.push_back(name.get<std::string>());
-  }
-  return out;
-}
-
 nlohmann::ordered_json epsilon_covers(const nlohmann::ordered_json& ledger) {
   auto out = nlohmann::ordered_json::array();
   if (ledger.value("private", false)) out.push_back("model");

@@ -21,9 +21,6 @@ namespace tsdp::cli {
 [[nodiscard]] exporting::ModelMetadata metadata_of(const Config& config, const models::Forecaster& model,
                                                    const nlohmann::ordered_json& ledger);
 
-/// Names of the covariates that a model is told of, in its order. Throws DataError, beginning with `file`, where they are no texts.
-[[nodiscard]] std::vector<std::string> covariates_of(const exporting::ModelMetadata& metadata, const std::string& file);
-
 /// {"step": s, "of": n} of a model whose run is not finished, with its weights of step s of the n that are planned; null of a
 /// finished one. A run that was cut off may have taken more steps than its last checkpoint holds.
 [[nodiscard]] nlohmann::ordered_json unfinished(const exporting::ModelMetadata& metadata);

@@ -24,6 +24,7 @@
 #include "tsdp/base/text.h"
 #include "tsdp/config/config.h"
 #include "tsdp/mechanism/budget.h"
+#include "tsdp/mechanism/ledger.h"
 #include "tsdp/mechanism/private_choice.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/noise_choice.h"
@@ -61,12 +62,12 @@ std::string shown(const char* what, const Interval& i, const Certificate& why) {
 void put_certificate(Json& out, const Subject& subject, const AppliedTheorem& m, const Certificate& why) {
   if (m.composition == tsdp::privacy::StepComposition::adaptive) {
     out["composition"] = tsdp::name(m.composition);
-    out["certificate"] = tsdp::cli::certificate_json(why);
+    out["certificate"] = tsdp::mechanism::certificate_json(why);
   }
   if (!subject.series) return;
   out["relation"] = "series";
   out["direction"] = subject.direction;
-  out["certificate"] = tsdp::cli::certificate_json(why);
+  out["certificate"] = tsdp::mechanism::certificate_json(why);
   if (subject.strategy) out["noise"] = tsdp::cli::strategy_json(*subject.strategy);
 }
 

@@ -14,6 +14,7 @@
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/evaluation/baseline_file.h"
 #include "tsdp/export/report_content.h"
+#include "tsdp/mechanism/exported_model.h"
 
 namespace tsdp::cli {
 namespace {
@@ -137,7 +138,7 @@ int main(int argc, char** argv) {
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.prediction_length: found ",
                                  config.dataset.prediction_length, "; the model forecasts ", horizon, " steps"));
     // In the model's order, whatever that of the file is.
-    const auto covariates = tsdp::cli::covariates_of(metadata, model.empty() ? folder.model().string() : model);
+    const auto covariates = tsdp::mechanism::covariates_of(metadata.model, model.empty() ? folder.model().string() : model);
     if (covariates.empty() != !config.dataset.covariates)
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.covariates.file: found ", config.dataset.covariates.value_or("null"), "; the model ",
                                  covariates.empty() ? std::string("reads no covariates, and null is expected") : cat("reads ", tsdp::join(covariates, ", "), ", and a file of them is expected")));

@@ -19,6 +19,7 @@
 #include "tsdp/data/input_form.h"
 #include "tsdp/evaluation/series_forecast.h"
 #include "tsdp/export/torchscript.h"
+#include "tsdp/mechanism/exported_model.h"
 
 namespace tsdp::cli {
 namespace {
@@ -189,7 +190,7 @@ int main(int argc, char** argv) {
     if (frequency.empty())
       throw tsdp::DataError(cat(model, ": names no frequency; expected a model that tsdp-export or tsdp-train wrote"));
     auto dataset = tsdp::cli::read_input(input, model, frequency, privacy.has_value());
-    tsdp::cli::add_covariates(dataset, input, tsdp::cli::covariates_of(metadata, model), model, metadata.model.value("prediction_length", std::int64_t{1}));
+    tsdp::cli::add_covariates(dataset, input, tsdp::mechanism::covariates_of(metadata.model, model), model, metadata.model.value("prediction_length", std::int64_t{1}));
     request.season_length = season_length > 0 ? season_length
                             : !input.config.empty()
                                 ? tsdp::read_config(tsdp::find_config_file(input.config)).dataset.season_length

@@ -55,10 +55,28 @@ def test_wide_frames_end_together() -> None:
     assert only.item_id == "b"
 
 
-def test_time_zones_are_clock_time() -> None:
-    index = pd.date_range("2024-01-01", periods=3, freq="h", tz="Europe/Berlin")
+def test_hours_with_a_zone_are_in_utc() -> None:
+    # Summer time begins: 01:00, 03:00, 04:00 are three hours in a row.
+    index = pd.date_range("2024-03-31 01:00", periods=3, freq="h", tz="Europe/Berlin")
+    assert index[1].hour == 3
     (one,) = series_of(pd.Series([1.0, 2.0, 3.0], index=index, name="a"), HOURLY)
-    assert one.start == pd.Timestamp("2024-01-01 00:00")
+    assert one.start == pd.Timestamp("2024-03-31 00:00")
+    np.testing.assert_array_equal(one.values, [1.0, 2.0, 3.0])
+    texts = pd.DataFrame({"item_id": "a", "timestamp": [str(time) for time in index], "target": [1.0, 2.0, 3.0]})
+    (same,) = series_of(texts, HOURLY)
+    assert same.start == one.start
+    np.testing.assert_array_equal(same.values, one.values)
+
+
+def test_days_with_a_zone_are_local() -> None:
+    index = pd.date_range("2024-03-30", periods=3, freq="D", tz="Europe/Berlin")
+    (one,) = series_of(pd.Series([1.0, 2.0, 3.0], index=index, name="a"), Frequency.parse("1D"))
+    assert one.start == pd.Timestamp("2024-03-30") and len(one.values) == 3
+    texts = pd.DataFrame({"item_id": "a", "timestamp": [str(time) for time in index], "target": [1.0, 2.0, 3.0]})
+    assert series_of(texts, Frequency.parse("1D"))[0].start == one.start
+    mixed = texts.assign(timestamp=["2024-03-30 00:00+01:00", "2024-03-31 00:00", "2024-04-01 00:00+02:00"])
+    with pytest.raises(tsdp.DataError, match="times that cannot be read"):
+        series_of(mixed, Frequency.parse("1D"))
 
 
 @pytest.mark.parametrize(

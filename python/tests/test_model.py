@@ -45,6 +45,15 @@ def test_long_frames_are_forecast_as_by_the_program(run: tsdp.Run, tmp_path: Pat
     assert len(found) == 5 * 6
 
 
+def test_times_with_a_zone_are_read_as_by_the_program(run: tsdp.Run, tmp_path: Path) -> None:
+    frame = hourly_frame()
+    frame["timestamp"] = frame["timestamp"].dt.tz_localize("America/New_York")
+    found = run.model.predict(frame, quantiles=LEVELS, seed=11)
+    assert str(found["timestamp"].dt.tz) == "America/New_York"
+    found["timestamp"] = found["timestamp"].dt.tz_convert("UTC").dt.tz_localize(None)
+    assert_same(found, by_program(run, frame, tmp_path, "--seed=11"))
+
+
 def test_wide_frames_too(run: tsdp.Run, tmp_path: Path) -> None:
     frame = hourly_frame().pivot(index="timestamp", columns="item_id", values="target")
     frame = frame.reindex(pd.date_range(frame.index[0], frame.index[-1], freq="h"))

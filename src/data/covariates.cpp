@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "text_file.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/config/config.h"
@@ -11,32 +10,12 @@
 
 namespace tsdp::data {
 
-namespace {
-
-/// Whether a time stamp ends in a zone: Z, +01, +01:00 or +0100 behind a time.
-bool has_zone(std::string_view text) {
-  const auto time = text.find(':');
-  return time != std::string_view::npos && (text.ends_with('Z') || text.ends_with('z') || text.find_first_of("+-", time) != std::string_view::npos);
-}
-
-/// Series may be in UTC or not; a covariate that says so by itself would be moved against those that do not.
-void refuse_zones(const std::filesystem::path& file) {
-  detail::TextFile text(file);
-  std::string_view line;
-  if (!text.next(line) || !text.next(line)) return;
-  const auto first = line.substr(0, line.find_first_of(",;\t"));
-  if (has_zone(trimmed(first)))
-    text.fail(1, cat("found the time ", detail::in_quotes(first), " with a zone; expected times without one, in the clock of the series (UTC where theirs have a zone)"));
-}
-
-}  // namespace
-
 Covariates read_covariates(const std::filesystem::path& file, const Frequency& frequency, const std::vector<std::string>& columns,
                            const std::string& key) {
-  refuse_zones(file);
   ReadOptions options;
   options.format = Format::csv;
   options.frequency = frequency;
+  options.zones = false;  // Series may be in UTC or not; covariates in UTC would be moved against those that are not.
   const auto table = read_dataset(file, options);
   std::vector<const Series*> wanted;
   std::vector<std::string> there;

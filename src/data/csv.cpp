@@ -105,12 +105,19 @@ Dataset read_csv(TextFile& file, const ReadOptions& options) {
     for (; steps < *place; ++steps) append_row();
     ++steps;
   };
+  const auto moment_of = [&](std::string_view field) {
+    const auto stamp = rows.time_stamp(time, field);
+    if (stamp.ahead && !options.zones)
+      file.fail(static_cast<std::int64_t>(time) + 1,
+                cat("found the time ", in_quotes(field), " with a zone; expected times without one, in the clock of the series (where theirs have a zone: UTC, and local time for steps of a day or longer)"));
+    return stamp.at(options.frequency);
+  };
   while (rows.next()) {
     ++read;
     if (plain && rows.line().find('"') == std::string_view::npos) {
       const auto line = rows.line();
       const std::size_t comma = std::min(line.find(','), line.size());
-      const auto moment = rows.moment(0, trimmed(line.substr(0, comma)));
+      const auto moment = moment_of(trimmed(line.substr(0, comma)));
       if (read == 1) start = moment;
       begin_row(moment);
       before = moment;
@@ -128,7 +135,7 @@ Dataset read_csv(TextFile& file, const ReadOptions& options) {
       continue;
     }
     const auto& fields = rows.fields();
-    const auto moment = rows.moment(time, fields[time]);
+    const auto moment = moment_of(fields[time]);
     if (read == 1) start = moment;
     begin_row(moment);
     before = moment;
@@ -148,9 +155,9 @@ Dataset read_csv(TextFile& file, const ReadOptions& options) {
 std::optional<Frequency> read_csv_frequency(TextFile& file, const ReadOptions& options) {
   auto rows = rows_of(file);
   const auto time = time_place(rows, options);
-  FewMoments moments;
-  while (!moments.full() && rows.next()) moments.add(rows.moment(time, rows.fields()[time]));
-  return std::move(moments).frequency();
+  FewTimeStamps stamps;
+  while (!stamps.full() && rows.next()) stamps.add(rows.time_stamp(time, rows.fields()[time]));
+  return stamps.frequency();
 }
 
 }  // namespace tsdp::data::detail

@@ -160,13 +160,13 @@ void CsvRows::fail_count(std::size_t found) const {
              cat("found ", found, " columns; expected ", names_.size(), ", as in the header"));
 }
 
-Moment CsvRows::moment(std::size_t place, std::string_view field) const {
-  Moment moment = 0;
-  if (!parse_moment(field, moment))
+TimeStamp CsvRows::time_stamp(std::size_t place, std::string_view field) const {
+  const auto stamp = parse_time_stamp(field);
+  if (!stamp)
     file_.fail(static_cast<std::int64_t>(place) + 1,
                cat("found ", in_quotes(field), "; expected a time stamp such as 2015-01-31 or 2015-01-31 13:00:00",
                    is_slashed(field) ? ", the year first: which of the others is the month cannot be told" : ""));
-  return moment;
+  return *stamp;
 }
 
 double CsvRows::value(std::size_t place, std::string_view field) const {
@@ -181,10 +181,25 @@ double CsvRows::value(std::size_t place, std::string_view field) const {
   return value;
 }
 
-std::optional<Frequency> FewMoments::frequency() && {
-  std::sort(moments_.begin(), moments_.end());
-  moments_.erase(std::unique(moments_.begin(), moments_.end()), moments_.end());
-  return infer_frequency(moments_);
+namespace {
+
+template <class Of>
+std::optional<Frequency> frequency_of(const std::vector<TimeStamp>& stamps, const Of& of) {
+  std::vector<Moment> moments;
+  moments.reserve(stamps.size());
+  for (const auto& stamp : stamps) moments.push_back(of(stamp));
+  std::sort(moments.begin(), moments.end());
+  moments.erase(std::unique(moments.begin(), moments.end()), moments.end());
+  return infer_frequency(moments);
+}
+
+}  // namespace
+
+std::optional<Frequency> FewTimeStamps::frequency() const {
+  const auto of_clock = frequency_of(stamps_, [](const TimeStamp& stamp) { return stamp.clock; });
+  // What TimeStamp::at then does must be what this was inferred from.
+  if (of_clock && TimeStamp{0, 1}.at(*of_clock) == 0) return of_clock;
+  return frequency_of(stamps_, [](const TimeStamp& stamp) { return stamp.utc(); });
 }
 
 }  // namespace tsdp::data::detail

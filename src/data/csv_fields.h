@@ -55,7 +55,7 @@ class CsvRows {
   [[noreturn]] void fail_count(std::size_t found) const;
 
   /// What stands in the column at this place.
-  [[nodiscard]] Moment moment(std::size_t place, std::string_view field) const;
+  [[nodiscard]] TimeStamp time_stamp(std::size_t place, std::string_view field) const;
   [[nodiscard]] double value(std::size_t place, std::string_view field) const;
 
  private:
@@ -71,15 +71,15 @@ class CsvRows {
   std::vector<std::string_view> fields_;
 };
 
-/// Collects distinct moments for infer_frequency, at most ten thousand of them.
-class FewMoments {
+/// Collects time stamps, at most ten thousand of them, to infer their frequency.
+class FewTimeStamps {
  public:
-  void add(Moment moment) { moments_.push_back(moment); }
-  [[nodiscard]] bool full() const { return moments_.size() >= 10'000; }
-  [[nodiscard]] std::optional<Frequency> frequency() &&;
+  void add(const TimeStamp& stamp) { stamps_.push_back(stamp); }
+  [[nodiscard]] bool full() const { return stamps_.size() >= 10'000; }
+  [[nodiscard]] std::optional<Frequency> frequency() const;
 
  private:
-  std::vector<Moment> moments_;
+  std::vector<TimeStamp> stamps_;
 };
 
 }  // namespace tsdp::data::detail

@@ -183,7 +183,7 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
         dataset.series.emplace_back().id = to_utf8(id);
       }
     }
-    rows[number].push_back({table.moment(places.time, fields[places.time]), file.line(), table.value(places.value, fields[places.value])});
+    rows[number].push_back({table.time_stamp(places.time, fields[places.time]).at(options.frequency), file.line(), table.value(places.value, fields[places.value])});
   }
   if (rows.empty())
     file.fail("found no row after the header; expected rows of a series' name, a time stamp and a value");
@@ -206,14 +206,14 @@ std::optional<Frequency> read_csv_long_frequency(TextFile& file, const ReadOptio
   const auto item = place_of(table, Role::item, options.columns.item, "item");
   const auto time = place_of(table, Role::time, options.columns.time, "time");
   if (!time) return std::nullopt;
-  FewMoments moments;
+  FewTimeStamps stamps;
   std::optional<std::string> first;
-  while (!moments.full() && table.next()) {
+  while (!stamps.full() && table.next()) {
     const auto& fields = table.fields();
     if (item && !first) first = fields[*item];
-    if (!item || fields[*item] == *first) moments.add(table.moment(*time, fields[*time]));
+    if (!item || fields[*item] == *first) stamps.add(table.time_stamp(*time, fields[*time]));
   }
-  return std::move(moments).frequency();
+  return stamps.frequency();
 }
 
 }  // namespace tsdp::data::detail

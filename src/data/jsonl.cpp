@@ -22,7 +22,7 @@ class EntryReader final : public nlohmann::json_sax<Json> {
  public:
   EntryReader(const TextFile& file, bool exact, Series& series) : file_(file), exact_(exact), series_(series) {}
 
-  std::optional<Moment> start;
+  std::optional<TimeStamp> start;
   bool has_id = false;
   bool has_target = false;
 
@@ -39,10 +39,9 @@ class EntryReader final : public nlohmann::json_sax<Json> {
     if (in_target() && is_nan(text)) return take(std::numeric_limits<double>::quiet_NaN());
     if (depth_ != 1) return other(cat("the text ", in_quotes(text)));
     if (key_ == "start") {
-      Moment moment = 0;
-      if (!parse_moment(text, moment))
+      start = parse_time_stamp(text);
+      if (!start)
         fail(cat("found the start ", in_quotes(text), "; expected a moment such as \"2015-01-31 13:00:00\""));
-      start = moment;
     } else if (key_ == "item_id") {
       set_id(text);
     } else {
@@ -167,7 +166,7 @@ Dataset read_jsonl(TextFile& file, const ReadOptions& options) {
       file.fail_line(file.line(), cat("found no \"target\" in ", in_quotes(text), "; expected ", what_a_line_is));
     if (!entry.start && !options.start)
       file.fail_line(file.line(), cat("found no \"start\" in ", in_quotes(text), "; expected ", what_a_line_is));
-    series.start = entry.start ? *entry.start : *options.start;
+    series.start = entry.start ? entry.start->at(options.frequency) : *options.start;
     if (!cut_missing_ends(series, options.frequency))
       file.fail_line(file.line(), cat("found no value in series ", in_quotes(series.id),
                                       "; expected at least one that is not missing"));

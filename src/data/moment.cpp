@@ -98,9 +98,9 @@ std::optional<std::int64_t> scan_time(Scanner& text) {
   return seconds;
 }
 
-/// By how many seconds the zone is ahead of UTC; 0 where none is given.
+/// By how many seconds the zone is ahead of UTC.
 std::optional<std::int64_t> scan_zone(Scanner& text) {
-  if (text.ended() || text.one_of("Zz") != 0) return 0;
+  if (text.one_of("Zz") != 0) return 0;
   const char sign = text.one_of("+-");
   const auto hours = sign != 0 ? text.digits(2) : std::nullopt;
   if (!hours || *hours > 23) return std::nullopt;
@@ -115,27 +115,38 @@ std::optional<std::int64_t> scan_zone(Scanner& text) {
 }
 
 /// A whole time stamp.
-std::optional<Moment> scan_moment(Scanner& text) {
-  auto moment = scan_date(text);
-  if (!moment || text.ended()) return moment;
+std::optional<TimeStamp> scan_time_stamp(Scanner& text) {
+  const auto moment = scan_date(text);
+  if (!moment) return std::nullopt;
+  if (text.ended()) return TimeStamp{*moment};
   if (text.one_of("/") != 0) {
     // pandas writes a period of weeks as its first and last day.
     Scanner last(text.rest());
-    return scan_date(last) && last.ended() ? moment : std::nullopt;
+    if (!scan_date(last) || !last.ended()) return std::nullopt;
+    return TimeStamp{*moment};
   }
   if (text.one_of(" T") == 0) return std::nullopt;
   const auto time = scan_time(text);
-  const auto zone = time ? scan_zone(text) : std::nullopt;
-  if (!zone || !text.ended()) return std::nullopt;
-  return *moment + *time - *zone;
+  if (!time) return std::nullopt;
+  TimeStamp out{*moment + *time};
+  if (text.ended()) return out;
+  out.ahead = scan_zone(text);
+  if (!out.ahead || !text.ended()) return std::nullopt;
+  return out;
 }
 
 }  // namespace
 
-bool parse_moment(std::string_view text, Moment& moment) {
+Moment TimeStamp::at(const Frequency& frequency) const { return shortest_step(frequency) >= day_seconds ? clock : utc(); }
+
+std::optional<TimeStamp> parse_time_stamp(std::string_view text) {
   Scanner scanner(text);
-  const auto found = scan_moment(scanner);
-  if (found) moment = *found;
+  return scan_time_stamp(scanner);
+}
+
+bool parse_moment(std::string_view text, Moment& moment) {
+  const auto found = parse_time_stamp(text);
+  if (found) moment = found->utc();
   return found.has_value();
 }
 

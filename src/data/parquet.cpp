@@ -115,8 +115,10 @@ Append append_of(const arrow::DataType& type) {
         append_time(out, std::int64_t{86400} * static_cast<const arrow::Date32Array&>(array).Value(row), 1);
       };
     case Type::TIMESTAMP:
-      return [unit = per_second(static_cast<const arrow::TimestampType&>(type).unit())](std::string& out, const arrow::Array& array, std::int64_t row) {
+      return [unit = per_second(static_cast<const arrow::TimestampType&>(type).unit()), zoned = !static_cast<const arrow::TimestampType&>(type).timezone().empty()](
+                 std::string& out, const arrow::Array& array, std::int64_t row) {
         append_time(out, static_cast<const arrow::TimestampArray&>(array).Value(row), unit);
+        if (zoned) out += 'Z';
       };
     case Type::DICTIONARY: {  // pandas' categories
       const auto of_values = append_of(*static_cast<const arrow::DictionaryType&>(type).value_type());
@@ -155,7 +157,11 @@ std::string parquet_as_csv(const std::filesystem::path& file) {
     columns.push_back({field, table->column(i), std::move(append)});
   }
   if (columns.empty()) refuse(file, "found no columns; expected times and values");
-  const auto first_time = std::find_if(columns.begin(), columns.end(), [](const Column& column) { return is_time(*column.field->type()); });
+  auto first_time = std::find_if(columns.begin(), columns.end(), [](const Column& column) { return is_time(*column.field->type()); });
+  if (first_time == columns.end())  // Times that are texts may be pandas' index without a name, which it writes last.
+    first_time = std::find_if(columns.begin(), columns.end(), [](const Column& column) {
+      return column.field->name() == "__index_level_0__" && (column.field->type()->id() == arrow::Type::STRING || column.field->type()->id() == arrow::Type::LARGE_STRING);
+    });
   if (first_time != columns.end()) std::rotate(columns.begin(), first_time, first_time + 1);
 
   std::string out;

@@ -4,6 +4,7 @@
 #include <set>
 #include <string_view>
 
+#include "fields.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
@@ -56,6 +57,11 @@ ExportedModel read_exported_model(const std::filesystem::path& file, LedgerCheck
                           "' than extra/tsdp.safetensors, which the "
                           "statement is about; expected a model that tsdp-export or tsdp-train wrote"));
   return out;
+}
+
+std::vector<std::string> covariates_of(const nlohmann::ordered_json& about, const std::string& where) {
+  const Fields fields(about, cat(where, ": model"), "a model that tsdp-train wrote");
+  return fields.has("covariates") ? fields.texts("covariates") : std::vector<std::string>();
 }
 
 }  // namespace tsdp::mechanism

@@ -169,6 +169,10 @@ Json terms(const TrainingMethod& method) {
   return out;
 }
 
+Json certificate_json(const privacy::Certificate& why) {
+  return {{"upper", why.upper}, {"lower", why.lower.empty() ? Json(nullptr) : Json(why.lower)}, {"assumptions", why.assumptions}};
+}
+
 Json document(const Ledger& ledger) {
   Json out;
   out["format"] = format_name;
@@ -241,10 +245,7 @@ Json document(const Ledger& ledger) {
   out["epsilon"] = {{"lower", p.epsilon.lower}, {"upper", p.epsilon.upper}};
   out["epsilon_covers"] = {"model"};
   if (unit.relation == privacy::Relation::series || theorem.composition == privacy::StepComposition::adaptive) {
-    const auto certificate = ledger.method.privacy()->curve()->certificate();
-    out["certificate"] = {{"upper", certificate.upper},
-                          {"lower", certificate.lower.empty() ? Json(nullptr) : Json(certificate.lower)},
-                          {"assumptions", certificate.assumptions}};
+    out["certificate"] = certificate_json(ledger.method.privacy()->curve()->certificate());
   }
   if (unit.relation == privacy::Relation::series) {
     const auto replaced = privacy::substitution_of(privacy::series_law_of(ledger.method.law()), ledger.method.privacy()->noise(),

@@ -35,7 +35,7 @@ Sizes sizes_of(const StartWeights& weights) {
   const auto& lags = sizes.at("lags");
   for (const auto& lag : lags)
     if (lag.is_number_integer()) out.lags.push_back(lag.get<std::int64_t>());
-  if (about.has("covariates")) out.covariates = about.texts("covariates");
+  out.covariates = covariates_of(weights.content.model, weights.file.string());
   if (sizes.has("prior")) out.prior = {sizes.one_of<PriorKind>("prior"), sizes.length("season")};
   return out;
 }

@@ -32,6 +32,7 @@ def tables():
         "another order, with more columns": long.assign(note="n", value2=1)[["target", "note", "item_id", "timestamp"]],
         "wide": wide,
         "wide, the index unnamed": wide.rename_axis(None),
+        "wide, an index of texts": wide.set_axis(wide.index.astype(str)).rename_axis(None),
         "dates alone": pd.DataFrame({"day": pd.date_range("2024-01-01", periods=9).date, "z": range(9)}),
         "texts as times": long.assign(timestamp=long["timestamp"].astype(str)),
         "nanoseconds and milliseconds": long.assign(timestamp=long["timestamp"].astype("datetime64[ms]")),
@@ -43,7 +44,7 @@ def tables():
 def test(binaries, folder):
     data = binaries.resolve() / "tsdp-data"
     for what, table in tables().items():
-        indexed = isinstance(table.index, pd.DatetimeIndex)
+        indexed = not isinstance(table.index, pd.RangeIndex)
         table.to_parquet(folder / "t.parquet", row_group_size=7)
         table.to_csv(folder / "t.csv", index=indexed, index_label="time" if indexed else None)
         code, _, said = output_of([data, "convert", "t.parquet", "of_parquet.jsonl"], folder)

@@ -78,6 +78,7 @@ TEST_F(CovariatesTest, AreKnownOfEveryStep) {
 TEST_F(CovariatesTest, HaveTheClockOfTheSeries) {
   for (const char* zone : {"Z", "+01:00", "-0500"})
     expect_refused<DataError>(std::string("t,a\n2024-12-23 00:00:00") + zone + ",1\n2024-12-24 00:00:00" + zone + ",2\n", {}, "with a zone; expected times without one");
+  expect_refused<DataError>("t,a\n2024-12-23 00:00,1\n2024-12-24 00:00+01:00,2\n", {}, "with a zone");
 }
 
 TEST_F(CovariatesTest, AreAHundredAtMost) {

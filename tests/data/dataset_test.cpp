@@ -105,6 +105,20 @@ TEST(Moment, RefusesOthers) {
   }
 }
 
+// Hours are regular in UTC, days on their own clock.
+TEST(TimeStamp, IsOnItsOwnClockWhereStepsAreDays) {
+  Moment clock = 0, utc = 0;
+  ASSERT_TRUE(parse_moment("2020-03-30 00:00:00", clock));
+  ASSERT_TRUE(parse_moment("2020-03-29 22:00:00", utc));
+  const auto stamp = parse_time_stamp("2020-03-30T00:00:00+02:00");
+  ASSERT_TRUE(stamp);
+  EXPECT_EQ(stamp->ahead, 7200);
+  for (const char* step : {"1s", "15min", "1h", "12h", "23h"}) EXPECT_EQ(stamp->at(Frequency::parse(step)), utc) << step;
+  for (const char* step : {"24h", "1440min", "1D", "1B", "1W", "1M", "1Q", "1Y"}) EXPECT_EQ(stamp->at(Frequency::parse(step)), clock) << step;
+  EXPECT_FALSE(parse_time_stamp("2020-03-30")->ahead);
+  EXPECT_EQ(parse_time_stamp("2020-03-30 00:00Z")->ahead, 0);
+}
+
 TEST(Moment, WritesWhatItReads) {
   for (const char* text : {"1970-01-01 00:00:00", "1969-12-31 23:59:59", "2016-02-29 12:34:56", "0001-01-01 00:00:00",
                            "9999-12-31 23:59:59"})

@@ -36,11 +36,24 @@ struct Frequency {
 /// A moment without time zone, in whole seconds since 1970-01-01 00:00:00 of the proleptic Gregorian calendar.
 using Moment = std::int64_t;
 
+/// What a time stamp says: the time on a clock, and by how many seconds that clock is ahead of UTC, if it says so.
+struct TimeStamp {
+  Moment clock = 0;
+  std::optional<std::int64_t> ahead = std::nullopt;
+
+  /// In UTC; the clock's time where no zone is given.
+  [[nodiscard]] Moment utc() const noexcept { return clock - ahead.value_or(0); }
+  /// The moment for series of this frequency: in UTC, where hours are regular when summer time begins or ends; but on its own clock
+  /// where a step is a day or longer, since midnight there is the same day in winter and in summer.
+  [[nodiscard]] Moment at(const Frequency& frequency) const;
+};
+
 /// Reads a time stamp: "2015-01-31", "2015/01/31" or "31.01.2015"; behind it nothing, or ' ' or 'T' and a time: "13:00",
 /// "13:00:00", "13:00:00.000" (also 9:00, and 13-00-00 as in Monash files). A time zone behind the time (Z, +01, +01:00,
-/// +0100) is taken off, so that the moment is in UTC. Periods as pandas writes them stand for their first moment: "2015",
-/// "2015-01", "2015Q1", "2014-12-29/2015-01-04". False, and `moment` as it was, if the text is anything else, no such
-/// date exists, or a fraction of a second is not 0.
+/// +0100) is kept apart. Periods as pandas writes them stand for their first moment: "2015", "2015-01", "2015Q1",
+/// "2014-12-29/2015-01-04". None if the text is anything else, no such date exists, or a fraction of a second is not 0.
+[[nodiscard]] std::optional<TimeStamp> parse_time_stamp(std::string_view text);
+/// The same in UTC. False, and `moment` as it was, if the text is no time stamp.
 [[nodiscard]] bool parse_moment(std::string_view text, Moment& moment);
 /// "YYYY-MM-DD hh:mm:ss".
 [[nodiscard]] std::string moment_text(Moment moment);

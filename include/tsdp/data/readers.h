@@ -69,6 +69,7 @@ struct ReadOptions {
   ColumnNames columns = {};     ///< of csv (time alone) and csv_long
   Duplicates duplicates = Duplicates::error;  ///< of csv and csv_long
   std::optional<Gaps> gaps = std::nullopt;    ///< of csv and csv_long; none: an error in csv, missing in csv_long
+  bool zones = true;                          ///< whether time stamps of csv may name a zone
 };
 
 /// Reads `path` (plain or gzip, told by content, not by name).

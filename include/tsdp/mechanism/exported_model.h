@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -31,5 +32,9 @@ enum class LedgerCheck {
 
 /// The same of the bytes of tsdp.safetensors alone, which need no archive around them. `where` begins complaints.
 [[nodiscard]] ExportedModel read_model_data(std::string_view bytes, const std::string& where, LedgerCheck check = LedgerCheck::verified);
+
+/// Names of the covariates that a model is told of, in its order; `about` is its model.json. Throws DataError, beginning with `where`, where they are
+/// no texts.
+[[nodiscard]] std::vector<std::string> covariates_of(const nlohmann::ordered_json& about, const std::string& where);
 
 }  // namespace tsdp::mechanism

@@ -13,6 +13,7 @@
 #include "tsdp/config/models.h"
 #include "tsdp/mechanism/training_method.h"
 #include "tsdp/privacy/attack.h"
+#include "tsdp/privacy/curve.h"
 #include "tsdp/privacy/interval.h"
 
 namespace tsdp::mechanism {
@@ -25,6 +26,9 @@ enum class RunState {
 constexpr Names<RunState, 3> names_of(RunState) {
   return {{{RunState::running, "running"}, {RunState::interrupted, "interrupted"}, {RunState::finished, "finished"}}};
 }
+
+/// {"upper": theorem, "lower": theorem, or null where nothing certifies one, "assumptions": […]}
+[[nodiscard]] nlohmann::ordered_json certificate_json(const privacy::Certificate& why);
 
 /// What ties the files of a run together. None of it is secret.
 struct RunIdentity {

@@ -54,6 +54,31 @@ class Frequency:
         season = _SEASONS[self.unit]
         return season // self.multiple if season % self.multiple == 0 else 1
 
+    @property
+    def keeps_local_time(self) -> bool:
+        """Whether times with a zone count in local time: where a step is a day or longer, since midnight is the same day in winter and in
+        summer. Shorter steps are regular in UTC."""
+        return self.unit not in _SECONDS or self.multiple * _SECONDS[self.unit] >= 86400
+
+    def without_zone(self, times: pd.DatetimeIndex) -> pd.DatetimeIndex:
+        """The moments that series of this frequency have.
+
+        >>> times = pd.DatetimeIndex(["2024-07-01 12:00"], tz="Europe/Berlin")
+        >>> [str(Frequency.parse(step).without_zone(times)[0]) for step in ("1h", "1D")]
+        ['2024-07-01 10:00:00', '2024-07-01 12:00:00']
+        """
+        if times.tz is None:
+            return times
+        return (times if self.keeps_local_time else times.tz_convert("UTC")).tz_localize(None)
+
+    def with_zone(self, times: pd.DatetimeIndex, zone: Any) -> pd.DatetimeIndex:
+        """What `without_zone` took off, put back; `zone` None: none."""
+        if zone is None:
+            return times
+        if self.keeps_local_time:
+            return times.tz_localize(zone, ambiguous=np.ones(len(times), dtype=bool), nonexistent="shift_forward")
+        return times.tz_localize("UTC").tz_convert(zone)
+
     def steps_from(self, start: pd.Timestamp, count: int) -> pd.DatetimeIndex:
         """`count` moments, `start` the first.
 

@@ -38,7 +38,7 @@ class Covariates:
                 raise DataError(f"covariates: found {columns.count(name) or 'no'} column{'s' if name in columns else ''} '{name}'; expected each of {', '.join(names)} once")
         times = frame.index.to_timestamp() if isinstance(frame.index, pd.PeriodIndex) else frame.index
         if times.tz is not None:
-            raise DataError(f"covariates: found times with the zone {times.tz}; expected times without one, in the clock of the series (tz_localize(None))")
+            raise DataError(f"covariates: found times with the zone {times.tz}; expected times without one, in the clock of the series (where theirs have a zone: UTC, and local time for steps of a day or longer)")
         if times.hasnans:
             raise DataError("covariates: found a row without a time; expected one in each")
         expected = frequency.steps_from(times[0], len(times))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Sequence
 
@@ -16,11 +17,13 @@ _LONG_NAMES = (("item_id", "timestamp", "target"), ("unique_id", "ds", "y"))
 
 @dataclass
 class Series:
-    """Values on one calendar step; NaN where missing. The first value is observed."""
+    """Values on one calendar step; NaN where missing. The first value is observed. `start` is without a zone, in UTC or in local time as
+    `Frequency.without_zone` has it; `zone` is what it was given in."""
 
     item_id: Any
     start: pd.Timestamp
     values: np.ndarray
+    zone: Any = None
 
 
 def series_of(
@@ -68,17 +71,30 @@ def _listed(names: Any) -> str:
     return ", ".join(texts[:6]) + (", …" if len(texts) > 6 else "")
 
 
-def _moments(values: Any, what: str) -> pd.DatetimeIndex:
+def _read_times(values: Any, frequency: Frequency) -> pd.DatetimeIndex:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)  # What later releases of pandas refuse.
+            return pd.DatetimeIndex(pd.to_datetime(values))
+    except (ValueError, TypeError, FutureWarning):
+        # Texts with more than one offset, as on both sides of a change to summer time.
+        each = [pd.Timestamp(value) for value in values]
+        if len({time.utcoffset() is None for time in each}) > 1:
+            raise
+        return pd.DatetimeIndex([time.tz_localize(None) if frequency.keeps_local_time else time.tz_convert("UTC") for time in each])
+
+
+def _moments(values: Any, frequency: Frequency, what: str) -> tuple[pd.DatetimeIndex, Any]:
+    """Times without a zone, and their zone."""
     if isinstance(getattr(values, "dtype", None), pd.PeriodDtype):
         values = pd.PeriodIndex(values).to_timestamp()
     try:
-        times = pd.DatetimeIndex(pd.to_datetime(values))
+        times = _read_times(values, frequency)
     except (ValueError, TypeError) as error:
         raise DataError(f"{what}: found times that cannot be read ({error}); expected moments such as 2024-01-31 13:00") from None
     if times.hasnans:
         raise DataError(f"{what}: found a row without a time; expected one in each")
-    # Clock time is what a calendar feature means.
-    return times.tz_localize(None) if times.tz is not None else times
+    return frequency.without_zone(times), times.tz
 
 
 def _numbers(values: Any, what: str) -> np.ndarray:
@@ -96,7 +112,7 @@ def _from_long(frame: pd.DataFrame, frequency: Frequency, names: tuple[str, ...]
     out = []
     for name, rows in frame.groupby(item_id, sort=False):
         what = f"series '{name}'"
-        times = _moments(rows[timestamp], what)
+        times, zone = _moments(rows[timestamp], frequency, what)
         values = _numbers(rows[target], what)
         observed = ~np.isnan(values)
         if not observed.any():
@@ -110,12 +126,12 @@ def _from_long(frame: pd.DataFrame, frequency: Frequency, names: tuple[str, ...]
             raise DataError(f"{what}: found the time {twice} twice; expected each once")
         whole = np.full(int(places.max()) + 1, np.nan)
         whole[places] = values
-        out.append(Series(name, start, whole))
+        out.append(Series(name, start, whole, zone))
     return out
 
 
 def _from_wide(frame: pd.DataFrame, index: pd.DatetimeIndex, frequency: Frequency) -> list[Series]:
-    times = _moments(index, "index")
+    times, zone = _moments(index, frequency, "index")
     start = times.min()
     places = frequency.places_of(start, times, "index")
     if len(np.unique(places)) < len(places):
@@ -125,10 +141,12 @@ def _from_wide(frame: pd.DataFrame, index: pd.DatetimeIndex, frequency: Frequenc
         table[places, column] = _numbers(frame.iloc[:, column], f"series '{frame.columns[column]}'")
     # All are forecast after the last row in which any of them has a value.
     end = int(np.flatnonzero(~np.isnan(table).all(axis=1)).max(initial=-1)) + 1
-    return series_of_table(frame.columns, start, table[:end], frequency)
+    return series_of_table(frame.columns, start, table[:end], frequency, zone)
 
 
-def series_of_table(names: Sequence[Any] | pd.Index, start: pd.Timestamp, table: np.ndarray, frequency: Frequency) -> list[Series]:
+def series_of_table(
+    names: Sequence[Any] | pd.Index, start: pd.Timestamp, table: np.ndarray, frequency: Frequency, zone: Any = None
+) -> list[Series]:
     """The series of a table's columns. `table` has shape (steps, series), its first row is the step `start`; all end with its last row.
 
     >>> one, = series_of_table(["a"], pd.Timestamp("2024-01-01"), np.array([[np.nan], [2.0], [np.nan]]), Frequency.parse("1D"))
@@ -140,4 +158,4 @@ def series_of_table(names: Sequence[Any] | pd.Index, start: pd.Timestamp, table:
         raise DataError(f"series '{names[column]}': found no value; expected at least one")
     steps = frequency.steps_from(start, len(table))
     firsts = observed.argmax(axis=0)
-    return [Series(names[column], steps[first], table[first:, column]) for column, first in enumerate(firsts)]
+    return [Series(names[column], steps[first], table[first:, column], zone) for column, first in enumerate(firsts)]

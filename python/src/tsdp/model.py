@@ -105,7 +105,8 @@ class Model:
         """Forecasts of the steps after the end of each series.
 
         `frame` is long (item_id, timestamp, target) or wide (a DatetimeIndex, a column a series); NaN and missing rows are
-        missing values. `n`: the first n steps of `prediction_length`. `samples`: so many paths, as columns sample_0 …; a
+        missing values. Times with a zone are read as the programs do: in UTC, and in local time where a step is a day or longer;
+        forecasts have the zone of the series. `n`: the first n steps of `prediction_length`. `samples`: so many paths, as columns sample_0 …; a
         model that forecasts by sampling draws 100 otherwise. `seed`: the same paths every time, those of `tsdp-forecast
         --seed`.
 
@@ -148,7 +149,7 @@ class Model:
         return self.prediction_length if n is None else n
 
     def _times_after(self, one: Series, steps: int) -> pd.DatetimeIndex:
-        return self.frequency.steps_from(one.start, len(one.values) + steps)[len(one.values) :]
+        return self.frequency.with_zone(self.frequency.steps_from(one.start, len(one.values) + steps)[len(one.values) :], one.zone)
 
     def _forecast(
         self, series: Sequence[Series], quantiles: Sequence[float], samples: int | None, seed: int | None
