@@ -52,7 +52,7 @@ std::string accepts(const Value& value) {
                  [](const Integer& o) { return range_text(o.range); },
                  [](const OptionalInteger& o) { return cat(range_text(o.range), ", or ", o.none); },
                  [](const IntegerNullOrAuto& o) { return cat(range_text(o.range), ", auto or null"); },
-                 [](const IntegerList& o) { return cat("a list of at most ", o.most, ", each ", range_text(o.range)); },
+                 [](const IntegerList& o) { return cat("a list of at most ", o.most, ", each ", range_text(o.range), ", or auto"); },
                  [](const TextList& o) { return cat("a list of at most ", o.most, " different names"); },
                  [](const Real& o) { return range_text(o.range); },
                  [](const OptionalReal& o) { return cat(range_text(o.range), ", or ", o.none); },
@@ -79,6 +79,7 @@ std::string value_text(const Value& value, const Config& config) {
                                                                        : std::string("null");
                  },
                  [&](const IntegerList& o) {
+                   if (o.is_auto(c)) return std::string("auto");
                    std::vector<std::string> parts;
                    for (const auto item : o.at(c)) parts.push_back(cat(item));
                    return cat("[", join(parts, ", "), "]");
@@ -157,6 +158,11 @@ bool store(const Option& option, const YAML::Node& node, Config& config) {
                    return true;
                  },
                  [&](const IntegerList& o) {
+                   o.is_auto(config) = scalar && text == "auto";
+                   if (o.is_auto(config)) {
+                     o.at(config).clear();
+                     return true;
+                   }
                    if (!node.IsSequence() || node.size() > o.most) return false;
                    std::vector<std::int64_t> items;
                    for (const auto& item : node) {
@@ -349,6 +355,14 @@ std::int64_t longest_season(const Config& c) {
   return c.model.context_length.value_or(std::numeric_limits<std::int64_t>::max());
 }
 
+/// What model.lags `auto` means: the last steps, and the same step of the season before with those next to it; of hours the same on each day of a
+/// week, as the shipped weights have it.
+std::vector<std::int64_t> usual_lags(std::int64_t season) {
+  std::set<std::int64_t> lags{1, 2, 3, 4, 5, 6, 7};
+  for (std::int64_t k = 1; season >= 2 && k <= (season == 24 ? 7 : 1); ++k) lags.insert({k * season - 1, k * season, k * season + 1});
+  return {lags.begin(), lags.end()};
+}
+
 void check_together(const std::string& where, const Config& c) {
   check_sampling(where, c);
   if (c.dataset.format == "lstnet" && !c.dataset.start)
@@ -365,7 +379,7 @@ void check_together(const std::string& where, const Config& c) {
   const bool reads_lags = model != nullptr && model->reads_lags;
   if (reads_lags && c.model.lags.empty())
     throw UsageError(cat(where, "model.lags: not given; ", c.model.name,
-                         " reads past values through lags alone, so a list is expected, "
+                         " reads past values through lags alone, so auto or a list is expected, "
                          "such as [1, 2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data"));
   if (!reads_lags && !c.model.lags.empty())
     throw UsageError(cat(where, "model.lags: found ", c.model.lags.size(), " lags; ", c.model.name,
@@ -468,6 +482,11 @@ Config read_config(const std::filesystem::path& file, const std::vector<std::str
   for (const auto& option : option_table())
     if (option.required && !given.contains(option.key))
       throw UsageError(cat(file.string(), ": ", option.key, ": not given; expected ", accepts(option.value)));
+  if (config.model.auto_lags) {
+    config.model.auto_lags = false;
+    const auto* model = find_model(config.model.name);
+    if (model != nullptr && model->reads_lags) config.model.lags = usual_lags(config.dataset.season_length);
+  }
   check_together(cat(file.string(), ": "), config);
   if (const auto& coefficients = config.privacy.noise_coefficients)
     config.privacy.noise_recursion = privacy::read_coefficients(find_file("privacy.noise.coefficients", *coefficients, file));

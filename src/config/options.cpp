@@ -106,9 +106,9 @@ const std::vector<Option>& option_table() {
       {"model.name", false, choice(AT(model.name), model_names()), "The forecaster."},
       {"model.context_length", true, OptionalInteger{AT(model.context_length), {1, longest}, "required", "auto"},
        "Past steps that the model is given, L_C; auto: docs/choosing.md has the rule."},
-      {"model.lags", false, IntegerList{AT(model.lags), {1, longest}, most_lags},
+      {"model.lags", false, IntegerList{AT(model.lags), AT(model.auto_lags), {1, longest}, most_lags},
        "Lags of the target that the model reads (deepar only, which needs some); they count into the accounted context: "
-       "L_C + max(lag) - 1 past values."},
+       "L_C + max(lag) - 1 past values. auto: 1 to 7, and dataset.season_length with the lags next to it (of a season of 24, of seven seasons); none for other models."},
       {"model.default_scale", false, Real{AT(model.default_scale), {0.0, 1e30}},
        "Scale of a window without any observed value (deepar, itransformer, dlinear); at least 1e-10 is taken."},
       {"model.missing_values", false, choice(AT(model.missing_values), {"mean", "zero"}),

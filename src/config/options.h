@@ -52,8 +52,10 @@ struct IntegerNullOrAuto {
   IntRange range;
   std::string when_none;
 };
+/// A list of integers, or `auto`, which is kept apart.
 struct IntegerList {
   std::function<std::vector<std::int64_t>&(Config&)> at;
+  std::function<bool&(Config&)> is_auto;
   IntRange range;
   std::size_t most;
 };

@@ -15,7 +15,7 @@ Covariates read_covariates(const std::filesystem::path& file, const Frequency& f
   ReadOptions options;
   options.format = Format::csv;
   options.frequency = frequency;
-  options.zones = false;  // Series may be in UTC or not; covariates in UTC would be moved against those that are not.
+  options.covariates = true;
   const auto table = read_dataset(file, options);
   std::vector<const Series*> wanted;
   std::vector<std::string> there;

@@ -18,7 +18,11 @@ CsvRows rows_of(TextFile& file) {
 }
 
 std::size_t time_place(const CsvRows& rows, const ReadOptions& options) {
-  if (options.columns.time.empty()) return rows.first();
+  if (options.columns.time.empty()) {
+    if (parse_time_stamp(rows.names()[rows.first()]))
+      rows.fail_header(", which begins with a time as rows of values do; expected a header with names in the first line");
+    return rows.first();
+  }
   const auto place = rows.place_of(options.columns.time);
   if (!place) rows.fail_header(cat(" without a column ", in_quotes(options.columns.time), "; expected the column with the time stamps"));
   return *place;
@@ -88,7 +92,7 @@ Dataset read_csv(TextFile& file, const ReadOptions& options) {
   const auto fail_time = [&](Moment moment, const char* hint) {
     file.fail(static_cast<std::int64_t>(time) + 1,
               cat("found the time ", moment_text(moment), "; expected ", moment_text(advance(start, options.frequency, steps)), ", one step of ",
-                  options.frequency.text(), " after ", moment_text(before), hint));
+                  options.frequency.text(), " after ", moment_text(before), options.covariates ? "" : hint));
   };
   /// Makes room for the next row: `moment` is where it says it stands.
   const auto begin_row = [&](Moment moment) {
@@ -107,7 +111,7 @@ Dataset read_csv(TextFile& file, const ReadOptions& options) {
   };
   const auto moment_of = [&](std::string_view field) {
     const auto stamp = rows.time_stamp(time, field);
-    if (stamp.ahead && !options.zones)
+    if (stamp.ahead && options.covariates)  // Series may be in UTC or not; covariates in UTC would be moved against those that are not.
       file.fail(static_cast<std::int64_t>(time) + 1,
                 cat("found the time ", in_quotes(field), " with a zone; expected times without one, in the clock of the series (where theirs have a zone: UTC, and local time for steps of a day or longer)"));
     return stamp.at(options.frequency);

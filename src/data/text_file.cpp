@@ -63,6 +63,8 @@ void TextFile::fail_line(std::int64_t line, const std::string& what) const {
 void TextFile::fail(const std::string& what) const { throw DataError(cat(name_, ": ", what)); }
 
 void TextFile::refuse_known_kinds(std::string_view begin) const {
+  if (gzip_ && begin.starts_with("PAR1"))
+    fail("found a Parquet file inside a gzip file; expected it unpacked (gunzip), since Parquet compresses its own columns");
   if (begin.starts_with("PAR1") || begin.starts_with("ARROW1"))
     fail(cat("found a ", begin.front() == 'P' ? "Parquet" : "Feather", " file; expected ", what_is_read, ": convert it, such as with pandas: pandas.read_",
              begin.front() == 'P' ? "parquet" : "feather", "(\"", name_, "\").to_csv(\"series.csv\", index=False)"));
@@ -145,6 +147,7 @@ bool TextFile::next(std::string_view& line) {
     }
   }
   ++line_;
+  if (line_ == 1 && gzip_) refuse_known_kinds(line);
   if (line_ == 1 && line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
   if (line.ends_with('\r')) line.remove_suffix(1);
   return true;

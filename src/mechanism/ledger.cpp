@@ -456,6 +456,8 @@ Verification verify(const Json& document, const std::string& where) {
       if (p.epsilon.upper < out.epsilon.upper && !accountant.certifies(p.epsilon.upper, p.delta, uses) &&
           !ledger.method.privacy()->curve()->certifies(p.epsilon.upper, p.delta, uses))
         differs("epsilon: found an upper end of ", p.epsilon.upper, "; ", rounded_up(out.epsilon.upper, 7), " follows from its terms");
+      else
+        out.epsilon.upper = std::min(out.epsilon.upper, p.epsilon.upper);
     } catch (const PrivacyError& error) {
       differs("epsilon: ", error.what());
       return out;

@@ -352,7 +352,7 @@ TEST_F(ConfigTest, BoundsListsAndWhatIsInThem) {
   for (int lag = 2; lag <= 1000; ++lag) lags.append(",").append(std::to_string(lag));
   EXPECT_EQ(read(least_text, {"model.name=deepar", "model.lags=[" + lags + "]"}).model.lags.size(), 1000U);
   expect_set_refused("model.lags=[" + lags + ",1001]",
-                     {"--set model.lags: ", "a list of 1001", "a list of at most 1000, each an integer from 1 to 1000000"});
+                     {"--set model.lags: ", "a list of 1001", "a list of at most 1000, each an integer from 1 to 1000000, or auto"});
   expect_set_refused("model.lags=[1000001]", {"--set model.lags: ", "[1000001]", "each an integer from 1 to 1000000"});
 }
 
@@ -427,6 +427,21 @@ TEST_F(ConfigTest, RefusesAssignmentsThatAreNone) {
   expect_set_refused("privacy.delta", {"--set privacy.delta", "key.path=value"});
   expect_set_refused("=1", {"--set", "''"});
   expect_set_refused("delta=1e-5", {"--set", "'delta'", "nearest known key"});
+}
+
+TEST_F(ConfigTest, AutomaticLagsFollowTheSeason) {
+  using Lags = std::vector<std::int64_t>;
+  const auto lags = [&](int season) { return read(least_text, {"model.name=deepar", "model.lags=auto", "dataset.season_length=" + std::to_string(season)}).model.lags; };
+  EXPECT_EQ(lags(24), (Lags{1, 2, 3, 4, 5, 6, 7, 23, 24, 25, 47, 48, 49, 71, 72, 73, 95, 96, 97, 119, 120, 121, 143, 144, 145, 167, 168, 169}));
+  EXPECT_EQ(lags(12), (Lags{1, 2, 3, 4, 5, 6, 7, 11, 12, 13}));
+  EXPECT_EQ(lags(7), (Lags{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(lags(2), (Lags{1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(lags(1), (Lags{1, 2, 3, 4, 5, 6, 7}));
+  // A run's configuration says what was read.
+  EXPECT_NE(config_text(read(least_text, {"model.name=deepar", "model.lags=auto", "dataset.season_length=2"})).find("lags: [1, 2, 3, 4, 5, 6, 7]"), std::string::npos);
+  // Other models read none; so a sweep may set it for all.
+  EXPECT_TRUE(read(least_text, {"model.lags=auto"}).model.lags.empty());
+  EXPECT_EQ(read(least_text, {"model.lags=auto", "model.lags=[3]", "model.name=deepar"}).model.lags, (Lags{3}));
 }
 
 TEST_F(ConfigTest, RefusesValuesThatContradictEachOther) {

@@ -32,7 +32,7 @@ class CovariatesTest : public test::TemporaryFolder {
       static_cast<void>(read(text, columns));
       ADD_FAILURE() << "read: " << text;
     } catch (const Kind& error) {
-      EXPECT_NE(std::string(error.what()).find(because), std::string::npos) << error.what();
+      EXPECT_NE((std::string(error.what()) + "\n").find(because), std::string::npos) << error.what();
     }
   }
 
@@ -69,7 +69,9 @@ TEST_F(CovariatesTest, AreKnownOfEveryStep) {
   expect_refused<UsageError>(week, {"weather"}, "dataset.covariates.columns: found 'weather', which is no column of");
   expect_refused<DataError>("day,a\n2024-12-23,1\n2024-12-24,\n2024-12-25,1\n", {}, "column a: found a missing value at 2024-12-24");
   expect_refused<DataError>("day,a,b\n2024-12-23,1,2\n2024-12-24,1,\n", {}, "column b: found a missing value at an end");
-  expect_refused<DataError>("day,a\n2024-12-23,1\n2024-12-25,1\n", {}, "2024-12-25");
+  // What may be said of series is not offered.
+  expect_refused<DataError>("day,a\n2024-12-23,1\n2024-12-25,1\n", {}, ":3:1: found the time 2024-12-25 00:00:00; expected 2024-12-24 00:00:00, one step of 1D after 2024-12-23 00:00:00\n");
+  expect_refused<DataError>("day,a\n2024-12-23,1\n2024-12-23,1\n", {}, "one step of 1D after 2024-12-23 00:00:00\n");
   // A column that the model is not told of may have gaps.
   EXPECT_EQ(read("day,a,b\n2024-12-23,1,2\n2024-12-24,1,\n", {"a"}).rows(), 2);
 }
@@ -136,7 +138,7 @@ TEST_F(CovariatesTest, MustReachAsFarAsTheyAreRead) {
       require_covariates(dataset, beyond);
       ADD_FAILURE() << because;
     } catch (const DataError& error) {
-      EXPECT_NE(std::string(error.what()).find(because), std::string::npos) << error.what();
+      EXPECT_NE((std::string(error.what()) + "\n").find(because), std::string::npos) << error.what();
     }
   };
   expect_lacking(days({"2024-12-23"}, 3, read(week)), 3, "none for 2024-12-28 00:00:00 of series s2024-12-23; expected one for every step from 2024-12-23 00:00:00 to 2024-12-28");

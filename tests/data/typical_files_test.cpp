@@ -76,12 +76,14 @@ std::vector<TypicalFile> typical_files() {
       {"Excel in American: the month first", "f.csv", "t,A\n1/31/2020,1\n2/1/2020,2\n", {},
        ":2:1: found '1/31/2020'; expected a time stamp such as 2015-01-31 or 2015-01-31 13:00:00, the year first: which of the others is the month "
        "cannot be told"},
+      {"rows without a header", "f.csv", "2020-01-01,1\n2020-01-02,2\n2020-01-03,3\n", {}, ":1:1: found the header '2020-01-01,1', which begins with a time as rows of values do; expected a header with names in the first line"},
       {"numbers with thousands separators", "f.csv", "t,A\n2020-01-01,\"1,234.5\"\n2020-01-02,1\n2020-01-03,1\n", {}, ":2:2: found '1,234.5'; expected a number, or nan or empty for missing"},
       {"Excel's workbook", "f.xlsx", std::string("PK\x03\x04\x14\x00\x06\x00", 8), {}, ": found a zip archive, as workbooks of Excel are; expected a text file, plain or gzip: unpack it, or save the sheet as CSV (UTF-8)"},
       {"Excel's text in UTF-16", "f.csv", std::string("\xFF\xFEt\0,\0", 6), {}, ": found text in UTF-16; expected a text file, plain or gzip in UTF-8: save it as CSV (UTF-8)"},
       {"Parquet", "f.parquet", "PAR1....PAR1", {},
        ": found a Parquet file; expected a text file, plain or gzip: convert it, such as with pandas: pandas.read_parquet(\"f.parquet\").to_csv(\"series.csv\", "
        "index=False)"},
+      {"Parquet inside gzip", "f.parquet.gz", packed("PAR1....PAR1"), daily, ": found a Parquet file inside a gzip file; expected it unpacked (gunzip), since Parquet compresses its own columns"},
       {"periods of months as pandas writes them", "f.csv", "month,A\n2020-01,1\n2020-02,2\n2020-03,3\n", {}, "csv 1M: A 2020-01-01 1 2 3"},
       {"periods of quarters", "f.csv", "quarter,A\n2020Q1,1\n2020Q2,2\n2020Q3,3\n", {}, "csv 1Q: A 2020-01-01 1 2 3"},
       {"years", "f.csv", "year,A\n2018,1\n2019,2\n2020,3\n", {}, "csv 1Y: A 2018-01-01 1 2 3"},

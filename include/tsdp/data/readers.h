@@ -69,7 +69,7 @@ struct ReadOptions {
   ColumnNames columns = {};     ///< of csv (time alone) and csv_long
   Duplicates duplicates = Duplicates::error;  ///< of csv and csv_long
   std::optional<Gaps> gaps = std::nullopt;    ///< of csv and csv_long; none: an error in csv, missing in csv_long
-  bool zones = true;                          ///< whether time stamps of csv may name a zone
+  bool covariates = false;  ///< of csv: read_covariates, where times have no zone and every step has a row of its own
 };
 
 /// Reads `path` (plain or gzip, told by content, not by name).

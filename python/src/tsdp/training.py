@@ -90,6 +90,7 @@ def train(
         "model.prior": "auto",
         "model.start": "auto",
         "model.context_length": "auto",
+        "model.lags": "auto",
         "sampling.batch_size": "auto",
         "training.max_epochs": "auto",
         "optimizer.learning_rate": "auto",
