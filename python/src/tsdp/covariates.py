@@ -51,7 +51,7 @@ class Covariates:
     def rows(self, one: Series, count: int) -> np.ndarray:
         """Those of `count` steps from the start of a series. Raises DataError where some are not known."""
         times = self.frequency.steps_from(self.start, len(self.values))
-        first = times.get_indexer([one.start])[0]
+        first = times.get_indexer(pd.DatetimeIndex([one.start]))[0]
         if first < 0 or first + count > len(self.values):
             last = self.frequency.steps_from(one.start, count)[-1]
             raise DataError(f"covariates: found steps from {times[0]} to {times[-1]}; expected every step from {one.start} to {last}, for series '{one.item_id}'")
@@ -94,4 +94,4 @@ def holidays(country: str, start: Any, end: Any, frequency: str, subdivision: st
         known = calendar.country_holidays(country, subdiv=subdivision, years=range(first.year, last.year + 1))
     except NotImplementedError:
         raise UsageError(f"country: found '{country}'{f', subdivision {subdivision}' if subdivision else ''}; expected what the package holidays knows, such as US or DE") from None
-    return pd.DataFrame({"holiday": np.isin(times.date, list(known)).astype("float32")}, index=pd.DatetimeIndex(times, name="timestamp"))
+    return pd.DataFrame({"holiday": np.isin(times.date, np.array(list(known), dtype=object)).astype("float32")}, index=pd.DatetimeIndex(times, name="timestamp"))

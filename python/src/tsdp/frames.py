@@ -155,7 +155,7 @@ def series_of_table(
     """
     observed = ~np.isnan(table)
     for column in np.flatnonzero(~observed.any(axis=0)):
-        raise DataError(f"series '{names[column]}': found no value; expected at least one")
+        raise DataError(f"series '{names[int(column)]}': found no value; expected at least one")
     steps = frequency.steps_from(start, len(table))
     firsts = observed.argmax(axis=0)
     return [Series(names[column], steps[first], table[first:, column], zone) for column, first in enumerate(firsts)]
