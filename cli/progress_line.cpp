@@ -1,15 +1,9 @@
 #include "progress_line.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <iostream>
-#include <string_view>
 #include <vector>
 
 #include "tsdp/base/log.h"
@@ -20,20 +14,6 @@ namespace {
 
 constexpr std::chrono::seconds log_every{15};
 constexpr std::size_t log_columns = 200;
-constexpr const char* clear_line = "\r\x1b[2K";
-
-/// Columns of the terminal at stderr; 80 where it does not say.
-std::size_t columns_of_terminal() {
-  winsize size{};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
-}
-
-/// Every character of the line is one column wide.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
-}
 
 /// `text` at the right of a field, so that what follows stays in its place as numbers grow.
 std::string right(std::string text, std::size_t width) {
@@ -88,27 +68,16 @@ std::string progress_text(const training::Progress& p, double target, std::size_
   }
 }
 
-ProgressLine::ProgressLine(double target) : target_(target), last_(std::chrono::steady_clock::now() - log_every) {
-  const char* kind = std::getenv("TERM");
-  terminal_ = ::isatty(STDERR_FILENO) != 0 && (kind == nullptr || std::string_view(kind) != "dumb");
-}
+ProgressLine::ProgressLine(double target) : target_(target), last_(std::chrono::steady_clock::now() - log_every) {}
 
 void ProgressLine::show(const training::Progress& progress) {
   const auto now = std::chrono::steady_clock::now();
-  if (terminal_) {
-    // A line that fills the last column would make some terminals begin another.
-    const auto columns = columns_of_terminal();
-    std::cerr << clear_line << progress_text(progress, target_, columns > 0 ? columns - 1 : 0) << std::flush;
-    shown_ = true;
+  if (line_.is_usable()) {
+    line_.show(progress_text(progress, target_, TerminalLine::columns()));
   } else if (now - last_ >= log_every) {
     last_ = now;
     log::info(progress_text(progress, target_, log_columns));
   }
-}
-
-void ProgressLine::end() {
-  if (shown_) std::cerr << clear_line << std::flush;
-  shown_ = false;
 }
 
 }  // namespace tsdp::cli

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "tsdp/base/terminal_line.h"
 #include "tsdp/training/trainer.h"
 
 namespace tsdp::cli {
@@ -20,11 +21,10 @@ class ProgressLine {
   /// control character, every 15 s.
   void show(const training::Progress& progress);
   /// Clears the line, so that what is printed next begins where it stood.
-  void end();
+  void end() { line_.clear(); }
 
  private:
-  bool terminal_;
-  bool shown_ = false;
+  TerminalLine line_;
   double target_;
   std::chrono::steady_clock::time_point last_;
 };

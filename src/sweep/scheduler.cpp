@@ -1,12 +1,9 @@
 #include "tsdp/sweep/scheduler.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <deque>
 #include <fstream>
-#include <iostream>
 #include <list>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -20,6 +17,7 @@
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/log.h"
+#include "tsdp/base/terminal_line.h"
 #include "tsdp/base/text.h"
 #include "tsdp/data/writers.h"
 #include "tsdp/mechanism/start.h"
@@ -63,7 +61,7 @@ struct Active {
 class Scheduler {
  public:
   Scheduler(const SweepPlan& plan, const SweepOptions& options)
-      : plan_(plan), options_(options), threads_(threads_of(plan, options)), terminal_(::isatty(STDERR_FILENO) != 0) {
+      : plan_(plan), options_(options), threads_(threads_of(plan, options)) {
     const int most = std::max(1, cores() / threads_);
     jobs_ = options.jobs > 0 ? std::min(options.jobs, most) : most;
     if (options.jobs > most)
@@ -91,7 +89,7 @@ class Scheduler {
       log::info(cat(done, " of ", plan_.runs.size(), " runs are done already"));
     tell_caller();
     work();
-    clear_line();
+    line_.clear();
     if (stopping_) throw Interrupted(cat("interrupted with ", finished(), " of ", plan_.runs.size(), " runs done"));
     return failures_;
   }
@@ -218,7 +216,7 @@ class Scheduler {
 
   void fail(std::size_t i, const std::string& reason) {
     failures_[i] = reason;
-    clear_line();
+    line_.clear();
     log::warning(cat(plan_.runs[i].name, ": ", reason));
   }
 
@@ -226,7 +224,7 @@ class Scheduler {
     while (!waiting_.empty() || !active_.empty()) {
       if (stop_asked() && !stopping_) {
         stopping_ = true;
-        clear_line();
+        line_.clear();
         log::info(cat("ending ", active_.size(), " programs"));
         for (const auto& active : active_) active.process.terminate();
       }
@@ -383,7 +381,7 @@ class Scheduler {
   }
 
   void tell_done(std::size_t i) {
-    clear_line();
+    line_.clear();
     log::info(cat(finished(), "/", plan_.runs.size(), " ", plan_.runs[i].name));
   }
 
@@ -510,28 +508,23 @@ class Scheduler {
     return left / jobs_;
   }
 
-  void clear_line() {
-    if (line_shown_) std::cerr << "\r\x1b[2K" << std::flush;
-    line_shown_ = false;
-  }
-
   void show(bool now) {
     if (!options_.progress || active_.empty()) return;
-    if (!now && Clock::now() - last_shown_ < (terminal_ ? Clock::duration(show_time) : Clock::duration(log_time)))
+    if (!now && Clock::now() - last_shown_ < (line_.is_usable() ? Clock::duration(show_time) : Clock::duration(log_time)))
       return;
     last_shown_ = Clock::now();
     std::vector<std::string> names;
-    for (const auto& active : active_)
-      names.push_back(plan_.runs[active.run].name.substr(0, 60) + (active.planning ? " (plan)" : ""));
-    std::string line = cat(finished(), "/", plan_.runs.size(), " runs");
-    if (!failures_.empty()) line += cat(", ", failures_.size(), " failed");
-    line += cat(" · ", join(names, ", "));
-    if (const auto left = seconds_left()) line += cat(" · ", clock_text(*left), " left");
-    if (terminal_) {
-      std::cerr << "\r\x1b[2K" << line << std::flush;
-      line_shown_ = true;
+    for (const auto& active : active_) {
+      const auto& run = plan_.runs[active.run];
+      names.push_back(run.name.substr(0, run.name.size() - run.hash.size() - 1) + (active.planning ? " (plan)" : ""));
+    }
+    std::string head = cat(finished(), "/", plan_.runs.size(), " runs");
+    if (!failures_.empty()) head += cat(", ", failures_.size(), " failed");
+    if (const auto left = seconds_left()) head += cat(" · ", clock_text(*left), " left");
+    if (line_.is_usable()) {
+      line_.show(status_text(head, names, TerminalLine::columns()));
     } else {
-      log::info(line);
+      log::info(cat(head, " · ", join(names, ", ")));
     }
   }
 
@@ -539,7 +532,6 @@ class Scheduler {
   const SweepOptions& options_;
   int threads_;
   int jobs_ = 1;
-  bool terminal_;
   std::int64_t memory_ = 0;
   const Forecast base_forecast_{};
   std::deque<std::size_t> waiting_;
@@ -550,11 +542,31 @@ class Scheduler {
   std::map<std::string, std::pair<double, double>> speeds_;  // of a model: steps, and seconds for them
   Failures failures_;
   bool stopping_ = false;
-  bool line_shown_ = false;
+  TerminalLine line_;
   Clock::time_point last_shown_ = Clock::now();
 };
 
 }  // namespace
+
+std::string status_text(const std::string& head, const std::vector<std::string>& names, std::size_t columns) {
+  if (width_of(head) > columns) return shortened(head, columns);
+  // Each name has its share; what one does not need, the others have.
+  auto order = names;
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return width_of(a) < width_of(b); });
+  const std::size_t between = width_of(head) + 3 + 2 * (names.empty() ? 0 : names.size() - 1);
+  std::size_t room = columns > between ? columns - between : 0, most = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    most = room / (order.size() - i);
+    if (width_of(order[i]) > most) break;
+    room -= width_of(order[i]);
+    most = width_of(order[i]);
+  }
+  constexpr std::size_t least = 8;
+  if (names.empty() || (most < least && most < width_of(order.back()))) return shortened(cat(head, " · ", names.size(), " at work"), columns);
+  std::vector<std::string> shown;
+  for (const auto& name : names) shown.push_back(shortened(name, most));
+  return cat(head, " · ", join(shown, ", "));
+}
 
 int threads_of(const SweepPlan& plan, const SweepOptions& options) {
   if (options.threads > 0) return std::min(options.threads, 4096);

@@ -100,6 +100,17 @@ def main(binaries, folder):
     short = ("--quiet", "--set", "training.max_epochs=200")
     assert watch(train(*short), 200, 0) == ""
     assert watch(train(*short), None, 0) == ""
+
+    # A sweep's line wraps no more than training's, whatever its runs are called.
+    (folder / "sweep.yaml").write_text(f"config: {run.write_config(folder / 'cell.yaml', folder / 'series.txt')}\nseeds: [1, 2]\n"
+                                       "rows:\n  - {label: a, set: {optimizer.learning_rate: 0.00123456789, training.max_epochs: 300}}\n"
+                                       "columns:\n  - {label: b, set: {privacy.target_epsilon: 1.23456789, privacy.delta: 1.23456e-6}}\n")
+    output = watch([str(binaries / "tsdp-sweep"), "--config", str(folder / "sweep.yaml"), "--output", str(folder / "sweep"), "--jobs", "2"], 80, 0)
+    lines = status_lines(output)
+    assert len(lines) >= 2 and any("…" in line for line in lines), output
+    for line in lines:
+        last = line.split("\n")[0]
+        assert re.match(r"\d/2 runs( · \d+:\d\d:\d\d left)? · ", last) and len(last) < 80, last
     print("status line: as promised")
 
 

@@ -17,12 +17,27 @@
 
 #include "sweep/sweep_fixture.h"
 #include "tsdp/base/log.h"
+#include "tsdp/base/terminal_line.h"
 #include "tsdp/sweep/table.h"
 
 namespace tsdp::sweep {
 namespace {
 
 using namespace std::chrono_literals;
+
+TEST(StatusText, NeverWraps) {
+  const std::vector<std::string> names = {"simple_ff-target_epsilon_0.25-seed_1", "deepar-seed_1 (plan)"};
+  EXPECT_EQ(status_text("3/5 runs · 0:00:12 left", names, 200), "3/5 runs · 0:00:12 left · simple_ff-target_epsilon_0.25-seed_1, deepar-seed_1 (plan)");
+  EXPECT_EQ(status_text("3/5 runs · 0:00:12 left", names, 79), "3/5 runs · 0:00:12 left · simple_ff-target_epsilon_0.25-…, deepar-seed_1 (plan)");
+  EXPECT_EQ(status_text("3/5 runs · 0:00:12 left", names, 40), "3/5 runs · 0:00:12 left · 2 at work");
+  EXPECT_EQ(status_text("3/5 runs", {}, 40), "3/5 runs · 0 at work");
+  const std::vector<std::string> long_names(5, std::string(60, 'x'));
+  for (std::size_t columns = 0; columns < 400; ++columns)
+    for (std::size_t count = 0; count <= long_names.size(); ++count) {
+      const auto line = status_text("12/345 runs, 1 failed · 1:02:03 left", {long_names.begin(), long_names.begin() + static_cast<std::ptrdiff_t>(count)}, columns);
+      EXPECT_LE(width_of(line), columns) << line;
+    }
+}
 
 /// A stand-in for tsdp-train that does what its `behaviour` says, and notes when it begins and ends.
 const std::string train_script = R"(here=$(dirname "$0")/..

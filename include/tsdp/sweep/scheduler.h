@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tsdp/base/error.h"
 #include "tsdp/sweep/plan.h"
@@ -38,6 +39,10 @@ struct SweepOptions {
 /// Throws Interrupted if a stop was asked for; Error if another sweep works in the folder;
 /// UsageError if the folder holds a sweep of the other kind (smoke or not); DataError if a run's data are not there.
 [[nodiscard]] Failures run_sweep(const SweepPlan& plan, const SweepOptions& options);
+
+/// The line on a terminal, in at most `columns` columns: `head`, which stands in its place, and the names of the runs at work, shortened where
+/// they have no room.
+[[nodiscard]] std::string status_text(const std::string& head, const std::vector<std::string>& names, std::size_t columns);
 
 /// Threads that each run gets under these options.
 [[nodiscard]] int threads_of(const SweepPlan& plan, const SweepOptions& options);
