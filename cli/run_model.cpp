@@ -83,6 +83,7 @@ std::string what_data_added(const evaluation::Metrics& model, const evaluation::
   const double before = start.mean_weighted_quantile_loss();
   auto text = cat("CRPS ", rounded(score, 4), ", at its start (epsilon 0: before any of your data) ", rounded(before, 4), ", of seasonal naive ",
                   rounded(naive.mean_weighted_quantile_loss(), 4));
+  if (!std::isfinite(score)) text += ", as all true values are 0, of which no loss is a share";
   if (const auto did = evaluation::what_data_did(score, before); !did.empty()) text += cat(": ", did);
   return text;
 }

@@ -107,8 +107,9 @@ void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingS
                            " series give ", windows, " windows a step: set it to ", windows));
   const auto reach = law.parameters().context_length;
   if (const auto longest = law.parameters().lengths.longest(); reach > longest)
-    tsdp::log::warning(cat("model.context_length: every window reads ", reach, " past values", config.model.lags.empty() ? "" : " with its lags", "; the longest series has ", longest,
-                           " to train on, so that part of what every window reads is padding: a shorter one is expected"));
+    tsdp::log::warning(cat(config.model.lags.empty() ? "model.context_length: every window reads " : "model.context_length and model.lags: every window reads ", reach,
+                           " past values; the longest series has ", longest, " to train on, so that part of what every window reads is padding: ",
+                           config.model.lags.empty() ? "a shorter context is expected" : "a shorter context, or shorter lags (auto follows dataset.season_length), are expected"));
 }
 
 /// What `auto` became, setting by setting, and what it comes to.

@@ -68,6 +68,41 @@ def test_hours_with_a_zone_are_in_utc() -> None:
     np.testing.assert_array_equal(same.values, one.values)
 
 
+def test_texts_mean_what_the_programs_read_in_them() -> None:
+    days = pd.date_range("2024-01-01", periods=100)
+    for form in ("%d.%m.%Y", "%Y-%m-%d", "%Y/%m/%d", "%Y-%m-%d 00:00", "%d.%m.%Y 00:00:00"):
+        for count in (12, 100):  # twelve days could be twelve months
+            frame = pd.DataFrame({"item_id": "a", "timestamp": days.strftime(form), "target": 1.0}).head(count)
+            (one,) = series_of(frame, Frequency.parse("1D"))
+            assert one.start == days[0] and len(one.values) == count, form
+    for form in ("%d/%m/%Y", "%m/%d/%Y", "%m-%d-%Y"):
+        with pytest.raises(tsdp.DataError, match="is the month cannot be told"):
+            series_of(pd.DataFrame({"item_id": "a", "timestamp": days.strftime(form), "target": 1.0}), Frequency.parse("1D"))
+    with pytest.raises(tsdp.DataError, match="numbers"):
+        series_of(pd.DataFrame({"item_id": "a", "timestamp": [1577836800, 1577840400], "target": 1.0}), HOURLY)
+
+
+def test_all_series_of_a_frame_have_one_zone() -> None:
+    # One lies in winter, the other in both.
+    frame = pd.DataFrame(
+        {
+            "item_id": ["b", "a", "b", "a"],
+            "timestamp": ["2024-03-30 00:00+01:00", "2024-01-01 00:00+01:00", "2024-04-01 00:00+02:00", "2024-01-02 00:00+01:00"],
+            "target": [1.0, 2.0, 3.0, 4.0],
+        }
+    )
+    b, a = series_of(frame, Frequency.parse("1D"))
+    assert (b.item_id, a.item_id) == ("b", "a") and b.zone is a.zone
+    np.testing.assert_array_equal(b.values, [1.0, np.nan, 3.0])
+    with pytest.raises(tsdp.DataError, match="a zone in some rows and none in others"):
+        series_of(frame.assign(timestamp=["2024-01-01 00:00Z", "2024-01-01 00:00", "2024-01-01 01:00Z", "2024-01-01 01:00"]), HOURLY)
+
+
+def test_no_series_is_lost_for_its_name() -> None:
+    with pytest.raises(tsdp.DataError, match="without the name of a series.*keep_default_na"):
+        series_of(long_frame(item_id=["a", None, "b"]), HOURLY)
+
+
 def test_days_with_a_zone_are_local() -> None:
     index = pd.date_range("2024-03-30", periods=3, freq="D", tz="Europe/Berlin")
     (one,) = series_of(pd.Series([1.0, 2.0, 3.0], index=index, name="a"), Frequency.parse("1D"))

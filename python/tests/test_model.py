@@ -117,6 +117,14 @@ def test_gluonts_predictors_forecast_the_same(run: tsdp.Run) -> None:
             np.testing.assert_allclose(forecast.mean, mine["mean"], rtol=1e-6, atol=1e-6)
 
 
+def test_gluonts_entries_of_another_frequency_are_refused(run: tsdp.Run) -> None:
+    pytest.importorskip("gluonts")
+    values = np.arange(60.0)
+    for start, said in ((pd.Period("2024-01-01", freq="D"), "steps of D; expected 1h"), (pd.Timestamp("2024-01-01"), "expected a pandas.Period")):
+        with pytest.raises(tsdp.DataError, match=said):
+            list(run.model.to_gluonts().predict([{"item_id": "a", "start": start, "target": values}]))
+
+
 def with_state(model: Path, to: Path, state: str) -> Path:
     """A copy whose ledger states another state of its run."""
     with zipfile.ZipFile(model) as old, zipfile.ZipFile(to, "w") as new:

@@ -486,6 +486,7 @@ Config read_config(const std::filesystem::path& file, const std::vector<std::str
     config.model.auto_lags = false;
     const auto* model = find_model(config.model.name);
     if (model != nullptr && model->reads_lags) config.model.lags = usual_lags(config.dataset.season_length);
+    config.model.chosen_lags = !config.model.lags.empty();
   }
   check_together(cat(file.string(), ": "), config);
   if (const auto& coefficients = config.privacy.noise_coefficients)

@@ -92,7 +92,7 @@ Dataset read_csv(TextFile& file, const ReadOptions& options) {
   const auto fail_time = [&](Moment moment, const char* hint) {
     file.fail(static_cast<std::int64_t>(time) + 1,
               cat("found the time ", moment_text(moment), "; expected ", moment_text(advance(start, options.frequency, steps)), ", one step of ",
-                  options.frequency.text(), " after ", moment_text(before), options.covariates ? "" : hint));
+                  options.frequency.text(), " after ", moment_text(before), rows.zone_hint(options.frequency), options.covariates ? "" : hint));
   };
   /// Makes room for the next row: `moment` is where it says it stands.
   const auto begin_row = [&](Moment moment) {
@@ -110,11 +110,10 @@ Dataset read_csv(TextFile& file, const ReadOptions& options) {
     ++steps;
   };
   const auto moment_of = [&](std::string_view field) {
-    const auto stamp = rows.time_stamp(time, field);
-    if (stamp.ahead && options.covariates)  // Series may be in UTC or not; covariates in UTC would be moved against those that are not.
+    if (options.covariates && rows.time_stamp(time, field).ahead)  // Series may be in UTC or not; covariates in UTC would be moved against those that are not.
       file.fail(static_cast<std::int64_t>(time) + 1,
                 cat("found the time ", in_quotes(field), " with a zone; expected times without one, in the clock of the series (where theirs have a zone: UTC, and local time for steps of a day or longer)"));
-    return stamp.at(options.frequency);
+    return rows.moment(time, field, options.frequency);
   };
   while (rows.next()) {
     ++read;

@@ -160,13 +160,34 @@ void CsvRows::fail_count(std::size_t found) const {
              cat("found ", found, " columns; expected ", names_.size(), ", as in the header"));
 }
 
-TimeStamp CsvRows::time_stamp(std::size_t place, std::string_view field) const {
+TimeStamp CsvRows::time_stamp(std::size_t place, std::string_view field) {
   const auto stamp = parse_time_stamp(field);
   if (!stamp)
     file_.fail(static_cast<std::int64_t>(place) + 1,
                cat("found ", in_quotes(field), "; expected a time stamp such as 2015-01-31 or 2015-01-31 13:00:00",
                    is_slashed(field) ? ", the year first: which of the others is the month cannot be told" : ""));
+  // Half of them would be moved against the others.
+  if (const bool zoned = stamp->ahead.has_value(); zoned_.value_or(zoned) != zoned)
+    file_.fail(static_cast<std::int64_t>(place) + 1,
+               cat("found the time ", in_quotes(field), zoned ? " with a zone, below times without one" : " without a zone, below times with one",
+                   "; expected a zone in every row or in none"));
+  else
+    zoned_ = zoned;
   return *stamp;
+}
+
+Moment CsvRows::moment(std::size_t place, std::string_view field, const Frequency& frequency) {
+  const auto stamp = time_stamp(place, field);
+  if (stamp.elsewhere && keeps_local_time(frequency))
+    file_.fail(static_cast<std::int64_t>(place) + 1,
+               cat("found the time ", in_quotes(field), ", in UTC though it is of another place, with steps of ", frequency.text(),
+                   ", which are in local time; expected times without a zone: with pandas, frame[column].dt.tz_localize(None)"));
+  return stamp.at(frequency);
+}
+
+std::string CsvRows::zone_hint(const Frequency& frequency) const {
+  if (!zoned_.value_or(false)) return "";
+  return keeps_local_time(frequency) ? " (times with a zone are read in local time, as a step is a day or longer)" : " (times with a zone are read in UTC, as a step is shorter than a day)";
 }
 
 double CsvRows::value(std::size_t place, std::string_view field) const {
@@ -198,8 +219,9 @@ std::optional<Frequency> frequency_of(const std::vector<TimeStamp>& stamps, cons
 std::optional<Frequency> FewTimeStamps::frequency() const {
   const auto of_clock = frequency_of(stamps_, [](const TimeStamp& stamp) { return stamp.clock; });
   // What TimeStamp::at then does must be what this was inferred from.
-  if (of_clock && TimeStamp{0, 1}.at(*of_clock) == 0) return of_clock;
-  return frequency_of(stamps_, [](const TimeStamp& stamp) { return stamp.utc(); });
+  if (of_clock && keeps_local_time(*of_clock)) return of_clock;
+  const auto of_utc = frequency_of(stamps_, [](const TimeStamp& stamp) { return stamp.utc(); });
+  return of_utc && keeps_local_time(*of_utc) ? std::nullopt : of_utc;
 }
 
 }  // namespace tsdp::data::detail

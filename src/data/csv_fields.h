@@ -55,7 +55,11 @@ class CsvRows {
   [[noreturn]] void fail_count(std::size_t found) const;
 
   /// What stands in the column at this place.
-  [[nodiscard]] TimeStamp time_stamp(std::size_t place, std::string_view field) const;
+  [[nodiscard]] TimeStamp time_stamp(std::size_t place, std::string_view field);
+  /// The same for series of this frequency; refuses a time in UTC that would have to be in the local time of another place.
+  [[nodiscard]] Moment moment(std::size_t place, std::string_view field, const Frequency& frequency);
+  /// How the times so far were read, if they have a zone, for complaints about steps: " (…)".
+  [[nodiscard]] std::string zone_hint(const Frequency& frequency) const;
   [[nodiscard]] double value(std::size_t place, std::string_view field) const;
 
  private:
@@ -69,6 +73,7 @@ class CsvRows {
   std::string_view line_;
   std::vector<std::string> decoded_;
   std::vector<std::string_view> fields_;
+  std::optional<bool> zoned_;  // whether the times so far have a zone
 };
 
 /// Collects time stamps, at most ten thousand of them, to infer their frequency.

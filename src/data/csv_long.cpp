@@ -121,7 +121,7 @@ void merge(std::vector<Row>& rows, Duplicates duplicates) {
 }
 
 /// The sorted rows of one series on its grid.
-void fill(const TextFile& file, const ReadOptions& options, std::size_t time_column, const std::vector<Row>& rows,
+void fill(const TextFile& file, const ReadOptions& options, std::size_t time_column, const std::string& zone_hint, const std::vector<Row>& rows,
           Series& series) {
   const auto& frequency = options.frequency;
   const auto column = static_cast<std::int64_t>(time_column) + 1;
@@ -135,12 +135,12 @@ void fill(const TextFile& file, const ReadOptions& options, std::size_t time_col
       file.fail(row.line, column,
                 cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id),
                     " again, first seen in line ", rows[i - 1].line,
-                    "; expected each time once (duplicates: last or mean, takes rows of one time)"));
+                    "; expected each time once (duplicates: last or mean, takes rows of one time)", zone_hint));
     if (!place || *place <= before)
       file.fail(row.line, column,
                 cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id),
                     "; expected whole steps of ", frequency.text(), " after its first time, ",
-                    moment_text(series.start), " in line ", rows.front().line));
+                    moment_text(series.start), " in line ", rows.front().line, zone_hint));
     if (*place >= most)
       file.fail(row.line, column,
                 cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id), ", ", *place,
@@ -149,7 +149,7 @@ void fill(const TextFile& file, const ReadOptions& options, std::size_t time_col
     if (options.gaps == Gaps::error && *place > before + 1)
       file.fail(row.line, column,
                 cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id), "; expected ",
-                    moment_text(advance(series.start, frequency, before + 1)), ", as no step may be without a row (gaps: missing, takes them)"));
+                    moment_text(advance(series.start, frequency, before + 1)), ", as no step may be without a row (gaps: missing, takes them)", zone_hint));
     before = *place;
     const auto missing = static_cast<std::size_t>(*place) - series.values.size();
     for (std::size_t k = 0; k < missing; ++k) append(series, std::numeric_limits<double>::quiet_NaN(), options.exact);
@@ -183,7 +183,7 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
         dataset.series.emplace_back().id = to_utf8(id);
       }
     }
-    rows[number].push_back({table.time_stamp(places.time, fields[places.time]).at(options.frequency), file.line(), table.value(places.value, fields[places.value])});
+    rows[number].push_back({table.moment(places.time, fields[places.time], options.frequency), file.line(), table.value(places.value, fields[places.value])});
   }
   if (rows.empty())
     file.fail("found no row after the header; expected rows of a series' name, a time stamp and a value");
@@ -192,7 +192,7 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
     for (auto& own : rows) merge(own, options.duplicates);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     auto& series = dataset.series[i];
-    fill(file, options, places.time, rows[i], series);
+    fill(file, options, places.time, table.zone_hint(options.frequency), rows[i], series);
     if (!cut_missing_ends(series, options.frequency))
       file.fail_line(rows[i].front().line, cat("found no value of series ", in_quotes(series.id),
                                                "; expected at least one that is not missing"));

@@ -19,6 +19,13 @@ class Scanner {
   explicit Scanner(std::string_view text) : rest_(text) {}
 
   [[nodiscard]] bool ended() const { return rest_.empty(); }
+  /// "[…]" at the end.
+  std::optional<std::string_view> bracketed() {
+    if (!rest_.starts_with('[') || !rest_.ends_with(']')) return std::nullopt;
+    const auto found = rest_.substr(1, rest_.size() - 2);
+    rest_ = {};
+    return found;
+  }
   [[nodiscard]] std::string_view rest() const { return rest_; }
   /// Whether `count` digits come next, and then something that is no digit.
   [[nodiscard]] bool has_digits(std::size_t count) const {
@@ -130,14 +137,22 @@ std::optional<TimeStamp> scan_time_stamp(Scanner& text) {
   if (!time) return std::nullopt;
   TimeStamp out{*moment + *time};
   if (text.ended()) return out;
+  const bool is_utc = text.rest().starts_with('Z') || text.rest().starts_with('z');
   out.ahead = scan_zone(text);
+  if (out.ahead && !text.ended()) {
+    const auto place = text.bracketed();
+    if (!place || place->empty()) return std::nullopt;
+    out.elsewhere = is_utc && *place != "UTC" && *place != "Etc/UTC";
+  }
   if (!out.ahead || !text.ended()) return std::nullopt;
   return out;
 }
 
 }  // namespace
 
-Moment TimeStamp::at(const Frequency& frequency) const { return shortest_step(frequency) >= day_seconds ? clock : utc(); }
+bool keeps_local_time(const Frequency& frequency) { return shortest_step(frequency) >= day_seconds; }
+
+Moment TimeStamp::at(const Frequency& frequency) const { return keeps_local_time(frequency) ? clock : utc(); }
 
 std::optional<TimeStamp> parse_time_stamp(std::string_view text) {
   Scanner scanner(text);

@@ -75,6 +75,12 @@ std::int64_t per_second(arrow::TimeUnit::type unit) {
   return 1;
 }
 
+/// Parquet keeps moments in UTC, and beside them the place whose they are.
+std::string zone_text(const std::string& zone) {
+  if (zone.empty()) return "";
+  return zone == "UTC" ? "Z" : cat("Z[", zone, "]");
+}
+
 bool is_time(const arrow::DataType& type) { return type.id() == arrow::Type::TIMESTAMP || type.id() == arrow::Type::DATE32; }
 
 /// Appends the value of a row of `array`, which is not null.
@@ -115,10 +121,10 @@ Append append_of(const arrow::DataType& type) {
         append_time(out, std::int64_t{86400} * static_cast<const arrow::Date32Array&>(array).Value(row), 1);
       };
     case Type::TIMESTAMP:
-      return [unit = per_second(static_cast<const arrow::TimestampType&>(type).unit()), zoned = !static_cast<const arrow::TimestampType&>(type).timezone().empty()](
+      return [unit = per_second(static_cast<const arrow::TimestampType&>(type).unit()), zone = zone_text(static_cast<const arrow::TimestampType&>(type).timezone())](
                  std::string& out, const arrow::Array& array, std::int64_t row) {
         append_time(out, static_cast<const arrow::TimestampArray&>(array).Value(row), unit);
-        if (zoned) out += 'Z';
+        out += zone;
       };
     case Type::DICTIONARY: {  // pandas' categories
       const auto of_values = append_of(*static_cast<const arrow::DictionaryType&>(type).value_type());

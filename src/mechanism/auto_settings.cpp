@@ -77,6 +77,11 @@ Settled settle_law(Config config, const privacy::SeriesLengths& lengths, const s
                : prior_of(c).kind == PriorKind::none ? "no shipped weights are offered for this shape"
                                                      : "no shipped weights are offered for this shape, so the prior is the start");
   }
+  if (c.model.chosen_lags) {
+    std::vector<std::string> lags;
+    for (const auto lag : c.model.lags) lags.push_back(cat(lag));
+    out.choose("model.lags", cat("[", join(lags, ", "), "]"), "the last steps, and those of the season before");
+  }
   if (!c.model.context_length) {
     c.model.context_length = out.start ? context_length_of(*out.start) : context_of(c, lengths);
     out.choose("model.context_length", *c.model.context_length, out.start ? "that of the weights it starts from" : "the forecast length, in whole seasons where the prior needs one");

@@ -180,6 +180,7 @@ SweepPlan make_plan(const SweepFile& file, const std::filesystem::path& output, 
     std::vector<Setting> set;
     EvaluateOptions evaluate;
     bool chosen;
+    bool tells_frequency;
   };
   std::vector<Wanted> wanted;
   std::int64_t length = 1;
@@ -194,8 +195,9 @@ SweepPlan make_plan(const SweepFile& file, const std::filesystem::path& output, 
     for (std::size_t c = 0; c < columns; ++c) {
       const auto& row = file.rows[r];
       const auto& column = file.columns[c];
-      Wanted w{merged(file, row, column), merged_evaluate(file, row, column), !smoke || chosen.contains({r, c})};
+      Wanted w{merged(file, row, column), merged_evaluate(file, row, column), !smoke || chosen.contains({r, c}), true};
       const auto config = resolved(w.set, row, column);
+      w.tells_frequency = !config.dataset.frequency.empty() && config.dataset.frequency != "auto";
       length = std::max(length, length_for(config));
       if (!file.baselines.empty() &&
           std::any_of(row.set.begin(), row.set.end(), [](const Setting& s) { return s.key.rfind("dataset.", 0) == 0; }))
@@ -224,6 +226,7 @@ SweepPlan make_plan(const SweepFile& file, const std::filesystem::path& output, 
       put("dataset.path", quoted(plan.look_alike->file.string()));
       put("dataset.format", "lstnet");
       put("dataset.start", quoted("2015-01-01 00:00"));
+      if (!w.tells_frequency) put("dataset.frequency", "1h");  // as the look-alike does not
       put("dataset.covariates.file", "null");  // which know nothing of these steps
       put("dataset.covariates.columns", "[]");
       put("training.max_epochs", "2");

@@ -75,6 +75,9 @@ def test(binaries, folder):
     long = tables()["long"]
     long.assign(timestamp=long["timestamp"] + pd.Timedelta(milliseconds=5)).to_parquet(folder / "fractions.parquet")
     refused["fractions"] = (folder / "fractions.parquet").read_bytes()
+    days = pd.DataFrame({"t": pd.date_range("2024-01-01", periods=9, tz="Asia/Tokyo"), "x": np.arange(9.0)})
+    days.to_parquet(folder / "tokyo.parquet")
+    refused["days of another place"] = (folder / "tokyo.parquet").read_bytes()
     for what, content in refused.items():
         (folder / "bad.parquet").write_bytes(content)
         code, out, said = output_of([data, "describe", "bad.parquet"], folder)

@@ -442,6 +442,8 @@ TEST_F(ConfigTest, AutomaticLagsFollowTheSeason) {
   // Other models read none; so a sweep may set it for all.
   EXPECT_TRUE(read(least_text, {"model.lags=auto"}).model.lags.empty());
   EXPECT_EQ(read(least_text, {"model.lags=auto", "model.lags=[3]", "model.name=deepar"}).model.lags, (Lags{3}));
+  EXPECT_TRUE(read(least_text, {"model.lags=auto", "model.name=deepar"}).model.chosen_lags);
+  EXPECT_FALSE(read(least_text, {"model.lags=auto", "model.lags=[3]", "model.name=deepar"}).model.chosen_lags);
 }
 
 TEST_F(ConfigTest, RefusesValuesThatContradictEachOther) {

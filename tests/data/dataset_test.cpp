@@ -117,6 +117,9 @@ TEST(TimeStamp, IsOnItsOwnClockWhereStepsAreDays) {
   for (const char* step : {"24h", "1440min", "1D", "1B", "1W", "1M", "1Q", "1Y"}) EXPECT_EQ(stamp->at(Frequency::parse(step)), clock) << step;
   EXPECT_FALSE(parse_time_stamp("2020-03-30")->ahead);
   EXPECT_EQ(parse_time_stamp("2020-03-30 00:00Z")->ahead, 0);
+  EXPECT_TRUE(parse_time_stamp("2020-03-30 00:00Z[Asia/Tokyo]")->elsewhere);
+  for (const char* text : {"2020-03-30 00:00Z[UTC]", "2020-03-30 00:00+09:00[Asia/Tokyo]", "2020-03-30 00:00"}) EXPECT_FALSE(parse_time_stamp(text)->elsewhere) << text;
+  for (const char* text : {"2020-03-30 00:00[UTC]", "2020-03-30[UTC]", "2020-03-30 00:00Z[]", "2020-03-30 00:00Z[UTC", "2020-03-30 00:00Z[UTC]x"}) EXPECT_FALSE(parse_time_stamp(text)) << text;
 }
 
 TEST(Moment, WritesWhatItReads) {

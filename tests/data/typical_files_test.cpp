@@ -46,6 +46,10 @@ std::vector<TypicalFile> typical_files() {
   no_gaps.gaps = "error";
   StatedForm daily;
   daily.frequency = "1D";
+  StatedForm hourly;
+  hourly.frequency = "1h";
+  StatedForm half_daily;
+  half_daily.frequency = "12h";
   StatedForm daily_from_2020 = daily;
   daily_from_2020.start = "2020-01-01";
   return {
@@ -64,6 +68,21 @@ std::vector<TypicalFile> typical_files() {
       {"an offset that changes with summer time", "f.csv", "t,A\n2020-03-29 01:00:00+01:00,1\n2020-03-29 03:00:00+02:00,2\n2020-03-29 04:00:00+02:00,3\n", {}, "csv 1h: A 2020-03-29 1 2 3"},
       {"days with an offset that changes with summer time", "f.csv", "t,A\n2020-03-28 00:00:00+01:00,1\n2020-03-29 00:00:00+01:00,2\n2020-03-30 00:00:00+02:00,3\n", {}, "csv 1D: A 2020-03-28 1 2 3"},
       {"the same, a row a value", "f.csv", "item_id,timestamp,target\nA,2020-03-28 00:00:00+01:00,1\nA,2020-03-29 00:00:00+01:00,2\nA,2020-03-30 00:00:00+02:00,3\n", {}, "csv_long 1D: A 2020-03-28 1 2 3"},
+      {"a zone in some rows alone", "f.csv", "t,A\n2020-03-29 01:00:00+01:00,1\n2020-03-29 03:00:00,2\n2020-03-29 04:00:00,3\n", {}, ":3:1: found the time '2020-03-29 03:00:00' without a zone, below times with one; expected a zone in every row or in none"},
+      {"a zone in some rows alone, a row a value", "f.csv", "item_id,timestamp,target\nA,2020-01-01 00:00,1\nA,2020-01-01 01:00,2\nB,2020-01-01 02:00Z,3\n", hourly,
+       ":4:2: found the time '2020-01-01 02:00Z' with a zone, below times without one; expected a zone in every row or in none"},
+      {"JSON Lines with a zone in some", "f.jsonl", "{\"start\": \"2020-01-01 00:00Z\", \"target\": [1]}\n{\"start\": \"2020-01-01 00:00\", \"target\": [1]}\n", hourly,
+       ":2: found a start without a zone, below starts with one; expected a zone in every line or in none"},
+      {"days 24 hours apart across summer time", "f.csv", "t,A\n2020-03-28 00:00:00+01:00,1\n2020-03-29 00:00:00+01:00,2\n2020-03-30 01:00:00+02:00,3\n", daily,
+       ":4:1: found the time 2020-03-30 01:00:00; expected 2020-03-30 00:00:00, one step of 1D after 2020-03-29 00:00:00 (times with a zone are read in local time, as a "
+       "step is a day or longer)"},
+      {"half days of the clock across summer time", "f.csv", "item_id,timestamp,target\nA,2020-03-28 12:00:00+01:00,1\nA,2020-03-29 00:00:00+01:00,2\nA,2020-03-29 12:00:00+02:00,3\n", half_daily,
+       ":4:2: found the time 2020-03-29 10:00:00 of series 'A'; expected whole steps of 12h after its first time, 2020-03-28 11:00:00 in line 2 (times with a zone are "
+       "read in UTC, as a step is shorter than a day)"},
+      {"a place behind the offset, as Java writes it", "f.csv", "t,A\n2020-01-01T00:00+01:00[Europe/Berlin],1\n2020-01-02T00:00+01:00[Europe/Berlin],2\n2020-01-03T00:00+01:00[Europe/Berlin],3\n", {}, "csv 1D: A 2020-01-01 1 2 3"},
+      {"days of another place in UTC", "f.csv", "t,A\n2020-01-01T15:00Z[Asia/Tokyo],1\n2020-01-02T15:00Z[Asia/Tokyo],2\n2020-01-03T15:00Z[Asia/Tokyo],3\n", {},
+       ":2:1: found the time '2020-01-01T15:00Z[Asia/Tokyo]', in UTC though it is of another place, with steps of 1D, which are in local time; expected times without a "
+       "zone: with pandas, frame[column].dt.tz_localize(None)"},
       {"months with an offset", "f.csv", "t,A\n2020-03-01T00:00:00+01:00,1\n2020-04-01T00:00:00+02:00,2\n2020-05-01T00:00:00+02:00,3\n", {}, "csv 1M: A 2020-03-01 1 2 3"},
       {"GluonTS' JSON Lines of days, with an offset", "f.jsonl", "{\"start\": \"2020-01-01 00:00:00+01:00\", \"target\": [1, 2, 3], \"item_id\": \"A\"}\n", daily, "jsonl 1D: A 2020-01-01 1 2 3"},
       {"fractions of a second that are 0", "f.csv", "t,A\n2020-01-01 00:00:00.000,1\n2020-01-01 00:00:10.000000,2\n2020-01-01 00:00:20,3\n", {}, "csv 10s: A 2020-01-01 1 2 3"},
@@ -171,8 +190,10 @@ TEST_F(Readers, CsvWithGapsHoldsNoMoreThanItsRows) {
 TEST_F(Readers, DamagedTablesOfOtherFormsAreReadOrNamed) {
   auto read = options(Format::csv_long, "1D");
   read.duplicates = Duplicates::mean;
-  expect_no_crash(";item_id;timestamp;target\n0;A;31.12.2019;1,5\n1;\"A\";2020-01-01T00:00:00+00:00;2\n2;B;2020/01/01;\"3\"\n3;A;2020-01-01 0:00;4\n",
+  expect_no_crash(";item_id;timestamp;target\n0;A;31.12.2019;1,5\n1;\"A\";2020-01-01T00:00:00;2\n2;B;2020/01/01;\"3\"\n3;A;2020-01-01 0:00;4\n",
                   "\n;-: \r\t01234567890123456789.,TZ+/\"", read);
+  expect_no_crash("item_id,timestamp,target\nA,2019-12-31T00:00:00+00:00,1.5\n\"A\",2020-01-01T00:00:00+0100,2\nB,2020-01-01T00:00:00+09:00[Asia/Tokyo],3\n",
+                  "\n,-: \r\t01234567890123456789.TZ+/[]\"", read);
   auto wide = options(Format::csv, "1D");
   wide.gaps = Gaps::missing;
   wide.duplicates = Duplicates::last;

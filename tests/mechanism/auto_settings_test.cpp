@@ -45,6 +45,18 @@ TEST(AutoSettings, AreAllSettled) {
   EXPECT_TRUE(curve->certifies(c.privacy.target_epsilon, c.privacy.delta, uses));
 }
 
+// They were settled with the configuration; here they are told.
+TEST(AutoSettings, TellChosenLags) {
+  auto c = all_auto();
+  c.model.name = "deepar";
+  c.model.lags = {1, 2, 24};
+  EXPECT_EQ(settle(c, lengths, "config.yaml").chosen.front().key, "model.context_length");
+  c.model.chosen_lags = true;
+  const auto told = settle(c, lengths, "config.yaml").chosen.front();
+  EXPECT_EQ(told.key, "model.lags");
+  EXPECT_EQ(told.value, "[1, 2, 24]");
+}
+
 TEST(AutoSettings, LeaveWhatIsGiven) {
   auto c = all_auto();
   c.model.context_length = 24;

@@ -55,7 +55,8 @@ struct Config {
     std::string name = "simple_ff";
     std::optional<std::int64_t> context_length;  // none: `auto`
     std::vector<std::int64_t> lags;
-    bool auto_lags = false;  // until the whole configuration is read
+    bool auto_lags = false;    // until the whole configuration is read
+    bool chosen_lags = false;  // they were `auto`
     double default_scale = 0.0;
     std::string missing_values = "mean";
     std::int64_t width_factor = 1;

@@ -40,6 +40,7 @@ using Moment = std::int64_t;
 struct TimeStamp {
   Moment clock = 0;
   std::optional<std::int64_t> ahead = std::nullopt;
+  bool elsewhere = false;  ///< the clock is UTC's, and not that of the place which the stamp names: 2024-01-01 15:00:00Z[Asia/Tokyo]
 
   /// In UTC; the clock's time where no zone is given.
   [[nodiscard]] Moment utc() const noexcept { return clock - ahead.value_or(0); }
@@ -48,9 +49,12 @@ struct TimeStamp {
   [[nodiscard]] Moment at(const Frequency& frequency) const;
 };
 
+/// Whether series of this frequency are in local time where their time stamps have a zone: a step is a day or longer.
+[[nodiscard]] bool keeps_local_time(const Frequency& frequency);
+
 /// Reads a time stamp: "2015-01-31", "2015/01/31" or "31.01.2015"; behind it nothing, or ' ' or 'T' and a time: "13:00",
 /// "13:00:00", "13:00:00.000" (also 9:00, and 13-00-00 as in Monash files). A time zone behind the time (Z, +01, +01:00,
-/// +0100) is kept apart. Periods as pandas writes them stand for their first moment: "2015", "2015-01", "2015Q1",
+/// +0100; the name of a place may follow: Z[Asia/Tokyo]) is kept apart. Periods as pandas writes them stand for their first moment: "2015", "2015-01", "2015Q1",
 /// "2014-12-29/2015-01-04". None if the text is anything else, no such date exists, or a fraction of a second is not 0.
 [[nodiscard]] std::optional<TimeStamp> parse_time_stamp(std::string_view text);
 /// The same in UTC. False, and `moment` as it was, if the text is no time stamp.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Sequence
 
@@ -71,17 +70,39 @@ def _listed(names: Any) -> str:
     return ", ".join(texts[:6]) + (", …" if len(texts) > 6 else "")
 
 
+_DAY_FIRST = r"(\d{2})\.(\d{2})\.(\d{4})(?!\d)"
+_MONTH_OR_DAY = r"\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}"
+_OFFSET = r".*\d:\d.*?([Zz]|[+-]\d{2}(?::?\d{2})?)"
+
+
 def _read_times(values: Any, frequency: Frequency) -> pd.DatetimeIndex:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", FutureWarning)  # What later releases of pandas refuse.
-            return pd.DatetimeIndex(pd.to_datetime(values))
-    except (ValueError, TypeError, FutureWarning):
-        # Texts with more than one offset, as on both sides of a change to summer time.
-        each = [pd.Timestamp(value) for value in values]
-        if len({time.utcoffset() is None for time in each}) > 1:
-            raise
-        return pd.DatetimeIndex([time.tz_localize(None) if frequency.keeps_local_time else time.tz_convert("UTC") for time in each])
+    """Texts mean what tsdp's programs read in them; other values are times already."""
+    column = pd.Series(values)
+    if pd.api.types.is_numeric_dtype(column):
+        raise ValueError("numbers")
+    if not pd.api.types.is_object_dtype(column) and not isinstance(column.dtype, pd.StringDtype):
+        return pd.DatetimeIndex(pd.to_datetime(column))
+    texts = column.map(lambda value: isinstance(value, str))
+    if not texts.any():
+        return pd.DatetimeIndex(pd.to_datetime(column))
+    if not (texts | column.isna()).all():
+        raise ValueError("texts and other values in one column")
+    column = column.str.strip().str.replace(rf"^{_DAY_FIRST}", r"\3-\2-\1", regex=True)
+    unclear = column[column.str.match(_MONTH_OR_DAY, na=False)]
+    if len(unclear) > 0:
+        raise ValueError(f"which number of '{unclear.iloc[0]}' is the month cannot be told")
+    offsets = column.str.extract(f"^{_OFFSET}$", expand=False)
+    known = column.notna()
+    if offsets[known].nunique(dropna=False) <= 1:
+        try:
+            return pd.DatetimeIndex(pd.to_datetime(column, format="ISO8601"))
+        except ValueError:
+            return pd.DatetimeIndex(pd.to_datetime(column))
+    if offsets[known].isna().any():
+        raise ValueError("a zone in some rows and none in others")
+    # More than one offset, as on both sides of a change to summer time.
+    each = [pd.Timestamp(value) if isinstance(value, str) else pd.NaT for value in column]
+    return pd.DatetimeIndex([time.tz_localize(None) if frequency.keeps_local_time else time.tz_convert("UTC") for time in each])
 
 
 def _moments(values: Any, frequency: Frequency, what: str) -> tuple[pd.DatetimeIndex, Any]:
@@ -109,11 +130,18 @@ def _numbers(values: Any, what: str) -> np.ndarray:
 
 def _from_long(frame: pd.DataFrame, frequency: Frequency, names: tuple[str, ...]) -> list[Series]:
     item_id, timestamp, target = names
+    if frame[item_id].isna().any():
+        raise DataError(f"{item_id}: found a row without the name of a series; expected one in each (pandas.read_csv takes texts such as NA for missing: keep_default_na=False)")
+    # Of the whole column, so that all series have one zone.
+    moments, zone = _moments(frame[timestamp], frequency, timestamp)
+    targets = frame[target]
+    numbers, names_of_series = pd.factorize(frame[item_id])
+    order = np.argsort(numbers, kind="stable")
+    ends = np.searchsorted(numbers[order], np.arange(1, len(names_of_series)))
     out = []
-    for name, rows in frame.groupby(item_id, sort=False):
+    for name, own in zip(names_of_series, np.split(order, ends)):
         what = f"series '{name}'"
-        times, zone = _moments(rows[timestamp], frequency, what)
-        values = _numbers(rows[target], what)
+        times, values = moments[own], _numbers(targets.iloc[own], what)
         observed = ~np.isnan(values)
         if not observed.any():
             raise DataError(f"{what}: found no value; expected at least one")

@@ -8,7 +8,7 @@ from typing import Any, Iterator
 import numpy as np
 import pandas as pd
 
-from .errors import no_package
+from .errors import DataError, no_package
 from .frames import Series
 from .model import DEFAULT_QUANTILES, Model
 
@@ -35,6 +35,8 @@ class TsdpPredictor(Predictor):
         paths = (self.samples or num_samples) if by_paths else None
         entries = iter(dataset)
         while batch := list(islice(entries, _ENTRIES_AT_ONCE)):
+            for entry in batch:
+                self._check_start(entry)
             series = [Series(entry.get("item_id"), _moment(entry["start"]), np.asarray(entry["target"], dtype="float64")) for entry in batch]
             found = self.model._forecast(series, DEFAULT_QUANTILES, paths, None)
             for entry, (one, quantiles, mean, drawn) in zip(batch, found):
@@ -49,6 +51,14 @@ class TsdpPredictor(Predictor):
                         item_id=one.item_id,
                     )
 
+    def _check_start(self, entry: Any) -> None:
+        start, frequency = entry["start"], self.model.frequency
+        what = f"entry '{entry.get('item_id')}'"
+        if not isinstance(start, pd.Period):
+            raise DataError(f"{what}: found a start of type {type(start).__name__}; expected a pandas.Period, as GluonTS' PandasDataset and ListDataset make")
+        if (start + 1).to_timestamp() != frequency.steps_from(start.to_timestamp(), 2)[1]:
+            raise DataError(f"{what}: found steps of {start.freqstr}; expected {frequency}, the frequency of this model")
 
-def _moment(start: Any) -> pd.Timestamp:
-    return start.to_timestamp() if isinstance(start, pd.Period) else pd.Timestamp(start)
+
+def _moment(start: pd.Period) -> pd.Timestamp:
+    return start.to_timestamp()

@@ -120,7 +120,12 @@ def train(
         config = Path(scratch) / "config.yaml"
         config.write_text(json.dumps({"dataset": about}))
         sets = [f"--set={name}={_text(value)}" for name, value in options.items()]
-        run_program("tsdp-train", [f"--config={config}", f"--output={os.fspath(output)}", *sets], quiet=quiet)
+        try:
+            run_program("tsdp-train", [f"--config={config}", f"--output={os.fspath(output)}", *sets], quiet=quiet)
+        except BaseException:
+            if covariates is not None and not os.path.lexists(output):
+                beside.unlink()  # so that the same call, set right, finds its place free
+            raise
     folder = Path(output)
     if not (folder / "model.pt").is_file():
         raise DataError(f"{folder}: holds no model.pt after training; expected one")
