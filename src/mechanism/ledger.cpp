@@ -463,7 +463,7 @@ Verification verify(const Json& document, const std::string& where) {
       return out;
     }
     if (p.epsilon.upper > out.epsilon.upper * (1.0 + bracket_tolerance) || p.epsilon.lower > out.epsilon.upper ||
-        p.epsilon.lower < out.epsilon.lower * (1.0 - bracket_tolerance) || p.epsilon.lower > p.epsilon.upper)
+        p.epsilon.lower < out.epsilon.lower * (1.0 - bracket_tolerance) || p.epsilon.lower > p.epsilon.upper || out.epsilon.lower > out.epsilon.upper)
       differs("epsilon: found [", p.epsilon.lower, ", ", p.epsilon.upper, "]; [", rounded_down(out.epsilon.lower, 7), ", ",
               rounded_up(out.epsilon.upper, 7), "] follows from its terms");
     if (p.attack) {

@@ -32,6 +32,8 @@ Charge::Charge(std::filesystem::path file) : file_(std::move(file)) {
     throw DataError(cat(file_.string(), ": found '", lines[0], "' and ", lines.size() - 1,
                         " lines; expected a count of steps, a line "
                         "for the key and one for the run"));
+  if (says_plan && steps > planned)
+    throw DataError(cat(file_.string(), ": found ", steps, " steps charged of a plan of ", planned, "; expected no more than are planned"));
   steps_ = static_cast<std::uint64_t>(steps);
   if (says_plan) planned_ = static_cast<std::uint64_t>(planned);
   key_print_ = lines[1].substr(4);

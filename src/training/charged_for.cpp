@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view values_line = "training values, SHA-256: ";
 constexpr std::string_view run_line = "run: ";
 constexpr std::string_view covariates_line = "covariates, SHA-256: ";
+constexpr std::string_view coefficients_line = "noise coefficients, SHA-256: ";
 
 /// A line for the covariates of the series' own steps, which may be followed by later ones; none where there are none.
 std::string covariates_text(const data::Dataset& dataset) {
@@ -29,6 +30,11 @@ std::string covariates_text(const data::Dataset& dataset) {
   digest.add(std::as_bytes(std::span(known.values).first(static_cast<std::size_t>(std::clamp<std::int64_t>(rows, 0, known.rows())) * known.names.size())));
   digest.add(std::as_bytes(std::span(&known.start, 1)));
   return cat(covariates_line, digest.hex(), "\n");
+}
+
+/// A line for the coefficients of the noise, of which the configuration has the file's name alone; none where there are none.
+std::string coefficients_text(const Config& config) {
+  return config.privacy.noise_recursion ? cat(coefficients_line, sha256(privacy::coefficients_text(*config.privacy.noise_recursion)), "\n") : std::string();
 }
 
 /// The line behind the configuration.
@@ -56,7 +62,7 @@ std::string charged_for(const Config& config, const data::PreparedData& data, co
       const auto& series = data.dataset.series[static_cast<std::size_t>(range.series)];
       values.add(std::as_bytes(std::span(series.values).subspan(static_cast<std::size_t>(range.forecast_start), static_cast<std::size_t>(config.dataset.prediction_length))));
     }
-  return cat(config_text(config), values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(), "\n", covariates_text(data.dataset), run_line, run, "\n");
+  return cat(config_text(config), values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(), "\n", covariates_text(data.dataset), coefficients_text(config), run_line, run, "\n");
 }
 
 std::string run_charged_for(const RunFolder& folder) {
@@ -86,6 +92,9 @@ void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& conf
     if (line(began).starts_with(covariates_line) || line(now).starts_with(covariates_line))
       throw UsageError(cat("dataset.covariates.file: found ", config.dataset.covariates.value_or("none"),
                            " with other values than the run began with, and a resumed run keeps its configuration and data"));
+    if (line(began).starts_with(coefficients_line) || line(now).starts_with(coefficients_line))
+      throw UsageError(cat("privacy.noise.coefficients: found ", config.privacy.noise_coefficients.value_or("none"),
+                           " with other numbers than the run was charged for, and a resumed run keeps its configuration and data"));
     if (i >= values_at(began))
       throw UsageError(cat("dataset.path: found ", config.dataset.path, " with other ",
                            i == values_at(began) ? "training values" : "start times",

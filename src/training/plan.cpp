@@ -37,4 +37,17 @@ Plan make_plan(const mechanism::TrainingMethod& method, const PrivacyBudget& bud
   return plan;
 }
 
+Plan ended_after(std::uint64_t steps, Plan plan, const mechanism::TrainingMethod& method, double delta) {
+  if (steps >= plan.steps) return plan;
+  plan.steps = steps;
+  if (!method.privacy()) return plan;
+  const auto& theorem = method.privacy()->theorem();
+  const auto curve = method.privacy()->curve();
+  const auto whole = plan.epsilon.upper;
+  plan.epsilon = privacy::epsilon_after(theorem, *curve, delta, steps);
+  plan.epsilon.upper = std::min(plan.epsilon.upper, whole);  // fewer cost no more
+  plan.attack = privacy::stated(privacy::attack_bound(*curve, theorem.uses_of_steps(steps)));
+  return plan;
+}
+
 }  // namespace tsdp::training

@@ -156,7 +156,7 @@ void Trainer::begin(const std::optional<std::filesystem::path>& budget) {
 void Trainer::resume() {
   const auto found = store_.take_up(config_, data_, plan_.steps);
   // What a budget was charged for, and the ledger states: another program may plan a step more.
-  if (const auto planned = store_.planned()) plan_.steps = std::min(plan_.steps, *planned);
+  if (const auto planned = store_.planned()) plan_ = ended_after(*planned, plan_, method_, config_.privacy.delta);
   const auto start = mechanism::start_of(config_, start_);
   bool as_before = false;
   if (!found) {
@@ -190,6 +190,8 @@ void Trainer::resume() {
       key_print_ = key_print(key_);
     }
   }
+  // Under the key of before, all steps may have been taken, and the choice drawn and released, where the record of it was put back to an earlier time.
+  if (!as_before && method_.choice_epsilon() > 0.0 && store_.charged() >= plan_.steps) store_.count_choice_as_drawn();
   if (!as_before) {
     store_.change_key(key_);  // first: a crash in between gives up what is charged, and replays nothing
     store_.write_last(checkpoint(WithKey::yes));
@@ -372,7 +374,7 @@ void Trainer::choose_privately() {
   const double epsilon = method_.choice_epsilon();
   if (!(epsilon > 0.0)) return;
   if (!store_.claim_choice(key_print_)) {
-    log::warning(cat(store_.folder().choice().string(), ": the private choice was drawn under another key; the trained model is kept, which costs nothing more"));
+    log::warning(cat(store_.folder().choice().string(), ": the private choice was, or may have been, drawn under another key; the trained model is kept, which costs nothing more"));
     return;
   }
   const c10::NoGradGuard no_autograd;

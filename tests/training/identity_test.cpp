@@ -9,6 +9,7 @@
 #include "training_fixture.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
 #include "tsdp/base/tensor_file.h"
 #include "tsdp/training/charged_for.h"
 
@@ -166,7 +167,6 @@ TEST_F(Identity, TheKeyGoesWithTheEndOfTheRun) {
   EXPECT_EQ(read_file(folder("run").ledger()), ledger);
 }
 
-// A program that plans more steps than the one that began the run takes no more than were planned, and charged, then.
 // A budget was charged for the plan that the run began with. A crash before the first ledger leaves the count alone to say so.
 TEST_F(Identity, AResumedRunWithoutALedgerKeepsToItsPlan) {
   const auto config = small_training();
@@ -183,6 +183,7 @@ TEST_F(Identity, AResumedRunWithoutALedgerKeepsToItsPlan) {
   t->resume();
   EXPECT_TRUE(t->run({}));
   EXPECT_EQ(t->step(), 50U);
+  EXPECT_TRUE(mechanism::verify(parse_json(read_file(folder("run").ledger()), "privacy.json"), "privacy.json").agrees());
   // A count of before that was kept is read as it was.
   t = trainer("old", config);
   t->begin();
@@ -195,6 +196,75 @@ TEST_F(Identity, AResumedRunWithoutALedgerKeepsToItsPlan) {
   EXPECT_EQ(t->step(), 80U);
 }
 
+// What a run states that ends a step before this program's plan is of its own steps.
+TEST_F(Identity, AShorterPlanStatesWhatItCosts) {
+  for (const int planned : {79, 78, 40, 1}) {
+    const auto name = "planned " + std::to_string(planned);
+    const auto config = small_training();
+    auto t = trainer(name, config);
+    t->begin();
+    t.reset();
+    std::filesystem::remove(folder(name).ledger());
+    auto count = read_file(folder(name).charged());
+    count.replace(count.find("planned 80"), 10, name);
+    write_file_atomically(folder(name).charged(), count, FileAccess::owner);
+    t = trainer(name, config);
+    t->resume();
+    EXPECT_TRUE(t->run({}));
+    const auto found = mechanism::verify(parse_json(read_file(folder(name).ledger()), "privacy.json"), "privacy.json");
+    EXPECT_TRUE(found.agrees()) << (found.agrees() ? "" : found.differences.front());
+    EXPECT_LT(ledger_of(name)["epsilon"]["upper"], ledger_of("planned 79")["epsilon"]["upper"].get<double>() + (planned == 79 ? 1e-9 : 0.0));
+  }
+}
+
+// Another program charged more steps than this one plans: they may be released, and no ledger of fewer is written over that.
+TEST_F(Identity, ALedgerThatChargedMoreThanIsPlannedIsNotCut) {
+  const auto config = small_training();
+  auto t = trainer("run", config);
+  t->begin();
+  EXPECT_FALSE(t->run({.most_steps = 4}));
+  t.reset();
+  auto ledger = nlohmann::ordered_json::parse(read_file(folder("run").ledger()));
+  ledger["steps_planned"] = 90;
+  ledger["steps_charged"] = 85;
+  const auto text = ledger.dump(2);
+  write_file_atomically(folder("run").ledger(), text);
+  t = trainer("run", config);
+  EXPECT_THROW(t->resume(), PrivacyError);
+  EXPECT_EQ(read_file(folder("run").ledger()), text);
+}
+
+TEST_F(Identity, ACountBeyondItsPlanIsDamaged) {
+  const auto config = small_training();
+  trainer("run", config)->begin();
+  auto count = read_file(folder("run").charged());
+  write_file_atomically(folder("run").charged(), "81" + count.substr(count.find('\n')), FileAccess::owner);
+  EXPECT_THROW(Charge(folder("run").charged()), DataError);
+}
+
+// Before the first ledger a digest alone says which coefficients a budget was charged for.
+TEST_F(Identity, CoefficientsAreThoseThatWereChargedFor) {
+  auto config = small_training();
+  config.privacy.relation = privacy::Relation::series;
+  config.sampling.top_level = privacy::TopLevel::deterministic;
+  config.sampling.batch_size.reset();
+  config.sampling.batches = 3;
+  config.privacy.noise_multiplier = 20.0;
+  config.privacy.noise_mechanism = privacy::StrategyKind::file;
+  config.privacy.noise_coefficients = "coefficients.json";
+  config.privacy.noise_recursion = {privacy::NoiseRecursion::Form::banded, {2.0, 0.75, 0.25}, {}, {}};
+  config.training.max_epochs = 4;
+  trainer("run", config)->begin();
+  std::filesystem::remove(folder("run").ledger());  // killed before it was written
+  auto other = config;
+  other.privacy.noise_recursion->coefficients[1] = 2.0;
+  EXPECT_THROW(trainer("run", other)->resume(), UsageError);
+  auto t = trainer("run", config);
+  t->resume();
+  EXPECT_TRUE(t->run({}));
+}
+
+// A program that plans more steps than the one that began the run takes no more than were planned, and charged, then.
 TEST_F(Identity, AResumedRunKeepsToItsPlan) {
   const auto config = small_training();
   auto t = trainer("run", config);

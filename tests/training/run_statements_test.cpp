@@ -204,6 +204,35 @@ TEST_F(RunStatements, AChoiceIsDrawnUnderOneKeyOnly) {
   }
 }
 
+// private/ is put back to an earlier time beside the ledger of the finished run, and another machine goes on: under its key a choice would be a second release.
+TEST_F(RunStatements, AChoiceIsNotDrawnAgainAfterABackup) {
+  const auto config = training_with_choice(0.01);
+  auto t = trainer("run", config);
+  t->begin();
+  t->run({.most_steps = 5});
+  t.reset();
+  const auto backup = folder("run").root.parent_path() / "backup";
+  std::filesystem::copy(folder("run").priv(), backup, std::filesystem::copy_options::recursive);
+  t = trainer("run", config);
+  t->resume();
+  EXPECT_TRUE(t->run({}));
+  EXPECT_TRUE(t->choice().has_value());
+  t.reset();
+  std::filesystem::remove_all(folder("run").priv());
+  std::filesystem::copy(backup, folder("run").priv(), std::filesystem::copy_options::recursive);
+  ASSERT_FALSE(std::filesystem::exists(folder("run").choice()));
+  auto last = load_checkpoint(folder("run").last());
+  last->environment = "another machine";
+  save_checkpoint(folder("run").last(), *last);
+  for (const bool again : {false, true}) {  // nor by a process that then goes on under the new key
+    t = trainer("run", config);
+    t->resume();
+    if (!again) t.reset();
+  }
+  EXPECT_TRUE(t->run({}));
+  EXPECT_FALSE(t->choice().has_value());
+}
+
 TEST_F(RunStatements, ALedgerSaysOfAChoiceWhatTheConfigurationSays) {
   for (const double share : {0.0, 0.1}) {
     const std::string name = "share " + std::to_string(share);

@@ -29,4 +29,7 @@ struct Plan {
 /// Throws PrivacyError (exit 4) if not even one use is within the budget.
 [[nodiscard]] Plan make_plan(const mechanism::TrainingMethod& method, const PrivacyBudget& budget, std::int64_t max_epochs);
 
+/// The plan ended after `steps` of its steps, if it has more: what it states is of these.
+[[nodiscard]] Plan ended_after(std::uint64_t steps, Plan plan, const mechanism::TrainingMethod& method, double delta);
+
 }  // namespace tsdp::training

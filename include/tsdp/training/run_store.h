@@ -45,7 +45,7 @@ class RunStore {
   /// Steps of the plan that the run began with, by the count of charged steps and by privacy.json: the fewer of the two; none if neither says so.
   [[nodiscard]] std::optional<std::uint64_t> planned() const;
   /// Reads privacy.json, which no charge may fall below, and tells whether it names the key of this print. Throws PrivacyError if
-  /// it is gone though steps are charged, DataError if it is of another run, of other terms or of another start.
+  /// it is gone though steps are charged, or states more charged steps than are planned, DataError if it is of another run, of other terms or of another start.
   bool ask_the_ledger(const Config& config, std::uint64_t planned, const std::string& print, const mechanism::Start& start);
 
   /// Raises the count of charged steps; on disk when this returns. The ledger is to be written next.
@@ -59,6 +59,8 @@ class RunStore {
   /// Whether a private choice may be drawn with the key of this print: the first that asks may, on disk when this returns, and no other after it. A draw
   /// with a second key would be a second release.
   [[nodiscard]] bool claim_choice(const std::string& print) const;
+  /// Leaves a choice that no key has claimed to the key that steps are charged under so far.
+  void count_choice_as_drawn() const { static_cast<void>(claim_choice(charged_key())); }
   /// Removes what crashes left of files that may hold the key.
   void tidy() const { folder_.remove_leftovers(); }
 
