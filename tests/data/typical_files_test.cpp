@@ -102,7 +102,7 @@ std::vector<TypicalFile> typical_files() {
       {"Parquet", "f.parquet", "PAR1....PAR1", {},
        ": found a Parquet file; expected a text file, plain or gzip: convert it, such as with pandas: pandas.read_parquet(\"f.parquet\").to_csv(\"series.csv\", "
        "index=False)"},
-      {"Parquet inside gzip", "f.parquet.gz", packed("PAR1....PAR1"), daily, ": found a Parquet file inside a gzip file; expected it unpacked (gunzip), since Parquet compresses its own columns"},
+      {"Parquet inside gzip", "f.csv.gz", packed("PAR1....PAR1"), daily, ": found a Parquet file inside a gzip file; expected it unpacked (gunzip), since Parquet compresses its own columns"},
       {"periods of months as pandas writes them", "f.csv", "month,A\n2020-01,1\n2020-02,2\n2020-03,3\n", {}, "csv 1M: A 2020-01-01 1 2 3"},
       {"periods of quarters", "f.csv", "quarter,A\n2020Q1,1\n2020Q2,2\n2020Q3,3\n", {}, "csv 1Q: A 2020-01-01 1 2 3"},
       {"years", "f.csv", "year,A\n2018,1\n2019,2\n2020,3\n", {}, "csv 1Y: A 2018-01-01 1 2 3"},
