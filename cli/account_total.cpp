@@ -35,26 +35,26 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
     ledgers.push_back(std::move(*verified.terms));
   }
   const auto total = mechanism::total_of(ledgers);
-  const auto epsilon = total.epsilon(delta, precision);
+  const auto [epsilon, certificate] = total.cost(delta, precision);
+  const bool from_below = !certificate.lower.empty();
   if (reproducible) log::warning("a run is reproducible from its seed, so its model is not for release, and this is no guarantee for it");
   if (json) {
     Json out;
-    out["epsilon"] = {{"lower", total.known_from_below ? nlohmann::ordered_json(epsilon.lower) : nlohmann::ordered_json(nullptr)},
+    out["epsilon"] = {{"lower", from_below ? nlohmann::ordered_json(epsilon.lower) : nlohmann::ordered_json(nullptr)},
                       {"upper", epsilon.upper}};
     out["delta"] = delta;
     out["relation"] = {{"kind", name(total.unit.relation)}, {"w", total.unit.w}, {"v", total.unit.v ? Json(*total.unit.v) : Json(nullptr)}};
     out["runs"] = listed;
     out["assumption"] = assumption;
-    out["certificate"] = mechanism::certificate_json(total.certificate());
+    out["certificate"] = mechanism::certificate_json(certificate);
     out["reproducible"] = reproducible;
     print_json(out);
     return;
   }
-  print(cat(total.known_from_below ? cat("epsilon in [", rounded_down(epsilon.lower, 7), ", ", rounded_up(epsilon.upper, 7), "]")
+  print(cat(from_below ? cat("epsilon in [", rounded_down(epsilon.lower, 7), ", ", rounded_up(epsilon.upper, 7), "]")
                                    : cat("epsilon at most ", rounded_up(epsilon.upper, 7)),
             " at delta ", delta, " for all models of ",
-            runs.size(), runs.size() == 1 ? " run" : " runs", " together, relation ", name(total.unit.relation), ", w = ", total.unit.w,
-            total.unit.v ? cat(", v = ", *total.unit.v) : std::string(),
+            runs.size(), runs.size() == 1 ? " run" : " runs", " together, relation ", mechanism::unit_text(total.unit),
             ".\nThis holds if the settings of all of them were fixed before the first one released anything, and all read the same "
             "data. Settings chosen after looking at an earlier model need a budget: tsdp-train --budget.\n"));
 }

@@ -78,10 +78,10 @@ evaluation::Metrics scores_of_start(const training::RunFolder& folder, const Con
   return evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, at::kCPU).model;
 }
 
-std::string what_data_added(const evaluation::Metrics& model, const evaluation::Metrics& start, const evaluation::Metrics& naive) {
+std::string what_data_added(const evaluation::Metrics& model, const evaluation::Metrics& start, mechanism::StartOrigin origin, const evaluation::Metrics& naive) {
   const double score = model.mean_weighted_quantile_loss();
   const double before = start.mean_weighted_quantile_loss();
-  auto text = cat("CRPS ", rounded(score, 4), ", at its start (epsilon 0: before any of your data) ", rounded(before, 4), ", of seasonal naive ",
+  auto text = cat("CRPS ", rounded(score, 4), ", at its start (", mechanism::start_cited(origin), ") ", rounded(before, 4), ", of seasonal naive ",
                   rounded(naive.mean_weighted_quantile_loss(), 4));
   if (!std::isfinite(score)) text += ", as all true values are 0, of which no loss is a share";
   if (const auto did = evaluation::what_data_did(score, before); !did.empty()) text += cat(": ", did);

@@ -11,6 +11,7 @@
 #include "tsdp/data/configured.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/torchscript.h"
+#include "tsdp/mechanism/ledger.h"
 #include "tsdp/training/charge.h"
 #include "tsdp/training/checkpoint.h"
 #include "tsdp/training/run_folder.h"
@@ -49,7 +50,8 @@ struct RunModel {
 [[nodiscard]] evaluation::Metrics scores_of_start(const training::RunFolder& folder, const Config& config, const data::PreparedData& data,
                                                   std::span<const data::ForecastRange> ranges, const nlohmann::ordered_json& ledger);
 /// "CRPS 0.0712, at its start 0.0903, of seasonal naive 0.116: your data took 21 % off the start's."
-[[nodiscard]] std::string what_data_added(const evaluation::Metrics& model, const evaluation::Metrics& start, const evaluation::Metrics& naive);
+[[nodiscard]] std::string what_data_added(const evaluation::Metrics& model, const evaluation::Metrics& start, mechanism::StartOrigin origin,
+                                          const evaluation::Metrics& naive);
 
 /// Whether the model of a run that is not finished is wanted.
 enum class Unfinished {

@@ -203,7 +203,8 @@ int main(int argc, char** argv) {
       return text;
     };
     std::cout << cell("", 30) << cell(metadata.model.value("name", "model"), 16) << cell("seasonal naive", 16);
-    if (start) std::cout << cell("start (eps 0)", 16);
+    const auto origin = start ? tsdp::mechanism::start_origin_of(metadata.privacy, folder.ledger().string()) : tsdp::mechanism::StartOrigin::fresh;
+    if (start) std::cout << cell(tsdp::mechanism::rests_on_data(origin) ? "start (trained)" : "start (eps 0)", 16);
     for (const auto& [name, unused] : others.items()) std::cout << cell(name, 16);
     std::cout << "\n";
     for (const auto* name : {"mean_weighted_quantile_loss", "ND", "NRMSE", "MASE", "sMAPE", "MSIS", "MAE_coverage"}) {
@@ -212,7 +213,7 @@ int main(int argc, char** argv) {
       for (const auto& [unused, scores] : others.items()) std::cout << cell(shown(scores[name]), 16);
       std::cout << "\n";
     }
-    if (start) tsdp::cli::print(cat(tsdp::cli::what_data_added(result.model, *start, result.seasonal_naive), ".\n"));
+    if (start) tsdp::cli::print(cat(tsdp::cli::what_data_added(result.model, *start, origin, result.seasonal_naive), ".\n"));
     if (privacy) tsdp::cli::print(cat(statement["statement"].get<std::string>(), "\n"));
     tsdp::cli::print(cat("The model: ", metadata.privacy.value("statement", std::string("no privacy statement")),
                          "\nThe scores compare with true values: no epsilon covers them.\n"));

@@ -277,7 +277,7 @@ int main(int argc, char** argv) {
     if (ledger.contains("warnings"))
       for (const auto& warning : ledger["warnings"]) tsdp::log::warning(warning.get<std::string>());
     const auto start_scores = tsdp::cli::scores_of_start(folder, trainer.config(), data, data.split.test, ledger);
-    tsdp::log::info(cat("on the test windows: ", tsdp::cli::what_data_added(scores.model, start_scores, scores.seasonal_naive),
+    tsdp::log::info(cat("on the test windows: ", tsdp::cli::what_data_added(scores.model, start_scores, tsdp::mechanism::start_origin_of(ledger, folder.ledger().string()), scores.seasonal_naive),
                         " (of true values: epsilon does not cover scores)"));
     tsdp::log::info(cat("model: ", folder.model().string()));
     try {

@@ -432,7 +432,12 @@ Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
   out.epsilon.upper = claim.epsilon.upper;
   if (std::isfinite(out.noise_multiplier.upper)) {
     const double sigma = std::clamp(out.noise_multiplier.upper, 0.01, 1e6);
-    out.epsilon.lower = privacy::Accountant(claim.pair_at(sigma)).epsilon(claim.delta, claim.uses).lower;
+    // Of the mechanism, however its cost is composed: a run whose neighbours differ in the same direction in every step reaches the composition of that direction, while
+    // the symmetrised profile is reached by none (docs/proofs/adaptive-composition.md).
+    for (const auto direction : {privacy::Direction::remove, privacy::Direction::add})
+      out.epsilon.lower = std::max(out.epsilon.lower, privacy::Accountant(claim.pair_at(sigma), direction).epsilon(claim.delta, claim.uses).lower);
+    if (out.epsilon.lower > out.epsilon.upper)
+      out.contradictions.push_back(cat("epsilon: certified at most ", rounded_up(out.epsilon.upper), ", measured at least ", rounded_down(out.epsilon.lower)));
   }
 
   // Whether uses are independent, and drawn as often as they should be.

@@ -454,7 +454,11 @@ Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths, c
   require_attackable(scheme);
   const auto neighbours = worst_neighbours(scheme, unit);
   const auto plan = plan_of(config, audited);
-  const auto held = options.theorem ? mechanism::PrivateMechanism(unit, scheme, audited.clipping(), audited.noise(), *options.theorem)
+  // A named row is composed as the run composes its own, where that is proven of it.
+  const auto composition_of = [&](const std::string& row) {
+    return privacy::covers_adaptive_composition(privacy::apply_theorem(scheme, unit, audited.noise(), row)) ? audited.composition() : privacy::StepComposition::symmetrised;
+  };
+  const auto held = options.theorem ? mechanism::PrivateMechanism(unit, scheme, audited.clipping(), audited.noise(), *options.theorem, 0.0, composition_of(*options.theorem))
                                     : audited;
   Claim out;
   out.theorem = held.theorem().theorem;

@@ -153,7 +153,7 @@ const std::vector<Option>& option_table() {
       {"privacy.enabled", false, Flag{AT(privacy.enabled)},
        "false trains without clipping and noise, and without any privacy."},
       {"privacy.relation", false, choice(AT(privacy.relation)),
-       "Neighbours differ in one series: event, in w consecutive places; user, in any w places; series, in whether it is there at all: "
+       "Neighbours differ in one series: event, in the values within w consecutive steps; user, in any w values; series, in whether it is there at all: "
        "the windows of a series in a step are clipped as one."},
       {"privacy.w", false, Integer{AT(privacy.w), {1, many}}, "Places in which neighbours differ."},
       {"privacy.v", false, OptionalReal{AT(privacy.v), {1e-300, 1e300}, "null"},

@@ -6,6 +6,8 @@
 
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
+#include "tsdp/mechanism/ledger.h"
+#include "tsdp/privacy/series_law.h"
 
 namespace tsdp::evaluation {
 namespace {
@@ -119,6 +121,7 @@ Json inference_privacy(const PrivateInference& privacy, std::int64_t uses) {
   out["not_covered"] = {
       "lengths of the series, their calendar, and which values are missing: treated as public",
       "whatever else is computed from true values, such as scores",
+      "covariates, where the model reads them: treated as public",
       "whether values are numbers that can be read, of magnitude up to 3.4e38: a file with others is refused",
       "floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 standard "
       "deviations (which delta pays for), and released on a grid of 2^-24 of its deviation"};
@@ -137,18 +140,43 @@ Json with_training(const PrivateInference& privacy, const Json& ledger) {
   Json out;
   out["epsilon"] = nullptr;
   out["delta"] = nullptr;
-  if (!ledger.value("private", false) || !ledger.contains("epsilon") || !ledger["epsilon"].is_object()) {
-    out["text"] = "The model was trained without privacy: nothing protects the series that it was trained on.";
+  if (!ledger.is_object() || !ledger.contains("private")) {
+    out["text"] = "Nothing is known of the model's training: nothing protects the series that it was trained on.";
     return out;
   }
-  out["epsilon"] = upper_sum(ledger["epsilon"].value("upper", 0.0), p.epsilon);
-  out["delta"] = std::min(1.0, upper_sum(ledger.value("delta", 0.0), p.delta));
+  // Every run that the weights come from.
+  const auto last = mechanism::read_ledger(ledger, "the model's ledger");
+  auto runs = mechanism::earlier_runs(last.start, "the model's ledger");
+  const bool chained = !runs.empty();
+  if (!last.synthetic) runs.insert(runs.begin(), last);
+  double epsilon = p.epsilon;
+  double delta = p.delta;
+  for (const auto& run : runs) {
+    if (!run.is_private()) {
+      out["text"] = chained ? "The weights come from runs of which one was trained without privacy: nothing protects the series that it was trained on."
+                            : "The model was trained without privacy: nothing protects the series that it was trained on.";
+      return out;
+    }
+    // A changed past is a whole series replaced by another.
+    auto cost = std::pair{run.cost->epsilon.upper, run.cost->delta};
+    if (run.method.privacy()->unit().relation == privacy::Relation::series) {
+      const auto replaced = privacy::substitution_of(privacy::series_law_of(run.method.law()), run.method.privacy()->noise(), run.accounted_uses(), cost.first, cost.second);
+      cost = {replaced.epsilon, replaced.delta};
+    }
+    epsilon = upper_sum(epsilon, cost.first);
+    delta = upper_sum(delta, cost.second);
+  }
+  if (runs.empty()) {
+    out["text"] = "The model was trained on synthetic series alone, so that every series needs the forecast's guarantee alone.";
+    return out;
+  }
+  out["epsilon"] = epsilon;
+  out["delta"] = std::min(1.0, delta);
   out["text"] =
-      cat("The model's own guarantee is about the series it was trained on, under another relation: ",
-          ledger.value("statement", std::string("no statement")),
-          " A series that was not trained on needs the forecast's guarantee alone. For one that was, the sum, (",
-          rounded_up(out["epsilon"].get<double>(), 4), ", ", rounded_up(out["delta"].get<double>(), 4),
-          ") with one forecast, covers the changes that both relations allow, and no others.");
+      cat("The model's own guarantee is about the series it was trained on, under another relation: ", ledger.value("statement", std::string("no statement")),
+          " A series that was not trained on needs the forecast's guarantee alone. For one that was, the sum", chained ? " over all runs that the weights come from" : "", ", (",
+          rounded_up(epsilon, 4), ", ", rounded_up(out["delta"].get<double>(), 4),
+          ") with one forecast, covers the changes of values that all of these relations allow (of relation series: any), and no others.");
   return out;
 }
 

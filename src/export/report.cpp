@@ -107,10 +107,11 @@ std::string protected_unit(const Json& ledger) {
   const double w = number_in(relation, "w");
   const double v = number_in(relation, "v");
   const auto count = std::isfinite(w) ? cat(static_cast<long long>(w)) : std::string("some");
-  std::string text = w == 1.0 ? std::string("any single value of any one series")
-                     : text_in(relation, "kind") == "event"
-                         ? cat("any ", count, " values in a row of any one series")
-                         : cat("any ", count, " values of any one series, wherever they are");
+  const auto kind = text_in(relation, "kind");
+  if (kind == "series") return "any one whole series, there or not";
+  std::string text = w == 1.0          ? std::string("any single value of any one series")
+                     : kind == "event" ? cat("the values within any ", count, " steps in a row of any one series")
+                                       : cat("any ", count, " values of any one series, wherever they are");
   if (std::isfinite(v)) text += cat(", each changed by at most ", v);
   return text;
 }
@@ -142,6 +143,20 @@ bool only_bands_help(const ReportContent& c) {
   return gap(crps_name) < 0.0 && gap("ND") > 0.0;
 }
 
+/// What the numbers of this run leave out where its start was trained on data; else empty.
+std::string about_start(const ReportContent& c) {
+  switch (c.start_origin) {
+    case mechanism::StartOrigin::fresh:
+    case mechanism::StartOrigin::synthetic: return "";
+    case mechanism::StartOrigin::trained:
+      return "The weights that this run started from were trained on data, too, at a cost of their own. What stands here is of this run alone; for whoever is in both, the two "
+             "compose (tsdp-account total).";
+    case mechanism::StartOrigin::trained_without_privacy:
+      return "The weights that this run started from were trained on data without privacy. What stands here is of this run alone; nothing protects whoever is in that data.";
+  }
+  return "";
+}
+
 std::string header(const ReportContent& c) {
   std::string out =
       "<header>\n<p class=\"banner\" role=\"note\">Private: shows data, do not release. Nothing on this page is "
@@ -156,14 +171,16 @@ std::string header(const ReportContent& c) {
                ? "<p class=\"banner\">Not for release: the randomness follows from the seed, so whoever knows the "
                  "seed can remove the noise.</p>\n"
                : "";
+  if (const auto about = about_start(c); !about.empty()) out += cat("<p class=\"banner\">", e(about), "</p>\n");
   out += "<ul class=\"tiles\">\n";
   if (is_private(c)) {
+    const char* alone = mechanism::rests_on_data(c.start_origin) ? " (this run alone, without its start)" : "";
     if (const double epsilon = upper_epsilon(c); std::isfinite(epsilon))
       out += tile(cat("ε ≤ ", rounded_up(epsilon, 4)),
-                  cat("at δ = ", small(number_in(c.ledger, "delta")), ", for ", protected_unit(c.ledger)));
+                  cat("at δ = ", small(number_in(c.ledger, "delta")), ", for ", protected_unit(c.ledger), alone));
     if (const double advantage = number_in(part(c.ledger, "attack"), "advantage"); std::isfinite(advantage))
       out += tile(cat("≤ ", percent_up(0.5 + 0.5 * advantage, 4)),
-                  "right guesses of the best possible attacker; a coin has 50 %");
+                  cat("right guesses of the best possible attacker; a coin has 50 %", alone));
   } else {
     out += tile("No privacy", "trained without clipping and noise: treat the model like the data");
   }
@@ -225,7 +242,7 @@ std::string scores(const ReportContent& c) {
         only_bands_help(c) ? cat(" Its median alone, without the bands, is ", e(comparison(c, "ND")), " (ND).") : "",
         "</p>\n");
   if (const auto did = evaluation::what_data_did(number_in(c.scores.front().metrics, "mean_weighted_quantile_loss"), c.start_crps); !did.empty())
-    out += cat("<p>Before any of your data, at epsilon 0, its start had a CRPS of ", rounded(c.start_crps, 4), " already: ", did, ".</p>\n");
+    out += cat("<p>Its start (", e(mechanism::start_cited(c.start_origin)), ") had a CRPS of ", rounded(c.start_crps, 4), " already: ", did, ".</p>\n");
   out +=
       cat("<div class=\"", chart.empty() ? "" : "beside",
           "\">\n<div>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
@@ -250,8 +267,8 @@ std::string scores(const ReportContent& c) {
       "squared "
       "error, likewise. MASE: absolute errors beside those of seasonal naive within the past. sMAPE: relative errors "
       "of the median. Last column: how many true values lie between the quantiles 10 % and 90 %; 80 % would be "
-      "right. A forecaster without bands has all its quantiles in one place. Its start is the same model before any of "
-      "your data.</p>\n</div>\n";
+      "right. A forecaster without bands has all its quantiles in one place. Its start is the same model before "
+      "this run.</p>\n</div>\n";
   if (!chart.empty()) out += cat("<figure>", chart, "</figure>\n");
   return out + "</div>\n</section>\n";
 }
@@ -308,6 +325,7 @@ std::string privacy(const ReportContent& c) {
       "<p>Think of two versions of the data that are the same but for <strong>", e(unit),
       "</strong>. Whoever sees the model, and even every noisy step of its training, can hardly tell which of the two "
       "versions it was trained on, whatever else they know and however much they compute.</p>\n");
+  if (const auto about = about_start(c); !about.empty()) out += cat("<p><strong>", e(about), "</strong></p>\n");
   if (std::isfinite(epsilon))
     out += cat("<p>In numbers, ε and δ: whatever one looks for in the model, finding it is at most ",
                rounded_up(std::exp(epsilon), 3), " times as likely (e to the power ε, ε ≤ ", rounded_up(epsilon, 4),
@@ -329,8 +347,11 @@ std::string privacy(const ReportContent& c) {
       cat("<p class=\"exact\">Exactly: ", e(text_in(c.ledger, "statement")), " Bound: ", e(text_in(c.ledger, "bound")),
           "; the epsilon lies in [", rounded_down(number_in(part(c.ledger, "epsilon"), "lower"), 5), ", ",
           rounded_up(epsilon, 5), "] for this theorem.</p>\n");
-  out += cat("<h3>What it does not cover</h3>\n<ul>\n<li>more than ", e(unit),
-             " at a time: a whole series, or what many values have in common, is protected less or not at all</li>\n",
+  const bool of_series = text_in(part(c.ledger, "relation"), "kind") == "series";
+  out += cat("<h3>What it does not cover</h3>\n<ul>\n<li>more than ", e(unit), " at a time: ",
+             of_series ? "several series, or what they have in common, are protected less or not at all"
+                       : "a whole series, or what many values have in common, is protected less or not at all",
+             "</li>\n",
              list_of(part(c.ledger, "not_covered")), "</ul>\n</div>\n");
   if (!chart.empty())
     out += cat(

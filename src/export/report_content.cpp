@@ -242,6 +242,7 @@ ReportContent report_content(const ReportSources& s) {
   content.windows = s.windows;
   content.steps_per_epoch = mechanism::law_of(s.config, s.data.split.training_length).steps_per_epoch();
   content.ledger = s.metadata.privacy;
+  content.start_origin = mechanism::start_origin_of(content.ledger, s.folder.ledger().string());
   content.forecasts = forecasts_of(s, s.series.empty() ? choose_by_score(s, ranges) : choose_named(s, ranges));
   if (!s.series.empty()) {
     content.how_chosen = cat("Of ", s.data.dataset.series.size(), " series, those that were asked for");
@@ -256,7 +257,7 @@ ReportContent report_content(const ReportSources& s) {
                             " windows is shown, whatever the forecast there looks like.");
   content.scores = {{content.model, s.scores.model.json()}, {"seasonal naive", s.scores.seasonal_naive.json()}};
   if (s.start) {
-    content.scores.push_back({"its start (epsilon 0)", s.start->json()});
+    content.scores.push_back({cat("its start (", mechanism::start_cited(content.start_origin), ")"), s.start->json()});
     content.start_crps = s.start->mean_weighted_quantile_loss();
   }
   for (const auto& [name, metrics] : s.baselines.items()) content.scores.push_back({name, metrics});

@@ -74,6 +74,26 @@ void write(const std::filesystem::path& file, const Budget& budget) {
   write_file_atomically(file, json_text(json_of(budget), 2) + "\n");
 }
 
+/// The premise of Theorem 1 of budget.md: what comes next depends on releases that are charged, and on nothing else of the data.
+void require_charged(const Budget& budget, const Start& start, const std::string& where) {
+  for (const auto& earlier : earlier_runs(start, where)) {
+    if (!earlier.is_private())
+      throw PrivacyError(cat(where, ": the run starts from weights that run ", earlier.run.id,
+                             " trained on data without privacy, which no budget covers; expected model.start fresh, shipped weights, or those of a run that is charged here"));
+    const auto charge = std::find_if(budget.charges.begin(), budget.charges.end(), [&](const auto& c) { return c.run == earlier.run.id; });
+    if (charge == budget.charges.end())
+      throw PrivacyError(cat(where, ": the run starts from weights of run ", earlier.run.id,
+                             ", which is not among the charges of this budget; expected model.start fresh, shipped weights, or those of a run that is charged here"));
+    const auto uses = earlier.accounted_uses();
+    const auto renyi = earlier.method.privacy()->theorem().renyi(uses, privacy::renyi_orders());
+    bool is_paid = charge->uses >= uses;
+    for (std::size_t i = 0; i < renyi.size(); ++i) is_paid = is_paid && renyi[i] <= charge->renyi[i] * (1.0 + 1e-9);
+    if (!is_paid)
+      throw PrivacyError(cat(where, ": the run starts from weights of run ", earlier.run.id, ", whose ledger states more than the ", charge->uses,
+                             " uses that it was charged for: they are not that run's"));
+  }
+}
+
 }  // namespace
 
 bool Budget::admits(const std::vector<double>& renyi) const {
@@ -141,15 +161,14 @@ Budget read_budget(const std::filesystem::path& file) {
   return out;
 }
 
-void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism,
+void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism, const Start& start,
                    std::uint64_t uses) {
   if (!is_there(file))
     throw UsageError(cat("--budget: no file '", file.string(), "'; make one with: tsdp-account budget ", file.string(), " --epsilon E --delta D"));
   if (mechanism.choice_epsilon() > 0.0)
     throw PrivacyError("--budget: found privacy.choice_share, whose choice no budget counts; set it to 0");
   // Divergences take a moment and need no lock.
-  BudgetCharge charge{run, mechanism.theorem().theorem, uses, privacy::renyi_divergences(mechanism.theorem().pair, privacy::renyi_orders())};
-  for (auto& value : charge.renyi) value = std::nextafter(value * static_cast<double>(uses), infinity);
+  BudgetCharge charge{run, mechanism.theorem().theorem, uses, mechanism.theorem().renyi(uses, privacy::renyi_orders())};
   const auto unit = guaranteed_unit(mechanism);
   const FileLock lock(lock_of(file));
   if (std::filesystem::hard_link_count(file) > 1)
@@ -159,11 +178,11 @@ void charge_budget(const std::filesystem::path& file, const std::string& run, co
   auto budget = read_budget(file);
   if (std::any_of(budget.charges.begin(), budget.charges.end(), [&](const auto& c) { return c.run == run; }))
     throw UsageError(cat(file.string(), ": run ", run, " is charged already"));
+  require_charged(budget, start, file.string());
   if (!budget.unit) budget.unit = unit;
   if (!contains(unit, *budget.unit))
-    throw PrivacyError(cat(file.string(), ": the budget is for changes of relation ", name(budget.unit->relation), ", w = ", budget.unit->w,
-                           ", which this run's relation ", name(unit.relation), ", w = ", unit.w,
-                           unit.v ? cat(", v = ", *unit.v) : std::string(), " does not contain; expected one that does"));
+    throw PrivacyError(cat(file.string(), ": the budget is for changes of relation ", unit_text(*budget.unit), ", which this run's relation ", unit_text(unit),
+                           " does not contain; expected one that does"));
   if (!budget.admits(charge.renyi))
     throw PrivacyError(cat(file.string(), ": the run would pass the budget of epsilon ", budget.epsilon, " at delta ", budget.delta, ", of which ",
                            rounded_up(100.0 * budget.spent(), 3), " % is spent by ", budget.charges.size(),

@@ -21,18 +21,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* format_name = "tsdp-privacy-2";
+/// What wrote a ledger. Older ones stay readable, and are held to the words that they were written with.
+enum class Edition {
+  second,  ///< to 0.5: `start.weights`, "consecutive values", and `bound` of a single use
+  third
+};
+constexpr Names<Edition, 2> names_of(Edition) { return {{{Edition::second, "tsdp-privacy-2"}, {Edition::third, "tsdp-privacy-3"}}}; }
+
 constexpr const char* no_privacy = "No privacy: trained without clipping and noise.";
 constexpr const char* no_data = "Nobody's data: trained without clipping and noise, on synthetic series alone.";
 constexpr double attack_precisions[] = {1e-2, 1e-3, 1e-4, 1e-5};  // that of ledgers, and finer
 constexpr double bracket_tolerance = 5e-3;  // by which ends of brackets of other versions may differ, relative
 
-std::string relation_text(const privacy::PrivacyUnit& unit) {
+/// The sentence that says what neighbours are. An event is accounted for by steps: where values are missing, two that follow each other may lie any number of
+/// steps apart.
+std::string relation_text(const privacy::PrivacyUnit& unit, Edition edition) {
   if (unit.relation == privacy::Relation::series) return "two data sets are neighbours if they differ in whether one whole series is in the data";
   std::string text = "two data sets are neighbours if they differ in one series, in ";
-  text += unit.w == 1                                 ? std::string("one value")
-          : unit.relation == privacy::Relation::event ? cat("at most ", unit.w, " consecutive values")
-                                                      : cat("at most ", unit.w, " values anywhere");
+  text += unit.w == 1                                ? std::string("one value")
+          : unit.relation == privacy::Relation::user ? cat("at most ", unit.w, " values anywhere")
+          : edition == Edition::second               ? cat("at most ", unit.w, " consecutive values")
+                                                     : cat("values within ", unit.w, " consecutive steps");
   if (unit.v) text += cat(", each by at most ", *unit.v, " (values as they stand in the file)");
   return text;
 }
@@ -40,6 +49,26 @@ std::string relation_text(const privacy::PrivacyUnit& unit) {
 /// Whether delta would allow publishing one of the N series whole.
 bool delta_is_large(const Ledger& ledger) {
   return ledger.cost && ledger.cost->delta * static_cast<double>(ledger.method.law().sequences()) >= 1.0;
+}
+
+/// What is not counted in what a ledger states of its own run, where the weights that it started from were trained on data; else empty. One text for all who state something.
+std::string not_counted_of_start(StartOrigin origin) {
+  switch (origin) {
+    case StartOrigin::fresh:
+    case StartOrigin::synthetic: return "";
+    case StartOrigin::trained:
+      return "the training of the weights that it started from (start.trained): it has a statement of its own, and for whoever is in both the two "
+             "compose (tsdp-account total)";
+    case StartOrigin::trained_without_privacy:
+      return "the training of the weights that it started from (start.trained): it had no privacy, so nothing protects whoever is in its data";
+  }
+  throw Error(ExitCode::failure, "a start from nowhere");
+}
+
+/// The same after a sentence that it limits.
+std::string but_for_the_start(const Ledger& ledger) {
+  const auto what = not_counted_of_start(ledger.start.origin);
+  return what.empty() ? what : cat("; not counted: ", what);
 }
 
 Json not_covered(const Ledger& ledger) {
@@ -53,13 +82,15 @@ Json not_covered(const Ledger& ledger) {
           : "validation and test values, and any choice made by looking at them (settings, model, number of epochs)",
       "the time that training took, and stopping it, or not releasing a model, because of what its logs or scores showed",
       "the number and lengths of the series, their calendar, and which values are missing: treated as public",
+      "whether training begins at all: values that are no numbers, or too large for single precision, are refused",
       "forecasts from a series' own recent values: the guarantee is about training data, not about a model's inputs",
       ("floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 standard "
        "deviations, and added to single-precision sums on a grid of 2^-24 of its deviation; a window's gradient is "
        "computed beside others, on whose number its own rounding may hang"),
   };
   if (!ledger.covariates.empty())
-    out.push_back(cat("the covariates (", join(ledger.covariates, ", "), "): treated as public, whoever they are about"));
+    out.push_back(cat("the covariates (", join(ledger.covariates, ", "), "): treated as public, whoever they are about; a column that equals a series is refused"));
+  if (const auto what = not_counted_of_start(ledger.start.origin); !what.empty()) out.push_back(what);
   if (ledger.state != RunState::finished)
     out.push_back("a second run from a copy of this run's folder: copies that go on differently compose");
   return out;
@@ -68,13 +99,24 @@ Json not_covered(const Ledger& ledger) {
 }  // namespace
 
 StartOrigin origin_of_weights(const Ledger& ledger) {
-  if (!ledger.synthetic) return StartOrigin::trained;
-  return ledger.start.origin == StartOrigin::trained ? StartOrigin::trained : StartOrigin::synthetic;
+  const auto before = rests_on_data(ledger.start.origin) ? ledger.start.origin : StartOrigin::synthetic;
+  if (ledger.synthetic || before == StartOrigin::trained_without_privacy) return before;
+  return ledger.is_private() ? StartOrigin::trained : StartOrigin::trained_without_privacy;
 }
 
-std::vector<Ledger> earlier_runs(const Ledger& ledger, const std::string& where) {
+std::string start_cited(StartOrigin origin) {
+  switch (origin) {
+    case StartOrigin::fresh:
+    case StartOrigin::synthetic: return "epsilon 0: before any of your data";
+    case StartOrigin::trained: return "trained on data before, at a cost of its own";
+    case StartOrigin::trained_without_privacy: return "trained on data before, without privacy";
+  }
+  throw Error(ExitCode::failure, "a start from nowhere");
+}
+
+std::vector<Ledger> earlier_runs(const Start& of, const std::string& where) {
   std::vector<Ledger> out;
-  for (auto start = ledger.start; start.origin == StartOrigin::trained;) {
+  for (auto start = of; rests_on_data(start.origin);) {
     auto earlier = read_ledger(start.trained, cat(where, ": start: trained"));
     start = earlier.start;
     if (!earlier.synthetic) out.push_back(std::move(earlier));
@@ -132,7 +174,10 @@ privacy::Strategy read_strategy(const Fields& noise, const std::string& where) {
 
 }  // namespace
 
-Json terms(const TrainingMethod& method) {
+namespace {
+
+/// `second`: bins, and batches of an order of their own, were said to be shuffled anew in every epoch.
+Json terms_as(const TrainingMethod& method, Edition edition) {
   const auto& p = method.law().parameters();
   Json out = {
       {"top_level", name(p.top_level)},
@@ -151,7 +196,7 @@ Json terms(const TrainingMethod& method) {
   // Of batches of windows nothing more is to be said, as ever.
   if (p.record == privacy::Record::series || p.reshuffle != privacy::Reshuffle::every_epoch) {
     out["record"] = name(p.record);
-    out["reshuffle"] = name(p.reshuffle);
+    if (p.top_level == privacy::TopLevel::shuffled || edition == Edition::second) out["reshuffle"] = name(p.reshuffle);
     out["batches"] = p.batches ? Json(*p.batches) : Json(nullptr);
     out["rate"] = p.rate ? Json(*p.rate) : Json(nullptr);
   }
@@ -169,39 +214,58 @@ Json terms(const TrainingMethod& method) {
   return out;
 }
 
+/// Where the weights came from. (The second edition wrote it only where there was something to say.)
+Json start_json(const Start& start, Edition edition) {
+  Json out = {{"prior", name(start.prior.kind)}, {"season", start.prior.season}};
+  const bool fresh = start.origin == StartOrigin::fresh;
+  if (edition == Edition::second) {
+    if (fresh && start.prior.kind == PriorKind::none) return nullptr;
+    if (!fresh) out["weights"] = name(rests_on_data(start.origin) ? StartOrigin::trained : start.origin);
+  } else {
+    out["origin"] = name(start.origin);
+  }
+  if (!fresh) out["weights_sha256"] = start.sha256;
+  if (rests_on_data(start.origin)) out["trained"] = start.trained;
+  return out;
+}
+
+/// What kind of mechanism it is, in words.
+std::string kind_text(const TrainingMethod& method, Edition edition) {
+  if (!method.privacy()) return "none: ordinary training on structured subsamples, without clipping per window and noise";
+  const bool series = method.law().parameters().record == privacy::Record::series;
+  const bool correlated = edition != Edition::second && method.privacy()->noise().kind == privacy::NoiseKind::correlated;
+  return cat(series ? "DP-SGD on whole series, " : "DP-SGD on structured subsamples, ", correlated ? "correlated Gaussian noise (matrix mechanism)" : "Gaussian noise",
+             " on the sum of clipped ", series ? "per-series" : "per-window", " gradients");
+}
+
+std::string statement_as(const Ledger& ledger, Edition edition);
+
+}  // namespace
+
+Json terms(const TrainingMethod& method) { return terms_as(method, Edition::third); }
+
 Json certificate_json(const privacy::Certificate& why) {
   return {{"upper", why.upper}, {"lower", why.lower.empty() ? Json(nullptr) : Json(why.lower)}, {"assumptions", why.assumptions}};
 }
 
-Json document(const Ledger& ledger) {
+namespace {
+
+Json document_as(const Ledger& ledger, Edition edition) {
   Json out;
-  out["format"] = format_name;
+  out["format"] = name(edition);
   out["program"] = ledger.program;
   out["state"] = name(ledger.state);
   out["run"] = {{"id", ledger.run.id}, {"key_print", ledger.run.key_print}, {"configuration_sha256", ledger.run.configuration}};
   out["private"] = ledger.is_private();
   out["reproducible"] = ledger.reproducible;
-  out["mechanism"] = {
-      {"kind", ledger.is_private() && ledger.method.law().parameters().record == privacy::Record::series
-                   ? "DP-SGD on whole series, Gaussian noise on the sum of clipped per-series gradients"
-               : ledger.is_private()
-                   ? "DP-SGD on structured subsamples, Gaussian noise on the sum of clipped per-window gradients"
-                   : "none: ordinary training on structured subsamples, without clipping per window and noise"}};
+  out["mechanism"] = {{"kind", kind_text(ledger.method, edition)}};
   // Of these terms the law stands under `mechanism`, what is released and to whom beside it.
-  const auto all = terms(ledger.method);
+  const auto all = terms_as(ledger.method, edition);
   for (const auto& [term, value] : all.items()) {
     if (term == "relation") break;
     out["mechanism"][term] = value;
   }
-  // (Written only where there is something to say: ledgers of before either was an option stay what they were.)
-  const auto& start = ledger.start;
-  if (start.prior.kind != PriorKind::none || start.origin != StartOrigin::fresh)
-    out["start"] = {{"prior", name(start.prior.kind)}, {"season", start.prior.season}};
-  if (start.origin != StartOrigin::fresh) {
-    out["start"]["weights"] = name(start.origin);
-    out["start"]["weights_sha256"] = start.sha256;
-    if (start.origin == StartOrigin::trained) out["start"]["trained"] = start.trained;
-  }
+  if (auto start = start_json(ledger.start, edition); !start.is_null()) out["start"] = std::move(start);
   if (const auto& data = ledger.synthetic)
     out["synthetic_data"] = {{"family", data->family}, {"series", data->series}, {"length", data->length}, {"seed", data->seed}};
   if (!ledger.covariates.empty()) out["covariates"] = {{"names", ledger.covariates}, {"meaning", "public: no guarantee is given for them"}};
@@ -214,7 +278,7 @@ Json document(const Ledger& ledger) {
                           : "secret 256-bit key of the operating system; ChaCha20 streams per purpose and step";
   if (!ledger.is_private()) {
     out["epsilon"] = nullptr;
-    out["statement"] = statement(ledger);
+    out["statement"] = statement_as(ledger, edition);
     return out;
   }
   const auto& p = *ledger.cost;
@@ -228,11 +292,13 @@ Json document(const Ledger& ledger) {
                                        : row.source;
   if (theorem.composition == privacy::StepComposition::adaptive && !row.ours)
     out["source"] = cat(out["source"].get<std::string>(), "; tsdp.6: a theorem of this project, proven in its docs/proofs");
-  out["bound"] = name(theorem.bound);
+  // Of the whole: a tight profile of a step that is composed by an upper bound is one.
+  const bool adaptive = theorem.composition == privacy::StepComposition::adaptive;
+  out["bound"] = name(adaptive && edition != Edition::second ? std::max(theorem.bound, privacy::Bound::upper) : theorem.bound);
   if (theorem.composition != privacy::StepComposition::symmetrised) out["composition"] = name(theorem.composition);
   out["composition_unit"] = name(theorem.unit);
   out["compositions"] = ledger.accounted_uses();
-  out["relation"] = {{"kind", all["relation"]}, {"w", all["w"]}, {"v", all["v"]}, {"text", relation_text(unit)}};
+  out["relation"] = {{"kind", all["relation"]}, {"w", all["w"]}, {"v", all["v"]}, {"text", relation_text(unit, edition)}};
   for (const char* term : {"noise_multiplier", "noise", "clip_norm", "clipping"})
     if (all.contains(term)) out[term] = all[term];
   out["delta"] = p.delta;
@@ -244,13 +310,13 @@ Json document(const Ledger& ledger) {
                                      "includes it")}};
   out["epsilon"] = {{"lower", p.epsilon.lower}, {"upper", p.epsilon.upper}};
   out["epsilon_covers"] = {"model"};
-  if (unit.relation == privacy::Relation::series || theorem.composition == privacy::StepComposition::adaptive) {
-    out["certificate"] = certificate_json(ledger.method.privacy()->curve()->certificate());
-  }
+  if (unit.relation == privacy::Relation::series || adaptive)
+    out["certificate"] = certificate_json(edition == Edition::second || p.certificate.upper.empty() ? ledger.method.privacy()->curve()->certificate() : p.certificate);
+  const auto but = edition == Edition::second ? std::string() : but_for_the_start(ledger);
   if (unit.relation == privacy::Relation::series) {
     const auto replaced = privacy::substitution_of(privacy::series_law_of(ledger.method.law()), ledger.method.privacy()->noise(),
                                                    ledger.accounted_uses(), p.epsilon.upper, p.delta);
-    out["substitution"] = {{"meaning", "the guarantee for data sets that differ in one series, replaced by another"},
+    out["substitution"] = {{"meaning", cat("the guarantee for data sets that differ in one series, replaced by another", but)},
                            {"epsilon", replaced.epsilon},
                            {"delta", replaced.delta}};
   }
@@ -259,24 +325,30 @@ Json document(const Ledger& ledger) {
     const auto group = group_privacy(series, p.epsilon.upper, p.delta);
     if (group.delta < 1.0) groups.push_back({{"series", series}, {"epsilon", group.epsilon}, {"delta", group.delta}});
   }
-  out["groups"] = {{"meaning", "the guarantee for data sets that differ so in several series, as of one person who owns them"},
+  out["groups"] = {{"meaning", cat("the guarantee for data sets that differ so in several series, as of one person who owns them", but)},
                    {"of", std::move(groups)}};
   if (p.attack)
     out["attack"] = {{"advantage", p.attack->advantage},
                      {"false_positive_rate", p.attack->false_positive_rate},
                      {"true_positive_rate", p.attack->true_positive_rate},
                      {"meaning",
-                      "at most, for whoever sees all releases and guesses which of two neighbouring data sets was used: "
-                      "true- less false-positive rate of the best test, and the true-positive rate of the best test with "
-                      "that false-positive rate"}};
+                      cat("at most, for whoever sees all releases ", edition == Edition::second ? "" : "of this run ",
+                          "and guesses which of two neighbouring data sets was used: true- less false-positive rate of the best test, and the true-positive rate of "
+                          "the best test with that false-positive rate",
+                          but)}};
   out["warnings"] = Json::array();
   if (delta_is_large(ledger))
     out["warnings"].push_back(cat("delta ", exact(p.delta), " is not below 1 / ", ledger.method.law().sequences(),
                                   ": a mechanism that publishes one series whole, at random, would satisfy it"));
+  if (const auto what = not_counted_of_start(ledger.start.origin); !what.empty()) out["warnings"].push_back(cat("not counted in epsilon: ", what));
   out["not_covered"] = not_covered(ledger);
-  out["statement"] = statement(ledger);
+  out["statement"] = statement_as(ledger, edition);
   return out;
 }
+
+}  // namespace
+
+Json document(const Ledger& ledger) { return document_as(ledger, Edition::third); }
 
 namespace {
 
@@ -300,7 +372,7 @@ privacy::SubsamplingScheme read_law(const Fields& m, const std::string& where) {
   p.forecast_noise = m.number("forecast_noise", 0.0, 1e300);
   if (m.has("record")) {
     p.record = m.one_of<privacy::Record>("record");
-    p.reshuffle = m.one_of<privacy::Reshuffle>("reshuffle");
+    if (m.has("reshuffle")) p.reshuffle = m.one_of<privacy::Reshuffle>("reshuffle");
     if (!m.at("batches").is_null()) p.batches = m.length("batches");
     if (!m.at("rate").is_null()) p.rate = m.number("rate", 0.0, 1.0);
   }
@@ -347,10 +419,16 @@ namespace {
 
 constexpr int most_starts = 20;  // runs of which each started from the one before
 
+Edition edition_of(const Fields& top, const std::string& where) {
+  const auto found = top.text("format");
+  Edition edition{};
+  if (!parse_name(found, edition)) throw DataError(cat(where, ": format: found '", found, "', a ledger of another version of tsdp; expected ", name(Edition::third), " or ", name(Edition::second)));
+  return edition;
+}
+
 Ledger read_terms(const Json& document, const std::string& where, int depth) {
   const Fields top(document, where, "a ledger that tsdp-train wrote");
-  if (const auto found = top.text("format"); found != format_name)
-    throw DataError(cat(where, ": format: found '", found, "', a ledger of another version of tsdp; expected ", format_name));
+  const auto edition = edition_of(top, where);
   Ledger out(read_method(top, where));
   out.program = top.text("program");
   out.state = top.one_of<RunState>("state");
@@ -360,14 +438,16 @@ Ledger read_terms(const Json& document, const std::string& where, int depth) {
   if (top.has("start")) {
     const auto start = top.section("start");
     out.start.prior = {start.one_of<PriorKind>("prior"), start.length("season")};
-    if (start.has("weights")) {
-      out.start.origin = start.one_of<StartOrigin>("weights");
-      out.start.sha256 = start.text("weights_sha256");
-    }
-    if (out.start.origin == StartOrigin::trained) {
+    const char* key = edition == Edition::second ? "weights" : "origin";
+    if (edition != Edition::second || start.has(key)) out.start.origin = start.one_of<StartOrigin>(key);
+    if (out.start.origin != StartOrigin::fresh) out.start.sha256 = start.text("weights_sha256");
+    if (rests_on_data(out.start.origin)) {
       if (depth == most_starts) throw DataError(cat(where, ": start: found more than ", most_starts, " runs one after the other; expected fewer"));
       out.start.trained = start.at("trained");
-      static_cast<void>(read_terms(out.start.trained, cat(where, ": start: trained"), depth + 1));
+      const auto origin = origin_of_weights(read_terms(out.start.trained, cat(where, ": start: trained"), depth + 1));
+      // (The second edition knew of data, not of privacy.)
+      if (edition == Edition::second) out.start.origin = origin;
+      if (origin != out.start.origin) throw DataError(cat(where, ": start: origin: found ", name(out.start.origin), "; ", name(origin), " follows from start.trained"));
     }
   }
   if (top.has("synthetic_data")) {
@@ -398,19 +478,36 @@ Ledger read_terms(const Json& document, const std::string& where, int depth) {
 
 Ledger read_ledger(const Json& document, const std::string& where) { return read_terms(document, where, 0); }
 
-std::string statement(const Ledger& ledger) {
+StartOrigin start_origin_of(const Json& document, const std::string& where) {
+  const Fields top(document, where, "a ledger that tsdp-train wrote");
+  if (!top.has("start")) return StartOrigin::fresh;
+  const auto start = top.section("start");
+  if (start.has("origin")) return start.one_of<StartOrigin>("origin");
+  if (!start.has("weights")) return StartOrigin::fresh;
+  const auto origin = start.one_of<StartOrigin>("weights");
+  return rests_on_data(origin) ? origin_of_weights(read_ledger(start.at("trained"), cat(where, ": start: trained"))) : origin;
+}
+
+std::string statement(const Ledger& ledger) { return statement_as(ledger, Edition::third); }
+
+namespace {
+
+std::string statement_as(const Ledger& ledger, Edition edition) {
   const auto of_start = [&]() -> std::string {
-    if (ledger.start.origin != StartOrigin::trained) return "";
-    bool all_private = true;
-    for (const auto& run : earlier_runs(ledger, "ledger")) all_private = all_private && run.is_private();
-    return all_private ? " NOT INCLUDED: the weights it started from were trained on data, too, under a statement of their own (start.trained). For "
-                         "whoever is in both, the two compose: tsdp-account total."
-                       : " NOT COVERED: the weights it started from were trained on data without privacy (start.trained).";
+    switch (ledger.start.origin) {
+      case StartOrigin::fresh:
+      case StartOrigin::synthetic: return "";
+      case StartOrigin::trained:
+        return " NOT INCLUDED: the weights it started from were trained on data, too, under a statement of their own (start.trained). For "
+               "whoever is in both, the two compose: tsdp-account total.";
+      case StartOrigin::trained_without_privacy: return " NOT COVERED: the weights it started from were trained on data without privacy (start.trained).";
+    }
+    throw Error(ExitCode::failure, "a start from nowhere");
   };
   if (!ledger.is_private()) return cat(ledger.synthetic ? no_data : no_privacy, of_start());
   const auto& p = *ledger.cost;
   std::string text = cat("(", rounded_up(p.epsilon.upper, 4), ", ", exact(p.delta), ")-differential privacy, where ",
-                         relation_text(ledger.method.privacy()->unit()), " (Theorem ",
+                         relation_text(ledger.method.privacy()->unit(), edition), " (Theorem ",
                          ledger.method.privacy()->theorem().theorem,
                          privacy::composition_cited(ledger.method.privacy()->composition()),
                          ledger.method.choice_epsilon() > 0.0 ? " and, for the choice between the trained model and its start, tsdp.7" : "", ").");
@@ -418,6 +515,8 @@ std::string statement(const Ledger& ledger) {
   if (ledger.reproducible) text += " NOT FOR RELEASE: the randomness is reproducible from the seed.";
   return text + of_start();
 }
+
+}  // namespace
 
 GroupPrivacy group_privacy(std::int64_t series, double epsilon, double delta) {
   double sum = 0.0;
@@ -436,7 +535,7 @@ Verification verify(const Json& document, const std::string& where) {
     differs(error.what());
     return out;
   }
-  const auto& ledger = *out.terms;
+  auto& ledger = *out.terms;
   if (ledger.state == RunState::finished && ledger.steps_charged != ledger.steps_planned)
     differs("steps_charged: found ", ledger.steps_charged, " of a finished run; ", ledger.steps_planned, " were planned");
   if (ledger.cost) {
@@ -451,6 +550,7 @@ Verification verify(const Json& document, const std::string& where) {
     auto& accountant = *curve;
     try {
       out.epsilon = privacy::epsilon_after(ledger.method.privacy()->theorem(), accountant, p.delta, ledger.accounted_steps());
+      ledger.cost->certificate = accountant.certificate();
       // The stated upper end must be certified, not only near; it may have come from another grid, or be the target, which was certified
       // by a curve that had not been asked before.
       if (p.epsilon.upper < out.epsilon.upper && !accountant.certifies(p.epsilon.upper, p.delta, uses) &&
@@ -480,14 +580,17 @@ Verification verify(const Json& document, const std::string& where) {
         differs("attack: found less than follows from its terms");
     }
   }
-  if (ledger.start.origin == StartOrigin::trained)
+  if (rests_on_data(ledger.start.origin))
     for (const auto& difference : verify(ledger.start.trained, cat(where, ": start: trained")).differences) differs("start: trained: ", difference);
   // Everything that the terms do not hold must be what follows from them.
-  const auto again = mechanism::document(ledger);
-  const bool own = out.texts_checked = ledger.program == cat("tsdp ", version());
+  const auto edition = edition_of(Fields(document, where, "a ledger that tsdp-train wrote"), where);
+  const auto again = document_as(ledger, edition);
+  const bool own = out.texts_checked = edition == Edition::third && ledger.program == cat("tsdp ", version());
   for (const auto& [key, value] : again.items()) {
     if (!own && (key == "not_covered" || key == "source" || key == "randomness" || key == "warnings"))
       continue;
+    // (Which of several methods for correlated noise comes out least may depend on what was asked before.)
+    if (key == "certificate" && ledger.method.privacy()->noise().kind == privacy::NoiseKind::correlated && document.contains(key)) continue;
     if (!document.contains(key) || document[key] != value) differs(key, ": is not what follows from its terms");
   }
   for (const auto& [key, value] : document.items())

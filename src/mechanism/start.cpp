@@ -74,7 +74,7 @@ Start start_of(const Config& config, const std::optional<StartWeights>& weights)
   if (!weights) return out;
   out.origin = weights->origin;
   out.sha256 = weights->sha256;
-  if (out.origin == StartOrigin::trained) out.trained = weights->content.privacy;
+  if (rests_on_data(out.origin)) out.trained = weights->content.privacy;
   return out;
 }
 

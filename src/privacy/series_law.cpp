@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "allocation_renyi.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
@@ -56,6 +57,33 @@ std::unique_ptr<PrivacyCurve> curve_of(const SeriesLaw& law, double rate, double
   throw Error(ExitCode::failure, "a sampler that no row is about");
 }
 
+/// Upper bounds of the Rényi divergences of `epochs` epochs of balls in bins with a strategy C ≥ 0, of an addition and of a removal, whichever is larger:
+/// RenyiAdd, and renyi_remove, which has whole orders; divergences grow with the order, so that the next whole one bounds the others. +∞ for orders and numbers of
+/// bins that would take long.
+std::vector<double> bins_renyi(const Strategy& strategy, std::int64_t bins, double sigma, std::uint64_t epochs, std::span<const double> orders) {
+  constexpr std::int64_t most_bins = 4096;
+  constexpr double most_work = 1e8;  // tenths of a second a bandwidth
+  std::vector<double> out(orders.size(), std::numeric_limits<double>::infinity());
+  const auto count = static_cast<double>(bins);
+  if (epochs == 0) return std::vector<double>(orders.size(), 0.0);
+  if (bins > most_bins || static_cast<double>(epochs) * count * count > Gram::most_work) return out;
+  const Gram gram(strategy, bins, static_cast<std::int64_t>(epochs), Gram::Side::upper);
+  const double most = std::ceil(*std::max_element(orders.begin(), orders.end()));
+  std::vector<double> removal(static_cast<std::size_t>(most) + 1, std::numeric_limits<double>::infinity());
+  for (const std::int64_t bands : {1, 2, 3, 4, 6, 8, 13, 20}) {
+    const auto order = affordable_order(gram, bands, most_work, static_cast<std::int64_t>(most));
+    if (order >= 2) {
+      const auto found = renyi_remove(gram, sigma, bands, order);
+      for (std::size_t a = 2; a < found.size(); ++a) removal[a] = std::min(removal[a], found[a]);
+    }
+    if (gram.largest_beyond(bands) == 0.0) break;
+  }
+  const RenyiAdd addition(gram, sigma);
+  for (std::size_t i = 0; i < orders.size(); ++i)
+    out[i] = std::max(addition(orders[i]), removal[static_cast<std::size_t>(std::max(2.0, std::ceil(orders[i])))]);
+  return out;
+}
+
 }  // namespace
 
 const std::vector<TheoremSummary>& series_table() {
@@ -95,6 +123,10 @@ AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::opt
   out.bound = Bound::upper;
   out.unit = CompositionUnit::epoch;
   out.pair = DominatingPair({{share * (1.0 + 1e-14), 1.0}}, noise.multiplier);
+  if (law.sampler == TopLevel::balls_in_bins)
+    out.own_renyi = [=, strategy = noise.strategy, sigma = noise.multiplier](std::uint64_t uses, std::span<const double> orders) {
+      return bins_renyi(*strategy, law.batches, sigma, uses, orders);
+    };
   out.own_curve = [=, strategy = noise.strategy, sigma = noise.multiplier] {
     return std::make_unique<CorrelatedNoiseCurve>(strategy, law.sampler, law.batches, sigma, direction, method);
   };
@@ -127,6 +159,13 @@ AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std
                                                              : DominatingPair({{1.0, 1.0}}, noise_multiplier);
   AppliedTheorem out{row->id, row->bound, row->unit, law.batches, noise_multiplier, std::move(pair)};
   out.own_curve = [=] { return curve_of(law, rate, noise_multiplier, direction); };
+  if (law.sampler == TopLevel::balls_in_bins)
+    out.own_renyi = [=](std::uint64_t uses, std::span<const double> orders) {
+      if (static_cast<double>(uses) * static_cast<double>(law.batches) > static_cast<double>(Strategy::most_steps))
+        return std::vector<double>(orders.size(), std::numeric_limits<double>::infinity());
+      const auto steps = std::max<std::int64_t>(1, law.batches * static_cast<std::int64_t>(uses));
+      return bins_renyi(Strategy(StrategyKind::identity, {}, steps), law.batches, noise_multiplier, uses, orders);
+    };
   return out;
 }
 

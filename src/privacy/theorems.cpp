@@ -11,6 +11,7 @@
 #include "tsdp/privacy/adaptive_curve.h"
 #include "tsdp/privacy/noised_share.h"
 #include "tsdp/privacy/pure_release.h"
+#include "tsdp/privacy/renyi.h"
 #include "tsdp/privacy/series_law.h"
 #include "tsdp/privacy/structured_pairs.h"
 
@@ -386,6 +387,17 @@ Interval delta_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double 
 
 std::uint64_t AppliedTheorem::steps_of_uses(std::uint64_t uses) const {
   return unit == CompositionUnit::step ? uses : uses * static_cast<std::uint64_t>(steps_per_epoch);
+}
+
+std::vector<double> AppliedTheorem::renyi(std::uint64_t uses, std::span<const double> orders) const {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  auto out = renyi_divergences(pair, orders);
+  for (auto& value : out) value = std::nextafter(value * static_cast<double>(uses), infinity);
+  if (own_renyi) {
+    const auto own = own_renyi(uses, orders);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = std::min(out[i], own[i]);
+  }
+  return out;
 }
 
 std::unique_ptr<PrivacyCurve> AppliedTheorem::curve() const {

@@ -9,6 +9,7 @@
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
+#include "tsdp/mechanism/ledger.h"
 
 namespace tsdp::sweep {
 namespace {
@@ -56,22 +57,34 @@ bool add_score(const SweepPlan& plan, const Source& source, const std::string& b
   return true;
 }
 
-/// Below the row `r` of a model that starts from something: what it was before any of the data. Not where runs are not scored so.
+/// Where the weights come from that a source's run began with; none where its ledger is not there.
+std::optional<mechanism::StartOrigin> start_origin(const SweepPlan& plan, const Source& source) {
+  const auto file = plan.folder_of(plan.runs[source.run]) / "privacy.json";
+  const auto ledger = read_json(file);
+  if (!ledger.is_object()) return std::nullopt;
+  return mechanism::start_origin_of(ledger, file.string());
+}
+
+/// Below the row `r` of a model that starts from something: what it was before this run. Not where runs are not scored so.
 void add_start_of(const SweepPlan& plan, std::size_t r, Table& table) {
   const auto columns = plan.file.columns.size();
-  TableRow row{cat(plan.file.rows[r].label, ", its start (ε = 0)"), true, {}};
+  TableRow row{"", true, {}};
   bool any = false;
+  std::optional<mechanism::StartOrigin> origin;  // of all runs of the row, that of which the most is to be said
   for (std::size_t c = 0; c < columns; ++c) {
     TableCell cell;
     for (const auto& source : plan.cells[r * columns + c].sources) {
       const auto& model = plan.runs[source.run].config.model;
       if (model.prior == PriorKind::none && model.start == "fresh") return;
+      if (const auto found = start_origin(plan, source)) origin = std::max(*found, origin.value_or(*found));
       if (!add_score(plan, source, "start", cell)) add_missing(cell, "not finished");
     }
     any = any || !cell.scores.empty();
     row.cells.push_back(std::move(cell));
   }
-  if (any) table.rows.push_back(std::move(row));
+  if (!any) return;
+  row.label = cat(plan.file.rows[r].label, ", its start", origin ? cat(" (", mechanism::rests_on_data(*origin) ? mechanism::start_cited(*origin) : "ε = 0", ")") : std::string());
+  table.rows.push_back(std::move(row));
 }
 
 std::int64_t whole_number(double steps) { return static_cast<std::int64_t>(std::clamp(steps, 0.0, 1e18)); }

@@ -56,11 +56,13 @@ std::string charged_for(const Config& config, const data::PreparedData& data, co
     starts.add(std::as_bytes(std::span(&series.start, 1)));  // models read the calendar
   }
   values.add(std::as_bytes(std::span(data.split.training_length)));
-  // A private choice reads the validation windows, too.
+  // A private choice reads the validation windows, too, and as their context whatever lies before them.
   if (config.privacy.enabled && config.privacy.choice_share > 0.0)
     for (const auto& range : data.split.validation) {
-      const auto& series = data.dataset.series[static_cast<std::size_t>(range.series)];
-      values.add(std::as_bytes(std::span(series.values).subspan(static_cast<std::size_t>(range.forecast_start), static_cast<std::size_t>(config.dataset.prediction_length))));
+      const auto s = static_cast<std::size_t>(range.series);
+      const auto from = std::min(data.split.training_length[s], range.forecast_start);
+      values.add(std::as_bytes(std::span(data.dataset.series[s].values)
+                                   .subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(range.forecast_start + config.dataset.prediction_length - from))));
     }
   return cat(config_text(config), values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(), "\n", covariates_text(data.dataset), coefficients_text(config), run_line, run, "\n");
 }

@@ -147,7 +147,7 @@ void Trainer::begin(const std::optional<std::filesystem::path>& budget) {
   // The whole plan, before anything of the run is there: what dies in between has spent it.
   if (budget) {
     const auto uses = method_.privacy()->theorem().uses_of_steps(plan_.steps);
-    mechanism::charge_budget(*budget, store_.run(), *method_.privacy(), uses);
+    mechanism::charge_budget(*budget, store_.run(), *method_.privacy(), mechanism::start_of(config_, start_), uses);
   }
   store_.begin(config_, data_, key_, checkpoint(WithKey::yes), plan_.steps);
   write_ledger(mechanism::RunState::running);
@@ -283,11 +283,12 @@ mechanism::Ledger Trainer::current_ledger(mechanism::RunState state) const {
   out.steps_charged = std::max(store_.charged(), step_);
   if (!out.is_private()) return out;
   auto& cost = out.cost.emplace();
-  cost = {config_.privacy.delta, config_.privacy.target_epsilon, plan_.epsilon, plan_.attack};
+  cost = {config_.privacy.delta, config_.privacy.target_epsilon, plan_.epsilon, plan_.attack, plan_.certificate};
   if (const auto charged = out.accounted_steps(); charged != plan_.steps) {
     const auto curve = method_.privacy()->curve();
     const auto uses = out.accounted_uses();
     cost.epsilon = privacy::epsilon_after(method_.privacy()->theorem(), *curve, cost.delta, charged);
+    cost.certificate = curve->certificate();
     cost.attack = privacy::stated(privacy::attack_bound(*curve, uses));
     if (charged < plan_.steps) cost.epsilon.upper = std::min(cost.epsilon.upper, plan_.epsilon.upper);  // fewer cost no more
   }

@@ -135,7 +135,7 @@ Claim claim_of(const Row& row, double sigma) {
   if (!row.unit.v) claim.touched_share = touched_share_of_batches(scheme, neighbours);
   claim.delta = 1e-5;
   claim.uses = 100;
-  claim.epsilon = privacy::Accountant(claim.pair_at(sigma)).epsilon(claim.delta, claim.uses);
+  claim.epsilon = privacy::apply_theorem(scheme, row.unit, sigma).curve()->epsilon(claim.delta, claim.uses);
   return claim;
 }
 
@@ -245,6 +245,21 @@ TEST(Judge, FindsNothingInAHealthyMechanism) {
     EXPECT_GT(verdict.epsilon.lower, 0.8 * verdict.epsilon.upper);
     EXPECT_LE(verdict.direct_epsilon, verdict.direct_upper);
   }
+}
+
+// A run whose steps compose adaptively is certified for less than the symmetrised profile composes to, and no healthy one contradicts that.
+TEST(Judge, TheLowerEndHoldsForEveryComposition) {
+  const auto row = rows()[1];
+  auto claim = claim_of(row, 4.0);
+  claim.uses = 2000;
+  const auto theorem = privacy::apply_theorem(SubsamplingScheme(row.parameters), row.unit, 4.0);
+  claim.epsilon = privacy::composed_adaptively(theorem, 50).curve()->epsilon(claim.delta, claim.uses);
+  const auto verdict = judge(claim, Simulated{claim.shape, 4.0, 23}.seen(few), surely);
+  EXPECT_FALSE(verdict.contradicted()) << all(verdict);
+  EXPECT_LE(verdict.epsilon.lower, verdict.epsilon.upper);
+  EXPECT_GT(verdict.epsilon.lower, 0.8 * verdict.epsilon.upper);
+  // The symmetrised composition at the largest noise that was not refuted is above what is certified.
+  EXPECT_GT(privacy::Accountant(claim.pair_at(verdict.noise_multiplier.upper)).epsilon(claim.delta, claim.uses).lower, verdict.epsilon.upper);
 }
 
 // A tenth less noise than certified: σ/0.9 is certified, σ ran. (12,000 uses find it, too.)

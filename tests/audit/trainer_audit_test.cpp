@@ -240,6 +240,14 @@ TEST_F(TrainerAuditOnce, HoldsAnotherTheoremAgainstTheSameRun) {
     EXPECT_FALSE(verdict.contradicted()) << all(verdict);
     how.theorem = "F.7";
     EXPECT_THROW(claim_of(config, lengths, how, seen), PrivacyError);
+    // The run's own row, named, is the run's own claim: composed as the run composes.
+    auto adaptive = config;
+    adaptive.privacy.noise_multiplier = 4.0;
+    adaptive.privacy.composition = privacy::StepComposition::adaptive;
+    how.theorem.reset();
+    const auto unnamed = claim_of(adaptive, lengths, how, seen);
+    how.theorem = unnamed.theorem;
+    EXPECT_NEAR(claim_of(adaptive, lengths, how, seen).epsilon.upper, unnamed.epsilon.upper, 1e-3 * unnamed.epsilon.upper);
   }
 }
 

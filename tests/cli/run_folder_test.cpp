@@ -1,6 +1,8 @@
 // A run's folder as the programs find it: threads, data and files that belong to it.
 #include "run_fixture.h"
 
+#include "tsdp/base/text.h"
+
 namespace tsdp::cli_test {
 namespace {
 
@@ -109,6 +111,62 @@ TEST_F(RunFolders, TheReportShowsBaselinesAndSeriesThatWereNamed) {
   expect_failure(run(evaluate, {"--run", "run", "--report", "--series", "7", "--quiet", "--threads", "1"}), evaluate, 2,
                  {"--series", "'7'"});
   expect_failure(run(evaluate, {"--run", "run", "--series", "1"}), evaluate, 2, {"--series", "--report"});
+}
+
+// Each row of the report's scores holds the scores of what it names.
+TEST_F(RunFolders, TheReportShowsEachForecastersOwnScores) {
+  make_run("run");
+  const auto outcome = run(evaluate, {"--run", "run", "--report", "--json", "--quiet", "--threads", "1"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto answer = nlohmann::json::parse(outcome.out);
+  const auto page = content_of(path("run/private/report.html"));
+  const auto row_of = [&](const std::string& name) {
+    const auto at = page.find("<tr><th scope=\"row\">" + name);
+    EXPECT_NE(at, std::string::npos) << name;
+    return page.substr(at, page.find("</tr>", at) - at);
+  };
+  const auto shown = [](const nlohmann::json& metrics) { return "<td>" + rounded(metrics["mean_weighted_quantile_loss"].get<double>(), 4) + "</td><td>" + rounded(metrics["ND"].get<double>(), 4) + "</td>"; };
+  const auto& start = answer["baselines"]["start"];
+  ASSERT_NE(shown(start), shown(answer["metrics"]));
+  EXPECT_NE(row_of("its start (epsilon 0").find(shown(start)), std::string::npos) << row_of("its start");
+  EXPECT_NE(row_of("seasonal naive").find(shown(answer["baselines"]["seasonal_naive"])), std::string::npos);
+  EXPECT_NE(row_of(answer["model"].get<std::string>()).find(shown(answer["metrics"])), std::string::npos);
+}
+
+// A start that was trained on data is no "epsilon 0", wherever a score of it stands, and a budget pays for no such run that it does not know.
+TEST_F(RunFolders, AStartThatWasTrainedOnDataIsSaidToBe) {
+  make_run("first");
+  make_run("second", {"--set", "model.start=first/model.pt"});
+  for (const auto& [set, words] : {std::pair<std::vector<std::string>, std::string>{{"--set", "model.start=first/model.pt"}, "trained on data before, at a cost of its own"},
+                                   std::pair<std::vector<std::string>, std::string>{{"--set", "model.start=open/model.pt"}, "trained on data before, without privacy"}}) {
+    const bool is_private = words.find("without") == std::string::npos;
+    if (!is_private) make_run("open", {"--set", "privacy.enabled=false"});
+    const std::string name = is_private ? "second" : "third";
+    if (!is_private) make_run(name, set);
+    const auto told = run(evaluate, {"--run", name, "--report", "--threads", "1"});
+    ASSERT_EQ(told.exit_code, 0) << told.err;
+    EXPECT_NE(told.out.find(words), std::string::npos) << told.out;
+    const auto page = content_of(path(name + "/private/report.html"));
+    EXPECT_NE(page.find(words), std::string::npos);
+    for (const auto* nothing_spent : {"epsilon 0", "eps 0", "ε = 0", "before any of your data"}) {
+      EXPECT_EQ(told.out.find(nothing_spent), std::string::npos) << told.out;
+      EXPECT_EQ(page.find(nothing_spent), std::string::npos);
+    }
+    const auto ledger = nlohmann::json::parse(content_of(path(name + "/privacy.json")));
+    EXPECT_EQ(ledger["start"]["origin"], is_private ? "trained" : "trained_without_privacy");
+    EXPECT_EQ(ledger["warnings"].size(), 1U);
+    // A forecast's sum counts every run behind the model.
+    const auto forecast = run("tsdp-forecast", {"--model", name + "/model.pt", "--input", "series.txt", "--output", name + ".jsonl", "--private", "--epsilon", "1", "--delta", "1e-4",
+                                                              "--v", "1", "--json", "--quiet", "--threads", "1"});
+    ASSERT_EQ(forecast.exit_code, 0) << forecast.err;
+    const auto together = nlohmann::json::parse(forecast.out)["with_training"];
+    if (is_private) {
+      const auto first = nlohmann::json::parse(content_of(path("first/privacy.json")));
+      EXPECT_GE(together["epsilon"].get<double>(), 1.0 + ledger["epsilon"]["upper"].get<double>() + first["epsilon"]["upper"].get<double>());
+    } else {
+      EXPECT_TRUE(together["epsilon"].is_null());
+    }
+  }
 }
 
 TEST_F(RunFolders, AResultThatCannotBeWrittenIsAFailure) {

@@ -180,7 +180,7 @@ TEST(Report, SaysWhenOnlyTheBandsHelp) {
 TEST(Report, TellsTheProtectedUnit) {
   auto c = content();
   c.ledger["relation"] = {{"kind", "event"}, {"w", 24}, {"v", 0.5}};
-  EXPECT_TRUE(holds(report_html(c), "any 24 values in a row of any one series, each changed by at most 0.5"));
+  EXPECT_TRUE(holds(report_html(c), "the values within any 24 steps in a row of any one series, each changed by at most 0.5"));
   c.ledger["relation"] = {{"kind", "user"}, {"w", 3}, {"v", nullptr}};
   EXPECT_TRUE(holds(report_html(c), "any 3 values of any one series, wherever they are"));
 }

@@ -194,6 +194,13 @@ TEST(LedgerStatement, RoundsUp) {
   EXPECT_TRUE(document(ledger)["reproducible"].get<bool>());
 }
 
+// An event is accounted for by steps: with gaps, w values in a row may lie further apart and touch more windows.
+TEST(LedgerStatement, CountsSteps) {
+  const auto ledger = ledger_of(six_series(), {Relation::event, 5, std::nullopt}, std::nullopt);
+  EXPECT_NE(statement(ledger).find("values within 5 consecutive steps"), std::string::npos) << statement(ledger);
+  EXPECT_NE(document(ledger)["relation"]["text"].get<std::string>().find("values within 5 consecutive steps"), std::string::npos);
+}
+
 TEST(LedgerStatement, SaysWhatEpsilonDoesNotCover) {
   std::string all;
   const auto json = document(example());

@@ -2,7 +2,11 @@
 // their place, and nothing else changes.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <vector>
+
 #include "models/forecaster.h"
+#include "tsdp/base/text.h"
 #include "tsdp/dp/layer.h"
 
 namespace tsdp::models {
@@ -92,6 +96,64 @@ TEST(Imputation, ChangesNoWindowThatIsComplete) {
     for (std::int64_t i = 0; i < 6; ++i)
       EXPECT_NEAR(made(name, true)->losses(batch.rows(i, 1))[0].item<double>(), with[i].item<double>(), 1e-10) << "window " << i;
   }
+}
+
+/// A window of one of the kinds of gaps, in its past and in its future: none, some, all.
+enum class Gaps {
+  none,
+  some,
+  all
+};
+at::Tensor observed(Gaps gaps, std::int64_t count, RandomStream& stream) {
+  auto out = at::ones({count}, at::kDouble);
+  for (std::int64_t i = 0; i < count; ++i)
+    if (gaps == Gaps::all || (gaps == Gaps::some && stream.below(3) == 0)) out[i] = 0.0;
+  return out;
+}
+
+// Nothing couples two windows of a batch, whatever is missing in which: loss and gradient of a window among others of every kind are what they are alone.
+TEST(Imputation, AWindowIsReadByItselfWhateverIsMissingInOthers) {
+  RandomStream stream(SecretKey::from_seed(21), "test", 0);
+  constexpr Gaps kinds[] = {Gaps::none, Gaps::some, Gaps::all};
+  for (const auto& name : model_names())
+    for (const bool imputes : {false, true})
+      for (const auto prior : {PriorKind::none, PriorKind::seasonal_naive, PriorKind::last_value}) {
+        ModelOptions options{context, horizon, {}, 2, 0.0, 1};
+        if (name == "deepar") options.lags = {1, 2, 4};
+        options.imputes = imputes;
+        options.prior = {prior, prior == PriorKind::seasonal_naive ? 3 : 1};
+        const auto model = make_model(name, options, at::TensorOptions(at::kDouble));
+        RandomStream weights(SecretKey::from_seed(3), "initial weights", 0);
+        model->initialise(weights);
+        const auto past = model->past_length();
+        const auto window = [&](Gaps in_past, Gaps in_future) {
+          const auto seen = observed(in_past, past, stream).unsqueeze(0);
+          const auto future_seen = observed(in_future, horizon, stream).unsqueeze(0);
+          const auto values = [&](std::int64_t count) {
+            auto out = at::empty({1, count}, at::kDouble);
+            for (std::int64_t i = 0; i < count; ++i) out[0][i] = 20.0 + 6.0 * (stream.uniform() - 0.5);
+            return out;
+          };
+          return WindowBatch{values(past) * seen, seen, values(horizon) * future_seen, future_seen, at::zeros({1, past + horizon, 2}, at::kDouble)};
+        };
+        // Pairs of every kind of window with every other one.
+        std::vector<WindowBatch> windows;
+        for (const auto in_past : kinds)
+          for (const auto in_future : kinds) windows.push_back(window(in_past, in_future));
+        for (std::size_t i = 0; i < windows.size(); ++i) {
+          const auto alone = model->losses(windows[i])[0].item<double>();
+          const auto norms = squared_norms(*model, windows[i]).select(1, 0).clone();
+          for (std::size_t j = 0; j < windows.size(); ++j) {
+            const auto& a = windows[i];
+            const auto& b = windows[j];
+            const WindowBatch both{at::cat({a.past_target, b.past_target}), at::cat({a.past_observed, b.past_observed}), at::cat({a.future_target, b.future_target}),
+                                   at::cat({a.future_observed, b.future_observed}), at::cat({a.time_features, b.time_features})};
+            SCOPED_TRACE(cat(name, imputes ? ", imputed" : "", ", prior ", static_cast<int>(prior), ", window ", i, " beside ", j));
+            EXPECT_NEAR(model->losses(both)[0].item<double>(), alone, 1e-10 * (1.0 + std::abs(alone)));
+            EXPECT_TRUE(at::allclose(squared_norms(*model, both).select(1, 0), norms, 1e-9, 1e-12));
+          }
+        }
+      }
 }
 
 // A constant series with gaps is forecast as one without.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "adaptive_game.h"
+#include "shared_game.h"
 #include "triangle_pairs.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -228,6 +229,17 @@ TEST(AdaptiveGame, DoesNotDependOnHowItIsPlayed) {
   ASSERT_EQ(one.values.size(), other.values.size());
   EXPECT_EQ(one.stride, other.stride);
   for (std::size_t n = 0; n < one.values.size(); ++n) EXPECT_NEAR(one.values[n], other.values[n], 1e-14);
+}
+
+// What the process keeps of one game is not handed out for another of the same noise, or of the same share.
+TEST(SharedGames, AreKnownByShareAndNoise) {
+  const std::vector<std::pair<double, double>> settings = {{0.1, 1.0}, {0.5, 1.0}, {0.1, 4.0}, {0.00256519, 4.0}};
+  for (const bool again : {false, true})
+    for (const auto& [q, sigma] : settings) {
+      AdaptiveGame game(q, sigma);
+      game.play(2);
+      EXPECT_EQ(game_profiles(q, sigma, 2)->profile(2, 0.3), game.profiles().profile(2, 0.3)) << "q " << q << ", sigma " << sigma << (again ? ", again" : "");
+    }
 }
 
 TEST(AdaptiveCurve, LiesBetweenOneDirectionAndTheSymmetrisedPair) {

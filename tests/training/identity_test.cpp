@@ -88,6 +88,34 @@ TEST_F(Identity, TheLedgerIsAWitnessWhileARunGoesOn) {
   EXPECT_EQ(Charge(folder("run").charged()).steps(), 20U);
 }
 
+// private/ put back whole, from before the key changed: its checkpoint and its count agree with each other, and the ledger alone knows that the steps
+// since were taken under another key.
+TEST_F(Identity, TheLedgerIsAWitnessOfTheKey) {
+  const auto config = small_training();
+  {
+    const Threads one(1);
+    auto t = trainer("run", config);
+    t->begin();
+    EXPECT_FALSE(t->run({.most_steps = 10}));
+  }
+  copy(folder("run").priv(), root_ / "backup");
+  {
+    const Threads two(2);
+    auto t = trainer("run", config);
+    t->resume();
+    EXPECT_FALSE(t->run({.most_steps = 10}));
+  }
+  ASSERT_EQ(ledger_of("run")["steps_charged"], 20);
+  copy(root_ / "backup", folder("run").priv());
+  const Threads one(1);
+  auto again = trainer("run", config);
+  again->resume();
+  EXPECT_EQ(again->step(), 20U);  // steps 11 to 20 are not taken again with the old key's noise
+  EXPECT_TRUE(again->run({}));
+  EXPECT_EQ(ledger_of("run")["steps_charged"], 80);
+  EXPECT_EQ(ledger_of("run")["steps_taken"], 70);
+}
+
 TEST_F(Identity, ALostLedgerIsNotMadeAnew) {
   const auto config = small_training();
   {

@@ -18,6 +18,7 @@
 #include "tsdp/mechanism/private_choice.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/adaptive_curve.h"
+#include "tsdp/training/charged_for.h"
 
 namespace tsdp::training {
 namespace {
@@ -135,10 +136,12 @@ TEST_F(RunStatements, ARunIsComposedAsItsConfigurationSays) {
     auto expected = privacy::Accountant(pair).epsilon(1e-5, t->step());
     if (composition == privacy::StepComposition::adaptive) {
       EXPECT_EQ(ledger.at("composition"), "adaptive");
+      EXPECT_EQ(ledger.at("bound"), "upper");  // what is tight is a single step
       expected = privacy::AdaptiveCurve(pair).epsilon(1e-5, t->step());
       EXPECT_GT(privacy::Accountant(pair).epsilon(1e-5, t->step()).lower, 0.4);
     } else {
       EXPECT_FALSE(ledger.contains("composition"));
+      EXPECT_EQ(ledger.at("bound"), "tight");
     }
     EXPECT_NEAR(ledger.at("epsilon").at("upper").get<double>(), expected.upper, 1e-6);
     EXPECT_LE(ledger.at("epsilon").at("upper").get<double>(), 0.4);
@@ -231,6 +234,27 @@ TEST_F(RunStatements, AChoiceIsNotDrawnAgainAfterABackup) {
   }
   EXPECT_TRUE(t->run({}));
   EXPECT_FALSE(t->choice().has_value());
+}
+
+// A run is tied to every value that its choice will read: those of the validation windows, and those between the training part and them.
+TEST_F(RunStatements, AChoiceKeepsTheValuesThatItWillRead) {
+  const auto config = training_with_choice(0.01);
+  data_.split.training_length = std::vector<std::int64_t>(data_.dataset.series.size(), data_.split.validation.front().forecast_start - 3);
+  {
+    auto t = trainer("run", config);
+    t->begin();
+    t->run({.most_steps = 5});
+  }
+  const auto first = data_.split.validation.front();
+  for (const auto place : {first.forecast_start - 3, first.forecast_start - 1, first.forecast_start, first.forecast_start + config.dataset.prediction_length - 1}) {
+    auto other = data_;
+    other.dataset.series[static_cast<std::size_t>(first.series)].values[static_cast<std::size_t>(place)] += 1.0F;
+    EXPECT_THROW(refuse_what_was_not_charged_for(folder("run"), read_config(folder("run").config()), other), UsageError) << place;
+  }
+  EXPECT_NO_THROW(refuse_what_was_not_charged_for(folder("run"), read_config(folder("run").config()), data_));
+  auto other = data_;  // what no choice reads may change
+  other.dataset.series[static_cast<std::size_t>(first.series)].values.back() += 1.0F;
+  EXPECT_NO_THROW(refuse_what_was_not_charged_for(folder("run"), read_config(folder("run").config()), other));
 }
 
 TEST_F(RunStatements, ALedgerSaysOfAChoiceWhatTheConfigurationSays) {

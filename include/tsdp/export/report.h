@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tsdp/data/dataset.h"
+#include "tsdp/mechanism/ledger.h"
 
 namespace tsdp::exporting {
 
@@ -52,6 +53,7 @@ struct ReportContent {
   std::string how_chosen;                       ///< how the forecasts that are shown were chosen
   std::vector<ReportScore> scores;              ///< the model first, then what it is compared with
   double start_crps = std::numeric_limits<double>::quiet_NaN();  ///< of the weights that training began with
+  mechanism::StartOrigin start_origin = mechanism::StartOrigin::fresh;  ///< where they come from
   std::vector<nlohmann::ordered_json> metrics;  ///< lines of metrics.jsonl
   /// What the best attacker achieves at most: true-positive rates by false-positive rate, both in [0, 1].
   std::vector<double> false_positive_rates;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tsdp/mechanism/ledger.h"
 #include "tsdp/mechanism/training_method.h"
 
 namespace tsdp::mechanism {
@@ -40,9 +41,9 @@ void create_budget(const std::filesystem::path& file, double epsilon, double del
 [[nodiscard]] Budget read_budget(const std::filesystem::path& file);
 
 /// Charges `uses` uses of a run's mechanism: under a lock (FILE.lock), so that of runs that begin at once each sees the other's
-/// charge, and durable when it returns. Throws PrivacyError if the run would pass the budget, or if its relation does not
-/// contain the budget's; DataError for what is not a budget file; UsageError for a run that is charged already.
-void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism,
+/// charge, and durable when it returns. Throws PrivacyError if the run would pass the budget, if its relation does not
+/// contain the budget's, or if its start rests on data by a run that is not private or not among the charges; DataError for what is not a budget file; UsageError for a run that is charged already.
+void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism, const Start& start,
                    std::uint64_t uses);
 
 }  // namespace tsdp::mechanism

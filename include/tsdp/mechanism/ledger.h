@@ -39,23 +39,41 @@ struct RunIdentity {
   bool operator==(const RunIdentity&) const = default;
 };
 
-/// Where the weights come from that a model starts with: drawn with a seed; trained on synthetic series alone, which are nobody's; or trained on
-/// data, which has a statement of its own, or none.
+/// Where the weights come from that a model starts with: drawn with a seed; trained on synthetic series alone, which are nobody's; trained on data
+/// by private runs, which have statements of their own; or trained on data without privacy, by one run at least.
 enum class StartOrigin {
   fresh,
   synthetic,
-  trained
+  trained,
+  trained_without_privacy
 };
-constexpr Names<StartOrigin, 3> names_of(StartOrigin) {
-  return {{{StartOrigin::fresh, "fresh"}, {StartOrigin::synthetic, "synthetic"}, {StartOrigin::trained, "trained"}}};
+constexpr Names<StartOrigin, 4> names_of(StartOrigin) {
+  return {{{StartOrigin::fresh, "fresh"},
+           {StartOrigin::synthetic, "synthetic"},
+           {StartOrigin::trained, "trained"},
+           {StartOrigin::trained_without_privacy, "trained_without_privacy"}}};
 }
+
+/// Whether such weights follow from data, so that releasing them costs privacy.
+[[nodiscard]] constexpr bool rests_on_data(StartOrigin origin) {
+  switch (origin) {
+    case StartOrigin::fresh:
+    case StartOrigin::synthetic: return false;
+    case StartOrigin::trained:
+    case StartOrigin::trained_without_privacy: return true;
+  }
+  return true;
+}
+
+/// What stands beside a score of such weights: "epsilon 0: before any of your data" where nothing was spent on them, and nowhere else.
+[[nodiscard]] std::string start_cited(StartOrigin origin);
 
 /// Where a model started. The prior is a function of public facts and costs nothing, nor do fresh and synthetic weights.
 struct Start {
   Prior prior = {};
   StartOrigin origin = StartOrigin::fresh;
   std::string sha256;              ///< of the file of weights; empty if fresh
-  nlohmann::ordered_json trained;  ///< the ledger of the run that trained them, if `trained`; else null
+  nlohmann::ordered_json trained;  ///< the ledger of the run that trained them, if they rest on data; else null
 
   bool operator==(const Start&) const = default;
 };
@@ -74,6 +92,7 @@ struct Cost {
   double target_epsilon = 0.0;
   privacy::Interval epsilon;
   std::optional<privacy::AttackBound> attack;
+  privacy::Certificate certificate = {};  ///< of epsilon, as the curve said that gave it
 };
 
 /// The terms of a ledger. While a run is going on it states the cost of the whole plan, so that it never understates
@@ -103,9 +122,12 @@ struct Ledger {
 /// Where weights come from that a run of this ledger has trained.
 [[nodiscard]] StartOrigin origin_of_weights(const Ledger& ledger);
 
-/// The ledgers of the runs that this one's weights come from, the newest first, without those on synthetic series. Throws DataError (`where`) if one
+/// The ledgers of the runs that a start's weights come from, the newest first, without those on synthetic series. Throws DataError (`where`) if one
 /// cannot be read.
-[[nodiscard]] std::vector<Ledger> earlier_runs(const Ledger& ledger, const std::string& where);
+[[nodiscard]] std::vector<Ledger> earlier_runs(const Start& start, const std::string& where);
+
+/// Where the start comes from that a ledger (the document) states, of any version of this program. Throws DataError (`where`).
+[[nodiscard]] StartOrigin start_origin_of(const nlohmann::ordered_json& document, const std::string& where);
 
 /// What a method is made of, one field each, by the names that ledgers have for them.
 [[nodiscard]] nlohmann::ordered_json terms(const TrainingMethod& method);

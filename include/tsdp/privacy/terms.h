@@ -73,7 +73,7 @@ constexpr Names<Relation, 3> names_of(Relation) {
   return {{{Relation::event, "event"}, {Relation::user, "user"}, {Relation::series, "series"}}};
 }
 
-/// What two neighbouring data sets may differ in. Event and user (paper §1): one series, in w consecutive places or in any w
+/// What two neighbouring data sets may differ in. Event and user (paper §1): one series, in places within w consecutive steps or in any w
 /// places, each value by at most v if v is given. Series: one whole series, present or absent (zero-out); w and v say nothing.
 struct PrivacyUnit {
   Relation relation = Relation::event;

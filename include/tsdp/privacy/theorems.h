@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,8 @@ struct AppliedTheorem {
   bool valid_for_time_series = true;
   /// Where more is known than what composing `pair` gives: the curve itself.
   std::function<std::unique_ptr<PrivacyCurve>()> own_curve = {};
+  /// Where more is known of Rényi divergences than what `pair` gives: as `renyi` has them.
+  std::function<std::vector<double>(std::uint64_t uses, std::span<const double> orders)> own_renyi = {};
   /// Of its uses, as composed_adaptively said; `own_curve` counts them so.
   StepComposition composition = StepComposition::symmetrised;
   /// ε₂ of a release of pure differential privacy after the last use, which `own_curve` counts and `pair` does not; 0: none.
@@ -65,6 +68,9 @@ struct AppliedTheorem {
   [[nodiscard]] std::uint64_t steps_of_uses(std::uint64_t uses) const;
   /// What uses of it cost.
   [[nodiscard]] std::unique_ptr<PrivacyCurve> curve() const;
+  /// Upper bounds of the Rényi divergences of each of `orders` (in (1, 1024]) of so many uses together, in either direction, without `pure_release`; +∞ where
+  /// nothing is of use.
+  [[nodiscard]] std::vector<double> renyi(std::uint64_t uses, std::span<const double> orders) const;
 };
 
 /// What is said beside the theorem's number: ", its steps composed by tsdp.6", or nothing.
