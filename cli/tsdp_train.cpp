@@ -78,10 +78,27 @@ Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& traine
     out["delta"] = config.privacy.delta;
     out["target_epsilon"] = config.privacy.target_epsilon;
     out["epsilon"] = {{"lower", plan.epsilon.lower}, {"upper", plan.epsilon.upper}};
+    out["unused"] = nullptr;
+    if (const auto unused = tsdp::training::unused_budget(config, method, plan)) {
+      const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+      out["unused"] = {{"epsilon", unused->epsilon}, {"max_epochs", or_null(unused->max_epochs)}, {"noise_multiplier", or_null(unused->noise_multiplier)}};
+    }
   } else {
     out["epsilon"] = nullptr;
   }
   return out;
+}
+
+/// What max_epochs leaves of the target, and what would use it; empty where nothing to speak of is left. Down and up: the target is kept with
+/// either number.
+std::string unused_text(const Json& plan, const char* would_use) {
+  const auto unused = plan.value("unused", Json());
+  if (unused.is_null()) return {};
+  std::string by;
+  if (!unused["max_epochs"].is_null()) by = cat("training.max_epochs=", unused["max_epochs"].get<std::int64_t>(), " or ");
+  by += unused["noise_multiplier"].is_null() ? std::string("privacy.noise_multiplier=auto")
+                                             : cat("privacy.noise_multiplier=", tsdp::rounded_up(unused["noise_multiplier"].get<double>(), 5));
+  return cat("leaves ", tsdp::rounded_down(unused["epsilon"].get<double>(), 3), " of the target epsilon ", plan["target_epsilon"].get<double>(), " unused: ", by, " ", would_use, " it");
 }
 
 std::string plan_text(const Json& p) {
@@ -97,6 +114,7 @@ std::string plan_text(const Json& p) {
                 tsdp::rounded(p["noise_multiplier"].get<double>(), 5), ": epsilon at the end in [",
                 tsdp::rounded_down(p["epsilon"]["lower"].get<double>(), 6), ", ",
                 tsdp::rounded_up(p["epsilon"]["upper"].get<double>(), 6), "] at delta ", p["delta"].get<double>());
+  if (const auto unused = unused_text(p, "would use"); !unused.empty()) text += cat("; ", unused);
   return text;
 }
 
@@ -134,7 +152,7 @@ void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training:
 int main(int argc, char** argv) {
   tsdp::cli::spin_briefly(argv);
   CLI::App app(
-      "Trains a neural forecaster on many time series under differential privacy, stops at the target epsilon, scores "
+      "Trains a neural forecaster on many time series under differential privacy, never beyond the target epsilon, scores "
       "it by CRPS and exports TorchScript.",
       "tsdp-train");
   tsdp::cli::CommonOptions common;
@@ -274,6 +292,8 @@ int main(int argc, char** argv) {
     const auto scores =
         tsdp::evaluation::backtest(exported.module, data.dataset, data.split.test, config.dataset.season_length, at::kCPU);
     tsdp::log::info(cat("the model: ", ledger["statement"].get<std::string>()));
+    if (const auto unused = unused_text(plan, "would have used"); !unused.empty())
+      tsdp::log::info(cat("training.max_epochs ended the run, which ", unused, " (a further run on these data adds its own cost)"));
     if (ledger.contains("warnings"))
       for (const auto& warning : ledger["warnings"]) tsdp::log::warning(warning.get<std::string>());
     const auto start_scores = tsdp::cli::scores_of_start(folder, trainer.config(), data, data.split.test, ledger);

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Forecasts every test window with AutoETS (statsforecast), for tsdp-evaluate to score beside the model:
+"""Forecasts every test window with AutoETS or AutoARIMA (statsforecast), for tsdp-evaluate to score beside the model:
 
     tsdp-data split --config CONFIG --output SPLIT
     scripts/auto_ets.py --split SPLIT --output auto_ets.jsonl
     tsdp-evaluate --run RUN --baseline auto_ets=auto_ets.jsonl
+    scripts/auto_ets.py --split SPLIT --model auto_arima --season-length 1 --output auto_arima.jsonl
 
 SPLIT holds test.jsonl, an object {"item_id", "start", "target"} a line: window by window, within a window series by series,
 each the series up to and including its window, whose last prediction_length values are not looked at; and metadata.json with
-prediction_length and season_length. Model ZZZ, fitted anew for each entry on all values before the window. The quantile q is
+prediction_length and season_length. AutoETS is model ZZZ; both are fitted anew for each entry on all values before the window. AutoARIMA with a
+season takes days on long series (the paper gave up after seven); without, --season-length 1, it takes minutes. The quantile q is
 an end of the central interval of level round(200 |q - 1/2|), the lower one up to the median; the mean is the point forecast.
 
-Missing values: AutoETS has no treatment of them, so they are filled with the last observed value (leading ones with the first
-observed one), as seasonal naive does; an entry with no value at all is forecast as 0. Seasons above 24: statsforecast drops
+Missing values: neither has a treatment of them, so they are filled with the last observed value (leading ones with the first
+observed one), as seasonal naive does; an entry with no value at all is forecast as 0. Seasons above 24: AutoETS of statsforecast drops
 them without a word and fits a model without season; so does this, with a warning. An entry with too few values to fit any
 model is forecast by their mean.
 
@@ -52,16 +54,21 @@ def interval_level(quantile):
     return round(200 * abs(quantile - 0.5))
 
 
-def forecast(past, season_length, horizon):
+def model_of(kind, season_length):
+    from statsforecast import models
+
+    return models.AutoETS(season_length=season_length, model="ZZZ") if kind == "auto_ets" else models.AutoARIMA(season_length=season_length)
+
+
+def forecast(past, season_length, horizon, kind="auto_ets"):
     """Quantiles by level and mean of the `horizon` steps after `past`."""
     import numpy as np
-    from statsforecast.models import AutoETS
 
     series = np.array(filled(past))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            result = AutoETS(season_length=season_length, model="ZZZ").forecast(
+            result = model_of(kind, season_length).forecast(
                 y=series, h=horizon, level=sorted({interval_level(q) for q in LEVELS})
             )
         except Exception:  # too short, or no model could be fitted
@@ -74,8 +81,8 @@ def forecast(past, season_length, horizon):
 
 
 def entry_line(task):
-    item, past, season_length, horizon = task
-    quantiles, mean = forecast(past, season_length, horizon)
+    item, past, season_length, horizon, kind = task
+    quantiles, mean = forecast(past, season_length, horizon, kind)
     return json.dumps({"item_id": item, "forecast_start": len(past), "quantiles": quantiles, "mean": mean})
 
 
@@ -133,6 +140,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--split", type=pathlib.Path)
     parser.add_argument("--output", type=pathlib.Path)
+    parser.add_argument("--model", choices=("auto_ets", "auto_arima"), default="auto_ets")
     parser.add_argument("--season-length", type=int, help="instead of the split's own")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--check", type=pathlib.Path)
@@ -150,13 +158,13 @@ def main():
     if options.check:
         return check(options.check)
     season = options.season_length or season
-    if season > LONGEST_SEASON:
+    if season > LONGEST_SEASON and options.model == "auto_ets":
         print(f"auto_ets.py: season {season} is above {LONGEST_SEASON}: AutoETS drops it and fits models without season",
               file=sys.stderr)
     missing = sum(value is None or value != value for _, past in entries for value in past)
     if missing:
         print(f"auto_ets.py: {missing} missing values are filled with the last observed ones", file=sys.stderr)
-    tasks = [(item, past, season, horizon) for item, past in entries]
+    tasks = [(item, past, season, horizon, options.model) for item, past in entries]
     part = options.output.with_name(options.output.name + ".part")
     with multiprocessing.Pool(options.processes) as pool, open(part, "w") as file:
         for done, line in enumerate(pool.imap(entry_line, tasks, chunksize=4), 1):

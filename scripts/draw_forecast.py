@@ -74,7 +74,7 @@ def main():
         quantiles, _, _ = module(past, torch.ones_like(past), torch.tensor(LEVELS, dtype=torch.float64))
     width, height = 330, 250
     panels = [
-        panel(f"zone {series + 1}, load in GW", table[options.at - shown : options.at, series] / 1000,
+        panel(f"zone {series + 1}, load in MW", table[options.at - shown : options.at, series] / 1000,
               table[options.at : options.at + horizon, series] / 1000, quantiles[i].numpy() / 1000, i * width, width, height)
         for i, series in enumerate(chosen)
     ]

@@ -326,10 +326,10 @@ void check_sampling(const std::string& where, const Config& c) {
     const auto mechanism = name(*c.privacy.noise_mechanism);
     if (!whole_series)
       throw PrivacyError(cat(where, "privacy.noise.mechanism: found ", mechanism, " with privacy.relation ", name(c.privacy.relation),
-                             ", which no theorem covers; expected privacy.relation series with sampling.top_level balls_in_bins, or identity"));
+                             ", which is not implemented; expected privacy.relation series with sampling.top_level balls_in_bins, or identity"));
     if (!privacy::covers_correlated_noise(s.top_level, s.reshuffle))
       throw PrivacyError(cat(where, "privacy.noise.mechanism: found ", mechanism, " with sampling.top_level ", name(s.top_level),
-                             ", which no theorem covers; expected balls_in_bins, deterministic, or shuffled with sampling.reshuffle once"));
+                             ", which is not implemented; expected balls_in_bins, deterministic, or shuffled with sampling.reshuffle once"));
   }
   if (s.reshuffle == privacy::Reshuffle::once && s.top_level != privacy::TopLevel::shuffled)
     throw UsageError(cat(where, "sampling.reshuffle: found once with sampling.top_level ", name(s.top_level), "; expected shuffled"));
@@ -602,8 +602,42 @@ std::filesystem::path find_file(const std::string& key, const std::string& path,
   throw DataError(cat(key, ": no file '", path, "'; looked for ", join(looked, ", "), hint));
 }
 
+namespace {
+
+/// A file that shipped configurations name and that is not shipped: too large, or made by a command.
+struct FileToGet {
+  const char* file;
+  const char* fetched_as;  ///< by scripts/fetch_data.sh; null: made
+  const char* origin;      ///< where it is published, or the command that makes it, up to its --output
+};
+constexpr FileToGet files_to_get[] = {
+    {"traffic.txt.gz", "traffic", "traffic/traffic.txt.gz of github.com/laiguokun/multivariate-time-series-data"},
+    {"electricity.txt.gz", "electricity", "electricity/electricity.txt.gz of github.com/laiguokun/multivariate-time-series-data"},
+    {"solar_10_minutes_dataset.tsf", "solar_10_minutes", "the file of solar_10_minutes_dataset.zip, zenodo.org/records/4656144, unpacked,"},
+    {"lookalike_traffic.txt.gz", nullptr, "tsdp-data generate traffic-like --series 862 --length 17544 --seed 11"},
+    {"lookalike_10k.txt.gz", nullptr, "tsdp-data generate traffic-like --series 10000 --length 400 --seed 5"},
+};
+
+/// What to do about a data file that is not there, in words; `root`: where an installed copy or the checkout has its data, if anywhere.
+std::string how_to_get(const std::filesystem::path& path, const std::filesystem::path& root) {
+  const auto folder = (root.empty() ? std::filesystem::path("data") : root / "data").lexically_normal();
+  const std::string another = "--set dataset.path=FILE takes another file";
+  for (const auto& known : files_to_get) {
+    if (path.filename() != known.file) continue;
+    if (!known.fetched_as) return cat("; make it: ", known.origin, " --output ", (folder / known.file).string(), "; or ", another);
+    std::error_code ignored;
+    const auto script = root / "scripts" / "fetch_data.sh";
+    const bool has_script = !root.empty() && std::filesystem::exists(script, ignored);
+    return cat("; get it: ", has_script ? cat(script.lexically_normal().string(), " ", known.fetched_as, ", or ") : std::string(), "put ", known.origin, " into ",
+               folder.string(), "; without it, --config lookalike_traffic.yaml trains on made data, and ", another);
+  }
+  return cat("; ", another);
+}
+
+}  // namespace
+
 std::filesystem::path find_data_file(const std::string& path, const std::filesystem::path& config_file) {
-  return find_file("dataset.path", path, config_file, " (scripts/fetch_data.sh gets the benchmark sets)");
+  return find_file("dataset.path", path, config_file, how_to_get(path, project_root()));
 }
 
 std::filesystem::path find_config_file(const std::filesystem::path& name, const std::vector<std::string>& folders) {

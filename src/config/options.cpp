@@ -113,7 +113,7 @@ const std::vector<Option>& option_table() {
        "Scale of a window without any observed value (deepar, itransformer, dlinear); at least 1e-10 is taken."},
       {"model.missing_values", false, choice(AT(model.missing_values), {"mean", "zero"}),
        "How a model reads a past value that is missing or lies before its series: as the mean of the window's own observed context, or, without a prior, "
-       "as zero, which is GluonTS's way."},
+       "as zero, which is GluonTS's way and the zero padding of the paper (Algorithms 4 and 6)."},
       {"model.width_factor", false, Integer{AT(model.width_factor), {1, 1024}},
        "Multiple of the model's standard widths (hidden layers, LSTM, attention, feed-forward)."},
       {"model.width", false, OptionalInteger{AT(model.width), {1, 65536}, "auto", "auto"},
@@ -124,7 +124,7 @@ const std::vector<Option>& option_table() {
        "deepar always forecasts so."},
       {"model.prior", false, choice(AT(model.prior)),
        "Naive forecast of the window's own that the model starts as, and learns the difference to: seasonal_naive (dataset.season_length "
-       "back), last_value; none: as GluonTS has it; auto: seasonal_naive where a season is stated that fits the context, else last_value."},
+       "back), last_value; none: as GluonTS has it, if model.missing_values is zero, too; auto: seasonal_naive where a season is stated that fits the context, else last_value."},
       {"model.start", false, Text{AT(model.start)},
        "Weights before the first step: fresh, drawn with the seed (with a prior, the prior itself); pretrained, those shipped for this model, "
        "frequency, context and prior; auto, pretrained where some fit that did no worse than their prior on every public set tried, else fresh; or a "

@@ -71,6 +71,7 @@ figcaption{margin-bottom:.3rem}
 .tsdp-plot.sample{display:inline-block;width:38px;height:16px;vertical-align:-2px;margin-right:.4rem}
 .legend{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.1rem 1.2rem;max-width:none}
 .scroll{overflow-x:auto;margin:.5rem 0;border:1px solid var(--line);border-radius:.4rem}
+.scroll{background:linear-gradient(to right,var(--card) 40%,transparent) 0 0/2rem 100% no-repeat local,linear-gradient(to left,var(--card) 40%,transparent) 100% 0/2rem 100% no-repeat local,linear-gradient(to right,#8886,transparent) 0 0/.7rem 100% no-repeat,linear-gradient(to left,#8886,transparent) 100% 0/.7rem 100% no-repeat}
 .scroll:focus-visible,summary:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding:.4rem .7rem;color:var(--faint);font-size:.9em}
@@ -85,6 +86,8 @@ details{margin:.3rem 0 0}
 summary{cursor:pointer;color:var(--accent)}
 details table{font-size:.9em}
 .exact{border-left:4px solid var(--accent);padding:.1rem 0 .1rem .8rem}
+@media screen and (max-width:48rem){.scores,.scores caption,.scores tbody,.scores tr,.scores th{display:block}.scores thead{position:absolute;clip-path:inset(50%)}.scores td{display:flex;justify-content:space-between;border-top:0;padding:.1rem .7rem}.scores td::before{content:attr(data-label);color:var(--faint)}.scores th{padding-bottom:.1rem}.scores tr{padding-bottom:.3rem}}
+@media screen and (max-width:30rem){.facts th{white-space:normal}.facts th,.facts td{padding:.3rem .4rem}}
 @media (max-width:30rem){main,header,footer{padding:0 .6rem}section{padding:.7rem .6rem}h1{font-size:1.4rem}}
 @page{margin:14mm}
 @media print{body{background:#fff;font-size:14px}section{padding:.8rem;box-decoration-break:clone}section,.tiles li{border-color:#999}figure,.tiles,.banner,tr,.exact{break-inside:avoid}h2,h3{break-after:avoid}.scroll{overflow:visible}th,td{padding:.3rem .5rem}details{display:none}main,header,footer{max-width:none;padding:0}p,ul{max-width:none}.grid{grid-template-columns:repeat(2,minmax(0,1fr))}.tiles{grid-template-columns:repeat(3,minmax(0,1fr))}.tiles b{font-size:1.2rem}.beside{grid-template-columns:minmax(0,1fr);gap:.5rem}.beside figure{max-width:22rem}}
@@ -187,7 +190,7 @@ std::string header(const ReportContent& c) {
   if (!c.scores.empty())
     if (const double crps = number_in(c.scores[0].metrics, "mean_weighted_quantile_loss"); std::isfinite(crps)) {
       const auto compared = comparison(c);
-      out += tile(cat("CRPS ", rounded(crps, 3)),
+      out += tile(cat("CRPS ", score_text(crps)),
                   cat("on the ", c.windows, " windows (lower is better)", compared.empty() ? "" : ": ", compared));
     }
   return out + "</ul>\n</header>\n";
@@ -242,24 +245,26 @@ std::string scores(const ReportContent& c) {
         only_bands_help(c) ? cat(" Its median alone, without the bands, is ", e(comparison(c, "ND")), " (ND).") : "",
         "</p>\n");
   if (const auto did = evaluation::what_data_did(number_in(c.scores.front().metrics, "mean_weighted_quantile_loss"), c.start_crps); !did.empty())
-    out += cat("<p>Its start (", e(mechanism::start_cited(c.start_origin)), ") had a CRPS of ", rounded(c.start_crps, 4), " already: ", did, ".</p>\n");
+    out += cat("<p>Its start (", e(mechanism::start_cited(c.start_origin)), ") had a CRPS of ", score_text(c.start_crps), " already: ", did, ".</p>
+");
   out +=
       cat("<div class=\"", chart.empty() ? "" : "beside",
           "\">\n<div>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
-          "aria-label=\"Scores\"><table>\n<caption>Scores on the ",
+          "aria-label=\"Scores\"><table class=\"scores\">\n<caption>Scores on the ",
           e(c.windows),
           " windows; lower is better, but for the last column</caption>\n<thead><tr><th scope=\"col\">forecaster</th>");
   for (const auto& column : columns) out += cat("<th scope=\"col\">", column.label, "</th>");
-  out += "<th scope=\"col\">in the 80 % band</th></tr></thead>\n<tbody>\n";
+  constexpr const char* band_label = "in the 80 % band";
+  out += cat("<th scope=\"col\">", band_label, "</th></tr></thead>\n<tbody>\n");
   for (const auto& score : c.scores) {
     out += cat("<tr><th scope=\"row\">", e(score.name), "</th>");
     for (const auto& column : columns) {
       const double value = number_in(score.metrics, column.name);
-      out += cat("<td>", std::isfinite(value) ? rounded(value, 4) : std::string("–"), "</td>");
+      out += cat("<td data-label=\"", column.label, "\">", score_text(value), "</td>");
     }
     const auto& coverage = part(score.metrics, "coverage");
     const double share = number_in(coverage, "0.9") - number_in(coverage, "0.1");
-    out += cat("<td>", std::isfinite(share) ? percent(share) : std::string("–"), "</td></tr>\n");
+    out += cat("<td data-label=\"", band_label, "\">", std::isfinite(share) ? percent(share) : std::string("–"), "</td></tr>\n");
   }
   out +=
       "</tbody></table></div>\n<p class=\"faint\">CRPS: losses at the quantiles 10 %, 20 %, … 90 %, as a share of the "

@@ -107,6 +107,8 @@ double number_in(const nlohmann::ordered_json& object, const char* name) {
   return found != object.end() && found->is_number() ? found->get<double>() : nan;
 }
 
+std::string score_text(double score) { return std::isfinite(score) ? rounded(score, 4) : std::string("–"); }
+
 std::string forecast_chart(const ReportForecast& f, const ReportContent& content) {
   const auto horizon = f.truth.size();
   const auto before = static_cast<double>(f.past.size());
@@ -114,10 +116,14 @@ std::string forecast_chart(const ReportForecast& f, const ReportContent& content
   panel.x = axis(f.moments.empty() ? cat("steps of ", content.step, " from the forecast's start") : cat("time, in steps of ", content.step));
   panel.x.lower = -before;
   panel.x.upper = std::max<double>(static_cast<double>(horizon) - 1.0, 1.0 - before);
-  constexpr std::size_t most_ticks = 5;
-  for (const auto& tick : calendar_ticks(f.moments, most_ticks)) {
-    panel.x.ticks.push_back(static_cast<double>(tick.step) - before);
-    panel.x.tick_labels.push_back(tick.label);
+  // The finest ticks whose labels stand apart.
+  for (std::size_t most = 5; most > 0; --most) {
+    PlotTicks ticks;
+    for (const auto& tick : calendar_ticks(f.moments, most)) {
+      ticks.at.push_back(static_cast<double>(tick.step) - before);
+      ticks.labels.push_back(tick.label);
+    }
+    if (!ticks.at.empty()) panel.x.ticks.push_back(std::move(ticks));
   }
   panel.y = axis("value, in units of the data");
   panel.x_rules = {-0.5};
@@ -191,7 +197,7 @@ std::string score_chart(const ReportContent& content) {
   if (bars.empty() || !(most > 0.0)) return {};
   // A name stands above its bar, where there is room for it, and the number at the end of the bar.
   constexpr double left = 26.0;
-  constexpr double right = 54.0;
+  constexpr double right = 62.0;
   constexpr double row = 46.0;
   constexpr double top = 6.0;
   const double length = chart_width - left - right;
@@ -214,8 +220,8 @@ std::string score_chart(const ReportContent& content) {
     body += text(left + 4.0, y + 16.0, "label", "start", bars[i].name);
     body += cat("<path class=\"bar ", colour, "\" d=\"M", left, " ", y + 21.0, "H", rounded(at(bars[i].value), 6),
                 "v18H", left, "Z\"/>\n");
-    body += text(at(bars[i].value) + 5.0, y + 35.0, "label", "start", rounded(bars[i].value, 3));
-    names += cat(i > 0 ? "; " : "", bars[i].name, " ", rounded(bars[i].value, 3));
+    body += text(at(bars[i].value) + 5.0, y + 35.0, "label", "start", score_text(bars[i].value));
+    names += cat(i > 0 ? "; " : "", bars[i].name, " ", score_text(bars[i].value));
   }
   body += cat("<path class=\"frame\" d=\"M", left, " ", top, "V", bottom, "H", left + length, "\"/>\n");
   body += text(left + length / 2.0, bottom + 35.0, "label x-label", "middle", "CRPS (lower is better)");

@@ -17,6 +17,9 @@ namespace tsdp::exporting {
 [[nodiscard]] std::string clipping_chart(const ReportContent& content);
 [[nodiscard]] std::string attack_chart(const ReportContent& content);
 
+/// A score as it stands everywhere on the page, so that equal ones look equal; "–" where there is none.
+[[nodiscard]] std::string score_text(double score);
+
 /// The number under `name` of an object, NaN where there is none.
 [[nodiscard]] double number_in(const nlohmann::ordered_json& object, const char* name);
 

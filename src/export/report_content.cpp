@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "report_charts.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/log.h"
@@ -82,7 +83,7 @@ std::vector<Chosen> choose_by_score(const ReportSources& s, std::span<const data
                        : 2 * rank == by_score.size() - 1 - (by_score.size() - 1) % 2
                            ? cat("median, ", rank + 1, " of ", by_score.size())
                            : cat(rank + 1, " of ", by_score.size());
-    out.push_back({*window, cat(place, ", CRPS ", rounded(crps, 3))});
+    out.push_back({*window, cat(place, ", CRPS ", score_text(crps))});
   }
   return out;
 }
@@ -100,7 +101,7 @@ std::vector<Chosen> choose_named(const ReportSources& s, std::span<const data::F
     const auto series = found - all.begin();
     const auto window = middle_window(ranges, series);
     const double crps = s.scores.by_series[static_cast<std::size_t>(series)].mean_weighted_quantile_loss();
-    if (window) out.push_back({*window, std::isfinite(crps) ? cat("chosen, CRPS ", rounded(crps, 3)) : "chosen"});
+    if (window) out.push_back({*window, std::isfinite(crps) ? cat("chosen, CRPS ", score_text(crps)) : "chosen"});
   }
   return out;
 }
@@ -206,14 +207,14 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   add("Steps", cat(taken, " of ", ledger.value("steps_planned", std::uint64_t{0}), " planned, ",
                    rounded(static_cast<double>(taken) / per_epoch, 5), " epochs",
                    is_private ? cat("; charged: ", ledger.value("steps_charged", std::uint64_t{0})) : std::string()));
-  add("Optimizer", cat(c.optimizer.name, ", learning rate ", c.optimizer.learning_rate.value()));
+  add("Optimizer", cat(c.optimizer.name, ", learning rate ", rounded(c.optimizer.learning_rate.value())));
   if (is_private) {
     add("Neighbouring data",
         ledger.contains("relation") ? ledger["relation"].value("text", std::string()) : std::string());
     add("Theorem", cat(ledger.value("theorem", std::string()), " of ", ledger.value("source", std::string()),
                        "; composed by ", ledger.value("composition_unit", std::string()), ", ",
                        ledger.value("compositions", std::uint64_t{0}), " times", ledger.contains("composition") ? ", adaptively (tsdp.6)" : ""));
-    add("Noise multiplier σ", cat(ledger.value("noise_multiplier", 0.0)));
+    add("Noise multiplier σ", rounded(ledger.value("noise_multiplier", 0.0), 6));
     add("Clip norm", cat(ledger.value("clip_norm", 0.0), " (", ledger.value("clipping", std::string()), "), of ",
                          scheme.parameters().record == privacy::Record::series ? "the mean gradient of a series' windows in a step"
                                                                                : "every window's gradient"));
@@ -231,6 +232,17 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
 
 }  // namespace
 
+std::string how_chosen(std::size_t series, std::size_t scored, std::size_t shown, bool asked_for, const std::string& windows) {
+  std::string text = asked_for          ? cat("Of ", series, " series, those that were asked for")
+                     : shown == scored ? cat(scored == series ? cat("All series") : cat("The ", scored, " of ", series, " series that have a score"), ", from the best to the worst CRPS")
+                                       : cat("Of ", scored == series ? cat(series, " series") : cat("the ", scored, " of ", series, " series that have a score"),
+                                             ", those with the best, the median and the worst CRPS over all ", windows, " windows, and some between them");
+  if (!asked_for && scored < series)
+    text += cat(". The other ", series - scored, series - scored == 1 ? " has" : " have", " no score, as nothing, or nothing but zeros, was observed in ",
+                series - scored == 1 ? "its" : "their", " windows");
+  return text;
+}
+
 ReportContent report_content(const ReportSources& s) {
   const auto& ranges = s.windows == "validation" ? s.data.split.validation : s.data.split.test;
   ReportContent content;
@@ -244,15 +256,9 @@ ReportContent report_content(const ReportSources& s) {
   content.ledger = s.metadata.privacy;
   content.start_origin = mechanism::start_origin_of(content.ledger, s.folder.ledger().string());
   content.forecasts = forecasts_of(s, s.series.empty() ? choose_by_score(s, ranges) : choose_named(s, ranges));
-  if (!s.series.empty()) {
-    content.how_chosen = cat("Of ", s.data.dataset.series.size(), " series, those that were asked for");
-  } else if (content.forecasts.size() == s.data.dataset.series.size()) {
-    content.how_chosen = cat("All series, from the best to the worst CRPS");
-  } else {
-    content.how_chosen = cat("Of ", s.data.dataset.series.size(),
-                             " series, those with the best, the median and the worst CRPS over all ", s.windows,
-                             " windows, and some between them");
-  }
+  const auto& by_series = s.scores.by_series;
+  const auto scored = static_cast<std::size_t>(std::count_if(by_series.begin(), by_series.end(), [](const auto& one) { return std::isfinite(one.mean_weighted_quantile_loss()); }));
+  content.how_chosen = how_chosen(s.data.dataset.series.size(), scored, content.forecasts.size(), !s.series.empty(), s.windows);
   content.how_chosen += cat(". Of each the window in the middle of its ", s.windows,
                             " windows is shown, whatever the forecast there looks like.");
   content.scores = {{content.model, s.scores.model.json()}, {"seasonal naive", s.scores.seasonal_naive.json()}};

@@ -278,21 +278,35 @@ std::string panel_svg(const PlotPanel& panel, const Place& place, const std::vec
     double at;
     std::string label;
   };
-  const auto ticks_of = [](const PlotAxis& wanted, const Axis& axis, std::size_t most) {
+  const auto shown_of = [](const PlotTicks& wanted, const Axis& axis) {
     std::vector<Tick> ticks;
-    const auto places = wanted.ticks.empty() ? plot_ticks(axis.lower, axis.upper, axis.scale, most) : wanted.ticks;
-    for (std::size_t i = 0; i < places.size(); ++i)
-      if (shows(places[i], axis.scale) && places[i] >= axis.lower && places[i] <= axis.upper)
-        ticks.push_back({places[i], wanted.tick_labels.empty() ? tick_label(places[i], axis.scale) : wanted.tick_labels[i]});
+    for (std::size_t i = 0; i < wanted.at.size(); ++i)
+      if (shows(wanted.at[i], axis.scale) && wanted.at[i] >= axis.lower && wanted.at[i] <= axis.upper)
+        ticks.push_back({wanted.at[i], wanted.labels.empty() ? tick_label(wanted.at[i], axis.scale) : wanted.labels[i]});
     return ticks;
   };
-  const auto x_ticks = ticks_of(panel.x, x, most_x);
-  const auto y_ticks = ticks_of(panel.y, y, most_y);
+  // Ticks that may be taken, the finest first.
+  const auto ticks_of = [](const PlotAxis& wanted, const Axis& axis, std::size_t most) {
+    auto sets = wanted.ticks;
+    for (auto fewer = most; wanted.ticks.empty() && fewer > 0; --fewer) sets.push_back({plot_ticks(axis.lower, axis.upper, axis.scale, fewer)});
+    return sets;
+  };
+  const auto y_ticks = shown_of(ticks_of(panel.y, y, most_y).front(), y);
   double widest = 0.0;
   for (const auto& tick : y_ticks) widest = std::max(widest, text_width(tick.label, sizes.small_text));
   const double left = place.left + (panel.y.label.empty() ? 0.0 : 1.5 * sizes.text) + widest + 8.0;
   // The last tick's label may be centred on the edge.
-  const double right = place.left + place.width - std::max(14.0, x_ticks.empty() ? 0.0 : 0.5 * text_width(x_ticks.back().label, sizes.small_text) + 2.0);
+  std::vector<Tick> x_ticks;
+  double right = place.left + place.width;
+  for (const auto& ticks : ticks_of(panel.x, x, most_x)) {
+    x_ticks = shown_of(ticks, x);
+    right = place.left + place.width - std::max(14.0, x_ticks.empty() ? 0.0 : 0.5 * text_width(x_ticks.back().label, sizes.small_text) + 2.0);
+    const Axis drawn{x.scale, x.lower, x.upper, left, right};
+    const auto apart = [&](const Tick& a, const Tick& b) {
+      return drawn.at(b.at) - drawn.at(a.at) >= 0.5 * (text_width(a.label, sizes.small_text) + text_width(b.label, sizes.small_text)) + 0.5 * sizes.small_text;
+    };
+    if (std::adjacent_find(x_ticks.begin(), x_ticks.end(), [&](const Tick& a, const Tick& b) { return !apart(a, b); }) == x_ticks.end()) break;
+  }
   const double top = place.top + (panel.title.empty() ? 8.0 : 24.0);
   const double bottom = place.top + place.height - (panel.x.label.empty() ? 20.0 : 40.0);
   x.from = left;
@@ -442,8 +456,9 @@ std::string drawn(const LinePlot& plot, const Drawing& how) {
   std::vector<std::vector<Style>> styles;
   for (const auto& panel : panels) {
     for (const auto* axis : {&panel.x, &panel.y})
-      if (!axis->tick_labels.empty() && axis->tick_labels.size() != axis->ticks.size())
-        throw std::invalid_argument(cat("line plot: axis '", axis->label, "' has ", axis->ticks.size(), " ticks and ", axis->tick_labels.size(), " labels of them"));
+      for (const auto& ticks : axis->ticks)
+        if (!ticks.labels.empty() && ticks.labels.size() != ticks.at.size())
+          throw std::invalid_argument(cat("line plot: axis '", axis->label, "' has ", ticks.at.size(), " ticks and ", ticks.labels.size(), " labels of them"));
     auto& of_panel = styles.emplace_back();
     for (const auto& s : panel.series) {
       const bool band = !s.band_lower.empty() || !s.band_upper.empty();

@@ -23,9 +23,8 @@ STAND_IN = """
 import numpy as np
 
 
-class AutoETS:
-    def __init__(self, season_length, model):
-        assert model == "ZZZ", model
+class Counting:
+    def __init__(self, season_length):
         self.season_length = season_length
 
     def forecast(self, y, h, level):
@@ -38,6 +37,17 @@ class AutoETS:
         for one in level:
             out[f"lo-{one}"], out[f"hi-{one}"] = mean - one, mean + one
         return out
+
+
+class AutoETS(Counting):
+    def __init__(self, season_length, model):
+        assert model == "ZZZ", model
+        super().__init__(season_length)
+
+
+class AutoARIMA(Counting):
+    def forecast(self, y, h, level):
+        return {name: values + 100.0 for name, values in super().forecast(y, h, level).items()}
 """
 
 
@@ -61,14 +71,17 @@ def check_with_stand_in(script, folder, split):
         assert not (folder / "out.jsonl.part").exists()
         return done, [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
 
-    for season, more in ((4, ()), (7, ("--season-length", "7")), (25, ("--season-length", "25"))):
+    arima = ("--model", "auto_arima")
+    for season, more in ((4, ()), (7, ("--season-length", "7")), (25, ("--season-length", "25")), (1, (*arima, "--season-length", "1")), (4, arima),
+                         (25, (*arima, "--season-length", "25"))):
         done, found = run(*more)
-        assert ("season 25 is above 24" in done.stderr) == (season == 25), done
+        more_of_it = 100.0 if "auto_arima" in more else 0.0
+        assert ("season 25 is above 24" in done.stderr) == (season == 25 and not more_of_it), done
         assert "2 missing values" in done.stderr, done
         assert [(one["item_id"], one["forecast_start"]) for one in found] == [
             ("whole", 4), ("holes", 4), ("short", 2), ("unfit", 3), ("none", 0)], found
         for one, last in zip(found, (4.0, 3.0)):
-            mean = [last + 1000.0 * season + k for k in (1.0, 2.0)]
+            mean = [last + 1000.0 * season + more_of_it + k for k in (1.0, 2.0)]
             assert one["mean"] == mean, one
             width = {"0.025": -95, "0.05": -90, "0.1": -80, "0.2": -60, "0.25": -50, "0.3": -40, "0.4": -20, "0.5": 0,
                      "0.6": 20, "0.7": 40, "0.75": 50, "0.8": 60, "0.9": 80, "0.95": 90, "0.975": 95}
@@ -97,6 +110,10 @@ def check_forecasts(script, root, folder):
     assert all(len(one["mean"]) == 3 and all(len(row) == 3 for row in one["quantiles"].values()) for one in found)
     assert max(abs(a - b) for a, b in zip(found[0]["quantiles"]["0.5"], series[40:])) < 0.5
     assert found[2]["mean"] == [5.0] * 3
+    done = run("--split", folder, "--output", folder / "arima.jsonl", "--processes", "1", "--model", "auto_arima")
+    assert done.returncode == 0, done
+    found = [json.loads(line) for line in (folder / "arima.jsonl").read_text().splitlines()]
+    assert max(abs(a - b) for a, b in zip(found[0]["quantiles"]["0.5"], series[40:])) < 0.5
     checked = run("--check", root / "tests/golden/evaluation.json")
     assert checked.returncode == 0, checked
 

@@ -59,6 +59,10 @@ def test(build, folder):
     assert json.loads(run("tsdp-evaluate", "--run", "run", "--json", "--threads", "1"))["epsilon"]["upper"] > 0.0
     assert json.loads(run("tsdp-account", "verify", "run", "--json"))["agrees"]
     assert "series" in run("tsdp-data", "describe", "--config", "gefcom2012_load.yaml")
+    # The scripts are not installed: the message says where the file is published and where it goes.
+    done = subprocess.run([programs / "tsdp-train", "--config", "traffic.yaml", "--dry-run"], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 3 and "traffic/traffic.txt.gz of github.com/" in done.stderr, done
+    assert f"into {prefix}/share/tsdp/data" in done.stderr and "fetch_data" not in done.stderr and "lookalike_traffic.yaml" in done.stderr, done
     print(f"installed, it works{' with the checkout hidden' if hidden else ''}")
 
 

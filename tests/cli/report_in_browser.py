@@ -83,6 +83,10 @@ MEASURE = r"""
 })()
 """
 
+# Tables that are shown and wider than their place.
+CUT = ("[...document.querySelectorAll('.scroll')].filter(s => s.checkVisibility({contentVisibilityAuto: true}) && "
+       "s.scrollWidth > s.clientWidth + 1).map(s => s.getAttribute('aria-label'))")
+
 
 def check_measures(found, where, charts):
     assert found["width"] <= found["view"], f"{where}: the page is {found['width']} px wide in {found['view']} px"
@@ -141,10 +145,13 @@ def check_page(browser, page, charts, screenshots=None):
     url = page.resolve().as_uri()
     browser.emulate()
     browser.open(url)
-    for width in (360, 1280):
+    for width in (360, 500, 700, 1280):
         for scheme in ("light", "dark"):
             browser.emulate(width=width, height=800, scheme=scheme, mobile=width < 600)
             check_measures(browser.evaluate(MEASURE), f"{width} px, {scheme}", charts)
+            # Only the numbers of a series, folded away at first, may need scrolling to the side.
+            cut = browser.evaluate(CUT)
+            assert not cut, f"{width} px: wider than the page: {cut}"
             if screenshots:
                 (screenshots / f"report-{width}-{scheme}.png").write_bytes(browser.screenshot(whole=True))
     # With all tables unfolded, too; the page itself has no script to do so.

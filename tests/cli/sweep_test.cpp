@@ -22,7 +22,9 @@ std::vector<std::string> shipped_sweeps() {
   std::vector<std::string> out;
   for (const auto* folder : {"paper", "sweeps"})
     for (const auto& entry : std::filesystem::directory_iterator(source_folder() / "configs" / folder))
-      if (entry.path().extension() == ".yaml") out.push_back(std::string(folder) + "/" + entry.path().stem().string());
+      // (paper/ holds the configurations that its sweeps begin with, too.)
+      if (entry.path().extension() == ".yaml" && content_of(entry.path()).find("\nrows:") != std::string::npos)
+        out.push_back(std::string(folder) + "/" + entry.path().stem().string());
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -45,8 +47,8 @@ TEST_P(PaperSweeps, RunOnLookAlikeData) {
         ++in_row;
         in_column[c] += row["baseline"].get<bool>() ? 0 : 1;
       }
-    // Forecasts of AutoETS come from another program and are given by hand.
-    EXPECT_TRUE(in_row > 0 || row["label"] == "AutoETS") << row["label"];
+    // Forecasts of AutoETS and AutoARIMA come from another program and are given by hand.
+    EXPECT_TRUE(in_row > 0 || row["label"].get<std::string>().starts_with("Auto")) << row["label"];
   }
   for (std::size_t c = 0; c < in_column.size(); ++c) EXPECT_GT(in_column[c], 0) << table["columns"][c];
   const auto page = content_of(path("out/private/table.md"));

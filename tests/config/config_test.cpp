@@ -559,6 +559,79 @@ TEST_F(ConfigTest, ShippedConfigurationsAreRead) {
   EXPECT_GT(count, 0);
 }
 
+// Not shipped are the benchmarks and what a command makes: a message says how to come by each, and what can be had without.
+TEST_F(ConfigTest, AMissingDataFileSaysWhereItComesFrom) {
+  const auto configs = std::filesystem::path(TSDP_SOURCE_DIR) / "configs";
+  const auto refusal = [&](const std::string& path) -> std::string {
+    try {
+      static_cast<void>(find_data_file(path, configs / "some.yaml"));
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "found";
+  };
+  struct Case {
+    const char* path;
+    std::vector<std::string> parts;
+  };
+  const auto script = (std::filesystem::path(TSDP_SOURCE_DIR) / "scripts/fetch_data.sh").string();
+  const auto data = (std::filesystem::path(TSDP_SOURCE_DIR) / "data").string();
+  const std::string look_alike = "--config lookalike_traffic.yaml trains on made data";
+  for (const auto& [path, parts] : std::vector<Case>{
+           {"none/traffic.txt.gz", {"get it: " + script + " traffic, or put traffic/traffic.txt.gz of github.com/laiguokun/multivariate-time-series-data into " + data, look_alike}},
+           {"none/electricity.txt.gz", {script + " electricity,", "electricity/electricity.txt.gz of github.com/", look_alike}},
+           {"none/solar_10_minutes_dataset.tsf", {script + " solar_10_minutes,", "solar_10_minutes_dataset.zip, zenodo.org/records/4656144", look_alike}},
+           {"none/lookalike_traffic.txt.gz", {"make it: tsdp-data generate traffic-like --series 862 --length 17544 --seed 11 --output " + data + "/lookalike_traffic.txt.gz"}},
+           {"none/lookalike_10k.txt.gz", {"make it: tsdp-data generate traffic-like --series 10000 --length 400 --seed 5 --output "}},
+           {"none/mine.csv", {"looked for "}}}) {
+    const auto line = refusal(path);
+    EXPECT_NE(line.find("dataset.path: no file '" + std::string(path) + "'"), std::string::npos) << line;
+    EXPECT_NE(line.find("--set dataset.path=FILE takes another file"), std::string::npos) << line;
+    for (const auto& part : parts) EXPECT_NE(line.find(part), std::string::npos) << "no '" << part << "' in: " << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+  }
+  // What the message offers is what the script and the configurations say.
+  const auto text_of = [](const std::filesystem::path& file) {
+    std::ifstream in(file);
+    return std::string{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  };
+  EXPECT_NE(text_of(script).find("traffic | electricity | solar_10_minutes"), std::string::npos);
+  for (const auto* name : {"lookalike_traffic", "lookalike_10k"}) {
+    const auto line = refusal(std::string("none/") + name + ".txt.gz");
+    const auto from = line.find("tsdp-data generate"), to = line.find(" --output ");
+    ASSERT_NE(from, std::string::npos);
+    EXPECT_NE(text_of(configs / (std::string(name) + ".yaml")).find(line.substr(from, to - from)), std::string::npos) << line;
+  }
+}
+
+// The paper's benchmarks come twice: with the settings that are recommended, which spend the target, and with the paper's.
+TEST_F(ConfigTest, BenchmarksHaveTheRecommendedSettingsAndThePapers) {
+  const auto configs = std::filesystem::path(TSDP_SOURCE_DIR) / "configs";
+  struct Paper {
+    const char* name;
+    std::int64_t context, batch, epochs;
+    double noise;
+  };
+  for (const auto& p : {Paper{"traffic.yaml", 96, 256, 4000, 4.0}, Paper{"electricity.yaml", 24, 128, 8000, 2.0}, Paper{"solar_10_minutes.yaml", 240, 128, 16000, 4.0}}) {
+    SCOPED_TRACE(p.name);
+    const auto good = read_config(configs / p.name);
+    EXPECT_EQ(good.privacy.noise_multiplier, std::nullopt);  // auto: spends the target
+    EXPECT_EQ(good.training.max_epochs, std::nullopt);
+    EXPECT_EQ(good.model.start, "auto");
+    EXPECT_EQ(good.model.prior, PriorKind::seasonal_naive);
+    const auto paper = read_config(configs / "paper" / p.name);
+    EXPECT_EQ(paper.model.context_length, p.context);
+    EXPECT_EQ(paper.sampling.batch_size, p.batch);
+    EXPECT_EQ(paper.training.max_epochs, p.epochs);
+    EXPECT_EQ(paper.privacy.noise_multiplier, p.noise);
+    EXPECT_EQ(paper.model.prior, PriorKind::none);
+    EXPECT_EQ(paper.model.missing_values, "zero");
+    EXPECT_EQ(paper.privacy.composition, privacy::StepComposition::symmetrised);
+    EXPECT_EQ(good.dataset.path, paper.dataset.path);
+    EXPECT_EQ(good.dataset.test_windows, paper.dataset.test_windows);
+  }
+}
+
 TEST_F(ConfigTest, ReferencePageIsTheTable) {
   const auto page = std::filesystem::path(TSDP_SOURCE_DIR) / "docs" / "options.md";
   std::ifstream in(page, std::ios::binary);

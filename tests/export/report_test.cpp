@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tsdp/base/text.h"
+#include "tsdp/export/report_content.h"
 
 namespace tsdp::exporting {
 namespace {
@@ -197,6 +198,7 @@ TEST(Report, LabelsTimeByTheCalendar) {
       {"2015-02-02 00:00", "1h", 73, {"3 Feb", "4 Feb", "5 Feb"}},
       {"2015-02-02 22:00", "1h", 30, {"3 Feb", "06:00", "12:00", "18:00", "4 Feb"}},
       {"2015-02-27 12:00", "10min", 12, {"12:30", "13:00", "13:30"}},
+      {"2023-10-19 00:00", "15min", 144, {"12:00", "20 Oct"}},  // every six hours would run into each other
       {"2015-02-25 00:00", "1D", 9, {"26 Feb", "28 Feb", "2 Mar", "4 Mar"}},
       {"2015-02-20 00:00", "B", 25, {"23 Feb", "2 Mar", "9 Mar", "16 Mar", "23 Mar"}},
       {"2015-11-03 00:00", "1W", 16, {"Dec", "2016", "Feb"}},
@@ -221,6 +223,32 @@ TEST(Report, LabelsTimeByTheCalendar) {
     }
     EXPECT_EQ(labels, one.labels);
   }
+}
+
+// One number has one form: in the tile, beside the bar, in the table, in the words.
+TEST(Report, AScoreLooksTheSameEverywhere) {
+  auto c = content();
+  c.scores[0].metrics["mean_weighted_quantile_loss"] = 0.059941;
+  c.scores.push_back({"its start", {{"mean_weighted_quantile_loss", 0.060012}}});
+  c.start_crps = 0.060012;
+  const auto page = report_html(c);
+  EXPECT_TRUE(holds(page, "<b>CRPS 0.05994</b>"));
+  EXPECT_TRUE(holds(page, "<td data-label=\"CRPS\">0.05994</td>"));
+  EXPECT_TRUE(holds(page, ">0.05994</text>"));
+  EXPECT_TRUE(holds(page, "had a CRPS of 0.06001"));
+  EXPECT_EQ(count(page, "0.0599"), count(page, "0.05994"));
+  EXPECT_EQ(count(page, "0.06001"), count(page, "0.0600"));
+}
+
+// Of many series some may have no score: the page says how many, and why.
+TEST(Report, SaysWhichSeriesHaveNoScore) {
+  EXPECT_EQ(how_chosen(5, 5, 5, false, "test"), "All series, from the best to the worst CRPS");
+  EXPECT_EQ(how_chosen(5, 4, 4, false, "test"),
+            "The 4 of 5 series that have a score, from the best to the worst CRPS. The other 1 has no score, as nothing, or nothing but zeros, was observed in its windows");
+  EXPECT_EQ(how_chosen(96, 87, 6, false, "test"),
+            "Of the 87 of 96 series that have a score, those with the best, the median and the worst CRPS over all test windows, and some between them. The other 9 "
+            "have no score, as nothing, or nothing but zeros, was observed in their windows");
+  EXPECT_EQ(how_chosen(96, 87, 2, true, "test"), "Of 96 series, those that were asked for");
 }
 
 TEST(Report, DrawsSeasonalNaiveWhereItIsKnown) {

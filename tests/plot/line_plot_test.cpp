@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tsdp {
@@ -313,13 +315,43 @@ TEST(LinePlot, BandsWithoutACurveAreBandsInTheLegend) {
 
 TEST(LinePlot, TakesGivenTicksAndRules) {
   auto plot = band_and_curve();
-  plot.panels[0].x.ticks = {-24.0, 0.0, 1.25, 99.0};  // those beyond the axis are left out
+  plot.panels[0].x.ticks = {{{-24.0, 0.0, 1.25, 99.0}}};  // those beyond the axis are left out
   plot.panels[0].x_rules = {0.5};
   const auto svg = plot.svg();
   EXPECT_EQ(fault_of(svg), "");
   EXPECT_EQ(count(svg, ">1.25</text>"), 1U);
   EXPECT_EQ(count(svg, ">99</text>") + count(svg, ">−24</text>"), 0U);
   EXPECT_EQ(count(svg, "class=\"rule\""), 1U);
+}
+
+// The finest set of ticks whose labels stand apart; where the plot sets them itself, fewer.
+TEST(LinePlot, LabelsOfTheXAxisStandApart) {
+  auto plot = band_and_curve();
+  const auto labels = [&](double width) {
+    const auto svg = plot.page_svg(width, 200.0);
+    std::vector<std::pair<double, std::string>> out;  // place and label
+    const std::string mark = "class=\"tick\" text-anchor=\"middle\">";
+    for (auto at = svg.find(mark); at != std::string::npos; at = svg.find(mark, at + 1)) {
+      const auto x = svg.rfind("x=\"", at) + 3, begin = at + mark.size();
+      out.emplace_back(std::stod(svg.substr(x)), svg.substr(begin, svg.find('<', begin) - begin));
+    }
+    return out;
+  };
+  plot.panels[0].x.lower = 0.0;
+  plot.panels[0].x.upper = 10.0;
+  for (const auto upper : {1.0, 1e5, 1e6, 9.9e8, 1e-9})
+    for (const double width : {120.0, 200.0, 300.0, 450.0}) {
+      plot.panels[0].x.upper = upper;
+      const auto found = labels(width);
+      for (std::size_t i = 1; i < found.size(); ++i) {
+        const auto points = [](const std::string& text) { return static_cast<double>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; })); };
+        EXPECT_GE(found[i].first - found[i - 1].first, 0.5 * 0.58 * 12.5 * (points(found[i].second) + points(found[i - 1].second))) << upper << " " << width << " " << found[i].second;
+      }
+    }
+  plot.panels[0].x.upper = 10.0;
+  plot.panels[0].x.ticks = {{{1.0, 2.0, 3.0, 9.0}, {"06:00", "12:00", "18:00", "20 Oct"}}, {{2.0, 9.0}, {"12:00", "20 Oct"}}};
+  EXPECT_EQ(labels(600.0).size(), 4U);
+  EXPECT_EQ(labels(300.0).size(), 2U);
 }
 
 TEST(LinePlot, LinearTicksAreMultiplesOfOneTwoFive) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -187,17 +189,64 @@ TEST_F(PlanTest, CommandsAreThoseAUserWouldType) {
   EXPECT_EQ(score.back(), "--json");
 }
 
+/// The sweeps of a folder; paper/ holds the configurations that its sweeps begin with, too.
+std::vector<std::filesystem::path> sweeps_of(const char* folder) {
+  std::vector<std::filesystem::path> out;
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(TSDP_SOURCE_DIR) / folder))
+    if (read_file(entry.path()).find("\nrows:") != std::string::npos) out.push_back(entry.path());
+  return out;
+}
+
 TEST(PaperSweepFiles, AllCellsResolve) {
-  int count = 0;
+  std::size_t count = 0;
   for (const auto* folder : {"configs/paper", "configs/sweeps"})
-    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(TSDP_SOURCE_DIR) / folder)) {
+    for (const auto& file : sweeps_of(folder)) {
       ++count;
-      SCOPED_TRACE(entry.path());
-      const auto made = make_plan(read_sweep_file(entry.path()), "unused", false);
+      SCOPED_TRACE(file);
+      const auto made = make_plan(read_sweep_file(file), "unused", false);
       EXPECT_EQ(made.seeds.size(), 5U);
       EXPECT_FALSE(made.runs.empty());
     }
-  EXPECT_GE(count, 17);
+  EXPECT_GE(count, 17U);
+}
+
+// What docs/paper.md says of all of them.
+TEST(PaperSweepFiles, HaveThePapersSettings) {
+  const auto files = sweeps_of("configs/paper");
+  EXPECT_EQ(files.size(), 14U);  // Tables 2 to 13, Figures 11 and 12
+  for (const auto& file : files) {
+    SCOPED_TRACE(file);
+    const auto plan = make_plan(read_sweep_file(file), "unused", false);
+    EXPECT_EQ(plan.file.config.parent_path(), file.parent_path());  // the paper's settings, not those recommended
+    for (const auto& run : plan.runs) {
+      const auto& c = run.config;
+      EXPECT_EQ(c.model.prior, PriorKind::none);
+      EXPECT_EQ(c.model.start, "fresh");
+      EXPECT_EQ(c.model.missing_values, "zero");
+      EXPECT_EQ(c.privacy.composition, privacy::StepComposition::symmetrised);
+      EXPECT_EQ(c.optimizer.learning_rate, 1e-3);
+      EXPECT_EQ(c.optimizer.plateau_looks, std::nullopt);  // the authors' code takes GluonTS's schedule for DeepAR away
+      EXPECT_EQ(c.training.checkpoint, c.privacy.enabled ? ExportedWeights::last : ExportedWeights::best);
+      EXPECT_EQ(c.optimizer.gradient_norm_bound, c.privacy.enabled ? std::nullopt : std::optional(10.0));
+      EXPECT_EQ(c.training.validate_every, 10);
+    }
+  }
+}
+
+// Every model beside every way of choosing series, at one number of steps.
+TEST(PaperSweepFiles, FiguresVaryTheTopLevelOfFourModels) {
+  for (const auto* name : {"figure11.yaml", "figure12.yaml"}) {
+    SCOPED_TRACE(name);
+    const auto plan = make_plan(read_sweep_file(std::filesystem::path(TSDP_SOURCE_DIR) / "configs/paper" / name), "unused", false);
+    std::map<std::string, std::set<privacy::TopLevel>> ways;
+    for (const auto& run : plan.runs) {
+      ways[run.config.model.name].insert(run.config.sampling.top_level);
+      EXPECT_EQ(run.config.training.max_epochs.value() * run.config.sampling.subsequences_per_sequence, 4000);
+    }
+    EXPECT_EQ(ways.size(), 4U);
+    for (const auto& [model, found] : ways)
+      EXPECT_EQ(found, (std::set{privacy::TopLevel::deterministic, privacy::TopLevel::shuffled, privacy::TopLevel::without_replacement})) << model;
+  }
 }
 
 }  // namespace

@@ -33,6 +33,9 @@ struct ReportSources {
 /// they are named. Throws UsageError for an id that no series has.
 [[nodiscard]] ReportContent report_content(const ReportSources& sources);
 
+/// Which of `series` series a report shows, in words: `shown` of the `scored` that have a finite CRPS, or those that were asked for.
+[[nodiscard]] std::string how_chosen(std::size_t series, std::size_t scored, std::size_t shown, bool asked_for, const std::string& windows);
+
 /// Writes private/report.html of the run: atomically, for the owner alone.
 void write_report(const ReportSources& sources);
 

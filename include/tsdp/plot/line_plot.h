@@ -14,6 +14,12 @@ enum class AxisScale {
   log10
 };
 
+/// Places on an axis, ascending, and what stands there; no labels: the numbers. Otherwise as many as places.
+struct PlotTicks {
+  std::vector<double> at;
+  std::vector<std::string> labels = {};
+};
+
 struct PlotAxis {
   std::string label;
   AxisScale scale = AxisScale::linear;
@@ -21,8 +27,8 @@ struct PlotAxis {
   /// not positive on a log axis) count as not given.
   std::optional<double> lower;
   std::optional<double> upper;
-  std::vector<double> ticks = {};  ///< where the labels stand, ascending; none: at round numbers
-  std::vector<std::string> tick_labels = {};  ///< what stands there; none: the numbers. Otherwise as many as ticks
+  /// The finest ones first: the first whose labels stand apart is taken. None: at round numbers.
+  std::vector<PlotTicks> ticks = {};
 };
 
 /// A curve. Points that an axis cannot show (not finite; not positive on a log axis) interrupt it; one without any

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "tsdp/config/config.h"
 #include "tsdp/mechanism/training_method.h"
 #include "tsdp/privacy/attack.h"
 #include "tsdp/privacy/interval.h"
@@ -32,5 +33,16 @@ struct Plan {
 
 /// The plan ended after `steps` of its steps, if it has more: what it states is of these.
 [[nodiscard]] Plan ended_after(std::uint64_t steps, Plan plan, const mechanism::TrainingMethod& method, double delta);
+
+/// What a plan that max_epochs ends leaves of its target, and what would use it.
+struct UnusedBudget {
+  double epsilon = 0.0;                       ///< target less upper end
+  std::optional<std::int64_t> max_epochs;     ///< the most epochs within the target with the plan's noise; none: not told without long work
+  std::optional<double> noise_multiplier;     ///< the least noise within the target over the plan's epochs; none: likewise
+};
+
+/// None without privacy, where the budget ends the run, and where less than a hundredth of the target is left. From the configuration and the
+/// lengths of the series alone, so it costs no privacy; it takes about as long as a plan. `config` is settled: noise and epochs are numbers.
+[[nodiscard]] std::optional<UnusedBudget> unused_budget(const Config& config, const mechanism::TrainingMethod& method, const Plan& plan);
 
 }  // namespace tsdp::training
