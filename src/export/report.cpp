@@ -245,8 +245,7 @@ std::string scores(const ReportContent& c) {
         only_bands_help(c) ? cat(" Its median alone, without the bands, is ", e(comparison(c, "ND")), " (ND).") : "",
         "</p>\n");
   if (const auto did = evaluation::what_data_did(number_in(c.scores.front().metrics, "mean_weighted_quantile_loss"), c.start_crps); !did.empty())
-    out += cat("<p>Its start (", e(mechanism::start_cited(c.start_origin)), ") had a CRPS of ", score_text(c.start_crps), " already: ", did, ".</p>
-");
+    out += cat("<p>Its start (", e(mechanism::start_cited(c.start_origin)), ") had a CRPS of ", score_text(c.start_crps), " already: ", did, ".</p>\n");
   out +=
       cat("<div class=\"", chart.empty() ? "" : "beside",
           "\">\n<div>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "

@@ -233,13 +233,14 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
 }  // namespace
 
 std::string how_chosen(std::size_t series, std::size_t scored, std::size_t shown, bool asked_for, const std::string& windows) {
-  std::string text = asked_for          ? cat("Of ", series, " series, those that were asked for")
-                     : shown == scored ? cat(scored == series ? cat("All series") : cat("The ", scored, " of ", series, " series that have a score"), ", from the best to the worst CRPS")
-                                       : cat("Of ", scored == series ? cat(series, " series") : cat("the ", scored, " of ", series, " series that have a score"),
-                                             ", those with the best, the median and the worst CRPS over all ", windows, " windows, and some between them");
-  if (!asked_for && scored < series)
-    text += cat(". The other ", series - scored, series - scored == 1 ? " has" : " have", " no score, as nothing, or nothing but zeros, was observed in ",
-                series - scored == 1 ? "its" : "their", " windows");
+  if (asked_for) return cat("Of ", series, " series, those that were asked for");
+  const auto left_out = series - scored;
+  const auto those = left_out == 0 ? cat(series, " series") : cat("the ", scored, " of ", series, " series that have a score");
+  auto text = shown < scored ? cat("Of ", those, ", those with the best, the median and the worst CRPS over all ", windows, " windows, and some between them")
+                             : cat(left_out == 0 ? "All series" : cat("All of ", those), ", from the best to the worst CRPS");
+  if (left_out > 0)
+    text += cat(". The other ", left_out, left_out == 1 ? " has" : " have", " no score, as nothing, or nothing but zeros, was observed in ",
+                left_out == 1 ? "its" : "their", " windows");
   return text;
 }
 

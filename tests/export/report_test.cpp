@@ -244,7 +244,7 @@ TEST(Report, AScoreLooksTheSameEverywhere) {
 TEST(Report, SaysWhichSeriesHaveNoScore) {
   EXPECT_EQ(how_chosen(5, 5, 5, false, "test"), "All series, from the best to the worst CRPS");
   EXPECT_EQ(how_chosen(5, 4, 4, false, "test"),
-            "The 4 of 5 series that have a score, from the best to the worst CRPS. The other 1 has no score, as nothing, or nothing but zeros, was observed in its windows");
+            "All of the 4 of 5 series that have a score, from the best to the worst CRPS. The other 1 has no score, as nothing, or nothing but zeros, was observed in its windows");
   EXPECT_EQ(how_chosen(96, 87, 6, false, "test"),
             "Of the 87 of 96 series that have a score, those with the best, the median and the worst CRPS over all test windows, and some between them. The other 9 "
             "have no score, as nothing, or nothing but zeros, was observed in their windows");

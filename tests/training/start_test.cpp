@@ -7,6 +7,7 @@
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
+#include "tsdp/data/windows.h"
 #include "tsdp/export/torchscript.h"
 #include "tsdp/mechanism/start.h"
 #include "tsdp/training/model_setup.h"
@@ -241,6 +242,37 @@ TEST_F(StartFixture, TheModelReadsMissingValuesAsTheConfigurationSays) {
   EXPECT_TRUE(model_of(c, at::TensorOptions(at::kFloat))->options().imputes);
   c.model.missing_values = "zero";
   EXPECT_FALSE(model_of(c, at::TensorOptions(at::kFloat))->options().imputes);
+}
+
+// Zero padding (Algorithms 4 and 6 of the paper) is model.missing_values: zero: a window that begins before its series is the window with zeros written
+// there. By default it is the window with the mean of what is known.
+TEST_F(StartFixture, ZeroPaddingIsOneSettingAway) {
+  constexpr std::int64_t known = 3;  // of the context of 8
+  for (const auto* name : {"simple_ff", "dlinear", "itransformer"}) {
+    SCOPED_TRACE(name);
+    auto c = small_training_of(name);
+    const data::WindowStore store(data_.dataset, *c.model.context_length, c.dataset.prediction_length);
+    const std::vector<data::WindowIndex> first = {{0, known}};
+    auto values = at::empty({1, store.window_length()}, at::kFloat), observed = at::empty_like(values);
+    store.gather(first, values.data_ptr<float>(), observed.data_ptr<float>());
+    const auto past = *c.model.context_length, padded = past - known;
+    models::WindowBatch batch{values.narrow(1, 0, past), observed.narrow(1, 0, past), values.narrow(1, past, 4), observed.narrow(1, past, 4), {}};
+    EXPECT_EQ(batch.past_observed.sum().item<float>(), static_cast<float>(known));
+    EXPECT_EQ(batch.past_target.narrow(1, 0, padded).abs().max().item<float>(), 0.0F);
+    const auto forecast = [&](const std::string& missing_values, const at::Tensor& pads) {
+      c.model.missing_values = missing_values;
+      const auto model = model_of(c, at::TensorOptions(at::kFloat));
+      RandomStream stream(SecretKey::from_seed(5), "initial weights", 0);
+      model->initialise(stream);
+      auto window = batch;
+      window.past_target = at::cat({pads, batch.past_target.narrow(1, padded, known)}, 1);
+      return model->distribution(window).loc.clone();
+    };
+    const auto zeros = at::zeros({1, padded}, at::kFloat);
+    const auto means = at::full({1, padded}, batch.past_target.narrow(1, padded, known).mean().item<float>(), at::kFloat);
+    EXPECT_TRUE(at::allclose(forecast("mean", zeros), forecast("zero", means), 1e-5, 1e-6));
+    EXPECT_FALSE(at::allclose(forecast("zero", zeros), forecast("mean", zeros), 1e-3, 1e-3));
+  }
 }
 
 }  // namespace
