@@ -251,7 +251,7 @@ std::string scores(const ReportContent& c) {
           "\">\n<div>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
           "aria-label=\"Scores\"><table class=\"scores\">\n<caption>Scores on the ",
           e(c.windows),
-          " windows; lower is better, but for the last column</caption>\n<thead><tr><th scope=\"col\">forecaster</th>");
+          " windows; lower is better, but for the 80 % band</caption>\n<thead><tr><th scope=\"col\">forecaster</th>");
   for (const auto& column : columns) out += cat("<th scope=\"col\">", column.label, "</th>");
   constexpr const char* band_label = "in the 80 % band";
   out += cat("<th scope=\"col\">", band_label, "</th></tr></thead>\n<tbody>\n");
@@ -270,7 +270,7 @@ std::string scores(const ReportContent& c) {
       "values’ size. ND: absolute errors of the median, as a share of the values’ size. NRMSE: root of the mean "
       "squared "
       "error, likewise. MASE: absolute errors beside those of seasonal naive within the past. sMAPE: relative errors "
-      "of the median. Last column: how many true values lie between the quantiles 10 % and 90 %; 80 % would be "
+      "of the median. 80 % band: how many true values lie between the quantiles 10 % and 90 %; 80 % would be "
       "right. A forecaster without bands has all its quantiles in one place. Its start is the same model before "
       "this run.</p>\n</div>\n";
   if (!chart.empty()) out += cat("<figure>", chart, "</figure>\n");

@@ -58,21 +58,18 @@ std::optional<UnusedBudget> unused_budget(const Config& config, const mechanism:
   if (!method.privacy() || plan.limited_by_epsilon || plan.epsilon.upper >= (1.0 - worth_telling) * p.target_epsilon) return std::nullopt;
   UnusedBudget out;
   out.epsilon = p.target_epsilon - plan.epsilon.upper;
-  // Of whole series either takes minutes for some ways of making batches; correlated noise is of the planned steps alone.
-  if (p.relation == privacy::Relation::series) return out;
   const auto& mechanism = *method.privacy();
   const auto& theorem = mechanism.theorem();
+  // Minutes of work for some ways of making batches of whole series, and where steps are composed adaptively.
+  if (p.relation == privacy::Relation::series || theorem.composition != privacy::StepComposition::symmetrised) return out;
   try {
     const auto uses = mechanism.curve()->max_uses(p.target_epsilon, p.delta);
     const auto epochs = static_cast<std::int64_t>(theorem.steps_of_uses(uses) / plan.steps_per_epoch);
     if (epochs > config.training.max_epochs.value()) out.max_epochs = epochs;
-    // Another noise is another game to solve where steps are composed adaptively.
-    if (theorem.composition == privacy::StepComposition::symmetrised) {
-      auto calibrated = config;
-      calibrated.privacy.noise_multiplier.reset();
-      calibrated.privacy.composition = theorem.composition;
-      out.noise_multiplier = mechanism::method_of(calibrated, method.law().parameters().lengths).privacy()->noise().multiplier;
-    }
+    auto calibrated = config;
+    calibrated.privacy.noise_multiplier.reset();
+    calibrated.privacy.composition = theorem.composition;
+    out.noise_multiplier = mechanism::method_of(calibrated, method.law().parameters().lengths).privacy()->noise().multiplier;
   } catch (const PrivacyError&) {
     // Beyond what is accounted for: the run is as planned all the same.
   }

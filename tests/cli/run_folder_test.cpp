@@ -177,5 +177,33 @@ TEST_F(RunFolders, AResultThatCannotBeWrittenIsAFailure) {
   EXPECT_NE(content_of(path("err")).find("stdout"), std::string::npos);
 }
 
+// What max_epochs leaves of the target is said by the plan, in words and as JSON, and at the end; the numbers that are said use it.
+TEST_F(RunFolders, WhatIsLeftOfTheTargetIsSaid) {
+  const auto plan_of = [&](const std::vector<std::string>& set) {
+    std::vector<std::string> arguments = {"--config", "config.yaml", "--dry-run", "--json"};
+    arguments.insert(arguments.end(), set.begin(), set.end());
+    return answer("tsdp-train", arguments);
+  };
+  const auto plan = plan_of({});
+  ASSERT_FALSE(plan["unused"].is_null()) << plan;
+  EXPECT_DOUBLE_EQ(plan["unused"]["epsilon"].get<double>(), plan["target_epsilon"].get<double>() - plan["epsilon"]["upper"].get<double>());
+  const auto epochs = std::to_string(plan["unused"]["max_epochs"].get<std::int64_t>());
+  const auto said = "of the target epsilon 1 unused: training.max_epochs=" + epochs + " or privacy.noise_multiplier=";
+  const auto text = run("tsdp-train", {"--config", "config.yaml", "--dry-run"}).out;
+  const auto at = text.find(said);
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_NE(text.find(" would use it", at), std::string::npos) << text;
+  const auto noise = text.substr(at + said.size(), text.find(' ', at + said.size()) - at - said.size());
+  for (const auto& set : {"training.max_epochs=" + epochs, "privacy.noise_multiplier=" + noise, std::string("privacy.noise_multiplier=auto")}) {
+    const auto other = plan_of({"--set", set});
+    EXPECT_TRUE(other["unused"].is_null()) << set << ": " << other;
+    EXPECT_EQ(other["ends_by"], "max_epochs") << set;
+  }
+  const auto whole = run("tsdp-train", {"--config", "config.yaml", "--output", "run", "--threads", "1"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_NE(whole.err.find("training.max_epochs ended the run, which leaves "), std::string::npos) << whole.err;
+  EXPECT_NE(whole.err.find("would have used it (a further run on these data adds its own cost)"), std::string::npos) << whole.err;
+}
+
 }  // namespace
 }  // namespace tsdp::cli_test

@@ -155,13 +155,13 @@ TEST(PaperFigures, OneWindowASeriesWinsLateInOneStepAndEverywhereAfterAHundred) 
 // paper says so of 1000 steps, too: there λ = 16 is better up to ε = 4, and the figure's note says why.
 TEST(PaperFigures, OneWindowASeriesIsBestAfterManySteps) {
   for (const int number : {6, 7})
-    for (const auto& panel : paper_figure(number, 7, 0.02).panels)
+    for (const auto& panel : paper_figure(number, few, 0.02).panels)
       for (const auto& more : panel.series) {
         const auto& one = panel.series.front();
         for (std::size_t i = 0; &more != &one && one.points[0].uses > 1 && i < one.points.size() && !ended(more.points[i]); ++i)
           EXPECT_LT(one.points[i].y.upper, more.points[i].y.lower) << number << ", " << panel.title << ", " << more.name << " at " << one.points[i].x;
       }
-  const auto figure = paper_figure(5, 7, 1e-3);
+  const auto figure = paper_figure(5, few, 1e-3);
   const auto& panel = figure.panels.back();
   ASSERT_EQ(panel.title, "after 1000 steps");
   const double ever_drawn = 1.0 - std::pow(1.0 - 2.0 / 320.0, 1000.0);
