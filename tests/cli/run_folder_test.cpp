@@ -180,7 +180,7 @@ TEST_F(RunFolders, AResultThatCannotBeWrittenIsAFailure) {
 // What max_epochs leaves of the target is said by the plan, in words and as JSON, and at the end; the numbers that are said use it.
 TEST_F(RunFolders, WhatIsLeftOfTheTargetIsSaid) {
   const auto plan_of = [&](const std::vector<std::string>& set) {
-    std::vector<std::string> arguments = {"--config", "config.yaml", "--dry-run", "--json"};
+    std::vector<std::string> arguments = {"--config", "config.yaml", "--set", "privacy.noise_multiplier=20", "--dry-run", "--json"};
     arguments.insert(arguments.end(), set.begin(), set.end());
     return answer("tsdp-train", arguments);
   };
@@ -189,7 +189,7 @@ TEST_F(RunFolders, WhatIsLeftOfTheTargetIsSaid) {
   EXPECT_DOUBLE_EQ(plan["unused"]["epsilon"].get<double>(), plan["target_epsilon"].get<double>() - plan["epsilon"]["upper"].get<double>());
   const auto epochs = std::to_string(plan["unused"]["max_epochs"].get<std::int64_t>());
   const auto said = "of the target epsilon 1 unused: training.max_epochs=" + epochs + " or privacy.noise_multiplier=";
-  const auto text = run("tsdp-train", {"--config", "config.yaml", "--dry-run"}).out;
+  const auto text = run("tsdp-train", {"--config", "config.yaml", "--set", "privacy.noise_multiplier=20", "--dry-run"}).out;
   const auto at = text.find(said);
   ASSERT_NE(at, std::string::npos) << text;
   EXPECT_NE(text.find(" would use it", at), std::string::npos) << text;
@@ -199,7 +199,7 @@ TEST_F(RunFolders, WhatIsLeftOfTheTargetIsSaid) {
     EXPECT_TRUE(other["unused"].is_null()) << set << ": " << other;
     EXPECT_EQ(other["ends_by"], "max_epochs") << set;
   }
-  const auto whole = run("tsdp-train", {"--config", "config.yaml", "--output", "run", "--threads", "1"});
+  const auto whole = run("tsdp-train", {"--config", "config.yaml", "--set", "privacy.noise_multiplier=20", "--output", "run", "--threads", "1"});
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
   EXPECT_NE(whole.err.find("training.max_epochs ended the run, which leaves "), std::string::npos) << whole.err;
   EXPECT_NE(whole.err.find("would have used it (a further run on these data adds its own cost)"), std::string::npos) << whole.err;
