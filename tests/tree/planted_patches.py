@@ -12,7 +12,7 @@ if shutil.which("patch") is None:
     skip("no program 'patch'")
 failures = []
 patches = sorted((ROOT / "tests/planted").glob("*.patch"))
-tests = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("*_test.cpp"))
+tests = "\n".join(file.read_text() for file in [*(ROOT / "tests").rglob("*_test.cpp"), ROOT / "tests/CMakeLists.txt"])
 for patch in patches:
     head = patch.read_text().split("\n--- ", 1)[0]
     fields = dict(re.findall(r"^(Targets|Caught by): (.+)$", head, re.MULTILINE))
