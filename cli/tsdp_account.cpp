@@ -182,7 +182,6 @@ Answer steps(const Subject& subject, const QueryOptions& query) {
   const double target = needed_epsilon(query, subject);
   const double delta = needed_delta(query, subject);
   const auto curve = m.curve();
-  const auto why = curve->certificate();
   const auto uses = curve->max_uses(target, delta);
   if (uses == 0)
     throw tsdp::PrivacyError(cat("epsilon ", target, " at delta ", delta, ": not even one ",
@@ -191,6 +190,7 @@ Answer steps(const Subject& subject, const QueryOptions& query) {
   const auto count = m.steps_of_uses(uses);
   auto spent = curve->epsilon(delta, uses, precision_of(query));
   spent.upper = std::min(spent.upper, target);  // delta at the target was certified
+  const auto why = curve->certificate();
   Answer out;
   out.json["epsilon"] = tsdp::cli::bracket_json(spent, why);
   out.json["delta"] = delta;
@@ -296,7 +296,7 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
   const auto complete = m.complete_uses(count);
   const auto curve = m.curve();
   const auto of_complete = complete < uses ? m.curve() : nullptr;
-  const auto why = curve->certificate();
+  Certificate why;
   auto grid = epsilons_of(query);
   if (grid.empty()) grid = default_grid(m, *curve, uses);
   Answer out;
@@ -307,7 +307,13 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
     auto value = profile_at(m, *curve, epsilon, uses, precision);
     // As epsilon_after: from below only complete epochs count.
     if (complete < uses) value.lower = complete > 0 ? profile_at(m, *of_complete, epsilon, complete, precision).lower : std::max(0.0, -std::expm1(epsilon));
-    out.json["profile"].push_back({{"epsilon", epsilon}, {"delta", tsdp::cli::bracket_json(value, why)}});
+    const auto of_point = curve->certificate();
+    // Points that rest on different methods: what may give them.
+    if (out.json["profile"].empty())
+      why = of_point;
+    else if (of_point.upper != why.upper || of_point.lower != why.lower)
+      why = m.curve()->certificate();
+    out.json["profile"].push_back({{"epsilon", epsilon}, {"delta", tsdp::cli::bracket_json(value, of_point)}});
     out.text += cat("\n", epsilon, "\t", tsdp::rounded_down(value.lower, 7), "\t", tsdp::rounded_up(value.upper, 7));
     const auto width = [](const Interval& i) { return i.upper > 0.0 ? 1.0 - i.lower / i.upper : 0.0; };
     if (!widest || width(value) > width(*widest)) widest = value;

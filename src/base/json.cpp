@@ -13,12 +13,12 @@ constexpr int deepest = 16;
 
 }  // namespace
 
-nlohmann::ordered_json parse_json(std::string_view text, const std::string& where) {
+nlohmann::ordered_json parse_json(std::string_view text, const std::string& where, std::string_view expected) {
   using Json = nlohmann::ordered_json;
   std::vector<std::set<std::string>> keys;  // of the objects that are open
   const auto look = [&](int depth, Json::parse_event_t event, Json& parsed) {
     const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
-    if (opens && depth >= deepest) throw DataError(cat(where, ": nested deeper than ", deepest, " levels; expected what tsdp wrote"));
+    if (opens && depth >= deepest) throw DataError(cat(where, ": nested deeper than ", deepest, " levels; expected ", expected));
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
@@ -26,7 +26,7 @@ nlohmann::ordered_json parse_json(std::string_view text, const std::string& wher
     return true;
   };
   auto json = Json::parse(text, look, false);
-  if (json.is_discarded()) throw DataError(cat(where, ": not JSON; expected what tsdp wrote"));
+  if (json.is_discarded()) throw DataError(cat(where, ": not JSON; expected ", expected));
   return json;
 }
 

@@ -311,7 +311,7 @@ Json document_as(const Ledger& ledger, Edition edition) {
   out["epsilon"] = {{"lower", p.epsilon.lower}, {"upper", p.epsilon.upper}};
   out["epsilon_covers"] = {"model"};
   if (unit.relation == privacy::Relation::series || adaptive)
-    out["certificate"] = certificate_json(edition == Edition::second || p.certificate.upper.empty() ? ledger.method.privacy()->curve()->certificate() : p.certificate);
+    out["certificate"] = certificate_json(privacy::asked_certificate(theorem, p.delta, ledger.accounted_uses()));
   const auto but = edition == Edition::second ? std::string() : but_for_the_start(ledger);
   if (unit.relation == privacy::Relation::series) {
     const auto replaced = privacy::substitution_of(privacy::series_law_of(ledger.method.law()), ledger.method.privacy()->noise(),
@@ -535,7 +535,7 @@ Verification verify(const Json& document, const std::string& where) {
     differs(error.what());
     return out;
   }
-  auto& ledger = *out.terms;
+  const auto& ledger = *out.terms;
   if (ledger.state == RunState::finished && ledger.steps_charged != ledger.steps_planned)
     differs("steps_charged: found ", ledger.steps_charged, " of a finished run; ", ledger.steps_planned, " were planned");
   if (ledger.cost) {
@@ -550,7 +550,6 @@ Verification verify(const Json& document, const std::string& where) {
     auto& accountant = *curve;
     try {
       out.epsilon = privacy::epsilon_after(ledger.method.privacy()->theorem(), accountant, p.delta, ledger.accounted_steps());
-      ledger.cost->certificate = accountant.certificate();
       // The stated upper end must be certified, not only near; it may have come from another grid, or be the target, which was certified
       // by a curve that had not been asked before.
       if (p.epsilon.upper < out.epsilon.upper && !accountant.certifies(p.epsilon.upper, p.delta, uses) &&
@@ -589,8 +588,7 @@ Verification verify(const Json& document, const std::string& where) {
   for (const auto& [key, value] : again.items()) {
     if (!own && (key == "not_covered" || key == "source" || key == "randomness" || key == "warnings"))
       continue;
-    // (Which of several methods for correlated noise comes out least may depend on what was asked before.)
-    if (key == "certificate" && ledger.method.privacy()->noise().kind == privacy::NoiseKind::correlated && document.contains(key)) continue;
+    if (edition == Edition::second && (key == "certificate" || key == "substitution") && document.contains(key)) continue;  // later versions know more of both
     if (!document.contains(key) || document[key] != value) differs(key, ": is not what follows from its terms");
   }
   for (const auto& [key, value] : document.items())

@@ -261,7 +261,7 @@ Interval Accountant::epsilon(double delta, std::uint64_t uses, double precision)
   check_uses(uses);
   check_precision(precision);
   if (uses == 0) return {0.0, 0.0};
-  if (is_single(uses)) return epsilon_of_one(delta, 1e-2 * precision);
+  if (is_single(uses)) return epsilon_of_one(delta, 1e-6 * precision);
   const auto cut = cut_for(delta, uses, precision);
   // A coarse bound tells near which ε the grids have to be good.
   double theta = best_tilt_for_delta(cut->scout().loss(), uses, delta);
@@ -293,6 +293,17 @@ Interval Accountant::epsilon(double delta, std::uint64_t uses, double precision)
     const double width = (best.upper - best.lower) / best.upper;
     if (!narrowing.goes_on(std::isfinite(best.upper) ? width : 1.0)) break;
   }
+  // The upper end once more, as finely as max_uses and calibrated noise decide: what they certify is not to be stated as more.
+  if (precision <= default_precision && best.upper > 0.0 && std::isfinite(best.upper)) {
+    try {
+      const auto fine = cut_for(delta, uses, finest_precision);
+      theta = fine->tilt_for_epsilon(uses, best.upper);
+      const auto grid = fine->grid_for(uses, theta, best.upper, 1.0, finest_precision);
+      best.upper = std::min(best.upper, least_certified_epsilon(delta, uses, *fine, grid->upper, modest_tilt * theta, best.upper, 1e-8));
+    } catch (const OutOfReach&) {
+      // What is known is stated.
+    }
+  }
   best.upper = std::min(best.upper, static_cast<double>(uses) * largest_loss());
   best.lower = std::min(best.lower, best.upper);
   if (!std::isfinite(best.upper))
@@ -301,7 +312,7 @@ Interval Accountant::epsilon(double delta, std::uint64_t uses, double precision)
   return best;
 }
 
-std::uint64_t Accountant::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+std::uint64_t Accountant::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
   check_epsilon(epsilon);
   check_delta(delta);
   check_precision(precision);

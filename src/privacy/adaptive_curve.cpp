@@ -195,10 +195,16 @@ Interval AdaptiveCurve::delta(double epsilon, std::uint64_t uses, double precisi
   return checked(out);
 }
 
+double AdaptiveCurve::upper_epsilon(double delta, std::uint64_t uses, double precision) {
+  const double symmetrised = state_->symmetrised.epsilon(delta, uses, precision).upper;
+  if (uses <= 1 || symmetrised == 0.0) return symmetrised;
+  return std::min(symmetrised, state_->upper_epsilon(delta, uses, symmetrised, std::min(1e-2 * precision, 1e-6)));
+}
+
 Interval AdaptiveCurve::epsilon(double delta, std::uint64_t uses, double precision) {
   auto out = state_->symmetrised.epsilon(delta, uses, precision);
   if (uses <= 1 || out.upper == 0.0) return out;
-  out.upper = std::min(out.upper, state_->upper_epsilon(delta, uses, out.upper, std::min(1e-2 * precision, 1e-5)));
+  out.upper = upper_epsilon(delta, uses, precision);
   out.lower = state_->lower_epsilon(delta, uses, precision, out.upper);
   return checked(out);
 }
@@ -208,7 +214,7 @@ bool AdaptiveCurve::certifies(double epsilon, double delta, std::uint64_t uses, 
   return uses > 1 && state_->upper_delta(epsilon, uses) <= delta;
 }
 
-std::uint64_t AdaptiveCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+std::uint64_t AdaptiveCurve::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
   const auto least = state_->symmetrised.max_uses(epsilon, delta, limit, precision);
   if (least == 0 || least >= limit) return least;
   const auto excess = [&](std::uint64_t k) {

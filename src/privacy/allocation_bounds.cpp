@@ -96,6 +96,7 @@ Interval CommonAndOwn::delta(Direction direction, double epsilon) {
   const auto reach = 9.5L * mu + mu * mu / 2.0L;
   const auto e = static_cast<long double>(epsilon);
   const auto step = static_cast<long double>(step_);
+  if (!(2.0L * reach / step < static_cast<long double>(most_nodes)) || !(e / step < 1e15L)) return {0.0, 1.0};
   const auto first = static_cast<std::int64_t>(std::floor((e - reach) / step));
   const auto last = static_cast<std::int64_t>(std::ceil((e + reach) / step));
   // Nodes by falling index, that is by rising x.

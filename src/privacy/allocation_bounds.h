@@ -27,8 +27,9 @@ class CommonAndOwn {
   /// b bins; t, u ≥ 0, not both 0.
   CommonAndOwn(std::int64_t bins, double common, double own);
 
-  /// ε ≥ 0.
+  /// ε ≥ 0. Where that takes more than `most_nodes` cells (μ₀ above some hundreds, where nothing is private) it is {0, 1}.
   [[nodiscard]] Interval delta(Direction direction, double epsilon);
+  static constexpr std::int64_t most_nodes = 100'000;
 
  private:
   /// H_{e^ε′}(P₂‖Q₂), or the other way round, at ε′ = index · step.

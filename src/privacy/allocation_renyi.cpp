@@ -46,8 +46,11 @@ class Band {
   double beyond_, inverse_, largest_ = 0.0;
 };
 
+/// Bins by the diagonal entries of H: how many, and the largest of those that count as one.
+using Classes = std::map<std::int64_t, std::pair<double, std::uint64_t>>;
+
 /// W_α b^{−α} for one band: a product of b polynomials, those of equal bins by squaring. Long double: terms reach e^{α²H/2}.
-std::vector<long double> independent_sums(const Band& band, std::int64_t bins, std::int64_t most) {
+std::vector<long double> independent_sums(const Classes& classes, std::int64_t bins, std::int64_t most) {
   using Polynomial = std::vector<long double>;
   const auto size = static_cast<std::size_t>(most) + 1;
   const auto product = [&](const Polynomial& a, const Polynomial& b) {
@@ -56,15 +59,6 @@ std::vector<long double> independent_sums(const Band& band, std::int64_t bins, s
       for (std::size_t j = 0; i + j < size; ++j) out[i + j] += a[i] * b[j];
     return out;
   };
-  // Diagonals that hardly differ count as the largest of them: by a rounding, or where there are many by 1e-4.
-  const double grain = static_cast<double>(bins) * static_cast<double>(most * most) < 3e7 ? 1e12 : 1e4;
-  std::map<std::int64_t, std::pair<double, std::uint64_t>> classes;
-  for (std::int64_t i = 0; i < bins; ++i) {
-    const double h = band.at(i, i);
-    auto& [largest, count] = classes[static_cast<std::int64_t>(std::ceil(std::log(std::max(h, 1e-300)) * grain))];
-    largest = std::max(largest, h);
-    ++count;
-  }
   Polynomial all(size, 0.0L);
   all[0] = 1.0L;
   for (const auto& [unused, member] : classes) {
@@ -81,6 +75,36 @@ std::vector<long double> independent_sums(const Band& band, std::int64_t bins, s
     }
   }
   return all;
+}
+
+/// Classes of a band's diagonal. Entries that hardly differ count as the largest of them: by a rounding, or where there are many by 1e-4.
+Classes classes_of(const Band& band, std::int64_t bins, std::int64_t most) {
+  const double grain = static_cast<double>(bins) * static_cast<double>(most * most) < 3e7 ? 1e12 : 1e4;
+  Classes classes;
+  for (std::int64_t i = 0; i < bins; ++i) {
+    const double h = band.at(i, i);
+    auto& [largest, count] = classes[static_cast<std::int64_t>(std::ceil(std::log(std::max(h, 1e-300)) * grain))];
+    largest = std::max(largest, h);
+    ++count;
+  }
+  return classes;
+}
+
+/// R_α from such sums; `h`: the largest entry of H.
+/// Rounding on the way of a term: of at most α bins with balls, each a few exponentials of exponents up to h α², and of sums.
+std::vector<double> divergences_of(const std::vector<long double>& sums, double h, std::int64_t bins, double beyond) {
+  std::vector<double> out(sums.size(), infinity);
+  const auto order = static_cast<double>(sums.size() - 1);
+  const auto b = static_cast<double>(bins);
+  const double relative = unit * (order * 4.0 * (h * order * order + 64.0 + order * std::log(b)) + 8.0 * b * (order + 2.0) + 4.0 * (order + 2.0));
+  for (std::size_t a = 2; a < sums.size(); ++a) {
+    if (!std::isfinite(sums[a]) || !(sums[a] > 1e-4000L)) continue;
+    const auto alpha = static_cast<double>(a);
+    const double log_moment = static_cast<double>(std::log(sums[a])) + std::lgamma(alpha + 1.0) * (1.0 + 8.0 * unit);
+    const double value = (log_moment + relative) / (alpha - 1.0) + 0.5 * beyond * alpha;
+    if (std::isfinite(value)) out[a] = std::max(0.0, value) * (1.0 + 8.0 * unit);
+  }
+  return out;
 }
 
 /// The dynamic program on bins first … b − 1, with windows of w ≥ 1 counts.
@@ -247,15 +271,7 @@ std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std:
     const double value = (log_moment + relative) / static_cast<double>(a - 1) + 0.5 * band.beyond() * static_cast<double>(a);
     if (std::isfinite(value)) out[static_cast<std::size_t>(a)] = std::max(0.0, value) * (1.0 + 8.0 * unit);
   };
-  if (w == 0) {
-    const auto sums = independent_sums(band, b, most_order);
-    for (std::int64_t a = 2; a <= most_order; ++a) {
-      const auto sum = sums[static_cast<std::size_t>(a)];
-      if (std::isfinite(sum) && sum > 1e-4000L)
-        put(a, static_cast<double>(std::log(sum)) + std::lgamma(static_cast<double>(a) + 1.0) * (1.0 + 8.0 * unit));
-    }
-    return out;
-  }
+  if (w == 0) return divergences_of(independent_sums(classes_of(band, b, most_order), b, most_order), h, b, band.beyond());
   Windows windows(band, b, w, most_order);
   std::vector<double> fields(static_cast<std::size_t>(b), 0.0);
   std::vector<double> total(out.size(), 0.0);
@@ -302,6 +318,21 @@ std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std:
     if (std::isfinite(sum) && sum > 0.0) put(a, std::log(sum) + 0.5 * h * static_cast<double>(a) * static_cast<double>(a - 1));
   }
   return out;
+}
+
+std::vector<double> renyi_remove_independent(std::int64_t bins, double noise_multiplier, std::uint64_t uses, std::int64_t most_order) {
+  const double h = static_cast<double>(uses) / (noise_multiplier * noise_multiplier) * (1.0 + 4.0 * unit);
+  // No term, of which the least is 1/(α! b^α), may underflow: the least long double is e^{−11355}.
+  auto order = most_order;
+  while (order > 2 && static_cast<double>(order) * (std::log(static_cast<double>(bins)) + std::log(static_cast<double>(order))) > 11000.0) --order;
+  auto out = divergences_of(independent_sums({{0, {h, static_cast<std::uint64_t>(bins)}}}, bins, order), h, bins, 0.0);
+  out.resize(static_cast<std::size_t>(most_order) + 1, infinity);
+  return out;
+}
+
+double renyi_add_independent(std::int64_t bins, double noise_multiplier, std::uint64_t uses, double order) {
+  const double h = static_cast<double>(uses) / (noise_multiplier * noise_multiplier);
+  return 0.5 * h * (1.0 + (order - 1.0) / static_cast<double>(bins)) * (1.0 + 16.0 * unit);
 }
 
 double renyi_remove_work(const Gram& gram, std::int64_t bands, std::int64_t most_order) {

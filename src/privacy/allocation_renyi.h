@@ -20,6 +20,11 @@ namespace tsdp::privacy {
 /// Rounding: all terms are positive; sums of so many roundings, and what underflows, are charged upwards. What overflows is +∞.
 [[nodiscard]] std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std::int64_t bands, std::int64_t most_order);
 
+/// The same for bins whose means are orthogonal and of one length, G = kI, k = `uses`: balls in bins with independent noise. No b × b matrix is made.
+[[nodiscard]] std::vector<double> renyi_remove_independent(std::int64_t bins, double noise_multiplier, std::uint64_t uses, std::int64_t most_order);
+/// And R_α(Q‖P) ≤ k/2σ² (1 + (α − 1)/b) of them (RenyiAdd).
+[[nodiscard]] double renyi_add_independent(std::int64_t bins, double noise_multiplier, std::uint64_t uses, double order);
+
 /// Inner updates that this takes.
 [[nodiscard]] double renyi_remove_work(const Gram& gram, std::int64_t bands, std::int64_t most_order);
 /// The largest order ≥ 2, at most `limit`, that takes at most `work` updates; 0 where even 2 takes more.

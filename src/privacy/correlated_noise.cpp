@@ -70,6 +70,8 @@ CorrelatedNoiseCurve::CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strat
     throw PrivacyError(
         "correlated noise with top level balls_in_bins: a strategy matrix with negative entries is not covered; top level "
         "deterministic is, with the absolute values");
+  if (sampler == TopLevel::balls_in_bins && method == CorrelatedMethod::automatic && strategy_->is_identity())
+    exact_ = std::make_unique<RandomAllocationCurve>(bins, noise_multiplier, only);
 }
 
 CorrelatedNoiseCurve::~CorrelatedNoiseCurve() = default;
@@ -107,7 +109,14 @@ double CorrelatedNoiseCurve::conditional(Direction direction, double epsilon, st
       found = known.conditional.emplace(std::pair{direction, spent}, nullptr).first;
       found->second = std::make_unique<ConditionalComposition>(*known.means, noise_multiplier_, spent, direction);
     }
-    return found->second ? found->second->delta(epsilon) : 1.0;
+    if (!found->second) return 1.0;
+    for (double at = epsilon;; at = at > 0.02 * epsilon ? 0.7 * at : 0.0) {
+      try {
+        return found->second->delta(at);
+      } catch (const OutOfReach&) {
+        if (at == 0.0) throw;
+      }
+    }
   } catch (const OutOfReach&) {
     return 1.0;
   }
@@ -221,21 +230,39 @@ double CorrelatedNoiseCurve::lower(double epsilon, std::uint64_t uses) {
   return most;
 }
 
-Interval CorrelatedNoiseCurve::delta(double epsilon, std::uint64_t uses, double) {
+Interval CorrelatedNoiseCurve::delta(double epsilon, std::uint64_t uses, double precision) {
   if (!(epsilon >= 0.0) || !std::isfinite(epsilon))
     throw PrivacyError(cat("epsilon: found ", epsilon, "; a finite number of at least 0 is expected"));
   if (uses == 0) return {0.0, 0.0};
+  auto& known = bounds(uses);  // (throws for more uses than were planned)
+  if (exact_) return exact_->delta(epsilon, uses, precision);
   double high = upper(epsilon, uses, 0.0, 0.0);
   if (sampler_ == TopLevel::balls_in_bins && (method_ == CorrelatedMethod::automatic || method_ == CorrelatedMethod::conditional)) {
-    // What may fail is to add little: the fixed batches' δ, or what is known by now, tells how much that is.
-    const auto by = upper_by_;
-    const double told = std::min(high, gaussian_delta(epsilon, bounds(uses).mu).upper);
-    const double spent = std::exp2(std::floor(std::log2(std::clamp(0.1 * told, 1e-30, 0.1))));
-    const double again = upper(epsilon, uses, 0.0, spent);
-    if (again < high)
-      high = again;
-    else
-      upper_by_ = by;
+    // epsilon() certifies δ where conditional composition that may fail with δ/2 gives at most δ. So the least such δ is looked for; whatever is
+    // found on the way is a bound as well. The more may fail the less the steps cost, so that every larger δ is one, too.
+    const double told = std::min(high, gaussian_delta(epsilon, known.mu).upper);
+    auto by = upper_by_;
+    const auto room = [&](double depth) {  // log of δ over what is certified for it, δ = told e^{−depth}
+      const double allowed = told * std::exp(-depth);
+      const double found = upper(epsilon, uses, 0.0, std::min(0.5 * allowed, 0.25));
+      if (found < high) high = found, by = upper_by_;
+      return std::log(allowed / std::max(found, 1e-320));
+    };
+    constexpr double resolution = 5e-3;
+    double low = 0.0;
+    double at_low = told > 1e-30 ? room(low) : -1.0;
+    for (double step = 3.0; at_low >= resolution; step *= 2.0) {
+      // (Far below told, what was found there is nearer.)
+      const double next = std::max(low + step, std::log(told / high));
+      if (told * std::exp(-next) < 1e-30) break;
+      const double at_next = room(next);
+      if (at_next < 0.0) {
+        bracket_root(room, low, at_low, next, at_next, resolution / next);
+        break;
+      }
+      low = next, at_low = at_next;
+    }
+    upper_by_ = by;
   }
   const double low = lower(epsilon, uses);
   if (!(low <= high * (1.0 + 1e-9) + 1e-300)) throw Error(ExitCode::failure, cat("a lower end of ", low, " above an upper end of ", high));
@@ -246,6 +273,8 @@ Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double 
   if (!(delta >= 1e-25) || !(delta < 1.0))
     throw PrivacyError(cat("delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
   if (uses == 0) return {0.0, 0.0};
+  static_cast<void>(bounds(uses));
+  if (exact_) return exact_->epsilon(delta, uses, precision);
   const double log_delta = std::log(delta);
   // (Its sign is that of the numbers themselves, which logarithms may not tell apart.)
   const auto over = [&](double end) {
@@ -277,7 +306,7 @@ Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double 
   double high = method_ == CorrelatedMethod::conditional ? cap : root([&](double e) { return upper(e, uses, delta, 0.0); }, cap).second;
   const bool conditions = method_ == CorrelatedMethod::automatic || method_ == CorrelatedMethod::conditional;
   if (conditions && upper(0.99 * high, uses, delta, 0.5 * delta) <= delta)
-    high = bracket_root([&](double e) { return over(upper(e, uses, delta, 0.5 * delta)); }, 0.0, 1.0, 0.99 * high, -1e-3, std::max(0.1 * precision, 2e-3)).second;
+    high = bracket_root([&](double e) { return over(upper(e, uses, delta, 0.5 * delta)); }, 0.0, 1.0, 0.99 * high, -1e-3, std::max(0.1 * precision, 1e-4)).second;
   else if (method_ == CorrelatedMethod::conditional && upper(high, uses, delta, 0.5 * delta) > delta)
     throw PrivacyError(cat("delta: found ", delta, "; conditional composition certifies no epsilon for it that fixed batches do not: ask for method auto"));
   const double low = root([&](double e) { return lower(e, uses); }, high).first;
@@ -286,8 +315,10 @@ Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double 
   return {std::min(low, high), high};
 }
 
-bool CorrelatedNoiseCurve::certifies(double epsilon, double delta, std::uint64_t uses, double) {
+bool CorrelatedNoiseCurve::certifies(double epsilon, double delta, std::uint64_t uses, double precision) {
   if (uses == 0) return true;
+  static_cast<void>(bounds(uses));
+  if (exact_) return exact_->certifies(epsilon, delta, uses, precision);
   if (method_ == CorrelatedMethod::automatic && gaussian_delta(epsilon, bounds(uses).mu).upper <= delta) return true;
   if (sampler_ != TopLevel::balls_in_bins) return upper(epsilon, uses, delta, 0.0) <= delta;
   // An event refutes before anything is made: identity balls in bins of the least diagonal cost no more (Theorem 1).
@@ -297,7 +328,7 @@ bool CorrelatedNoiseCurve::certifies(double epsilon, double delta, std::uint64_t
   return upper(epsilon, uses, delta, 0.5 * delta) <= delta;
 }
 
-std::uint64_t CorrelatedNoiseCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+std::uint64_t CorrelatedNoiseCurve::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
   std::uint64_t low = 0;
   auto high = std::min({limit, max_uses_ever, planned()}) + 1;
   if (high > 1 && certifies(epsilon, delta, high - 1, precision)) return high - 1;
@@ -311,6 +342,7 @@ std::uint64_t CorrelatedNoiseCurve::max_uses(double epsilon, double delta, std::
 
 Certificate CorrelatedNoiseCurve::certificate() const {
   Certificate out{upper_by_, lower_by_, {}};
+  if (exact_) out = exact_->certificate();
   // Nothing asked yet: what may give the ends.
   if (out.upper.empty())
     out = sampler_ != TopLevel::balls_in_bins

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/adaptive_curve.h"
 #include "tsdp/privacy/correlated_noise.h"
@@ -21,10 +23,33 @@ namespace {
 constexpr double least_adaptive_sigma = 3.0;
 constexpr double largest_adaptive_sigma = 12.0;
 
+AppliedTheorem theorem_of(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double sigma) {
+  return series_theorem(target.law, noise_by(strategy->kind() == StrategyKind::identity ? nullptr : strategy, sigma));
+}
+
+std::uint64_t uses_of(const NoiseTarget& target, const AppliedTheorem& theorem) {
+  return theorem.uses_of_steps(static_cast<std::uint64_t>(target.epochs) * static_cast<std::uint64_t>(theorem.steps_per_epoch));
+}
+
 bool certified(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double sigma) {
-  const auto theorem = series_theorem(target.law, noise_by(strategy->kind() == StrategyKind::identity ? nullptr : strategy, sigma));
-  const auto steps = static_cast<std::uint64_t>(target.epochs) * static_cast<std::uint64_t>(theorem.steps_per_epoch);
-  return theorem.curve()->certifies(target.epsilon, target.delta, theorem.uses_of_steps(steps));
+  const auto theorem = theorem_of(target, strategy, sigma);
+  return theorem.curve()->certifies(target.epsilon, target.delta, uses_of(target, theorem));
+}
+
+/// σ with seven digits, or the next one above it with which the uses stay within the target in the words of all commands. Calibration asks δ(ε), on
+/// coarser grids; what epsilon() then says may lie above the target by its rounding.
+double as_stated(double sigma, const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at, double precision) {
+  constexpr int digits = 7;
+  constexpr int most_tries = 60;
+  double step = 2e-6;
+  for (int tries = 0; tries < most_tries; ++tries) {
+    sigma = std::stod(rounded_up(sigma, digits));
+    if (sigma > 1e6) break;
+    if (theorem_at(sigma).curve()->stays_within(target.epsilon, target.delta, target.uses, precision)) return sigma;
+    sigma *= 1.0 + step;
+    step = std::min(2.0 * step, 2e-3);
+  }
+  throw PrivacyError("noise multiplier: not even 1e6 keeps within the budget; ask for fewer steps");
 }
 
 }  // namespace
@@ -44,7 +69,7 @@ StepComposition chosen_composition(const PrivacyTarget& target, const std::funct
 
 double least_noise(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at, double tolerance, double precision) {
   const auto suffices = [&](const AppliedTheorem& theorem) { return theorem.curve()->certifies(target.epsilon, target.delta, target.uses, precision); };
-  if (theorem_at(1.0).composition == StepComposition::symmetrised) return calibrate_noise([&](double sigma) { return suffices(theorem_at(sigma)); }, tolerance);
+  if (theorem_at(1.0).composition == StepComposition::symmetrised) return as_stated(calibrate_noise([&](double sigma) { return suffices(theorem_at(sigma)); }, tolerance), target, theorem_at, precision);
 
   // What the pair composed as it is needs is enough: an adaptive curve certifies whatever that one does.
   const auto symmetrised = [&](double sigma) {
@@ -93,11 +118,13 @@ double least_noise(const PrivacyTarget& target, const std::function<AppliedTheor
     next = sigma * std::exp(-log_excess / slope) * (1.0 + 0.25 * tolerance);
     if (certified && next > sigma * (1.0 - tolerance)) break;
   }
-  return enough;
+  return as_stated(enough, target, theorem_at, precision);
 }
 
 double least_noise(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double tolerance) {
-  return calibrate_noise([&](double sigma) { return certified(target, strategy, sigma); }, tolerance);
+  const auto theorem_at = [&](double sigma) { return theorem_of(target, strategy, sigma); };
+  const auto uses = uses_of(target, theorem_at(1.0));
+  return as_stated(calibrate_noise([&](double sigma) { return certified(target, strategy, sigma); }, tolerance), {target.epsilon, target.delta, uses}, theorem_at, default_precision);
 }
 
 std::span<const StrategyKind> searched_kinds() {

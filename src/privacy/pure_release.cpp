@@ -45,13 +45,17 @@ Interval CurveWithPureRelease::epsilon(double delta, std::uint64_t uses, double 
   return out;
 }
 
+double CurveWithPureRelease::upper_epsilon(double delta, std::uint64_t uses, double precision) {
+  return uses == 0 ? 0.0 : up(curve_->upper_epsilon(delta, uses, precision) + pure_);
+}
+
 bool CurveWithPureRelease::certifies(double epsilon, double delta, std::uint64_t uses, double precision) {
   if (uses == 0) return true;
   const double left = down(epsilon - pure_);
   return left >= 0.0 && curve_->certifies(left, delta, uses, precision);
 }
 
-std::uint64_t CurveWithPureRelease::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+std::uint64_t CurveWithPureRelease::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
   const double left = down(epsilon - pure_);
   return left >= 0.0 ? curve_->max_uses(left, delta, limit, precision) : 0;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "allocation_renyi.h"
+#include "root_finding.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
@@ -16,6 +17,8 @@ namespace tsdp::privacy {
 namespace {
 
 constexpr const char* matrix_row = "series.matrix";
+/// The most that correlated noise may move sums by, in clip norms and as the root of an epoch's share: beyond, nothing is private.
+constexpr double most_share = 1e9;
 
 /// Upper ends alone: what a pair that is not exact says.
 class UpperCurve final : public PrivacyCurve {
@@ -27,10 +30,13 @@ class UpperCurve final : public PrivacyCurve {
   bool certifies(double epsilon, double delta, std::uint64_t uses, double precision) override {
     return of_->certifies(epsilon, delta, uses, precision);
   }
-  std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit, double precision) override {
+  double upper_epsilon(double delta, std::uint64_t uses, double precision) override { return of_->upper_epsilon(delta, uses, precision); }
+  [[nodiscard]] Certificate certificate() const override { return {why_, "", {}}; }
+
+ protected:
+  std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override {
     return of_->max_uses(epsilon, delta, limit, precision);
   }
-  [[nodiscard]] Certificate certificate() const override { return {why_, "", {}}; }
 
  private:
   std::unique_ptr<PrivacyCurve> of_;
@@ -119,6 +125,9 @@ AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::opt
   const auto probe = CorrelatedNoiseCurve(noise.strategy, law.sampler, law.batches, noise.multiplier, direction, method);
   const auto epochs = probe.planned();
   const double share = std::sqrt(squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(epochs)) / static_cast<double>(epochs));
+  if (!(share <= most_share))
+    throw PrivacyError(cat("coefficients: one series moves the sums by up to ", share, " times the clip norm; at most ", most_share,
+                           " is accounted for: expected coefficients that are not so far above the first one"));
   out.theorem = matrix_row;
   out.bound = Bound::upper;
   out.unit = CompositionUnit::epoch;
@@ -170,20 +179,78 @@ AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std
 }
 
 namespace {
-Substitution two_in_a_row(double epsilon, double delta) {
+
+/// The least ε′ ≥ start found for which (1 + e^ε′) δ(ε′) ≤ delta is certified; infinite if there is none.
+double half_way(PrivacyCurve& curve, std::uint64_t uses, double delta, double start) {
+  constexpr double least_precision = 1e-2;
+  constexpr double most = 1e4;
+  const auto excess = [&](double e) {
+    const double at = curve.delta(e, uses, least_precision).upper;
+    return std::log(std::max(at, 1e-320)) + e + std::log1p(std::exp(-e)) - std::log(delta) + 1e-12;
+  };
+  double low = start;
+  double at_low = excess(low);
+  if (at_low <= 0.0) return low;
+  double high = std::max(1.25 * start, 0.05);
+  double at_high = excess(high);
+  while (at_high > 0.0) {
+    if (high > most) return std::numeric_limits<double>::infinity();
+    low = high;
+    at_low = at_high;
+    high *= 1.25;
+    at_high = excess(high);
+  }
+  return bracket_root(excess, low, at_low, high, at_high, 1e-3).second;
+}
+
+/// 2ε′ by two neighbours in a row, at the same δ.
+double two_in_a_row(const AppliedTheorem& theorem, std::uint64_t uses, double delta, double start) {
+  try {
+    return 2.0 * half_way(*theorem.curve(), uses, delta, start);
+  } catch (const PrivacyError&) {
+    return std::numeric_limits<double>::infinity();  // out of reach
+  }
+}
+
+}  // namespace
+
+Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint64_t uses, double epsilon, double delta) {
+  if (uses == 0) return {0.0, delta};
+  if (law.sampler == TopLevel::without_replacement) return {epsilon, delta};
+  double least = std::numeric_limits<double>::infinity();
+  if (law.sampler != TopLevel::poisson) {
+    const double sensitivity = noise.kind == NoiseKind::independent
+                                   ? 2.0
+                                   : 2.0 * std::sqrt(squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(uses))) * (1.0 + 1e-15);
+    try {
+      least = GaussianCurve(noise.multiplier, sensitivity).epsilon(delta, noise.kind == NoiseKind::independent ? uses : 1).upper;
+    } catch (const PrivacyError&) {
+      // No ε so large is stated.
+    }
+  }
+  // Amplified ones may have more of two neighbours. (Of correlated noise by Rényi divergences, which take no seconds.)
+  if (law.sampler == TopLevel::poisson || law.sampler == TopLevel::balls_in_bins)
+    least = std::min(least, two_in_a_row(series_theorem(law, noise, std::nullopt, CorrelatedMethod::renyi), uses, delta, epsilon));
+  if (std::isfinite(least)) return {least, delta};
   const double sum = 1.0 + std::exp(epsilon);
   return {2.0 * epsilon, std::min(1.0, std::nextafter(delta * sum * (1.0 + 1e-15), std::numeric_limits<double>::infinity()))};
 }
-}  // namespace
 
 Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses, double epsilon, double delta) {
-  if (law.sampler == TopLevel::deterministic) return {GaussianCurve(noise_multiplier, 2.0).epsilon(delta, uses).upper, delta};
-  if (law.sampler == TopLevel::without_replacement) return {epsilon, delta};
-  return two_in_a_row(epsilon, delta);
+  return substitution_of(law, noise_by(nullptr, noise_multiplier), uses, epsilon, delta);
 }
 
-Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint64_t uses, double epsilon, double delta) {
-  return noise.kind == NoiseKind::independent ? substitution_of(law, noise.multiplier, uses, epsilon, delta) : two_in_a_row(epsilon, delta);
+Certificate asked_certificate(const AppliedTheorem& theorem, double delta, std::uint64_t uses) {
+  const auto curve = theorem.curve();
+  if (uses == 0 || !theorem.theorem.starts_with("series")) return curve->certificate();  // (others say the same of every answer)
+  static thread_local std::pair<std::string, Certificate> last;
+  const auto key = cat(theorem.theorem, " ", theorem.steps_per_epoch, " ", exact(theorem.noise_multiplier), " ", exact(theorem.pair.components().back().mean), " ",
+                       exact(theorem.pair.components().back().weight), " ", exact(delta), " ", uses, " ", name(theorem.composition));
+  if (last.first != key) {
+    static_cast<void>(curve->upper_epsilon(delta, uses));
+    last = {key, curve->certificate()};
+  }
+  return last.second;
 }
 
 }  // namespace tsdp::privacy

@@ -402,14 +402,15 @@ NoiseRecursion best_buffers(std::int64_t buffers, std::int64_t bins, std::int64_
 }
 
 NoiseRecursion read_coefficients(const std::filesystem::path& file) {
-  auto json = parse_json(read_file(file), file.string());
+  constexpr auto expected = "a JSON list of finite numbers, the first column of C, as [1, 0.5, 0.25], or {\"inverse\": [1, -0.5]}, that of its inverse";
+  auto json = parse_json(read_file(file), file.string(), expected);
   NoiseRecursion recursion;
   if (json.is_object() && json.size() == 1 && json.contains("inverse")) {
     recursion.form = NoiseRecursion::Form::banded_inverse;
     json = nlohmann::ordered_json(json["inverse"]);
   }
   if (!json.is_array() || json.empty() || !std::all_of(json.begin(), json.end(), [](const auto& x) { return x.is_number(); }))
-    throw DataError(cat(file.string(), ": expected a list of numbers, the first column of C, or {\"inverse\": […]}"));
+    throw DataError(cat(file.string(), ": no list of numbers; expected ", expected));
   recursion.coefficients = json.get<std::vector<double>>();
   try {
     static_cast<void>(Strategy(StrategyKind::file, recursion, 1));

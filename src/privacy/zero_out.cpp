@@ -7,6 +7,7 @@
 #include <numbers>
 #include <utility>
 
+#include "allocation_renyi.h"
 #include "composition.h"
 #include "largest_coordinate.h"
 #include "lognormal_sum.h"
@@ -112,7 +113,7 @@ Interval GaussianCurve::epsilon(double delta, std::uint64_t uses, double) {
   return {lower, upper};
 }
 
-std::uint64_t GaussianCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double) {
+std::uint64_t GaussianCurve::search_uses(double epsilon, double delta, std::uint64_t limit, double) {
   limit = std::min(limit, max_uses_ever);
   if (limit == 0 || !certifies(epsilon, delta, 1)) return 0;
   std::uint64_t low = 1;
@@ -157,7 +158,7 @@ bool PoissonCurve::certifies(double epsilon, double delta, std::uint64_t uses, d
   return remove_.certifies(epsilon, delta, uses, precision) && add_.certifies(epsilon, delta, uses, precision);
 }
 
-std::uint64_t PoissonCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+std::uint64_t PoissonCurve::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
   const auto removed = remove_.max_uses(epsilon, delta, limit, precision);
   if (removed == 0 || add_.certifies(epsilon, delta, removed)) return removed;
   return std::min(removed, add_.max_uses(epsilon, delta, removed, precision));
@@ -228,7 +229,7 @@ Interval ShuffledCurve::epsilon(double delta, std::uint64_t uses, double precisi
   return {largest(by_composition, [&](double e) { return counted(e, uses); }), upper};
 }
 
-std::uint64_t ShuffledCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+std::uint64_t ShuffledCurve::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
   return upper_.max_uses(epsilon, delta, limit, precision);
 }
 
@@ -239,7 +240,7 @@ Certificate ShuffledCurve::certificate() const {
           {}};
 }
 
-/// Sums of lognormal variables for one k, by the largest ε that they serve, 2^(range/2)/4.
+/// What is known of one k: sums of lognormal variables by the largest ε that they serve, 2^(range/2)/4, and divergences of a removal by order.
 struct RandomAllocationCurve::Tables {
   std::uint64_t uses = 0;
   struct Table {
@@ -247,20 +248,24 @@ struct RandomAllocationCurve::Tables {
     double work;  ///< that it was allowed
   };
   std::map<int, Table> by_range;
+  std::vector<double> removal;
 
-  static constexpr int most = 12;  // ε = 16
+  static constexpr int most = 12;    // ε = 16
+  static constexpr int least = -16;  // ε = 1e-3
   static double end_of(int range) { return 0.25 * std::exp2(0.5 * range); }
+  /// The range of ε; more than `most` where there is none.
+  static int range_of(double epsilon) { return std::max(least, static_cast<int>(std::ceil(2.0 * std::log2(4.0 * std::max(epsilon, 1e-3)) - 1e-9))); }
+  void begin(std::uint64_t for_uses) {
+    if (uses == for_uses) return;
+    uses = for_uses;
+    by_range.clear();
+    removal.clear();
+  }
   /// The table for ε; none where it would take more work.
-  const LognormalSum* serving(std::int64_t bins, double noise_multiplier, std::uint64_t for_uses, double epsilon, double work) {
-    if (uses != for_uses) {
-      uses = for_uses;
-      by_range.clear();
-    }
+  const LognormalSum* serving(std::int64_t bins, double noise_multiplier, double epsilon, double work) {
     const auto mu = std::sqrt(static_cast<long double>(uses)) / static_cast<long double>(noise_multiplier);
-    constexpr int least = -16;   // ε = 1e-3
-    const int wanted = static_cast<int>(std::ceil(2.0 * std::log2(4.0 * std::max(epsilon, 1e-3)) - 1e-9));
-    if (wanted > most) return nullptr;
-    const int range = std::max(wanted, least);
+    const int range = range_of(epsilon);
+    if (range > most) return nullptr;
     auto found = by_range.find(range);
     // (A little more than its end: ε beside it rounds to either side.)
     if (found == by_range.end() || (!found->second.sum.made() && found->second.work < work)) {
@@ -276,6 +281,11 @@ namespace {
 constexpr double coarse = 5e-3;
 /// And from this one on closed forms do, where a table would take more than a tenth of one.
 constexpr double quick = 1e-2;
+
+constexpr const char* by_exact_pair = "balls in bins with independent noise, exact pair (Choquette-Choo et al. 2025, Lemma 3.2)";
+constexpr const char* by_divergences = "Rényi divergences of balls in bins (Schuchardt and Kalinin 2026, Lemmas 3.2 and 3.4)";
+constexpr const char* by_fixed_batches = "fixed batches, a Gaussian mechanism (joint convexity)";
+constexpr const char* by_events = "events of the largest coordinate";
 }  // namespace
 
 RandomAllocationCurve::RandomAllocationCurve(std::int64_t bins, double noise_multiplier, std::optional<Direction> only)
@@ -286,31 +296,32 @@ RandomAllocationCurve::RandomAllocationCurve(std::int64_t bins, double noise_mul
 
 RandomAllocationCurve::~RandomAllocationCurve() = default;
 
-Interval RandomAllocationCurve::delta(Direction direction, double epsilon, std::uint64_t uses, double precision) {
-  const auto cap = cap_.delta(epsilon, uses).upper;
-  if (uses == 0) return {0.0, 0.0};
-  const double sigma = of_one_epoch(noise_multiplier_, uses);
-  Interval out{0.0, cap};
-  if (direction == Direction::remove) out.lower = LargestCoordinate(bins_, 1.0, 0.0, sigma).best_event(epsilon);
-  if (1.0 / sigma > 30.0 || 1.0 / sigma < 1e-4) return out;
-  const bool on_grid = bins_ >= 2 && bins_ <= RoundedSum::most_bins && epsilon <= 600.0 && precision < quick;
-  const double work = (on_grid && precision >= coarse) || precision >= quick ? LognormalSum::little_work : LognormalSum::most_work;
-  const LognormalSum* table = tables_->serving(bins_, noise_multiplier_, uses, epsilon, work);
-  // An addition asks for a threshold below the mean, which smaller tables have, too.
-  if (table == nullptr && direction == Direction::add) table = tables_->serving(bins_, noise_multiplier_, uses, 0.0, work);
-  if (table == nullptr) {
-    // Few bins far above their mean: the law on a grid.
-    if (direction == Direction::add) {
-      // Q(S < b/γ) − γ P(S < b/γ) is at most the probability that all of b variables are below b/γ.
-      const auto b = static_cast<double>(bins_);
-      const double at = (std::log(b) - epsilon) * sigma + 0.5 / sigma;
-      const double most = std::exp(b * log_normal_tail(-at) * (1.0 - 1e-12)) * (1.0 + 1e-9);
-      return in_order({out.lower, std::min(out.upper, most)});
-    }
-    if (!on_grid) return out;
-    const auto ends = RoundedSum::removal(bins_, 1.0 / sigma, epsilon);
-    return in_order({std::max(out.lower, ends.lower), std::min(out.upper, ends.upper)});
+double RandomAllocationCurve::by_renyi(Direction direction, double epsilon, std::uint64_t uses) {
+  double least = 1.0;
+  if (direction == Direction::add) {
+    for (double order = 1.0625; order < 1e5; order = 1.0 + 1.0625 * (order - 1.0))
+      least = std::min(least, delta_of_renyi(renyi_add_independent(bins_, noise_multiplier_, uses, order), order, epsilon));
+    return least;
   }
+  // Larger orders are made where the largest known one is the best, as (α − 1)(R_α − ε) is convex in α.
+  constexpr std::int64_t few = 64;
+  constexpr std::int64_t many = 512;
+  auto& known = tables_->removal;
+  while (true) {
+    std::size_t best = 0;
+    for (std::size_t a = 2; a < known.size(); ++a)
+      if (const double delta = delta_of_renyi(known[a], static_cast<double>(a), epsilon); delta < least) least = delta, best = a;
+    const bool at_end = known.empty() || best + 1 == known.size() || best == 0;
+    if (!at_end || known.size() > static_cast<std::size_t>(many)) return least;
+    known = renyi_remove_independent(bins_, noise_multiplier_, uses, known.empty() ? few : many);
+  }
+}
+
+bool RandomAllocationCurve::by_table(Direction direction, double epsilon, std::uint64_t uses, double work, Ends& known) {
+  const LognormalSum* table = tables_->serving(bins_, noise_multiplier_, epsilon, work);
+  // An addition asks for a threshold below the mean, which smaller tables have, too.
+  if (table == nullptr && direction == Direction::add) table = tables_->serving(bins_, noise_multiplier_, 0.0, work);
+  if (table == nullptr) return false;
   const auto& sum = *table;
   const auto b = static_cast<long double>(bins_);
   const auto mu = std::sqrt(static_cast<long double>(uses)) / static_cast<long double>(noise_multiplier_);
@@ -330,22 +341,88 @@ Interval RandomAllocationCurve::delta(Direction direction, double epsilon, std::
     value = put.value / b + 1.0L - gamma;
     error = put.error / b + unit * 8.0L * gamma * (1.0L + mu);
   }
-  if (!std::isfinite(value) || !std::isfinite(error)) return out;
-  out.lower = std::max(out.lower, static_cast<double>(value - error) * (1.0 - 1e-15));
-  out.upper = std::min(out.upper, std::max(0.0, static_cast<double>(value + error) * (1.0 + 1e-15)));
-  return in_order(out);
+  if (!std::isfinite(value) || !std::isfinite(error)) return true;
+  if (const double lower = static_cast<double>(value - error) * (1.0 - 1e-15); lower > known.delta.lower) known.delta.lower = lower, known.lower_by = by_exact_pair;
+  if (const double upper = std::max(0.0, static_cast<double>(value + error) * (1.0 + 1e-15)); upper < known.delta.upper)
+    known.delta.upper = upper, known.upper_by = by_exact_pair;
+  return true;
+}
+
+RandomAllocationCurve::Ends RandomAllocationCurve::ends(Direction direction, double epsilon, std::uint64_t uses, double precision) {
+  Ends out{{0.0, cap_.delta(epsilon, uses).upper}, by_fixed_batches, ""};
+  if (uses == 0) return out;
+  tables_->begin(uses);
+  const double sigma = of_one_epoch(noise_multiplier_, uses);
+  const auto events_at = [&](double e) { return LargestCoordinate(bins_, 1.0, 0.0, sigma).best_event(e); };
+  const auto take = [&](double upper, const char* why) {
+    if (upper < out.delta.upper) out.delta.upper = upper, out.upper_by = why;
+  };
+  if (direction == Direction::remove) {
+    out.delta.lower = events_at(epsilon);
+    out.lower_by = by_events;
+  }
+  if (bins_ == 1) return out;  // (a Gaussian mechanism)
+  take(by_renyi(direction, epsilon, uses), by_divergences);
+  const bool for_tables = 1.0 / sigma <= 30.0 && 1.0 / sigma >= 1e-4;
+  const bool on_grid = for_tables && bins_ <= RoundedSum::most_bins && epsilon <= 600.0 && precision < quick;
+  const double work = (on_grid && precision >= coarse) || precision >= quick ? LognormalSum::little_work : LognormalSum::most_work;
+  if (for_tables && !by_table(direction, epsilon, uses, work, out)) {
+    if (direction == Direction::add) {
+      // Q(S < b/γ) − γ P(S < b/γ) is at most the probability that all of b variables are below b/γ.
+      const auto b = static_cast<double>(bins_);
+      const double at = (std::log(b) - epsilon) * sigma + 0.5 / sigma;
+      take(std::exp(b * log_normal_tail(-at) * (1.0 - 1e-12)) * (1.0 + 1e-9), by_exact_pair);
+    } else if (on_grid) {
+      // Few bins far above their mean: the law on a grid.
+      const auto found = RoundedSum::removal(bins_, 1.0 / sigma, epsilon);
+      take(found.upper, by_exact_pair);
+      if (found.lower > out.delta.lower) out.delta.lower = found.lower, out.lower_by = by_exact_pair;
+    } else {
+      // The last table before ε, unless even the truth at its end is no less than what is known.
+      for (int range = std::min(Tables::range_of(epsilon) - 1, Tables::most); range >= Tables::least; --range) {
+        const double end = Tables::end_of(range);
+        if (end > epsilon || events_at(end) >= out.delta.upper) break;
+        Ends there{{0.0, 1.0}, "", ""};
+        if (!by_table(direction, end, uses, work, there)) continue;
+        take(there.delta.upper, by_exact_pair);
+        break;
+      }
+    }
+  }
+  out.delta = in_order(out.delta);
+  return out;
+}
+
+Interval RandomAllocationCurve::delta(Direction direction, double epsilon, std::uint64_t uses, double precision) {
+  return ends(direction, epsilon, uses, precision).delta;
 }
 
 Interval RandomAllocationCurve::delta(double epsilon, std::uint64_t uses, double precision) {
-  if (only_) return delta(*only_, epsilon, uses, precision);
-  const auto removed = delta(Direction::remove, epsilon, uses, precision);
-  const auto added = delta(Direction::add, epsilon, uses, precision);
-  return {std::max(removed.lower, added.lower), std::max(removed.upper, added.upper)};
+  if (uses == 0) return {0.0, 0.0};
+  auto worst = ends(only_.value_or(Direction::remove), epsilon, uses, precision);
+  if (!only_) {
+    const auto added = ends(Direction::add, epsilon, uses, precision);
+    if (added.delta.lower > worst.delta.lower) worst.delta.lower = added.delta.lower, worst.lower_by = added.lower_by;
+    if (added.delta.upper > worst.delta.upper) worst.delta.upper = added.delta.upper, worst.upper_by = added.upper_by;
+  }
+  upper_by_ = worst.upper_by;
+  lower_by_ = worst.lower_by;
+  return worst.delta;
 }
 
 Interval RandomAllocationCurve::epsilon(double delta, std::uint64_t uses, double precision) {
   const auto cap = cap_.epsilon(delta, uses, precision);
+  upper_by_ = lower_by_ = by_fixed_batches;
   if (uses == 0 || cap.upper == 0.0) return cap;
+  const auto out = searched(delta, uses, precision, cap.upper);
+  // What decides at either end.
+  const auto lower_by = [&] { return static_cast<void>(this->delta(out.lower, uses, precision)), lower_by_; }();
+  static_cast<void>(this->delta(out.upper, uses, precision));
+  lower_by_ = lower_by;
+  return out;
+}
+
+Interval RandomAllocationCurve::searched(double delta, std::uint64_t uses, double precision, double cap) {
   const auto log_delta = std::log(delta);
   const auto over = [&](double end) { return std::log(std::max(end, 1e-320)) - log_delta; };
   // Where it lies is found on grids, and what is nearer by tables.
@@ -357,15 +434,15 @@ Interval RandomAllocationCurve::epsilon(double delta, std::uint64_t uses, double
   double at_low = above(0.0);
   if (at_low <= 0.0) return {0.0, 0.0};
   // Upwards, so that no table serves more than it has to.
-  double high = std::min(0.25, cap.upper);
+  double high = std::min(0.25, cap);
   double at_high = above(high);
-  while (at_high > 0.0 && high < cap.upper) {
+  while (at_high > 0.0 && high < cap) {
     low = high;
     at_low = at_high;
-    high = std::min(high * std::numbers::sqrt2, cap.upper);
+    high = std::min(high * std::numbers::sqrt2, cap);
     at_high = above(high);
   }
-  if (at_high > 0.0) return {0.0, cap.upper};  // rounding alone can tell them apart
+  if (at_high > 0.0) return {0.0, cap};  // rounding alone can tell them apart
   if (precision < coarse) {
     const auto near = bracket_root(above, low, at_low, high, at_high, 1e-3);
     looks = precision;
@@ -374,8 +451,8 @@ Interval RandomAllocationCurve::epsilon(double delta, std::uint64_t uses, double
     at_low = above(low);
     at_high = above(high);
     if (at_low <= 0.0) low = 0.0, at_low = above(0.0);
-    if (at_high > 0.0) high = cap.upper, at_high = above(high);
-    if (at_high > 0.0) return {0.0, cap.upper};
+    if (at_high > 0.0) high = cap, at_high = above(high);
+    if (at_high > 0.0) return {0.0, cap};
   }
   const auto [left, right] = bracket_root(above, low, at_low, high, at_high, tolerance);
   // Where both ends of δ are near each other, so are those of ε.
@@ -395,7 +472,7 @@ bool RandomAllocationCurve::certifies(double epsilon, double delta, std::uint64_
   return this->delta(epsilon, uses, precision).upper <= delta;
 }
 
-std::uint64_t RandomAllocationCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+std::uint64_t RandomAllocationCurve::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
   limit = std::min(limit, max_uses_ever);
   // Fixed batches cost no less: what they certify needs no look.
   auto low = cap_.max_uses(epsilon, delta, limit, precision);
@@ -413,8 +490,8 @@ std::uint64_t RandomAllocationCurve::max_uses(double epsilon, double delta, std:
 }
 
 Certificate RandomAllocationCurve::certificate() const {
-  const char* why = "balls in bins with independent noise, exact pair (Choquette-Choo et al. 2025, Lemma 3.2)";
-  return {why, why, {}};
+  if (!upper_by_.empty()) return {upper_by_, lower_by_, {}};
+  return {cat("the least of: ", by_exact_pair, "; ", by_divergences, "; ", by_fixed_batches), cat("the largest of: ", by_exact_pair, "; ", by_events), {}};
 }
 
 }  // namespace tsdp::privacy

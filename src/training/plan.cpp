@@ -32,7 +32,6 @@ Plan make_plan(const mechanism::TrainingMethod& method, const PrivacyBudget& bud
   // The same certified quantity decides and is stated: an epsilon whose upper end rounds past the target would be odd,
   // and min() of two valid upper bounds is valid (delta at the target was certified).
   plan.epsilon = curve->epsilon(budget.delta, uses);
-  plan.certificate = curve->certificate();
   plan.epsilon.upper = std::min(plan.epsilon.upper, budget.epsilon);
   plan.attack = privacy::stated(privacy::attack_bound(*curve, uses));
   return plan;
@@ -46,7 +45,6 @@ Plan ended_after(std::uint64_t steps, Plan plan, const mechanism::TrainingMethod
   const auto curve = method.privacy()->curve();
   const auto whole = plan.epsilon.upper;
   plan.epsilon = privacy::epsilon_after(theorem, *curve, delta, steps);
-  plan.certificate = curve->certificate();
   plan.epsilon.upper = std::min(plan.epsilon.upper, whole);  // fewer cost no more
   plan.attack = privacy::stated(privacy::attack_bound(*curve, theorem.uses_of_steps(steps)));
   return plan;

@@ -283,12 +283,11 @@ mechanism::Ledger Trainer::current_ledger(mechanism::RunState state) const {
   out.steps_charged = std::max(store_.charged(), step_);
   if (!out.is_private()) return out;
   auto& cost = out.cost.emplace();
-  cost = {config_.privacy.delta, config_.privacy.target_epsilon, plan_.epsilon, plan_.attack, plan_.certificate};
+  cost = {config_.privacy.delta, config_.privacy.target_epsilon, plan_.epsilon, plan_.attack};
   if (const auto charged = out.accounted_steps(); charged != plan_.steps) {
     const auto curve = method_.privacy()->curve();
     const auto uses = out.accounted_uses();
     cost.epsilon = privacy::epsilon_after(method_.privacy()->theorem(), *curve, cost.delta, charged);
-    cost.certificate = curve->certificate();
     cost.attack = privacy::stated(privacy::attack_bound(*curve, uses));
     if (charged < plan_.steps) cost.epsilon.upper = std::min(cost.epsilon.upper, plan_.epsilon.upper);  // fewer cost no more
   }

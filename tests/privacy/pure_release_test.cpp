@@ -27,8 +27,10 @@ class Coin final : public PrivacyCurve {
     const double found = std::log(std::max(1.0, std::exp(epsilon_) - delta * (1.0 + std::exp(epsilon_))));
     return {found, found};
   }
-  std::uint64_t max_uses(double epsilon, double delta, std::uint64_t, double) override { return certifies(epsilon, delta, 1) ? 1 : 0; }
   Certificate certificate() const override { return {"a coin", "a coin", {}}; }
+
+ protected:
+  std::uint64_t search_uses(double epsilon, double delta, std::uint64_t, double) override { return certifies(epsilon, delta, 1) ? 1 : 0; }
 
  private:
   double epsilon_;

@@ -17,7 +17,7 @@ template <class Json>
 
 /// JSON from elsewhere, as an object of which every text has one meaning: throws DataError, `where` first, if it is no JSON, has
 /// a key twice in one object (readers differ in which of them they take) or is nested deeper than 16 levels (which would
-/// exhaust the stack of whoever copies it).
-[[nodiscard]] nlohmann::ordered_json parse_json(std::string_view text, const std::string& where);
+/// exhaust the stack of whoever copies it). `expected`: what the file should have been.
+[[nodiscard]] nlohmann::ordered_json parse_json(std::string_view text, const std::string& where, std::string_view expected = "what tsdp wrote");
 
 }  // namespace tsdp

@@ -92,7 +92,6 @@ struct Cost {
   double target_epsilon = 0.0;
   privacy::Interval epsilon;
   std::optional<privacy::AttackBound> attack;
-  privacy::Certificate certificate = {};  ///< of epsilon, as the curve said that gave it
 };
 
 /// The terms of a ledger. While a run is going on it states the cost of the whole plan, so that it never understates

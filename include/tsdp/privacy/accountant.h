@@ -45,13 +45,14 @@ class Accountant final : public PrivacyCurve {
   /// Where coarse brackets decide, at their cost.
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses,
                                double precision = default_precision) override;
-  /// Certified on one grid; on that grid k + 1 is not (unless k = limit, or a coarser grid, on which rounding costs less,
-  /// certified k).
-  [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever,
-                                       double precision = 2e-5) override;
   [[nodiscard]] Certificate certificate() const override;
   /// What one joint use is.
   [[nodiscard]] const std::vector<MechanismUse>& mechanisms() const noexcept;
+
+ protected:
+  /// Certified on one grid; on that grid k + 1 is not (unless k = limit, or a coarser grid, on which rounding costs less,
+  /// certified k).
+  [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:
   struct State;

@@ -32,12 +32,16 @@ class AdaptiveCurve final : public PrivacyCurve {
 
   [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
+  /// (Without the game of the lower end.)
+  [[nodiscard]] double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever, double precision = 2e-5) override;
   [[nodiscard]] Certificate certificate() const override;
 
   /// Whether `pair` is of this kind, with q < 1. (At q = 1 the symmetrised composition is exact already.)
   [[nodiscard]] static bool serves(const DominatingPair& pair);
+
+ protected:
+  [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:
   struct State;

@@ -12,6 +12,7 @@
 #include "tsdp/privacy/dominating_pair.h"
 #include "tsdp/privacy/strategy.h"
 #include "tsdp/privacy/terms.h"
+#include "tsdp/privacy/zero_out.h"
 
 namespace tsdp::privacy {
 
@@ -48,7 +49,8 @@ constexpr Names<CorrelatedMethod, 5> names_of(CorrelatedMethod) {
 /// releases: Denisov et al. (2022), Theorem 2.1, for lower-triangular C.
 /// `shuffled` once: given the order it is that, and divergences are jointly convex: the same upper end, no lower one.
 /// `balls_in_bins`: (1/b) Σ_i N(m_i, σ²I) against N(0, σ²I) (Choquette-Choo et al. 2025, Lemma 3.2), C ≥ 0. Upper ends as in
-/// CorrelatedMethod, the lower end from a smaller Gram matrix. Each direction by itself until the end.
+/// CorrelatedMethod, the lower end from a smaller Gram matrix. Each direction by itself until the end. With the identity as matrix `automatic` asks
+/// RandomAllocationCurve, which knows the exact profile.
 class CorrelatedNoiseCurve final : public PrivacyCurve {
  public:
   /// b bins or batches. Throws PrivacyError for another sampler, and for balls in bins with a matrix that has negative entries.
@@ -60,13 +62,14 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
   [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever,
-                                       double precision = 2e-5) override;
   /// Which methods gave the ends of the last answer.
   [[nodiscard]] Certificate certificate() const override;
 
   /// Epochs that were planned.
   [[nodiscard]] std::uint64_t planned() const { return static_cast<std::uint64_t>(strategy_->steps() / bins_); }
+
+ protected:
+  [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:
   struct Bounds;
@@ -77,7 +80,7 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
   double upper(double epsilon, std::uint64_t uses, double enough, double spent);
   /// Divergences of a removal up to the next number of orders.
   void extend_removal(Bounds& known) const;
-  /// By conditional composition alone; 1 where it is out of reach.
+  /// By conditional composition alone, at ε or, where that is out of reach, at a smaller ε: δ(ε) ≤ δ(ε′) for ε′ ≤ ε. 1 where nothing is in reach.
   double conditional(Direction direction, double epsilon, std::uint64_t uses, double spent);
   double lower(double epsilon, std::uint64_t uses);
 
@@ -88,6 +91,7 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
   std::optional<Direction> only_;
   CorrelatedMethod method_;
   std::unique_ptr<Bounds> bounds_;
+  std::unique_ptr<RandomAllocationCurve> exact_;  // independent noise in bins, all methods
   std::string upper_by_, lower_by_;
 };
 

@@ -11,6 +11,8 @@ namespace tsdp::privacy {
 
 /// Relative width that brackets aim at unless told otherwise.
 inline constexpr double default_precision = 1e-3;
+/// At which commands decide whether something stays within a target.
+inline constexpr double finest_precision = 2e-5;
 /// The most uses of anything that are accounted for.
 inline constexpr std::uint64_t max_uses_ever = 100'000'000;
 
@@ -46,12 +48,25 @@ class PrivacyCurve {
     return this->delta(epsilon, uses, precision).upper <= delta;
   }
 
-  /// The most uses k ≤ limit for which δ(ε) ≤ delta is certified, as far as brackets of relative width `precision` in ε tell
-  /// them apart; 0 if not even one is.
-  [[nodiscard]] virtual std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever,
-                                               double precision = 2e-5) = 0;
+  /// The upper end of epsilon() alone, where that costs less.
+  [[nodiscard]] virtual double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) {
+    return epsilon(delta, uses, precision).upper;
+  }
 
+  /// Whether so many uses stay within a target, in the words of all commands: δ(ε) ≤ delta is certified at finest_precision, and epsilon() says at most ε.
+  /// Calibrated noise and max_uses() both are decided by this. False for more uses than are accounted for, and where no ε can be certified.
+  [[nodiscard]] bool stays_within(double epsilon, double delta, std::uint64_t uses, double precision = default_precision);
+
+  /// The most uses k ≤ limit that stay within a target, as far as brackets of relative width `precision` in ε tell them apart; 0 if not even one does.
+  /// What a search on grids finds is only where it begins: it takes more as long as one more is certified, and fewer until epsilon() agrees.
+  [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever, double precision = finest_precision);
+
+  /// What gave the ends of the last answer; of a curve that was not asked yet, what may give them.
   [[nodiscard]] virtual Certificate certificate() const = 0;
+
+ protected:
+  /// About the most uses k ≤ limit for which δ(ε) ≤ delta is certified; 0 if it finds none.
+  [[nodiscard]] virtual std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) = 0;
 };
 
 }  // namespace tsdp::privacy

@@ -28,7 +28,8 @@ struct PrivacyTarget {
 /// adaptively from 3.5 on, as adaptive composition needs less: the noise that runs is then in the range, too. Throws as calibrate_noise does.
 [[nodiscard]] StepComposition chosen_composition(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at);
 
-/// The least σ, within a relative `tolerance`, for which the target is certified, theorem_at(σ) being the mechanism. Uses that are composed adaptively take seconds for every σ
+/// The least σ, within a relative `tolerance`, with which the uses stay within the target (PrivacyCurve::stays_within), theorem_at(σ) being the mechanism. It has
+/// as many digits as are printed, seven, so that whoever asks with the printed number is answered as promised. Uses that are composed adaptively take seconds for every σ
 /// that is tried, so that few are: from what the symmetrised composition needs, by the ratio of their ε. Throws as calibrate_noise does.
 [[nodiscard]] double least_noise(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at, double tolerance = 2e-4,
                                  double precision = default_precision);
@@ -41,7 +42,7 @@ struct NoiseTarget {
   double delta = 1e-7;
 };
 
-/// The least σ, within a relative `tolerance`, for which the target is certified; identity stands for independent noise. Throws as
+/// The same for whole series; identity stands for independent noise. Throws as
 /// calibrate_noise and series_theorem do.
 [[nodiscard]] double least_noise(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double tolerance = 2e-4);
 

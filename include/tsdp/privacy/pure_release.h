@@ -20,9 +20,12 @@ class CurveWithPureRelease final : public PrivacyCurve {
 
   [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever, double precision = 2e-5) override;
   [[nodiscard]] Certificate certificate() const override;
+
+ protected:
+  [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:
   std::unique_ptr<PrivacyCurve> curve_;

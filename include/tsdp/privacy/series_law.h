@@ -47,16 +47,26 @@ struct SeriesLaw {
 [[nodiscard]] AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::optional<Direction> direction = std::nullopt,
                                             CorrelatedMethod method = CorrelatedMethod::automatic);
 
-/// What a guarantee (ε, δ) after `uses` uses for a series that is present or absent says of one that is replaced by another; rounded
-/// up. Deterministic batches: exact, two sums of norm 2 apart. Samples without replacement: the same (ε, δ), as Theorem 4.4 is about
-/// replaced series already. Others: two neighbours in a row, (2ε, (1 + e^ε) δ), δ at most 1.
+/// What is known of a series that is replaced by another, at the same δ, where (ε, δ) holds after `uses` uses for one that is present or absent;
+/// rounded up. The least of what applies:
+///   * Samples without replacement: (ε, δ), as Theorem 4.4 is about replaced series already.
+///   * Deterministic, shuffled and bins: the other series takes the first one's place, in its batches. Given the orders or the bins, whose law is that of
+///     both data sets, every step in which it takes part moves by g − g′ with |g|, |g′| ≤ 1, so by at most 2: k Gaussian mechanisms of distance 2,
+///     composed N(2√k, σ²) against N(0, σ²). Divergences are jointly convex, so that the mean over orders or bins is no more. With correlated noise,
+///     Σ_j C_{:,i+jb} (g_j − g′_j) has norm at most 2‖m_i‖: twice the sensitivity (Denisov et al. 2022, Theorem 2.1, for gradients that depend
+///     on earlier releases). Exact for deterministic batches and C ≥ 0.
+///   * Any: two neighbours in a row, absent in between. From (ε′, δ(ε′)) for each, P ≤ e^ε′ (e^ε′ Q + δ(ε′)) + δ(ε′), so that (2ε′, (1 + e^ε′) δ(ε′))
+///     holds for every ε′: the least ε′ found for which that δ is at most the given one.
+/// Where neither gives an answer, (2ε, (1 + e^ε) δ), δ at most 1.
 struct Substitution {
   double epsilon;
   double delta;
 };
-/// Correlated noise: two neighbours in a row.
 [[nodiscard]] Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint64_t uses, double epsilon, double delta);
 [[nodiscard]] Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses, double epsilon, double delta);
+
+/// What gives ε(δ) after `uses` uses, of a theorem that asks it of its curve. The last answer is kept, as an asked curve may take seconds.
+[[nodiscard]] Certificate asked_certificate(const AppliedTheorem& theorem, double delta, std::uint64_t uses);
 
 /// The rows, for help texts and documents.
 [[nodiscard]] const std::vector<TheoremSummary>& series_table();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "tsdp/privacy/accountant.h"
 #include "tsdp/privacy/curve.h"
@@ -28,9 +29,10 @@ class GaussianCurve final : public PrivacyCurve {
 
   [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever,
-                                       double precision = 2e-5) override;
   [[nodiscard]] Certificate certificate() const override;
+
+ protected:
+  [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:
   double least_distance_;  // s/σ
@@ -52,12 +54,13 @@ class PoissonCurve final : public PrivacyCurve {
   [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever,
-                                       double precision = 2e-5) override;
   [[nodiscard]] Certificate certificate() const override;
 
   /// One direction alone.
   [[nodiscard]] Accountant& of(Direction direction) { return direction == Direction::add ? add_ : remove_; }
+
+ protected:
+  [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:
   Accountant remove_, add_;
@@ -81,9 +84,10 @@ class ShuffledCurve final : public PrivacyCurve {
 
   [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever,
-                                       double precision = 2e-5) override;
   [[nodiscard]] Certificate certificate() const override;
+
+ protected:
+  [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:
   /// Certified lower ends of δ(ε): the better of the next two, or the events of one epoch.
@@ -107,7 +111,11 @@ class ShuffledCurve final : public PrivacyCurve {
 ///   δ_remove = E[(S − γb)₊]/b = E[(γb − S)₊]/b + 1 − γ,   δ_add = (γ/b) E[(b/γ − S)₊],
 /// exact; both from the Laplace transform of X (lognormal_sum.h), to an absolute error of about 1e-17 γ. Where that would take too
 /// long (thresholds far above the mean), the law of S on a grid gives both ends of δ_remove (rounded_sum.h; up to 64 bins, a relative
-/// 1e-2), and δ_add ≤ Q(all X_i < b/γ); elsewhere, and for whoever asks for no more than a relative 1e-2, they are those of k Gaussian mechanisms and of the events {max_i w_i ≥ C}.
+/// 1e-2), and δ_add ≤ Q(all X_i < b/γ).
+/// Upper ends of each direction are the least of what is known: that; Rényi divergences of the direction (Schuchardt and Kalinin 2026, Lemmas 3.2 and
+/// 3.4, G = kI; allocation_renyi.h); k Gaussian mechanisms (given the bin; joint convexity); and any of these at a smaller ε, as δ(ε) ≤ δ(ε′) for
+/// ε′ ≤ ε. Lower ends are the largest: the exact one, and for removals the events {max_i w_i ≥ C}. Whoever asks for no more than a relative 1e-2
+/// has tables only where they are made in a tenth of a second.
 class RandomAllocationCurve final : public PrivacyCurve {
  public:
   /// b ≥ 1 bins. `only`: one direction alone.
@@ -118,20 +126,37 @@ class RandomAllocationCurve final : public PrivacyCurve {
   [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   /// Where fixed batches certify it, or an event refutes it, no table is made.
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever,
-                                       double precision = 2e-5) override;
+  /// Which methods gave the ends of the last δ or ε.
   [[nodiscard]] Certificate certificate() const override;
 
   /// One direction alone, `remove` or `add`.
   [[nodiscard]] Interval delta(Direction direction, double epsilon, std::uint64_t uses, double precision = default_precision);
 
+ protected:
+  [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
+
  private:
   struct Tables;
+  /// Both ends in one direction, and what gave them.
+  struct Ends {
+    Interval delta;
+    const char* upper_by;
+    const char* lower_by;
+  };
+  Ends ends(Direction direction, double epsilon, std::uint64_t uses, double precision);
+  /// The exact value by a table, if there is one for this ε within the precision's work.
+  bool by_table(Direction direction, double epsilon, std::uint64_t uses, double work, Ends& known);
+  /// ε(δ), given what fixed batches cost.
+  Interval searched(double delta, std::uint64_t uses, double precision, double cap);
+  /// An upper bound by Rényi divergences.
+  double by_renyi(Direction direction, double epsilon, std::uint64_t uses);
+
   std::int64_t bins_;
   double noise_multiplier_;
   std::optional<Direction> only_;
   GaussianCurve cap_;
   std::unique_ptr<Tables> tables_;
+  std::string upper_by_, lower_by_;
 };
 
 /// The pair of one step of Poisson batches.

@@ -23,7 +23,6 @@ struct Plan {
   std::uint64_t steps_per_epoch = 1;
   bool limited_by_epsilon = false;   ///< whether the budget, not max_epochs, ends the run
   privacy::Interval epsilon;         ///< after `steps` steps
-  privacy::Certificate certificate;  ///< of epsilon
   std::optional<privacy::AttackBound> attack;  ///< after `steps` steps; none: not private
 };
 
