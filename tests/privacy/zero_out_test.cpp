@@ -396,9 +396,14 @@ TEST(SeriesTheorem, ShuffledAdditionsHaveNoLowerEnd) {
 }
 
 TEST(Substitution, IsTwoNeighboursInARowUnlessMoreIsKnown) {
-  const auto twice = substitution_of({TopLevel::poisson, 20}, 1.0, 1, 0.5, 1e-6);
-  EXPECT_EQ(twice.epsilon, 1.0);
-  EXPECT_NEAR(twice.delta, (1.0 + std::exp(0.5)) * 1e-6, 1e-18);
+  // At the same δ: the least ε′ with (1 + e^ε′) δ(ε′) ≤ δ, twice.
+  PoissonCurve poisson(1.0 / 20.0, 1.0);
+  const double single = poisson.epsilon(1e-6, 1).upper;
+  const auto twice = substitution_of({TopLevel::poisson, 20}, 1.0, 1, single, 1e-6);
+  EXPECT_EQ(twice.delta, 1e-6);
+  const auto doubled = [&](double e) { return (1.0 + std::exp(e)) * poisson.delta(e, 1).upper; };
+  EXPECT_LE(doubled(0.5 * twice.epsilon), 1e-6 * (1.0 + 1e-9));
+  EXPECT_GT(doubled(0.49 * twice.epsilon), 1e-6);
   const auto exact = substitution_of({TopLevel::deterministic}, 3.0, 1, GaussianCurve(3.0).epsilon(1e-6, 1).upper, 1e-6);
   EXPECT_EQ(exact.delta, 1e-6);
   EXPECT_NEAR(exact.epsilon, GaussianCurve(1.5).epsilon(1e-6, 1).upper, 1e-9);
