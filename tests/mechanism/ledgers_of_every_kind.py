@@ -155,33 +155,32 @@ class Runs:
         self.count += 1
         return ledger
 
-    def lost_steps(self, ledger, name):
-        if ledger["steps_taken"] >= ledger["steps_charged"]:
-            self.problems.append(f"{name}: no step was lost, so that the test shows nothing")
-
     def stopped(self):
         for name, settings in STOPPED.items():
             self.stop(name, self.begin(name, settings), signal.SIGINT)
             self.derive(name, state="interrupted")
 
     def stopped_and_resumed(self):
-        """Killed, resumed where its steps cannot be replayed, stopped, resumed so again, ended."""
         for name, settings in (("killed", LONG), ("killed, in turn", {**LONG, "sampling.top_level": "deterministic", "privacy.target_epsilon": 40})):
-            self.stop(name, self.begin(name, settings), signal.SIGKILL)
-            self.derive(name, state="running")
-            self.stop(name, self.start("--resume", self.place(name), threads=2), signal.SIGINT, self.charged(self.place(name)))
-            stopped = self.derive(name, state="interrupted")
-            self.lost_steps(stopped, name)
-            self.refused(name, stopped, "steps_charged", state="finished",
-                         not_covered=[one for one in stopped["not_covered"] if "copies" not in one])  # which go on from what is not finished
-            self.refused(name, stopped, "steps_taken", steps_taken=stopped["steps_charged"] + 1)
-            self.stop(name, self.start("--resume", self.place(name), threads=2), signal.SIGKILL, stopped["steps_charged"])
-            self.derive(name, state="running")
-            self.finish(name, self.start("--resume", self.place(name), threads=1))
-            ended = self.derive(name, state="finished", steps_planned=stopped["steps_planned"])
-            self.lost_steps(ended, name)
-            if ended["steps_charged"] - ended["steps_taken"] <= stopped["steps_charged"] - stopped["steps_taken"]:
-                self.problems.append(f"{name}: the steps that the second kill lost are not counted")
+            # A kill right at a checkpoint before the next steps are charged loses none, and shows nothing.
+            if not any(self.killed_twice(f"{name}, {attempt}", settings) for attempt in range(4)):
+                self.problems.append(f"{name}: no kill of four lost a step that is counted as lost")
+
+    def killed_twice(self, name, settings):
+        """Killed, resumed where its steps cannot be replayed, stopped, resumed so again, ended. Whether steps were lost both times."""
+        self.stop(name, self.begin(name, settings), signal.SIGKILL)
+        self.derive(name, state="running")
+        self.stop(name, self.start("--resume", self.place(name), threads=2), signal.SIGINT, self.charged(self.place(name)))
+        stopped = self.derive(name, state="interrupted")
+        self.refused(name, stopped, "steps_charged", state="finished",
+                     not_covered=[one for one in stopped["not_covered"] if "copies" not in one])  # which go on from what is not finished
+        self.refused(name, stopped, "steps_taken", steps_taken=stopped["steps_charged"] + 1)
+        self.stop(name, self.start("--resume", self.place(name), threads=2), signal.SIGKILL, stopped["steps_charged"])
+        self.derive(name, state="running")
+        self.finish(name, self.start("--resume", self.place(name), threads=1))
+        ended = self.derive(name, state="finished", steps_planned=stopped["steps_planned"])
+        first, both = (one["steps_charged"] - one["steps_taken"] for one in (stopped, ended))
+        return 0 < first < both
 
     def refused(self, name, ledger, why, **changes):
         """`verify` must not take the ledger with these changes, because of `why`."""
