@@ -26,7 +26,7 @@ exporting::ModelMetadata metadata_of(const Config& config, const models::Forecas
   about["name"] = model.name();
   about["past_length"] = model.past_length();
   about["prediction_length"] = model.options().prediction_length;
-  about["frequency"] = config.dataset.frequency;
+  about["frequency"] = data::Frequency::parse(config.dataset.frequency).text();
   about["time_features"] = nlohmann::ordered_json::array();
   if (model.reads_time_features())
     about["time_features"] = data::window_feature_names(data::Frequency::parse(config.dataset.frequency), config.dataset.covariate_columns);

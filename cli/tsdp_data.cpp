@@ -9,6 +9,7 @@
 #include "tsdp/base/file.h"
 #include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
+#include "tsdp/data/calendar_features.h"
 #include "tsdp/data/configured.h"
 #include "tsdp/data/describe.h"
 #include "tsdp/data/generate.h"

@@ -1,5 +1,6 @@
 // tsdp-forecast: what comes after the end of each series, by an exported model.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <iostream>
 
@@ -17,6 +18,7 @@
 #include "tsdp/data/configured.h"
 #include "tsdp/data/covariates.h"
 #include "tsdp/data/input_form.h"
+#include "tsdp/data/oddities.h"
 #include "tsdp/evaluation/series_forecast.h"
 #include "tsdp/export/torchscript.h"
 #include "tsdp/mechanism/exported_model.h"
@@ -27,7 +29,8 @@ namespace {
 namespace fs = std::filesystem;
 
 bool ends_in(const fs::path& file, const std::string& end) {
-  const auto name = file.filename().string();
+  auto name = file.filename().string();
+  for (auto& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
 }
 
@@ -54,6 +57,7 @@ data::Dataset read_input(const InputOptions& options, const std::string& model, 
     throw UsageError(cat(names.frequency, ": found ", form.frequency, "; ", model, " was trained on series of ",
                          model_frequency, ", and that is expected"));
   auto dataset = data::read_dataset(options.input, read);
+  data::require_magnitudes(dataset);
   // Series of a table share its rows; in the other forms they stand for themselves.
   if (read.format == data::Format::csv || read.format == data::Format::lstnet) {
     const auto extended = evaluation::align_ends(dataset);
@@ -194,7 +198,7 @@ int main(int argc, char** argv) {
     request.season_length = season_length > 0 ? season_length
                             : !input.config.empty()
                                 ? tsdp::read_config(tsdp::find_config_file(input.config)).dataset.season_length
-                                : tsdp::data::default_season_length(dataset.frequency);
+                                : tsdp::data::usual_season_length(dataset.frequency);
     // What seasonal naive would read beyond the model's past is released only if it is asked for.
     if (naive_output.empty()) request.season_length = 1;
     const auto forecasts = evaluation::forecast_series(module, dataset, request, device);

@@ -176,33 +176,35 @@ std::vector<std::int64_t> default_lags(const Frequency& frequency) {
   return collector.lags();
 }
 
-std::int64_t default_season_length(const Frequency& frequency) {
-  std::int64_t season = 1;
-  switch (frequency.unit) {
-    case Unit::second:
-      season = 3600;
-      break;
-    case Unit::minute:
-      season = 1440;
-      break;
-    case Unit::hour:
-      season = 24;
-      break;
-    case Unit::business_day:
-      season = 5;
-      break;
-    case Unit::month:
-      season = 12;
-      break;
-    case Unit::quarter:
-      season = 4;
-      break;
-    case Unit::day:
-    case Unit::week:
-    case Unit::year:
-      break;
-  }
-  return season % frequency.multiple == 0 ? season / frequency.multiple : 1;
+std::int64_t usual_season_length(const Frequency& frequency) {
+  const auto whole = [&] {
+    switch (frequency.unit) {
+      case Unit::second:
+        return 3600;
+      case Unit::minute:
+        return 1440;
+      case Unit::hour:
+        return 24;
+      case Unit::day:
+        return 7;
+      case Unit::business_day:
+        return 5;
+      case Unit::week:
+        return 52;
+      case Unit::month:
+        return 12;
+      case Unit::quarter:
+        return 4;
+      case Unit::year:
+        break;
+    }
+    return 1;
+  }();
+  return whole % frequency.multiple == 0 ? whole / frequency.multiple : 1;
+}
+
+std::int64_t gluonts_season_length(const Frequency& frequency) {
+  return frequency.unit == Unit::day || frequency.unit == Unit::week ? 1 : usual_season_length(frequency);
 }
 
 }  // namespace tsdp::data

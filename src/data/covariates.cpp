@@ -6,6 +6,7 @@
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/config/config.h"
+#include "tsdp/data/oddities.h"
 #include "tsdp/data/readers.h"
 
 namespace tsdp::data {
@@ -31,13 +32,15 @@ Covariates read_covariates(const std::filesystem::path& file, const Frequency& f
   if (wanted.size() > most_covariates)
     throw UsageError(cat(key, ": found ", wanted.size(), " columns in ", file.string(), "; expected at most ", most_covariates, ": name those that the model is to be told of"));
 
-  Covariates out{file.string(), {}, wanted.front()->start, {}};
+  Covariates out{file.string(), {}, wanted.front()->start, {}, wanted.front()->month_day};
   for (const auto* column : wanted) {
     const auto missing = std::find_if(column->values.begin(), column->values.end(), [](float value) { return std::isnan(value); });
     if (column->cut > 0 || missing != column->values.end())  // (readers cut off what is missing at the ends)
       throw DataError(cat(file.string(), ": column ", column->id, ": found a missing value ",
-                          column->cut > 0 ? std::string("at an end") : cat("at ", moment_text(advance(column->start, frequency, missing - column->values.begin()))),
+                          column->cut > 0 ? std::string("at an end") : cat("at ", moment_text(column->at(frequency, missing - column->values.begin()))),
                           "; covariates are known of every step, so a number is expected in every row"));
+    if (std::any_of(column->values.begin(), column->values.end(), [](float value) { return std::abs(value) >= least_excessive; }))
+      throw DataError(cat(file.string(), ": column ", column->id, ": found a value of magnitude ", rounded(static_cast<double>(least_excessive), 6), " or more; expected smaller ones, best from -1 to 1"));
     out.names.push_back(column->id);
   }
   const auto rows = wanted.front()->values.size();
@@ -48,7 +51,7 @@ Covariates read_covariates(const std::filesystem::path& file, const Frequency& f
 }
 
 std::optional<std::int64_t> first_row_of(const Series& series, const Dataset& dataset) {
-  return steps_between(dataset.covariates.start, dataset.frequency, series.start);
+  return steps_between(dataset.covariates.start, dataset.frequency, series.start, dataset.covariates.month_day);
 }
 
 std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(const Dataset& dataset) {
@@ -72,6 +75,7 @@ std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(co
 void require_covariates(const Dataset& dataset, std::int64_t beyond) {
   const auto& known = dataset.covariates;
   if (known.names.empty()) return;
+  const auto at = [&](std::int64_t row) { return advance(known.start, dataset.frequency, row, known.month_day); };
   for (const auto& series : dataset.series) {
     const auto first = first_row_of(series, dataset);
     if (!first)
@@ -79,11 +83,11 @@ void require_covariates(const Dataset& dataset, std::int64_t beyond) {
                           ", which is no whole number of steps of ", dataset.frequency.text(), " apart; expected rows at the times of the series"));
     const auto last = *first + static_cast<std::int64_t>(series.values.size()) + beyond - 1;
     if (*first >= 0 && last < known.rows()) continue;
-    const auto lacking = *first < 0 ? series.start : advance(known.start, dataset.frequency, std::max(*first, known.rows()));
+    const auto lacking = *first < 0 ? series.start : at(std::max(*first, known.rows()));
     throw DataError(cat(known.file, ": found rows from ", moment_text(known.start), " to ",
-                        moment_text(advance(known.start, dataset.frequency, known.rows() - 1)), ", and none for ", moment_text(lacking), " of series ",
+                        moment_text(at(known.rows() - 1)), ", and none for ", moment_text(lacking), " of series ",
                         series.id, "; expected one for every step from ", moment_text(series.start), " to ",
-                        moment_text(advance(series.start, dataset.frequency, static_cast<std::int64_t>(series.values.size()) + beyond - 1))));
+                        moment_text(series.at(dataset.frequency, static_cast<std::int64_t>(series.values.size()) + beyond - 1))));
   }
 }
 

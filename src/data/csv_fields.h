@@ -28,12 +28,13 @@ enum class Role {
 
 /// The rows of a file of separated values under a header. The separator (comma, semicolon or tab) is the one that the header
 /// has most of, or that a line `sep=;` before it names. Fields may stand in quotes, within which a quote is doubled and
-/// separators are part of the field; a line break is not. Where the separator is no comma, numbers may have a decimal comma.
-/// Throws DataError.
+/// separators are part of the field; a line break is not. Where the separator is no comma, numbers may have a decimal comma: all of them
+/// in the file, or none. Empty lines above the header go by. Throws DataError.
 class CsvRows {
  public:
-  /// Reads the header. `columns` and `row` say in errors what it and a row should hold.
-  CsvRows(TextFile& file, const std::string& columns, std::string row);
+  /// Reads the header. `columns` and `row` say in errors what it and a row should hold; `stated` what the ways to state it are called; `wide`
+  /// whether columns are series.
+  CsvRows(TextFile& file, const std::string& columns, std::string row, const FormNames& stated = {}, bool wide = false);
 
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   /// Place of the first column that is not pandas' index: 1 where the first name is empty or `Unnamed: 0` and another column
@@ -42,6 +43,8 @@ class CsvRows {
   /// Of the header.
   [[nodiscard]] std::int64_t header_line() const { return header_line_; }
   [[nodiscard]] bool has_commas() const { return separator_ == ','; }
+  /// Whether times, or if `numbered` names with a number that goes up by one, stand across the header: a series a row.
+  [[nodiscard]] bool lies_on_its_side(bool numbered) const;
   /// The place of the column `name`, if there is one. A name that is there twice is refused.
   [[nodiscard]] std::optional<std::size_t> place_of(std::string_view name) const;
   /// Throws DataError about the header.
@@ -53,6 +56,10 @@ class CsvRows {
   /// The fields of this row, as many as there are names; valid until the next call.
   const std::vector<std::string_view>& fields();
   [[noreturn]] void fail_count(std::size_t found) const;
+  /// Throws DataError about the value in the column at this place; a column of names is told how to be read.
+  [[noreturn]] void fail_value(std::size_t place, std::string_view field, const char* accepted) const;
+  /// To be called behind the last row: refuses numbers of which the whole file does not tell whether their point or comma is decimal.
+  void check_numbers() const;
 
   /// What stands in the column at this place.
   [[nodiscard]] TimeStamp time_stamp(std::size_t place, std::string_view field);
@@ -60,10 +67,27 @@ class CsvRows {
   [[nodiscard]] Moment moment(std::size_t place, std::string_view field, const Frequency& frequency);
   /// How the times so far were read, if they have a zone, for complaints about steps: " (…)".
   [[nodiscard]] std::string zone_hint(const Frequency& frequency) const;
-  [[nodiscard]] double value(std::size_t place, std::string_view field) const;
+  [[nodiscard]] double value(std::size_t place, std::string_view field);
 
  private:
+  /// Where a number with a point, a comma or neither was first seen.
+  struct Seen {
+    std::string text;
+    std::int64_t line = 0;
+    std::size_t place = 0;
+  };
+  void note_mark(std::size_t place, std::string_view field, double value);
+  /// What may be wrong with the form as a whole, where the first row has no time: "; …".
+  [[nodiscard]] std::string hint_of_first_row(std::size_t place, std::string_view field) const;
+
   TextFile& file_;
+  FormNames stated_;
+  bool wide_;
+  std::int64_t rows_ = 0;  // so far
+  std::optional<Seen> marked_;
+  char mark_ = 0;                  // of it: a point or a comma
+  bool may_be_thousands_ = true;   // whether all marked numbers look like 1.234, and all others are below 1000
+  bool has_unmarked_ = false;      // whether there are others
   std::string row_is_;
   std::string header_;
   std::int64_t header_line_;
@@ -76,15 +100,21 @@ class CsvRows {
   std::optional<bool> zoned_;  // whether the times so far have a zone
 };
 
-/// Collects time stamps, at most ten thousand of them, to infer their frequency.
+/// Collects time stamps of series, at most ten thousand of each and two million of all, to infer their frequency.
 class FewTimeStamps {
  public:
-  void add(const TimeStamp& stamp) { stamps_.push_back(stamp); }
-  [[nodiscard]] bool full() const { return stamps_.size() >= 10'000; }
+  void add(std::size_t series, const TimeStamp& stamp);
+  [[nodiscard]] bool full() const { return count_ >= 2'000'000; }
   [[nodiscard]] std::optional<Frequency> frequency() const;
 
  private:
-  std::vector<TimeStamp> stamps_;
+  std::vector<std::vector<TimeStamp>> stamps_;
+  std::size_t count_ = 0;
 };
+
+/// Refuses a stated frequency that is too fine for these moments, each increasing; with gaps: missing, warns.
+void check_stated_step(const TextFile& file, const ReadOptions& options, const std::vector<std::vector<Moment>>& series);
+/// For complaints about a time that is on no step: that the step was inferred, if it was, and what states another: " (…)".
+[[nodiscard]] std::string inferred_hint(const ReadOptions& options);
 
 }  // namespace tsdp::data::detail

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -27,36 +28,37 @@ struct Places {
   std::size_t time, value;
 };
 
-CsvRows rows_of(TextFile& file) {
-  return {file, "a header with columns for names, time stamps and values, such as unique_id, ds and y", "a name, a time stamp and a value"};
+CsvRows rows_of(TextFile& file, const FormNames& names) {
+  return {file, "a header with columns for names, time stamps and values, such as unique_id, ds and y", "a name, a time stamp and a value", names};
 }
 
 /// The column of a role: the one that is stated, or the one with a usual name.
-std::optional<std::size_t> place_of(const CsvRows& rows, Role role, const std::string& stated, const char* key) {
+std::optional<std::size_t> place_of(const CsvRows& rows, Role role, const std::string& stated, const char* key, const FormNames& names) {
   if (!stated.empty()) {
     const auto place = rows.place_of(stated);
-    if (!place) rows.fail_header(cat(" without a column ", in_quotes(stated), ", which columns.", key, " names; expected one of the header's"));
+    if (!place) rows.fail_header(cat(" without a column ", in_quotes(stated), ", which ", names.column(key), " asks for; expected one of the header's"));
     return place;
   }
   std::optional<std::size_t> found;
   for (const auto& name : known_names(role)) {
     const auto place = rows.place_of(name);
     if (place && found)
-      rows.fail_header(cat(" with the columns ", in_quotes(rows.names()[*found]), " and ", in_quotes(name), "; expected columns.", key, " to say which one is read"));
+      rows.fail_header(cat(" with the columns ", in_quotes(rows.names()[*found]), " and ", in_quotes(name), "; expected ", names.column(key), " to say which one is read"));
     if (place) found = place;
   }
   return found;
 }
 
-Places places_of(const TextFile& file, const CsvRows& rows, const ColumnNames& stated) {
+Places places_of(const TextFile& file, const CsvRows& rows, const ReadOptions& options) {
+  const auto& stated = options.columns;
   const auto needed = [&](Role role, const std::string& name, const char* key, const char* what) {
-    const auto place = place_of(rows, role, name, key);
+    const auto place = place_of(rows, role, name, key, options.names);
     if (!place)
-      rows.fail_header(cat(" without a column of ", what, "; expected one named ", join(known_names(role), ", "), ", or its name as columns.", key));
+      rows.fail_header(cat(" without a column of ", what, "; expected one named ", join(known_names(role), ", "), ", or its name by ", options.names.column(key)));
     return *place;
   };
   const bool one_series = stated.item.empty() && !stated.value.empty();
-  Places places{place_of(rows, Role::item, stated.item, "item"), needed(Role::time, stated.time, "time", "time stamps"),
+  Places places{place_of(rows, Role::item, stated.item, "item", options.names), needed(Role::time, stated.time, "time", "time stamps"),
                 needed(Role::value, stated.value, "value", "values")};
   if (!places.item && !one_series) places.item = needed(Role::item, "", "item", "the series' names");
   std::vector<std::string> read, others;
@@ -85,7 +87,8 @@ void check_size(const TextFile& file, const Frequency& frequency, std::vector<st
   for (std::size_t i = 0; i < rows.size(); ++i) {
     auto& own = rows[i];
     std::stable_sort(own.begin(), own.end(), [](const Row& a, const Row& b) { return a.moment < b.moment; });
-    const auto steps = 1 + steps_between(own.front().moment, frequency, own.back().moment).value_or(0);
+    const std::array ends{own.front().moment, own.back().moment};
+    const auto steps = 1 + steps_between(ends[0], frequency, ends[1], is_of_months(frequency) ? common_month_day(ends) : 0).value_or(0);
     count += own.size();
     if (steps > most_steps(static_cast<std::int64_t>(own.size()))) continue;
     places += steps;
@@ -122,25 +125,26 @@ void merge(std::vector<Row>& rows, Duplicates duplicates) {
 
 /// The sorted rows of one series on its grid.
 void fill(const TextFile& file, const ReadOptions& options, std::size_t time_column, const std::string& zone_hint, const std::vector<Row>& rows,
-          Series& series) {
+          const std::vector<Moment>& moments, Series& series) {
   const auto& frequency = options.frequency;
   const auto column = static_cast<std::int64_t>(time_column) + 1;
   series.start = rows.front().moment;
+  if (is_of_months(frequency)) series.month_day = common_month_day(moments);
   const auto most = most_steps(static_cast<std::int64_t>(rows.size()));
   std::int64_t before = -1;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& row = rows[i];
-    const auto place = steps_between(series.start, frequency, row.moment);
+    const auto place = steps_between(series.start, frequency, row.moment, series.month_day);
     if (i > 0 && row.moment == rows[i - 1].moment)
       file.fail(row.line, column,
                 cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id),
                     " again, first seen in line ", rows[i - 1].line,
-                    "; expected each time once (duplicates: last or mean, takes rows of one time)", zone_hint));
+                    "; expected each time once (", options.names.duplicates, ": last or mean, takes rows of one time)", zone_hint));
     if (!place || *place <= before)
       file.fail(row.line, column,
                 cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id),
                     "; expected whole steps of ", frequency.text(), " after its first time, ",
-                    moment_text(series.start), " in line ", rows.front().line, zone_hint));
+                    moment_text(series.start), " in line ", rows.front().line, zone_hint, inferred_hint(options)));
     if (*place >= most)
       file.fail(row.line, column,
                 cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id), ", ", *place,
@@ -149,7 +153,7 @@ void fill(const TextFile& file, const ReadOptions& options, std::size_t time_col
     if (options.gaps == Gaps::error && *place > before + 1)
       file.fail(row.line, column,
                 cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id), "; expected ",
-                    moment_text(advance(series.start, frequency, before + 1)), ", as no step may be without a row (gaps: missing, takes them)", zone_hint));
+                    moment_text(series.at(frequency, before + 1)), ", as no step may be without a row (", options.names.gaps, ": missing, takes them)", zone_hint));
     before = *place;
     const auto missing = static_cast<std::size_t>(*place) - series.values.size();
     for (std::size_t k = 0; k < missing; ++k) append(series, std::numeric_limits<double>::quiet_NaN(), options.exact);
@@ -160,8 +164,8 @@ void fill(const TextFile& file, const ReadOptions& options, std::size_t time_col
 }  // namespace
 
 Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
-  auto table = rows_of(file);
-  const auto places = places_of(file, table, options.columns);
+  auto table = rows_of(file, options.names);
+  const auto places = places_of(file, table, options);
 
   Dataset dataset;
   dataset.frequency = options.frequency;
@@ -185,14 +189,22 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
     }
     rows[number].push_back({table.moment(places.time, fields[places.time], options.frequency), file.line(), table.value(places.value, fields[places.value])});
   }
+  table.check_numbers();
   if (rows.empty())
     file.fail("found no row after the header; expected rows of a series' name, a time stamp and a value");
   check_size(file, options.frequency, rows, dataset.series);
   if (options.duplicates != Duplicates::error)
     for (auto& own : rows) merge(own, options.duplicates);
+  std::vector<std::vector<Moment>> moments;  // of each series, each once
+  for (const auto& own : rows) {
+    auto& times = moments.emplace_back();
+    for (const auto& row : own)
+      if (times.empty() || row.moment != times.back()) times.push_back(row.moment);
+  }
+  check_stated_step(file, options, moments);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     auto& series = dataset.series[i];
-    fill(file, options, places.time, table.zone_hint(options.frequency), rows[i], series);
+    fill(file, options, places.time, table.zone_hint(options.frequency), rows[i], moments[i], series);
     if (!cut_missing_ends(series, options.frequency))
       file.fail_line(rows[i].front().line, cat("found no value of series ", in_quotes(series.id),
                                                "; expected at least one that is not missing"));
@@ -202,16 +214,21 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
 }
 
 std::optional<Frequency> read_csv_long_frequency(TextFile& file, const ReadOptions& options) {
-  auto table = rows_of(file);
-  const auto item = place_of(table, Role::item, options.columns.item, "item");
-  const auto time = place_of(table, Role::time, options.columns.time, "time");
+  auto table = rows_of(file, options.names);
+  const auto item = place_of(table, Role::item, options.columns.item, "item", options.names);
+  const auto time = place_of(table, Role::time, options.columns.time, "time", options.names);
   if (!time) return std::nullopt;
   FewTimeStamps stamps;
-  std::optional<std::string> first;
+  std::map<std::string, std::size_t, std::less<>> number_of;
+  std::size_t number = 0;
+  std::string id;
   while (!stamps.full() && table.next()) {
     const auto& fields = table.fields();
-    if (item && !first) first = fields[*item];
-    if (!item || fields[*item] == *first) stamps.add(table.time_stamp(*time, fields[*time]));
+    if (item && (number_of.empty() || fields[*item] != id)) {
+      id = fields[*item];
+      number = number_of.try_emplace(id, number_of.size()).first->second;
+    }
+    stamps.add(number, table.time_stamp(*time, fields[*time]));
   }
   return stamps.frequency();
 }

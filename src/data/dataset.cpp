@@ -108,19 +108,22 @@ std::int64_t month_number(std::int64_t day) {
 
 bool is_month_end(std::int64_t day) { return month_number(day + 1) != month_number(day); }
 
-/// The same day `steps` months on, where it exists, or the last one.
-std::int64_t same_day_of_month(std::int64_t day, std::int64_t steps, bool last_days) {
+int day_number_in_month(std::int64_t day) {
+  using namespace std::chrono;
+  return static_cast<int>(static_cast<unsigned>(year_month_day{sys_days(days(day))}.day()));
+}
+
+/// This day of the month `steps` months after that of `day`, where it exists, or the last one.
+std::int64_t advance_months(std::int64_t day, std::int64_t steps, int month_day) {
   using namespace std::chrono;
   const year_month_day date{sys_days(days(day))};
   const auto month = year_month(date.year(), date.month()) + months(steps);
   const auto last = year_month_day_last(month.year(), month_day_last(month.month())).day();
-  const year_month_day moved(month.year(), month.month(), last_days ? last : std::min(date.day(), last));
+  const year_month_day moved(month.year(), month.month(), std::min(std::chrono::day(static_cast<unsigned>(month_day)), last));
   return sys_days(moved).time_since_epoch().count();
 }
 
-std::int64_t advance_months(std::int64_t day, std::int64_t steps) {
-  return same_day_of_month(day, steps, is_month_end(day));
-}
+int month_day_of_day(std::int64_t day) { return is_month_end(day) ? 31 : day_number_in_month(day); }
 
 /// Business days from `from` to `to`, neither of which need be one: a weekend lies between its Friday and its Monday.
 std::int64_t business_days_between(std::int64_t from, std::int64_t to) {
@@ -156,11 +159,30 @@ Frequency Frequency::parse(std::string_view text) {
   for (const auto& [name, value] : unit_names) {
     if (unit != name) continue;
     frequency.unit = value;
-    return frequency;
+    return frequency.normal();
   }
   if (unit == "m") refuse("; 'm' may be min (minutes) or M (months)");
   refuse("");
   return frequency;
+}
+
+Frequency Frequency::normal() const {
+  struct Longer {
+    Unit unit;
+    int count;
+    Unit longer;
+  };
+  // (Five business days are a week only if they start on a Monday.)
+  static constexpr std::array<Longer, 6> table{{{Unit::second, 60, Unit::minute},
+                                                {Unit::minute, 60, Unit::hour},
+                                                {Unit::hour, 24, Unit::day},
+                                                {Unit::day, 7, Unit::week},
+                                                {Unit::month, 3, Unit::quarter},
+                                                {Unit::quarter, 4, Unit::year}}};
+  Frequency out = *this;
+  for (const auto& row : table)
+    if (out.unit == row.unit && out.multiple % row.count == 0) out = {out.multiple / row.count, row.longer};
+  return out;
 }
 
 std::string Frequency::text() const {
@@ -174,7 +196,27 @@ std::int64_t shortest_step(const Frequency& frequency) {
   return frequency.multiple * std::max(seconds_of(frequency.unit), day_seconds * days);
 }
 
-Moment advance(Moment start, const Frequency& frequency, std::int64_t steps) {
+bool is_of_months(const Frequency& frequency) { return months_of(frequency.unit) > 0; }
+
+int month_day_of(Moment start) { return month_day_of_day(floor_divide(start, day_seconds)); }
+
+int common_month_day(std::span<const Moment> moments) {
+  int latest = 0;
+  bool last_days = true;
+  for (const auto moment : moments) {
+    const auto day = floor_divide(moment, day_seconds);
+    latest = std::max(latest, day_number_in_month(day));
+    last_days = last_days && is_month_end(day);
+  }
+  if (last_days) return moments.empty() ? 0 : 31;
+  for (const auto moment : moments) {
+    const auto day = floor_divide(moment, day_seconds);
+    if (day_number_in_month(day) != latest && !(is_month_end(day) && day_number_in_month(day) < latest)) return 0;
+  }
+  return latest;
+}
+
+Moment advance(Moment start, const Frequency& frequency, std::int64_t steps, int month_day) {
   // Further than any calendar reaches, and near enough that nothing below overflows.
   constexpr std::int64_t most = 1'000'000'000'000;
   const std::int64_t count = std::clamp(steps, -most / frequency.multiple, most / frequency.multiple) * frequency.multiple;
@@ -183,11 +225,11 @@ Moment advance(Moment start, const Frequency& frequency, std::int64_t steps) {
   const std::int64_t time_of_day = start - day_seconds * day;
   const std::int64_t moved = frequency.unit == Unit::business_day
                                  ? advance_business_days(day, count)
-                                 : advance_months(day, months_of(frequency.unit) * count);
+                                 : advance_months(day, months_of(frequency.unit) * count, month_day > 0 ? month_day : month_day_of_day(day));
   return day_seconds * moved + time_of_day;
 }
 
-std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequency, Moment moment) {
+std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequency, Moment moment, int month_day) {
   const std::int64_t start_day = floor_divide(start, day_seconds);
   const std::int64_t day = floor_divide(moment, day_seconds);
   const std::int64_t months = months_of(frequency.unit);
@@ -198,11 +240,10 @@ std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequen
   const std::int64_t unit = frequency.multiple * std::max<std::int64_t>(1, seconds + months);
   if (units % unit != 0) return std::nullopt;
   const std::int64_t steps = units / unit;
-  const Moment expected = advance(start, frequency, steps);
+  const Moment expected = advance(start, frequency, steps, month_day);
   if (expected == moment) return steps;
-  if (months == 0 || (moment - expected) % day_seconds != 0) return std::nullopt;
-  return day == same_day_of_month(start_day, months * frequency.multiple * steps, false) ? std::optional(steps)
-                                                                                         : std::nullopt;
+  if (months == 0 || month_day > 0 || (moment - expected) % day_seconds != 0) return std::nullopt;
+  return day == advance_months(start_day, months * frequency.multiple * steps, day_number_in_month(start_day)) ? std::optional(steps) : std::nullopt;
 }
 
 }  // namespace tsdp::data

@@ -28,13 +28,11 @@ double median(std::vector<std::int64_t> lengths) {
 double missing_share(const Description& d) { return static_cast<double>(d.missing) / static_cast<double>(d.places); }
 
 /// Text of JSON must be UTF-8, which an id that did not come from a reader need not be.
-std::string id_of(const Dataset& dataset, const Finding& finding) {
-  return detail::to_utf8(dataset.series[static_cast<std::size_t>(finding.series)].id);
-}
+std::string id_of(const Dataset& dataset, std::int64_t series) { return detail::to_utf8(dataset.series[static_cast<std::size_t>(series)].id); }
 
 /// The same in quotes on one line.
-std::string shown_id(const Dataset& dataset, const Finding& finding) {
-  std::string id = id_of(dataset, finding);
+std::string shown_id(const Dataset& dataset, std::int64_t series) {
+  std::string id = id_of(dataset, series);
   std::replace_if(
       id.begin(), id.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
   return cat("'", id, "'");
@@ -72,11 +70,11 @@ Description describe(const Dataset& dataset, const DescribeOptions& options) {
     d.places += places;
     d.missing += missing;
     d.first = std::min(d.first, series.start);
-    d.last = std::max(d.last, advance(series.start, dataset.frequency, length - 1));
+    d.last = std::max(d.last, series.at(dataset.frequency, length - 1));
     d.least = std::min(d.least, least);
     d.greatest = std::max(d.greatest, greatest);
     if (length < d.least_length) d.too_short.push_back({number, static_cast<double>(length)});
-    if (least == greatest) d.constant.push_back({number, static_cast<double>(least)});
+    if (least == greatest && series.lost == 0) d.constant.push_back({number, static_cast<double>(least)});
     if (2 * missing > places)
       d.mostly_missing.push_back({number, static_cast<double>(missing) / static_cast<double>(places)});
     if (const auto known = known_values(length, options); known < options.season_length)
@@ -85,6 +83,7 @@ Description describe(const Dataset& dataset, const DescribeOptions& options) {
   d.shortest = *std::min_element(lengths.begin(), lengths.end());
   d.longest = *std::max_element(lengths.begin(), lengths.end());
   d.median_length = median(std::move(lengths));
+  d.odd = oddities_of(dataset);
   return d;
 }
 
@@ -92,7 +91,7 @@ Json description_json(const Dataset& dataset, const Description& d) {
   const auto findings = [&](const std::vector<Finding>& list, const char* what) {
     Json out = Json::array();
     for (const auto& finding : list) {
-      Json row = {{"series", id_of(dataset, finding)}, {"index", finding.series}};
+      Json row = {{"series", id_of(dataset, finding.series)}, {"index", finding.series}};
       const auto whole = static_cast<std::int64_t>(finding.number);
       if (&list == &d.too_short || &list == &d.without_season) {
         row[what] = whole;
@@ -120,6 +119,22 @@ Json description_json(const Dataset& dataset, const Description& d) {
   out["constant"] = findings(d.constant, "value");
   out["mostly_missing"] = findings(d.mostly_missing, "missing_share");
   out["without_season"] = findings(d.without_season, "known_values");
+  const auto pairs = [&](const std::vector<SeriesPair>& list) {
+    Json all = Json::array();
+    for (const auto& pair : list)
+      all.push_back({{"series", id_of(dataset, pair.series)}, {"index", pair.series}, {"earlier", id_of(dataset, pair.earlier)}, {"earlier_index", pair.earlier}});
+    return all;
+  };
+  const auto numbers = [&](const std::vector<std::int64_t>& list) {
+    Json all = Json::array();
+    for (const auto i : list) all.push_back({{"series", id_of(dataset, i)}, {"index", i}});
+    return all;
+  };
+  out["same_name"] = pairs(d.odd.same_name);
+  out["alike_name"] = pairs(d.odd.alike_name);
+  out["same_values"] = pairs(d.odd.same_values);
+  out["not_told_apart"] = numbers(d.odd.not_told_apart);
+  out["excessive"] = numbers(d.odd.excessive);
   return out;
 }
 
@@ -138,7 +153,7 @@ std::string description_text(const Dataset& dataset, const Description& d) {
     if (list.empty()) return;
     out += cat("  ", title, ": ", list.size(), "\n");
     for (const auto& finding : list)
-      out += cat("    series ", shown_id(dataset, finding), " (number ", finding.series, "): ", what(finding.number), "\n");
+      out += cat("    series ", shown_id(dataset, finding.series), " (number ", finding.series, "): ", what(finding.number), "\n");
   };
   put(d.too_short, "too short", [&](double length) {
     return cat(static_cast<std::int64_t>(length), " values, at least ", d.least_length, " are needed");
@@ -148,6 +163,24 @@ std::string description_text(const Dataset& dataset, const Description& d) {
   put(d.without_season, "less than a season known", [&](double known) {
     return cat(static_cast<std::int64_t>(known), " known values, at least ", d.season_length, " make a season");
   });
+  const auto put_pairs = [&](const std::vector<SeriesPair>& list, const std::string& title) {
+    if (list.empty()) return;
+    out += cat("  ", title, ": ", list.size(), "\n");
+    for (const auto& pair : list)
+      out += cat("    series ", shown_id(dataset, pair.series), " (number ", pair.series, "), as ", shown_id(dataset, pair.earlier), " (number ", pair.earlier, ")\n");
+  };
+  put_pairs(d.odd.same_name, "one name again");
+  put_pairs(d.odd.alike_name, "names that differ by case or outer spaces alone");
+  put_pairs(d.odd.same_values, "the same values, or their beginning, again");
+  const auto put_numbers = [&](const std::vector<std::int64_t>& list, const std::string& title, const auto& what) {
+    if (list.empty()) return;
+    out += cat("  ", title, ": ", list.size(), "\n");
+    for (const auto i : list) out += cat("    series ", shown_id(dataset, i), " (number ", i, "): ", what(dataset.series[static_cast<std::size_t>(i)]), "\n");
+  };
+  put_numbers(d.odd.not_told_apart, "not told apart in single precision, which has 7 digits", [](const Series& series) {
+    return cat(series.lost, " of ", series.changes, " changes from a value to the next are lost: subtract a constant");
+  });
+  put_numbers(d.odd.excessive, "values too large to train on", [](const Series&) { return cat("a magnitude of ", rounded(static_cast<double>(least_excessive), 6), " or more"); });
   return out;
 }
 

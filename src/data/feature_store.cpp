@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "tsdp/data/calendar_features.h"
 #include "tsdp/data/covariates.h"
@@ -30,25 +31,27 @@ FeatureStore::FeatureStore(const Dataset& dataset, std::int64_t past_length, std
     std::int64_t first = 0;
     std::int64_t known_row = 0;  // of the first place
   };
-  std::map<Moment, Block> blocks;
+  using Calendar = std::pair<Moment, int>;  // start and day of the month
+  const auto calendar_of = [](const Series& series) { return Calendar{series.start, series.month_day}; };
+  std::map<Calendar, Block> blocks;
   for (const auto& series : dataset.series) {
-    auto& block = blocks[series.start];
+    auto& block = blocks[calendar_of(series)];
     block.length = std::max(block.length, static_cast<std::int64_t>(series.values.size()));
     if (known_count > 0) block.known_row = first_row_of(series, dataset).value();
   }
   std::int64_t total = 0;
-  for (auto& [start, block] : blocks) {
+  for (auto& [calendar, block] : blocks) {
     block.first = total;
     total += (past_length + block.length + future_length) * feature_count();
   }
-  for (const auto& series : dataset.series) first_.push_back(blocks.at(series.start).first);
+  for (const auto& series : dataset.series) first_.push_back(blocks.at(calendar_of(series)).first);
 
   values_.assign(static_cast<std::size_t>(total), 0.0F);
   std::array<double, most_calendar_features> row{};
-  for (const auto& [start, block] : blocks) {
+  for (const auto& [calendar, block] : blocks) {
     float* to = values_.data() + block.first + past_length * feature_count();
     for (std::int64_t place = 0; place < block.length + future_length; ++place) {
-      calendar_features(advance(start, frequency, place), frequency, std::span(row).first(calendar_count));
+      calendar_features(advance(calendar.first, frequency, place, calendar.second), frequency, std::span(row).first(calendar_count));
       for (std::size_t i = 0; i < calendar_count; ++i) *to++ = static_cast<float>(row[i]);
       const auto known_row = block.known_row + place;
       const bool is_known = known_row >= 0 && known_row < known.rows();

@@ -19,12 +19,12 @@ auto parsed(const std::string& name, const std::string& text, Parse parse) {
 
 bool states_nothing(const std::string& text) { return text.empty() || text == "auto"; }
 
-Frequency frequency_of(const std::filesystem::path& file, const ReadOptions& options, const std::string& stated,
+Frequency frequency_of(const std::filesystem::path& file, ReadOptions& options, const std::string& stated,
                        const std::string& name, const std::optional<Frequency>& usual) {
   if (!states_nothing(stated)) return parsed(name, stated, Frequency::parse);
   if (usual) return *usual;
-  const auto own = frequency_of_file(file, options);
-  if (own) return *own;
+  options.inferred = true;
+  if (const auto own = frequency_of_file(file, options)) return *own;
   throw UsageError(cat(name, ": not given, and ", file.string(), " (", data::name(options.format),
                        ") does not tell it; expected a calendar step such as 10min, 1h, 1D, 1B"));
 }
@@ -77,6 +77,7 @@ ReadOptions read_options_of(const std::filesystem::path& file, const StatedForm&
   ReadOptions options;
   const bool any_format = states_nothing(stated.format);
   options.columns = stated.columns;
+  options.names = names;
   const auto& columns = options.columns;
   auto by_name = any_format ? format_of_file(file) : std::nullopt;
   // A column of names or values is what the long form has.

@@ -65,11 +65,6 @@ std::filesystem::path path_for(const std::filesystem::path& file, const std::fil
 
 }  // namespace
 
-std::int64_t usual_season_length(const Frequency& frequency) {
-  if (frequency == Frequency{1, Unit::day}) return 7;
-  return frequency == Frequency{1, Unit::week} ? 52 : default_season_length(frequency);
-}
-
 std::string proposed_configuration(const std::filesystem::path& file, const std::filesystem::path& folder, const StatedForm& stated, const ReadOptions& read,
                                    const Dataset& dataset, const ProposalOptions& options) {
   std::vector<std::int64_t> lengths;

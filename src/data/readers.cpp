@@ -9,10 +9,16 @@
 
 #include "csv_fields.h"
 #include "tsdp/base/error.h"
+#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
 #include "values.h"
 
 namespace tsdp::data {
+
+std::string FormNames::column(std::string_view role) const {
+  return columns.starts_with("--") ? cat(columns, " ", role, "=NAME") : cat(columns, ".", role);
+}
+
 namespace detail {
 
 bool is_nan(std::string_view text) {
@@ -38,28 +44,15 @@ const char* parse_field(std::string_view field, double& value) {
   return nullptr;
 }
 
-namespace {
-
-/// Whether the `count` values of a series that begins `steps` later have the steps of the whole one. Not where the day of
-/// the month does not exist there, or is the last one there alone.
-bool keeps_its_calendar(Moment start, const Frequency& frequency, std::int64_t steps, std::int64_t count) {
-  constexpr std::int64_t cycle = 48;  // months until February has had all its lengths, but for turns of centuries
-  const auto later = advance(start, frequency, steps);
-  for (std::int64_t k = 1; k < std::min(count, cycle); ++k)
-    if (advance(later, frequency, k) != advance(start, frequency, steps + k)) return false;
-  return true;
-}
-
-}  // namespace
-
 bool cut_missing_ends(Series& series, const Frequency& frequency) {
   auto& values = series.values;
   const auto observed = [](float value) { return !std::isnan(value); };
-  auto first = std::find_if(values.begin(), values.end(), observed);
+  const auto first = std::find_if(values.begin(), values.end(), observed);
   if (first == values.end()) return false;
   const auto last = std::find_if(values.rbegin(), values.rend(), observed).base();
-  while (!keeps_its_calendar(series.start, frequency, first - values.begin(), last - first)) --first;
-  series.start = advance(series.start, frequency, first - values.begin());
+  // Its day of the month stays, whatever month is then the first.
+  if (is_of_months(frequency) && series.month_day == 0) series.month_day = month_day_of(series.start);
+  series.start = series.at(frequency, first - values.begin());
   series.cut += static_cast<std::int64_t>(values.size());
   if (auto& exact = series.exact; !exact.empty()) {
     exact.erase(exact.begin() + (last - values.begin()), exact.end());
@@ -132,7 +125,8 @@ Format format_named(std::string_view text) {
 }
 
 std::optional<Format> format_by_ending(const std::filesystem::path& path) {
-  const auto ending = (path.extension() == ".gz" ? path.stem().extension() : path.extension()).string();
+  const auto ending_of = [](const std::filesystem::path& file) { return detail::lower_case(file.extension().string()); };
+  const auto ending = ending_of(path) == ".gz" ? ending_of(path.stem()) : ending_of(path);
   for (const auto& row : format_table())
     if (std::find(row.endings.begin(), row.endings.end(), ending) != row.endings.end()) return row.format;
   return std::nullopt;
@@ -160,11 +154,23 @@ void check_calendar(const std::filesystem::path& path, const Dataset& dataset) {
   const auto seconds = shortest_step(dataset.frequency);
   for (const auto& series : dataset.series) {
     const auto steps = static_cast<std::int64_t>(series.values.size());
-    if (steps <= (end - series.start) / seconds && advance(series.start, dataset.frequency, steps) <= end) continue;
+    if (steps <= (end - series.start) / seconds && series.at(dataset.frequency, steps) <= end) continue;
     throw DataError(cat(path.string(), ": series ", detail::in_quotes(series.id), ": found ", steps, " values in steps of ",
                         dataset.frequency.text(), " from ", moment_text(series.start),
                         " on; expected an end within the year 9999"));
   }
+}
+
+void warn_of_digits(const std::filesystem::path& path, const Dataset& dataset) {
+  const Series* first = nullptr;
+  std::int64_t count = 0;
+  for (const auto& series : dataset.series) {
+    if (series.lost == 0 || 20 * series.lost < series.changes) continue;
+    if (count++ == 0) first = &series;
+  }
+  if (count == 0) return;
+  log::warning(cat(path.string(), ": ", count, " series, the first of them ", detail::in_quotes(first->id), ", have values that single precision, which has 7 digits, cannot tell apart: ",
+                   first->lost, " of ", first->changes, " changes from a value to the next are lost; subtract a constant from all values to keep them"));
 }
 
 }  // namespace
@@ -178,6 +184,7 @@ Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& optio
   auto dataset = row.read(file, options);
   check_calendar(path, dataset);
   if (dataset.name.empty()) dataset.name = detail::base_name(path);
+  warn_of_digits(path, dataset);
   return dataset;
 }
 

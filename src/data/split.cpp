@@ -25,20 +25,10 @@ std::int64_t first_test_place(std::int64_t length, const SplitOptions& options) 
 void pad_front(Series& series, const Frequency& frequency, std::int64_t least) {
   const auto length = static_cast<std::int64_t>(series.values.size());
   if (length >= least) return;
-  // Going back to a short month may change the days of all that follow: further back there is a month that does not.
-  const auto same_calendar = [&](std::int64_t steps) {
-    const auto start = advance(series.start, frequency, -steps);
-    for (std::int64_t k = 0; k < length; ++k)
-      if (advance(start, frequency, steps + k) != advance(series.start, frequency, k)) return false;
-    return true;
-  };
-  constexpr std::int64_t most_more = 100;  // months until February has had all its lengths, turns of centuries among them
-  auto steps = least - length;
-  while (!same_calendar(steps))
-    if (++steps > least - length + most_more)
-      throw DataError(cat("series '", series.id, "': no earlier start has its steps of ", frequency.text(), " from ", moment_text(series.start),
-                          " on; expected one that begins on such a step, or dataset.short_series: drop"));
-  series.start = advance(series.start, frequency, -steps);
+  const auto steps = least - length;
+  // Its day of the month stays, whatever month is then the first.
+  if (is_of_months(frequency) && series.month_day == 0) series.month_day = month_day_of(series.start);
+  series.start = series.at(frequency, -steps);
   const auto count = static_cast<std::size_t>(steps);
   series.values.insert(series.values.begin(), count, std::numeric_limits<float>::quiet_NaN());
   if (!series.exact.empty()) series.exact.insert(series.exact.begin(), count, std::numeric_limits<double>::quiet_NaN());

@@ -130,9 +130,18 @@ bool TextFile::fill() {
 
 bool TextFile::next(std::string_view& line) {
   std::size_t searched = 0;
+  if (line_ == 0) {
+    // Old Macs end lines in CR alone: the first line shows it, and what follows it.
+    std::size_t end = begin_;
+    const auto at_end = [&] { return buffer_[end] == '\r' || buffer_[end] == '\n'; };
+    do {
+      while (end < end_ && !at_end()) ++end;
+    } while (end + 1 >= end_ && fill());  // (nothing was given yet, so that places stay)
+    line_end_ = end + 1 < end_ && buffer_[end] == '\r' && buffer_[end + 1] != '\r' && buffer_[end + 1] != '\n' ? '\r' : '\n';
+  }
   while (true) {
     const char* const begin = buffer_.data() + begin_;
-    const auto* const stop = static_cast<const char*>(std::memchr(begin + searched, '\n', end_ - begin_ - searched));
+    const auto* const stop = static_cast<const char*>(std::memchr(begin + searched, line_end_, end_ - begin_ - searched));
     if (stop != nullptr) {
       line = {begin, stop};
       begin_ += line.size() + 1;
@@ -150,22 +159,22 @@ bool TextFile::next(std::string_view& line) {
   if (line_ == 1 && gzip_) refuse_known_kinds(line);
   if (line_ == 1 && line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
   if (line.ends_with('\r')) line.remove_suffix(1);
+  if (line.ends_with('\n')) line.remove_suffix(1);  // (of the last line, below lines that end in CR)
   return true;
 }
 
 std::string in_quotes(std::string_view text) {
-  constexpr std::size_t most = 40;
-  constexpr char digits[] = "0123456789abcdef";
-  std::string out = "'";
-  for (const char c : text.substr(0, most)) {
-    if (c >= ' ' && c <= '~') {
-      out += c;
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      out += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-    }
-  }
-  return out + (text.size() > most ? "...'" : "'");
+  constexpr std::size_t most = 40;  // characters
+  std::size_t shown = 0;
+  for (std::size_t count = 0; count < most && shown < text.size(); ++count) shown += std::max<std::size_t>(1, utf8_length(text.substr(shown)));
+  return cat("'", visible(text.substr(0, shown)), shown < text.size() ? "...'" : "'");
+}
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  return out;
 }
 
 std::string to_utf8(std::string_view text) {

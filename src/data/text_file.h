@@ -21,7 +21,7 @@ class TextFile {
   TextFile(const TextFile&) = delete;
   TextFile& operator=(const TextFile&) = delete;
 
-  /// The next line without its end (LF or CRLF) and without a byte order mark; valid until the next call.
+  /// The next line without its end (LF, CRLF, or CR where the first line ends in that alone) and without a byte order mark; valid until the next call.
   /// False at the end of the file.
   bool next(std::string_view& line);
   /// Number of the line that `next` gave last, from 1.
@@ -57,11 +57,15 @@ class TextFile {
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::int64_t line_ = 0;
+  char line_end_ = '\n';
 };
 
-/// `text` in quotes for a message: shortened, with bytes that are not printable ASCII written as \xNN. (Not called
-/// `quoted`, since for a std::string that name finds std::quoted.)
+/// `text` in quotes for a message: shortened, with what is no UTF-8 or not visible written as \xNN. (Not called `quoted`, since for a
+/// std::string that name finds std::quoted.)
 [[nodiscard]] std::string in_quotes(std::string_view text);
+
+/// The letters A to Z as a to z.
+[[nodiscard]] std::string lower_case(std::string_view text);
 
 /// `text` if it is UTF-8, else `text` taken as Latin-1 and turned into UTF-8.
 [[nodiscard]] std::string to_utf8(std::string_view text);

@@ -1,10 +1,11 @@
 #include "text_writer.h"
 
+#include "text_file.h"
 #include "tsdp/base/error.h"
 
 namespace tsdp::data::detail {
 
-TextWriter::TextWriter(const std::filesystem::path& path) : file_(path), gzip_(path.extension() == ".gz") {
+TextWriter::TextWriter(const std::filesystem::path& path) : file_(path), gzip_(lower_case(path.extension().string()) == ".gz") {
   if (!gzip_) return;
   packed_.resize(piece_bytes);
   constexpr int gzip = 15 + 16;

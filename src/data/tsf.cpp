@@ -29,13 +29,6 @@ struct Header {
   std::vector<Attribute> attributes;
 };
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  return out;
-}
-
 std::vector<std::string> words(std::string_view text) {
   std::vector<std::string> out;
   constexpr std::string_view white = " \t";
@@ -78,7 +71,7 @@ bool parse_tsf_frequency(const std::string& name, Frequency& frequency) {
       {"year", {1, Unit::year}},
       {"annual", {1, Unit::year}},
   }};
-  std::string unit = lower(name);
+  std::string unit = lower_case(name);
   long long multiple = 1;
   if (const auto digits = unit.find_first_not_of("0123456789"); digits > 0) {
     if (digits == std::string::npos || digits > 6 || unit[digits] != '_') return false;
@@ -87,37 +80,10 @@ bool parse_tsf_frequency(const std::string& name, Frequency& frequency) {
   }
   for (const auto& [known, value] : names) {
     if (unit != known) continue;
-    frequency = {static_cast<int>(multiple) * value.multiple, value.unit};
+    frequency = Frequency{static_cast<int>(multiple) * value.multiple, value.unit}.normal();
     return true;
   }
   return false;
-}
-
-/// Units of one length, so that 60min agrees with 1h and 7D with 1W.
-std::pair<int, std::int64_t> comparable(const Frequency& frequency) {
-  using Unit = Frequency::Unit;
-  const std::int64_t multiple = frequency.multiple;
-  switch (frequency.unit) {
-    case Unit::second:
-      return {0, multiple};
-    case Unit::minute:
-      return {0, 60 * multiple};
-    case Unit::hour:
-      return {0, 3600 * multiple};
-    case Unit::day:
-      return {0, 86400 * multiple};
-    case Unit::week:
-      return {0, 604800 * multiple};
-    case Unit::month:
-      return {1, multiple};
-    case Unit::quarter:
-      return {1, 3 * multiple};
-    case Unit::year:
-      return {1, 12 * multiple};
-    case Unit::business_day:
-      break;
-  }
-  return {2, multiple};
 }
 
 void read_frequency(const TextFile& file, const std::string& name, const Frequency* stated, Header& header) {
@@ -127,7 +93,7 @@ void read_frequency(const TextFile& file, const std::string& name, const Frequen
   if (!parse_tsf_frequency(name, frequency))
     file.fail(2, cat("found the frequency ", in_quotes(name), ", of the known ones nearest to ",
                      nearest_name(name, examples), "; expected one of ", join(examples, ", ")));
-  if (stated != nullptr && comparable(frequency) != comparable(*stated))
+  if (stated != nullptr && frequency != *stated)
     file.fail(2, cat("found the frequency ", in_quotes(name), " (", frequency.text(),
                      "); expected the stated frequency ", stated->text()));
   header.frequency = frequency;
@@ -136,7 +102,7 @@ void read_frequency(const TextFile& file, const std::string& name, const Frequen
 /// Reads a line that starts with '@'. False at @data. Its @frequency must agree with `stated`, if that is given.
 bool read_tag(const TextFile& file, std::string_view line, const Frequency* stated, Header& header) {
   const auto parts = words(line);
-  const std::string tag = lower(parts[0]);
+  const std::string tag = lower_case(parts[0]);
   if (tag == "@data") return false;
   const auto need = [&](std::size_t count, const char* what) {
     if (parts.size() < count)
@@ -146,7 +112,7 @@ bool read_tag(const TextFile& file, std::string_view line, const Frequency* stat
     header.relation = to_utf8(trimmed(line.substr(parts[0].size())));
   } else if (tag == "@attribute") {
     need(3, "@attribute NAME TYPE");
-    const std::string type = lower(parts[2]);
+    const std::string type = lower_case(parts[2]);
     const auto known = type == "string"    ? std::optional(Type::string)
                        : type == "numeric" ? std::optional(Type::numeric)
                        : type == "date"    ? std::optional(Type::date)
@@ -166,7 +132,7 @@ bool read_tag(const TextFile& file, std::string_view line, const Frequency* stat
       file.fail(2, cat("found the horizon ", in_quotes(parts[1]), "; expected a whole number from 1"));
   } else if (tag == "@missing" || tag == "@equallength") {
     need(2, "true or false after it");
-    if (const auto value = lower(parts[1]); value != "true" && value != "false")
+    if (const auto value = lower_case(parts[1]); value != "true" && value != "false")
       file.fail(2, cat("found ", in_quotes(parts[1]), "; expected true or false"));
   }
   return true;

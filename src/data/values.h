@@ -27,8 +27,17 @@ inline constexpr double beyond_single = 0x1.ffffffp127;
 
 /// Appends `value`, also in double precision where `exact` asks for that.
 inline void append(Series& series, double value, bool exact) {
-  series.values.push_back(static_cast<float>(value));
+  const auto single = static_cast<float>(value);
+  series.values.push_back(single);
   if (exact) series.exact.push_back(value);
+  if (std::isnan(value)) return;
+  // Less is what arithmetic in double precision leaves behind. (With NaN, where nothing was read before, this is false.)
+  constexpr double least_change = 1e-12;
+  if (std::abs(value - series.last_read) > least_change * std::abs(value)) {
+    ++series.changes;
+    series.lost += single == static_cast<float>(series.last_read) ? 1 : 0;
+  }
+  series.last_read = value;
 }
 
 /// Calls `take(i, value)` for each comma-separated field of `text` and `refuse(i, field, accepted)`, which must throw,

@@ -54,6 +54,16 @@ bool dates_alone(const Dataset& dataset) {
                      [](const Series& series) { return series.start % day_seconds == 0; });
 }
 
+/// By how many steps a form that knows the start alone must begin earlier for that to tell the day of the month: a series of the 28th that
+/// begins on 28 February, a last day, begins on 28 January with a missing value.
+std::int64_t steps_before(const Series& series, const Frequency& frequency) {
+  if (!is_of_months(frequency) || series.month_day == 0) return 0;
+  constexpr std::int64_t most = 100;  // months until February has had all its lengths, turns of centuries among them
+  for (std::int64_t steps = 0; steps <= most; ++steps)
+    if (month_day_of(series.at(frequency, -steps)) == series.month_day) return steps;
+  return 0;
+}
+
 std::string stamp_text(Moment moment, bool date_alone) {
   std::string text = moment_text(moment);
   if (date_alone) text.resize(text.find(' '));
@@ -95,13 +105,13 @@ void write_csv(const Dataset& dataset, const std::filesystem::path& path) {
   std::int64_t rows = 0;
   std::int64_t held = 0;
   for (const auto& series : dataset.series) {
-    const auto place = steps_between(first->start, frequency, series.start).value_or(-1);
+    const auto place = steps_between(first->start, frequency, series.start, first->month_day).value_or(-1);
     const std::size_t checked = steady ? 1 : series.values.size();
     for (std::size_t t = 0; t < checked; ++t) {
       const auto step = static_cast<std::int64_t>(t);
-      if (place < 0 || advance(series.start, frequency, step) != advance(first->start, frequency, place + step))
+      if (place < 0 || series.at(frequency, step) != first->at(frequency, place + step))
         refuse(path, series,
-               cat("found the time ", moment_text(advance(series.start, frequency, step)), "; expected whole steps of ",
+               cat("found the time ", moment_text(series.at(frequency, step)), "; expected whole steps of ",
                    frequency.text(), " from ", moment_text(first->start), " on, where series ",
                    detail::in_quotes(first->id), " starts: rows of the form csv are steps of one calendar"));
     }
@@ -125,7 +135,7 @@ void write_csv(const Dataset& dataset, const std::filesystem::path& path) {
   out << '\n';
   const bool date_alone = dates_alone(dataset);
   for (std::int64_t row = 0; row < rows; ++row) {
-    out << stamp_text(advance(first->start, frequency, row), date_alone);
+    out << stamp_text(first->at(frequency, row), date_alone);
     for (std::size_t i = 0; i < places.size(); ++i) {
       out << ',';
       const auto& values = dataset.series[i].values;
@@ -146,7 +156,7 @@ void write_csv_long(const Dataset& dataset, const std::filesystem::path& path) {
   for (const auto& series : dataset.series) {
     const std::string id = csv_field(series.id);
     for (std::size_t t = 0; t < series.values.size(); ++t) {
-      const auto moment = advance(series.start, dataset.frequency, static_cast<std::int64_t>(t));
+      const auto moment = series.at(dataset.frequency, static_cast<std::int64_t>(t));
       out << id << ',' << stamp_text(moment, date_alone) << ',';
       out.number(series.values[t], "");
       out << '\n';
@@ -175,7 +185,9 @@ void write_tsf(const Dataset& dataset, const std::filesystem::path& path) {
              cat("found the start ", moment_text(series.start),
                  "; expected a whole minute, as the form tsf has it for steps of ", dataset.frequency.text()));
     missing = missing || std::any_of(series.values.begin(), series.values.end(), [](float v) { return std::isnan(v); });
-    equal = equal && series.values.size() == dataset.series.front().values.size();
+    missing = missing || steps_before(series, dataset.frequency) > 0;
+    equal = equal && series.values.size() == dataset.series.front().values.size() &&
+            steps_before(series, dataset.frequency) == steps_before(dataset.series.front(), dataset.frequency);
   }
   std::string relation = dataset.name;
   std::replace_if(
@@ -185,9 +197,11 @@ void write_tsf(const Dataset& dataset, const std::filesystem::path& path) {
       << frequency << "\n@missing " << (missing ? "true" : "false") << "\n@equallength " << (equal ? "true" : "false")
       << "\n@data\n";
   for (const auto& series : dataset.series) {
-    std::string start = moment_text(series.start);
+    const auto before = steps_before(series, dataset.frequency);
+    std::string start = moment_text(series.at(dataset.frequency, -before));
     std::replace(start.begin(), start.end(), ':', '-');
     out << series.id << ':' << start << ':';
+    for (std::int64_t k = 0; k < before; ++k) out << "?,";
     for (std::size_t t = 0; t < series.values.size(); ++t) {
       if (t > 0) out << ',';
       out.number(series.values[t], "?");
@@ -198,9 +212,11 @@ void write_tsf(const Dataset& dataset, const std::filesystem::path& path) {
 }
 
 /// One line of JSON Lines: the first `length` values of a series.
-void put_entry(TextWriter& out, const Series& series, std::size_t length) {
+void put_entry(TextWriter& out, const Series& series, const Frequency& frequency, std::size_t length) {
+  const auto before = steps_before(series, frequency);
   out << "{\"item_id\": " << json_text(nlohmann::json(detail::to_utf8(series.id))) << ", \"start\": \""
-      << moment_text(series.start) << "\", \"target\": [";
+      << moment_text(series.at(frequency, -before)) << "\", \"target\": [";
+  for (std::int64_t k = 0; k < before; ++k) out << "null, ";
   for (std::size_t t = 0; t < length; ++t) {
     if (t > 0) out << ", ";
     out.number(series.values[t], "null");
@@ -210,7 +226,7 @@ void put_entry(TextWriter& out, const Series& series, std::size_t length) {
 
 void write_jsonl(const Dataset& dataset, const std::filesystem::path& path) {
   TextWriter out(path);
-  for (const auto& series : dataset.series) put_entry(out, series, series.values.size());
+  for (const auto& series : dataset.series) put_entry(out, series, dataset.frequency, series.values.size());
   out.commit();
 }
 
@@ -239,12 +255,12 @@ void write_split(const Dataset& dataset, const Split& split, const SplitFacts& f
   if (reason) throw Error(ExitCode::failure, cat(folder.string(), ": the folder cannot be made: ", reason.message()));
   TextWriter train(folder / "train.jsonl");
   for (std::size_t i = 0; i < dataset.series.size(); ++i)
-    put_entry(train, dataset.series[i], static_cast<std::size_t>(split.training_length[i]));
+    put_entry(train, dataset.series[i], dataset.frequency, static_cast<std::size_t>(split.training_length[i]));
   train.commit();
   const auto put_ranges = [&](const char* file, std::span<const ForecastRange> ranges) {
     TextWriter out(folder / file);
     for (const auto& range : ranges)
-      put_entry(out, dataset.series[static_cast<std::size_t>(range.series)],
+      put_entry(out, dataset.series[static_cast<std::size_t>(range.series)], dataset.frequency,
                 static_cast<std::size_t>(range.forecast_start + facts.prediction_length));
     out.commit();
   };

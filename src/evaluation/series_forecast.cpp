@@ -35,7 +35,7 @@ std::string short_text(double value) {
 
 std::int64_t align_ends(data::Dataset& dataset) {
   const auto end_of = [&](const data::Series& series) {
-    return data::advance(series.start, dataset.frequency, static_cast<std::int64_t>(series.values.size()));
+    return series.at(dataset.frequency, static_cast<std::int64_t>(series.values.size()));
   };
   data::Moment latest = std::numeric_limits<data::Moment>::min();
   for (const auto& series : dataset.series) latest = std::max(latest, end_of(series));
@@ -92,7 +92,7 @@ std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const dat
       auto& one = out.emplace_back();
       one.id = series.id;
       for (std::int64_t k = 0; k < prediction_length; ++k)
-        one.times.push_back(data::advance(series.start, dataset.frequency, indices[i].start + k));
+        one.times.push_back(series.at(dataset.frequency, indices[i].start + k));
       one.mean = values_of(result.mean.const_data_ptr<double>() + i * horizon, horizon);
       one.quantiles = values_of(result.quantiles.const_data_ptr<double>() + i * levels * horizon, levels * horizon);
       if (asked > 0)

@@ -142,11 +142,11 @@ std::vector<ReportForecast> forecasts_of(const ReportSources& s, const std::vect
     ReportForecast f;
     f.series = series.id;
     f.why = c.why;
-    f.start = shown_moment(data::advance(series.start, s.data.dataset.frequency, c.range.forecast_start));
+    f.start = shown_moment(series.at(s.data.dataset.frequency, c.range.forecast_start));
     for (auto t = std::max<std::int64_t>(0, c.range.forecast_start - shown_past); t < c.range.forecast_start + horizon;
          ++t) {
       (t < c.range.forecast_start ? f.past : f.truth).push_back(or_nan(series.values[static_cast<std::size_t>(t)]));
-      f.moments.push_back(data::advance(series.start, s.data.dataset.frequency, t));
+      f.moments.push_back(series.at(s.data.dataset.frequency, t));
     }
     f.seasonal_naive = evaluation::seasonal_naive(std::span(series.values).first(static_cast<std::size_t>(c.range.forecast_start)), s.config.dataset.season_length, horizon);
     for (auto& level : f.quantiles) {

@@ -132,9 +132,15 @@ std::optional<StartWeights> find_start(const Config& config, const std::filesyst
     if (const auto why = misfit(config, out)) throw UsageError(cat("model.start: found ", asked, ", which does not fit: ", *why));
     return out;
   }
+  auto all = shipped_starts();
+  // Without them another model would be trained than the configuration means.
+  if (all.empty())
+    throw UsageError(cat("model.start: found ", asked, ", and no shipped weights can be found: no folder ", (project_root() / "starts").string(), " with them",
+                         project_root().empty() ? " above the programs, which were copied without it" : "",
+                         "; expected the programs where they were built or installed, or model.start: fresh"));
   std::optional<StartWeights> best;
   std::vector<std::string> shipped;
-  for (auto& start : shipped_starts()) {
+  for (auto& start : all) {
     shipped.push_back(shown(start.weights));
     if (misfit(config, start.weights) || (asked == "auto" && (!start.did_no_worse || sizes_of(start.weights).context > most_context))) continue;
     if (!best || sizes_of(start.weights).horizon < sizes_of(*best).horizon) best = std::move(start.weights);

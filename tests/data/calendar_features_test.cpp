@@ -150,7 +150,7 @@ TEST(DefaultSeason, IsWholeOrOne) {
       {"2Q", 2},
       {"Y", 1},
   };
-  for (const auto& [text, season] : cases) EXPECT_EQ(default_season_length(Frequency::parse(text)), season) << text;
+  for (const auto& [text, season] : cases) EXPECT_EQ(gluonts_season_length(Frequency::parse(text)), season) << text;
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ TEST(GoldenCalendar, FeaturesLagsAndSeasonsOfFrequencies) {
     const auto names = calendar_feature_names(frequency);
     EXPECT_EQ(std::vector<std::string>(names.begin(), names.end()), entry["names"].get<std::vector<std::string>>());
     EXPECT_EQ(default_lags(frequency), entry["default_lags"].get<std::vector<std::int64_t>>());
-    EXPECT_EQ(default_season_length(frequency), entry["seasonality"].get<std::int64_t>());
+    EXPECT_EQ(gluonts_season_length(frequency), entry["seasonality"].get<std::int64_t>());
     for (const auto& row : entry["rows"]) expect_row(row, frequency, names.size());
   }
 }

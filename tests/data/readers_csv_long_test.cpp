@@ -60,9 +60,9 @@ TEST_F(Readers, CsvLongSaysWhereAndWhat) {
   EXPECT_EQ(
       csv_long_error("unique_id,when,y\n"),
       "set.txt:1:1: found the header 'unique_id,when,y' without a column of time stamps; expected one named ds, timestamp, date, time, datetime, or its "
-      "name as columns.time");
+      "name by --columns time=NAME");
   EXPECT_EQ(csv_long_error("unique_id,ds,date,y\n"),
-            "set.txt:1:1: found the header 'unique_id,ds,date,y' with the columns 'ds' and 'date'; expected columns.time to say which one is read");
+            "set.txt:1:1: found the header 'unique_id,ds,date,y' with the columns 'ds' and 'date'; expected --columns time=NAME to say which one is read");
   EXPECT_EQ(csv_long_error("y,unique_id,ds,y\n"),
             "set.txt:1:4: found the column 'y' again, first seen in column 1; expected each name once");
   EXPECT_EQ(csv_long_error(top),
@@ -83,7 +83,7 @@ TEST_F(Readers, CsvLongSaysWhereAndWhat) {
   EXPECT_EQ(
       csv_long_error(top + "a,2015-01-01 01:00,1\nb,2015-01-01,1\na,2015-01-01,2\na,2015-01-01 01:00,3\n"),
       "set.txt:5:2: found the time 2015-01-01 01:00:00 of series 'a' again, first seen in line 2; expected each time "
-      "once (duplicates: last or mean, takes rows of one time)");
+      "once (--duplicates: last or mean, takes rows of one time)");
   EXPECT_EQ(
       csv_long_error(top + "a,2015-01-01 01:00,1\na,2015-01-01 00:30,2\n"),
       "set.txt:2:2: found the time 2015-01-01 01:00:00 of series 'a'; expected whole steps of 1h after its first time, "

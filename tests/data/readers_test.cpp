@@ -232,16 +232,16 @@ TEST_F(Readers, CsvHasNamesAndTimes) {
   EXPECT_EQ(data.series[1].start, at("2016-02-29 01:00"));
 }
 
-// Where cutting would move a series to another calendar (February 28 is a last day), missing values in front stay.
+// The day of the month stays where a series is cut to begin on the last day of February.
 TEST_F(Readers, CutEndsKeepTheCalendar) {
   const auto found = csv("t,a,b\n2021-01-28,1,\n2021-02-28,2,2\n2021-03-28,3,3\n", "M");
-  ASSERT_EQ(found.series[1].values.size(), 3U);
-  EXPECT_TRUE(std::isnan(found.series[1].values[0]));
-  EXPECT_EQ(moment_text(advance(found.series[1].start, found.frequency, 2)), "2021-03-28 00:00:00");
+  ASSERT_EQ(found.series[1].values.size(), 2U);
+  EXPECT_EQ(found.series[1].start, at("2021-02-28"));
+  EXPECT_EQ(moment_text(found.series[1].at(found.frequency, 1)), "2021-03-28 00:00:00");
   // From last day to last day nothing is in the way.
   const auto ends = csv("t,a,b\n2021-01-31,1,\n2021-02-28,2,2\n2021-03-31,3,3\n", "M");
   EXPECT_EQ(ends.series[1].values.size(), 2U);
-  EXPECT_EQ(moment_text(advance(ends.series[1].start, ends.frequency, 1)), "2021-03-31 00:00:00");
+  EXPECT_EQ(moment_text(ends.series[1].at(ends.frequency, 1)), "2021-03-31 00:00:00");
 }
 
 TEST_F(Readers, CsvFollowsTheCalendar) {
@@ -261,10 +261,10 @@ TEST_F(Readers, CsvFollowsTheCalendar) {
 TEST_F(Readers, CsvSaysWhereAndWhat) {
   EXPECT_EQ(csv_error("t,a\n2015-01-01 00:00,1\n2015-01-01 01:00,2\n2015-01-01 03:00,3\n"),
             "set.txt:4:1: found the time 2015-01-01 03:00:00; expected 2015-01-01 02:00:00, one step of 1h after "
-            "2015-01-01 01:00:00 (gaps: missing, takes steps without a row)");
+            "2015-01-01 01:00:00 (--gaps: missing, takes steps without a row)");
   EXPECT_EQ(csv_error("t,a\n2015-01-01 00:00,1\n2015-01-01 00:00,2\n"),
             "set.txt:3:1: found the time 2015-01-01 00:00:00; expected 2015-01-01 01:00:00, one step of 1h after "
-            "2015-01-01 00:00:00 (duplicates: last or mean, takes rows of one time)");
+            "2015-01-01 00:00:00 (--duplicates: last or mean, takes rows of one time)");
   EXPECT_EQ(csv_error("t,a\n01/02/2015,1\n"),
             "set.txt:2:1: found '01/02/2015'; expected a time stamp such as 2015-01-31 or 2015-01-31 13:00:00, the year first: which of the "
             "others is the month cannot be told");
@@ -276,7 +276,8 @@ TEST_F(Readers, CsvSaysWhereAndWhat) {
   EXPECT_EQ(csv_error("t,\"a\n"), "set.txt:1:2: found '\"a' without a closing quote; expected a column name");
   EXPECT_EQ(csv_error("t,\"a\"b,c\n"), "set.txt:1:2: found '\"a\"b'; expected a comma after the closing quote");
   EXPECT_EQ(csv_error("t,a,b\n2015-01-01,1,x\n"),
-            "set.txt:2:3: found 'x'; expected a number, or nan or empty for missing");
+            "set.txt:2:3: found 'x'; expected a number, or nan or empty for missing; where that is the name of a series, and a row one value of it, "
+            "--columns item=NAME and --columns value=NAME name the columns");
   EXPECT_EQ(csv_error("t,a,b\n2015-01-01,1\n"), "set.txt:2:3: found 2 columns; expected 3, as in the header");
   EXPECT_EQ(csv_error("t,a,b\n2015-01-01,1,2,3\n"), "set.txt:2:4: found 4 columns; expected 3, as in the header");
   EXPECT_EQ(csv_error("t,a,b\n2015-01-01\n"), "set.txt:2:2: found 1 columns; expected 3, as in the header");

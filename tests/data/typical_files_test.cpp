@@ -108,14 +108,14 @@ std::vector<TypicalFile> typical_files() {
       {"years", "f.csv", "year,A\n2018,1\n2019,2\n2020,3\n", {}, "csv 1Y: A 2018-01-01 1 2 3"},
       {"business days", "f.csv", "t,A\n2020-01-02,1\n2020-01-03,2\n2020-01-06,3\n2020-01-07,4\n2020-01-08,5\n", {}, "csv 1B: A 2020-01-02 1 2 3 4 5"},
       {"a step without a row, a column a series", "f.csv", "t,A\n2020-01-01,1\n2020-01-02,2\n2020-01-04,4\n", {},
-       ":4:1: found the time 2020-01-04 00:00:00; expected 2020-01-03 00:00:00, one step of 1D after 2020-01-02 00:00:00 (gaps: missing, takes steps "
+       ":4:1: found the time 2020-01-04 00:00:00; expected 2020-01-03 00:00:00, one step of 1D after 2020-01-02 00:00:00 (--gaps: missing, takes steps "
        "without a row)"},
       {"the same with gaps: missing", "f.csv", "t,A\n2020-01-01,1\n2020-01-02,2\n2020-01-04,4\n", gaps, "csv 1D: A 2020-01-01 1 2 ? 4"},
       {"a step without a row, a row a value", "f.csv", "item_id,timestamp,target\nA,2020-01-01,1\nA,2020-01-02,2\nA,2020-01-04,4\n", {}, "csv_long 1D: A 2020-01-01 1 2 ? 4"},
       {"the same with gaps: error", "f.csv", "item_id,timestamp,target\nA,2020-01-01,1\nA,2020-01-02,2\nA,2020-01-04,4\n", no_gaps,
-       ":4:2: found the time 2020-01-04 00:00:00 of series 'A'; expected 2020-01-03 00:00:00, as no step may be without a row (gaps: missing, takes them)"},
+       ":4:2: found the time 2020-01-04 00:00:00 of series 'A'; expected 2020-01-03 00:00:00, as no step may be without a row (--gaps: missing, takes them)"},
       {"one time twice", "f.csv", "item_id,timestamp,target\nA,2020-01-01,1\nA,2020-01-02,2\nA,2020-01-02,4\nA,2020-01-03,5\n", {},
-       ":4:2: found the time 2020-01-02 00:00:00 of series 'A' again, first seen in line 3; expected each time once (duplicates: last or mean, takes "
+       ":4:2: found the time 2020-01-02 00:00:00 of series 'A' again, first seen in line 3; expected each time once (--duplicates: last or mean, takes "
        "rows of one time)"},
       {"the same with duplicates: last", "f.csv", "item_id,timestamp,target\nA,2020-01-01,1\nA,2020-01-02,2\nA,2020-01-02,4\nA,2020-01-03,5\n", last,
        "csv_long 1D: A 2020-01-01 1 4 5"},

@@ -155,7 +155,7 @@ TEST(GoldenEvaluation, Metrics) {
     const auto horizon = c["prediction_length"].get<std::size_t>();
     const auto frequency = data::Frequency::parse(c["freq"].get<std::string>());
     const auto season =
-        c["seasonality"].is_null() ? data::default_season_length(frequency) : c["seasonality"].get<std::int64_t>();
+        c["seasonality"].is_null() ? data::gluonts_season_length(frequency) : c["seasonality"].get<std::int64_t>();
     // Where only nine quantiles are given, GluonTS extrapolates those of MSIS, which is for comparison only.
     const bool has_ends = own_quantiles(c, 0, ends).has_value();
     with_ends += has_ends ? 1 : 0;

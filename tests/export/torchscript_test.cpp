@@ -185,6 +185,31 @@ TEST(Module, CutsPadsAndMasksItsPast) {
   EXPECT_TRUE(at::equal(mean(with_gap, ones), mean(zero_there, zero_there.gt(0).to(at::kFloat))));
 }
 
+// numpy has double precision, counts are whole numbers, and what was observed is true or false.
+TEST(Module, TakesNumbersOfAnyKind) {
+  for (const auto& variant : variants()) {
+    SCOPED_TRACE(variant.text());
+    const auto model = variant.made(6, 3);
+    auto module = make_module(*model);
+    const auto batch = windows(*model, 2);
+    const auto past = batch.past_target.round();
+    const auto ones = at::ones_like(past);
+    const auto draws = 1.0 - at::rand({2, 5, 3, 2});
+    const auto outputs = [&](at::ScalarType kind, at::ScalarType observed) {
+      return module.forward({past.to(kind), ones.to(observed), at::tensor({0.1, 0.5}, at::kDouble), features_of(batch), draws, std::int64_t{5}}).toTuple()->elements().vec();
+    };
+    const auto expected = outputs(at::kFloat, at::kFloat);
+    for (const auto kind : {at::kDouble, at::kLong, at::kInt, at::kHalf})
+      for (const auto observed : {kind, at::kBool}) {
+        const auto found = outputs(kind, observed);
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          EXPECT_EQ(found[i].toTensor().scalar_type(), at::kFloat);
+          EXPECT_TRUE(at::equal(found[i].toTensor(), expected[i].toTensor())) << at::toString(kind) << " " << i;
+        }
+      }
+  }
+}
+
 // What is missing (NaN) or marked as not observed reaches no forecast, of any model, in either precision, wherever it
 // stands: in the lags, at both ends of the context, everywhere. Nor does it reach another row of the batch.
 TEST(Module, WhatIsMissingOrNotObservedReachesNoForecast) {

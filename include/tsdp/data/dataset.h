@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,8 +29,10 @@ struct Frequency {
 
   /// Reads pandas-style text: "10min", "10T", "30min", "h", "1h", "H", "1D", "B", "W", "M", "Q", "Y", "s"; also "MS", "QE" and
   /// the like, and anchors ("W-SUN", "QS-OCT"), which say what the start of a series says here.
-  /// Throws UsageError that names what was found and what is accepted.
+  /// Throws UsageError that names what was found and what is accepted. Gives the normal form.
   [[nodiscard]] static Frequency parse(std::string_view text);
+  /// The one form of this step, in the longest unit of which it is a whole number: 60min is 1h, 24h 1D, 7D 1W, 3M 1Q, 12M 1Y.
+  [[nodiscard]] Frequency normal() const;
   [[nodiscard]] std::string text() const;
   bool operator==(const Frequency&) const = default;
 };
@@ -61,19 +65,26 @@ struct TimeStamp {
 [[nodiscard]] bool parse_moment(std::string_view text, Moment& moment);
 /// "YYYY-MM-DD hh:mm:ss".
 [[nodiscard]] std::string moment_text(Moment moment);
-/// The moment `steps` calendar steps after `start`. Months and longer keep the day of the month where it exists, and go from
-/// the last day of a month to last days, as pandas' month ends do; business days skip Saturday and Sunday.
-[[nodiscard]] Moment advance(Moment start, const Frequency& frequency, std::int64_t steps);
+/// Whether a step is a whole number of months.
+[[nodiscard]] bool is_of_months(const Frequency& frequency);
+/// The day of the month on which steps from `start` lie if nothing else is known: its own, and 31, which stands for last days, if
+/// that is the last of its month, as pandas' month ends do.
+[[nodiscard]] int month_day_of(Moment start);
+/// The day of the month on which all these moments lie, where it exists, or else on the last day: 28 for 28 February and 28 March, 30
+/// for 28 February and 30 March; 31 if all are last days. 0 if there is no such day.
+[[nodiscard]] int common_month_day(std::span<const Moment> moments);
+/// The moment `steps` calendar steps after `start`. Months and longer are on `month_day`, where it exists, or else on the last day of a
+/// month; without it (0) on month_day_of(start). Business days skip Saturday and Sunday.
+[[nodiscard]] Moment advance(Moment start, const Frequency& frequency, std::int64_t steps, int month_day = 0);
 
 /// Seconds of the shortest step of that frequency: of February among months.
 [[nodiscard]] std::int64_t shortest_step(const Frequency& frequency);
 
 /// The `k` for which `moment` is `k` calendar steps after `start` (before it if negative), none if there is no such
-/// `k`. Where `start` is the last day of a month with fewer than 31, the same day of another month counts, too.
-[[nodiscard]] std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequency, Moment moment);
+/// `k`. Without `month_day`, where `start` is the last day of a month with fewer than 31, the same day of another month counts, too.
+[[nodiscard]] std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequency, Moment moment, int month_day = 0);
 
-/// One series. `values[i]` belongs to `advance(start, frequency, i)`; a missing value is a quiet NaN, infinities do
-/// not occur.
+/// One series. `values[i]` belongs to `at(frequency, i)`; a missing value is a quiet NaN, infinities do not occur.
 struct Series {
   std::string id;
   Moment start = 0;
@@ -81,12 +92,26 @@ struct Series {
   std::int64_t cut = 0;  ///< missing values that a reader cut off at the ends
   /// Empty, or for each of `values` the double nearest to the decimal that stands in the file, NaN where that is.
   std::vector<double> exact = {};
+  /// The day of the month on which its steps lie, if they are of months: its own, whatever month it starts in. 0: as the start tells.
+  int month_day = 0;
+  std::int64_t changes = 0;  ///< values of the file that are not the value before
+  std::int64_t lost = 0;     ///< of them, those that are that value in single precision
+  double last_read = std::numeric_limits<double>::quiet_NaN();  ///< the last value of the file, for readers
+
+  /// When place `place` is; also before and after the values.
+  [[nodiscard]] Moment at(const Frequency& frequency, std::int64_t place) const { return advance(start, frequency, place, month_day); }
 };
 
-/// The coarsest frequency on which all these moments lie, which must increase: months where all are on one day of the month
-/// or on last days, business days where none is on a weekend. None from fewer than 3 moments, and where more than half of
-/// its steps would have none.
+/// The coarsest frequency on which every one of these series of moments lies, each of which must increase: months where each is on one
+/// day of the month (common_month_day), business days where none has a weekend. None where no series has 3 moments.
+[[nodiscard]] std::optional<Frequency> coarsest_frequency(std::span<const std::vector<Moment>> series);
+/// The same. None, too, where no series of 3 moments or more has one at half of its steps.
+[[nodiscard]] std::optional<Frequency> infer_frequency(std::span<const std::vector<Moment>> series);
+/// Of one series.
 [[nodiscard]] std::optional<Frequency> infer_frequency(const std::vector<Moment>& moments);
+/// The coarsest frequency, if the series show that `stated` is too fine for them: by chance, rows of the stated step would lie on the
+/// coarser one with a probability below one in a thousand.
+[[nodiscard]] std::optional<Frequency> coarser_than(const Frequency& stated, std::span<const std::vector<Moment>> series);
 
 /// Numbers that are known of every step, ahead of time too, and are the same for all series: holidays, prices, planned outages. Public.
 struct Covariates {
@@ -94,6 +119,7 @@ struct Covariates {
   std::vector<std::string> names;  ///< K of them
   Moment start = 0;                ///< of the first row
   std::vector<float> values = {};  ///< (rows, K), row-major, finite; one row a step of the data set's frequency
+  int month_day = 0;               ///< of the rows, as that of a series
 
   [[nodiscard]] std::int64_t rows() const noexcept { return names.empty() ? 0 : static_cast<std::int64_t>(values.size() / names.size()); }
 };

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tsdp/data/dataset.h"
+#include "tsdp/data/oddities.h"
 #include "tsdp/data/split.h"
 
 namespace tsdp::data {
@@ -37,11 +38,12 @@ struct Description {
   Moment first = 0, last = 0;           ///< first and last step of any series
   float least = 0, greatest = 0;        ///< of the values that are not missing
   std::vector<Finding> too_short;       ///< number: length
-  std::vector<Finding> constant;        ///< number: the only value
+  std::vector<Finding> constant;        ///< in the file, not only in single precision; number: the only value
   std::vector<Finding> mostly_missing;  ///< more than half of the places; number: share
   std::vector<Finding> without_season;  ///< fewer values than a season before the first range to forecast (of
                                         ///< the test part); number: these values. The seasonal-naive baseline falls
                                         ///< back to the mean there.
+  Oddities odd;
 };
 
 /// Requires at least one series, none of them empty.

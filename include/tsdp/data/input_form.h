@@ -16,11 +16,6 @@ struct StatedForm {
   std::string duplicates, gaps;
 };
 
-/// What complaints call them: options, or `config.yaml: dataset.format` and so on.
-struct FormNames {
-  std::string format = "--format", frequency = "--frequency", start = "--start", columns = "--columns", duplicates = "--duplicates", gaps = "--gaps";
-};
-
 /// Reads `item=NAME,time=NAME,value=NAME`, of which any part may be left out. Throws UsageError that begins with `name`.
 [[nodiscard]] ColumnNames parse_columns(const std::string& text, const std::string& name = "--columns");
 

@@ -17,9 +17,6 @@ struct ProposalOptions {
   std::optional<std::int64_t> prediction_length, season_length;
 };
 
-/// The season that people's activity has in such steps: a day's, a week's of days, a year's of weeks and longer.
-[[nodiscard]] std::int64_t usual_season_length(const Frequency& frequency);
-
 /// The text of a configuration in `folder`, with comments: how `file` is read, a split that three quarters of the series fit, and `auto` for
 /// everything that a rule settles from public facts (docs/choosing.md). `read` is how `dataset` was read, `stated` what the
 /// user said of that. No value of a series has a part in it. Throws DataError where most series are too short for any split.

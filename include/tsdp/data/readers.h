@@ -60,6 +60,14 @@ struct ColumnNames {
   std::string item, time, value;
 };
 
+/// What complaints call the ways to state a form: options, or `config.yaml: dataset.format` and so on.
+struct FormNames {
+  std::string format = "--format", frequency = "--frequency", start = "--start", columns = "--columns", duplicates = "--duplicates", gaps = "--gaps";
+
+  /// Of a column: "--columns time=NAME", or `config.yaml: dataset.columns.time`.
+  [[nodiscard]] std::string column(std::string_view role) const;
+};
+
 /// What a file itself does not say.
 struct ReadOptions {
   Format format = Format::lstnet;
@@ -70,22 +78,26 @@ struct ReadOptions {
   Duplicates duplicates = Duplicates::error;  ///< of csv and csv_long
   std::optional<Gaps> gaps = std::nullopt;    ///< of csv and csv_long; none: an error in csv, missing in csv_long
   bool covariates = false;  ///< of csv: read_covariates, where times have no zone and every step has a row of its own
+  bool inferred = false;    ///< the frequency is that of frequency_of_file
+  FormNames names = {};     ///< for complaints
 };
 
 /// Reads `path` (plain or gzip, told by content, not by name).
 ///
 /// lstnet: no header, one row a time step, comma-separated columns, one series a column. csv: a header, time stamps in
 /// the first column at the stated frequency, one series a further column, named by the header. csv_long: a header with a
-/// column each for names, time stamps and values in any order, one row a value; rows may stand in any order, series come in
-/// the order in which they first appear, other columns are ignored with a warning; without a column of names there is one
-/// series. tsf: the Monash form (papers and GluonTS): header keys, `?` for missing, per-series starts and lengths. jsonl:
+/// column each for names, time stamps and values in any order, one row a value; series come in the order in which they first appear,
+/// other columns are ignored with a warning; without a column of names there is one series. The rows of both may stand in any order.
+/// A frequency that is too fine for the times (coarser_than) is refused, with gaps: missing warned of. Warns of values that single
+/// precision cannot tell apart. tsf: the Monash form (papers and GluonTS): header keys, `?` for missing, per-series starts and lengths. jsonl:
 /// one JSON object a line with "start", "target" (numbers, null or "NaN") and, if it has a name, "item_id"; other keys are
 /// ignored. Missing values: empty, `nan`, `NA`, `?`. Leading and trailing missing values of a series are cut off. Anything
 /// else that is not a finite number is an error, as are rows with another number of columns.
 [[nodiscard]] Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& options);
 
 /// The frequency that the file tells, if it does: the `@frequency` of a tsf file's header; of csv and csv_long what
-/// infer_frequency finds in the time stamps (of the first series; the first ten thousand). options.frequency is not used.
+/// infer_frequency finds in the time stamps of all series (the first ten thousand of each, the first two million of all).
+/// options.frequency is not used.
 /// Throws DataError.
 [[nodiscard]] std::optional<Frequency> frequency_of_file(const std::filesystem::path& path, const ReadOptions& options);
 

@@ -1,0 +1,128 @@
+#include "tsdp/data/oddities.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <string>
+
+#include "text_file.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/log.h"
+#include "tsdp/base/text.h"
+
+namespace tsdp::data {
+namespace {
+
+using detail::in_quotes;
+
+const Series& at(const Dataset& dataset, std::int64_t i) { return dataset.series[static_cast<std::size_t>(i)]; }
+
+bool is_excessive(float value) { return std::abs(value) >= least_excessive; }
+
+/// Whether `a` is the beginning of `b`, missing values included.
+bool begins(const Series& a, const Series& b) {
+  return a.start == b.start && a.month_day == b.month_day && a.values.size() <= b.values.size() &&
+         std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(float)) == 0;
+}
+
+/// Long enough, and not of one value, so that another series has the same by no chance.
+bool tells_itself(const Series& series) {
+  constexpr std::size_t least = 8;
+  const auto& v = series.values;
+  return v.size() >= least && std::any_of(v.begin(), v.end(), [&](float x) { return !std::isnan(x) && x != v.front(); });
+}
+
+std::vector<SeriesPair> same_values(const Dataset& dataset) {
+  std::vector<std::int64_t> order;
+  for (std::size_t i = 0; i < dataset.series.size(); ++i)
+    if (tells_itself(dataset.series[i])) order.push_back(static_cast<std::int64_t>(i));
+  // In this order a series that is the beginning of another is the beginning of the next.
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
+    const auto &a = at(dataset, i), &b = at(dataset, j);
+    if (a.start != b.start) return a.start < b.start;
+    if (a.month_day != b.month_day) return a.month_day < b.month_day;
+    const auto common = std::min(a.values.size(), b.values.size());
+    const int way = std::memcmp(a.values.data(), b.values.data(), common * sizeof(float));
+    return way != 0 ? way < 0 : a.values.size() < b.values.size();
+  });
+  std::vector<SeriesPair> out;
+  for (std::size_t k = 1; k < order.size(); ++k)
+    if (begins(at(dataset, order[k - 1]), at(dataset, order[k]))) out.push_back({std::max(order[k - 1], order[k]), std::min(order[k - 1], order[k])});
+  std::sort(out.begin(), out.end(), [](const SeriesPair& a, const SeriesPair& b) { return a.series < b.series; });
+  return out;
+}
+
+/// "series 'a' and 'b', and 3 more such pairs".
+std::string shown(const Dataset& dataset, const std::vector<SeriesPair>& pairs) {
+  const auto& first = pairs.front();
+  return cat("series ", in_quotes(at(dataset, first.earlier).id), " (number ", first.earlier, ") and ", in_quotes(at(dataset, first.series).id), " (number ", first.series, ")",
+             pairs.size() > 1 ? cat(", and ", pairs.size() - 1, " more such pairs,") : std::string());
+}
+
+[[noreturn]] void refuse_repeated(const Dataset& dataset, const std::vector<SeriesPair>& pairs) {
+  const auto &series = at(dataset, pairs.front().series), &earlier = at(dataset, pairs.front().earlier);
+  const bool grows = std::all_of(pairs.begin(), pairs.end(), [&](const SeriesPair& pair) {
+    const auto &a = at(dataset, pair.series), &b = at(dataset, pair.earlier);
+    return begins(a, b) || begins(b, a);
+  });
+  const auto copies = 1 + std::count_if(pairs.begin(), pairs.end(), [&](const SeriesPair& pair) { return at(dataset, pair.series).id == series.id; });
+  throw DataError(cat(dataset.name, ": found the name ", in_quotes(series.id), " ", copies, " times (series of ", earlier.values.size(), " and ", series.values.size(), " values, …)",
+                      grows ? ", each the beginning of the next, as GluonTS stores the rolling windows of a test split" : "",
+                      "; expected each series once, since the guarantee is about values of one series: ",
+                      grows ? "give the longest of each name alone (dataset.split: last with test_windows makes the rolling windows), or the train file" : "rename or join them"));
+}
+
+}  // namespace
+
+Oddities oddities_of(const Dataset& dataset) {
+  Oddities out;
+  std::map<std::string, std::int64_t> by_name, by_form;
+  for (std::size_t i = 0; i < dataset.series.size(); ++i) {
+    const auto& series = dataset.series[i];
+    const auto number = static_cast<std::int64_t>(i);
+    const auto [named, is_new] = by_name.emplace(series.id, number);
+    const auto [alike, is_new_form] = by_form.emplace(detail::lower_case(trimmed(series.id)), number);
+    if (!is_new) {
+      out.same_name.push_back({number, named->second});
+    } else if (!is_new_form) {
+      out.alike_name.push_back({number, alike->second});
+    }
+    if (series.lost > 0 && 20 * series.lost >= series.changes) out.not_told_apart.push_back(number);
+    if (std::any_of(series.values.begin(), series.values.end(), is_excessive)) out.excessive.push_back(number);
+  }
+  out.same_values = same_values(dataset);
+  return out;
+}
+
+void require_magnitudes(const Dataset& dataset) {
+  for (const auto& series : dataset.series) {
+    const auto found = std::find_if(series.values.begin(), series.values.end(), is_excessive);
+    if (found == series.values.end()) continue;
+    throw DataError(cat(dataset.name, ": series ", in_quotes(series.id), ": found the value ", rounded(static_cast<double>(*found), 6), " at ",
+                        moment_text(series.at(dataset.frequency, found - series.values.begin())), "; expected magnitudes below ", rounded(static_cast<double>(least_excessive), 6),
+                        ", which single precision can add and square (what is missing, as maps and climate data write it with such numbers, is an empty field here)"));
+  }
+}
+
+void require_distinct(const Dataset& dataset, bool is_private) {
+  require_magnitudes(dataset);
+  for (const auto& series : dataset.series)
+    if (2 * series.lost > series.changes)
+      throw DataError(cat(dataset.name, ": series ", in_quotes(series.id), ": found ", series.lost, " of ", series.changes,
+                          " changes from a value to the next that single precision, which has 7 digits, does not hold; expected values without a large common part: subtract a constant "
+                          "from all of them"));
+  const auto found = oddities_of(dataset);
+  if (is_private && !found.same_name.empty()) refuse_repeated(dataset, found.same_name);
+  const auto warn = [&](const std::vector<SeriesPair>& pairs, const char* what) {
+    if (pairs.empty()) return;
+    log::warning(cat(dataset.name, ": ", shown(dataset, pairs), " ", what,
+                     is_private ? "; if they are one series, each of its values is in several, and the guarantee, of one value of one series, does not say so" : ""));
+  };
+  warn(found.same_name, "have one name");
+  warn(found.alike_name, "have names that differ by case or outer spaces alone");
+  warn(found.same_values, "have the same values from the same time on");
+}
+
+}  // namespace tsdp::data
