@@ -39,7 +39,10 @@ def order_statistics(self, samples: Tensor, levels: Tensor) -> Tensor:
 
 def forward(self, past_target: Tensor, past_observed: Tensor, levels: Optional[Tensor] = None, time_features: Optional[Tensor] = None, draws: Optional[Tensor] = None, num_samples: int = 100) -> Tuple[Tensor, Tensor, Tensor]:
     # Weights have one precision; numbers of any other kind (numpy has double precision, counts are whole) are turned into it.
-    past_target = past_target.to(torch.float64 if self.machine_epsilon < 1e-12 else torch.float32)
+    if self.machine_epsilon < 1e-12:
+        past_target = past_target.double()
+    else:
+        past_target = past_target.float()
     missing = past_target.ne(past_target)
     past_target = past_target.masked_fill(missing, 0.0)
     past_observed = past_observed.to(past_target.dtype).masked_fill(missing, 0.0)

@@ -68,9 +68,10 @@ TEST_F(OddInput, BillsOfThe28thAreForecastForThe28th) {
 }
 
 TEST_F(OddInput, SeasonalNaiveHasTheUsualSeason) {
-  write("days.yaml", "dataset: {path: days.csv, frequency: 1D, prediction_length: 6, season_length: 7, split: last, test_windows: 2, validation_length: 6}\n"
-                     "model: {name: dlinear, context_length: 14}\nsampling: {batch_size: 1}\n"
-                     "privacy: {noise_multiplier: 4.0, target_epsilon: 20, delta: 1.0e-5, composition: symmetrised}\ntraining: {max_epochs: 2}\n");
+  write("days.yaml",
+        "dataset: {path: days.csv, frequency: 1D, prediction_length: 6, season_length: 7, split: last, test_windows: 2, validation_length: 6}\n"
+        "model: {name: dlinear, context_length: 14}\nsampling: {batch_size: 1}\n"
+        "privacy: {noise_multiplier: 4.0, target_epsilon: 20, delta: 1.0e-5, composition: symmetrised}\ntraining: {max_epochs: 2}\n");
   std::string days = "time,A\n";
   for (int i = 0; i < 112; ++i) days += "2023-0" + std::to_string(i / 28 + 1) + "-" + two(i % 28 + 1) + "," + std::to_string(i % 7) + "\n";
   // (28 days a month are months in a row only in February; gaps are missing values.)

@@ -62,11 +62,11 @@ TEST_F(OddFiles, TheDecimalMarkIsThatOfTheWholeFile) {
   for (const char* const mark : {",", "."})
     expect_parts(read(cat("t;A\n2020-01-01;999\n2020-01-02;1", mark, "234\n2020-01-03;-12", mark, "345\n")), {cat(":3:2: found '1", mark, "234'"), "of thousands"});
   // Something does: another number of digits, a number that would have a separator, all numbers with decimals.
-  EXPECT_EQ(read("t;A\n2020-01-01;1,234\n2020-01-02;1,2\n2020-01-03;3\n"), "1D: A 2020-01-01 1.234 1.2 3");
-  EXPECT_EQ(read("t;A\n2020-01-01;1.234\n2020-01-02;2000\n2020-01-03;3\n"), "1D: A 2020-01-01 1.234 2000 3");
-  EXPECT_EQ(read("t;A\n2020-01-01;1.234\n2020-01-02;1.500\n2020-01-03;2.000\n"), "1D: A 2020-01-01 1.234 1.5 2");
+  EXPECT_EQ(read("t;A\n2020-01-01;1,125\n2020-01-02;1,5\n2020-01-03;3\n"), "1D: A 2020-01-01 1.125 1.5 3");
+  EXPECT_EQ(read("t;A\n2020-01-01;1.125\n2020-01-02;2000\n2020-01-03;3\n"), "1D: A 2020-01-01 1.125 2000 3");
+  EXPECT_EQ(read("t;A\n2020-01-01;1.125\n2020-01-02;1.500\n2020-01-03;2.000\n"), "1D: A 2020-01-01 1.125 1.5 2");
   EXPECT_EQ(read("t;A\n2020-01-01;0.125\n2020-01-02;1\n2020-01-03;2\n"), "1D: A 2020-01-01 0.125 1 2");
-  EXPECT_EQ(read("t,A\n2020-01-01,1.234\n2020-01-02,2\n2020-01-03,3\n"), "1D: A 2020-01-01 1.234 2 3");  // commas separate
+  EXPECT_EQ(read("t,A\n2020-01-01,1.125\n2020-01-02,2\n2020-01-03,3\n"), "1D: A 2020-01-01 1.125 2 3");  // commas separate
 }
 
 TEST_F(OddFiles, TheStepIsThatOfAllSeries) {
@@ -155,9 +155,7 @@ TEST_F(OddFiles, DaysOfTheMonthBelongToASeries) {
 }
 
 TEST_F(OddFiles, OneStepHasOneFormAndOneSeason) {
-  for (const auto& [text, normal, season] : std::vector<std::tuple<const char*, const char*, int>>{{"60min", "1h", 24}, {"3600s", "1h", 24}, {"60s", "1min", 1440}, {"90min", "90min", 16}, {"24h", "1D", 7},
-                                                                                                   {"1440min", "1D", 7}, {"7D", "1W", 52}, {"168h", "1W", 52}, {"14D", "2W", 26}, {"3M", "1Q", 4},
-                                                                                                   {"12M", "1Y", 1}, {"4Q", "1Y", 1}, {"6M", "2Q", 2}, {"5B", "5B", 1}, {"B", "1B", 5}, {"MS", "1M", 12}}) {
+  for (const auto& [text, normal, season] : std::vector<std::tuple<const char*, const char*, int>>{{"60min", "1h", 24}, {"3600s", "1h", 24}, {"60s", "1min", 1440}, {"90min", "90min", 16}, {"24h", "1D", 7}, {"1440min", "1D", 7}, {"7D", "1W", 52}, {"168h", "1W", 52}, {"14D", "2W", 26}, {"3M", "1Q", 4}, {"12M", "1Y", 1}, {"4Q", "1Y", 1}, {"6M", "2Q", 2}, {"5B", "5B", 1}, {"B", "1B", 5}, {"MS", "1M", 12}}) {
     EXPECT_EQ(Frequency::parse(text).text(), normal);
     EXPECT_EQ(Frequency::parse(text), Frequency::parse(normal));
     EXPECT_EQ(usual_season_length(Frequency::parse(text)), season) << text;
@@ -283,7 +281,7 @@ TEST_F(OddFiles, ASeriesThatEntersTwiceIsNamed) {
 // A column of text in a file of other numbers must not be taken for a header, nor damage be fatal.
 TEST_F(OddFiles, DamagedOnesAreReadOrNamed) {
   auto read = options(Format::csv, "1D");
-  expect_no_crash("Datum;A;B\r01.01.2020;1.234;10,5\r02.01.2020;999,5;11,25\r", "\r\n;-: 01234567890123456789.,\"", read);
+  expect_no_crash("Datum;A;B\r01.01.2020;1,5;10,5\r02.01.2020;999,5;11,25\r", "\r\n;-: 01234567890123456789.,\"", read);
   auto months = options(Format::csv, "1M");
   months.duplicates = Duplicates::last;
   expect_no_crash("t,A,B\n2020-03-30,1,2\n2020-02-29,1,\n2020-01-30,3,4\n", "\r\n,-: 01234567890123456789.\"", months);
