@@ -59,7 +59,10 @@ TEST_F(OddInput, BillsOfThe28thAreForecastForThe28th) {
   }
   write("months.csv", months);
   write("bills.csv", bills);  // from 28 February on
-  make_run("run", {"--set", "dataset.path=months.csv", "--set", "dataset.format=csv_long", "--set", "dataset.frequency=1M", "--set", "dataset.season_length=12"});
+  std::vector<std::string> settings;
+  for (const char* setting : {"dataset.path=months.csv", "dataset.format=csv_long", "dataset.frequency=1M", "dataset.season_length=12", "sampling.batch_size=1", "privacy.target_epsilon=50"})
+    settings.insert(settings.end(), {"--set", setting});
+  make_run("run", settings);
   const auto text = forecast_of("bills.csv");
   for (const char* date : {"bill,2015-01-28", "bill,2015-02-28", "bill,2015-03-28", "bill,2015-04-28"}) EXPECT_NE(text.find(date), std::string::npos) << text;
   const auto converted = run("tsdp-data", {"convert", "bills.csv", "again.csv", "--to", "csv_long"});
@@ -115,13 +118,14 @@ TEST_F(OddInput, WhatCannotBeTrainedOnIsRefusedBeforeAnythingIsCharged) {
 // Complaints name what mends them: the key of a configuration, the option of a program.
 TEST_F(OddInput, ComplaintsNameTheKeyOrTheOption) {
   write("set.csv", "when,A\n2020-10-25 02:00,1\n2020-10-25 02:30,2\n2020-10-25 02:00,3\n");
-  write("set.yaml", "dataset: {path: set.csv, frequency: 30min, prediction_length: 1, season_length: 1, test_windows: 1}\n");
-  expect_refused("tsdp-data", {"describe", "set.csv", "--frequency", "30min"}, 3, {"(the time of line 2, too; --duplicates: last or mean"});
-  expect_refused("tsdp-data", {"describe", "--config", "set.yaml"}, 3, {"set.yaml: dataset.duplicates: last or mean"});
   write("own.csv", "meter,when,kWh\nM,2020-01-01,1\n");
-  expect_refused("tsdp-data", {"describe", "own.csv"}, 3, {"--columns time=NAME"});
-  write("own.yaml", "dataset: {path: own.csv, prediction_length: 1, season_length: 1, test_windows: 1}\n");
-  expect_refused("tsdp-data", {"describe", "--config", "own.yaml"}, 3, {"own.yaml: dataset.columns.time can name"});
+  expect_refused("tsdp-data", {"describe", "set.csv", "--frequency", "30min"}, 3, {"(the time of line 2, too; --duplicates: last or mean"});
+  expect_refused("tsdp-data", {"describe", "own.csv"}, 3, {"--columns time=NAME can name"});
+  const auto configured = [](const std::string& file) {
+    return std::vector<std::string>{"describe", "--config", "config.yaml", "--set", "dataset.path=" + file, "--set", "dataset.format=csv", "--set", "dataset.frequency=30min"};
+  };
+  expect_refused("tsdp-data", configured("set.csv"), 3, {"config.yaml: dataset.duplicates: last or mean"});
+  expect_refused("tsdp-data", configured("own.csv"), 3, {"config.yaml: dataset.columns.time can name"});
 }
 
 // A program that was copied away from the shipped weights trains no other model than it would beside them.
