@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "tsdp/base/error.h"
 #include "tsdp/mechanism/auto_settings.h"
@@ -55,6 +57,22 @@ TEST(AutoSettings, TellChosenLags) {
   const auto told = settle(c, lengths, "config.yaml").chosen.front();
   EXPECT_EQ(told.key, "model.lags");
   EXPECT_EQ(told.value, "[1, 2, 24]");
+}
+
+// P = C + max(lag) − 1, whoever chose the lags: read from a file, settled, accounted.
+TEST(AutoSettings, ChosenLagsAreAccountedWhole) {
+  const auto file = std::filesystem::path(testing::TempDir()) / "chosen_lags.yaml";
+  const auto law_with = [&](const char* lags) {
+    std::ofstream(file) << "dataset: {path: none.csv, format: csv, frequency: 1h, prediction_length: 30, season_length: 24}\n"
+                           "model: {name: deepar, context_length: 48, lags: "
+                        << lags << "}\nsampling: {batch_size: 8}\ntraining: {max_epochs: 10}\nprivacy: {noise_multiplier: 4.0}\n";
+    return law_of(settle(read_config(file), lengths, file).config, lengths);
+  };
+  const auto automatic = law_with("auto");
+  EXPECT_EQ(automatic.parameters().context_length, 48 + 169 - 1);  // the last of the lags is an hour beyond a week
+  EXPECT_EQ(automatic.parameters().context_length, law_with("[1, 169]").parameters().context_length);
+  EXPECT_EQ(law_with("[1]").parameters().context_length, 48);
+  std::filesystem::remove(file);
 }
 
 TEST(AutoSettings, LeaveWhatIsGiven) {
