@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import tsdp
 from tsdp.calendars import Frequency
+from tsdp.covariates import Covariates
 from tsdp.frames import series_of
 
 HOURLY = Frequency.parse("1h")
@@ -161,7 +163,144 @@ def test_steps_are_those_of_pandas(text: str, start: str, of_pandas: Any) -> Non
     np.testing.assert_array_equal(frequency.places_of(first, found[[2, 7]], "index"), [2, 7])
 
 
-@pytest.mark.parametrize("level", [(), (0.0,), (1.0,), (0.5, 0.5)])
-def test_quantiles_lie_between_0_and_1(level: tuple[float, ...], run: tsdp.Run) -> None:
-    with pytest.raises(tsdp.UsageError, match="quantiles"):
-        run.model.predict(long_frame(), quantiles=level)
+def frame_of(**columns: object) -> pd.DataFrame:
+    return pd.DataFrame({"item_id": ["a", "a"], "timestamp": ["2024-01-01 00:00", "2024-01-01 01:00"], "target": [1.0, 2.0], **columns})
+
+
+NUMBERS = [1577836800, 1577840400]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        NUMBERS,
+        [float(number) for number in NUMBERS],
+        pd.Series(NUMBERS, dtype=object),
+        pd.Categorical(NUMBERS),
+        pd.array(NUMBERS, dtype="Int64"),
+        [decimal.Decimal(number) for number in NUMBERS],
+        [True, False],
+        pd.to_timedelta([1, 2], unit="h"),
+        [2019, 2020],
+        ["2024-01-01", pd.Timestamp("2024-01-01 01:00")],
+    ],
+)
+def test_numbers_are_no_times(times: object) -> None:
+    with pytest.raises(tsdp.DataError, match="timestamp: found times that cannot be read"):
+        series_of(frame_of(timestamp=times), HOURLY)
+
+
+MOMENTS = pd.to_datetime(["2024-01-01", "2024-01-02"])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        MOMENTS,
+        MOMENTS.tz_localize("UTC"),
+        MOMENTS.to_period("D"),
+        MOMENTS - MOMENTS[0],
+        pd.Categorical(MOMENTS),
+        pd.Series(list(MOMENTS), dtype=object),
+        [moment.date() for moment in MOMENTS],
+        pd.Series([1.0, MOMENTS[0]], dtype=object),
+        ["2024-01-01", "2024-01-02"],
+        [1j, 2],
+    ],
+)
+def test_times_are_no_numbers(values: object) -> None:
+    with pytest.raises(tsdp.DataError, match="series 'a': found values that are no numbers"):
+        series_of(frame_of(target=values), HOURLY)
+    with pytest.raises(tsdp.DataError, match="found values that are no numbers"):
+        series_of(pd.DataFrame({"a": values}).set_axis(pd.date_range("2024-01-01", periods=2, freq="h")), HOURLY)
+
+
+@pytest.mark.parametrize("values", [[1, None], ["1", "NA"], pd.array([1, None], dtype="Int64"), [decimal.Decimal(1), None], pd.Categorical([1, None]), [True, None]])
+def test_numbers_of_every_type_are_read(values: object) -> None:
+    (one,) = series_of(frame_of(target=values), HOURLY)
+    np.testing.assert_array_equal(one.values, [1.0])
+
+
+def test_years_may_be_numbers() -> None:
+    for times in ([2019, 2020], ["2019", "2020"], pd.PeriodIndex(["2019", "2020"], freq="Y")):
+        assert series_of(frame_of(timestamp=times), Frequency.parse("YE-DEC"))[0].start == pd.Timestamp("2019-01-01")
+
+
+def pair(*names: object) -> pd.DataFrame:
+    return frame_of(item_id=pd.Series(names, dtype=object))
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [((1, "1"), "1 and '1', which are one text"), ((1, 1.0), "1 and 1.0, which are equal"), ((True, 1), "True and 1, which are equal"), (("", "a"), "not empty"), ((" ", "a"), "not empty")],
+)
+def test_names_that_would_be_merged_are_refused(names: tuple[object, object], said: str) -> None:
+    with pytest.raises(tsdp.DataError, match=said):
+        series_of(pair(*names), HOURLY)
+
+
+def test_names_stay_apart() -> None:
+    for names in (("a", "A"), ("a", " a"), (1, 2), ("1", "1.0"), ("北京", "Zähler"), ("NA", "nan")):
+        assert [one.item_id for one in series_of(pair(*names), HOURLY)] == list(names)
+    index = pd.date_range("2024-01-01", periods=2, freq="h")
+    for columns in (["a", "a"], [1, "1"]):
+        with pytest.raises(tsdp.DataError, match="which are one text"):
+            series_of(pd.DataFrame([[1, 2], [3, 4]], columns=columns, index=index), HOURLY)
+
+
+@pytest.mark.parametrize("name", ["1h", "60min", "H"])
+def test_rows_of_a_longer_step_are_refused(name: str) -> None:
+    days = pd.DataFrame({"item_id": "a", "timestamp": pd.date_range("2024-01-01", periods=40), "target": 1.0})
+    wide = days.set_index("timestamp")[["target"]]
+    weeks = pd.DataFrame({"item_id": "a", "timestamp": pd.date_range("2024-01-01", periods=9, freq="W"), "target": 1.0})
+    for frame in (days, wide, wide.set_axis(wide.index.to_period("D")), wide["target"], weeks):
+        with pytest.raises(tsdp.DataError, match="found (times that all lie on steps of 1[DW], for a frequency of|.*periods of D, for steps of) 1h"):
+            series_of(frame, Frequency.parse(name))
+    # Gaps that are no longer step are missing values, and so are rows that say so.
+    hours = pd.date_range("2024-01-01", periods=200, freq="h")
+    kept = hours[np.random.default_rng(1).random(200) < 0.2]
+    assert len(series_of(pd.DataFrame({"a": 1.0}, index=kept), Frequency.parse(name))) == 1
+    assert len(series_of(wide.reindex(hours), Frequency.parse(name))) == 1
+    assert len(series_of(days, Frequency.parse("24h"))) == 1
+
+
+def test_series_keep_their_day_of_the_month() -> None:
+    months = Frequency.parse("MS")
+    for days, expected in (
+        (["2015-02-28", "2015-03-28", "2015-05-28"], "2015-06-28 2015-07-28"),
+        (["2015-02-28", "2015-03-30", "2015-05-30"], "2015-06-30 2015-07-30"),
+        (["2015-02-28", "2015-03-31", "2015-05-31"], "2015-06-30 2015-07-31"),
+        (["2016-02-29", "2016-03-29", "2016-04-29"], "2016-05-29 2016-06-29"),
+        (["2015-12-31", "2016-01-31"], "2016-02-29 2016-03-31"),
+    ):
+        long = pd.DataFrame({"item_id": "a", "timestamp": days, "target": 1.0})
+        for frame in (long, long.set_index("timestamp")[["target"]], long.iloc[::-1]):
+            (one,) = series_of(frame, months)
+            assert " ".join(one.times(months, len(one.values) + 2)[len(one.values) :].strftime("%Y-%m-%d")) == expected
+    with pytest.raises(tsdp.DataError, match="whole steps of 1M"):
+        series_of(pd.DataFrame({"a": 1.0}, index=pd.DatetimeIndex(["2015-02-28", "2015-03-29", "2015-04-30"])), months)
+
+
+def test_covariates_keep_theirs() -> None:
+    index = Frequency.parse("1M").steps_from(pd.Timestamp("2015-02-28"), 6, 30)
+    known = Covariates.of_frame(pd.DataFrame({"x": np.arange(6.0)}, index=index), ["x"], Frequency.parse("ME"))
+    (one,) = series_of(pd.DataFrame({"a": [1.0, 2.0]}, index=index[1:3]), Frequency.parse("1M"))
+    np.testing.assert_array_equal(known.rows(one, 4)[:, 0], [1.0, 2.0, 3.0, 4.0])
+
+
+def test_values_that_stand_for_missing_ones_are_named() -> None:
+    with pytest.raises(tsdp.DataError, match="series 'a': found the value -3.40282e.38; expected a magnitude below 1e.18, or NaN"):
+        series_of(frame_of(target=[1.0, -3.4028234663852886e38]), HOURLY)
+
+
+def test_other_columns_are_told() -> None:
+    with pytest.warns(UserWarning, match="ignored the column 'price'; item_id, timestamp, target are read"):
+        series_of(frame_of(price=1.0), HOURLY)
+    with pytest.raises(tsdp.DataError, match="'ds' and 'timestamp'; expected the argument timestamp"):
+        series_of(frame_of(ds="2024-01-01"), HOURLY)
+
+
+def test_messages_show_names_as_they_are_written() -> None:
+    for name in ("北京", "Zähler", "Ο μετρητής"):
+        with pytest.raises(tsdp.DataError, match=f"series '{name}'"):
+            series_of(frame_of(item_id=name, target=np.nan), HOURLY)

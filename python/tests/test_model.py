@@ -151,3 +151,9 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.pt").write_text("no archive")
     with pytest.raises(tsdp.DataError, match="cannot be read as a model"):
         tsdp.load(tmp_path / "text.pt")
+
+
+@pytest.mark.parametrize("level", [(), (0.0,), (1.0,), (0.5, 0.5)])
+def test_quantiles_lie_between_0_and_1(level: tuple[float, ...], run: tsdp.Run) -> None:
+    with pytest.raises(tsdp.UsageError, match="quantiles"):
+        run.model.predict(hourly_frame(1, 60), quantiles=level)

@@ -42,13 +42,3 @@ def test_deepar_needs_no_lags(programs: None, tmp_path: Path) -> None:
     settings = {"training.max_epochs": 1, "model.start": "fresh", "model.context_length": 24, "dataset.test_windows": 1, "dataset.validation_length": 6}
     run = tsdp.train(hourly_frame(3, 500), tmp_path / "run", frequency="1h", prediction_length=6, model="deepar", settings=settings)
     assert "lags: [1, 2, 3, 4, 5, 6, 7, 23, 24, 25, 47," in (run.folder / "config.yaml").read_text()
-
-
-def test_training_data_may_stay(programs: None, tmp_path: Path) -> None:
-    run = tsdp.train(
-        hourly_frame(), tmp_path / "run", frequency="1h", prediction_length=6, data=tmp_path / "series.csv", epsilon=None,
-        settings={"training.max_epochs": 1, "model.start": "fresh", "dataset.test_windows": 1, "dataset.validation_length": 6},
-    )
-    assert (tmp_path / "series.csv").stat().st_mode & 0o077 == 0
-    assert not run.privacy.is_private and run.privacy.epsilon is None
-    assert run.report.is_file()

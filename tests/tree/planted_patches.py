@@ -13,6 +13,7 @@ if shutil.which("patch") is None:
 failures = []
 patches = sorted((ROOT / "tests/planted").glob("*.patch"))
 tests = "\n".join(file.read_text() for file in [*(ROOT / "tests").rglob("*_test.cpp"), ROOT / "tests/CMakeLists.txt"])
+scripts = re.findall(r"tsdp_add_run_test\((\w+)", (ROOT / "tests/CMakeLists.txt").read_text())
 for patch in patches:
     head = patch.read_text().split("\n--- ", 1)[0]
     fields = dict(re.findall(r"^(Targets|Caught by): (.+)$", head, re.MULTILINE))
@@ -21,7 +22,7 @@ for patch in patches:
         continue
     for name in re.split(r",\s*", fields["Caught by"]):
         suite, _, test = name.partition(".")
-        if suite not in tests or test.split("/")[0] not in tests:
+        if name not in scripts and (suite not in tests or test.split("/")[0] not in tests):
             failures.append(f"{patch.name}: names the test {name}, which is not there")
     command = ["patch", "--dry-run", "--strip=1", "--fuzz=0", "--batch", "--forward", "--input", str(patch)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -20,6 +20,7 @@ class Covariates:
     start: pd.Timestamp
     values: np.ndarray
     frequency: Frequency
+    month_day: int = 0
 
     @staticmethod
     def of_frame(frame: pd.DataFrame, names: Sequence[str], frequency: Frequency) -> "Covariates":
@@ -41,20 +42,21 @@ class Covariates:
             raise DataError(f"covariates: found times with the zone {times.tz}; expected times without one, in the clock of the series (where theirs have a zone: UTC, and local time for steps of a day or longer)")
         if times.hasnans:
             raise DataError("covariates: found a row without a time; expected one in each")
-        expected = frequency.steps_from(times[0], len(times))
+        month_day = frequency.month_day_of(times)
+        expected = frequency.steps_from(times[0], len(times), month_day)
         wrong = np.flatnonzero(times != expected)
         if len(wrong) > 0:
             raise DataError(f"covariates: found the time {times[wrong[0]]}; expected {expected[wrong[0]]}, the step of {frequency} after the row before")
         values = np.column_stack([_numbers(frame.iloc[:, columns.index(name)], name) for name in names])
-        return Covariates(times[0], values, frequency)
+        return Covariates(times[0], values, frequency, month_day)
 
     def rows(self, one: Series, count: int) -> np.ndarray:
         """Those of `count` steps from the start of a series. Raises DataError where some are not known."""
-        times = self.frequency.steps_from(self.start, len(self.values))
-        first = times.get_indexer(pd.DatetimeIndex([one.start]))[0]
-        if first < 0 or first + count > len(self.values):
-            last = self.frequency.steps_from(one.start, count)[-1]
-            raise DataError(f"covariates: found steps from {times[0]} to {times[-1]}; expected every step from {one.start} to {last}, for series '{one.item_id}'")
+        times = self.frequency.steps_from(self.start, len(self.values), self.month_day)
+        own = one.times(self.frequency, count)
+        first = int(times.get_indexer(own[:1])[0])
+        if first < 0 or not times[first : first + count].equals(own):
+            raise DataError(f"covariates: found steps from {times[0]} to {times[-1]}; expected every step from {own[0]} to {own[-1]}, for series '{one.item_id}'")
         return self.values[first : first + count]
 
 

@@ -79,10 +79,11 @@ class TsdpForecaster:
         if not isinstance(series.time_index, pd.DatetimeIndex):
             raise DataError(f"{what}: found steps without times; expected moments, {self.model.frequency} apart")
         times = series.time_index.append(pd.DatetimeIndex([series.end_time() + series.freq]))
-        if (times != self.model.frequency.steps_from(times[0], len(times))).any():
+        month_day = self.model.frequency.month_day_of(times)
+        if (times != self.model.frequency.steps_from(times[0], len(times), month_day)).any():
             raise DataError(f"{what}: found steps of {series.freq_str}; expected {self.model.frequency}, the frequency of this model")
         table = series.values(copy=False).astype("float64")
-        return series_of_table(series.components, series.start_time(), table, self.model.frequency)
+        return series_of_table(series.components, series.start_time(), table, self.model.frequency, None, month_day)
 
 
 def _forecast_of(series: TimeSeries, values: np.ndarray, levels: list[float] | None) -> TimeSeries:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import numbers
+import warnings
 from dataclasses import dataclass
 from typing import Any, Sequence
 
@@ -10,19 +14,34 @@ import pandas as pd
 
 from .calendars import Frequency
 from .errors import DataError
+from .stamps import are_texts, moments, plain, read_stamp
 
-_LONG_NAMES = (("item_id", "timestamp", "target"), ("unique_id", "ds", "y"))
+# Of each role, as the programs know them.
+_NAMES = {
+    "item_id": ("unique_id", "item_id", "series_id"),
+    "timestamp": ("ds", "timestamp", "date", "time", "datetime"),
+    "target": ("y", "target", "value"),
+}
+_MISSING = ("", "NA", "?")
+# Values from here on are neither trained on nor forecast from, as the programs have it: squares of them leave single precision.
+_EXCESSIVE = 1e18
 
 
 @dataclass
 class Series:
     """Values on one calendar step; NaN where missing. The first value is observed. `start` is without a zone, in UTC or in local time as
-    `Frequency.without_zone` has it; `zone` is what it was given in."""
+    `Frequency.without_zone` has it; `zone` is what it was given in. `month_day`: the day of the month that steps of months lie on; 0: as the start
+    tells."""
 
     item_id: Any
     start: pd.Timestamp
     values: np.ndarray
     zone: Any = None
+    month_day: int = 0
+
+    def times(self, frequency: Frequency, count: int) -> pd.DatetimeIndex:
+        """Of `count` steps from the start."""
+        return frequency.steps_from(self.start, count, self.month_day)
 
 
 def series_of(
@@ -44,21 +63,19 @@ def series_of(
         raise DataError(f"found a {type(frame).__name__}; expected a pandas DataFrame")
     if frame.empty:
         raise DataError("found a frame without rows; expected values of at least one series")
-    named = [item_id, timestamp, target]
-    if any(name is not None for name in named):
-        names = tuple(given or usual for given, usual in zip(named, _LONG_NAMES[0]))
-        missing = [name for name in names if name not in frame.columns]
-        if missing:
-            raise DataError(f"found no column '{missing[0]}' among {_listed(frame.columns)}; expected {_listed(names)}")
-        return _from_long(frame, frequency, names)
-    for names in _LONG_NAMES:
-        if set(names) <= set(frame.columns):
-            return _from_long(frame, frequency, names)
-    index = frame.index
-    if isinstance(index, pd.PeriodIndex):
-        index = index.to_timestamp()
-    if isinstance(index, pd.DatetimeIndex):
-        return _from_wide(frame, index, frequency)
+    stated = {"item_id": item_id, "timestamp": timestamp, "target": target}
+    named = any(name is not None for name in stated.values())
+    if named or all(any(name in frame.columns for name in names) for names in _NAMES.values()):
+        return _from_long(frame, frequency, {role: _column_of(frame, role, name, stated) for role, name in stated.items()})
+    if _may_be_times(pd.Series(frame.index)):
+        return _from_wide(frame, frame.index, frequency)
+    if not any(name in frame.columns for name in _NAMES["item_id"]):
+        # A table as it was read from a file: times in the first column, behind a numbered index that was written with it.
+        for place in range(min(2, frame.shape[1] - 1)):
+            if _may_be_times(frame.iloc[:, place]):
+                return _from_wide(frame.iloc[:, place + 1 :], frame.iloc[:, place], frequency)
+            if str(frame.columns[place]) != "Unnamed: 0":
+                break
     raise DataError(
         f"found the columns {_listed(frame.columns)}; expected item_id, timestamp and target (or arguments that name them), "
         "or a DatetimeIndex and a column a series"
@@ -70,110 +87,171 @@ def _listed(names: Any) -> str:
     return ", ".join(texts[:6]) + (", …" if len(texts) > 6 else "")
 
 
-_DAY_FIRST = r"(\d{2})\.(\d{2})\.(\d{4})(?!\d)"
-_MONTH_OR_DAY = r"\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}"
-_OFFSET = r".*\d:\d.*?([Zz]|[+-]\d{2}(?::?\d{2})?)"
+def _column_of(frame: pd.DataFrame, role: str, stated: Any, all_stated: dict[str, Any]) -> Any:
+    """The name of the column of a role: the one that is stated, or the one with a usual name. None: of one series, which `target` names."""
+    names = [name for name in _NAMES[role] if name in frame.columns] if stated is None else [stated]
+    if len(names) > 1:
+        raise DataError(f"found the columns '{names[0]}' and '{names[1]}'; expected the argument {role} to say which one is read")
+    if not names and role == "item_id" and all_stated["target"] is not None:
+        return None
+    name = names[0] if names else role
+    count = list(frame.columns).count(name)
+    if count == 0:
+        raise DataError(f"found no column '{name}' among {_listed(frame.columns)}; expected one, or its name as the argument {role}")
+    if count > 1:
+        raise DataError(f"found {count} columns '{name}'; expected one")
+    return name
 
 
-def _read_times(values: Any, frequency: Frequency) -> pd.DatetimeIndex:
-    """Texts mean what tsdp's programs read in them; other values are times already."""
-    column = pd.Series(values)
-    if pd.api.types.is_numeric_dtype(column):
-        raise ValueError("numbers")
-    if not pd.api.types.is_object_dtype(column) and not isinstance(column.dtype, pd.StringDtype):
-        return pd.DatetimeIndex(pd.to_datetime(column))
-    texts = column.map(lambda value: isinstance(value, str))
-    if not texts.any():
-        return pd.DatetimeIndex(pd.to_datetime(column))
-    if not (texts | column.isna()).all():
-        raise ValueError("texts and other values in one column")
-    column = column.str.strip().str.replace(rf"^{_DAY_FIRST}", r"\3-\2-\1", regex=True)
-    unclear = column[column.str.match(_MONTH_OR_DAY, na=False)]
-    if len(unclear) > 0:
-        raise ValueError(f"which number of '{unclear.iloc[0]}' is the month cannot be told")
-    offsets = column.str.extract(f"^{_OFFSET}$", expand=False)
-    known = column.notna()
-    if offsets[known].nunique(dropna=False) <= 1:
-        try:
-            return pd.DatetimeIndex(pd.to_datetime(column, format="ISO8601"))
-        except ValueError:
-            return pd.DatetimeIndex(pd.to_datetime(column))
-    if offsets[known].isna().any():
-        raise ValueError("a zone in some rows and none in others")
-    # More than one offset, as on both sides of a change to summer time.
-    each = [pd.Timestamp(value) if isinstance(value, str) else pd.NaT for value in column]
-    return pd.DatetimeIndex([time.tz_localize(None) if frequency.keeps_local_time else time.tz_convert("UTC") for time in each])
-
-
-def _moments(values: Any, frequency: Frequency, what: str) -> tuple[pd.DatetimeIndex, Any]:
-    """Times without a zone, and their zone."""
-    if isinstance(getattr(values, "dtype", None), pd.PeriodDtype):
-        values = pd.PeriodIndex(values).to_timestamp()
-    try:
-        times = _read_times(values, frequency)
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{what}: found times that cannot be read ({error}); expected moments such as 2024-01-31 13:00") from None
-    if times.hasnans:
-        raise DataError(f"{what}: found a row without a time; expected one in each")
-    return frequency.without_zone(times), times.tz
+def _may_be_times(values: pd.Series) -> bool:
+    """Whether these are times, or texts of which the first is one."""
+    column = plain(values)
+    if pd.api.types.is_datetime64_any_dtype(column.dtype) or isinstance(column.dtype, pd.PeriodDtype):
+        return True
+    known = column.dropna()
+    if len(known) == 0 or not (are_texts(known) or known.dtype == object):
+        return False
+    first = known.iloc[0]
+    return read_stamp(first.strip()) is not None if isinstance(first, str) else isinstance(first, datetime.date)
 
 
 def _numbers(values: Any, what: str) -> np.ndarray:
+    column = plain(values)
     try:
-        out = np.asarray(pd.to_numeric(values), dtype="float64")
-    except (ValueError, TypeError) as error:
+        if not pd.api.types.is_numeric_dtype(column.dtype):
+            if not are_texts(column) and column.dtype != object:
+                raise ValueError(f"values of type {column.dtype}")
+            column = pd.to_numeric(column.map(_number, na_action="ignore"))
+        if pd.api.types.is_complex_dtype(column.dtype):
+            raise ValueError("complex ones")
+        out = np.asarray(column.to_numpy(dtype="float64", na_value=np.nan))
+    except (ValueError, TypeError, OverflowError) as error:
         raise DataError(f"{what}: found values that are no numbers ({error}); expected numbers, NaN where missing") from None
     if np.isinf(out).any():
         raise DataError(f"{what}: found an infinite value; expected finite ones, NaN where missing")
+    if (np.abs(out) >= _EXCESSIVE).any():
+        wrong = out[np.nanargmax(np.abs(out))]
+        raise DataError(f"{what}: found the value {wrong:g}; expected a magnitude below {_EXCESSIVE:g}, or NaN where that stands for a missing value")
     return out
 
 
-def _from_long(frame: pd.DataFrame, frequency: Frequency, names: tuple[str, ...]) -> list[Series]:
-    item_id, timestamp, target = names
-    if frame[item_id].isna().any():
+def _number(value: Any) -> float:
+    """Of one value of a column of objects; texts are read as the programs read them."""
+    if isinstance(value, str):
+        text = value.strip()
+        return np.nan if text in _MISSING or text.lower() == "nan" else float(text.replace("_", "no number"))
+    if not isinstance(value, (numbers.Real, decimal.Decimal)):
+        raise ValueError(f"{value} of type {type(value).__name__}")
+    return float(value)
+
+
+def _numbered(names: pd.Series) -> tuple[np.ndarray, pd.Index]:
+    """Of each row the number of its series, and the series' names. Raises DataError for names that are one text and not one name, which a file would
+    not keep apart, or equal and not one text (1 and 1.0)."""
+    column = names.astype(names.cat.categories.dtype) if isinstance(names.dtype, pd.CategoricalDtype) else names
+    found, different = pd.factorize(column)
+    if column.dtype == object and pd.api.types.infer_dtype(column) not in ("string", "integer"):
+        written: dict[str, Any] = {}
+        for name in column.to_numpy():
+            written.setdefault(str(name), name)
+        if len(written) > len(different):
+            name = next(name for name in different if sum(bool(name == other) for other in written.values()) > 1)
+            equal = [other for other in written.values() if name == other]
+            raise DataError(f"found the names {equal[0]!r} and {equal[1]!r}, which are equal; expected one way to write each name")
+    _require_different_texts(different)
+    return found, pd.Index(different)
+
+
+def _require_different_texts(names: Any) -> None:
+    by_text: dict[str, Any] = {}
+    for name in names:
+        text = str(name)
+        if not text.strip():
+            raise DataError(f"found the name {text!r} of a series; expected one that is not empty")
+        if text in by_text:
+            shown = f"{by_text[text]!r} and {name!r}" if repr(by_text[text]) != repr(name) else f"{name!r} twice"
+            raise DataError(f"found the names {shown}, which are one text; expected names of series that differ as texts")
+        by_text[text] = name
+
+
+def _from_long(frame: pd.DataFrame, frequency: Frequency, columns: dict[str, Any]) -> list[Series]:
+    item_id, timestamp, target = columns["item_id"], columns["timestamp"], columns["target"]
+    others = [f"'{name}'" for place, name in enumerate(frame.columns) if name not in columns.values() and not (place == 0 and str(name) == "Unnamed: 0")]
+    if others:
+        read = ", ".join(str(name) for name in columns.values() if name is not None)
+        warnings.warn(f"ignored the column{'s' if len(others) > 1 else ''} {_listed(others)}; {read} are read", stacklevel=4)
+    names = frame[item_id] if item_id is not None else pd.Series([target] * len(frame))
+    if names.isna().any():
         raise DataError(f"{item_id}: found a row without the name of a series; expected one in each (pandas.read_csv takes texts such as NA for missing: keep_default_na=False)")
     # Of the whole column, so that all series have one zone.
-    moments, zone = _moments(frame[timestamp], frequency, timestamp)
+    all_times, zone = moments(frame[timestamp], frequency, str(timestamp))
     targets = frame[target]
-    numbers, names_of_series = pd.factorize(frame[item_id])
-    order = np.argsort(numbers, kind="stable")
-    ends = np.searchsorted(numbers[order], np.arange(1, len(names_of_series)))
-    out = []
+    number_of, names_of_series = _numbered(names)
+    order = np.argsort(number_of, kind="stable")
+    ends = np.searchsorted(number_of[order], np.arange(1, len(names_of_series)))
+    rows_of = []
     for name, own in zip(names_of_series, np.split(order, ends)):
+        times = all_times[own]
+        if (again := times[times.duplicated()]).size > 0:
+            raise DataError(f"series '{name}': found the time {again[0]} twice; expected each once")
+        in_time = times.argsort()
+        rows_of.append((name, times[in_time], own[in_time]))
+    _require_step(frequency, [times for _, times, _ in rows_of])
+    out = []
+    for name, times, own in rows_of:
         what = f"series '{name}'"
-        times, values = moments[own], _numbers(targets.iloc[own], what)
-        observed = ~np.isnan(values)
-        if not observed.any():
-            raise DataError(f"{what}: found no value; expected at least one")
-        times, values = times[observed], values[observed]
-        start = times.min()
-        places = frequency.places_of(start, times, what)
-        all_places, counts = np.unique(places, return_counts=True)
-        if counts.max() > 1:
-            twice = times[np.flatnonzero(places == all_places[counts.argmax()])[0]]
-            raise DataError(f"{what}: found the time {twice} twice; expected each once")
-        whole = np.full(int(places.max()) + 1, np.nan)
+        values = _numbers(targets.iloc[own], what)
+        month_day = frequency.month_day_of(times)
+        places = frequency.places_of(times[0], times, what, month_day)
+        _require_length(int(places[-1]) + 1, len(places), what)
+        whole = np.full(int(places[-1]) + 1, np.nan)
         whole[places] = values
-        out.append(Series(name, start, whole, zone))
+        observed = np.flatnonzero(~np.isnan(whole))
+        if len(observed) == 0:
+            raise DataError(f"{what}: found no value; expected at least one")
+        first, last = int(observed[0]), int(observed[-1])
+        start = frequency.steps_from(times[0], first + 1, month_day)[first]
+        out.append(Series(name, start, whole[first : last + 1], zone, month_day))
     return out
 
 
-def _from_wide(frame: pd.DataFrame, index: pd.DatetimeIndex, frequency: Frequency) -> list[Series]:
-    times, zone = _moments(index, frequency, "index")
-    start = times.min()
-    places = frequency.places_of(start, times, "index")
-    if len(np.unique(places)) < len(places):
+def _require_step(frequency: Frequency, series: Sequence[pd.DatetimeIndex]) -> None:
+    found = frequency.coarser_than_this(series)
+    if found is not None:
+        raise DataError(
+            f"found times that all lie on steps of {found}, for a frequency of {frequency}, at which nearly all values would be missing; expected series of "
+            f"{frequency}, or a row for every step, with NaN where a value is missing"
+        )
+
+
+def _require_length(steps: int, rows: int, what: str) -> None:
+    """Further steps come from a wrong year or too fine a frequency; they must not ask for all memory."""
+    most = 1_000_000 + 1000 * rows
+    if steps > most:
+        raise DataError(f"{what}: found {rows} rows over {steps} steps; expected at most {most} steps: no wrong dates, and a frequency that is not finer than the data's")
+
+
+def _from_wide(frame: pd.DataFrame, index: Any, frequency: Frequency) -> list[Series]:
+    _require_different_texts(frame.columns)
+    times, zone = moments(index, frequency, "index")
+    if times.has_duplicates:
         raise DataError("index: found a time twice; expected each once")
-    table = np.full((int(places.max()) + 1, frame.shape[1]), np.nan)
+    in_time = times.argsort()
+    times = times[in_time]
+    _require_step(frequency, [times])
+    month_day = frequency.month_day_of(times)
+    places = frequency.places_of(times[0], times, "index", month_day)
+    _require_length(int(places[-1]) + 1, len(places), "index")
+    table = np.full((int(places[-1]) + 1, frame.shape[1]), np.nan)
     for column in range(frame.shape[1]):
-        table[places, column] = _numbers(frame.iloc[:, column], f"series '{frame.columns[column]}'")
+        table[places, column] = _numbers(frame.iloc[:, column].iloc[in_time], f"series '{frame.columns[column]}'")
     # All are forecast after the last row in which any of them has a value.
     end = int(np.flatnonzero(~np.isnan(table).all(axis=1)).max(initial=-1)) + 1
-    return series_of_table(frame.columns, start, table[:end], frequency, zone)
+    return series_of_table(frame.columns, times[0], table[:end], frequency, zone, month_day)
 
 
 def series_of_table(
-    names: Sequence[Any] | pd.Index, start: pd.Timestamp, table: np.ndarray, frequency: Frequency, zone: Any = None
+    names: Sequence[Any] | pd.Index, start: pd.Timestamp, table: np.ndarray, frequency: Frequency, zone: Any = None, month_day: int = 0
 ) -> list[Series]:
     """The series of a table's columns. `table` has shape (steps, series), its first row is the step `start`; all end with its last row.
 
@@ -184,6 +262,6 @@ def series_of_table(
     observed = ~np.isnan(table)
     for column in np.flatnonzero(~observed.any(axis=0)):
         raise DataError(f"series '{names[int(column)]}': found no value; expected at least one")
-    steps = frequency.steps_from(start, len(table))
+    steps = frequency.steps_from(start, len(table), month_day)
     firsts = observed.argmax(axis=0)
-    return [Series(names[column], steps[first], table[first:, column], zone) for column, first in enumerate(firsts)]
+    return [Series(names[column], steps[first], table[first:, column], zone, month_day) for column, first in enumerate(firsts)]

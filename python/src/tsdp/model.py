@@ -149,7 +149,7 @@ class Model:
         return self.prediction_length if n is None else n
 
     def _times_after(self, one: Series, steps: int) -> pd.DatetimeIndex:
-        return self.frequency.with_zone(self.frequency.steps_from(one.start, len(one.values) + steps)[len(one.values) :], one.zone)
+        return self.frequency.with_zone(one.times(self.frequency, len(one.values) + steps)[len(one.values) :], one.zone)
 
     def _forecast(
         self, series: Sequence[Series], quantiles: Sequence[float], samples: int | None, seed: int | None
@@ -201,7 +201,7 @@ class Model:
         for row, one in enumerate(batch):
             length = min(len(one.values), self.past_length)
             count = len(one.values) + self.prediction_length
-            features = self.frequency.features(calendar, one.start, count)
+            features = self.frequency.features(calendar, one.start, count, one.month_day)
             if self._known is not None:
                 known = self._known.rows(one, count)
                 features = np.hstack([features[:, :-1], known, features[:, -1:]])  # The age comes last.

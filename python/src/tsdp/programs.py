@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import re
 import subprocess
+import warnings
 from pathlib import Path
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 from .errors import ProgramError, UsageError, error_of_exit
 
@@ -30,16 +32,27 @@ def program(name: str) -> str:
     raise ProgramError(f"found no {name}; build it (scripts/setup.sh), and put it on PATH or name its folder in TSDP_BIN")
 
 
-def run_program(name: str, arguments: Sequence[str], *, quiet: bool = True) -> str:
-    """What the program prints. Raises the error of its exit code, with its own line; progress goes to stderr unless `quiet`."""
+class Said(NamedTuple):
+    """What a program said: its result, and the lines on stderr, without the time of day; none of them where it was not quiet."""
+
+    result: str
+    lines: list[str]
+
+
+def run_program(name: str, arguments: Sequence[str], *, quiet: bool = True) -> Said:
+    """Runs a program. Raises the error of its exit code, with its own line. Its warnings are Python's, too; with `quiet` False all that it says goes to
+    stderr as it says it."""
     done = subprocess.run(
-        [program(name), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE if quiet else None, text=True, check=False
+        [program(name), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE if quiet else None, encoding="utf-8", errors="replace", check=False
     )
+    lines = [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in (done.stderr or "").splitlines() if line.strip()]
     if done.returncode != 0:
-        lines = [line for line in (done.stderr or "").splitlines() if line.strip()]
         said = lines[-1] if lines else f"{name} ended with exit code {done.returncode}; what it said is above"
         raise error_of_exit(done.returncode, said.removeprefix(f"{name}: "))
-    return done.stdout
+    for line in lines:
+        if line.startswith("warning: "):
+            warnings.warn(line.removeprefix("warning: "), stacklevel=3)
+    return Said(done.stdout, lines)
 
 
 def arguments_of(options: Mapping[str, Any]) -> list[str]:
@@ -71,5 +84,5 @@ def account(command: str, *arguments: str, **options: Any) -> dict[str, Any]:
     """
     if not command or command.startswith("-"):
         raise UsageError(f"command: found '{command}'; expected one of tsdp-account's, such as epsilon, delta, steps or sigma")
-    found: dict[str, Any] = json.loads(run_program("tsdp-account", [command, "--json", *map(str, arguments), *arguments_of(options)]))
+    found: dict[str, Any] = json.loads(run_program("tsdp-account", [command, "--json", *map(str, arguments), *arguments_of(options)]).result)
     return found

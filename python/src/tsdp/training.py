@@ -2,22 +2,58 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import tempfile
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Iterator, Mapping, Sequence
 
 import pandas as pd
 
 from .calendars import Frequency
 from .covariates import Covariates
-from .errors import DataError, UsageError
-from .frames import series_of
+from .errors import DataError, Error, UsageError
+from .frames import Series, series_of
 from .ledger import Ledger
 from .model import Model, load
 from .programs import run_program
+
+_CLOSING = "on the test windows: "
+_TIMES = "%Y-%m-%d %H:%M:%S"
+
+
+class Scores(dict[str, Any]):
+    """Scores of a model on the test windows, as `tsdp-evaluate --json` has them. They compare with true values, so no epsilon covers them.
+
+    >>> scores = Scores({"windows": 12, "metrics": {"mean_weighted_quantile_loss": 0.1, "ND": 0.125},
+    ...                  "baselines": {"seasonal_naive": {"mean_weighted_quantile_loss": 0.2, "ND": 0.2}},
+    ...                  "epsilon_covers": ["model"], "epsilon_does_not_cover": ["metrics", "baselines"]})
+    >>> scores["metrics"]["ND"], scores.not_covered
+    (0.125, 'The scores compare with true values: no epsilon covers them.')
+    >>> print(scores)
+                                       model  seasonal_naive
+    mean_weighted_quantile_loss          0.1             0.2
+    ND                                 0.125             0.2
+    12 windows. The scores compare with true values: no epsilon covers them.
+    """
+
+    not_covered = "The scores compare with true values: no epsilon covers them."
+
+    def __str__(self) -> str:
+        of = {"model": self["metrics"], **self["baselines"]}
+        shown = ("mean_weighted_quantile_loss", "ND", "NRMSE", "MASE", "sMAPE", "MSIS", "MAE_coverage")
+        rows = ["".ljust(28) + "".join(name.rjust(max(12, len(name) + 2)) for name in of)]
+        for metric in (name for name in shown if name in self["metrics"]):
+            values = [scores.get(metric) for scores in of.values()]
+            texts = ["-" if value is None else f"{value:.5g}" for value in values]
+            rows.append(metric.ljust(28) + "".join(text.rjust(max(12, len(name) + 2)) for text, name in zip(texts, of)))
+        return "\n".join([*rows, f"{self['windows']} windows. {self.not_covered}"])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({super().__repr__()})"
 
 
 @dataclass(frozen=True)
@@ -25,6 +61,7 @@ class Run:
     """A finished run. Of its folder, what is under `private/` is not for release."""
 
     folder: Path
+    _scores: list[Scores] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def model(self) -> Model:
@@ -34,12 +71,21 @@ class Run:
     @property
     def privacy(self) -> Ledger:
         """What the run states of its privacy."""
-        return Ledger(json.loads((self.folder / "privacy.json").read_text()))
+        return Ledger(json.loads((self.folder / "privacy.json").read_text(encoding="utf-8")))
 
     @property
     def report(self) -> Path:
         """One page to look at; it shows data."""
         return self.folder / "private" / "report.html"
+
+    @property
+    def scores(self) -> Scores:
+        """Scores on the test windows, by `tsdp-evaluate`: `run.scores["metrics"]["ND"]`. They compare with true values, so **no epsilon covers them**; `print`
+        says so. Of a run whose data are no longer there, as those of `train` without `data`, they are those after training."""
+        if not self._scores:
+            said = run_program("tsdp-evaluate", [f"--run={os.fspath(self.folder)}", "--json", "--quiet"])
+            self._scores.append(Scores(json.loads(said.result)))
+        return self._scores[0]
 
 
 def train(
@@ -62,27 +108,29 @@ def train(
 ) -> Run:
     """Trains on the series of `frame` and leaves the run in the folder `output`, which must not be there.
 
-    `frame` is long or wide, as `Model.predict` reads it. `frequency` is one step ("1h", "10min", "1D", "1M"); `prediction_length`
-    and `season_length` count steps, and the season is the frequency's usual one unless given (24 of hours, 7 of days). The model
-    is private with (`epsilon`, `delta`); without privacy with `epsilon` None. What the guarantee does not cover stands in
-    `Run.privacy.not_covered`.
+    `frame` is long or wide, as `Model.predict` reads it. `frequency` is one step ("1h", "10min", "1D", "1M", or as pandas calls it:
+    `frame.index.freqstr`); `prediction_length` and `season_length` count steps, and the season is the frequency's usual one unless given (24 of hours,
+    7 of days, 52 of weeks). The model is private with (`epsilon`, `delta`); without privacy with `epsilon` None. What the guarantee does not cover
+    stands in `Run.privacy.not_covered`.
 
     Settings that are not given are `auto`: tsdp chooses them from public facts (`tsdp-train --advise`). `settings` changes any
-    option of docs/options.md: `{"privacy.w": 24, "sampling.batch_size": 64}`. `data`: a CSV file that the series are written to
+    option of docs/options.md: `{"privacy.w": 24, "sampling.batch_size": 64}`. `data`: a new CSV file that the series are written to
     and stay in, as `tsdp-evaluate --run` and `tsdp-train --resume` read them; without it they are deleted after training.
     `covariates`: what is known of every step and public (`tsdp.holidays`), as columns of a frame with a DatetimeIndex; for
     `model="deepar"`, which then forecasts as `run.model.with_covariates(frame)`. With `data` they are kept beside it, in `NAME.covariates.csv`.
-    Progress goes to stderr unless `quiet`.
+    No file that is there already is written over. Prints the line that training closes with: scores, which epsilon does not cover, beside those of
+    the start and of seasonal naive. With `quiet` False all that the program says goes to stderr, this line too.
 
     Raises UsageError for arguments, DataError for frames and PrivacyError for settings that no theorem covers, with the line of
     the program; ProgramError where the program is not found.
     """
     if os.path.lexists(output):
         raise UsageError(f"output: found '{os.fspath(output)}', which is there already; expected a new folder")
+    places = _places(data, output, covariates is not None) if data is not None else None
     steps = Frequency.parse(frequency)
     options: dict[str, Any] = {
         "dataset.format": "csv_long",
-        "dataset.frequency": frequency,
+        "dataset.frequency": str(steps),
         "dataset.prediction_length": prediction_length,
         "dataset.season_length": steps.usual_season if season_length is None else season_length,
         "dataset.split": "last",
@@ -100,36 +148,98 @@ def train(
     else:
         options |= {"privacy.target_epsilon": epsilon, "privacy.delta": delta, "privacy.noise_multiplier": "auto"}
     options |= dict(settings or {})
-    parts = []
-    for one in series_of(frame, steps, item_id, timestamp, target):
-        parts.append(pd.DataFrame({"unique_id": one.item_id, "ds": steps.steps_from(one.start, len(one.values)), "y": one.values}))
+    series = series_of(frame, steps, item_id, timestamp, target)
+    _require_names_of_a_file(series)
+    known = None if covariates is None else Covariates.of_frame(covariates, _names_of(covariates), steps)
     with tempfile.TemporaryDirectory(prefix="tsdp_") as scratch:
-        file = Path(data).resolve() if data is not None else Path(scratch) / "series.csv"
-        file.touch(mode=0o600)
-        pd.concat(parts, ignore_index=True).to_csv(file, index=False, date_format="%Y-%m-%d %H:%M:%S")
-        about: dict[str, Any] = {"path": str(file)}
-        if covariates is not None:
-            beside = file.with_suffix(".covariates.csv")
-            if os.path.lexists(beside):
-                raise UsageError(f"data: found '{beside}', where the covariates are written to; expected a name beside which it is not there")
-            names = [str(name) for name in covariates.columns] if isinstance(covariates, pd.DataFrame) else []
-            known = Covariates.of_frame(covariates, names, steps)
-            table = pd.DataFrame(known.values, columns=names, index=steps.steps_from(known.start, len(known.values)))
-            table.to_csv(beside, index_label="timestamp", date_format="%Y-%m-%d %H:%M:%S")
-            about["covariates"] = {"file": str(beside)}
-        config = Path(scratch) / "config.yaml"
-        config.write_text(json.dumps({"dataset": about}))
-        sets = [f"--set={name}={_text(value)}" for name, value in options.items()]
+        file, beside = places or (Path(scratch) / "series.csv", Path(scratch) / "series.covariates.csv")
+        written: list[Path] = []
         try:
-            run_program("tsdp-train", [f"--config={config}", f"--output={os.fspath(output)}", *sets], quiet=quiet)
+            _write_new(file, _rows(series, steps), written)
+            about: dict[str, Any] = {"path": str(file)}
+            if covariates is not None and known is not None:
+                times = steps.steps_from(known.start, len(known.values), known.month_day)
+                table = pd.DataFrame(known.values, columns=_names_of(covariates))
+                table.insert(0, "timestamp", times, allow_duplicates=True)
+                _write_new(beside, [table], written)
+                about["covariates"] = {"file": str(beside)}
+            config = Path(scratch) / "config.yaml"
+            config.write_text(json.dumps({"dataset": about}, ensure_ascii=False), encoding="utf-8")
+            sets = [f"--set={name}={_text(value)}" for name, value in options.items()]
+            said = run_program("tsdp-train", [f"--config={config}", f"--output={os.fspath(output)}", *sets], quiet=quiet)
         except BaseException:
-            if covariates is not None and not os.path.lexists(output):
-                beside.unlink()  # so that the same call, set right, finds its place free
+            if not os.path.lexists(output):
+                for one in written:
+                    one.unlink()  # so that the same call, set right, finds its place free
             raise
-    folder = Path(output)
-    if not (folder / "model.pt").is_file():
-        raise DataError(f"{folder}: holds no model.pt after training; expected one")
-    return Run(folder)
+        run = Run(Path(output))
+        if not (run.folder / "model.pt").is_file():
+            raise DataError(f"{run.folder}: holds no model.pt after training; expected one")
+        if places is None:
+            try:
+                run.scores  # while there are data to score with
+            except Error as error:
+                warnings.warn(f"no scores: {error}", stacklevel=2)
+    for line in said.lines:
+        if line.startswith(_CLOSING):
+            print(line)
+    return run
+
+
+def _places(data: str | os.PathLike[str], output: str | os.PathLike[str], with_covariates: bool) -> tuple[Path, Path]:
+    """The file of the series and that of the covariates beside it, neither of which is there."""
+    file = Path(os.path.abspath(data))
+    beside = file.with_suffix(".covariates.csv")
+    if not file.parent.is_dir():
+        raise UsageError(f"data: found '{os.fspath(data)}', but there is no folder {file.parent}; expected a new file in a folder that exists")
+    if file == Path(os.path.abspath(output)):
+        raise UsageError(f"data: found '{os.fspath(data)}', which is the output, too; expected another name")
+    if os.path.lexists(file):
+        raise UsageError(f"data: found '{os.fspath(data)}', which is there already; expected a new file")
+    if with_covariates and os.path.lexists(beside):
+        raise UsageError(f"data: found '{beside}', where the covariates are written to; expected a name beside which it is not there")
+    return file, beside
+
+
+def _write_new(file: Path, parts: Sequence[pd.DataFrame] | Iterator[pd.DataFrame], written: list[Path]) -> None:
+    """A CSV file of mode 0600, which must not be there; `written` tells that it then is."""
+    try:
+        number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise UsageError(f"data: found '{file}', which is there already; expected a new file") from None
+    except OSError as error:
+        raise UsageError(f"data: found '{file}', which cannot be written ({error.strerror}); expected a new file") from None
+    written.append(file)
+    with open(number, "w", encoding="utf-8", newline="") as text:
+        for place, part in enumerate(parts):
+            name = str(part.iloc[0, 0])
+            kept = csv.QUOTE_MINIMAL if name == name.strip() else csv.QUOTE_NONNUMERIC  # In quotes a name keeps its outer spaces.
+            part.to_csv(text, index=False, header=place == 0, date_format=_TIMES, quoting=kept)
+
+
+def _rows(series: Sequence[Series], steps: Frequency) -> Iterator[pd.DataFrame]:
+    for one in series:
+        yield pd.DataFrame({"unique_id": str(one.item_id), "ds": one.times(steps, len(one.values)), "y": one.values})
+
+
+def _require_names_of_a_file(series: Sequence[Series]) -> None:
+    """Raises DataError for names that a line of a file does not hold; warns of those that are hardly different."""
+    alike: dict[str, Any] = {}
+    for one in series:
+        name = str(one.item_id)
+        if any(character in name for character in "\n\r\0") or any("\ud800" <= character <= "\udfff" for character in name):
+            raise DataError(f"found the name {name!r} of a series; expected one without line breaks, in characters of Unicode")
+        other = alike.setdefault(name.strip().casefold(), name)
+        if other != name:
+            warnings.warn(
+                f"series '{other}' and '{name}' differ by case or outer spaces alone, and are trained on as two: where they are one, a value of it may be in both, "
+                "and the guarantee is about one value of one series",
+                stacklevel=3,
+            )
+
+
+def _names_of(covariates: pd.DataFrame) -> list[str]:
+    return [str(name) for name in covariates.columns] if isinstance(covariates, pd.DataFrame) else []
 
 
 def _text(value: Any) -> str:

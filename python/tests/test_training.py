@@ -1,0 +1,152 @@
+"""What `tsdp.train` writes, refuses, prints and scores. One run serves most of these tests."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tsdp
+from conftest import hourly_frame
+from tsdp.programs import run_program
+
+SETTINGS = {"training.max_epochs": 1, "model.start": "fresh", "model.context_length": 24, "dataset.test_windows": 1, "dataset.validation_length": 6, "optimizer.learning_rate": 0.001}
+
+
+def bills(names: tuple[str, ...], months: int = 40) -> pd.DataFrame:
+    """Monthly, on the 30th, from a February on."""
+    times = [pd.Timestamp("2015-02-28") + pd.DateOffset(months=month) for month in range(months)]
+    times = [time.replace(day=min(30, time.days_in_month)) for time in times]
+    parts = [pd.DataFrame({"item_id": name, "timestamp": times, "target": 10.0 * (place + 1) + np.arange(months) % 12}) for place, name in enumerate(names)]
+    return pd.concat(parts, ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def kept(programs: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[tsdp.Run, Path, str, list[str]]:
+    """A run whose data stay, the file, what was printed and warned of."""
+    folder = tmp_path_factory.mktemp("Läufe")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        run = tsdp.train(
+            bills(("北京", " 北京", "NA", 'a "b", c')), folder / "Lauf", frequency="ME", prediction_length=6, data=folder / "Zähler.csv", epsilon=None,
+            settings=SETTINGS | {"model.name": "simple_ff"},
+        )
+    return run, folder / "Zähler.csv", printed.getvalue(), [str(one.message) for one in warned]
+
+
+def test_training_data_may_stay(kept: tuple[tsdp.Run, Path, str, list[str]]) -> None:
+    run, file, _, _ = kept
+    assert file.stat().st_mode & 0o077 == 0
+    assert not run.privacy.is_private and run.privacy.epsilon is None
+    assert run.report.is_file()
+
+
+def test_the_file_of_the_data_keeps_names_and_days(kept: tuple[tsdp.Run, Path, str, list[str]], tmp_path: Path) -> None:
+    _, file, _, warned = kept
+    run_program("tsdp-data", ["convert", str(file), str(tmp_path / "b.csv"), "--to=csv_long", "--frequency=1M"])
+    back = pd.read_csv(tmp_path / "b.csv", keep_default_na=False, parse_dates=["ds"])
+    assert list(back["unique_id"].unique()) == ["北京", " 北京", "NA", 'a "b", c']
+    assert set(back["ds"].dt.day) == {28, 29, 30}
+    assert any("'北京' and ' 北京' differ by case or outer spaces alone" in one for one in warned)
+
+
+def test_forecasts_stay_on_their_day(kept: tuple[tsdp.Run, Path, str, list[str]], tmp_path: Path) -> None:
+    run, _, _, _ = kept
+    frame = bills(("a", "b"), 37)
+    found = run.model.predict(frame)
+    assert " ".join(found["timestamp"].head(6).dt.strftime("%Y-%m-%d")) == "2018-03-30 2018-04-30 2018-05-30 2018-06-30 2018-07-30 2018-08-30"
+    source, result = tmp_path / "f.csv", tmp_path / "out.csv"
+    frame.to_csv(source, index=False)
+    run_program("tsdp-forecast", [f"--model={run.folder / 'model.pt'}", f"--input={source}", f"--output={result}"])
+    pd.testing.assert_series_equal(found["timestamp"], pd.read_csv(result, parse_dates=["timestamp"])["timestamp"], check_dtype=False)
+
+
+def test_training_prints_its_closing_line(kept: tuple[tsdp.Run, Path, str, list[str]]) -> None:
+    _, _, printed, _ = kept
+    assert printed.count("\n") == 1
+    assert printed.startswith("on the test windows: CRPS ") and "epsilon does not cover scores" in printed
+
+
+def test_scores_are_those_of_tsdp_evaluate(kept: tuple[tsdp.Run, Path, str, list[str]]) -> None:
+    run, _, printed, _ = kept
+    expected = json.loads(run_program("tsdp-evaluate", [f"--run={run.folder}", "--json", "--quiet"]).result)
+    for scores in (run.scores, tsdp.Run(run.folder).scores):
+        assert dict(scores) == expected
+        assert scores["epsilon_does_not_cover"] == ["metrics", "baselines"]
+        assert "no epsilon covers them" in scores.not_covered and scores.not_covered in str(scores) and scores.not_covered in repr(scores)
+    assert f"{run.scores['metrics']['mean_weighted_quantile_loss']:.3g}"[:4] in printed
+
+
+def test_scores_outlive_the_data(programs: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tsdp.train(hourly_frame(3), tmp_path / "run", frequency="H", prediction_length=6, settings=SETTINGS | {"privacy.noise_multiplier": 4, "privacy.composition": "symmetrised"})
+    assert "on the test windows: " in capsys.readouterr().out
+    assert run.scores["windows"] == 3 and run.scores["epsilon_covers"] == ["model"]
+    with pytest.raises(tsdp.Error):
+        tsdp.Run(tmp_path / "run").scores
+
+
+def test_no_file_is_written_over(programs: None, tmp_path: Path) -> None:
+    mine, known = tmp_path / "mine.csv", pd.DataFrame({"x": 0.0}, index=pd.date_range("2024-01-30", periods=400, freq="h"))
+    mine.write_text("precious")
+    (tmp_path / "new.covariates.csv").write_text("precious")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "nowhere.csv")
+    for name, said in (
+        ("mine.csv", "there already"),
+        ("link.csv", "there already"),
+        ("new.csv", "new.covariates.csv"),
+        ("none/new.csv", "no folder"),
+        ("run", "which is the output, too"),
+        ("x/../run", "no folder|the output"),
+    ):
+        with pytest.raises(tsdp.UsageError, match=said):
+            tsdp.train(hourly_frame(), tmp_path / "run", frequency="1h", prediction_length=6, data=tmp_path / name, covariates=known, model="deepar")
+    with pytest.raises(tsdp.UsageError, match="output: .*there already"):
+        tsdp.train(hourly_frame(), mine, frequency="1h", prediction_length=6)
+    assert mine.read_text() == (tmp_path / "new.covariates.csv").read_text() == "precious"
+    assert not (tmp_path / "nowhere.csv").exists() and sorted(path.name for path in tmp_path.iterdir()) == ["link.csv", "mine.csv", "new.covariates.csv"]
+
+
+def test_a_file_that_comes_meanwhile_is_not_written_over(tmp_path: Path) -> None:
+    from tsdp.training import _write_new
+
+    (tmp_path / "mine.csv").write_text("precious")
+    with pytest.raises(tsdp.UsageError, match="there already"):
+        _write_new(tmp_path / "mine.csv", [hourly_frame()], [])
+    assert (tmp_path / "mine.csv").read_text() == "precious"
+
+
+def test_what_is_refused_leaves_nothing(programs: None, tmp_path: Path) -> None:
+    known = pd.DataFrame({"x": 0.0}, index=pd.date_range("2024-01-30", periods=600, freq="h"))
+    with pytest.raises(tsdp.DataError, match="found 260 values"):
+        tsdp.train(hourly_frame(1), tmp_path / "run", frequency="1h", prediction_length=300, data=tmp_path / "new.csv", covariates=known, model="deepar")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"timestamp": range(260)}, "times that cannot be read"),
+        ({"target": pd.Timestamp("2024-01-01")}, "no numbers"),
+        ({"item_id": "a\nb"}, "line breaks"),
+        ({"item_id": "\ud800"}, "line breaks"),
+        ({"timestamp": pd.date_range("2024-01-01", periods=260)}, "steps of 1D, for a frequency of 1h"),
+    ],
+)
+def test_frames_are_refused_before_anything_is_written(change: dict[str, object], said: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"item_id": "a", "timestamp": pd.date_range("2024-01-01", periods=260, freq="h"), "target": 1.0}).assign(**change)
+    with pytest.raises(tsdp.DataError, match=said):
+        tsdp.train(frame, tmp_path / "run", frequency="1h", prediction_length=6, data=tmp_path / "new.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_warnings_of_a_program_are_python_s(programs: None, tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("unique_id,ds,y,price\nA,2024-01-01,1,2\nA,2024-01-02,1,2\nA,2024-01-03,1,2\n")
+    with pytest.warns(UserWarning, match="ignored the column 'price'"):
+        run_program("tsdp-data", ["describe", str(tmp_path / "f.csv")])
