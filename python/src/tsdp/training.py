@@ -53,7 +53,7 @@ class Scores(dict[str, Any]):
         return "\n".join([*rows, f"{self['windows']} windows. {self.not_covered}"])
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({super().__repr__()})"
+        return str(self)  # (what a notebook shows)
 
 
 @dataclass(frozen=True)
