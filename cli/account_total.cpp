@@ -52,7 +52,7 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
     return;
   }
   print(cat(from_below ? cat("epsilon in [", rounded_down(epsilon.lower, 7), ", ", rounded_up(epsilon.upper, 7), "]")
-                                   : cat("epsilon at most ", rounded_up(epsilon.upper, 7)),
+                       : cat("epsilon at most ", rounded_up(epsilon.upper, 7)),
             " at delta ", delta, " for all models of ",
             runs.size(), runs.size() == 1 ? " run" : " runs", " together, relation ", mechanism::unit_text(total.unit),
             ".\nThis holds if the settings of all of them were fixed before the first one released anything, and all read the same "
