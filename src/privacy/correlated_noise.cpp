@@ -112,7 +112,9 @@ double CorrelatedNoiseCurve::conditional(Direction direction, double epsilon, st
     if (!found->second) return 1.0;
     for (double at = epsilon;; at = at > 0.02 * epsilon ? 0.7 * at : 0.0) {
       try {
-        return found->second->delta(at);
+        // (Far beyond all losses a transform may tell nothing.)
+        const double value = found->second->delta(at);
+        if (value < 1.0 || at == 0.0) return value;
       } catch (const OutOfReach&) {
         if (at == 0.0) throw;
       }
@@ -254,7 +256,7 @@ Interval CorrelatedNoiseCurve::delta(double epsilon, std::uint64_t uses, double 
     for (double step = 3.0; at_low >= resolution; step *= 2.0) {
       // (Far below told, what was found there is nearer.)
       const double next = std::max(low + step, std::log(told / high));
-      if (told * std::exp(-next) < 1e-30) break;
+      if (told * std::exp(-next) < 1e-15) break;  // (small enough for anybody, and each look may take a second)
       const double at_next = room(next);
       if (at_next < 0.0) {
         bracket_root(room, low, at_low, next, at_next, resolution / next);

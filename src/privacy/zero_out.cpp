@@ -283,6 +283,7 @@ constexpr double coarse = 5e-3;
 constexpr double quick = 1e-2;
 
 constexpr const char* by_exact_pair = "balls in bins with independent noise, exact pair (Choquette-Choo et al. 2025, Lemma 3.2)";
+constexpr const char* by_smaller_epsilon = "balls in bins with independent noise at a smaller epsilon, where delta is no less (Choquette-Choo et al. 2025, Lemma 3.2)";
 constexpr const char* by_divergences = "Rényi divergences of balls in bins (Schuchardt and Kalinin 2026, Lemmas 3.2 and 3.4)";
 constexpr const char* by_fixed_batches = "fixed batches, a Gaussian mechanism (joint convexity)";
 constexpr const char* by_events = "events of the largest coordinate";
@@ -384,7 +385,7 @@ RandomAllocationCurve::Ends RandomAllocationCurve::ends(Direction direction, dou
         if (end > epsilon || events_at(end) >= out.delta.upper) break;
         Ends there{{0.0, 1.0}, "", ""};
         if (!by_table(direction, end, uses, work, there)) continue;
-        take(there.delta.upper, by_exact_pair);
+        take(there.delta.upper, by_smaller_epsilon);
         break;
       }
     }
@@ -467,6 +468,13 @@ bool RandomAllocationCurve::certifies(double epsilon, double delta, std::uint64_
   if (only_ != Direction::add && uses > 0 &&
       LargestCoordinate(bins_, 1.0, 0.0, of_one_epoch(noise_multiplier_, uses)).best_event(epsilon) > delta)
     return false;
+  // Divergences need no table.
+  if (uses > 0 && bins_ > 1) {
+    tables_->begin(uses);
+    if ((only_ == Direction::add || by_renyi(Direction::remove, epsilon, uses) <= delta) &&
+        (only_ == Direction::remove || by_renyi(Direction::add, epsilon, uses) <= delta))
+      return true;
+  }
   const auto first = this->delta(epsilon, uses, coarse);
   if (first.upper <= delta || first.lower > delta || precision >= coarse) return first.upper <= delta;
   return this->delta(epsilon, uses, precision).upper <= delta;
