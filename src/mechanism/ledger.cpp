@@ -82,7 +82,7 @@ Json not_covered(const Ledger& ledger) {
           : "validation and test values, and any choice made by looking at them (settings, model, number of epochs)",
       "the time that training took, and stopping it, or not releasing a model, because of what its logs or scores showed",
       "the number and lengths of the series, their calendar, and which values are missing: treated as public",
-      "whether training begins at all: values that are no numbers, or too large for single precision, are refused",
+      "whether training begins at all: values that are no numbers, too large, or not to be told apart in single precision, are refused",
       "forecasts from a series' own recent values: the guarantee is about training data, not about a model's inputs",
       ("floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 standard "
        "deviations, and added to single-precision sums on a grid of 2^-24 of its deviation; a window's gradient is "
