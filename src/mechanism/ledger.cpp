@@ -314,8 +314,14 @@ Json document_as(const Ledger& ledger, Edition edition) {
     out["certificate"] = certificate_json(privacy::asked_certificate(theorem, p.delta, ledger.accounted_uses()));
   const auto but = edition == Edition::second ? std::string() : but_for_the_start(ledger);
   if (unit.relation == privacy::Relation::series) {
-    const auto replaced = privacy::substitution_of(privacy::series_law_of(ledger.method.law()), ledger.method.privacy()->noise(),
-                                                   ledger.accounted_uses(), p.epsilon.upper, p.delta);
+    auto replaced = privacy::substitution_of(privacy::series_law_of(ledger.method.law()), ledger.method.privacy()->noise(),
+                                             ledger.accounted_uses(), p.epsilon.upper, p.delta);
+    // (The second edition took two neighbours in a row wherever more is not known of replaced series.)
+    const auto& law = ledger.method.law().parameters();
+    const bool in_turn = law.top_level == privacy::TopLevel::deterministic && ledger.method.privacy()->noise().kind == privacy::NoiseKind::independent;
+    if (edition == Edition::second && !in_turn && law.top_level != privacy::TopLevel::without_replacement)
+      replaced = {2.0 * p.epsilon.upper,
+                  std::min(1.0, std::nextafter(p.delta * (1.0 + std::exp(p.epsilon.upper)) * (1.0 + 1e-15), std::numeric_limits<double>::infinity()))};
     out["substitution"] = {{"meaning", cat("the guarantee for data sets that differ in one series, replaced by another", but)},
                            {"epsilon", replaced.epsilon},
                            {"delta", replaced.delta}};
@@ -588,7 +594,7 @@ Verification verify(const Json& document, const std::string& where) {
   for (const auto& [key, value] : again.items()) {
     if (!own && (key == "not_covered" || key == "source" || key == "randomness" || key == "warnings"))
       continue;
-    if (edition == Edition::second && (key == "certificate" || key == "substitution") && document.contains(key)) continue;  // later versions know more of both
+    if (edition == Edition::second && key == "certificate" && document.contains(key)) continue;  // later versions say which method it was
     if (!document.contains(key) || document[key] != value) differs(key, ": is not what follows from its terms");
   }
   for (const auto& [key, value] : document.items())

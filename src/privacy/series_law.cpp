@@ -218,22 +218,20 @@ Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint
   if (uses == 0) return {0.0, delta};
   if (law.sampler == TopLevel::without_replacement) return {epsilon, delta};
   double least = std::numeric_limits<double>::infinity();
-  if (law.sampler != TopLevel::poisson) {
-    const double sensitivity = noise.kind == NoiseKind::independent
-                                   ? 2.0
-                                   : 2.0 * std::sqrt(squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(uses))) * (1.0 + 1e-15);
-    try {
-      least = GaussianCurve(noise.multiplier, sensitivity).epsilon(delta, noise.kind == NoiseKind::independent ? uses : 1).upper;
-    } catch (const PrivacyError&) {
-      // No ε so large is stated.
-    }
+  // Given batches, bins or coins, whose law is the same in both data sets, sums move by at most 2 wherever the series takes part; divergences are jointly convex.
+  const double sensitivity = noise.kind == NoiseKind::independent
+                                 ? 2.0
+                                 : 2.0 * std::sqrt(squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(uses))) * (1.0 + 1e-15);
+  try {
+    least = GaussianCurve(noise.multiplier, sensitivity).epsilon(delta, noise.kind == NoiseKind::independent ? uses : 1).upper;
+  } catch (const PrivacyError&) {
+    // No ε so large is stated.
   }
   // Amplified ones may have more of two neighbours. (Of correlated noise by Rényi divergences, which take no seconds.)
   if (law.sampler == TopLevel::poisson || law.sampler == TopLevel::balls_in_bins)
     least = std::min(least, two_in_a_row(series_theorem(law, noise, std::nullopt, CorrelatedMethod::renyi), uses, delta, epsilon));
-  if (std::isfinite(least)) return {least, delta};
-  const double sum = 1.0 + std::exp(epsilon);
-  return {2.0 * epsilon, std::min(1.0, std::nextafter(delta * sum * (1.0 + 1e-15), std::numeric_limits<double>::infinity()))};
+  // (`epsilon` may be that of one direction, and a replaced series takes both: nothing follows from it.)
+  return std::isfinite(least) ? Substitution{least, delta} : Substitution{2.0 * epsilon, 1.0};
 }
 
 Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses, double epsilon, double delta) {
@@ -244,7 +242,9 @@ Certificate asked_certificate(const AppliedTheorem& theorem, double delta, std::
   const auto curve = theorem.curve();
   if (uses == 0 || !theorem.theorem.starts_with("series")) return curve->certificate();  // (others say the same of every answer)
   static thread_local std::pair<std::string, Certificate> last;
-  const auto key = cat(theorem.theorem, " ", theorem.steps_per_epoch, " ", exact(theorem.noise_multiplier), " ", exact(theorem.pair.components().back().mean), " ",
+  // What a curve says unasked tells samplers and kinds of matrices apart, of which pairs may be the same.
+  const auto unasked = curve->certificate();
+  const auto key = cat(unasked.upper, "; ", unasked.lower, "; ", unasked.assumptions.size(), "; ", theorem.theorem, " ", theorem.steps_per_epoch, " ", exact(theorem.noise_multiplier), " ", exact(theorem.pair.components().back().mean), " ",
                        exact(theorem.pair.components().back().weight), " ", exact(delta), " ", uses, " ", name(theorem.composition));
   if (last.first != key) {
     static_cast<void>(curve->upper_epsilon(delta, uses));

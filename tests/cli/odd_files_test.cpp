@@ -20,7 +20,10 @@ class OddInput : public RunTest {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     return content_of(path("out.csv"));
   }
-  static std::string two(int i) { return (i < 10 ? "0" : "") + std::to_string(i); }
+  static std::string two(int i) {
+    std::string out = i < 10 ? "0" : "";
+    return out.append(std::to_string(i));
+  }
 };
 
 TEST_F(OddInput, AModelsStepIsHeldAgainstTheRows) {
@@ -102,7 +105,7 @@ TEST_F(OddInput, WhatCannotBeTrainedOnIsRefusedBeforeAnythingIsCharged) {
   expect_refused("tsdp-train", train("map.txt", "lstnet"), 3, {"map: series '1': found the value -3.40282e+38", "below 1e+18"});
   expect_refused("tsdp-train", train("counter.txt", "lstnet"), 3, {"counter: series '0'", "single precision"});
   std::string entry = "{\"item_id\": \"A\", \"start\": \"2015-01-01\", \"target\": [0";
-  for (int i = 1; i < 196; ++i) entry += "," + std::to_string(i % 24);
+  for (int i = 1; i < 196; ++i) entry.append(",").append(std::to_string(i % 24));
   const std::string windows = entry + "]}\n" + entry + ",1,2,3,4]}\n";
   write("test.json", windows);
   expect_refused("tsdp-train", train("test.json", "jsonl"), 3, {"test: found the name 'A' 2 times", "GluonTS", "the longest of each name"});

@@ -57,7 +57,7 @@ struct SeriesLaw {
 ///     on earlier releases). Exact for deterministic batches and C ≥ 0.
 ///   * Any: two neighbours in a row, absent in between. From (ε′, δ(ε′)) for each, P ≤ e^ε′ (e^ε′ Q + δ(ε′)) + δ(ε′), so that (2ε′, (1 + e^ε′) δ(ε′))
 ///     holds for every ε′: the least ε′ found for which that δ is at most the given one.
-/// Where neither gives an answer, (2ε, (1 + e^ε) δ), δ at most 1.
+/// Where neither gives an answer, δ is 1.
 struct Substitution {
   double epsilon;
   double delta;
