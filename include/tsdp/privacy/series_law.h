@@ -50,7 +50,7 @@ struct SeriesLaw {
 /// What is known of a series that is replaced by another, at the same δ, where (ε, δ) holds after `uses` uses for one that is present or absent;
 /// rounded up. The least of what applies:
 ///   * Samples without replacement: (ε, δ), as Theorem 4.4 is about replaced series already.
-///   * Deterministic, shuffled and bins: the other series takes the first one's place, in its batches. Given the orders or the bins, whose law is that of
+///   * Deterministic, shuffled, bins and Poisson: the other series takes the first one's place, in its batches. Given orders, bins or coins, whose law is that of
 ///     both data sets, every step in which it takes part moves by g − g′ with |g|, |g′| ≤ 1, so by at most 2: k Gaussian mechanisms of distance 2,
 ///     composed N(2√k, σ²) against N(0, σ²). Divergences are jointly convex, so that the mean over orders or bins is no more. With correlated noise,
 ///     Σ_j C_{:,i+jb} (g_j − g′_j) has norm at most 2‖m_i‖: twice the sensitivity (Denisov et al. 2022, Theorem 2.1, for gradients that depend
