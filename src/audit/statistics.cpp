@@ -9,6 +9,7 @@
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/adaptive_curve.h"
 
 namespace tsdp::audit {
 namespace {
@@ -434,8 +435,11 @@ Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
     const double sigma = std::clamp(out.noise_multiplier.upper, 0.01, 1e6);
     // Of the mechanism, however its cost is composed: a run whose neighbours differ in the same direction in every step reaches the composition of that direction, while
     // the symmetrised profile is reached by none (docs/proofs/adaptive-composition.md).
-    for (const auto direction : {privacy::Direction::remove, privacy::Direction::add})
-      out.epsilon.lower = std::max(out.epsilon.lower, privacy::Accountant(claim.pair_at(sigma), direction).epsilon(claim.delta, claim.uses).lower);
+    // (Pairs of several windows a series have no direction of their own; their steps are never composed adaptively, so that the symmetrised composition is at most what is certified.)
+    const auto loosest = claim.pair_at(sigma);
+    const auto directions = privacy::AdaptiveCurve::serves(loosest) ? std::vector{privacy::Direction::remove, privacy::Direction::add} : std::vector{privacy::Direction::symmetrised};
+    for (const auto direction : directions)
+      out.epsilon.lower = std::max(out.epsilon.lower, privacy::Accountant(loosest, direction).epsilon(claim.delta, claim.uses).lower);
     if (out.epsilon.lower > out.epsilon.upper)
       out.contradictions.push_back(cat("epsilon: certified at most ", rounded_up(out.epsilon.upper), ", measured at least ", rounded_down(out.epsilon.lower)));
   }
