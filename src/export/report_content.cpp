@@ -264,7 +264,7 @@ ReportContent report_content(const ReportSources& s) {
                             " windows is shown, whatever the forecast there looks like.");
   content.scores = {{content.model, s.scores.model.json()}, {"seasonal naive", s.scores.seasonal_naive.json()}};
   if (s.start) {
-    content.scores.push_back({cat("its start (", mechanism::start_cited(content.start_origin), ")"), s.start->json()});
+    content.scores.push_back({mechanism::rests_on_data(content.start_origin) ? "its start (trained on data)" : "its start (epsilon 0)", s.start->json()});
     content.start_crps = s.start->mean_weighted_quantile_loss();
   }
   for (const auto& [name, metrics] : s.baselines.items()) content.scores.push_back({name, metrics});

@@ -332,7 +332,7 @@ TEST_F(Data, DescribeProposesAConfigurationThatPlans) {
   std::string text = ";when;meter;kWh\r\n";
   for (int series = 0; series < 5; ++series)
     for (int day = 0; day < (series == 4 ? 20 : 200); ++day)
-      text += line("%d;2021-%02d-%02d;m%d;%d,5\r\n", day, day / 28 + 1, day % 28 + 1, series, day % 7);
+      text += line("%d;2021-%02d-%02d;m%d;%d,5\r\n", day, day / 28 + 1, day % 28 + 1, series, (day + series) % 7);
   write("meters.csv", text);
   const std::vector<std::string> stated{"--columns", "item=meter,time=when,value=kWh", "--frequency", "1D"};
   std::vector<std::string> arguments{"describe", "meters.csv", "--write", "meters.yaml"};

@@ -55,7 +55,7 @@ def test(build, folder):
     run("tsdp-train", "--config", "gefcom2012_load.yaml", "--output", "run", "--quiet", "--threads", "1",
         "--set", "training.max_epochs=50", "--set", "privacy.noise_multiplier=30", "--set", "dataset.test_windows=1")
     ledger = json.loads((folder / "run/privacy.json").read_text())
-    assert ledger["state"] == "finished" and ledger["start"]["weights"] == "synthetic", ledger
+    assert ledger["state"] == "finished" and ledger["start"]["origin"] == "synthetic", ledger
     assert json.loads(run("tsdp-evaluate", "--run", "run", "--json", "--threads", "1"))["epsilon"]["upper"] > 0.0
     assert json.loads(run("tsdp-account", "verify", "run", "--json"))["agrees"]
     assert "series" in run("tsdp-data", "describe", "--config", "gefcom2012_load.yaml")

@@ -166,7 +166,7 @@ TEST_F(RunFolders, AStartThatWasTrainedOnDataIsSaidToBe) {
     EXPECT_EQ(ledger["start"]["origin"], is_private ? "trained" : "trained_without_privacy");
     EXPECT_EQ(ledger["warnings"].size(), 1U);
     // A forecast's sum counts every run behind the model.
-    const auto forecast = run("tsdp-forecast", {"--model", name + "/model.pt", "--input", "series.txt", "--output", name + ".jsonl", "--private", "--epsilon", "1", "--delta", "1e-4",
+    const auto forecast = run("tsdp-forecast", {"--model", name + "/model.pt", "--input", "series.txt", "--start", "2015-01-01", "--output", name + ".jsonl", "--private", "--epsilon", "1", "--delta", "1e-4",
                                                 "--v", "1", "--json", "--quiet", "--threads", "1"});
     ASSERT_EQ(forecast.exit_code, 0) << forecast.err;
     const auto together = nlohmann::json::parse(forecast.out)["with_training"];

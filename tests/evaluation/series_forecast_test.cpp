@@ -1,5 +1,6 @@
 // Forecasts after the end of series, and the privatised pasts that they are made from.
 #include "tsdp/evaluation/series_forecast.h"
+#include "support/ledger.h"
 
 #include <gtest/gtest.h>
 
@@ -253,14 +254,14 @@ TEST(InferencePrivacy, StatesSumsRoundedUp) {
   const auto claim = inference_privacy(privacy, 3);
   EXPECT_EQ(claim["composition"]["epsilon"], 3.0);
   EXPECT_GE(claim["composition"]["delta"].get<double>(), 3 * 1e-4);
-  const nlohmann::ordered_json ledger = {
-      {"private", true}, {"epsilon", {{"lower", 0.1}, {"upper", 0.2}}}, {"delta", 1e-7}, {"statement", "of training"}};
+  const auto ledger = test::ledger();
+  const double sum = 1.0 + ledger["epsilon"]["upper"].get<double>();
   const auto together = with_training(privacy, ledger);
-  EXPECT_GE(together["epsilon"].get<double>(), 1.2);
-  EXPECT_LE(together["epsilon"].get<double>(), 1.2 * (1.0 + 1e-15));
+  EXPECT_GE(together["epsilon"].get<double>(), sum);
+  EXPECT_LE(together["epsilon"].get<double>(), sum * (1.0 + 1e-15));
   EXPECT_GE(together["delta"].get<double>(), 1e-4 + 1e-7);
-  EXPECT_NE(together["text"].get<std::string>().find("of training"), std::string::npos);
-  EXPECT_TRUE(with_training(privacy, {{"private", false}})["epsilon"].is_null());
+  EXPECT_NE(together["text"].get<std::string>().find(ledger["statement"].get<std::string>()), std::string::npos);
+  EXPECT_TRUE(with_training(privacy, test::ledger(false))["epsilon"].is_null());
 }
 
 }  // namespace

@@ -240,21 +240,23 @@ TEST_F(RunStatements, AChoiceIsNotDrawnAgainAfterABackup) {
 TEST_F(RunStatements, AChoiceKeepsTheValuesThatItWillRead) {
   const auto config = training_with_choice(0.01);
   data_.split.training_length = std::vector<std::int64_t>(data_.dataset.series.size(), data_.split.validation.front().forecast_start - 3);
+  Config begun;
   {
     auto t = trainer("run", config);
     t->begin();
     t->run({.most_steps = 5});
+    begun = t->config();
   }
   const auto first = data_.split.validation.front();
   for (const auto place : {first.forecast_start - 3, first.forecast_start - 1, first.forecast_start, first.forecast_start + config.dataset.prediction_length - 1}) {
     auto other = data_;
     other.dataset.series[static_cast<std::size_t>(first.series)].values[static_cast<std::size_t>(place)] += 1.0F;
-    EXPECT_THROW(refuse_what_was_not_charged_for(folder("run"), read_config(folder("run").config()), other), UsageError) << place;
+    EXPECT_THROW(refuse_what_was_not_charged_for(folder("run"), begun, other), UsageError) << place;
   }
-  EXPECT_NO_THROW(refuse_what_was_not_charged_for(folder("run"), read_config(folder("run").config()), data_));
+  EXPECT_NO_THROW(refuse_what_was_not_charged_for(folder("run"), begun, data_));
   auto other = data_;  // what no choice reads may change
   other.dataset.series[static_cast<std::size_t>(first.series)].values.back() += 1.0F;
-  EXPECT_NO_THROW(refuse_what_was_not_charged_for(folder("run"), read_config(folder("run").config()), other));
+  EXPECT_NO_THROW(refuse_what_was_not_charged_for(folder("run"), begun, other));
 }
 
 TEST_F(RunStatements, ALedgerSaysOfAChoiceWhatTheConfigurationSays) {
