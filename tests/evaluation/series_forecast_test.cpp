@@ -1,6 +1,5 @@
 // Forecasts after the end of series, and the privatised pasts that they are made from.
 #include "tsdp/evaluation/series_forecast.h"
-#include "support/ledger.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +8,7 @@
 #include <numeric>
 
 #include "models/forecaster.h"
+#include "support/ledger.h"
 #include "tsdp/base/error.h"
 #include "tsdp/data/calendar_features.h"
 #include "tsdp/data/feature_store.h"
