@@ -686,7 +686,7 @@ class Derivation:
         start, named = ledger.get("start") or {}, self.option("model.start")
         self.expect("synthetic_data is there", ledger.get("synthetic_data") is not None, self.option("dataset.format") == "synthetic")
         weights = self.run / "start.safetensors"
-        self.expect("start.weights is there", start.get("weights", "fresh") != "fresh", named != "fresh")
+        self.expect("a start that is not fresh", start["origin"] != "fresh", named != "fresh")
         self.expect("start.safetensors is there", weights.exists(), named != "fresh")
         if start.get("prior", "none") != self.option("model.prior"):
             self.expect("start.prior", start.get("prior"), self.option("model.prior"))
