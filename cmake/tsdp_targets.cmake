@@ -1,4 +1,4 @@
-# One function a kind of target, so that every room is declared in one line and warned about alike.
+# One function a kind of target, so that every module is declared in one line and warned about alike.
 
 function(tsdp_compile_settings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
@@ -15,23 +15,23 @@ function(tsdp_kernels)
     "-O3;-fno-math-errno;-fno-trapping-math;-ffp-contract=fast;$<$<CXX_COMPILER_ID:GNU>:-mprefer-vector-width=512>")
 endfunction()
 
-# tsdp_room(NAME SOURCES … [NEEDS …] [PRIVATE_NEEDS …] [TORCH])
-function(tsdp_room name)
-  cmake_parse_arguments(ROOM "TORCH" "" "SOURCES;NEEDS;PRIVATE_NEEDS" ${ARGN})
-  add_library(tsdp_${name} STATIC ${ROOM_SOURCES})
+# tsdp_module(NAME SOURCES … [NEEDS …] [PRIVATE_NEEDS …] [TORCH])
+function(tsdp_module name)
+  cmake_parse_arguments(MODULE "TORCH" "" "SOURCES;NEEDS;PRIVATE_NEEDS" ${ARGN})
+  add_library(tsdp_${name} STATIC ${MODULE_SOURCES})
   add_library(tsdp::${name} ALIAS tsdp_${name})
   set_target_properties(tsdp_${name} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(tsdp_${name}
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${name})
-  target_link_libraries(tsdp_${name} PUBLIC ${ROOM_NEEDS} PRIVATE ${ROOM_PRIVATE_NEEDS})
+  target_link_libraries(tsdp_${name} PUBLIC ${MODULE_NEEDS} PRIVATE ${MODULE_PRIVATE_NEEDS})
   target_compile_features(tsdp_${name} PUBLIC cxx_std_20)  # whoever includes the installed headers needs it, too
   tsdp_compile_settings(tsdp_${name})
-  if(ROOM_TORCH)
+  if(MODULE_TORCH)
     tsdp_torch_settings(tsdp_${name})
-    set_property(GLOBAL APPEND PROPERTY TSDP_TORCH_ROOMS tsdp_${name})
+    set_property(GLOBAL APPEND PROPERTY TSDP_TORCH_MODULES tsdp_${name})
   else()
-    set_property(GLOBAL APPEND PROPERTY TSDP_PLAIN_ROOMS tsdp_${name})
+    set_property(GLOBAL APPEND PROPERTY TSDP_PLAIN_MODULES tsdp_${name})
   endif()
 endfunction()
 
@@ -44,7 +44,7 @@ function(tsdp_find_torch_openmp)
   list(APPEND runtime gomp)
   list(GET runtime 0 runtime)
   target_link_libraries(tsdp_torch_openmp INTERFACE $<BUILD_INTERFACE:${runtime}> $<INSTALL_INTERFACE:gomp>)
-  set_property(GLOBAL APPEND PROPERTY TSDP_TORCH_ROOMS tsdp_torch_openmp)
+  set_property(GLOBAL APPEND PROPERTY TSDP_TORCH_MODULES tsdp_torch_openmp)
 endfunction()
 
 # Arrow's library that reads Parquet files: an installed one (Arrow 21 or later), or that of the Python package pyarrow. By full paths, so that
@@ -114,8 +114,8 @@ endfunction()
 
 function(tsdp_install)
   include(CMakePackageConfigHelpers)
-  get_property(plain GLOBAL PROPERTY TSDP_PLAIN_ROOMS)
-  get_property(torch GLOBAL PROPERTY TSDP_TORCH_ROOMS)
+  get_property(plain GLOBAL PROPERTY TSDP_PLAIN_MODULES)
+  get_property(torch GLOBAL PROPERTY TSDP_TORCH_MODULES)
   set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tsdp)
   install(TARGETS ${plain} EXPORT tsdpTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT tsdpTargets NAMESPACE tsdp:: DESTINATION ${package_dir})

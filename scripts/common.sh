@@ -479,8 +479,8 @@ tsdp_prepare_ccache() {
   export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}
 }
 
-# tsdp_configure PRESET [CMAKE ARGUMENTS]: only when nothing is configured yet, or otherwise than asked for now;
-# ninja itself configures again when a CMake file has changed.
+# tsdp_configure PRESET [CMAKE ARGUMENTS]: only when nothing is configured yet, or otherwise than asked for now, or by other
+# presets; ninja itself configures again when a CMake file has changed.
 tsdp_configure() {
   local preset=$1 folder=$tsdp_root/build/$1 arguments record
   shift
@@ -489,7 +489,7 @@ tsdp_configure() {
   if command -v ccache >/dev/null; then
     arguments+=("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
   fi
-  record=$(printf '%s\n' "$tsdp_root" "${arguments[@]}")
+  record=$(printf '%s\n' "$tsdp_root" "${arguments[@]}" "$(cksum <"$tsdp_root/CMakePresets.json")")
   if [ -e "$folder/CMakeCache.txt" ] && [ -e "$folder/build.ninja" ] \
     && [ "$(cat "$folder/.tsdp-configured" 2>/dev/null)" = "$record" ]; then
     return

@@ -4,9 +4,9 @@
 #   scripts/fuzz.sh [--seconds N] [--target NAME]… [--jobs N]
 #
 # N seconds for all targets together (default 600), as many at a time as there are cores. Targets are tests/fuzz/*.cpp
-# with their seeds in tests/fuzz/corpus/NAME; what is found on the way stays in build/fuzz/corpus/NAME for the next time.
+# with their seeds in tests/fuzz/corpus/NAME; what is found on the way stays in build/asan/corpus/NAME for the next time.
 # Prints what each target ran, covered and found; exit code 1 if anything crashed, ran longer than 10 s or took more than
-# 2 GB, whose inputs stay in build/fuzz/crashes. Without clang to be had: exit code 77, or 1 on a build server (CI).
+# 2 GB, whose inputs stay in build/asan/crashes. Without clang to be had: exit code 77, or 1 on a build server (CI).
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"
@@ -49,11 +49,11 @@ done
 tsdp_lock
 tsdp_packages
 if ! tsdp_fuzz_packages; then exit "$([ -n "${CI:-}" ] && echo 1 || echo 77)"; fi
-tsdp_configure fuzz
-tsdp_build fuzz "${targets[@]/#/fuzz_}"
+tsdp_configure asan
+tsdp_build asan "${targets[@]/#/fuzz_}"
 tsdp_unlock
 
-build=$tsdp_root/build/fuzz
+build=$tsdp_root/build/asan
 logs=$tsdp_logs/fuzz
 mkdir -p "$build/crashes" "$logs"
 each=$((seconds * jobs / ${#targets[@]}))
@@ -87,7 +87,7 @@ report() {
     | cut -c 1-300 | sed 's/^/  | /'
   input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
   if [ -n "$input" ]; then
-    printf '  again: build/fuzz/fuzzers/fuzz_%s %s\n' "$name" "${input#"$tsdp_root"/}"
+    printf '  again: build/asan/fuzzers/fuzz_%s %s\n' "$name" "${input#"$tsdp_root"/}"
   fi
   return 1
 }

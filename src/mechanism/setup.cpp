@@ -86,7 +86,7 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
   const auto choose = [&](privacy::StepComposition chosen) {
     composition = chosen;
     if (chosen == privacy::StepComposition::adaptive)
-      log::info("the steps are composed adaptively (privacy.composition): the first answer for a noise multiplier takes seconds, later ones are kept on disk");
+      log::info("the steps are composed adaptively (privacy.composition): the first answer for a noise multiplier may take a minute, later ones are kept on disk");
   };
   const auto with_noise = [&](double multiplier) {
     return PrivateMechanism(unit_of(config), law, {p.clipping, p.clip_norm}, privacy::noise_by(strategy, multiplier), std::nullopt,

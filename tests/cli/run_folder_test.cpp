@@ -113,9 +113,9 @@ TEST_F(RunFolders, TheReportShowsBaselinesAndSeriesThatWereNamed) {
   expect_failure(run(evaluate, {"--run", "run", "--series", "1"}), evaluate, 2, {"--series", "--report"});
 }
 
-// Each row of the report's scores holds the scores of what it names.
+// Each row of the report's scores holds the scores of what it names. Without privacy and at a high rate, the model is far from its start.
 TEST_F(RunFolders, TheReportShowsEachForecastersOwnScores) {
-  make_run("run");
+  make_run("run", {"--set", "privacy.enabled=false", "--set", "optimizer.learning_rate=0.3"});
   const auto outcome = run(evaluate, {"--run", "run", "--report", "--json", "--quiet", "--threads", "1"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto answer = nlohmann::json::parse(outcome.out);
@@ -138,7 +138,7 @@ TEST_F(RunFolders, TheReportShowsEachForecastersOwnScores) {
   };
   const auto& start = answer["baselines"]["start"];
   ASSERT_GT(std::abs(start["ND"].get<double>() - answer["metrics"]["ND"].get<double>()), 2e-3 * start["ND"].get<double>());
-  shows("its start (epsilon 0", start);
+  shows("its start", start);
   shows("seasonal naive", answer["baselines"]["seasonal_naive"]);
   shows(answer["model"].get<std::string>(), answer["metrics"]);
 }

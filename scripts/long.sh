@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Runs what .ci/run leaves out, for before a release and after changes to privacy, sampling, dp or random:
+#   scripts/long.sh [STAGE …]      stages: tests kills sanitizers inverses planted fuzz (default: all of them, some six hours on two cores)
+# tests: all tests with all trials; kills: a run killed 200 times; sanitizers: all tests without LibTorch; inverses: 2000 random settings of
+# the accountant; planted: every planted error; fuzz: an hour. Goes on after a stage that fails; exit code 1 if one did.
+set -uo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"
+cd -- "$tsdp_root" || exit 1
+
+long_tests() { TSDP_TRIALS=full bash scripts/test.sh; }
+long_kills() {
+  local mode
+  for mode in keyed reproducible; do
+    .venv/bin/python tests/cli/kill_and_resume.py --mode "$mode" --kills 200 --bin build/release/bin --config configs/exchange_rate.yaml || return 1
+  done
+}
+long_sanitizers() {
+  tsdp_configure asan && tsdp_build asan all && ctest --preset asan --parallel "$(nproc)"
+}
+long_inverses() { bash scripts/inverses.sh; }
+long_planted() { bash scripts/planted_errors.sh; }
+long_fuzz() { bash scripts/fuzz.sh --seconds 3600; }
+
+stages=("$@")
+[ ${#stages[@]} -gt 0 ] || stages=(tests kills sanitizers inverses planted fuzz)
+for stage in "${stages[@]}"; do
+  declare -F "long_$stage" >/dev/null || tsdp_fail "found the stage '$stage'" "give some of: tests kills sanitizers inverses planted fuzz"
+done
+failed=()
+for stage in "${stages[@]}"; do
+  tsdp_say "long: $stage"
+  "long_$stage" || failed+=("$stage")
+done
+[ ${#failed[@]} -eq 0 ] || tsdp_fail "long: failed: ${failed[*]}" "see above"
+tsdp_say "long: all passed"
