@@ -60,7 +60,10 @@ void put_training_privacy(nlohmann::ordered_json& out, const exporting::ModelMet
   out["epsilon"] = ledger.value("epsilon", nlohmann::ordered_json(nullptr));
   out["delta"] = ledger.value("delta", nlohmann::ordered_json(nullptr));
   out["epsilon_covers"] = epsilon_covers(ledger);
-  out["epsilon_does_not_cover"] = beside;
+  // Weights that rest on data cost something of their own.
+  auto uncovered = beside;
+  if (ledger.is_object() && ledger.value("private", false) && mechanism::rests_on_data(mechanism::start_origin_of(ledger, "the model"))) uncovered.emplace_back("start");
+  out["epsilon_does_not_cover"] = uncovered;
   out["reproducible"] = ledger.value("reproducible", false);
   out["unfinished"] = unfinished(metadata);
   out["statement"] = ledger.value("statement", std::string());

@@ -93,7 +93,7 @@ PreparedData prepare_data(Config& config, const std::filesystem::path& config_fi
   auto [dataset, format] = read(config, config_file, private_forecasts || trains_on_noised_values);
   config.dataset.format = format;
   if (config.dataset.frequency == "auto") config.dataset.frequency = dataset.frequency.text();
-  require_distinct(dataset, config.privacy.enabled);
+  require_distinct(dataset, config.privacy.enabled || private_forecasts);
   const auto options = split_options_of(config);
   treat_short_series(config, least_length(options), dataset);
   if (config.dataset.covariates) {

@@ -74,6 +74,21 @@ std::string shown(const Dataset& dataset, const std::vector<SeriesPair>& pairs) 
                       grows ? "give the longest of each name alone (dataset.split: last with test_windows makes the rolling windows), or the train file" : "rename or join them"));
 }
 
+/// Where most series are beginnings of longer ones: rolling windows of a test split under names of their own, or without names.
+[[noreturn]] void refuse_beginnings(const Dataset& dataset, const SeriesPair& pair) {
+  throw DataError(cat(dataset.name, ": found ", shown(dataset, {pair}), " with the same values from the same time on, one the beginning of the other, and most others alike, as GluonTS stores ",
+                      "the rolling windows of a test split; expected each series once, since the guarantee is about values of one series: give the longest of each alone ",
+                      "(dataset.split: last with test_windows makes the rolling windows), or the train file"));
+}
+
+void refuse_copies(const Dataset& dataset, const Oddities& found) {
+  if (!found.same_name.empty()) refuse_repeated(dataset, found.same_name);
+  const auto beginning = [&](const SeriesPair& pair) { return at(dataset, pair.series).values.size() != at(dataset, pair.earlier).values.size(); };
+  const auto beginnings = std::count_if(found.same_values.begin(), found.same_values.end(), beginning);
+  if (beginnings > 0 && 2 * beginnings >= static_cast<std::int64_t>(dataset.series.size()))
+    refuse_beginnings(dataset, *std::find_if(found.same_values.begin(), found.same_values.end(), beginning));
+}
+
 }  // namespace
 
 Oddities oddities_of(const Dataset& dataset) {
@@ -106,6 +121,8 @@ void require_magnitudes(const Dataset& dataset) {
   }
 }
 
+void require_each_once(const Dataset& dataset) { refuse_copies(dataset, oddities_of(dataset)); }
+
 void require_distinct(const Dataset& dataset, bool is_private) {
   require_magnitudes(dataset);
   for (const auto& series : dataset.series)
@@ -114,7 +131,7 @@ void require_distinct(const Dataset& dataset, bool is_private) {
                           " changes from a value to the next that single precision, which has 7 digits, does not hold; expected values without a large common part: subtract a constant "
                           "from all of them"));
   const auto found = oddities_of(dataset);
-  if (is_private && !found.same_name.empty()) refuse_repeated(dataset, found.same_name);
+  if (is_private) refuse_copies(dataset, found);
   const auto warn = [&](const std::vector<SeriesPair>& pairs, const char* what) {
     if (pairs.empty()) return;
     log::warning(cat(dataset.name, ": ", shown(dataset, pairs), " ", what,

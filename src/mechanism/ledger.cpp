@@ -101,7 +101,8 @@ Json not_covered(const Ledger& ledger) {
 StartOrigin origin_of_weights(const Ledger& ledger) {
   const auto before = rests_on_data(ledger.start.origin) ? ledger.start.origin : StartOrigin::synthetic;
   if (ledger.synthetic || before == StartOrigin::trained_without_privacy) return before;
-  return ledger.is_private() ? StartOrigin::trained : StartOrigin::trained_without_privacy;
+  // Whoever knows the seed can take the noise away.
+  return ledger.is_private() && !ledger.reproducible ? StartOrigin::trained : StartOrigin::trained_without_privacy;
 }
 
 std::string start_cited(StartOrigin origin) {

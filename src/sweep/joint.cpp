@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "tsdp/base/digest.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
@@ -12,14 +13,23 @@
 namespace tsdp::sweep {
 
 std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
+  // Files are one data set where their bytes are, whatever they are called.
   std::map<std::string, std::pair<JointStatement, std::vector<mechanism::Ledger>>> by_data;
+  std::map<std::string, std::string> digests;
+  const auto digest_of = [&](const Config& config) {
+    const auto& path = config.dataset.path;
+    const auto [known, is_new] = digests.try_emplace(path);
+    if (is_new) known->second = config.dataset.is_synthetic() ? path : sha256(read_file(find_data_file(path, plan.file.config)));
+    return known->second;
+  };
   for (const auto& run : plan.runs) {
     const auto file = plan.folder_of(run) / "privacy.json";
     if (!run.config.privacy.enabled || !is_there(file)) continue;
-    auto& [statement, ledgers] = by_data[run.config.dataset.path];
-    statement.data = run.config.dataset.path;
+    auto& [statement, ledgers] = by_data[digest_of(run.config)];
+    if (statement.data.empty()) statement.data = run.config.dataset.path;
     try {
       ledgers.push_back(mechanism::read_ledger(parse_json(read_file(file), file.string()), file.string()));
+      statement.reproducible = statement.reproducible || ledgers.back().reproducible;
       statement.delta = std::max(statement.delta, ledgers.back().cost ? ledgers.back().cost->delta : 0.0);
     } catch (const Error& error) {
       statement.why = error.what();
@@ -29,7 +39,8 @@ std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
   for (auto& [unused, group] : by_data) {
     auto& [statement, ledgers] = group;
     statement.models = ledgers.size();
-    if (statement.models < 2 && statement.why.empty()) continue;
+    const bool began_with_data = std::any_of(ledgers.begin(), ledgers.end(), [](const auto& ledger) { return mechanism::rests_on_data(ledger.start.origin); });
+    if (statement.models < 2 && statement.why.empty() && !began_with_data) continue;
     try {
       if (statement.why.empty()) {
         const auto total = mechanism::total_of(ledgers);

@@ -339,13 +339,16 @@ std::string markdown(const Table& table) {
   if (!table.joint.empty()) {
     out +=
         "\n## All private models together\n\nWhoever sees every model of a data set, and chooses among them, learns no more than this "
-        "(their mechanisms composed; settings fixed beforehand, by the sweep file):\n\n";
-    for (const auto& joint : table.joint)
-      out += joint.why.empty() ? cat("- ", joint.data, ", ", joint.models, " models: epsilon in [", rounded_down(joint.epsilon.lower, 4), ", ",
-                                     rounded_up(joint.epsilon.upper, 4), "] at delta ", joint.delta, "\n")
-                               : cat("- ", joint.data, ", ", joint.models, " models: nothing is stated; ", joint.why, "\n");
+        "(their mechanisms and those of the runs that they started from composed; settings fixed beforehand, by the sweep file; files of the same bytes are one data set):\n\n";
+    for (const auto& joint : table.joint) {
+      const auto models = cat("- ", joint.data, ", ", joint.models, joint.models == 1 ? " model: " : " models: ");
+      out += joint.why.empty() ? cat(models, "epsilon in [", rounded_down(joint.epsilon.lower, 4), ", ",
+                                     rounded_up(joint.epsilon.upper, 4), "] at delta ", joint.delta,
+                                     joint.reproducible ? "; NOT FOR RELEASE: runs are reproducible from their seeds, and this is no guarantee for them" : "", "\n")
+                               : cat(models, "nothing is stated; ", joint.why, "\n");
+    }
   } else if (table.private_models > 1) {
-    out += "\nFor the private models together nothing is stated before all runs have ended.\n";
+    out += "\nFor private models together nothing is stated here: before all runs have ended, or where each has a data set of its own.\n";
   }
   return out;
 }
@@ -427,6 +430,7 @@ std::string json(const Table& table) {
   for (const auto& joint : table.joint) {
     Json about = {{"data", joint.data}, {"models", joint.models}, {"delta", joint.delta}, {"assumption", "settings fixed beforehand"}};
     about["epsilon"] = joint.why.empty() ? Json{{"lower", joint.epsilon.lower}, {"upper", joint.epsilon.upper}} : Json(nullptr);
+    about["reproducible"] = joint.reproducible;
     if (!joint.why.empty()) about["why"] = joint.why;
     out["joint"].push_back(std::move(about));
   }

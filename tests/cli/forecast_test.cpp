@@ -235,6 +235,21 @@ TEST_F(Forecast, AllFormatsOfASeriesGiveOneForecast) {
   }
 }
 
+// A use is counted for each past: a series that stands in the file twice would be used twice.
+TEST_F(Forecast, PrivateOnesReadEachSeriesOnce) {
+  make_model();
+  std::string windows;
+  for (const int length : {12, 14, 16}) {
+    windows += R"({"item_id": "a", "start": "2015-01-01 00:00", "target": [)";
+    for (int i = 0; i < length; ++i) windows += (i == 0 ? "" : ", ") + std::to_string(i * i % 7);
+    windows += "]}\n";
+  }
+  write("rolling.jsonl", windows);
+  EXPECT_EQ(run_on("rolling.jsonl", "plain.jsonl").exit_code, 0);
+  expect_failure(run_on("rolling.jsonl", "private.jsonl", privately), forecast, 3, {"rolling: found the name 'a' 3 times", "each series once"});
+  EXPECT_FALSE(std::filesystem::exists(path("private.jsonl")));
+}
+
 TEST_F(Forecast, ReadsItsInputAsAConfigurationSays) {
   make_model();
   forecast_to("by_options.csv");

@@ -170,6 +170,8 @@ TEST_F(RunFolders, AStartThatWasTrainedOnDataIsSaidToBe) {
                                                 "--v", "1", "--json", "--quiet", "--threads", "1"});
     ASSERT_EQ(forecast.exit_code, 0) << forecast.err;
     const auto together = nlohmann::json::parse(forecast.out)["with_training"];
+    const auto scores = nlohmann::json::parse(run(evaluate, {"--run", name, "--json", "--quiet", "--threads", "1"}).out);
+    EXPECT_EQ(scores["epsilon_does_not_cover"].back(), "start");
     if (is_private) {
       const auto first = nlohmann::json::parse(content_of(path("first/privacy.json")));
       EXPECT_GE(together["epsilon"].get<double>(), 1.0 + ledger["epsilon"]["upper"].get<double>() + first["epsilon"]["upper"].get<double>());

@@ -90,8 +90,45 @@ TEST_F(Sweep, EndsInATableWithTheReasonsOfWhatFailed) {
   EXPECT_EQ(table["rows"][0]["cells"][1]["ended_by"], "max_epochs");
   EXPECT_LE(table["rows"][0]["cells"][1]["epsilon"]["upper"].get<double>(), 8.0);
   EXPECT_EQ(table["rows"][2]["cells"][1]["n"], 1);
+  // What all models cost together is no guarantee where noise follows from a seed.
+  ASSERT_EQ(table["joint"].size(), 1U);
+  EXPECT_EQ(table["joint"][0]["models"], 2);
+  EXPECT_EQ(table["joint"][0]["reproducible"], true);
+  EXPECT_NE(content_of(path("out/private/table.md")).find("NOT FOR RELEASE"), std::string::npos);
   const auto last = lines_of(outcome.err).back();
   EXPECT_EQ(last.rfind("tsdp-sweep: 2 of 4 runs failed: ", 0), 0U) << last;
+}
+
+// Models of one data set cost together what they cost, by whatever names the sweep calls its file; and so does one with those that it started from.
+TEST_F(Sweep, FilesOfTheSameBytesAreOneDataSet) {
+  std::string series;
+  for (int i = 0; i < 200; ++i) series += std::to_string(1 + i % 24) + "," + std::to_string(100 + i % 7) + "\n";
+  for (const auto* name : {"a.txt", "b.txt"}) write(name, series);
+  write("config.yaml",
+        "dataset: {path: a.txt, format: lstnet, frequency: 1h, start: \"2015-01-01\", prediction_length: 4, season_length: 24, split: last, test_windows: 1, "
+        "validation_length: 0}\nmodel: {context_length: 8}\nsampling: {batch_size: 2}\nprivacy: {noise_multiplier: 8.0, delta: 1.0e-6, target_epsilon: 4.0, composition: "
+        "symmetrised}\ntraining: {max_epochs: 5}\n");
+  const std::string begin = "config: config.yaml\nseeds: [1]\nrows:\n", end = "columns:\n  - {label: all}\n";
+  write("sweep.yaml", begin + "  - {label: one, set: {dataset.path: a.txt}}\n  - {label: two, set: {dataset.path: ./a.txt}}\n  - {label: three, set: {dataset.path: b.txt}}\n" + end);
+  const auto outcome = run(sweep, {"--config", "sweep.yaml", "--output", "out", "--json", "--quiet"}, {}, limit);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto joint = nlohmann::json::parse(outcome.out)["joint"];
+  ASSERT_EQ(joint.size(), 1U) << outcome.out;
+  EXPECT_EQ(joint[0]["models"], 3);
+  EXPECT_EQ(joint[0]["reproducible"], false);
+  std::vector<std::string> total = {"total", "--delta", "1e-6", "--json"};
+  for (const auto& folder : std::filesystem::directory_iterator(path("out/runs"))) total.push_back(folder.path().string());
+  const auto exact = run("tsdp-account", total);
+  ASSERT_EQ(exact.exit_code, 0) << exact.err;
+  EXPECT_NEAR(joint[0]["epsilon"]["upper"].get<double>(), nlohmann::json::parse(exact.out)["epsilon"]["upper"].get<double>(), 0.02);
+  // One private model, but for what it started from.
+  std::filesystem::copy_file(std::filesystem::directory_iterator(path("out/runs"))->path() / "model.pt", path("start.pt"));
+  write("sweep2.yaml", begin + "  - {label: one, set: {model.start: start.pt}}\n" + end);
+  const auto second = run(sweep, {"--config", "sweep2.yaml", "--output", "second", "--json", "--quiet"}, {}, limit);
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  const auto table = nlohmann::json::parse(second.out);
+  ASSERT_EQ(table["joint"].size(), 1U) << second.out;
+  EXPECT_GT(table["joint"][0]["epsilon"]["lower"].get<double>(), 1.2 * table["rows"][0]["cells"][0]["epsilon"]["upper"].get<double>());
 }
 
 // A sweep killed in the middle of training ends in the very numbers of one that was not.

@@ -264,6 +264,24 @@ TEST_F(OddFiles, ASeriesThatEntersTwiceIsNamed) {
   testing::internal::CaptureStderr();
   EXPECT_NO_THROW(require_distinct(split, false));
   expect_parts(testing::internal::GetCapturedStderr(), {"have one name", "have the same values"});
+  // The same without names, and under names of their own; without privacy it is only told.
+  for (const auto* name : {"", "\"item_id\": \"A1\", "}) {
+    std::string unnamed;
+    values = "[1, 2, 3, 4, 5, 6, 7, 8, 9";
+    for (int window = 0; window < 3; ++window) {
+      std::string own = name;
+      if (!own.empty()) own[own.find('1')] = static_cast<char>('1' + window);
+      unnamed += cat("{", own, "\"start\": \"2020-01-01\", \"target\": ", values += ", 1, 2", "]}\n");
+    }
+    const auto beginnings = jsonl(unnamed, "1D");
+    try {
+      require_distinct(beginnings, true);
+      ADD_FAILURE() << unnamed;
+    } catch (const DataError& error) {
+      expect_parts(error.what(), {"one the beginning of the other", "GluonTS stores the rolling windows of a test split", "the longest of each", "the train file"});
+    }
+    EXPECT_NO_THROW(require_distinct(beginnings, false));
+  }
   // Under other names, or with names that differ by case alone.
   const auto columns = csv("t,A,a,B,C\n2020-01-01,1,9,1,1\n2020-01-02,2,9,2,2\n2020-01-03,3,9,3,3\n2020-01-04,4,9,4,4\n2020-01-05,5,9,5,5\n2020-01-06,6,9,6,6\n2020-01-07,7,9,7,7\n2020-01-08,8,9,8,0\n", "1D");
   const auto found = oddities_of(columns);

@@ -703,7 +703,7 @@ class Derivation:
             if "synthetic_data" not in at:
                 chain.append(at)
             at = (at.get("start") or {}).get("trained")
-        expected = "synthetic" if not chain else "trained" if all(one["private"] for one in chain) else "trained_without_privacy"
+        expected = "synthetic" if not chain else "trained" if all(one["private"] and not one["reproducible"] for one in chain) else "trained_without_privacy"
         self.expect("start.origin", start["origin"], expected)
         if chain:
             self.require("statement", "start" in ledger["statement"], "nothing is said of the start, which was trained on data")

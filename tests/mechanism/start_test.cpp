@@ -24,8 +24,13 @@ Start trained_by(const Ledger& ledger) { return {{}, origin_of_weights(ledger), 
 
 TEST(Start, EveryLedgerSaysWhereWeightsComeFrom) {
   const auto synthetic = [] { return Start{{}, StartOrigin::synthetic, std::string(64, 'b'), {}}; }();
+  // Noise that follows from a seed hides nothing.
+  auto of_a_seed = ledger_with("b");
+  of_a_seed.reproducible = true;
   for (const auto& [start, origin] : {std::pair{Start{}, "fresh"}, std::pair{synthetic, "synthetic"}, std::pair{trained_by(ledger_with("b")), "trained"},
                                       std::pair{trained_by(ledger_with("b", {}, false)), "trained_without_privacy"},
+                                      std::pair{trained_by(of_a_seed), "trained_without_privacy"},
+                                      std::pair{trained_by(ledger_with("b", trained_by(of_a_seed))), "trained_without_privacy"},
                                       std::pair{trained_by(ledger_with("b", trained_by(ledger_with("c", {}, false)))), "trained_without_privacy"}}) {
     const auto text = document(ledger_with("a", start));
     EXPECT_EQ(text["start"]["origin"], origin);

@@ -114,11 +114,12 @@ at::Tensor observed(Gaps gaps, std::int64_t count, RandomStream& stream) {
 // Nothing couples two windows of a batch, whatever is missing in which: loss and gradient of a window among others of every kind are what they are alone.
 TEST(Imputation, AWindowIsReadByItselfWhateverIsMissingInOthers) {
   RandomStream stream(SecretKey::from_seed(21), "test", 0);
+  constexpr std::int64_t steps_ahead = 3;
   constexpr Gaps kinds[] = {Gaps::none, Gaps::some, Gaps::all};
   for (const auto& name : model_names())
     for (const bool imputes : {false, true})
       for (const auto prior : {PriorKind::none, PriorKind::seasonal_naive, PriorKind::last_value}) {
-        ModelOptions options{context, horizon, {}, 2, 0.0, 1};
+        ModelOptions options{context, steps_ahead, {}, 2, 0.0, 1};
         if (name == "deepar") options.lags = {1, 2, 4};
         options.imputes = imputes;
         options.prior = {prior, prior == PriorKind::seasonal_naive ? 3 : 1};
@@ -126,26 +127,33 @@ TEST(Imputation, AWindowIsReadByItselfWhateverIsMissingInOthers) {
         RandomStream weights(SecretKey::from_seed(3), "initial weights", 0);
         model->initialise(weights);
         const auto past = model->past_length();
-        const auto window = [&](Gaps in_past, Gaps in_future) {
+        const auto window = [&](Gaps in_past, const at::Tensor& in_future) {
           const auto seen = observed(in_past, past, stream).unsqueeze(0);
-          const auto future_seen = observed(in_future, horizon, stream).unsqueeze(0);
+          const auto future_seen = in_future.unsqueeze(0);
           const auto values = [&](std::int64_t count) {
             auto out = at::empty({1, count}, at::kDouble);
             for (std::int64_t i = 0; i < count; ++i) out[0][i] = 20.0 + 6.0 * (stream.uniform() - 0.5);
             return out;
           };
-          return WindowBatch{values(past) * seen, seen, values(horizon) * future_seen, future_seen, at::zeros({1, past + horizon, 2}, at::kDouble)};
+          return WindowBatch{values(past) * seen, seen, values(steps_ahead) * future_seen, future_seen, at::zeros({1, past + steps_ahead, 2}, at::kDouble)};
         };
-        // Pairs of every kind of window with every other one.
-        std::vector<WindowBatch> windows;
-        for (const auto in_past : kinds)
-          for (const auto in_future : kinds) windows.push_back(window(in_past, in_future));
+        // Every pattern of gaps in the future behind every kind of past, beside windows of every kind.
+        std::vector<WindowBatch> windows, neighbours;
+        for (const auto in_past : kinds) {
+          for (std::int64_t pattern = 0; pattern < 1 << steps_ahead; ++pattern) {
+            auto in_future = at::ones({steps_ahead}, at::kDouble);
+            for (std::int64_t i = 0; i < steps_ahead; ++i)
+              if ((pattern >> i & 1) != 0) in_future[i] = 0.0;
+            windows.push_back(window(in_past, in_future));
+          }
+          neighbours.push_back(window(in_past, observed(in_past, steps_ahead, stream)));
+        }
         for (std::size_t i = 0; i < windows.size(); ++i) {
           const auto alone = model->losses(windows[i])[0].item<double>();
           const auto norms = squared_norms(*model, windows[i]).select(1, 0).clone();
-          for (std::size_t j = 0; j < windows.size(); ++j) {
+          for (std::size_t j = 0; j < neighbours.size(); ++j) {
             const auto& a = windows[i];
-            const auto& b = windows[j];
+            const auto& b = neighbours[j];
             const WindowBatch both{at::cat({a.past_target, b.past_target}), at::cat({a.past_observed, b.past_observed}), at::cat({a.future_target, b.future_target}),
                                    at::cat({a.future_observed, b.future_observed}), at::cat({a.time_features, b.time_features})};
             SCOPED_TRACE(cat(name, imputes ? ", imputed" : "", ", prior ", static_cast<int>(prior), ", window ", i, " beside ", j));

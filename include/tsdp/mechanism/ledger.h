@@ -40,7 +40,8 @@ struct RunIdentity {
 };
 
 /// Where the weights come from that a model starts with: drawn with a seed; trained on synthetic series alone, which are nobody's; trained on data
-/// by private runs, which have statements of their own; or trained on data without privacy, by one run at least.
+/// by private runs, which have statements of their own; or trained on data without privacy, by one run at least: without noise, or with noise that
+/// follows from a seed (training.reproducible).
 enum class StartOrigin {
   fresh,
   synthetic,
