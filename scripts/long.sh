@@ -12,7 +12,7 @@ long_tests() { TSDP_TRIALS=full bash scripts/test.sh; }
 long_kills() {
   local mode
   for mode in keyed reproducible; do
-    .venv/bin/python tests/cli/kill_and_resume.py --mode "$mode" --kills 200 --bin build/release/bin --config configs/exchange_rate.yaml || return 1
+    python3 tests/cli/kill_and_resume.py --mode "$mode" --kills 200 --bin build/release/bin --config configs/exchange_rate.yaml || return 1
   done
 }
 long_sanitizers() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <string>
@@ -75,18 +76,18 @@ std::string shown(const Dataset& dataset, const std::vector<SeriesPair>& pairs) 
 }
 
 /// Where most series are beginnings of longer ones: rolling windows of a test split under names of their own, or without names.
-[[noreturn]] void refuse_beginnings(const Dataset& dataset, const SeriesPair& pair) {
-  throw DataError(cat(dataset.name, ": found ", shown(dataset, {pair}), " with the same values from the same time on, one the beginning of the other, and most others alike, as GluonTS stores ",
+[[noreturn]] void refuse_beginnings(const Dataset& dataset, const SeriesPair& first) {
+  throw DataError(cat(dataset.name, ": found ", shown(dataset, {first}), " with the same values from the same time on, one the beginning of the other, and most others alike, as GluonTS stores ",
                       "the rolling windows of a test split; expected each series once, since the guarantee is about values of one series: give the longest of each alone ",
                       "(dataset.split: last with test_windows makes the rolling windows), or the train file"));
 }
 
 void refuse_copies(const Dataset& dataset, const Oddities& found) {
   if (!found.same_name.empty()) refuse_repeated(dataset, found.same_name);
-  const auto beginning = [&](const SeriesPair& pair) { return at(dataset, pair.series).values.size() != at(dataset, pair.earlier).values.size(); };
-  const auto beginnings = std::count_if(found.same_values.begin(), found.same_values.end(), beginning);
-  if (beginnings > 0 && 2 * beginnings >= static_cast<std::int64_t>(dataset.series.size()))
-    refuse_beginnings(dataset, *std::find_if(found.same_values.begin(), found.same_values.end(), beginning));
+  std::vector<SeriesPair> beginnings;
+  std::copy_if(found.same_values.begin(), found.same_values.end(), std::back_inserter(beginnings),
+               [&](const SeriesPair& pair) { return at(dataset, pair.series).values.size() != at(dataset, pair.earlier).values.size(); });
+  if (!beginnings.empty() && 2 * beginnings.size() >= dataset.series.size()) refuse_beginnings(dataset, beginnings.front());
 }
 
 }  // namespace

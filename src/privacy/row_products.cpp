@@ -6,7 +6,7 @@ namespace tsdp::privacy {
 namespace {
 
 /// As many doubles as a register of the processor holds: 32 bytes (AVX2) or 64 (AVX-512). Longer ones are kept in memory, which is
-/// fifteen times as slow, so that each kind of processor has its version. Every sum is the same in both. (A type by itself as argument of a
+/// eight times as slow (AVX2), so that each kind of processor has its version. Every sum is the same in both. (A type by itself as argument of a
 /// template would lose its alignment.)
 template <std::size_t bytes>
 struct Doubles {

@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "tsdp/base/digest.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
@@ -13,19 +12,14 @@
 namespace tsdp::sweep {
 
 std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
-  // Files are one data set where their bytes are, whatever they are called.
   std::map<std::string, std::pair<JointStatement, std::vector<mechanism::Ledger>>> by_data;
-  std::map<std::string, std::string> digests;
-  const auto digest_of = [&](const Config& config) {
-    const auto& path = config.dataset.path;
-    const auto [known, is_new] = digests.try_emplace(path);
-    if (is_new) known->second = config.dataset.is_synthetic() ? path : sha256(read_file(find_data_file(path, plan.file.config)));
-    return known->second;
-  };
+  // Files are one data set where their bytes are, whatever they are called: the sweep noted their digests before the first run.
+  const auto noted = plan.private_folder() / "data.json";
+  const auto digests = is_there(noted) ? parse_json(read_file(noted), noted.string()) : nlohmann::ordered_json::object();
   for (const auto& run : plan.runs) {
     const auto file = plan.folder_of(run) / "privacy.json";
     if (!run.config.privacy.enabled || !is_there(file)) continue;
-    auto& [statement, ledgers] = by_data[digest_of(run.config)];
+    auto& [statement, ledgers] = by_data[digests.value(run.config.dataset.path, run.config.dataset.path)];
     if (statement.data.empty()) statement.data = run.config.dataset.path;
     try {
       ledgers.push_back(mechanism::read_ledger(parse_json(read_file(file), file.string()), file.string()));

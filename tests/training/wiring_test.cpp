@@ -239,7 +239,7 @@ class Wiring : public TrainingFixture {
 };
 
 TEST_F(Wiring, EveryReleaseIsTheMechanismsOwn) {
-  for (const int threads : {1, 3}) {
+  for (const int threads : {1, 2, 3}) {
     const Threads some(threads);
     for (const auto& c : cases()) {
       const auto name = c.name + ", threads " + std::to_string(threads);
