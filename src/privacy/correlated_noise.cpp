@@ -159,7 +159,8 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
   for (const auto direction : {Direction::remove, Direction::add}) {
     if (only_ && *only_ != direction) continue;
     const bool all = method_ == CorrelatedMethod::automatic;
-    double best = all ? closed : 1.0;
+    // (Conditional composition is asked for by itself, to see what it gives.)
+    double best = method_ == CorrelatedMethod::conditional ? 1.0 : closed;
     std::string by = by_fixed_batches;
     const auto take = [&](double value, const char* why) {
       if (value < best) {
@@ -321,7 +322,7 @@ bool CorrelatedNoiseCurve::certifies(double epsilon, double delta, std::uint64_t
   if (uses == 0) return true;
   static_cast<void>(bounds(uses));
   if (exact_) return exact_->certifies(epsilon, delta, uses, precision);
-  if (method_ == CorrelatedMethod::automatic && gaussian_delta(epsilon, bounds(uses).mu).upper <= delta) return true;
+  if (method_ != CorrelatedMethod::conditional && gaussian_delta(epsilon, bounds(uses).mu).upper <= delta) return true;
   if (sampler_ != TopLevel::balls_in_bins) return upper(epsilon, uses, delta, 0.0) <= delta;
   // An event refutes before anything is made: identity balls in bins of the least diagonal cost no more (Theorem 1).
   if (only_ != Direction::add && bounds(uses).below &&

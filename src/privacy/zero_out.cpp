@@ -248,17 +248,22 @@ struct RandomAllocationCurve::Tables {
     double work;  ///< that it was allowed
   };
   std::map<int, Table> by_range;
+  std::map<std::pair<Direction, int>, Ends> at_points;  ///< what tables give at point_at(k)
   std::vector<double> removal;
 
   static constexpr int most = 12;    // ε = 16
   static constexpr int least = -16;  // ε = 1e-3
   static double end_of(int range) { return 0.25 * std::exp2(0.5 * range); }
+  static constexpr int points = 32;  // to a range: 1.1 % apart
+  static double point_at(int k) { return 0.25 * std::exp2(0.5 / points * k); }
+  static int last_point_to(double epsilon) { return static_cast<int>(std::floor(2.0 * points * std::log2(4.0 * epsilon))); }
   /// The range of ε; more than `most` where there is none.
   static int range_of(double epsilon) { return std::max(least, static_cast<int>(std::ceil(2.0 * std::log2(4.0 * std::max(epsilon, 1e-3)) - 1e-9))); }
   void begin(std::uint64_t for_uses) {
     if (uses == for_uses) return;
     uses = for_uses;
     by_range.clear();
+    at_points.clear();
     removal.clear();
   }
   /// The table for ε; none where it would take more work.
@@ -349,6 +354,15 @@ bool RandomAllocationCurve::by_table(Direction direction, double epsilon, std::u
   return true;
 }
 
+RandomAllocationCurve::Reach RandomAllocationCurve::reach(double epsilon, std::uint64_t uses, double precision) const {
+  const double mu = 1.0 / of_one_epoch(noise_multiplier_, uses);
+  Reach out;
+  out.tables = mu <= 30.0 && mu >= 1e-4;
+  out.grid = out.tables && bins_ <= RoundedSum::most_bins && epsilon <= 600.0 && precision < quick;
+  out.work = (out.grid && precision >= coarse) || precision >= quick ? LognormalSum::little_work : LognormalSum::most_work;
+  return out;
+}
+
 RandomAllocationCurve::Ends RandomAllocationCurve::ends(Direction direction, double epsilon, std::uint64_t uses, double precision) {
   Ends out{{0.0, cap_.delta(epsilon, uses).upper}, by_fixed_batches, ""};
   if (uses == 0) return out;
@@ -364,45 +378,68 @@ RandomAllocationCurve::Ends RandomAllocationCurve::ends(Direction direction, dou
   }
   if (bins_ == 1) return out;  // (a Gaussian mechanism)
   take(by_renyi(direction, epsilon, uses), by_divergences);
-  const bool for_tables = 1.0 / sigma <= 30.0 && 1.0 / sigma >= 1e-4;
-  const bool on_grid = for_tables && bins_ <= RoundedSum::most_bins && epsilon <= 600.0 && precision < quick;
-  const double work = (on_grid && precision >= coarse) || precision >= quick ? LognormalSum::little_work : LognormalSum::most_work;
-  if (for_tables && !by_table(direction, epsilon, uses, work, out)) {
-    if (direction == Direction::add) {
-      // Q(S < b/γ) − γ P(S < b/γ) is at most the probability that all of b variables are below b/γ.
-      const auto b = static_cast<double>(bins_);
-      const double at = (std::log(b) - epsilon) * sigma + 0.5 / sigma;
-      take(std::exp(b * log_normal_tail(-at) * (1.0 - 1e-12)) * (1.0 + 1e-9), by_exact_pair);
-    } else if (on_grid) {
-      // Few bins far above their mean: the law on a grid.
-      const auto found = RoundedSum::removal(bins_, 1.0 / sigma, epsilon);
-      take(found.upper, by_exact_pair);
-      if (found.lower > out.delta.lower) out.delta.lower = found.lower, out.lower_by = by_exact_pair;
-    } else {
-      // The last table before ε, unless even the truth at its end is no less than what is known.
-      for (int range = std::min(Tables::range_of(epsilon) - 1, Tables::most); range >= Tables::least; --range) {
-        const double end = Tables::end_of(range);
-        if (end > epsilon || events_at(end) >= out.delta.upper) break;
-        Ends there{{0.0, 1.0}, "", ""};
-        if (!by_table(direction, end, uses, work, there)) continue;
-        take(there.delta.upper, by_smaller_epsilon);
-        break;
-      }
-    }
+  const auto how = reach(epsilon, uses, precision);
+  const bool in_table = how.tables && by_table(direction, epsilon, uses, how.work, out);
+  if (how.tables && !in_table && direction == Direction::add) {
+    // Q(S < b/γ) − γ P(S < b/γ) is at most the probability that all of b variables are below b/γ.
+    const auto b = static_cast<double>(bins_);
+    const double at = (std::log(b) - epsilon) * sigma + 0.5 / sigma;
+    take(std::exp(b * log_normal_tail(-at) * (1.0 - 1e-12)) * (1.0 + 1e-9), by_exact_pair);
+  } else if (how.tables && !in_table && how.grid) {
+    // Few bins far above their mean: the law on a grid.
+    const auto found = RoundedSum::removal(bins_, 1.0 / sigma, epsilon);
+    take(found.upper, by_exact_pair);
+    if (found.lower > out.delta.lower) out.delta.lower = found.lower, out.lower_by = by_exact_pair;
   }
   out.delta = in_order(out.delta);
   return out;
 }
 
+void RandomAllocationCurve::refine(Direction direction, double epsilon, std::uint64_t uses, double precision, Ends& known) {
+  if (uses == 0 || bins_ == 1 || !(known.delta.upper > 1.05 * known.delta.lower) || !(epsilon > Tables::point_at(Tables::points * Tables::least))) return;
+  const auto how = reach(epsilon, uses, precision);
+  if (!how.tables) return;
+  // δ does not grow with ε, but a table's error does, and tables end: what a smaller ε has counts, too. It is looked for at points of their own, so that no
+  // answer depends on what was asked before: where errors begin to hide δ, or tables end, and 64 points on from there, where the sum of both is least.
+  const auto at_point = [&](int k) -> const Ends* {
+    auto found = tables_->at_points.find({direction, k});
+    if (found == tables_->at_points.end()) {
+      Ends there{{0.0, 1.0}, "", ""};
+      if (!by_table(direction, Tables::point_at(k), uses, how.work, there)) return nullptr;
+      found = tables_->at_points.emplace(std::pair{direction, k}, there).first;
+    }
+    return &found->second;
+  };
+  int seen = Tables::points * Tables::least - 1;
+  int hidden = Tables::last_point_to(epsilon) + 1;
+  const int end = hidden;
+  while (hidden - seen > 1) {
+    const int middle = seen + (hidden - seen) / 2;
+    const auto* there = at_point(middle);
+    (there == nullptr || there->delta.upper > 2.0 * there->delta.lower ? hidden : seen) = middle;
+  }
+  for (int k = std::max(seen, Tables::points * Tables::least); k < std::min(end, hidden + 64); ++k)
+    if (const auto* there = at_point(k); there != nullptr && Tables::point_at(k) <= epsilon && there->delta.upper < known.delta.upper)
+      known.delta.upper = there->delta.upper, known.upper_by = by_smaller_epsilon;
+}
+
 Interval RandomAllocationCurve::delta(Direction direction, double epsilon, std::uint64_t uses, double precision) {
-  return ends(direction, epsilon, uses, precision).delta;
+  auto out = ends(direction, epsilon, uses, precision);
+  refine(direction, epsilon, uses, precision, out);
+  return out.delta;
 }
 
 Interval RandomAllocationCurve::delta(double epsilon, std::uint64_t uses, double precision) {
   if (uses == 0) return {0.0, 0.0};
-  auto worst = ends(only_.value_or(Direction::remove), epsilon, uses, precision);
-  if (!only_) {
-    const auto added = ends(Direction::add, epsilon, uses, precision);
+  const auto first = only_.value_or(Direction::remove);
+  auto worst = ends(first, epsilon, uses, precision);
+  if (only_) {
+    refine(first, epsilon, uses, precision, worst);
+  } else {
+    // The larger counts, and the other one is not looked at twice for nothing.
+    auto added = ends(Direction::add, epsilon, uses, precision);
+    if (worst.delta.upper >= added.delta.upper) refine(first, epsilon, uses, precision, worst);
+    if (added.delta.upper > worst.delta.upper) refine(Direction::add, epsilon, uses, precision, added);
     if (added.delta.lower > worst.delta.lower) worst.delta.lower = added.delta.lower, worst.lower_by = added.lower_by;
     if (added.delta.upper > worst.delta.upper) worst.delta.upper = added.delta.upper, worst.upper_by = added.upper_by;
   }

@@ -182,6 +182,31 @@ TEST(Inverses, DeltaOfBinsFallsAndNamesItsMethod) {
   }
 }
 
+// Where the errors of tables hide δ, what a smaller ε has counts; so an ε that is stated for a δ is found from it again.
+TEST(Inverses, DeltaOfBinsFallsBelowTheErrorsOfItsTables) {
+  RandomAllocationCurve curve(377, 1.292458);
+  double last = 1.0;
+  for (const double epsilon : {0.7, 0.9, 1.0, 1.1, 1.18226, 1.196, 1.3, 1.5, 1.6}) {
+    const double upper = curve.delta(epsilon, 1).upper;
+    EXPECT_LE(upper, last * (1.0 + 1e-12)) << epsilon;
+    EXPECT_LE(curve.epsilon(upper, 1).upper, epsilon * (1.0 + width)) << epsilon;
+    last = upper;
+  }
+  EXPECT_LT(last, 1.2e-15);
+}
+
+// Fixed batches cost no less than bins, whatever method is asked, and are an answer of each but conditional composition, which is asked for what it gives.
+TEST(Inverses, DeltaOfOneMethodIsThatOfItsEpsilon) {
+  const auto strategy = std::make_shared<const Strategy>(planned_strategy({StrategyKind::bsr, 4, 2}, 2, 4));
+  for (const auto method : {CorrelatedMethod::renyi, CorrelatedMethod::gram, CorrelatedMethod::deterministic, CorrelatedMethod::automatic}) {
+    CorrelatedNoiseCurve curve(strategy, TopLevel::balls_in_bins, 2, 12.36277, std::nullopt, method);
+    const double delta = 9.524928769008386e-06;
+    const double epsilon = curve.epsilon(delta, 4).upper;
+    EXPECT_LE(curve.delta(epsilon, 4).upper, delta * (1.0 + width)) << name(method);
+    EXPECT_TRUE(curve.certifies(epsilon, delta, 4)) << name(method);
+  }
+}
+
 // The identity as matrix is independent noise.
 TEST(Inverses, AutoWithTheIdentityIsTheExactProfile) {
   const auto strategy = std::make_shared<const Strategy>(planned_strategy({StrategyKind::identity, 1, 1}, 100, 1));

@@ -144,6 +144,14 @@ class RandomAllocationCurve final : public PrivacyCurve {
     const char* lower_by;
   };
   Ends ends(Direction direction, double epsilon, std::uint64_t uses, double precision);
+  /// Takes what a smaller ε has, where that is less: δ does not grow with ε, though bounds of it may.
+  void refine(Direction direction, double epsilon, std::uint64_t uses, double precision, Ends& known);
+  /// What may be used at this precision: tables of sums, and of how much work, and the law on a grid.
+  struct Reach {
+    bool tables, grid;
+    double work;
+  };
+  [[nodiscard]] Reach reach(double epsilon, std::uint64_t uses, double precision) const;
   /// The exact value by a table, if there is one for this ε within the precision's work.
   bool by_table(Direction direction, double epsilon, std::uint64_t uses, double work, Ends& known);
   /// ε(δ), given what fixed batches cost.
