@@ -93,9 +93,12 @@ PreparedData prepare_data(Config& config, const std::filesystem::path& config_fi
   auto [dataset, format] = read(config, config_file, private_forecasts || trains_on_noised_values);
   config.dataset.format = format;
   if (config.dataset.frequency == "auto") config.dataset.frequency = dataset.frequency.text();
-  require_distinct(dataset, config.privacy.enabled || private_forecasts);
   const auto options = split_options_of(config);
-  treat_short_series(config, least_length(options), dataset);
+  // Short series are left out before copies are counted, and padded only afterwards: both would hide copies.
+  const bool drops = config.dataset.short_series == "drop";
+  if (drops) treat_short_series(config, least_length(options), dataset);
+  require_distinct(dataset, config.privacy.enabled || private_forecasts);
+  if (!drops) treat_short_series(config, least_length(options), dataset);
   if (config.dataset.covariates) {
     const auto where = cat(config_file.string(), ": dataset.covariates.columns");
     const auto file = find_file("dataset.covariates.file", *config.dataset.covariates, config_file);

@@ -6,27 +6,23 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 
-#include "text_file.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
+#include "values.h"
 
 namespace tsdp::data {
 namespace {
 
+using detail::begins;
 using detail::in_quotes;
 
 const Series& at(const Dataset& dataset, std::int64_t i) { return dataset.series[static_cast<std::size_t>(i)]; }
 
 bool is_excessive(float value) { return std::abs(value) >= least_excessive; }
-
-/// Whether `a` is the beginning of `b`, missing values included.
-bool begins(const Series& a, const Series& b) {
-  return a.start == b.start && a.month_day == b.month_day && a.values.size() <= b.values.size() &&
-         std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(float)) == 0;
-}
 
 /// Long enough, and not of one value, so that another series has the same by no chance.
 bool tells_itself(const Series& series) {
@@ -75,19 +71,40 @@ std::string shown(const Dataset& dataset, const std::vector<SeriesPair>& pairs) 
                       grows ? "give the longest of each name alone (dataset.split: last with test_windows makes the rolling windows), or the train file" : "rename or join them"));
 }
 
-/// Where most series are beginnings of longer ones: rolling windows of a test split under names of their own, or without names.
-[[noreturn]] void refuse_beginnings(const Dataset& dataset, const SeriesPair& first) {
-  throw DataError(cat(dataset.name, ": found ", shown(dataset, {first}), " with the same values from the same time on, one the beginning of the other, and most others alike, as GluonTS stores ",
-                      "the rolling windows of a test split; expected each series once, since the guarantee is about values of one series: give the longest of each alone ",
-                      "(dataset.split: last with test_windows makes the rolling windows), or the train file"));
+/// Series with the same values under names of their own, or without names: copies, or rolling windows of a test split.
+[[noreturn]] void refuse_same_values(const Dataset& dataset, const std::vector<SeriesPair>& pairs) {
+  const bool grows = std::any_of(pairs.begin(), pairs.end(), [&](const SeriesPair& pair) { return at(dataset, pair.series).values.size() != at(dataset, pair.earlier).values.size(); });
+  throw DataError(cat(dataset.name, ": found ", shown(dataset, pairs), " with the same values from the same time on",
+                      grows ? ", some the beginning of others, as GluonTS stores the rolling windows of a test split" : "",
+                      "; expected each series once, since the guarantee is about values of one series: ",
+                      grows ? "give the longest of each alone (dataset.split: last with test_windows makes the rolling windows), or the train file" : "leave the copies out"));
 }
 
-void refuse_copies(const Dataset& dataset, const Oddities& found) {
-  if (!found.same_name.empty()) refuse_repeated(dataset, found.same_name);
-  std::vector<SeriesPair> beginnings;
-  std::copy_if(found.same_values.begin(), found.same_values.end(), std::back_inserter(beginnings),
-               [&](const SeriesPair& pair) { return at(dataset, pair.series).values.size() != at(dataset, pair.earlier).values.size(); });
-  if (!beginnings.empty() && 2 * beginnings.size() >= dataset.series.size()) refuse_beginnings(dataset, beginnings.front());
+/// Those that are no chance: of four different values or more (sparse sales, or switches, may be the same), or, where half of the series or more are longer
+/// than others that they begin with, all of these.
+std::vector<SeriesPair> certain_copies(const Dataset& dataset, const Oddities& found) {
+  const auto values = [&](std::int64_t i) -> const std::vector<float>& { return at(dataset, i).values; };
+  std::vector<SeriesPair> out, beginnings;
+  for (const auto& pair : found.same_values) {
+    const auto &a = values(pair.series), &b = values(pair.earlier);
+    if (a.size() != b.size()) beginnings.push_back(pair);
+    std::set<float> different;
+    for (const float value : a.size() < b.size() ? a : b)
+      if (different.size() < 4 && !std::isnan(value)) different.insert(value);
+    if (different.size() >= 4) out.push_back(pair);
+  }
+  return 2 * beginnings.size() >= dataset.series.size() && beginnings.size() > out.size() ? beginnings : out;
+}
+
+void warn_of_copies(const Dataset& dataset, const Oddities& found, bool is_private) {
+  const auto warn = [&](const std::vector<SeriesPair>& pairs, const char* what) {
+    if (pairs.empty()) return;
+    log::warning(cat(dataset.name, ": ", shown(dataset, pairs), " ", what,
+                     is_private ? "; if they are one series, each of its values is in several, which the guarantee does not count" : ""));
+  };
+  warn(found.same_name, "have one name");
+  warn(found.alike_name, "have names that differ by case or outer spaces alone");
+  warn(found.same_values, "have the same values from the same time on");
 }
 
 }  // namespace
@@ -122,7 +139,12 @@ void require_magnitudes(const Dataset& dataset) {
   }
 }
 
-void require_each_once(const Dataset& dataset) { refuse_copies(dataset, oddities_of(dataset)); }
+void require_each_once(const Dataset& dataset) {
+  const auto found = oddities_of(dataset);
+  if (!found.same_name.empty()) refuse_repeated(dataset, found.same_name);
+  if (const auto copies = certain_copies(dataset, found); !copies.empty()) refuse_same_values(dataset, copies);
+  warn_of_copies(dataset, found, true);
+}
 
 void require_distinct(const Dataset& dataset, bool is_private) {
   require_magnitudes(dataset);
@@ -132,15 +154,12 @@ void require_distinct(const Dataset& dataset, bool is_private) {
                           " changes from a value to the next that single precision, which has 7 digits, does not hold; expected values without a large common part: subtract a constant "
                           "from all of them"));
   const auto found = oddities_of(dataset);
-  if (is_private) refuse_copies(dataset, found);
-  const auto warn = [&](const std::vector<SeriesPair>& pairs, const char* what) {
-    if (pairs.empty()) return;
-    log::warning(cat(dataset.name, ": ", shown(dataset, pairs), " ", what,
-                     is_private ? "; if they are one series, each of its values is in several, and the guarantee, of one value of one series, does not say so" : ""));
-  };
-  warn(found.same_name, "have one name");
-  warn(found.alike_name, "have names that differ by case or outer spaces alone");
-  warn(found.same_values, "have the same values from the same time on");
+  if (is_private) {
+    if (!found.same_name.empty()) refuse_repeated(dataset, found.same_name);
+    // A few may be two meters of one plant; where it is most of them, series stand in the file several times.
+    if (const auto copies = certain_copies(dataset, found); !copies.empty() && 2 * copies.size() >= dataset.series.size()) refuse_same_values(dataset, copies);
+  }
+  warn_of_copies(dataset, found, is_private);
 }
 
 }  // namespace tsdp::data

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -62,6 +63,11 @@ bool cut_missing_ends(Series& series, const Frequency& frequency) {
   values.erase(values.begin(), first);
   series.cut -= static_cast<std::int64_t>(values.size());
   return true;
+}
+
+bool begins(const Series& a, const Series& b) {
+  return a.start == b.start && a.month_day == b.month_day && a.values.size() <= b.values.size() &&
+         std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(float)) == 0;
 }
 
 std::string base_name(const std::filesystem::path& path) {
@@ -173,6 +179,33 @@ void warn_of_digits(const std::filesystem::path& path, const Dataset& dataset) {
                    first->lost, " of ", first->changes, " changes from a value to the next are lost; subtract a constant from all values to keep them"));
 }
 
+/// A data set as GluonTS stores it is a folder of `train` and `test`. Its test file has an entry of each series for every rolling window, each the
+/// beginning of the next, one window of all series after the other. Where `path` is such a file, the longest entry of each series remains, under its
+/// name in the train file: each of its values stands once in the data, as the guarantee has it. Of any other file nothing is changed.
+void keep_longest_windows(const std::filesystem::path& path, const ReadOptions& options, Dataset& dataset) {
+  std::error_code none;
+  const auto folder = std::filesystem::absolute(path).lexically_normal().parent_path();
+  const auto train_file = folder.parent_path() / "train" / path.filename();
+  if (folder.filename() != "test" || !std::filesystem::is_regular_file(train_file, none)) return;
+  Dataset train;
+  try {
+    detail::TextFile file(train_file);
+    train = detail::read_jsonl(file, options);
+  } catch (const Error&) {
+    return;  // whatever it is, it is not asked for
+  }
+  const auto count = train.series.size();
+  const auto varies = [](const Series& series) { return std::any_of(series.values.begin(), series.values.end(), [&](float x) { return x != series.values.front(); }); };
+  if (dataset.series.size() <= count || dataset.series.size() % count != 0 || std::none_of(train.series.begin(), train.series.end(), varies)) return;
+  for (std::size_t i = 0; i < dataset.series.size(); ++i)
+    if (!detail::begins(i < count ? train.series[i] : dataset.series[i - count], dataset.series[i])) return;
+  const auto windows = dataset.series.size() / count;
+  dataset.series.erase(dataset.series.begin(), dataset.series.end() - static_cast<std::ptrdiff_t>(count));
+  for (std::size_t i = 0; i < count; ++i) dataset.series[i].id = std::move(train.series[i].id);
+  log::warning(cat(path.string(), ": the longest of ", windows, " rolling windows of each of the ", count, " series of ", train_file.string(), " is read (dataset.split: last and dataset.test_windows: ",
+                   windows, " make the windows again)"));
+}
+
 }  // namespace
 
 Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& options) {
@@ -182,6 +215,7 @@ Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& optio
                          "start such as 2015-01-01 or 2015-01-01 13:00"));
   detail::TextFile file(path);
   auto dataset = row.read(file, options);
+  if (options.format == Format::jsonl) keep_longest_windows(path, options, dataset);
   check_calendar(path, dataset);
   if (dataset.name.empty()) dataset.name = detail::base_name(path);
   warn_of_digits(path, dataset);

@@ -65,6 +65,9 @@ std::size_t for_each_value(std::string_view text, Take&& take, Refuse&& refuse) 
 /// Cuts leading and trailing missing values and advances the start by as many steps. False if nothing is left.
 [[nodiscard]] bool cut_missing_ends(Series& series, const Frequency& frequency);
 
+/// Whether `a` is the beginning of `b`, missing values included.
+[[nodiscard]] bool begins(const Series& a, const Series& b);
+
 /// The most steps that a series with this many rows may span: further ones come from a wrong year or too fine a frequency.
 [[nodiscard]] constexpr std::int64_t most_steps(std::int64_t rows) { return 1'000'000 + 1'000 * rows; }
 

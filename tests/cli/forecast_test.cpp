@@ -248,6 +248,23 @@ TEST_F(Forecast, PrivateOnesReadEachSeriesOnce) {
   EXPECT_EQ(run_on("rolling.jsonl", "plain.jsonl").exit_code, 0);
   expect_failure(run_on("rolling.jsonl", "private.jsonl", privately), forecast, 3, {"rolling: found the name 'a' 3 times", "each series once"});
   EXPECT_FALSE(std::filesystem::exists(path("private.jsonl")));
+  // Under other names, too, and one of many.
+  std::string columns = "time,x,y,z,u,v\n";
+  for (int i = 10; i < 24; ++i) {
+    columns.append("2015-01-01 ").append(std::to_string(i)).append(":00");
+    for (const int number : {i * i % 7, i % 5, i * i % 7, i % 6, i * i % 11}) columns.append(",").append(std::to_string(number));
+    columns.append("\n");
+  }
+  write("columns.csv", columns);
+  EXPECT_EQ(run_on("columns.csv", "plain.csv").exit_code, 0);
+  expect_failure(run_on("columns.csv", "private.csv", privately), forecast, 3, {"'x' (number 0) and 'z' (number 2)", "leave the copies out"});
+  std::string alike = columns;
+  alike[alike.find('y')] = 'Z';
+  for (std::size_t at = alike.find('\n') + 1; at < alike.size(); at = alike.find('\n', at) + 1) alike.insert(alike.find(',', at) + 1, 1, '1');
+  write("alike.csv", alike);
+  const auto told = run_on("alike.csv", "private.csv", privately);
+  EXPECT_EQ(told.exit_code, 0) << told.err;
+  EXPECT_NE(told.err.find("differ by case or outer spaces alone; if they are one series"), std::string::npos) << told.err;
 }
 
 TEST_F(Forecast, ReadsItsInputAsAConfigurationSays) {

@@ -2,6 +2,7 @@
 #include <tuple>
 
 #include "readers_fixture.h"
+#include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
 #include "tsdp/data/calendar_features.h"
 #include "tsdp/data/describe.h"
@@ -278,7 +279,7 @@ TEST_F(OddFiles, ASeriesThatEntersTwiceIsNamed) {
       require_distinct(beginnings, true);
       ADD_FAILURE() << unnamed;
     } catch (const DataError& error) {
-      expect_parts(error.what(), {"one the beginning of the other", "GluonTS stores the rolling windows of a test split", "the longest of each", "the train file"});
+      expect_parts(error.what(), {"some the beginning of others", "GluonTS stores the rolling windows of a test split", "the longest of each", "the train file"});
     }
     EXPECT_NO_THROW(require_distinct(beginnings, false));
   }
@@ -294,6 +295,48 @@ TEST_F(OddFiles, ASeriesThatEntersTwiceIsNamed) {
   testing::internal::CaptureStderr();
   EXPECT_NO_THROW(require_distinct(columns, true));
   expect_parts(testing::internal::GetCapturedStderr(), {"differ by case or outer spaces alone", "have the same values from the same time on", "each of its values is in several"});
+}
+
+// GluonTS's own folder, whatever names the test split has; without its train file, and where the files are not of one set, nothing is taken away.
+TEST_F(OddFiles, ATestSplitBesideItsTrainFileHasEachSeriesOnce) {
+  const auto entry = [](const std::string& name, const std::string& target) {
+    return cat("{", name.empty() ? "" : cat("\"item_id\": \"", name, "\", "), "\"start\": \"2020-01-01\", \"target\": [", target, "]}\n");
+  };
+  const auto write = [](const std::filesystem::path& file, const std::string& text) {
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  };
+  const auto train = folder_ / "train/data.json", test = folder_ / "test/data.json";
+  ReadOptions options;
+  options.format = Format::jsonl;
+  options.frequency = Frequency::parse("1D");
+  for (const auto& names : {std::vector<std::string>{"A", "B", "A", "B"}, {"A", "B", "C", "D"}, {"", "", "", ""}}) {
+    write(train, entry(names[0], "1, 2, 3, 4, 5, 6, 7, 8") + entry(names[1], "9, null, 3, 4, 5, 6, 7, 8"));
+    write(test, entry(names[0], "1, 2, 3, 4, 5, 6, 7, 8, 1") + entry(names[1], "9, null, 3, 4, 5, 6, 7, 8, 2") + entry(names[2], "1, 2, 3, 4, 5, 6, 7, 8, 1, 3") +
+                    entry(names[3], "9, null, 3, 4, 5, 6, 7, 8, 2, 4"));
+    testing::internal::CaptureStderr();
+    const auto read = read_dataset(test, options);
+    expect_parts(testing::internal::GetCapturedStderr(), {"the longest of 2 rolling windows of each of the 2 series", "test_windows: 2"});
+    ASSERT_EQ(read.series.size(), 2U);
+    EXPECT_EQ(read.series[0].values, (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 1, 3}));
+    EXPECT_EQ(read.series[0].id, names[0].empty() ? "0" : "A");
+    EXPECT_EQ(read.series[1].id, names[0].empty() ? "1" : "B");
+    EXPECT_NO_THROW(require_distinct(read, true));
+  }
+  // Another value in the train file, or in an earlier window: not one data set.
+  const auto good = read_file(test);
+  for (const auto& [file, text] : {std::pair{train, entry("A", "1, 2, 3, 4, 5, 6, 7, 9") + entry("B", "9, null, 3")}, std::pair{test, good + entry("", "1, 2")},
+                                   std::pair{test, entry("", "1, 2, 3, 4, 5, 6, 7, 8, 2") + good.substr(good.find('\n') + 1)}, std::pair{train, std::string("no JSON")}}) {
+    const auto kept = read_file(file);
+    write(file, text);
+    EXPECT_GE(read_dataset(test, options).series.size(), 4U);
+    write(file, kept);
+  }
+  EXPECT_EQ(read_dataset(test, options).series.size(), 2U);
+  std::filesystem::remove(train);
+  const auto alone = read_dataset(test, options);
+  EXPECT_EQ(alone.series.size(), 4U);
+  EXPECT_THROW(require_distinct(alone, true), DataError);
 }
 
 // A column of text in a file of other numbers must not be taken for a header, nor damage be fatal.

@@ -30,12 +30,13 @@ struct Oddities {
 /// Throws DataError that names a value of least_excessive or more.
 void require_magnitudes(const Dataset& dataset);
 
-/// For a private use: throws DataError where a name occurs again, or where half of the series or more are beginnings of others, since a value would
-/// then be in several series.
+/// For forecasts, each of which counts as one use of one series: throws DataError where a name occurs again, or where a series of four different values or more
+/// is another one or its beginning, since a value would then be in several series. Warns of the rest.
 void require_each_once(const Dataset& dataset);
 
 /// What is to be trained on or scored. Throws DataError for values of least_excessive or more; where most of a series' changes are lost in single
-/// precision, since it would be scored as if it hardly moved; and, if `is_private`, as require_each_once. Warns of the rest.
+/// precision, since it would be scored as if it hardly moved; and, if `is_private`, where a name occurs again, or where
+/// half of the series or more are others or their beginnings. Warns of the rest.
 void require_distinct(const Dataset& dataset, bool is_private);
 
 }  // namespace tsdp::data
