@@ -294,7 +294,7 @@ std::string markdown(const Table& table) {
 
   if (any(table, [](const TableCell& cell) { return cell.is_private; })) {
     out +=
-        "\n## Epsilon that training spent\n\nBrackets hold the epsilon of the runs behind a cell, all seeds together; "
+        "\n## Epsilon that training spent\n\nBrackets hold the epsilons of the runs behind a cell, each by itself; "
         "where "
         "max_epochs ended training with more than 1 % of the target left, a star stands behind them.\n\n" +
         head_of(table);
@@ -338,14 +338,19 @@ std::string markdown(const Table& table) {
   out += ". So this page lies under private/.\n";
   if (!table.joint.empty()) {
     out +=
-        "\n## All private models together\n\nWhoever sees every model of a data set, and chooses among them, learns no more than this "
-        "(their mechanisms and those of the runs that they started from composed; settings fixed beforehand, by the sweep file; files of the same bytes are one data set):\n\n";
+        "\n## All private models together\n\nWhoever sees every private model of a data set, and chooses among them, learns no more than this "
+        "(their mechanisms and those of the runs that they started from composed; files of the same bytes, or with the same training values, are one data set; others that share series are not known to). It holds if the sweep file has not changed since "
+        "the first of them was seen:\n\n";
     for (const auto& joint : table.joint) {
-      const auto models = cat("- ", joint.data, ", ", joint.models, joint.models == 1 ? " model: " : " models: ");
-      out += joint.why.empty() ? cat(models, "epsilon in [", rounded_down(joint.epsilon.lower, 4), ", ",
-                                     rounded_up(joint.epsilon.upper, 4), "] at delta ", joint.delta,
-                                     joint.reproducible ? "; NOT FOR RELEASE: runs are reproducible from their seeds, and this is no guarantee for them" : "", "\n")
-                               : cat(models, "nothing is stated; ", joint.why, "\n");
+      out += cat("- ", joint.data, ", ", joint.models, joint.models == 1 ? " model: " : " models: ");
+      if (joint.why.empty()) {
+        const auto upper = rounded_up(joint.epsilon.upper, 4);
+        out += cat(joint.epsilon.lower > 0.0 ? cat("epsilon in [", rounded_down(joint.epsilon.lower, 4), ", ", upper, "]") : cat("epsilon at most ", upper), " at delta ", joint.delta,
+                   joint.reproducible ? "; NOT FOR RELEASE: runs are reproducible from their seeds, and this is no guarantee for them" : "");
+      } else {
+        out += cat("nothing is stated; ", joint.why);
+      }
+      out += joint.without_privacy > 0 ? cat("; not counted: ", joint.without_privacy, joint.without_privacy == 1 ? " model" : " models", " without privacy\n") : std::string("\n");
     }
   } else if (table.private_models > 1) {
     out += "\nFor private models together nothing is stated here: before all runs have ended, or where each has a data set of its own.\n";
@@ -431,6 +436,7 @@ std::string json(const Table& table) {
     Json about = {{"data", joint.data}, {"models", joint.models}, {"delta", joint.delta}, {"assumption", "settings fixed beforehand"}};
     about["epsilon"] = joint.why.empty() ? Json{{"lower", joint.epsilon.lower}, {"upper", joint.epsilon.upper}} : Json(nullptr);
     about["reproducible"] = joint.reproducible;
+    about["models_without_privacy"] = joint.without_privacy;
     if (!joint.why.empty()) about["why"] = joint.why;
     out["joint"].push_back(std::move(about));
   }

@@ -74,7 +74,7 @@ mean_weighted_quantile_loss, lower is better; mean ± standard deviation (n − 
 
 ## Epsilon that training spent
 
-Brackets hold the epsilon of the runs behind a cell, all seeds together; where max_epochs ended training with more than 1 % of the target left, a star stands behind them.
+Brackets hold the epsilons of the runs behind a cell, each by itself; where max_epochs ended training with more than 1 % of the target left, a star stands behind them.
 
 |  | w = 1 | w = 2 |
 | --- | --- | --- |

@@ -15,14 +15,16 @@ namespace tsdp::sweep {
 struct JointStatement {
   std::string data;           ///< dataset.path of the first of them; other names of the same file count as this one
   std::size_t models = 0;     ///< private ones that have begun
+  std::size_t without_privacy = 0;  ///< models on the same data that are not private, of which nothing is stated
   double delta = 0.0;         ///< the largest of theirs
-  privacy::Interval epsilon;  ///< of all of them together; where none can be stated, `why` says why
+  privacy::Interval epsilon;  ///< of all of them together, from below 0 where nothing is known; where none can be stated, `why` says why
   std::string why;
   bool reproducible = false;  ///< some run is, so that this is no guarantee for its model
 };
 
-/// One statement a data set on which several private models were trained, or one from weights that rest on data, from their ledgers; the runs behind
-/// those weights are counted. Takes seconds where mechanisms are many.
+/// One statement a data set on which several private models were trained, from their ledgers. Where some model started from weights that rest on data, the runs behind
+/// them are counted, and all models are put together, since a ledger does not tell which data its start was trained on. A single model has a statement
+/// where its ledger does not say all. Takes seconds where mechanisms are many.
 [[nodiscard]] std::vector<JointStatement> joint_statements(const SweepPlan& plan);
 
 }  // namespace tsdp::sweep
