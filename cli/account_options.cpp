@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tsdp/base/error.h"
+#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
 #include "tsdp/data/configured.h"
 #include "tsdp/mechanism/auto_settings.h"
@@ -87,7 +88,9 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
   refuse(app, {"--batch-size"}, why);
   auto asked = read_config(file, o.set);
   const auto data = data::prepare_data(asked, file);
-  auto config = mechanism::settle_law(asked, data.split.training_length, file).config;
+  auto settled = mechanism::settle_law(asked, data.split.training_length, file);
+  if (const auto what = mechanism::not_counted_of_start(settled.start_origin()); !what.empty()) log::warning(cat(file.string(), ": model.start: not counted in epsilon: ", what));
+  auto config = std::move(settled.config);
   auto sigma = o.noise_multiplier ? o.noise_multiplier : config.privacy.noise_multiplier;
   const auto scheme = mechanism::law_of(config, data.split.training_length);
   const auto unit = mechanism::unit_of(config);

@@ -45,6 +45,7 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
     out["delta"] = delta;
     out["relation"] = {{"kind", name(total.unit.relation)}, {"w", total.unit.w}, {"v", total.unit.v ? Json(*total.unit.v) : Json(nullptr)}};
     out["runs"] = listed;
+    out["earlier_runs"] = total.earlier;
     out["assumption"] = assumption;
     out["certificate"] = mechanism::certificate_json(certificate);
     out["reproducible"] = reproducible;
@@ -54,7 +55,10 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
   print(cat(from_below ? cat("epsilon in [", rounded_down(epsilon.lower, 7), ", ", rounded_up(epsilon.upper, 7), "]")
                        : cat("epsilon at most ", rounded_up(epsilon.upper, 7)),
             " at delta ", delta, " for all models of ",
-            runs.size(), runs.size() == 1 ? " run" : " runs", " together, relation ", mechanism::unit_text(total.unit),
+            runs.size(), runs.size() == 1 ? " run" : " runs",
+            total.earlier.empty() ? std::string() : cat(" and the runs that their weights came from (", join(total.earlier, ", "), ")"),
+            " together, relation ", mechanism::unit_text(total.unit),
+            reproducible ? ".\nNOT FOR RELEASE: a run is reproducible from its seed, so its noise can be removed" : "",
             ".\nThis holds if the settings of all of them were fixed before the first one released anything, and all read the same "
             "data. Settings chosen after looking at an earlier model need a budget: tsdp-train --budget.\n"));
 }

@@ -45,6 +45,7 @@ int run_verify(const fs::path& what, bool json) {
     out["theorem"] = ledger.value("theorem", Json(nullptr));
     out["reproducible"] = ledger.value("reproducible", Json(nullptr));
     out["state"] = ledger.value("state", Json(nullptr));
+    out["statement"] = found.agrees() ? Json(mechanism::statement(*found.terms)) : Json(nullptr);
     out["texts_checked"] = found.texts_checked;
     out["differences"] = found.differences;
     print_json(out);

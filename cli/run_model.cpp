@@ -55,15 +55,19 @@ std::string unfinished_text(const exporting::ModelMetadata& metadata) {
              "; tsdp-train --resume goes on.\n");
 }
 
+std::vector<std::string> epsilon_does_not_cover(const nlohmann::ordered_json& ledger, std::vector<std::string> beside) {
+  const bool is_private = ledger.is_object() && ledger.value("private", false);
+  // Weights that rest on data cost something of their own.
+  if (is_private && mechanism::rests_on_data(mechanism::start_origin_of(ledger, "the model"))) beside.emplace_back("start");
+  return beside;
+}
+
 void put_training_privacy(nlohmann::ordered_json& out, const exporting::ModelMetadata& metadata, const std::vector<std::string>& beside) {
   const auto& ledger = metadata.privacy;
   out["epsilon"] = ledger.value("epsilon", nlohmann::ordered_json(nullptr));
   out["delta"] = ledger.value("delta", nlohmann::ordered_json(nullptr));
   out["epsilon_covers"] = epsilon_covers(ledger);
-  // Weights that rest on data cost something of their own.
-  auto uncovered = beside;
-  if (ledger.is_object() && ledger.value("private", false) && mechanism::rests_on_data(mechanism::start_origin_of(ledger, "the model"))) uncovered.emplace_back("start");
-  out["epsilon_does_not_cover"] = uncovered;
+  out["epsilon_does_not_cover"] = epsilon_does_not_cover(ledger, beside);
   out["reproducible"] = ledger.value("reproducible", false);
   out["unfinished"] = unfinished(metadata);
   out["statement"] = ledger.value("statement", std::string());
@@ -143,9 +147,14 @@ RunModel model_of_run(const training::RunFolder& folder, const Config& config, E
   if (!out.model->parameters().values().isfinite().all().item<bool>())
     throw Error(ExitCode::failure, cat(file.string(), ": the weights are not finite, so there is no model"));
   out.sampled_forecasts = config.model.sampled_forecasts;
-  out.metadata = metadata_of(config, *out.model, json);
-  if (ledger.state != mechanism::RunState::finished)
-    out.metadata.model["unfinished"] = {{"step", checkpoint->step - checkpoint->given_up}, {"of", ledger.steps_planned}};
+  auto stated = ledger;
+  const bool was_killed = ledger.state == mechanism::RunState::running;
+  if (was_killed) {  // after its last checkpoint, before its ledger followed; the ledger's cost is that of the whole plan
+    stated.steps_taken = checkpoint->step - checkpoint->given_up;
+    stated.steps_charged = std::max({ledger.steps_charged, charge.steps(), checkpoint->step});
+  }
+  out.metadata = metadata_of(config, *out.model, was_killed ? mechanism::document(stated) : json);
+  if (ledger.state != mechanism::RunState::finished) out.metadata.model["unfinished"] = {{"step", checkpoint->step - checkpoint->given_up}, {"of", ledger.steps_planned}};
   return out;
 }
 

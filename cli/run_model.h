@@ -30,6 +30,8 @@ namespace tsdp::cli {
 
 /// What of a model's release epsilon covers: ["model"], or nothing of a model without privacy.
 [[nodiscard]] nlohmann::ordered_json epsilon_covers(const nlohmann::ordered_json& ledger);
+/// `beside`, names of what stands beside epsilon in an answer, and "start" where the model's start rests on data.
+[[nodiscard]] std::vector<std::string> epsilon_does_not_cover(const nlohmann::ordered_json& ledger, std::vector<std::string> beside);
 /// Puts epsilon and delta of a model's training into a program's answer, with what they are about: "epsilon", "delta",
 /// "epsilon_covers", "epsilon_does_not_cover" (`beside`: names of what stands beside them in the answer), "reproducible", "unfinished"
 /// and the statement.

@@ -53,7 +53,7 @@ std::string path_for_run(const std::string& given, const std::filesystem::path& 
   return std::filesystem::relative(std::filesystem::absolute(found), std::filesystem::absolute(run)).string();
 }
 
-Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& trainer, tsdp::models::Forecaster& model) {
+Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& trainer, tsdp::models::Forecaster& model, tsdp::mechanism::StartOrigin origin) {
   const auto& plan = trainer.plan();
   const auto& method = trainer.method();
   Json out;
@@ -78,6 +78,7 @@ Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& traine
     out["delta"] = config.privacy.delta;
     out["target_epsilon"] = config.privacy.target_epsilon;
     out["epsilon"] = {{"lower", plan.epsilon.lower}, {"upper", plan.epsilon.upper}};
+    if (const auto what = tsdp::mechanism::not_counted_of_start(origin); !what.empty()) out["not_counted"] = what;
     out["unused"] = nullptr;
     if (const auto unused = tsdp::training::unused_budget(config, method, plan)) {
       const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
@@ -114,6 +115,7 @@ std::string plan_text(const Json& p) {
                 tsdp::rounded(p["noise_multiplier"].get<double>(), 5), ": epsilon at the end in [",
                 tsdp::rounded_down(p["epsilon"]["lower"].get<double>(), 6), ", ",
                 tsdp::rounded_up(p["epsilon"]["upper"].get<double>(), 6), "] at delta ", p["delta"].get<double>());
+  if (p.contains("not_counted")) text += cat("; not counted: ", p["not_counted"].get<std::string>());
   if (const auto unused = unused_text(p, "would use"); !unused.empty()) text += cat("; ", unused);
   return text;
 }
@@ -133,18 +135,22 @@ void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingS
 /// What `auto` became, setting by setting, and what it comes to.
 void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training::Plan& plan, double step_seconds, bool json) {
   const double seconds = step_seconds * static_cast<double>(plan.steps);
+  const bool is_private = settled.config.privacy.enabled;
+  const auto not_counted = is_private ? tsdp::mechanism::not_counted_of_start(settled.start_origin()) : std::string();
   if (json) {
     Json out;
     out["settings"] = Json::object();
     for (const auto& setting : settled.chosen) out["settings"][setting.key] = {{"value", setting.value}, {"why", setting.why}};
-    out["expected"] = {{"steps", plan.steps}, {"seconds", seconds}, {"epsilon", settled.config.privacy.enabled ? Json(plan.epsilon.upper) : Json(nullptr)}};
+    out["expected"] = {{"steps", plan.steps}, {"seconds", seconds}, {"epsilon", is_private ? Json(plan.epsilon.upper) : Json(nullptr)}};
+    if (!not_counted.empty()) out["expected"]["not_counted"] = not_counted;
     tsdp::cli::print_json(out);
     return;
   }
   if (settled.chosen.empty()) tsdp::cli::print("No setting is auto: nothing is chosen.\n");
   for (const auto& setting : settled.chosen) tsdp::cli::print(cat(setting.key, ": ", setting.value, "    # ", setting.why, "\n"));
   tsdp::cli::print(cat("Expected: ", plan.steps, " steps, about ", tsdp::rounded(seconds, 2), " s of training on this machine",
-                       settled.config.privacy.enabled ? cat(", epsilon at most ", tsdp::rounded_up(plan.epsilon.upper, 4), " at the end") : std::string(), ".\n"));
+                       is_private ? cat(", epsilon at most ", tsdp::rounded_up(plan.epsilon.upper, 4), " at the end") : std::string(), ".\n",
+                       not_counted.empty() ? std::string() : cat("Not counted in epsilon: ", not_counted, ".\n")));
 }
 
 }  // namespace
@@ -243,8 +249,9 @@ int main(int argc, char** argv) {
     if (!resume.empty() && tsdp::is_there(folder.charged_config()))
       tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
     warn_of_sizes(config, tsdp::mechanism::law_of(config, data.split.training_length));
+    const auto origin = settled.start_origin();
     tsdp::training::Trainer trainer(config, data, device, folder, nullptr, std::move(settled.start));
-    const auto plan = plan_json(config, trainer, trainer.model());
+    const auto plan = plan_json(config, trainer, trainer.model(), origin);
     if (dry_run) {
       std::cout << (common.json ? tsdp::json_text(plan, 2) : plan_text(plan)) << "\n";
       return 0;
@@ -316,7 +323,8 @@ int main(int argc, char** argv) {
       out["metrics"] = scores.model.json();
       out["baselines"] = {{"seasonal_naive", scores.seasonal_naive.json()}, {"start", start_scores.json()}};
       out["epsilon_covers"] = tsdp::cli::epsilon_covers(ledger);
-      out["epsilon_does_not_cover"] = {"metrics", "baselines"};
+      out["epsilon_does_not_cover"] = tsdp::cli::epsilon_does_not_cover(ledger, {"metrics", "baselines"});
+      out["reproducible"] = ledger.value("reproducible", false);
       tsdp::cli::print_json(out);
     }
     return 0;

@@ -122,7 +122,7 @@ Json inference_privacy(const PrivateInference& privacy, std::int64_t uses) {
       "lengths of the series, their calendar, and which values are missing: treated as public",
       "whatever else is computed from true values, such as scores",
       "covariates, where the model reads them: treated as public",
-      "whether values are numbers that can be read, of magnitude up to 3.4e38: a file with others is refused",
+      "whether values are numbers that can be read, of magnitude up to 3.4e38, and no series is plainly another one or its beginning: other files are refused",
       "floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 standard "
       "deviations (which delta pays for), and released on a grid of 2^-24 of its deviation"};
   auto statement =
@@ -152,9 +152,9 @@ Json with_training(const PrivateInference& privacy, const Json& ledger) {
   double epsilon = p.epsilon;
   double delta = p.delta;
   for (const auto& run : runs) {
-    if (!run.is_private()) {
-      out["text"] = chained ? "The weights come from runs of which one was trained without privacy: nothing protects the series that it was trained on."
-                            : "The model was trained without privacy: nothing protects the series that it was trained on.";
+    if (!run.protects()) {
+      out["text"] = cat(chained ? "The weights come from runs of which one was trained " : "The model was trained ", run.is_private() ? "with noise that follows from a seed" : "without privacy",
+                        ": nothing protects the series that it was trained on.");
       return out;
     }
     // A changed past is a whole series replaced by another.
@@ -176,7 +176,8 @@ Json with_training(const PrivateInference& privacy, const Json& ledger) {
       cat("The model's own guarantee is about the series it was trained on, under another relation: ", ledger.value("statement", std::string("no statement")),
           " A series that was not trained on needs the forecast's guarantee alone. For one that was, the sum", chained ? " over all runs that the weights come from" : "", ", (",
           rounded_up(epsilon, 4), ", ", rounded_up(out["delta"].get<double>(), 4),
-          ") with one forecast, covers the changes of values that all of these relations allow (of relation series: any), and no others.");
+          ") with one forecast, covers the changes of values that all of these relations allow (of relation series: any), and no others.",
+          privacy.reproducible ? " NOT FOR RELEASE: the forecast's randomness is reproducible from the seed." : "");
   return out;
 }
 

@@ -177,13 +177,17 @@ std::string header(const ReportContent& c) {
   if (const auto about = about_start(c); !about.empty()) out += cat("<p class=\"banner\">", e(about), "</p>\n");
   out += "<ul class=\"tiles\">\n";
   if (is_private(c)) {
-    const char* alone = mechanism::rests_on_data(c.start_origin) ? " (this run alone, without its start)" : "";
+    const std::string alone = cat(mechanism::rests_on_data(c.start_origin) ? " (this run alone, without its start)" : "",
+                                  c.ledger.value("reproducible", false) ? " (for whoever does not know the seed)" : "");
     if (const double epsilon = upper_epsilon(c); std::isfinite(epsilon))
       out += tile(cat("ε ≤ ", rounded_up(epsilon, 4)),
                   cat("at δ = ", small(number_in(c.ledger, "delta")), ", for ", protected_unit(c.ledger), alone));
     if (const double advantage = number_in(part(c.ledger, "attack"), "advantage"); std::isfinite(advantage))
       out += tile(cat("≤ ", percent_up(0.5 + 0.5 * advantage, 4)),
                   cat("right guesses of the best possible attacker; a coin has 50 %", alone));
+  } else if (c.ledger.is_object() && c.ledger.contains("synthetic_data") && c.start_origin != mechanism::StartOrigin::trained_without_privacy) {
+    out += mechanism::rests_on_data(c.start_origin) ? tile("Synthetic series", "added no data of anyone to the start; the start's own statement holds")
+                                                    : tile("Synthetic series", "the model has seen no data of anyone");
   } else {
     out += tile("No privacy", "trained without clipping and noise: treat the model like the data");
   }

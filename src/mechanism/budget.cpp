@@ -77,9 +77,9 @@ void write(const std::filesystem::path& file, const Budget& budget) {
 /// The premise of Theorem 1 of budget.md: what comes next depends on releases that are charged, and on nothing else of the data.
 void require_charged(const Budget& budget, const Start& start, const std::string& where) {
   for (const auto& earlier : earlier_runs(start, where)) {
-    if (!earlier.is_private())
+    if (!earlier.protects())
       throw PrivacyError(cat(where, ": the run starts from weights that run ", earlier.run.id,
-                             " trained on data without privacy, which no budget covers; expected model.start fresh, shipped weights, or those of a run that is charged here"));
+                             " trained on data ", earlier.is_private() ? "with noise that follows from a seed" : "without privacy", ", which no budget covers; expected model.start fresh, shipped weights, or those of a run that is charged here"));
     const auto charge = std::find_if(budget.charges.begin(), budget.charges.end(), [&](const auto& c) { return c.run == earlier.run.id; });
     if (charge == budget.charges.end())
       throw PrivacyError(cat(where, ": the run starts from weights of run ", earlier.run.id,

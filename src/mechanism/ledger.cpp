@@ -30,6 +30,7 @@ constexpr Names<Edition, 2> names_of(Edition) { return {{{Edition::second, "tsdp
 
 constexpr const char* no_privacy = "No privacy: trained without clipping and noise.";
 constexpr const char* no_data = "Nobody's data: trained without clipping and noise, on synthetic series alone.";
+constexpr const char* no_data_of_its_own = "No data of its own: trained without clipping and noise, on synthetic series.";
 constexpr double attack_precisions[] = {1e-2, 1e-3, 1e-4, 1e-5};  // that of ledgers, and finer
 constexpr double bracket_tolerance = 5e-3;  // by which ends of brackets of other versions may differ, relative
 
@@ -51,20 +52,6 @@ bool delta_is_large(const Ledger& ledger) {
   return ledger.cost && ledger.cost->delta * static_cast<double>(ledger.method.law().sequences()) >= 1.0;
 }
 
-/// What is not counted in what a ledger states of its own run, where the weights that it started from were trained on data; else empty. One text for all who state something.
-std::string not_counted_of_start(StartOrigin origin) {
-  switch (origin) {
-    case StartOrigin::fresh:
-    case StartOrigin::synthetic: return "";
-    case StartOrigin::trained:
-      return "the training of the weights that it started from (start.trained): it has a statement of its own, and for whoever is in both the two "
-             "compose (tsdp-account total)";
-    case StartOrigin::trained_without_privacy:
-      return "the training of the weights that it started from (start.trained): it had no privacy, so nothing protects whoever is in its data";
-  }
-  throw Error(ExitCode::failure, "a start from nowhere");
-}
-
 /// The same after a sentence that it limits.
 std::string but_for_the_start(const Ledger& ledger) {
   const auto what = not_counted_of_start(ledger.start.origin);
@@ -82,7 +69,7 @@ Json not_covered(const Ledger& ledger) {
           : "validation and test values, and any choice made by looking at them (settings, model, number of epochs)",
       "the time that training took, and stopping it, or not releasing a model, because of what its logs or scores showed",
       "the number and lengths of the series, their calendar, and which values are missing: treated as public",
-      "whether training begins at all: values that are no numbers, too large, or not to be told apart in single precision, are refused",
+      "whether training begins at all: values that are no numbers, too large, or not to be told apart in single precision, are refused, as are data of which half of the series or more are copies of others",
       "forecasts from a series' own recent values: the guarantee is about training data, not about a model's inputs",
       ("floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 standard "
        "deviations, and added to single-precision sums on a grid of 2^-24 of its deviation; a window's gradient is "
@@ -101,8 +88,20 @@ Json not_covered(const Ledger& ledger) {
 StartOrigin origin_of_weights(const Ledger& ledger) {
   const auto before = rests_on_data(ledger.start.origin) ? ledger.start.origin : StartOrigin::synthetic;
   if (ledger.synthetic || before == StartOrigin::trained_without_privacy) return before;
-  // Whoever knows the seed can take the noise away.
-  return ledger.is_private() && !ledger.reproducible ? StartOrigin::trained : StartOrigin::trained_without_privacy;
+  return ledger.protects() ? StartOrigin::trained : StartOrigin::trained_without_privacy;
+}
+
+std::string not_counted_of_start(StartOrigin origin) {
+  switch (origin) {
+    case StartOrigin::fresh:
+    case StartOrigin::synthetic: return "";
+    case StartOrigin::trained:
+      return "the training of the weights that it started from (start.trained): it has a statement of its own, and for whoever is in both the two "
+             "compose (tsdp-account total)";
+    case StartOrigin::trained_without_privacy:
+      return "the training of the weights that it started from (start.trained): it had no privacy, so nothing protects whoever is in its data";
+  }
+  throw Error(ExitCode::failure, "a start from nowhere");
 }
 
 std::string start_cited(StartOrigin origin) {
@@ -344,6 +343,8 @@ Json document_as(const Ledger& ledger, Edition edition) {
                           "the best test with that false-positive rate",
                           but)}};
   out["warnings"] = Json::array();
+  if (ledger.reproducible && edition != Edition::second)
+    out["warnings"].push_back("not for release: the randomness is reproducible from the seed, so whoever knows the seed can remove the noise");
   if (delta_is_large(ledger))
     out["warnings"].push_back(cat("delta ", exact(p.delta), " is not below 1 / ", ledger.method.law().sequences(),
                                   ": a mechanism that publishes one series whole, at random, would satisfy it"));
@@ -511,7 +512,12 @@ std::string statement_as(const Ledger& ledger, Edition edition) {
     }
     throw Error(ExitCode::failure, "a start from nowhere");
   };
-  if (!ledger.is_private()) return cat(ledger.synthetic ? no_data : no_privacy, of_start());
+  if (!ledger.is_private()) {
+    const bool started_from_data = rests_on_data(ledger.start.origin) && edition != Edition::second;
+    return cat(!ledger.synthetic ? no_privacy : started_from_data ? no_data_of_its_own
+                                                                  : no_data,
+               of_start());
+  }
   const auto& p = *ledger.cost;
   std::string text = cat("(", rounded_up(p.epsilon.upper, 4), ", ", exact(p.delta), ")-differential privacy, where ",
                          relation_text(ledger.method.privacy()->unit(), edition), " (Theorem ",

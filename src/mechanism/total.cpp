@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -49,8 +50,10 @@ namespace {
 
 /// These runs and those that their weights come from, each once: a start that several share, or that is among the runs, was released once. A start that is one of
 /// the runs at an earlier step is a part of it: with the same key its steps are the same releases. (A copy of a run that went on differently has another key.)
+/// Runs on synthetic series cost nothing of their own.
 std::vector<Ledger> with_earlier_runs(const std::vector<Ledger>& ledgers) {
-  auto out = ledgers;
+  std::vector<Ledger> out;
+  std::copy_if(ledgers.begin(), ledgers.end(), std::back_inserter(out), [](const Ledger& ledger) { return !ledger.synthetic || ledger.is_private(); });
   for (const auto& ledger : ledgers)
     for (auto& earlier : earlier_runs(ledger.start, cat("run ", ledger.run.id))) {
       const auto known = std::find_if(out.begin(), out.end(), [&](const Ledger& one) { return one.run == earlier.run; });
@@ -195,8 +198,15 @@ Stated Total::cost(double delta, double precision) const {
 
 Total total_of(const std::vector<Ledger>& given) {
   if (given.empty()) throw UsageError("total: found no run; at least one is expected");
+  for (const auto& ledger : given)
+    if (ledger.start.origin == StartOrigin::trained_without_privacy)
+      throw PrivacyError(cat("total: run ", ledger.run.id, " started from weights that were trained without privacy, or with noise that follows from a seed, so no epsilon covers it with its start; ",
+                             "expected runs whose starts are private, too"));
   const auto ledgers = with_earlier_runs(given);
+  if (ledgers.empty()) throw UsageError("total: found runs on synthetic series alone, which cost nothing; expected a run on data");
   Total out;
+  for (const auto& ledger : ledgers)
+    if (std::none_of(given.begin(), given.end(), [&](const Ledger& one) { return one.run.id == ledger.run.id; })) out.earlier.push_back(ledger.run.id);
   std::set<std::string> runs;
   std::vector<std::string> seen;  // terms of out.mechanisms
   std::vector<PrivacyUnit> units;

@@ -18,7 +18,7 @@ class Release : public RunTest {
     const auto command = "cd " + folder().string() + " && { " + program_path(train).string() + " --config config.yaml --output " + name +
                          " --quiet --threads 1 --set training.max_epochs=1000000 --set privacy.noise_multiplier=1000 2>err & pid=$!; "
                          "while [ ! -e " +
-                         name + "/privacy.json ]; do sleep 0.01; done; sleep 0.3; kill -INT $pid; wait $pid; }";
+                         name + "/privacy.json ]; do sleep 0.01; done; cp " + name + "/privacy.json begun.json; sleep 0.3; kill -INT $pid; wait $pid; }";
     const int status = std::system(("bash -c '" + command + "'").c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
@@ -37,6 +37,7 @@ TEST_F(Release, VerifyDerivesWhatIsStated) {
     EXPECT_EQ(found["agrees"], true) << what;
     EXPECT_LE(found["epsilon"]["lower"], found["stated"]["upper"]);
     EXPECT_EQ(found["delta"], 1e-7);
+    EXPECT_EQ(found["statement"], nlohmann::json::parse(content_of(path("run/privacy.json")))["statement"]);
     EXPECT_EQ(found["differences"], nlohmann::json::array());
   }
   EXPECT_NE(run(account, {"verify", "run"}).out.find("agrees"), std::string::npos);
@@ -128,6 +129,22 @@ TEST_F(Release, AnUnfinishedRunIsExportedOnlyWhenAskedFor) {
   // Scored with other windows than it was made for.
   EXPECT_EQ(run(evaluate, {"--run", "run", "--set", "dataset.test_windows=1", "--threads", "1"}).exit_code, 0);
   EXPECT_EQ(answer(account, {"verify", "model.pt", "--json"})["state"], "interrupted");
+}
+
+// A run that was killed wrote its ledger before its last checkpoint: the exported ledger counts the steps of the weights beside it.
+TEST_F(Release, AKilledRunIsExportedWithTheStepsOfItsWeights) {
+  EXPECT_EQ(interrupted_run("run"), 130);
+  const auto taken = nlohmann::json::parse(content_of(path("run/privacy.json")))["steps_taken"].get<std::int64_t>();
+  ASSERT_GT(taken, 0);
+  const auto begun = content_of(path("begun.json"));
+  write("run/privacy.json", begun);
+  const auto exported = answer("tsdp-export", {"--run", "run", "--output", "model.pt", "--unfinished", "--json"});
+  EXPECT_EQ(exported["model"]["unfinished"]["step"], taken);
+  EXPECT_EQ(exported["privacy"]["steps_taken"], taken);
+  EXPECT_GE(exported["privacy"]["steps_charged"], taken);
+  EXPECT_EQ(exported["privacy"]["state"], "running");
+  EXPECT_EQ(exported["privacy"]["epsilon"], nlohmann::json::parse(begun)["epsilon"]);  // of the whole plan
+  EXPECT_EQ(run(account, {"verify", "model.pt"}).exit_code, 0);
 }
 
 TEST_F(Release, WeightsAreNotChosenByLossesInPrivateRuns) {

@@ -8,6 +8,7 @@ namespace {
 
 constexpr const char* train = "tsdp-train";
 constexpr const char* evaluate = "tsdp-evaluate";
+constexpr const char* account = "tsdp-account";
 
 class RunFolders : public RunTest {};
 
@@ -165,6 +166,15 @@ TEST_F(RunFolders, AStartThatWasTrainedOnDataIsSaidToBe) {
     const auto ledger = nlohmann::json::parse(content_of(path(name + "/privacy.json")));
     EXPECT_EQ(ledger["start"]["origin"], is_private ? "trained" : "trained_without_privacy");
     EXPECT_EQ(ledger["warnings"].size(), 1U);
+    // So do plans, before anything is trained.
+    const auto start = "model.start=" + std::string(is_private ? "first" : "open") + "/model.pt";
+    for (const auto& [program, more] : {std::pair<std::string, std::vector<std::string>>{train, {"--dry-run", "--quiet"}}, {train, {"--advise", "--quiet"}}, {account, {"epsilon", "--steps", "3"}}}) {
+      auto arguments = more;
+      for (const auto& one : {std::string("--config"), std::string("config.yaml"), std::string("--set"), start}) arguments.push_back(one);
+      const auto plan = run(program, arguments);
+      ASSERT_EQ(plan.exit_code, 0) << plan.err;
+      EXPECT_NE((plan.out + plan.err).find("start.trained"), std::string::npos) << program << plan.out << plan.err;
+    }
     // A forecast's sum counts every run behind the model.
     const auto forecast = run("tsdp-forecast", {"--model", name + "/model.pt", "--input", "series.txt", "--start", "2015-01-01", "--output", name + ".jsonl", "--private", "--epsilon", "1", "--delta", "1e-4",
                                                 "--v", "1", "--json", "--quiet", "--threads", "1"});
@@ -174,6 +184,8 @@ TEST_F(RunFolders, AStartThatWasTrainedOnDataIsSaidToBe) {
     EXPECT_EQ(scores["epsilon_does_not_cover"].back(), "start");
     if (is_private) {
       const auto first = nlohmann::json::parse(content_of(path("first/privacy.json")));
+      const auto total = run(account, {"total", name, "--delta", "1e-4"});
+      EXPECT_NE(total.out.find("1 run and the runs that their weights came from (" + first["run"]["id"].get<std::string>() + ")"), std::string::npos) << total.out << total.err;
       EXPECT_GE(together["epsilon"].get<double>(), 1.0 + ledger["epsilon"]["upper"].get<double>() + first["epsilon"]["upper"].get<double>());
     } else {
       EXPECT_TRUE(together["epsilon"].is_null());

@@ -262,6 +262,9 @@ TEST(InferencePrivacy, StatesSumsRoundedUp) {
   EXPECT_GE(together["delta"].get<double>(), 1e-4 + 1e-7);
   EXPECT_NE(together["text"].get<std::string>().find(ledger["statement"].get<std::string>()), std::string::npos);
   EXPECT_TRUE(with_training(privacy, test::ledger(false))["epsilon"].is_null());
+  auto of_a_seed = ledger;
+  of_a_seed["reproducible"] = true;
+  EXPECT_TRUE(with_training(privacy, of_a_seed)["epsilon"].is_null());
 }
 
 }  // namespace

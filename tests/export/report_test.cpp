@@ -131,6 +131,14 @@ TEST(Report, OfARunWithoutPrivacySaysSo) {
   EXPECT_TRUE(holds(page, "treat the model like the data"));
   EXPECT_EQ(charts(page), 3U);
   for (const auto* text : {"ε ≤", "attacker", "Epsilon over"}) EXPECT_FALSE(holds(page, text)) << text;
+  c.ledger["synthetic_data"] = {{"family", "hourly"}};
+  EXPECT_TRUE(holds(report_html(c), "the model has seen no data of anyone"));
+  c.start_origin = mechanism::StartOrigin::trained;
+  const auto after = report_html(c);
+  EXPECT_TRUE(holds(after, "the start's own statement holds") || holds(after, "the start&#39;s own statement holds")) << after.substr(after.find("Synthetic series"), 200);
+  EXPECT_FALSE(holds(after, "has seen no data of anyone"));
+  c.start_origin = mechanism::StartOrigin::trained_without_privacy;
+  EXPECT_TRUE(holds(report_html(c), "treat the model like the data"));
 }
 
 TEST(Report, OfNothingStillStands) {
@@ -156,6 +164,7 @@ TEST(Report, WarnsOfWhatIsNotForRelease) {
   c.ledger["state"] = "interrupted";
   const auto page = report_html(c);
   EXPECT_TRUE(holds(page, "Not for release: the randomness follows from the seed"));
+  EXPECT_EQ(count(page, "(for whoever does not know the seed)"), 2U);
   EXPECT_TRUE(holds(page, "The run is not finished: its ledger says “interrupted”"));
 }
 

@@ -45,6 +45,7 @@ TEST(Start, EveryLedgerSaysWhereWeightsComeFrom) {
       EXPECT_EQ(text.at(place).dump().find("start.trained") != std::string::npos, rests_on_data(start.origin)) << origin << where;
     }
   }
+  EXPECT_NE(document(of_a_seed)["warnings"].dump().find("not for release"), std::string::npos);
   // A ledger cannot claim more privacy than the ledgers behind it.
   auto text = document(ledger_with("a", trained_by(ledger_with("b", {}, false))));
   text["start"]["origin"] = "trained";
@@ -128,8 +129,17 @@ TEST(Start, OfSyntheticSeriesIsFreeUnlessTheirOwnStartIsNot) {
   EXPECT_EQ(origin_of_weights(ledger), StartOrigin::synthetic);
   EXPECT_NE(statement(ledger).find("Nobody's data"), std::string::npos);
   EXPECT_EQ(read_ledger(document(ledger), "ledger").synthetic, ledger.synthetic);
+  EXPECT_THROW(static_cast<void>(total_of({ledger})), UsageError);
   ledger.start = trained_by(ledger_with("b"));
   EXPECT_EQ(origin_of_weights(ledger), StartOrigin::trained);
+  const auto text = statement(ledger);
+  EXPECT_EQ(text.find("Nobody's data"), std::string::npos) << text;
+  EXPECT_NE(text.find("NOT INCLUDED"), std::string::npos) << text;
+  // It costs what its start cost, which is named.
+  const auto total = total_of({ledger});
+  EXPECT_EQ(total.earlier, std::vector<std::string>{"b"});
+  EXPECT_EQ(total.epsilon(1e-6).upper, total_of({ledger_with("b")}).epsilon(1e-6).upper);
+  EXPECT_TRUE(total_of({ledger, ledger_with("b")}).earlier.empty());
 }
 
 // The runs behind a run's weights compose with it, each once, however many started from it.
@@ -148,7 +158,19 @@ TEST(Start, CostsWhatItsOwnRunCost) {
   EXPECT_EQ(uses({first, second}), 2 * one);
   EXPECT_EQ(uses({second, third}), 3 * one);
   EXPECT_EQ(uses({ledger_with("d", trained_by(second))}), 3 * one);
-  EXPECT_THROW(static_cast<void>(total_of({ledger_with("b", trained_by(ledger_with("a", {}, false)))})), PrivacyError);
+  // Nothing is stated of a run whose start protects nobody, whichever runs are named beside it.
+  auto of_a_seed = ledger_with("a");
+  of_a_seed.reproducible = true;
+  EXPECT_NO_THROW(static_cast<void>(total_of({of_a_seed})));  // said to be not for release
+  for (const auto& start : {ledger_with("a", {}, false), of_a_seed, ledger_with("e", trained_by(of_a_seed))}) {
+    const auto after = ledger_with("b", trained_by(start));
+    for (const auto& runs : {std::vector<Ledger>{after}, {ledger_with("f"), after}, {after, of_a_seed}, {ledger_with("g", trained_by(after))}})
+      EXPECT_THROW(static_cast<void>(total_of(runs)), PrivacyError);
+    auto on_synthetic = ledger_with("h", trained_by(start), false);
+    on_synthetic.synthetic = SyntheticData{"hourly", 10, 100, 1};
+    EXPECT_THROW(static_cast<void>(total_of({on_synthetic})), PrivacyError);
+    EXPECT_THROW(static_cast<void>(total_of({ledger_with("f"), ledger_with("i", trained_by(on_synthetic))})), PrivacyError);
+  }
 }
 
 TEST(Start, AnEditedLedgerBehindItIsFound) {

@@ -24,6 +24,7 @@ struct Settled {
   std::optional<StartWeights> start;  ///< none: fresh weights, and model.start is fresh
   std::vector<ChosenSetting> chosen;
 
+  [[nodiscard]] StartOrigin start_origin() const { return start ? start->origin : StartOrigin::fresh; }
   template <class Value>
   void choose(const char* key, const Value& value, const std::string& why) { chosen.push_back({key, cat(value), why}); }
 };

@@ -69,6 +69,9 @@ constexpr Names<StartOrigin, 4> names_of(StartOrigin) {
 /// What stands beside a score of such weights: "epsilon 0: before any of your data" where nothing was spent on them, and nowhere else.
 [[nodiscard]] std::string start_cited(StartOrigin origin);
 
+/// What epsilon of a run leaves out that started from such weights, in words; empty where it leaves out nothing. One text for all who state an epsilon.
+[[nodiscard]] std::string not_counted_of_start(StartOrigin origin);
+
 /// Where a model started. The prior is a function of public facts and costs nothing, nor do fresh and synthetic weights.
 struct Start {
   Prior prior = {};
@@ -114,6 +117,8 @@ struct Ledger {
   std::optional<Cost> cost;  ///< of a private method
 
   [[nodiscard]] bool is_private() const noexcept { return method.privacy().has_value(); }
+  /// Whether its noise protects anyone: whoever knows the seed of a reproducible run takes the noise away. Ask this wherever epsilons of several runs are put together.
+  [[nodiscard]] bool protects() const noexcept { return is_private() && !reproducible; }
   /// Steps that epsilon is stated for, and the uses of the theorem that they are; requires `is_private`.
   [[nodiscard]] std::uint64_t accounted_steps() const;
   [[nodiscard]] std::uint64_t accounted_uses() const { return method.privacy()->theorem().uses_of_steps(accounted_steps()); }

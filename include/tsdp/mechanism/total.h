@@ -41,6 +41,7 @@ struct Total {
     std::uint64_t steps;
   };
   std::vector<Run> runs;
+  std::vector<std::string> earlier;  ///< ids of runs that were not given but count, since weights started from theirs
   std::vector<std::uint64_t> complete_uses;       ///< of each, those that took every one of their steps: an unfinished epoch may have left out the changed series
 
   double pure_releases = 0.0;                     ///< Σ ε₂ of the runs' private choices
@@ -66,7 +67,7 @@ struct Total {
 
 /// The composition of the runs' mechanisms and of those of the runs whose weights they started from, not of their epsilons. It holds for runs whose settings were fixed before the first of
 /// them released anything (Props. D.10, D.13: every release may depend on earlier ones, the mechanisms may not). Throws
-/// PrivacyError for a run without privacy, and where neither of two relations contains the other; UsageError for one run that
+/// PrivacyError for a run without privacy, for one whose start protects nobody, and where neither of two relations contains the other; UsageError for one run that
 /// comes twice, or for none.
 [[nodiscard]] Total total_of(const std::vector<Ledger>& given);
 
