@@ -574,8 +574,9 @@ TEST_F(ConfigTest, AMissingDataFileSaysWhereItComesFrom) {
     const char* path;
     std::vector<std::string> parts;
   };
-  const auto script = (std::filesystem::path(TSDP_SOURCE_DIR) / "scripts/fetch_data.sh").string();
-  const auto data = (std::filesystem::path(TSDP_SOURCE_DIR) / "data").string();
+  // The project that the program finds around itself: a copy of the sources may lie within it (scripts/planted_errors.sh).
+  const auto script = (project_root() / "scripts/fetch_data.sh").string();
+  const auto data = (project_root() / "data").string();
   const std::string look_alike = "--config lookalike_traffic.yaml trains on made data";
   for (const auto& [path, parts] : std::vector<Case>{
            {"none/traffic.txt.gz", {"get it: " + script + " traffic, or put traffic/traffic.txt.gz of github.com/laiguokun/multivariate-time-series-data into " + data, look_alike}},
