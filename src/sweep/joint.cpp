@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "tsdp/base/error.h"
@@ -10,51 +12,63 @@
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
 #include "tsdp/mechanism/total.h"
+#include "tsdp/training/charged_for.h"
+#include "tsdp/training/run_folder.h"
 
 namespace tsdp::sweep {
 namespace {
 
-/// Models that may rest on the same series.
-struct Group {
-  JointStatement statement;
-  std::vector<mechanism::Ledger> ledgers;
-  std::set<std::string> labels;  ///< what tells its data: models that share one are of one group
+struct Model {
+  std::string data;  ///< dataset.path
+  std::optional<mechanism::Ledger> ledger;
+  std::string why;               ///< there is none
+  std::set<std::string> labels;  ///< what tells its data: models that share one may rest on the same series
 };
 
-/// The line of a run's folder that tells its training values, whatever file they stood in; empty if there is none.
-std::string training_values_of(const std::filesystem::path& run) {
-  const auto file = run / "private" / "checkpoints" / "config.yaml";
-  if (is_there(file))
-    for (const auto& line : split(read_file(file), '\n'))
-      if (line.starts_with("training values, SHA-256: ")) return line;
-  return {};
+/// Those that have begun, but for models of nobody's data.
+std::vector<Model> models_of(const SweepPlan& plan) {
+  // Files are one data set where their bytes are, whatever they are called (the sweep noted their digests before the first run), and where what was trained
+  // on is.
+  const auto noted = plan.private_folder() / "data.json";
+  const auto digests = is_there(noted) ? parse_json(read_file(noted), noted.string()) : nlohmann::ordered_json::object();
+  std::vector<Model> out;
+  for (const auto& run : plan.runs) {
+    const training::RunFolder folder{plan.folder_of(run)};
+    const auto where = folder.ledger().string();
+    if (!is_there(folder.ledger())) continue;
+    const auto& data = run.config.dataset.path;
+    Model model{data, {}, {}, {cat("file ", digests.value(data, data))}};
+    if (is_there(folder.charged_config()))
+      for (const auto& line : split(read_file(folder.charged_config()), '\n'))
+        if (line.starts_with(training::training_values_line)) model.labels.insert(line);
+    try {
+      model.ledger = mechanism::read_ledger(parse_json(read_file(folder.ledger()), where), where);
+    } catch (const Error& error) {
+      model.why = error.what();
+    }
+    const bool is_nobodys = model.ledger && model.ledger->synthetic && !model.ledger->is_private() && !mechanism::rests_on_data(model.ledger->start.origin);
+    if (!is_nobodys) out.push_back(std::move(model));
+  }
+  return out;
 }
 
-/// The group of these labels: those that share one become one.
-Group& group_of(std::vector<Group>& groups, const std::set<std::string>& labels) {
-  Group joined;
-  joined.labels = labels;
-  std::vector<Group> others;
-  for (auto& group : groups) {
-    if (std::none_of(labels.begin(), labels.end(), [&](const auto& label) { return group.labels.contains(label); })) {
-      others.push_back(std::move(group));
-      continue;
-    }
-    if (joined.statement.data.empty()) {
-      joined.statement = group.statement;
-    } else {
-      joined.statement.models += group.statement.models;
-      joined.statement.without_privacy += group.statement.without_privacy;
-      joined.statement.reproducible |= group.statement.reproducible;
-      joined.statement.delta = std::max(joined.statement.delta, group.statement.delta);
-      if (joined.statement.why.empty()) joined.statement.why = group.statement.why;
-    }
-    joined.labels.insert(group.labels.begin(), group.labels.end());
-    std::move(group.ledgers.begin(), group.ledgers.end(), std::back_inserter(joined.ledgers));
+/// Models that share a label, by way of others, too.
+std::vector<std::vector<Model>> by_data(std::vector<Model> models) {
+  std::vector<std::vector<Model>> out;
+  for (auto& model : models) {
+    const auto is_apart = [&](const std::vector<Model>& group) {
+      return std::none_of(group.begin(), group.end(), [&](const Model& one) {
+        return std::any_of(one.labels.begin(), one.labels.end(), [&](const auto& label) { return model.labels.contains(label); });
+      });
+    };
+    const auto of_its_data = std::stable_partition(out.begin(), out.end(), is_apart);
+    std::vector<Model> joined;
+    for (auto group = of_its_data; group != out.end(); ++group) std::move(group->begin(), group->end(), std::back_inserter(joined));
+    joined.push_back(std::move(model));
+    out.erase(of_its_data, out.end());
+    out.push_back(std::move(joined));
   }
-  groups = std::move(others);
-  groups.push_back(std::move(joined));
-  return groups.back();
+  return out;
 }
 
 /// Folders of runs that the sweep file no longer has.
@@ -63,71 +77,38 @@ std::size_t runs_beside(const SweepPlan& plan) {
   for (const auto& run : plan.runs) ours.insert(plan.folder_of(run).lexically_normal());
   std::size_t out = 0;
   std::error_code none;
-  for (const auto& folder : std::filesystem::directory_iterator(plan.output / "runs", none))
-    out += is_there(folder.path() / "privacy.json") && !ours.contains(folder.path().lexically_normal()) ? 1 : 0;
+  for (const auto& folder : std::filesystem::directory_iterator(plan.runs_folder(), none))
+    out += is_there(training::RunFolder{folder.path()}.ledger()) && !ours.contains(folder.path().lexically_normal()) ? 1 : 0;
   return out;
 }
 
 }  // namespace
 
 std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
-  // Files are one data set where their bytes are, whatever they are called (the sweep noted their digests before the first run), and where what was trained
-  // on is.
-  const auto noted = plan.private_folder() / "data.json";
-  const auto digests = is_there(noted) ? parse_json(read_file(noted), noted.string()) : nlohmann::ordered_json::object();
-  struct Model {
-    std::string data;
-    mechanism::Ledger ledger;
-    std::set<std::string> labels;
-  };
-  std::vector<Model> models;
-  std::vector<std::pair<std::string, std::string>> unread;  // data and what is wrong
-  std::vector<Group> groups;
-  for (const auto& run : plan.runs) {
-    const auto folder = plan.folder_of(run);
-    const auto file = folder / "privacy.json";
-    if (!is_there(file)) continue;
-    const auto& data = run.config.dataset.path;
-    std::set<std::string> labels = {cat("file ", digests.value(data, data))};
-    if (const auto values = training_values_of(folder); !values.empty()) labels.insert(values);
-    try {
-      auto ledger = mechanism::read_ledger(parse_json(read_file(file), file.string()), file.string());
-      if (ledger.synthetic && !ledger.is_private() && !mechanism::rests_on_data(ledger.start.origin)) continue;  // nobody's data
-      models.push_back({data, std::move(ledger), std::move(labels)});
-    } catch (const Error& error) {
-      unread.push_back({data, error.what()});
-    }
-  }
+  auto models = models_of(plan);
   // Which data a start was trained on, its ledger does not say, and an unread one says nothing: then all models together bound what any series pays.
-  const bool all_together = !unread.empty() || std::any_of(models.begin(), models.end(), [](const auto& model) { return mechanism::rests_on_data(model.ledger.start.origin); });
-  for (auto& model : models) {
-    if (all_together) model.labels.insert("together");
-    auto& group = group_of(groups, model.labels);
-    auto& statement = group.statement;
-    if (statement.data.empty()) statement.data = model.data;
-    if (model.ledger.is_private()) {
-      statement.reproducible |= model.ledger.reproducible;
-      statement.delta = std::max(statement.delta, model.ledger.cost->delta);
-      ++statement.models;
-    } else if (model.ledger.synthetic) {
-      // It costs what its start cost.
-      ++statement.models;
-      for (const auto& earlier : mechanism::earlier_runs(model.ledger.start, model.data))
-        if (earlier.cost) statement.delta = std::max(statement.delta, earlier.cost->delta);
-    } else {
-      ++statement.without_privacy;
-      continue;
-    }
-    group.ledgers.push_back(std::move(model.ledger));
-  }
-  for (const auto& [data, why] : unread) {
-    auto& statement = group_of(groups, {"together"}).statement;
-    if (statement.data.empty()) statement.data = data;
-    statement.why = why;
-  }
+  const bool all_together = std::any_of(models.begin(), models.end(), [](const Model& model) { return !model.ledger || mechanism::rests_on_data(model.ledger->start.origin); });
+  const auto groups = all_together ? std::vector<std::vector<Model>>{std::move(models)} : by_data(std::move(models));
   const auto beside = runs_beside(plan);
   std::vector<JointStatement> out;
-  for (auto& [statement, ledgers, labels] : groups) {
+  for (const auto& group : groups) {
+    JointStatement statement;
+    statement.data = group.front().data;
+    std::vector<mechanism::Ledger> ledgers;
+    for (const auto& [data, ledger, why, labels] : group) {
+      if (!ledger) {
+        statement.why = why;
+      } else if (!ledger->is_private() && !ledger->synthetic) {
+        ++statement.without_privacy;
+      } else {
+        ++statement.models;
+        statement.reproducible |= ledger->is_private() && ledger->reproducible;
+        // A run on synthetic series costs what its start cost.
+        for (const auto& paid : ledger->cost ? std::vector<mechanism::Ledger>{*ledger} : mechanism::earlier_runs(ledger->start, data))
+          if (paid.cost) statement.delta = std::max(statement.delta, paid.cost->delta);
+        ledgers.push_back(*ledger);
+      }
+    }
     if (ledgers.empty() && statement.why.empty()) continue;
     if (statement.models < 2 && statement.why.empty() && !all_together && !statement.reproducible && beside == 0) continue;
     if (beside > 0 && statement.why.empty())

@@ -14,7 +14,6 @@
 namespace tsdp::training {
 namespace {
 
-constexpr std::string_view values_line = "training values, SHA-256: ";
 constexpr std::string_view run_line = "run: ";
 constexpr std::string_view covariates_line = "covariates, SHA-256: ";
 constexpr std::string_view coefficients_line = "noise coefficients, SHA-256: ";
@@ -40,7 +39,7 @@ std::string coefficients_text(const Config& config) {
 /// The line behind the configuration.
 std::size_t values_at(const std::vector<std::string>& lines) {
   const auto found = std::find_if(lines.begin(), lines.end(),
-                                  [](const std::string& line) { return line.starts_with(values_line); });
+                                  [](const std::string& line) { return line.starts_with(training_values_line); });
   return static_cast<std::size_t>(found - lines.begin());
 }
 
@@ -64,7 +63,7 @@ std::string charged_for(const Config& config, const data::PreparedData& data, co
       values.add(std::as_bytes(std::span(data.dataset.series[s].values)
                                    .subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(range.forecast_start + config.dataset.prediction_length - from))));
     }
-  return cat(config_text(config), values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(), "\n", covariates_text(data.dataset), coefficients_text(config), run_line, run, "\n");
+  return cat(config_text(config), training_values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(), "\n", covariates_text(data.dataset), coefficients_text(config), run_line, run, "\n");
 }
 
 std::string run_charged_for(const RunFolder& folder) {

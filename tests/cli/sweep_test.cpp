@@ -111,15 +111,20 @@ TEST_F(Sweep, FilesOfTheSameBytesAreOneDataSet) {
         "dataset: {path: a.txt, format: lstnet, frequency: 1h, start: \"2015-01-01\", prediction_length: 4, season_length: 24, split: last, test_windows: 1, "
         "validation_length: 0}\nmodel: {context_length: 8}\nsampling: {batch_size: 2}\nprivacy: {noise_multiplier: 8.0, delta: 1.0e-6, target_epsilon: 4.0, composition: "
         "symmetrised}\ntraining: {max_epochs: 5}\n");
-  const std::string begin = "config: config.yaml\nseeds: [1]\nrows:\n", end = "columns:\n  - {label: all}\n";
-  write("sweep.yaml", begin +
-                          "  - {label: one, set: {dataset.path: a.txt}}\n  - {label: two, set: {dataset.path: ./a.txt}}\n  - {label: three, set: {dataset.path: b.txt}}\n"
-                          "  - {label: four, set: {dataset.path: c.txt}}\n  - {label: open, set: {privacy.enabled: false}}\n" +
-                          end);
-  const auto outcome = run(sweep, {"--config", "sweep.yaml", "--output", "out", "--json", "--quiet"}, {}, limit);
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const auto joint = nlohmann::json::parse(outcome.out)["joint"];
-  ASSERT_EQ(joint.size(), 1U) << outcome.out;
+  const auto table_of = [&](const std::string& rows, const std::string& output) {
+    write("sweep.yaml", "config: config.yaml\nseeds: [1]\nrows:\n" + rows + "columns:\n  - {label: all}\n");
+    const auto outcome = run(sweep, {"--config", "sweep.yaml", "--output", output, "--json", "--quiet"}, {}, limit);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    auto table = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(table["joint"].size(), 1U) << outcome.out;
+    return table;
+  };
+  const auto joint =
+      table_of(
+          "  - {label: one, set: {dataset.path: a.txt}}\n  - {label: two, set: {dataset.path: ./a.txt}}\n  - {label: three, set: {dataset.path: b.txt}}\n"
+          "  - {label: four, set: {dataset.path: c.txt}}\n  - {label: open, set: {privacy.enabled: false}}\n",
+          "out")["joint"];
+  ASSERT_EQ(joint.size(), 1U);
   EXPECT_EQ(joint[0]["models"], 4);
   EXPECT_EQ(joint[0]["models_without_privacy"], 1);
   EXPECT_EQ(joint[0]["reproducible"], false);
@@ -133,31 +138,19 @@ TEST_F(Sweep, FilesOfTheSameBytesAreOneDataSet) {
   EXPECT_NEAR(joint[0]["epsilon"]["upper"].get<double>(), nlohmann::json::parse(exact.out)["epsilon"]["upper"].get<double>(), 0.02);
   // One private model, but for what it started from.
   std::filesystem::copy_file(of_one + "/model.pt", path("start.pt"));
-  write("sweep2.yaml", begin + "  - {label: one, set: {model.start: start.pt}}\n" + end);
-  const auto second = run(sweep, {"--config", "sweep2.yaml", "--output", "second", "--json", "--quiet"}, {}, limit);
-  ASSERT_EQ(second.exit_code, 0) << second.err;
-  const auto table = nlohmann::json::parse(second.out);
-  ASSERT_EQ(table["joint"].size(), 1U) << second.out;
-  EXPECT_GT(table["joint"][0]["epsilon"]["upper"].get<double>(), 1.2 * table["rows"][0]["cells"][0]["epsilon"]["upper"].get<double>());
+  const auto second = table_of("  - {label: one, set: {model.start: start.pt}}\n", "second");
+  ASSERT_EQ(second["joint"].size(), 1U);
+  EXPECT_GT(second["joint"][0]["epsilon"]["upper"].get<double>(), 1.2 * second["rows"][0]["cells"][0]["epsilon"]["upper"].get<double>());
   // Models of an earlier sweep file stay in the folder, and whoever saw them knows more.
-  write("sweep.yaml", begin + "  - {label: one, set: {dataset.path: a.txt}}\n" + end);
-  const auto fewer = run(sweep, {"--config", "sweep.yaml", "--output", "out", "--json", "--quiet"}, {}, limit);
-  ASSERT_EQ(fewer.exit_code, 0) << fewer.err;
-  const auto rest = nlohmann::json::parse(fewer.out)["joint"];
-  ASSERT_EQ(rest.size(), 1U) << fewer.out;
+  const auto rest = table_of("  - {label: one, set: {dataset.path: a.txt}}\n", "out")["joint"];
+  ASSERT_EQ(rest.size(), 1U);
   EXPECT_TRUE(rest[0]["epsilon"].is_null());
   EXPECT_NE(rest[0]["why"].get<std::string>().find("runs/ holds 4 runs that the sweep file no longer has"), std::string::npos) << rest[0]["why"];
   // Noise of a seed is no privacy, for the model or for one that starts from it.
-  write("sweep3.yaml", begin + "  - {label: one, set: {training.reproducible: true}}\n" + end);
-  const auto third = run(sweep, {"--config", "sweep3.yaml", "--output", "third", "--json", "--quiet"}, {}, limit);
-  ASSERT_EQ(third.exit_code, 0) << third.err;
-  EXPECT_EQ(nlohmann::json::parse(third.out)["joint"][0]["reproducible"], true);
+  EXPECT_EQ(table_of("  - {label: one, set: {training.reproducible: true}}\n", "third")["joint"][0]["reproducible"], true);
   std::filesystem::copy_file(std::filesystem::directory_iterator(path("third/runs"))->path() / "model.pt", path("seed.pt"));
-  write("sweep4.yaml", begin + "  - {label: one, set: {model.start: seed.pt}}\n" + end);
-  const auto fourth = run(sweep, {"--config", "sweep4.yaml", "--output", "fourth", "--json", "--quiet"}, {}, limit);
-  ASSERT_EQ(fourth.exit_code, 0) << fourth.err;
-  const auto none = nlohmann::json::parse(fourth.out)["joint"];
-  ASSERT_EQ(none.size(), 1U) << fourth.out;
+  const auto none = table_of("  - {label: one, set: {model.start: seed.pt}}\n", "fourth")["joint"];
+  ASSERT_EQ(none.size(), 1U);
   EXPECT_TRUE(none[0]["epsilon"].is_null());
   EXPECT_NE(none[0]["why"].get<std::string>().find("noise that follows from a seed"), std::string::npos) << none[0]["why"];
 }

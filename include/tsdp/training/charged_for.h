@@ -2,12 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "tsdp/config/config.h"
 #include "tsdp/data/configured.h"
 #include "tsdp/training/run_folder.h"
 
 namespace tsdp::training {
+
+/// Begins the line of charged_for that tells values of the training part from others.
+inline constexpr std::string_view training_values_line = "training values, SHA-256: ";
 
 /// The configuration, digests of lengths, values (in double precision, too, where they are there) and start times of the
 /// training part, and the run (RunIdentity::id).
