@@ -13,11 +13,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
+#include "privacy/theorems/structured_pairs.h"
+#include "privacy/whole_series/zero_out.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/privacy/accountant.h"
-#include "tsdp/privacy/structured_pairs.h"
-#include "tsdp/privacy/zero_out.h"
+#include "tsdp/privacy/accountant/accountant.h"
 
 namespace {
 

@@ -10,14 +10,18 @@
 
 #include "cli/device.h"
 #include "cli/program.h"
+#include "data/generate.h"
+#include "dp/private_step.h"
+#include "privacy/theorems/structured_pairs.h"
+#include "run/charge.h"
+#include "run/checkpoint.h"
+#include "sampling/batch_sampler.h"
 #include "step_bench.h"
 #include "timing.h"
+#include "training/window_source.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/data/generate.h"
-#include "tsdp/privacy/accountant.h"
-#include "tsdp/privacy/structured_pairs.h"
-#include "tsdp/sampling/batch_sampler.h"
+#include "tsdp/privacy/accountant/accountant.h"
 #include "tsdp/training/trainer.h"
 
 namespace {

@@ -5,7 +5,9 @@
 
 #include <cmath>
 
-#include "tsdp/privacy/strategy_search.h"
+#include "settings/setup.h"
+#include "training/step_engine.h"
+#include "tsdp/privacy/matrix/strategy_search.h"
 #include "tsdp/training/trainer.h"
 
 namespace tsdp::bench {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "account_figure.h"
+#include "plot/line_plot.h"
 #include "program.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
-#include "tsdp/mechanism/ledger.h"
-#include "tsdp/plot/line_plot.h"
+#include "tsdp/ledger/ledger.h"
 
 namespace tsdp::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "account_options.h"
-#include "tsdp/privacy/curve.h"
+#include "tsdp/privacy/terms/curve.h"
 
 namespace tsdp::cli {
 

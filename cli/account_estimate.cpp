@@ -8,9 +8,9 @@
 
 #include "account_strategy.h"
 #include "program.h"
+#include "research/correlated_estimates.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/privacy/correlated_estimates.h"
 #include "tsdp/random/random.h"
 
 namespace tsdp::cli {

@@ -7,11 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plot/line_plot.h"
 #include "program.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
-#include "tsdp/plot/line_plot.h"
 
 namespace tsdp::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tsdp/figures/paper_figures.h"
+#include "research/paper_figures.h"
 
 namespace tsdp::cli {
 

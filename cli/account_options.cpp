@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/log.h"
+#include "mechanism/private_choice.h"
+#include "privacy/adaptive/adaptive_curve.h"
+#include "privacy/matrix/correlated_noise.h"
+#include "privacy/theorems/noise_choice.h"
+#include "settings/setup.h"
 #include "tsdp/base/error.h"
-#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
-#include "tsdp/data/configured.h"
-#include "tsdp/mechanism/auto_settings.h"
-#include "tsdp/mechanism/private_choice.h"
-#include "tsdp/mechanism/setup.h"
-#include "tsdp/privacy/adaptive_curve.h"
-#include "tsdp/privacy/correlated_noise.h"
-#include "tsdp/privacy/noise_choice.h"
-#include "tsdp/privacy/strategy_search.h"
+#include "tsdp/privacy/matrix/strategy_search.h"
+#include "tsdp/settings/auto_settings.h"
+#include "tsdp/settings/configured.h"
 
 namespace tsdp::cli {
 namespace {
@@ -54,10 +54,16 @@ T needed(const char* option, const std::optional<T>& value, const char* instead 
   return *value;
 }
 
+/// Whether `command` has the option, and it is given.
+bool is_given(const CLI::App& command, const std::string& option) {
+  const auto* found = command.get_option_no_throw(option);
+  return found != nullptr && found->count() > 0;
+}
+
 template <std::size_t n>
-void refuse(const CLI::App& app, const char* const (&options)[n], const std::string& why) {
+void refuse(const CLI::App& command, const char* const (&options)[n], const std::string& why) {
   for (const auto* option : options)
-    if (app.count(option) > 0) throw UsageError(cat(option, ": ", why));
+    if (is_given(command, option)) throw UsageError(cat(option, ": ", why));
 }
 
 void at_most_largest(const char* option, std::int64_t value) {
@@ -117,79 +123,65 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
 
 }  // namespace
 
-void add_mechanism_options(CLI::App& app, MechanismOptions& o) {
-  app.add_option("--config", o.config, "Training configuration that names the mechanism");
-  app.add_option("--set", o.set, "key.path=value over the configuration")->allow_extra_args(false);
-  app.add_option("--num-sequences", o.num_sequences, "N, number of training series");
-  app.add_option("--sequence-length", o.sequence_length, "L, length of every training series");
-  app.add_option("--context-length", o.context_length, "Past steps that a window reads, without lags");
-  app.add_option("--lags-length", o.lags_length, "By how much lags reach beyond the context")->capture_default_str();
-  app.add_option("--forecast-length", o.forecast_length, "L_F");
-  app.add_option("--batch-size", o.batch_size, "Lambda, expected windows a step");
-  app.add_option("--subsequences-per-sequence", o.subsequences, "lambda")->capture_default_str();
-  app.add_option("--top-level", o.top_level, cat("How series are drawn: ", join(tsdp::all_names<privacy::TopLevel>(), ", "), "; that of --theorem, else wor"))
-      ->check(CLI::IsMember(tsdp::all_names<privacy::TopLevel>()));
-  app.add_option("--bottom-level", o.bottom_level, "wr or poisson; that of --theorem, else wr")
-      ->check(CLI::IsMember({"wr", "poisson"}));
-  app.add_option("--noise-multiplier", o.noise_multiplier, "sigma, in multiples of the clip norm");
-  app.add_option("--context-noise", o.context_noise, "in multiples of v");
-  app.add_option("--forecast-noise", o.forecast_noise, "in multiples of v");
-  app.add_option("--relation", o.relation, "event, user or series (one whole series, present or absent)")
-      ->check(CLI::IsMember(tsdp::all_names<privacy::Relation>()))
-      ->capture_default_str();
-  app.add_option("--w", o.w, "Places in which neighbours differ")->capture_default_str();
-  app.add_option("--v", o.v, "Most by which a value changes");
-  app.add_option("--theorem", o.theorem, "Row of the table below, such as 4.4; without it the tightest upper bound");
-  app.add_option("--composition", o.composition,
-                 "How the steps of windows are composed: symmetrised, which lets a step leak in both directions at once, or adaptive, which is what an "
-                 "adaptive adversary can make of them: less, after seconds of work (tsdp.6); without it symmetrised, or what --config says")
-      ->check(CLI::IsMember(tsdp::all_names<privacy::StepComposition>()));
-  app.add_option("--batches", o.batches, "series: T, steps of an epoch; of balls_in_bins, bins");
-  app.add_option("--sampling-rate", o.sampling_rate, "series, poisson: the chance that a series is in a batch; without it 1/T");
-  app.add_option("--reshuffle", o.reshuffle, "series, shuffled: every_epoch (default) or once")
-      ->check(CLI::IsMember(tsdp::all_names<privacy::Reshuffle>()));
-  app.add_option("--direction", o.direction, "series: both (default), remove or add")->check(CLI::IsMember({"both", "remove", "add"}));
-  app.add_option("--mechanism", o.mechanism, cat("series: noise of different steps: ", join(tsdp::all_names<privacy::StrategyKind>(), ", "), " (default identity)"))
-      ->check(CLI::IsMember(tsdp::all_names<privacy::StrategyKind>()));
-  app.add_option("--bands", o.bands, "p of bsr, bisr, band_mf, band_inv_mf (default 4)")->check(CLI::Range(1, 10'000'000));
-  app.add_option("--buffers", o.buffers, "d of blt (default 2)")->check(CLI::Range(1, 8));
-  app.add_option("--coefficients", o.coefficients, "Of mechanism file: JSON, the first column of C as a list, or {\"inverse\": […]}");
-  app.add_option("--method", o.method,
-                 cat("series: how upper ends are found: ", join(method_names(), ", "),
-                     ". The last two are estimates and no bounds: drawn losses, and the published rule for later epochs"))
-      ->check(CLI::IsMember(method_names()));
-  app.add_option("--samples", o.samples, "Of monte_carlo: losses drawn in each direction (default 100000)");
-  app.add_option("--seed", o.seed, "Of monte_carlo (default 1)");
-  app.add_option("--num-records", o.num_records, "C.1, C.2: windows of all series, one flat data set");
-  app.add_option("--window-length", o.window_length, "C.2: L_C + L_F, windows that one value lies in");
-}
-
-void add_query_options(CLI::App& app, QueryOptions& q) {
-  app.add_option("--precision", q.precision, "Relative width of the brackets")->capture_default_str();
-  app.add_option("--epsilon", q.epsilon, "epsilon");
-  app.add_option("--delta", q.delta, "delta");
-  app.add_option("--steps", q.steps, "Training steps");
-  app.add_option("--epochs", q.epochs, "Epochs, instead of --steps");
-  app.add_option("--epsilons", q.epsilons, "profile: the grid, such as -1,0,0.5");
-  app.add_option("--csv", q.csv, "profile, figure: file of the curves; figure writes them to stdout without it");
-  app.add_option("--plot", q.plot, "profile, figure: file of a plot, NAME.svg");
-}
-
-std::string theorems_for_help() {
-  std::string text = "Theorems (id, bound, one use is, covers):\n";
-  auto rows = privacy::theorem_table();
-  for (const auto& row : privacy::series_table()) rows.push_back(row);
-  for (const auto& row : rows)
-    text +=
-        cat("  ", row.id, std::string(row.id.size() < 8 ? 8 - row.id.size() : 1, ' '), tsdp::name(row.bound), ", ",
-            tsdp::name(row.unit), ": ", row.covers, row.ours ? cat(" (ours, docs/proofs/", row.proof, ")") : "", "\n");
-  text +=
-      "Numbers are those of Schuchardt et al. (ICML 2025); rows named series are for --relation series (docs/accounting.md). Rows that are optimistic, tsdp.1, tsdp.2, or about flat data sets "
-      "are\n"
-      "used only if named. Theorem 4.1 is no row: it says that of all lambda, 1 has the least exact profile of an "
-      "epoch of\n"
-      "deterministic iteration, at every alpha, with replacement and Poisson.\n";
-  return text;
+void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& query, bool about_a_mechanism, const std::vector<std::string>& names) {
+  constexpr const char* of_question = "Question";
+  const char* group = nullptr;
+  const auto add = [&]<class Value>(const char* name, Value& value, const std::string& text, const CLI::Validator& check = CLI::Validator()) {
+    if (!(about_a_mechanism && group != of_question) && std::find(names.begin(), names.end(), name) == names.end()) return;
+    auto* option = command.add_option(name, value, text)->group(group)->check(check);
+    if constexpr (requires { value.has_value(); }) return;  // without a default
+    option->capture_default_str()->allow_extra_args(false);
+  };
+  group = "Mechanism of a configuration";
+  add("--config", mechanism.config, "Training configuration that names the mechanism");
+  add("--set", mechanism.set, "key.path=value over the configuration");
+  group = "Mechanism";
+  add("--relation", mechanism.relation, "event, user or series (one whole series, present or absent)", CLI::IsMember(tsdp::all_names<privacy::Relation>()));
+  add("--top-level", mechanism.top_level, cat("How series are drawn: ", join(tsdp::all_names<privacy::TopLevel>(), ", "), "; that of --theorem, else wor"), CLI::IsMember(tsdp::all_names<privacy::TopLevel>()));
+  add("--noise-multiplier", mechanism.noise_multiplier, "sigma, in multiples of the clip norm");
+  group = "Windows as records";
+  add("--num-sequences", mechanism.num_sequences, "N, number of training series");
+  add("--sequence-length", mechanism.sequence_length, "L, length of every training series");
+  add("--context-length", mechanism.context_length, "Past steps that a window reads, without lags");
+  add("--lags-length", mechanism.lags_length, "By how much lags reach beyond the context");
+  add("--forecast-length", mechanism.forecast_length, "L_F");
+  add("--batch-size", mechanism.batch_size, "Lambda, expected windows a step");
+  add("--subsequences-per-sequence", mechanism.subsequences, "lambda");
+  add("--bottom-level", mechanism.bottom_level, "wr or poisson; that of --theorem, else wr", CLI::IsMember({"wr", "poisson"}));
+  add("--context-noise", mechanism.context_noise, "in multiples of v");
+  add("--forecast-noise", mechanism.forecast_noise, "in multiples of v");
+  add("--w", mechanism.w, "Places in which neighbours differ");
+  add("--v", mechanism.v, "Most by which a value changes");
+  add("--theorem", mechanism.theorem, "Row of the table (tsdp-account theorems), such as 4.4; without it the tightest upper bound");
+  add("--composition", mechanism.composition,
+      "How the steps of windows are composed: symmetrised, which lets a step leak in both directions at once, or adaptive, which is what an "
+      "adaptive adversary can make of them: less, after seconds of work (tsdp.6); without it symmetrised, or what --config says",
+      CLI::IsMember(tsdp::all_names<privacy::StepComposition>()));
+  group = "Whole series as records (--relation series)";
+  add("--batches", mechanism.batches, "series: T, steps of an epoch; of balls_in_bins, bins");
+  add("--sampling-rate", mechanism.sampling_rate, "series, poisson: the chance that a series is in a batch; without it 1/T");
+  add("--reshuffle", mechanism.reshuffle, "series, shuffled: every_epoch (default) or once", CLI::IsMember(tsdp::all_names<privacy::Reshuffle>()));
+  add("--direction", mechanism.direction, "series: both (default), remove or add", CLI::IsMember({"both", "remove", "add"}));
+  group = "Correlated noise (--relation series)";
+  add("--mechanism", mechanism.mechanism, cat("series: noise of different steps: ", join(tsdp::all_names<privacy::StrategyKind>(), ", "), " (default identity)"), CLI::IsMember(tsdp::all_names<privacy::StrategyKind>()));
+  add("--bands", mechanism.bands, "p of bsr, bisr, band_mf, band_inv_mf (default 4)", CLI::Range(1, 10'000'000));
+  add("--buffers", mechanism.buffers, "d of blt (default 2)", CLI::Range(1, 8));
+  add("--coefficients", mechanism.coefficients, "Of mechanism file: JSON, the first column of C as a list, or {\"inverse\": […]}");
+  add("--method", mechanism.method, cat("series: how upper ends are found: ", join(method_names(), ", "), ". The last two are estimates and no bounds: drawn losses, and the published rule for later epochs"), CLI::IsMember(method_names()));
+  add("--samples", mechanism.samples, "Of monte_carlo: losses drawn in each direction (default 100000)");
+  add("--seed", mechanism.seed, "Of monte_carlo (default 1)");
+  group = "One flat data set (Theorems C.1 and C.2)";
+  add("--num-records", mechanism.num_records, "C.1, C.2: windows of all series, one flat data set");
+  add("--window-length", mechanism.window_length, "C.2: L_C + L_F, windows that one value lies in");
+  group = of_question;
+  add("--precision", query.precision, "Relative width of the brackets");
+  add("--epsilon", query.epsilon, "epsilon");
+  add("--delta", query.delta, "delta");
+  add("--steps", query.steps, "Training steps");
+  add("--epochs", query.epochs, "Epochs, instead of --steps");
+  add("--epsilons", query.epsilons, "profile: the grid, such as -1,0,0.5");
+  add("--csv", query.csv, "profile, figure: file of the curves; figure writes them to stdout without it");
+  add("--plot", query.plot, "profile, figure: file of a plot, NAME.svg");
 }
 
 privacy::AppliedTheorem Subject::mechanism() const {
@@ -209,7 +201,7 @@ privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& o)
   if (o.reshuffle) law.reshuffle = tsdp::named<privacy::Reshuffle>(*o.reshuffle, "--reshuffle");
   // An epoch of fixed batches costs the same whatever T is, and a rate takes the place of T.
   const bool free = law.sampler == privacy::TopLevel::deterministic || (law.sampler == privacy::TopLevel::poisson && law.rate);
-  if (app.count("--epochs") > 0 && law.sampler == privacy::TopLevel::poisson && !o.batches)
+  if (is_given(app, "--epochs") && law.sampler == privacy::TopLevel::poisson && !o.batches)
     throw UsageError("--epochs: given without --batches; expected --steps, or --batches for the steps of an epoch");
   law.batches = free ? o.batches.value_or(1) : needed("--batches", o.batches, ": the steps of an epoch");
   return law;
@@ -236,7 +228,7 @@ std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& o, 
 
 /// With correlated noise: all epochs are planned, so their number has to be known.
 std::int64_t planned_epochs(const CLI::App& app) {
-  if (app.count("--epochs") == 0) throw UsageError("--epochs: not given; correlated noise is planned for a number of epochs, which is expected");
+  if (!is_given(app, "--epochs")) throw UsageError("--epochs: not given; correlated noise is planned for a number of epochs, which is expected");
   long long value = 0;
   const auto text = app["--epochs"]->as<std::string>();
   if (!parse_int(text, value) || value < 1 || value > privacy::Strategy::most_steps)

@@ -9,10 +9,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include "tsdp/config/config.h"
-#include "tsdp/privacy/accountant.h"
-#include "tsdp/privacy/series_law.h"
-#include "tsdp/privacy/theorems.h"
+#include "privacy/theorems/series_law.h"
+#include "tsdp/privacy/accountant/accountant.h"
+#include "tsdp/privacy/theorems/theorems.h"
+#include "tsdp/settings/config.h"
 
 namespace tsdp::cli {
 
@@ -51,11 +51,8 @@ struct QueryOptions {
   std::optional<std::string> csv, plot;
 };
 
-void add_mechanism_options(CLI::App& app, MechanismOptions& options);
-void add_query_options(CLI::App& app, QueryOptions& options);
-
-/// The table of theorems, one a line, for --help.
-[[nodiscard]] std::string theorems_for_help();
+/// Adds to a command the options of these names and, if it asks about a mechanism, all that say something of one.
+void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& query, bool about_a_mechanism, const std::vector<std::string>& names);
 
 /// What is asked about: the mechanism for every noise multiplier, with the one that is given.
 struct Subject {

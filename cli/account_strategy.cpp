@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "account_figure.h"
+#include "plot/line_plot.h"
+#include "privacy/theorems/noise_choice.h"
 #include "program.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
-#include "tsdp/plot/line_plot.h"
-#include "tsdp/privacy/noise_choice.h"
 
 namespace tsdp::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "account_options.h"
-#include "tsdp/privacy/strategy.h"
+#include "tsdp/privacy/terms/strategy.h"
 
 namespace tsdp::cli {
 

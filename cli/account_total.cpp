@@ -2,12 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
+#include "ledger/total.h"
 #include "ledger_file.h"
 #include "program.h"
 #include "tsdp/base/error.h"
-#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
-#include "tsdp/mechanism/total.h"
 
 namespace tsdp::cli {
 
@@ -16,14 +16,12 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
   constexpr const char* assumption = "settings fixed beforehand";
   std::vector<mechanism::Ledger> ledgers;
   auto listed = Json::array();
-  bool reproducible = false;
   for (const auto& run : runs) {
     const auto found = ledger_of(run, "total");
     auto verified = mechanism::verify(found.ledger, found.file.string());
     if (!verified.agrees())
       throw PrivacyError(cat(found.file.string(), ": does not agree with its own terms: ", verified.differences.front()));
     const auto& ledger = *verified.terms;
-    reproducible = reproducible || ledger.reproducible;
     if (ledger.is_private())
       listed.push_back({{"run", run.string()},
                         {"id", ledger.run.id},
@@ -37,7 +35,6 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
   const auto total = mechanism::total_of(ledgers);
   const auto [epsilon, certificate] = total.cost(delta, precision);
   const bool from_below = !certificate.lower.empty();
-  if (reproducible) log::warning("a run is reproducible from its seed, so its model is not for release, and this is no guarantee for it");
   if (json) {
     Json out;
     out["epsilon"] = {{"lower", from_below ? nlohmann::ordered_json(epsilon.lower) : nlohmann::ordered_json(nullptr)},
@@ -48,7 +45,6 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
     out["earlier_runs"] = total.earlier;
     out["assumption"] = assumption;
     out["certificate"] = mechanism::certificate_json(certificate);
-    out["reproducible"] = reproducible;
     print_json(out);
     return;
   }
@@ -58,7 +54,6 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
             runs.size(), runs.size() == 1 ? " run" : " runs",
             total.earlier.empty() ? std::string() : cat(" and the runs that their weights came from (", join(total.earlier, ", "), ")"),
             " together, relation ", mechanism::unit_text(total.unit),
-            reproducible ? ".\nNOT FOR RELEASE: a run is reproducible from its seed, so its noise can be removed" : "",
             ".\nThis holds if the settings of all of them were fixed before the first one released anything, and all read the same "
             "data. Settings chosen after looking at an earlier model need a budget: tsdp-train --budget.\n"));
 }

@@ -8,13 +8,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tsdp/base/digest.h"
+#include "base/digest.h"
+#include "base/log.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
-#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
-#include "tsdp/mechanism/exported_model.h"
-#include "tsdp/mechanism/ledger.h"
+#include "tsdp/ledger/exported_model.h"
+#include "tsdp/ledger/ledger.h"
 
 namespace tsdp::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "tsdp/evaluation/private_inference.h"
+#include "evaluation/private_inference.h"
 
 namespace tsdp::cli {
 

@@ -4,7 +4,7 @@
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
-#include "tsdp/mechanism/exported_model.h"
+#include "tsdp/ledger/exported_model.h"
 
 namespace tsdp::cli {
 

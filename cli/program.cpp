@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <filesystem>
@@ -11,11 +12,11 @@
 #include <new>
 #include <vector>
 
+#include "base/log.h"
+#include "base/version.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/json.h"
-#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
-#include "tsdp/base/version.h"
 
 namespace tsdp::cli {
 namespace {
@@ -54,6 +55,21 @@ std::string missing_command(const CLI::App& app, int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   const auto found = first.empty() || first.front() == '-' ? std::string("none") : cat("'", first, "'");
   return cat("command: found ", found, "; expected one of ", join(names, ", "));
+}
+
+/// What to say of an option that the command, or the program, does not have; empty where there is none.
+std::string unknown_option(const CLI::App& app) {
+  const auto left = app.remaining(true);
+  const auto option = std::find_if(left.begin(), left.end(), [](const std::string& text) { return text.starts_with("-"); });
+  if (option == left.end()) return {};
+  const auto name = option->substr(0, option->find('='));
+  const auto chosen = app.get_subcommands();
+  const auto* command = chosen.empty() ? &app : chosen.front();
+  std::vector<std::string> known, others;
+  for (const auto* one : command->get_options()) known.push_back(one->get_name());
+  for (const auto* one : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (one != command && one->get_option_no_throw(name) != nullptr) others.push_back(one->get_name());
+  return cat(name, ": not used by ", command->get_name(), others.empty() ? std::string() : cat(", but by ", join(others, ", ")), "; the nearest option is ", nearest_name(name, known));
 }
 
 }  // namespace
@@ -103,8 +119,12 @@ int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std:
   } catch (const CLI::Success& success) {
     return written(app.exit(success));  // --version, --help of a subcommand
   } catch (const CLI::ParseError& error) {
+    const auto chosen = app.get_subcommands();
+    const auto unknown = unknown_option(app);
     const auto missing = missing_command(app, argc, argv);
-    return fail(ExitCode::usage, cat(missing.empty() ? error.what() : missing, " (see ", app.get_name(), " --help)"));
+    const auto* what = !missing.empty() ? missing.c_str() : !unknown.empty() ? unknown.c_str()
+                                                                             : error.what();
+    return fail(ExitCode::usage, cat(what, " (see ", app.get_name(), chosen.empty() ? std::string() : " " + chosen.front()->get_name(), " --help)"));
   } catch (const Error& error) {
     return fail(error.code(), error.what());
   } catch (const std::filesystem::filesystem_error& error) {

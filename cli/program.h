@@ -7,7 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tsdp/privacy/interval.h"
+#include "tsdp/privacy/terms/interval.h"
 
 namespace tsdp::cli {
 

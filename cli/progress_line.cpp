@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "tsdp/base/log.h"
+#include "base/log.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::cli {

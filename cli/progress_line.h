@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "tsdp/base/terminal_line.h"
+#include "base/terminal_line.h"
 #include "tsdp/training/trainer.h"
 
 namespace tsdp::cli {

@@ -4,17 +4,17 @@
 #include <cmath>
 #include <utility>
 
-#include "tsdp/base/digest.h"
+#include "base/digest.h"
+#include "base/version.h"
+#include "run/charged_for.h"
+#include "settings/setup.h"
+#include "training/model_setup.h"
+#include "training/start_weights.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
-#include "tsdp/base/version.h"
-#include "tsdp/mechanism/ledger.h"
-#include "tsdp/mechanism/setup.h"
-#include "tsdp/training/charged_for.h"
-#include "tsdp/training/model_setup.h"
-#include "tsdp/training/start_weights.h"
+#include "tsdp/ledger/ledger.h"
 
 namespace tsdp::cli {
 

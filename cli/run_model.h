@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "tsdp/config/config.h"
-#include "tsdp/data/configured.h"
+#include "run/charge.h"
+#include "run/checkpoint.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/torchscript.h"
-#include "tsdp/mechanism/ledger.h"
-#include "tsdp/training/charge.h"
-#include "tsdp/training/checkpoint.h"
-#include "tsdp/training/run_folder.h"
+#include "tsdp/ledger/ledger.h"
+#include "tsdp/run/run_folder.h"
+#include "tsdp/settings/config.h"
+#include "tsdp/settings/configured.h"
 
 namespace tsdp::cli {
 

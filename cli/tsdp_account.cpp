@@ -1,9 +1,10 @@
 // tsdp-account: privacy numbers from a configuration or from options, without training anything.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
-#include <set>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -17,18 +18,18 @@
 #include "account_strategy.h"
 #include "account_total.h"
 #include "account_verify.h"
+#include "base/log.h"
+#include "ledger/budget.h"
+#include "mechanism/private_choice.h"
+#include "privacy/theorems/noise_choice.h"
 #include "program.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
-#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
-#include "tsdp/config/config.h"
-#include "tsdp/mechanism/budget.h"
-#include "tsdp/mechanism/ledger.h"
-#include "tsdp/mechanism/private_choice.h"
-#include "tsdp/privacy/accountant.h"
-#include "tsdp/privacy/noise_choice.h"
-#include "tsdp/privacy/theorems.h"
+#include "tsdp/ledger/ledger.h"
+#include "tsdp/privacy/accountant/accountant.h"
+#include "tsdp/privacy/theorems/theorems.h"
+#include "tsdp/settings/config.h"
 
 namespace {
 
@@ -238,8 +239,8 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
 /// Bracket of the profile at any ε after `uses` uses.
 Interval profile_at(const AppliedTheorem& m, PrivacyCurve& curve, double epsilon, std::uint64_t uses, double precision) {
   const double e = std::abs(epsilon);
-  if (uses == 1 && !m.own_curve) return m.pair.profile_bracket(epsilon);
-  if (m.own_curve && epsilon < 0.0)
+  if (uses == 1 && m.composes_its_pair()) return m.pair.profile_bracket(epsilon);
+  if (!m.composes_its_pair() && epsilon < 0.0)
     throw UsageError(cat("--epsilons: found ", epsilon, "; with --relation series, --composition adaptive or a private choice numbers of at least 0 are expected"));
   const auto positive = curve.delta(e, uses, precision);
   if (epsilon >= 0.0) return positive;
@@ -326,157 +327,126 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
   return out;
 }
 
-/// What the command figure may be given.
-const std::set<std::string> figure_options = {"--csv", "--plot", "--precision", "--json", "--quiet", "--verbose"};
-
-/// What the command verify may be given.
-const std::set<std::string> verify_options = {"--json", "--quiet", "--verbose"};
-
-/// What the command total may be given.
-const std::set<std::string> total_options = {"--delta", "--precision", "--json", "--quiet", "--verbose"};
-
-/// What the command compare may be given.
-const std::set<std::string> compare_options = {"--batches", "--epochs", "--noise-multiplier", "--delta", "--sampling-rate", "--relation",
-                                               "--plot", "--precision", "--json", "--quiet", "--verbose"};
-
-/// What the command strategy may be given.
-const std::set<std::string> strategy_options = {"--steps", "--epochs", "--epsilon", "--delta", "--bands", "--buffers", "--top-level", "--reshuffle",
-                                                "--plot", "--json", "--quiet", "--verbose"};
-
-/// What the command budget may be given.
-const std::set<std::string> budget_options = {"--epsilon", "--delta", "--relation", "--w", "--v", "--json", "--quiet", "--verbose"};
-
-/// Options that mean nothing to a command are refused, not ignored.
-void refuse_beside(const char* command, const CLI::App& app, const std::vector<const char*>& options,
-                   const char* instead) {
-  for (const auto* option : options)
-    if (app.count(option) > 0) throw UsageError(cat(option, ": not used by ", command, "; expected ", instead));
+/// The table of theorems, a line each.
+Answer theorems() {
+  Answer out;
+  out.json["theorems"] = Json::array();
+  out.text = "Theorems (id, bound, one use is, covers):\n";
+  auto rows = tsdp::privacy::theorem_table();
+  for (const auto& row : tsdp::privacy::series_table()) rows.push_back(row);
+  for (const auto& row : rows) {
+    out.text += cat("  ", row.id, std::string(row.id.size() < 8 ? 8 - row.id.size() : 1, ' '), tsdp::name(row.bound), ", ", tsdp::name(row.unit), ": ", row.covers,
+                    row.ours ? cat(" (ours, docs/proofs/", row.proof, ")") : "", "\n");
+    out.json["theorems"].push_back({{"id", row.id}, {"bound", tsdp::name(row.bound)}, {"composition_unit", tsdp::name(row.unit)}, {"covers", row.covers}, {"only_if_named", row.only_if_named}});
+  }
+  out.text +=
+      "Numbers are those of Schuchardt et al. (ICML 2025); rows named series are for --relation series (docs/accounting.md). Rows that are optimistic, tsdp.1, tsdp.2, or about flat data sets are\n"
+      "used only if named. Theorem 4.1 is no row: it says that of all lambda, 1 has the least exact profile of an epoch of\n"
+      "deterministic iteration, at every alpha, with replacement and Poisson.";
+  return out;
 }
+
+void give(const Answer& answer, bool json) {
+  if (json)
+    tsdp::cli::print_json(answer.json);
+  else
+    tsdp::cli::print(answer.text + "\n");
+}
+
+/// A command, with options of its own, and an example that runs.
+struct Command {
+  std::string name, description;
+  bool about_a_mechanism;
+  std::vector<std::string> options;  ///< and those
+  std::string example;
+  std::function<int(const CLI::App&)> run;
+};
+
+constexpr const char* example_of_windows =
+    "--num-sequences 321 --sequence-length 5000 --context-length 168 --forecast-length 24 --batch-size 32 --noise-multiplier 4";
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Privacy numbers of structured subsampling: proven brackets, without training anything.",
-               "tsdp-account");
+  CLI::App app("Privacy numbers of structured subsampling: proven brackets, without training anything.", "tsdp-account");
   tsdp::cli::CommonOptions common;
   tsdp::cli::MechanismOptions mechanism;
   QueryOptions query;
   tsdp::cli::add_common_options(app, common);
   app.require_subcommand(1);
   app.fallthrough();
-  tsdp::cli::add_mechanism_options(app, mechanism);
-  tsdp::cli::add_query_options(app, query);
-  app.footer(tsdp::cli::theorems_for_help());
-  struct Command {
-    const char* name;
-    const char* description;
-    Answer (*answer)(const Subject&, const QueryOptions&);
-    std::vector<const char*> itself;  // options that would state what it answers
-    const CLI::App* parsed = nullptr;
-  };
-  Command commands[] = {
-      {"epsilon", "epsilon at --delta after --steps or --epochs", epsilon, {"--epsilon"}},
-      {"delta", "delta at --epsilon after --steps or --epochs", delta, {"--delta"}},
-      {"steps", "the most steps that stay within --epsilon at --delta", steps, {"--steps", "--epochs"}},
-      {"sigma", "the least noise multiplier for --epsilon, --delta and --steps or --epochs", sigma, {"--noise-multiplier"}},
-      {"profile", "delta over the grid --epsilons, of one use or after --steps or --epochs", profile, {}},
-  };
-  for (auto& command : commands) command.parsed = app.add_subcommand(command.name, command.description);
-  auto* figure = app.add_subcommand("figure", "the curves of the paper's numerical figure N, B1 to B7 of batch samplers, or C1 to C6 of correlated noise, as CSV and plot");
-  std::string figure_number;
-  figure->add_option("N", figure_number, "number in the paper")->required();
-  auto* verify = app.add_subcommand("verify", "derives the epsilon of a run's or a model's ledger again from its own terms");
-  std::string verified;
-  verify->add_option("RUN", verified, "folder of a run, a privacy.json or an exported model")->required();
-  auto* budget = app.add_subcommand("budget", "makes a file that tsdp-train --budget charges, of --epsilon at --delta");
-  std::string budget_file;
-  budget->add_option("FILE", budget_file, "new file")->required();
-  auto* compare = app.add_subcommand("compare", "epsilon at --delta of every way of making batches of whole series, side by side");
-  auto* strategy = app.add_subcommand("strategy",
-                                      "every mechanism of correlated noise for --steps in --epochs, side by side: its error, and with "
-                                      "--epsilon and --delta the noise that it needs");
-  auto* total = app.add_subcommand("total", "epsilon at --delta of several runs on the same data together, whose settings were fixed beforehand");
-  std::vector<std::string> totalled;
-  total->add_option("RUN", totalled, "folders of runs, privacy.json files or exported models")->required();
+  app.footer("Each command has its own options: tsdp-account COMMAND --help.");
 
-  return tsdp::cli::run(app, argc, argv, common, [&] {
-    if (*verify) {
-      for (const auto* option : app.get_options())
-        if (option->count() > 0 && !verify_options.contains(option->get_name()))
-          throw UsageError(cat(option->get_name(), ": not used by verify, which takes its terms from the ledger"));
-      return tsdp::cli::run_verify(verified, common.json);
-    }
-    if (*total) {
-      for (const auto* option : app.get_options())
-        if (option->count() > 0 && !total_options.contains(option->get_name()))
-          throw UsageError(cat(option->get_name(), ": not used by total, which takes its terms from the ledgers; expected --delta"));
-      tsdp::cli::run_total({totalled.begin(), totalled.end()}, tsdp::cli::needed_delta(query, {}), precision_of(query), common.json);
-      return 0;
-    }
-    if (*strategy) {
-      for (const auto* option : app.get_options())
-        if (option->count() > 0 && !strategy_options.contains(option->get_name()))
-          throw UsageError(cat(option->get_name(), ": not used by strategy; expected --steps, --epochs, --bands, --buffers, and --epsilon with --delta"));
-      tsdp::cli::run_strategy(mechanism, query, common.json);
-      return 0;
-    }
-    if (*compare) {
-      for (const auto* option : app.get_options())
-        if (option->count() > 0 && !compare_options.contains(option->get_name()))
-          throw UsageError(cat(option->get_name(),
-                               ": not used by compare; expected --batches, --epochs, --noise-multiplier, --delta, and "
-                               "--sampling-rate, --plot or --precision"));
-      tsdp::cli::run_compare(mechanism, query, common.json);
-      return 0;
-    }
-    if (*budget) {
-      for (const auto* option : app.get_options())
-        if (option->count() > 0 && !budget_options.contains(option->get_name()))
-          throw UsageError(cat(option->get_name(),
-                               ": not used by budget; expected --epsilon, --delta, and the relation if it is known: "
-                               "--relation, --w, --v"));
-      std::optional<tsdp::privacy::PrivacyUnit> unit;
-      if (app.count("--relation") + app.count("--w") + app.count("--v") > 0)
-        unit = {tsdp::named<tsdp::privacy::Relation>(mechanism.relation, "--relation"), mechanism.w, mechanism.v};
-      tsdp::mechanism::create_budget(budget_file, tsdp::cli::needed_epsilon(query, {}), tsdp::cli::needed_delta(query, {}), unit);
-      return 0;
-    }
-    if (*figure) {
-      for (const auto* option : app.get_options())
-        if (option->count() > 0 && !figure_options.contains(option->get_name()))
-          throw UsageError(cat(option->get_name(),
-                               ": not used by figure, whose settings are the paper's; expected --csv, "
-                               "--plot or --precision"));
-      tsdp::cli::FigureOptions options;
-      options.csv = query.csv;
-      options.plot = query.plot;
-      options.json = common.json;
-      if (app.count("--precision") > 0) options.precision = precision_of(query);
-      return tsdp::cli::run_figure(figure_number, options);
-    }
-    for (const auto& command : commands) {
-      if (!*command.parsed) continue;
-      if (command.answer == profile)
-        refuse_beside("profile", app, {"--epsilon", "--delta"}, "--epsilons");
-      else
-        refuse_beside(command.name, app, {"--epsilons", "--csv", "--plot"}, "it with the command profile");
-      // (The published rule shares a delta between composition and hazards, whatever is asked for.)
-      if (mechanism.method != tsdp::cli::published_method) refuse_beside(command.name, app, command.itself, "the other numbers, as that is what is asked for");
+  // The five questions about one mechanism.
+  const auto asks = [&](Answer (*answer)(const Subject&, const QueryOptions&)) {
+    return [&, answer](const CLI::App& command) {
       std::error_code ignored;
       for (const auto& [option, file] : {std::pair{"--csv", query.csv}, std::pair{"--plot", query.plot}})
         if (file && mechanism.config && std::filesystem::equivalent(*file, tsdp::find_config_file(*mechanism.config), ignored))
           throw UsageError(cat(option, ": found '", *file, "', which is read, too; expected another file"));
       if (tsdp::cli::asks_for_estimate(mechanism)) {
-        tsdp::cli::run_estimate(command.name, app, mechanism, query, common.json);
-        continue;
+        tsdp::cli::run_estimate(command.get_name(), command, mechanism, query, common.json);
+        return 0;
       }
-      const auto answer = command.answer(subject_of(app, mechanism), query);
-      if (common.json) {
-        tsdp::cli::print_json(answer.json);
-      } else {
-        tsdp::cli::print(answer.text + "\n");
-      }
-    }
-    return 0;
+      // (The published rule shares a delta between composition and hazards, whatever is asked for.)
+      if (answer == delta && query.delta) throw UsageError("--delta: not used by delta, but with --method estimate; expected the other numbers, as that is what is asked for");
+      give(answer(subject_of(command, mechanism), query), common.json);
+      return 0;
+    };
+  };
+  std::string figure_number, verified, budget_file;
+  std::vector<std::string> totalled;
+  const std::vector<Command> commands = {
+      {"epsilon", "epsilon at --delta after --steps or --epochs", true, {"--delta", "--steps", "--epochs", "--precision"}, cat(example_of_windows, " --delta 1e-7 --steps 1000"), asks(epsilon)},
+      {"delta", "delta at --epsilon after --steps or --epochs", true, {"--epsilon", "--delta", "--steps", "--epochs", "--precision"}, cat(example_of_windows, " --epsilon 1 --steps 1000"), asks(delta)},
+      {"steps", "the most steps that stay within --epsilon at --delta", true, {"--epsilon", "--delta", "--precision"}, cat(example_of_windows, " --epsilon 1 --delta 1e-7"), asks(steps)},
+      {"sigma", "the least noise multiplier for --epsilon, --delta and --steps or --epochs", true, {"--epsilon", "--delta", "--steps", "--epochs", "--precision"}, "--relation series --top-level balls_in_bins --batches 100 --epochs 10 --epsilon 1 --delta 1e-6", asks(sigma)},
+      {"profile", "delta over the grid --epsilons, of one use or after --steps or --epochs", true, {"--epsilons", "--steps", "--epochs", "--precision", "--csv", "--plot"}, cat(example_of_windows, " --steps 1000 --epsilons 0.1,0.5,1"), asks(profile)},
+      {"theorems", "every row of the table of theorems, with what it covers", false, {}, "", [&](const CLI::App&) {
+         give(theorems(), common.json);
+         return 0;
+       }},
+      {"compare", "epsilon at --delta of every way of making batches of whole series, side by side", false, {"--batches", "--noise-multiplier", "--sampling-rate", "--relation", "--epochs", "--delta", "--precision", "--plot"}, "--batches 100 --epochs 10 --noise-multiplier 1 --delta 1e-6", [&](const CLI::App&) {
+         tsdp::cli::run_compare(mechanism, query, common.json);
+         return 0;
+       }},
+      {"strategy", "every mechanism of correlated noise for --steps in --epochs, side by side: its error, and with --epsilon and --delta the noise that it needs", false, {"--top-level", "--reshuffle", "--bands", "--buffers", "--steps", "--epochs", "--epsilon", "--delta", "--plot"}, "--steps 200 --epochs 2", [&](const CLI::App&) {
+         tsdp::cli::run_strategy(mechanism, query, common.json);
+         return 0;
+       }},
+      {"budget", "makes a file that tsdp-train --budget charges, of --epsilon at --delta", false, {"--relation", "--w", "--v", "--epsilon", "--delta"}, "budget.json --epsilon 2 --delta 1e-6", [&](const CLI::App& command) {
+         std::optional<tsdp::privacy::PrivacyUnit> unit;
+         if (command.count("--relation") + command.count("--w") + command.count("--v") > 0)
+           unit = {tsdp::named<tsdp::privacy::Relation>(mechanism.relation, "--relation"), mechanism.w, mechanism.v};
+         tsdp::mechanism::create_budget(budget_file, tsdp::cli::needed_epsilon(query, {}), tsdp::cli::needed_delta(query, {}), unit);
+         return 0;
+       }},
+      {"total", "epsilon at --delta of several runs on the same data together, whose settings were fixed beforehand", false, {"--delta", "--precision"}, "runs/a runs/b --delta 1e-7", [&](const CLI::App&) {
+         tsdp::cli::run_total({totalled.begin(), totalled.end()}, tsdp::cli::needed_delta(query, {}), precision_of(query), common.json);
+         return 0;
+       }},
+      {"verify", "derives the epsilon of a run's or a model's ledger again from its own terms", false, {}, "runs/a", [&](const CLI::App&) { return tsdp::cli::run_verify(verified, common.json); }},
+      {"figure", "the curves of the paper's numerical figure N, B1 to B7 of batch samplers, or C1 to C6 of correlated noise, as CSV and plot", false, {"--precision", "--csv", "--plot"}, "4 --csv figure4.csv", [&](const CLI::App& command) {
+         tsdp::cli::FigureOptions options;
+         options.csv = query.csv;
+         options.plot = query.plot;
+         options.json = common.json;
+         if (command.count("--precision") > 0) options.precision = precision_of(query);
+         return tsdp::cli::run_figure(figure_number, options);
+       }},
+  };
+  for (const auto& command : commands) {
+    auto* added = app.add_subcommand(command.name, command.description);
+    tsdp::cli::add_options(*added, mechanism, query, command.about_a_mechanism, command.options);
+    if (command.name == "sigma") added->remove_option(added->get_option("--noise-multiplier"));  // which it answers
+    if (command.name == "figure") added->add_option("N", figure_number, "number in the paper")->required();
+    if (command.name == "verify") added->add_option("RUN", verified, "folder of a run, a privacy.json or an exported model")->required();
+    if (command.name == "budget") added->add_option("FILE", budget_file, "new file")->required();
+    if (command.name == "total") added->add_option("RUN", totalled, "folders of runs, privacy.json files or exported models")->required();
+    if (!command.example.empty()) added->footer(cat("Example:\n  tsdp-account ", command.name, " ", command.example));
+  }
+  return tsdp::cli::run(app, argc, argv, common, [&] {
+    const auto* chosen = app.get_subcommands().front();
+    return std::find_if(commands.begin(), commands.end(), [&](const Command& one) { return one.name == chosen->get_name(); })->run(*chosen);
   });
 }

@@ -3,15 +3,15 @@
 #include <csignal>
 #include <iostream>
 
+#include "audit/trainer_audit.h"
+#include "base/log.h"
 #include "device.h"
 #include "program.h"
-#include "tsdp/audit/trainer_audit.h"
+#include "settings/setup.h"
 #include "tsdp/base/error.h"
-#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
-#include "tsdp/data/configured.h"
-#include "tsdp/mechanism/auto_settings.h"
-#include "tsdp/mechanism/setup.h"
+#include "tsdp/settings/auto_settings.h"
+#include "tsdp/settings/configured.h"
 
 namespace {
 

@@ -3,20 +3,20 @@
 #include <optional>
 #include <system_error>
 
+#include "base/log.h"
+#include "data/calendar_features.h"
+#include "data/describe.h"
+#include "data/generate.h"
+#include "data/propose.h"
+#include "data/synthetic.h"
+#include "data/writers.h"
 #include "program.h"
 #include "table_options.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
-#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
-#include "tsdp/data/calendar_features.h"
-#include "tsdp/data/configured.h"
-#include "tsdp/data/describe.h"
-#include "tsdp/data/generate.h"
 #include "tsdp/data/input_form.h"
-#include "tsdp/data/propose.h"
-#include "tsdp/data/synthetic.h"
-#include "tsdp/data/writers.h"
+#include "tsdp/settings/configured.h"
 
 namespace {
 

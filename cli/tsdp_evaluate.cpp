@@ -2,19 +2,19 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/log.h"
 #include "device.h"
+#include "evaluation/baseline_file.h"
 #include "inference_options.h"
 #include "program.h"
+#include "report/report_content.h"
 #include "run_model.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
-#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
-#include "tsdp/data/configured.h"
 #include "tsdp/evaluation/backtest.h"
-#include "tsdp/evaluation/baseline_file.h"
-#include "tsdp/export/report_content.h"
-#include "tsdp/mechanism/exported_model.h"
+#include "tsdp/ledger/exported_model.h"
+#include "tsdp/settings/configured.h"
 
 namespace tsdp::cli {
 namespace {

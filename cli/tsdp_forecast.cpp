@@ -4,24 +4,24 @@
 #include <cmath>
 #include <iostream>
 
+#include "base/log.h"
+#include "data/calendar_features.h"
+#include "data/covariates.h"
+#include "data/oddities.h"
 #include "device.h"
+#include "evaluation/series_forecast.h"
 #include "inference_options.h"
 #include "program.h"
 #include "run_model.h"
 #include "table_options.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
-#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
-#include "tsdp/config/config.h"
-#include "tsdp/data/calendar_features.h"
-#include "tsdp/data/configured.h"
-#include "tsdp/data/covariates.h"
 #include "tsdp/data/input_form.h"
-#include "tsdp/data/oddities.h"
-#include "tsdp/evaluation/series_forecast.h"
 #include "tsdp/export/torchscript.h"
-#include "tsdp/mechanism/exported_model.h"
+#include "tsdp/ledger/exported_model.h"
+#include "tsdp/settings/config.h"
+#include "tsdp/settings/configured.h"
 
 namespace tsdp::cli {
 namespace {

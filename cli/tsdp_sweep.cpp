@@ -6,9 +6,9 @@
 #include <set>
 
 #include "program.h"
+#include "sweep/table.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/sweep/table.h"
 
 namespace {
 

@@ -4,22 +4,22 @@
 #include <ctime>
 #include <iostream>
 
+#include "base/log.h"
 #include "device.h"
+#include "mechanism/private_choice.h"
 #include "program.h"
 #include "progress_line.h"
+#include "report/report_content.h"
+#include "run/charged_for.h"
 #include "run_model.h"
+#include "settings/setup.h"
+#include "training/step_time.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
-#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
 #include "tsdp/evaluation/backtest.h"
-#include "tsdp/export/report_content.h"
-#include "tsdp/mechanism/auto_settings.h"
-#include "tsdp/mechanism/private_choice.h"
-#include "tsdp/mechanism/setup.h"
-#include "tsdp/training/charged_for.h"
-#include "tsdp/training/step_time.h"
+#include "tsdp/settings/auto_settings.h"
 #include "tsdp/training/trainer.h"
 
 namespace {

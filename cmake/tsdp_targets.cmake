@@ -7,6 +7,7 @@ function(tsdp_compile_settings target)
   endif()
   # Accounting and sensitivity depend on strict IEEE arithmetic: no contraction into fused operations.
   target_compile_options(${target} PRIVATE -ffp-contract=off)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)  # headers that are not installed
 endfunction()
 
 # Sources of vectorised kernels: they choose among versions of themselves by what the processor has.
@@ -22,8 +23,7 @@ function(tsdp_module name)
   add_library(tsdp::${name} ALIAS tsdp_${name})
   set_target_properties(tsdp_${name} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(tsdp_${name}
-    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
-    PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${name})
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(tsdp_${name} PUBLIC ${MODULE_NEEDS} PRIVATE ${MODULE_PRIVATE_NEEDS})
   target_compile_features(tsdp_${name} PUBLIC cxx_std_20)  # whoever includes the installed headers needs it, too
   tsdp_compile_settings(tsdp_${name})
@@ -76,17 +76,22 @@ function(tsdp_find_parquet)
   set(TSDP_PARQUET_INCLUDE "${include}" PARENT_SCOPE)
 endfunction()
 
-# LibTorch's headers cost 15 s a file; all users share one precompiled header.
-function(tsdp_torch_settings target)
-  target_link_libraries(${target} PUBLIC torch tsdp_torch_openmp)
+# Large headers of others cost seconds a file, and LibTorch's 15 s; all targets share two precompiled headers (src/CMakeLists.txt): without LibTorch and with it.
+function(tsdp_precompiled target header)
   get_target_property(kind ${target} TYPE)
   if(kind STREQUAL "EXECUTABLE")
-    # The precompiled header is made for libraries; programs must be compiled alike to use it.
+    # They are made for libraries; programs must be compiled alike to use them.
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${target} PRIVATE -fPIC)
   endif()
+  target_precompile_headers(${target} REUSE_FROM ${header})
+  target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1)  # as GoogleTest's own target says
+endfunction()
+
+function(tsdp_torch_settings target)
+  target_link_libraries(${target} PUBLIC torch tsdp_torch_openmp)
   if(TARGET tsdp_torch_pch)
-    target_precompile_headers(${target} REUSE_FROM tsdp_torch_pch)
+    tsdp_precompiled(${target} tsdp_torch_pch)
   endif()
 endfunction()
 

@@ -1,8 +1,8 @@
 // DeepAR of GluonTS 0.15.1: two LSTM layers of 40, lagged inputs, calendar features, Student-t outputs.
 #pragma once
 
+#include "dp/lstm.h"
 #include "forecaster.h"
-#include "tsdp/dp/lstm.h"
 
 namespace tsdp::models {
 

@@ -13,12 +13,12 @@
 
 #include "prior.h"
 #include "student_t.h"
-#include "tsdp/config/models.h"
 #include "tsdp/dp/layer_norm.h"
 #include "tsdp/dp/linear.h"
 #include "tsdp/dp/parameters.h"
 #include "tsdp/dp/tape.h"
 #include "tsdp/random/random.h"
+#include "tsdp/settings/models.h"
 
 namespace tsdp::models {
 

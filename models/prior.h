@@ -6,7 +6,7 @@
 
 #include <ATen/ATen.h>
 
-#include "tsdp/config/models.h"
+#include "tsdp/settings/models.h"
 
 namespace tsdp::models {
 

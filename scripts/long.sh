@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs what .ci/run leaves out, for before a release and after changes to privacy, sampling, dp or random:
-#   scripts/long.sh [STAGE …]      stages: tests kills sanitizers inverses planted fuzz (default: all of them, some six hours on two cores)
-# tests: all tests with all trials; kills: a run killed 200 times; sanitizers: all tests without LibTorch; inverses: 2000 random settings of
+#   scripts/long.sh [STAGE …]      stages: tests kills sanitizers tidy inverses planted fuzz (default: all of them, some six hours on two cores)
+# tests: all tests with all trials; kills: a run killed 200 times; sanitizers: all tests without LibTorch; tidy: all files; inverses: 2000 random settings of
 # the accountant; planted: every planted error; fuzz: an hour. Goes on after a stage that fails; exit code 1 if one did.
 set -uo pipefail
 # shellcheck source=scripts/common.sh
@@ -18,14 +18,15 @@ long_kills() {
 long_sanitizers() {
   tsdp_configure asan && tsdp_build asan all && ctest --preset asan --parallel "$(nproc)"
 }
+long_tidy() { bash scripts/tidy.sh --all; }
 long_inverses() { bash scripts/inverses.sh; }
 long_planted() { bash scripts/planted_errors.sh; }
 long_fuzz() { bash scripts/fuzz.sh --seconds 3600; }
 
 stages=("$@")
-[ ${#stages[@]} -gt 0 ] || stages=(tests kills sanitizers inverses planted fuzz)
+[ ${#stages[@]} -gt 0 ] || stages=(tests kills sanitizers tidy inverses planted fuzz)
 for stage in "${stages[@]}"; do
-  declare -F "long_$stage" >/dev/null || tsdp_fail "found the stage '$stage'" "give some of: tests kills sanitizers inverses planted fuzz"
+  declare -F "long_$stage" >/dev/null || tsdp_fail "found the stage '$stage'" "give some of: tests kills sanitizers tidy inverses planted fuzz"
 done
 failed=()
 for stage in "${stages[@]}"; do

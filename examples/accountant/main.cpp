@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "tsdp/base/text.h"
-#include "tsdp/privacy/theorems.h"
+#include "tsdp/privacy/theorems/theorems.h"
 
 int main() {
   using namespace tsdp::privacy;

@@ -5,10 +5,10 @@
 
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
-#include "tsdp/data/configured.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/torchscript.h"
-#include "tsdp/mechanism/auto_settings.h"
+#include "tsdp/settings/auto_settings.h"
+#include "tsdp/settings/configured.h"
 #include "tsdp/training/trainer.h"
 
 namespace {

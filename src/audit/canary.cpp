@@ -1,4 +1,4 @@
-#include "tsdp/audit/canary.h"
+#include "audit/canary.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,10 @@
-#include "tsdp/audit/neighbours.h"
+#include "audit/neighbours.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "tsdp/privacy/noised_share.h"
-#include "tsdp/privacy/structured_pairs.h"
+#include "privacy/theorems/noised_share.h"
+#include "privacy/theorems/structured_pairs.h"
 
 namespace tsdp::audit {
 namespace {

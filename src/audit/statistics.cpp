@@ -1,4 +1,4 @@
-#include "tsdp/audit/statistics.h"
+#include "audit/statistics.h"
 
 #include <algorithm>
 #include <boost/math/distributions/binomial.hpp>
@@ -6,10 +6,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "privacy/adaptive/adaptive_curve.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/privacy/accountant.h"
-#include "tsdp/privacy/adaptive_curve.h"
+#include "tsdp/privacy/accountant/accountant.h"
 
 namespace tsdp::audit {
 namespace {

@@ -1,4 +1,4 @@
-#include "tsdp/audit/trainer_audit.h"
+#include "audit/trainer_audit.h"
 
 #include <stdlib.h>
 
@@ -11,12 +11,16 @@
 #include <span>
 #include <system_error>
 
-#include "tsdp/audit/canary.h"
-#include "tsdp/audit/neighbours.h"
+#include "audit/canary.h"
+#include "audit/neighbours.h"
+#include "sampling/batch_sampler.h"
+#include "settings/setup.h"
+#include "training/model_setup.h"
+#include "training/step_engine.h"
+#include "training/window_source.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/mechanism/setup.h"
-#include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/accountant/accountant.h"
 #include "tsdp/training/trainer.h"
 
 namespace tsdp::audit {
@@ -374,7 +378,7 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
     out.unit_length = unit_length_of(config, scheme, canary_options, code);
     out.model = "canary";
   } else {
-    // The attacker knows the initial weights, which hang on the seed alone.
+    // The attacker knows the initial weights, which depend on the seed alone.
     const auto model = training::model_of(config, on_cpu);
     RandomStream weights(SecretKey::from_seed(static_cast<std::uint64_t>(config.training.seed)), "initial weights", 0);
     model->initialise(weights);

@@ -1,4 +1,4 @@
-#include "tsdp/base/digest.h"
+#include "base/digest.h"
 
 #include <openssl/evp.h>
 

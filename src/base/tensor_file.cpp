@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tsdp/base/digest.h"
+#include "base/digest.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"

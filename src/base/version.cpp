@@ -1,4 +1,4 @@
-#include "tsdp/base/version.h"
+#include "base/version.h"
 
 #include "version_generated.h"
 

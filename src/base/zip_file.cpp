@@ -1,4 +1,4 @@
-#include "tsdp/base/zip_file.h"
+#include "base/zip_file.h"
 
 #include <zip.h>
 

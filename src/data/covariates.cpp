@@ -1,12 +1,11 @@
-#include "tsdp/data/covariates.h"
+#include "data/covariates.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "data/oddities.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/config/config.h"
-#include "tsdp/data/oddities.h"
 #include "tsdp/data/readers.h"
 
 namespace tsdp::data {

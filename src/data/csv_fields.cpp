@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "tsdp/base/log.h"
+#include "base/log.h"
 #include "tsdp/base/text.h"
 #include "values.h"
 

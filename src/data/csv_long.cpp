@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "csv_fields.h"
-#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
 #include "values.h"
 

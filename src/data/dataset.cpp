@@ -5,8 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/floor_divide.h"
 #include "tsdp/base/error.h"
-#include "tsdp/base/floor_divide.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::data {

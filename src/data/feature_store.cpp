@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
-#include "tsdp/data/calendar_features.h"
-#include "tsdp/data/covariates.h"
+#include "data/calendar_features.h"
+#include "data/covariates.h"
 
 namespace tsdp::data {
 

@@ -1,4 +1,4 @@
-#include "tsdp/data/generate.h"
+#include "data/generate.h"
 
 #include <algorithm>
 #include <array>

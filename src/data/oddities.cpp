@@ -1,4 +1,4 @@
-#include "tsdp/data/oddities.h"
+#include "data/oddities.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
+#include "base/log.h"
 #include "tsdp/base/error.h"
-#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
 #include "values.h"
 
@@ -24,11 +24,19 @@ const Series& at(const Dataset& dataset, std::int64_t i) { return dataset.series
 
 bool is_excessive(float value) { return std::abs(value) >= least_excessive; }
 
-/// Long enough, and not of one value, so that another series has the same by no chance.
+/// Four different values or more: sparse sales, or switches, may be the same by chance.
+bool is_varied(const Series& series) {
+  std::set<float> different;
+  for (const float value : series.values)
+    if (!std::isnan(value) && different.insert(value).second && different.size() == 4) return true;
+  return false;
+}
+
+/// Varied, or long and not of one value: worth being compared with others.
 bool tells_itself(const Series& series) {
   constexpr std::size_t least = 8;
   const auto& v = series.values;
-  return v.size() >= least && std::any_of(v.begin(), v.end(), [&](float x) { return !std::isnan(x) && x != v.front(); });
+  return is_varied(series) || (v.size() >= least && std::any_of(v.begin(), v.end(), [&](float x) { return !std::isnan(x) && x != v.front(); }));
 }
 
 std::vector<SeriesPair> same_values(const Dataset& dataset) {
@@ -80,20 +88,21 @@ std::string shown(const Dataset& dataset, const std::vector<SeriesPair>& pairs) 
                       grows ? "give the longest of each alone (dataset.split: last with test_windows makes the rolling windows), or the train file" : "leave the copies out"));
 }
 
-/// Those that are no chance: of four different values or more (sparse sales, or switches, may be the same), or, where half of the series or more are longer
-/// than others that they begin with, all of these.
+/// Whether so many copies are half of the series that can be told from others, or more.
+bool are_half(const Dataset& dataset, const std::vector<SeriesPair>& copies) {
+  const auto compared = std::count_if(dataset.series.begin(), dataset.series.end(), tells_itself);
+  return 2 * copies.size() >= static_cast<std::size_t>(compared);
+}
+
+/// Those that are no chance: of varied series, or, where half of the series or more are longer than others that they begin with, all of these.
 std::vector<SeriesPair> certain_copies(const Dataset& dataset, const Oddities& found) {
-  const auto values = [&](std::int64_t i) -> const std::vector<float>& { return at(dataset, i).values; };
   std::vector<SeriesPair> out, beginnings;
   for (const auto& pair : found.same_values) {
-    const auto &a = values(pair.series), &b = values(pair.earlier);
-    if (a.size() != b.size()) beginnings.push_back(pair);
-    std::set<float> different;
-    for (const float value : a.size() < b.size() ? a : b)
-      if (different.size() < 4 && !std::isnan(value)) different.insert(value);
-    if (different.size() >= 4) out.push_back(pair);
+    const auto &a = at(dataset, pair.series), &b = at(dataset, pair.earlier);
+    if (a.values.size() != b.values.size()) beginnings.push_back(pair);
+    if (is_varied(a.values.size() < b.values.size() ? a : b)) out.push_back(pair);
   }
-  return 2 * beginnings.size() >= dataset.series.size() && beginnings.size() > out.size() ? beginnings : out;
+  return are_half(dataset, beginnings) && beginnings.size() > out.size() ? beginnings : out;
 }
 
 void warn_of_copies(const Dataset& dataset, const Oddities& found, bool is_private) {
@@ -157,7 +166,7 @@ void require_distinct(const Dataset& dataset, bool is_private) {
   if (is_private) {
     if (!found.same_name.empty()) refuse_repeated(dataset, found.same_name);
     // A few may be two meters of one plant; where it is most of them, series stand in the file several times.
-    if (const auto copies = certain_copies(dataset, found); !copies.empty() && 2 * copies.size() >= dataset.series.size()) refuse_same_values(dataset, copies);
+    if (const auto copies = certain_copies(dataset, found); !copies.empty() && are_half(dataset, copies)) refuse_same_values(dataset, copies);
   }
   warn_of_copies(dataset, found, is_private);
 }

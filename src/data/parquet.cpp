@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/floor_divide.h"
 #include "tsdp/base/error.h"
-#include "tsdp/base/floor_divide.h"
 #include "tsdp/base/text.h"
 #include "tsdp/data/dataset.h"
 

@@ -1,11 +1,11 @@
-#include "tsdp/data/propose.h"
+#include "data/propose.h"
 
 #include <algorithm>
 #include <vector>
 
+#include "data/calendar_features.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/data/calendar_features.h"
 #include "tsdp/data/split.h"
 
 namespace tsdp::data {

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "csv_fields.h"
 #include "tsdp/base/error.h"
-#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
 #include "values.h"
 

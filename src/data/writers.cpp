@@ -1,4 +1,4 @@
-#include "tsdp/data/writers.h"
+#include "data/writers.h"
 
 #include <algorithm>
 #include <map>

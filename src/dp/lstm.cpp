@@ -1,4 +1,4 @@
-#include "tsdp/dp/lstm.h"
+#include "dp/lstm.h"
 
 #include <ATen/Parallel.h>
 

@@ -1,11 +1,11 @@
-#include "tsdp/dp/noise_mechanism.h"
+#include "dp/noise_mechanism.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "dp/private_step.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/dp/private_step.h"
 
 namespace tsdp::dp {
 

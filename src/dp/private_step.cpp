@@ -1,4 +1,4 @@
-#include "tsdp/dp/private_step.h"
+#include "dp/private_step.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -48,7 +48,7 @@ void factors_on_cpu(const double* squared_norms, std::int64_t count, const Clipp
 at::Tensor clip_factors(const at::Tensor& squared_norms, const Clipping& clipping, at::ScalarType type) {
   // Squared norms are good to 70 units (half an epsilon each) of the recorded values' type, so norms to 35 and products
   // of two to 70 at most; three more for the factor itself and for scaling by it. Whole windows are scaled down alike, those
-  // within the clip norm as well: what the guard allows for does not hang on who is clipped.
+  // within the clip norm as well: what the guard allows for does not depend on who is clipped.
   const double guarded = clipping.norm * rounding_guard(type, clipping.summed, clipping.joined);
   if (squared_norms.device().is_cpu() && squared_norms.scalar_type() == at::kDouble && squared_norms.is_contiguous()) {
     auto found = at::empty(squared_norms.sizes(), squared_norms.options().dtype(type));

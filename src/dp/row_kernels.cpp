@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "tsdp/base/clones.h"
+#include "base/clones.h"
 
 #define TSDP_INLINE [[gnu::always_inline]] inline
 

@@ -1,4 +1,4 @@
-#include "tsdp/dp/stored_tensor.h"
+#include "dp/stored_tensor.h"
 
 #include <cstring>
 

@@ -8,6 +8,8 @@
 #include <initializer_list>
 #include <new>
 
+#include "evaluation/private_inference.h"
+#include "evaluation/truth.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 

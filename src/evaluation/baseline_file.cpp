@@ -1,4 +1,4 @@
-#include "tsdp/evaluation/baseline_file.h"
+#include "evaluation/baseline_file.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,10 +10,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "evaluation/truth.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
-#include "tsdp/evaluation/truth.h"
 
 namespace tsdp::evaluation {
 namespace {

@@ -1,13 +1,13 @@
-#include "tsdp/evaluation/private_inference.h"
+#include "evaluation/private_inference.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "privacy/theorems/series_law.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/mechanism/ledger.h"
-#include "tsdp/privacy/series_law.h"
+#include "tsdp/ledger/ledger.h"
 
 namespace tsdp::evaluation {
 namespace {
@@ -122,7 +122,7 @@ Json inference_privacy(const PrivateInference& privacy, std::int64_t uses) {
       "lengths of the series, their calendar, and which values are missing: treated as public",
       "whatever else is computed from true values, such as scores",
       "covariates, where the model reads them: treated as public",
-      "whether values are numbers that can be read, of magnitude up to 3.4e38, and no series is plainly another one or its beginning: other files are refused",
+      "whether values are numbers that can be read, of magnitude up to 3.4e38, and no series of four different values or more is another one or its beginning from the same time on: other files are refused",
       "floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 standard "
       "deviations (which delta pays for), and released on a grid of 2^-24 of its deviation"};
   auto statement =
@@ -142,6 +142,10 @@ Json with_training(const PrivateInference& privacy, const Json& ledger) {
   out["delta"] = nullptr;
   if (!ledger.is_object() || !ledger.contains("private")) {
     out["text"] = "Nothing is known of the model's training: nothing protects the series that it was trained on.";
+    return out;
+  }
+  if (privacy.reproducible) {
+    out["text"] = "The forecast's randomness follows from its seed, so that nothing protects the series that it was made from. NOT FOR RELEASE.";
     return out;
   }
   // Every run that the weights come from.
@@ -176,8 +180,7 @@ Json with_training(const PrivateInference& privacy, const Json& ledger) {
       cat("The model's own guarantee is about the series it was trained on, under another relation: ", ledger.value("statement", std::string("no statement")),
           " A series that was not trained on needs the forecast's guarantee alone. For one that was, the sum", chained ? " over all runs that the weights come from" : "", ", (",
           rounded_up(epsilon, 4), ", ", rounded_up(out["delta"].get<double>(), 4),
-          ") with one forecast, covers the changes of values that all of these relations allow (of relation series: any), and no others.",
-          privacy.reproducible ? " NOT FOR RELEASE: the forecast's randomness is reproducible from the seed." : "");
+          ") with one forecast, covers the changes of values that all of these relations allow (of relation series: any), and no others.");
   return out;
 }
 

@@ -1,4 +1,4 @@
-#include "tsdp/evaluation/series_forecast.h"
+#include "evaluation/series_forecast.h"
 
 #include <algorithm>
 #include <array>

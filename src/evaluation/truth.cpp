@@ -1,4 +1,4 @@
-#include "tsdp/evaluation/truth.h"
+#include "evaluation/truth.h"
 
 #include "tsdp/evaluation/metrics.h"
 

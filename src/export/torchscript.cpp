@@ -9,14 +9,14 @@
 
 #include <sstream>
 
+#include "dp/stored_tensor.h"
 #include "models/scalers.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/tensor_file.h"
 #include "tsdp/base/text.h"
-#include "tsdp/dp/stored_tensor.h"
-#include "tsdp/mechanism/exported_model.h"
+#include "tsdp/ledger/exported_model.h"
 
 namespace tsdp::exporting {
 namespace {

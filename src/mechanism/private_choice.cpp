@@ -1,4 +1,4 @@
-#include "tsdp/mechanism/private_choice.h"
+#include "mechanism/private_choice.h"
 
 #include <algorithm>
 #include <cmath>

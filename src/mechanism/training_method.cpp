@@ -3,10 +3,10 @@
 #include <cmath>
 #include <utility>
 
+#include "mechanism/private_choice.h"
+#include "privacy/adaptive/adaptive_curve.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/mechanism/private_choice.h"
-#include "tsdp/privacy/adaptive_curve.h"
 
 namespace tsdp::mechanism {
 

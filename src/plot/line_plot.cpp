@@ -1,4 +1,4 @@
-#include "tsdp/plot/line_plot.h"
+#include "plot/line_plot.h"
 
 #include <algorithm>
 #include <array>

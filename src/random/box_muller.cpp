@@ -7,7 +7,7 @@
 #include <bit>
 #include <cmath>
 
-#include "tsdp/base/clones.h"
+#include "base/clones.h"
 
 namespace tsdp::detail {
 namespace {

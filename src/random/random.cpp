@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "base/digest.h"
 #include "box_muller.h"
-#include "tsdp/base/digest.h"
 #include "tsdp/base/error.h"
 
 namespace tsdp {

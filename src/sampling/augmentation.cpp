@@ -1,10 +1,10 @@
-#include "tsdp/sampling/augmentation.h"
+#include "sampling/augmentation.h"
 
 #include <algorithm>
 #include <limits>
 #include <span>
 
-#include "tsdp/sampling/contraction.h"
+#include "sampling/contraction.h"
 
 namespace tsdp::sampling {
 namespace {

@@ -1,4 +1,4 @@
-#include "tsdp/sampling/private_context.h"
+#include "sampling/private_context.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "tsdp/sampling/structured_sampler.h"
+#include "sampling/structured_sampler.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "tsdp/sweep/joint.h"
+#include "sweep/joint.h"
 
 #include <algorithm>
 #include <iterator>
@@ -7,22 +7,24 @@
 #include <string>
 #include <utility>
 
+#include "ledger/total.h"
+#include "run/charged_for.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
-#include "tsdp/mechanism/total.h"
-#include "tsdp/training/charged_for.h"
-#include "tsdp/training/run_folder.h"
+#include "tsdp/run/run_folder.h"
 
 namespace tsdp::sweep {
 namespace {
 
 struct Model {
-  std::string data;  ///< dataset.path
+  std::string data;           ///< dataset.path
   std::optional<mechanism::Ledger> ledger;
-  std::string why;               ///< there is none
-  std::set<std::string> labels;  ///< what tells its data: models that share one may rest on the same series
+  std::string why;             ///< there is none
+  std::string file, series;    ///< what tells its data: models that share either may rest on the same series; `series` is empty where it is not known
+  [[nodiscard]] bool shares_data_with(const Model& other) const { return file == other.file || series == other.series; }
+  [[nodiscard]] bool is_of_unknown_data() const { return !ledger || series.empty() || mechanism::rests_on_data(ledger->start.origin); }
 };
 
 /// Those that have begun, but for models of nobody's data.
@@ -35,12 +37,12 @@ std::vector<Model> models_of(const SweepPlan& plan) {
   for (const auto& run : plan.runs) {
     const training::RunFolder folder{plan.folder_of(run)};
     const auto where = folder.ledger().string();
-    if (!is_there(folder.ledger())) continue;
+    if (!has_begun(folder.root)) continue;
     const auto& data = run.config.dataset.path;
-    Model model{data, {}, {}, {cat("file ", digests.value(data, data))}};
+    Model model{data, {}, {}, digests.value(data, data), {}};
     if (is_there(folder.charged_config()))
       for (const auto& line : split(read_file(folder.charged_config()), '\n'))
-        if (line.starts_with(training::training_values_line)) model.labels.insert(line);
+        if (line.starts_with(training::training_series_line)) model.series = line;
     try {
       model.ledger = mechanism::read_ledger(parse_json(read_file(folder.ledger()), where), where);
     } catch (const Error& error) {
@@ -52,14 +54,12 @@ std::vector<Model> models_of(const SweepPlan& plan) {
   return out;
 }
 
-/// Models that share a label, by way of others, too.
+/// Models that share data, by way of others, too.
 std::vector<std::vector<Model>> by_data(std::vector<Model> models) {
   std::vector<std::vector<Model>> out;
   for (auto& model : models) {
     const auto is_apart = [&](const std::vector<Model>& group) {
-      return std::none_of(group.begin(), group.end(), [&](const Model& one) {
-        return std::any_of(one.labels.begin(), one.labels.end(), [&](const auto& label) { return model.labels.contains(label); });
-      });
+      return std::none_of(group.begin(), group.end(), [&](const Model& one) { return one.shares_data_with(model); });
     };
     const auto of_its_data = std::stable_partition(out.begin(), out.end(), is_apart);
     std::vector<Model> joined;
@@ -78,7 +78,7 @@ std::size_t runs_beside(const SweepPlan& plan) {
   std::size_t out = 0;
   std::error_code none;
   for (const auto& folder : std::filesystem::directory_iterator(plan.runs_folder(), none))
-    out += is_there(training::RunFolder{folder.path()}.ledger()) && !ours.contains(folder.path().lexically_normal()) ? 1 : 0;
+    out += has_begun(folder.path()) && !ours.contains(folder.path().lexically_normal()) ? 1 : 0;
   return out;
 }
 
@@ -87,24 +87,29 @@ std::size_t runs_beside(const SweepPlan& plan) {
 std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
   auto models = models_of(plan);
   // Which data a start was trained on, its ledger does not say, and an unread one says nothing: then all models together bound what any series pays.
-  const bool all_together = std::any_of(models.begin(), models.end(), [](const Model& model) { return !model.ledger || mechanism::rests_on_data(model.ledger->start.origin); });
+  const bool all_together = std::any_of(models.begin(), models.end(), [](const Model& model) { return model.is_of_unknown_data(); });
   const auto groups = all_together ? std::vector<std::vector<Model>>{std::move(models)} : by_data(std::move(models));
   const auto beside = runs_beside(plan);
   std::vector<JointStatement> out;
   for (const auto& group : groups) {
     JointStatement statement;
-    statement.data = group.front().data;
+    std::vector<std::string> files;
+    for (const auto& model : group)
+      if (std::find(files.begin(), files.end(), model.data) == files.end()) files.push_back(model.data);
+    statement.data = join(files, ", ");
+    const bool of_same_series = std::all_of(group.begin(), group.end(), [&](const Model& model) { return model.series == group.front().series; });
     std::vector<mechanism::Ledger> ledgers;
-    for (const auto& [data, ledger, why, labels] : group) {
+    for (const auto& model : group) {
+      const auto& ledger = model.ledger;
       if (!ledger) {
-        statement.why = why;
+        statement.why = model.why;
       } else if (!ledger->is_private() && !ledger->synthetic) {
         ++statement.without_privacy;
       } else {
         ++statement.models;
         statement.reproducible |= ledger->is_private() && ledger->reproducible;
         // A run on synthetic series costs what its start cost.
-        for (const auto& paid : ledger->cost ? std::vector<mechanism::Ledger>{*ledger} : mechanism::earlier_runs(ledger->start, data))
+        for (const auto& paid : ledger->cost ? std::vector<mechanism::Ledger>{*ledger} : mechanism::earlier_runs(ledger->start, model.data))
           if (paid.cost) statement.delta = std::max(statement.delta, paid.cost->delta);
         ledgers.push_back(*ledger);
       }
@@ -112,13 +117,13 @@ std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
     if (ledgers.empty() && statement.why.empty()) continue;
     if (statement.models < 2 && statement.why.empty() && !all_together && !statement.reproducible && beside == 0) continue;
     if (beside > 0 && statement.why.empty())
-      statement.why = cat("runs/ holds ", beside, beside == 1 ? " run" : " runs", " that the sweep file no longer has, and whoever saw their models knows more: delete them if nobody has seen their models, or give another --output");
+      statement.why = cat("runs/ holds ", beside, beside == 1 ? " run" : " runs", " that the sweep file no longer has, and whoever saw their models knows more: delete them if nobody has");
     try {
       if (statement.why.empty()) {
         statement.epsilon = mechanism::total_of(ledgers).epsilon(statement.delta, 1e-2);
-        // They need not all be of one data set, nor have taken all steps.
+        // From below nothing is known of steps that were not taken, and of a series that is not in all of them.
         const bool finished = std::all_of(ledgers.begin(), ledgers.end(), [](const auto& ledger) { return ledger.state == mechanism::RunState::finished; });
-        if (all_together || !finished) statement.epsilon.lower = 0.0;
+        if (all_together || !of_same_series || !finished) statement.epsilon.lower = 0.0;
       }
     } catch (const Error& error) {
       statement.why = error.what();

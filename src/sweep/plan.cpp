@@ -1,4 +1,4 @@
-#include "tsdp/sweep/plan.h"
+#include "sweep/plan.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "tsdp/base/digest.h"
+#include "base/digest.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
@@ -269,15 +269,18 @@ SweepPlan make_plan(const SweepFile& file, const std::filesystem::path& output, 
   return plan;
 }
 
+bool has_begun(const std::filesystem::path& folder) {
+  const auto charged = folder / "private" / "checkpoints" / "charged";
+  return is_there(folder / "privacy.json") || is_there(folder / "model.pt") || (is_there(charged) && split(read_file(charged), '\n').front() != "0");
+}
+
 NextStep next_step(const SweepPlan& plan, const Run& run) {
   const auto folder = plan.folder_of(run);
   const auto ledger = folder / "privacy.json";
   if (!is_there(ledger)) {
     // A ledger that is lost is written again by --resume. Where no step was charged none was taken, and what a crash left
     // is worth nothing.
-    const auto charged = folder / "private" / "checkpoints" / "charged";
-    const bool unspent = !is_there(charged) || split(read_file(charged), '\n').front() == "0";
-    return {unspent ? Need::begin : Need::resume, 0};
+    return {has_begun(folder) ? Need::resume : Need::begin, 0};
   }
   const auto about = nlohmann::json::parse(read_file(ledger), nullptr, false);
   const auto state = about.is_object() ? about.find("state") : about.end();
@@ -326,7 +329,7 @@ std::vector<std::string> command_of(const SweepPlan& plan, const Run& run, const
     case Need::resume:
       return {"tsdp-train", "--resume", folder, "--json"};  // with the threads that it began with
     case Need::score:
-      // Where tsdp-train scores, too: a score does not hang on which of the two gave it.
+      // Where tsdp-train scores, too: a score does not depend on which of the two gave it.
       out = {"tsdp-evaluate", "--run", folder, "--device", "cpu"};
       out.insert(out.end(), run.scores[step.score].arguments.begin(), run.scores[step.score].arguments.end());
       break;

@@ -1,4 +1,4 @@
-#include "tsdp/sweep/scheduler.h"
+#include "sweep/scheduler.h"
 
 #include <algorithm>
 #include <chrono>
@@ -11,16 +11,16 @@
 #include <set>
 #include <thread>
 
+#include "base/digest.h"
+#include "base/log.h"
+#include "base/terminal_line.h"
+#include "data/writers.h"
 #include "process.h"
-#include "tsdp/base/digest.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
-#include "tsdp/base/log.h"
-#include "tsdp/base/terminal_line.h"
 #include "tsdp/base/text.h"
-#include "tsdp/data/writers.h"
-#include "tsdp/mechanism/start.h"
+#include "tsdp/settings/start.h"
 
 namespace tsdp::sweep {
 namespace {

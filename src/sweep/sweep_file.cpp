@@ -1,4 +1,4 @@
-#include "tsdp/sweep/sweep_file.h"
+#include "sweep/sweep_file.h"
 
 #include <yaml-cpp/yaml.h>
 
@@ -10,7 +10,7 @@
 
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/config/config.h"
+#include "tsdp/settings/config.h"
 
 namespace tsdp::sweep {
 namespace {

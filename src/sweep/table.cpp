@@ -1,4 +1,4 @@
-#include "tsdp/sweep/table.h"
+#include "sweep/table.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
-#include "tsdp/mechanism/ledger.h"
+#include "tsdp/ledger/ledger.h"
 
 namespace tsdp::sweep {
 namespace {
@@ -149,7 +149,7 @@ std::string shown(const TableRow& row, const TableCell& cell, std::size_t seeds)
   const auto decimals = decimals_of(mean);
   std::string out = fixed(mean, decimals);
   const auto std = cell.std();
-  // A baseline that does not hang on the seed has no spread to show.
+  // A baseline that does not depend on the seed has no spread to show.
   if (std && !(row.is_baseline && *std <= 1e-12 * std::abs(mean))) out += " ± " + fixed(*std, decimals);
   if (cell.scores.size() < seeds) out += cat(" (", cell.scores.size(), " of ", seeds, ")");
   return out;
@@ -338,22 +338,21 @@ std::string markdown(const Table& table) {
   out += ". So this page lies under private/.\n";
   if (!table.joint.empty()) {
     out +=
-        "\n## All private models together\n\nWhoever sees every private model of a data set, and chooses among them, learns no more than this "
+        "\n## All private models together\n\nWhoever sees every private model of this sweep on a data set, and chooses among them, learns no more than this "
         "(their mechanisms and those of the runs that they started from composed; files of the same bytes, or with the same training values, are one data set; others that share series are not known to). It holds if the sweep file has not changed since "
-        "the first of them was seen:\n\n";
+        "the first of them, or of the runs that they started from, was seen:\n\n";
     for (const auto& joint : table.joint) {
       out += cat("- ", joint.data, ", ", joint.models, joint.models == 1 ? " model: " : " models: ");
       if (joint.why.empty()) {
         const auto upper = rounded_up(joint.epsilon.upper, 4);
-        out += cat(joint.epsilon.lower > 0.0 ? cat("epsilon in [", rounded_down(joint.epsilon.lower, 4), ", ", upper, "]") : cat("epsilon at most ", upper), " at delta ", joint.delta,
-                   joint.reproducible ? "; NOT FOR RELEASE: runs are reproducible from their seeds, and this is no guarantee for them" : "");
+        out += cat(joint.epsilon.lower > 0.0 ? cat("epsilon in [", rounded_down(joint.epsilon.lower, 4), ", ", upper, "]") : cat("epsilon at most ", upper), " at delta ", joint.delta);
       } else {
         out += cat("nothing is stated; ", joint.why);
       }
       out += joint.without_privacy > 0 ? cat("; not counted: ", joint.without_privacy, joint.without_privacy == 1 ? " model" : " models", " without privacy\n") : std::string("\n");
     }
   } else if (table.private_models > 1) {
-    out += "\nFor private models together nothing is stated here: before all runs have ended, or where each has a data set of its own.\n";
+    out += "\nFor private models together nothing is stated here: some runs have not ended, or no two of them share a file or training values.\n";
   }
   return out;
 }
@@ -434,7 +433,7 @@ std::string json(const Table& table) {
   out["joint"] = Json::array();
   for (const auto& joint : table.joint) {
     Json about = {{"data", joint.data}, {"models", joint.models}, {"delta", joint.delta}, {"assumption", "settings fixed beforehand"}};
-    about["epsilon"] = joint.why.empty() ? Json{{"lower", joint.epsilon.lower}, {"upper", joint.epsilon.upper}} : Json(nullptr);
+    about["epsilon"] = joint.why.empty() ? Json{{"lower", joint.epsilon.lower > 0.0 ? Json(joint.epsilon.lower) : Json(nullptr)}, {"upper", joint.epsilon.upper}} : Json(nullptr);
     about["reproducible"] = joint.reproducible;
     about["models_without_privacy"] = joint.without_privacy;
     if (!joint.why.empty()) about["why"] = joint.why;

@@ -1,4 +1,4 @@
-#include "tsdp/training/model_setup.h"
+#include "training/model_setup.h"
 
 namespace tsdp::training {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "settings/setup.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/mechanism/setup.h"
 
 namespace tsdp::training {
 

@@ -1,8 +1,8 @@
-#include "tsdp/training/start_weights.h"
+#include "training/start_weights.h"
 
+#include "dp/stored_tensor.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/dp/stored_tensor.h"
 
 namespace tsdp::training {
 

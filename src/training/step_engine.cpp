@@ -1,4 +1,4 @@
-#include "tsdp/training/step_engine.h"
+#include "training/step_engine.h"
 
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
@@ -8,7 +8,7 @@
 
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/privacy/strategy.h"
+#include "tsdp/privacy/terms/strategy.h"
 
 namespace tsdp::training {
 namespace {

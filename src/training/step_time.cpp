@@ -1,13 +1,13 @@
-#include "tsdp/training/step_time.h"
+#include "training/step_time.h"
 
 #include <algorithm>
 #include <chrono>
 #include <limits>
 #include <vector>
 
-#include "tsdp/training/model_setup.h"
-#include "tsdp/training/start_weights.h"
-#include "tsdp/training/step_engine.h"
+#include "training/model_setup.h"
+#include "training/start_weights.h"
+#include "training/step_engine.h"
 
 namespace tsdp::training {
 

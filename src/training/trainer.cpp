@@ -9,16 +9,23 @@
 #include <limits>
 #include <span>
 
-#include "tsdp/base/digest.h"
+#include "base/digest.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "ledger/budget.h"
+#include "mechanism/private_choice.h"
+#include "run/environment.h"
+#include "run/metrics_log.h"
+#include "run/run_store.h"
+#include "sampling/augmentation.h"
+#include "sampling/batch_sampler.h"
+#include "settings/setup.h"
+#include "training/model_setup.h"
+#include "training/start_weights.h"
+#include "training/step_engine.h"
+#include "training/window_source.h"
 #include "tsdp/base/error.h"
-#include "tsdp/base/log.h"
 #include "tsdp/base/text.h"
-#include "tsdp/base/version.h"
-#include "tsdp/mechanism/budget.h"
-#include "tsdp/mechanism/private_choice.h"
-#include "tsdp/sampling/augmentation.h"
-#include "tsdp/training/environment.h"
-#include "tsdp/training/metrics_log.h"
 
 namespace tsdp::training {
 namespace {
@@ -80,11 +87,114 @@ class EpsilonAhead {
   Clock::time_point begin_ = Clock::now();
 };
 
+/// The configuration, if a trainer can begin with it and these. Planning takes seconds, so this comes first.
+Config checked(Config config, const data::PreparedData& data, const std::optional<mechanism::StartWeights>& start) {
+  if (config.privacy.enabled && config.training.checkpoint == ExportedWeights::best)
+    throw PrivacyError(
+        "training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are covered by no "
+        "theorem: set training.checkpoint to last");
+  if (start.has_value() == (config.model.start == "fresh"))
+    throw UsageError(cat("model.start: found ", config.model.start, start ? " with weights" : " without weights",
+                         ": model.start needs a file of weights, or fresh"));
+  if (config.privacy.enabled && mechanism::choice_epsilon_of(config) > 0.0) {
+    if (data.split.validation.empty())
+      throw UsageError(cat("privacy.choice_share: found ", config.privacy.choice_share,
+                           " without validation windows; expected a dataset.validation_length of at "
+                           "least ",
+                           config.dataset.prediction_length, ", or choice_share 0"));
+    if (!start && prior_of(config).kind == PriorKind::none)
+      throw UsageError(cat("privacy.choice_share: found ", config.privacy.choice_share,
+                           " with random weights to start from, which are no model to keep; expected "
+                           "another model.start or a model.prior, or choice_share 0"));
+  }
+  return config;
+}
+
 }  // namespace
 
-Trainer::Trainer(Config config, const data::PreparedData& data, at::Device device, RunFolder folder,
-                 std::unique_ptr<models::Forecaster> forecaster, std::optional<mechanism::StartWeights> start)
-    : config_(std::move(config)),
+/// What a trainer is made of.
+class Trainer::Run {
+ public:
+  Run(Config config, const data::PreparedData& data, at::Device device, RunFolder folder, std::unique_ptr<models::Forecaster> forecaster,
+      std::optional<mechanism::StartWeights> start);
+
+  void begin(const std::optional<std::filesystem::path>& budget);
+  void resume();
+  bool train(const TrainOptions& options);
+  [[nodiscard]] std::int64_t memory() const;
+  [[nodiscard]] mechanism::Ledger current_ledger(mechanism::RunState state) const;
+
+ private:
+  friend class Trainer;
+
+  void start_fresh();
+  void restore(const Checkpoint& checkpoint);
+  /// Goes on behind the last charged step. Throws PrivacyError if nothing would be trained then; `why` begins what is said.
+  void give_up_charged_steps(const std::string& why);
+  enum class WithKey {
+    yes,
+    no
+  };
+  [[nodiscard]] Checkpoint checkpoint(WithKey with_key) const;
+  void write_ledger(mechanism::RunState state);
+  /// Raises the count of charged steps, and what the ledger says of it.
+  void charge_to(std::uint64_t steps);
+  /// What one call of `train` keeps in mind.
+  struct Session;
+  /// Charges as many steps ahead as a few seconds hold, never past the plan.
+  void charge_ahead(const Session& session);
+  /// Gathers the windows, adds noise to them where the law says so, and takes the step.
+  StepEngine::Result take(const sampling::Draw& drawn);
+  /// Logs the step that was just taken, and looks at losses where one is due.
+  void observe(const sampling::Draw& drawn, const StepEngine::Result& result, Session& session);
+  /// Writes a checkpoint where one is due.
+  void save(Session& session);
+  void report(const TrainOptions& options, Session& session) const;
+  /// Leaves checkpoint and ledger; of a plan that is done without the key. True if it is.
+  bool close();
+  /// Of these windows; not a number of none.
+  double mean_loss(std::span<const data::WindowIndex> windows);
+  double validation_loss();
+  /// Mean loss of each series' validation windows, in nats a value.
+  std::vector<double> validation_losses_by_series();
+  /// Puts the start's weights in the place of the trained ones, or does not: docs/proofs/private-choice.md. Nothing without a choice.
+  void choose_privately();
+  /// Whether the exported weights are those of least mean training loss.
+  [[nodiscard]] bool best_by_training_loss() const;
+  /// Whether anything depends on the mean training loss between two looks; never in a private run.
+  [[nodiscard]] bool watches_training_loss() const;
+  /// With step and epoch of now.
+  [[nodiscard]] Metrics metrics_at_step() const;
+  /// Looks at the mean loss since the last look, or at the loss of the validation part.
+  void look(MetricsLog& metrics);
+
+  Config config_;
+  std::optional<mechanism::StartWeights> start_;
+  const data::PreparedData& data_;
+  at::Device device_;
+  std::string environment_;  // read once: it stays what it was when the run began or was taken up here
+  RunStore store_;
+  std::unique_ptr<models::Forecaster> model_;
+  data::WindowStore windows_;
+  WindowSource source_;
+  mechanism::TrainingMethod method_;
+  std::unique_ptr<sampling::BatchSampler> sampler_;
+  Plan plan_;
+  StepEngine engine_;
+  SecretKey key_;
+  std::string key_print_;  // of key_; of the last one where the key is gone
+  bool key_is_gone_ = false;  // with the end of the run
+  std::uint64_t step_ = 0;
+  std::uint64_t given_up_ = 0;  // of those: charged, and not taken or lost
+  double best_loss_;       // of the validation part, or of training
+  PlateauSchedule schedule_;
+  std::optional<PrivateChoice> choice_;
+  at::Tensor loss_sum_;    // of all windows since the last look at it, and their number; double precision
+};
+
+Trainer::Run::Run(Config config, const data::PreparedData& data, at::Device device, RunFolder folder,
+                  std::unique_ptr<models::Forecaster> forecaster, std::optional<mechanism::StartWeights> start)
+    : config_(checked(std::move(config), data, start)),
       start_(std::move(start)),
       data_(data),
       device_(device),
@@ -99,25 +209,6 @@ Trainer::Trainer(Config config, const data::PreparedData& data, at::Device devic
       engine_(*model_, method_, step_options(config_)),
       best_loss_(std::numeric_limits<double>::infinity()),
       loss_sum_(at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble))) {
-  if (config_.privacy.enabled && config_.training.checkpoint == ExportedWeights::best)
-    throw PrivacyError(
-        "training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are covered by no "
-        "theorem: set training.checkpoint to last");
-  if (start_.has_value() == (config_.model.start == "fresh"))
-    throw UsageError(cat("model.start: found ", config_.model.start, start_ ? " with weights" : " without weights",
-                         "; expected fresh for fresh weights, and the "
-                         "weights of any other start"));
-  if (method_.choice_epsilon() > 0.0) {
-    if (data_.split.validation.empty())
-      throw UsageError(cat("privacy.choice_share: found ", config_.privacy.choice_share,
-                           " without validation windows; expected a dataset.validation_length of at "
-                           "least ",
-                           config_.dataset.prediction_length, ", or choice_share 0"));
-    if (!start_ && prior_of(config_).kind == PriorKind::none)
-      throw UsageError(cat("privacy.choice_share: found ", config_.privacy.choice_share,
-                           " with random weights to start from, which are no model to keep; expected "
-                           "another model.start or a model.prior, or choice_share 0"));
-  }
   if (method_.privacy()) mechanism::keep_choices(config_, *method_.privacy());
   // What a window reads is what is accounted.
   if (model_->past_length() > method_.law().parameters().context_length)
@@ -125,14 +216,14 @@ Trainer::Trainer(Config config, const data::PreparedData& data, at::Device devic
                            method_.law().parameters().context_length, " are accounted for"));
 }
 
-void Trainer::start_fresh() {
+void Trainer::Run::start_fresh() {
   key_ = config_.training.reproducible ? SecretKey::from_seed(static_cast<std::uint64_t>(config_.training.seed))
                                        : SecretKey::from_system();
   key_print_ = key_print(key_);
   initialise(*model_, config_.training.seed, start_);
 }
 
-void Trainer::begin(const std::optional<std::filesystem::path>& budget) {
+void Trainer::Run::begin(const std::optional<std::filesystem::path>& budget) {
   if (budget && !method_.privacy())
     throw PrivacyError("--budget: found a run without privacy, which no budget covers; expected privacy.enabled: true");
   if (budget && config_.training.reproducible)
@@ -153,7 +244,7 @@ void Trainer::begin(const std::optional<std::filesystem::path>& budget) {
   write_ledger(mechanism::RunState::running);
 }
 
-void Trainer::resume() {
+void Trainer::Run::resume() {
   const auto found = store_.take_up(config_, data_, plan_.steps);
   // What a budget was charged for, and the ledger states: another program may plan a step more.
   if (const auto planned = store_.planned()) plan_ = ended_after(*planned, plan_, method_, config_.privacy.delta);
@@ -199,7 +290,7 @@ void Trainer::resume() {
   write_ledger(mechanism::RunState::running);
 }
 
-void Trainer::restore(const Checkpoint& checkpoint) {
+void Trainer::Run::restore(const Checkpoint& checkpoint) {
   if (checkpoint.values.numel() != model_->parameters().count())
     throw DataError(cat(store_.folder().last().string(), ": found ", checkpoint.values.numel(), " parameters; expected ",
                         model_->parameters().count(), " for this configuration"));
@@ -235,7 +326,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   }
 }
 
-void Trainer::give_up_charged_steps(const std::string& why) {
+void Trainer::Run::give_up_charged_steps(const std::string& why) {
   auto charged = std::max(store_.charged(), step_);
   switch (method_.new_key()) {
     case privacy::NewKey::at_any_step: break;
@@ -262,13 +353,13 @@ void Trainer::give_up_charged_steps(const std::string& why) {
   step_ = charged;
 }
 
-Checkpoint Trainer::checkpoint(WithKey with_key) const {
+Checkpoint Trainer::Run::checkpoint(WithKey with_key) const {
   return {store_.run(), step_, given_up_, with_key == WithKey::yes ? std::optional(key_) : std::nullopt, environment_,
           at::get_num_threads(), best_loss_, loss_sum_, schedule_, model_->parameters().values(),
           engine_.optimizer().state(), engine_.noise_state()};
 }
 
-mechanism::Ledger Trainer::current_ledger(mechanism::RunState state) const {
+mechanism::Ledger Trainer::Run::current_ledger(mechanism::RunState state) const {
   mechanism::Ledger out(method_);
   out.program = cat("tsdp ", version());
   out.state = state;
@@ -294,36 +385,36 @@ mechanism::Ledger Trainer::current_ledger(mechanism::RunState state) const {
   return out;
 }
 
-void Trainer::write_ledger(mechanism::RunState state) {
+void Trainer::Run::write_ledger(mechanism::RunState state) {
   store_.write_ledger(current_ledger(state));
 }
 
-void Trainer::charge_to(std::uint64_t steps) {
+void Trainer::Run::charge_to(std::uint64_t steps) {
   store_.charge_to(steps);
   write_ledger(mechanism::RunState::running);  // the witness, should charge and checkpoint be put back together
 }
 
-std::int64_t Trainer::memory() const {
+std::int64_t Trainer::Run::memory() const {
   const auto rows = std::min<std::int64_t>(engine_.chunk(), method_.law().expected_windows());
   return 4 * 4 * model_->parameters().count() + rows * model_->bytes_per_window();
 }
 
-bool Trainer::best_by_training_loss() const {
+bool Trainer::Run::best_by_training_loss() const {
   return config_.training.checkpoint == ExportedWeights::best && !config_.privacy.enabled && data_.split.validation.empty();
 }
 
-bool Trainer::watches_training_loss() const {
+bool Trainer::Run::watches_training_loss() const {
   return best_by_training_loss() || config_.optimizer.plateau_looks.has_value();
 }
 
-Metrics Trainer::metrics_at_step() const {
+Metrics Trainer::Run::metrics_at_step() const {
   Metrics out;
   out.step = step_;
   out.epoch = static_cast<double>(step_) / static_cast<double>(plan_.steps_per_epoch);
   return out;
 }
 
-void Trainer::look(MetricsLog& metrics) {
+void Trainer::Run::look(MetricsLog& metrics) {
   const auto found = [&](std::optional<double> Metrics::* what, double loss, bool decides) {
     Metrics line = metrics_at_step();
     line.*what = loss;
@@ -346,7 +437,7 @@ void Trainer::look(MetricsLog& metrics) {
   if (const double validation = validation_loss(); !std::isnan(validation)) found(&Metrics::validation_loss, validation, true);
 }
 
-double Trainer::mean_loss(std::span<const data::WindowIndex> windows) {
+double Trainer::Run::mean_loss(std::span<const data::WindowIndex> windows) {
   const c10::NoGradGuard no_autograd;
   double sum = 0.0;
   for (std::size_t begin = 0; begin < windows.size(); begin += validation_rows)
@@ -354,23 +445,23 @@ double Trainer::mean_loss(std::span<const data::WindowIndex> windows) {
   return sum / static_cast<double>(windows.size());
 }
 
-double Trainer::validation_loss() {
+double Trainer::Run::validation_loss() {
   std::vector<data::WindowIndex> windows;
   for (const auto& range : data_.split.validation) windows.push_back({range.series, range.forecast_start});
   return mean_loss(windows);
 }
 
-std::vector<double> Trainer::validation_losses_by_series() {
+std::vector<double> Trainer::Run::validation_losses_by_series() {
   std::vector<std::vector<data::WindowIndex>> windows(data_.dataset.series.size());
   for (const auto& range : data_.split.validation) windows[static_cast<std::size_t>(range.series)].push_back({range.series, range.forecast_start});
   std::vector<double> out;
   out.reserve(windows.size());
-  // A series alone: beside others its own rounding might hang on theirs.
+  // A series alone: beside others its own rounding might depend on theirs.
   for (const auto& of_series : windows) out.push_back(mean_loss(of_series));
   return out;
 }
 
-void Trainer::choose_privately() {
+void Trainer::Run::choose_privately() {
   const double epsilon = method_.choice_epsilon();
   if (!(epsilon > 0.0)) return;
   if (!store_.claim_choice(key_print_)) {
@@ -389,96 +480,118 @@ void Trainer::choose_privately() {
   if (choice.keeps_trained) values.copy_(trained);
 }
 
-bool Trainer::run(const TrainOptions& options) {
-  MetricsLog metrics(store_.folder(), step_);
-  const auto every = std::max<std::uint64_t>(1, plan_.steps / logged_lines);
-  const auto logged = std::max<std::uint64_t>(1, plan_.steps / every / logged_epsilons) * every;
-  EpsilonAhead epsilon(method_, plan_, config_.privacy.delta, logged);
-  const auto validation_steps = static_cast<std::uint64_t>(config_.training.validate_every) * plan_.steps_per_epoch;
-  const double v = config_.privacy.v.value_or(1.0);
-  const bool augmented = method_.law().has_noise_on_data();
-  if (augmented && method_.privacy() && !windows_.has_exact())
-    throw Error(ExitCode::failure, "noise on the data needs series that were read in double precision");
-  const auto start = Clock::now();
-  const auto first_step = step_;
-  auto last_checkpoint = Clock::now();
-  auto last_progress = Clock::now();
-  double checkpoint_cost = 0.0;
-  double loss = std::numeric_limits<double>::quiet_NaN();
-  bool stopped = false;
-  while (step_ < plan_.steps) {
-    if ((options.stop != nullptr && options.stop->load()) || step_ - first_step >= options.most_steps) {
-      stopped = true;
-      break;
-    }
-    if (step_ >= store_.charged()) {
-      // Charge ahead, as many steps as a few seconds hold, never past the plan.
-      const double rate = static_cast<double>(step_ - first_step) / std::max(seconds_since(start), 1e-6);
-      const auto block = std::max(first_block, static_cast<std::uint64_t>(rate * charge_seconds));
-      charge_to(std::min(plan_.steps, step_ + block));
-    }
-    const auto [windows, places] = sampler_->draw(key_, step_);
-    WindowSource::Augment augment;
-    const auto count = static_cast<std::int64_t>(windows.size());
-    if (augmented)
-      augment = [&](const double* exact, float* values, const float* observed) {
-        const RandomStream noise(key_, sampling::augmentation_purpose, step_);
-        if (exact != nullptr)
-          sampling::augment(method_.law(), v, noise, count, windows_.past_length(), exact, values, observed);
-        else
-          sampling::augment(method_.law(), v, noise, count, windows_.past_length(), values, observed);
-      };
-    const auto result = engine_.step(source_.gather(windows, augment), places, key_, step_);
-    ++step_;
-    if (watches_training_loss() && !windows.empty()) {
-      loss_sum_[0].add_(result.losses.sum());
-      loss_sum_[1].add_(static_cast<double>(windows.size()));
-    }
-    if (options.after_step) options.after_step(step_);
+struct Trainer::Run::Session {
+  explicit Session(Run& run)
+      : metrics(run.store_.folder(), run.step_),
+        every(std::max<std::uint64_t>(1, run.plan_.steps / logged_lines)),
+        epsilon(run.method_, run.plan_, run.config_.privacy.delta, std::max<std::uint64_t>(1, run.plan_.steps / every / logged_epsilons) * every),
+        first_step(run.step_) {}
 
-    epsilon.cover(step_);
-    if (step_ % every == 0 || step_ == plan_.steps) {
-      auto line = metrics_at_step();
-      if (!windows.empty()) {
-        line.loss = loss = result.losses.mean().item<double>();
-        if (result.norms.defined()) {
-          line.gradient_norm_median = result.norms.median().item<double>();
-          line.clipped_share = result.norms.gt(config_.privacy.clip_norm).to(at::kDouble).mean().item<double>();
-        }
-      }
-      if (method_.privacy() && step_ == epsilon.step()) line.epsilon_upper = epsilon.value();
-      metrics.add(line);
-    }
-    if (step_ % validation_steps == 0 || step_ == plan_.steps) look(metrics);
-    const double wanted_gap = config_.training.checkpoint_seconds;
-    if (seconds_since(last_checkpoint) >
-        (wanted_gap < 1.0 ? wanted_gap : std::max(wanted_gap, checkpoint_cost / checkpoint_share))) {
-      const auto begin = Clock::now();
-      metrics.flush();
-      store_.write_last(checkpoint(WithKey::yes));
-      checkpoint_cost = seconds_since(begin);
-      last_checkpoint = Clock::now();
-    }
-    if (options.progress && seconds_since(last_progress) > 0.25) {
-      last_progress = Clock::now();
-      const double rate = static_cast<double>(step_ - first_step) / seconds_since(start);
-      options.progress({step_, plan_.steps, metrics_at_step().epoch, loss, rate, static_cast<double>(plan_.steps - step_) / rate,
-                        epsilon.value()});
-    }
+  /// Steps a second.
+  [[nodiscard]] double rate(std::uint64_t step) const { return static_cast<double>(step - first_step) / std::max(seconds_since(begin), 1e-6); }
+
+  MetricsLog metrics;
+  std::uint64_t every;  ///< steps between two lines of the log
+  EpsilonAhead epsilon;
+  std::uint64_t first_step;
+  Clock::time_point begin = Clock::now();
+  Clock::time_point last_checkpoint = begin, last_progress = begin;
+  double checkpoint_cost = 0.0;  ///< seconds
+  double loss = std::numeric_limits<double>::quiet_NaN();
+};
+
+bool Trainer::Run::train(const TrainOptions& options) {
+  if (method_.law().has_noise_on_data() && method_.privacy() && !windows_.has_exact())
+    throw Error(ExitCode::failure, "noise on the data needs series that were read in double precision");
+  Session session(*this);
+  const auto asked_to_stop = [&] { return (options.stop != nullptr && options.stop->load()) || step_ - session.first_step >= options.most_steps; };
+  while (step_ < plan_.steps && !asked_to_stop()) {
+    charge_ahead(session);
+    const auto drawn = sampler_->draw(key_, step_);
+    const auto result = take(drawn);
+    ++step_;
+    if (options.after_step) options.after_step(step_);
+    observe(drawn, result, session);
+    save(session);
+    report(options, session);
   }
-  metrics.flush();
+  session.metrics.flush();
+  return close();
+}
+
+void Trainer::Run::charge_ahead(const Session& session) {
+  if (step_ < store_.charged()) return;
+  const auto block = std::max(first_block, static_cast<std::uint64_t>(session.rate(step_) * charge_seconds));
+  charge_to(std::min(plan_.steps, step_ + block));
+}
+
+StepEngine::Result Trainer::Run::take(const sampling::Draw& drawn) {
+  WindowSource::Augment augment;
+  const auto count = static_cast<std::int64_t>(drawn.windows.size());
+  const double v = config_.privacy.v.value_or(1.0);
+  if (method_.law().has_noise_on_data())
+    augment = [&](const double* exact, float* values, const float* observed) {
+      const RandomStream noise(key_, sampling::augmentation_purpose, step_);
+      if (exact != nullptr)
+        sampling::augment(method_.law(), v, noise, count, windows_.past_length(), exact, values, observed);
+      else
+        sampling::augment(method_.law(), v, noise, count, windows_.past_length(), values, observed);
+    };
+  return engine_.step(source_.gather(drawn.windows, augment), drawn.places, key_, step_);
+}
+
+void Trainer::Run::observe(const sampling::Draw& drawn, const StepEngine::Result& result, Session& session) {
+  if (watches_training_loss() && !drawn.windows.empty()) {
+    loss_sum_[0].add_(result.losses.sum());
+    loss_sum_[1].add_(static_cast<double>(drawn.windows.size()));
+  }
+  session.epsilon.cover(step_);
+  if (step_ % session.every == 0 || step_ == plan_.steps) {
+    auto line = metrics_at_step();
+    if (!drawn.windows.empty()) {
+      line.loss = session.loss = result.losses.mean().item<double>();
+      if (result.norms.defined()) {
+        line.gradient_norm_median = result.norms.median().item<double>();
+        line.clipped_share = result.norms.gt(config_.privacy.clip_norm).to(at::kDouble).mean().item<double>();
+      }
+    }
+    if (method_.privacy() && step_ == session.epsilon.step()) line.epsilon_upper = session.epsilon.value();
+    session.metrics.add(line);
+  }
+  const auto validation_steps = static_cast<std::uint64_t>(config_.training.validate_every) * plan_.steps_per_epoch;
+  if (step_ % validation_steps == 0 || step_ == plan_.steps) look(session.metrics);
+}
+
+void Trainer::Run::save(Session& session) {
+  const double wanted = config_.training.checkpoint_seconds;
+  if (seconds_since(session.last_checkpoint) <= (wanted < 1.0 ? wanted : std::max(wanted, session.checkpoint_cost / checkpoint_share))) return;
+  const auto begin = Clock::now();
+  session.metrics.flush();
+  store_.write_last(checkpoint(WithKey::yes));
+  session.checkpoint_cost = seconds_since(begin);
+  session.last_checkpoint = Clock::now();
+}
+
+void Trainer::Run::report(const TrainOptions& options, Session& session) const {
+  if (!options.progress || seconds_since(session.last_progress) <= 0.25) return;
+  session.last_progress = Clock::now();
+  const double rate = session.rate(step_);
+  options.progress({step_, plan_.steps, metrics_at_step().epoch, session.loss, rate, static_cast<double>(plan_.steps - step_) / rate, session.epsilon.value()});
+}
+
+bool Trainer::Run::close() {
   if (key_is_gone_) return true;  // the run was finished before
+  const bool done = step_ >= plan_.steps;
   store_.write_last(checkpoint(WithKey::yes));
   if (!model_->parameters().values().isfinite().all().item<bool>())
     throw Error(ExitCode::failure, cat("after ", step_,
-                                       " steps the weights are not finite, so there is no model; a smaller "
-                                       "optimizer.learning_rate or more noise is expected, in a new run: what this one has "
-                                       "charged stays spent"));
+                                       " steps the weights are not finite, so there is no model; begin a new run with a smaller optimizer.learning_rate or more noise: "
+                                       "what this one has charged stays spent"));
   // Before the ledger says finished: what is killed in between chooses again, by the same draw, or under another key not at all.
-  if (!stopped) choose_privately();
+  if (done) choose_privately();
   store_.settle(step_);
-  write_ledger(stopped ? mechanism::RunState::interrupted : mechanism::RunState::finished);
-  if (stopped) return false;
+  write_ledger(done ? mechanism::RunState::finished : mechanism::RunState::interrupted);
+  if (!done) return false;
   // Nothing is left to replay, so nothing needs the key: with it, noise could be taken off every release.
   store_.write_last(checkpoint(WithKey::no));
   key_is_gone_ = true;
@@ -488,5 +601,22 @@ bool Trainer::run(const TrainOptions& options) {
                                      : "the private choice keeps the start: model.pt holds the weights that training began with");
   return true;
 }
+
+Trainer::Trainer(Config config, const data::PreparedData& data, at::Device device, RunFolder folder,
+                 std::unique_ptr<models::Forecaster> forecaster, std::optional<mechanism::StartWeights> start)
+    : run_(std::make_unique<Run>(std::move(config), data, device, std::move(folder), std::move(forecaster), std::move(start))) {}
+Trainer::~Trainer() = default;
+
+const Plan& Trainer::plan() const noexcept { return run_->plan_; }
+const Config& Trainer::config() const noexcept { return run_->config_; }
+const mechanism::TrainingMethod& Trainer::method() const noexcept { return run_->method_; }
+models::Forecaster& Trainer::model() noexcept { return *run_->model_; }
+const std::optional<Trainer::PrivateChoice>& Trainer::choice() const noexcept { return run_->choice_; }
+std::int64_t Trainer::memory() const { return run_->memory(); }
+void Trainer::begin(const std::optional<std::filesystem::path>& budget) { run_->begin(budget); }
+void Trainer::resume() { run_->resume(); }
+bool Trainer::run(const TrainOptions& options) { return run_->train(options); }
+std::uint64_t Trainer::step() const noexcept { return run_->step_; }
+mechanism::Ledger Trainer::current_ledger(mechanism::RunState state) const { return run_->current_ledger(state); }
 
 }  // namespace tsdp::training

@@ -1,4 +1,4 @@
-#include "tsdp/training/window_source.h"
+#include "training/window_source.h"
 
 namespace tsdp::training {
 namespace {

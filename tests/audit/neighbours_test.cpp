@@ -1,11 +1,11 @@
-#include "tsdp/audit/neighbours.h"
+#include "audit/neighbours.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "tsdp/privacy/structured_pairs.h"
+#include "privacy/theorems/structured_pairs.h"
 
 namespace tsdp::audit {
 namespace {

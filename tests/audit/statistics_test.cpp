@@ -2,7 +2,7 @@
 //
 // Keys are fixed, so a pass stays a pass. Where a verdict is asked for at confidence 1 − 1e-6, a healthy mechanism is called
 // unhealthy with probability below 1e-6. Planted faults are found with room to spare: under 25 other keys they were found, too.
-#include "tsdp/audit/statistics.h"
+#include "audit/statistics.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "tsdp/audit/neighbours.h"
-#include "tsdp/privacy/accountant.h"
-#include "tsdp/privacy/structured_pairs.h"
+#include "audit/neighbours.h"
+#include "privacy/theorems/structured_pairs.h"
+#include "tsdp/privacy/accountant/accountant.h"
 #include "tsdp/random/random.h"
 
 namespace tsdp::audit {

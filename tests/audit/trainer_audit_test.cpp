@@ -4,7 +4,7 @@
 // Error rate: confidence 1 − 1e-6 each, so a healthy trainer fails one of these with probability below 1e-6. Keys are
 // fixed (training.reproducible), so a pass stays a pass. `surely_found`: uses on each data set with which a tenth less
 // noise and a tenth larger sampling rate are found with room to spare (statistics_test.cpp).
-#include "tsdp/audit/trainer_audit.h"
+#include "audit/trainer_audit.h"
 
 #include <gtest/gtest.h>
 
@@ -17,11 +17,11 @@
 #include <string>
 #include <vector>
 
+#include "audit/canary.h"
+#include "base/log.h"
 #include "support/temporary_folder.h"
-#include "tsdp/audit/canary.h"
 #include "tsdp/base/error.h"
-#include "tsdp/base/log.h"
-#include "tsdp/privacy/accountant.h"
+#include "tsdp/privacy/accountant/accountant.h"
 
 namespace tsdp::audit {
 namespace {

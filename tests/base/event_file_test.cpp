@@ -1,4 +1,4 @@
-#include "tsdp/base/event_file.h"
+#include "base/event_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tsdp/config/config.h"
-#include "tsdp/privacy/terms.h"
+#include "tsdp/privacy/terms/terms.h"
+#include "tsdp/settings/config.h"
 
 namespace tsdp {
 namespace {

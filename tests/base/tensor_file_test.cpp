@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "tsdp/base/digest.h"
+#include "base/digest.h"
 #include "tsdp/base/error.h"
 
 namespace tsdp {

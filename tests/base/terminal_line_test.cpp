@@ -1,4 +1,4 @@
-#include "tsdp/base/terminal_line.h"
+#include "base/terminal_line.h"
 
 #include <gtest/gtest.h>
 

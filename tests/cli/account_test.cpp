@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -626,15 +628,16 @@ TEST_F(Account, RefusesQuestionsWithoutTheirNumbers) {
   expect_refused({{"--delta", ""}}, 2, {"--delta"});
   expect_refused({{"--steps", ""}}, 2, {"--steps", "--epochs"});
   expect_refused({{"--epochs", "1"}}, 2, {"--steps", "--epochs", "both"});
-  expect_refused({{"--epsilons", "1"}}, 2, {"--epsilons", "profile"});
+  expect_refused({{"--epsilons", "1"}}, 2, {"--epsilons: not used by epsilon, but by profile", "account epsilon --help"});
   expect_refused({{"--epsilon", "1"}}, 2, {"--epsilon: not used by epsilon"});
   expect_failure(traffic("delta", {{"--epsilon", "1"}, {"--steps", "4"}, {"--delta", "0.1"}}), account, 2, {"--delta: not used by delta"});
   expect_failure(traffic("steps", {{"--epsilon", "1"}, {"--delta", "1e-7"}, {"--steps", "4"}}), account, 2, {"--steps: not used by steps"});
   expect_failure(run(account, {"epsilom"}), account, 2, {"'epsilom'", "epsilon, delta, steps, sigma, profile, figure"});
-  expect_failure(traffic("profile", {{"--epsilon", "1"}}), account, 2, {"--epsilon", "--epsilons"});
+  expect_failure(traffic("profile", {{"--epsilon", "1"}}), account, 2, {"--epsilon: not used by profile, but by delta, steps, sigma", "the nearest option is --epsilons"});
   for (const auto* grid : {"1,,2", "1;2", "nan", "1e7", "-"})
     expect_failure(traffic("profile", {{"--epsilons", grid}}), account, 2, {"--epsilons", "numbers from -1e6 to 1e6"});
   expect_failure(run(account, {"--json"}), account, 2, {"--help"});
+  expect_failure(run(account, {"figure", "2", "--num-sequences", "3"}), account, 2, {"--num-sequences: not used by figure, but by epsilon", "tsdp-account figure --help"});
 }
 
 TEST_F(Account, RefusesUnknownOptionsAndFiles) {
@@ -663,4 +666,23 @@ TEST_F(Account, AdaptiveCompositionIsRefusedWhereItIsNotProven) {
 }
 
 }  // namespace
+// What a command needs, in groups, and an example that runs.
+TEST_F(Account, EveryCommandHasItsOwnHelp) {
+  const std::string heading = "Example:\n  tsdp-account ";
+  for (const auto* command : {"epsilon", "delta", "steps", "sigma", "profile", "compare", "strategy", "budget"}) {
+    const auto help = run(account, {command, "--help"});
+    ASSERT_EQ(help.exit_code, 0) << help.err;
+    EXPECT_EQ(help.out.find("--epsilons") != std::string::npos, command == std::string("profile")) << help.out;
+    EXPECT_EQ(help.out.find("Windows as records:") != std::string::npos, help.out.find("--num-sequences") != std::string::npos) << help.out;
+    const auto at = help.out.find(heading);
+    ASSERT_NE(at, std::string::npos) << help.out;
+    std::istringstream words(help.out.substr(at + heading.size()));
+    const std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
+    const auto answer = run(account, arguments);
+    EXPECT_EQ(answer.exit_code, 0) << command << ": " << answer.err;
+  }
+  EXPECT_NE(run(account, {"theorems"}).out.find("tsdp.4"), std::string::npos);
+  EXPECT_GT(nlohmann::json::parse(run(account, {"theorems", "--json"}).out)["theorems"].size(), 15U);
+}
+
 }  // namespace tsdp::cli_test

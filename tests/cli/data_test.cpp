@@ -359,7 +359,7 @@ TEST_F(Data, DescribeProposesAConfigurationThatPlans) {
   EXPECT_FALSE(std::filesystem::exists(path("other.yaml")));
 }
 
-// What is proposed hangs on no value.
+// What is proposed depends on no value.
 TEST_F(Data, AProposalReadsNoValue) {
   std::string one = "t,A\n";
   std::string other = one;

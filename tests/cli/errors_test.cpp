@@ -553,7 +553,7 @@ TEST_F(Errors, DamagedLedgerIsNotExported) {
 // --- usage
 
 TEST_F(Errors, UnknownOption) {
-  expect_failure(run(train, {"--config", "config.yaml", "--epoch", "3"}), train, 2, {"--epoch", "--help"});
+  expect_failure(run(train, {"--config", "config.yaml", "--epoch", "3"}), train, 2, {"--epoch: not used by tsdp-train; the nearest option is --", "--help"});
 }
 
 TEST_F(Errors, ConfigAndResumeTogether) {

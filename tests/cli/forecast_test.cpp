@@ -258,6 +258,10 @@ TEST_F(Forecast, PrivateOnesReadEachSeriesOnce) {
   write("columns.csv", columns);
   EXPECT_EQ(run_on("columns.csv", "plain.csv").exit_code, 0);
   expect_failure(run_on("columns.csv", "private.csv", privately), forecast, 3, {"'x' (number 0) and 'z' (number 2)", "leave the copies out"});
+  write("columns.yaml", "dataset: {path: columns.csv, prediction_length: 3, season_length: 1, split: last, validation_length: 0}\n");
+  const auto scored = with({"--model", "model.pt", "--config", "columns.yaml", "--threads", "1", "--quiet"}, {});
+  EXPECT_EQ(run(evaluate, scored).exit_code, 0) << run(evaluate, scored).err;
+  expect_failure(run(evaluate, with(scored, privately)), evaluate, 3, {"'x' (number 0) and 'z' (number 2)", "leave the copies out"});
   std::string alike = columns;
   alike[alike.find('y')] = 'Z';
   for (std::size_t at = alike.find('\n') + 1; at < alike.size(); at = alike.find('\n', at) + 1) alike.insert(alike.find(',', at) + 1, 1, '1');

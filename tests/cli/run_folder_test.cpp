@@ -12,7 +12,7 @@ constexpr const char* account = "tsdp-account";
 
 class RunFolders : public RunTest {};
 
-// Rounding may hang on the number of threads: with another one, steps that are charged could not be replayed.
+// Rounding may depend on the number of threads: with another one, steps that are charged could not be replayed.
 TEST_F(RunFolders, AResumedRunKeepsItsThreads) {
   make_run("run");
   const auto same = run(train, {"--resume", "run"});

@@ -94,7 +94,8 @@ TEST_F(Sweep, EndsInATableWithTheReasonsOfWhatFailed) {
   ASSERT_EQ(table["joint"].size(), 1U);
   EXPECT_EQ(table["joint"][0]["models"], 2);
   EXPECT_EQ(table["joint"][0]["reproducible"], true);
-  EXPECT_NE(content_of(path("out/private/table.md")).find("NOT FOR RELEASE"), std::string::npos);
+  EXPECT_TRUE(table["joint"][0]["epsilon"].is_null());
+  EXPECT_NE(content_of(path("out/private/table.md")).find("nothing is stated; total: run"), std::string::npos);
   const auto last = lines_of(outcome.err).back();
   EXPECT_EQ(last.rfind("tsdp-sweep: 2 of 4 runs failed: ", 0), 0U) << last;
 }
@@ -111,18 +112,18 @@ TEST_F(Sweep, FilesOfTheSameBytesAreOneDataSet) {
         "dataset: {path: a.txt, format: lstnet, frequency: 1h, start: \"2015-01-01\", prediction_length: 4, season_length: 24, split: last, test_windows: 1, "
         "validation_length: 0}\nmodel: {context_length: 8}\nsampling: {batch_size: 2}\nprivacy: {noise_multiplier: 8.0, delta: 1.0e-6, target_epsilon: 4.0, composition: "
         "symmetrised}\ntraining: {max_epochs: 5}\n");
-  const auto table_of = [&](const std::string& rows, const std::string& output) {
+  const auto table_of = [&](const std::string& rows, const std::string& output, std::size_t statements = 1) {
     write("sweep.yaml", "config: config.yaml\nseeds: [1]\nrows:\n" + rows + "columns:\n  - {label: all}\n");
     const auto outcome = run(sweep, {"--config", "sweep.yaml", "--output", output, "--json", "--quiet"}, {}, limit);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     auto table = nlohmann::json::parse(outcome.out);
-    EXPECT_EQ(table["joint"].size(), 1U) << outcome.out;
+    EXPECT_EQ(table["joint"].size(), statements) << outcome.out;
     return table;
   };
   const auto joint =
       table_of(
           "  - {label: one, set: {dataset.path: a.txt}}\n  - {label: two, set: {dataset.path: ./a.txt}}\n  - {label: three, set: {dataset.path: b.txt}}\n"
-          "  - {label: four, set: {dataset.path: c.txt}}\n  - {label: open, set: {privacy.enabled: false}}\n",
+          "  - {label: four, set: {dataset.path: c.txt, privacy.v: 1.0, augmentation.context_noise: 1.0}}\n  - {label: open, set: {privacy.enabled: false}}\n",
           "out")["joint"];
   ASSERT_EQ(joint.size(), 1U);
   EXPECT_EQ(joint[0]["models"], 4);
@@ -141,18 +142,28 @@ TEST_F(Sweep, FilesOfTheSameBytesAreOneDataSet) {
   const auto second = table_of("  - {label: one, set: {model.start: start.pt}}\n", "second");
   ASSERT_EQ(second["joint"].size(), 1U);
   EXPECT_GT(second["joint"][0]["epsilon"]["upper"].get<double>(), 1.2 * second["rows"][0]["cells"][0]["epsilon"]["upper"].get<double>());
-  // Models of an earlier sweep file stay in the folder, and whoever saw them knows more.
+  // Models of an earlier sweep file stay in the folder, and whoever saw them knows more, though a ledger is gone.
+  std::filesystem::remove(of_one + "/privacy.json");
   const auto rest = table_of("  - {label: one, set: {dataset.path: a.txt}}\n", "out")["joint"];
   ASSERT_EQ(rest.size(), 1U);
   EXPECT_TRUE(rest[0]["epsilon"].is_null());
   EXPECT_NE(rest[0]["why"].get<std::string>().find("runs/ holds 4 runs that the sweep file no longer has"), std::string::npos) << rest[0]["why"];
   // Noise of a seed is no privacy, for the model or for one that starts from it.
-  EXPECT_EQ(table_of("  - {label: one, set: {training.reproducible: true}}\n", "third")["joint"][0]["reproducible"], true);
+  const auto third = table_of("  - {label: one, set: {training.reproducible: true}}\n", "third")["joint"];
+  EXPECT_EQ(third[0]["reproducible"], true);
+  EXPECT_TRUE(third[0]["epsilon"].is_null());
+  EXPECT_NE(third[0]["why"].get<std::string>().find("noise that follows from a seed"), std::string::npos) << third[0]["why"];
   std::filesystem::copy_file(std::filesystem::directory_iterator(path("third/runs"))->path() / "model.pt", path("seed.pt"));
   const auto none = table_of("  - {label: one, set: {model.start: seed.pt}}\n", "fourth")["joint"];
   ASSERT_EQ(none.size(), 1U);
   EXPECT_TRUE(none[0]["epsilon"].is_null());
   EXPECT_NE(none[0]["why"].get<std::string>().find("noise that follows from a seed"), std::string::npos) << none[0]["why"];
+  // Which data a run is of, its own folder tells: where it no longer does, all models count together.
+  write("d.txt", other_bytes.substr(other_bytes.find('\n') + 1) + "1,100\n");
+  const std::string apart = "  - {label: one, set: {dataset.path: a.txt}}\n  - {label: two, set: {dataset.path: d.txt}}\n";
+  static_cast<void>(table_of(apart, "fifth", 0));
+  std::filesystem::remove(std::filesystem::directory_iterator(path("fifth/runs"))->path() / "private/checkpoints/config.yaml");
+  EXPECT_EQ(table_of(apart, "fifth")["joint"][0]["models"], 2);
 }
 
 // A sweep killed in the middle of training ends in the very numbers of one that was not.

@@ -1,4 +1,4 @@
-#include "tsdp/data/calendar_features.h"
+#include "data/calendar_features.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tsdp/data/covariates.h"
+#include "data/covariates.h"
 
 #include <gtest/gtest.h>
 

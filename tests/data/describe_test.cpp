@@ -1,4 +1,4 @@
-#include "tsdp/data/describe.h"
+#include "data/describe.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tsdp/data/calendar_features.h"
+#include "data/calendar_features.h"
 
 namespace tsdp::data {
 namespace {

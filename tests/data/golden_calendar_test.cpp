@@ -4,9 +4,9 @@
 #include <set>
 #include <vector>
 
+#include "data/calendar_features.h"
 #include "support/golden.h"
 #include "tsdp/base/text.h"
-#include "tsdp/data/calendar_features.h"
 #include "tsdp/data/feature_store.h"
 #include "tsdp/data/windows.h"
 

@@ -1,16 +1,16 @@
 // Files that are not what they seem: each is read as what it is, or refused with what is wrong.
 #include <tuple>
 
+#include "data/calendar_features.h"
+#include "data/describe.h"
+#include "data/oddities.h"
+#include "data/writers.h"
 #include "readers_fixture.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
-#include "tsdp/data/calendar_features.h"
-#include "tsdp/data/describe.h"
 #include "tsdp/data/feature_store.h"
 #include "tsdp/data/input_form.h"
-#include "tsdp/data/oddities.h"
 #include "tsdp/data/split.h"
-#include "tsdp/data/writers.h"
 
 namespace tsdp::data {
 namespace {
@@ -295,6 +295,21 @@ TEST_F(OddFiles, ASeriesThatEntersTwiceIsNamed) {
   testing::internal::CaptureStderr();
   EXPECT_NO_THROW(require_distinct(columns, true));
   expect_parts(testing::internal::GetCapturedStderr(), {"differ by case or outer spaces alone", "have the same values from the same time on", "each of its values is in several"});
+}
+
+// Half of what can be told from others is half of the file, however many series of one value lie beside it; and short series are copies, too.
+TEST_F(OddFiles, CopiesThatAreHalfOfTheSeriesAreRefused) {
+  std::string doubled;
+  for (const auto* values : {"1, 2, 3, 4, 5, 6, 7", "4, 3, 2, 1, 6"})
+    for (const auto* name : {"a", "b"}) doubled += cat("{\"item_id\": \"", name, values, "\", \"start\": \"2020-01-01\", \"target\": [", values, "]}\n");
+  const auto constant = cat("{\"item_id\": \"c\", \"start\": \"2020-01-01\", \"target\": [0, 0, 0, 0, 0, 0, 0, 0, 0]}\n");
+  for (const auto& text : {doubled, doubled + constant}) {
+    const auto dataset = jsonl(text, "1D");
+    EXPECT_EQ(oddities_of(dataset).same_values.size(), 2U);
+    EXPECT_THROW(require_distinct(dataset, true), DataError) << text;
+    EXPECT_THROW(require_each_once(dataset), DataError) << text;
+    EXPECT_NO_THROW(require_distinct(dataset, false)) << text;
+  }
 }
 
 // GluonTS's own folder, whatever names the test split has; without its train file, and where the files are not of one set, nothing is taken away.

@@ -1,4 +1,4 @@
-#include "tsdp/data/synthetic.h"
+#include "data/synthetic.h"
 
 #include <gtest/gtest.h>
 

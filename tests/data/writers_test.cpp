@@ -1,4 +1,4 @@
-#include "tsdp/data/writers.h"
+#include "data/writers.h"
 
 #include <gtest/gtest.h>
 
@@ -11,11 +11,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/generate.h"
 #include "support/series.h"
 #include "support/temporary_folder.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
-#include "tsdp/data/generate.h"
 #include "tsdp/random/random.h"
 
 namespace tsdp::data {

@@ -3,8 +3,8 @@
 #include <ATen/Context.h>
 #include <stdlib.h>
 
+#include "dp/private_step.h"
 #include "tsdp/base/error.h"
-#include "tsdp/dp/private_step.h"
 
 namespace tsdp::dp {
 namespace {

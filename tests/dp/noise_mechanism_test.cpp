@@ -1,5 +1,5 @@
 // Correlated noise as it is made from step to step, against C⁻¹Z made from the matrix.
-#include "tsdp/dp/noise_mechanism.h"
+#include "dp/noise_mechanism.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "support/correlated_noise.h"
 #include "tsdp/base/error.h"
-#include "tsdp/privacy/strategy_search.h"
+#include "tsdp/privacy/matrix/strategy_search.h"
 
 namespace tsdp::dp {
 namespace {

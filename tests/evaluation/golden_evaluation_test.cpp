@@ -6,10 +6,10 @@
 #include <optional>
 #include <set>
 
+#include "data/calendar_features.h"
 #include "models/forecaster.h"
 #include "support/golden.h"
 #include "tsdp/base/text.h"
-#include "tsdp/data/calendar_features.h"
 #include "tsdp/data/readers.h"
 #include "tsdp/data/split.h"
 #include "tsdp/data/windows.h"

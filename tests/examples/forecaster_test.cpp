@@ -12,11 +12,11 @@
 #include <numbers>
 #include <string>
 
+#include "dp/private_step.h"
 #include "examples/forecaster/autoregression.h"
 #include "tsdp/base/error.h"
-#include "tsdp/config/config.h"
-#include "tsdp/dp/private_step.h"
 #include "tsdp/export/torchscript.h"
+#include "tsdp/settings/config.h"
 
 namespace tsdp::models {
 namespace {

@@ -6,12 +6,12 @@
 #include <fstream>
 #include <functional>
 
+#include "base/zip_file.h"
 #include "support/ledger.h"
 #include "support/temporary_folder.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/tensor_file.h"
-#include "tsdp/base/zip_file.h"
 #include "tsdp/export/torchscript.h"
 #include "tsdp/random/random.h"
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "training/model_setup.h"
 #include "tsdp/base/error.h"
 #include "tsdp/random/random.h"
 

@@ -1,8 +1,8 @@
 // Forecasts of another program (--baseline): a file that is taken has the scores of its numbers, each finite or none.
 #include <cmath>
 
+#include "evaluation/baseline_file.h"
 #include "fuzz.h"
-#include "tsdp/evaluation/baseline_file.h"
 
 using namespace tsdp;
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "fuzz.h"
-#include "tsdp/mechanism/budget.h"
-#include "tsdp/privacy/renyi.h"
+#include "ledger/budget.h"
+#include "privacy/accountant/renyi.h"
 
 using namespace tsdp;
 

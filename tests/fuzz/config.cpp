@@ -1,5 +1,5 @@
 // Configuration files: the resolved configuration, written as config.yaml, is read as itself, every number to the bit.
-#include "tsdp/config/config.h"
+#include "tsdp/settings/config.h"
 
 #include <tuple>
 

@@ -8,10 +8,10 @@
 #include <cstring>
 #include <fstream>
 
-#include "tsdp/base/log.h"
+#include "base/log.h"
+#include "data/writers.h"
 #include "tsdp/base/text.h"
 #include "tsdp/data/input_form.h"
-#include "tsdp/data/writers.h"
 
 namespace tsdp::fuzz {
 namespace {

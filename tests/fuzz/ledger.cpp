@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz.h"
-#include "tsdp/mechanism/ledger.h"
+#include "tsdp/ledger/ledger.h"
 
 using namespace tsdp;
 

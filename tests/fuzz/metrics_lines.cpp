@@ -1,5 +1,5 @@
 // private/metrics.jsonl, whose last line a crash may have cut off: what is read is written and read again as the same.
-#include "tsdp/training/metrics_lines.h"
+#include "run/metrics_lines.h"
 #include "fuzz.h"
 
 using namespace tsdp;

@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 #include "tsdp/base/text.h"
-#include "tsdp/config/config.h"
+#include "tsdp/settings/config.h"
 
 using namespace tsdp;
 

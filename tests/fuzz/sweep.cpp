@@ -1,7 +1,7 @@
 // Sweep files: every setting that one holds is one that --set takes as it is written in the commands of its runs.
 #include "fuzz.h"
-#include "tsdp/config/config.h"
-#include "tsdp/sweep/sweep_file.h"
+#include "sweep/sweep_file.h"
+#include "tsdp/settings/config.h"
 
 using namespace tsdp;
 

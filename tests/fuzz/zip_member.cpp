@@ -1,6 +1,6 @@
 // Exported models as archives: every member is read whole, or the archive is refused in a line.
+#include "base/zip_file.h"
 #include "fuzz.h"
-#include "tsdp/base/zip_file.h"
 
 using namespace tsdp;
 

@@ -1,5 +1,5 @@
 // The choice between a trained model and its start: scores, odds, draws.
-#include "tsdp/mechanism/private_choice.h"
+#include "mechanism/private_choice.h"
 
 #include <gtest/gtest.h>
 

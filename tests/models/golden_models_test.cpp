@@ -8,6 +8,7 @@
 #include "models/forecaster.h"
 #include "support/clipped_sum.h"
 #include "support/golden.h"
+#include "training/model_setup.h"
 #include "tsdp/base/text.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/torchscript.h"

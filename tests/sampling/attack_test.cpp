@@ -16,16 +16,16 @@
 #include <set>
 #include <vector>
 
+#include "privacy/adaptive/adaptive_curve.h"
+#include "privacy/theorems/structured_pairs.h"
+#include "sampling/augmentation.h"
+#include "sampling/structured_sampler.h"
 #include "support/binomial_share.h"
 #include "support/trials.h"
-#include "tsdp/privacy/accountant.h"
-#include "tsdp/privacy/adaptive_curve.h"
-#include "tsdp/privacy/scheme.h"
-#include "tsdp/privacy/structured_pairs.h"
-#include "tsdp/privacy/theorems.h"
+#include "tsdp/privacy/accountant/accountant.h"
+#include "tsdp/privacy/terms/scheme.h"
+#include "tsdp/privacy/theorems/theorems.h"
 #include "tsdp/random/random.h"
-#include "tsdp/sampling/augmentation.h"
-#include "tsdp/sampling/structured_sampler.h"
 
 namespace tsdp::sampling {
 namespace {

@@ -1,5 +1,5 @@
 // What reading and cutting do to values of neighbours: decimals that differ by at most v, as they stand in a file.
-#include "tsdp/sampling/contraction.h"
+#include "sampling/contraction.h"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "sampling/private_context.h"
 #include "support/binomial_share.h"
-#include "tsdp/sampling/private_context.h"
 
 namespace tsdp::sampling {
 namespace {

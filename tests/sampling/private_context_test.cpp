@@ -1,5 +1,5 @@
 // The randomiser of inference-time privacy: its law, its parameters, and what depends on which stream.
-#include "tsdp/sampling/private_context.h"
+#include "sampling/private_context.h"
 
 #include <gtest/gtest.h>
 

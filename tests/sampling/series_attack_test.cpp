@@ -14,12 +14,13 @@
 #include <numeric>
 #include <vector>
 
+#include "privacy/theorems/series_law.h"
+#include "sampling/structured_sampler.h"
+#include "settings/setup.h"
 #include "support/binomial_share.h"
 #include "support/trials.h"
-#include "tsdp/privacy/scheme.h"
-#include "tsdp/privacy/series_law.h"
+#include "tsdp/privacy/terms/scheme.h"
 #include "tsdp/random/random.h"
-#include "tsdp/sampling/structured_sampler.h"
 
 namespace tsdp::sampling {
 namespace {

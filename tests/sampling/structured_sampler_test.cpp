@@ -2,8 +2,8 @@
 //
 // Error rate: a right sampler fails a test with probability below 1e-7 (each statistic is compared with the 1 − 1e-8
 // quantile of its law, fewer than ten statistics a test); with fixed keys a pass stays a pass.
-#include "tsdp/sampling/structured_sampler.h"
-#include "tsdp/sampling/augmentation.h"
+#include "sampling/structured_sampler.h"
+#include "sampling/augmentation.h"
 
 #include <gtest/gtest.h>
 

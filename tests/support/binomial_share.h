@@ -5,7 +5,7 @@
 
 #include <boost/math/distributions/binomial.hpp>
 
-#include "tsdp/privacy/interval.h"
+#include "tsdp/privacy/terms/interval.h"
 
 namespace tsdp::test {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "dp/private_step.h"
 #include "models/forecaster.h"
-#include "tsdp/dp/private_step.h"
 
 namespace tsdp::test {
 

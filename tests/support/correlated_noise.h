@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "tsdp/dp/noise_mechanism.h"
-#include "tsdp/privacy/strategy.h"
+#include "dp/noise_mechanism.h"
+#include "tsdp/privacy/terms/strategy.h"
 
 namespace tsdp::test {
 

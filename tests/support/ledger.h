@@ -1,7 +1,7 @@
 // A ledger for models that no run has made.
 #pragma once
 
-#include "tsdp/mechanism/ledger.h"
+#include "tsdp/ledger/ledger.h"
 
 namespace tsdp::test {
 

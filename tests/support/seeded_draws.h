@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "tsdp/privacy/correlated_estimates.h"
+#include "research/correlated_estimates.h"
 #include "tsdp/random/random.h"
 
 namespace tsdp::test {

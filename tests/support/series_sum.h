@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/forecaster.h"
-#include "tsdp/privacy/terms.h"
+#include "tsdp/privacy/terms/terms.h"
 
 namespace tsdp::test {
 

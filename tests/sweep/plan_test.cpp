@@ -1,4 +1,4 @@
-#include "tsdp/sweep/plan.h"
+#include "sweep/plan.h"
 
 #include <gtest/gtest.h>
 

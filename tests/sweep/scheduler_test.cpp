@@ -1,4 +1,4 @@
-#include "tsdp/sweep/scheduler.h"
+#include "sweep/scheduler.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/log.h"
+#include "base/terminal_line.h"
 #include "sweep/sweep_fixture.h"
-#include "tsdp/base/log.h"
-#include "tsdp/base/terminal_line.h"
-#include "tsdp/sweep/table.h"
+#include "sweep/table.h"
 
 namespace tsdp::sweep {
 namespace {

@@ -1,4 +1,4 @@
-#include "tsdp/sweep/sweep_file.h"
+#include "sweep/sweep_file.h"
 
 #include <gtest/gtest.h>
 

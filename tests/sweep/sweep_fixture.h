@@ -9,9 +9,9 @@
 #include <string>
 
 #include "support/temporary_folder.h"
+#include "sweep/plan.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
-#include "tsdp/sweep/plan.h"
 
 namespace tsdp::sweep {
 

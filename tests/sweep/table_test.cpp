@@ -1,4 +1,4 @@
-#include "tsdp/sweep/table.h"
+#include "sweep/table.h"
 
 #include <gtest/gtest.h>
 
@@ -90,7 +90,7 @@ Brackets hold the epsilons of the runs behind a cell, each by itself; where max_
 
 The scores are computed from test data, which no epsilon above covers. Each model's epsilon is its own: whoever releases several of them, or chooses one by its scores, releases more than its epsilon says. So this page lies under private/.
 
-For private models together nothing is stated here: before all runs have ended, or where each has a data set of its own.
+For private models together nothing is stated here: some runs have not ended, or no two of them share a file or training values.
 )");
   EXPECT_EQ(csv(table),
             "row,column,mean,std,n,scores,paper_mean,paper_std,epsilon_lower,epsilon_upper,delta,target_epsilon,ended_"
@@ -160,7 +160,7 @@ TEST_F(TableTest, SmokeAndPrivateModelsAreSaid) {
   const auto smoke = make_plan(file(small_sweep), path("out"), true);
   const auto text = markdown(read_table(smoke, {}));
   EXPECT_NE(text.find("smoke: look-alike data, a few steps; no claim about forecasts"), std::string::npos);
-  EXPECT_NE(text.find("For private models together nothing is stated here: before all runs have ended, or where each has a data set of its own"), std::string::npos);
+  EXPECT_NE(text.find("For private models together nothing is stated here: some runs have not ended, or no two of them share a file or training values"), std::string::npos);
   EXPECT_NE(text.find("left out of a smoke run"), std::string::npos);
 }
 

@@ -13,14 +13,14 @@
 #include <optional>
 #include <vector>
 
+#include "privacy/matrix/correlated_noise.h"
+#include "research/correlated_estimates.h"
+#include "sampling/structured_sampler.h"
 #include "support/binomial_share.h"
 #include "support/correlated_noise.h"
 #include "support/seeded_draws.h"
-#include "tsdp/privacy/correlated_estimates.h"
-#include "tsdp/privacy/correlated_noise.h"
-#include "tsdp/privacy/strategy_search.h"
+#include "tsdp/privacy/matrix/strategy_search.h"
 #include "tsdp/random/random.h"
-#include "tsdp/sampling/structured_sampler.h"
 
 namespace tsdp::training {
 namespace {

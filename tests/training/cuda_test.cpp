@@ -4,9 +4,9 @@
 #include <torch/cuda.h>
 
 #include "support/clipped_sum.h"
+#include "training/step_engine.h"
 #include "training_fixture.h"
 #include "tsdp/export/torchscript.h"
-#include "tsdp/training/step_engine.h"
 
 namespace tsdp::training {
 namespace {

@@ -6,12 +6,14 @@
 #include <filesystem>
 #include <fstream>
 
+#include "run/charge.h"
+#include "run/charged_for.h"
+#include "run/checkpoint.h"
 #include "training_fixture.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/tensor_file.h"
-#include "tsdp/training/charged_for.h"
 
 namespace tsdp::training {
 namespace {

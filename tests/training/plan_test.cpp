@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "settings/setup.h"
 #include "training_fixture.h"
-#include "tsdp/mechanism/setup.h"
 
 namespace tsdp::training {
 namespace {

@@ -11,14 +11,17 @@
 #include <utility>
 #include <vector>
 
+#include "mechanism/private_choice.h"
+#include "privacy/adaptive/adaptive_curve.h"
+#include "run/charged_for.h"
+#include "run/checkpoint.h"
+#include "training/model_setup.h"
+#include "training/window_source.h"
 #include "training_fixture.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
-#include "tsdp/mechanism/private_choice.h"
-#include "tsdp/privacy/accountant.h"
-#include "tsdp/privacy/adaptive_curve.h"
-#include "tsdp/training/charged_for.h"
+#include "tsdp/privacy/accountant/accountant.h"
 
 namespace tsdp::training {
 namespace {

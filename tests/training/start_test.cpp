@@ -4,14 +4,15 @@
 #include <filesystem>
 #include <string>
 
+#include "settings/setup.h"
+#include "training/model_setup.h"
+#include "training/start_weights.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
 #include "tsdp/data/windows.h"
 #include "tsdp/export/torchscript.h"
-#include "tsdp/mechanism/start.h"
-#include "tsdp/training/model_setup.h"
-#include "tsdp/training/start_weights.h"
+#include "tsdp/settings/start.h"
 
 namespace tsdp::training {
 namespace {
@@ -219,7 +220,7 @@ TEST_F(StartFixture, ShippedWeightsAreNobodysAndServe) {
   }
 }
 
-// Weights before the first step hang on no value of the data.
+// Weights before the first step depend on no value of the data.
 TEST_F(StartFixture, IsTheSameForOtherData) {
   auto config = config_of("dlinear");
   const auto start = start_of(config);

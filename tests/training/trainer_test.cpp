@@ -11,14 +11,20 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/log.h"
+#include "privacy/theorems/structured_pairs.h"
+#include "run/charge.h"
+#include "run/checkpoint.h"
+#include "run/environment.h"
+#include "run/metrics_log.h"
+#include "run/plateau_schedule.h"
+#include "training/model_setup.h"
+#include "training/step_engine.h"
+#include "training/window_source.h"
 #include "training_fixture.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
-#include "tsdp/base/log.h"
-#include "tsdp/privacy/accountant.h"
-#include "tsdp/privacy/structured_pairs.h"
-#include "tsdp/training/environment.h"
-#include "tsdp/training/metrics_log.h"
+#include "tsdp/privacy/accountant/accountant.h"
 
 namespace tsdp::training {
 namespace {

@@ -14,7 +14,7 @@
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
-#include "tsdp/base/log.h"
+#include "base/log.h"
 #include "tsdp/training/trainer.h"
 
 namespace tsdp::training {

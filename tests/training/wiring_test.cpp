@@ -14,17 +14,23 @@
 
 #include <boost/math/distributions/normal.hpp>
 
+#include "mechanism/private_choice.h"
+#include "privacy/adaptive/adaptive_curve.h"
+#include "run/charge.h"
+#include "sampling/augmentation.h"
+#include "sampling/batch_sampler.h"
+#include "settings/setup.h"
 #include "support/clipped_sum.h"
 #include "support/series_sum.h"
+#include "training/model_setup.h"
+#include "training/step_engine.h"
+#include "training/window_source.h"
 #include "training_fixture.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
-#include "tsdp/mechanism/private_choice.h"
-#include "tsdp/privacy/accountant.h"
-#include "tsdp/privacy/adaptive_curve.h"
-#include "tsdp/privacy/strategy_search.h"
-#include "tsdp/sampling/augmentation.h"
+#include "tsdp/privacy/accountant/accountant.h"
+#include "tsdp/privacy/matrix/strategy_search.h"
 
 namespace tsdp::training {
 namespace {
@@ -333,7 +339,7 @@ TEST_F(Wiring, AResumedRunWithCorrelatedNoiseReleasesTheSame) {
   }
 }
 
-// The same for runs without privacy, whose shuffled order also hangs on the epoch.
+// The same for runs without privacy, whose shuffled order also depends on the epoch.
 TEST_F(Wiring, ShuffledRunsTakeTheirEpochsInTurn) {
   auto config = small_training();
   config.privacy.enabled = false;
@@ -469,7 +475,7 @@ TEST_F(Wiring, TheLedgerStatesWhatWasConfiguredAndAccounted) {
 }
 
 // Inserting windows moves the sum of gradients by at most C for each, whatever the others, the number of threads and the sizes of
-// blocks are; nothing that scales all windows hangs on how many were drawn.
+// blocks are; nothing that scales all windows depends on how many were drawn.
 TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
   const double clip = 0.1;
   std::map<std::int64_t, at::Tensor> alone;  // what inserted windows add where there are no others
@@ -519,7 +525,7 @@ TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
         const double moved = change.norm().item<double>();
         EXPECT_LE(moved, static_cast<double>(inserted) * clip);
         EXPECT_GT(moved, 0.9 * clip);
-        // Nothing that scales the others hangs on them: they add the same as alone, up to what rounding leaves of 700 windows.
+        // Nothing that scales the others depends on them: they add the same as alone, up to what rounding leaves of 700 windows.
         if (!alone.contains(inserted)) alone.emplace(inserted, change);
         EXPECT_LE((change - alone.at(inserted)).norm().item<double>(), 2e-4 * clip);
       }

@@ -12,11 +12,11 @@
 #include "tsdp/data/feature_store.h"
 #include "tsdp/data/split.h"
 #include "tsdp/evaluation/metrics.h"
-#include "tsdp/evaluation/private_inference.h"
-#include "tsdp/evaluation/truth.h"
 #include "tsdp/random/random.h"
 
 namespace tsdp::evaluation {
+
+struct PrivateInference;
 
 /// Forecast of m values as seasonal naive has it: forecast_k = y[n − m + (k mod m)]. Missing values are filled with the
 /// last observed one (leading ones with the first observed one); with fewer than m known values, their mean.

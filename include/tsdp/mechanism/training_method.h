@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
-#include "tsdp/privacy/curve.h"
-#include "tsdp/privacy/scheme.h"
-#include "tsdp/privacy/terms.h"
-#include "tsdp/privacy/theorems.h"
+#include "tsdp/privacy/terms/curve.h"
+#include "tsdp/privacy/terms/scheme.h"
+#include "tsdp/privacy/terms/terms.h"
+#include "tsdp/privacy/theorems/theorems.h"
 
 namespace tsdp::mechanism {
 

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "tsdp/config/config.h"
 #include "tsdp/mechanism/training_method.h"
-#include "tsdp/privacy/attack.h"
-#include "tsdp/privacy/interval.h"
+#include "tsdp/privacy/terms/interval.h"
+#include "tsdp/privacy/theorems/attack.h"
+#include "tsdp/settings/config.h"
 
 namespace tsdp::training {
 

@@ -7,22 +7,15 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
-#include "tsdp/config/config.h"
-#include "tsdp/data/configured.h"
-#include "tsdp/mechanism/ledger.h"
-#include "tsdp/mechanism/setup.h"
-#include "tsdp/sampling/batch_sampler.h"
-#include "tsdp/training/metrics_log.h"
-#include "tsdp/training/model_setup.h"
+#include "models/forecaster.h"
+#include "tsdp/ledger/ledger.h"
+#include "tsdp/mechanism/training_method.h"
+#include "tsdp/run/run_folder.h"
+#include "tsdp/settings/config.h"
+#include "tsdp/settings/configured.h"
+#include "tsdp/settings/start.h"
 #include "tsdp/training/plan.h"
-#include "tsdp/training/run_store.h"
-#include "tsdp/training/start_weights.h"
-#include "tsdp/training/step_engine.h"
-#include "tsdp/training/window_source.h"
 
 namespace tsdp::training {
 
@@ -49,30 +42,31 @@ struct TrainOptions {
 /// One training run in one folder.
 class Trainer {
  public:
-  /// `data` must outlive the trainer; no value of `config` is `auto` but the noise (mechanism/auto_settings.h). `forecaster`, if given, is trained
+  /// `data` must outlive the trainer; no value of `config` is `auto` but the noise (settings/auto_settings.h). `forecaster`, if given, is trained
   /// in place of the one that `config` names: one of the caller's own, in single precision on `device`. `start` holds the weights that model.start
   /// names; none: fresh ones.
   Trainer(Config config, const data::PreparedData& data, at::Device device, RunFolder folder,
           std::unique_ptr<models::Forecaster> forecaster = nullptr, std::optional<mechanism::StartWeights> start = std::nullopt);
+  ~Trainer();
 
-  [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
+  [[nodiscard]] const Plan& plan() const noexcept;
   /// As the run keeps it, from `begin` on with the number that a noise multiplier `auto` became.
-  [[nodiscard]] const Config& config() const noexcept { return config_; }
+  [[nodiscard]] const Config& config() const noexcept;
   /// What the run does with its data.
-  [[nodiscard]] const mechanism::TrainingMethod& method() const noexcept { return method_; }
-  [[nodiscard]] models::Forecaster& model() noexcept { return *model_; }
+  [[nodiscard]] const mechanism::TrainingMethod& method() const noexcept;
+  [[nodiscard]] models::Forecaster& model() noexcept;
   /// The private choice that a run may end with (mechanism/private_choice.h). `sum`, of all series' scores, is private.
   struct PrivateChoice {
     std::int64_t sum = 0;
     bool keeps_trained = true;
   };
   /// None before it is made, and where none is.
-  [[nodiscard]] const std::optional<PrivateChoice>& choice() const noexcept { return choice_; }
+  [[nodiscard]] const std::optional<PrivateChoice>& choice() const noexcept;
   /// Memory of a step in bytes, about: parameters with gradients and optimizer, and the records of a batch.
   [[nodiscard]] std::int64_t memory() const;
 
   /// Begins a new run: key, initial weights, first checkpoint. The folder must hold no run. A crash in between leaves
-  /// either no run or all of one. The whole plan is charged to `budget` (mechanism/budget.h) before, if there is one. Throws
+  /// either no run or all of one. The whole plan is charged to `budget` (ledger/budget.h) before, if there is one. Throws
   /// PrivacyError where it does not pay for that.
   void begin(const std::optional<std::filesystem::path>& budget = std::nullopt);
   /// Takes up the run in the folder. Steps since the last checkpoint are replayed bit for bit if the environment is
@@ -85,61 +79,13 @@ class Trainer {
   /// Trains until the plan is done (true), or a stop is asked for or `most_steps` are taken (false). Leaves checkpoint and ledger.
   bool run(const TrainOptions& options);
 
-  [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
+  [[nodiscard]] std::uint64_t step() const noexcept;
   /// The ledger as of now.
   [[nodiscard]] mechanism::Ledger current_ledger(mechanism::RunState state) const;
 
  private:
-  void start_fresh();
-  void restore(const Checkpoint& checkpoint);
-  /// Goes on behind the last charged step. Throws PrivacyError if nothing would be trained then; `why` begins what is said.
-  void give_up_charged_steps(const std::string& why);
-  enum class WithKey {
-    yes,
-    no
-  };
-  [[nodiscard]] Checkpoint checkpoint(WithKey with_key) const;
-  void write_ledger(mechanism::RunState state);
-  /// Raises the count of charged steps, and what the ledger says of it.
-  void charge_to(std::uint64_t steps);
-  /// Of these windows; not a number of none.
-  double mean_loss(std::span<const data::WindowIndex> windows);
-  double validation_loss();
-  /// Mean loss of each series' validation windows, in nats a value.
-  std::vector<double> validation_losses_by_series();
-  /// Puts the start's weights in the place of the trained ones, or does not: docs/proofs/private-choice.md. Nothing without a choice.
-  void choose_privately();
-  /// Whether the exported weights are those of least mean training loss.
-  [[nodiscard]] bool best_by_training_loss() const;
-  /// Whether anything hangs on the mean training loss between two looks; never in a private run.
-  [[nodiscard]] bool watches_training_loss() const;
-  /// With step and epoch of now.
-  [[nodiscard]] Metrics metrics_at_step() const;
-  /// Looks at the mean loss since the last look, or at the loss of the validation part.
-  void look(MetricsLog& metrics);
-
-  Config config_;
-  std::optional<mechanism::StartWeights> start_;
-  const data::PreparedData& data_;
-  at::Device device_;
-  std::string environment_;  // read once: it stays what it was when the run began or was taken up here
-  RunStore store_;
-  std::unique_ptr<models::Forecaster> model_;
-  data::WindowStore windows_;
-  WindowSource source_;
-  mechanism::TrainingMethod method_;
-  std::unique_ptr<sampling::BatchSampler> sampler_;
-  Plan plan_;
-  StepEngine engine_;
-  SecretKey key_;
-  std::string key_print_;  // of key_; of the last one where the key is gone
-  bool key_is_gone_ = false;  // with the end of the run
-  std::uint64_t step_ = 0;
-  std::uint64_t given_up_ = 0;  // of those: charged, and not taken or lost
-  double best_loss_;       // of the validation part, or of training
-  PlateauSchedule schedule_;
-  std::optional<PrivateChoice> choice_;
-  at::Tensor loss_sum_;    // of all windows since the last look at it, and their number; double precision
+  class Run;
+  std::unique_ptr<Run> run_;
 };
 
 }  // namespace tsdp::training

@@ -1,0 +1,72 @@
+// What is known of the privacy of repeated uses of something, whatever theorem it rests on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tsdp/privacy/terms/interval.h"
+
+namespace tsdp::privacy {
+
+/// Relative width that brackets aim at unless told otherwise.
+inline constexpr double default_precision = 1e-3;
+/// At which commands decide whether something stays within a target.
+inline constexpr double finest_precision = 2e-5;
+/// The most uses of anything that are accounted for.
+inline constexpr std::uint64_t max_uses_ever = 100'000'000;
+
+/// What the ends of a bracket rest on.
+struct Certificate {
+  std::string upper;                     ///< theorem that gives the upper end
+  std::string lower;                     ///< likewise; empty: the lower end is 0, as nothing gives one
+  std::vector<std::string> assumptions;  ///< beyond those of the theorems
+};
+
+/// δ(ε) and ε(δ) after k uses, as brackets: `upper` certifies, `lower` refutes.
+///
+/// Not thread-safe: answers may share what is made on demand.
+class PrivacyCurve {
+ public:
+  virtual ~PrivacyCurve() = default;
+  PrivacyCurve() = default;
+  PrivacyCurve(const PrivacyCurve&) = delete;
+  PrivacyCurve& operator=(const PrivacyCurve&) = delete;
+  PrivacyCurve(PrivacyCurve&&) = default;
+  PrivacyCurve& operator=(PrivacyCurve&&) = default;
+
+  /// Bracket of δ(ε) after `uses` uses, ε ≥ 0. uses = 0 gives {0, 0}.
+  /// Aims at the relative width `precision` in δ; where that is out of reach the bracket is wider, never wrong.
+  [[nodiscard]] virtual Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) = 0;
+
+  /// Bracket of the least ε ≥ 0 with δ(ε) ≤ delta after `uses` uses, 1e-25 ≤ delta < 1. uses = 0 gives {0, 0}. Throws
+  /// PrivacyError if no finite ε can be certified.
+  [[nodiscard]] virtual Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) = 0;
+
+  /// Whether δ(ε) ≤ delta is certified after `uses` uses, as δ's upper end at `precision` says.
+  [[nodiscard]] virtual bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) {
+    return this->delta(epsilon, uses, precision).upper <= delta;
+  }
+
+  /// The upper end of epsilon() alone, where that costs less.
+  [[nodiscard]] virtual double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) {
+    return epsilon(delta, uses, precision).upper;
+  }
+
+  /// Whether so many uses stay within a target, in the words of all commands: δ(ε) ≤ delta is certified at finest_precision, and epsilon() says at most ε.
+  /// Calibrated noise and max_uses() both are decided by this. False for more uses than are accounted for, and where no ε can be certified.
+  [[nodiscard]] bool stays_within(double epsilon, double delta, std::uint64_t uses, double precision = default_precision);
+
+  /// The most uses k ≤ limit that stay within a target, as far as brackets of relative width `precision` in ε tell them apart; 0 if not even one does.
+  /// What a search on grids finds is only where it begins: it takes more as long as one more is certified, and fewer until epsilon() agrees.
+  [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever, double precision = finest_precision);
+
+  /// What gave the ends of the last answer; of a curve that was not asked yet, what may give them.
+  [[nodiscard]] virtual Certificate certificate() const = 0;
+
+ protected:
+  /// About the most uses k ≤ limit for which δ(ε) ≤ delta is certified; 0 if it finds none.
+  [[nodiscard]] virtual std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) = 0;
+};
+
+}  // namespace tsdp::privacy

@@ -1,0 +1,47 @@
+// Settings that a configuration leaves to the program: chosen by stated rules, from public facts alone.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/terms/scheme.h"
+#include "tsdp/settings/config.h"
+#include "tsdp/settings/start.h"
+
+namespace tsdp::mechanism {
+
+/// One setting that was chosen, and why.
+struct ChosenSetting {
+  std::string key, value, why;
+};
+
+/// A configuration without `auto`, but for the noise of correlated mechanisms, and the weights that model.start stands for.
+struct Settled {
+  Config config;
+  std::optional<StartWeights> start;  ///< none: fresh weights, and model.start is fresh
+  std::vector<ChosenSetting> chosen;
+
+  [[nodiscard]] StartOrigin start_origin() const { return start ? start->origin : StartOrigin::fresh; }
+  template <class Value>
+  void choose(const char* key, const Value& value, const std::string& why) { chosen.push_back({key, cat(value), why}); }
+};
+
+/// How far a run that the rules choose may go.
+struct SettleLimits {
+  double most_steps = 1e18;  ///< what the time allows; ≥ 1
+};
+
+/// Replaces `auto` in model.start, model.context_length, sampling.batch_size, training.max_epochs, privacy.noise_multiplier and
+/// optimizer.learning_rate by what the rules of docs/choosing.md give. They read the configuration, the number and lengths of the series and the
+/// shipped weights: no value of a series. Throws as find_start and method_of do.
+[[nodiscard]] Settled settle(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file,
+                             SettleLimits limits = {});
+
+/// The same of what the sampling law depends on alone: start, context, batch size and epochs. Noise and learning rate stay what they are.
+[[nodiscard]] Settled settle_law(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file,
+                                 SettleLimits limits = {});
+
+}  // namespace tsdp::mechanism

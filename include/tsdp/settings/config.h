@@ -1,0 +1,166 @@
+// The configuration of a run, and the one table of options behind it: the YAML reader, range checks, --set, --help,
+// the resolved configuration of a run and docs/options.md all come from that table.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tsdp/base/names.h"
+#include "tsdp/privacy/matrix/strategy_search.h"
+#include "tsdp/privacy/terms/terms.h"
+#include "tsdp/settings/models.h"
+
+namespace tsdp {
+
+/// Which weights are exported: those after the last step, or (not private) those of least loss.
+enum class ExportedWeights {
+  last,
+  best
+};
+constexpr Names<ExportedWeights, 2> names_of(ExportedWeights) {
+  return {{{ExportedWeights::last, "last"}, {ExportedWeights::best, "best"}}};
+}
+
+/// Defaults are those of the option table's documentation; options without default must be given.
+struct Config {
+  struct Dataset {
+    std::string path;
+    std::string format = "auto";     // told by the file
+    std::string frequency = "auto";  // told by the file
+    std::optional<std::string> start;
+    std::optional<std::string> item_column, time_column, value_column;  // of csv and csv_long; none: usual names
+    std::string duplicates = "error";
+    std::string gaps = "auto";
+    std::string short_series = "error";
+    std::optional<std::string> covariates;       // none: the model is told of the calendar alone
+    std::vector<std::string> covariate_columns;  // none: all of the file's, until prepare_data names them
+    std::int64_t prediction_length = 0;
+    std::int64_t season_length = 0;
+    std::string split = "lstnet";
+    std::int64_t test_windows = 1;
+    std::optional<std::int64_t> validation_length;
+    std::int64_t synthetic_series = 300;  // of format synthetic
+    std::int64_t synthetic_length = 3000;
+    std::int64_t synthetic_seed = 1;
+
+    [[nodiscard]] bool is_synthetic() const { return format == "synthetic"; }
+  } dataset;
+  struct Model {
+    std::string name = "simple_ff";
+    std::optional<std::int64_t> context_length;  // none: `auto`
+    std::vector<std::int64_t> lags;
+    bool auto_lags = false;    // until the whole configuration is read
+    bool chosen_lags = false;  // they were `auto`
+    double default_scale = 0.0;
+    std::string missing_values = "mean";
+    std::int64_t width_factor = 1;
+    std::optional<std::int64_t> width;  // none: `auto`
+    bool sampled_forecasts = false;
+    std::optional<PriorKind> prior = PriorKind::none;  // none: `auto`
+    std::string start = "fresh";                       // or pretrained, auto, a file
+  } model;
+  struct Sampling {
+    tsdp::privacy::TopLevel top_level = tsdp::privacy::TopLevel::without_replacement;
+    tsdp::privacy::BottomLevel bottom_level = tsdp::privacy::BottomLevel::with_replacement;
+    std::optional<std::int64_t> batch_size;  // none: batches or rate, or `auto`
+    bool auto_batch_size = false;
+    std::int64_t subsequences_per_sequence = 1;
+    tsdp::privacy::Reshuffle reshuffle = tsdp::privacy::Reshuffle::every_epoch;
+    std::optional<std::int64_t> batches;
+    std::optional<double> rate;
+  } sampling;
+  struct Augmentation {
+    double context_noise = 0.0;
+    double forecast_noise = 0.0;
+  } augmentation;
+  struct Privacy {
+    bool enabled = true;
+    tsdp::privacy::Relation relation = tsdp::privacy::Relation::event;
+    std::int64_t w = 1;
+    std::optional<double> v;
+    std::optional<double> noise_multiplier;  // none: `auto`
+    std::optional<tsdp::privacy::StrategyKind> noise_mechanism = tsdp::privacy::StrategyKind::identity;  // none: `auto`
+    std::int64_t noise_bands = 4;
+    std::int64_t noise_buffers = 2;
+    std::optional<std::string> noise_coefficients;
+    /// What the file of noise_coefficients holds, read with the configuration.
+    std::optional<tsdp::privacy::NoiseRecursion> noise_recursion;
+
+    [[nodiscard]] tsdp::privacy::WantedStrategy wanted_strategy(tsdp::privacy::StrategyKind kind) const {
+      return {kind, noise_bands, noise_buffers, noise_recursion, noise_coefficients.value_or("")};
+    }
+    double clip_norm = 1e-4;
+    tsdp::privacy::ClippingKind clipping = tsdp::privacy::ClippingKind::flat;
+    double target_epsilon = 1.0;
+    double choice_share = 0.0;
+    std::optional<tsdp::privacy::StepComposition> composition;  // none: `auto`
+    double delta = 1e-7;
+  } privacy;
+  struct Optimizer {
+    std::string name = "adam";
+    std::optional<double> learning_rate = 1e-3;  // none: `auto`
+    double weight_decay = 1e-8;
+    std::optional<double> gradient_norm_bound;
+    std::optional<std::int64_t> plateau_looks;
+  } optimizer;
+  struct Training {
+    std::optional<std::int64_t> max_epochs = 1000;  // none: `auto`
+    std::int64_t seed = 1;
+    bool reproducible = false;
+    std::int64_t validate_every = 50;
+    ExportedWeights checkpoint = ExportedWeights::last;
+    double checkpoint_seconds = 10.0;
+    std::optional<std::int64_t> memory_mb;
+  } training;
+};
+
+/// Reads a configuration file and then `key.path=value` assignments over it.
+///
+/// Throws UsageError with `FILE:LINE: key: …` (or `--set key: …`) for: an unknown key (with the nearest known one), a
+/// duplicate key, a wrong type, a value out of range, a missing required key, broken YAML; and for values that
+/// contradict each other. A file that cannot be read is a UsageError too.
+[[nodiscard]] Config read_config(const std::filesystem::path& file, const std::vector<std::string>& assignments = {});
+
+/// The text of a YAML file. Throws UsageError with `FILE: …` or `FILE:LINE: …` if it cannot be read, holds more than 4 MiB
+/// (no configuration does, and YAML takes a hundred times that) or more than one document.
+[[nodiscard]] std::string read_yaml_text(const std::filesystem::path& file);
+
+/// Checks one `section.name=value` alone: that the option exists, and type and range of the value (YAML text). Throws
+/// UsageError that begins with `where`.
+void check_setting(const std::string& where, const std::string& key, const std::string& value);
+
+/// The prior of a configuration's model, from public facts alone: `auto` is seasonal_naive where a season of 2 or more steps is stated and the
+/// model sees a whole one, else last_value.
+[[nodiscard]] Prior prior_of(const Config& config);
+
+/// Hidden units of a configuration's model; 0: the standard ones times model.width_factor.
+[[nodiscard]] std::int64_t width_of(const Config& config);
+
+/// Every option with its value, as YAML that `read_config` reads back to the same configuration.
+[[nodiscard]] std::string config_text(const Config& config);
+
+/// The reference page of all options, as Markdown: docs/options.md is this text.
+[[nodiscard]] std::string options_reference();
+
+/// The table as plain text for --help.
+[[nodiscard]] std::string options_help();
+
+/// Where the file `path` of option `key` lies: as it stands if absolute, else the first of working directory, folder of the
+/// configuration file, root of the project that holds it. Throws DataError naming the places looked at, with `hint`.
+[[nodiscard]] std::filesystem::path find_file(const std::string& key, const std::string& path, const std::filesystem::path& config_file,
+                                              const std::string& hint = "");
+/// Of dataset.path.
+[[nodiscard]] std::filesystem::path find_data_file(const std::string& path, const std::filesystem::path& config_file);
+
+/// A configuration by name: as it stands, or if a relative name is not found so, in these folders of the project, in
+/// order. Throws UsageError naming the places looked at.
+[[nodiscard]] std::filesystem::path find_config_file(const std::filesystem::path& name,
+                                                     const std::vector<std::string>& folders = {"configs"});
+
+/// Root of the source tree or installation that the running program belongs to; empty if it cannot be told.
+[[nodiscard]] std::filesystem::path project_root();
+
+}  // namespace tsdp

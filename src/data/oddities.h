@@ -1,0 +1,42 @@
+// What is odd about series, whatever they are to be used for: one that enters twice, and numbers that single precision does not hold.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tsdp/data/dataset.h"
+
+namespace tsdp::data {
+
+/// Values from here on are neither trained on nor forecast from: sums and squares of them leave single precision, and files have them for
+/// what is missing (-3.4e38 of maps, 1e20 and 9.97e36 of climate data).
+inline constexpr float least_excessive = 1e18F;
+
+/// Two series of a data set.
+struct SeriesPair {
+  std::int64_t series, earlier;
+};
+
+struct Oddities {
+  std::vector<SeriesPair> same_name;
+  std::vector<SeriesPair> alike_name;       ///< but for case and outer spaces
+  std::vector<SeriesPair> same_values;      ///< one is the other or its beginning, from the same start on; neither is constant, or shorter than 8 without four different values
+  std::vector<std::int64_t> not_told_apart; ///< a twentieth of the changes or more are lost in single precision
+  std::vector<std::int64_t> excessive;      ///< a value's magnitude is least_excessive or more
+};
+
+[[nodiscard]] Oddities oddities_of(const Dataset& dataset);
+
+/// Throws DataError that names a value of least_excessive or more.
+void require_magnitudes(const Dataset& dataset);
+
+/// For forecasts, each of which counts as one use of one series: throws DataError where a name occurs again, or where a series of four different values or more
+/// is another one or its beginning, since a value would then be in several series. Warns of the rest.
+void require_each_once(const Dataset& dataset);
+
+/// What is to be trained on or scored. Throws DataError for values of least_excessive or more; where most of a series' changes are lost in single
+/// precision, since it would be scored as if it hardly moved; and, if `is_private`, where a name occurs again, or where
+/// half of the series that same_values compares, or more, are others or their beginnings. Warns of the rest.
+void require_distinct(const Dataset& dataset, bool is_private);
+
+}  // namespace tsdp::data

@@ -1,0 +1,49 @@
+// A project's budget: what runs that are chosen one after the other may cost together (docs/proofs/budget.md).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tsdp/ledger/ledger.h"
+#include "tsdp/mechanism/training_method.h"
+
+namespace tsdp::mechanism {
+
+/// What a run was charged, all of it before its first step.
+struct BudgetCharge {
+  std::string run;  ///< RunIdentity::id
+  std::string theorem;
+  std::uint64_t uses = 0;
+  std::vector<double> renyi;  ///< of all uses together, one an order; +∞ where it is of no use
+};
+
+/// (ε, δ) and what of it is charged: a Rényi filter over privacy::renyi_orders() (Theorem 1 of budget.md).
+struct Budget {
+  double epsilon = 0.0;
+  double delta = 0.0;
+  std::optional<privacy::PrivacyUnit> unit;  ///< what neighbours are; none until the first run is charged
+  std::vector<BudgetCharge> charges;
+
+  /// Whether one order is left that pays for all charges and for `renyi`.
+  [[nodiscard]] bool admits(const std::vector<double>& renyi) const;
+  /// Of the order that has most left: the share of it that is spent, 0 to 1.
+  [[nodiscard]] double spent() const;
+};
+
+/// Writes a new budget file. Throws UsageError where one is, or for ε not in (0, 1e6], δ not in [1e-25, 1).
+void create_budget(const std::filesystem::path& file, double epsilon, double delta,
+                   const std::optional<privacy::PrivacyUnit>& unit = std::nullopt);
+
+/// Throws DataError for what is not a budget file.
+[[nodiscard]] Budget read_budget(const std::filesystem::path& file);
+
+/// Charges `uses` uses of a run's mechanism: under a lock (FILE.lock), so that of runs that begin at once each sees the other's
+/// charge, and durable when it returns. Throws PrivacyError if the run would pass the budget, if its relation does not
+/// contain the budget's, or if its start rests on data by a run that is not private or not among the charges; DataError for what is not a budget file; UsageError for a run that is charged already.
+void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism, const Start& start,
+                   std::uint64_t uses);
+
+}  // namespace tsdp::mechanism

@@ -1,0 +1,265 @@
+#include "ledger/total.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "privacy/adaptive/adaptive_curve.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+
+namespace tsdp::mechanism {
+namespace {
+
+using privacy::PrivacyUnit;
+using privacy::Relation;
+
+bool places_contain(const PrivacyUnit& outer, const PrivacyUnit& inner) {
+  if (outer.relation == Relation::series || inner.relation == Relation::series) return outer.relation == inner.relation;
+  if (outer.w < inner.w) return false;
+  switch (outer.relation) {
+    case Relation::series:
+    case Relation::user: return true;
+    case Relation::event: return inner.relation == Relation::event || inner.w == 1;
+  }
+  throw Error(ExitCode::failure, "a relation that contains nothing");
+}
+
+}  // namespace
+
+std::string unit_text(const PrivacyUnit& unit) {
+  if (unit.relation == Relation::series) return "series: one whole series, present or absent";
+  return cat(name(unit.relation), " with w = ", unit.w, unit.v ? cat(", v = ", *unit.v) : std::string(", any change of a value"));
+}
+
+bool contains(const PrivacyUnit& outer, const PrivacyUnit& inner) {
+  const bool sizes = !outer.v || (inner.v && *inner.v <= *outer.v);
+  return sizes && places_contain(outer, inner);
+}
+
+PrivacyUnit guaranteed_unit(const PrivateMechanism& mechanism) {
+  auto unit = mechanism.unit();
+  if (!mechanism.law().has_noise_on_data()) unit.v.reset();
+  return unit;
+}
+
+namespace {
+
+/// These runs and those that their weights come from, each once: a start that several share, or that is among the runs, was released once. A start that is one of
+/// the runs at an earlier step is a part of it: with the same key its steps are the same releases. (A copy of a run that went on differently has another key.)
+/// Runs on synthetic series cost nothing of their own.
+std::vector<Ledger> with_earlier_runs(const std::vector<Ledger>& ledgers) {
+  std::vector<Ledger> out;
+  std::copy_if(ledgers.begin(), ledgers.end(), std::back_inserter(out), [](const Ledger& ledger) { return !ledger.synthetic || ledger.is_private(); });
+  for (const auto& ledger : ledgers)
+    for (auto& earlier : earlier_runs(ledger.start, cat("run ", ledger.run.id))) {
+      const auto known = std::find_if(out.begin(), out.end(), [&](const Ledger& one) { return one.run == earlier.run; });
+      if (known == out.end()) {
+        out.push_back(std::move(earlier));
+      } else if (known->accounted_steps() < earlier.accounted_steps()) {
+        *known = std::move(earlier);
+      }
+    }
+  return out;
+}
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+double up(double value) { return std::nextafter(value, infinity); }
+
+/// Runs of one mechanism have one key, as with several seeds. (By their pair, too: of tsdp.1 and tsdp.2 it depends on every length, of which terms have the
+/// shortest and the longest.)
+std::string key_of(const PrivateMechanism& mechanism) {
+  auto out = cat(mechanism.theorem().theorem, " ", terms(TrainingMethod(mechanism)).dump(), " ", exact(mechanism.theorem().pair.sigma()));
+  for (const auto& part : mechanism.theorem().pair.components()) out += cat(" ", exact(part.mean), " ", exact(part.weight));
+  return out;
+}
+
+/// Whether a run's own curve knows more than its pair composed.
+bool knows_more_than_its_pair(const privacy::AppliedTheorem& theorem) {
+  return theorem.own_renyi != nullptr || theorem.composition == privacy::StepComposition::adaptive;
+}
+
+/// Orders for totals: more than a budget keeps count of.
+const std::vector<double>& total_orders() {
+  static const std::vector<double> orders = {1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0, 24.0,
+                                             28.0, 32.0, 40.0, 48.0, 56.0, 64.0, 80.0, 96.0, 128.0, 160.0, 192.0, 256.0, 384.0, 512.0};
+  return orders;
+}
+
+}  // namespace
+
+privacy::Interval Total::composed(const std::vector<privacy::MechanismUse>& uses, double delta, double precision) const {
+  if (uses.empty()) return {0.0, 0.0};
+  if (composed_adaptively) return privacy::AdaptiveCurve(uses.front().pair).epsilon(delta, uses.front().uses, precision);
+  const bool apart = std::any_of(uses.begin(), uses.end(), [](const auto& use) { return use.direction == privacy::Direction::remove; });
+  auto out = privacy::Accountant(uses).epsilon(delta, 1, precision);
+  if (!apart) return out;
+  auto added = uses;
+  for (auto& use : added)
+    if (use.direction == privacy::Direction::remove) use.direction = privacy::Direction::add;
+  const auto other = privacy::Accountant(added).epsilon(delta, 1, precision);
+  return {std::max(out.lower, other.lower), std::max(out.upper, other.upper)};
+}
+
+double Total::added_up(double delta, double precision) const {
+  std::vector<const Run*> alone;
+  std::vector<Ledger> others;
+  for (const auto& run : runs) {
+    if (knows_more_than_its_pair(run.mechanism.theorem())) {
+      alone.push_back(&run);
+    } else {
+      others.emplace_back(TrainingMethod(run.mechanism));
+      others.back().state = RunState::finished;
+      others.back().run.id = cat(others.size());
+      others.back().steps_planned = others.back().steps_charged = others.back().steps_taken = run.steps;
+    }
+  }
+  const auto parts = static_cast<double>(alone.size() + (others.empty() ? 0 : 1));
+  const double share = delta / parts * (1.0 - 1e-15);  // their sum is at most delta
+  double sum = others.empty() ? 0.0 : total_of(others).cost(share, precision).epsilon.upper;
+  // What several runs have in common is asked once.
+  std::map<std::string, double> known;
+  for (const auto* run : alone) {
+    const auto& theorem = run->mechanism.theorem();
+    const auto key = cat(key_of(run->mechanism), " ", run->steps);
+    auto found = known.find(key);
+    if (found == known.end()) found = known.emplace(key, privacy::epsilon_after(theorem, *run->mechanism.curve(), share, run->steps, precision).upper).first;
+    sum = up(sum + found->second);
+  }
+  return sum;
+}
+
+double Total::by_renyi(double delta) const {
+  const auto& orders = total_orders();
+  std::vector<double> sums(orders.size(), 0.0);
+  for (const auto& run : runs) {
+    const auto& theorem = run.mechanism.theorem();
+    const auto one = theorem.renyi(theorem.uses_of_steps(run.steps), orders);
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = up(sums[i] + one[i]);
+  }
+  // δ ≤ e^{(α−1)(ρ−ε)} (1 − 1/α)^α / (α − 1), solved for ε.
+  double least = infinity;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const double above = orders[i] - 1.0;
+    const double epsilon = sums[i] + (orders[i] * std::log1p(-1.0 / orders[i]) - std::log(above) - std::log(delta)) / above;
+    least = std::min(least, std::max(0.0, epsilon + 1e-12 * (1.0 + std::abs(epsilon) + std::abs(std::log(delta)) / above)));
+  }
+  return up(least + pure_releases);
+}
+
+Stated Total::cost(double delta, double precision) const {
+  const std::string fixed = "settings fixed beforehand";
+  if (runs.empty()) return {{0.0, 0.0}, {"nothing was released", "nothing was released", {fixed}}};
+  if (runs.size() == 1) {
+    const auto& [mechanism, steps] = runs.front();
+    const auto curve = mechanism.curve();
+    const auto epsilon = privacy::epsilon_after(mechanism.theorem(), *curve, delta, steps, precision);
+    auto why = curve->certificate();
+    why.assumptions.push_back(fixed);
+    return {epsilon, std::move(why)};
+  }
+  Stated out{composed(mechanisms, delta, precision),
+             {"composition of dominating pairs (Schuchardt et al. 2025, Props. D.10 and D.13)",
+              "the composition of the pairs itself, which adaptive runs need not reach",
+              {fixed}}};
+  if (composed_adaptively) out.certificate = privacy::AdaptiveCurve(mechanisms.front().pair).certificate(), out.certificate.assumptions.push_back(fixed);
+  if (pure_releases > 0.0) {
+    out.epsilon.upper = up(out.epsilon.upper + pure_releases);
+    out.certificate.upper += "; the choices by tsdp.7";
+  }
+  std::vector<privacy::MechanismUse> complete;
+  bool all_are = true;
+  for (std::size_t i = 0; i < mechanisms.size(); ++i) {
+    all_are = all_are && complete_uses[i] == mechanisms[i].uses;
+    if (complete_uses[i] > 0) complete.push_back({mechanisms[i].pair, complete_uses[i], mechanisms[i].direction});
+  }
+  if (!known_from_below) {
+    out.epsilon.lower = 0.0;
+    out.certificate.lower.clear();
+  } else if (!all_are) {
+    out.epsilon.lower = composed(complete, delta, precision).lower;
+  }
+  const auto take = [&](const auto& bound, const char* why) {
+    try {
+      if (const double epsilon = bound(); epsilon < out.epsilon.upper) out.epsilon.upper = epsilon, out.certificate.upper = why;
+    } catch (const PrivacyError&) {  // out of this bound's reach; another one stands
+    }
+  };
+  const bool some_know_more = std::any_of(runs.begin(), runs.end(), [](const Run& run) { return knows_more_than_its_pair(run.mechanism.theorem()); });
+  if (some_know_more && !composed_adaptively)
+    take([&] { return added_up(delta, precision); }, "basic composition: the sum of the runs' epsilons at shares of delta");
+  if (some_know_more && unit.relation == Relation::series)
+    take([&] { return by_renyi(delta); }, "sum of Renyi divergences (Canonne, Kamath and Steinke 2020, Proposition 12)");
+  return out;
+}
+
+Total total_of(const std::vector<Ledger>& given) {
+  if (given.empty()) throw UsageError("total: found no run; at least one is expected");
+  for (const auto& ledger : given)
+    if (ledger.start.origin == StartOrigin::trained_without_privacy)
+      throw PrivacyError(cat("total: run ", ledger.run.id, " started from weights that were trained without privacy, or with noise that follows from a seed, so no epsilon covers it with its start; ",
+                             "expected runs whose starts are private, too"));
+  const auto ledgers = with_earlier_runs(given);
+  if (ledgers.empty()) throw UsageError("total: found runs on synthetic series alone, which cost nothing; expected a run on data");
+  Total out;
+  for (const auto& ledger : ledgers)
+    if (std::none_of(given.begin(), given.end(), [&](const Ledger& one) { return one.run.id == ledger.run.id; })) out.earlier.push_back(ledger.run.id);
+  std::set<std::string> runs;
+  std::vector<std::string> seen;  // terms of out.mechanisms
+  std::vector<PrivacyUnit> units;
+  bool adaptive = false;
+  for (const auto& ledger : ledgers) {
+    if (!ledger.protects())
+      throw PrivacyError(cat("total: run ", ledger.run.id,
+                             ledger.is_private() ? " has noise that follows from a seed (training.reproducible), which runs of one seed share, so no epsilon covers them together"
+                                                 : " was trained without privacy, so no epsilon covers it with the others",
+                             "; expected private runs with noise of their own"));
+    if (!runs.insert(ledger.run.id).second)
+      throw UsageError(cat("total: run ", ledger.run.id, " is given twice; expected every run once"));
+    const auto& mechanism = *ledger.method.privacy();
+    const auto unit = guaranteed_unit(mechanism);
+    if (out.mechanisms.empty() || contains(out.unit, unit)) {
+      out.unit = unit;
+    } else if (!contains(unit, out.unit)) {
+      throw PrivacyError(cat("total: found the relations '", unit_text(out.unit), "' and '", unit_text(unit),
+                             "', neither of which contains the "
+                             "other; expected runs whose relations do"));
+    }
+    if (ledger.accounted_uses() > privacy::max_uses_ever)
+      throw PrivacyError(cat("total: run ", ledger.run.id, " states ", ledger.accounted_uses(), " uses; at most ", privacy::max_uses_ever,
+                             " are accounted for"));
+    if (ledger.accounted_uses() > 0) out.runs.push_back({mechanism, ledger.accounted_steps()});
+    if (ledger.accounted_uses() > 0 && mechanism.choice_epsilon() > 0.0) out.pure_releases = up(out.pure_releases + mechanism.choice_epsilon());
+    // Runs of one mechanism are one with more uses.
+    const auto own = key_of(mechanism);
+    const auto complete = mechanism.theorem().complete_uses(ledger.accounted_steps());
+    const auto same = std::find(seen.begin(), seen.end(), own) - seen.begin();
+    if (static_cast<std::size_t>(same) < seen.size()) {
+      out.mechanisms[static_cast<std::size_t>(same)].uses += ledger.accounted_uses();
+      out.complete_uses[static_cast<std::size_t>(same)] += complete;
+    } else if (const auto uses = ledger.accounted_uses(); uses > 0) {
+      seen.push_back(own);
+      const bool by_game = mechanism.composition() == privacy::StepComposition::adaptive;
+      // Of whole series the pairs of two samplers are exact; of the others they only lie above.
+      const bool poisson = unit.relation == Relation::series && mechanism.law().parameters().top_level == privacy::TopLevel::poisson;
+      const bool in_turn = unit.relation == Relation::series && mechanism.law().parameters().top_level == privacy::TopLevel::deterministic && !mechanism.noise().strategy;
+      if (mechanism.theorem().own_curve && !poisson && !in_turn) out.known_from_below = false;
+      adaptive = adaptive || by_game;
+      out.mechanisms.push_back({mechanism.theorem().pair, uses, poisson ? privacy::Direction::remove : privacy::Direction::symmetrised});
+      out.complete_uses.push_back(complete);
+      units.push_back(unit);
+    }
+  }
+  // A pair for more changes than the total is about bounds it from above alone.
+  for (const auto& unit : units) out.known_from_below = out.known_from_below && unit == out.unit;
+  // Theorem tsdp.6 asks for one pair in every round, not whose run a round belongs to. Of several pairs the symmetrised ones bound the steps; they are
+  // not attained.
+  out.composed_adaptively = adaptive && out.mechanisms.size() == 1;
+  if (adaptive && !out.composed_adaptively) out.known_from_below = false;
+  return out;
+}
+
+}  // namespace tsdp::mechanism

@@ -1,0 +1,538 @@
+#include "privacy/accountant/loss_distribution.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "gauss_rule.h"
+#include "point_indices.h"
+#include "privacy/terms/out_of_reach.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+
+namespace tsdp::privacy {
+namespace {
+
+constexpr double unit = std::numeric_limits<double>::epsilon() / 2;  // rounding unit 2⁻⁵³
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+const GaussRule<4> rule4;
+const GaussRule<8> rule8;
+const auto& nodes4 = rule4.nodes;
+const auto& weights4 = rule4.weights;
+const auto& nodes8 = rule8.nodes;
+const auto& weights8 = rule8.weights;
+
+// P-tail beyond this many σ right of the largest mean: 4e-36, and it is charged as infinite loss.
+constexpr double reach = 12.5;
+
+// Losses within one cell stay so close that e^{loss} cannot overflow.
+constexpr double widest_cell = 64.0;
+
+// Panels times components beyond which a pair is refused (seconds of work; such losses leave no budget anyone states).
+constexpr double most_work = 4e6;
+
+// Components of larger means of at most this total weight count as infinite loss.
+constexpr double negligible = 1e-45;
+
+// Relative error of a mass. An n-point Gauss–Legendre rule over a panel of half width r leaves at most
+// (64/15) M η^{−2n} r, M the integrand's largest modulus on the ellipse with foci at the ends and half axes summing to
+// η r. The integrand is a Gaussian times exponentials: with change e = |d log| · 2r of its exponent over the panel,
+// M ≤ e^{e η/4 + (r η/2σ)²/2} times its value in the middle.
+//   n = 4, 2r ≤ 0.05 σ, e ≤ 0.05: η = 75 leaves 2e-14;   n = 8, 2r ≤ 0.25 σ, e ≤ 1: η = 30 leaves 1e-18
+// of ∫q. Of ∫q (e^{L−l} − 1), whose integrand vanishes at one end, the eighth derivative in the rule's own error term
+// leaves 1e-15.
+// Rounding of the terms (all of one sign) adds less than 2e-14, mixture weights (structured_pairs) less than 1e-14.
+// 1e-13 leaves a margin.
+constexpr double mass_error = 1e-13;
+
+struct CellMasses {
+  double q = 0.0;       // e^{base} ∫ q
+  double excess = 0.0;  // e^{base} ∫ q (e^{L − base} − 1), base the loss the caller names
+};
+
+/// The half line on which P is the heavier measure, seen from the point of loss 0 outwards.
+class Above {
+ public:
+  explicit Above(const DominatingPair& pair) : pair_(pair) {}
+  [[nodiscard]] double sigma() const { return pair_.sigma(); }
+  [[nodiscard]] double largest_mean() const { return pair_.largest_mean(); }
+  /// log of the heavier over the lighter measure, increasing in x; and e^ of it less 1.
+  [[nodiscard]] double loss(double x) const { return pair_.loss(x); }
+  [[nodiscard]] double excess(double x) const { return pair_.excess(x); }
+  [[nodiscard]] double inverse_loss(double loss, double guess) const { return pair_.inverse_loss(loss, guess); }
+  /// Density of the lighter measure.
+  [[nodiscard]] double scaled_density_q(double x, double log_scale) const { return pair_.scaled_density_q(x, log_scale); }
+  /// Masses beyond x of the heavier and the lighter measure.
+  [[nodiscard]] double log_tail_p(double x) const { return pair_.log_tail_p(x); }
+  [[nodiscard]] double log_tail_q(double x) const { return pair_.log_tail_q(x); }
+
+ private:
+  const DominatingPair& pair_;
+};
+
+/// The other half line, on which Q is the heavier measure: reflected, so that its losses increase as well.
+class Below {
+ public:
+  explicit Below(const DominatingPair& pair) : pair_(pair) {}
+  [[nodiscard]] double sigma() const { return pair_.sigma(); }
+  [[nodiscard]] double largest_mean() const { return pair_.largest_mean(); }
+  [[nodiscard]] double loss(double y) const { return -pair_.loss(-y); }
+  /// Q/P − 1 = −(P/Q − 1) Q/P: no cancellation, as neither factor has any.
+  [[nodiscard]] double excess(double y) const { return -pair_.excess(-y) * std::exp(-pair_.loss(-y)); }
+  [[nodiscard]] double inverse_loss(double loss, double) const { return -pair_.inverse_loss(-loss); }
+  [[nodiscard]] double scaled_density_q(double y, double log_scale) const { return pair_.scaled_density_p(-y, log_scale); }
+  [[nodiscard]] double log_tail_p(double y) const { return pair_.log_head_q(-y); }
+  [[nodiscard]] double log_tail_q(double y) const { return pair_.log_head_p(-y); }
+
+ private:
+  const DominatingPair& pair_;
+};
+
+/// Integrals of e^{base} q and of e^{base} q (e^{L(x) − base} − 1) over [from, to], by panels on which the integrand is
+/// tame. Scaled so because P-mass is e^{L} times Q-mass: far out Q-mass underflows where P-mass does not.
+template <class Side>
+CellMasses integrate(const Side& pair, double from, double to, double base) {
+  const double sigma = pair.sigma();
+  // |d log q|, |d log p| ≤ (|x| + largest mean)/σ² on either side of the means.
+  const double rate = (std::max(std::abs(from), std::abs(to)) + pair.largest_mean()) / (sigma * sigma);
+  const double width = to - from;
+  const bool narrow = width <= 0.05 * sigma && width * rate <= 0.05;
+  const double panels = narrow ? 1.0 : std::max(1.0, std::ceil(width * std::max(4.0 / sigma, rate)));
+  const double half = 0.5 * width / panels;
+  // Where e^L is representable the difference e^{L−base} − 1 = (excess − expm1(base)) e^{−base} needs no logarithm;
+  // its rounding is that of L by a few units, which `loss_error` carries.
+  const double base_excess = std::expm1(base);
+  const double base_scale = std::exp(-base);
+  const bool direct = std::isfinite(pair.excess(to)) && std::isfinite(base_excess);
+  CellMasses sum;
+  const auto add = [&](double x, double weight) {
+    const double mass = weight * half * pair.scaled_density_q(x, base);
+    sum.q += mass;
+    sum.excess += mass * (direct ? (pair.excess(x) - base_excess) * base_scale : std::expm1(pair.loss(x) - base));
+  };
+  for (double panel = 0.0; panel < panels; panel += 1.0) {
+    const double middle = from + (2.0 * panel + 1.0) * half;
+    if (narrow) {
+      for (std::size_t i = 0; i < nodes4.size(); ++i)
+        for (const double sign : {-1.0, 1.0}) add(middle + sign * half * nodes4[i], weights4[i]);
+    } else {
+      for (std::size_t i = 0; i < nodes8.size(); ++i)
+        for (const double sign : {-1.0, 1.0}) add(middle + sign * half * nodes8[i], weights8[i]);
+    }
+  }
+  return sum;
+}
+
+/// Mass of loss exactly 0: 1 − ρ_out (P(x > x₀) + Q(x > x₀)), to absolute 4 units.
+double mass_at_zero(const DominatingPair& pair, double zero) {
+  return 1.0 - pair.use_probability() * (std::exp(pair.log_tail_p(zero)) + std::exp(pair.log_tail_q(zero)));
+}
+
+/// An x beyond which the heavier measure, times the probability of use, has mass of at most `tail`; at most `reach` σ past the
+/// largest mean. `zero`: where the loss is 0.
+template <class Side>
+double end_of(const Side& pair, double zero, double log_tail) {
+  double high = pair.largest_mean() + reach * pair.sigma();
+  if (log_tail == -infinity) return high;
+  double low = zero + 0.1 * pair.sigma();
+  if (!(pair.log_tail_p(low) > log_tail)) return low;
+  while (high - low > 0.05 * pair.sigma()) {
+    const double middle = 0.5 * (low + high);
+    (pair.log_tail_p(middle) > log_tail ? low : high) = middle;
+  }
+  return high;
+}
+
+/// Masses of one side at the points, `heavy` of the heavier measure and `light` of the lighter; [0] is at loss 0.
+struct SideMasses {
+  std::vector<double> heavy, light;
+  double heavy_beyond = 0.0;  ///< of the heavier measure past the last point
+  double light_beyond = 0.0;
+
+  explicit SideMasses(std::size_t points) : heavy(points), light(points) {}
+};
+
+/// Connect the dots (Doroshenko et al. 2022; notes D.16), in the form that keeps each cell's P- and Q-mass: the mass of
+/// the cell of losses [l, l + Δ] goes to its two ends as Q-masses a, b with
+///   b = ∫ q (e^{L−l} − 1) / (e^Δ − 1),   a = ∫ q − b,   and P-masses a e^{l}, b e^{l+Δ}.
+/// A mean-preserving spread of the likelihood ratio only raises every hockey-stick divergence, so the result
+/// dominates. (Below, where losses are bounded, the last cell ends at `end`: its losses lie in it all the same.)
+template <class Side>
+SideMasses spread(const Side& side, const std::vector<std::int64_t>& index, double step, double zero, double end) {
+  const auto cells = index.size() - 1;
+  SideMasses out(index.size());
+  double x = zero;
+  for (std::size_t i = 0; i < cells; ++i) {
+    const double low = static_cast<double>(index[i]) * step;
+    const double width = static_cast<double>(index[i + 1] - index[i]) * step;
+    const bool last = i + 1 == cells;
+    const double next = last && std::is_same_v<Side, Below> ? end : side.inverse_loss(static_cast<double>(index[i + 1]) * step, x);
+    const auto cell = integrate(side, x, next, low);
+    const double b = std::clamp(cell.excess / std::expm1(width), 0.0, cell.q);
+    const double a = cell.q - b;
+    const double back = std::exp(-low);
+    out.heavy[i] += a;
+    out.light[i] += a * back;
+    out.heavy[i + 1] += b * std::exp(width);
+    out.light[i + 1] += b * back;
+    x = next;
+  }
+  out.heavy_beyond = std::exp(side.log_tail_p(x)) * (1.0 + mass_error);
+  out.light_beyond = std::exp(side.log_tail_q(x)) * (1.0 + mass_error);
+  return out;
+}
+
+/// Cells of one side whose merged masses have a loss on the grid, from the outermost inwards.
+struct MergedCells {
+  SideMasses masses;
+  double border;  ///< inner border of the innermost cell
+  double worst;   ///< largest |merged loss − point|
+};
+
+/// What becomes of a cell that would have to reach beyond the next point.
+enum class Unfitting {
+  draws_in,  ///< its outer border is drawn in, and what lies beyond is dropped: for tails of next to no mass
+  joins,     ///< its outputs join the next cell: for losses that are bounded, where the outermost may hold most of the mass
+};
+
+/// Merging outputs is post-processing: the pair of merged masses is dominated by the original (data processing).
+/// Cell i is [b_{i−1}, b_i] with merged loss log(P(cell)/Q(cell)) equal to its point's, index·step + offset. So b_i gives
+/// b_{i−1}, from the tail inwards; in that direction an error of a border shrinks (masses grow), outwards it would grow. What
+/// remains of |merged loss − point| is charged as loss error. Mass beyond the outermost border `outer`, and between cells that
+/// cannot meet, is dropped, which only lowers.
+template <class Side>
+MergedCells merge(const Side& side, const std::vector<std::int64_t>& index, double step, double offset, double zero, double outer,
+                  Unfitting unfitting) {
+  const double tolerance = 1e-9 * step;
+  const auto last = index.size() - 1;
+  const auto loss_of = [&](std::size_t i) { return static_cast<double>(index[i]) * step + offset; };
+  MergedCells out{SideMasses(index.size()), outer, 0.0};
+  std::vector<double> dot(index.size());
+  dot[0] = zero;
+  for (std::size_t i = 1; i <= last; ++i) dot[i] = side.inverse_loss(loss_of(i), dot[i - 1]);
+  double share = 1.0;  // (dot − inner) / (outer − dot) of the cell before: a good start for the next
+  for (std::size_t i = last; i >= 1; --i) {
+    const double target = loss_of(i);
+    const double back = std::exp(-target);
+    // ∂/∂border of ∫ e^{target} q (e^{L − target} − 1).
+    const auto slope = [&](double x) { return side.scaled_density_q(x, target) * std::expm1(side.loss(x) - target); };
+    const double width = dot[i] - dot[i - 1];
+    const double least = dot[i - 1] + 1e-3 * width;
+    double inner = std::clamp(dot[i] - share * (outer - dot[i]), least, dot[i] - 1e-3 * width);
+    CellMasses cell = integrate(side, inner, outer, target);
+    double residual = std::log1p(cell.excess / cell.q);
+    // Newton's method inside a bracket: the excess falls as the border moves inwards.
+    double low = least;
+    double high = dot[i];
+    bool tried_least = false;
+    bool fits = true;
+    for (int round = 0; std::abs(residual) > tolerance && round < 100; ++round) {
+      (cell.excess > 0.0 ? high : low) = inner;
+      double next = inner + cell.excess / slope(inner);
+      if (!(next > low && next < high)) {
+        if (cell.excess > 0.0 && low == least && !tried_least) {
+          next = least;
+          tried_least = true;
+        } else {
+          next = 0.5 * (low + high);
+        }
+      }
+      if (inner == least && cell.excess > 0.0) {  // the cell would have to reach beyond the next point
+        fits = false;
+        break;
+      }
+      if (next == inner) break;
+      inner = next;
+      cell = integrate(side, inner, outer, target);
+      residual = std::log1p(cell.excess / cell.q);
+    }
+    if (!fits && unfitting == Unfitting::joins) continue;
+    if (!fits) {
+      // Leave a gap: the inner border half way between the points, the outer one drawn in to match.
+      inner = dot[i] - 0.5 * width;
+      low = dot[i];
+      high = outer;
+      for (int round = 0; round < 100; ++round) {
+        outer = 0.5 * (low + high);
+        cell = integrate(side, inner, outer, target);
+        residual = std::log1p(cell.excess / cell.q);
+        if (std::abs(residual) <= tolerance || !(outer > low && outer < high)) break;
+        (cell.excess > 0.0 ? high : low) = outer;
+      }
+    }
+    if (std::abs(residual) <= 1e3 * tolerance) {
+      share = std::clamp((dot[i] - inner) / (outer - dot[i]), 0.1, 10.0);
+      out.worst = std::max(out.worst, std::abs(residual));
+      out.masses.heavy[i] = cell.q + cell.excess;
+      out.masses.light[i] = cell.q * back;
+    }  // else rounding of far, wide cells kept a border from converging: such a cell is dropped, not charged
+    outer = inner;
+  }
+  out.border = outer;
+  return out;
+}
+
+/// Symmetrised: ρ_out times one side and its mirror image, and the mass that is left at 0.
+void fill_symmetrised(LossDistribution& out, const DominatingPair& pair, const std::vector<std::int64_t>& index, double end) {
+  const Above above(pair);
+  const double rho = pair.use_probability();
+  const double zero = pair.inverse_loss(0.0);
+  const double at_zero = mass_at_zero(pair, zero);
+  const double zero_error = (8.0 + static_cast<double>(pair.components().size())) * unit;
+  const auto put = [&](const SideMasses& side) {
+    out.points.reserve(index.size());
+    for (std::size_t i = 1; i < index.size(); ++i) out.points.push_back({index[i], rho * side.heavy[i], rho * side.light[i]});
+  };
+  if (out.rounding == Rounding::pessimistic) {
+    // Tails: P beyond the grid becomes infinite loss; Q beyond (losses below the grid) is raised to its end.
+    const auto side = spread(above, index, out.step, zero, end);
+    put(side);
+    out.at_zero = std::max(0.0, at_zero) + zero_error + rho * (side.heavy[0] + side.light[0]);
+    out.points.back().minus += rho * side.light_beyond;
+    out.infinite_mass += rho * side.heavy_beyond;
+    return;
+  }
+  // The cell around 0 is symmetric, so its loss is exactly 0 wherever it ends.
+  const auto last = index.size() - 1;
+  const double half_cell = 0.5 * static_cast<double>(index[last] - index[last - 1]) * out.step;
+  const double outer = pair.inverse_loss(static_cast<double>(index[last]) * out.step + half_cell, end);
+  const auto side = merge(above, index, out.step, 0.0, zero, outer, Unfitting::draws_in);
+  put(side.masses);
+  const auto centre = integrate(above, zero, side.border, 0.0);
+  out.at_zero = std::max(0.0, at_zero - zero_error) + rho * (2.0 * centre.q + centre.excess);
+  out.loss_error += side.worst;
+}
+
+/// An optimistic distribution on a grid that is moved.
+struct Moved {
+  LossDistribution distribution;
+  double off;   ///< loss of the middle less the offset, in direction `remove`
+  double lost;  ///< by how much rounding the middle down lowers the mean loss
+};
+
+/// One direction: losses of both sides, of which one is the mirror image of the other's in the other direction.
+void fill_directed(LossDistribution& out, const DominatingPair& pair, const std::vector<std::int64_t>& index_above,
+                   const std::vector<std::int64_t>& index_below, double end_above, double end_below, Direction direction) {
+  const Above above(pair);
+  const Below below(pair);
+  const double zero = pair.inverse_loss(0.0);
+  const bool remove = direction == Direction::remove;
+  // One rule of distances makes both lists: the shorter is the beginning of the longer.
+  const auto& longest = index_above.size() > index_below.size() ? index_above : index_below;
+  const auto put = [&](LossDistribution& into, const SideMasses& up, const SideMasses& down) {
+    // Under the first measure of the direction: heavier where losses are positive, lighter where they are negative.
+    const auto at = [](const std::vector<double>& masses, std::size_t i) { return i < masses.size() ? masses[i] : 0.0; };
+    into.points.reserve(longest.size());
+    for (std::size_t i = 1; i < longest.size(); ++i) into.points.push_back({longest[i], at(up.heavy, i), at(down.light, i)});
+  };
+  if (out.rounding == Rounding::pessimistic) {
+    const auto high = spread(above, index_above, out.step, zero, end_above);
+    const auto low = spread(below, index_below, out.step, -zero, end_below);
+    const auto& up = remove ? high : low;
+    const auto& down = remove ? low : high;
+    put(out, up, down);
+    out.at_zero = up.heavy[0] + down.light[0];
+    // Past the last point's x losses go on to those beyond it, which may be less far than the point itself: to the one before.
+    (down.light.size() > 2 ? out.points[down.light.size() - 3].minus : out.at_zero) += down.light_beyond;
+    out.infinite_mass += up.heavy_beyond;
+    return;
+  }
+  // What is left in the middle is merged, too, and its loss rounded down to the grid. The whole grid is moved by a little, so that
+  // this costs least: to where most mass lies. That is the middle itself, or, for small σ, the bounded end of the losses below.
+  const auto at_offset = [&](double offset) {
+    const auto high = merge(above, index_above, out.step, offset, zero, end_above, Unfitting::joins);
+    const auto low = merge(below, index_below, out.step, -offset, -zero, end_below, Unfitting::joins);
+    const auto right = integrate(above, zero, high.border, 0.0);
+    const auto left = integrate(below, -zero, low.border, 0.0);
+    const double p = right.q + right.excess + left.q;
+    const double q = right.q + left.q + left.excess;
+    LossDistribution found = out;
+    put(found, remove ? high.masses : low.masses, remove ? low.masses : high.masses);
+    found.offset = remove ? offset : -offset;
+    found.loss_error += std::max(high.worst, low.worst);
+    // In the other direction losses have the other sign. The two integrals are off by 1e-13 of each.
+    const double off = std::log1p((right.excess - left.excess) / q) - offset;
+    const double beyond = (remove ? off : -off) - 2.0 * mass_error * (right.excess + left.excess) / std::min(p, q);
+    const double mass = remove ? p : q;
+    // To the nearest point that is not above it.
+    auto& points = found.points;
+    double lost = 0.0;
+    if (beyond >= 0.0) {
+      const auto reached = static_cast<std::int64_t>(beyond / out.step * (1.0 - 1e-14));
+      const auto past = std::find_if(points.begin(), points.end(), [&](const auto& point) { return point.index > reached; });
+      (past == points.begin() ? found.at_zero : std::prev(past)->plus) += mass;
+      lost = beyond - (past == points.begin() ? 0.0 : static_cast<double>(std::prev(past)->index) * out.step);
+    } else {
+      const auto needed = static_cast<std::int64_t>(std::ceil(-beyond / out.step * (1.0 + 1e-14)));
+      auto at = std::find_if(points.begin(), points.end(), [&](const auto& point) { return point.index >= needed; });
+      if (at == points.end()) at = points.insert(at, {needed, 0.0, 0.0});
+      at->minus += mass;
+      lost = beyond + static_cast<double>(at->index) * out.step;
+    }
+    return Moved{std::move(found), off, mass * lost};
+  };
+  auto best = at_offset(0.0);
+  const auto consider = [&](double offset) {
+    auto found = at_offset(std::clamp(offset, -0.49 * out.step, 0.49 * out.step));
+    const double off = found.off;
+    if (found.lost < best.lost) best = std::move(found);
+    return off;
+  };
+  // Of no account beside what cells of width h cost otherwise, h²/8 and more.
+  const double enough = 0.01 * out.step * std::min(out.step, 1.0);
+  const double far = std::abs(below.loss(end_below));
+  if (best.lost > enough && std::isfinite(far) && far > 0.5 * out.step) {
+    const double border = below.inverse_loss(far - 0.5 * out.step, 0.0);
+    const auto cell = integrate(below, border, end_below, far);
+    const double target = far + std::log1p(cell.excess / cell.q);
+    consider(std::round(target / out.step) * out.step - target);
+  }
+  // Offsets at which the middle's loss is on the grid, by secants. (Where losses below end in what is next to an atom, the middle
+  // joins it.)
+  const auto beside = [&](double off) { return off - std::round(off / out.step) * out.step; };
+  double offset = 0.0;
+  double off = best.off;
+  double slope = -1.0;
+  for (int round = 0; best.lost > enough && round < 6; ++round) {
+    // A little to the side on which it is rounded down by next to nothing.
+    const double next = offset - (beside(off) - (remove ? 0.1 : -0.1) * enough) / slope;
+    const double found = consider(next);
+    if (next == offset || std::abs(next) > 0.49 * out.step) break;
+    slope = std::clamp((found - off) / (next - offset), -4.0, -0.2);
+    offset = next;
+    off = found;
+  }
+  out = std::move(best.distribution);
+}
+
+}  // namespace
+
+double LossDistribution::largest_plus() const {
+  for (auto point = points.rbegin(); point != points.rend(); ++point)
+    if (point->plus > 0.0) return step * static_cast<double>(point->index);
+  return 0.0;
+}
+
+LossDistribution discretise(const DominatingPair& whole, double step, double fine, Rounding rounding, double tail,
+                            std::size_t most_points, Direction direction) {
+  if (!(step > 0.0) || !std::isfinite(step) || !(fine > 0.0) || !std::isfinite(fine))
+    throw OutOfReach(cat("grid distance: found ", step, " and fine range ", fine,
+                         "; positive finite numbers are expected"));
+  const auto [pair, dropped] = whole.truncated(negligible);
+  const bool directed = direction != Direction::symmetrised;
+  const double log_tail = std::log(tail / pair.use_probability());
+  const double zero = pair.inverse_loss(0.0);
+  const double end = end_of(Above(pair), zero, log_tail);
+  const double end_below = directed ? end_of(Below(pair), -zero, log_tail) : end;
+  const double largest_above = pair.loss(end);
+  const double largest_below = directed ? Below(pair).loss(end_below) : 0.0;
+  const double largest = std::max(largest_above, largest_below);
+  const auto components = static_cast<double>(pair.components().size());
+  const double rate = (end + pair.largest_mean()) / (pair.sigma() * pair.sigma());
+  if (!(end * std::max(4.0 / pair.sigma(), rate) * components <= most_work))
+    throw OutOfReach(cat("noise multiplier: found ", pair.sigma(), " with means up to ", pair.largest_mean(),
+                         ": the privacy loss of one use reaches ", largest, ", beyond what is accounted for"));
+  LossDistribution out;
+  out.rounding = rounding;
+  out.step = std::min({step, widest_cell, 0.25 * largest});
+  // L̂ = L + η, a shift of the loss and a factor e^η of its mass. The exponent of the component that matters is
+  // L + log(1/weight), formed from squares up to (mean/σ)² with 5 roundings, and the border's likewise; where the loss is
+  // small so is its part (1 − e^{−L}). Border, parameters and log1p are relative: 32 units of L.
+  double rarest = 1.0;
+  for (const auto& c : pair.components()) rarest = std::min(rarest, c.weight);
+  const double square = (pair.largest_mean() / pair.sigma()) * (pair.largest_mean() / pair.sigma());
+  out.loss_error =
+      unit * (-std::expm1(-largest) * 10.0 * (largest - std::log(rarest) + square) + (32.0 + components) * largest);
+  // Below, the border of loss ℓ comes from log(1 − (1 − e^{−ℓ})/q), whose argument is off by two units: e^ℓ − 1 of them in ℓ.
+  if (directed && pair.components().size() > 1) out.loss_error += 8.0 * unit * std::expm1(largest_below);
+  // Densities are exponentials of squares up to (end/σ)²/2 (of the last cell's end: up to 1.5 times that), summed.
+  out.relative_error =
+      mass_error + 12.0 * unit * (end / pair.sigma()) * (end / pair.sigma()) + components * unit + out.loss_error;
+  auto above = point_indices(out.step, fine, largest_above, most_points);
+  if (rounding == Rounding::pessimistic) out.infinite_mass = dropped;
+  if (!directed) {
+    fill_symmetrised(out, pair, above, end);
+    return out;
+  }
+  auto below = point_indices(out.step, fine, largest_below, most_points);
+  if (rounding == Rounding::optimistic) {
+    // Outermost cells reach out to the ends: their points lie well within.
+    for (auto [index, most] : {std::pair{&above, largest_above}, std::pair{&below, largest_below}})
+      while (index->size() > 1 && (static_cast<double>(index->back()) + 0.5) * out.step > most * (1.0 - 1e-6)) index->pop_back();
+  }
+  fill_directed(out, pair, above, below, end, end_below, direction);
+  return out;
+}
+
+std::vector<std::int64_t> point_indices(double step, double fine, double largest, std::size_t most) {
+  if (!(largest / step < 1e18))
+    throw OutOfReach(cat("the privacy loss reaches ", largest, ", too far for a grid of distance ", step));
+  std::vector<std::int64_t> out{0};
+  std::int64_t distance = 1;
+  while (static_cast<double>(out.back()) * step < largest) {
+    if (out.size() > most)
+      throw OutOfReach(cat("the privacy loss reaches ", largest, " and would need more than ", most,
+                           " points at distance ", step));
+    const double coarser = 3.0 * static_cast<double>(distance);
+    if (static_cast<double>(out.back()) * step >= coarser * fine && coarser * step <= widest_cell) {
+      out.push_back(out.back() + 2 * distance);
+      distance *= 3;
+    } else {
+      out.push_back(out.back() + distance);
+    }
+  }
+  return out;
+}
+
+LossScale loss_scale(const DominatingPair& whole, Direction direction) {
+  const auto pair = whole.truncated(negligible).pair;
+  const double zero = pair.inverse_loss(0.0);
+  const double end = pair.largest_mean() + reach * pair.sigma();
+  double first = 0.0;
+  double second = 0.0;
+  std::vector<std::pair<double, double>> atoms;  // loss and mass, of one direction
+  // Σ over the half line from x₀ to `end`; heavier and lighter measure count as `heavy` and `light` say.
+  const auto add = [&](const auto& side, double from, double heavy, double light) {
+    const auto panels = static_cast<int>(std::clamp(std::ceil((end - from) / (0.25 * pair.sigma())), 1.0, 1e5));
+    const double half = 0.5 * (end - from) / panels;
+    for (int panel = 0; panel < panels; ++panel) {
+      for (std::size_t i = 0; i < nodes4.size(); ++i) {
+        for (const double sign : {-1.0, 1.0}) {
+          const double x = from + half * (2.0 * panel + 1.0 + sign * nodes4[i]);
+          const double loss = side.loss(x);
+          const double q = light * weights4[i] * half * side.scaled_density_q(x, 0.0);
+          const double p = heavy * weights4[i] * half * side.scaled_density_q(x, loss);
+          first += (p - q) * loss;
+          second += (p + q) * loss * loss;
+          if (direction != Direction::symmetrised) atoms.emplace_back(p > 0.0 ? loss : -loss, p + q);
+        }
+      }
+    }
+  };
+  switch (direction) {
+    case Direction::symmetrised: {
+      add(Above(pair), zero, 1.0, 1.0);
+      const double rho = pair.use_probability();
+      return {std::sqrt(std::max(rho * second - rho * rho * first * first, 0.0)), pair.loss(end)};
+    }
+    case Direction::remove:
+      add(Above(pair), zero, 1.0, 0.0);
+      add(Below(pair), -zero, 0.0, 1.0);
+      break;
+    case Direction::add:
+      add(Above(pair), zero, 0.0, 1.0);
+      add(Below(pair), -zero, 1.0, 0.0);
+      break;
+  }
+  // About the mean: where nearly all mass has one loss, the difference of the moments is lost. A floor for what is left of that.
+  double spread = 0.0;
+  for (const auto& [loss, mass] : atoms) spread += mass * (loss - first) * (loss - first);
+  return {std::max(std::sqrt(spread), 1e-6 * std::abs(first)), std::max(pair.loss(end), Below(pair).loss(end))};
+}
+
+}  // namespace tsdp::privacy

@@ -1,0 +1,51 @@
+// What adaptive uses of value-level steps truly cost: less than the composition of Theorem 4.4's symmetrised pair.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "tsdp/privacy/accountant/dominating_pair.h"
+#include "tsdp/privacy/terms/curve.h"
+#include "tsdp/privacy/terms/terms.h"
+
+namespace tsdp::privacy {
+
+/// Steps of one window, λ = 1, drawn with replacement, whose pair is (1 − q) N(0, σ²) + q N(2, σ²) against N(0, σ²): Theorems 4.2 and 4.4, tsdp.1 to
+/// tsdp.4 with one moved component.
+///
+/// Upper end: Theorem tsdp.6 (docs/proofs/adaptive-composition.md), blocks of at most `block` steps of the game; where the composition of the symmetrised pair is
+/// smaller, that one. Lower end: a strategy of the game, so that [lower, upper] holds the game's value: the better direction in every step, or the
+/// direction chosen by what was released before (two_direction_game.h), whichever is larger. What of a bound is floating point is charged to it.
+///
+/// The first answer plays the game: seconds, on all cores; later ones, for other δ, ε and fewer or more uses, take milliseconds, but for the lower end of
+/// a chosen direction, which is played for every number of uses.
+class AdaptiveCurve final : public PrivacyCurve {
+ public:
+  static constexpr std::size_t longest_block = 1000;
+
+  /// Throws PrivacyError for a pair of another kind, or if block is not in 1 … longest_block.
+  explicit AdaptiveCurve(const DominatingPair& pair, std::size_t block = longest_block, AdaptiveLowerEnd lower_end = AdaptiveLowerEnd::same_direction);
+  ~AdaptiveCurve() override;
+  AdaptiveCurve(AdaptiveCurve&&) noexcept;
+  AdaptiveCurve& operator=(AdaptiveCurve&&) noexcept;
+
+  [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
+  /// (Without the game of the lower end.)
+  [[nodiscard]] double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] Certificate certificate() const override;
+
+  /// Whether `pair` is of this kind, with q < 1. (At q = 1 the symmetrised composition is exact already.)
+  [[nodiscard]] static bool serves(const DominatingPair& pair);
+
+ protected:
+  [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tsdp::privacy

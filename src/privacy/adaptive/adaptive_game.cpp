@@ -1,0 +1,524 @@
+#include "adaptive_game.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <numbers>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include <Eigen/Dense>
+
+#include "balanced.h"
+#include "privacy/accountant/fourier.h"
+#include "privacy/accountant/point_indices.h"
+#include "privacy/terms/out_of_reach.h"
+#include "row_products.h"
+#include "triangle_pairs.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+
+namespace tsdp::privacy {
+namespace {
+
+constexpr double unit = std::numeric_limits<double>::epsilon() / 2;
+/// Where a profile ends, a common basis is close enough, terms are left out. All of it is charged in every round.
+constexpr double tail = 1e-17;
+constexpr double basis_tolerance = 3e-5;  // relative
+constexpr double left_out = 3e-15;
+constexpr std::size_t most_ranks = 400;
+constexpr std::int64_t most_points = std::int64_t{1} << 20;
+/// Rows that share a list of the pairs that may be the maximum.
+constexpr Eigen::Index block_rows = 64;
+
+/// f(i) for every i < count, on all cores; each i once. Throws what the first f to throw threw.
+template <typename Function>
+void in_parallel(std::size_t count, const Function& f) {
+  const auto threads = std::min<std::size_t>(count, std::max(1U, std::thread::hardware_concurrency()));
+  if (threads <= 1) {
+    for (std::size_t i = 0; i < count; ++i) f(i);
+    return;
+  }
+  std::atomic<std::size_t> next{0};
+  std::vector<std::exception_ptr> failures(threads);
+  {
+    std::vector<std::jthread> workers;
+    for (std::size_t t = 0; t < threads; ++t)
+      workers.emplace_back([&, t] {
+        try {
+          for (auto i = next++; i < count; i = next++) f(i);
+        } catch (...) {
+          failures[t] = std::current_exception();
+        }
+      });
+  }
+  for (const auto& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
+/// An upper bound of a(1/z) at 1 = z[0] < z[1] < …, a being convex with a(0) = 0, so that a(1/z) z falls: the largest such function.
+void hull_through_origin(const std::vector<double>& z, std::vector<double>& f) {
+  std::vector<double> place;  // −1/z rises, and ends at 0
+  std::vector<double> value;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    least = std::min(least, f[i] * z[i]);
+    place.push_back(-1.0 / z[i]);
+    value.push_back(least / z[i]);
+  }
+  place.push_back(0.0);
+  value.push_back(0.0);
+  convex_from_below(place, value);
+  std::copy_n(value.begin(), f.size(), f.begin());
+}
+
+}  // namespace
+
+AdaptiveGame::AdaptiveGame(double q, double sigma, GameSettings settings) {
+  if (!(q > 0.0) || !(q < 1.0)) throw PrivacyError(cat("sampling probability: found ", q, "; a number in (0, 1) is expected"));
+  if (!(sigma > 0.0) || !std::isfinite(sigma)) throw PrivacyError(cat("noise multiplier: found ", sigma, "; a positive finite number is expected"));
+  make_kernels(q, sigma, settings);
+  profiles_.emplace(step_, deviation_);
+}
+
+/// The profiles h̃_j of all pairs of the cover, in both orders, each raised to a convex function and written in a common basis (Section 6).
+void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& settings) {
+  deviation_ = q * std::sqrt(std::expm1(4.0 / (sigma * sigma)));
+  // A Gaussian loss of that deviation has the total variation of Theorem 4.4's pair: large losses, of which there are few, do not widen the grid.
+  const double bulk = std::sqrt(0.5 * std::numbers::pi) * 2.0 * q * std::erf(1.0 / (sigma * std::numbers::sqrt2));
+  step_ = std::min(settings.step * std::min(bulk, deviation_), 0.05);
+  const auto cover = triangle_cover(sigma, settings.cover);
+
+  // How far profiles reach: the corner's, beside which the others have no heavier tails but for the cover's excess.
+  const TriangleGram corner{4.0 / (sigma * sigma), 0.0, 0.0};
+  const TriangleProfile first(corner, q, settings.spacing);
+  const TriangleProfile second(corner.swapped(), q, settings.spacing);
+  const double fine = 4.0 / settings.step;  // in points
+  const auto points_to = [&](std::int64_t n) { return point_indices(step_, fine * step_, step_ * static_cast<double>(n), most_points); };
+  auto points = points_to(1);
+  while (true) {
+    const double loss = step_ * static_cast<double>(points.back());
+    if (std::max(first.upper(loss), second.upper(loss)) * std::exp(-0.5 * loss) < tail) break;
+    if (points.back() > most_points) throw OutOfReach(cat("the privacy loss of one step reaches ", loss, ", too far for a grid of distance ", step_));
+    points = points_to(points.back() + std::max<std::int64_t>(1, points.back() / 8));
+  }
+  reach_ = points.back();
+
+  // Rows n = −reach … reach at the points, columns pairs, in balanced units.
+  const auto half = points.size();
+  const auto rows = static_cast<Eigen::Index>(2 * half - 1);
+  kernels_ = 2 * cover.size();
+  Eigen::MatrixXd profiles(rows, static_cast<Eigen::Index>(kernels_));
+  const auto row = [&](int side, std::size_t i) { return static_cast<Eigen::Index>(half - 1) + side * static_cast<Eigen::Index>(i); };
+  std::vector<double> z(half);
+  for (std::size_t i = 0; i < half; ++i) z[i] = std::exp(step_ * static_cast<double>(points[i]));
+  in_parallel(cover.size(), [&](std::size_t c) {
+    const TriangleProfile one(cover[c], q, settings.spacing);
+    const TriangleProfile other(cover[c].swapped(), q, settings.spacing);
+    // In units of W: at z < 1 H_{1/z}(A‖B) z, at z > 1 H_z(B‖A).
+    std::vector<double> below(half), above(half);
+    for (std::size_t i = 0; i < half; ++i) {
+      const double loss = step_ * static_cast<double>(points[i]);
+      below[i] = one.upper(loss) / z[i];
+      above[i] = other.upper(loss);
+    }
+    below[0] = above[0] = std::max(below[0], above[0]);
+    falling_hull(z, above);
+    hull_through_origin(z, below);
+    const auto j = static_cast<Eigen::Index>(2 * c);
+    for (std::size_t i = 0; i < half; ++i) {
+      const double balance = std::exp(-0.5 * step_ * static_cast<double>(points[i]));
+      profiles(row(1, i), j) = profiles(row(-1, i), j + 1) = above[i] * balance;
+      profiles(row(-1, i), j) = profiles(row(1, i), j + 1) = below[i] / balance;
+    }
+  });
+  for (Eigen::Index j = 0; j < profiles.cols(); ++j) {
+    // Convex at z = 1, too: else the pair would have no mass at loss 0.
+    const double left = (profiles(row(0, 0), j) - profiles(row(-1, 1), j) * std::exp(-0.5 * step_)) / -std::expm1(-step_);
+    const double right = (profiles(row(1, 1), j) * std::exp(0.5 * step_) - profiles(row(0, 0), j)) / std::expm1(step_);
+    if (!(left <= right + 1.0)) throw OutOfReach("a step's privacy loss has no mass at 0 on so wide a grid");
+  }
+
+  // An orthonormal basis of the profiles relative to the largest at each point, by the profile that is furthest from it each time.
+  const Eigen::VectorXd envelope = profiles.rowwise().maxCoeff();
+  Eigen::MatrixXd rest = envelope.cwiseInverse().asDiagonal() * profiles;
+  const Eigen::MatrixXd relative = rest;
+  Eigen::MatrixXd all(rows, 0);
+  while (all.cols() < static_cast<Eigen::Index>(most_ranks)) {
+    Eigen::Index j = 0;
+    if (!(rest.cwiseAbs().colwise().maxCoeff().maxCoeff(&j) > basis_tolerance)) break;
+    Eigen::VectorXd one = rest.col(j);
+    one -= all * (all.transpose() * one);
+    one.normalize();
+    all.conservativeResize(Eigen::NoChange, all.cols() + 1);
+    all.rightCols(1) = one;
+    rest.noalias() -= one * (one.transpose() * rest);
+  }
+  // Turned so that the first members are those that many rounds, which smooth, leave most of: the others need not be evaluated then.
+  constexpr int smooth = 121;
+  Eigen::MatrixXd smoothed(smooth, rows);
+  for (int t = 0; t < smooth; ++t)
+    for (std::size_t i = 0; i < half; ++i)
+      for (const int side : {-1, 1}) {
+        const double width = 0.5 * static_cast<double>(points[std::min(i + 1, half - 1)] - points[i == 0 ? 0 : i - 1]);
+        const double place = (side * static_cast<double>(points[i]) - fine * (t - smooth / 2)) / (2.0 * fine);
+        smoothed(t, row(side, i)) = width * std::exp(-0.5 * place * place);
+      }
+  const Eigen::MatrixXd seen = smoothed * envelope.asDiagonal() * all;
+  all *= Eigen::BDCSVD<Eigen::MatrixXd>(seen, Eigen::ComputeFullV).matrixV();
+  // One more: the envelope times what is left, which is added to every profile. So they are bounds again.
+  const auto ranks = all.cols() + 1;
+  ranks_ = static_cast<std::size_t>(ranks);
+  coefficients_.resize(kernels_ * ranks_);
+  Eigen::Map<Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> table(coefficients_.data(), static_cast<Eigen::Index>(kernels_), ranks);
+  table.leftCols(ranks - 1) = relative.transpose() * all;
+  table.rightCols(1).setOnes();
+  const auto of_others = table.leftCols(ranks - 1);
+  const double magnitude = (of_others.cwiseAbs() * all.cwiseAbs().colwise().maxCoeff().transpose()).maxCoeff();
+  const double residual = (relative - all * of_others.transpose()).cwiseAbs().maxCoeff() + static_cast<double>(ranks + 8) * 8.0 * unit * (magnitude + 1.0);
+  all.conservativeResize(Eigen::NoChange, ranks);
+  all.rightCols(1).setConstant(residual);
+  all = (envelope.asDiagonal() * all).eval();
+
+  // On every n of the grid: straight lines in z, in the units of W.
+  const auto length = static_cast<std::size_t>(2 * reach_ + 1);
+  basis_.assign(ranks_ * length, 0.0);
+  double widest = 0.0;  // of a cell, in loss
+  in_parallel(ranks_, [&](std::size_t l) {
+    auto* out = basis_.data() + l * length + reach_;
+    const auto at = [&](int side, std::size_t i) {
+      return all(row(side, i), static_cast<Eigen::Index>(l)) * std::exp(side * 0.5 * step_ * static_cast<double>(points[i]));
+    };
+    for (const int side : {-1, 1})
+      for (std::size_t i = 0; i + 1 < half; ++i) {
+        const double near = at(side, i);
+        const double far = at(side, i + 1);
+        const double all_of_it = std::expm1(side * step_ * static_cast<double>(points[i + 1] - points[i]));
+        for (auto n = points[i]; n <= points[i + 1]; ++n) {
+          const double share = std::expm1(side * step_ * static_cast<double>(n - points[i])) / all_of_it;
+          out[side * n] = (near + share * (far - near)) * std::exp(-side * 0.5 * step_ * static_cast<double>(n));
+        }
+      }
+  });
+  for (std::size_t i = 0; i + 1 < half; ++i) widest = std::max(widest, step_ * static_cast<double>(points[i + 1] - points[i]));
+
+  // A profile at a loss that is rounded: its slope in the loss is at most 1 in these units.
+  kernel_error_ = std::max(profiles.row(0).maxCoeff(), profiles.row(rows - 1).maxCoeff()) + 8.0 * unit;
+  // Twice what is left, between points at most the larger end's value times e^{width/2}.
+  kernel_excess_ = 2.0 * residual * envelope.maxCoeff() * std::exp(0.5 * widest) * (1.0 + 1e-12);
+  // Σ_n h̃(n), h̃ between two points at most the larger end's value times e^{width/2}.
+  for (Eigen::Index j = 0; j < profiles.cols(); ++j) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < half; ++i)
+      for (const int side : {-1, 1}) sum += (profiles(row(side, i), j) + 2.0 * residual * envelope(row(side, i))) * static_cast<double>(points[std::min(i + 1, half - 1)] - points[i] + 1);
+    kernel_mass_ = std::max(kernel_mass_, sum * std::exp(0.5 * widest) * (1.0 + 1e-6));
+  }
+}
+
+/// Rounds on one circle. Lists of the pairs that may be the maximum are kept from round to round.
+class AdaptiveGame::Rounds {
+ public:
+  Rounds(const AdaptiveGame& game, std::int64_t window)
+      : game_(game),
+        size_(fourier::good_size(2 * window + game.reach_ + 4)),
+        ranks_(static_cast<Eigen::Index>(game.ranks_)),
+        kernels_(static_cast<Eigen::Index>(game.kernels_)),
+        coefficients_(game.coefficients_.data(), kernels_, ranks_),
+        most_(coefficients_.cwiseAbs().colwise().maxCoeff()),
+        spectra_(game.ranks_),
+        heights_(game.ranks_),
+        norms_(game.ranks_),
+        bands_(game.ranks_),
+        convolved_(Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(window + 1), ranks_)),
+        all_columns_(columns_of(game.ranks_, game.kernels_)),
+        squared_columns_(columns_of(game.ranks_, game.kernels_)) {
+    for (Eigen::Index l = 0; l < ranks_; ++l)
+      for (Eigen::Index j = 0; j < kernels_; ++j) {
+        const auto place = static_cast<std::size_t>(l) * all_columns_.stride + static_cast<std::size_t>(j);
+        all_columns_.entries[place] = coefficients_(j, l);
+        squared_columns_.entries[place] = coefficients_(j, l) * coefficients_(j, l);
+      }
+    const auto reach = game.reach_;
+    in_parallel(game.ranks_, [&](std::size_t l) {
+      auto& buffer = spectra_[l];
+      buffer.assign(static_cast<std::size_t>(size_) + 2, 0.0);
+      const auto* b = game_.basis_.data() + l * static_cast<std::size_t>(2 * reach + 1) + reach;
+      double squares = 0.0;
+      for (auto n = -reach; n <= reach; ++n) {
+        buffer[static_cast<std::size_t>((n + size_) % size_)] = b[n];
+        squares += b[n] * b[n];
+      }
+      norms_[l] = std::sqrt(squares) * (1.0 + 1e-9);
+      fourier::forward(buffer.data(), size_);
+      auto& bands = bands_[l];
+      bands.assign(band_of(buffer.size() - 2) + 1, 0.0);
+      for (std::size_t f = 0; f + 1 < buffer.size(); f += 2) {
+        auto& band = bands[band_of(f)];
+        band = std::max(band, std::hypot(buffer[f], buffer[f + 1]));
+      }
+      heights_[l] = *std::max_element(bands.begin(), bands.end());
+    });
+  }
+
+  /// D̃ of one more round from `before` (n ≥ 0), for 0 ≤ n ≤ last; and e_t.
+  std::pair<std::vector<double>, double> next(const std::vector<double>& before, std::int64_t last) {
+    const auto n = static_cast<double>(size_);
+    const double transform_error = 8.0 * std::log2(n) * unit;  // relative, in the Euclidean norm
+
+    const auto at = [&](std::int64_t k) {
+      const auto i = static_cast<std::size_t>(std::abs(k));
+      return i < before.size() ? before[i] : 0.0;
+    };
+    const SecondDifference difference(game_.step_);
+    measure_.assign(static_cast<std::size_t>(size_) + 2, 0.0);
+    double mass = 0.0;
+    double negative = 0.0;  // Σ μ̃⁻
+    double squares = 0.0;
+    double largest = 0.0;
+    const auto end = static_cast<std::int64_t>(before.size());
+    for (std::int64_t k = -end; k <= end; ++k) {
+      const double m = difference(at, k);
+      measure_[static_cast<std::size_t>((k + size_) % size_)] = m;
+      mass += std::abs(m);
+      negative += std::max(0.0, -m);
+      squares += m * m;
+      largest = std::max(largest, at(k));
+    }
+    const double measure_error = 8.0 * unit * (largest * difference.scale() * 2.0 + 1.0);  // of each
+    fourier::forward(measure_.data(), size_);
+    // μ̃ is even, so that its transform is real; what is not is rounding. Each real part twice, for products with both parts of a spectrum.
+    for (std::size_t f = 0; f + 1 < measure_.size(); f += 2) measure_[f + 1] = measure_[f];
+
+    // Basis functions that add next to nothing in this round, by |g_l| ≤ (1/N) Σ |b̂_l| |μ̂|, b̂_l being at most its largest value in a band.
+    std::vector<double> band_sums(bands_.front().size(), 0.0);
+    for (std::size_t f = 0; f + 1 < measure_.size(); f += 2) band_sums[band_of(f)] += (f == 0 || f + 2 == measure_.size() ? 1.0 : 2.0) * std::abs(measure_[f]);
+    std::vector<double> bounds(game_.ranks_);
+    for (std::size_t l = 0; l < game_.ranks_; ++l)
+      bounds[l] = most_(static_cast<Eigen::Index>(l)) * std::inner_product(band_sums.begin(), band_sums.end(), bands_[l].begin(), 0.0) / n * (1.0 + 1e-10);
+    std::vector<std::size_t> order(game_.ranks_);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return bounds[a] < bounds[b]; });
+    double dropped = 0.0;
+    std::size_t drops = 0;
+    while (drops < order.size() && dropped + bounds[order[drops]] <= left_out) dropped += bounds[order[drops++]];
+    std::vector<std::size_t> active(order.begin() + static_cast<std::ptrdiff_t>(drops), order.end());
+    std::sort(active.begin(), active.end());
+    use(std::move(active));
+    double transforms = 0.0;
+    for (std::size_t l = 0; l < game_.ranks_; ++l)
+      transforms += most_(static_cast<Eigen::Index>(l)) * transform_error * (3.0 * heights_[l] * std::sqrt(squares) + 2.0 * norms_[l] * mass);
+
+    // g_l = b_l * μ̃.
+    const auto rows = static_cast<Eigen::Index>(last + 1);
+    in_parallel(active_.size(), [&](std::size_t i) {
+      const auto l = active_[i];
+      thread_local std::vector<double> buffer;
+      buffer.resize(static_cast<std::size_t>(size_) + 2);
+      multiply_entries(spectra_[l], measure_, buffer);
+      fourier::backward(buffer.data(), size_);
+      double* const out = convolved_.col(static_cast<Eigen::Index>(l)).data();
+      for (Eigen::Index k = 0; k < rows; ++k) out[k] = buffer[static_cast<std::size_t>(k)] / n;
+    });
+
+    std::vector<double> out(static_cast<std::size_t>(rows));
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] = k < before.size() ? before[k] : 0.0;
+    const auto blocks = static_cast<std::size_t>((rows + block_rows - 1) / block_rows);
+    if (lists_.size() < blocks) lists_.resize(blocks);
+    std::vector<double> terms_of(blocks, 0.0);
+    in_parallel(blocks, [&](std::size_t b) { terms_of[b] = add_maxima(b, rows, out); });
+    const double terms = *std::max_element(terms_of.begin(), terms_of.end());
+    // (Of each product's sum, also where a list of candidates rests on one, and of each addition to D̃.)
+    const double sums = 3.0 * (static_cast<double>(ranks_) + 8.0) * unit * terms + 2.0 * unit * (largest + terms);
+    const double error = game_.kernel_error_ * (mass + 1.0) + game_.kernel_excess_ * negative + measure_error * game_.kernel_mass_ + transforms + dropped + left_out + sums;
+    return {std::move(out), error};
+  }
+
+ private:
+  /// Of a block of rows: the pairs by how far g may turn before they may be the maximum, as of the round in which all were evaluated.
+  struct List {
+    Eigen::MatrixXd then;                              ///< g of that round
+    Eigen::RowVectorXd scale;                          ///< of g's entries
+    std::vector<std::pair<double, Eigen::Index>> turn;  ///< rising
+  };
+
+  /// Frequencies that share a bound of a spectrum; `f` is a place in it.
+  static std::size_t band_of(std::size_t f) { return f / 32; }
+
+  /// The basis functions of a round are those; the convolutions of the others are 0.
+  void use(std::vector<std::size_t> active) {
+    if (active == active_) return;
+    for (const auto l : active_)
+      if (!std::binary_search(active.begin(), active.end(), l)) convolved_.col(static_cast<Eigen::Index>(l)).setZero();
+    active_ = std::move(active);
+    active_coefficients_ = columns_of(active_.size(), game_.kernels_);
+    const auto stride = static_cast<std::ptrdiff_t>(active_coefficients_.stride);
+    for (std::size_t i = 0; i < active_.size(); ++i)
+      std::copy_n(all_columns_.entries.begin() + static_cast<std::ptrdiff_t>(active_[i]) * stride, stride,
+                  active_coefficients_.entries.begin() + static_cast<std::ptrdiff_t>(i) * stride);
+  }
+
+  /// out(n) += max_j c_j · g(n) for the block's rows. Returns the largest Σ_l c_l |g_l(n)| of them.
+  double add_maxima(std::size_t block, Eigen::Index all_rows, std::vector<double>& out) {
+    const auto first = static_cast<Eigen::Index>(block) * block_rows;
+    const auto rows = std::min(block_rows, all_rows - first);
+    const auto now = convolved_.middleRows(first, rows);
+    Eigen::VectorXd terms = Eigen::VectorXd::Zero(rows);
+    for (const auto l : active_) terms += most_(static_cast<Eigen::Index>(l)) * now.col(static_cast<Eigen::Index>(l)).cwiseAbs();
+    const double most_terms = terms.maxCoeff();
+    // Next to nothing: charged as left out, in the place of being computed.
+    if (most_terms <= left_out) return most_terms;
+    auto& list = lists_[block];
+    std::size_t count = 0;
+    if (list.then.rows() == rows) {
+      const double turned = turned_since(list, now) * (1.0 + 1e-6) + 1e-9;
+      count = static_cast<std::size_t>(std::upper_bound(list.turn.begin(), list.turn.end(), turned, [](double t, const auto& e) { return t < e.first; }) - list.turn.begin());
+      if (3 * count > list.turn.size()) count = 0;
+    }
+    if (count == 0) {
+      evaluate_all(list, now, terms, first, out);
+      return most_terms;
+    }
+    thread_local std::vector<double> mine, values;
+    rows_of_active(now, mine);
+    auto few = columns_of(active_.size(), count);
+    for (std::size_t i = 0; i < active_.size(); ++i) {
+      const double* const of_rank = active_coefficients_.entries.data() + i * active_coefficients_.stride;
+      for (std::size_t c = 0; c < count; ++c) few.entries[i * few.stride + c] = of_rank[list.turn[c].second];
+    }
+    values.resize(static_cast<std::size_t>(rows) * few.stride);
+    multiply(mine.data(), static_cast<std::size_t>(rows), active_.size(), few, values.data());
+    for (Eigen::Index k = 0; k < rows; ++k) {
+      const double* const row = values.data() + static_cast<std::size_t>(k) * few.stride;
+      out[static_cast<std::size_t>(first + k)] += std::max(0.0, *std::max_element(row, row + count));
+    }
+    return most_terms;
+  }
+
+  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using Rows = Eigen::Ref<const Eigen::MatrixXd, 0, Eigen::OuterStride<>>;
+
+  /// g(n) of the block's rows, the active entries alone, row after row.
+  void rows_of_active(const Rows& now, std::vector<double>& out) const {
+    out.resize(static_cast<std::size_t>(now.rows()) * active_.size());
+    Eigen::Map<RowMajor> rows(out.data(), now.rows(), static_cast<Eigen::Index>(active_.size()));
+    for (std::size_t i = 0; i < active_.size(); ++i) rows.col(static_cast<Eigen::Index>(i)) = now.col(static_cast<Eigen::Index>(active_[i]));
+  }
+
+  /// How far g has turned since the list's round: the largest |g − λ g_then| / λ of the rows in scaled entries, for λ > 0.
+  static double turned_since(const List& list, const Rows& now) {
+    const auto rows = now.rows();
+    Eigen::ArrayXd squares = Eigen::ArrayXd::Zero(rows);
+    Eigen::ArrayXd products = squares;
+    Eigen::ArrayXd rest = squares;
+    for (Eigen::Index l = 0; l < now.cols(); ++l) {
+      const double weight = 1.0 / (list.scale(l) * list.scale(l));
+      squares += weight * list.then.col(l).array().square();
+      products += weight * list.then.col(l).array() * now.col(l).array();
+    }
+    const Eigen::ArrayXd factor = products / squares;
+    if (!(factor > 0.0).all()) return std::numeric_limits<double>::infinity();  // (NaN, too.)
+    for (Eigen::Index l = 0; l < now.cols(); ++l)
+      rest += ((now.col(l).array() - factor * list.then.col(l).array()) / list.scale(l)).square();
+    return (rest.sqrt() / factor).maxCoeff();
+  }
+
+  /// `terms`: Σ_l c_l |g_l(n)| of each row.
+  void evaluate_all(List& list, const Rows& now, const Eigen::VectorXd& terms, Eigen::Index first, std::vector<double>& out) {
+    const auto rows = now.rows();
+    thread_local std::vector<double> mine, products;
+    rows_of_active(now, mine);
+    products.resize(static_cast<std::size_t>(rows) * active_coefficients_.stride);
+    multiply(mine.data(), static_cast<std::size_t>(rows), active_.size(), active_coefficients_, products.data());
+    const auto values = Eigen::Map<const RowMajor>(products.data(), rows, static_cast<Eigen::Index>(active_coefficients_.stride)).leftCols(kernels_);
+    std::vector<Eigen::Index> winners(static_cast<std::size_t>(rows));
+    double highest = 0.0;
+    for (Eigen::Index k = 0; k < rows; ++k) {
+      const double most = values.row(k).maxCoeff(&winners[static_cast<std::size_t>(k)]);
+      out[static_cast<std::size_t>(first + k)] += std::max(0.0, most);
+      highest = std::max(highest, most);
+    }
+    list.then = now;
+    // Entries that hardly count are not told from 0.
+    list.scale = now.cwiseAbs().colwise().maxCoeff();
+    for (Eigen::Index l = 0; l < ranks_; ++l) list.scale(l) = std::max({list.scale(l), 1e-4 * highest / std::max(most_(l), 1e-300), 1e-300});
+    Eigen::RowVectorXd turn = Eigen::RowVectorXd::Constant(kernels_, std::numeric_limits<double>::infinity());
+    std::vector<Eigen::Index> distinct = winners;
+    std::sort(distinct.begin(), distinct.end());
+    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+    const auto inverse_distances = inverse_distances_to(distinct, list.scale);
+    for (std::size_t i = 0; i < distinct.size(); ++i)
+      for (Eigen::Index k = 0; k < rows; ++k) {
+        const auto w = winners[static_cast<std::size_t>(k)];
+        if (w != distinct[i]) continue;
+        // Gaps from below: both products are off by a unit or so of `terms` for each rank. (A row of zeros makes every turn 0.)
+        const double rounding = 4.0 * (static_cast<double>(ranks_) + 8.0) * unit * terms(k);
+        turn = turn.cwiseMin((values(k, w) - values.row(k).array() - rounding).max(0.0).matrix().cwiseProduct(inverse_distances.row(static_cast<Eigen::Index>(i))));
+      }
+    for (const auto w : distinct) turn(w) = 0.0;
+    list.turn.clear();
+    for (Eigen::Index j = 0; j < kernels_; ++j) list.turn.emplace_back(turn(j), j);
+    std::sort(list.turn.begin(), list.turn.end());
+  }
+
+  /// 1/|c_w − c_j| in entries times `scale`, from below, a row for each w.
+  [[nodiscard]] RowMajor inverse_distances_to(const std::vector<Eigen::Index>& pairs, const Eigen::RowVectorXd& scale) const {
+    const Eigen::RowVectorXd squared_scale = scale.cwiseAbs2();
+    const auto count = static_cast<Eigen::Index>(pairs.size());
+    const auto stride = static_cast<Eigen::Index>(all_columns_.stride);
+    RowMajor left(count, ranks_), products(count, stride), squares(1, stride);
+    for (Eigen::Index i = 0; i < count; ++i) left.row(i) = coefficients_.row(pairs[static_cast<std::size_t>(i)]).cwiseProduct(squared_scale);
+    multiply(left.data(), pairs.size(), game_.ranks_, all_columns_, products.data());
+    multiply(squared_scale.data(), 1, game_.ranks_, squared_columns_, squares.data());
+    RowMajor out(count, kernels_);
+    // |a − b|² = |a|² + |b|² − 2ab, off by some units of the first two for each term.
+    const double rounding = 8.0 * (static_cast<double>(ranks_) + 8.0) * unit;
+    for (Eigen::Index i = 0; i < count; ++i) {
+      const double own = squares(pairs[static_cast<std::size_t>(i)]);
+      const auto both = own + squares.leftCols(kernels_).array();
+      out.row(i) = (((both - 2.0 * products.row(i).leftCols(kernels_).array()).max(0.0) + rounding * both).max(1e-300).sqrt().inverse() * (1.0 - 1e-12)).matrix();
+    }
+    return out;
+  }
+
+  const AdaptiveGame& game_;
+  std::int64_t size_;
+  Eigen::Index ranks_, kernels_;
+  Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> coefficients_;
+  Eigen::RowVectorXd most_;  ///< max_j |c_jl|
+  std::vector<std::vector<double>> spectra_;
+  std::vector<double> heights_;               ///< max |b̂_l|
+  std::vector<double> norms_;                 ///< ‖b_l‖₂
+  std::vector<std::vector<double>> bands_;    ///< max |b̂_l| in every band of frequencies
+  std::vector<double> measure_;
+  Eigen::MatrixXd convolved_;                 ///< g, a column for each member; as many rows as the circle serves
+  Columns all_columns_, squared_columns_;     ///< c and its squares, ranks × kernels
+  std::vector<std::size_t> active_;           ///< basis functions that count in this round
+  Columns active_coefficients_;               ///< of these: active × kernels
+  std::vector<List> lists_;
+};
+
+void AdaptiveGame::play(std::size_t rounds) {
+  const auto window_at = [&](std::size_t t) {
+    const double width = static_cast<double>(reach_) + 9.5 * deviation_ * std::sqrt(static_cast<double>(t)) / step_;
+    if (width > static_cast<double>(most_points)) throw OutOfReach(cat("the privacy loss of ", t, " steps spans ", width * step_, ", too far for a grid of distance ", step_));
+    return static_cast<std::int64_t>(std::ceil(width));
+  };
+  while (profiles_->rounds() < rounds) {
+    // Circles grow fourfold in rounds, so that early ones are cheap; by the round alone, however the game is asked.
+    std::size_t end = 16;
+    while (end <= profiles_->rounds()) end *= 4;
+    Rounds stage(*this, window_at(end));
+    for (end = std::min(end, rounds); profiles_->rounds() < end;) {
+      auto [values, error] = stage.next(last_, window_at(profiles_->rounds() + 1));
+      const double edge = last_.back();
+      last_ = std::move(values);
+      error_ = (error_ + error + edge) * (1.0 + 4.0 * unit);
+      profiles_->add(last_, error_);
+    }
+  }
+}
+
+}  // namespace tsdp::privacy

@@ -1,0 +1,361 @@
+#include "privacy/matrix/correlated_noise.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "allocation_bounds.h"
+#include "conditional_composition.h"
+#include "privacy/accountant/root_finding.h"
+#include "privacy/terms/out_of_reach.h"
+#include "privacy/whole_series/allocation_renyi.h"
+#include "privacy/whole_series/largest_coordinate.h"
+#include "privacy/whole_series/zero_out.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+
+namespace tsdp::privacy {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// What the divergences of one bandwidth may take, in nanoseconds or so.
+constexpr double work_of_bandwidth = 5e7;
+/// Of the matrix's own bandwidth, beyond which nothing lies.
+constexpr double work_of_own_bandwidth = 5e8;
+/// Orders beyond are of use for noise that nobody trains with.
+constexpr std::int64_t most_order_of_one_band = 512;
+constexpr std::int64_t most_order = 64;
+/// Made first: what targets of ε from 1 on need.
+constexpr std::int64_t first_orders = 16;
+
+constexpr const char* by_fixed_batches = "fixed batches, a Gaussian mechanism (joint convexity)";
+constexpr const char* by_gram = "a larger Gram matrix (tsdp docs/proofs/correlated-noise.md, Theorem 1)";
+constexpr const char* by_laplace = "Laplace transforms of an addition (tsdp docs/proofs/correlated-noise.md, Theorem 2)";
+constexpr const char* by_renyi = "Rényi divergences (Schuchardt and Kalinin 2026, Lemmas 3.2 and 3.4)";
+constexpr const char* by_conditions = "conditional composition (tsdp docs/proofs/conditional-composition.md)";
+constexpr const char* by_smaller_gram = "a smaller Gram matrix (tsdp docs/proofs/correlated-noise.md, Theorem 1)";
+constexpr const char* exactly = "Gaussian mechanism, closed form";
+
+}  // namespace
+
+/// Of one number of epochs, made on demand.
+struct CorrelatedNoiseCurve::Bounds {
+  std::uint64_t uses = 0;
+  double mu, least_mu;  // of fixed batches
+  std::optional<Gram> above, below;
+  std::optional<CommonAndOwn> more, less;
+  std::optional<RenyiAdd> addition;
+  std::optional<bool> banded;  // whether nothing lies beyond the matrix's bands
+  std::optional<LaplaceOfAddition> laplace;
+  std::vector<double> removal;  // divergences by order, as far as they are made
+  std::optional<Means> means;
+  bool means_known = false;
+  std::map<std::pair<Direction, double>, std::unique_ptr<ConditionalComposition>> conditional;  // by δ_E; null: out of reach
+};
+
+CorrelatedNoiseCurve::CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strategy, TopLevel sampler, std::int64_t bins,
+                                           double noise_multiplier, std::optional<Direction> only, CorrelatedMethod method)
+    : strategy_(std::move(strategy)), sampler_(sampler), bins_(bins), noise_multiplier_(noise_multiplier), only_(only), method_(method) {
+  if (!(noise_multiplier > 0.0) || !std::isfinite(noise_multiplier))
+    throw PrivacyError(cat("noise multiplier: found ", noise_multiplier, "; a positive finite number is expected"));
+  if (bins < 1 || bins > strategy_->steps()) throw UsageError(cat("batches: found ", bins, " for ", strategy_->steps(), " planned steps"));
+  if (sampler != TopLevel::deterministic && sampler != TopLevel::shuffled && sampler != TopLevel::balls_in_bins)
+    throw PrivacyError(cat("correlated noise with top level ", name(sampler), ": nothing covers it; balls_in_bins is the nearest that is covered"));
+  if (sampler == TopLevel::balls_in_bins && !strategy_->non_negative())
+    throw PrivacyError(
+        "correlated noise with top level balls_in_bins: a strategy matrix with negative entries is not covered; top level "
+        "deterministic is, with the absolute values");
+  if (sampler == TopLevel::balls_in_bins && method == CorrelatedMethod::automatic && strategy_->is_identity())
+    exact_ = std::make_unique<RandomAllocationCurve>(bins, noise_multiplier, only);
+}
+
+CorrelatedNoiseCurve::~CorrelatedNoiseCurve() = default;
+
+CorrelatedNoiseCurve::Bounds& CorrelatedNoiseCurve::bounds(std::uint64_t uses) {
+  if (uses > planned())
+    throw PrivacyError(cat("epochs: found ", uses, "; correlated noise was planned for ", planned(), ": plan more"));
+  if (!bounds_ || bounds_->uses != uses) {
+    bounds_ = std::make_unique<Bounds>();
+    bounds_->uses = uses;
+    bounds_->mu = std::sqrt(squared_sensitivity(*strategy_, bins_, static_cast<std::int64_t>(uses))) / noise_multiplier_ * (1.0 + 1e-15);
+    bounds_->least_mu = std::sqrt(squared_sensitivity(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::lower)) / noise_multiplier_ * (1.0 - 1e-15);
+    if (sampler_ == TopLevel::balls_in_bins && bins_ <= Gram::most_bins &&
+        static_cast<double>(uses) * static_cast<double>(bins_) * static_cast<double>(bins_) <= Gram::most_work) {
+      bounds_->above.emplace(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::upper);
+      bounds_->below.emplace(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::lower);
+    }
+  }
+  return *bounds_;
+}
+
+double CorrelatedNoiseCurve::conditional(Direction direction, double epsilon, std::uint64_t uses, double spent) {
+  auto& known = bounds(uses);
+  if (!known.above || bins_ > ConditionalComposition::most_bins) return 1.0;
+  try {
+    if (!known.means_known) {
+      known.means_known = true;
+      // Of several epochs as one, where the Gram matrix is not far from that of non-negative means: each step then has one bin more.
+      if (uses > 1) known.means = one_epoch(*known.above, 0.3);
+      if (!known.means) known.means.emplace(*strategy_, bins_, static_cast<std::int64_t>(uses));
+    }
+    if (!known.means) return 1.0;
+    auto found = known.conditional.find({direction, spent});
+    if (found == known.conditional.end()) {
+      found = known.conditional.emplace(std::pair{direction, spent}, nullptr).first;
+      found->second = std::make_unique<ConditionalComposition>(*known.means, noise_multiplier_, spent, direction);
+    }
+    if (!found->second) return 1.0;
+    for (double at = epsilon;; at = at > 0.02 * epsilon ? 0.7 * at : 0.0) {
+      try {
+        // (Far beyond all losses a transform may tell nothing.)
+        const double value = found->second->delta(at);
+        if (value < 1.0 || at == 0.0) return value;
+      } catch (const OutOfReach&) {
+        if (at == 0.0) throw;
+      }
+    }
+  } catch (const OutOfReach&) {
+    return 1.0;
+  }
+}
+
+void CorrelatedNoiseCurve::extend_removal(Bounds& known) const {
+  const auto& gram = *known.above;
+  const auto now = static_cast<std::int64_t>(known.removal.size()) - 1;
+  const auto next = now < first_orders ? first_orders : now < most_order ? most_order
+                                                                         : most_order_of_one_band;
+  known.removal.assign(static_cast<std::size_t>(next) + 1, infinity);
+  std::vector<std::int64_t> tried = {1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25};
+  if (strategy_->bands() <= 25 && std::find(tried.begin(), tried.end(), strategy_->bands()) == tried.end()) tried.push_back(strategy_->bands());
+  std::sort(tried.begin(), tried.end());
+  for (const auto bands : tried) {
+    const bool own = gram.largest_beyond(bands) == 0.0;
+    const auto order = affordable_order(gram, bands, own ? work_of_own_bandwidth : work_of_bandwidth,
+                                        std::min(next, bands == 1 ? most_order_of_one_band : most_order));
+    if (order >= 2) {
+      const auto found = renyi_remove(gram, noise_multiplier_, bands, order);
+      for (std::size_t a = 2; a < found.size(); ++a) known.removal[a] = std::min(known.removal[a], found[a]);
+    }
+    if (own) break;
+  }
+}
+
+double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double enough, double spent) {
+  auto& known = bounds(uses);
+  double worst = 0.0;
+  upper_by_.clear();
+  const auto closed = gaussian_delta(epsilon, known.mu).upper;
+  // (Where there are too many bins for a Gram matrix fixed batches are what is known.)
+  if (sampler_ != TopLevel::balls_in_bins || method_ == CorrelatedMethod::deterministic || !known.above) {
+    upper_by_ = sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches;
+    return closed;
+  }
+  const double variance = noise_multiplier_ * noise_multiplier_;
+  for (const auto direction : {Direction::remove, Direction::add}) {
+    if (only_ && *only_ != direction) continue;
+    const bool all = method_ == CorrelatedMethod::automatic;
+    // (Conditional composition is asked for by itself, to see what it gives.)
+    double best = method_ == CorrelatedMethod::conditional ? 1.0 : closed;
+    std::string by = by_fixed_batches;
+    const auto take = [&](double value, const char* why) {
+      if (value < best) {
+        best = value;
+        by = why;
+      }
+    };
+    const auto wanted = [&](CorrelatedMethod method) { return (all || method_ == method) && best > enough; };
+    // (The cheap ones first.)
+    if (wanted(CorrelatedMethod::gram)) {
+      if (!known.more) {
+        const double common = known.above->largest_beside();
+        known.more.emplace(bins_, common / variance * (1.0 + 1e-15), std::max(0.0, known.above->largest_diagonal() - common) / variance * (1.0 + 1e-15));
+      }
+      take(known.more->delta(direction, epsilon).upper, by_gram);
+    }
+    if (wanted(CorrelatedMethod::renyi)) {
+      const auto& gram = *known.above;
+      if (direction == Direction::remove) {
+        // (α − 1)(R_α − ε) is convex in α: where the least is not at the end, larger orders gain nothing. So few are made first.
+        const auto at_end = [&] {
+          std::size_t least = 2;
+          double value = infinity;
+          for (std::size_t a = 2; a < known.removal.size(); ++a) {
+            const double delta = delta_of_renyi(known.removal[a], static_cast<double>(a), epsilon);
+            if (delta < value) value = delta, least = a;
+          }
+          take(value, by_renyi);
+          return least + 1 >= known.removal.size();
+        };
+        while (at_end() && best > enough && known.removal.size() <= static_cast<std::size_t>(most_order_of_one_band)) extend_removal(known);
+      } else {
+        if (!known.addition) known.addition.emplace(gram, noise_multiplier_);
+        for (double order = 1.0625; order < 1e5; order = 1.0 + 1.0625 * (order - 1.0))
+          take(delta_of_renyi((*known.addition)(order), order, epsilon), by_renyi);
+        if (!known.banded) known.banded = gram.largest_beyond(strategy_->bands()) == 0.0;
+        if (best > enough && *known.banded) {
+          if (!known.laplace) known.laplace.emplace(gram, noise_multiplier_, strategy_->bands());
+          take(known.laplace->delta(epsilon), by_laplace);
+        }
+      }
+    }
+    if (spent > 0.0 && wanted(CorrelatedMethod::conditional)) take(conditional(direction, epsilon, uses, spent), by_conditions);
+    worst = std::max(worst, best);
+    if (enough > 0.0 && worst > enough) return worst;  // the other direction changes nothing
+    if (upper_by_.find(by) == std::string::npos) upper_by_ += cat(upper_by_.empty() ? "" : "; ", by);
+  }
+  return worst;
+}
+
+double CorrelatedNoiseCurve::lower(double epsilon, std::uint64_t uses) {
+  auto& known = bounds(uses);
+  lower_by_.clear();
+  if (sampler_ == TopLevel::shuffled || !strategy_->non_negative()) return 0.0;
+  if (sampler_ == TopLevel::deterministic) {
+    lower_by_ = exactly;
+    return gaussian_delta(epsilon, known.least_mu).lower;
+  }
+  if (!known.below) return 0.0;
+  lower_by_ = by_smaller_gram;
+  if (!known.less) {
+    const double variance = noise_multiplier_ * noise_multiplier_;
+    const double least = known.below->least_diagonal();
+    const double common = std::min(bins_ > 1 ? known.below->least_beside() : least, least);
+    known.less.emplace(bins_, common / variance * (1.0 - 1e-15), std::max(0.0, least - common) / variance * (1.0 - 1e-14));
+  }
+  double most = 0.0;
+  for (const auto direction : {Direction::remove, Direction::add})
+    if (!only_ || *only_ == direction) most = std::max(most, known.less->delta(direction, epsilon).lower);
+  return most;
+}
+
+Interval CorrelatedNoiseCurve::delta(double epsilon, std::uint64_t uses, double precision) {
+  if (!(epsilon >= 0.0) || !std::isfinite(epsilon))
+    throw PrivacyError(cat("epsilon: found ", epsilon, "; a finite number of at least 0 is expected"));
+  if (uses == 0) return {0.0, 0.0};
+  auto& known = bounds(uses);  // (throws for more uses than were planned)
+  if (exact_) return exact_->delta(epsilon, uses, precision);
+  double high = upper(epsilon, uses, 0.0, 0.0);
+  if (sampler_ == TopLevel::balls_in_bins && (method_ == CorrelatedMethod::automatic || method_ == CorrelatedMethod::conditional)) {
+    // epsilon() certifies δ where conditional composition that may fail with δ/2 gives at most δ. So the least such δ is looked for; whatever is
+    // found on the way is a bound as well. The more may fail the less the steps cost, so that every larger δ is one, too.
+    const double told = std::min(high, gaussian_delta(epsilon, known.mu).upper);
+    auto by = upper_by_;
+    const auto room = [&](double depth) {  // log of δ over what is certified for it, δ = told e^{−depth}
+      const double allowed = told * std::exp(-depth);
+      const double found = upper(epsilon, uses, 0.0, std::min(0.5 * allowed, 0.25));
+      if (found < high) high = found, by = upper_by_;
+      return std::log(allowed / std::max(found, 1e-320));
+    };
+    constexpr double resolution = 5e-3;
+    double low = 0.0;
+    double at_low = told > 1e-30 ? room(low) : -1.0;
+    for (double step = 3.0; at_low >= resolution; step *= 2.0) {
+      // (Far below told, what was found there is nearer.)
+      const double next = std::max(low + step, std::log(told / high));
+      if (told * std::exp(-next) < 1e-15) break;  // (small enough for anybody, and each look may take a second)
+      const double at_next = room(next);
+      if (at_next < 0.0) {
+        bracket_root(room, low, at_low, next, at_next, resolution / next);
+        break;
+      }
+      low = next, at_low = at_next;
+    }
+    upper_by_ = by;
+  }
+  const double low = lower(epsilon, uses);
+  if (!(low <= high * (1.0 + 1e-9) + 1e-300)) throw Error(ExitCode::failure, cat("a lower end of ", low, " above an upper end of ", high));
+  return {std::min(low, high), high};
+}
+
+Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double precision) {
+  if (!(delta >= 1e-25) || !(delta < 1.0))
+    throw PrivacyError(cat("delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
+  if (uses == 0) return {0.0, 0.0};
+  static_cast<void>(bounds(uses));
+  if (exact_) return exact_->epsilon(delta, uses, precision);
+  const double log_delta = std::log(delta);
+  // (Its sign is that of the numbers themselves, which logarithms may not tell apart.)
+  const auto over = [&](double end) {
+    const double apart = std::log(std::max(end, 1e-320)) - log_delta;
+    return end <= delta ? std::min(apart, 0.0) : std::max(apart, 1e-300);
+  };
+  const auto root = [&](auto end, double most) -> std::pair<double, double> {
+    double low = 0.0;
+    double at_low = over(end(0.0));
+    if (at_low <= 0.0) return {0.0, 0.0};
+    double high = std::min(0.25, most);
+    double at_high = over(end(high));
+    while (at_high > 0.0) {
+      if (high >= most) return {most, most};
+      low = high;
+      at_low = at_high;
+      high = std::min(2.0 * high, most);
+      at_high = over(end(high));
+    }
+    return bracket_root([&](double e) { return over(end(e)); }, low, at_low, high, at_high, 0.1 * precision);
+  };
+  GaussianCurve fixed(1.0 / bounds(uses).mu);
+  const double cap = fixed.epsilon(delta, 1).upper;
+  if (sampler_ != TopLevel::balls_in_bins) {
+    static_cast<void>(upper(cap, uses, 0.0, 0.0));
+    if (lower(cap, uses); lower_by_.empty()) return {0.0, cap};
+    return {std::min(cap, GaussianCurve(1.0 / bounds(uses).least_mu * (1.0 + 1e-15)).epsilon(delta, 1).lower), cap};
+  }
+  double high = method_ == CorrelatedMethod::conditional ? cap : root([&](double e) { return upper(e, uses, delta, 0.0); }, cap).second;
+  const bool conditions = method_ == CorrelatedMethod::automatic || method_ == CorrelatedMethod::conditional;
+  if (conditions && upper(0.99 * high, uses, delta, 0.5 * delta) <= delta)
+    high = bracket_root([&](double e) { return over(upper(e, uses, delta, 0.5 * delta)); }, 0.0, 1.0, 0.99 * high, -1e-3, std::max(0.1 * precision, 1e-4)).second;
+  else if (method_ == CorrelatedMethod::conditional && upper(high, uses, delta, 0.5 * delta) > delta)
+    throw PrivacyError(cat("delta: found ", delta, "; conditional composition certifies no epsilon for it that fixed batches do not: ask for method auto"));
+  const double low = root([&](double e) { return lower(e, uses); }, high).first;
+  // What certifies the end that is stated.
+  static_cast<void>(upper(high, uses, delta, 0.0) > delta ? upper(high, uses, delta, 0.5 * delta) : 0.0);
+  return {std::min(low, high), high};
+}
+
+bool CorrelatedNoiseCurve::certifies(double epsilon, double delta, std::uint64_t uses, double precision) {
+  if (uses == 0) return true;
+  static_cast<void>(bounds(uses));
+  if (exact_) return exact_->certifies(epsilon, delta, uses, precision);
+  if (method_ != CorrelatedMethod::conditional && gaussian_delta(epsilon, bounds(uses).mu).upper <= delta) return true;
+  if (sampler_ != TopLevel::balls_in_bins) return upper(epsilon, uses, delta, 0.0) <= delta;
+  // An event refutes before anything is made: identity balls in bins of the least diagonal cost no more (Theorem 1).
+  if (only_ != Direction::add && bounds(uses).below &&
+      LargestCoordinate(bins_, 1.0, 0.0, noise_multiplier_ / std::sqrt(bounds(uses).below->least_diagonal())).best_event(epsilon) > delta)
+    return false;
+  return upper(epsilon, uses, delta, 0.5 * delta) <= delta;
+}
+
+std::uint64_t CorrelatedNoiseCurve::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+  std::uint64_t low = 0;
+  auto high = std::min({limit, max_uses_ever, planned()}) + 1;
+  if (high > 1 && certifies(epsilon, delta, high - 1, precision)) return high - 1;
+  --high;
+  while (high - low > 1) {
+    const auto middle = low + (high - low) / 2;
+    (certifies(epsilon, delta, middle, precision) ? low : high) = middle;
+  }
+  return low;
+}
+
+Certificate CorrelatedNoiseCurve::certificate() const {
+  Certificate out{upper_by_, lower_by_, {}};
+  if (exact_) out = exact_->certificate();
+  // Nothing asked yet: what may give the ends.
+  if (out.upper.empty())
+    out = sampler_ != TopLevel::balls_in_bins
+              ? Certificate{sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches,
+                            sampler_ == TopLevel::deterministic && strategy_->non_negative() ? exactly : "",
+                            {}}
+              : Certificate{cat("the least of: ", by_fixed_batches, "; ", by_renyi, "; ", by_laplace, "; ", by_conditions, "; ", by_gram), by_smaller_gram, {}};
+  if (sampler_ == TopLevel::balls_in_bins || (sampler_ == TopLevel::deterministic && strategy_->non_negative()))
+    out.assumptions.push_back("the strategy matrix has no negative entries (checked)");
+  return out;
+}
+
+}  // namespace tsdp::privacy

@@ -1,0 +1,98 @@
+// What training with correlated noise costs: matrix mechanisms under fixed batches and under balls in bins.
+//
+// Units: clip norm C = 1, σ the standard deviation of Z beside it; the release is CG + Z (strategy.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "privacy/whole_series/zero_out.h"
+#include "tsdp/privacy/accountant/dominating_pair.h"
+#include "tsdp/privacy/terms/curve.h"
+#include "tsdp/privacy/terms/strategy.h"
+#include "tsdp/privacy/terms/terms.h"
+
+namespace tsdp::privacy {
+
+/// How an upper end is found. `automatic`: the least that any of the others certifies.
+///   deterministic: fixed batches, which cost no less (joint convexity).
+///   gram: a larger Gram matrix of the form t 11ᵀ + u I. It gives the lower end of all methods, too.
+///   renyi: Rényi divergences of both directions; for an addition Laplace transforms as well, where the matrix is banded.
+///   conditional: step by step, given what was released before (docs/proofs/conditional-composition.md).
+enum class CorrelatedMethod {
+  automatic,
+  renyi,
+  conditional,
+  gram,
+  deterministic
+};
+constexpr Names<CorrelatedMethod, 5> names_of(CorrelatedMethod) {
+  return {{{CorrelatedMethod::automatic, "auto"},
+           {CorrelatedMethod::renyi, "renyi"},
+           {CorrelatedMethod::conditional, "conditional"},
+           {CorrelatedMethod::gram, "gram"},
+           {CorrelatedMethod::deterministic, "deterministic"}}};
+}
+
+/// Whether batches made so are covered with correlated noise: all parts of a record must be a fixed number of steps apart.
+[[nodiscard]] constexpr bool covers_correlated_noise(TopLevel sampler, Reshuffle reshuffle) {
+  return sampler == TopLevel::balls_in_bins || sampler == TopLevel::deterministic || (sampler == TopLevel::shuffled && reshuffle == Reshuffle::once);
+}
+
+/// One run of a matrix mechanism over k epochs of b steps; a use is an epoch, of N/b that were planned. Stopping earlier releases a
+/// prefix, whose cost is that of the prefix.
+///
+/// `deterministic` batches: CG moves by Σ_j C_{:,i+jb} g_jᵀ with |g_j| ≤ 1, whose norm is at most ‖m_i‖, m_i = Σ_j |C|_{:,i+jb}; the largest
+/// over i makes a Gaussian mechanism, exact for C ≥ 0 (all g_j alike), for other C an upper end alone. Gradients may depend on earlier
+/// releases: Denisov et al. (2022), Theorem 2.1, for lower-triangular C.
+/// `shuffled` once: given the order it is that, and divergences are jointly convex: the same upper end, no lower one.
+/// `balls_in_bins`: (1/b) Σ_i N(m_i, σ²I) against N(0, σ²I) (Choquette-Choo et al. 2025, Lemma 3.2), C ≥ 0. Upper ends as in
+/// CorrelatedMethod, the lower end from a smaller Gram matrix. Each direction by itself until the end. With the identity as matrix `automatic` asks
+/// RandomAllocationCurve, which knows the exact profile.
+class CorrelatedNoiseCurve final : public PrivacyCurve {
+ public:
+  /// b bins or batches. Throws PrivacyError for another sampler, and for balls in bins with a matrix that has negative entries.
+  CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strategy, TopLevel sampler, std::int64_t bins, double noise_multiplier,
+                       std::optional<Direction> only = std::nullopt, CorrelatedMethod method = CorrelatedMethod::automatic);
+  ~CorrelatedNoiseCurve() override;
+
+  /// Throw PrivacyError for more uses than were planned.
+  [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
+  /// Which methods gave the ends of the last answer.
+  [[nodiscard]] Certificate certificate() const override;
+
+  /// Epochs that were planned.
+  [[nodiscard]] std::uint64_t planned() const { return static_cast<std::uint64_t>(strategy_->steps() / bins_); }
+
+ protected:
+  [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
+
+ private:
+  struct Bounds;
+  /// What is known of so many epochs.
+  Bounds& bounds(std::uint64_t uses);
+  /// Upper end; stops looking once it is at most `enough`. `spent`: what the failure of conditional composition may add to δ, 0: it is
+  /// not asked.
+  double upper(double epsilon, std::uint64_t uses, double enough, double spent);
+  /// Divergences of a removal up to the next number of orders.
+  void extend_removal(Bounds& known) const;
+  /// By conditional composition alone, at ε or, where that is out of reach, at a smaller ε: δ(ε) ≤ δ(ε′) for ε′ ≤ ε. 1 where nothing is in reach.
+  double conditional(Direction direction, double epsilon, std::uint64_t uses, double spent);
+  double lower(double epsilon, std::uint64_t uses);
+
+  std::shared_ptr<const Strategy> strategy_;
+  TopLevel sampler_;
+  std::int64_t bins_;
+  double noise_multiplier_;
+  std::optional<Direction> only_;
+  CorrelatedMethod method_;
+  std::unique_ptr<Bounds> bounds_;
+  std::unique_ptr<RandomAllocationCurve> exact_;  // independent noise in bins, all methods
+  std::string upper_by_, lower_by_;
+};
+
+}  // namespace tsdp::privacy

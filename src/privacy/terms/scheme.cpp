@@ -1,0 +1,151 @@
+#include "tsdp/privacy/terms/scheme.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+
+namespace tsdp::privacy {
+
+SeriesLengths::SeriesLengths(std::vector<std::int64_t> each)
+    : count_(static_cast<std::int64_t>(each.size())), distinct_(each), each_(std::move(each)) {
+  std::sort(distinct_.begin(), distinct_.end());
+  distinct_.erase(std::unique(distinct_.begin(), distinct_.end()), distinct_.end());
+}
+
+SeriesLengths SeriesLengths::between(std::int64_t count, std::int64_t shortest, std::int64_t longest) {
+  SeriesLengths out;
+  out.count_ = count;
+  if (count > 0) out.distinct_.push_back(shortest);
+  if (count > 1 && longest != shortest) out.distinct_.push_back(longest);
+  return out;
+}
+
+std::int64_t SeriesLengths::operator[](std::int64_t series) const {
+  if (!each_.empty()) return each_.at(static_cast<std::size_t>(series));
+  return series == count_ - 1 ? longest() : shortest();
+}
+
+SubsamplingScheme::SubsamplingScheme(Parameters parameters) : parameters_(std::move(parameters)) {
+  const auto& p = parameters_;
+  // The upper end keeps every product and sum of two of them inside 64 bits.
+  const auto at_least_one = [](const char* what, std::int64_t value) {
+    if (value < 1 || value > largest_count)
+      throw UsageError(cat(what, ": found ", value, "; an integer from 1 to ", largest_count, " is expected"));
+  };
+  at_least_one("number of sequences", sequences());
+  at_least_one("context length", p.context_length);
+  at_least_one("forecast length", p.forecast_length);
+  at_least_one("batch size", p.batch_size);
+  at_least_one("subsequences per sequence", p.subsequences_per_sequence);
+  check_series();
+  if (p.batches || p.rate) {
+    parameters_.batch_size = std::clamp<std::int64_t>(std::llround(expected_sequences() * static_cast<double>(p.subsequences_per_sequence)),
+                                                      p.subsequences_per_sequence, largest_count);
+  } else if (p.subsequences_per_sequence > p.batch_size) {
+    throw UsageError(cat("subsequences per sequence: found ", p.subsequences_per_sequence, " with batch size ",
+                         p.batch_size, "; at most the batch size is expected (lambda <= Lambda)"));
+  }
+  if (!(p.context_noise >= 0.0) || !std::isfinite(p.context_noise) || !(p.forecast_noise >= 0.0) ||
+      !std::isfinite(p.forecast_noise))
+    throw UsageError(cat("augmentation noise: found ", p.context_noise, " and ", p.forecast_noise,
+                         "; finite numbers of at least 0 are expected"));
+  for (const auto length : p.lengths.distinct()) at_least_one("sequence length", length);
+  const auto shortest = p.lengths.shortest();
+  if (shortest < p.forecast_length)
+    throw PrivacyError(cat("sequence length: found ", shortest, " with forecast length ", p.forecast_length,
+                           "; at least the forecast length is expected (L >= L_F)"));
+}
+
+void SubsamplingScheme::check_series() const {
+  const auto& p = parameters_;
+  if (p.reshuffle == Reshuffle::once && p.top_level != TopLevel::shuffled)
+    throw UsageError(cat("reshuffle: found once with top level ", name(p.top_level), "; only shuffled has an order"));
+  if (!p.batches && !p.rate) return;
+  if (p.record != Record::series)
+    throw UsageError("batches, sampling rate: found one of them with windows as records; the batch size is expected");
+  if (p.batches && p.rate)
+    throw UsageError(cat("sampling rate: found ", *p.rate, " and ", *p.batches, " batches; one of them is expected"));
+  if (p.rate) {
+    if (p.top_level != TopLevel::poisson)
+      throw UsageError(cat("sampling rate: found ", *p.rate, " with top level ", name(p.top_level), "; only poisson has one"));
+    if (!(*p.rate > 0.0) || !(*p.rate <= 1.0))
+      throw UsageError(cat("sampling rate: found ", *p.rate, "; a number above 0 and at most 1 is expected"));
+    return;
+  }
+  if (*p.batches < 1 || *p.batches > sequences())
+    throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(), " series; an integer from 1 to the number of series is expected"));
+  if (draws_each_series()) return;
+  // Fixed batches of one size, but for ghosts in the last one.
+  const auto size = sequences_per_batch();
+  if (const auto made = (sequences() + size - 1) / size; made != *p.batches)
+    throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(), " series; batches of one size are ", made, " (of ", size,
+                         " series) or ", (sequences() + size - 2) / (size - 1), " (of ", size - 1, ")"));
+}
+
+std::int64_t SubsamplingScheme::sequences_per_batch() const noexcept {
+  const auto& p = parameters_;
+  if (draws_each_series()) return std::max<std::int64_t>(1, std::llround(expected_sequences()));
+  if (p.batches) return (sequences() + *p.batches - 1) / *p.batches;
+  return std::min(sequences(), p.batch_size / p.subsequences_per_sequence);
+}
+
+double SubsamplingScheme::drawn_share() const noexcept {
+  const auto& p = parameters_;
+  const auto n = static_cast<double>(sequences());
+  switch (p.top_level) {
+    case TopLevel::poisson: {
+      // A quotient is off by 2^-53 of itself, which the next double makes up for.
+      const double rate = p.rate ? *p.rate
+                                 : std::nextafter(p.batches ? 1.0 / static_cast<double>(*p.batches)
+                                                            : static_cast<double>(p.batch_size) /
+                                                                  (static_cast<double>(p.subsequences_per_sequence) * n),
+                                                  1.0);
+      return std::min(1.0, std::ceil(rate * 0x1p53) * 0x1p-53);
+    }
+    case TopLevel::balls_in_bins: return 1.0 / static_cast<double>(steps_per_epoch());
+    case TopLevel::deterministic:
+    case TopLevel::shuffled:
+    case TopLevel::without_replacement: break;
+  }
+  return static_cast<double>(sequences_per_batch()) / n;
+}
+
+double SubsamplingScheme::expected_sequences() const noexcept {
+  return draws_each_series() ? drawn_share() * static_cast<double>(sequences()) : static_cast<double>(sequences_per_batch());
+}
+
+std::int64_t SubsamplingScheme::steps_per_epoch() const noexcept {
+  const auto& p = parameters_;
+  if (p.batches) return *p.batches;
+  // A rate raised by less than that is still 1/T.
+  if (p.rate) return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(1.0 / *p.rate * (1.0 + 0x1p-40), 1e9)));
+  if (p.record == Record::series && (p.top_level == TopLevel::deterministic || p.top_level == TopLevel::shuffled))
+    return (sequences() + sequences_per_batch() - 1) / sequences_per_batch();
+  return std::max<std::int64_t>(1, sequences() * p.subsequences_per_sequence / p.batch_size);
+}
+
+NewKey SubsamplingScheme::new_key() const noexcept {
+  switch (parameters_.top_level) {
+    case TopLevel::shuffled: return parameters_.reshuffle == Reshuffle::once ? NewKey::never : NewKey::at_next_epoch;
+    case TopLevel::balls_in_bins: return NewKey::never;
+    case TopLevel::deterministic:
+    case TopLevel::without_replacement:
+    case TopLevel::poisson: break;
+  }
+  return NewKey::at_any_step;
+}
+
+std::int64_t SubsamplingScheme::windows_of(std::int64_t series) const {
+  return parameters_.lengths[series] - parameters_.forecast_length + 1;
+}
+
+std::int64_t SubsamplingScheme::expected_windows() const noexcept {
+  // With replacement λ windows a series; Poisson T·min(1, λ/T) = min(T, λ), the same unless the series is tiny.
+  // What raising a rate to a multiple of 2⁻⁵³ adds is no window.
+  return static_cast<std::int64_t>(
+      std::ceil(expected_sequences() * static_cast<double>(parameters_.subsequences_per_sequence) * (1.0 - 0x1p-40)));
+}
+
+}  // namespace tsdp::privacy

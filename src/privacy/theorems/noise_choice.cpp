@@ -1,0 +1,172 @@
+#include "privacy/theorems/noise_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "privacy/adaptive/adaptive_curve.h"
+#include "privacy/matrix/correlated_noise.h"
+#include "privacy/terms/out_of_reach.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/accountant/accountant.h"
+
+namespace tsdp::privacy {
+namespace {
+
+// Where adaptive composition is chosen: with less noise its first answer takes more than 20 seconds, with more it saves less than a tenth of the steps.
+constexpr double least_adaptive_sigma = 3.0;
+constexpr double largest_adaptive_sigma = 12.0;
+
+AppliedTheorem theorem_of(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double sigma) {
+  return series_theorem(target.law, noise_by(strategy->kind() == StrategyKind::identity ? nullptr : strategy, sigma));
+}
+
+std::uint64_t uses_of(const NoiseTarget& target, const AppliedTheorem& theorem) {
+  return theorem.uses_of_steps(static_cast<std::uint64_t>(target.epochs) * static_cast<std::uint64_t>(theorem.steps_per_epoch));
+}
+
+bool certified(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double sigma) {
+  const auto theorem = theorem_of(target, strategy, sigma);
+  return theorem.curve()->certifies(target.epsilon, target.delta, uses_of(target, theorem));
+}
+
+/// σ with seven digits, or the next one above it with which the uses stay within the target in the words of all commands. Calibration asks δ(ε), on
+/// coarser grids; what epsilon() then says may lie above the target by its rounding.
+double as_stated(double sigma, const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at, double precision) {
+  constexpr int digits = 7;
+  constexpr int most_tries = 60;
+  double step = 2e-6;
+  for (int tries = 0; tries < most_tries; ++tries) {
+    sigma = std::stod(rounded_up(sigma, digits));
+    if (sigma > 1e6) break;
+    if (theorem_at(sigma).curve()->stays_within(target.epsilon, target.delta, target.uses, precision)) return sigma;
+    sigma *= 1.0 + step;
+    step = std::min(2.0 * step, 2e-3);
+  }
+  throw PrivacyError("noise multiplier: not even 1e6 keeps within the budget; ask for fewer steps");
+}
+
+}  // namespace
+
+StepComposition chosen_composition(const AppliedTheorem& theorem) {
+  const double sigma = theorem.noise_multiplier;
+  return covers_adaptive_composition(theorem) && sigma >= least_adaptive_sigma && sigma <= largest_adaptive_sigma ? StepComposition::adaptive : StepComposition::symmetrised;
+}
+
+StepComposition chosen_composition(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at) {
+  if (!covers_adaptive_composition(theorem_at(1.0))) return StepComposition::symmetrised;
+  // Adaptive composition needs less noise, at the lower edge by up to a seventh: what runs is to be in the range, too.
+  constexpr double least_symmetrised_sigma = 3.5;
+  const double sigma = least_noise(target, theorem_at);
+  return sigma >= least_symmetrised_sigma && sigma <= largest_adaptive_sigma ? StepComposition::adaptive : StepComposition::symmetrised;
+}
+
+double least_noise(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at, double tolerance, double precision) {
+  const auto suffices = [&](const AppliedTheorem& theorem) { return theorem.curve()->certifies(target.epsilon, target.delta, target.uses, precision); };
+  if (theorem_at(1.0).composition == StepComposition::symmetrised) return as_stated(calibrate_noise([&](double sigma) { return suffices(theorem_at(sigma)); }, tolerance), target, theorem_at, precision);
+
+  // What the pair composed as it is needs is enough: an adaptive curve certifies whatever that one does.
+  const auto symmetrised = [&](double sigma) {
+    auto theorem = theorem_at(sigma);
+    theorem.composition = StepComposition::symmetrised;
+    return theorem;
+  };
+  double enough = calibrate_noise([&](double sigma) { return suffices(symmetrised(sigma)); }, tolerance);
+  double too_little = 0.0;
+  // log ε of the steps as a line in log σ through the last two tries, its slope at first near that of the pair.
+  constexpr double usual_saving = 0.87;  // of ε by adaptive composition, where steps are many
+  constexpr double usual_slope = -1.2;
+  constexpr int most_tries = 40;
+  const double left = target.epsilon - theorem_at(1.0).pure_release;
+  double slope = usual_slope;
+  double next = enough * std::pow(1.0 / usual_saving, 1.0 / slope);
+  double last_sigma = 0.0;
+  double last_log = 0.0;
+  for (int tries = 0; tries < most_tries && enough > too_little * (1.0 + tolerance); ++tries) {
+    const bool inside = next > too_little * (1.0 + 0.2 * tolerance) && next < enough * (1.0 - 0.2 * tolerance);  // (false for NaN)
+    const double sigma = inside ? next : too_little > 0.0 ? std::sqrt(too_little * enough)
+                                                          : 0.5 * enough;
+    next = std::numeric_limits<double>::quiet_NaN();
+    // Noise so small that its loss is beyond accounting is not enough.
+    bool certified = false;
+    double epsilon = std::numeric_limits<double>::infinity();
+    try {
+      // (Its upper end alone.)
+      auto theorem = theorem_at(sigma);
+      theorem.adaptive_lower_end = AdaptiveLowerEnd::same_direction;
+      certified = suffices(theorem);
+      epsilon = theorem.curve()->epsilon(target.delta, target.uses, precision).upper - theorem.pure_release;
+    } catch (const OutOfReach&) {
+      certified = false;
+    }
+    (certified ? enough : too_little) = sigma;
+    if (!(epsilon > 0.0) || !std::isfinite(epsilon) || !(left > 0.0)) continue;
+    const double log_excess = std::log(epsilon / left);
+    if (last_sigma > 0.0 && std::abs(std::log(sigma / last_sigma)) > 1e-9) {
+      const double found = (log_excess - last_log) / std::log(sigma / last_sigma);
+      if (found < -0.2 && found > -5.0) slope = found;
+    }
+    last_sigma = sigma;
+    last_log = log_excess;
+    next = sigma * std::exp(-log_excess / slope) * (1.0 + 0.25 * tolerance);
+    if (certified && next > sigma * (1.0 - tolerance)) break;
+  }
+  return as_stated(enough, target, theorem_at, precision);
+}
+
+double least_noise(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double tolerance) {
+  const auto theorem_at = [&](double sigma) { return theorem_of(target, strategy, sigma); };
+  const auto uses = uses_of(target, theorem_at(1.0));
+  return as_stated(calibrate_noise([&](double sigma) { return certified(target, strategy, sigma); }, tolerance), {target.epsilon, target.delta, uses}, theorem_at, default_precision);
+}
+
+std::span<const StrategyKind> searched_kinds() {
+  static constexpr std::array kinds = {StrategyKind::identity, StrategyKind::bsr, StrategyKind::bisr,
+                                       StrategyKind::band_mf, StrategyKind::band_inv_mf, StrategyKind::blt};
+  return kinds;
+}
+
+PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy& sizes, double tolerance) {
+  const auto bins = target.law.batches;
+  struct Candidate {
+    std::shared_ptr<const Strategy> strategy;
+    double mean_error, unamplified;
+  };
+  std::vector<Candidate> tried;
+  for (const auto kind : searched_kinds()) {
+    if (kind != StrategyKind::identity && !covers_correlated_noise(target.law.sampler, target.law.reshuffle)) continue;
+    auto wanted = sizes;
+    wanted.kind = kind;
+    auto strategy = std::make_shared<const Strategy>(planned_strategy(wanted, bins, target.epochs));
+    const double mean_error = strategy->mean_error();
+    const double unamplified = mean_error * squared_sensitivity(*strategy, bins, target.epochs);
+    tried.push_back({std::move(strategy), mean_error, unamplified});
+  }
+  std::stable_sort(tried.begin(), tried.end(), [](const auto& a, const auto& b) { return a.unamplified < b.unamplified; });
+  PricedStrategy best;
+  std::exception_ptr why_none;
+  for (const auto& [strategy, mean_error, unamplified] : tried) {
+    try {
+      if (best.strategy) {
+        const double most = std::min(std::sqrt(best.total_error / mean_error) / (1.0 + tolerance), 1e6);
+        if (most < 0.01 || !certified(target, strategy, most)) continue;
+      }
+      const double sigma = least_noise(target, strategy, tolerance);
+      const double total = sigma * sigma * mean_error;
+      if (!best.strategy || total < best.total_error) best = {strategy, sigma, total};
+    } catch (const PrivacyError&) {
+      // What is out of reach for one may not be for another.
+      if (!why_none) why_none = std::current_exception();
+    }
+  }
+  if (!best.strategy) std::rethrow_exception(why_none);
+  return best;
+}
+
+}  // namespace tsdp::privacy

@@ -1,0 +1,70 @@
+#include "privacy/theorems/pure_release.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "privacy/accountant/rounding.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+
+namespace tsdp::privacy {
+namespace {
+
+/// Covers the few roundings of a sum of two products of exponentials.
+constexpr double outwards = 1.0 + 1e-14;
+
+}  // namespace
+
+CurveWithPureRelease::CurveWithPureRelease(std::unique_ptr<PrivacyCurve> curve, double epsilon) : curve_(std::move(curve)), pure_(epsilon) {
+  if (!(epsilon > 0.0) || !std::isfinite(epsilon))
+    throw PrivacyError(cat("epsilon of a pure release: found ", epsilon, "; a positive finite number is expected"));
+}
+
+Interval CurveWithPureRelease::delta(double epsilon, std::uint64_t uses, double precision) {
+  if (uses == 0) return {0.0, 0.0};
+  const auto of_uses = curve_->delta(epsilon, uses, precision);
+  // H falls in its argument, which is rounded down.
+  const double likely = down(epsilon - pure_);
+  double at_likely = 0.0;
+  if (likely >= 0.0) {
+    at_likely = curve_->delta(likely, uses, precision).upper;
+  } else {
+    const double above = std::exp(likely);
+    at_likely = -std::expm1(likely) + above * curve_->delta(-likely, uses, precision).upper;
+  }
+  const double at_unlikely = curve_->delta(down(epsilon + pure_), uses, precision).upper;
+  const double upper = (at_likely + std::exp(-pure_) * at_unlikely) / (1.0 + std::exp(-pure_)) * outwards;
+  return {of_uses.lower, std::min(1.0, upper)};
+}
+
+Interval CurveWithPureRelease::epsilon(double delta, std::uint64_t uses, double precision) {
+  if (uses == 0) return {0.0, 0.0};
+  auto out = curve_->epsilon(delta, uses, precision);
+  out.upper = up(out.upper + pure_);
+  return out;
+}
+
+double CurveWithPureRelease::upper_epsilon(double delta, std::uint64_t uses, double precision) {
+  return uses == 0 ? 0.0 : up(curve_->upper_epsilon(delta, uses, precision) + pure_);
+}
+
+bool CurveWithPureRelease::certifies(double epsilon, double delta, std::uint64_t uses, double precision) {
+  if (uses == 0) return true;
+  const double left = down(epsilon - pure_);
+  return left >= 0.0 && curve_->certifies(left, delta, uses, precision);
+}
+
+std::uint64_t CurveWithPureRelease::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+  const double left = down(epsilon - pure_);
+  return left >= 0.0 ? curve_->max_uses(left, delta, limit, precision) : 0;
+}
+
+Certificate CurveWithPureRelease::certificate() const {
+  auto out = curve_->certificate();
+  out.upper += ", with tsdp.7";
+  out.lower += out.lower.empty() ? "" : ", without the release after it";
+  return out;
+}
+
+}  // namespace tsdp::privacy

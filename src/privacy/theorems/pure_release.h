@@ -1,0 +1,35 @@
+// A release of pure differential privacy after the uses of something else.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "tsdp/privacy/terms/curve.h"
+
+namespace tsdp::privacy {
+
+/// Object: k uses of a mechanism that `curve` is about, and after them one release that is ε₂-differentially private whatever they released. Of k = 0
+/// uses there is no release.
+///
+/// Theorem tsdp.7 (docs/proofs/private-choice.md): δ(ε) ≤ p δ₁(ε − ε₂) + (1 − p) δ₁(ε + ε₂), p = 1/(1 + e^{−ε₂}), where
+/// δ₁(−t) = 1 − e^{−t} + e^{−t} δ₁(t); and ε(δ) ≤ ε₁(δ) + ε₂. Lower ends are those of the uses alone. Upper ends are rounded up.
+class CurveWithPureRelease final : public PrivacyCurve {
+ public:
+  /// `curve` must bound both directions of a symmetric relation, as those of the theorem table do. Throws PrivacyError unless 0 < epsilon < ∞.
+  CurveWithPureRelease(std::unique_ptr<PrivacyCurve> curve, double epsilon);
+
+  [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] Certificate certificate() const override;
+
+ protected:
+  [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
+
+ private:
+  std::unique_ptr<PrivacyCurve> curve_;
+  double pure_;  ///< ε₂
+};
+
+}  // namespace tsdp::privacy

@@ -1,0 +1,256 @@
+#include "privacy/theorems/series_law.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "privacy/accountant/root_finding.h"
+#include "privacy/theorems/structured_pairs.h"
+#include "privacy/whole_series/allocation_renyi.h"
+#include "privacy/whole_series/zero_out.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/accountant/accountant.h"
+
+namespace tsdp::privacy {
+namespace {
+
+constexpr const char* matrix_row = "series.matrix";
+/// The most that correlated noise may move sums by, in clip norms and as the root of an epoch's share: beyond, nothing is private.
+constexpr double most_share = 1e9;
+
+/// Upper ends alone: what a pair that is not exact says.
+class UpperCurve final : public PrivacyCurve {
+ public:
+  UpperCurve(std::unique_ptr<PrivacyCurve> of, std::string why) : of_(std::move(of)), why_(std::move(why)) {}
+
+  Interval delta(double epsilon, std::uint64_t uses, double precision) override { return {0.0, of_->delta(epsilon, uses, precision).upper}; }
+  Interval epsilon(double delta, std::uint64_t uses, double precision) override { return {0.0, of_->epsilon(delta, uses, precision).upper}; }
+  bool certifies(double epsilon, double delta, std::uint64_t uses, double precision) override {
+    return of_->certifies(epsilon, delta, uses, precision);
+  }
+  double upper_epsilon(double delta, std::uint64_t uses, double precision) override { return of_->upper_epsilon(delta, uses, precision); }
+  [[nodiscard]] Certificate certificate() const override { return {why_, "", {}}; }
+
+ protected:
+  std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override {
+    return of_->max_uses(epsilon, delta, limit, precision);
+  }
+
+ private:
+  std::unique_ptr<PrivacyCurve> of_;
+  std::string why_;
+};
+
+std::unique_ptr<PrivacyCurve> curve_of(const SeriesLaw& law, double rate, double sigma, std::optional<Direction> direction) {
+  switch (law.sampler) {
+    case TopLevel::deterministic: return std::make_unique<GaussianCurve>(sigma);  // the same in both directions
+    case TopLevel::shuffled:
+      // Nothing is known from below of an addition.
+      if (direction == Direction::add)
+        return std::make_unique<UpperCurve>(std::make_unique<GaussianCurve>(sigma), "deterministic batches (Chua et al. 2024, Theorem 4.1)");
+      return std::make_unique<ShuffledCurve>(law.batches, sigma, law.reshuffle);
+    case TopLevel::poisson:
+      if (direction) return std::make_unique<Accountant>(poisson_step(rate, sigma), *direction);
+      return std::make_unique<PoissonCurve>(rate, sigma);
+    case TopLevel::without_replacement:
+      return std::make_unique<UpperCurve>(std::make_unique<Accountant>(one_window_pair(rate, sigma)),
+                                          "sample without replacement, another series in the absent one's place (Schuchardt et al. 2025, "
+                                          "Theorem 4.4 with r = 1)");
+    case TopLevel::balls_in_bins: return std::make_unique<RandomAllocationCurve>(law.batches, sigma, direction);
+  }
+  throw Error(ExitCode::failure, "a sampler that no row is about");
+}
+
+/// Upper bounds of the Rényi divergences of `epochs` epochs of balls in bins with a strategy C ≥ 0, of an addition and of a removal, whichever is larger:
+/// RenyiAdd, and renyi_remove, which has whole orders; divergences grow with the order, so that the next whole one bounds the others. +∞ for orders and numbers of
+/// bins that would take long.
+std::vector<double> bins_renyi(const Strategy& strategy, std::int64_t bins, double sigma, std::uint64_t epochs, std::span<const double> orders) {
+  constexpr std::int64_t most_bins = 4096;
+  constexpr double most_work = 1e8;  // tenths of a second a bandwidth
+  std::vector<double> out(orders.size(), std::numeric_limits<double>::infinity());
+  const auto count = static_cast<double>(bins);
+  if (epochs == 0) return std::vector<double>(orders.size(), 0.0);
+  if (bins > most_bins || static_cast<double>(epochs) * count * count > Gram::most_work) return out;
+  const Gram gram(strategy, bins, static_cast<std::int64_t>(epochs), Gram::Side::upper);
+  const double most = std::ceil(*std::max_element(orders.begin(), orders.end()));
+  std::vector<double> removal(static_cast<std::size_t>(most) + 1, std::numeric_limits<double>::infinity());
+  for (const std::int64_t bands : {1, 2, 3, 4, 6, 8, 13, 20}) {
+    const auto order = affordable_order(gram, bands, most_work, static_cast<std::int64_t>(most));
+    if (order >= 2) {
+      const auto found = renyi_remove(gram, sigma, bands, order);
+      for (std::size_t a = 2; a < found.size(); ++a) removal[a] = std::min(removal[a], found[a]);
+    }
+    if (gram.largest_beyond(bands) == 0.0) break;
+  }
+  const RenyiAdd addition(gram, sigma);
+  for (std::size_t i = 0; i < orders.size(); ++i)
+    out[i] = std::max(addition(orders[i]), removal[static_cast<std::size_t>(std::max(2.0, std::ceil(orders[i])))]);
+  return out;
+}
+
+}  // namespace
+
+const std::vector<TheoremSummary>& series_table() {
+  const auto row = [](const char* id, const char* covers, Bound bound, CompositionUnit unit, TopLevel sampler, const char* source) {
+    TheoremSummary out{id, covers, bound, unit};
+    out.top_level = sampler;
+    out.source = source;
+    return out;
+  };
+  constexpr auto chua = "Chua et al., How Private are DP-SGD Implementations?, ICML 2024";
+  static const std::vector<TheoremSummary> rows = {
+      row("series.deterministic", "fixed batches of whole series, in turn", Bound::tight, CompositionUnit::epoch, TopLevel::deterministic, chua),
+      row("series.shuffled", "batches of whole series in random order", Bound::upper, CompositionUnit::epoch, TopLevel::shuffled, chua),
+      row("series.poisson", "every series by a coin of its own", Bound::tight, CompositionUnit::step, TopLevel::poisson, chua),
+      row("series.wor", "batches of whole series without replacement", Bound::upper, CompositionUnit::step, TopLevel::without_replacement, ""),
+      row("series.balls_in_bins", "every series in one bin, drawn once", Bound::tight, CompositionUnit::epoch, TopLevel::balls_in_bins,
+          "Choquette-Choo et al., Near-Exact Privacy Amplification for Matrix Mechanisms, ICLR 2025"),
+      row(matrix_row, "correlated noise: bins, fixed batches, or batches shuffled once", Bound::upper, CompositionUnit::epoch,
+          TopLevel::balls_in_bins, "Schuchardt and Kalinin, Sampling-Free Privacy Accounting for Matrix Mechanisms under Random Allocation, 2026"),
+  };
+  return rows;
+}
+
+AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::optional<Direction> direction, CorrelatedMethod method) {
+  if (noise.kind == NoiseKind::independent) return series_theorem(law, noise.multiplier, direction);
+  if (noise.strategy == nullptr) throw Error(ExitCode::failure, "correlated noise without a strategy matrix");
+  // The checks of numbers are those of independent noise.
+  auto out = series_theorem(law, noise.multiplier, direction);
+  if (law.sampler == TopLevel::shuffled && law.reshuffle != Reshuffle::once)
+    throw PrivacyError(
+        "correlated noise with top level shuffled and an order of its own in every epoch: nothing covers it, as two parts of a "
+        "series may come together; reshuffle once, or balls_in_bins, is covered");
+  const auto probe = CorrelatedNoiseCurve(noise.strategy, law.sampler, law.batches, noise.multiplier, direction, method);
+  const auto epochs = probe.planned();
+  const double share = std::sqrt(squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(epochs)) / static_cast<double>(epochs));
+  if (!(share <= most_share))
+    throw PrivacyError(cat("coefficients: one series moves the sums by up to ", share, " times the clip norm; at most ", most_share,
+                           " is accounted for: expected coefficients that are not so far above the first one"));
+  out.theorem = matrix_row;
+  out.bound = Bound::upper;
+  out.unit = CompositionUnit::epoch;
+  out.pair = DominatingPair({{share * (1.0 + 1e-14), 1.0}}, noise.multiplier);
+  if (law.sampler == TopLevel::balls_in_bins)
+    out.own_renyi = [=, strategy = noise.strategy, sigma = noise.multiplier](std::uint64_t uses, std::span<const double> orders) {
+      return bins_renyi(*strategy, law.batches, sigma, uses, orders);
+    };
+  out.own_curve = [=, strategy = noise.strategy, sigma = noise.multiplier] {
+    return std::make_unique<CorrelatedNoiseCurve>(strategy, law.sampler, law.batches, sigma, direction, method);
+  };
+  return out;
+}
+
+SeriesLaw series_law_of(const SubsamplingScheme& scheme) {
+  const auto& p = scheme.parameters();
+  SeriesLaw law{p.top_level, scheme.steps_per_epoch(), {}, p.reshuffle};
+  if (p.top_level == TopLevel::poisson || p.top_level == TopLevel::without_replacement) law.rate = scheme.drawn_share();
+  return law;
+}
+
+AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std::optional<Direction> direction) {
+  if (!(noise_multiplier >= 0.01) || !(noise_multiplier <= 1e6))
+    throw UsageError(cat("noise multiplier: found ", noise_multiplier, "; a number from 0.01 to 1e6 is expected"));
+  if (law.batches < 1 || law.batches > largest_count)
+    throw UsageError(cat("batches: found ", law.batches, "; an integer from 1 to ", largest_count, " is expected"));
+  if (law.rate && law.sampler != TopLevel::poisson && law.sampler != TopLevel::without_replacement)
+    throw UsageError(cat("sampling rate: found ", *law.rate, " with top level ", name(law.sampler), "; only poisson and wor have one"));
+  if (law.rate && (!(*law.rate > 0.0) || !(*law.rate <= 1.0)))
+    throw UsageError(cat("sampling rate: found ", *law.rate, "; a number above 0 and at most 1 is expected"));
+  if (law.reshuffle == Reshuffle::once && law.sampler != TopLevel::shuffled)
+    throw UsageError(cat("reshuffle: found once with top level ", name(law.sampler), "; only shuffled has an order"));
+  const auto& rows = series_table();
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return *r.top_level == law.sampler; });
+  const double rate = law.rate.value_or(1.0 / static_cast<double>(law.batches));
+  auto pair = law.sampler == TopLevel::poisson               ? poisson_step(rate, noise_multiplier)
+              : law.sampler == TopLevel::without_replacement ? one_window_pair(rate, noise_multiplier)
+                                                             : DominatingPair({{1.0, 1.0}}, noise_multiplier);
+  AppliedTheorem out{row->id, row->bound, row->unit, law.batches, noise_multiplier, std::move(pair)};
+  out.own_curve = [=] { return curve_of(law, rate, noise_multiplier, direction); };
+  if (law.sampler == TopLevel::balls_in_bins)
+    out.own_renyi = [=](std::uint64_t uses, std::span<const double> orders) {
+      if (static_cast<double>(uses) * static_cast<double>(law.batches) > static_cast<double>(Strategy::most_steps))
+        return std::vector<double>(orders.size(), std::numeric_limits<double>::infinity());
+      const auto steps = std::max<std::int64_t>(1, law.batches * static_cast<std::int64_t>(uses));
+      return bins_renyi(Strategy(StrategyKind::identity, {}, steps), law.batches, noise_multiplier, uses, orders);
+    };
+  return out;
+}
+
+namespace {
+
+/// The least ε′ ≥ start found for which (1 + e^ε′) δ(ε′) ≤ delta is certified; infinite if there is none.
+double half_way(PrivacyCurve& curve, std::uint64_t uses, double delta, double start) {
+  constexpr double least_precision = 1e-2;
+  constexpr double most = 1e4;
+  const auto excess = [&](double e) {
+    const double at = curve.delta(e, uses, least_precision).upper;
+    return std::log(std::max(at, 1e-320)) + e + std::log1p(std::exp(-e)) - std::log(delta) + 1e-12;
+  };
+  double low = start;
+  double at_low = excess(low);
+  if (at_low <= 0.0) return low;
+  double high = std::max(1.25 * start, 0.05);
+  double at_high = excess(high);
+  while (at_high > 0.0) {
+    if (high > most) return std::numeric_limits<double>::infinity();
+    low = high;
+    at_low = at_high;
+    high *= 1.25;
+    at_high = excess(high);
+  }
+  return bracket_root(excess, low, at_low, high, at_high, 1e-3).second;
+}
+
+/// 2ε′ by two neighbours in a row, at the same δ.
+double two_in_a_row(const AppliedTheorem& theorem, std::uint64_t uses, double delta, double start) {
+  try {
+    return 2.0 * half_way(*theorem.curve(), uses, delta, start);
+  } catch (const PrivacyError&) {
+    return std::numeric_limits<double>::infinity();  // out of reach
+  }
+}
+
+}  // namespace
+
+Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint64_t uses, double epsilon, double delta) {
+  if (uses == 0) return {0.0, delta};
+  if (law.sampler == TopLevel::without_replacement) return {epsilon, delta};
+  double least = std::numeric_limits<double>::infinity();
+  // Given batches, bins or coins, whose law is the same in both data sets, sums move by at most 2 wherever the series takes part; divergences are jointly convex.
+  const double sensitivity = noise.kind == NoiseKind::independent
+                                 ? 2.0
+                                 : 2.0 * std::sqrt(squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(uses))) * (1.0 + 1e-15);
+  try {
+    least = GaussianCurve(noise.multiplier, sensitivity).epsilon(delta, noise.kind == NoiseKind::independent ? uses : 1).upper;
+  } catch (const PrivacyError&) {
+    // No ε so large is stated.
+  }
+  // Amplified ones may have more of two neighbours. (Of correlated noise by Rényi divergences, which take no seconds.)
+  if (law.sampler == TopLevel::poisson || law.sampler == TopLevel::balls_in_bins)
+    least = std::min(least, two_in_a_row(series_theorem(law, noise, std::nullopt, CorrelatedMethod::renyi), uses, delta, epsilon));
+  // (`epsilon` may be that of one direction, and a replaced series takes both: nothing follows from it.)
+  return std::isfinite(least) ? Substitution{least, delta} : Substitution{2.0 * epsilon, 1.0};
+}
+
+Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses, double epsilon, double delta) {
+  return substitution_of(law, noise_by(nullptr, noise_multiplier), uses, epsilon, delta);
+}
+
+Certificate asked_certificate(const AppliedTheorem& theorem, double delta, std::uint64_t uses) {
+  const auto curve = theorem.curve();
+  if (uses == 0 || !theorem.theorem.starts_with("series")) return curve->certificate();  // (others say the same of every answer)
+  static thread_local std::pair<std::string, Certificate> last;
+  // What a curve says unasked tells samplers and kinds of matrices apart, of which pairs may be the same.
+  const auto unasked = curve->certificate();
+  const auto key = cat(unasked.upper, "; ", unasked.lower, "; ", unasked.assumptions.size(), "; ", theorem.theorem, " ", theorem.steps_per_epoch, " ", exact(theorem.noise_multiplier), " ", exact(theorem.pair.components().back().mean), " ",
+                       exact(theorem.pair.components().back().weight), " ", exact(delta), " ", uses, " ", name(theorem.composition));
+  if (last.first != key) {
+    static_cast<void>(curve->upper_epsilon(delta, uses));
+    last = {key, curve->certificate()};
+  }
+  return last.second;
+}
+
+}  // namespace tsdp::privacy

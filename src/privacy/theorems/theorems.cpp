@@ -1,0 +1,591 @@
+#include "tsdp/privacy/theorems/theorems.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "privacy/accountant/renyi.h"
+#include "privacy/adaptive/adaptive_curve.h"
+#include "privacy/theorems/noised_share.h"
+#include "privacy/theorems/pure_release.h"
+#include "privacy/theorems/series_law.h"
+#include "privacy/theorems/structured_pairs.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/accountant/accountant.h"
+
+namespace tsdp::privacy {
+namespace {
+
+/// Noise on the data that a row accounts for.
+enum class InputNoise {
+  none,
+  equal,  ///< σ_C = σ_F
+  split,  ///< any for w = 1 and T ≥ L_C + L_F, else equal
+  any,
+};
+
+struct Row {
+  TheoremSummary summary;
+  bool one_window;  ///< λ = 1 only
+  InputNoise noise;
+  std::function<privacy::DominatingPair(const SubsamplingScheme&, const PrivacyUnit&, double)> pair;
+
+  Row(std::string id, Bound bound, TopLevel top, BottomLevel bottom, bool only_one_window, InputNoise input_noise,
+      std::function<privacy::DominatingPair(const SubsamplingScheme&, const PrivacyUnit&, double)> make_pair,
+      std::string proof = {})
+      : one_window(only_one_window), noise(input_noise), pair(std::move(make_pair)) {
+    summary.id = std::move(id);
+    summary.bound = bound;
+    // In an epoch that takes series in turn, in whatever order, a series is in one batch: the epoch is one use (parallel
+    // composition, Props. E.2, E.3). A sample without replacement is fresh in every step.
+    summary.unit = top == TopLevel::deterministic || top == TopLevel::shuffled ? CompositionUnit::epoch : CompositionUnit::step;
+    summary.ours = !proof.empty();
+    summary.only_if_named = bound == Bound::optimistic_lower || noise == InputNoise::any;
+    summary.needs_every_length = noise == InputNoise::any;
+    summary.proof = std::move(proof);
+    summary.top_level = top;
+    summary.bottom_level = bottom;
+    summary.covers = cat(top == TopLevel::without_replacement ? std::string("top level without replacement") : cat("top level ", name(top)),
+                         bottom == BottomLevel::poisson ? ", bottom level poisson" : ", bottom level with replacement",
+                         one_window ? ", 1 subsequence per sequence" : ", any number of subsequences per sequence",
+                         noise == InputNoise::none    ? ", no noise on data"
+                         : noise == InputNoise::equal ? ", equal noise on context and forecast"
+                         : noise == InputNoise::split ? ", noise on context and forecast, equal unless w = 1 and "
+                                                        "T >= L_C + L_F"
+                                                      : ", any noise on context and forecast");
+  }
+
+  /// What of the scheme the row does not cover, one text each; empty if it covers it.
+  [[nodiscard]] std::vector<std::string> objections(const SubsamplingScheme& scheme, const PrivacyUnit& unit) const {
+    const auto& p = scheme.parameters();
+    std::vector<std::string> out;
+    if (p.top_level != *summary.top_level)
+      out.emplace_back(p.top_level == TopLevel::without_replacement ? "top level without replacement"
+                                                                    : cat("top level ", name(p.top_level)));
+    if (p.bottom_level != *summary.bottom_level)
+      out.emplace_back(p.bottom_level == BottomLevel::poisson ? "bottom level poisson"
+                                                              : "bottom level with replacement");
+    if (one_window && p.subsequences_per_sequence != 1)
+      out.push_back(cat(p.subsequences_per_sequence, " subsequences per sequence"));
+    if (noise == InputNoise::none && (p.context_noise > 0.0 || p.forecast_noise > 0.0))
+      out.emplace_back("noise on context or forecast");
+    const bool unequal = p.context_noise != p.forecast_noise;
+    const auto noises = cat("unequal noise on context (", p.context_noise, ") and forecast (", p.forecast_noise, ")");
+    if (noise == InputNoise::equal && unequal) out.push_back(noises);
+    if (noise == InputNoise::split && unequal) {
+      const auto windows = p.lengths.shortest() - p.forecast_length + 1;
+      if (unit.w > 1) out.push_back(cat(noises, " with w = ", unit.w));
+      if (windows < p.context_length + p.forecast_length)
+        out.push_back(cat(noises, " on a sequence of ", windows, " windows, fewer than context and forecast length ",
+                          p.context_length + p.forecast_length, " (T < L_C + L_F)"));
+    }
+    return out;
+  }
+
+  [[nodiscard]] std::string refusal(const std::vector<std::string>& objections) const {
+    return cat("Theorem ", summary.id, " does not cover ", join(objections, " and "), " (it covers: ", summary.covers,
+               ")");
+  }
+};
+
+/// m and the rate min(1, λ/T) of the Poisson rows.
+struct PoissonReach {
+  std::int64_t touched = 1;
+  double rate = 1.0;
+  bool of_one_series = true;  ///< some series has both
+};
+
+PoissonReach poisson_reach_of(const SubsamplingScheme& scheme, const PrivacyUnit& unit, std::int64_t length) {
+  const auto& p = scheme.parameters();
+  return {touched_windows(length, p.context_length, p.forecast_length, unit),
+          std::min(1.0, static_cast<double>(p.subsequences_per_sequence) /
+                            static_cast<double>(length - p.forecast_length + 1))};
+}
+
+/// The worst of m and of the rate, each by itself: short series have the larger rate, long ones the larger m. The law
+/// of the number of drawn touched windows of every series, Bin(m, rate), is then stochastically dominated by the
+/// answer's (Prop. E.13), and H_α of E.8's pair grows with it (Prop. E.14): an upper bound for whichever series is
+/// changed.
+PoissonReach largest_poisson_reach(const SubsamplingScheme& scheme, const PrivacyUnit& unit) {
+  PoissonReach worst{1, 0.0};
+  for (const auto length : scheme.parameters().lengths.distinct()) {
+    const auto reach = poisson_reach_of(scheme, unit, length);
+    const bool both = reach.touched >= worst.touched && reach.rate >= worst.rate;
+    if (reach.touched > worst.touched || reach.rate > worst.rate)
+      worst.of_one_series = both;
+    else
+      worst.of_one_series = worst.of_one_series || both;
+    worst.touched = std::max(worst.touched, reach.touched);
+    worst.rate = std::max(worst.rate, reach.rate);
+  }
+  return worst;
+}
+
+/// m and rate of a single series, the one of which most touched windows are expected: a lower bound must be of
+/// neighbours that exist.
+PoissonReach most_telling_poisson_reach(const SubsamplingScheme& scheme, const PrivacyUnit& unit) {
+  PoissonReach worst{1, 0.0};
+  for (const auto length : scheme.parameters().lengths.distinct()) {
+    const auto reach = poisson_reach_of(scheme, unit, length);
+    if (static_cast<double>(reach.touched) * reach.rate > static_cast<double>(worst.touched) * worst.rate)
+      worst = reach;
+  }
+  return worst;
+}
+
+/// r · [φ τ(σ_F) + (1 − φ) τ(σ_C)] of the worst series, φ = L_F/(L_C + L_F), τ(s) = TVD(N(0, s), N(√w, s)), rounded up.
+/// τ takes the place of r for windows that are told apart only through noise. With σ_C = σ_F it holds for every w and
+/// T, being r τ(σ_F) (Thm. 4.5, App. I); otherwise for w = 1 and T ≥ L_C + L_F (Thm. G.1).
+double noised_touched_share(const SubsamplingScheme& scheme, const PrivacyUnit& unit) {
+  const auto& p = scheme.parameters();
+  const auto shares = [&](std::int64_t of) {
+    return static_cast<double>(of) / static_cast<double>(p.context_length + p.forecast_length);
+  };
+  const double variation =
+      p.context_noise == p.forecast_noise
+          ? noised_window_variation(unit.w, 0, p.context_noise, p.forecast_noise)
+          : shares(p.context_length) * noised_window_variation(1, 0, p.context_noise, p.forecast_noise) +
+                shares(p.forecast_length) * noised_window_variation(0, 1, p.context_noise, p.forecast_noise);
+  return std::min(1.0, touched_share(scheme, unit) * variation * (1.0 + 1e-14));
+}
+
+/// `share` as a probability of a mixture: above 0, so that noise without end still has a pair.
+double at_least_tiny(double share) { return std::max(share, 1e-100); }
+
+/// Whether epochs in turn end before every series was read: N mod N′ of them never are, and the worst series may be one of these.
+bool leaves_out_a_series(const SubsamplingScheme& scheme) {
+  const auto& p = scheme.parameters();
+  return p.top_level == TopLevel::deterministic && p.record == Record::window &&
+         scheme.steps_per_epoch() * (p.batch_size / p.subsequences_per_sequence) < scheme.sequences();
+}
+
+const std::vector<Row>& table() {
+  constexpr auto deterministic = TopLevel::deterministic;
+  constexpr auto without_replacement = TopLevel::without_replacement;
+  constexpr auto shuffled = TopLevel::shuffled;
+  constexpr auto with_replacement = BottomLevel::with_replacement;
+  constexpr auto poisson = BottomLevel::poisson;
+  // Upper bounds first, the tighter of two that cover the same scheme before the other: the first that covers a scheme
+  // is taken where no theorem is named.
+  static const std::vector<Row> rows = {
+      // Theorem 4.2 (E.7). One epoch of deterministic iteration, λ = 1 window with replacement. Exact for all α:
+      //   P = (1 − r) N(0, σ) + r N(2, σ),  Q = N(0, σ),  symmetrised.
+      {"4.2", Bound::tight, deterministic, with_replacement, true, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::one_window_pair(touched_share(scheme, unit), sigma);
+       }},
+      // Theorem 4.4 (F.5, F.6). One step with a fresh sample of N′ series without replacement, λ = 1 window each with
+      // replacement: the changed series is drawn with ρ = N′/N, one of its touched windows with r. Exact for all α:
+      //   P = (1 − ρ r) N(0, σ) + ρ r N(2, σ),  Q = N(0, σ),  symmetrised.
+      {"4.4", Bound::tight, without_replacement, with_replacement, true, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::one_window_pair(scheme.drawn_share() * touched_share(scheme, unit), sigma);
+       }},
+      // Theorem E.8 (E.11, E.12). One epoch of deterministic iteration, Poisson windows at rate r_P = min(1, λ/T).
+      // Exact for all α with series of one length, else an upper bound (largest_poisson_reach):
+      //   P = Σ_{i ≤ m} Bin(i; m, r_P) N(i, σ),  Q its mirror image.
+      {"E.8", Bound::tight, deterministic, poisson, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         const auto reach = largest_poisson_reach(scheme, unit);
+         return privacy::poisson_upper(reach.touched, reach.rate, 1.0, sigma);
+       }},
+      // Theorem E.1. One epoch of deterministic iteration, λ windows with replacement. Upper bound, not tight, at λ = 1
+      // neither; it grows with r (Props. E.13, E.14):
+      //   P = Σ_{i ≤ λ} Bin(i; λ, r) N(2i, σ),  Q its mirror image.
+      {"E.1", Bound::upper, deterministic, with_replacement, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::with_replacement_upper(scheme.parameters().subsequences_per_sequence,
+                                                touched_share(scheme, unit), 1.0, sigma);
+       }},
+      // Theorem F.2. One step without replacement, Poisson windows. Upper bound by joint convexity (Lemma F.4):
+      //   (1 − ρ) max(0, 1 − α) + ρ H_α of E.8's pair.
+      {"F.2", Bound::upper, without_replacement, poisson, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         const auto reach = largest_poisson_reach(scheme, unit);
+         return privacy::poisson_upper(reach.touched, reach.rate, scheme.drawn_share(), sigma);
+       }},
+      // Theorem F.1. One step without replacement, λ windows with replacement. Upper bound by joint convexity (Lemma
+      // F.4; printed for λ = 1, proven for all λ; at λ = 1 Theorem 4.4 is exact):
+      //   (1 − ρ) max(0, 1 − α) + ρ H_α of E.1's pair.
+      {"F.1", Bound::upper, without_replacement, with_replacement, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::with_replacement_upper(scheme.parameters().subsequences_per_sequence,
+                                                touched_share(scheme, unit), scheme.drawn_share(), sigma);
+       }},
+      // Theorem 4.5. As 4.4 with noise of one standard deviation on all inputs, changes of at most v. Upper bound:
+      //   P = (1 − p₂) N(0, σ) + p₂ N(2, σ),  Q = N(0, σ),  symmetrised,  p₂ = ρ r τ(σ_F).
+      // App. I for w > 1: τ(s) = TVD(N(0, s), N(√w, s)), since a window has at most w changed steps.
+      {"4.5", Bound::upper, without_replacement, with_replacement, true, InputNoise::equal,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::one_window_pair(at_least_tiny(scheme.drawn_share() * noised_touched_share(scheme, unit)),
+                                         sigma);
+       }},
+      // Theorem G.1. As 4.5 with noises of their own on context and forecast. Upper bound with
+      // p₂ = ρ r [φ τ(σ_F) + (1 − φ) τ(σ_C)]; φ, the share of the touched windows that are touched in the forecast,
+      // needs w = 1 and room for all L_C + L_F of them.
+      {"G.1", Bound::upper, without_replacement, with_replacement, true, InputNoise::split,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::one_window_pair(at_least_tiny(scheme.drawn_share() * noised_touched_share(scheme, unit)),
+                                         sigma);
+       }},
+      // Theorem 4.3. As E.1. Optimistic lower bound of one epoch, equal to 4.2 at λ = 1:
+      //   P = Σ_{i ≤ λ} Bin(i; λ, r) N(2i, σ),  Q = N(0, σ),  symmetrised.
+      {"4.3", Bound::optimistic_lower, deterministic, with_replacement, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::with_replacement_optimistic(scheme.parameters().subsequences_per_sequence,
+                                                     touched_share(scheme, unit), 1.0, sigma);
+       }},
+      // Theorem F.7. As F.1. Optimistic lower bound of one step, equal to 4.4 at λ = 1:
+      //   P = (1 − ρ) N(0, σ) + ρ Σ Bin(i; λ, r) N(2i, σ),  Q = N(0, σ),  symmetrised.
+      {"F.7", Bound::optimistic_lower, without_replacement, with_replacement, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::with_replacement_optimistic(scheme.parameters().subsequences_per_sequence,
+                                                     touched_share(scheme, unit), scheme.drawn_share(), sigma);
+       }},
+      // Theorem F.8 as printed. As F.2. Optimistic lower bound of one step:
+      //   P = (1 − ρ) N(0, σ) + ρ Σ Bin(i; m, r_P) N(i, σ),  Q = N(0, σ),  symmetrised.
+      {"F.8a", Bound::optimistic_lower, without_replacement, poisson, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         const auto reach = most_telling_poisson_reach(scheme, unit);
+         return privacy::poisson_optimistic_printed(reach.touched, reach.rate, scheme.drawn_share(), sigma);
+       }},
+      // Theorem F.8 as its proof constructs it: the same P against its mirror image. Optimistic lower bound of one
+      // step.
+      {"F.8b", Bound::optimistic_lower, without_replacement, poisson, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         const auto reach = most_telling_poisson_reach(scheme, unit);
+         return privacy::poisson_optimistic_mirrored(reach.touched, reach.rate, scheme.drawn_share(), sigma);
+       }},
+      // Ours, docs/proofs/augmentation.md, Theorem 1. As G.1 for every w, both relations and every length, by
+      // conditioning on the window. Upper bound with p₂ = (ρ/T) max Σ_t [2Φ(½ √(c_t/σ_C² + f_t/σ_F²)) − 1].
+      {"tsdp.1", Bound::upper, without_replacement, with_replacement, true, InputNoise::any,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::one_window_pair(at_least_tiny(scheme.drawn_share() * noised_share(scheme, unit)), sigma);
+       },
+       "augmentation.md"},
+      // Ours, docs/proofs/augmentation.md, Theorem 2. The same for one epoch of deterministic iteration: ρ = 1.
+      {"tsdp.2", Bound::upper, deterministic, with_replacement, true, InputNoise::any,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::one_window_pair(at_least_tiny(noised_share(scheme, unit)), sigma);
+       },
+       "augmentation.md"},
+      // Ours, docs/proofs/batches.md, Theorem tsdp.3. One step in which every series is drawn by a coin of its own, with chance ρ: given the
+      // other series' coins and windows it is a mixture as in 4.4, F.1 and F.2, of which the bounds do not depend on the others. Upper bound.
+      {"tsdp.3", Bound::upper, TopLevel::poisson, with_replacement, true, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::one_window_pair(scheme.drawn_share() * touched_share(scheme, unit), sigma);
+       },
+       "batches.md"},
+      {"tsdp.3", Bound::upper, TopLevel::poisson, poisson, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         const auto reach = largest_poisson_reach(scheme, unit);
+         return privacy::poisson_upper(reach.touched, reach.rate, scheme.drawn_share(), sigma);
+       },
+       "batches.md"},
+      {"tsdp.3", Bound::upper, TopLevel::poisson, with_replacement, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::with_replacement_upper(scheme.parameters().subsequences_per_sequence,
+                                                touched_share(scheme, unit), scheme.drawn_share(), sigma);
+       },
+       "batches.md"},
+      // Ours, docs/proofs/batches.md, Theorem tsdp.4. One epoch in an order that does not depend on the data, published or not: given the
+      // order it is deterministic iteration, and H_α is jointly convex. Upper bound by the pairs of 4.2, E.1 and E.8.
+      {"tsdp.4", Bound::upper, shuffled, with_replacement, true, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::one_window_pair(touched_share(scheme, unit), sigma);
+       },
+       "batches.md"},
+      {"tsdp.4", Bound::upper, shuffled, poisson, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         const auto reach = largest_poisson_reach(scheme, unit);
+         return privacy::poisson_upper(reach.touched, reach.rate, 1.0, sigma);
+       },
+       "batches.md"},
+      {"tsdp.4", Bound::upper, shuffled, with_replacement, false, InputNoise::none,
+       [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
+         return privacy::with_replacement_upper(scheme.parameters().subsequences_per_sequence,
+                                                touched_share(scheme, unit), 1.0, sigma);
+       },
+       "batches.md"},
+  };
+  return rows;
+}
+
+/// Rows about one flat data set (paper, Appendix C.3).
+struct FlatRow {
+  TheoremSummary summary;
+  bool valid_for_time_series;
+  std::function<privacy::DominatingPair(const FlatSampling&, double)> pair;
+};
+
+const std::vector<FlatRow>& flat_table() {
+  static const std::vector<FlatRow> rows = {
+      // C.1. What an accountant of ordinary DP-SGD states: exact for the substitution of one of n independent records,
+      //   P = (1 − Λ/n) N(0, σ) + Λ/n N(2, σ),  Q = N(0, σ),  symmetrised;
+      // no bound for series, of which one value lies in many windows.
+      {{"C.1",
+        "a flat data set of windows as if they were independent records: not valid for time series",
+        Bound::tight,
+        CompositionUnit::step},
+       false,
+       [](const FlatSampling& s, double sigma) {
+         return privacy::one_window_pair(static_cast<double>(s.batch_size) / static_cast<double>(s.records), sigma);
+       }},
+      // C.2. Optimistic lower bound of what such a step does to series, where a value lies in W windows:
+      //   P = Σ_{i ≤ W} Hypergeom(i; n, W, Λ) N(2i, σ),  Q = N(0, σ),  symmetrised.
+      {{"C.2",
+        "a flat data set of windows of time series",
+        Bound::optimistic_lower,
+        CompositionUnit::step},
+       true,
+       [](const FlatSampling& s, double sigma) {
+         return privacy::flat_optimistic(s.records, s.window_length, s.batch_size, sigma);
+       }},
+  };
+  return rows;
+}
+
+void check_noise_multiplier(double noise_multiplier) {
+  // Below 0.01 a single step has a loss in the ten thousands and no budget anyone states survives it.
+  if (!(noise_multiplier >= 0.01) || !(noise_multiplier <= 1e6))
+    throw UsageError(cat("noise multiplier: found ", noise_multiplier, "; a number from 0.01 to 1e6 is expected"));
+}
+
+}  // namespace
+
+std::uint64_t AppliedTheorem::uses_of_steps(std::uint64_t steps) const {
+  if (unit == CompositionUnit::step) return steps;
+  const auto per_epoch = static_cast<std::uint64_t>(steps_per_epoch);
+  return steps / per_epoch + (steps % per_epoch != 0 ? 1 : 0);
+}
+
+std::uint64_t AppliedTheorem::complete_uses(std::uint64_t steps) const {
+  return unit == CompositionUnit::step ? steps : steps / static_cast<std::uint64_t>(steps_per_epoch);
+}
+
+namespace {
+/// `ends` of a number of uses. (The complete ones first: the last answer is the one whose certificate is told.)
+template <class Ends>
+Interval after(const AppliedTheorem& theorem, std::uint64_t steps, Ends ends) {
+  const auto uses = theorem.uses_of_steps(steps);
+  const auto complete = theorem.complete_uses(steps);
+  if (complete == uses) return ends(uses);
+  const double lower = complete > 0 ? ends(complete).lower : 0.0;
+  return {lower, std::max(lower, ends(uses).upper)};
+}
+}  // namespace
+
+Interval epsilon_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double delta, std::uint64_t steps, double precision) {
+  return after(theorem, steps, [&](std::uint64_t uses) { return curve.epsilon(delta, uses, precision); });
+}
+
+Interval delta_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double epsilon, std::uint64_t steps, double precision) {
+  return after(theorem, steps, [&](std::uint64_t uses) { return curve.delta(epsilon, uses, precision); });
+}
+
+std::uint64_t AppliedTheorem::steps_of_uses(std::uint64_t uses) const {
+  return unit == CompositionUnit::step ? uses : uses * static_cast<std::uint64_t>(steps_per_epoch);
+}
+
+std::vector<double> AppliedTheorem::renyi(std::uint64_t uses, std::span<const double> orders) const {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  auto out = renyi_divergences(pair, orders);
+  for (auto& value : out) value = std::nextafter(value * static_cast<double>(uses), infinity);
+  if (own_renyi) {
+    const auto own = own_renyi(uses, orders);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = std::min(out[i], own[i]);
+  }
+  return out;
+}
+
+std::unique_ptr<PrivacyCurve> AppliedTheorem::curve() const {
+  auto steps = [&]() -> std::unique_ptr<PrivacyCurve> {
+    if (composition == StepComposition::adaptive) return std::make_unique<AdaptiveCurve>(pair, adaptive_block, adaptive_lower_end);
+    if (own_curve) return own_curve();
+    return std::make_unique<Accountant>(pair);
+  }();
+  if (pure_release > 0.0) return std::make_unique<CurveWithPureRelease>(std::move(steps), pure_release);
+  return steps;
+}
+
+std::string_view composition_cited(StepComposition composition) { return composition == StepComposition::adaptive ? ", its steps composed by tsdp.6" : ""; }
+
+bool covers_adaptive_composition(const AppliedTheorem& theorem) {
+  // The rows whose steps Lemma 1 of docs/proofs/adaptive-composition.md couples.
+  constexpr std::string_view covered[] = {"4.2", "4.4", "4.5", "G.1", "tsdp.1", "tsdp.2", "tsdp.3", "tsdp.4"};
+  return std::find(std::begin(covered), std::end(covered), theorem.theorem) != std::end(covered) && AdaptiveCurve::serves(theorem.pair);
+}
+
+AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block, AdaptiveLowerEnd lower_end) {
+  if (theorem.theorem.starts_with("series"))
+    throw PrivacyError("composition: found adaptive with relation series, whose steps leak in one direction each; expected symmetrised");
+  if (!covers_adaptive_composition(theorem))
+    throw PrivacyError(cat("composition: found adaptive with Theorem ", theorem.theorem,
+                           theorem.pair.components().size() == 1 ? ", every step of which touches a changed value" : "",
+                           "; it is proven for one window a series, drawn with replacement, of which not every one is touched (subsequences_per_sequence 1, "
+                           "bottom level wr); otherwise symmetrised is expected"));
+  theorem.composition = StepComposition::adaptive;
+  theorem.adaptive_block = block;
+  theorem.adaptive_lower_end = lower_end;
+  return theorem;
+}
+
+AppliedTheorem followed_by_pure_release(AppliedTheorem theorem, double epsilon) {
+  if (theorem.bound == Bound::optimistic_lower)
+    throw PrivacyError(cat("theorem: found ", theorem.theorem, ", a lower bound, with a release after it; expected one that bounds the loss from above"));
+  if (theorem.pure_release > 0.0) throw PrivacyError(cat("theorem ", theorem.theorem, ": found a second release after the last use; at most one is expected"));
+  theorem.pure_release = epsilon;
+  theorem.bound = Bound::upper;
+  return theorem;
+}
+
+std::int64_t touched_windows(std::int64_t length, std::int64_t context_length, std::int64_t forecast_length,
+                             const PrivacyUnit& unit) {
+  if (unit.w < 1 || unit.w > largest_count)
+    throw UsageError(cat("w: found ", unit.w, "; an integer from 1 to ", largest_count, " is expected"));
+  if (length < forecast_length)
+    throw PrivacyError(cat("sequence length: found ", length, " with forecast length ", forecast_length,
+                           "; at least the forecast length is expected (L >= L_F)"));
+  if (unit.w > length)
+    throw PrivacyError(cat("w: found ", unit.w, " with a sequence of length ", length,
+                           "; at most the length of the shortest sequence is expected (w <= L)"));
+  const std::int64_t windows = length - forecast_length + 1;
+  const std::int64_t reach = context_length + forecast_length;
+  if (unit.relation == Relation::event) return std::min(reach + unit.w - 1, windows);
+  // w · reach could overflow; once it passes T only T matters.
+  return unit.w > windows / reach ? windows : std::min(unit.w * reach, windows);
+}
+
+double touched_share(const SubsamplingScheme& scheme, const PrivacyUnit& unit) {
+  const auto& p = scheme.parameters();
+  double largest = 0.0;
+  for (const auto length : p.lengths.distinct()) {
+    const auto touched = touched_windows(length, p.context_length, p.forecast_length, unit);
+    largest = std::max(largest, static_cast<double>(touched) / static_cast<double>(length - p.forecast_length + 1));
+  }
+  return largest;
+}
+
+std::vector<TheoremSummary> theorem_table() {
+  std::vector<TheoremSummary> out;
+  for (const auto& row : table()) out.push_back(row.summary);
+  for (const auto& row : flat_table()) out.push_back(row.summary);
+  return out;
+}
+
+TheoremSummary theorem_row(const std::string& id) {
+  std::vector<std::string> known;
+  auto rows = theorem_table();
+  rows.insert(rows.end(), series_table().begin(), series_table().end());
+  for (auto& row : rows) {
+    if (row.id == id) return row;
+    if (std::find(known.begin(), known.end(), row.id) == known.end()) known.push_back(row.id);
+  }
+  throw PrivacyError(cat("theorem: found '", id, "'; available are ", join(known, ", ")));
+}
+
+AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, const Noise& noise, std::optional<std::string> theorem) {
+  if (noise.kind == NoiseKind::independent) return apply_theorem(scheme, unit, noise.multiplier, std::move(theorem));
+  check_noise_multiplier(noise.multiplier);
+  if (unit.relation != Relation::series || scheme.parameters().record != Record::series)
+    throw PrivacyError(cat("correlated noise with relation ", name(unit.relation),
+                           ": nothing covers it; relation series with top level "
+                           "balls_in_bins is the nearest that is covered, or independent noise"));
+  auto out = series_theorem(series_law_of(scheme), noise);
+  if (theorem && *theorem != out.theorem)
+    throw PrivacyError(cat("Theorem ", *theorem, " does not cover correlated noise; ", out.theorem, " does"));
+  return out;
+}
+
+AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, double noise_multiplier,
+                             std::optional<std::string> theorem) {
+  check_noise_multiplier(noise_multiplier);
+  if ((unit.relation == Relation::series) != (scheme.parameters().record == Record::series))
+    throw PrivacyError(cat("relation: found ", name(unit.relation), " with ", name(scheme.parameters().record),
+                           "s as records; expected series "
+                           "where whole series are clipped as one, and there alone"));
+  if (unit.relation == Relation::series) {
+    auto out = series_theorem(series_law_of(scheme), noise_multiplier);
+    if (theorem && *theorem != out.theorem)
+      throw PrivacyError(cat("Theorem ", *theorem, " does not cover whole series with top level ", name(scheme.parameters().top_level),
+                             "; ", out.theorem, " does"));
+    return out;
+  }
+  if (unit.v && (!(*unit.v > 0.0) || !std::isfinite(*unit.v)))
+    throw UsageError(cat("v: found ", *unit.v, "; a positive finite number is expected"));
+  const auto& p = scheme.parameters();
+  if ((p.context_noise > 0.0 || p.forecast_noise > 0.0) && !unit.v)
+    throw PrivacyError(
+        "noise on context or forecast amplifies privacy only if a value changes by at most v: no finite v is given; "
+        "set privacy.v (--v), or both noises to 0");
+  if (theorem) {
+    const auto row = theorem_row(*theorem);
+    if (row.flat())
+      throw PrivacyError(
+          cat("Theorem ", *theorem, " is about one flat data set, not about series of which windows are drawn"));
+    if (!row.bottom_level)
+      throw PrivacyError(cat("Theorem ", *theorem, " is about whole series, not about values of one: expected with it relation series"));
+  }
+  std::vector<std::string> nearest;  // refusals with the fewest objections, one for each kind of them
+  std::vector<std::vector<std::string>> kinds;
+  std::size_t fewest = std::numeric_limits<std::size_t>::max();
+  std::string extension;
+  for (const auto& row : table()) {
+    // Unless a row is named, only proven upper bounds count: training rests on this.
+    const bool candidate = theorem ? *theorem == row.summary.id : !row.summary.only_if_named;
+    if (!candidate && !row.summary.ours) continue;
+    const auto objections = row.objections(scheme, unit);
+    if (!candidate) {
+      if (objections.empty()) extension = row.summary.id;
+      continue;
+    }
+    if (objections.empty()) {
+      auto bound = row.summary.bound;
+      if (bound == Bound::tight && p.bottom_level == BottomLevel::poisson &&
+          !largest_poisson_reach(scheme, unit).of_one_series)
+        bound = Bound::upper;
+      if (bound == Bound::tight && leaves_out_a_series(scheme) && p.lengths.shortest() != p.lengths.longest()) bound = Bound::upper;
+      return {row.summary.id, bound,
+              row.summary.unit, scheme.steps_per_epoch(),
+              noise_multiplier, row.pair(scheme, unit, noise_multiplier)};
+    }
+    if (objections.size() < fewest) nearest.clear();
+    fewest = std::min(fewest, objections.size());
+    if (objections.size() == fewest && std::find(kinds.begin(), kinds.end(), objections) == kinds.end())
+      nearest.push_back(row.refusal(objections));
+    kinds.push_back(objections);
+  }
+  if (!extension.empty() && (p.context_noise > 0.0 || p.forecast_noise > 0.0))
+    nearest.push_back(cat("an extension of the paper covers it: tsdp-account --theorem ", extension,
+                          " (docs/proofs/augmentation.md)"));
+  throw PrivacyError(
+      cat("no theorem covers this subsampling", theorem ? " as asked for: " : "; the nearest: ", join(nearest, "; ")));
+}
+
+AppliedTheorem flat_baseline(const std::string& theorem, const FlatSampling& sampling, double noise_multiplier) {
+  check_noise_multiplier(noise_multiplier);
+  if (!theorem_row(theorem).flat())
+    throw PrivacyError(
+        cat("Theorem ", theorem, " is about series of which windows are drawn, not about one flat data set"));
+  const auto one_to = [](const char* what, std::int64_t value, std::int64_t most, const char* meaning) {
+    if (value < 1 || value > most)
+      throw UsageError(cat(what, ": found ", value, "; an integer from 1 to ", meaning, most, " is expected"));
+  };
+  one_to("number of records", sampling.records, largest_count, "");
+  one_to("batch size", sampling.batch_size, sampling.records, "the number of records ");
+  one_to("window length", sampling.window_length, sampling.records, "the number of records ");
+  for (const auto& row : flat_table())
+    if (row.summary.id == theorem)
+      return {theorem,
+              row.summary.bound,
+              row.summary.unit,
+              std::max<std::int64_t>(1, sampling.records / sampling.batch_size),
+              noise_multiplier,
+              row.pair(sampling, noise_multiplier),
+              row.valid_for_time_series};
+  throw PrivacyError(cat("theorem: found '", theorem, "'"));  // theorem_row knew it
+}
+
+}  // namespace tsdp::privacy

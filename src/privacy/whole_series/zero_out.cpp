@@ -1,0 +1,542 @@
+#include "privacy/whole_series/zero_out.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numbers>
+#include <utility>
+
+#include "allocation_renyi.h"
+#include "largest_coordinate.h"
+#include "lognormal_sum.h"
+#include "privacy/accountant/composition.h"
+#include "privacy/accountant/root_finding.h"
+#include "privacy/terms/out_of_reach.h"
+#include "rounded_sum.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/terms/terms.h"
+
+namespace tsdp::privacy {
+namespace {
+
+/// Φ(z), long double.
+long double below(long double z) { return 0.5L * std::erfc(-z / std::numbers::sqrt2_v<long double>); }
+
+/// A bracket whose ends are those of different theorems. That they cross by more than rounding is an error of the program.
+Interval in_order(Interval bracket) {
+  if (!(bracket.lower <= bracket.upper * (1.0 + 1e-9) + 1e-300)) throw Error(ExitCode::failure, cat("a lower end of ", bracket.lower, " above an upper end of ", bracket.upper));
+  return {std::min(bracket.lower, bracket.upper), bracket.upper};
+}
+
+/// Φ̄(z)/φ(z) for z ≥ 60, where what the asymptotic series leaves out is below 1e-17.
+long double mills_ratio(long double z) {
+  const auto t = 1.0L / (z * z);
+  return (1.0L - t * (1.0L - 3.0L * t * (1.0L - 5.0L * t * (1.0L - 7.0L * t * (1.0L - 9.0L * t))))) / z;
+}
+
+void check_uses(std::uint64_t uses) {
+  if (uses > max_uses_ever) throw PrivacyError(cat("steps: found ", uses, "; at most ", max_uses_ever, " are accounted for"));
+}
+
+/// σ/√k: k epochs with the same batches are one with less noise.
+double of_one_epoch(double noise_multiplier, std::uint64_t epochs) { return noise_multiplier / std::sqrt(static_cast<double>(epochs)); }
+
+}  // namespace
+
+Interval gaussian_delta(double epsilon, double mu) {
+  if (!(epsilon >= 0.0) || !std::isfinite(epsilon))
+    throw PrivacyError(cat("epsilon: found ", epsilon, "; a finite number of at least 0 is expected"));
+  if (!(mu > 0.0) || !std::isfinite(mu)) throw PrivacyError(cat("Gaussian mechanism: found a ratio of ", mu, " to the noise"));
+  const auto e = static_cast<long double>(epsilon);
+  const auto m = static_cast<long double>(mu);
+  const auto near = -e / m + m / 2.0L;
+  const auto far = -e / m - m / 2.0L;
+  const auto first = below(near);
+  // e^ε φ(far) = φ(near): so the second term where e^ε or Φ(far) leave the range of numbers.
+  const auto second = far > -60.0L ? std::exp(e) * below(far)
+                                   : std::exp(-0.5L * near * near) / std::sqrt(2.0L * std::numbers::pi_v<long double>) * mills_ratio(-far);
+  // Arguments are off by 3 units of themselves, which moves a tail by z² of them; erfc by 4 units.
+  constexpr auto unit = std::numeric_limits<long double>::epsilon();
+  const auto error = unit * first * (16.0L + 4.0L * (near * near + (far > -60.0L ? far * far + e : 0.0L) + std::abs(near) * e / m));
+  const bool resolved = std::isfinite(second) && first > 1e-4000L;
+  const auto value = resolved ? std::clamp(first - second, 0.0L, 1.0L) : 0.0L;
+  const auto upper = resolved ? value + error : first + std::numeric_limits<long double>::min();
+  const auto lower = resolved ? std::max(0.0L, value - error) : 0.0L;
+  const auto down = static_cast<double>(lower);
+  const auto up = static_cast<double>(upper);
+  return {std::max(0.0, std::nextafter(down, -1.0)), std::min(1.0, std::nextafter(up, 2.0))};
+}
+
+GaussianCurve::GaussianCurve(double noise_multiplier, double distance) : least_distance_(distance / noise_multiplier) {
+  if (!(noise_multiplier > 0.0) || !std::isfinite(noise_multiplier))
+    throw PrivacyError(cat("noise multiplier: found ", noise_multiplier, "; a positive finite number is expected"));
+  if (!(least_distance_ > 0.0) || !std::isfinite(least_distance_))
+    throw PrivacyError(cat("Gaussian mechanism: found a distance of ", distance, "; a positive finite number is expected"));
+}
+
+Interval GaussianCurve::delta(double epsilon, std::uint64_t uses, double) {
+  check_uses(uses);
+  if (uses == 0) return {0.0, 0.0};
+  // √k and the quotient are off by a unit each; δ grows with μ, so that ends are taken at μ's ends.
+  const double mu = least_distance_ * std::sqrt(static_cast<double>(uses));
+  const auto low = gaussian_delta(epsilon, mu * (1.0 - 4e-16));
+  const auto high = gaussian_delta(epsilon, mu * (1.0 + 4e-16));
+  return {low.lower, high.upper};
+}
+
+Interval GaussianCurve::epsilon(double delta, std::uint64_t uses, double) {
+  if (!(delta >= 1e-25) || !(delta < 1.0))
+    throw PrivacyError(cat("delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
+  if (uses == 0) return {0.0, 0.0};
+  if (this->delta(0.0, uses).upper <= delta) return {0.0, 0.0};
+  double low = 0.0;
+  double high = 1.0;
+  while (this->delta(high, uses).upper > delta) {
+    low = high;
+    high *= 2.0;
+    if (high > 1e15) throw PrivacyError(cat("delta: found ", delta, "; no finite epsilon can be certified for it"));
+  }
+  // Bisection to neighbouring numbers of 1e-15: each end of δ decides its own end of ε.
+  const auto ends = [&](double left, double right, auto decides) {
+    while (right - left > 1e-15 * right) {
+      const double middle = 0.5 * (left + right);
+      if (middle <= left || middle >= right) break;
+      (decides(middle) ? right : left) = middle;
+    }
+    return std::pair{left, right};
+  };
+  const auto upper = ends(low, high, [&](double e) { return this->delta(e, uses).upper <= delta; }).second;
+  const double start = this->delta(0.999 * low, uses).lower > delta ? 0.999 * low : 0.0;
+  const auto lower = ends(start, upper, [&](double e) { return !(this->delta(e, uses).lower > delta); }).first;
+  return {lower, upper};
+}
+
+std::uint64_t GaussianCurve::search_uses(double epsilon, double delta, std::uint64_t limit, double) {
+  limit = std::min(limit, max_uses_ever);
+  if (limit == 0 || !certifies(epsilon, delta, 1)) return 0;
+  std::uint64_t low = 1;
+  std::uint64_t high = limit + 1;
+  while (high - low > 1) {
+    const auto middle = low + (high - low) / 2;
+    (certifies(epsilon, delta, middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+Certificate GaussianCurve::certificate() const {
+  return {"Gaussian mechanism, closed form", "Gaussian mechanism, closed form", {}};
+}
+
+DominatingPair poisson_step(double rate, double noise_multiplier) {
+  if (!(rate > 0.0) || !(rate <= 1.0))
+    throw PrivacyError(cat("sampling rate: found ", rate, "; a number above 0 and at most 1 is expected"));
+  if (rate == 1.0) return DominatingPair({{1.0, 1.0}}, noise_multiplier);
+  return DominatingPair({{0.0, 1.0 - rate}, {1.0, rate}}, noise_multiplier);
+}
+
+PoissonCurve::PoissonCurve(double rate, double noise_multiplier)
+    : remove_(poisson_step(rate, noise_multiplier), Direction::remove), add_(poisson_step(rate, noise_multiplier), Direction::add) {}
+
+Interval PoissonCurve::delta(double epsilon, std::uint64_t uses, double precision) {
+  const auto removed = remove_.delta(epsilon, uses, precision);
+  // Addition costs less where ε matters; a coarse bound shows it.
+  if (removed.lower >= 1e-25 && add_.certifies(epsilon, removed.lower, uses, 0.1)) return removed;
+  const auto added = add_.delta(epsilon, uses, precision);
+  return {std::max(removed.lower, added.lower), std::max(removed.upper, added.upper)};
+}
+
+Interval PoissonCurve::epsilon(double delta, std::uint64_t uses, double precision) {
+  const auto removed = remove_.epsilon(delta, uses, precision);
+  if (add_.certifies(removed.lower, delta, uses, precision)) return removed;
+  const auto added = add_.epsilon(delta, uses, precision);
+  return {std::max(removed.lower, added.lower), std::max(removed.upper, added.upper)};
+}
+
+bool PoissonCurve::certifies(double epsilon, double delta, std::uint64_t uses, double precision) {
+  return remove_.certifies(epsilon, delta, uses, precision) && add_.certifies(epsilon, delta, uses, precision);
+}
+
+std::uint64_t PoissonCurve::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+  const auto removed = remove_.max_uses(epsilon, delta, limit, precision);
+  if (removed == 0 || add_.certifies(epsilon, delta, removed)) return removed;
+  return std::min(removed, add_.max_uses(epsilon, delta, removed, precision));
+}
+
+Certificate PoissonCurve::certificate() const {
+  const char* why = "composition of the exact pair of a Poisson step, both directions (Chua et al. 2024, section 2.2)";
+  return {why, why, {}};
+}
+
+/// The loss of the largest coordinate of one epoch, composed.
+struct ShuffledCurve::Composed {
+  explicit Composed(LossDistribution loss) : composer(ProductLoss(std::move(loss))) {}
+  Composer composer;
+};
+
+ShuffledCurve::ShuffledCurve(std::int64_t batches, double noise_multiplier, Reshuffle reshuffle)
+    : batches_(batches), noise_multiplier_(noise_multiplier), reshuffle_(reshuffle), upper_(noise_multiplier) {
+  if (batches < 1 || batches > largest_count)
+    throw PrivacyError(cat("batches: found ", batches, "; an integer from 1 to ", largest_count, " is expected"));
+}
+
+ShuffledCurve::~ShuffledCurve() = default;
+
+double ShuffledCurve::composed(double epsilon, std::uint64_t uses) {
+  try {
+    if (!composed_) {
+      const LargestCoordinate one(batches_, 2.0, 1.0, noise_multiplier_);
+      composed_ = std::make_unique<Composed>(one.loss(one.step_for(4000.0)));
+    }
+    auto& composer = composed_->composer;
+    return composer.compose(uses, best_tilt_for_epsilon(composer.loss(), uses, epsilon)).delta(epsilon);
+  } catch (const OutOfReach&) {
+    return 0.0;
+  }
+}
+
+double ShuffledCurve::counted(double epsilon, std::uint64_t uses) const {
+  const LargestCoordinate one(batches_, 2.0, 1.0, noise_multiplier_);
+  // A count of k events takes a sum of k terms for every C.
+  return uses <= 1000 ? one.best_count(epsilon, uses) : one.best_event(epsilon);
+}
+
+double ShuffledCurve::lower(double epsilon, std::uint64_t uses) {
+  if (uses == 1 || reshuffle_ == Reshuffle::once)
+    return LargestCoordinate(batches_, 2.0, 1.0, of_one_epoch(noise_multiplier_, uses)).best_event(epsilon);
+  return std::max(counted(epsilon, uses), composed(epsilon, uses));
+}
+
+Interval ShuffledCurve::delta(double epsilon, std::uint64_t uses, double precision) {
+  const auto upper = upper_.delta(epsilon, uses, precision).upper;
+  return in_order({uses == 0 ? 0.0 : lower(epsilon, uses), upper});
+}
+
+Interval ShuffledCurve::epsilon(double delta, std::uint64_t uses, double precision) {
+  const auto upper = upper_.epsilon(delta, uses, precision).upper;
+  if (uses == 0 || upper == 0.0) return {0.0, upper};
+  if (uses == 1 || reshuffle_ == Reshuffle::once)
+    return {std::min(LargestCoordinate(batches_, 2.0, 1.0, of_one_epoch(noise_multiplier_, uses)).best_epsilon(delta), upper), upper};
+  const auto largest = [&](double low, auto delta_at) {
+    const auto over = [&](double e) { return std::log(std::max(delta_at(e), 1e-320)) - std::log(delta); };
+    const double at_low = over(low);
+    const double at_upper = over(upper);
+    return at_low > 0.0 && at_upper <= 0.0 ? bracket_root(over, low, at_low, upper, at_upper, 0.1 * precision).first : low;
+  };
+  // Counts of events are dearer to make and hardly ever tell more.
+  const double by_composition = largest(0.0, [&](double e) { return composed(e, uses); });
+  return {largest(by_composition, [&](double e) { return counted(e, uses); }), upper};
+}
+
+std::uint64_t ShuffledCurve::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+  return upper_.max_uses(epsilon, delta, limit, precision);
+}
+
+Certificate ShuffledCurve::certificate() const {
+  return {"deterministic batches (Chua et al. 2024, Theorem 4.1)",
+          reshuffle_ == Reshuffle::once ? "events of the largest coordinate (Chua et al. 2024, section 2.3), epochs summed up"
+                                        : "events of the largest coordinate (Chua et al. 2024, section 2.3), composed over epochs",
+          {}};
+}
+
+/// What is known of one k: sums of lognormal variables by the largest ε that they serve, 2^(range/2)/4, and divergences of a removal by order.
+struct RandomAllocationCurve::Tables {
+  std::uint64_t uses = 0;
+  struct Table {
+    LognormalSum sum;
+    double work;  ///< that it was allowed
+  };
+  std::map<int, Table> by_range;
+  std::map<std::pair<Direction, int>, Ends> at_points;  ///< what tables give at point_at(k)
+  std::vector<double> removal;
+
+  static constexpr int most = 12;    // ε = 16
+  static constexpr int least = -16;  // ε = 1e-3
+  static double end_of(int range) { return 0.25 * std::exp2(0.5 * range); }
+  static constexpr int points = 32;  // to a range: 1.1 % apart
+  static double point_at(int k) { return 0.25 * std::exp2(0.5 / points * k); }
+  static int last_point_to(double epsilon) { return static_cast<int>(std::floor(2.0 * points * std::log2(4.0 * epsilon))); }
+  /// The range of ε; more than `most` where there is none.
+  static int range_of(double epsilon) { return std::max(least, static_cast<int>(std::ceil(2.0 * std::log2(4.0 * std::max(epsilon, 1e-3)) - 1e-9))); }
+  void begin(std::uint64_t for_uses) {
+    if (uses == for_uses) return;
+    uses = for_uses;
+    by_range.clear();
+    at_points.clear();
+    removal.clear();
+  }
+  /// The table for ε; none where it would take more work.
+  const LognormalSum* serving(std::int64_t bins, double noise_multiplier, double epsilon, double work) {
+    const auto mu = std::sqrt(static_cast<long double>(uses)) / static_cast<long double>(noise_multiplier);
+    const int range = range_of(epsilon);
+    if (range > most) return nullptr;
+    auto found = by_range.find(range);
+    // (A little more than its end: ε beside it rounds to either side.)
+    if (found == by_range.end() || (!found->second.sum.made() && found->second.work < work)) {
+      const auto threshold = static_cast<long double>(bins) * std::exp(1.000001L * static_cast<long double>(end_of(range)));
+      found = by_range.insert_or_assign(range, Table{LognormalSum(bins, mu, threshold, work), work}).first;
+    }
+    return found->second.sum.made() ? &found->second.sum : nullptr;
+  }
+};
+
+namespace {
+/// From this precision on a grid does where a table would take a second.
+constexpr double coarse = 5e-3;
+/// And from this one on closed forms do, where a table would take more than a tenth of one.
+constexpr double quick = 1e-2;
+
+constexpr const char* by_exact_pair = "balls in bins with independent noise, exact pair (Choquette-Choo et al. 2025, Lemma 3.2)";
+constexpr const char* by_smaller_epsilon = "balls in bins with independent noise at a smaller epsilon, where delta is no less (Choquette-Choo et al. 2025, Lemma 3.2)";
+constexpr const char* by_divergences = "Rényi divergences of balls in bins (Schuchardt and Kalinin 2026, Lemmas 3.2 and 3.4)";
+constexpr const char* by_fixed_batches = "fixed batches, a Gaussian mechanism (joint convexity)";
+constexpr const char* by_events = "events of the largest coordinate";
+}  // namespace
+
+RandomAllocationCurve::RandomAllocationCurve(std::int64_t bins, double noise_multiplier, std::optional<Direction> only)
+    : bins_(bins), noise_multiplier_(noise_multiplier), only_(only), cap_(noise_multiplier), tables_(new Tables) {
+  if (bins < 1 || bins > largest_count)
+    throw PrivacyError(cat("bins: found ", bins, "; an integer from 1 to ", largest_count, " is expected"));
+}
+
+RandomAllocationCurve::~RandomAllocationCurve() = default;
+
+double RandomAllocationCurve::by_renyi(Direction direction, double epsilon, std::uint64_t uses) {
+  double least = 1.0;
+  if (direction == Direction::add) {
+    for (double order = 1.0625; order < 1e5; order = 1.0 + 1.0625 * (order - 1.0))
+      least = std::min(least, delta_of_renyi(renyi_add_independent(bins_, noise_multiplier_, uses, order), order, epsilon));
+    return least;
+  }
+  // Larger orders are made where the largest known one is the best, as (α − 1)(R_α − ε) is convex in α.
+  constexpr std::int64_t few = 64;
+  constexpr std::int64_t many = 512;
+  auto& known = tables_->removal;
+  while (true) {
+    std::size_t best = 0;
+    for (std::size_t a = 2; a < known.size(); ++a)
+      if (const double delta = delta_of_renyi(known[a], static_cast<double>(a), epsilon); delta < least) least = delta, best = a;
+    const bool at_end = known.empty() || best + 1 == known.size() || best == 0;
+    if (!at_end || known.size() > static_cast<std::size_t>(many)) return least;
+    known = renyi_remove_independent(bins_, noise_multiplier_, uses, known.empty() ? few : many);
+  }
+}
+
+bool RandomAllocationCurve::by_table(Direction direction, double epsilon, std::uint64_t uses, double work, Ends& known) {
+  const LognormalSum* table = tables_->serving(bins_, noise_multiplier_, epsilon, work);
+  // An addition asks for a threshold below the mean, which smaller tables have, too.
+  if (table == nullptr && direction == Direction::add) table = tables_->serving(bins_, noise_multiplier_, 0.0, work);
+  if (table == nullptr) return false;
+  const auto& sum = *table;
+  const auto b = static_cast<long double>(bins_);
+  const auto mu = std::sqrt(static_cast<long double>(uses)) / static_cast<long double>(noise_multiplier_);
+  const auto gamma = std::exp(static_cast<long double>(epsilon));
+  constexpr auto unit = std::numeric_limits<long double>::epsilon();
+  long double value = 0.0L;
+  long double error = 0.0L;
+  // Thresholds and μ are off by 4 units of themselves. E[(K − S)₊] grows by at most one for one of K; P moves by at most 0.4 dμ in
+  // total variation, and a divergence by at most γ times that.
+  if (direction == Direction::add) {
+    const auto put = sum.below(b / gamma);
+    value = put.value * gamma / b;
+    error = put.error * gamma / b + unit * 8.0L * (1.0L + gamma * mu);
+  } else {
+    if (!(b * gamma <= sum.largest_threshold())) throw Error(ExitCode::failure, "a table that ends before its threshold");
+    const auto put = sum.below(b * gamma);
+    value = put.value / b + 1.0L - gamma;
+    error = put.error / b + unit * 8.0L * gamma * (1.0L + mu);
+  }
+  if (!std::isfinite(value) || !std::isfinite(error)) return true;
+  if (const double lower = static_cast<double>(value - error) * (1.0 - 1e-15); lower > known.delta.lower) known.delta.lower = lower, known.lower_by = by_exact_pair;
+  if (const double upper = std::max(0.0, static_cast<double>(value + error) * (1.0 + 1e-15)); upper < known.delta.upper)
+    known.delta.upper = upper, known.upper_by = by_exact_pair;
+  return true;
+}
+
+RandomAllocationCurve::Reach RandomAllocationCurve::reach(double epsilon, std::uint64_t uses, double precision) const {
+  const double mu = 1.0 / of_one_epoch(noise_multiplier_, uses);
+  Reach out;
+  out.tables = mu <= 30.0 && mu >= 1e-4;
+  out.grid = out.tables && bins_ <= RoundedSum::most_bins && epsilon <= 600.0 && precision < quick;
+  out.work = (out.grid && precision >= coarse) || precision >= quick ? LognormalSum::little_work : LognormalSum::most_work;
+  return out;
+}
+
+RandomAllocationCurve::Ends RandomAllocationCurve::ends(Direction direction, double epsilon, std::uint64_t uses, double precision) {
+  Ends out{{0.0, cap_.delta(epsilon, uses).upper}, by_fixed_batches, ""};
+  if (uses == 0) return out;
+  tables_->begin(uses);
+  const double sigma = of_one_epoch(noise_multiplier_, uses);
+  const auto events_at = [&](double e) { return LargestCoordinate(bins_, 1.0, 0.0, sigma).best_event(e); };
+  const auto take = [&](double upper, const char* why) {
+    if (upper < out.delta.upper) out.delta.upper = upper, out.upper_by = why;
+  };
+  if (direction == Direction::remove) {
+    out.delta.lower = events_at(epsilon);
+    out.lower_by = by_events;
+  }
+  if (bins_ == 1) return out;  // (a Gaussian mechanism)
+  take(by_renyi(direction, epsilon, uses), by_divergences);
+  const auto how = reach(epsilon, uses, precision);
+  const bool in_table = how.tables && by_table(direction, epsilon, uses, how.work, out);
+  if (how.tables && !in_table && direction == Direction::add) {
+    // Q(S < b/γ) − γ P(S < b/γ) is at most the probability that all of b variables are below b/γ.
+    const auto b = static_cast<double>(bins_);
+    const double at = (std::log(b) - epsilon) * sigma + 0.5 / sigma;
+    take(std::exp(b * log_normal_tail(-at) * (1.0 - 1e-12)) * (1.0 + 1e-9), by_exact_pair);
+  } else if (how.tables && !in_table && how.grid) {
+    // Few bins far above their mean: the law on a grid.
+    const auto found = RoundedSum::removal(bins_, 1.0 / sigma, epsilon);
+    take(found.upper, by_exact_pair);
+    if (found.lower > out.delta.lower) out.delta.lower = found.lower, out.lower_by = by_exact_pair;
+  }
+  out.delta = in_order(out.delta);
+  return out;
+}
+
+void RandomAllocationCurve::refine(Direction direction, double epsilon, std::uint64_t uses, double precision, Ends& known) {
+  if (uses == 0 || bins_ == 1 || !(known.delta.upper > 1.05 * known.delta.lower) || !(epsilon > Tables::point_at(Tables::points * Tables::least))) return;
+  const auto how = reach(epsilon, uses, precision);
+  if (!how.tables) return;
+  // δ does not grow with ε, but a table's error does, and tables end: what a smaller ε has counts, too. It is looked for at points of their own, so that no
+  // answer depends on what was asked before: where errors begin to hide δ, or tables end, and 64 points on from there, where the sum of both is least.
+  const auto at_point = [&](int k) -> const Ends* {
+    auto found = tables_->at_points.find({direction, k});
+    if (found == tables_->at_points.end()) {
+      Ends there{{0.0, 1.0}, "", ""};
+      if (!by_table(direction, Tables::point_at(k), uses, how.work, there)) return nullptr;
+      found = tables_->at_points.emplace(std::pair{direction, k}, there).first;
+    }
+    return &found->second;
+  };
+  int seen = Tables::points * Tables::least - 1;
+  int hidden = Tables::last_point_to(epsilon) + 1;
+  const int end = hidden;
+  while (hidden - seen > 1) {
+    const int middle = seen + (hidden - seen) / 2;
+    const auto* there = at_point(middle);
+    (there == nullptr || there->delta.upper > 2.0 * there->delta.lower ? hidden : seen) = middle;
+  }
+  for (int k = std::max(seen, Tables::points * Tables::least); k < std::min(end, hidden + 64); ++k)
+    if (const auto* there = at_point(k); there != nullptr && Tables::point_at(k) <= epsilon && there->delta.upper < known.delta.upper)
+      known.delta.upper = there->delta.upper, known.upper_by = by_smaller_epsilon;
+}
+
+Interval RandomAllocationCurve::delta(Direction direction, double epsilon, std::uint64_t uses, double precision) {
+  auto out = ends(direction, epsilon, uses, precision);
+  refine(direction, epsilon, uses, precision, out);
+  return out.delta;
+}
+
+Interval RandomAllocationCurve::delta(double epsilon, std::uint64_t uses, double precision) {
+  if (uses == 0) return {0.0, 0.0};
+  const auto first = only_.value_or(Direction::remove);
+  auto worst = ends(first, epsilon, uses, precision);
+  if (only_) {
+    refine(first, epsilon, uses, precision, worst);
+  } else {
+    // The larger counts, and the other one is not looked at twice for nothing.
+    auto added = ends(Direction::add, epsilon, uses, precision);
+    if (worst.delta.upper >= added.delta.upper) refine(first, epsilon, uses, precision, worst);
+    if (added.delta.upper > worst.delta.upper) refine(Direction::add, epsilon, uses, precision, added);
+    if (added.delta.lower > worst.delta.lower) worst.delta.lower = added.delta.lower, worst.lower_by = added.lower_by;
+    if (added.delta.upper > worst.delta.upper) worst.delta.upper = added.delta.upper, worst.upper_by = added.upper_by;
+  }
+  upper_by_ = worst.upper_by;
+  lower_by_ = worst.lower_by;
+  return worst.delta;
+}
+
+Interval RandomAllocationCurve::epsilon(double delta, std::uint64_t uses, double precision) {
+  const auto cap = cap_.epsilon(delta, uses, precision);
+  upper_by_ = lower_by_ = by_fixed_batches;
+  if (uses == 0 || cap.upper == 0.0) return cap;
+  const auto out = searched(delta, uses, precision, cap.upper);
+  // What decides at either end.
+  const auto lower_by = [&] { return static_cast<void>(this->delta(out.lower, uses, precision)), lower_by_; }();
+  static_cast<void>(this->delta(out.upper, uses, precision));
+  lower_by_ = lower_by;
+  return out;
+}
+
+Interval RandomAllocationCurve::searched(double delta, std::uint64_t uses, double precision, double cap) {
+  const auto log_delta = std::log(delta);
+  const auto over = [&](double end) { return std::log(std::max(end, 1e-320)) - log_delta; };
+  // Where it lies is found on grids, and what is nearer by tables.
+  double looks = coarse;
+  const auto above = [&](double e) { return over(this->delta(e, uses, looks).upper); };
+  const auto below = [&](double e) { return over(this->delta(e, uses, looks).lower); };
+  const double tolerance = 1e-3 * precision;
+  double low = 0.0;
+  double at_low = above(0.0);
+  if (at_low <= 0.0) return {0.0, 0.0};
+  // Upwards, so that no table serves more than it has to.
+  double high = std::min(0.25, cap);
+  double at_high = above(high);
+  while (at_high > 0.0 && high < cap) {
+    low = high;
+    at_low = at_high;
+    high = std::min(high * std::numbers::sqrt2, cap);
+    at_high = above(high);
+  }
+  if (at_high > 0.0) return {0.0, cap};  // rounding alone can tell them apart
+  if (precision < coarse) {
+    const auto near = bracket_root(above, low, at_low, high, at_high, 1e-3);
+    looks = precision;
+    low = 0.98 * near.first;
+    high = near.second;
+    at_low = above(low);
+    at_high = above(high);
+    if (at_low <= 0.0) low = 0.0, at_low = above(0.0);
+    if (at_high > 0.0) high = cap, at_high = above(high);
+    if (at_high > 0.0) return {0.0, cap};
+  }
+  const auto [left, right] = bracket_root(above, low, at_low, high, at_high, tolerance);
+  // Where both ends of δ are near each other, so are those of ε.
+  if (below(left) > 0.0) return {left, right};
+  const double at_zero = below(0.0);
+  if (at_zero <= 0.0) return {0.0, right};
+  return {bracket_root(below, 0.0, at_zero, left, below(left), tolerance).first, right};
+}
+
+bool RandomAllocationCurve::certifies(double epsilon, double delta, std::uint64_t uses, double precision) {
+  if (cap_.certifies(epsilon, delta, uses, precision)) return true;
+  if (only_ != Direction::add && uses > 0 &&
+      LargestCoordinate(bins_, 1.0, 0.0, of_one_epoch(noise_multiplier_, uses)).best_event(epsilon) > delta)
+    return false;
+  // Divergences need no table.
+  if (uses > 0 && bins_ > 1) {
+    tables_->begin(uses);
+    if ((only_ == Direction::add || by_renyi(Direction::remove, epsilon, uses) <= delta) &&
+        (only_ == Direction::remove || by_renyi(Direction::add, epsilon, uses) <= delta))
+      return true;
+  }
+  const auto first = this->delta(epsilon, uses, coarse);
+  if (first.upper <= delta || first.lower > delta || precision >= coarse) return first.upper <= delta;
+  return this->delta(epsilon, uses, precision).upper <= delta;
+}
+
+std::uint64_t RandomAllocationCurve::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
+  limit = std::min(limit, max_uses_ever);
+  // Fixed batches cost no less: what they certify needs no look.
+  auto low = cap_.max_uses(epsilon, delta, limit, precision);
+  auto high = std::max<std::uint64_t>(low, 1);
+  while (high <= limit && certifies(epsilon, delta, high)) {
+    low = high;
+    high *= 2;
+  }
+  high = std::min(high, limit + 1);
+  while (high - low > 1) {
+    const auto middle = low + (high - low) / 2;
+    (certifies(epsilon, delta, middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+Certificate RandomAllocationCurve::certificate() const {
+  if (!upper_by_.empty()) return {upper_by_, lower_by_, {}};
+  return {cat("the least of: ", by_exact_pair, "; ", by_divergences, "; ", by_fixed_batches), cat("the largest of: ", by_exact_pair, "; ", by_events), {}};
+}
+
+}  // namespace tsdp::privacy

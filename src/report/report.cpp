@@ -1,0 +1,391 @@
+#include "report/report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plot/line_plot.h"
+#include "report_charts.h"
+#include "tsdp/base/text.h"
+#include "tsdp/evaluation/metrics.h"
+
+namespace tsdp::exporting {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string e(std::string_view text) { return xml_escaped(text); }
+
+std::string text_in(const Json& object, const char* name) {
+  if (!object.is_object()) return {};
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+bool is_private(const ReportContent& c) { return c.ledger.is_object() && c.ledger.value("private", false); }
+
+const Json& part(const Json& object, const char* name) {
+  static const Json none;
+  if (!object.is_object()) return none;
+  const auto found = object.find(name);
+  return found != object.end() ? *found : none;
+}
+
+double upper_epsilon(const ReportContent& c) { return number_in(part(c.ledger, "epsilon"), "upper"); }
+
+std::string percent(double share, int digits = 3) { return cat(rounded(100.0 * share, digits), " %"); }
+/// Never smaller than the share.
+std::string percent_up(double share, int digits = 3) { return cat(rounded_up(100.0 * share, digits), " %"); }
+
+/// A number that is far from 1: "10⁻⁷".
+std::string small(double value) {
+  return std::isfinite(value) ? tick_label(value, AxisScale::linear) : std::string("?");
+}
+
+const char* style_sheet = R"(
+:root{color-scheme:light dark;--page:#eef0f3;--card:#ffffff;--ink:#1c1e21;--faint:#52575e;--line:#c9cdd3;--accent:#0067a8;--warn:#fff1e8;--warn-ink:#7a2500;--warn-line:#c44e00}
+@media screen and (prefers-color-scheme:dark){:root{--page:#0c0d10;--card:#15171b;--ink:#eceef1;--faint:#a9afb8;--line:#3a3f47;--accent:#5cb8f0;--warn:#2c1a10;--warn-ink:#ffc9a8;--warn-line:#ff8c4d}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;overflow-wrap:break-word}
+main,header,footer{max-width:72rem;margin:0 auto;padding:0 1rem}
+h1{font-size:1.7rem;line-height:1.2;margin:1rem 0 .3rem}
+h2{font-size:1.3rem;line-height:1.25;margin:0 0 .5rem}
+h3{font-size:1rem;margin:0;color:var(--ink)}
+p+h3,.exact+h3{margin-top:1.2rem}
+p,ul{margin:.5rem 0;max-width:46rem}
+ul{padding-left:1.3rem}
+li{margin:.3rem 0}
+.banner{background:var(--warn);color:var(--warn-ink);border:2px solid var(--warn-line);border-radius:.5rem;padding:.5rem .8rem;margin:1rem 0 0;font-weight:600;max-width:none}
+.faint,figcaption,footer{color:var(--faint)}
+.faint,figcaption{font-size:.9em}
+section{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:1rem;margin:1rem 0}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,14rem),1fr));gap:.75rem;margin:1rem 0;padding:0;list-style:none;max-width:none}
+.tiles li{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:.6rem .8rem;margin:0}
+.tiles b{display:block;font-size:1.5rem;line-height:1.3}
+.grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,19.5rem),1fr));gap:1rem}
+.grid>*{min-width:0}
+.beside{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,24rem);gap:1.5rem;align-items:start}
+@media (max-width:70rem){.beside{grid-template-columns:minmax(0,1fr)}}
+figure{margin:0;max-width:26rem}
+figcaption{margin-bottom:.3rem}
+.tsdp-plot{display:block;width:100%;height:auto}
+.tsdp-plot.sample{display:inline-block;width:38px;height:16px;vertical-align:-2px;margin-right:.4rem}
+.legend{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.1rem 1.2rem;max-width:none}
+.scroll{overflow-x:auto;margin:.5rem 0;border:1px solid var(--line);border-radius:.4rem}
+.scroll{background:linear-gradient(to right,var(--card) 40%,transparent) 0 0/2rem 100% no-repeat local,linear-gradient(to left,var(--card) 40%,transparent) 100% 0/2rem 100% no-repeat local,linear-gradient(to right,#8886,transparent) 0 0/.7rem 100% no-repeat,linear-gradient(to left,#8886,transparent) 100% 0/.7rem 100% no-repeat}
+.scroll:focus-visible,summary:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
+table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+caption{text-align:left;padding:.4rem .7rem;color:var(--faint);font-size:.9em}
+th,td{padding:.35rem .7rem;text-align:right;border-top:1px solid var(--line);vertical-align:top}
+th{font-weight:600}
+thead th{border-top:0}
+th:first-child,td:first-child{text-align:left}
+.facts td{text-align:left}
+.facts th{white-space:nowrap;width:1%}
+.facts tr:first-child>*{border-top:0}
+details{margin:.3rem 0 0}
+summary{cursor:pointer;color:var(--accent)}
+details table{font-size:.9em}
+.exact{border-left:4px solid var(--accent);padding:.1rem 0 .1rem .8rem}
+@media screen and (max-width:48rem){.scores,.scores caption,.scores tbody,.scores tr,.scores th{display:block}.scores thead{position:absolute;clip-path:inset(50%)}.scores td{display:flex;justify-content:space-between;border-top:0;padding:.1rem .7rem}.scores td::before{content:attr(data-label);color:var(--faint)}.scores th{padding-bottom:.1rem}.scores tr{padding-bottom:.3rem}}
+@media screen and (max-width:30rem){.facts th{white-space:normal}.facts th,.facts td{padding:.3rem .4rem}}
+@media (max-width:30rem){main,header,footer{padding:0 .6rem}section{padding:.7rem .6rem}h1{font-size:1.4rem}}
+@page{margin:14mm}
+@media print{body{background:#fff;font-size:14px}section{padding:.8rem;box-decoration-break:clone}section,.tiles li{border-color:#999}figure,.tiles,.banner,tr,.exact{break-inside:avoid}h2,h3{break-after:avoid}.scroll{overflow:visible}th,td{padding:.3rem .5rem}details{display:none}main,header,footer{max-width:none;padding:0}p,ul{max-width:none}.grid{grid-template-columns:repeat(2,minmax(0,1fr))}.tiles{grid-template-columns:repeat(3,minmax(0,1fr))}.tiles b{font-size:1.2rem}.beside{grid-template-columns:minmax(0,1fr);gap:.5rem}.beside figure{max-width:22rem}}
+)";
+
+std::string head(const ReportContent& c) {
+  return cat(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "base-uri 'none'; form-action 'none'\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"robots\" content=\"noindex\">\n<title>",
+      e(c.model), " on ", e(c.dataset), " – private report</title>\n<style>", style_sheet, plot_style_sheet(),
+      ".tsdp-plot .paper{fill:var(--card)}.tsdp-plot .bar{stroke:none}</style>\n</head>\n<body>\n");
+}
+
+/// What one protected change is, for people.
+std::string protected_unit(const Json& ledger) {
+  const auto& relation = part(ledger, "relation");
+  const double w = number_in(relation, "w");
+  const double v = number_in(relation, "v");
+  const auto count = std::isfinite(w) ? cat(static_cast<long long>(w)) : std::string("some");
+  const auto kind = text_in(relation, "kind");
+  if (kind == "series") return "any one whole series, there or not";
+  std::string text = w == 1.0          ? std::string("any single value of any one series")
+                     : kind == "event" ? cat("the values within any ", count, " steps in a row of any one series")
+                                       : cat("any ", count, " values of any one series, wherever they are");
+  if (std::isfinite(v)) text += cat(", each changed by at most ", v);
+  return text;
+}
+
+std::string tile(const std::string& number, const std::string& what) {
+  return cat("<li><b>", e(number), "</b>", e(what), "</li>\n");
+}
+
+constexpr const char* crps_name = "mean_weighted_quantile_loss";
+
+/// The model's score beside the first it is compared with, in words; empty if either is missing.
+std::string comparison(const ReportContent& c, const char* metric = crps_name) {
+  if (c.scores.size() < 2) return {};
+  const double ours = number_in(c.scores[0].metrics, metric);
+  const double theirs = number_in(c.scores[1].metrics, metric);
+  if (!std::isfinite(ours) || !std::isfinite(theirs) || !(theirs > 0.0)) return {};
+  const double gap = ours / theirs - 1.0;
+  if (std::abs(gap) < 0.005) return cat("as good as ", c.scores[1].name);
+  if (gap >= 1.0) return cat(rounded(ours / theirs, 2), " times as bad as ", c.scores[1].name);
+  return cat(percent(std::abs(gap), 2), gap < 0.0 ? " better than " : " worse than ", c.scores[1].name);
+}
+
+/// Whether the model's median alone is worse than the first it is compared with, though CRPS is better.
+bool only_bands_help(const ReportContent& c) {
+  if (c.scores.size() < 2) return false;
+  const auto gap = [&](const char* metric) {
+    return number_in(c.scores[0].metrics, metric) - number_in(c.scores[1].metrics, metric);
+  };
+  return gap(crps_name) < 0.0 && gap("ND") > 0.0;
+}
+
+/// What the numbers of this run leave out where its start was trained on data; else empty.
+std::string about_start(const ReportContent& c) {
+  switch (c.start_origin) {
+    case mechanism::StartOrigin::fresh:
+    case mechanism::StartOrigin::synthetic: return "";
+    case mechanism::StartOrigin::trained:
+      return "The weights that this run started from were trained on data, too, at a cost of their own. What stands here is of this run alone; for whoever is in both, the two "
+             "compose (tsdp-account total).";
+    case mechanism::StartOrigin::trained_without_privacy:
+      return "The weights that this run started from were trained on data without privacy. What stands here is of this run alone; nothing protects whoever is in that data.";
+  }
+  return "";
+}
+
+std::string header(const ReportContent& c) {
+  std::string out =
+      "<header>\n<p class=\"banner\" role=\"note\">Private: shows data, do not release. Nothing on this page is "
+      "covered by epsilon.</p>\n";
+  out += cat("<h1>", e(c.model), " on ", e(c.dataset), "</h1>\n<p class=\"faint\">", e(c.program),
+             c.made.empty() ? "" : ", ", e(c.made), "</p>\n");
+  const auto state = text_in(c.ledger, "state");
+  if (!state.empty() && state != "finished")
+    out += cat("<p class=\"banner\">The run is not finished: its ledger says “", e(state), "”.</p>\n");
+  if (c.ledger.is_object() && c.ledger.value("reproducible", false))
+    out += is_private(c)
+               ? "<p class=\"banner\">Not for release: the randomness follows from the seed, so whoever knows the "
+                 "seed can remove the noise.</p>\n"
+               : "";
+  if (const auto about = about_start(c); !about.empty()) out += cat("<p class=\"banner\">", e(about), "</p>\n");
+  out += "<ul class=\"tiles\">\n";
+  if (is_private(c)) {
+    const std::string alone = cat(mechanism::rests_on_data(c.start_origin) ? " (this run alone, without its start)" : "",
+                                  c.ledger.value("reproducible", false) ? " (for whoever does not know the seed)" : "");
+    if (const double epsilon = upper_epsilon(c); std::isfinite(epsilon))
+      out += tile(cat("ε ≤ ", rounded_up(epsilon, 4)),
+                  cat("at δ = ", small(number_in(c.ledger, "delta")), ", for ", protected_unit(c.ledger), alone));
+    if (const double advantage = number_in(part(c.ledger, "attack"), "advantage"); std::isfinite(advantage))
+      out += tile(cat("≤ ", percent_up(0.5 + 0.5 * advantage, 4)),
+                  cat("right guesses of the best possible attacker; a coin has 50 %", alone));
+  } else if (c.ledger.is_object() && c.ledger.contains("synthetic_data") && c.start_origin != mechanism::StartOrigin::trained_without_privacy) {
+    out += mechanism::rests_on_data(c.start_origin) ? tile("Synthetic series", "added no data of anyone to the start; the start's own statement holds")
+                                                    : tile("Synthetic series", "the model has seen no data of anyone");
+  } else {
+    out += tile("No privacy", "trained without clipping and noise: treat the model like the data");
+  }
+  if (!c.scores.empty())
+    if (const double crps = number_in(c.scores[0].metrics, "mean_weighted_quantile_loss"); std::isfinite(crps)) {
+      const auto compared = comparison(c);
+      out += tile(cat("CRPS ", score_text(crps)),
+                  cat("on the ", c.windows, " windows (lower is better)", compared.empty() ? "" : ": ", compared));
+    }
+  return out + "</ul>\n</header>\n";
+}
+
+std::string numbers_table(const ReportForecast& f, const ReportContent& c) {
+  std::string out = cat(
+      "<details><summary>Numbers of series ", e(f.series),
+      "</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Numbers of series ", e(f.series),
+      "\"><table>\n<thead><tr><th scope=\"col\">", e(c.step), " step</th><th scope=\"col\">truth</th>",
+      f.seasonal_naive.empty() ? "" : "<th scope=\"col\">seasonal naive</th>");
+  for (const double level : report_levels) out += cat("<th scope=\"col\">", 100.0 * level, " %</th>");
+  out += "</tr></thead>\n<tbody>\n";
+  const auto cell = [](double value) {
+    return cat("<td>", std::isfinite(value) ? rounded(value, 7) : std::string("–"), "</td>");
+  };
+  for (std::size_t k = 0; k < f.truth.size(); ++k) {
+    out += cat("<tr><td>", k, "</td>", cell(f.truth[k]), f.seasonal_naive.empty() ? "" : cell(f.seasonal_naive.at(k)));
+    for (const auto& quantile : f.quantiles) out += cell(quantile.at(k));
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div></details>\n";
+}
+
+std::string forecasts(const ReportContent& c) {
+  std::string out = "<section>\n<h2>Forecasts and what came</h2>\n";
+  if (c.forecasts.empty()) return cat(out, "<p>There are no ", e(c.windows), " windows to forecast.</p>\n</section>\n");
+  out += cat("<p>", e(c.how_chosen), "</p>\n", forecast_legend(),
+             "<p class=\"faint\">Of every ten true values about nine should lie in the wide band and five in the "
+             "narrow one.</p>\n<div class=\"grid\">\n");
+  for (std::size_t i = 0; i < std::min(c.forecasts.size(), most_report_forecasts); ++i) {
+    const auto& f = c.forecasts[i];
+    out += cat("<figure>\n<figcaption><h3>Series ", e(f.series), "</h3>", e(f.why), "; from ", e(f.start),
+               "</figcaption>\n", forecast_chart(f, c), numbers_table(f, c), "</figure>\n");
+  }
+  return out + "</div>\n</section>\n";
+}
+
+std::string scores(const ReportContent& c) {
+  std::string out = "<section>\n<h2>How good the forecasts are</h2>\n";
+  if (c.scores.empty()) return cat(out, "<p>There are no ", e(c.windows), " windows to score.</p>\n</section>\n");
+  struct Column {
+    const char* name;
+    const char* label;
+  };
+  constexpr std::array columns = {Column{"mean_weighted_quantile_loss", "CRPS"}, Column{"ND", "ND"},
+                                  Column{"NRMSE", "NRMSE"}, Column{"MASE", "MASE"}, Column{"sMAPE", "sMAPE"}};
+  const auto chart = score_chart(c);
+  if (const auto compared = comparison(c); !compared.empty())
+    out += cat(
+        "<p>By CRPS, the model is <strong>", e(compared), "</strong> on the ", e(c.windows), " windows.",
+        only_bands_help(c) ? cat(" Its median alone, without the bands, is ", e(comparison(c, "ND")), " (ND).") : "",
+        "</p>\n");
+  if (const auto did = evaluation::what_data_did(number_in(c.scores.front().metrics, "mean_weighted_quantile_loss"), c.start_crps); !did.empty())
+    out += cat("<p>Its start (", e(mechanism::start_cited(c.start_origin)), ") had a CRPS of ", score_text(c.start_crps), " already: ", did, ".</p>\n");
+  out +=
+      cat("<div class=\"", chart.empty() ? "" : "beside",
+          "\">\n<div>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+          "aria-label=\"Scores\"><table class=\"scores\">\n<caption>Scores on the ",
+          e(c.windows),
+          " windows; lower is better, but for the 80 % band</caption>\n<thead><tr><th scope=\"col\">forecaster</th>");
+  for (const auto& column : columns) out += cat("<th scope=\"col\">", column.label, "</th>");
+  constexpr const char* band_label = "in the 80 % band";
+  out += cat("<th scope=\"col\">", band_label, "</th></tr></thead>\n<tbody>\n");
+  for (const auto& score : c.scores) {
+    out += cat("<tr><th scope=\"row\">", e(score.name), "</th>");
+    for (const auto& column : columns) {
+      const double value = number_in(score.metrics, column.name);
+      out += cat("<td data-label=\"", column.label, "\">", score_text(value), "</td>");
+    }
+    const auto& coverage = part(score.metrics, "coverage");
+    const double share = number_in(coverage, "0.9") - number_in(coverage, "0.1");
+    out += cat("<td data-label=\"", band_label, "\">", std::isfinite(share) ? percent(share) : std::string("–"), "</td></tr>\n");
+  }
+  out +=
+      "</tbody></table></div>\n<p class=\"faint\">CRPS: losses at the quantiles 10 %, 20 %, … 90 %, as a share of the "
+      "values’ size. ND: absolute errors of the median, as a share of the values’ size. NRMSE: root of the mean "
+      "squared "
+      "error, likewise. MASE: absolute errors beside those of seasonal naive within the past. sMAPE: relative errors "
+      "of the median. 80 % band: how many true values lie between the quantiles 10 % and 90 %; 80 % would be "
+      "right. A forecaster without bands has all its quantiles in one place. Its start is the same model before "
+      "this run.</p>\n</div>\n";
+  if (!chart.empty()) out += cat("<figure>", chart, "</figure>\n");
+  return out + "</div>\n</section>\n";
+}
+
+std::string training(const ReportContent& c) {
+  std::string out = "<section>\n<h2>Training</h2>\n";
+  const auto loss = loss_chart(c);
+  const auto epsilon = is_private(c) ? epsilon_chart(c) : std::string();
+  const auto clipping = is_private(c) ? clipping_chart(c) : std::string();
+  if (loss.empty() && epsilon.empty() && clipping.empty())
+    return out + "<p>Nothing was logged of the training.</p>\n</section>\n";
+  const bool validated = std::any_of(c.metrics.begin(), c.metrics.end(), [](const Json& line) {
+    return std::isfinite(number_in(line, "validation_loss"));
+  });
+  const auto figure = [&](const std::string& chart, const char* title, const std::string& caption) {
+    if (!chart.empty())
+      out += cat("<figure>\n<figcaption><h3>", title, "</h3>", caption, "</figcaption>\n", chart, "</figure>\n");
+  };
+  out += "<div class=\"grid\">\n";
+  figure(loss, "Loss",
+         cat("Negative log-likelihood; medians of neighbouring batches, with their 10 % to 90 % band.",
+             validated ? " The validation part is not trained on." : " There is no validation part."));
+  figure(epsilon, "Epsilon", "What the steps so far cost at most. No step is taken that could pass the target.");
+  figure(
+      clipping, "Clipping",
+      "Share of gradients (of windows, or of whole series where those are protected) that were cut to the clip norm. Near 100 % all "
+      "count alike, which is usual with small clip norms.");
+  return out + "</div>\n</section>\n";
+}
+
+std::string list_of(const Json& entries) {
+  std::string out;
+  if (!entries.is_array()) return out;
+  for (const auto& entry : entries)
+    if (entry.is_string()) out += cat("<li>", e(entry.get<std::string>()), "</li>\n");
+  return out;
+}
+
+std::string privacy(const ReportContent& c) {
+  if (!is_private(c))
+    return "<section>\n<h2>Privacy</h2>\n<p><strong>No privacy.</strong> This model was trained without clipping and "
+           "noise. "
+           "It may give away values that it was trained on; whoever may not see the data should not get the model "
+           "either.</p>\n</section>\n";
+  const auto unit = protected_unit(c.ledger);
+  const double epsilon = upper_epsilon(c);
+  const double delta = number_in(c.ledger, "delta");
+  const auto& attack = part(c.ledger, "attack");
+  const double advantage = number_in(attack, "advantage");
+  std::string out = "<section>\n<h2>What is promised, in plain words</h2>\n";
+  const auto chart = attack_chart(c);
+  out += cat("<div class=\"", chart.empty() ? "" : "beside", "\">\n<div>\n");
+  out += cat(
+      "<p>Think of two versions of the data that are the same but for <strong>", e(unit),
+      "</strong>. Whoever sees the model, and even every noisy step of its training, can hardly tell which of the two "
+      "versions it was trained on, whatever else they know and however much they compute.</p>\n");
+  if (const auto about = about_start(c); !about.empty()) out += cat("<p><strong>", e(about), "</strong></p>\n");
+  if (std::isfinite(epsilon))
+    out += cat("<p>In numbers, ε and δ: whatever one looks for in the model, finding it is at most ",
+               rounded_up(std::exp(epsilon), 3), " times as likely (e to the power ε, ε ≤ ", rounded_up(epsilon, 4),
+               ") with one version as with the other, but for a remainder of at most ", small(delta),
+               " (δ). With ε = δ = 0 the model would not depend on such a change at all.</p>\n");
+  if (std::isfinite(advantage)) {
+    out +=
+        cat("<p>So take the best possible attacker, who knows all other values and has both versions as candidates. "
+            "Guessing by a coin is right in 50 of 100 cases; with the model in hand it is right in at most <strong>",
+            rounded_up(50.0 + 50.0 * advantage, 4), " of 100</strong>.");
+    const double alarms = number_in(attack, "false_positive_rate");
+    const double hits = number_in(attack, "true_positive_rate");
+    if (std::isfinite(alarms) && std::isfinite(hits))
+      out += cat(" One who raises a false alarm in only ", percent(alarms),
+                 " of all cases finds a true one in at most ", percent_up(hits), ".");
+    out += "</p>\n";
+  }
+  out +=
+      cat("<p class=\"exact\">Exactly: ", e(text_in(c.ledger, "statement")), " Bound: ", e(text_in(c.ledger, "bound")),
+          "; the epsilon lies in [", rounded_down(number_in(part(c.ledger, "epsilon"), "lower"), 5), ", ",
+          rounded_up(epsilon, 5), "] for this theorem.</p>\n");
+  const bool of_series = text_in(part(c.ledger, "relation"), "kind") == "series";
+  out += cat("<h3>What it does not cover</h3>\n<ul>\n<li>more than ", e(unit), " at a time: ",
+             of_series ? "several series, or what they have in common, are protected less or not at all"
+                       : "a whole series, or what many values have in common, is protected less or not at all",
+             "</li>\n",
+             list_of(part(c.ledger, "not_covered")), "</ul>\n</div>\n");
+  if (!chart.empty())
+    out += cat(
+        "<figure>\n<figcaption><h3>The best attacker against guessing</h3>The closer the curve to the diagonal, the "
+        "less an attacker gains.</figcaption>\n",
+        chart, "</figure>\n");
+  return out + "</div>\n</section>\n";
+}
+
+std::string facts(const ReportContent& c) {
+  if (c.facts.empty()) return {};
+  std::string out =
+      "<section>\n<h2>Facts of the run</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+      "aria-label=\"Facts of the run\"><table class=\"facts\">\n<tbody>\n";
+  for (const auto& [what, value] : c.facts)
+    out += cat("<tr><th scope=\"row\">", e(what), "</th><td>", e(value), "</td></tr>\n");
+  return out + "</tbody></table></div>\n</section>\n";
+}
+
+}  // namespace
+
+std::string report_html(const ReportContent& c) {
+  return cat(
+      head(c), header(c), "<main>\n", forecasts(c), scores(c), training(c), privacy(c), facts(c),
+      "</main>\n<footer><p>", e(c.program), ". What of a run may be released: config.yaml, privacy.json and model.pt",
+      is_private(c) ? "" : " only if the data may be", "; nothing under private/.</p></footer>\n</body>\n</html>\n");
+}
+
+}  // namespace tsdp::exporting

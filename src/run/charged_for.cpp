@@ -1,0 +1,118 @@
+#include "run/charged_for.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/digest.h"
+#include "data/covariates.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/text.h"
+
+namespace tsdp::training {
+namespace {
+
+constexpr std::string_view training_values_line = "training values, SHA-256: ";
+constexpr std::string_view run_line = "run: ";
+constexpr std::string_view covariates_line = "covariates, SHA-256: ";
+constexpr std::string_view coefficients_line = "noise coefficients, SHA-256: ";
+
+/// A line for the covariates of the series' own steps, which may be followed by later ones; none where there are none.
+std::string covariates_text(const data::Dataset& dataset) {
+  const auto& known = dataset.covariates;
+  if (known.names.empty()) return {};
+  std::int64_t rows = 0;
+  for (const auto& series : dataset.series)
+    rows = std::max(rows, data::first_row_of(series, dataset).value() + static_cast<std::int64_t>(series.values.size()));
+  Digest digest;
+  digest.add(std::as_bytes(std::span(known.values).first(static_cast<std::size_t>(std::clamp<std::int64_t>(rows, 0, known.rows())) * known.names.size())));
+  digest.add(std::as_bytes(std::span(&known.start, 1)));
+  return cat(covariates_line, digest.hex(), "\n");
+}
+
+/// A line for the coefficients of the noise, of which the configuration has the file's name alone; none where there are none.
+std::string coefficients_text(const Config& config) {
+  return config.privacy.noise_recursion ? cat(coefficients_line, sha256(privacy::coefficients_text(*config.privacy.noise_recursion)), "\n") : std::string();
+}
+
+/// The line behind the configuration.
+std::size_t values_at(const std::vector<std::string>& lines) {
+  const auto found = std::find_if(lines.begin(), lines.end(),
+                                  [](const std::string& line) { return line.starts_with(training_values_line); });
+  return static_cast<std::size_t>(found - lines.begin());
+}
+
+}  // namespace
+
+std::string charged_for(const Config& config, const data::PreparedData& data, const std::string& run) {
+  Digest values, series_alone, starts;
+  for (std::size_t s = 0; s < data.dataset.series.size(); ++s) {
+    const auto& series = data.dataset.series[s];
+    const auto length = static_cast<std::size_t>(data.split.training_length[s]);
+    values.add(std::as_bytes(std::span(series.values).first(length)));
+    series_alone.add(std::as_bytes(std::span(series.values).first(length)));
+    if (!series.exact.empty()) values.add(std::as_bytes(std::span(series.exact).first(length)));
+    starts.add(std::as_bytes(std::span(&series.start, 1)));  // models read the calendar
+  }
+  values.add(std::as_bytes(std::span(data.split.training_length)));
+  series_alone.add(std::as_bytes(std::span(data.split.training_length)));
+  // A private choice reads the validation windows, too, and as their context whatever lies before them.
+  if (config.privacy.enabled && config.privacy.choice_share > 0.0)
+    for (const auto& range : data.split.validation) {
+      const auto s = static_cast<std::size_t>(range.series);
+      const auto from = std::min(data.split.training_length[s], range.forecast_start);
+      values.add(std::as_bytes(std::span(data.dataset.series[s].values)
+                                   .subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(range.forecast_start + config.dataset.prediction_length - from))));
+    }
+  return cat(config_text(config), training_values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(), "\n", covariates_text(data.dataset), coefficients_text(config), training_series_line, series_alone.hex(), "\n", run_line, run, "\n");
+}
+
+std::string run_charged_for(const RunFolder& folder) {
+  for (const auto& line : split(read_file(folder.charged_config()), '\n'))
+    if (line.starts_with(run_line)) return line.substr(run_line.size());
+  throw DataError(cat(folder.charged_config().string(), ": names no run; expected what tsdp-train wrote"));
+}
+
+std::string config_charged_for(const RunFolder& folder) {
+  auto lines = split(read_file(folder.charged_config()), '\n');
+  lines.resize(values_at(lines));
+  return join(lines, "\n") + "\n";
+}
+
+void put_config_back(const RunFolder& folder) {
+  const auto text = config_charged_for(folder);
+  if (!is_there(folder.config()) || read_file(folder.config()) != text) write_file_atomically(folder.config(), text);
+}
+
+void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config,
+                                     const data::PreparedData& data) {
+  // The line of the training series says nothing that the values do not say, and folders of before have none.
+  const auto lines_of = [](const std::string& text) {
+    auto lines = split(text, '\n');
+    std::erase_if(lines, [](const std::string& line) { return line.starts_with(training_series_line); });
+    return lines;
+  };
+  const auto began = lines_of(read_file(folder.charged_config()));
+  const auto now = lines_of(charged_for(config, data, run_charged_for(folder)));
+  for (std::size_t i = 0; i < std::max(began.size(), now.size()); ++i) {
+    const auto line = [&](const std::vector<std::string>& lines) { return i < lines.size() ? lines[i] : std::string(); };
+    if (line(began) == line(now)) continue;
+    if (line(began).starts_with(covariates_line) || line(now).starts_with(covariates_line))
+      throw UsageError(cat("dataset.covariates.file: found ", config.dataset.covariates.value_or("none"),
+                           " with other values than the run began with, and a resumed run keeps its configuration and data"));
+    if (line(began).starts_with(coefficients_line) || line(now).starts_with(coefficients_line))
+      throw UsageError(cat("privacy.noise.coefficients: found ", config.privacy.noise_coefficients.value_or("none"),
+                           " with other numbers than the run was charged for, and a resumed run keeps its configuration and data"));
+    if (i >= values_at(began))
+      throw UsageError(cat("dataset.path: found ", config.dataset.path, " with other ",
+                           i == values_at(began) ? "training values" : "start times",
+                           " than the run began with, and a resumed run keeps its configuration and data"));
+    throw UsageError(cat(folder.config().string(), ": found '", std::string(trimmed(line(now))),
+                         "'; the run began with '", std::string(trimmed(line(began))),
+                         "', and a resumed run keeps its configuration and data"));
+  }
+}
+
+}  // namespace tsdp::training

@@ -1,0 +1,31 @@
+// What the steps of a run were charged for: with any of it changed, a replayed step would be a new release with old noise.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tsdp/run/run_folder.h"
+#include "tsdp/settings/config.h"
+#include "tsdp/settings/configured.h"
+
+namespace tsdp::training {
+
+/// Begins the line of charged_for that tells the training series of one run from those of another, however either reads and uses them: a digest of lengths
+/// and single-precision values alone.
+inline constexpr std::string_view training_series_line = "training series, SHA-256: ";
+
+/// The configuration; digests of whatever values the run reads (those of the training part, in double precision, too, where they are there; for a private
+/// choice also what it looks at), of start times, and of the training series; and the run (RunIdentity::id).
+[[nodiscard]] std::string charged_for(const Config& config, const data::PreparedData& data, const std::string& run);
+
+/// What the run in `folder` wrote of it when it began: the run, and the text of the configuration. Throw DataError.
+[[nodiscard]] std::string run_charged_for(const RunFolder& folder);
+[[nodiscard]] std::string config_charged_for(const RunFolder& folder);
+
+/// Makes config.yaml the text that the run began with, where it is gone or written otherwise: the ledger names that text. Throws as config_charged_for.
+void put_config_back(const RunFolder& folder);
+
+/// Throws UsageError, which names the first line that differs, unless the run in `folder` began with the same.
+void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config, const data::PreparedData& data);
+
+}  // namespace tsdp::training

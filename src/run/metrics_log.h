@@ -1,0 +1,42 @@
+// What a run logs while it goes on: metrics.jsonl, and the same for TensorBoard.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "base/event_file.h"
+#include "run/metrics_lines.h"
+#include "tsdp/run/run_folder.h"
+
+namespace tsdp::training {
+
+/// What is logged of a step. What is not there is not logged.
+struct Metrics {
+  std::uint64_t step = 0;
+  double epoch = 0.0;
+  std::optional<double> loss, gradient_norm_median, clipped_share;  ///< of the step's batch; the latter two if private
+  std::optional<double> epsilon_upper;                              ///< not below that of the steps so far
+  std::optional<double> training_loss;                              ///< mean since the last look at it
+  std::optional<double> validation_loss;
+};
+
+/// Appends to both logs of a run. Nothing of them is covered by epsilon: they lie under private/, for the owner alone.
+class MetricsLog {
+ public:
+  /// Opens the logs of `folder` for what comes after `step`. What an earlier process logged of later steps is dropped:
+  /// they will be taken again. Throws Error.
+  MetricsLog(const RunFolder& folder, std::uint64_t step);
+
+  /// One line of metrics.jsonl; its numbers go to TensorBoard, too.
+  void add(const Metrics& metrics);
+  /// Hands what was added to the system.
+  void flush() { lines_.flush(); }
+
+ private:
+  std::ofstream lines_;
+  EventFile events_;
+};
+
+}  // namespace tsdp::training

@@ -1,0 +1,147 @@
+#include "tsdp/settings/auto_settings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "settings/setup.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/accountant/accountant.h"
+#include "tsdp/privacy/theorems/theorems.h"
+
+namespace tsdp::mechanism {
+namespace {
+
+// How the constants were found: docs/choosing.md, "What auto means".
+constexpr std::int64_t most_series = 4096;  // of a step
+constexpr double steps_of_a_run = 10'000.0;
+constexpr double windows_of_a_run = 2e6;    // minutes on two cores
+constexpr double fewest_steps = 1'000.0;
+constexpr double recurrent_share = 0.25;    // of both, for a model whose steps cost many times as much
+constexpr double rate_without_prior = 1e-3;
+
+/// How far noise alone may carry a weight over a run, as learning rate times the root of the steps: `most` where the run's signal to noise
+/// g = √T Λ/σ is `enough`, and less in proportion to g² below, as what little then is learnt is mostly noise.
+struct Reach {
+  double most, enough;
+};
+constexpr Reach reach_with_prior{0.1, 400.0};
+
+Reach reach_with_start(const std::string& model) {
+  // Those that read a window more deeply are led astray sooner.
+  if (model == "itransformer") return {0.0078, 6000.0};
+  if (model == "deepar") return {0.0015, 6000.0};
+  return {0.018, 2500.0};
+}
+
+/// Windows that tell as much as all series together: their windows side by side, N of each time, over Kish's design effect 1 + (N − 1)ρ, as series
+/// that share their days share the surprises of those days (Kish, Survey Sampling, 1965). Ten series tell most of what a thousand do.
+double effective_windows(const Config& c, const privacy::SeriesLengths& lengths) {
+  constexpr double correlation = 0.1;
+  double values = 0.0;
+  for (std::int64_t i = 0; i < lengths.count(); ++i) values += static_cast<double>(lengths[i]);
+  const double windows = values / static_cast<double>(*c.model.context_length + c.dataset.prediction_length);
+  return windows / (1.0 + correlation * static_cast<double>(lengths.count() - 1));
+}
+
+/// The share of its reach that a run has: below `enough` effective windows less, by its square, as what it would learn holds for those days alone.
+/// A walk hides what it repeats: where the last value is the best forecast known, ten times as many are needed.
+double share_of_reach(const Config& c, const privacy::SeriesLengths& lengths) {
+  const double enough = prior_of(c).kind == PriorKind::last_value ? 4000.0 : 400.0;
+  return std::pow(std::min(1.0, effective_windows(c, lengths) / enough), 2.0);
+}
+
+/// The least multiple of the season that holds the horizon, where a prior is to see a season; else the horizon. Not beyond what the series hold.
+std::int64_t context_of(const Config& c, const privacy::SeriesLengths& lengths) {
+  const auto horizon = c.dataset.prediction_length;
+  const auto season = c.dataset.season_length;
+  const bool by_season = c.model.lags.empty() && c.model.prior != PriorKind::none && c.model.prior != PriorKind::last_value && season >= 2;
+  const auto wanted = by_season ? (horizon + season - 1) / season * season : horizon;
+  const auto held = std::max<std::int64_t>(1, lengths.shortest() - horizon);
+  return std::max(std::min(wanted, held), by_season && season <= held ? season : 1);
+}
+
+}  // namespace
+
+Settled settle_law(Config config, const privacy::SeriesLengths& lengths, const std::filesystem::path& config_file, SettleLimits limits) {
+  Settled out;
+  auto& c = config;
+
+  const auto asked = c.model.start;
+  out.start = find_start(c, config_file, lengths.shortest() - c.dataset.prediction_length);
+  if (asked == "auto" || asked == "pretrained") {
+    c.model.start = out.start ? out.start->file.string() : "fresh";
+    out.choose("model.start", out.start ? out.start->file.stem().string() : "fresh",
+               out.start                             ? "shipped weights, trained on synthetic series alone"
+               : prior_of(c).kind == PriorKind::none ? "no shipped weights are offered for this shape"
+                                                     : "no shipped weights are offered for this shape, so the prior is the start");
+  }
+  if (c.model.chosen_lags) {
+    std::vector<std::string> lags;
+    for (const auto lag : c.model.lags) lags.push_back(cat(lag));
+    out.choose("model.lags", cat("[", join(lags, ", "), "]"), "the last steps, and those of the season before");
+  }
+  if (!c.model.context_length) {
+    c.model.context_length = out.start ? context_length_of(*out.start) : context_of(c, lengths);
+    out.choose("model.context_length", *c.model.context_length, out.start ? "that of the weights it starts from" : "the forecast length, in whole seasons where the prior needs one");
+  }
+  const auto lambda = c.sampling.subsequences_per_sequence;
+  if (c.sampling.auto_batch_size) {
+    c.sampling.auto_batch_size = false;
+    c.sampling.batch_size = lambda * std::min(lengths.count(), most_series);
+    out.choose("sampling.batch_size", *c.sampling.batch_size,
+               lengths.count() <= most_series ? "every series in every step: the fewest steps for the same signal" : cat(most_series, " series a step, so that a step stays short"));
+  }
+  const auto law = law_of(c, lengths);
+  const auto windows = static_cast<double>(law.expected_windows());
+  if (!c.training.max_epochs) {
+    const double share = c.model.lags.empty() ? 1.0 : recurrent_share;  // (of a model that reads lags)
+    const double by_rule = std::clamp(share * windows_of_a_run / windows, fewest_steps, share * steps_of_a_run);
+    const double steps = std::min(by_rule, limits.most_steps);
+    c.training.max_epochs = std::max<std::int64_t>(1, std::llround(steps / static_cast<double>(law.steps_per_epoch())));
+    out.choose("training.max_epochs", *c.training.max_epochs, cat(rounded(steps, 5), steps < by_rule ? " steps, as many as the time allows" : " steps: more of them with more noise help little"));
+  }
+  out.config = std::move(config);
+  return out;
+}
+
+Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::filesystem::path& config_file, SettleLimits limits) {
+  auto out = settle_law(std::move(config), lengths, config_file, limits);
+  auto& c = out.config;
+  const auto law = law_of(c, lengths);
+  const bool noise = !c.privacy.noise_multiplier;
+  // Of whole series nothing is to choose, and planning their noise may take a while.
+  const bool composition = !c.privacy.composition && c.privacy.relation != privacy::Relation::series;
+  if (c.privacy.enabled && (noise || composition)) {
+    const auto method = method_of(c, lengths);
+    keep_choices(c, *method.privacy());
+    if (composition && privacy::covers_adaptive_composition(method.privacy()->theorem())) {
+      const bool adaptive = c.privacy.composition == privacy::StepComposition::adaptive;
+      out.choose("privacy.composition", std::string(name(*c.privacy.composition)),
+                 adaptive ? "the same steps for less epsilon; seconds of work when a noise is new" : "with this noise adaptive composition saves little, or takes minutes");
+    }
+    if (noise)
+      out.choose("privacy.noise_multiplier", exact(*c.privacy.noise_multiplier), cat("the least that spends epsilon ", c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
+  }
+  if (!c.optimizer.learning_rate) {
+    const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(law.steps_per_epoch());
+    const bool from_prior = prior_of(c).kind != PriorKind::none;
+    double rate = rate_without_prior;
+    std::string why = "GluonTS's, as the model starts from random weights";
+    if (out.start || from_prior) {
+      const auto reach = out.start ? reach_with_start(c.model.name) : reach_with_prior;
+      const double signal = c.privacy.enabled ? std::sqrt(steps) * law.divisor() / *c.privacy.noise_multiplier : reach.enough;
+      const double share = share_of_reach(c, lengths);
+      rate = reach.most * share * std::min(1.0, std::pow(signal / reach.enough, 2.0)) / std::sqrt(steps);
+      why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ", rounded(signal, 3), "; the less, the nearer to the start")
+                              : std::string("so small that the weights stay near those they start from");
+      if (share < 1.0) why += cat("; ", rounded(100.0 * share, 2), " % of it, as series this short say little about later days");
+    }
+    c.optimizer.learning_rate = rate;
+    out.choose("optimizer.learning_rate", rounded(rate, 4), why);
+  }
+  return out;
+}
+
+}  // namespace tsdp::mechanism

@@ -1,0 +1,122 @@
+#include "tsdp/settings/configured.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "data/covariates.h"
+#include "data/oddities.h"
+#include "data/synthetic.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/data/feature_store.h"
+#include "tsdp/data/readers.h"
+
+namespace tsdp::data {
+
+StatedForm stated_form_of(const Config& config) {
+  const auto& d = config.dataset;
+  return {d.format, d.frequency, d.start.value_or(""), {d.item_column.value_or(""), d.time_column.value_or(""), d.value_column.value_or("")}, d.duplicates, d.gaps};
+}
+
+FormNames form_names_of(const std::filesystem::path& config_file) {
+  const auto key = cat(config_file.string(), ": dataset.");
+  return {cat(key, "format"), cat(key, "frequency"), cat(key, "start"), cat(key, "columns"), cat(key, "duplicates"), cat(key, "gaps")};
+}
+
+namespace {
+
+Dataset synthetic_series(const Config& config, const std::filesystem::path& config_file, bool exact) {
+  const auto& d = config.dataset;
+  const auto where = cat(config_file.string(), ": dataset.");
+  auto out = generate_synthetic(named<SyntheticKind>(d.path, cat(where, "path")),
+                                {d.synthetic_series, d.synthetic_length, static_cast<std::uint64_t>(d.synthetic_seed)});
+  if (d.frequency != "auto" && Frequency::parse(d.frequency) != out.frequency)
+    throw UsageError(cat(where, "frequency: found ", d.frequency, "; series of the family ", d.path, " have ", out.frequency.text()));
+  if (exact)
+    for (auto& series : out.series) series.exact.assign(series.values.begin(), series.values.end());
+  return out;
+}
+
+struct Read {
+  Dataset dataset;
+  std::string format;
+};
+
+Read read(const Config& config, const std::filesystem::path& config_file, bool exact) {
+  if (config.dataset.is_synthetic()) return {synthetic_series(config, config_file, exact), config.dataset.format};
+  const auto file = find_data_file(config.dataset.path, config_file);
+  auto options = read_options_of(file, stated_form_of(config), form_names_of(config_file));
+  options.exact = exact;
+  return {read_dataset(file, options), name(options.format)};
+}
+
+/// Drops or pads the series that are shorter than `least`.
+void treat_short_series(const Config& config, std::int64_t least, Dataset& dataset) {
+  const auto is_short = [&](const Series& series) { return static_cast<std::int64_t>(series.values.size()) < least; };
+  const auto count = std::count_if(dataset.series.begin(), dataset.series.end(), is_short);
+  if (count == 0 || config.dataset.short_series == "error") return;
+  const bool drops = config.dataset.short_series == "drop";
+  const auto all = dataset.series.size();
+  if (drops && count == static_cast<std::ptrdiff_t>(all))
+    throw DataError(cat(dataset.name, ": found ", all, " series, all shorter than the ", least, " values that the split needs; expected longer ones, or fewer test windows"));
+  log::info(cat("dataset.short_series: ", count, " of ", all, " series are shorter than the ", least, " values that the split needs: ",
+                drops ? "left out" : "begun earlier, with missing values"));
+  if (drops) {
+    std::erase_if(dataset.series, is_short);
+  } else {
+    for (auto& series : dataset.series) pad_front(series, dataset.frequency, least);
+  }
+}
+
+}  // namespace
+
+Dataset read_series(const Config& config, const std::filesystem::path& config_file, bool exact) {
+  return read(config, config_file, exact).dataset;
+}
+
+SplitOptions split_options_of(const Config& config) {
+  const auto& d = config.dataset;
+  SplitOptions split;
+  split.kind = d.split == "lstnet" ? SplitKind::lstnet : SplitKind::last;
+  split.prediction_length = d.prediction_length;
+  split.test_windows = d.test_windows;
+  split.validation_length = d.validation_length.value_or(5 * d.prediction_length);
+  return split;
+}
+
+PreparedData prepare_data(Config& config, const std::filesystem::path& config_file, bool private_forecasts) {
+  const auto& noise = config.augmentation;
+  // Without noise on the data guarantees hold for changes of any size, and v says nothing.
+  const bool trains_on_noised_values =
+      config.privacy.enabled && config.privacy.v && (noise.context_noise > 0.0 || noise.forecast_noise > 0.0);
+  auto [dataset, format] = read(config, config_file, private_forecasts || trains_on_noised_values);
+  config.dataset.format = format;
+  if (config.dataset.frequency == "auto") config.dataset.frequency = dataset.frequency.text();
+  const auto options = split_options_of(config);
+  // Short series are left out before copies are counted, and padded only afterwards: both would hide copies.
+  const bool drops = config.dataset.short_series == "drop";
+  if (drops) treat_short_series(config, least_length(options), dataset);
+  if (private_forecasts) require_each_once(dataset);
+  require_distinct(dataset, config.privacy.enabled || private_forecasts);
+  if (!drops) treat_short_series(config, least_length(options), dataset);
+  if (config.dataset.covariates) {
+    const auto where = cat(config_file.string(), ": dataset.covariates.columns");
+    const auto file = find_file("dataset.covariates.file", *config.dataset.covariates, config_file);
+    dataset.covariates = read_covariates(file, dataset.frequency, config.dataset.covariate_columns, where);
+    config.dataset.covariate_columns = dataset.covariates.names;
+    require_covariates(dataset, 0);
+    if (const auto same = covariate_that_is_a_series(dataset); same && config.privacy.enabled)
+      throw PrivacyError(cat(file.string(), ": column ", same->first, ": has the values of series ", same->second,
+                             ", and covariates count as public; expected numbers that are not those to be protected"));
+    const auto calendar = window_feature_names(dataset.frequency);
+    for (const auto& name : dataset.covariates.names)
+      if (std::find(calendar.begin(), calendar.end(), name) != calendar.end())
+        throw UsageError(cat(where, ": found '", name, "', which the calendar tells the model already; expected another name, or other columns"));
+  }
+  PreparedData out{std::move(dataset), {}};
+  out.split = split_dataset(out.dataset, options);
+  return out;
+}
+
+}  // namespace tsdp::data

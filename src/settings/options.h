@@ -1,0 +1,92 @@
+// The option table: one row an option.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tsdp/settings/config.h"
+
+namespace tsdp::detail {
+
+/// A legal range; `open_low` excludes the lower end.
+struct RealRange {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool open_low = false;
+  bool open_high = false;
+};
+struct IntRange {
+  std::int64_t low = std::numeric_limits<std::int64_t>::min();
+  std::int64_t high = std::numeric_limits<std::int64_t>::max();
+};
+
+struct Text {
+  std::function<std::string&(Config&)> at;
+};
+struct OptionalText {
+  std::function<std::optional<std::string>&(Config&)> at;
+};
+struct Choice {
+  std::function<std::string(const Config&)> get;
+  std::function<void(Config&, const std::string&)> set;  // of one of the choices
+  std::vector<std::string> choices;
+};
+struct Integer {
+  std::function<std::int64_t&(Config&)> at;
+  IntRange range;
+};
+/// An integer, or `null` or `auto` for "none"; what that means to the reader.
+struct OptionalInteger {
+  std::function<std::optional<std::int64_t>&(Config&)> at;
+  IntRange range;
+  std::string when_none;
+  std::string none = "null";
+};
+/// An integer, `null` for "none", or `auto`, which is kept apart from both.
+struct IntegerNullOrAuto {
+  std::function<std::optional<std::int64_t>&(Config&)> at;
+  std::function<bool&(Config&)> is_auto;
+  IntRange range;
+  std::string when_none;
+};
+/// A list of integers, or `auto`, which is kept apart.
+struct IntegerList {
+  std::function<std::vector<std::int64_t>&(Config&)> at;
+  std::function<bool&(Config&)> is_auto;
+  IntRange range;
+  std::size_t most;
+};
+struct TextList {
+  std::function<std::vector<std::string>&(Config&)> at;
+  std::size_t most;
+};
+struct Real {
+  std::function<double&(Config&)> at;
+  RealRange range;
+};
+/// A number or one word that stands for "none" (`null`, `auto`).
+struct OptionalReal {
+  std::function<std::optional<double>&(Config&)> at;
+  RealRange range;
+  std::string none;
+};
+struct Flag {
+  std::function<bool&(Config&)> at;
+};
+
+using Value = std::variant<Text, OptionalText, Choice, Integer, OptionalInteger, IntegerNullOrAuto, IntegerList, TextList, Real, OptionalReal, Flag>;
+
+struct Option {
+  std::string key;  // "section.name"
+  bool required;
+  Value value;
+  std::string doc;
+};
+
+/// All options, section by section, in the order of the reference page.
+[[nodiscard]] const std::vector<Option>& option_table();
+
+}  // namespace tsdp::detail

@@ -1,0 +1,148 @@
+#include "settings/setup.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "privacy/matrix/correlated_noise.h"
+#include "privacy/theorems/noise_choice.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/accountant/accountant.h"
+#include "tsdp/privacy/matrix/strategy_search.h"
+
+namespace tsdp::mechanism {
+
+std::int64_t accounted_context(const Config& config) {
+  const auto& lags = config.model.lags;
+  const auto reach = lags.empty() ? 0 : *std::max_element(lags.begin(), lags.end()) - 1;
+  return config.model.context_length.value() + reach;
+}
+
+privacy::SubsamplingScheme law_of(const Config& config, privacy::SeriesLengths training_lengths) {
+  privacy::SubsamplingScheme::Parameters p;
+  p.lengths = std::move(training_lengths);
+  p.context_length = accounted_context(config);
+  p.forecast_length = config.dataset.prediction_length;
+  p.batch_size = config.sampling.batch_size.value_or(1);  // where none is given, batches or a rate are
+  p.subsequences_per_sequence = config.sampling.subsequences_per_sequence;
+  p.top_level = config.sampling.top_level;
+  p.bottom_level = config.sampling.bottom_level;
+  p.context_noise = config.augmentation.context_noise;
+  p.forecast_noise = config.augmentation.forecast_noise;
+  p.record = config.privacy.relation == privacy::Relation::series ? privacy::Record::series : privacy::Record::window;
+  p.reshuffle = config.sampling.reshuffle;
+  p.batches = config.sampling.batches;
+  p.rate = config.sampling.rate;
+  try {
+    return privacy::SubsamplingScheme(std::move(p));
+  } catch (const UsageError& error) {
+    // Only the data tell how many series there are.
+    if (config.sampling.batches && std::string(error.what()).starts_with("batches: ")) throw UsageError(cat("sampling.", error.what()));
+    throw;
+  }
+}
+
+std::optional<SyntheticData> synthetic_data_of(const Config& config) {
+  const auto& d = config.dataset;
+  if (!d.is_synthetic()) return std::nullopt;
+  return SyntheticData{d.path, d.synthetic_series, d.synthetic_length, d.synthetic_seed};
+}
+
+privacy::PrivacyUnit unit_of(const Config& config) { return {config.privacy.relation, config.privacy.w, config.privacy.v}; }
+
+double choice_epsilon_of(const Config& config) { return config.privacy.choice_share * config.privacy.target_epsilon; }
+
+std::uint64_t uses_of_epochs(const privacy::AppliedTheorem& theorem, std::int64_t max_epochs) {
+  const auto steps = static_cast<std::uint64_t>(max_epochs) * static_cast<std::uint64_t>(theorem.steps_per_epoch);
+  const auto uses = theorem.uses_of_steps(steps);
+  if (uses > privacy::max_uses_ever)
+    throw UsageError(cat("training.max_epochs: found ", max_epochs, ", that is ", steps, " steps; at most ",
+                         privacy::max_uses_ever, " are accounted for"));
+  return uses;
+}
+
+TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_lengths) {
+  auto law = law_of(config, std::move(training_lengths));
+  const auto& p = config.privacy;
+  if (!p.enabled) return TrainingMethod(std::move(law));
+  const auto epochs = config.training.max_epochs.value();
+  // Correlated noise is planned for all epochs.
+  std::shared_ptr<const privacy::Strategy> strategy;
+  auto multiplier_of = p.noise_multiplier;
+  if (p.noise_mechanism && *p.noise_mechanism != privacy::StrategyKind::identity) {
+    strategy = std::make_shared<const privacy::Strategy>(
+        privacy::planned_strategy(p.wanted_strategy(*p.noise_mechanism), law.steps_per_epoch(), epochs));
+  } else if (const auto& t = law.parameters(); !p.noise_mechanism && p.relation == privacy::Relation::series &&
+                                               privacy::covers_correlated_noise(t.top_level, t.reshuffle)) {
+    // auto, which elsewhere is identity, as nothing else is covered there.
+    auto best = privacy::least_total_error({privacy::series_law_of(law), epochs, p.target_epsilon, p.delta},
+                                           p.wanted_strategy(privacy::StrategyKind::identity));
+    multiplier_of = best.noise_multiplier;
+    if (best.strategy->kind() != privacy::StrategyKind::identity) strategy = std::move(best.strategy);
+  }
+  auto composition = p.composition;
+  const auto choose = [&](privacy::StepComposition chosen) {
+    composition = chosen;
+    if (chosen == privacy::StepComposition::adaptive)
+      log::info("the steps are composed adaptively (privacy.composition): the first answer for a noise multiplier may take a minute, later ones are kept on disk");
+  };
+  const auto with_noise = [&](double multiplier) {
+    return PrivateMechanism(unit_of(config), law, {p.clipping, p.clip_norm}, privacy::noise_by(strategy, multiplier), std::nullopt,
+                            choice_epsilon_of(config), composition.value_or(privacy::StepComposition::symmetrised));
+  };
+  if (multiplier_of) {
+    if (!composition) choose(privacy::chosen_composition(with_noise(*multiplier_of).theorem()));
+    return with_noise(*multiplier_of);
+  }
+  const auto uses = uses_of_epochs(with_noise(1.0).theorem(), epochs);
+  const privacy::PrivacyTarget target{p.target_epsilon, p.delta, uses};
+  const auto theorem_at = [&](double sigma) { return with_noise(sigma).theorem(); };
+  if (!composition) choose(privacy::chosen_composition(target, theorem_at));
+  return with_noise(privacy::least_noise(target, theorem_at));
+}
+
+void keep_choices(Config& config, const PrivateMechanism& mechanism) {
+  config.privacy.composition = mechanism.composition();
+  const auto& noise = mechanism.noise();
+  config.privacy.noise_multiplier = noise.multiplier;
+  if (!config.privacy.noise_mechanism)
+    config.privacy.noise_mechanism = noise.strategy ? noise.strategy->kind() : privacy::StrategyKind::identity;
+}
+
+void require_terms_of(const Config& config, const Ledger& ledger, const std::string& where) {
+  const auto require_same = [&](const nlohmann::ordered_json& found, const nlohmann::ordered_json& expected) {
+    const auto shown = [](const nlohmann::ordered_json& terms, const std::string& term) { return terms.contains(term) ? json_text(terms.at(term)) : "none"; };
+    auto both = found;
+    both.update(expected);
+    for (const auto& [term, unused] : both.items())
+      if (!found.contains(term) || !expected.contains(term) || found.at(term) != expected.at(term))
+        throw DataError(cat(where, ": ", term, ": found ", shown(found, term), "; the run's configuration says ", shown(expected, term),
+                            ": put the run's own file back"));
+  };
+  const auto prior = prior_of(config);
+  const auto& start = ledger.start;
+  require_same({{"prior", name(start.prior.kind)}, {"season", start.prior.season}, {"fresh weights", start.origin == StartOrigin::fresh}},
+               {{"prior", name(prior.kind)}, {"season", prior.season}, {"fresh weights", config.model.start == "fresh"}});
+  if (ledger.synthetic != synthetic_data_of(config))
+    throw DataError(cat(where, ": synthetic_data: is not what the run's configuration says; put the run's own file back"));
+  require_same({{"reproducible", ledger.reproducible}, {"private", ledger.is_private()}},
+               {{"reproducible", config.training.reproducible}, {"private", config.privacy.enabled}});
+  const auto& law = ledger.method.law().parameters();
+  // With the same series: whether they fit the configuration is told by their own digest.
+  if (law.lengths.shortest() < config.dataset.prediction_length)
+    throw DataError(cat(where, ": shortest_sequence: found ", law.lengths.shortest(), "; the run's configuration says at least ",
+                        config.dataset.prediction_length, ": put the run's own file back"));
+  if (!ledger.cost) return require_same(terms(ledger.method), terms(TrainingMethod(law_of(config, law.lengths))));
+  const auto& p = config.privacy;
+  require_same({{"delta", ledger.cost->delta}, {"target_epsilon", ledger.cost->target_epsilon}},
+               {{"delta", p.delta}, {"target_epsilon", p.target_epsilon}});
+  if (!p.noise_multiplier)
+    throw DataError(cat(where,
+                        ": noise_multiplier: found a number; the run's configuration says auto, and a run keeps its number: "
+                        "put the run's own file back"));
+  require_same(terms(ledger.method), terms(method_of(config, law.lengths)));
+}
+
+}  // namespace tsdp::mechanism

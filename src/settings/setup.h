@@ -1,0 +1,42 @@
+// The one way from a configuration and public facts to what a run does.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tsdp/ledger/ledger.h"
+#include "tsdp/mechanism/training_method.h"
+#include "tsdp/settings/config.h"
+
+namespace tsdp::mechanism {
+
+/// L_C of the accountant: how many past steps can influence the gradient of a window. Lags reach beyond the context by
+/// max(lag) − 1 (GluonTS counts lag 1 as the newest known value).
+[[nodiscard]] std::int64_t accounted_context(const Config& config);
+
+/// The subsampling scheme of a configuration for training series of the given lengths; and the unit of its privacy.
+[[nodiscard]] privacy::SubsamplingScheme law_of(const Config& config, privacy::SeriesLengths training_lengths);
+[[nodiscard]] privacy::PrivacyUnit unit_of(const Config& config);
+
+/// The series of format synthetic; none of any other.
+[[nodiscard]] std::optional<SyntheticData> synthetic_data_of(const Config& config);
+
+/// What a run of `config` does. A noise multiplier `auto` becomes the least that spends the target epsilon over max_epochs.
+/// Throws PrivacyError (exit 4) if no theorem covers the scheme, UsageError for contradictions.
+[[nodiscard]] TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_lengths);
+
+/// Puts noise and composition of `mechanism` into `config` in the place of `auto`: another program might calibrate, or choose, differently.
+void keep_choices(Config& config, const PrivateMechanism& mechanism);
+
+/// ε₂ of the private choice that a run of `config` ends with; 0: there is none.
+[[nodiscard]] double choice_epsilon_of(const Config& config);
+
+/// Uses that max_epochs epochs cost at most. Throws UsageError if they are more than are accounted for.
+[[nodiscard]] std::uint64_t uses_of_epochs(const privacy::AppliedTheorem& theorem, std::int64_t max_epochs);
+
+/// Throws DataError that begins with `where` and names the first term of `ledger` that is not what a run of `config` has: what
+/// is stated is stated of the configuration beside it.
+void require_terms_of(const Config& config, const Ledger& ledger, const std::string& where);
+
+}  // namespace tsdp::mechanism

@@ -1,0 +1,156 @@
+#include "tsdp/settings/start.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "base/digest.h"
+#include "base/zip_file.h"
+#include "ledger/fields.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/text.h"
+#include "tsdp/data/dataset.h"
+
+namespace tsdp::mechanism {
+namespace {
+
+/// What the weights are of.
+struct Sizes {
+  std::string model, frequency;
+  std::int64_t context, horizon, width, width_factor;
+  std::vector<std::int64_t> lags;
+  Prior prior;
+  std::vector<std::string> covariates;
+};
+
+Sizes sizes_of(const StartWeights& weights) {
+  const Fields about(weights.content.model, cat(weights.file.string(), ": model"), "a model that tsdp-train wrote");
+  const auto sizes = about.section("sizes");
+  Sizes out{about.text("name"), about.text("frequency"), sizes.length("context_length"), sizes.length("prediction_length"), 0, 1, {}, {}, {}};
+  constexpr std::uint64_t widest = 65536;
+  if (sizes.has("width")) out.width = static_cast<std::int64_t>(sizes.count("width", 0, widest));
+  out.width_factor = static_cast<std::int64_t>(sizes.count("width_factor", 1, widest));
+  const auto& lags = sizes.at("lags");
+  for (const auto& lag : lags)
+    if (lag.is_number_integer()) out.lags.push_back(lag.get<std::int64_t>());
+  out.covariates = covariates_of(weights.content.model, weights.file.string());
+  if (sizes.has("prior")) out.prior = {sizes.one_of<PriorKind>("prior"), sizes.length("season")};
+  return out;
+}
+
+std::string shown(const Prior& prior) {
+  return prior.kind == PriorKind::seasonal_naive ? cat("seasonal_naive of season ", prior.season) : std::string(name(prior.kind));
+}
+
+std::string shown(const StartWeights& weights) {
+  const auto s = sizes_of(weights);
+  return cat(weights.file.stem().string(), " (", s.model, ", ", s.frequency, ", context ", s.context, ", forecasts of up to ", s.horizon,
+             " steps, prior ", shown(s.prior), ")");
+}
+
+}  // namespace
+
+StartWeights read_start(const std::filesystem::path& file) {
+  StartWeights out;
+  out.file = file;
+  out.bytes = read_file(file);
+  if (out.bytes.starts_with("PK")) {
+    // (The weights that the archive's module has must be those of its data.)
+    out.content = read_exported_model(file);
+    out.bytes = read_zip(file).at("extra/tsdp.safetensors");
+  } else {
+    out.content = read_model_data(out.bytes, file.string());
+  }
+  out.origin = origin_of_weights(read_ledger(out.content.privacy, cat(file.string(), ": privacy.json")));
+  out.sha256 = sha256(out.bytes);
+  return out;
+}
+
+Start start_of(const Config& config, const std::optional<StartWeights>& weights) {
+  Start out;
+  out.prior = prior_of(config);
+  if (!weights) return out;
+  out.origin = weights->origin;
+  out.sha256 = weights->sha256;
+  if (rests_on_data(out.origin)) out.trained = weights->content.privacy;
+  return out;
+}
+
+std::optional<std::string> misfit(const Config& config, const StartWeights& weights) {
+  const auto s = sizes_of(weights);
+  const auto differ = [](const char* key, const auto& found, const auto& theirs) { return cat(key, ": found ", found, "; the weights are of ", theirs); };
+  const auto& m = config.model;
+  if (m.name != s.model) return differ("model.name", m.name, s.model);
+  if (data::Frequency::parse(config.dataset.frequency) != data::Frequency::parse(s.frequency)) return differ("dataset.frequency", config.dataset.frequency, s.frequency);
+  if (m.context_length && *m.context_length != s.context) return differ("model.context_length", *m.context_length, s.context);
+  if (config.dataset.prediction_length > s.horizon)
+    return cat("dataset.prediction_length: found ", config.dataset.prediction_length, "; the weights forecast at most ", s.horizon, " steps");
+  if (m.lags != s.lags) return differ("model.lags", cat(m.lags.size(), " lags"), "others");
+  if (config.dataset.covariate_columns != s.covariates)
+    return differ("dataset.covariates", config.dataset.covariate_columns.empty() ? std::string("none") : join(config.dataset.covariate_columns, ", "),
+                  s.covariates.empty() ? std::string("none") : join(s.covariates, ", "));
+  if (const auto prior = prior_of(config); prior != s.prior) return differ("model.prior", shown(prior), shown(s.prior));
+  if (width_of(config) != s.width || m.width_factor != s.width_factor)
+    return differ("model.width", width_of(config) == 0 ? cat(m.width_factor, " times the standard") : cat(width_of(config)),
+                  s.width == 0 ? cat(s.width_factor, " times the standard") : cat(s.width));
+  return std::nullopt;
+}
+
+std::int64_t context_length_of(const StartWeights& weights) { return sizes_of(weights).context; }
+
+std::vector<ShippedStart> shipped_starts() {
+  std::vector<ShippedStart> out;
+  const auto folder = project_root() / "starts";
+  std::error_code none;
+  if (project_root().empty() || !std::filesystem::is_directory(folder, none)) return out;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  std::vector<std::string> tried;
+  if (const auto list = folder / "tried.txt"; is_there(list)) tried = split(read_file(list), '\n');
+  for (const auto& file : files)
+    out.push_back({read_start(file), std::find(tried.begin(), tried.end(), file.stem().string()) != tried.end()});
+  return out;
+}
+
+std::optional<std::filesystem::path> start_file(const Config& config, const std::filesystem::path& config_file) {
+  const auto& asked = config.model.start;
+  if (asked == "fresh" || asked == "pretrained" || asked == "auto") return std::nullopt;
+  // A run's own weights stand beside its configuration, whatever the working directory holds.
+  const auto beside = config_file.parent_path() / asked;
+  return is_there(beside) ? beside : find_file("model.start", asked, config_file);
+}
+
+std::optional<StartWeights> find_start(const Config& config, const std::filesystem::path& config_file, std::int64_t most_context) {
+  const auto& asked = config.model.start;
+  if (asked == "fresh") return std::nullopt;
+  if (const auto file = start_file(config, config_file)) {
+    auto out = read_start(*file);
+    if (const auto why = misfit(config, out)) throw UsageError(cat("model.start: found ", asked, ", which does not fit: ", *why));
+    return out;
+  }
+  auto all = shipped_starts();
+  // Without them another model would be trained than the configuration means.
+  if (all.empty())
+    throw UsageError(cat("model.start: found ", asked, ", and no shipped weights can be found: no folder ", (project_root() / "starts").string(), " with them",
+                         project_root().empty() ? " above the programs, which were copied without it" : "",
+                         "; expected the programs where they were built or installed, or model.start: fresh"));
+  std::optional<StartWeights> best;
+  std::vector<std::string> shipped;
+  for (auto& start : all) {
+    shipped.push_back(shown(start.weights));
+    if (misfit(config, start.weights) || (asked == "auto" && (!start.did_no_worse || sizes_of(start.weights).context > most_context))) continue;
+    if (!best || sizes_of(start.weights).horizon < sizes_of(*best).horizon) best = std::move(start.weights);
+  }
+  if (!best && asked == "pretrained")
+    throw UsageError(cat("model.start: found pretrained, and no shipped weights fit model ", config.model.name, ", frequency ", config.dataset.frequency,
+                         ", context ", config.model.context_length ? cat(*config.model.context_length) : std::string("auto"), ", forecasts of ",
+                         config.dataset.prediction_length, " steps, prior ", shown(prior_of(config)), "; expected one of: ", join(shipped, ", "),
+                         "; or weights of your own (docs/choosing.md: tsdp-train --config pretrain/…)"));
+  return best;
+}
+
+}  // namespace tsdp::mechanism

@@ -1,0 +1,69 @@
+// What a sweep ends in: mean and standard deviation over seeds of every cell, beside the paper's numbers.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sweep/joint.h"
+#include "sweep/plan.h"
+#include "sweep/scheduler.h"
+
+namespace tsdp::sweep {
+
+/// The score of one seed, and what its training spent.
+struct SeedScore {
+  std::int64_t seed = 0;
+  double score = 0.0;
+};
+
+/// A cell as far as its runs have got.
+struct TableCell {
+  std::vector<SeedScore> scores;
+  std::optional<PaperNumber> paper;
+  bool is_private = false;     ///< trained privately; the following hold then
+  double epsilon_lower = 0.0;  ///< least over seeds
+  double epsilon_upper = 0.0;  ///< most over seeds
+  double target_epsilon = 0.0;
+  double delta = 0.0;
+  bool by_max_epochs = false;        ///< training ended by max_epochs, before the target
+  std::vector<std::string> missing;  ///< why scores are missing, one line a reason
+
+  [[nodiscard]] double mean() const;
+  /// With n − 1; none below two scores.
+  [[nodiscard]] std::optional<double> std() const;
+};
+
+struct TableRow {
+  std::string label;
+  bool is_baseline = false;
+  std::vector<TableCell> cells;  ///< one a column
+};
+
+struct Table {
+  std::string title;
+  std::string metric;
+  bool smoke = false;
+  std::size_t private_models = 0;  ///< runs with privacy, whose costs compose
+  bool private_forecasts = false;     ///< some scores are of forecasts that are themselves private
+  std::vector<std::int64_t> seeds;
+  std::vector<std::string> columns;
+  std::vector<TableRow> rows;
+  std::vector<JointStatement> joint;  ///< once all runs have ended
+};
+
+/// Reads all scores that are on disk. `failures`: why runs have none.
+[[nodiscard]] Table read_table(const SweepPlan& plan, const Failures& failures);
+
+/// The table for people, with what it does not say by itself: what epsilon was spent, what is missing and why, what
+/// epsilon does not cover.
+[[nodiscard]] std::string markdown(const Table& table);
+/// A line a cell, with a header.
+[[nodiscard]] std::string csv(const Table& table);
+[[nodiscard]] std::string json(const Table& table);
+
+/// Writes table.md, table.csv and table.json into the private folder of the sweep, each atomically.
+void write_table(const SweepPlan& plan, const Table& table);
+
+}  // namespace tsdp::sweep

@@ -1,1 +1,0 @@
-// Carrier of the precompiled LibTorch header that every LibTorch target reuses.

@@ -1,0 +1,14 @@
+// Puts weights of an earlier model into one that is about to be trained.
+#pragma once
+
+#include "models/forecaster.h"
+#include "tsdp/settings/start.h"
+
+namespace tsdp::training {
+
+/// The weights that a run of these options begins with: drawn with `seed` (they are no secret), or those of `start`. Where these forecast more steps, those of
+/// the first steps are taken: a forecaster's last layer has its rows step by step, and the steps do not depend on each other. Throws DataError
+/// for weights of other shapes or that are not finite.
+void initialise(models::Forecaster& model, std::int64_t seed, const std::optional<mechanism::StartWeights>& start);
+
+}  // namespace tsdp::training

@@ -1,0 +1,102 @@
+// One update of a model from one batch of windows.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dp/noise_mechanism.h"
+#include "dp/private_step.h"
+#include "models/forecaster.h"
+#include "tsdp/mechanism/training_method.h"
+
+namespace tsdp::training {
+
+/// Calls the functions of single numbers (logarithms, roots, …) once, before threads do. LibTorch takes them from MKL on the CPU, which chooses its code at
+/// the first call; where two threads make that call at once, one of them may get other code, which differs in the last place (one of 750
+/// processes, seen with at::log). A resumed run would then end with other weights than one that went on.
+void settle_vector_functions();
+
+/// One update of a model from one batch. The private and the ordinary step are one program; the ordinary one leaves
+/// out norms, clipping and noise.
+///
+/// On the CPU every thread takes its share of the windows through the whole model, over parameters that all share: what
+/// a window needs stays in one core's cache, and threads meet once a step. Sums depend on the number of threads by
+/// rounding, and on nothing else.
+class StepEngine {
+ public:
+  struct Options {
+    dp::Adam::Options adam;
+    /// Not private: bound on the norm of the whole gradient (of the batch's mean loss); 0 for none.
+    double gradient_norm_bound = 0.0;
+    /// Memory that a batch's records may take, bytes; larger batches are worked on in chunks. 0 for no bound.
+    std::int64_t memory_budget = 0;
+  };
+  /// Throws PrivacyError if the method is private and matrix products would round to fewer digits than single precision has.
+  StepEngine(models::Forecaster& model, const mechanism::TrainingMethod& method, Options options);
+
+  struct Result {
+    at::Tensor losses;  ///< (B)
+    at::Tensor norms;   ///< of the records' gradients before clipping; undefined if not private
+  };
+  /// Takes step `step` with the windows that the method's sampler drew for it; `places`, one a window, as sampling::Draw has
+  /// them: they tell the records. A record's windows are worked on at once, whatever memory they take. The noise of a private step is that of `key`. An empty batch is a step of noise alone (private) or of weight decay
+  /// alone.
+  Result step(const models::WindowBatch& batch, std::span<const std::int64_t> places, const SecretKey& key, std::uint64_t step);
+
+  /// The sum of a batch's gradients that noise is added to, each clipped if private; double precision. Not a release: for tests
+  /// and audits.
+  at::Tensor sum(const models::WindowBatch& batch, std::span<const std::int64_t> places);
+
+  /// Windows that are worked on at a time, by all threads together. Norms and clip factors are the windows' own and do not
+  /// depend on it; sums over windows are taken in another order, so they differ by rounding.
+  [[nodiscard]] std::int64_t chunk() const;
+  /// What gradients are clipped to, with the most windows that are summed in single precision.
+  [[nodiscard]] const dp::Clipping& clipping() const noexcept { return clipping_; }
+
+  [[nodiscard]] dp::Adam& optimizer() noexcept { return adam_; }
+  [[nodiscard]] const dp::Adam& optimizer() const noexcept { return adam_; }
+  /// What the noise keeps between steps, for checkpoints.
+  [[nodiscard]] std::vector<at::Tensor> noise_state() const;
+
+ private:
+  /// Records `first` … `last − 1` of a batch, which are worked on at a time.
+  struct Piece {
+    std::int64_t first, last;
+  };
+  /// What of a batch is clipped as one. Without privacy nothing is: every window by itself.
+  [[nodiscard]] dp::Records records_of(std::span<const std::int64_t> places) const;
+  /// How many blocks a batch has, a multiple of the threads'. A block's windows are summed together.
+  [[nodiscard]] std::int64_t block_count() const;
+  /// Windows of a block of `windows` that are worked on at a time, if a record does not have more.
+  [[nodiscard]] std::int64_t piece_size(std::int64_t windows) const;
+  /// The pieces of the blocks of a batch, one list a thread. Which block a window is in is told by its place alone.
+  [[nodiscard]] std::vector<std::vector<Piece>> pieces_of(const dp::Records& records, std::span<const std::int64_t> places) const;
+  /// The parts of that sum, one a thread; fills `result`.
+  std::vector<at::Tensor> parts_of(const models::WindowBatch& batch, std::span<const std::int64_t> places, Result& result);
+  /// Takes the windows of `pieces` through `model` and returns the sum of their gradients: the model's gradient buffer, or,
+  /// of several pieces, `sum` (double precision).
+  at::Tensor work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch, const dp::Records& records,
+                  std::span<const Piece> pieces, const Result& result) const;
+  [[nodiscard]] bool is_private() const { return noise_ != nullptr; }
+  [[nodiscard]] std::int64_t threads() const { return static_cast<std::int64_t>(replicas_.size()) + 1; }
+  /// Most windows whose gradients are summed in their own precision.
+  [[nodiscard]] std::int64_t most_summed() const;
+  /// Windows that one thread works on at a time.
+  [[nodiscard]] std::int64_t chunk_of_a_thread() const;
+
+  models::Forecaster& model_;
+  std::vector<std::unique_ptr<models::Forecaster>> replicas_;  // of the threads but the first
+  std::vector<at::Tensor> sums_;                               // a thread: kept for their memory
+  Options options_;
+  // What of the law decides how sums are taken; public.
+  std::int64_t places_, expected_windows_;
+  bool fixed_windows_, bounded_windows_, joins_;
+  std::int64_t record_windows_;  // λ
+  double divisor_;
+  dp::Clipping clipping_;                      // private only
+  std::unique_ptr<dp::NoiseMechanism> noise_;  // none: not private
+  dp::Adam adam_;
+};
+
+}  // namespace tsdp::training

@@ -1,0 +1,97 @@
+#include "tsdp/privacy/terms/strategy.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "tsdp/base/error.h"
+
+namespace tsdp::privacy {
+namespace {
+
+std::vector<Strategy> strategies(std::int64_t steps) {
+  return {Strategy(StrategyKind::identity, {}, steps), Strategy(StrategyKind::bsr, square_root_bands(4), steps),
+          Strategy(StrategyKind::bisr, inverse_square_root_bands(4), steps),
+          Strategy(StrategyKind::blt, {NoiseRecursion::Form::buffered, {}, {0.98, 0.7}, {0.15, 0.3}}, steps),
+          Strategy(StrategyKind::file, {NoiseRecursion::Form::banded, {2.0, -1.0, 0.5}}, steps)};
+}
+
+TEST(Strategy, TheInverseColumnIsTheInverse) {
+  for (const auto& s : strategies(60)) {
+    const auto c = s.column();
+    const auto q = s.inverse();
+    ASSERT_EQ(c.size(), 60u);
+    for (std::size_t t = 0; t < c.size(); ++t) {
+      double sum = 0.0;
+      for (std::size_t j = 0; j <= t; ++j) sum += c[j] * q[t - j];
+      EXPECT_NEAR(sum, t == 0 ? 1.0 : 0.0, 1e-13) << name(s.kind()) << " at " << t;
+      EXPECT_LE(s.column_lower()[t], std::abs(c[t]));
+      EXPECT_GE(s.column_upper()[t], std::abs(c[t]));
+      EXPECT_NEAR(s.column_upper()[t], s.column_lower()[t], 1e-13);
+    }
+  }
+}
+
+TEST(Strategy, SignsAndBands) {
+  const auto all = strategies(60);
+  EXPECT_TRUE(all[0].is_identity());
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(all[i].non_negative()) << i;
+  EXPECT_FALSE(all[4].non_negative());
+  EXPECT_EQ(all[1].bands(), 4);
+  EXPECT_EQ(all[2].bands(), 60);
+}
+
+/// The definition: sums of columns of the matrix itself.
+TEST(Gram, IsThatOfTheSummedColumns) {
+  for (const auto& strategy : strategies(24)) {
+    for (const auto& [bins, epochs] : {std::pair<std::int64_t, std::int64_t>{6, 4}, {6, 3}, {24, 1}, {1, 24}, {5, 2}}) {
+      const auto steps = bins * epochs;
+      const auto c = strategy.column();
+      std::vector<std::vector<double>> m(static_cast<std::size_t>(bins), std::vector<double>(static_cast<std::size_t>(steps), 0.0));
+      for (std::int64_t i = 0; i < bins; ++i)
+        for (std::int64_t j = 0; j < epochs; ++j)
+          for (std::int64_t n = i + j * bins; n < steps; ++n)
+            m[static_cast<std::size_t>(i)][static_cast<std::size_t>(n)] += std::abs(c[static_cast<std::size_t>(n - i - j * bins)]);
+      const Gram upper(strategy, bins, epochs, Gram::Side::upper);
+      const Gram lower(strategy, bins, epochs, Gram::Side::lower);
+      for (std::int64_t i = 0; i < bins; ++i)
+        for (std::int64_t j = 0; j < bins; ++j) {
+          double product = 0.0;
+          for (std::size_t n = 0; n < static_cast<std::size_t>(steps); ++n)
+            product += m[static_cast<std::size_t>(i)][n] * m[static_cast<std::size_t>(j)][n];
+          EXPECT_NEAR(upper.at(i, j), product, 1e-12 * (1.0 + product));
+          EXPECT_LE(lower.at(i, j), upper.at(i, j));
+          EXPECT_LE(lower.at(i, j), product * (1 + 1e-14));
+          EXPECT_GE(upper.at(i, j), product * (1 - 1e-14));
+        }
+      EXPECT_NEAR(squared_sensitivity(strategy, bins, epochs), upper.largest_diagonal(), 1e-12 * upper.largest_diagonal());
+    }
+  }
+}
+
+TEST(Gram, EntriesBeyondABandAreCyclic) {
+  // b = 4; at distance 2 only (0, 2) and (1, 3).
+  const Gram g({9, 1, 5, 2, 1, 9, 3, 6, 5, 3, 9, 4, 2, 6, 4, 9}, 4);
+  EXPECT_EQ(g.largest_beyond(1), 6.0);
+  EXPECT_EQ(g.largest_beyond(2), 6.0);
+  EXPECT_EQ(g.largest_beyond(3), 0.0);
+  EXPECT_EQ(g.largest_beside(), 6.0);
+  EXPECT_EQ(g.least_beside(), 1.0);
+}
+
+TEST(Strategy, RefusesWhatItCannotBe) {
+  EXPECT_THROW(Strategy(StrategyKind::file, {NoiseRecursion::Form::banded, {0.0, 1.0}}, 5), UsageError);
+  EXPECT_THROW(Strategy(StrategyKind::file, {NoiseRecursion::Form::banded, {}}, 5), UsageError);
+  EXPECT_THROW(Strategy(StrategyKind::blt, {NoiseRecursion::Form::buffered, {}, {1.0}, {0.5}}, 5), UsageError);
+  EXPECT_THROW(Strategy(StrategyKind::bsr, square_root_bands(2), 0), UsageError);
+  // Its inverse grows without bound, and with it C.
+  EXPECT_THROW(Strategy(StrategyKind::file, {NoiseRecursion::Form::banded_inverse, {1e-4, 1.0}}, 5000), UsageError);
+  EXPECT_THROW(static_cast<void>(square_root_bands(0)), UsageError);
+  const Strategy s(StrategyKind::bsr, square_root_bands(2), 20);
+  EXPECT_THROW(Gram(s, 5, 5, Gram::Side::upper), UsageError);
+}
+
+}  // namespace
+}  // namespace tsdp::privacy

@@ -1,0 +1,183 @@
+// What `auto` becomes: from public facts alone, and within the target.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "settings/setup.h"
+#include "tsdp/base/error.h"
+#include "tsdp/settings/auto_settings.h"
+
+namespace tsdp::mechanism {
+namespace {
+
+/// All that can be `auto` is.
+Config all_auto() {
+  Config c;
+  c.dataset.frequency = "1h";
+  c.dataset.prediction_length = 30;
+  c.dataset.season_length = 24;
+  c.model.name = "dlinear";
+  c.model.prior = PriorKind::seasonal_naive;
+  c.model.start = "fresh";
+  c.model.context_length = std::nullopt;
+  c.sampling.auto_batch_size = true;
+  c.training.max_epochs = std::nullopt;
+  c.optimizer.learning_rate = std::nullopt;
+  c.privacy.noise_multiplier = std::nullopt;
+  return c;
+}
+
+const privacy::SeriesLengths lengths = privacy::SeriesLengths::equal(40, 5000);
+
+TEST(AutoSettings, AreAllSettled) {
+  const auto settled = settle(all_auto(), lengths, "config.yaml");
+  const auto& c = settled.config;
+  EXPECT_FALSE(settled.start);
+  EXPECT_EQ(c.model.context_length, 48);  // two days hold 30 hours
+  EXPECT_EQ(c.sampling.batch_size, 40);
+  ASSERT_TRUE(c.training.max_epochs && c.privacy.noise_multiplier && c.privacy.composition && c.optimizer.learning_rate);
+  EXPECT_EQ(settled.chosen.size(), 6u);
+  for (const auto& setting : settled.chosen) EXPECT_FALSE(setting.why.empty()) << setting.key;
+  const auto method = method_of(c, lengths);
+  const auto curve = method.privacy()->curve();
+  const auto uses = uses_of_epochs(method.privacy()->theorem(), *c.training.max_epochs);
+  EXPECT_TRUE(curve->certifies(c.privacy.target_epsilon, c.privacy.delta, uses));
+}
+
+// They were settled with the configuration; here they are told.
+TEST(AutoSettings, TellChosenLags) {
+  auto c = all_auto();
+  c.model.name = "deepar";
+  c.model.lags = {1, 2, 24};
+  c.privacy.noise_multiplier = 3.0;  // not calibrated: that is no matter of lags
+  EXPECT_EQ(settle(c, lengths, "config.yaml").chosen.front().key, "model.context_length");
+  c.model.chosen_lags = true;
+  const auto told = settle(c, lengths, "config.yaml").chosen.front();
+  EXPECT_EQ(told.key, "model.lags");
+  EXPECT_EQ(told.value, "[1, 2, 24]");
+}
+
+// P = C + max(lag) − 1, whoever chose the lags: read from a file, settled, accounted.
+TEST(AutoSettings, ChosenLagsAreAccountedWhole) {
+  const auto file = std::filesystem::path(testing::TempDir()) / "chosen_lags.yaml";
+  const auto law_with = [&](const char* lags) {
+    std::ofstream(file) << "dataset: {path: none.csv, format: csv, frequency: 1h, prediction_length: 30, season_length: 24}\n"
+                           "model: {name: deepar, context_length: 48, lags: "
+                        << lags << "}\nsampling: {batch_size: 8}\ntraining: {max_epochs: 10}\nprivacy: {noise_multiplier: 4.0}\n";
+    return law_of(settle(read_config(file), lengths, file).config, lengths);
+  };
+  const auto automatic = law_with("auto");
+  EXPECT_EQ(automatic.parameters().context_length, 48 + 169 - 1);  // the last of the lags is an hour beyond a week
+  EXPECT_EQ(automatic.parameters().context_length, law_with("[1, 169]").parameters().context_length);
+  EXPECT_EQ(law_with("[1]").parameters().context_length, 48);
+  std::filesystem::remove(file);
+}
+
+TEST(AutoSettings, LeaveWhatIsGiven) {
+  auto c = all_auto();
+  c.model.context_length = 24;
+  c.sampling.auto_batch_size = false;
+  c.sampling.batch_size = 7;
+  c.training.max_epochs = 11;
+  c.optimizer.learning_rate = 0.5;
+  c.privacy.noise_multiplier = 3.0;
+  c.privacy.composition = privacy::StepComposition::symmetrised;
+  const auto settled = settle(c, lengths, "config.yaml");
+  EXPECT_TRUE(settled.chosen.empty());
+  EXPECT_EQ(config_text(settled.config), config_text(c));
+}
+
+TEST(AutoSettings, AreTheSameTwice) {
+  EXPECT_EQ(config_text(settle(all_auto(), lengths, "a").config), config_text(settle(all_auto(), lengths, "b").config));
+}
+
+TEST(AutoSettings, ContextsFitTheSeries) {
+  auto c = all_auto();
+  c.privacy.enabled = false;
+  c.model.prior = PriorKind::last_value;
+  EXPECT_EQ(settle(c, lengths, "").config.model.context_length, 30);
+  EXPECT_EQ(settle(c, privacy::SeriesLengths::equal(40, 45), "").config.model.context_length, 15);
+  c.model.prior = PriorKind::seasonal_naive;
+  EXPECT_EQ(settle(c, privacy::SeriesLengths::equal(40, 60), "").config.model.context_length, 30);
+  EXPECT_EQ(settle(c, lengths, "").config.model.context_length, 48);
+}
+
+TEST(AutoSettings, BatchesStayBounded) {
+  auto c = all_auto();
+  c.privacy.enabled = false;
+  c.sampling.subsequences_per_sequence = 2;
+  const auto settled = settle(c, privacy::SeriesLengths::equal(1'000'000, 5000), "");
+  EXPECT_EQ(settled.config.sampling.batch_size, 2 * 4096);
+  EXPECT_GE(*settled.config.training.max_epochs, 1);
+}
+
+TEST(AutoSettings, FollowTheNoise) {
+  auto c = all_auto();
+  c.training.max_epochs = 100;
+  c.privacy.noise_multiplier = 4.0;
+  const double rate = *settle(c, lengths, "").config.optimizer.learning_rate;
+  c.privacy.noise_multiplier = 8.0;
+  EXPECT_LT(*settle(c, lengths, "").config.optimizer.learning_rate, rate);
+}
+
+TEST(AutoSettings, FewWindowsStayNearTheirStart) {
+  auto c = all_auto();
+  c.training.max_epochs = 1000;
+  c.privacy.noise_multiplier = 4.0;
+  const auto rate = [&](const privacy::SeriesLengths& of) { return *settle(c, of, "").config.optimizer.learning_rate; };
+  // 40 series tell as much as 40 / (1 + 39 / 10) = 8.16: with 78 values a window, 400 windows are 3,823 values of each.
+  EXPECT_EQ(rate(privacy::SeriesLengths::equal(40, 5000)), rate(privacy::SeriesLengths::equal(40, 10000)));
+  EXPECT_NEAR(rate(privacy::SeriesLengths::equal(40, 1000)) / rate(privacy::SeriesLengths::equal(40, 2000)), 0.25, 1e-12);
+  // A walk needs ten times as many.
+  const double seasonal = rate(privacy::SeriesLengths::equal(40, 1000));
+  c.model.context_length = 48;
+  c.model.prior = PriorKind::last_value;
+  EXPECT_NEAR(rate(privacy::SeriesLengths::equal(40, 1000)) / seasonal, 0.01, 1e-12);
+  // It holds without privacy, too: what is learnt from few windows is no noise, but it does not last.
+  c.privacy.enabled = false;
+  EXPECT_NEAR(rate(privacy::SeriesLengths::equal(40, 1000)) / rate(privacy::SeriesLengths::equal(40, 2000)), 0.25, 1e-12);
+  // More series hardly help, as they share their days: 1,000 tell as much as 9.9, not 25 times as much as 40. (One step an epoch, both.)
+  EXPECT_NEAR(rate(privacy::SeriesLengths::equal(1000, 1000)) / rate(privacy::SeriesLengths::equal(40, 1000)), std::pow((1000 / 100.9) / (40 / 4.9), 2.0), 1e-9);
+}
+
+TEST(AutoSettings, ShippedWeightsAreTakenWhereTheyFit) {
+  auto c = all_auto();
+  c.privacy.enabled = false;
+  c.model.start = "auto";
+  c.dataset.prediction_length = 24;
+  const auto settled = settle(c, lengths, "");
+  ASSERT_TRUE(settled.start);
+  EXPECT_EQ(settled.config.model.context_length, 168);
+  EXPECT_EQ(settled.start->origin, StartOrigin::synthetic);
+  // Not where the series are shorter than what they read, nor for longer forecasts, other seasons or without the prior.
+  EXPECT_FALSE(settle(c, privacy::SeriesLengths::equal(40, 150), "").start);
+  const auto none = [&](auto change) {
+    auto other = c;
+    change(other);
+    return !settle(other, lengths, "").start;
+  };
+  EXPECT_TRUE(none([](Config& o) { o.dataset.prediction_length = 49; }));
+  EXPECT_TRUE(none([](Config& o) { o.dataset.season_length = 12; }));
+  EXPECT_TRUE(none([](Config& o) { o.model.prior = PriorKind::none; }));
+  EXPECT_TRUE(none([](Config& o) { o.model.context_length = 24; }));
+}
+
+TEST(AutoSettings, NoSuchStart) {
+  auto c = all_auto();
+  c.model.start = "pretrained";
+  c.dataset.frequency = "7min";
+  try {
+    static_cast<void>(settle(c, lengths, "config.yaml"));
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("model.start: found pretrained"), std::string::npos) << error.what();
+  }
+  c.model.start = "auto";
+  EXPECT_EQ(settle(c, lengths, "config.yaml").config.model.start, "fresh");
+}
+
+}  // namespace
+}  // namespace tsdp::mechanism
