@@ -94,7 +94,7 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
   refuse(app, {"--batch-size"}, why);
   auto asked = read_config(file, o.set);
   const auto data = data::prepare_data(asked, file);
-  auto settled = mechanism::settle_law(asked, data.split.training_length, file);
+  auto settled = mechanism::settle_scheme(asked, data.split.training_length, file);
   if (const auto what = mechanism::not_counted_of_start(settled.start_origin()); !what.empty()) log::warning(cat(file.string(), ": model.start: not counted in epsilon: ", what));
   auto config = std::move(settled.config);
   auto sigma = o.noise_multiplier ? o.noise_multiplier : config.privacy.noise_multiplier;
@@ -107,17 +107,9 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
     throw UsageError(cat(file.string(),
                          ": privacy.noise.mechanism: found auto, which is chosen with its noise when a run begins; expected --set "
                          "privacy.noise.mechanism=NAME (the command strategy shows them side by side)"));
-  const auto kind = p.noise_mechanism.value_or(privacy::StrategyKind::identity);
-  std::shared_ptr<const privacy::Strategy> strategy;
-  // Planned for all epochs, as a run has it.
-  if (kind != privacy::StrategyKind::identity)
-    strategy = std::make_shared<const privacy::Strategy>(
-        privacy::planned_strategy(p.wanted_strategy(kind), scheme.steps_per_epoch(), config.training.max_epochs.value()));
+  const auto strategy = mechanism::planned_strategy_of(config, scheme);
   const double choice = mechanism::choice_epsilon_of(config);
-  const auto with_noise = [=](double multiplier) {
-    auto applied = privacy::apply_theorem(scheme, unit, privacy::noise_by(strategy, multiplier), theorem);
-    return choice > 0.0 ? mechanism::followed_by_choice(std::move(applied), unit.relation, choice) : applied;
-  };
+  const auto with_noise = [=](double multiplier) { return mechanism::covering_theorem(unit, scheme, privacy::noise_by(strategy, multiplier), theorem, choice); };
   return {with_noise, sigma, std::move(config), {}, {}, strategy};
 }
 

@@ -231,12 +231,11 @@ int main(int argc, char** argv) {
     const auto data = tsdp::data::prepare_data(asked, config_file);
     auto settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file);
     if (advise) {
-      const auto method_of = [&] { return tsdp::mechanism::method_of(settled.config, data.split.training_length); };
-      const double seconds = tsdp::training::seconds_per_step(settled.config, method_of(), device);
+      const double seconds = tsdp::training::seconds_per_step(settled.config, settled.method, device);
       if (minutes)
         settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file, {std::max(1.0, 60.0 * *minutes / seconds)});
       const auto& p = settled.config.privacy;
-      print_advice(settled, tsdp::training::make_plan(method_of(), {p.target_epsilon, p.delta}, settled.config.training.max_epochs.value()), seconds, common.json);
+      print_advice(settled, tsdp::training::make_plan(settled.method, {p.target_epsilon, p.delta}, settled.config.training.max_epochs.value()), seconds, common.json);
       return 0;
     }
     auto& config = settled.config;
@@ -248,9 +247,9 @@ int main(int argc, char** argv) {
     // Before a plan is made of what the run was not charged for.
     if (!resume.empty() && tsdp::is_there(folder.charged_config()))
       tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
-    warn_of_sizes(config, tsdp::mechanism::law_of(config, data.split.training_length));
+    warn_of_sizes(config, settled.method.law());
     const auto origin = settled.start_origin();
-    tsdp::training::Trainer trainer(config, data, device, folder, nullptr, std::move(settled.start));
+    tsdp::training::Trainer trainer(settled, data, device, folder);
     const auto plan = plan_json(config, trainer, trainer.model(), origin);
     if (dry_run) {
       std::cout << (common.json ? tsdp::json_text(plan, 2) : plan_text(plan)) << "\n";

@@ -19,7 +19,7 @@ void train(const std::filesystem::path& config_file, const std::filesystem::path
   // What is `auto` is settled by public facts: lengths, and no value of a series.
   const auto settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file);
   const tsdp::training::RunFolder folder{output};
-  tsdp::training::Trainer trainer(settled.config, data, at::kCPU, folder);
+  tsdp::training::Trainer trainer(settled, data, at::kCPU, folder);
   trainer.begin();
   trainer.run({});
 

@@ -403,7 +403,7 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
     auto own = run_config;
     if (second) ++own.training.seed;
     const auto touched = std::make_shared<std::atomic<std::int64_t>>(0);
-    training::Trainer trainer(own, data, at::Device(at::kCPU), {scratch.path() / (second ? "second" : "first")},
+    training::Trainer trainer(mechanism::settle_noise({own}, lengths), data, at::Device(at::kCPU), {scratch.path() / (second ? "second" : "first")},
                               canary ? std::make_unique<Canary>(canary_options, on_cpu, code, config.privacy.clip_norm, touched)
                                      : nullptr);
     trainer.begin();

@@ -64,8 +64,8 @@ std::int64_t context_of(const Config& c, const privacy::SeriesLengths& lengths) 
 
 }  // namespace
 
-Settled settle_law(Config config, const privacy::SeriesLengths& lengths, const std::filesystem::path& config_file, SettleLimits limits) {
-  Settled out;
+SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths, const std::filesystem::path& config_file, SettleLimits limits) {
+  SettledScheme out;
   auto& c = config;
 
   const auto asked = c.model.start;
@@ -107,14 +107,17 @@ Settled settle_law(Config config, const privacy::SeriesLengths& lengths, const s
 }
 
 Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::filesystem::path& config_file, SettleLimits limits) {
-  auto out = settle_law(std::move(config), lengths, config_file, limits);
+  return settle_noise(settle_scheme(std::move(config), lengths, config_file, limits), lengths);
+}
+
+Settled settle_noise(SettledScheme scheme, const privacy::SeriesLengths& lengths) {
+  const auto method = method_of(scheme.config, lengths);
+  Settled out{std::move(scheme), method};
   auto& c = out.config;
-  const auto law = law_of(c, lengths);
+  const auto& law = method.law();
   const bool noise = !c.privacy.noise_multiplier;
-  // Of whole series nothing is to choose, and planning their noise may take a while.
-  const bool composition = !c.privacy.composition && c.privacy.relation != privacy::Relation::series;
-  if (c.privacy.enabled && (noise || composition)) {
-    const auto method = method_of(c, lengths);
+  const bool composition = !c.privacy.composition;
+  if (method.privacy()) {
     keep_choices(c, *method.privacy());
     if (composition && privacy::covers_adaptive_composition(method.privacy()->theorem())) {
       const bool adaptive = c.privacy.composition == privacy::StepComposition::adaptive;

@@ -63,19 +63,22 @@ std::uint64_t uses_of_epochs(const privacy::AppliedTheorem& theorem, std::int64_
   return uses;
 }
 
+std::shared_ptr<const privacy::Strategy> planned_strategy_of(const Config& config, const privacy::SubsamplingScheme& law) {
+  const auto kind = config.privacy.noise_mechanism.value_or(privacy::StrategyKind::identity);
+  if (kind == privacy::StrategyKind::identity) return nullptr;
+  return std::make_shared<const privacy::Strategy>(
+      privacy::planned_strategy(config.privacy.wanted_strategy(kind), law.steps_per_epoch(), config.training.max_epochs.value()));
+}
+
 TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_lengths) {
   auto law = law_of(config, std::move(training_lengths));
   const auto& p = config.privacy;
   if (!p.enabled) return TrainingMethod(std::move(law));
   const auto epochs = config.training.max_epochs.value();
-  // Correlated noise is planned for all epochs.
-  std::shared_ptr<const privacy::Strategy> strategy;
+  auto strategy = planned_strategy_of(config, law);
   auto multiplier_of = p.noise_multiplier;
-  if (p.noise_mechanism && *p.noise_mechanism != privacy::StrategyKind::identity) {
-    strategy = std::make_shared<const privacy::Strategy>(
-        privacy::planned_strategy(p.wanted_strategy(*p.noise_mechanism), law.steps_per_epoch(), epochs));
-  } else if (const auto& t = law.parameters(); !p.noise_mechanism && p.relation == privacy::Relation::series &&
-                                               privacy::covers_correlated_noise(t.top_level, t.reshuffle)) {
+  if (const auto& t = law.parameters(); !p.noise_mechanism && p.relation == privacy::Relation::series &&
+                                        privacy::covers_correlated_noise(t.top_level, t.reshuffle)) {
     // auto, which elsewhere is identity, as nothing else is covered there.
     auto best = privacy::least_total_error({privacy::series_law_of(law), epochs, p.target_epsilon, p.delta},
                                            p.wanted_strategy(privacy::StrategyKind::identity));

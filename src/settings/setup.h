@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,9 @@ namespace tsdp::mechanism {
 
 /// The series of format synthetic; none of any other.
 [[nodiscard]] std::optional<SyntheticData> synthetic_data_of(const Config& config);
+
+/// The strategy matrix of correlated noise that `config` names, for all its epochs; none for independent noise, and for `auto`.
+[[nodiscard]] std::shared_ptr<const privacy::Strategy> planned_strategy_of(const Config& config, const privacy::SubsamplingScheme& law);
 
 /// What a run of `config` does. A noise multiplier `auto` becomes the least that spends the target epsilon over max_epochs.
 /// Throws PrivacyError (exit 4) if no theorem covers the scheme, UsageError for contradictions.

@@ -87,8 +87,10 @@ class EpsilonAhead {
   Clock::time_point begin_ = Clock::now();
 };
 
-/// The configuration, if a trainer can begin with it and these. Planning takes seconds, so this comes first.
-Config checked(Config config, const data::PreparedData& data, const std::optional<mechanism::StartWeights>& start) {
+/// The configuration of a run, if a trainer can begin with that and these data. Planning takes seconds, so this comes first.
+const Config& checked(const mechanism::Settled& run, const data::PreparedData& data) {
+  const auto& config = run.config;
+  const auto& start = run.start;
   if (config.privacy.enabled && config.training.checkpoint == ExportedWeights::best)
     throw PrivacyError(
         "training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are covered by no "
@@ -115,8 +117,7 @@ Config checked(Config config, const data::PreparedData& data, const std::optiona
 /// What a trainer is made of.
 class Trainer::Run {
  public:
-  Run(Config config, const data::PreparedData& data, at::Device device, RunFolder folder, std::unique_ptr<models::Forecaster> forecaster,
-      std::optional<mechanism::StartWeights> start);
+  Run(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder, std::unique_ptr<models::Forecaster> forecaster);
 
   void begin(const std::optional<std::filesystem::path>& budget);
   void resume();
@@ -192,10 +193,9 @@ class Trainer::Run {
   at::Tensor loss_sum_;    // of all windows since the last look at it, and their number; double precision
 };
 
-Trainer::Run::Run(Config config, const data::PreparedData& data, at::Device device, RunFolder folder,
-                  std::unique_ptr<models::Forecaster> forecaster, std::optional<mechanism::StartWeights> start)
-    : config_(checked(std::move(config), data, start)),
-      start_(std::move(start)),
+Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder, std::unique_ptr<models::Forecaster> forecaster)
+    : config_(checked(run, data)),
+      start_(std::move(run.start)),
       data_(data),
       device_(device),
       environment_(environment_of(device)),
@@ -203,13 +203,12 @@ Trainer::Run::Run(Config config, const data::PreparedData& data, at::Device devi
       model_(forecaster ? std::move(forecaster) : model_of(config_, at::TensorOptions(device).dtype(at::kFloat))),
       windows_(data.dataset, model_->past_length(), config_.dataset.prediction_length),
       source_(windows_, features_of(*model_, data.dataset), at::TensorOptions(device).dtype(at::kFloat)),
-      method_(mechanism::method_of(config_, data.split.training_length)),
+      method_(std::move(run.method)),
       sampler_(sampling::sampler_of(method_.law())),
       plan_(make_plan(method_, {config_.privacy.target_epsilon, config_.privacy.delta}, config_.training.max_epochs.value())),
       engine_(*model_, method_, step_options(config_)),
       best_loss_(std::numeric_limits<double>::infinity()),
       loss_sum_(at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble))) {
-  if (method_.privacy()) mechanism::keep_choices(config_, *method_.privacy());
   // What a window reads is what is accounted.
   if (model_->past_length() > method_.law().parameters().context_length)
     throw PrivacyError(cat("model ", model_->name(), " reads ", model_->past_length(), " past steps; only ",
@@ -602,9 +601,8 @@ bool Trainer::Run::close() {
   return true;
 }
 
-Trainer::Trainer(Config config, const data::PreparedData& data, at::Device device, RunFolder folder,
-                 std::unique_ptr<models::Forecaster> forecaster, std::optional<mechanism::StartWeights> start)
-    : run_(std::make_unique<Run>(std::move(config), data, device, std::move(folder), std::move(forecaster), std::move(start))) {}
+Trainer::Trainer(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder, std::unique_ptr<models::Forecaster> forecaster)
+    : run_(std::make_unique<Run>(std::move(run), data, device, std::move(folder), std::move(forecaster))) {}
 Trainer::~Trainer() = default;
 
 const Plan& Trainer::plan() const noexcept { return run_->plan_; }

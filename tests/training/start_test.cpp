@@ -122,7 +122,7 @@ TEST_F(StartFixture, RunsStateAndKeepTheirStart) {
     const std::string name = synthetic ? "synthetic" : "trained";
     Config begun;
     {
-      Trainer made(config, data_, at::Device(at::kCPU), folder(name), nullptr, start);
+      Trainer made(settled(config, data_, start), data_, at::Device(at::kCPU), folder(name));
       made.begin();
       auto expected = model_of(config, at::TensorOptions(at::kFloat));
       initialise(*expected, 1, start);
@@ -141,7 +141,7 @@ TEST_F(StartFixture, RunsStateAndKeepTheirStart) {
     const auto kept = mechanism::read_start(root_ / name / "start.safetensors");
     EXPECT_EQ(kept.sha256, start.sha256);
     EXPECT_EQ(kept.origin, start.origin);
-    Trainer again(begun, data_, at::Device(at::kCPU), folder(name), nullptr, kept);
+    Trainer again(settled(begun, data_, kept), data_, at::Device(at::kCPU), folder(name));
     EXPECT_NO_THROW(again.resume());
   }
 }
@@ -159,7 +159,7 @@ TEST_F(StartFixture, AChoiceKeepsTheWeightsOfTheFile) {
   bool kept_start = false;
   for (std::int64_t seed = 1; seed <= 20 && !kept_start; ++seed) {
     config.training.seed = seed;
-    Trainer made(config, data_, at::Device(at::kCPU), folder(std::to_string(seed)), nullptr, start);
+    Trainer made(settled(config, data_, start), data_, at::Device(at::kCPU), folder(std::to_string(seed)));
     made.begin();
     ASSERT_TRUE(made.run({}));
     ASSERT_TRUE(made.choice().has_value());
@@ -176,19 +176,19 @@ TEST_F(StartFixture, AnotherStartIsNoResume) {
   config.model.start = start.file.string();
   Config begun;
   {
-    Trainer made(config, data_, at::Device(at::kCPU), folder("run"), nullptr, start);
+    Trainer made(settled(config, data_, start), data_, at::Device(at::kCPU), folder("run"));
     made.begin();
     begun = made.config();
   }
   const auto other = start_of(config_of("simple_ff"), false);
-  Trainer again(begun, data_, at::Device(at::kCPU), folder("run"), nullptr, other);
+  Trainer again(settled(begun, data_, other), data_, at::Device(at::kCPU), folder("run"));
   EXPECT_THROW(again.resume(), DataError);
 }
 
 TEST_F(StartFixture, AStartWithoutItsWeightsIsRefused) {
   auto config = config_of("simple_ff");
   config.model.start = "somewhere.pt";
-  EXPECT_THROW(Trainer(config, data_, at::Device(at::kCPU), folder("run")), UsageError);
+  EXPECT_THROW(Trainer(settled(config, data_), data_, at::Device(at::kCPU), folder("run")), UsageError);
 }
 
 // What is shipped was trained on synthetic series alone, fits what it says it fits, and begins a model.
@@ -227,7 +227,7 @@ TEST_F(StartFixture, IsTheSameForOtherData) {
   for (const bool fresh : {true, false}) {
     config.model.start = fresh ? "fresh" : start.file.string();
     const auto weights_on = [&](const data::PreparedData& data, const std::string& name) {
-      Trainer made(config, data, at::Device(at::kCPU), folder(name + (fresh ? "f" : "s")), nullptr, fresh ? std::nullopt : std::optional(start));
+      Trainer made(settled(config, data, fresh ? std::nullopt : std::optional(start)), data, at::Device(at::kCPU), folder(name + (fresh ? "f" : "s")));
       made.begin();
       return made.model().parameters().values().clone();
     };

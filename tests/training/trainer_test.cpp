@@ -661,7 +661,7 @@ TEST_F(TrainerTest, BestTrainingLossIsKeptWithoutAValidationPart) {
   data.split.validation.clear();
   const auto run = [&](const std::string& name, std::uint64_t cut) {
     for (bool resumed = false;; resumed = true) {
-      Trainer t(config, data, at::Device(at::kCPU), folder(name));
+      Trainer t(settled(config, data), data, at::Device(at::kCPU), folder(name));
       if (resumed) {
         t.resume();
       } else {

@@ -89,6 +89,11 @@ class Threads {
   int before_;
 };
 
+/// What a run of `config`, whose sampling scheme is settled, does with `data`.
+inline mechanism::Settled settled(const Config& config, const data::PreparedData& data, const std::optional<mechanism::StartWeights>& start = std::nullopt) {
+  return mechanism::settle_noise({config, start}, data.split.training_length);
+}
+
 class TrainingFixture : public testing::Test {
  protected:
   void SetUp() override {
@@ -100,7 +105,7 @@ class TrainingFixture : public testing::Test {
 
   [[nodiscard]] RunFolder folder(const std::string& name) const { return {root_ / name}; }
   std::unique_ptr<Trainer> trainer(const std::string& name, const Config& config) const {
-    return std::make_unique<Trainer>(config, data_, at::Device(at::kCPU), folder(name));
+    return std::make_unique<Trainer>(settled(config, data_), data_, at::Device(at::kCPU), folder(name));
   }
 
   std::filesystem::path root_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tsdp/base/text.h"
+#include "tsdp/mechanism/training_method.h"
 #include "tsdp/privacy/terms/scheme.h"
 #include "tsdp/settings/config.h"
 #include "tsdp/settings/start.h"
@@ -18,15 +19,21 @@ struct ChosenSetting {
   std::string key, value, why;
 };
 
-/// A configuration without `auto`, but for the noise of correlated mechanisms, and the weights that model.start stands for.
-struct Settled {
+/// A configuration whose sampling scheme is settled (start, context, batch size and epochs are no longer `auto`), and the weights that model.start stands for.
+struct SettledScheme {
   Config config;
-  std::optional<StartWeights> start;  ///< none: fresh weights, and model.start is fresh
-  std::vector<ChosenSetting> chosen;
+  std::optional<StartWeights> start = {};  ///< none: fresh weights, and model.start is fresh
+  std::vector<ChosenSetting> chosen = {};
 
   [[nodiscard]] StartOrigin start_origin() const { return start ? start->origin : StartOrigin::fresh; }
   template <class Value>
   void choose(const char* key, const Value& value, const std::string& why) { chosen.push_back({key, cat(value), why}); }
+};
+
+/// Everything that a run does, made once from a configuration as it was written and public facts: training, its plan, advice and audits read this and nothing
+/// beside it. No setting is `auto`.
+struct Settled : SettledScheme {
+  TrainingMethod method;
 };
 
 /// How far a run that the rules choose may go.
@@ -40,8 +47,9 @@ struct SettleLimits {
 [[nodiscard]] Settled settle(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file,
                              SettleLimits limits = {});
 
-/// The same of what the sampling law depends on alone: start, context, batch size and epochs. Noise and learning rate stay what they are.
-[[nodiscard]] Settled settle_law(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file,
-                                 SettleLimits limits = {});
+/// Its two parts: what the sampling scheme depends on; and then noise, composition and learning rate, with the mechanism itself.
+[[nodiscard]] SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file,
+                                          SettleLimits limits = {});
+[[nodiscard]] Settled settle_noise(SettledScheme scheme, const privacy::SeriesLengths& training_lengths);
 
 }  // namespace tsdp::mechanism

@@ -12,9 +12,9 @@
 #include "tsdp/ledger/ledger.h"
 #include "tsdp/mechanism/training_method.h"
 #include "tsdp/run/run_folder.h"
+#include "tsdp/settings/auto_settings.h"
 #include "tsdp/settings/config.h"
 #include "tsdp/settings/configured.h"
-#include "tsdp/settings/start.h"
 #include "tsdp/training/plan.h"
 
 namespace tsdp::training {
@@ -42,15 +42,14 @@ struct TrainOptions {
 /// One training run in one folder.
 class Trainer {
  public:
-  /// `data` must outlive the trainer; no value of `config` is `auto` but the noise (settings/auto_settings.h). `forecaster`, if given, is trained
-  /// in place of the one that `config` names: one of the caller's own, in single precision on `device`. `start` holds the weights that model.start
-  /// names; none: fresh ones.
-  Trainer(Config config, const data::PreparedData& data, at::Device device, RunFolder folder,
-          std::unique_ptr<models::Forecaster> forecaster = nullptr, std::optional<mechanism::StartWeights> start = std::nullopt);
+  /// `run` is settled from the lengths of `data`, which must outlive the trainer. `forecaster`, if given, is trained in place of the one that the configuration
+  /// names: one of the caller's own, in single precision on `device`.
+  Trainer(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder,
+          std::unique_ptr<models::Forecaster> forecaster = nullptr);
   ~Trainer();
 
   [[nodiscard]] const Plan& plan() const noexcept;
-  /// As the run keeps it, from `begin` on with the number that a noise multiplier `auto` became.
+  /// As the run keeps it.
   [[nodiscard]] const Config& config() const noexcept;
   /// What the run does with its data.
   [[nodiscard]] const mechanism::TrainingMethod& method() const noexcept;
