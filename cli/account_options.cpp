@@ -98,7 +98,7 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
   if (const auto what = mechanism::not_counted_of_start(settled.start_origin()); !what.empty()) log::warning(cat(file.string(), ": model.start: not counted in epsilon: ", what));
   auto config = std::move(settled.config);
   auto sigma = o.noise_multiplier ? o.noise_multiplier : config.privacy.noise_multiplier;
-  const auto scheme = mechanism::law_of(config, data.split.training_length);
+  const auto scheme = mechanism::scheme_of(config, data.split.training_length);
   const auto unit = mechanism::unit_of(config);
   const auto theorem = o.theorem;
   const auto& p = config.privacy;

@@ -61,8 +61,8 @@ Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& traine
   out["epochs"] = static_cast<double>(plan.steps) / static_cast<double>(plan.steps_per_epoch);
   out["steps_per_epoch"] = plan.steps_per_epoch;
   out["ends_by"] = plan.limited_by_epsilon ? "target_epsilon" : "max_epochs";
-  out["sequences"] = method.law().sequences();
-  out["windows_per_step"] = static_cast<double>(method.law().expected_windows());
+  out["sequences"] = method.scheme().sequences();
+  out["windows_per_step"] = static_cast<double>(method.scheme().expected_windows());
   out["model"] = model.name();
   out["parameters"] = model.parameters().count();
   out["memory_mb"] = static_cast<double>(trainer.memory()) / 1e6;
@@ -121,12 +121,12 @@ std::string plan_text(const Json& p) {
 }
 
 /// Where the series are fewer, or shorter, than the settings have them.
-void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingScheme& law) {
-  if (const auto windows = law.expected_windows(); config.privacy.relation != tsdp::privacy::Relation::series && windows < *config.sampling.batch_size)
-    tsdp::log::warning(cat("sampling.batch_size: found ", *config.sampling.batch_size, ", by which every step is divided; the ", law.sequences(),
+void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingScheme& scheme) {
+  if (const auto windows = scheme.expected_windows(); config.privacy.relation != tsdp::privacy::Relation::series && windows < *config.sampling.batch_size)
+    tsdp::log::warning(cat("sampling.batch_size: found ", *config.sampling.batch_size, ", by which every step is divided; the ", scheme.sequences(),
                            " series give ", windows, " windows a step: set it to ", windows));
-  const auto reach = law.parameters().context_length;
-  if (const auto longest = law.parameters().lengths.longest(); reach > longest)
+  const auto reach = scheme.parameters().context_length;
+  if (const auto longest = scheme.parameters().lengths.longest(); reach > longest)
     tsdp::log::warning(cat(config.model.lags.empty() ? "model.context_length: every window reads " : "model.context_length and model.lags: every window reads ", reach,
                            " past values; the longest series has ", longest, " to train on, so that part of what every window reads is padding: ",
                            config.model.lags.empty() ? "a shorter context is expected" : "a shorter context, or shorter lags (auto follows dataset.season_length), are expected"));
@@ -247,7 +247,7 @@ int main(int argc, char** argv) {
     // Before a plan is made of what the run was not charged for.
     if (!resume.empty() && tsdp::is_there(folder.charged_config()))
       tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
-    warn_of_sizes(config, settled.method.law());
+    warn_of_sizes(config, settled.method.scheme());
     const auto origin = settled.start_origin();
     tsdp::training::Trainer trainer(settled, data, device, folder);
     const auto plan = plan_json(config, trainer, trainer.model(), origin);

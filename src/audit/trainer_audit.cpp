@@ -203,8 +203,8 @@ class DataAttack {
     out.offset = poisson ? 0.0 : base * static_cast<double>(scheme_.expected_windows());
     const double from = poisson ? 0.0 : base;
     out.shape.drawn = canary_shape(scheme_, neighbours_).drawn;
-    out.shape.first = law_of(first.mv(out.direction) - from);
-    out.shape.second = law_of(second.mv(out.direction) - from);
+    out.shape.first = scheme_of(first.mv(out.direction) - from);
+    out.shape.second = scheme_of(second.mv(out.direction) - from);
     return out;
   }
 
@@ -237,7 +237,7 @@ class DataAttack {
   }
 
   /// The law of Σ moves over the touched windows that are drawn, on a grid; `moves` are those of windows evenly taken.
-  [[nodiscard]] std::vector<Component> law_of(const at::Tensor& moves) const {
+  [[nodiscard]] std::vector<Component> scheme_of(const at::Tensor& moves) const {
     constexpr double grid = 0.02;
     constexpr double negligible = 1e-9;
     using Law = std::map<std::int64_t, double>;
@@ -357,7 +357,7 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
     throw UsageError(cat("--trials: found ", options.trials, "; at least 2 are expected"));
   const auto audited = mechanism_of(config, lengths);
   static_cast<void>(plan_of(config, audited));  // what cannot be claimed is refused before it is attacked
-  const auto& scheme = audited.law();
+  const auto& scheme = audited.scheme();
   const auto& unit = audited.unit();
   require_attackable(scheme);
   const auto neighbours = worst_neighbours(scheme, unit);
@@ -453,7 +453,7 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
 Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options,
                const Measurement& measurement) {
   const auto audited = mechanism_of(config, lengths);
-  const auto& scheme = audited.law();
+  const auto& scheme = audited.scheme();
   const auto& unit = audited.unit();
   require_attackable(scheme);
   const auto neighbours = worst_neighbours(scheme, unit);

@@ -49,7 +49,7 @@ std::string relation_text(const privacy::PrivacyUnit& unit, Edition edition) {
 
 /// Whether delta would allow publishing one of the N series whole.
 bool delta_is_large(const Ledger& ledger) {
-  return ledger.cost && ledger.cost->delta * static_cast<double>(ledger.method.law().sequences()) >= 1.0;
+  return ledger.cost && ledger.cost->delta * static_cast<double>(ledger.method.scheme().sequences()) >= 1.0;
 }
 
 /// The same after a sentence that it limits.
@@ -178,18 +178,18 @@ namespace {
 
 /// `second`: bins, and batches of an order of their own, were said to be shuffled anew in every epoch.
 Json terms_as(const TrainingMethod& method, Edition edition) {
-  const auto& p = method.law().parameters();
+  const auto& p = method.scheme().parameters();
   Json out = {
       {"top_level", name(p.top_level)},
       {"bottom_level", name(p.bottom_level)},
-      {"num_sequences", method.law().sequences()},
+      {"num_sequences", method.scheme().sequences()},
       {"shortest_sequence", p.lengths.shortest()},
       {"longest_sequence", p.lengths.longest()},
       {"context_length", p.context_length},
       {"forecast_length", p.forecast_length},
       {"batch_size", p.batch_size},
       {"subsequences_per_sequence", p.subsequences_per_sequence},
-      {"steps_per_epoch", method.law().steps_per_epoch()},
+      {"steps_per_epoch", method.scheme().steps_per_epoch()},
       {"context_noise", p.context_noise},
       {"forecast_noise", p.forecast_noise},
   };
@@ -232,7 +232,7 @@ Json start_json(const Start& start, Edition edition) {
 /// What kind of mechanism it is, in words.
 std::string kind_text(const TrainingMethod& method, Edition edition) {
   if (!method.privacy()) return "none: ordinary training on structured subsamples, without clipping per window and noise";
-  const bool series = method.law().parameters().record == privacy::Record::series;
+  const bool series = method.scheme().parameters().record == privacy::Record::series;
   const bool correlated = edition != Edition::second && method.privacy()->noise().kind == privacy::NoiseKind::correlated;
   return cat(series ? "DP-SGD on whole series, " : "DP-SGD on structured subsamples, ", correlated ? "correlated Gaussian noise (matrix mechanism)" : "Gaussian noise",
              " on the sum of clipped ", series ? "per-series" : "per-window", " gradients");
@@ -259,7 +259,7 @@ Json document_as(const Ledger& ledger, Edition edition) {
   out["private"] = ledger.is_private();
   out["reproducible"] = ledger.reproducible;
   out["mechanism"] = {{"kind", kind_text(ledger.method, edition)}};
-  // Of these terms the law stands under `mechanism`, what is released and to whom beside it.
+  // Of these terms the scheme stands under `mechanism`, what is released and to whom beside it.
   const auto all = terms_as(ledger.method, edition);
   for (const auto& [term, value] : all.items()) {
     if (term == "relation") break;
@@ -314,12 +314,12 @@ Json document_as(const Ledger& ledger, Edition edition) {
     out["certificate"] = certificate_json(privacy::asked_certificate(theorem, p.delta, ledger.accounted_uses()));
   const auto but = edition == Edition::second ? std::string() : but_for_the_start(ledger);
   if (unit.relation == privacy::Relation::series) {
-    auto replaced = privacy::substitution_of(privacy::series_law_of(ledger.method.law()), ledger.method.privacy()->noise(),
+    auto replaced = privacy::substitution_of(privacy::series_law_of(ledger.method.scheme()), ledger.method.privacy()->noise(),
                                              ledger.accounted_uses(), p.epsilon.upper, p.delta);
     // (The second edition took two neighbours in a row wherever more is not known of replaced series.)
-    const auto& law = ledger.method.law().parameters();
-    const bool in_turn = law.top_level == privacy::TopLevel::deterministic && ledger.method.privacy()->noise().kind == privacy::NoiseKind::independent;
-    if (edition == Edition::second && !in_turn && law.top_level != privacy::TopLevel::without_replacement)
+    const auto& scheme = ledger.method.scheme().parameters();
+    const bool in_turn = scheme.top_level == privacy::TopLevel::deterministic && ledger.method.privacy()->noise().kind == privacy::NoiseKind::independent;
+    if (edition == Edition::second && !in_turn && scheme.top_level != privacy::TopLevel::without_replacement)
       replaced = {2.0 * p.epsilon.upper,
                   std::min(1.0, std::nextafter(p.delta * (1.0 + std::exp(p.epsilon.upper)) * (1.0 + 1e-15), std::numeric_limits<double>::infinity()))};
     out["substitution"] = {{"meaning", cat("the guarantee for data sets that differ in one series, replaced by another", but)},
@@ -346,7 +346,7 @@ Json document_as(const Ledger& ledger, Edition edition) {
   if (ledger.reproducible && edition != Edition::second)
     out["warnings"].push_back("not for release: the randomness is reproducible from the seed, so whoever knows the seed can remove the noise");
   if (delta_is_large(ledger))
-    out["warnings"].push_back(cat("delta ", exact(p.delta), " is not below 1 / ", ledger.method.law().sequences(),
+    out["warnings"].push_back(cat("delta ", exact(p.delta), " is not below 1 / ", ledger.method.scheme().sequences(),
                                   ": a mechanism that publishes one series whole, at random, would satisfy it"));
   if (const auto what = not_counted_of_start(ledger.start.origin); !what.empty()) out["warnings"].push_back(cat("not counted in epsilon: ", what));
   out["not_covered"] = not_covered(ledger);
@@ -360,8 +360,8 @@ Json document(const Ledger& ledger) { return document_as(ledger, Edition::third)
 
 namespace {
 
-/// The sampling law of a ledger's section `mechanism`.
-privacy::SubsamplingScheme read_law(const Fields& m, const std::string& where) {
+/// The sampling scheme of a ledger's section `mechanism`.
+privacy::SubsamplingScheme read_scheme(const Fields& m, const std::string& where) {
   const auto sequences = m.length("num_sequences");
   const auto shortest = m.length("shortest_sequence");
   const auto longest = m.length("longest_sequence");
@@ -393,8 +393,8 @@ privacy::SubsamplingScheme read_law(const Fields& m, const std::string& where) {
 
 /// The method, with the privacy of the top-level fields if there is any.
 TrainingMethod read_method(const Fields& top, const std::string& where) {
-  auto law = read_law(top.section("mechanism"), where);
-  if (!top.flag("private")) return TrainingMethod(std::move(law));
+  auto scheme = read_scheme(top.section("mechanism"), where);
+  if (!top.flag("private")) return TrainingMethod(std::move(scheme));
   const auto relation = top.section("relation");
   privacy::PrivacyUnit unit;
   unit.relation = relation.one_of<privacy::Relation>("kind");
@@ -406,14 +406,14 @@ TrainingMethod read_method(const Fields& top, const std::string& where) {
   const auto noise = privacy::noise_by(std::move(strategy), multiplier);
   const privacy::Clipping clipping{top.one_of<privacy::ClippingKind>("clipping"), top.number("clip_norm", 1e-12, 1e12)};
   const auto theorem = top.text("theorem");
-  const auto& lengths = law.parameters().lengths;
+  const auto& lengths = scheme.parameters().lengths;
   try {
     if (privacy::theorem_row(theorem).needs_every_length && lengths.shortest() != lengths.longest())
       throw PrivacyError(cat("theorem: found ", theorem, " with series of ", lengths.shortest(), " to ", lengths.longest(),
                              " values; it needs the length of each of them, which a ledger does not hold"));
     const double choice = top.has("choice") ? top.section("choice").number("epsilon", least_choice_epsilon, 1e6) : 0.0;
     const auto composition = top.has("composition") ? top.one_of<privacy::StepComposition>("composition") : privacy::StepComposition::symmetrised;
-    return PrivateMechanism(unit, std::move(law), clipping, noise, theorem, choice, composition);
+    return PrivateMechanism(unit, std::move(scheme), clipping, noise, theorem, choice, composition);
   } catch (const UsageError& error) {
     throw DataError(cat(where, ": ", error.what()));
   } catch (const PrivacyError& error) {

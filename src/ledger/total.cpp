@@ -42,7 +42,7 @@ bool contains(const PrivacyUnit& outer, const PrivacyUnit& inner) {
 
 PrivacyUnit guaranteed_unit(const PrivateMechanism& mechanism) {
   auto unit = mechanism.unit();
-  if (!mechanism.law().has_noise_on_data()) unit.v.reset();
+  if (!mechanism.scheme().has_noise_on_data()) unit.v.reset();
   return unit;
 }
 
@@ -244,8 +244,8 @@ Total total_of(const std::vector<Ledger>& given) {
       seen.push_back(own);
       const bool by_game = mechanism.composition() == privacy::StepComposition::adaptive;
       // Of whole series the pairs of two samplers are exact; of the others they only lie above.
-      const bool poisson = unit.relation == Relation::series && mechanism.law().parameters().top_level == privacy::TopLevel::poisson;
-      const bool in_turn = unit.relation == Relation::series && mechanism.law().parameters().top_level == privacy::TopLevel::deterministic && !mechanism.noise().strategy;
+      const bool poisson = unit.relation == Relation::series && mechanism.scheme().parameters().top_level == privacy::TopLevel::poisson;
+      const bool in_turn = unit.relation == Relation::series && mechanism.scheme().parameters().top_level == privacy::TopLevel::deterministic && !mechanism.noise().strategy;
       if (mechanism.theorem().own_curve && !poisson && !in_turn) out.known_from_below = false;
       adaptive = adaptive || by_game;
       out.mechanisms.push_back({mechanism.theorem().pair, uses, poisson ? privacy::Direction::remove : privacy::Direction::symmetrised});

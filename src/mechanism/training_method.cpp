@@ -10,24 +10,24 @@
 
 namespace tsdp::mechanism {
 
-privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& law, const privacy::Noise& noise,
+privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& scheme, const privacy::Noise& noise,
                                          const std::optional<std::string>& theorem, double choice_epsilon, privacy::StepComposition composition,
                                          privacy::AdaptiveLowerEnd lower_end) {
   static_cast<void>(name(composition));  // a value beyond the enumeration is an error here and not another composition
-  auto out = privacy::apply_theorem(law, unit, noise, theorem);
+  auto out = privacy::apply_theorem(scheme, unit, noise, theorem);
   if (composition == privacy::StepComposition::adaptive) out = privacy::composed_adaptively(std::move(out), privacy::AdaptiveCurve::longest_block, lower_end);
   if (choice_epsilon != 0.0) out = followed_by_choice(std::move(out), unit.relation, choice_epsilon);
   return out;
 }
 
-PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme law, privacy::Clipping clipping,
+PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme scheme, privacy::Clipping clipping,
                                    privacy::Noise noise, std::optional<std::string> theorem, double choice_epsilon,
                                    privacy::StepComposition composition)
     : unit_(unit),
-      law_(std::move(law)),
+      scheme_(std::move(scheme)),
       clipping_(clipping),
       noise_(std::move(noise)),
-      theorem_(covering_theorem(unit_, law_, noise_, theorem, choice_epsilon, composition)) {
+      theorem_(covering_theorem(unit_, scheme_, noise_, theorem, choice_epsilon, composition)) {
   if (!(clipping_.norm > 0.0) || !std::isfinite(clipping_.norm))
     throw UsageError(cat("clip norm: found ", clipping_.norm, "; a positive finite number is expected"));
   if (theorem_.bound == privacy::Bound::optimistic_lower)

@@ -183,7 +183,7 @@ std::string now_text() { return data::moment_text(static_cast<data::Moment>(std:
 std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s) {
   const auto& c = s.config;
   const auto& ledger = s.metadata.privacy;
-  const auto scheme = mechanism::law_of(c, s.data.split.training_length);
+  const auto scheme = mechanism::scheme_of(c, s.data.split.training_length);
   const bool is_private = ledger.value("private", false);
   std::vector<std::pair<std::string, std::string>> out;
   const auto add = [&](const char* what, const std::string& value) { out.emplace_back(what, value); };
@@ -253,7 +253,7 @@ ReportContent report_content(const ReportSources& s) {
   content.made = now_text();
   content.step = s.data.dataset.frequency.text();
   content.windows = s.windows;
-  content.steps_per_epoch = mechanism::law_of(s.config, s.data.split.training_length).steps_per_epoch();
+  content.steps_per_epoch = mechanism::scheme_of(s.config, s.data.split.training_length).steps_per_epoch();
   content.ledger = s.metadata.privacy;
   content.start_origin = mechanism::start_origin_of(content.ledger, s.folder.ledger().string());
   content.forecasts = forecasts_of(s, s.series.empty() ? choose_by_score(s, ranges) : choose_named(s, ranges));

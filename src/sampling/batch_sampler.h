@@ -1,4 +1,4 @@
-// Draws the windows of a step, exactly as the law says that the accountant reads.
+// Draws the windows of a step, exactly as the scheme says that the accountant reads.
 #pragma once
 
 #include <cstdint>
@@ -26,18 +26,18 @@ struct Draw {
   std::vector<std::int64_t> places;
 };
 
-/// The batches of one law. A batch is a function of (key, step) alone; there is no state between steps.
+/// The batches of one scheme. A batch is a function of (key, step) alone; there is no state between steps.
 class BatchSampler {
  public:
   virtual ~BatchSampler() = default;
 
-  [[nodiscard]] virtual const privacy::SubsamplingScheme& law() const noexcept = 0;
+  [[nodiscard]] virtual const privacy::SubsamplingScheme& scheme() const noexcept = 0;
   /// The windows of step `step` (0-based, over all epochs), from streams (key, purpose, step or epoch) of purposes that no
   /// other part of a run draws from.
   [[nodiscard]] virtual Draw draw(const SecretKey& key, std::uint64_t step) = 0;
 };
 
-/// The sampler of a law: the only one there is of it.
-[[nodiscard]] std::unique_ptr<BatchSampler> sampler_of(const privacy::SubsamplingScheme& law);
+/// The sampler of a scheme: the only one there is of it.
+[[nodiscard]] std::unique_ptr<BatchSampler> sampler_of(const privacy::SubsamplingScheme& scheme);
 
 }  // namespace tsdp::sampling

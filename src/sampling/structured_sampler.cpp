@@ -58,12 +58,12 @@ std::vector<std::int64_t> tossed_series(std::int64_t count, double rate, RandomS
 
 }  // namespace
 
-std::unique_ptr<BatchSampler> sampler_of(const privacy::SubsamplingScheme& law) {
-  return std::make_unique<StructuredSampler>(law);
+std::unique_ptr<BatchSampler> sampler_of(const privacy::SubsamplingScheme& scheme) {
+  return std::make_unique<StructuredSampler>(scheme);
 }
 
-StructuredSampler::StructuredSampler(privacy::SubsamplingScheme law)
-    : law_(std::move(law)), identity_(static_cast<std::size_t>(law_.sequences())) {
+StructuredSampler::StructuredSampler(privacy::SubsamplingScheme scheme)
+    : scheme_(std::move(scheme)), identity_(static_cast<std::size_t>(scheme_.sequences())) {
   std::iota(identity_.begin(), identity_.end(), std::int64_t{0});
 }
 
@@ -81,11 +81,11 @@ std::vector<std::int64_t> StructuredSampler::fresh_subset(std::size_t count, Ran
 }
 
 void StructuredSampler::arrange(const SecretKey& key, std::uint64_t epoch) {
-  const auto& p = law_.parameters();
+  const auto& p = scheme_.parameters();
   const bool one_draw = p.top_level == TopLevel::balls_in_bins || p.reshuffle == privacy::Reshuffle::once;
   if (one_draw) epoch = 0;
   if (arranged_by_ == key && arranged_epoch_ == epoch) return;
-  const auto batches = static_cast<std::size_t>(law_.steps_per_epoch());
+  const auto batches = static_cast<std::size_t>(scheme_.steps_per_epoch());
   begins_.assign(batches + 1, 0);
   if (p.top_level == TopLevel::balls_in_bins) {
     RandomStream of_run(key, bins_purpose, 0);
@@ -99,40 +99,40 @@ void StructuredSampler::arrange(const SecretKey& key, std::uint64_t epoch) {
     RandomStream of_epoch(key, order_purpose, epoch);
     order_ = fresh_subset(identity_.size(), of_epoch);
     for (std::size_t b = 1; b <= batches; ++b)
-      begins_[b] = std::min(order_.size(), b * static_cast<std::size_t>(law_.sequences_per_batch()));
+      begins_[b] = std::min(order_.size(), b * static_cast<std::size_t>(scheme_.sequences_per_batch()));
   }
   arranged_by_ = key;
   arranged_epoch_ = epoch;
 }
 
 std::vector<std::int64_t> StructuredSampler::series_of(std::uint64_t step, RandomStream& stream, const SecretKey& key) {
-  const auto chosen = static_cast<std::size_t>(law_.sequences_per_batch());
-  const auto steps = static_cast<std::uint64_t>(law_.steps_per_epoch());
+  const auto chosen = static_cast<std::size_t>(scheme_.sequences_per_batch());
+  const auto steps = static_cast<std::uint64_t>(scheme_.steps_per_epoch());
   const auto batch = static_cast<std::size_t>(step % steps);
   const auto from = [](const std::vector<std::int64_t>& all, std::size_t begin, std::size_t end) {
     return std::vector<std::int64_t>(all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end));
   };
-  switch (law_.parameters().top_level) {
+  switch (scheme_.parameters().top_level) {
     case TopLevel::deterministic: return from(identity_, batch * chosen, std::min(identity_.size(), (batch + 1) * chosen));
     case TopLevel::shuffled:
     case TopLevel::balls_in_bins: arrange(key, step / steps); return from(order_, begins_[batch], begins_[batch + 1]);
     case TopLevel::without_replacement: return fresh_subset(chosen, stream);
-    case TopLevel::poisson: return tossed_series(law_.sequences(), law_.drawn_share(), stream);
+    case TopLevel::poisson: return tossed_series(scheme_.sequences(), scheme_.drawn_share(), stream);
   }
   throw Error(ExitCode::failure, "a top level that no sampler draws");
 }
 
 Draw StructuredSampler::draw(const SecretKey& key, std::uint64_t step) {
-  const auto& p = law_.parameters();
+  const auto& p = scheme_.parameters();
   RandomStream stream(key, sampling_purpose, step);
   const auto series = series_of(step, stream, key);
-  const auto parts = law_.parts_of_a_series();
+  const auto parts = scheme_.parts_of_a_series();
   Draw out;
-  out.windows.reserve(static_cast<std::size_t>(law_.expected_windows()) + 16);
+  out.windows.reserve(static_cast<std::size_t>(scheme_.expected_windows()) + 16);
   for (std::size_t place = 0; place < series.size(); ++place) {
     const auto s = series[place];
-    const auto first = (law_.draws_each_series() ? s : static_cast<std::int64_t>(place)) * parts;
-    draw_windows(p.bottom_level, p.subsequences_per_sequence, law_.windows_of(s), stream,
+    const auto first = (scheme_.draws_each_series() ? s : static_cast<std::int64_t>(place)) * parts;
+    draw_windows(p.bottom_level, p.subsequences_per_sequence, scheme_.windows_of(s), stream,
                  [&](std::int64_t start, std::int64_t number, std::int64_t of) {
                    out.windows.push_back({s, start});
                    out.places.push_back(first + number * parts / of);

@@ -19,9 +19,9 @@ namespace tsdp::sampling {
 /// for up to 50,000 windows).
 class StructuredSampler final : public BatchSampler {
  public:
-  explicit StructuredSampler(privacy::SubsamplingScheme law);
+  explicit StructuredSampler(privacy::SubsamplingScheme scheme);
 
-  [[nodiscard]] const privacy::SubsamplingScheme& law() const noexcept override { return law_; }
+  [[nodiscard]] const privacy::SubsamplingScheme& scheme() const noexcept override { return scheme_; }
   [[nodiscard]] Draw draw(const SecretKey& key, std::uint64_t step) override;
 
  private:
@@ -32,7 +32,7 @@ class StructuredSampler final : public BatchSampler {
   /// What the batches of epoch `epoch` are cut from under `key`: all series in order, and where each batch begins.
   void arrange(const SecretKey& key, std::uint64_t epoch);
 
-  privacy::SubsamplingScheme law_;
+  privacy::SubsamplingScheme scheme_;
   std::vector<std::int64_t> identity_;  // between calls
   // The last arrangement, kept because drawing it again for every step would take long; what is drawn does not depend on it.
   std::optional<SecretKey> arranged_by_;

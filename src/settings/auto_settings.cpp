@@ -93,13 +93,13 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
     out.choose("sampling.batch_size", *c.sampling.batch_size,
                lengths.count() <= most_series ? "every series in every step: the fewest steps for the same signal" : cat(most_series, " series a step, so that a step stays short"));
   }
-  const auto law = law_of(c, lengths);
-  const auto windows = static_cast<double>(law.expected_windows());
+  const auto scheme = scheme_of(c, lengths);
+  const auto windows = static_cast<double>(scheme.expected_windows());
   if (!c.training.max_epochs) {
     const double share = c.model.lags.empty() ? 1.0 : recurrent_share;  // (of a model that reads lags)
     const double by_rule = std::clamp(share * windows_of_a_run / windows, fewest_steps, share * steps_of_a_run);
     const double steps = std::min(by_rule, limits.most_steps);
-    c.training.max_epochs = std::max<std::int64_t>(1, std::llround(steps / static_cast<double>(law.steps_per_epoch())));
+    c.training.max_epochs = std::max<std::int64_t>(1, std::llround(steps / static_cast<double>(scheme.steps_per_epoch())));
     out.choose("training.max_epochs", *c.training.max_epochs, cat(rounded(steps, 5), steps < by_rule ? " steps, as many as the time allows" : " steps: more of them with more noise help little"));
   }
   out.config = std::move(config);
@@ -110,11 +110,11 @@ Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::
   return settle_noise(settle_scheme(std::move(config), lengths, config_file, limits), lengths);
 }
 
-Settled settle_noise(SettledScheme scheme, const privacy::SeriesLengths& lengths) {
-  const auto method = method_of(scheme.config, lengths);
-  Settled out{std::move(scheme), method};
+Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& lengths) {
+  const auto method = method_of(settled.config, lengths);
+  Settled out{std::move(settled), method};
   auto& c = out.config;
-  const auto& law = method.law();
+  const auto& scheme = method.scheme();
   const bool noise = !c.privacy.noise_multiplier;
   const bool composition = !c.privacy.composition;
   if (method.privacy()) {
@@ -128,13 +128,13 @@ Settled settle_noise(SettledScheme scheme, const privacy::SeriesLengths& lengths
       out.choose("privacy.noise_multiplier", exact(*c.privacy.noise_multiplier), cat("the least that spends epsilon ", c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
   }
   if (!c.optimizer.learning_rate) {
-    const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(law.steps_per_epoch());
+    const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(scheme.steps_per_epoch());
     const bool from_prior = prior_of(c).kind != PriorKind::none;
     double rate = rate_without_prior;
     std::string why = "GluonTS's, as the model starts from random weights";
     if (out.start || from_prior) {
       const auto reach = out.start ? reach_with_start(c.model.name) : reach_with_prior;
-      const double signal = c.privacy.enabled ? std::sqrt(steps) * law.divisor() / *c.privacy.noise_multiplier : reach.enough;
+      const double signal = c.privacy.enabled ? std::sqrt(steps) * scheme.divisor() / *c.privacy.noise_multiplier : reach.enough;
       const double share = share_of_reach(c, lengths);
       rate = reach.most * share * std::min(1.0, std::pow(signal / reach.enough, 2.0)) / std::sqrt(steps);
       why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ", rounded(signal, 3), "; the less, the nearer to the start")

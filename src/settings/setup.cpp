@@ -20,7 +20,7 @@ std::int64_t accounted_context(const Config& config) {
   return config.model.context_length.value() + reach;
 }
 
-privacy::SubsamplingScheme law_of(const Config& config, privacy::SeriesLengths training_lengths) {
+privacy::SubsamplingScheme scheme_of(const Config& config, privacy::SeriesLengths training_lengths) {
   privacy::SubsamplingScheme::Parameters p;
   p.lengths = std::move(training_lengths);
   p.context_length = accounted_context(config);
@@ -63,24 +63,24 @@ std::uint64_t uses_of_epochs(const privacy::AppliedTheorem& theorem, std::int64_
   return uses;
 }
 
-std::shared_ptr<const privacy::Strategy> planned_strategy_of(const Config& config, const privacy::SubsamplingScheme& law) {
+std::shared_ptr<const privacy::Strategy> planned_strategy_of(const Config& config, const privacy::SubsamplingScheme& scheme) {
   const auto kind = config.privacy.noise_mechanism.value_or(privacy::StrategyKind::identity);
   if (kind == privacy::StrategyKind::identity) return nullptr;
   return std::make_shared<const privacy::Strategy>(
-      privacy::planned_strategy(config.privacy.wanted_strategy(kind), law.steps_per_epoch(), config.training.max_epochs.value()));
+      privacy::planned_strategy(config.privacy.wanted_strategy(kind), scheme.steps_per_epoch(), config.training.max_epochs.value()));
 }
 
 TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_lengths) {
-  auto law = law_of(config, std::move(training_lengths));
+  auto scheme = scheme_of(config, std::move(training_lengths));
   const auto& p = config.privacy;
-  if (!p.enabled) return TrainingMethod(std::move(law));
+  if (!p.enabled) return TrainingMethod(std::move(scheme));
   const auto epochs = config.training.max_epochs.value();
-  auto strategy = planned_strategy_of(config, law);
+  auto strategy = planned_strategy_of(config, scheme);
   auto multiplier_of = p.noise_multiplier;
-  if (const auto& t = law.parameters(); !p.noise_mechanism && p.relation == privacy::Relation::series &&
-                                        privacy::covers_correlated_noise(t.top_level, t.reshuffle)) {
+  if (const auto& t = scheme.parameters(); !p.noise_mechanism && p.relation == privacy::Relation::series &&
+                                           privacy::covers_correlated_noise(t.top_level, t.reshuffle)) {
     // auto, which elsewhere is identity, as nothing else is covered there.
-    auto best = privacy::least_total_error({privacy::series_law_of(law), epochs, p.target_epsilon, p.delta},
+    auto best = privacy::least_total_error({privacy::series_law_of(scheme), epochs, p.target_epsilon, p.delta},
                                            p.wanted_strategy(privacy::StrategyKind::identity));
     multiplier_of = best.noise_multiplier;
     if (best.strategy->kind() != privacy::StrategyKind::identity) strategy = std::move(best.strategy);
@@ -92,7 +92,7 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
       log::info("the steps are composed adaptively (privacy.composition): the first answer for a noise multiplier may take a minute, later ones are kept on disk");
   };
   const auto with_noise = [&](double multiplier) {
-    return PrivateMechanism(unit_of(config), law, {p.clipping, p.clip_norm}, privacy::noise_by(strategy, multiplier), std::nullopt,
+    return PrivateMechanism(unit_of(config), scheme, {p.clipping, p.clip_norm}, privacy::noise_by(strategy, multiplier), std::nullopt,
                             choice_epsilon_of(config), composition.value_or(privacy::StepComposition::symmetrised));
   };
   if (multiplier_of) {
@@ -132,12 +132,12 @@ void require_terms_of(const Config& config, const Ledger& ledger, const std::str
     throw DataError(cat(where, ": synthetic_data: is not what the run's configuration says; put the run's own file back"));
   require_same({{"reproducible", ledger.reproducible}, {"private", ledger.is_private()}},
                {{"reproducible", config.training.reproducible}, {"private", config.privacy.enabled}});
-  const auto& law = ledger.method.law().parameters();
+  const auto& scheme = ledger.method.scheme().parameters();
   // With the same series: whether they fit the configuration is told by their own digest.
-  if (law.lengths.shortest() < config.dataset.prediction_length)
-    throw DataError(cat(where, ": shortest_sequence: found ", law.lengths.shortest(), "; the run's configuration says at least ",
+  if (scheme.lengths.shortest() < config.dataset.prediction_length)
+    throw DataError(cat(where, ": shortest_sequence: found ", scheme.lengths.shortest(), "; the run's configuration says at least ",
                         config.dataset.prediction_length, ": put the run's own file back"));
-  if (!ledger.cost) return require_same(terms(ledger.method), terms(TrainingMethod(law_of(config, law.lengths))));
+  if (!ledger.cost) return require_same(terms(ledger.method), terms(TrainingMethod(scheme_of(config, scheme.lengths))));
   const auto& p = config.privacy;
   require_same({{"delta", ledger.cost->delta}, {"target_epsilon", ledger.cost->target_epsilon}},
                {{"delta", p.delta}, {"target_epsilon", p.target_epsilon}});
@@ -145,7 +145,7 @@ void require_terms_of(const Config& config, const Ledger& ledger, const std::str
     throw DataError(cat(where,
                         ": noise_multiplier: found a number; the run's configuration says auto, and a run keeps its number: "
                         "put the run's own file back"));
-  require_same(terms(ledger.method), terms(method_of(config, law.lengths)));
+  require_same(terms(ledger.method), terms(method_of(config, scheme.lengths)));
 }
 
 }  // namespace tsdp::mechanism

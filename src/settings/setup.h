@@ -17,14 +17,14 @@ namespace tsdp::mechanism {
 [[nodiscard]] std::int64_t accounted_context(const Config& config);
 
 /// The subsampling scheme of a configuration for training series of the given lengths; and the unit of its privacy.
-[[nodiscard]] privacy::SubsamplingScheme law_of(const Config& config, privacy::SeriesLengths training_lengths);
+[[nodiscard]] privacy::SubsamplingScheme scheme_of(const Config& config, privacy::SeriesLengths training_lengths);
 [[nodiscard]] privacy::PrivacyUnit unit_of(const Config& config);
 
 /// The series of format synthetic; none of any other.
 [[nodiscard]] std::optional<SyntheticData> synthetic_data_of(const Config& config);
 
 /// The strategy matrix of correlated noise that `config` names, for all its epochs; none for independent noise, and for `auto`.
-[[nodiscard]] std::shared_ptr<const privacy::Strategy> planned_strategy_of(const Config& config, const privacy::SubsamplingScheme& law);
+[[nodiscard]] std::shared_ptr<const privacy::Strategy> planned_strategy_of(const Config& config, const privacy::SubsamplingScheme& scheme);
 
 /// What a run of `config` does. A noise multiplier `auto` becomes the least that spends the target epsilon over max_epochs.
 /// Throws PrivacyError (exit 4) if no theorem covers the scheme, UsageError for contradictions.

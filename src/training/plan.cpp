@@ -10,7 +10,7 @@ namespace tsdp::training {
 
 Plan make_plan(const mechanism::TrainingMethod& method, const PrivacyBudget& budget, std::int64_t max_epochs) {
   Plan plan;
-  plan.steps_per_epoch = static_cast<std::uint64_t>(method.law().steps_per_epoch());
+  plan.steps_per_epoch = static_cast<std::uint64_t>(method.scheme().steps_per_epoch());
   const auto limit = static_cast<std::uint64_t>(max_epochs) * plan.steps_per_epoch;
   if (!method.privacy()) {
     plan.steps = limit;
@@ -67,7 +67,7 @@ std::optional<UnusedBudget> unused_budget(const Config& config, const mechanism:
     auto calibrated = config;
     calibrated.privacy.noise_multiplier.reset();
     calibrated.privacy.composition = theorem.composition;
-    out.noise_multiplier = mechanism::method_of(calibrated, method.law().parameters().lengths).privacy()->noise().multiplier;
+    out.noise_multiplier = mechanism::method_of(calibrated, method.scheme().parameters().lengths).privacy()->noise().multiplier;
   } catch (const PrivacyError&) {
     // Beyond what is accounted for: the run is as planned all the same.
   }

@@ -48,12 +48,12 @@ std::unique_ptr<dp::NoiseMechanism> noise_of(const mechanism::PrivateMechanism& 
 StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMethod& method, Options options)
     : model_(model),
       options_(options),
-      places_(method.law().places()),
-      expected_windows_(method.law().expected_windows()),
-      fixed_windows_(method.law().has_fixed_windows()),
-      bounded_windows_(method.law().has_bounded_windows()),
-      joins_(method.law().parameters().record == privacy::Record::series),
-      record_windows_(method.law().parameters().subsequences_per_sequence),
+      places_(method.scheme().places()),
+      expected_windows_(method.scheme().expected_windows()),
+      fixed_windows_(method.scheme().has_fixed_windows()),
+      bounded_windows_(method.scheme().has_bounded_windows()),
+      joins_(method.scheme().parameters().record == privacy::Record::series),
+      record_windows_(method.scheme().parameters().subsequences_per_sequence),
       divisor_(method.divisor()),
       adam_(options.adam, model.parameters().values()) {
   if (model.parameters().values().device().is_cpu() && at::get_num_threads() > 1) {
@@ -66,7 +66,7 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
   clipping_ = clipping_of(method.privacy()->clipping());
   clipping_.summed = most_summed();
   clipping_.joined = joins_;
-  clipping_.scale = method.law().record_scale();
+  clipping_.scale = method.scheme().record_scale();
   if (!fixed_windows_) return;
   // Of the largest block: smaller batches are guarded less.
   const auto count = block_count();

@@ -89,7 +89,7 @@ class StepEngine {
   std::vector<std::unique_ptr<models::Forecaster>> replicas_;  // of the threads but the first
   std::vector<at::Tensor> sums_;                               // a thread: kept for their memory
   Options options_;
-  // What of the law decides how sums are taken; public.
+  // What of the scheme decides how sums are taken; public.
   std::int64_t places_, expected_windows_;
   bool fixed_windows_, bounded_windows_, joins_;
   std::int64_t record_windows_;  // λ

@@ -144,7 +144,7 @@ class Trainer::Run {
   struct Session;
   /// Charges as many steps ahead as a few seconds hold, never past the plan.
   void charge_ahead(const Session& session);
-  /// Gathers the windows, adds noise to them where the law says so, and takes the step.
+  /// Gathers the windows, adds noise to them where the scheme says so, and takes the step.
   StepEngine::Result take(const sampling::Draw& drawn);
   /// Logs the step that was just taken, and looks at losses where one is due.
   void observe(const sampling::Draw& drawn, const StepEngine::Result& result, Session& session);
@@ -204,15 +204,15 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
       windows_(data.dataset, model_->past_length(), config_.dataset.prediction_length),
       source_(windows_, features_of(*model_, data.dataset), at::TensorOptions(device).dtype(at::kFloat)),
       method_(std::move(run.method)),
-      sampler_(sampling::sampler_of(method_.law())),
+      sampler_(sampling::sampler_of(method_.scheme())),
       plan_(make_plan(method_, {config_.privacy.target_epsilon, config_.privacy.delta}, config_.training.max_epochs.value())),
       engine_(*model_, method_, step_options(config_)),
       best_loss_(std::numeric_limits<double>::infinity()),
       loss_sum_(at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble))) {
   // What a window reads is what is accounted.
-  if (model_->past_length() > method_.law().parameters().context_length)
+  if (model_->past_length() > method_.scheme().parameters().context_length)
     throw PrivacyError(cat("model ", model_->name(), " reads ", model_->past_length(), " past steps; only ",
-                           method_.law().parameters().context_length, " are accounted for"));
+                           method_.scheme().parameters().context_length, " are accounted for"));
 }
 
 void Trainer::Run::start_fresh() {
@@ -336,7 +336,7 @@ void Trainer::Run::give_up_charged_steps(const std::string& why) {
     }
     case privacy::NewKey::never:
       if (charged > 0)
-        throw PrivacyError(cat(why, method_.law().new_key() == privacy::NewKey::never ? cat(": with sampling.top_level ", name(method_.law().parameters().top_level), " the batches of all epochs are drawn once") : std::string(": correlated noise takes back what earlier steps added"),
+        throw PrivacyError(cat(why, method_.scheme().new_key() == privacy::NewKey::never ? cat(": with sampling.top_level ", name(method_.scheme().parameters().top_level), " the batches of all epochs are drawn once") : std::string(": correlated noise takes back what earlier steps added"),
                                ", so the run goes on only where its steps can be replayed identically; resume it where it began, or begin a "
                                "new one"));
   }
@@ -394,7 +394,7 @@ void Trainer::Run::charge_to(std::uint64_t steps) {
 }
 
 std::int64_t Trainer::Run::memory() const {
-  const auto rows = std::min<std::int64_t>(engine_.chunk(), method_.law().expected_windows());
+  const auto rows = std::min<std::int64_t>(engine_.chunk(), method_.scheme().expected_windows());
   return 4 * 4 * model_->parameters().count() + rows * model_->bytes_per_window();
 }
 
@@ -500,7 +500,7 @@ struct Trainer::Run::Session {
 };
 
 bool Trainer::Run::train(const TrainOptions& options) {
-  if (method_.law().has_noise_on_data() && method_.privacy() && !windows_.has_exact())
+  if (method_.scheme().has_noise_on_data() && method_.privacy() && !windows_.has_exact())
     throw Error(ExitCode::failure, "noise on the data needs series that were read in double precision");
   Session session(*this);
   const auto asked_to_stop = [&] { return (options.stop != nullptr && options.stop->load()) || step_ - session.first_step >= options.most_steps; };
@@ -528,13 +528,13 @@ StepEngine::Result Trainer::Run::take(const sampling::Draw& drawn) {
   WindowSource::Augment augment;
   const auto count = static_cast<std::int64_t>(drawn.windows.size());
   const double v = config_.privacy.v.value_or(1.0);
-  if (method_.law().has_noise_on_data())
+  if (method_.scheme().has_noise_on_data())
     augment = [&](const double* exact, float* values, const float* observed) {
       const RandomStream noise(key_, sampling::augmentation_purpose, step_);
       if (exact != nullptr)
-        sampling::augment(method_.law(), v, noise, count, windows_.past_length(), exact, values, observed);
+        sampling::augment(method_.scheme(), v, noise, count, windows_.past_length(), exact, values, observed);
       else
-        sampling::augment(method_.law(), v, noise, count, windows_.past_length(), values, observed);
+        sampling::augment(method_.scheme(), v, noise, count, windows_.past_length(), values, observed);
     };
   return engine_.step(source_.gather(drawn.windows, augment), drawn.places, key_, step_);
 }

@@ -90,7 +90,7 @@ TEST(LedgerDocument, APrivateChoiceIsPartOfTheTerms) {
   const auto with = [](double choice) {
     auto out = example();
     const auto& m = *out.method.privacy();
-    out.method = PrivateMechanism(m.unit(), m.law(), m.clipping(), m.noise(), std::nullopt, choice);
+    out.method = PrivateMechanism(m.unit(), m.scheme(), m.clipping(), m.noise(), std::nullopt, choice);
     out.cost->epsilon = out.method.privacy()->curve()->epsilon(out.cost->delta, out.accounted_uses());
     return out;
   };
@@ -116,7 +116,7 @@ TEST(LedgerDocument, TheCompositionIsPartOfTheTerms) {
   auto ledger = example();
   const auto symmetrised = ledger.cost->epsilon;
   const auto& m = *ledger.method.privacy();
-  ledger.method = PrivateMechanism(m.unit(), m.law(), m.clipping(), m.noise(), std::nullopt, 0.0, StepComposition::adaptive);
+  ledger.method = PrivateMechanism(m.unit(), m.scheme(), m.clipping(), m.noise(), std::nullopt, 0.0, StepComposition::adaptive);
   ledger.cost->epsilon = ledger.method.privacy()->curve()->epsilon(ledger.cost->delta, ledger.accounted_uses());
   EXPECT_LT(ledger.cost->epsilon.upper, 0.95 * symmetrised.upper);
   const auto json = Json::parse(document(ledger).dump());

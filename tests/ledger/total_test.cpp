@@ -34,7 +34,7 @@ PrivateMechanism mechanism_of(PrivacyUnit unit, double sigma = 4.0, double noise
 
 PrivateMechanism mechanism_with_choice(double epsilon) {
   const auto without = mechanism_of({});
-  return {without.unit(), without.law(), without.clipping(), without.noise(), std::nullopt, epsilon};
+  return {without.unit(), without.scheme(), without.clipping(), without.noise(), std::nullopt, epsilon};
 }
 
 Ledger ledger_of(const PrivateMechanism& mechanism, const std::string& id, std::uint64_t steps) {
@@ -60,7 +60,7 @@ TEST(Total, EveryPrivateChoiceCostsItsOwn) {
 
 PrivateMechanism adaptive_mechanism(double choice = 0.0) {
   const auto plain = mechanism_of({});
-  return {plain.unit(), plain.law(), plain.clipping(), plain.noise(), std::nullopt, choice, StepComposition::adaptive};
+  return {plain.unit(), plain.scheme(), plain.clipping(), plain.noise(), std::nullopt, choice, StepComposition::adaptive};
 }
 
 TEST(Total, StepsOfOneMechanismAreComposedAdaptively) {
@@ -251,7 +251,7 @@ TEST(Total, RefusesWhatDoesNotCompose) {
   const auto one = ledger_of(mechanism_of({}), "one", 10);
   EXPECT_THROW(static_cast<void>(total_of({})), UsageError);
   EXPECT_THROW(static_cast<void>(total_of({one, one})), UsageError);
-  Ledger without{TrainingMethod(mechanism_of({}).law())};
+  Ledger without{TrainingMethod(mechanism_of({}).scheme())};
   EXPECT_THROW(static_cast<void>(total_of({one, without})), PrivacyError);
   // Two places anywhere, five in a row: neither contains the other.
   EXPECT_THROW(static_cast<void>(total_of({ledger_of(mechanism_of({Relation::user, 2, {}}), "a", 1),
@@ -343,7 +343,7 @@ TEST_F(BudgetTest, PaysForNoStartThatItDoesNotKnow) {
   earlier.cost->epsilon = mechanism.curve()->epsilon(1e-6, 60);
   const auto start_of_run = [](const Ledger& ledger) { return Start{{}, origin_of_weights(ledger), std::string(64, 'a'), document(ledger)}; };
   auto open = ledger_of(mechanism, "open", 60);
-  open.method = TrainingMethod(mechanism.law());
+  open.method = TrainingMethod(mechanism.scheme());
   open.cost.reset();
   EXPECT_THROW(charge_budget(file_, "next", mechanism, start_of_run(open), 10), PrivacyError);
   EXPECT_THROW(charge_budget(file_, "next", mechanism, start_of_run(earlier), 10), PrivacyError);

@@ -142,9 +142,9 @@ std::vector<std::uint64_t> play(const Game& game, bool second, const std::vector
   StructuredSampler sampler{SubsamplingScheme(n.scheme)};
   const auto touched = touched_by(n.scheme, n.place());
   EXPECT_EQ(std::count(touched.begin(), touched.end(), true), n.m());  // the change is in a worst place
-  const auto epoch = static_cast<std::uint64_t>(sampler.law().steps_per_epoch());
+  const auto epoch = static_cast<std::uint64_t>(sampler.scheme().steps_per_epoch());
   const auto first = n.scheme.top_level == TopLevel::deterministic
-                         ? static_cast<std::uint64_t>(n.series / sampler.law().sequences_per_batch())
+                         ? static_cast<std::uint64_t>(n.series / sampler.scheme().sequences_per_batch())
                          : 0U;  // the batch that holds the changed series
   const auto key = SecretKey::from_seed(2 * game.seed + (second ? 1 : 0));
   const auto uses = static_cast<std::size_t>(game.uses);

@@ -45,7 +45,7 @@ struct Game {
   bool clip_windows = false;  ///< planted: every window by itself, which moves the sum by λ C
 };
 
-SubsamplingScheme::Parameters law_of(TopLevel sampler, std::int64_t series, std::int64_t batches) {
+SubsamplingScheme::Parameters scheme_of(TopLevel sampler, std::int64_t series, std::int64_t batches) {
   SubsamplingScheme::Parameters p;
   p.record = Record::series;
   p.lengths = SeriesLengths::equal(series, 9);
@@ -161,7 +161,7 @@ double log_ratio(double q, double d, double y, double sigma) {
 
 TEST(SeriesAttack, FixedBatchesAreAttainedAndNotBroken) {
   // Series 0 is in the first of four batches; three epochs.
-  Game game{law_of(TopLevel::deterministic, 8, 4), 0.0, 2.5, 3, {}, 150'000, 1};
+  Game game{scheme_of(TopLevel::deterministic, 8, 4), 0.0, 2.5, 3, {}, 150'000, 1};
   game.score = [&](const std::vector<double>& y) {
     double sum = 0.0;
     for (std::size_t e = 0; e < 3; ++e) sum += (2.0 * y[4 * e] - 1.0) / (2.0 * 2.5 * 2.5);
@@ -174,7 +174,7 @@ TEST(SeriesAttack, FixedBatchesAreAttainedAndNotBroken) {
 }
 
 TEST(SeriesAttack, PoissonIsAttainedAndNotBroken) {
-  Game game{law_of(TopLevel::poisson, 5, 4), 0.0, 1.2, 2, {}, 150'000, 2};
+  Game game{scheme_of(TopLevel::poisson, 5, 4), 0.0, 1.2, 2, {}, 150'000, 2};
   game.law.batches.reset();
   game.law.rate = 0.3;  // three steps an epoch
   game.score = [](const std::vector<double>& y) {
@@ -190,7 +190,7 @@ TEST(SeriesAttack, PoissonIsAttainedAndNotBroken) {
 }
 
 TEST(SeriesAttack, SamplesWithoutReplacementAreAttainedAndAreNotPoisson) {
-  Game game{law_of(TopLevel::without_replacement, 6, 3), -1.0, 1.5, 1, {}, 150'000, 3, true};
+  Game game{scheme_of(TopLevel::without_replacement, 6, 3), -1.0, 1.5, 1, {}, 150'000, 3, true};
   const double q = 1.0 / 3.0;
   ASSERT_NEAR(SubsamplingScheme(game.law).drawn_share(), q, 1e-12);
   // Another series takes the absent one's place: from −1 to +1.
@@ -208,7 +208,7 @@ TEST(SeriesAttack, SamplesWithoutReplacementAreAttainedAndAreNotPoisson) {
 }
 
 TEST(SeriesAttack, BallsInBinsAreAttainedAndNotBroken) {
-  Game game{law_of(TopLevel::balls_in_bins, 5, 6), 0.0, 1.1, 2, {}, 150'000, 4};
+  Game game{scheme_of(TopLevel::balls_in_bins, 5, 6), 0.0, 1.1, 2, {}, 150'000, 4};
   game.law.lengths = SeriesLengths::equal(6, 9);
   game.score = [](const std::vector<double>& y) {
     double sum = 0.0;
@@ -228,7 +228,7 @@ TEST(SeriesAttack, ShuffledBatchesReachTheLowerEndAndAreNotPoisson) {
       SCOPED_TRACE(std::string(name(reshuffle)) + ", epochs " + std::to_string(epochs));
       // 20 series in ten batches of two; others −1, so that a batch's release, its size added, is 2, 1 or 0.
       const double sigma = 0.5;
-      Game game{law_of(TopLevel::shuffled, 20, 10), -1.0, sigma, epochs, {}, 60'000, 5};
+      Game game{scheme_of(TopLevel::shuffled, 20, 10), -1.0, sigma, epochs, {}, 60'000, 5};
       game.law.reshuffle = reshuffle;
       const double each = reshuffle == Reshuffle::once ? sigma / std::sqrt(epochs) : sigma;
       // Largest coordinate; of one order for all epochs that of their mean. Of several orders the log-likelihood of the largest ones.

@@ -169,8 +169,8 @@ TEST(Sampler, DeterministicUsesEverySeriesAtMostOnceAnEpoch) {
   p.subsequences_per_sequence = 2;  // N′ = ⌊7/2⌋ = 3 series a batch, ⌊10·2/7⌋ = 2 steps an epoch: series 6 … 9 rest
   p.top_level = TopLevel::deterministic;
   StructuredSampler sampler{SubsamplingScheme(p)};
-  EXPECT_EQ(sampler.law().sequences_per_batch(), 3);
-  EXPECT_EQ(sampler.law().steps_per_epoch(), 2);
+  EXPECT_EQ(sampler.scheme().sequences_per_batch(), 3);
+  EXPECT_EQ(sampler.scheme().steps_per_epoch(), 2);
   for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
     std::vector<std::int64_t> order;
     for (std::uint64_t b = 0; b < 2; ++b)
@@ -184,7 +184,7 @@ TEST(Sampler, ShuffledUsesEverySeriesAtMostOnceAnEpochInANewOrder) {
   p.batch_size = 3;
   p.top_level = TopLevel::shuffled;
   StructuredSampler sampler{SubsamplingScheme(p)};
-  ASSERT_EQ(sampler.law().steps_per_epoch(), 3);
+  ASSERT_EQ(sampler.scheme().steps_per_epoch(), 3);
   std::set<std::vector<std::int64_t>> orders;
   std::vector<double> first(10);
   constexpr std::uint64_t epochs = 4000;
@@ -217,8 +217,8 @@ TEST(Sampler, WholeSeriesInTurnFillTheLastBatchWithGhosts) {
   p.subsequences_per_sequence = 2;  // N′ = 4: batches of 4, 4 and 2 with two ghosts
   p.top_level = TopLevel::deterministic;
   StructuredSampler in_turn{SubsamplingScheme(p)};
-  EXPECT_EQ(in_turn.law().steps_per_epoch(), 3);
-  EXPECT_EQ(in_turn.law().divisor(), 4.0);
+  EXPECT_EQ(in_turn.scheme().steps_per_epoch(), 3);
+  EXPECT_EQ(in_turn.scheme().divisor(), 4.0);
   EXPECT_EQ(series_of(in_turn, 3), (std::vector<std::int64_t>{0, 1, 2, 3}));
   EXPECT_EQ(series_of(in_turn, 5), (std::vector<std::int64_t>{8, 9}));
   EXPECT_EQ(in_turn.draw(key, 5).places, (std::vector<std::int64_t>{0, 0, 1, 1}));
@@ -256,9 +256,9 @@ TEST(Sampler, PoissonTossesACoinForEverySeries) {
     p.top_level = TopLevel::poisson;
     p.rate = rate;
     StructuredSampler sampler{SubsamplingScheme(p)};
-    EXPECT_GE(sampler.law().drawn_share(), rate);
-    EXPECT_LE(sampler.law().drawn_share(), rate * (1.0 + 1e-13));
-    EXPECT_EQ(sampler.law().drawn_share() * 0x1p53, std::floor(sampler.law().drawn_share() * 0x1p53));
+    EXPECT_GE(sampler.scheme().drawn_share(), rate);
+    EXPECT_LE(sampler.scheme().drawn_share(), rate * (1.0 + 1e-13));
+    EXPECT_EQ(sampler.scheme().drawn_share() * 0x1p53, std::floor(sampler.scheme().drawn_share() * 0x1p53));
     constexpr int steps = 40000;
     std::vector<double> drawn(6), both(36), sizes(7);
     for (int step = 0; step < steps; ++step) {
@@ -306,7 +306,7 @@ TEST(Sampler, BinsAreDrawnOnceAndComeBackInEveryEpoch) {
   p.top_level = TopLevel::balls_in_bins;
   p.batches = 4;
   StructuredSampler sampler{SubsamplingScheme(p)};
-  EXPECT_EQ(sampler.law().divisor(), 3.0);
+  EXPECT_EQ(sampler.scheme().divisor(), 3.0);
   std::vector<double> bins(4), same(2);
   constexpr std::uint64_t runs = 3000;
   for (std::uint64_t run = 0; run < runs; ++run) {
@@ -339,7 +339,7 @@ TEST(Sampler, SmallDataSetsAreSampledWhole) {
   for (const auto top : {TopLevel::deterministic, TopLevel::without_replacement}) {
     p.top_level = top;
     StructuredSampler sampler{SubsamplingScheme(p)};
-    EXPECT_EQ(sampler.law().steps_per_epoch(), 1);
+    EXPECT_EQ(sampler.scheme().steps_per_epoch(), 1);
     std::set<std::int64_t> series;
     for (const auto& w : draw(sampler, 5)) series.insert(w.series);
     EXPECT_EQ(series.size(), 3U);

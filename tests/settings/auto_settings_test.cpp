@@ -67,7 +67,7 @@ TEST(AutoSettings, ChosenLagsAreAccountedWhole) {
     std::ofstream(file) << "dataset: {path: none.csv, format: csv, frequency: 1h, prediction_length: 30, season_length: 24}\n"
                            "model: {name: deepar, context_length: 48, lags: "
                         << lags << "}\nsampling: {batch_size: 8}\ntraining: {max_epochs: 10}\nprivacy: {noise_multiplier: 4.0}\n";
-    return law_of(settle(read_config(file), lengths, file).config, lengths);
+    return scheme_of(settle(read_config(file), lengths, file).config, lengths);
   };
   const auto automatic = law_with("auto");
   EXPECT_EQ(automatic.parameters().context_length, 48 + 169 - 1);  // the last of the lags is an hour beyond a week

@@ -86,7 +86,7 @@ TEST(Start, LedgersOfTheEditionBeforeAreRead) {
   };
   const auto day = [](Ledger ledger) {
     const auto& m = *ledger.method.privacy();
-    Ledger out{PrivateMechanism({privacy::Relation::event, 24, std::nullopt}, m.law(), m.clipping(), m.noise())};
+    Ledger out{PrivateMechanism({privacy::Relation::event, 24, std::nullopt}, m.scheme(), m.clipping(), m.noise())};
     out.program = ledger.program, out.state = ledger.state, out.run = ledger.run, out.start = ledger.start;
     out.steps_planned = out.steps_charged = out.steps_taken = ledger.steps_planned;
     out.cost = Cost{ledger.cost->delta, 100.0, out.method.privacy()->curve()->epsilon(ledger.cost->delta, out.accounted_uses()), std::nullopt};

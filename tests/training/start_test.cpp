@@ -39,7 +39,7 @@ class StartFixture : public TrainingFixture {
     RandomStream stream(SecretKey::from_seed(5), "weights of a start", 0);
     model->initialise(stream);
     model->parameters().values().add_(0.01 * at::randn_like(model->parameters().values()));
-    auto ledger = mechanism::Ledger(mechanism::TrainingMethod(mechanism::law_of(config, data_.split.training_length)));
+    auto ledger = mechanism::Ledger(mechanism::TrainingMethod(mechanism::scheme_of(config, data_.split.training_length)));
     ledger.program = "tsdp test";
     ledger.state = mechanism::RunState::finished;
     ledger.run = {"0123456789abcdef0123456789abcdef", "0123456789abcdef", std::string(64, '0')};

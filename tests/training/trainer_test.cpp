@@ -595,7 +595,7 @@ TEST_F(TrainerTest, AWindowWithLagsIsAccountedWhole) {
   // P = C + max(lag) − 1.
   const auto t = trainer("lags", config_of("deepar"));
   EXPECT_EQ(t->model().past_length(), 8 + 24 - 1);
-  EXPECT_EQ(t->method().law().parameters().context_length, 31);
+  EXPECT_EQ(t->method().scheme().parameters().context_length, 31);
 }
 
 // A batch in chunks: every window's norm is the same to the last bit or two, the update the same but for rounding.

@@ -184,7 +184,7 @@ class Wiring : public TrainingFixture {
     const auto model = model_of(config, type);
     const data::WindowStore store(data_.dataset, model->past_length(), config.dataset.prediction_length);
     WindowSource source(store, features_of(*model, data_.dataset), type);
-    const auto law = mechanism::law_of(config, data_.split.training_length);
+    const auto law = mechanism::scheme_of(config, data_.split.training_length);
     const auto sampler = sampling::sampler_of(law);
     const dp::Clipping clipping{
         config.privacy.clip_norm,
@@ -353,7 +353,7 @@ TEST_F(Wiring, ShuffledRunsTakeTheirEpochsInTurn) {
   const auto model = model_of(config, type);
   const data::WindowStore store(data_.dataset, model->past_length(), 4);
   WindowSource source(store, features_of(*model, data_.dataset), type);
-  const auto sampler = sampling::sampler_of(t->method().law());
+  const auto sampler = sampling::sampler_of(t->method().scheme());
   for (std::uint64_t step = 0; step < 7; ++step) {
     if (step == 3) {  // the place in the epoch is resumed, too
       t.reset();
@@ -455,7 +455,7 @@ TEST_F(Wiring, TheLedgerStatesWhatWasConfiguredAndAccounted) {
     EXPECT_EQ(ledger.steps_charged, t->plan().steps);
     EXPECT_EQ(ledger.steps_taken, t->plan().steps);
     // Accounted for again from the configuration alone.
-    const auto scheme = mechanism::law_of(config, data_.split.training_length);
+    const auto scheme = mechanism::scheme_of(config, data_.split.training_length);
     privacy::Noise noise{privacy::NoiseKind::independent, *config.privacy.noise_multiplier};
     if (config.privacy.noise_mechanism != privacy::StrategyKind::identity) {
       noise.kind = privacy::NoiseKind::correlated;

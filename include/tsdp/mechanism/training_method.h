@@ -14,29 +14,29 @@ namespace tsdp::mechanism {
 
 /// The theorem that covers these, its uses composed so and followed by a private choice of `choice_epsilon` (private_choice.h; 0: none). Whoever states something
 /// of a mechanism has its theorem from here. Throws as privacy::apply_theorem, composed_adaptively and followed_by_choice do.
-[[nodiscard]] privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& law, const privacy::Noise& noise,
+[[nodiscard]] privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& scheme, const privacy::Noise& noise,
                                                        const std::optional<std::string>& theorem = std::nullopt, double choice_epsilon = 0.0,
                                                        privacy::StepComposition composition = privacy::StepComposition::symmetrised,
                                                        privacy::AdaptiveLowerEnd lower_end = privacy::AdaptiveLowerEnd::same_direction);
 
-/// A private training step, repeated: records are drawn by `law`, each one's gradient is bounded by `clipping`, `noise` is added
+/// A private training step, repeated: records are drawn by `scheme`, each one's gradient is bounded by `clipping`, `noise` is added
 /// to their sum, and the sum is divided by `divisor`. Immutable; one that no theorem covers cannot be made.
 class PrivateMechanism {
  public:
-  /// `theorem` names a row of the table; without it the tightest upper bound of the paper that covers the law is taken. Throws
+  /// `theorem` names a row of the table; without it the tightest upper bound of the paper that covers the scheme is taken. Throws
   /// PrivacyError where no theorem covers the combination or the named one bounds nothing from above, UsageError for numbers
   /// out of range. After the last step the trained model or its start is kept, by a choice (private_choice.h) of `choice_epsilon`; 0: no choice. `composition`
   /// says how the steps are composed; PrivacyError where that is not proven.
-  PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme law, privacy::Clipping clipping, privacy::Noise noise,
+  PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme scheme, privacy::Clipping clipping, privacy::Noise noise,
                    std::optional<std::string> theorem = std::nullopt, double choice_epsilon = 0.0,
                    privacy::StepComposition composition = privacy::StepComposition::symmetrised);
 
   [[nodiscard]] const privacy::PrivacyUnit& unit() const noexcept { return unit_; }
-  [[nodiscard]] const privacy::SubsamplingScheme& law() const noexcept { return law_; }
+  [[nodiscard]] const privacy::SubsamplingScheme& scheme() const noexcept { return scheme_; }
   [[nodiscard]] const privacy::Clipping& clipping() const noexcept { return clipping_; }
   [[nodiscard]] const privacy::Noise& noise() const noexcept { return noise_; }
   /// What every sum is divided by, however many records were drawn.
-  [[nodiscard]] double divisor() const noexcept { return law_.divisor(); }
+  [[nodiscard]] double divisor() const noexcept { return scheme_.divisor(); }
   /// σ C: standard deviation of the noise of a single step, in every coordinate of the sum.
   [[nodiscard]] double noise_deviation() const noexcept { return noise_.multiplier * clipping_.norm; }
 
@@ -51,34 +51,34 @@ class PrivateMechanism {
 
  private:
   privacy::PrivacyUnit unit_;
-  privacy::SubsamplingScheme law_;
+  privacy::SubsamplingScheme scheme_;
   privacy::Clipping clipping_;
   privacy::Noise noise_;
   privacy::AppliedTheorem theorem_;
 };
 
-/// What a run does with its data: a private mechanism, or ordinary training on the batches of a law.
+/// What a run does with its data: a private mechanism, or ordinary training on the batches of a scheme.
 class TrainingMethod {
  public:
   TrainingMethod(PrivateMechanism mechanism)  // NOLINT: every private mechanism is one
-      : law_(mechanism.law()), private_(std::move(mechanism)) {}
+      : scheme_(mechanism.scheme()), private_(std::move(mechanism)) {}
   /// Without privacy.
-  explicit TrainingMethod(privacy::SubsamplingScheme law) : law_(std::move(law)) {}
+  explicit TrainingMethod(privacy::SubsamplingScheme scheme) : scheme_(std::move(scheme)) {}
 
-  [[nodiscard]] const privacy::SubsamplingScheme& law() const noexcept { return law_; }
+  [[nodiscard]] const privacy::SubsamplingScheme& scheme() const noexcept { return scheme_; }
   /// Where a run may go on under a new key: with correlated noise nowhere, as a new key would be another mechanism.
   [[nodiscard]] privacy::NewKey new_key() const noexcept {
-    return private_ && private_->noise().kind == privacy::NoiseKind::correlated ? privacy::NewKey::never : law_.new_key();
+    return private_ && private_->noise().kind == privacy::NoiseKind::correlated ? privacy::NewKey::never : scheme_.new_key();
   }
   /// None: not private.
   [[nodiscard]] const std::optional<PrivateMechanism>& privacy() const noexcept { return private_; }
   /// ε₂ of the choice between the trained model and its start; 0: there is none.
   [[nodiscard]] double choice_epsilon() const noexcept { return private_ ? private_->choice_epsilon() : 0.0; }
   /// What the sum of a step is divided by: of clipped records, or without privacy of all windows, which gives the same mean.
-  [[nodiscard]] double divisor() const noexcept { return private_ ? private_->divisor() : law_.divisor() / law_.record_scale(); }
+  [[nodiscard]] double divisor() const noexcept { return private_ ? private_->divisor() : scheme_.divisor() / scheme_.record_scale(); }
 
  private:
-  privacy::SubsamplingScheme law_;
+  privacy::SubsamplingScheme scheme_;
   std::optional<PrivateMechanism> private_;
 };
 

@@ -50,6 +50,6 @@ struct SettleLimits {
 /// Its two parts: what the sampling scheme depends on; and then noise, composition and learning rate, with the mechanism itself.
 [[nodiscard]] SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file,
                                           SettleLimits limits = {});
-[[nodiscard]] Settled settle_noise(SettledScheme scheme, const privacy::SeriesLengths& training_lengths);
+[[nodiscard]] Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& training_lengths);
 
 }  // namespace tsdp::mechanism
