@@ -27,7 +27,7 @@ struct Row {
   SeriesLaw law;
   std::uint64_t uses = 0;
   std::unique_ptr<privacy::PrivacyCurve> curve;
-  Interval epsilon;
+  privacy::Certified epsilon;
 
   [[nodiscard]] std::string shown_name() const {
     return law.sampler == TopLevel::shuffled ? cat("shuffled, ", name(law.reshuffle)) : std::string(name(law.sampler));
@@ -47,7 +47,7 @@ std::string plot_of(std::vector<Row>& rows, double precision, const std::string&
   for (auto& row : rows) {
     PlotSeries series;
     series.name = row.shown_name();
-    const bool has_lower = !row.curve->certificate().lower.empty();
+    const bool has_lower = !row.epsilon.why.lower.empty();
     for (int i = 0; i <= points; ++i) {
       const double at = 1.1 * most * i / points;
       const auto delta = row.curve->delta(at, row.uses, precision);
@@ -109,7 +109,7 @@ void run_compare(const MechanismOptions& o, const QueryOptions& query, bool json
     Json out;
     out["compare"] = Json::array();
     for (const auto& row : rows) {
-      const auto why = row.curve->certificate();
+      const auto& why = row.epsilon.why;
       Json one = {{"top_level", name(row.law.sampler)}, {"epsilon", bracket_json(row.epsilon, why)}, {"certificate", mechanism::certificate_json(why)}};
       if (row.law.sampler == TopLevel::shuffled) one["reshuffle"] = name(row.law.reshuffle);
       if (row.law.sampler == TopLevel::poisson) one["sampling_rate"] = row.law.rate.value_or(1.0 / static_cast<double>(batches));
@@ -128,7 +128,7 @@ void run_compare(const MechanismOptions& o, const QueryOptions& query, bool json
   };
   text += line("batches", "epsilon from", "to");
   for (const auto& row : rows)
-    text += line(row.shown_name(), row.curve->certificate().lower.empty() ? "not known" : rounded_down(row.epsilon.lower, 5),
+    text += line(row.shown_name(), row.epsilon.why.lower.empty() ? "not known" : rounded_down(row.epsilon.lower, 5),
                  rounded_up(row.epsilon.upper, 5));
   print(text);
 }

@@ -40,6 +40,7 @@ using tsdp::cli::QueryOptions;
 using tsdp::cli::Subject;
 using tsdp::privacy::AppliedTheorem;
 using tsdp::privacy::Certificate;
+using tsdp::privacy::Certified;
 using tsdp::privacy::Interval;
 using tsdp::privacy::PrivacyCurve;
 using tsdp::privacy::StepComposition;
@@ -141,7 +142,7 @@ Answer epsilon(const Subject& subject, const QueryOptions& query) {
   const auto steps = needed_steps(query, m);
   const auto curve = m.curve();
   const auto answer = tsdp::privacy::epsilon_after(m, *curve, delta, steps, precision_of(query));
-  const auto why = curve->certificate();
+  const auto& why = answer.why;
   Answer out;
   out.json["epsilon"] = tsdp::cli::bracket_json(answer, why);
   out.json["delta"] = delta;
@@ -166,7 +167,7 @@ Answer delta(const Subject& subject, const QueryOptions& query) {
   const auto steps = needed_steps(query, m);
   const auto curve = m.curve();
   const auto answer = tsdp::privacy::delta_after(m, *curve, epsilon, steps, precision_of(query));
-  const auto why = curve->certificate();
+  const auto& why = answer.why;
   Answer out;
   out.json["epsilon"] = epsilon;
   out.json["delta"] = tsdp::cli::bracket_json(answer, why);
@@ -191,7 +192,7 @@ Answer steps(const Subject& subject, const QueryOptions& query) {
   const auto count = m.steps_of_uses(uses);
   auto spent = curve->epsilon(delta, uses, precision_of(query));
   spent.upper = std::min(spent.upper, target);  // delta at the target was certified
-  const auto why = curve->certificate();
+  const auto& why = spent.why;
   Answer out;
   out.json["epsilon"] = tsdp::cli::bracket_json(spent, why);
   out.json["delta"] = delta;
@@ -221,7 +222,7 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
   const auto m = mechanism_at(least);
   const auto curve = m.curve();
   auto spent = tsdp::privacy::epsilon_after(m, *curve, delta, count, precision);
-  const auto why = curve->certificate();
+  const auto& why = spent.why;
   spent.upper = std::min(spent.upper, target);  // certified by the calibration
   Answer out;
   out.json["epsilon"] = tsdp::cli::bracket_json(spent, why);
@@ -237,9 +238,9 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
 }
 
 /// Bracket of the profile at any ε after `uses` uses.
-Interval profile_at(const AppliedTheorem& m, PrivacyCurve& curve, double epsilon, std::uint64_t uses, double precision) {
+Certified profile_at(const AppliedTheorem& m, PrivacyCurve& curve, double epsilon, std::uint64_t uses, double precision) {
   const double e = std::abs(epsilon);
-  if (uses == 1 && m.composes_its_pair()) return m.pair.profile_bracket(epsilon);
+  if (uses == 1 && m.composes_its_pair()) return {m.pair.profile_bracket(epsilon), curve.methods()};
   if (!m.composes_its_pair() && epsilon < 0.0)
     throw UsageError(cat("--epsilons: found ", epsilon, "; with --relation series, --composition adaptive or a private choice numbers of at least 0 are expected"));
   const auto positive = curve.delta(e, uses, precision);
@@ -248,8 +249,7 @@ Interval profile_at(const AppliedTheorem& m, PrivacyCurve& curve, double epsilon
   // so its loss has one law in both directions, and so has the product's: δ(−e) = 1 − e^{−e} + e^{−e} δ(e).
   const double unit_roundings = 8.0 * std::numeric_limits<double>::epsilon();
   const auto below = [&](double at) { return -std::expm1(-e) + std::exp(-e) * at; };
-  return {below(positive.lower) * (1.0 - unit_roundings),
-          std::min(1.0, below(positive.upper) * (1.0 + unit_roundings))};
+  return {{below(positive.lower) * (1.0 - unit_roundings), std::min(1.0, below(positive.upper) * (1.0 + unit_roundings))}, positive.why};
 }
 
 /// 33 values from 0 to where the profile falls below 1e-12.
@@ -308,12 +308,12 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
     auto value = profile_at(m, *curve, epsilon, uses, precision);
     // As epsilon_after: from below only complete epochs count.
     if (complete < uses) value.lower = complete > 0 ? profile_at(m, *of_complete, epsilon, complete, precision).lower : std::max(0.0, -std::expm1(epsilon));
-    const auto of_point = curve->certificate();
+    const auto& of_point = value.why;
     // Points that rest on different methods: what may give them.
     if (out.json["profile"].empty())
       why = of_point;
     else if (of_point.upper != why.upper || of_point.lower != why.lower)
-      why = m.curve()->certificate();
+      why = curve->methods();
     out.json["profile"].push_back({{"epsilon", epsilon}, {"delta", tsdp::cli::bracket_json(value, of_point)}});
     out.text += cat("\n", epsilon, "\t", tsdp::rounded_down(value.lower, 7), "\t", tsdp::rounded_up(value.upper, 7));
     const auto width = [](const Interval& i) { return i.upper > 0.0 ? 1.0 - i.lower / i.upper : 0.0; };

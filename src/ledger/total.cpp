@@ -156,16 +156,15 @@ Stated Total::cost(double delta, double precision) const {
   if (runs.size() == 1) {
     const auto& [mechanism, steps] = runs.front();
     const auto curve = mechanism.curve();
-    const auto epsilon = privacy::epsilon_after(mechanism.theorem(), *curve, delta, steps, precision);
-    auto why = curve->certificate();
-    why.assumptions.push_back(fixed);
-    return {epsilon, std::move(why)};
+    auto epsilon = privacy::epsilon_after(mechanism.theorem(), *curve, delta, steps, precision);
+    epsilon.why.assumptions.push_back(fixed);
+    return {epsilon, std::move(epsilon.why)};
   }
   Stated out{composed(mechanisms, delta, precision),
              {"composition of dominating pairs (Schuchardt et al. 2025, Props. D.10 and D.13)",
               "the composition of the pairs itself, which adaptive runs need not reach",
               {fixed}}};
-  if (composed_adaptively) out.certificate = privacy::AdaptiveCurve(mechanisms.front().pair).certificate(), out.certificate.assumptions.push_back(fixed);
+  if (composed_adaptively) out.certificate = privacy::AdaptiveCurve(mechanisms.front().pair).methods(), out.certificate.assumptions.push_back(fixed);
   if (pure_releases > 0.0) {
     out.epsilon.upper = up(out.epsilon.upper + pure_releases);
     out.certificate.upper += "; the choices by tsdp.7";

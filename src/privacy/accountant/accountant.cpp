@@ -72,7 +72,7 @@ void Accountant::check_uses(std::uint64_t uses) const {
 
 const std::vector<MechanismUse>& Accountant::mechanisms() const noexcept { return state_->mechanisms; }
 
-Certificate Accountant::certificate() const {
+Certificate Accountant::methods() const {
   const char* why = "composition of dominating pairs (Schuchardt et al. 2025, Props. D.10 and D.13)";
   return {why, why, {}};
 }
@@ -113,7 +113,7 @@ std::shared_ptr<Cut> Accountant::cut_for(double delta, std::uint64_t uses, doubl
   return slot;
 }
 
-Interval Accountant::delta(double epsilon, std::uint64_t uses, double precision) {
+Interval Accountant::find_delta(double epsilon, std::uint64_t uses, double precision, Certificate&) {
   check_epsilon(epsilon);
   check_uses(uses);
   check_precision(precision);
@@ -256,7 +256,7 @@ Interval Accountant::epsilon_of_one(double delta, double tolerance) const {
   return {least([](const Interval& i) { return i.lower; }).first, least([](const Interval& i) { return i.upper; }).second};
 }
 
-Interval Accountant::epsilon(double delta, std::uint64_t uses, double precision) {
+Interval Accountant::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate&) {
   check_delta(delta);
   check_uses(uses);
   check_precision(precision);

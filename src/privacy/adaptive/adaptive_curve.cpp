@@ -167,7 +167,7 @@ AdaptiveCurve::~AdaptiveCurve() = default;
 AdaptiveCurve::AdaptiveCurve(AdaptiveCurve&&) noexcept = default;
 AdaptiveCurve& AdaptiveCurve::operator=(AdaptiveCurve&&) noexcept = default;
 
-Certificate AdaptiveCurve::certificate() const {
+Certificate AdaptiveCurve::methods() const {
   return {"tsdp.6, or composition of dominating pairs (Schuchardt et al. 2025, Props. D.10 and D.13) where that is less",
           state_->lower_end == AdaptiveLowerEnd::same_direction ? "the better direction of the pair in every step"
                                                                 : "a direction of the pair in every step, chosen by what was released before",
@@ -187,7 +187,7 @@ Interval checked(Interval ends) {
 
 }  // namespace
 
-Interval AdaptiveCurve::delta(double epsilon, std::uint64_t uses, double precision) {
+Interval AdaptiveCurve::find_delta(double epsilon, std::uint64_t uses, double precision, Certificate&) {
   auto out = state_->symmetrised.delta(epsilon, uses, precision);
   if (uses <= 1) return out;
   out.upper = std::min(out.upper, state_->upper_delta(epsilon, uses));
@@ -201,7 +201,7 @@ double AdaptiveCurve::upper_epsilon(double delta, std::uint64_t uses, double pre
   return std::min(symmetrised, state_->upper_epsilon(delta, uses, symmetrised, std::min(1e-2 * precision, 1e-6)));
 }
 
-Interval AdaptiveCurve::epsilon(double delta, std::uint64_t uses, double precision) {
+Interval AdaptiveCurve::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate&) {
   auto out = state_->symmetrised.epsilon(delta, uses, precision);
   if (uses <= 1 || out.upper == 0.0) return out;
   out.upper = upper_epsilon(delta, uses, precision);

@@ -30,17 +30,17 @@ class AdaptiveCurve final : public PrivacyCurve {
   AdaptiveCurve(AdaptiveCurve&&) noexcept;
   AdaptiveCurve& operator=(AdaptiveCurve&&) noexcept;
 
-  [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   /// (Without the game of the lower end.)
   [[nodiscard]] double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] Certificate certificate() const override;
+  [[nodiscard]] Certificate methods() const override;
 
   /// Whether `pair` is of this kind, with q < 1. (At q = 1 the symmetrised composition is exact already.)
   [[nodiscard]] static bool serves(const DominatingPair& pair);
 
  protected:
+  [[nodiscard]] Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) override;
+  [[nodiscard]] Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) override;
   [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:

@@ -41,6 +41,13 @@ constexpr const char* by_conditions = "conditional composition (tsdp docs/proofs
 constexpr const char* by_smaller_gram = "a smaller Gram matrix (tsdp docs/proofs/correlated-noise.md, Theorem 1)";
 constexpr const char* exactly = "Gaussian mechanism, closed form";
 
+/// The ends of another curve's answer; what they rest on goes into `why`.
+Interval answer_of(const Certified& answer, Certificate& why) {
+  why.upper = answer.why.upper;
+  why.lower = answer.why.lower;
+  return answer;
+}
+
 }  // namespace
 
 /// Of one number of epochs, made on demand.
@@ -145,14 +152,14 @@ void CorrelatedNoiseCurve::extend_removal(Bounds& known) const {
   }
 }
 
-double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double enough, double spent) {
+double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double enough, double spent, std::string* by) {
   auto& known = bounds(uses);
   double worst = 0.0;
-  upper_by_.clear();
+  std::string all_by;
   const auto closed = gaussian_delta(epsilon, known.mu).upper;
   // (Where there are too many bins for a Gram matrix fixed batches are what is known.)
   if (sampler_ != TopLevel::balls_in_bins || method_ == CorrelatedMethod::deterministic || !known.above) {
-    upper_by_ = sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches;
+    if (by != nullptr) *by = sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches;
     return closed;
   }
   const double variance = noise_multiplier_ * noise_multiplier_;
@@ -161,11 +168,11 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
     const bool all = method_ == CorrelatedMethod::automatic;
     // (Conditional composition is asked for by itself, to see what it gives.)
     double best = method_ == CorrelatedMethod::conditional ? 1.0 : closed;
-    std::string by = by_fixed_batches;
+    std::string best_by = by_fixed_batches;
     const auto take = [&](double value, const char* why) {
       if (value < best) {
         best = value;
-        by = why;
+        best_by = why;
       }
     };
     const auto wanted = [&](CorrelatedMethod method) { return (all || method_ == method) && best > enough; };
@@ -206,21 +213,25 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
     if (spent > 0.0 && wanted(CorrelatedMethod::conditional)) take(conditional(direction, epsilon, uses, spent), by_conditions);
     worst = std::max(worst, best);
     if (enough > 0.0 && worst > enough) return worst;  // the other direction changes nothing
-    if (upper_by_.find(by) == std::string::npos) upper_by_ += cat(upper_by_.empty() ? "" : "; ", by);
+    if (all_by.find(best_by) == std::string::npos) all_by += cat(all_by.empty() ? "" : "; ", best_by);
   }
+  if (by != nullptr) *by = all_by;
   return worst;
 }
 
-double CorrelatedNoiseCurve::lower(double epsilon, std::uint64_t uses) {
+double CorrelatedNoiseCurve::lower(double epsilon, std::uint64_t uses, std::string* by) {
   auto& known = bounds(uses);
-  lower_by_.clear();
+  const auto is_by = [&](const char* what) {
+    if (by != nullptr) *by = what;
+  };
+  is_by("");
   if (sampler_ == TopLevel::shuffled || !strategy_->non_negative()) return 0.0;
   if (sampler_ == TopLevel::deterministic) {
-    lower_by_ = exactly;
+    is_by(exactly);
     return gaussian_delta(epsilon, known.least_mu).lower;
   }
   if (!known.below) return 0.0;
-  lower_by_ = by_smaller_gram;
+  is_by(by_smaller_gram);
   if (!known.less) {
     const double variance = noise_multiplier_ * noise_multiplier_;
     const double least = known.below->least_diagonal();
@@ -233,22 +244,22 @@ double CorrelatedNoiseCurve::lower(double epsilon, std::uint64_t uses) {
   return most;
 }
 
-Interval CorrelatedNoiseCurve::delta(double epsilon, std::uint64_t uses, double precision) {
+Interval CorrelatedNoiseCurve::find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) {
   if (!(epsilon >= 0.0) || !std::isfinite(epsilon))
     throw PrivacyError(cat("epsilon: found ", epsilon, "; a finite number of at least 0 is expected"));
   if (uses == 0) return {0.0, 0.0};
   auto& known = bounds(uses);  // (throws for more uses than were planned)
-  if (exact_) return exact_->delta(epsilon, uses, precision);
-  double high = upper(epsilon, uses, 0.0, 0.0);
+  if (exact_) return answer_of(exact_->delta(epsilon, uses, precision), why);
+  double high = upper(epsilon, uses, 0.0, 0.0, &why.upper);
   if (sampler_ == TopLevel::balls_in_bins && (method_ == CorrelatedMethod::automatic || method_ == CorrelatedMethod::conditional)) {
     // epsilon() certifies δ where conditional composition that may fail with δ/2 gives at most δ. So the least such δ is looked for; whatever is
     // found on the way is a bound as well. The more may fail the less the steps cost, so that every larger δ is one, too.
     const double told = std::min(high, gaussian_delta(epsilon, known.mu).upper);
-    auto by = upper_by_;
     const auto room = [&](double depth) {  // log of δ over what is certified for it, δ = told e^{−depth}
       const double allowed = told * std::exp(-depth);
-      const double found = upper(epsilon, uses, 0.0, std::min(0.5 * allowed, 0.25));
-      if (found < high) high = found, by = upper_by_;
+      std::string by;
+      const double found = upper(epsilon, uses, 0.0, std::min(0.5 * allowed, 0.25), &by);
+      if (found < high) high = found, why.upper = by;
       return std::log(allowed / std::max(found, 1e-320));
     };
     constexpr double resolution = 5e-3;
@@ -265,19 +276,18 @@ Interval CorrelatedNoiseCurve::delta(double epsilon, std::uint64_t uses, double 
       }
       low = next, at_low = at_next;
     }
-    upper_by_ = by;
   }
-  const double low = lower(epsilon, uses);
+  const double low = lower(epsilon, uses, &why.lower);
   if (!(low <= high * (1.0 + 1e-9) + 1e-300)) throw Error(ExitCode::failure, cat("a lower end of ", low, " above an upper end of ", high));
   return {std::min(low, high), high};
 }
 
-Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double precision) {
+Interval CorrelatedNoiseCurve::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) {
   if (!(delta >= 1e-25) || !(delta < 1.0))
     throw PrivacyError(cat("delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
   if (uses == 0) return {0.0, 0.0};
   static_cast<void>(bounds(uses));
-  if (exact_) return exact_->epsilon(delta, uses, precision);
+  if (exact_) return answer_of(exact_->epsilon(delta, uses, precision), why);
   const double log_delta = std::log(delta);
   // (Its sign is that of the numbers themselves, which logarithms may not tell apart.)
   const auto over = [&](double end) {
@@ -302,8 +312,9 @@ Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double 
   GaussianCurve fixed(1.0 / bounds(uses).mu);
   const double cap = fixed.epsilon(delta, 1).upper;
   if (sampler_ != TopLevel::balls_in_bins) {
-    static_cast<void>(upper(cap, uses, 0.0, 0.0));
-    if (lower(cap, uses); lower_by_.empty()) return {0.0, cap};
+    static_cast<void>(upper(cap, uses, 0.0, 0.0, &why.upper));
+    static_cast<void>(lower(cap, uses, &why.lower));
+    if (why.lower.empty()) return {0.0, cap};
     return {std::min(cap, GaussianCurve(1.0 / bounds(uses).least_mu * (1.0 + 1e-15)).epsilon(delta, 1).lower), cap};
   }
   double high = method_ == CorrelatedMethod::conditional ? cap : root([&](double e) { return upper(e, uses, delta, 0.0); }, cap).second;
@@ -314,7 +325,8 @@ Interval CorrelatedNoiseCurve::epsilon(double delta, std::uint64_t uses, double 
     throw PrivacyError(cat("delta: found ", delta, "; conditional composition certifies no epsilon for it that fixed batches do not: ask for method auto"));
   const double low = root([&](double e) { return lower(e, uses); }, high).first;
   // What certifies the end that is stated.
-  static_cast<void>(upper(high, uses, delta, 0.0) > delta ? upper(high, uses, delta, 0.5 * delta) : 0.0);
+  if (upper(high, uses, delta, 0.0, &why.upper) > delta) static_cast<void>(upper(high, uses, delta, 0.5 * delta, &why.upper));
+  static_cast<void>(lower(low, uses, &why.lower));
   return {std::min(low, high), high};
 }
 
@@ -343,16 +355,13 @@ std::uint64_t CorrelatedNoiseCurve::search_uses(double epsilon, double delta, st
   return low;
 }
 
-Certificate CorrelatedNoiseCurve::certificate() const {
-  Certificate out{upper_by_, lower_by_, {}};
-  if (exact_) out = exact_->certificate();
-  // Nothing asked yet: what may give the ends.
-  if (out.upper.empty())
-    out = sampler_ != TopLevel::balls_in_bins
-              ? Certificate{sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches,
-                            sampler_ == TopLevel::deterministic && strategy_->non_negative() ? exactly : "",
-                            {}}
-              : Certificate{cat("the least of: ", by_fixed_batches, "; ", by_renyi, "; ", by_laplace, "; ", by_conditions, "; ", by_gram), by_smaller_gram, {}};
+Certificate CorrelatedNoiseCurve::methods() const {
+  auto out = exact_ ? exact_->methods()
+             : sampler_ != TopLevel::balls_in_bins
+                 ? Certificate{sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches,
+                               sampler_ == TopLevel::deterministic && strategy_->non_negative() ? exactly : "",
+                               {}}
+                 : Certificate{cat("the least of: ", by_fixed_batches, "; ", by_renyi, "; ", by_laplace, "; ", by_conditions, "; ", by_gram), by_smaller_gram, {}};
   if (sampler_ == TopLevel::balls_in_bins || (sampler_ == TopLevel::deterministic && strategy_->non_negative()))
     out.assumptions.push_back("the strategy matrix has no negative entries (checked)");
   return out;

@@ -59,16 +59,15 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
   ~CorrelatedNoiseCurve() override;
 
   /// Throw PrivacyError for more uses than were planned.
-  [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
-  /// Which methods gave the ends of the last answer.
-  [[nodiscard]] Certificate certificate() const override;
+  [[nodiscard]] Certificate methods() const override;
 
   /// Epochs that were planned.
   [[nodiscard]] std::uint64_t planned() const { return static_cast<std::uint64_t>(strategy_->steps() / bins_); }
 
  protected:
+  [[nodiscard]] Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) override;
+  [[nodiscard]] Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) override;
   [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:
@@ -76,13 +75,13 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
   /// What is known of so many epochs.
   Bounds& bounds(std::uint64_t uses);
   /// Upper end; stops looking once it is at most `enough`. `spent`: what the failure of conditional composition may add to δ, 0: it is
-  /// not asked.
-  double upper(double epsilon, std::uint64_t uses, double enough, double spent);
+  /// not asked. `by`, if given: which methods gave it; left as it is where it stops early.
+  double upper(double epsilon, std::uint64_t uses, double enough, double spent, std::string* by = nullptr);
   /// Divergences of a removal up to the next number of orders.
   void extend_removal(Bounds& known) const;
   /// By conditional composition alone, at ε or, where that is out of reach, at a smaller ε: δ(ε) ≤ δ(ε′) for ε′ ≤ ε. 1 where nothing is in reach.
   double conditional(Direction direction, double epsilon, std::uint64_t uses, double spent);
-  double lower(double epsilon, std::uint64_t uses);
+  double lower(double epsilon, std::uint64_t uses, std::string* by = nullptr);
 
   std::shared_ptr<const Strategy> strategy_;
   TopLevel sampler_;
@@ -92,7 +91,6 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
   CorrelatedMethod method_;
   std::unique_ptr<Bounds> bounds_;
   std::unique_ptr<RandomAllocationCurve> exact_;  // independent noise in bins, all methods
-  std::string upper_by_, lower_by_;
 };
 
 }  // namespace tsdp::privacy

@@ -2,10 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tsdp/base/error.h"
 
 namespace tsdp::privacy {
+
+Certified PrivacyCurve::delta(double epsilon, std::uint64_t uses, double precision) {
+  auto why = methods();
+  const auto ends = find_delta(epsilon, uses, precision, why);
+  return {ends, std::move(why)};
+}
+
+Certified PrivacyCurve::epsilon(double delta, std::uint64_t uses, double precision) {
+  auto why = methods();
+  const auto ends = find_epsilon(delta, uses, precision, why);
+  return {ends, std::move(why)};
+}
 
 bool PrivacyCurve::stays_within(double epsilon, double delta, std::uint64_t uses, double precision) {
   if (uses == 0) return true;

@@ -21,7 +21,7 @@ CurveWithPureRelease::CurveWithPureRelease(std::unique_ptr<PrivacyCurve> curve, 
     throw PrivacyError(cat("epsilon of a pure release: found ", epsilon, "; a positive finite number is expected"));
 }
 
-Interval CurveWithPureRelease::delta(double epsilon, std::uint64_t uses, double precision) {
+Interval CurveWithPureRelease::find_delta(double epsilon, std::uint64_t uses, double precision, Certificate&) {
   if (uses == 0) return {0.0, 0.0};
   const auto of_uses = curve_->delta(epsilon, uses, precision);
   // H falls in its argument, which is rounded down.
@@ -38,7 +38,7 @@ Interval CurveWithPureRelease::delta(double epsilon, std::uint64_t uses, double 
   return {of_uses.lower, std::min(1.0, upper)};
 }
 
-Interval CurveWithPureRelease::epsilon(double delta, std::uint64_t uses, double precision) {
+Interval CurveWithPureRelease::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate&) {
   if (uses == 0) return {0.0, 0.0};
   auto out = curve_->epsilon(delta, uses, precision);
   out.upper = up(out.upper + pure_);
@@ -60,8 +60,8 @@ std::uint64_t CurveWithPureRelease::search_uses(double epsilon, double delta, st
   return left >= 0.0 ? curve_->max_uses(left, delta, limit, precision) : 0;
 }
 
-Certificate CurveWithPureRelease::certificate() const {
-  auto out = curve_->certificate();
+Certificate CurveWithPureRelease::methods() const {
+  auto out = curve_->methods();
   out.upper += ", with tsdp.7";
   out.lower += out.lower.empty() ? "" : ", without the release after it";
   return out;

@@ -18,13 +18,13 @@ class CurveWithPureRelease final : public PrivacyCurve {
   /// `curve` must bound both directions of a symmetric relation, as those of the theorem table do. Throws PrivacyError unless 0 < epsilon < ∞.
   CurveWithPureRelease(std::unique_ptr<PrivacyCurve> curve, double epsilon);
 
-  [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] Certificate certificate() const override;
+  [[nodiscard]] Certificate methods() const override;
 
  protected:
+  [[nodiscard]] Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) override;
+  [[nodiscard]] Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) override;
   [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:

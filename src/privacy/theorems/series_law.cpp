@@ -25,15 +25,15 @@ class UpperCurve final : public PrivacyCurve {
  public:
   UpperCurve(std::unique_ptr<PrivacyCurve> of, std::string why) : of_(std::move(of)), why_(std::move(why)) {}
 
-  Interval delta(double epsilon, std::uint64_t uses, double precision) override { return {0.0, of_->delta(epsilon, uses, precision).upper}; }
-  Interval epsilon(double delta, std::uint64_t uses, double precision) override { return {0.0, of_->epsilon(delta, uses, precision).upper}; }
   bool certifies(double epsilon, double delta, std::uint64_t uses, double precision) override {
     return of_->certifies(epsilon, delta, uses, precision);
   }
   double upper_epsilon(double delta, std::uint64_t uses, double precision) override { return of_->upper_epsilon(delta, uses, precision); }
-  [[nodiscard]] Certificate certificate() const override { return {why_, "", {}}; }
+  [[nodiscard]] Certificate methods() const override { return {why_, "", {}}; }
 
  protected:
+  Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate&) override { return {0.0, of_->delta(epsilon, uses, precision).upper}; }
+  Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate&) override { return {0.0, of_->epsilon(delta, uses, precision).upper}; }
   std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override {
     return of_->max_uses(epsilon, delta, limit, precision);
   }
@@ -240,16 +240,13 @@ Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std:
 
 Certificate asked_certificate(const AppliedTheorem& theorem, double delta, std::uint64_t uses) {
   const auto curve = theorem.curve();
-  if (uses == 0 || !theorem.theorem.starts_with("series")) return curve->certificate();  // (others say the same of every answer)
+  if (uses == 0 || !theorem.theorem.starts_with("series")) return curve->methods();  // (others say the same of every answer)
   static thread_local std::pair<std::string, Certificate> last;
   // What a curve says unasked tells samplers and kinds of matrices apart, of which pairs may be the same.
-  const auto unasked = curve->certificate();
+  const auto unasked = curve->methods();
   const auto key = cat(unasked.upper, "; ", unasked.lower, "; ", unasked.assumptions.size(), "; ", theorem.theorem, " ", theorem.steps_per_epoch, " ", exact(theorem.noise_multiplier), " ", exact(theorem.pair.components().back().mean), " ",
                        exact(theorem.pair.components().back().weight), " ", exact(delta), " ", uses, " ", name(theorem.composition));
-  if (last.first != key) {
-    static_cast<void>(curve->upper_epsilon(delta, uses));
-    last = {key, curve->certificate()};
-  }
+  if (last.first != key) last = {key, curve->epsilon(delta, uses).why};
   return last.second;
 }
 

@@ -366,22 +366,25 @@ std::uint64_t AppliedTheorem::complete_uses(std::uint64_t steps) const {
 }
 
 namespace {
-/// `ends` of a number of uses. (The complete ones first: the last answer is the one whose certificate is told.)
+/// `ends` of a number of uses.
 template <class Ends>
-Interval after(const AppliedTheorem& theorem, std::uint64_t steps, Ends ends) {
+Certified after(const AppliedTheorem& theorem, std::uint64_t steps, Ends ends) {
   const auto uses = theorem.uses_of_steps(steps);
   const auto complete = theorem.complete_uses(steps);
   if (complete == uses) return ends(uses);
   const double lower = complete > 0 ? ends(complete).lower : 0.0;
-  return {lower, std::max(lower, ends(uses).upper)};
+  auto out = ends(uses);
+  out.lower = lower;
+  out.upper = std::max(lower, out.upper);
+  return out;
 }
 }  // namespace
 
-Interval epsilon_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double delta, std::uint64_t steps, double precision) {
+Certified epsilon_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double delta, std::uint64_t steps, double precision) {
   return after(theorem, steps, [&](std::uint64_t uses) { return curve.epsilon(delta, uses, precision); });
 }
 
-Interval delta_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double epsilon, std::uint64_t steps, double precision) {
+Certified delta_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double epsilon, std::uint64_t steps, double precision) {
   return after(theorem, steps, [&](std::uint64_t uses) { return curve.delta(epsilon, uses, precision); });
 }
 

@@ -76,7 +76,7 @@ GaussianCurve::GaussianCurve(double noise_multiplier, double distance) : least_d
     throw PrivacyError(cat("Gaussian mechanism: found a distance of ", distance, "; a positive finite number is expected"));
 }
 
-Interval GaussianCurve::delta(double epsilon, std::uint64_t uses, double) {
+Interval GaussianCurve::find_delta(double epsilon, std::uint64_t uses, double, Certificate&) {
   check_uses(uses);
   if (uses == 0) return {0.0, 0.0};
   // √k and the quotient are off by a unit each; δ grows with μ, so that ends are taken at μ's ends.
@@ -86,7 +86,7 @@ Interval GaussianCurve::delta(double epsilon, std::uint64_t uses, double) {
   return {low.lower, high.upper};
 }
 
-Interval GaussianCurve::epsilon(double delta, std::uint64_t uses, double) {
+Interval GaussianCurve::find_epsilon(double delta, std::uint64_t uses, double, Certificate&) {
   if (!(delta >= 1e-25) || !(delta < 1.0))
     throw PrivacyError(cat("delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
   if (uses == 0) return {0.0, 0.0};
@@ -125,7 +125,7 @@ std::uint64_t GaussianCurve::search_uses(double epsilon, double delta, std::uint
   return low;
 }
 
-Certificate GaussianCurve::certificate() const {
+Certificate GaussianCurve::methods() const {
   return {"Gaussian mechanism, closed form", "Gaussian mechanism, closed form", {}};
 }
 
@@ -139,7 +139,7 @@ DominatingPair poisson_step(double rate, double noise_multiplier) {
 PoissonCurve::PoissonCurve(double rate, double noise_multiplier)
     : remove_(poisson_step(rate, noise_multiplier), Direction::remove), add_(poisson_step(rate, noise_multiplier), Direction::add) {}
 
-Interval PoissonCurve::delta(double epsilon, std::uint64_t uses, double precision) {
+Interval PoissonCurve::find_delta(double epsilon, std::uint64_t uses, double precision, Certificate&) {
   const auto removed = remove_.delta(epsilon, uses, precision);
   // Addition costs less where ε matters; a coarse bound shows it.
   if (removed.lower >= 1e-25 && add_.certifies(epsilon, removed.lower, uses, 0.1)) return removed;
@@ -147,7 +147,7 @@ Interval PoissonCurve::delta(double epsilon, std::uint64_t uses, double precisio
   return {std::max(removed.lower, added.lower), std::max(removed.upper, added.upper)};
 }
 
-Interval PoissonCurve::epsilon(double delta, std::uint64_t uses, double precision) {
+Interval PoissonCurve::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate&) {
   const auto removed = remove_.epsilon(delta, uses, precision);
   if (add_.certifies(removed.lower, delta, uses, precision)) return removed;
   const auto added = add_.epsilon(delta, uses, precision);
@@ -164,7 +164,7 @@ std::uint64_t PoissonCurve::search_uses(double epsilon, double delta, std::uint6
   return std::min(removed, add_.max_uses(epsilon, delta, removed, precision));
 }
 
-Certificate PoissonCurve::certificate() const {
+Certificate PoissonCurve::methods() const {
   const char* why = "composition of the exact pair of a Poisson step, both directions (Chua et al. 2024, section 2.2)";
   return {why, why, {}};
 }
@@ -208,12 +208,12 @@ double ShuffledCurve::lower(double epsilon, std::uint64_t uses) {
   return std::max(counted(epsilon, uses), composed(epsilon, uses));
 }
 
-Interval ShuffledCurve::delta(double epsilon, std::uint64_t uses, double precision) {
+Interval ShuffledCurve::find_delta(double epsilon, std::uint64_t uses, double precision, Certificate&) {
   const auto upper = upper_.delta(epsilon, uses, precision).upper;
   return in_order({uses == 0 ? 0.0 : lower(epsilon, uses), upper});
 }
 
-Interval ShuffledCurve::epsilon(double delta, std::uint64_t uses, double precision) {
+Interval ShuffledCurve::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate&) {
   const auto upper = upper_.epsilon(delta, uses, precision).upper;
   if (uses == 0 || upper == 0.0) return {0.0, upper};
   if (uses == 1 || reshuffle_ == Reshuffle::once)
@@ -233,7 +233,7 @@ std::uint64_t ShuffledCurve::search_uses(double epsilon, double delta, std::uint
   return upper_.max_uses(epsilon, delta, limit, precision);
 }
 
-Certificate ShuffledCurve::certificate() const {
+Certificate ShuffledCurve::methods() const {
   return {"deterministic batches (Chua et al. 2024, Theorem 4.1)",
           reshuffle_ == Reshuffle::once ? "events of the largest coordinate (Chua et al. 2024, section 2.3), epochs summed up"
                                         : "events of the largest coordinate (Chua et al. 2024, section 2.3), composed over epochs",
@@ -429,7 +429,7 @@ Interval RandomAllocationCurve::delta(Direction direction, double epsilon, std::
   return out.delta;
 }
 
-Interval RandomAllocationCurve::delta(double epsilon, std::uint64_t uses, double precision) {
+Interval RandomAllocationCurve::find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) {
   if (uses == 0) return {0.0, 0.0};
   const auto first = only_.value_or(Direction::remove);
   auto worst = ends(first, epsilon, uses, precision);
@@ -443,20 +443,19 @@ Interval RandomAllocationCurve::delta(double epsilon, std::uint64_t uses, double
     if (added.delta.lower > worst.delta.lower) worst.delta.lower = added.delta.lower, worst.lower_by = added.lower_by;
     if (added.delta.upper > worst.delta.upper) worst.delta.upper = added.delta.upper, worst.upper_by = added.upper_by;
   }
-  upper_by_ = worst.upper_by;
-  lower_by_ = worst.lower_by;
+  why.upper = worst.upper_by;
+  why.lower = worst.lower_by;
   return worst.delta;
 }
 
-Interval RandomAllocationCurve::epsilon(double delta, std::uint64_t uses, double precision) {
+Interval RandomAllocationCurve::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) {
   const auto cap = cap_.epsilon(delta, uses, precision);
-  upper_by_ = lower_by_ = by_fixed_batches;
+  why.upper = why.lower = by_fixed_batches;
   if (uses == 0 || cap.upper == 0.0) return cap;
   const auto out = searched(delta, uses, precision, cap.upper);
   // What decides at either end.
-  const auto lower_by = [&] { return static_cast<void>(this->delta(out.lower, uses, precision)), lower_by_; }();
-  static_cast<void>(this->delta(out.upper, uses, precision));
-  lower_by_ = lower_by;
+  why.lower = this->delta(out.lower, uses, precision).why.lower;
+  why.upper = this->delta(out.upper, uses, precision).why.upper;
   return out;
 }
 
@@ -534,8 +533,7 @@ std::uint64_t RandomAllocationCurve::search_uses(double epsilon, double delta, s
   return low;
 }
 
-Certificate RandomAllocationCurve::certificate() const {
-  if (!upper_by_.empty()) return {upper_by_, lower_by_, {}};
+Certificate RandomAllocationCurve::methods() const {
   return {cat("the least of: ", by_exact_pair, "; ", by_divergences, "; ", by_fixed_batches), cat("the largest of: ", by_exact_pair, "; ", by_events), {}};
 }
 

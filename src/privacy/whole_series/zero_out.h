@@ -27,11 +27,11 @@ class GaussianCurve final : public PrivacyCurve {
   /// Throws PrivacyError unless both are positive and finite.
   explicit GaussianCurve(double noise_multiplier, double distance = 1.0);
 
-  [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] Certificate certificate() const override;
+  [[nodiscard]] Certificate methods() const override;
 
  protected:
+  [[nodiscard]] Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) override;
+  [[nodiscard]] Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) override;
   [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:
@@ -51,15 +51,15 @@ class PoissonCurve final : public PrivacyCurve {
   /// rate q in (0, 1]. Throws PrivacyError for it or σ out of range.
   PoissonCurve(double rate, double noise_multiplier);
 
-  [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] Certificate certificate() const override;
+  [[nodiscard]] Certificate methods() const override;
 
   /// One direction alone.
   [[nodiscard]] Accountant& of(Direction direction) { return direction == Direction::add ? add_ : remove_; }
 
  protected:
+  [[nodiscard]] Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) override;
+  [[nodiscard]] Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) override;
   [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:
@@ -82,11 +82,11 @@ class ShuffledCurve final : public PrivacyCurve {
   ShuffledCurve(std::int64_t batches, double noise_multiplier, Reshuffle reshuffle);
   ~ShuffledCurve() override;
 
-  [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] Certificate certificate() const override;
+  [[nodiscard]] Certificate methods() const override;
 
  protected:
+  [[nodiscard]] Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) override;
+  [[nodiscard]] Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) override;
   [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:
@@ -122,17 +122,17 @@ class RandomAllocationCurve final : public PrivacyCurve {
   RandomAllocationCurve(std::int64_t bins, double noise_multiplier, std::optional<Direction> only = std::nullopt);
   ~RandomAllocationCurve() override;
 
-  [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   /// Where fixed batches certify it, or an event refutes it, no table is made.
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
-  /// Which methods gave the ends of the last δ or ε.
-  [[nodiscard]] Certificate certificate() const override;
+  [[nodiscard]] Certificate methods() const override;
 
+  using PrivacyCurve::delta;
   /// One direction alone, `remove` or `add`.
   [[nodiscard]] Interval delta(Direction direction, double epsilon, std::uint64_t uses, double precision = default_precision);
 
  protected:
+  [[nodiscard]] Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) override;
+  [[nodiscard]] Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) override;
   [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:
@@ -164,7 +164,6 @@ class RandomAllocationCurve final : public PrivacyCurve {
   std::optional<Direction> only_;
   GaussianCurve cap_;
   std::unique_ptr<Tables> tables_;
-  std::string upper_by_, lower_by_;
 };
 
 /// The pair of one step of Poisson batches.

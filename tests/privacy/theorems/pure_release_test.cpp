@@ -19,15 +19,15 @@ namespace {
 class Coin final : public PrivacyCurve {
  public:
   explicit Coin(double epsilon) : epsilon_(epsilon) {}
-  Interval delta(double epsilon, std::uint64_t, double) override {
+  Interval find_delta(double epsilon, std::uint64_t, double, Certificate&) override {
     const double found = std::max(0.0, (std::exp(epsilon_) - std::exp(epsilon)) / (1.0 + std::exp(epsilon_)));
     return {found, found};
   }
-  Interval epsilon(double delta, std::uint64_t, double) override {
+  Interval find_epsilon(double delta, std::uint64_t, double, Certificate&) override {
     const double found = std::log(std::max(1.0, std::exp(epsilon_) - delta * (1.0 + std::exp(epsilon_))));
     return {found, found};
   }
-  Certificate certificate() const override { return {"a coin", "a coin", {}}; }
+  Certificate methods() const override { return {"a coin", "a coin", {}}; }
 
  protected:
   std::uint64_t search_uses(double epsilon, double delta, std::uint64_t, double) override { return certifies(epsilon, delta, 1) ? 1 : 0; }

@@ -390,9 +390,9 @@ TEST(SeriesTheorem, WithoutReplacementIsTheorem44WithEveryWindowTouched) {
 
 TEST(SeriesTheorem, ShuffledAdditionsHaveNoLowerEnd) {
   const auto curve = series_theorem({TopLevel::shuffled, 20}, 1.5, Direction::add).curve();
-  EXPECT_TRUE(curve->certificate().lower.empty());
+  EXPECT_TRUE(curve->methods().lower.empty());
   EXPECT_EQ(curve->delta(0.4, 1).lower, 0.0);
-  EXPECT_TRUE(series_theorem({TopLevel::without_replacement, 20}, 1.5).curve()->certificate().lower.empty());
+  EXPECT_TRUE(series_theorem({TopLevel::without_replacement, 20}, 1.5).curve()->methods().lower.empty());
 }
 
 TEST(Substitution, IsTwoNeighboursInARowUnlessMoreIsKnown) {

@@ -40,16 +40,16 @@ class Accountant final : public PrivacyCurve {
   Accountant(Accountant&&) noexcept;
   Accountant& operator=(Accountant&&) noexcept;
 
-  [[nodiscard]] Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   /// Where coarse brackets decide, at their cost.
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses,
                                double precision = default_precision) override;
-  [[nodiscard]] Certificate certificate() const override;
+  [[nodiscard]] Certificate methods() const override;
   /// What one joint use is.
   [[nodiscard]] const std::vector<MechanismUse>& mechanisms() const noexcept;
 
  protected:
+  [[nodiscard]] Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) override;
+  [[nodiscard]] Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) override;
   /// Certified on one grid; on that grid k + 1 is not (unless k = limit, or a coarser grid, on which rounding costs less,
   /// certified k).
   [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;

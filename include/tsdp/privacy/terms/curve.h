@@ -23,6 +23,11 @@ struct Certificate {
   std::vector<std::string> assumptions;  ///< beyond those of the theorems
 };
 
+/// A bracket with what its ends rest on.
+struct Certified : Interval {
+  Certificate why = {};
+};
+
 /// δ(ε) and ε(δ) after k uses, as brackets: `upper` certifies, `lower` refutes.
 ///
 /// Not thread-safe: answers may share what is made on demand.
@@ -37,11 +42,11 @@ class PrivacyCurve {
 
   /// Bracket of δ(ε) after `uses` uses, ε ≥ 0. uses = 0 gives {0, 0}.
   /// Aims at the relative width `precision` in δ; where that is out of reach the bracket is wider, never wrong.
-  [[nodiscard]] virtual Interval delta(double epsilon, std::uint64_t uses, double precision = default_precision) = 0;
+  [[nodiscard]] Certified delta(double epsilon, std::uint64_t uses, double precision = default_precision);
 
   /// Bracket of the least ε ≥ 0 with δ(ε) ≤ delta after `uses` uses, 1e-25 ≤ delta < 1. uses = 0 gives {0, 0}. Throws
   /// PrivacyError if no finite ε can be certified.
-  [[nodiscard]] virtual Interval epsilon(double delta, std::uint64_t uses, double precision = default_precision) = 0;
+  [[nodiscard]] Certified epsilon(double delta, std::uint64_t uses, double precision = default_precision);
 
   /// Whether δ(ε) ≤ delta is certified after `uses` uses, as δ's upper end at `precision` says.
   [[nodiscard]] virtual bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) {
@@ -61,10 +66,13 @@ class PrivacyCurve {
   /// What a search on grids finds is only where it begins: it takes more as long as one more is certified, and fewer until epsilon() agrees.
   [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever, double precision = finest_precision);
 
-  /// What gave the ends of the last answer; of a curve that was not asked yet, what may give them.
-  [[nodiscard]] virtual Certificate certificate() const = 0;
+  /// What may give the ends of an answer; the answer itself says which of it did.
+  [[nodiscard]] virtual Certificate methods() const = 0;
 
  protected:
+  /// delta() and epsilon(). `why` comes as methods(), and is narrowed by a curve that knows which of them gave an end.
+  [[nodiscard]] virtual Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) = 0;
+  [[nodiscard]] virtual Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) = 0;
   /// About the most uses k ≤ limit for which δ(ε) ≤ delta is certified; 0 if it finds none.
   [[nodiscard]] virtual std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) = 0;
 };

@@ -93,10 +93,10 @@ struct AppliedTheorem {
 
 /// ε(δ) and δ(ε) of `curve`, which is the theorem's, after so many steps: the upper end counts an epoch that has begun, the lower end only
 /// complete ones, as nothing is known of the others from below.
-[[nodiscard]] Interval epsilon_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double delta, std::uint64_t steps,
-                                     double precision = default_precision);
-[[nodiscard]] Interval delta_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double epsilon, std::uint64_t steps,
-                                   double precision = default_precision);
+[[nodiscard]] Certified epsilon_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double delta, std::uint64_t steps,
+                                      double precision = default_precision);
+[[nodiscard]] Certified delta_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double epsilon, std::uint64_t steps,
+                                    double precision = default_precision);
 
 /// The number of windows of one series of length `length` that a changed unit can touch, in the worst place:
 ///   event: m = min(L_C + L_F + w − 1, T),   user: m = min(w (L_C + L_F), T),   T = L − L_F + 1
