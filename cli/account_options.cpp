@@ -299,7 +299,7 @@ Subject window_subject(const CLI::App& app, const MechanismOptions& o) {
                             : privacy::TopLevel::without_replacement;
   p.bottom_level = o.bottom_level ? (*o.bottom_level == "wr" ? privacy::BottomLevel::with_replacement
                                                              : privacy::BottomLevel::poisson)
-                   : row          ? *row->bottom_level
+                   : row          ? row->bottom_level.value_or(privacy::BottomLevel::with_replacement)
                                   : privacy::BottomLevel::with_replacement;
   // One epoch of deterministic iteration costs the same whatever N and Lambda are. Unless both are given a step counts
   // as an epoch, which is never too little.

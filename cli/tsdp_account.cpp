@@ -332,9 +332,7 @@ Answer theorems() {
   Answer out;
   out.json["theorems"] = Json::array();
   out.text = "Theorems (id, bound, one use is, covers):\n";
-  auto rows = tsdp::privacy::theorem_table();
-  for (const auto& row : tsdp::privacy::series_table()) rows.push_back(row);
-  for (const auto& row : rows) {
+  for (const auto& row : tsdp::privacy::theorem_table()) {
     out.text += cat("  ", row.id, std::string(row.id.size() < 8 ? 8 - row.id.size() : 1, ' '), tsdp::name(row.bound), ", ", tsdp::name(row.unit), ": ", row.covers,
                     row.ours ? cat(" (ours, docs/proofs/", row.proof, ")") : "", "\n");
     out.json["theorems"].push_back({{"id", row.id}, {"bound", tsdp::name(row.bound)}, {"composition_unit", tsdp::name(row.unit)}, {"covers", row.covers}, {"only_if_named", row.only_if_named}});

@@ -285,7 +285,7 @@ Json document_as(const Ledger& ledger, Edition edition) {
   const auto& unit = ledger.method.privacy()->unit();
   const auto& theorem = ledger.method.privacy()->theorem();
   out["theorem"] = theorem.theorem;
-  const auto row = privacy::theorem_row(theorem.theorem);
+  const auto& row = privacy::theorem_row(theorem.theorem);
   out["source"] = row.ours             ? "a theorem of this project, proven in its docs/proofs"
                   : row.source.empty() ? "Schuchardt et al., Privacy Amplification by Structured Subsampling for Deep Differentially Private "
                                          "Time Series Forecasting, ICML 2025"

@@ -240,7 +240,7 @@ Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std:
 
 Certificate asked_certificate(const AppliedTheorem& theorem, double delta, std::uint64_t uses) {
   const auto curve = theorem.curve();
-  if (uses == 0 || !theorem.theorem.starts_with("series")) return curve->methods();  // (others say the same of every answer)
+  if (uses == 0 || !theorem_row(theorem.theorem).whole_series()) return curve->methods();  // (others say the same of every answer)
   static thread_local std::pair<std::string, Certificate> last;
   // What a curve says unasked tells samplers and kinds of matrices apart, of which pairs may be the same.
   const auto unasked = curve->methods();

@@ -68,7 +68,7 @@ struct Substitution {
 /// What gives ε(δ) after `uses` uses, of a theorem that asks it of its curve. The last answer is kept, as an asked curve may take seconds.
 [[nodiscard]] Certificate asked_certificate(const AppliedTheorem& theorem, double delta, std::uint64_t uses);
 
-/// The rows, for help texts and documents.
+/// The rows, which theorem_table() holds, too.
 [[nodiscard]] const std::vector<TheoremSummary>& series_table();
 
 }  // namespace tsdp::privacy

@@ -47,6 +47,8 @@ struct Row {
     summary.proof = std::move(proof);
     summary.top_level = top;
     summary.bottom_level = bottom;
+    // Of λ = 1 window with replacement a step moves by one window at most, whatever the top level. (E.1, E.8 and their kin are mixtures of several.)
+    summary.couples_steps = one_window && bound != Bound::optimistic_lower;
     summary.covers = cat(top == TopLevel::without_replacement ? std::string("top level without replacement") : cat("top level ", name(top)),
                          bottom == BottomLevel::poisson ? ", bottom level poisson" : ", bottom level with replacement",
                          one_window ? ", 1 subsequence per sequence" : ", any number of subsequences per sequence",
@@ -416,13 +418,11 @@ std::unique_ptr<PrivacyCurve> AppliedTheorem::curve() const {
 std::string_view composition_cited(StepComposition composition) { return composition == StepComposition::adaptive ? ", its steps composed by tsdp.6" : ""; }
 
 bool covers_adaptive_composition(const AppliedTheorem& theorem) {
-  // The rows whose steps Lemma 1 of docs/proofs/adaptive-composition.md couples.
-  constexpr std::string_view covered[] = {"4.2", "4.4", "4.5", "G.1", "tsdp.1", "tsdp.2", "tsdp.3", "tsdp.4"};
-  return std::find(std::begin(covered), std::end(covered), theorem.theorem) != std::end(covered) && AdaptiveCurve::serves(theorem.pair);
+  return theorem_row(theorem.theorem).couples_steps && AdaptiveCurve::serves(theorem.pair);
 }
 
 AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block, AdaptiveLowerEnd lower_end) {
-  if (theorem.theorem.starts_with("series"))
+  if (theorem_row(theorem.theorem).whole_series())
     throw PrivacyError("composition: found adaptive with relation series, whose steps leak in one direction each; expected symmetrised");
   if (!covers_adaptive_composition(theorem))
     throw PrivacyError(cat("composition: found adaptive with Theorem ", theorem.theorem,
@@ -471,18 +471,20 @@ double touched_share(const SubsamplingScheme& scheme, const PrivacyUnit& unit) {
   return largest;
 }
 
-std::vector<TheoremSummary> theorem_table() {
-  std::vector<TheoremSummary> out;
-  for (const auto& row : table()) out.push_back(row.summary);
-  for (const auto& row : flat_table()) out.push_back(row.summary);
-  return out;
+const std::vector<TheoremSummary>& theorem_table() {
+  static const auto all = [] {
+    std::vector<TheoremSummary> out;
+    for (const auto& row : table()) out.push_back(row.summary);
+    for (const auto& row : flat_table()) out.push_back(row.summary);
+    out.insert(out.end(), series_table().begin(), series_table().end());
+    return out;
+  }();
+  return all;
 }
 
-TheoremSummary theorem_row(const std::string& id) {
+const TheoremSummary& theorem_row(const std::string& id) {
   std::vector<std::string> known;
-  auto rows = theorem_table();
-  rows.insert(rows.end(), series_table().begin(), series_table().end());
-  for (auto& row : rows) {
+  for (const auto& row : theorem_table()) {
     if (row.id == id) return row;
     if (std::find(known.begin(), known.end(), row.id) == known.end()) known.push_back(row.id);
   }
@@ -528,7 +530,7 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
     if (row.flat())
       throw PrivacyError(
           cat("Theorem ", *theorem, " is about one flat data set, not about series of which windows are drawn"));
-    if (!row.bottom_level)
+    if (row.whole_series())
       throw PrivacyError(cat("Theorem ", *theorem, " is about whole series, not about values of one: expected with it relation series"));
   }
   std::vector<std::string> nearest;  // refusals with the fewest objections, one for each kind of them

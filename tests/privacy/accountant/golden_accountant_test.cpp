@@ -18,7 +18,7 @@ const std::set<std::string> not_yet = {};
 
 /// Whether to run a record of this theorem.
 bool wanted(const std::string& theorem, std::set<std::string>& skipped) {
-  const auto rows = privacy::theorem_table();
+  const auto& rows = privacy::theorem_table();
   if (std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.id == theorem; })) return true;
   EXPECT_TRUE(not_yet.contains(theorem)) << "unknown theorem " << theorem;
   skipped.insert(theorem);
@@ -73,7 +73,7 @@ TEST(GoldenAccountant, TheShippedFileHasEverySection) {
   std::set<std::string> theorems;
   for (const auto& record : all["single"]) theorems.insert(record["params"]["theorem"]);
   for (const auto& row : privacy::theorem_table()) {
-    EXPECT_TRUE(row.ours || theorems.contains(row.id)) << row.id;
+    EXPECT_TRUE(row.ours || row.whole_series() || theorems.contains(row.id)) << row.id;
   }
 }
 

@@ -270,6 +270,7 @@ TEST(TheoremTable, IsWhatTheDocumentsSay) {
     for (std::string line; std::getline(in, line);)
       if (line.starts_with("|")) lines.push_back(line);
     for (const auto& row : theorem_table()) {
+      if (row.whole_series() && document == std::string("README.md")) continue;  // which has one row for them all
       // The id as a word of its own.
       const auto names = [&](const std::string& line) {
         for (auto at = line.find(row.id); at != std::string::npos; at = line.find(row.id, at + 1)) {
@@ -281,7 +282,7 @@ TEST(TheoremTable, IsWhatTheDocumentsSay) {
         return false;
       };
       const auto found = std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
-        return names(line) && line.find(name(row.bound)) != std::string::npos &&
+        return names(line) && (row.whole_series() || line.find(name(row.bound)) != std::string::npos) &&
                line.find(row.unit == CompositionUnit::step ? "a step" : "an epoch") != std::string::npos;
       });
       EXPECT_TRUE(found) << document << ": " << row.id;

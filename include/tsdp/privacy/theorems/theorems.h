@@ -146,10 +146,14 @@ struct TheoremSummary {
   std::string proof = {};  ///< of a row of ours: its file in docs/proofs
   std::string source = {}; ///< of a row that is neither ours nor the paper's
 
+  bool couples_steps = false;  ///< adaptive composition is proven of it (Lemma 1 of docs/proofs/adaptive-composition.md)
+
   [[nodiscard]] bool flat() const { return !top_level; }
+  [[nodiscard]] bool whole_series() const { return top_level && !bottom_level; }
 };
-[[nodiscard]] std::vector<TheoremSummary> theorem_table();
+/// Every row: of windows, of whole series, and of flat data sets.
+[[nodiscard]] const std::vector<TheoremSummary>& theorem_table();
 /// The row `id`, of several with one id the first. Throws PrivacyError naming the rows there are.
-[[nodiscard]] TheoremSummary theorem_row(const std::string& id);
+[[nodiscard]] const TheoremSummary& theorem_row(const std::string& id);
 
 }  // namespace tsdp::privacy
