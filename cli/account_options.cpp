@@ -129,6 +129,8 @@ void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& q
   add("--set", mechanism.set, "key.path=value over the configuration");
   group = "Mechanism";
   add("--relation", mechanism.relation, "event, user or series (one whole series, present or absent)", CLI::IsMember(tsdp::all_names<privacy::Relation>()));
+  add("--w", mechanism.w, "Places in which neighbours differ");
+  add("--v", mechanism.v, "Most by which a value changes");
   add("--top-level", mechanism.top_level, cat("How series are drawn: ", join(tsdp::all_names<privacy::TopLevel>(), ", "), "; that of --theorem, else wor"), CLI::IsMember(tsdp::all_names<privacy::TopLevel>()));
   add("--noise-multiplier", mechanism.noise_multiplier, "sigma, in multiples of the clip norm");
   group = "Windows as records";
@@ -142,8 +144,6 @@ void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& q
   add("--bottom-level", mechanism.bottom_level, "wr or poisson; that of --theorem, else wr", CLI::IsMember({"wr", "poisson"}));
   add("--context-noise", mechanism.context_noise, "in multiples of v");
   add("--forecast-noise", mechanism.forecast_noise, "in multiples of v");
-  add("--w", mechanism.w, "Places in which neighbours differ");
-  add("--v", mechanism.v, "Most by which a value changes");
   add("--theorem", mechanism.theorem, "Row of the table (tsdp-account theorems), such as 4.4; without it the tightest upper bound");
   add("--composition", mechanism.composition,
       "How the steps of windows are composed: symmetrised, which lets a step leak in both directions at once, or adaptive, which is what an "

@@ -632,7 +632,7 @@ TEST_F(Account, RefusesQuestionsWithoutTheirNumbers) {
   expect_refused({{"--epsilon", "1"}}, 2, {"--epsilon: not used by epsilon"});
   expect_failure(traffic("delta", {{"--epsilon", "1"}, {"--steps", "4"}, {"--delta", "0.1"}}), account, 2, {"--delta: not used by delta"});
   expect_failure(traffic("steps", {{"--epsilon", "1"}, {"--delta", "1e-7"}, {"--steps", "4"}}), account, 2, {"--steps: not used by steps"});
-  expect_failure(run(account, {"epsilom"}), account, 2, {"'epsilom'", "epsilon, delta, steps, sigma, profile, figure"});
+  expect_failure(run(account, {"epsilom"}), account, 2, {"'epsilom'", "epsilon, delta, steps, sigma, profile, theorems"});
   expect_failure(traffic("profile", {{"--epsilon", "1"}}), account, 2, {"--epsilon: not used by profile, but by delta, steps, sigma", "the nearest option is --epsilons"});
   for (const auto* grid : {"1,,2", "1;2", "nan", "1e7", "-"})
     expect_failure(traffic("profile", {{"--epsilons", grid}}), account, 2, {"--epsilons", "numbers from -1e6 to 1e6"});
