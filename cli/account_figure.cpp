@@ -9,6 +9,7 @@
 
 #include "plot/line_plot.h"
 #include "program.h"
+#include "research/paper_figures.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
@@ -67,14 +68,15 @@ int run_figure(const std::string& name, const FigureOptions& options) {
   const auto is_one_of = [&](const std::vector<std::string>& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
   const auto& of_samplers = figures::batch_sampler_figure_names();
   const auto& of_noise = figures::correlated_noise_figure_names();
+  const double precision = options.precision.value_or(figures::figure_precision);
   const auto made = [&] {
-    if (is_one_of(of_samplers)) return figures::batch_sampler_figure(name, options.points, options.precision);
+    if (is_one_of(of_samplers)) return figures::batch_sampler_figure(name, options.points, precision);
     if (is_one_of(of_noise)) return figures::correlated_noise_figure(name, options.points);
     long long number = 0;
     if (!parse_int(name, number) || std::abs(number) > 1000)
       throw UsageError(cat("figure: found '", name, "'; the number of one of the paper's figures is expected, or one of ",
                            join(of_samplers, ", "), ", ", join(of_noise, ", ")));
-    return figures::paper_figure(static_cast<int>(number), options.points, options.precision);
+    return figures::paper_figure(static_cast<int>(number), options.points, precision);
   };
   const auto figure = made();
   std::vector<std::string> files;

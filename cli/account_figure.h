@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "research/paper_figures.h"
-
 namespace tsdp::cli {
 
 struct FigureOptions {
@@ -14,7 +12,7 @@ struct FigureOptions {
   std::optional<std::string> plot;  ///< file of the picture, NAME.svg
   bool json = false;                ///< the result as one JSON object on stdout instead of CSV
   int points = 61;                  ///< values of epsilon
-  double precision = figures::figure_precision;
+  std::optional<double> precision;  ///< relative, of brackets; none: that of the figures
 };
 
 /// `tsdp-account figure N`: writes the curves of the figure as asked: 2 … 13, or B1 … B7. Gives the exit code.

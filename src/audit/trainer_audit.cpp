@@ -203,8 +203,8 @@ class DataAttack {
     out.offset = poisson ? 0.0 : base * static_cast<double>(scheme_.expected_windows());
     const double from = poisson ? 0.0 : base;
     out.shape.drawn = canary_shape(scheme_, neighbours_).drawn;
-    out.shape.first = scheme_of(first.mv(out.direction) - from);
-    out.shape.second = scheme_of(second.mv(out.direction) - from);
+    out.shape.first = law_of(first.mv(out.direction) - from);
+    out.shape.second = law_of(second.mv(out.direction) - from);
     return out;
   }
 
@@ -237,7 +237,7 @@ class DataAttack {
   }
 
   /// The law of Σ moves over the touched windows that are drawn, on a grid; `moves` are those of windows evenly taken.
-  [[nodiscard]] std::vector<Component> scheme_of(const at::Tensor& moves) const {
+  [[nodiscard]] std::vector<Component> law_of(const at::Tensor& moves) const {
     constexpr double grid = 0.02;
     constexpr double negligible = 1e-9;
     using Law = std::map<std::int64_t, double>;

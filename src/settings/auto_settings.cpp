@@ -147,4 +147,27 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
   return out;
 }
 
+void require_settled(const Settled& run, const privacy::SeriesLengths& lengths) {
+  const auto& config = run.config;
+  const auto& scheme = run.method.scheme();
+  const auto require = [](bool same, const char* what) {
+    if (!same) throw PrivacyError(cat(what, ": found another than the run was settled with, which is what is accounted; settle the configuration again after changing it"));
+  };
+  const auto& known = scheme.parameters().lengths;
+  bool same = known.count() == lengths.count();
+  for (std::int64_t i = 0; same && i < lengths.count(); ++i) same = known[i] == lengths[i];
+  require(same, "lengths of the series");
+  require(terms(TrainingMethod(scheme)) == terms(TrainingMethod(scheme_of(config, lengths))), "sampling, model.context_length, dataset.prediction_length or augmentation");
+  require(run.method.privacy().has_value() == config.privacy.enabled, "privacy.enabled");
+  if (!run.method.privacy()) return;
+  const auto& mechanism = *run.method.privacy();
+  const auto& noise = mechanism.noise();
+  require(mechanism.unit() == unit_of(config), "privacy.relation, privacy.w or privacy.v");
+  require(mechanism.clipping() == privacy::Clipping{config.privacy.clipping, config.privacy.clip_norm}, "privacy.clipping or privacy.clip_norm");
+  require(config.privacy.noise_multiplier == noise.multiplier && config.privacy.noise_mechanism == (noise.strategy ? noise.strategy->kind() : privacy::StrategyKind::identity),
+          "privacy.noise_multiplier or privacy.noise.mechanism");
+  require(config.privacy.composition == mechanism.composition(), "privacy.composition");
+  require(choice_epsilon_of(config) == mechanism.choice_epsilon(), "privacy.choice_share or privacy.target_epsilon");
+}
+
 }  // namespace tsdp::mechanism

@@ -91,14 +91,15 @@ class EpsilonAhead {
 const Config& checked(const mechanism::Settled& run, const data::PreparedData& data) {
   const auto& config = run.config;
   const auto& start = run.start;
-  if (config.privacy.enabled && config.training.checkpoint == ExportedWeights::best)
+  mechanism::require_settled(run, data.split.training_length);
+  if (run.method.privacy() && config.training.checkpoint == ExportedWeights::best)
     throw PrivacyError(
         "training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are covered by no "
         "theorem: set training.checkpoint to last");
   if (start.has_value() == (config.model.start == "fresh"))
     throw UsageError(cat("model.start: found ", config.model.start, start ? " with weights" : " without weights",
                          ": model.start needs a file of weights, or fresh"));
-  if (config.privacy.enabled && mechanism::choice_epsilon_of(config) > 0.0) {
+  if (run.method.choice_epsilon() > 0.0) {
     if (data.split.validation.empty())
       throw UsageError(cat("privacy.choice_share: found ", config.privacy.choice_share,
                            " without validation windows; expected a dataset.validation_length of at "
@@ -399,7 +400,7 @@ std::int64_t Trainer::Run::memory() const {
 }
 
 bool Trainer::Run::best_by_training_loss() const {
-  return config_.training.checkpoint == ExportedWeights::best && !config_.privacy.enabled && data_.split.validation.empty();
+  return config_.training.checkpoint == ExportedWeights::best && !method_.privacy() && data_.split.validation.empty();
 }
 
 bool Trainer::Run::watches_training_loss() const {
@@ -527,7 +528,7 @@ void Trainer::Run::charge_ahead(const Session& session) {
 StepEngine::Result Trainer::Run::take(const sampling::Draw& drawn) {
   WindowSource::Augment augment;
   const auto count = static_cast<std::int64_t>(drawn.windows.size());
-  const double v = config_.privacy.v.value_or(1.0);
+  const double v = (method_.privacy() ? method_.privacy()->unit().v : config_.privacy.v).value_or(1.0);
   if (method_.scheme().has_noise_on_data())
     augment = [&](const double* exact, float* values, const float* observed) {
       const RandomStream noise(key_, sampling::augmentation_purpose, step_);

@@ -729,4 +729,39 @@ TEST_F(TrainerTest, LogsEachStepOnceAndWhatItCost) {
 }
 
 }  // namespace
+
+// What is trained is what was settled: a program that changes either gets no trainer.
+TEST_F(TrainerTest, WhatIsNotAsItWasSettledIsNotTrained) {
+  auto config = small_training();
+  config.privacy.v = 1.0;
+  config.augmentation.context_noise = config.augmentation.forecast_noise = 1.0;
+  const auto run = settled(config, data_);
+  const auto refused = [&](const mechanism::Settled& changed, const data::PreparedData& data, const std::string& what) {
+    try {
+      Trainer made(changed, data, at::Device(at::kCPU), folder("run"));
+      ADD_FAILURE() << what;
+    } catch (const PrivacyError& error) {
+      EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+    }
+  };
+  EXPECT_NO_THROW(Trainer(run, data_, at::Device(at::kCPU), folder("run")));
+  auto shorter = data_;
+  for (auto& length : shorter.split.training_length) length -= 10;
+  refused(run, shorter, "lengths of the series");
+  const std::pair<const char*, std::function<void(Config&)>> changes[] = {
+      {"privacy.v", [](Config& c) { c.privacy.v = 0.1; }},
+      {"privacy.enabled", [](Config& c) { c.privacy.enabled = false; }},
+      {"privacy.noise_multiplier", [](Config& c) { c.privacy.noise_multiplier = 0.5; }},
+      {"privacy.clip_norm", [](Config& c) { c.privacy.clip_norm = 10.0; }},
+      {"privacy.composition", [](Config& c) { c.privacy.composition = privacy::StepComposition::adaptive; }},
+      {"privacy.choice_share", [](Config& c) { c.privacy.choice_share = 0.5; }},
+      {"sampling", [](Config& c) { c.sampling.batch_size = 6; }},
+  };
+  for (const auto& [what, change] : changes) {
+    auto changed = run;
+    change(changed.config);
+    refused(changed, data_, what);
+  }
+}
+
 }  // namespace tsdp::training

@@ -1,5 +1,5 @@
 """A module uses only modules above it in the folder guide of CONTRIBUTING.md, which lists all of them in order of dependency; src/privacy/ holds a
-module in each of its folders. Only cli/ uses research/, and what is
+module in each of its folders. Only two files of cli/ use research/, and what is
 installed (include/) uses only what is installed. Read from the #include lines of src/, include/tsdp/, models/ and cli/."""
 
 import re
@@ -32,7 +32,7 @@ for folder in ("src", "include/tsdp", "models", "cli"):
         relative = file.relative_to(ROOT).as_posix()
         own = module_of(relative)
         for number, line in enumerate(file.read_text().splitlines(), 1):
-            found = re.match(r'\s*#include "(?:tsdp/)?(\w+/.*)"', line)
+            found = re.match(r'\s*#include ["<](?:\.\./)*(?:tsdp/)?(\w+/.*)[">]', line)
             used = module_of(found[1]) if found else None
             if used not in order or own not in order:
                 continue
@@ -42,8 +42,8 @@ for folder in ("src", "include/tsdp", "models", "cli"):
             installed = folder == "include/tsdp" or relative in ("models/forecaster.h", "models/prior.h", "models/scalers.h", "models/student_t.h")
             if installed and not line.lstrip().startswith('#include "tsdp/') and not found[1].startswith("models/"):
                 failures.append(f"{relative}:{number}: a header that is installed uses {found[1]}, which is not")
-            if used == "research" and own not in ("research", "cli"):
-                failures.append(f"{relative}:{number}: {own} uses research, whose numbers are no bounds: nothing that states a privacy cost may")
+            if used == "research" and own != "research" and relative not in ("cli/account_estimate.cpp", "cli/account_figure.cpp"):
+                failures.append(f"{relative}:{number}: uses research, whose numbers are no bounds: nothing that states a privacy cost may")
 if seen < 500:
     failures.append(f"only {seen} includes of modules were found: is this check still reading what it should?")
 print("\n".join(failures) if failures else f"{seen} includes of {len(order)} modules, each of its own module or of one above it")

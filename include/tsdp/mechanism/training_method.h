@@ -13,7 +13,7 @@
 namespace tsdp::mechanism {
 
 /// The theorem that covers these, its uses composed so and followed by a private choice of `choice_epsilon` (private_choice.h; 0: none). Whoever states something
-/// of a mechanism has its theorem from here. Throws as privacy::apply_theorem, composed_adaptively and followed_by_choice do.
+/// of a configured mechanism has its theorem from here. Throws as privacy::apply_theorem, composed_adaptively and followed_by_choice do.
 [[nodiscard]] privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& scheme, const privacy::Noise& noise,
                                                        const std::optional<std::string>& theorem = std::nullopt, double choice_epsilon = 0.0,
                                                        privacy::StepComposition composition = privacy::StepComposition::symmetrised,

@@ -30,8 +30,8 @@ struct SettledScheme {
   void choose(const char* key, const Value& value, const std::string& why) { chosen.push_back({key, cat(value), why}); }
 };
 
-/// Everything that a run does, made once from a configuration as it was written and public facts: training, its plan, advice and audits read this and nothing
-/// beside it. No setting is `auto`.
+/// Everything that a run does, made once from a configuration as it was written and public facts: training, its plan and advice read this. Nothing that a private
+/// run is accounted for is `auto`.
 struct Settled : SettledScheme {
   TrainingMethod method;
 };
@@ -51,5 +51,9 @@ struct SettleLimits {
 [[nodiscard]] SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file,
                                           SettleLimits limits = {});
 [[nodiscard]] Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& training_lengths);
+
+/// Throws PrivacyError, naming what differs, unless the method of `run` is that of its configuration and of series of these lengths: what is trained is then what is
+/// stated. (A configuration may be changed after it was settled, but in nothing that is accounted.)
+void require_settled(const Settled& run, const privacy::SeriesLengths& training_lengths);
 
 }  // namespace tsdp::mechanism

@@ -14,6 +14,13 @@ namespace {
 /// Covers the few roundings of a sum of two products of exponentials.
 constexpr double outwards = 1.0 + 1e-14;
 
+/// What the uses' own certificate says of them with the release.
+Certificate with_release(Certificate why) {
+  why.upper += ", with tsdp.7";
+  why.lower += why.lower.empty() ? "" : ", without the release after it";
+  return why;
+}
+
 }  // namespace
 
 CurveWithPureRelease::CurveWithPureRelease(std::unique_ptr<PrivacyCurve> curve, double epsilon) : curve_(std::move(curve)), pure_(epsilon) {
@@ -38,11 +45,11 @@ Interval CurveWithPureRelease::find_delta(double epsilon, std::uint64_t uses, do
   return {of_uses.lower, std::min(1.0, upper)};
 }
 
-Interval CurveWithPureRelease::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate&) {
+Interval CurveWithPureRelease::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) {
   if (uses == 0) return {0.0, 0.0};
-  auto out = curve_->epsilon(delta, uses, precision);
-  out.upper = up(out.upper + pure_);
-  return out;
+  const auto of_uses = curve_->epsilon(delta, uses, precision);
+  why = with_release(of_uses.why);
+  return {of_uses.lower, up(of_uses.upper + pure_)};
 }
 
 double CurveWithPureRelease::upper_epsilon(double delta, std::uint64_t uses, double precision) {
@@ -61,10 +68,7 @@ std::uint64_t CurveWithPureRelease::search_uses(double epsilon, double delta, st
 }
 
 Certificate CurveWithPureRelease::methods() const {
-  auto out = curve_->methods();
-  out.upper += ", with tsdp.7";
-  out.lower += out.lower.empty() ? "" : ", without the release after it";
-  return out;
+  return with_release(curve_->methods());
 }
 
 }  // namespace tsdp::privacy

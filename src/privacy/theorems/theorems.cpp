@@ -48,7 +48,7 @@ struct Row {
     summary.top_level = top;
     summary.bottom_level = bottom;
     // Of λ = 1 window with replacement a step moves by one window at most, whatever the top level. (E.1, E.8 and their kin are mixtures of several.)
-    summary.couples_steps = one_window && bound != Bound::optimistic_lower;
+    summary.couples_steps = one_window && bottom == BottomLevel::with_replacement && bound != Bound::optimistic_lower;
     summary.covers = cat(top == TopLevel::without_replacement ? std::string("top level without replacement") : cat("top level ", name(top)),
                          bottom == BottomLevel::poisson ? ", bottom level poisson" : ", bottom level with replacement",
                          one_window ? ", 1 subsequence per sequence" : ", any number of subsequences per sequence",
@@ -374,10 +374,11 @@ Certified after(const AppliedTheorem& theorem, std::uint64_t steps, Ends ends) {
   const auto uses = theorem.uses_of_steps(steps);
   const auto complete = theorem.complete_uses(steps);
   if (complete == uses) return ends(uses);
-  const double lower = complete > 0 ? ends(complete).lower : 0.0;
+  const auto of_complete = complete > 0 ? ends(complete) : Certified{};
   auto out = ends(uses);
-  out.lower = lower;
-  out.upper = std::max(lower, out.upper);
+  out.lower = of_complete.lower;
+  out.why.lower = of_complete.why.lower;
+  out.upper = std::max(out.lower, out.upper);
   return out;
 }
 }  // namespace
