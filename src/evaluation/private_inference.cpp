@@ -144,10 +144,6 @@ Json with_training(const PrivateInference& privacy, const Json& ledger) {
     out["text"] = "Nothing is known of the model's training: nothing protects the series that it was trained on.";
     return out;
   }
-  if (privacy.reproducible) {
-    out["text"] = "The forecast's randomness follows from its seed, so that nothing protects the series that it was made from. NOT FOR RELEASE.";
-    return out;
-  }
   // Every run that the weights come from.
   const auto last = mechanism::read_ledger(ledger, "the model's ledger");
   auto runs = mechanism::earlier_runs(last.start, "the model's ledger");
@@ -169,6 +165,10 @@ Json with_training(const PrivateInference& privacy, const Json& ledger) {
     }
     epsilon = upper_sum(epsilon, cost.first);
     delta = upper_sum(delta, cost.second);
+  }
+  if (privacy.reproducible) {
+    out["text"] = "The forecast's randomness follows from its seed, so that nothing protects the series that it was made from. NOT FOR RELEASE.";
+    return out;
   }
   if (runs.empty()) {
     out["text"] = "The model was trained on synthetic series alone, so that every series needs the forecast's guarantee alone.";
