@@ -259,7 +259,7 @@ TEST_F(Forecast, PrivateOnesReadEachSeriesOnce) {
   EXPECT_EQ(run_on("columns.csv", "plain.csv").exit_code, 0);
   expect_failure(run_on("columns.csv", "private.csv", privately), forecast, 3, {"'x' (number 0) and 'z' (number 2)", "leave the copies out"});
   write("columns.yaml", "dataset: {path: columns.csv, prediction_length: 4, season_length: 1, split: last, test_windows: 1, validation_length: 0}\nmodel: {context_length: 8}\nsampling: {batch_size: 1}\n");
-  const auto scored = with({"--model", "model.pt", "--config", "columns.yaml", "--threads", "1", "--quiet"}, {});
+  const auto scored = with({"--model", "run/model.pt", "--config", "columns.yaml", "--threads", "1", "--quiet"}, {});
   EXPECT_EQ(run(evaluate, scored).exit_code, 0) << run(evaluate, scored).err;
   expect_failure(run(evaluate, with(scored, privately)), evaluate, 3, {"'x' (number 0) and 'z' (number 2)", "leave the copies out"});
   std::string alike = columns;
