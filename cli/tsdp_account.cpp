@@ -243,7 +243,7 @@ Certified profile_at(const AppliedTheorem& m, PrivacyCurve& curve, double epsilo
   if (uses == 1 && m.composes_its_pair()) return {m.pair.profile_bracket(epsilon), curve.methods()};
   if (!m.composes_its_pair() && epsilon < 0.0)
     throw UsageError(cat("--epsilons: found ", epsilon, "; with --relation series, --composition adaptive or a private choice numbers of at least 0 are expected"));
-  const auto positive = curve.delta(e, uses, precision);
+  auto positive = curve.delta(e, uses, precision);
   if (epsilon >= 0.0) return positive;
   // Swapping the measures of a symmetrised pair leaves all divergences as they are (H_sym(α) = 1 − α + α H_sym(1/α)),
   // so its loss has one law in both directions, and so has the product's: δ(−e) = 1 − e^{−e} + e^{−e} δ(e).

@@ -140,7 +140,7 @@ PoissonCurve::PoissonCurve(double rate, double noise_multiplier)
     : remove_(poisson_step(rate, noise_multiplier), Direction::remove), add_(poisson_step(rate, noise_multiplier), Direction::add) {}
 
 Interval PoissonCurve::find_delta(double epsilon, std::uint64_t uses, double precision, Certificate&) {
-  const auto removed = remove_.delta(epsilon, uses, precision);
+  const Interval removed = remove_.delta(epsilon, uses, precision);
   // Addition costs less where ε matters; a coarse bound shows it.
   if (removed.lower >= 1e-25 && add_.certifies(epsilon, removed.lower, uses, 0.1)) return removed;
   const auto added = add_.delta(epsilon, uses, precision);
@@ -148,7 +148,7 @@ Interval PoissonCurve::find_delta(double epsilon, std::uint64_t uses, double pre
 }
 
 Interval PoissonCurve::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate&) {
-  const auto removed = remove_.epsilon(delta, uses, precision);
+  const Interval removed = remove_.epsilon(delta, uses, precision);
   if (add_.certifies(removed.lower, delta, uses, precision)) return removed;
   const auto added = add_.epsilon(delta, uses, precision);
   return {std::max(removed.lower, added.lower), std::max(removed.upper, added.upper)};
@@ -449,7 +449,7 @@ Interval RandomAllocationCurve::find_delta(double epsilon, std::uint64_t uses, d
 }
 
 Interval RandomAllocationCurve::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) {
-  const auto cap = cap_.epsilon(delta, uses, precision);
+  const Interval cap = cap_.epsilon(delta, uses, precision);
   why.upper = why.lower = by_fixed_batches;
   if (uses == 0 || cap.upper == 0.0) return cap;
   const auto out = searched(delta, uses, precision, cap.upper);
