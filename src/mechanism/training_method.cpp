@@ -21,7 +21,7 @@ privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const
 }
 
 PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme scheme, privacy::Clipping clipping,
-                                   privacy::Noise noise, std::optional<std::string> theorem, double choice_epsilon,
+                                   privacy::Noise noise, const std::optional<std::string>& theorem, double choice_epsilon,
                                    privacy::StepComposition composition)
     : unit_(unit),
       scheme_(std::move(scheme)),

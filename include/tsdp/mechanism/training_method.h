@@ -28,7 +28,7 @@ class PrivateMechanism {
   /// out of range. After the last step the trained model or its start is kept, by a choice (private_choice.h) of `choice_epsilon`; 0: no choice. `composition`
   /// says how the steps are composed; PrivacyError where that is not proven.
   PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme scheme, privacy::Clipping clipping, privacy::Noise noise,
-                   std::optional<std::string> theorem = std::nullopt, double choice_epsilon = 0.0,
+                   const std::optional<std::string>& theorem = std::nullopt, double choice_epsilon = 0.0,
                    privacy::StepComposition composition = privacy::StepComposition::symmetrised);
 
   [[nodiscard]] const privacy::PrivacyUnit& unit() const noexcept { return unit_; }
