@@ -59,7 +59,7 @@ data::Dataset read_input(const InputOptions& options, const std::string& model, 
   auto dataset = data::read_dataset(options.input, read);
   data::require_magnitudes(dataset);
   // Private forecasts count the uses of each past: a series that stands there twice would be used twice.
-  if (exact) data::require_each_once(dataset);
+  if (exact) data::treat_copies(dataset, data::Copies::refused);
   // Series of a table share its rows; in the other forms they stand for themselves.
   if (read.format == data::Format::csv || read.format == data::Format::lstnet) {
     const auto extended = evaluation::align_ends(dataset);

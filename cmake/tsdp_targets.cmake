@@ -76,22 +76,17 @@ function(tsdp_find_parquet)
   set(TSDP_PARQUET_INCLUDE "${include}" PARENT_SCOPE)
 endfunction()
 
-# Large headers of others cost seconds a file, and LibTorch's 15 s; all targets share two precompiled headers (src/CMakeLists.txt): without LibTorch and with it.
-function(tsdp_precompiled target header)
+# LibTorch's headers cost 15 s a file; all users share one precompiled header.
+function(tsdp_torch_settings target)
+  target_link_libraries(${target} PUBLIC torch tsdp_torch_openmp)
   get_target_property(kind ${target} TYPE)
   if(kind STREQUAL "EXECUTABLE")
-    # They are made for libraries; programs must be compiled alike to use them.
+    # The precompiled header is made for libraries; programs must be compiled alike to use it.
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${target} PRIVATE -fPIC)
   endif()
-  target_precompile_headers(${target} REUSE_FROM ${header})
-  target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1)  # as GoogleTest's own target says
-endfunction()
-
-function(tsdp_torch_settings target)
-  target_link_libraries(${target} PUBLIC torch tsdp_torch_openmp)
   if(TARGET tsdp_torch_pch)
-    tsdp_precompiled(${target} tsdp_torch_pch)
+    target_precompile_headers(${target} REUSE_FROM tsdp_torch_pch)
   endif()
 endfunction()
 

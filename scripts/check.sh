@@ -9,11 +9,6 @@ module=${1:-}
 [ -d "$tsdp_root/tests/$module" ] && [ -n "$module" ] \
   || tsdp_fail "found the module '$module'" "give one that has tests: $(cd "$tsdp_root/tests" && find . -name '*_test.cpp' -printf '%h\n' | sort -u | sed 's#^\./##' | grep -Ev '^(cli|examples)$' | paste -sd ' ')"
 shift
-tsdp_lock
-tsdp_packages
-tsdp_torch
-tsdp_configure_release
 name=$(basename "$module")
-tsdp_build release "${name}_test"
-tsdp_unlock
+tsdp_set_up "${name}_test"
 exec ctest --test-dir "$tsdp_root/build/release" --output-on-failure --no-tests=error --parallel "$(nproc)" -L "^$name\$" "$@"

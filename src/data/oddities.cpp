@@ -39,7 +39,7 @@ bool tells_itself(const Series& series) {
   return is_varied(series) || (v.size() >= least && std::any_of(v.begin(), v.end(), [&](float x) { return !std::isnan(x) && x != v.front(); }));
 }
 
-std::vector<SeriesPair> same_values(const Dataset& dataset) {
+void find_same_values(const Dataset& dataset, Oddities& found) {
   std::vector<std::int64_t> order;
   for (std::size_t i = 0; i < dataset.series.size(); ++i)
     if (tells_itself(dataset.series[i])) order.push_back(static_cast<std::int64_t>(i));
@@ -52,11 +52,11 @@ std::vector<SeriesPair> same_values(const Dataset& dataset) {
     const int way = std::memcmp(a.values.data(), b.values.data(), common * sizeof(float));
     return way != 0 ? way < 0 : a.values.size() < b.values.size();
   });
-  std::vector<SeriesPair> out;
+  found.compared = order.size();
+  auto& out = found.same_values;
   for (std::size_t k = 1; k < order.size(); ++k)
     if (begins(at(dataset, order[k - 1]), at(dataset, order[k]))) out.push_back({std::max(order[k - 1], order[k]), std::min(order[k - 1], order[k])});
   std::sort(out.begin(), out.end(), [](const SeriesPair& a, const SeriesPair& b) { return a.series < b.series; });
-  return out;
 }
 
 /// "series 'a' and 'b', and 3 more such pairs".
@@ -89,10 +89,7 @@ std::string shown(const Dataset& dataset, const std::vector<SeriesPair>& pairs) 
 }
 
 /// Whether so many copies are half of the series that can be told from others, or more.
-bool are_half(const Dataset& dataset, const std::vector<SeriesPair>& copies) {
-  const auto compared = std::count_if(dataset.series.begin(), dataset.series.end(), tells_itself);
-  return 2 * copies.size() >= static_cast<std::size_t>(compared);
-}
+bool are_half(const Oddities& found, const std::vector<SeriesPair>& copies) { return 2 * copies.size() >= found.compared; }
 
 /// Those that are no chance: of varied series, or, where half of the series or more are longer than others that they begin with, all of these.
 std::vector<SeriesPair> certain_copies(const Dataset& dataset, const Oddities& found) {
@@ -102,7 +99,7 @@ std::vector<SeriesPair> certain_copies(const Dataset& dataset, const Oddities& f
     if (a.values.size() != b.values.size()) beginnings.push_back(pair);
     if (is_varied(a.values.size() < b.values.size() ? a : b)) out.push_back(pair);
   }
-  return are_half(dataset, beginnings) && beginnings.size() > out.size() ? beginnings : out;
+  return are_half(found, beginnings) && beginnings.size() > out.size() ? beginnings : out;
 }
 
 void warn_of_copies(const Dataset& dataset, const Oddities& found, bool is_private) {
@@ -134,7 +131,7 @@ Oddities oddities_of(const Dataset& dataset) {
     if (series.lost > 0 && 20 * series.lost >= series.changes) out.not_told_apart.push_back(number);
     if (std::any_of(series.values.begin(), series.values.end(), is_excessive)) out.excessive.push_back(number);
   }
-  out.same_values = same_values(dataset);
+  find_same_values(dataset, out);
   return out;
 }
 
@@ -148,27 +145,24 @@ void require_magnitudes(const Dataset& dataset) {
   }
 }
 
-void require_each_once(const Dataset& dataset) {
+void treat_copies(const Dataset& dataset, Copies copies) {
   const auto found = oddities_of(dataset);
-  if (!found.same_name.empty()) refuse_repeated(dataset, found.same_name);
-  if (const auto copies = certain_copies(dataset, found); !copies.empty()) refuse_same_values(dataset, copies);
-  warn_of_copies(dataset, found, true);
+  if (copies != Copies::told) {
+    if (!found.same_name.empty()) refuse_repeated(dataset, found.same_name);
+    const auto certain = certain_copies(dataset, found);
+    if (!certain.empty() && (copies == Copies::refused || are_half(found, certain))) refuse_same_values(dataset, certain);
+  }
+  warn_of_copies(dataset, found, copies != Copies::told);
 }
 
-void require_distinct(const Dataset& dataset, bool is_private) {
+void require_distinct(const Dataset& dataset, Copies copies) {
   require_magnitudes(dataset);
   for (const auto& series : dataset.series)
     if (2 * series.lost > series.changes)
       throw DataError(cat(dataset.name, ": series ", in_quotes(series.id), ": found ", series.lost, " of ", series.changes,
                           " changes from a value to the next that single precision, which has 7 digits, does not hold; expected values without a large common part: subtract a constant "
                           "from all of them"));
-  const auto found = oddities_of(dataset);
-  if (is_private) {
-    if (!found.same_name.empty()) refuse_repeated(dataset, found.same_name);
-    // A few may be two meters of one plant; where it is most of them, series stand in the file several times.
-    if (const auto copies = certain_copies(dataset, found); !copies.empty() && are_half(dataset, copies)) refuse_same_values(dataset, copies);
-  }
-  warn_of_copies(dataset, found, is_private);
+  treat_copies(dataset, copies);
 }
 
 }  // namespace tsdp::data

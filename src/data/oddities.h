@@ -20,6 +20,7 @@ struct SeriesPair {
 struct Oddities {
   std::vector<SeriesPair> same_name;
   std::vector<SeriesPair> alike_name;       ///< but for case and outer spaces
+  std::size_t compared = 0;                 ///< series that same_values compares with each other
   std::vector<SeriesPair> same_values;      ///< one is the other or its beginning, from the same start on; neither is constant, or shorter than 8 without four different values
   std::vector<std::int64_t> not_told_apart; ///< a twentieth of the changes or more are lost in single precision
   std::vector<std::int64_t> excessive;      ///< a value's magnitude is least_excessive or more
@@ -30,13 +31,19 @@ struct Oddities {
 /// Throws DataError that names a value of least_excessive or more.
 void require_magnitudes(const Dataset& dataset);
 
-/// For forecasts, each of which counts as one use of one series: throws DataError where a name occurs again, or where a series of four different values or more
-/// is another one or its beginning, since a value would then be in several series. Warns of the rest.
-void require_each_once(const Dataset& dataset);
+/// What becomes of a series that stands in the data more than once.
+enum class Copies {
+  told,             ///< without privacy
+  refused_if_half,  ///< training with privacy: a few may be two meters of one plant; where it is most of them, series stand in the file several times
+  refused,          ///< forecasts from privatised pasts, each of which counts as one use of one series
+};
+
+/// Throws DataError, unless copies are only told, where a name occurs again, or where so many series as `copies` says are certainly others or their beginnings:
+/// series of four different values or more; of half, those that same_values compares. Warns of the rest.
+void treat_copies(const Dataset& dataset, Copies copies);
 
 /// What is to be trained on or scored. Throws DataError for values of least_excessive or more; where most of a series' changes are lost in single
-/// precision, since it would be scored as if it hardly moved; and, if `is_private`, where a name occurs again, or where
-/// half of the series that same_values compares, or more, are others or their beginnings. Warns of the rest.
-void require_distinct(const Dataset& dataset, bool is_private);
+/// precision, since it would be scored as if it hardly moved; and as treat_copies does.
+void require_distinct(const Dataset& dataset, Copies copies);
 
 }  // namespace tsdp::data

@@ -111,8 +111,9 @@ Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::
 }
 
 Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& lengths) {
-  const auto method = method_of(settled.config, lengths);
-  Settled out{std::move(settled), method};
+  auto of_run = method_of(settled.config, lengths);
+  Settled out{std::move(settled), std::move(of_run)};
+  const auto& method = out.method;
   auto& c = out.config;
   const auto& scheme = method.scheme();
   const bool noise = !c.privacy.noise_multiplier;

@@ -97,8 +97,8 @@ PreparedData prepare_data(Config& config, const std::filesystem::path& config_fi
   // Short series are left out before copies are counted, and padded only afterwards: both would hide copies.
   const bool drops = config.dataset.short_series == "drop";
   if (drops) treat_short_series(config, least_length(options), dataset);
-  if (private_forecasts) require_each_once(dataset);
-  require_distinct(dataset, config.privacy.enabled || private_forecasts);
+  require_distinct(dataset, private_forecasts ? Copies::refused : config.privacy.enabled ? Copies::refused_if_half
+                                                                                         : Copies::told);
   if (!drops) treat_short_series(config, least_length(options), dataset);
   if (config.dataset.covariates) {
     const auto where = cat(config_file.string(), ": dataset.covariates.columns");

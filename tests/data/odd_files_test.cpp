@@ -177,7 +177,7 @@ TEST_F(OddFiles, WhatSinglePrecisionCannotTellApartIsNamed) {
   expect_parts(description_text(dataset, description), {"not told apart in single precision, which has 7 digits: 1\n    series 'counter' (number 0): 19 of 19 changes"});
   // Neither trained on nor scored as if it did not move.
   try {
-    require_distinct(dataset, false);
+    require_distinct(dataset, Copies::told);
     FAIL();
   } catch (const DataError& error) {
     expect_parts(error.what(), {"series 'counter'", "19 of 19 changes", "subtract a constant"});
@@ -191,13 +191,13 @@ TEST_F(OddFiles, ValuesThatTrainingCannotHoldAreRefused) {
     const auto dataset = csv(cat("t,A\n2020-01-01,1\n2020-01-02,", value, "\n"), "1D");
     EXPECT_EQ(describe(dataset, {}).odd.excessive, std::vector<std::int64_t>{0});
     try {
-      require_distinct(dataset, true);
+      require_distinct(dataset, Copies::refused_if_half);
       FAIL() << value;
     } catch (const DataError& error) {
       expect_parts(error.what(), {"series 'A'", "2020-01-02 00:00:00", "expected magnitudes below 1e+18", "empty field"});
     }
   }
-  EXPECT_NO_THROW(require_distinct(csv("t,A\n2020-01-01,1\n2020-01-02,-9.9e17\n", "1D"), true));
+  EXPECT_NO_THROW(require_distinct(csv("t,A\n2020-01-01,1\n2020-01-02,-9.9e17\n", "1D"), Copies::refused_if_half));
 }
 
 TEST_F(OddFiles, RowsOfATableStandInAnyOrder) {
@@ -257,13 +257,13 @@ TEST_F(OddFiles, ASeriesThatEntersTwiceIsNamed) {
   const auto split = jsonl(rolling, "1D");
   EXPECT_EQ(oddities_of(split).same_name.size(), 2U);
   try {
-    require_distinct(split, true);
+    require_distinct(split, Copies::refused_if_half);
     FAIL();
   } catch (const DataError& error) {
     expect_parts(error.what(), {"found the name 'A' 3 times", "GluonTS stores the rolling windows of a test split", "the longest of each name", "the train file"});
   }
   testing::internal::CaptureStderr();
-  EXPECT_NO_THROW(require_distinct(split, false));
+  EXPECT_NO_THROW(require_distinct(split, Copies::told));
   expect_parts(testing::internal::GetCapturedStderr(), {"have one name", "have the same values"});
   // The same without names, and under names of their own; without privacy it is only told.
   for (const auto* name : {"", "\"item_id\": \"A1\", "}) {
@@ -276,12 +276,12 @@ TEST_F(OddFiles, ASeriesThatEntersTwiceIsNamed) {
     }
     const auto beginnings = jsonl(unnamed, "1D");
     try {
-      require_distinct(beginnings, true);
+      require_distinct(beginnings, Copies::refused_if_half);
       ADD_FAILURE() << unnamed;
     } catch (const DataError& error) {
       expect_parts(error.what(), {"some the beginning of others", "GluonTS stores the rolling windows of a test split", "the longest of each", "the train file"});
     }
-    EXPECT_NO_THROW(require_distinct(beginnings, false));
+    EXPECT_NO_THROW(require_distinct(beginnings, Copies::told));
   }
   // Under other names, or with names that differ by case alone.
   const auto columns = csv("t,A,a,B,C\n2020-01-01,1,9,1,1\n2020-01-02,2,9,2,2\n2020-01-03,3,9,3,3\n2020-01-04,4,9,4,4\n2020-01-05,5,9,5,5\n2020-01-06,6,9,6,6\n2020-01-07,7,9,7,7\n2020-01-08,8,9,8,0\n", "1D");
@@ -293,7 +293,7 @@ TEST_F(OddFiles, ASeriesThatEntersTwiceIsNamed) {
   EXPECT_EQ(found.same_values[0].earlier, 0);
   expect_parts(description_text(columns, describe(columns, {})), {"differ by case or outer spaces alone: 1\n    series 'a' (number 1), as 'A' (number 0)", "the same values, or their beginning, again: 1\n    series 'B' (number 2), as 'A'"});
   testing::internal::CaptureStderr();
-  EXPECT_NO_THROW(require_distinct(columns, true));
+  EXPECT_NO_THROW(require_distinct(columns, Copies::refused_if_half));
   expect_parts(testing::internal::GetCapturedStderr(), {"differ by case or outer spaces alone", "have the same values from the same time on", "each of its values is in several"});
 }
 
@@ -306,9 +306,9 @@ TEST_F(OddFiles, CopiesThatAreHalfOfTheSeriesAreRefused) {
   for (const auto& text : {doubled, doubled + constant}) {
     const auto dataset = jsonl(text, "1D");
     EXPECT_EQ(oddities_of(dataset).same_values.size(), 2U);
-    EXPECT_THROW(require_distinct(dataset, true), DataError) << text;
-    EXPECT_THROW(require_each_once(dataset), DataError) << text;
-    EXPECT_NO_THROW(require_distinct(dataset, false)) << text;
+    EXPECT_THROW(require_distinct(dataset, Copies::refused_if_half), DataError) << text;
+    EXPECT_THROW(treat_copies(dataset, Copies::refused), DataError) << text;
+    EXPECT_NO_THROW(require_distinct(dataset, Copies::told)) << text;
   }
 }
 
@@ -336,7 +336,7 @@ TEST_F(OddFiles, ATestSplitBesideItsTrainFileHasEachSeriesOnce) {
     EXPECT_EQ(read.series[0].values, (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 1, 3}));
     EXPECT_EQ(read.series[0].id, names[0].empty() ? "0" : "A");
     EXPECT_EQ(read.series[1].id, names[0].empty() ? "1" : "B");
-    EXPECT_NO_THROW(require_distinct(read, true));
+    EXPECT_NO_THROW(require_distinct(read, Copies::refused_if_half));
   }
   // Another value in the train file, or in an earlier window: not one data set.
   const auto good = read_file(test);
@@ -351,7 +351,7 @@ TEST_F(OddFiles, ATestSplitBesideItsTrainFileHasEachSeriesOnce) {
   std::filesystem::remove(train);
   const auto alone = read_dataset(test, options);
   EXPECT_EQ(alone.series.size(), 4U);
-  EXPECT_THROW(require_distinct(alone, true), DataError);
+  EXPECT_THROW(require_distinct(alone, Copies::refused_if_half), DataError);
 }
 
 // A column of text in a file of other numbers must not be taken for a header, nor damage be fatal.

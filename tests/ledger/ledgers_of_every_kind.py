@@ -170,8 +170,7 @@ class Runs:
     def killed_twice(self, name, settings):
         """Killed, resumed where its steps cannot be replayed, stopped, resumed so again, ended. Whether steps were lost both times."""
         self.stop(name, self.begin(name, settings), signal.SIGKILL)
-        killed = self.derive(name, state="running")
-        if killed["steps_charged"] == killed["steps_planned"]:
+        if not self.has_steps_left(self.derive(name, state="running")):
             return False
         self.stop(name, self.start("--resume", self.place(name), threads=2), signal.SIGINT, self.charged(self.place(name)))
         stopped = self.derive(name, state="interrupted")
@@ -179,13 +178,16 @@ class Runs:
                      not_covered=[one for one in stopped["not_covered"] if "copies" not in one])  # which go on from what is not finished
         self.refused(name, stopped, "steps_taken", steps_taken=stopped["steps_charged"] + 1)
         self.stop(name, self.start("--resume", self.place(name), threads=2), signal.SIGKILL, stopped["steps_charged"])
-        killed = self.derive(name, state="running")
-        if killed["steps_charged"] == killed["steps_planned"]:
+        if not self.has_steps_left(self.derive(name, state="running")):
             return False
         self.finish(name, self.start("--resume", self.place(name), threads=1))
         ended = self.derive(name, state="finished", steps_planned=stopped["steps_planned"])
         first, both = (one["steps_charged"] - one["steps_taken"] for one in (stopped, ended))
         return 0 < first < both
+
+    @staticmethod
+    def has_steps_left(ledger):
+        return ledger["steps_charged"] < ledger["steps_planned"]
 
     def refused(self, name, ledger, why, **changes):
         """`verify` must not take the ledger with these changes, because of `why`."""

@@ -1,1 +1,0 @@
-// Carrier of the precompiled headers that targets share (src/CMakeLists.txt).

@@ -1,0 +1,1 @@
+// Carrier of the precompiled LibTorch header that every LibTorch target reuses.
