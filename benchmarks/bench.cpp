@@ -15,7 +15,7 @@
 #include "privacy/theorems/structured_pairs.h"
 #include "run/charge.h"
 #include "run/checkpoint.h"
-#include "sampling/batch_sampler.h"
+#include "sampling/structured_sampler.h"
 #include "step_bench.h"
 #include "timing.h"
 #include "training/window_source.h"
@@ -40,18 +40,18 @@ void bench_sample(Json& rows, double seconds) {
   p.context_length = past;
   p.forecast_length = future;
   p.batch_size = batch;
-  const auto sampler = sampling::sampler_of(privacy::SubsamplingScheme(p));
+  sampling::StructuredSampler sampler{privacy::SubsamplingScheme(p)};
   training::WindowSource source(store, std::nullopt, at::TensorOptions(at::kFloat));
   const auto key = SecretKey::from_seed(1);
   std::uint64_t step = 0;
-  const auto indices = sampler->draw(key, 0).windows;
+  const auto indices = sampler.draw(key, 0).windows;
   // What a plain tensor index of the same size costs: rows of a ready matrix of windows, gathered by a tensor of places.
   const auto table = at::rand({100'000, past + future});
   const auto table_observed = at::ones_like(table);
   const auto places = at::randint(100'000, {batch}, at::kLong);
   std::vector<Timing> timings = {
       {"draw and gather",
-       [&] { source.gather(sampler->draw(key, step++).windows); }},
+       [&] { source.gather(sampler.draw(key, step++).windows); }},
       {"gather", [&] { source.gather(indices); }},
       {"tensor index", [&] { table.index({places}), table_observed.index({places}); }}};
   time_together(timings, seconds);

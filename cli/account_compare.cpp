@@ -78,7 +78,7 @@ Json bracket_json(const Interval& bracket, const privacy::Certificate& why) {
 
 void run_compare(const MechanismOptions& o, const QueryOptions& query, bool json) {
   const auto needed = [](const char* option, const auto& value, const char* what) {
-    if (!value) throw UsageError(cat(option, ": not given; ", what, " is expected"));
+    if (!value) throw UsageError(cat(option, ": not given; expected ", what));
     return *value;
   };
   if (query.plot) check_plot_name(*query.plot);
@@ -95,7 +95,7 @@ void run_compare(const MechanismOptions& o, const QueryOptions& query, bool json
     row.epsilon = row.curve->epsilon(delta, row.uses, precision);
     rows.push_back(std::move(row));
   };
-  if (!query.epochs) throw UsageError("--epochs: not given; a number of epochs is expected");
+  if (!query.epochs) throw UsageError("--epochs: not given; expected a number of epochs");
   add({TopLevel::deterministic});
   add({TopLevel::shuffled});
   add({TopLevel::shuffled, 1, {}, privacy::Reshuffle::once});

@@ -29,7 +29,7 @@ struct Estimated {
 Estimated drawn(const PlannedSeries& planned, double sigma, const MechanismOptions& o, const QueryOptions& query, bool asks_epsilon) {
   const auto samples = o.samples.value_or(100'000);
   const auto seed = o.seed.value_or(1);
-  if (seed < 0) throw UsageError(cat("--seed: found ", seed, "; an integer of at least 0 is expected"));
+  if (seed < 0) throw UsageError(cat("--seed: found ", seed, "; expected an integer of at least 0"));
   Estimated out;
   if (asks_epsilon && needed_delta(query, {}) * static_cast<double>(samples) < 10.0)
     throw UsageError(cat("--samples: found ", samples, " for delta ", *query.delta, ", which ", samples, " draws cannot tell from 0; expected at least ",
@@ -73,7 +73,7 @@ void run_estimate(const std::string& command, const CLI::App& app, const Mechani
     throw UsageError(cat("--method ", *o.method, ": an estimate, which ", command, " cannot rest on; expected epsilon or delta, or --method auto"));
   if (o.relation != "series") throw UsageError("--method: used with --relation series alone");
   if (query.steps) throw UsageError("--steps: not used with an estimate; expected --epochs");
-  if (!o.noise_multiplier) throw UsageError("--noise-multiplier: not given; a positive number is expected");
+  if (!o.noise_multiplier) throw UsageError("--noise-multiplier: not given; expected a positive number");
   const bool draws = *o.method == monte_carlo_method;
   if (!draws && (o.samples || o.seed)) throw UsageError(cat(o.samples ? "--samples" : "--seed", ": used by --method ", monte_carlo_method, " alone"));
   const auto planned = planned_series_of(app, o);

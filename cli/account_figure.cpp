@@ -60,7 +60,7 @@ void check_plot_name(const std::string& file) {
   auto ending = std::filesystem::path(file).extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
-  if (ending != ".svg") throw UsageError(cat("--plot: found '", file, "'; a name that ends in .svg is expected"));
+  if (ending != ".svg") throw UsageError(cat("--plot: found '", file, "'; expected a name that ends in .svg"));
 }
 
 int run_figure(const std::string& name, const FigureOptions& options) {
@@ -74,7 +74,7 @@ int run_figure(const std::string& name, const FigureOptions& options) {
     if (is_one_of(of_noise)) return figures::correlated_noise_figure(name, options.points);
     long long number = 0;
     if (!parse_int(name, number) || std::abs(number) > 1000)
-      throw UsageError(cat("figure: found '", name, "'; the number of one of the paper's figures is expected, or one of ",
+      throw UsageError(cat("figure: found '", name, "'; expected the number of one of the paper's figures, or one of ",
                            join(of_samplers, ", "), ", ", join(of_noise, ", ")));
     return figures::paper_figure(static_cast<int>(number), options.points, precision);
   };

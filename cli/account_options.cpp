@@ -69,7 +69,7 @@ void refuse(const CLI::App& command, const char* const (&options)[n], const std:
 void at_most_largest(const char* option, std::int64_t value) {
   if (value < 0 || value > privacy::largest_count)
     throw UsageError(
-        cat(option, ": found ", value, "; an integer from 0 to ", privacy::largest_count, " is expected"));
+        cat(option, ": found ", value, "; expected an integer from 0 to ", privacy::largest_count));
 }
 
 /// C.1 and C.2.
@@ -178,7 +178,7 @@ void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& q
 
 privacy::AppliedTheorem Subject::mechanism() const {
   if (!noise_multiplier)
-    throw UsageError("--noise-multiplier: not given; a positive number is expected, or a configuration with one");
+    throw UsageError("--noise-multiplier: not given; expected a positive number, or a configuration with one");
   return mechanism_at(*noise_multiplier);
 }
 
@@ -187,7 +187,7 @@ privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& o)
   refuse(app, flat_options, "used by Theorems C.1 and C.2 alone");
   privacy::SeriesLaw law;
   if (!o.top_level)
-    throw UsageError(cat("--top-level: not given; with --relation series one of ", join(tsdp::all_names<privacy::TopLevel>(), ", "), " is expected"));
+    throw UsageError(cat("--top-level: not given; expected with --relation series one of ", join(tsdp::all_names<privacy::TopLevel>(), ", ")));
   law.sampler = tsdp::named<privacy::TopLevel>(*o.top_level, "--top-level");
   law.rate = o.sampling_rate;
   if (o.reshuffle) law.reshuffle = tsdp::named<privacy::Reshuffle>(*o.reshuffle, "--reshuffle");
@@ -220,11 +220,11 @@ std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& o, 
 
 /// With correlated noise: all epochs are planned, so their number has to be known.
 std::int64_t planned_epochs(const CLI::App& app) {
-  if (!is_given(app, "--epochs")) throw UsageError("--epochs: not given; correlated noise is planned for a number of epochs, which is expected");
+  if (!is_given(app, "--epochs")) throw UsageError("--epochs: not given; expected a number of epochs, for which correlated noise is planned");
   long long value = 0;
   const auto text = app["--epochs"]->as<std::string>();
   if (!parse_int(text, value) || value < 1 || value > privacy::Strategy::most_steps)
-    throw UsageError(cat("--epochs: found '", text, "'; an integer from 1 to ", privacy::Strategy::most_steps, " is expected with correlated noise"));
+    throw UsageError(cat("--epochs: found '", text, "'; expected an integer from 1 to ", privacy::Strategy::most_steps, " with correlated noise"));
   return value;
 }
 
@@ -306,7 +306,7 @@ Subject window_subject(const CLI::App& app, const MechanismOptions& o) {
   const bool by_epoch = p.top_level == privacy::TopLevel::deterministic;
   auto count = by_epoch ? o.num_sequences.value_or(1) : needed("--num-sequences", o.num_sequences);
   if (count < 1 || count > 100'000'000)
-    throw UsageError(cat("--num-sequences: found ", count, "; an integer from 1 to 100000000 is expected"));
+    throw UsageError(cat("--num-sequences: found ", count, "; expected an integer from 1 to 100000000"));
   const auto length = needed("--sequence-length", o.sequence_length);
   p.context_length = needed("--context-length", o.context_length);
   at_most_largest("--context-length", p.context_length);
@@ -339,7 +339,7 @@ Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
     throw UsageError("--composition: found adaptive with --relation series, whose steps leak in one direction each; expected symmetrised");
   const auto composed = [](privacy::AppliedTheorem theorem, privacy::StepComposition composition) {
     if (composition == privacy::StepComposition::symmetrised) return theorem;
-    return privacy::composed_adaptively(std::move(theorem), privacy::AdaptiveCurve::longest_block, privacy::AdaptiveLowerEnd::chosen_direction);
+    return privacy::composed_adaptively(std::move(theorem), privacy::AdaptiveCurve::longest_block);
   };
   out.composed_at = [composed, inner = out.mechanism_at](double sigma, privacy::StepComposition composition) { return composed(inner(sigma), composition); };
   out.mechanism_at = [composed, inner = out.mechanism_at, composition = out.composition](double sigma) {
@@ -353,9 +353,9 @@ Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
 double needed_delta(const QueryOptions& q, const Subject& s) {
   const auto delta = q.delta ? q.delta : s.config ? std::optional(s.config->privacy.delta)
                                                   : std::nullopt;
-  if (!delta) throw UsageError("--delta: not given; a number in (0, 1) is expected");
+  if (!delta) throw UsageError("--delta: not given; expected a number in (0, 1)");
   if (!(*delta >= 1e-25 && *delta < 1.0))
-    throw UsageError(cat("--delta: found ", *delta, "; a number from 1e-25 to below 1 is expected"));
+    throw UsageError(cat("--delta: found ", *delta, "; expected a number from 1e-25 to below 1"));
   return *delta;
 }
 
@@ -363,19 +363,19 @@ double needed_epsilon(const QueryOptions& q, const Subject& s) {
   const auto epsilon = q.epsilon  ? q.epsilon
                        : s.config ? std::optional(s.config->privacy.target_epsilon)
                                   : std::nullopt;
-  if (!epsilon) throw UsageError("--epsilon: not given; a number of at least 0 is expected");
+  if (!epsilon) throw UsageError("--epsilon: not given; expected a number of at least 0");
   if (!(*epsilon >= 0.0) || *epsilon > 1e6)
-    throw UsageError(cat("--epsilon: found ", *epsilon, "; a number from 0 to 1e6 is expected"));
+    throw UsageError(cat("--epsilon: found ", *epsilon, "; expected a number from 0 to 1e6"));
   return *epsilon;
 }
 
 std::optional<std::uint64_t> steps_of(const QueryOptions& q, const privacy::AppliedTheorem& m) {
-  if (q.steps && q.epochs) throw UsageError("--steps and --epochs: found both; one of them is expected");
+  if (q.steps && q.epochs) throw UsageError("--steps and --epochs: found both; expected one of them");
   const auto per_epoch = static_cast<std::uint64_t>(m.steps_per_epoch);
   const auto count = [](const char* option, const std::string& text, std::uint64_t most) {
     long long value = 0;
     if (!parse_int(text, value) || value < 0 || static_cast<std::uint64_t>(value) > most)
-      throw UsageError(cat(option, ": found '", text, "'; an integer from 0 to ", most, " is expected"));
+      throw UsageError(cat(option, ": found '", text, "'; expected an integer from 0 to ", most));
     return static_cast<std::uint64_t>(value);
   };
   const auto most = privacy::max_uses_ever;
@@ -386,7 +386,7 @@ std::optional<std::uint64_t> steps_of(const QueryOptions& q, const privacy::Appl
 
 std::uint64_t needed_steps(const QueryOptions& q, const privacy::AppliedTheorem& m) {
   const auto steps = steps_of(q, m);
-  if (!steps) throw UsageError("--steps or --epochs: neither given; one of them is expected");
+  if (!steps) throw UsageError("--steps or --epochs: neither given; expected one of them");
   return *steps;
 }
 
@@ -397,7 +397,7 @@ std::vector<double> epsilons_of(const QueryOptions& q) {
     double value = 0.0;
     if (!parse_double(text, value) || !(std::abs(value) <= 1e6))
       throw UsageError(cat("--epsilons: found '", text, "' in '", *q.epsilons,
-                           "'; numbers from -1e6 to 1e6 with commas between them are expected"));
+                           "'; expected numbers from -1e6 to 1e6 with commas between them"));
     out.push_back(value);
   }
   return out;
@@ -405,7 +405,7 @@ std::vector<double> epsilons_of(const QueryOptions& q) {
 
 double precision_of(const QueryOptions& q) {
   if (!(q.precision >= 1e-7 && q.precision <= 0.5))
-    throw UsageError(cat("--precision: found ", q.precision, "; a relative width from 1e-7 to 0.5 is expected"));
+    throw UsageError(cat("--precision: found ", q.precision, "; expected a relative width from 1e-7 to 0.5"));
   return q.precision;
 }
 

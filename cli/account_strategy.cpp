@@ -33,8 +33,8 @@ struct Row {
 std::int64_t whole(const char* option, const std::optional<std::string>& text) {
   long long value = 0;
   if (!text || !parse_int(*text, value) || value < 1 || value > privacy::Strategy::most_steps)
-    throw UsageError(cat(option, ": ", text ? cat("found '", *text, "'") : std::string("not given"), "; an integer from 1 to ",
-                         privacy::Strategy::most_steps, " is expected"));
+    throw UsageError(cat(option, ": ", text ? cat("found '", *text, "'") : std::string("not given"), "; expected an integer from 1 to ",
+                         privacy::Strategy::most_steps));
   return value;
 }
 
@@ -58,7 +58,7 @@ void run_strategy(const MechanismOptions& o, const QueryOptions& query, bool jso
   const auto steps = whole("--steps", query.steps);
   const auto epochs = query.epochs ? whole("--epochs", query.epochs) : 1;
   if (steps % epochs != 0)
-    throw UsageError(cat("--epochs: found ", epochs, " for ", steps, " steps; a number that divides them is expected"));
+    throw UsageError(cat("--epochs: found ", epochs, " for ", steps, " steps; expected a number that divides them"));
   const auto bins = steps / epochs;
   if (query.epsilon.has_value() != query.delta.has_value())
     throw UsageError(cat(query.epsilon ? "--delta" : "--epsilon", ": not given; a target is both, epsilon and delta"));

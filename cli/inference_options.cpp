@@ -30,7 +30,7 @@ std::optional<evaluation::PrivateInference> inference_of(const InferenceOptions&
   given("--keep-probability", options.keep.has_value());
   if (!options.privately) return std::nullopt;
   const auto required = [](const char* name, const std::optional<double>& value, const char* expected) {
-    if (!value) throw UsageError(cat(name, ": not given; with --private, ", expected, " is expected"));
+    if (!value) throw UsageError(cat(name, ": not given; expected with --private ", expected));
     return *value;
   };
   sampling::PrivateContext::Parameters p;

@@ -44,7 +44,7 @@ std::string shortened(const std::string& line) {
   return cat(line.substr(0, most - end), " [", line.size() - most, " bytes left out] ", line.substr(line.size() - end));
 }
 
-constexpr const char* out_of_memory = "out of memory: a smaller model, batch or context is expected";
+constexpr const char* out_of_memory = "out of memory; expected a smaller model, batch or context";
 
 /// What to say where a program with commands was given none of them; empty otherwise.
 std::string missing_command(const CLI::App& app, int argc, char** argv) {

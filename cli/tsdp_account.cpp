@@ -242,7 +242,7 @@ Certified profile_at(const AppliedTheorem& m, PrivacyCurve& curve, double epsilo
   const double e = std::abs(epsilon);
   if (uses == 1 && m.composes_its_pair()) return {m.pair.profile_bracket(epsilon), curve.methods()};
   if (!m.composes_its_pair() && epsilon < 0.0)
-    throw UsageError(cat("--epsilons: found ", epsilon, "; with --relation series, --composition adaptive or a private choice numbers of at least 0 are expected"));
+    throw UsageError(cat("--epsilons: found ", epsilon, "; expected numbers of at least 0 with --relation series, --composition adaptive or a private choice"));
   auto positive = curve.delta(e, uses, precision);
   if (epsilon >= 0.0) return positive;
   // Swapping the measures of a symmetrised pair leaves all divergences as they are (H_sym(α) = 1 − α + α H_sym(1/α)),

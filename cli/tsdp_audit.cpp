@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
 
   return tsdp::cli::run(app, argc, argv, common, [&]() -> int {
     if (!(options.confidence > 0.0) || !(options.confidence < 1.0))
-      throw tsdp::UsageError(cat("--confidence: found ", options.confidence, "; a number above 0 and below 1 is expected"));
+      throw tsdp::UsageError(cat("--confidence: found ", options.confidence, "; expected a number above 0 and below 1"));
     options.mode = mode == "data" ? tsdp::audit::Mode::data : tsdp::audit::Mode::canary;
     if (!theorem.empty()) options.theorem = theorem;
     const auto config_file = tsdp::find_config_file(config_name);

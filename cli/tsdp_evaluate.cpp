@@ -100,16 +100,16 @@ int main(int argc, char** argv) {
   return tsdp::cli::run(app, argc, argv, common, [&] {
     if (run.empty() == model.empty())
       throw tsdp::UsageError(cat("--run and --model: found ", run.empty() ? "neither" : "both",
-                                 "; exactly one of them is expected"));
+                                 "; expected exactly one of them"));
     if (!model.empty() && config_name.empty())
-      throw tsdp::UsageError("--config: not given; with --model, a configuration that names the data is expected");
+      throw tsdp::UsageError("--config: not given; expected with --model a configuration that names the data");
     if (inference.seed && !inference.privately)
       throw tsdp::UsageError("--seed: given without --private; expected with it alone");
     const auto privacy = tsdp::cli::inference_of(inference);
     if (report && run.empty())
       throw tsdp::UsageError("--report: given without --run; the report belongs to a run's folder");
     if (report && inference.privately)
-      throw tsdp::UsageError("--report: given with --private; the report shows the forecasts of true pasts, so one of them is expected");
+      throw tsdp::UsageError("--report: given with --private; expected one of them, since the report shows forecasts from true pasts");
     if (per_series && !common.json)
       throw tsdp::UsageError("--per-series: given without --json; expected with it alone");
     if (!series.empty() && !report)
@@ -141,9 +141,9 @@ int main(int argc, char** argv) {
     const auto covariates = tsdp::mechanism::covariates_of(metadata.model, model.empty() ? folder.model().string() : model);
     if (covariates.empty() != !config.dataset.covariates)
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.covariates.file: found ", config.dataset.covariates.value_or("null"), "; the model ",
-                                 covariates.empty() ? std::string("reads no covariates, and null is expected") : cat("reads ", tsdp::join(covariates, ", "), ", and a file of them is expected")));
+                                 covariates.empty() ? std::string("reads no covariates; expected null") : cat("reads ", tsdp::join(covariates, ", "), "; expected a file of them")));
     if (auto asked = config.dataset.covariate_columns; !asked.empty() && !std::is_permutation(asked.begin(), asked.end(), covariates.begin(), covariates.end()))
-      throw tsdp::UsageError(cat(config_file.string(), ": dataset.covariates.columns: found ", tsdp::join(asked, ", "), "; the model reads ", tsdp::join(covariates, ", "), ", and that is expected"));
+      throw tsdp::UsageError(cat(config_file.string(), ": dataset.covariates.columns: found ", tsdp::join(asked, ", "), "; expected what the model reads: ", tsdp::join(covariates, ", ")));
     config.dataset.covariate_columns = covariates;
     const auto data = tsdp::data::prepare_data(config, config_file, privacy.has_value());
     if (const auto trained_on = metadata.model.value("frequency", config.dataset.frequency);
@@ -152,8 +152,8 @@ int main(int argc, char** argv) {
                                  "; the model was trained on series of ", trained_on));
     const auto& ranges = split == "test" ? data.split.test : data.split.validation;
     if (ranges.empty())
-      throw tsdp::UsageError(cat(config_file.string(), ": no ", split, " windows; a longer dataset.", split,
-                                 split == "test" ? "_windows" : "_length", " is expected"));
+      throw tsdp::UsageError(cat(config_file.string(), ": no ", split, " windows; expected a longer dataset.", split,
+                                 split == "test" ? "_windows" : "_length"));
     const auto others = tsdp::cli::baselines_of(baselines, config, data, ranges);
     const auto result = tsdp::evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, device,
                                                    privacy ? &*privacy : nullptr);

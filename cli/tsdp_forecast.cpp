@@ -54,8 +54,8 @@ data::Dataset read_input(const InputOptions& options, const std::string& model, 
   auto read = data::read_options_of(options.input, form, names, trained_on);
   read.exact = exact;
   if (read.frequency != trained_on)
-    throw UsageError(cat(names.frequency, ": found ", form.frequency, "; ", model, " was trained on series of ",
-                         model_frequency, ", and that is expected"));
+    throw UsageError(cat(names.frequency, ": found ", form.frequency, "; expected ", model_frequency, ", the step of the series that ", model,
+                         " was trained on"));
   auto dataset = data::read_dataset(options.input, read);
   data::require_magnitudes(dataset);
   // Private forecasts count the uses of each past: a series that stands there twice would be used twice.

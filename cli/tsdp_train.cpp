@@ -129,7 +129,7 @@ void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingS
   if (const auto longest = scheme.parameters().lengths.longest(); reach > longest)
     tsdp::log::warning(cat(config.model.lags.empty() ? "model.context_length: every window reads " : "model.context_length and model.lags: every window reads ", reach,
                            " past values; the longest series has ", longest, " to train on, so that part of what every window reads is padding: ",
-                           config.model.lags.empty() ? "a shorter context is expected" : "a shorter context, or shorter lags (auto follows dataset.season_length), are expected"));
+                           config.model.lags.empty() ? "expected a shorter context" : "expected a shorter context, or shorter lags (auto follows dataset.season_length)"));
 }
 
 /// What `auto` became, setting by setting, and what it comes to.
@@ -200,7 +200,7 @@ int main(int argc, char** argv) {
     }
     if (config_name.empty() == resume.empty())
       throw tsdp::UsageError(cat("--config and --resume: found ", config_name.empty() ? "neither" : "both",
-                                 "; exactly one of them is expected"));
+                                 "; expected exactly one of them"));
     if (!resume.empty() && (!set.empty() || !output.empty()))
       throw tsdp::UsageError("--resume: takes its configuration and folder from the run; expected without --set, --output");
     if (minutes && !advise) throw tsdp::UsageError("--minutes: given without --advise; expected with it alone");

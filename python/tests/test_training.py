@@ -150,3 +150,19 @@ def test_warnings_of_a_program_are_python_s(programs: None, tmp_path: Path) -> N
     (tmp_path / "f.csv").write_text("unique_id,ds,y,price\nA,2024-01-01,1,2\nA,2024-01-02,1,2\nA,2024-01-03,1,2\n")
     with pytest.warns(UserWarning, match="ignored the column 'price'"):
         run_program("tsdp-data", ["describe", str(tmp_path / "f.csv")])
+
+
+def test_tensorboard_shows_what_was_logged(run: tsdp.Run) -> None:
+    accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    logged: dict[str, list[tuple[int, float]]] = {}
+    for line in (run.folder / "private" / "metrics.jsonl").read_text().splitlines():
+        entry = json.loads(line)
+        for name in entry.keys() - {"step", "epoch"}:
+            logged.setdefault(name, []).append((entry["step"], pytest.approx(entry[name], rel=1e-6)))
+    assert len(logged["loss"]) > 1 and logged["epsilon_upper"]
+    for _ in range(2):  # a second time in place of the first
+        folder = run.to_tensorboard()
+        assert folder.stat().st_mode & 0o077 == 0
+        shown = accumulators.EventAccumulator(str(folder), size_guidance={"scalars": 0})
+        shown.Reload()
+        assert {name: [(event.step, event.value) for event in shown.Scalars(name)] for name in shown.Tags()["scalars"]} == logged

@@ -16,7 +16,7 @@ MarkCode mark_code(const privacy::SubsamplingScheme& scheme, const privacy::Priv
   if (unit.v) {
     const int exponent = std::min(100, std::ilogb(*unit.v));
     if (exponent < -100)
-      throw UsageError(cat("privacy.v: found ", *unit.v, "; at least ", std::ldexp(1.0, -100), " is expected of an audit"));
+      throw UsageError(cat("privacy.v: found ", *unit.v, "; expected at least ", std::ldexp(1.0, -100), " for an audit"));
     out.unit = std::ldexp(1.0, exponent);
     out.noised = p.context_noise > 0.0 || p.forecast_noise > 0.0;
     if (out.noised) {

@@ -7,6 +7,8 @@
 #include <numbers>
 
 #include "privacy/adaptive/adaptive_curve.h"
+#include "privacy/terms/checks.h"
+#include "privacy/terms/numbers.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant/accountant.h"
@@ -14,7 +16,7 @@
 namespace tsdp::audit {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+using privacy::infinity;
 
 /// Φ̄(z).
 double normal_tail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
@@ -40,11 +42,11 @@ void check(const std::vector<Component>& parts) {
   for (const auto& c : parts) {
     if (!std::isfinite(c.mean) || !(c.weight >= 0.0))
       throw PrivacyError(cat("law of an attack: found mean ", c.mean, " with weight ", c.weight,
-                             "; finite means and weights of at least 0 are expected"));
+                             "; expected finite means and weights of at least 0"));
     total += c.weight;
   }
   if (!(std::abs(total - 1.0) <= 1e-9))
-    throw PrivacyError(cat("law of an attack: found total weight ", total, "; 1 is expected"));
+    throw PrivacyError(cat("law of an attack: found total weight ", total, "; expected 1"));
 }
 
 struct Range {
@@ -73,10 +75,9 @@ privacy::Interval share_bracket(std::uint64_t hits, std::uint64_t trials, double
 // ----------------------------------------------------------------------------------------------------------
 
 Attack::Attack(Shape shape, double sigma) : shape_(std::move(shape)), sigma_(sigma) {
-  if (!(sigma > 0.0) || !std::isfinite(sigma))
-    throw PrivacyError(cat("noise multiplier: found ", sigma, "; a positive finite number is expected"));
+  privacy::check_noise_multiplier(sigma);
   if (!(shape_.drawn > 0.0) || !(shape_.drawn <= 1.0))
-    throw PrivacyError(cat("sampling probability: found ", shape_.drawn, "; a number in (0, 1] is expected"));
+    throw PrivacyError(cat("sampling probability: found ", shape_.drawn, "; expected a number in (0, 1]"));
   check(shape_.first);
   check(shape_.second);
   for (auto* parts : {&shape_.first, &shape_.second})
@@ -359,7 +360,7 @@ std::string text(const privacy::Interval& bracket) {
 
 Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
   if (seen.first.empty() || seen.second.empty())
-    throw UsageError("audit: found no uses on one of the data sets; at least one on each is expected");
+    throw UsageError("audit: found no uses on one of the data sets; expected at least one on each");
   Verdict out;
   const auto pair = claim.pair_at(claim.noise_multiplier);
   const Attack attack(claim.shape, claim.noise_multiplier);

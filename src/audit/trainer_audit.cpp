@@ -13,7 +13,8 @@
 
 #include "audit/canary.h"
 #include "audit/neighbours.h"
-#include "sampling/batch_sampler.h"
+#include "privacy/terms/numbers.h"
+#include "sampling/structured_sampler.h"
 #include "settings/setup.h"
 #include "training/model_setup.h"
 #include "training/step_engine.h"
@@ -121,13 +122,13 @@ double unit_length_of(const Config& config, const privacy::SubsamplingScheme& sc
   auto plain = code;
   plain.kind = CanaryKind::substituted;
   Canary canary(options, on_cpu, plain, config.privacy.clip_norm, std::make_shared<std::atomic<std::int64_t>>(0));
-  const auto sampler = sampling::sampler_of(scheme);
+  sampling::StructuredSampler sampler(scheme);
   auto own = config;
   if (!own.privacy.noise_multiplier) own.privacy.noise_multiplier = 1.0;
   Clipped clipped(canary, config, mechanism::method_of(own, scheme.parameters().lengths));
   // Any batch that is not empty will do.
   sampling::Draw drawn;
-  for (std::uint64_t step = 0; drawn.windows.empty(); ++step) drawn = sampler->draw(SecretKey::from_seed(0), step);
+  for (std::uint64_t step = 0; drawn.windows.empty(); ++step) drawn = sampler.draw(SecretKey::from_seed(0), step);
   const auto windows = static_cast<std::int64_t>(drawn.windows.size());
   const auto past = at::zeros({windows, options.context_length});
   const auto future = at::zeros({windows, options.prediction_length});
@@ -164,7 +165,7 @@ class DataAttack {
     Projection out;
     double furthest = -1.0;
     for (int exponent = -12; exponent <= 6; ++exponent) {
-      const double most = config_.privacy.v.value_or(infinity);
+      const double most = config_.privacy.v.value_or(privacy::infinity);
       const double size = std::pow(10.0, exponent);
       if (size > most) break;
       for (const bool opposite : {false, true}) {
@@ -218,8 +219,6 @@ class DataAttack {
   }
 
  private:
-  static constexpr double infinity = std::numeric_limits<double>::infinity();
-
   /// Clipped gradients of single windows of the changed series, a row each, in multiples of C.
   at::Tensor gradients(const Extremes& extremes, bool second, const std::vector<std::int64_t>& starts) {
     const auto length = scheme_.parameters().lengths[neighbours_.series];
@@ -354,7 +353,7 @@ void require_attackable(const privacy::SubsamplingScheme& scheme) {
 
 Measurement measure(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options) {
   if (options.trials < 2)
-    throw UsageError(cat("--trials: found ", options.trials, "; at least 2 are expected"));
+    throw UsageError(cat("--trials: found ", options.trials, "; expected at least 2"));
   const auto audited = mechanism_of(config, lengths);
   static_cast<void>(plan_of(config, audited));  // what cannot be claimed is refused before it is attacked
   const auto& scheme = audited.scheme();

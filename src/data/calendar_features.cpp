@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <set>
 
 namespace tsdp::data {
 namespace {
@@ -45,46 +44,6 @@ double scaled(std::int64_t count, double largest) { return static_cast<double>(c
 std::int64_t day_of_year(std::chrono::sys_days day, std::chrono::year year) {
   return (day - std::chrono::sys_days(year / std::chrono::January / 1)).count();
 }
-
-/// Collects lags as GluonTS does. Its periods are counted with Python's `//` in double precision, which may fall one
-/// short of the whole number (52 weeks of five business days are 259, not 260); so they are here, too.
-class LagCollector {
- public:
-  /// Whole multiples of `period` (in some unit), `cycles` of them, for steps of `step` of that unit, each with
-  /// `around` neighbours on both sides.
-  void add_cycles(double period, double step, int cycles, std::int64_t around) {
-    for (int k = 1; k <= cycles; ++k) add(k * period, step, around);
-  }
-  void add(double period, double step, std::int64_t around) {
-    // Python's floor division of positive numbers: exact remainder first, then the nearest whole number.
-    const double steps = std::nearbyint((period - std::fmod(period, step)) / step);
-    if (steps > 2 * greatest) return;
-    const auto middle = static_cast<std::int64_t>(steps);
-    for (std::int64_t lag = middle - around; lag <= middle + around; ++lag)
-      if (lag > always && lag <= greatest) lags_.insert(lag);
-  }
-  void add_hours(double step) { add_cycles(24, step, 7, 1); }
-  void add_days(double step, int days_in_week = 7, int days_in_month = 30) {
-    add_cycles(days_in_week, step, 4, 1);
-    add(days_in_month, step, 1);
-  }
-  void add_weeks(double step) {
-    add_cycles(52, step, 3, 1);
-    for (const int weeks : {4, 8, 12}) add(weeks, step, 0);
-  }
-  /// 1 … 7 and what was collected.
-  [[nodiscard]] std::vector<std::int64_t> lags() const {
-    std::vector<std::int64_t> out;
-    for (std::int64_t lag = 1; lag <= always; ++lag) out.push_back(lag);
-    out.insert(out.end(), lags_.begin(), lags_.end());
-    return out;
-  }
-
- private:
-  static constexpr std::int64_t always = 7;
-  static constexpr std::int64_t greatest = 1200;
-  std::set<std::int64_t> lags_;
-};
 
 }  // namespace
 
@@ -133,49 +92,6 @@ float age(std::int64_t position) {
   return static_cast<float>(std::log10(2.0 + static_cast<double>(position)));
 }
 
-std::vector<std::int64_t> default_lags(const Frequency& frequency) {
-  const double n = frequency.multiple;
-  LagCollector collector;
-  switch (frequency.unit) {
-    case Unit::second:
-      collector.add_cycles(60, n, 3, 2);
-      collector.add_cycles(60, n / 60, 3, 2);
-      collector.add_hours(n / 3600);
-      break;
-    case Unit::minute:
-      collector.add_cycles(60, n, 3, 2);
-      collector.add_hours(n / 60);
-      collector.add_days(n / 1440);
-      collector.add_weeks(n / 10080);
-      break;
-    case Unit::hour:
-      collector.add_hours(n);
-      collector.add_days(n / 24);
-      collector.add_weeks(n / 168);
-      break;
-    case Unit::day:
-      collector.add_days(n);
-      collector.add_weeks(n / 7);
-      break;
-    case Unit::business_day:
-      collector.add_days(n, 5, 22);
-      collector.add_weeks(n / 5);
-      break;
-    case Unit::week:
-      collector.add_weeks(n);
-      break;
-    case Unit::month:
-      collector.add_cycles(12, n, 3, 1);
-      break;
-    case Unit::quarter:
-      collector.add_cycles(12, 3 * n, 3, 1);
-      break;
-    case Unit::year:
-      break;
-  }
-  return collector.lags();
-}
-
 std::int64_t usual_season_length(const Frequency& frequency) {
   const auto whole = [&] {
     switch (frequency.unit) {
@@ -201,10 +117,6 @@ std::int64_t usual_season_length(const Frequency& frequency) {
     return 1;
   }();
   return whole % frequency.multiple == 0 ? whole / frequency.multiple : 1;
-}
-
-std::int64_t gluonts_season_length(const Frequency& frequency) {
-  return frequency.unit == Unit::day || frequency.unit == Unit::week ? 1 : usual_season_length(frequency);
 }
 
 }  // namespace tsdp::data

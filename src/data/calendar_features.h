@@ -31,15 +31,8 @@ void calendar_features(Moment moment, const Frequency& frequency, std::span<doub
 /// logarithm in float32, with whatever error its NumPy has there; 2 units in the last place were seen.
 [[nodiscard]] float age(std::int64_t position);
 
-/// The lags that autoregressive models use unless told otherwise, ascending, in steps: 1 … 7, and up to 1200 those
-/// about whole periods before (minutes, hours, days, weeks, months, years, as far as the frequency is finer than they).
-[[nodiscard]] std::vector<std::int64_t> default_lags(const Frequency& frequency);
-
 /// Steps in the usual season of a frequency, wherever none is stated: an hour of seconds, a day of minutes or hours, a week of days or
 /// business days, a year of weeks, months or quarters, otherwise 1; also 1 where the multiple does not divide it.
 [[nodiscard]] std::int64_t usual_season_length(const Frequency& frequency);
-
-/// GluonTS's season, to compare with: 1 of days and weeks, else the same.
-[[nodiscard]] std::int64_t gluonts_season_length(const Frequency& frequency);
 
 }  // namespace tsdp::data

@@ -37,7 +37,7 @@ Covariates read_covariates(const std::filesystem::path& file, const Frequency& f
     if (column->cut > 0 || missing != column->values.end())  // (readers cut off what is missing at the ends)
       throw DataError(cat(file.string(), ": column ", column->id, ": found a missing value ",
                           column->cut > 0 ? std::string("at an end") : cat("at ", moment_text(column->at(frequency, missing - column->values.begin()))),
-                          "; covariates are known of every step, so a number is expected in every row"));
+                          "; expected a number in every row, since covariates are known of every step"));
     if (std::any_of(column->values.begin(), column->values.end(), [](float value) { return std::abs(value) >= least_excessive; }))
       throw DataError(cat(file.string(), ": column ", column->id, ": found a value of magnitude ", rounded(static_cast<double>(least_excessive), 6), " or more; expected smaller ones, best from -1 to 1"));
     out.names.push_back(column->id);

@@ -34,7 +34,7 @@ std::optional<Moment> start_of(const std::filesystem::path& file, Format format,
   if (stated.empty()) {
     if (format != Format::lstnet) return std::nullopt;
     throw UsageError(cat(name, ": not given; ", file.string(),
-                         " (lstnet) has no time stamps, so the moment of its first row is expected, such as 2015-01-01"));
+                         " (lstnet) has no time stamps; expected the moment of its first row, such as 2015-01-01"));
   }
   Moment start = 0;
   if (!parse_moment(stated, start))

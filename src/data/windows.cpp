@@ -41,7 +41,6 @@ WindowStore::WindowStore(const Dataset& dataset, std::int64_t past_length, std::
                      exact_.begin() + static_cast<std::ptrdiff_t>(first_[s] + past_length),
                      [](double value) { return std::isnan(value) ? 0.0 : value; });
     complete_.push_back(complete ? 1 : 0);
-    has_missing_ = has_missing_ || !complete;
   }
 }
 

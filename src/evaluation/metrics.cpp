@@ -61,7 +61,7 @@ Metrics::Metrics(std::vector<double> scored, const std::vector<double>& further)
       coverage_(levels_.size()) {
   for (std::size_t i = 0; i < levels_.size(); ++i)
     if (std::abs(levels_[i] - 0.5) < same_level) median_ = i;
-  if (median_ == levels_.size()) throw UsageError("quantile levels: 0.5 is expected among them");
+  if (median_ == levels_.size()) throw UsageError("quantile levels: expected 0.5 among them");
   auto all = levels_;
   all.insert(all.end(), further.begin(), further.end());
   for (std::size_t i = 0; i < rows_; ++i)

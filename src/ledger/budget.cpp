@@ -8,6 +8,7 @@
 #include "fields.h"
 #include "ledger/total.h"
 #include "privacy/accountant/renyi.h"
+#include "privacy/terms/numbers.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
@@ -19,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* format_name = "tsdp-budget-1";
-constexpr double infinity = std::numeric_limits<double>::infinity();
+using privacy::infinity;
 
 /// Sums of charges, one an order, rounded up.
 std::vector<double> charged(const Budget& budget) {
@@ -36,9 +37,9 @@ double pays(const Budget& budget, std::size_t i) {
 
 void check(double epsilon, double delta) {
   if (!(epsilon > 0.0) || !(epsilon <= 1e6))
-    throw UsageError(cat("--epsilon: found ", epsilon, "; a number above 0 and at most 1e6 is expected"));
+    throw UsageError(cat("--epsilon: found ", epsilon, "; expected a number above 0 and at most 1e6"));
   if (!(delta >= 1e-25) || !(delta < 1.0))
-    throw UsageError(cat("--delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
+    throw UsageError(cat("--delta: found ", delta, "; expected a number from 1e-25 to below 1"));
 }
 
 Json json_of(const Budget& budget) {

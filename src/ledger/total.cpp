@@ -8,6 +8,7 @@
 #include <set>
 
 #include "privacy/adaptive/adaptive_curve.h"
+#include "privacy/terms/numbers.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
@@ -66,7 +67,7 @@ std::vector<Ledger> with_earlier_runs(const std::vector<Ledger>& ledgers) {
   return out;
 }
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+using privacy::infinity;
 double up(double value) { return std::nextafter(value, infinity); }
 
 /// Runs of one mechanism have one key, as with several seeds. (By their pair, too: of tsdp.1 and tsdp.2 it depends on every length, of which terms have the
@@ -196,7 +197,7 @@ Stated Total::cost(double delta, double precision) const {
 }
 
 Total total_of(const std::vector<Ledger>& given) {
-  if (given.empty()) throw UsageError("total: found no run; at least one is expected");
+  if (given.empty()) throw UsageError("total: found no run; expected at least one");
   for (const auto& ledger : given)
     if (ledger.start.origin == StartOrigin::trained_without_privacy)
       throw PrivacyError(cat("total: run ", ledger.run.id, " started from weights that were trained without privacy, or with noise that follows from a seed, so no epsilon covers it with its start; ",

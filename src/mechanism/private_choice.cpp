@@ -33,7 +33,7 @@ privacy::AppliedTheorem followed_by_choice(privacy::AppliedTheorem theorem, priv
   if (relation == privacy::Relation::series)
     throw PrivacyError(cat("private choice: found epsilon ", epsilon, " with relation series; it is proven for event and user: set privacy.choice_share to 0"));
   if (!(epsilon >= least_choice_epsilon) || !std::isfinite(epsilon))
-    throw UsageError(cat("private choice: found epsilon ", epsilon, "; at least ", least_choice_epsilon, " is expected: raise privacy.choice_share, or set it to 0"));
+    throw UsageError(cat("private choice: found epsilon ", epsilon, "; expected at least ", least_choice_epsilon, ": raise privacy.choice_share, or set it to 0"));
   return privacy::followed_by_pure_release(std::move(theorem), epsilon);
 }
 

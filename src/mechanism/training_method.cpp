@@ -11,11 +11,10 @@
 namespace tsdp::mechanism {
 
 privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& scheme, const privacy::Noise& noise,
-                                         const std::optional<std::string>& theorem, double choice_epsilon, privacy::StepComposition composition,
-                                         privacy::AdaptiveLowerEnd lower_end) {
+                                         const std::optional<std::string>& theorem, double choice_epsilon, privacy::StepComposition composition) {
   static_cast<void>(name(composition));  // a value beyond the enumeration is an error here and not another composition
   auto out = privacy::apply_theorem(scheme, unit, noise, theorem);
-  if (composition == privacy::StepComposition::adaptive) out = privacy::composed_adaptively(std::move(out), privacy::AdaptiveCurve::longest_block, lower_end);
+  if (composition == privacy::StepComposition::adaptive) out = privacy::composed_adaptively(std::move(out), privacy::AdaptiveCurve::longest_block);
   if (choice_epsilon != 0.0) out = followed_by_choice(std::move(out), unit.relation, choice_epsilon);
   return out;
 }
@@ -29,7 +28,7 @@ PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::Subsampli
       noise_(std::move(noise)),
       theorem_(covering_theorem(unit_, scheme_, noise_, theorem, choice_epsilon, composition)) {
   if (!(clipping_.norm > 0.0) || !std::isfinite(clipping_.norm))
-    throw UsageError(cat("clip norm: found ", clipping_.norm, "; a positive finite number is expected"));
+    throw UsageError(cat("clip norm: found ", clipping_.norm, "; expected a positive finite number"));
   if (theorem_.bound == privacy::Bound::optimistic_lower)
     throw PrivacyError(cat("theorem: found ", theorem_.theorem, ", a lower bound; expected one that bounds the loss from above"));
   // These enumerations have their names and their code; a value beyond them is an error here and not another mechanism.

@@ -78,9 +78,9 @@ SecretKey SecretKey::from_hex(std::string_view hex) {
   const auto digit = [](char c) {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    throw DataError("the key of the randomness is damaged; 64 hexadecimal digits are expected");
+    throw DataError("the key of the randomness is damaged; expected 64 hexadecimal digits");
   };
-  if (hex.size() != 64) throw DataError("the key of the randomness is damaged; 64 hexadecimal digits are expected");
+  if (hex.size() != 64) throw DataError("the key of the randomness is damaged; expected 64 hexadecimal digits");
   SecretKey key;
   for (std::size_t i = 0; i < 32; ++i)
     key.bytes_[i] = static_cast<std::uint8_t>(16 * digit(hex[2 * i]) + digit(hex[2 * i + 1]));

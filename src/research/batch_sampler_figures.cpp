@@ -55,7 +55,7 @@ Figure batch_sampler_figure(const std::string& name, int points, double precisio
   const auto found = std::find_if(all.begin(), all.end(), [&](const auto& setting) { return setting.name == name; });
   if (found == all.end())
     throw UsageError(cat("figure: found '", name, "'; expected one of ", join(batch_sampler_figure_names(), ", ")));
-  if (points < 2) throw UsageError(cat("figure: found ", points, " points; at least 2 are expected"));
+  if (points < 2) throw UsageError(cat("figure: found ", points, " points; expected at least 2"));
   const auto& s = *found;
   const bool over_noise = s.delta > 0.0;
   Figure figure{s.name,

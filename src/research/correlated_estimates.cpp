@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "privacy/matrix/conditional_composition.h"
+#include "privacy/terms/checks.h"
 #include "privacy/terms/out_of_reach.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -14,11 +15,10 @@ namespace tsdp::privacy {
 
 SampledProfile::SampledProfile(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier, Direction direction,
                                std::int64_t samples, const Draws& draws) {
-  if (bins < 1 || bins > most_bins) throw UsageError(cat("batches: found ", bins, "; an integer from 1 to ", most_bins, " is expected"));
+  if (bins < 1 || bins > most_bins) throw UsageError(cat("batches: found ", bins, "; expected an integer from 1 to ", most_bins));
   if (samples < 2 || samples > most_samples)
-    throw UsageError(cat("samples: found ", samples, "; an integer from 2 to ", most_samples, " is expected"));
-  if (!(noise_multiplier >= 0.01) || !(noise_multiplier <= 1e6))
-    throw UsageError(cat("noise multiplier: found ", noise_multiplier, "; a number from 0.01 to 1e6 is expected"));
+    throw UsageError(cat("samples: found ", samples, "; expected an integer from 2 to ", most_samples));
+  check_noise_multiplier_of_mechanism(noise_multiplier);
   if (direction == Direction::symmetrised) throw Error(ExitCode::failure, "losses are drawn in one direction");
   if (!strategy.non_negative()) throw PrivacyError("balls in bins: a strategy matrix with negative entries is not covered");
   const Gram gram(strategy, bins, epochs, Gram::Side::upper);
@@ -65,7 +65,7 @@ Estimate SampledProfile::delta(double epsilon) const {
 }
 
 double SampledProfile::epsilon(double wanted) const {
-  if (!(wanted > 0.0) || !(wanted < 1.0)) throw UsageError(cat("delta: found ", wanted, "; a number in (0, 1) is expected"));
+  if (!(wanted > 0.0) || !(wanted < 1.0)) throw UsageError(cat("delta: found ", wanted, "; expected a number in (0, 1)"));
   double low = 0.0;
   double high = std::max(losses_.front(), 0.0);
   if (delta(low).value <= wanted) return low;
@@ -118,7 +118,7 @@ double published_delta(const Strategy& strategy, std::int64_t bins, std::int64_t
 }
 
 double published_epsilon(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier, double delta) {
-  if (!(delta > 0.0) || !(delta < 1.0)) throw UsageError(cat("delta: found ", delta, "; a number in (0, 1) is expected"));
+  if (!(delta > 0.0) || !(delta < 1.0)) throw UsageError(cat("delta: found ", delta, "; expected a number in (0, 1)"));
   const Published rule(strategy, bins, epochs, noise_multiplier, 0.5 * delta);
   double low = 0.0;
   if (rule.delta(low) <= delta) return low;

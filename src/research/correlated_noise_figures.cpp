@@ -239,7 +239,7 @@ const std::vector<std::string>& correlated_noise_figure_names() {
 }
 
 Figure correlated_noise_figure(const std::string& name, int points) {
-  if (points < 2) throw UsageError(cat("figure: found ", points, " points; at least 2 are expected"));
+  if (points < 2) throw UsageError(cat("figure: found ", points, " points; expected at least 2"));
   if (name == "C1") return gram_figure();
   if (name == "C2")
     return noise_figure(name,

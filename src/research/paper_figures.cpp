@@ -280,13 +280,8 @@ bool FigureSeries::rigorous() const {
          std::all_of(points.begin(), points.end(), [](const FigurePoint& p) { return p.uses <= 1; });
 }
 
-const std::vector<int>& paper_figure_numbers() {
-  static const std::vector<int> numbers = {2, 3, 4, 5, 6, 7, 8, 9, 10, 13};
-  return numbers;
-}
-
 Figure paper_figure(int number, int points, double precision) {
-  if (points < 2) throw UsageError(cat("figure: found ", points, " values of epsilon; at least 2 are expected"));
+  if (points < 2) throw UsageError(cat("figure: found ", points, " values of epsilon; expected at least 2"));
   std::vector<double> epsilons;
   for (int i = 0; i < points; ++i) epsilons.push_back(std::pow(10.0, -3.0 + 6.0 * i / (points - 1)));
 

@@ -59,9 +59,6 @@ inline constexpr double negligible_delta = 1e-15;
 /// Relative width of brackets that figures aim at unless told otherwise: less than the width of a line.
 inline constexpr double figure_precision = 1e-2;
 
-/// The numbers of the figures there are, in order.
-[[nodiscard]] const std::vector<int>& paper_figure_numbers();
-
 /// The curves of Figure `number`: δ at `points` values of ε evenly spaced in log ε over [1e-3, 1e3] (Figure 10: at the
 /// steps 1 … 16). Brackets of one use are the closed form with its rounding; of more, the accountant's, of relative
 /// width `precision`. Both ends of a curve fall in ε and rise in steps, as δ itself does.

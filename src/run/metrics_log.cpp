@@ -6,8 +6,6 @@
 #include <optional>
 #include <sstream>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -19,19 +17,18 @@
 namespace tsdp::training {
 namespace {
 
-/// A number of a line: its name in metrics.jsonl, and TensorBoard's tag for it.
+/// A number of a line and its name there.
 struct Entry {
   std::optional<double> Metrics::* value;
   const char* name;
-  const char* tag;
 };
 constexpr std::array<Entry, 6> entries = {{
-    {&Metrics::loss, "loss", "train/loss"},
-    {&Metrics::gradient_norm_median, "gradient_norm_median", "train/gradient_norm_median"},
-    {&Metrics::clipped_share, "clipped_share", "train/clipped_share"},
-    {&Metrics::training_loss, "training_loss", "train/mean_loss"},
-    {&Metrics::validation_loss, "validation_loss", "validation/loss"},
-    {&Metrics::epsilon_upper, "epsilon_upper", "privacy/epsilon_upper"},
+    {&Metrics::loss, "loss"},
+    {&Metrics::gradient_norm_median, "gradient_norm_median"},
+    {&Metrics::clipped_share, "clipped_share"},
+    {&Metrics::training_loss, "training_loss"},
+    {&Metrics::validation_loss, "validation_loss"},
+    {&Metrics::epsilon_upper, "epsilon_upper"},
 }};
 
 /// Rewrites `file` without the lines of steps beyond `step`, and without what a crash cut off.
@@ -47,18 +44,9 @@ void truncate(const std::filesystem::path& file, std::uint64_t step) {
   write_file_atomically(file, kept, FileAccess::owner);
 }
 
-std::filesystem::path made_for_owner(std::filesystem::path folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error(ExitCode::failure, cat(folder.string(), ": cannot be made: ", error.message()));
-  ::chmod(folder.c_str(), 0700);
-  return folder;
-}
-
 }  // namespace
 
-MetricsLog::MetricsLog(const RunFolder& folder, std::uint64_t step)
-    : events_(made_for_owner(folder.tensorboard()), step + 1) {
+MetricsLog::MetricsLog(const RunFolder& folder, std::uint64_t step) {
   truncate(folder.metrics(), step);
   lines_.open(folder.metrics(), std::ios::app);
   if (!lines_) throw Error(ExitCode::failure, cat(folder.metrics().string(), ": cannot be written"));
@@ -67,14 +55,9 @@ MetricsLog::MetricsLog(const RunFolder& folder, std::uint64_t step)
 
 void MetricsLog::add(const Metrics& metrics) {
   nlohmann::ordered_json line = {{"step", metrics.step}, {"epoch", metrics.epoch}};
-  std::vector<TaggedScalar> scalars;
-  for (const auto& [value, name, tag] : entries) {
-    if (!(metrics.*value)) continue;
-    line[name] = *(metrics.*value);
-    scalars.emplace_back(tag, *(metrics.*value));
-  }
+  for (const auto& [value, name] : entries)
+    if (metrics.*value) line[name] = *(metrics.*value);
   lines_ << json_text(line) << "\n";
-  if (!scalars.empty()) events_.add(metrics.step, scalars);
 }
 
 }  // namespace tsdp::training

@@ -1,4 +1,4 @@
-// What a run logs while it goes on: metrics.jsonl, and the same for TensorBoard.
+// What a run logs while it goes on: metrics.jsonl.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,6 @@
 #include <fstream>
 #include <optional>
 
-#include "base/event_file.h"
 #include "run/metrics_lines.h"
 #include "tsdp/run/run_folder.h"
 
@@ -22,21 +21,20 @@ struct Metrics {
   std::optional<double> validation_loss;
 };
 
-/// Appends to both logs of a run. Nothing of them is covered by epsilon: they lie under private/, for the owner alone.
+/// Appends to the log of a run. Nothing of it is covered by epsilon: it lies under private/, for the owner alone.
 class MetricsLog {
  public:
-  /// Opens the logs of `folder` for what comes after `step`. What an earlier process logged of later steps is dropped:
+  /// Opens the log of `folder` for what comes after `step`. What an earlier process logged of later steps is dropped:
   /// they will be taken again. Throws Error.
   MetricsLog(const RunFolder& folder, std::uint64_t step);
 
-  /// One line of metrics.jsonl; its numbers go to TensorBoard, too.
+  /// One line of metrics.jsonl.
   void add(const Metrics& metrics);
   /// Hands what was added to the system.
   void flush() { lines_.flush(); }
 
  private:
   std::ofstream lines_;
-  EventFile events_;
 };
 
 }  // namespace tsdp::training

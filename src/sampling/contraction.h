@@ -38,7 +38,7 @@ class Contraction {
   /// the message begins with "v: found".
   explicit Contraction(double v) : cut_(cut_over_v * v), reach_(std::nextafter(v * (1.0 + reading_share), infinity)) {
     if (!(v >= std::numeric_limits<double>::min()) || !std::isfinite(v))
-      throw UsageError(cat("v: found ", v, "; a finite number of at least 2^-1022 is expected"));
+      throw UsageError(cat("v: found ", v, "; expected a finite number of at least 2^-1022"));
   }
 
   /// The double of a value, cut. Not for NaN.

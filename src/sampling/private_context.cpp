@@ -24,7 +24,7 @@ float to_float(double value) {
 
 const PrivateContext::Parameters& checked(const PrivateContext::Parameters& p) {
   const auto refuse = [](const char* what, const auto& found, const char* accepted) {
-    throw UsageError(cat(what, ": found ", found, "; ", accepted, " is expected"));
+    throw UsageError(cat(what, ": found ", found, "; expected ", accepted));
   };
   if (!(p.epsilon > 0.0) || !(p.epsilon <= 1e6))
     refuse("epsilon", p.epsilon, "a number greater than 0 and at most 1e6");
@@ -44,14 +44,14 @@ PrivateContext::PrivateContext(const Parameters& parameters)
   auto& p = parameters_;
   p.keep = on_grid(p.keep);
   if (const double least = static_cast<double>(p.w) * coarse_mass; p.delta < least)
-    throw PrivacyError(cat("delta: found ", p.delta, " with w ", p.w, "; at least w 2^-46 = ", least,
-                           " is expected: so much of the noise is coarser than the values it hides"));
+    throw PrivacyError(cat("delta: found ", p.delta, " with w ", p.w, "; expected at least w 2^-46 = ", least,
+                           ": so much of the noise is coarser than the values it hides"));
   const double cut = static_cast<double>(p.w) * cut_mass;
   const double left = (1.0 - cut) * p.delta - cut * std::exp(p.epsilon);
   if (!(left * (1.0 - 1e-14) >= 1e-25))
     throw PrivacyError(cat("delta: found ", p.delta, " with epsilon ", p.epsilon, " and w ", p.w,
-                           "; as normals are cut at 12.07 standard deviations, a delta above w e^epsilon ", cut_mass,
-                           " is expected, or a smaller epsilon"));
+                           "; expected a delta above w e^epsilon ", cut_mass, ", since normals are cut at 12.07 standard deviations",
+                           ", or a smaller epsilon"));
   noise_multiplier_ = privacy::inference_noise(mechanism(), p.epsilon, left * (1.0 - 1e-14));
   noise_ = noise_multiplier_ > 0.0
                ? std::nextafter(contraction_.reach() * noise_multiplier_, std::numeric_limits<double>::infinity())

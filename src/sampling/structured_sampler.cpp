@@ -58,10 +58,6 @@ std::vector<std::int64_t> tossed_series(std::int64_t count, double rate, RandomS
 
 }  // namespace
 
-std::unique_ptr<BatchSampler> sampler_of(const privacy::SubsamplingScheme& scheme) {
-  return std::make_unique<StructuredSampler>(scheme);
-}
-
 StructuredSampler::StructuredSampler(privacy::SubsamplingScheme scheme)
     : scheme_(std::move(scheme)), identity_(static_cast<std::size_t>(scheme_.sequences())) {
   std::iota(identity_.begin(), identity_.end(), std::int64_t{0});

@@ -1,14 +1,33 @@
-// Structured subsampling: first whole series, then windows inside them (paper, Algorithms 3–6).
+// Draws the windows of a step, exactly as the scheme says that the accountant reads: first whole series, then windows inside them (paper, Algorithms 3–6).
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "sampling/batch_sampler.h"
+#include "tsdp/data/windows.h"
+#include "tsdp/privacy/terms/scheme.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::sampling {
 
+/// Purpose names of the streams that samplers draw from.
+inline constexpr const char* sampling_purpose = "sampling";
+inline constexpr const char* order_purpose = "order of an epoch";
+inline constexpr const char* bins_purpose = "bins";
+
+/// The windows of a step.
+struct Draw {
+  std::vector<data::WindowIndex> windows;
+  /// For each window its place in the batch, 0 … SubsamplingScheme::places() − 1, ascending: the place of its series among those
+  /// drawn (where coins or bins draw them, among all), and which part of the series' windows it is from. Places with no window occur.
+  /// A window's place does not depend on which others were drawn: neighbouring data sets have it in common. Where records are whole
+  /// series, windows of one place are a record's.
+  std::vector<std::int64_t> places;
+};
+
+/// The batches of one scheme. A batch is a function of (key, step) alone.
+///
 /// Top level (N′ series): deterministic: series b N′ … b N′ + N′ − 1, b = step mod steps per epoch, so that no series occurs
 /// twice in an epoch; shuffled: the same places of a uniform order of the N series, of the epoch's own or one for all; without
 /// replacement: a fresh uniform N′-subset for every step; Poisson: every series independently with probability ρ; balls in bins: the
@@ -17,12 +36,14 @@ namespace tsdp::sampling {
 /// Poisson: every window independently with probability min(1, λ/T). All laws are exact up to the uniform bits, except that
 /// Poisson skips are computed in double precision (a window's probability p is off by at most 2e-16/p of itself: below 1e-11
 /// for up to 50,000 windows).
-class StructuredSampler final : public BatchSampler {
+class StructuredSampler {
  public:
   explicit StructuredSampler(privacy::SubsamplingScheme scheme);
 
-  [[nodiscard]] const privacy::SubsamplingScheme& scheme() const noexcept override { return scheme_; }
-  [[nodiscard]] Draw draw(const SecretKey& key, std::uint64_t step) override;
+  [[nodiscard]] const privacy::SubsamplingScheme& scheme() const noexcept { return scheme_; }
+  /// The windows of step `step` (0-based, over all epochs), from streams (key, purpose, step or epoch) of purposes that no
+  /// other part of a run draws from.
+  [[nodiscard]] Draw draw(const SecretKey& key, std::uint64_t step);
 
  private:
   /// The series of a step.

@@ -367,8 +367,8 @@ void check_together(const std::string& where, const Config& c) {
   check_sampling(where, c);
   if (c.dataset.format == "lstnet" && !c.dataset.start)
     throw UsageError(cat(where,
-                         "dataset.start: not given; an lstnet file has no time stamps, so the moment of its "
-                         "first row is expected"));
+                         "dataset.start: not given; an lstnet file has no time stamps; expected the moment of its "
+                         "first row"));
   const auto* model = find_model(c.model.name);
   if (c.dataset.covariates && (model == nullptr || !model->reads_covariates))
     throw UsageError(cat(where, "dataset.covariates.file: found ", *c.dataset.covariates, "; ", c.model.name, " reads no covariates: expected null, or model.name deepar"));
@@ -379,13 +379,13 @@ void check_together(const std::string& where, const Config& c) {
   const bool reads_lags = model != nullptr && model->reads_lags;
   if (reads_lags && c.model.lags.empty())
     throw UsageError(cat(where, "model.lags: not given; ", c.model.name,
-                         " reads past values through lags alone, so auto or a list is expected, "
+                         " reads past values through lags alone; expected auto or a list, "
                          "such as [1, 2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data"));
   if (!reads_lags && !c.model.lags.empty())
     throw UsageError(cat(where, "model.lags: found ", c.model.lags.size(), " lags; ", c.model.name,
-                         " reads none, an empty list is expected"));
+                         " reads none; expected an empty list"));
   if (c.model.prior != PriorKind::none && (model == nullptr || !model->has_prior))
-    throw UsageError(cat(where, "model.prior: found ", c.model.prior ? name(*c.model.prior) : "auto", "; ", c.model.name, " has no prior, none is expected"));
+    throw UsageError(cat(where, "model.prior: found ", c.model.prior ? name(*c.model.prior) : "auto", "; ", c.model.name, " has no prior; expected none"));
   if (c.model.missing_values == "zero" && c.model.prior != PriorKind::none)
     throw UsageError(cat(where, "model.missing_values: found zero with model.prior ", c.model.prior ? name(*c.model.prior) : "auto",
                          ", which knows no zeros; expected mean"));

@@ -187,8 +187,8 @@ std::vector<at::Tensor> StepEngine::parts_of(const models::WindowBatch& batch, s
   for (const auto& of_thread : pieces) count += of_thread.size();
   if (is_private() && static_cast<double>(windows) * static_cast<double>(count) > dp::most_pieces_times_windows)
     throw Error(ExitCode::failure, cat("a batch of ", windows,
-                                       " windows is larger than the rounding of its sum is proven for; a smaller "
-                                       "sampling.batch_size is expected"));
+                                       " windows is larger than the rounding of its sum is proven for; expected a smaller "
+                                       "sampling.batch_size"));
   sums_.resize(static_cast<std::size_t>(threads()));
   std::vector<at::Tensor> parts(static_cast<std::size_t>(threads()));
   const auto work_of = [&](std::int64_t thread) {

@@ -18,7 +18,7 @@
 #include "run/metrics_log.h"
 #include "run/run_store.h"
 #include "sampling/augmentation.h"
-#include "sampling/batch_sampler.h"
+#include "sampling/structured_sampler.h"
 #include "settings/setup.h"
 #include "training/model_setup.h"
 #include "training/start_weights.h"
@@ -180,7 +180,7 @@ class Trainer::Run {
   data::WindowStore windows_;
   WindowSource source_;
   mechanism::TrainingMethod method_;
-  std::unique_ptr<sampling::BatchSampler> sampler_;
+  sampling::StructuredSampler sampler_;
   Plan plan_;
   StepEngine engine_;
   SecretKey key_;
@@ -205,7 +205,7 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
       windows_(data.dataset, model_->past_length(), config_.dataset.prediction_length),
       source_(windows_, features_of(*model_, data.dataset), at::TensorOptions(device).dtype(at::kFloat)),
       method_(std::move(run.method)),
-      sampler_(sampling::sampler_of(method_.scheme())),
+      sampler_(method_.scheme()),
       plan_(make_plan(method_, {config_.privacy.target_epsilon, config_.privacy.delta}, config_.training.max_epochs.value())),
       engine_(*model_, method_, step_options(config_)),
       best_loss_(std::numeric_limits<double>::infinity()),
@@ -507,7 +507,7 @@ bool Trainer::Run::train(const TrainOptions& options) {
   const auto asked_to_stop = [&] { return (options.stop != nullptr && options.stop->load()) || step_ - session.first_step >= options.most_steps; };
   while (step_ < plan_.steps && !asked_to_stop()) {
     charge_ahead(session);
-    const auto drawn = sampler_->draw(key_, step_);
+    const auto drawn = sampler_.draw(key_, step_);
     const auto result = take(drawn);
     ++step_;
     if (options.after_step) options.after_step(step_);

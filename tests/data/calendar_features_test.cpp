@@ -38,8 +38,6 @@ std::vector<int> counts(const std::string& text, const std::string& frequency_te
   return out;
 }
 
-std::vector<std::int64_t> lags(const std::string& frequency) { return default_lags(Frequency::parse(frequency)); }
-
 TEST(CalendarFeatures, AreNamedByUnit) {
   using Names = std::vector<std::string_view>;
   const auto names = [](const char* frequency) { return calendar_feature_names(Frequency::parse(frequency)); };
@@ -102,34 +100,7 @@ TEST(Age, IsALogarithmOfThePosition) {
   EXPECT_EQ(age(999998), 6.0F);
 }
 
-// Worked out by hand; tests of reference values hold those of the frequencies in use.
-TEST(DefaultLags, AreNeighboursOfWholePeriods) {
-  EXPECT_EQ(lags("4s"), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 13, 14, 15, 16, 17, 28, 29,
-                                                   30, 31, 32, 43, 44, 45, 46, 47, 898, 899, 900, 901, 902}));
-  EXPECT_EQ(lags("W"),
-            (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 12, 51, 52, 53, 103, 104, 105, 155, 156, 157}));
-  EXPECT_EQ(lags("M"), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 23, 24, 25, 35, 36, 37}));
-  EXPECT_EQ(lags("Q"), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13}));
-  EXPECT_EQ(lags("Y"), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_EQ(lags("999999Y"), lags("Y"));
-  EXPECT_EQ(lags("999999s"), lags("Y"));
-}
-
-TEST(DefaultLags, AgreeForStepsOfEqualLength) {
-  EXPECT_EQ(lags("60min"), lags("1h"));
-  EXPECT_EQ(lags("24h"), lags("1D"));
-  EXPECT_EQ(lags("7D"), lags("1W"));
-  EXPECT_EQ(lags("3M"), lags("1Q"));
-}
-
-// 52 weeks of five business days are 260 steps; 52 // (1 / 5) in doubles is 259, and so the reference has it.
-TEST(DefaultLags, KeepTheRoundingOfTheirOrigin) {
-  const auto found = lags("B");
-  EXPECT_EQ(std::vector<std::int64_t>(found.end() - 9, found.end()),
-            (std::vector<std::int64_t>{258, 259, 260, 518, 519, 520, 778, 779, 780}));
-}
-
-TEST(DefaultSeason, IsWholeOrOne) {
+TEST(UsualSeason, IsWholeOrOne) {
   const std::vector<std::pair<std::string, std::int64_t>> cases{
       {"s", 3600},
       {"min", 1440},
@@ -139,18 +110,18 @@ TEST(DefaultSeason, IsWholeOrOne) {
       {"2h", 12},
       {"5h", 1},
       {"48h", 1},
-      {"D", 1},
-      {"7D", 1},
+      {"D", 7},
+      {"7D", 52},
       {"B", 5},
       {"2B", 1},
-      {"W", 1},
+      {"W", 52},
       {"M", 12},
       {"3M", 4},
       {"Q", 4},
       {"2Q", 2},
       {"Y", 1},
   };
-  for (const auto& [text, season] : cases) EXPECT_EQ(gluonts_season_length(Frequency::parse(text)), season) << text;
+  for (const auto& [text, season] : cases) EXPECT_EQ(usual_season_length(Frequency::parse(text)), season) << text;
 }
 
 }  // namespace

@@ -154,8 +154,10 @@ TEST(GoldenEvaluation, Metrics) {
     SCOPED_TRACE("case " + std::to_string(number++) + ", " + c["kind"].get<std::string>());
     const auto horizon = c["prediction_length"].get<std::size_t>();
     const auto frequency = data::Frequency::parse(c["freq"].get<std::string>());
-    const auto season =
-        c["seasonality"].is_null() ? data::gluonts_season_length(frequency) : c["seasonality"].get<std::int64_t>();
+    // GluonTS's season of days and weeks is 1.
+    const bool of_days = frequency.unit == data::Frequency::Unit::day || frequency.unit == data::Frequency::Unit::week;
+    const auto season = !c["seasonality"].is_null() ? c["seasonality"].get<std::int64_t>() : of_days ? 1
+                                                                                                     : data::usual_season_length(frequency);
     // Where only nine quantiles are given, GluonTS extrapolates those of MSIS, which is for comparison only.
     const bool has_ends = own_quantiles(c, 0, ends).has_value();
     with_ends += has_ends ? 1 : 0;

@@ -101,7 +101,7 @@ TEST_P(EveryPaperFigure, HasItsCurves) {
   EXPECT_EQ(svg.find("nan"), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Numbers, EveryPaperFigure, testing::ValuesIn(paper_figure_numbers()));
+INSTANTIATE_TEST_SUITE_P(Numbers, EveryPaperFigure, testing::Values(2, 3, 4, 5, 6, 7, 8, 9, 10, 13));
 
 TEST(PaperFigures, OthersAreRefusedWithThoseThereAre) {
   for (const int number : {-1, 0, 1, 11, 12, 14}) try {

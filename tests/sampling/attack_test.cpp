@@ -573,7 +573,7 @@ TEST(Attack, TwentyStepsOf44AreWithinTheAccountant) {
 TEST(Attack, HundredAdaptiveStepsOf44ReachTheGameAndDoNotBreakIt) {
   const auto n = substituted(scheme(wor, wr, 4, 8, 2, 1), 4.0);
   const double q = n.rho() * n.r();
-  AdaptiveCurve game(privacy::one_window_pair(q, n.sigma), 100, AdaptiveLowerEnd::chosen_direction);
+  AdaptiveCurve game(privacy::one_window_pair(q, n.sigma), 100);
   AdaptiveCurve too_few_touches(privacy::one_window_pair(0.85 * q, n.sigma), 100);
   for (const double epsilon : {0.0, 0.3}) {
     SCOPED_TRACE(testing::Message() << "epsilon " << epsilon);

@@ -30,8 +30,6 @@ class WindowStore {
   [[nodiscard]] std::int64_t window_length() const noexcept { return past_length_ + future_length_; }
   [[nodiscard]] std::int64_t series_count() const noexcept { return static_cast<std::int64_t>(lengths_.size()); }
   [[nodiscard]] std::int64_t series_length(std::int64_t series) const { return lengths_[static_cast<std::size_t>(series)]; }
-  /// Whether any value of any series is missing.
-  [[nodiscard]] bool has_missing() const noexcept { return has_missing_; }
   /// Whether windows can be had in double precision.
   [[nodiscard]] bool has_exact() const noexcept { return has_exact_; }
 
@@ -56,7 +54,6 @@ class WindowStore {
 
   std::int64_t past_length_;
   std::int64_t future_length_;
-  bool has_missing_ = false;
   bool has_exact_ = false;
   std::vector<std::int64_t> first_;
   std::vector<std::int64_t> lengths_;

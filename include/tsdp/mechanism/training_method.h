@@ -16,8 +16,7 @@ namespace tsdp::mechanism {
 /// of a configured mechanism has its theorem from here. Throws as privacy::apply_theorem, composed_adaptively and followed_by_choice do.
 [[nodiscard]] privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& scheme, const privacy::Noise& noise,
                                                        const std::optional<std::string>& theorem = std::nullopt, double choice_epsilon = 0.0,
-                                                       privacy::StepComposition composition = privacy::StepComposition::symmetrised,
-                                                       privacy::AdaptiveLowerEnd lower_end = privacy::AdaptiveLowerEnd::same_direction);
+                                                       privacy::StepComposition composition = privacy::StepComposition::symmetrised);
 
 /// A private training step, repeated: records are drawn by `scheme`, each one's gradient is bounded by `clipping`, `noise` is added
 /// to their sum, and the sum is divided by `divisor`. Immutable; one that no theorem covers cannot be made.

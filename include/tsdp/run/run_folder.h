@@ -13,7 +13,6 @@ struct RunFolder {
   [[nodiscard]] std::filesystem::path ledger() const { return root / "privacy.json"; }
   [[nodiscard]] std::filesystem::path model() const { return root / "model.pt"; }
   [[nodiscard]] std::filesystem::path metrics() const { return priv() / "metrics.jsonl"; }
-  [[nodiscard]] std::filesystem::path tensorboard() const { return priv() / "tensorboard"; }
   [[nodiscard]] std::filesystem::path report() const { return priv() / "report.html"; }
   [[nodiscard]] std::filesystem::path priv() const { return root / "private"; }
   [[nodiscard]] std::filesystem::path checkpoints() const { return priv() / "checkpoints"; }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import tempfile
 import warnings
 from dataclasses import dataclass, field
@@ -86,6 +87,22 @@ class Run:
             said = run_program("tsdp-evaluate", [f"--run={os.fspath(self.folder)}", "--json", "--quiet"])
             self._scores.append(Scores(json.loads(said.result)))
         return self._scores[0]
+
+    def to_tensorboard(self) -> Path:
+        """Writes the losses, gradient norms and epsilon of `private/metrics.jsonl` for TensorBoard, to `private/tensorboard` in place of what is there; returns
+        that folder. Needs the package tensorboard. **No epsilon covers what it shows.**"""
+        from torch.utils.tensorboard import SummaryWriter
+
+        folder = self.folder / "private" / "tensorboard"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        writer = SummaryWriter(str(folder))
+        for line in (self.folder / "private" / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            for name in entry.keys() - {"step", "epoch"}:
+                writer.add_scalar(name, entry[name], entry["step"])
+        writer.close()
+        return folder
 
 
 def train(

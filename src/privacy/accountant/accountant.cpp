@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "grid_policy.h"
+#include "privacy/terms/checks.h"
 #include "privacy/terms/out_of_reach.h"
 #include "root_finding.h"
 #include "tsdp/base/error.h"
@@ -25,18 +26,9 @@ constexpr double modest_tilt = 0.8;
 /// relative precision.
 bool negligible(double charge, double value, double precision) { return charge < 0.1 * precision * value; }
 
-void check_delta(double delta) {
-  // Truncated tails leave up to max_uses_ever · 4e-36 of infinite loss: a smaller delta could not be answered.
-  if (!(delta >= 1e-25) || !(delta < 1.0))
-    throw PrivacyError(cat("delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
-}
-void check_epsilon(double epsilon) {
-  if (!(epsilon >= 0.0) || !std::isfinite(epsilon))
-    throw PrivacyError(cat("epsilon: found ", epsilon, "; a finite number of at least 0 is expected"));
-}
 void check_precision(double precision) {
   if (!(precision >= 1e-7) || !(precision <= 0.5))
-    throw PrivacyError(cat("precision: found ", precision, "; a relative width in [1e-7, 0.5] is expected"));
+    throw PrivacyError(cat("precision: found ", precision, "; expected a relative width in [1e-7, 0.5]"));
 }
 
 double log_or_floor(double value) { return std::log(std::max(value, 1e-320)); }
@@ -53,7 +45,7 @@ Accountant::Accountant(DominatingPair pair, Direction direction)
     : Accountant(std::vector<MechanismUse>{{std::move(pair), 1, direction}}) {}
 
 Accountant::Accountant(std::vector<MechanismUse> mechanisms) : state_(new State{std::move(mechanisms), {}, {}}) {
-  if (state_->mechanisms.empty()) throw PrivacyError("a composition: found no mechanism; at least one is expected");
+  if (state_->mechanisms.empty()) throw PrivacyError("a composition: found no mechanism; expected at least one");
   for (const auto& m : state_->mechanisms)
     if (m.uses < 1 || m.uses > max_uses_ever)
       throw PrivacyError(cat("steps: found ", m.uses, "; from 1 to ", max_uses_ever, " are accounted for"));

@@ -7,12 +7,11 @@
 #include <numeric>
 
 #include "fourier.h"
+#include "privacy/terms/numbers.h"
 #include "privacy/terms/out_of_reach.h"
 
 namespace tsdp::privacy {
 namespace {
-
-constexpr double unit = std::numeric_limits<double>::epsilon() / 2;
 
 // The most coefficients that are kept for the next composition (2 MB).
 constexpr std::size_t max_kept = std::size_t{1} << 17;
@@ -110,7 +109,7 @@ Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
     }
     const double size = std::sqrt(std::norm(power));
     power_square += both * size * size;
-    power_error += both * size * (relative * std::exp(relative) + (16.0 * k + 16.0) * unit);
+    power_error += both * size * (relative * std::exp(relative) + (16.0 * k + 16.0) * roundoff);
     // 1 − z = (1 − e^{−θh}) + e^{−θh} (1 − y), 1 − y = 2 sin²(φ/2) − i sin φ: nothing cancels.
     const double sin_half = std::sin(0.5 * angle * static_cast<double>(m));
     const double cos_half = std::cos(0.5 * angle * static_cast<double>(m));
@@ -125,10 +124,10 @@ Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
   double sum_rounding = 0.0;  // of D_j, relative to Σ |coefficients|
   if (direct) {
     // 64 turns of an angle of up to π (8 units) with 3 roundings each, and the sum.
-    sum_rounding = unit * (static_cast<double>(end) + 64.0 * 11.0 + 60.0);
+    sum_rounding = roundoff * (static_cast<double>(end) + 64.0 * 11.0 + 60.0);
   } else {
     fourier::backward(all_.data(), size_);
-    sum_rounding = unit * (8.0 * std::log2(n) + 60.0);
+    sum_rounding = roundoff * (8.0 * std::log2(n) + 60.0);
   }
   twice_error_ = sum_rounding * twice;
 
@@ -142,7 +141,7 @@ Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
   const double square = std::sqrt(c * c + 1.0 / (step_ * 2.0 * theta_ * (2.0 * theta_ + 1.0) * (theta_ + 1.0)));
   double euclidean_error = 0.0;  // with several factors Σ k_i times their own, as |F_i| ≤ 1
   for (const auto& [transform, draws] : factors) euclidean_error += static_cast<double>(draws) * transform->euclidean_error();
-  const double euclidean = square * (euclidean_error + (16.0 * k + 16.0) * unit * std::sqrt(power_square / n) +
+  const double euclidean = square * (euclidean_error + (16.0 * k + 16.0) * roundoff * std::sqrt(power_square / n) +
                                      std::exp(log_vanishing));
   sum_error_ = c * 4.0 * std::exp(log_outside) + std::min(absolute, euclidean * std::exp(first_order_error));
   // Relative errors of single masses multiply δ by at most (1 + η)^k, since δ is linear with non-negative coefficients
@@ -154,9 +153,9 @@ Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
     const double log_mass = transform->at_theta().value;
     log_scale_ += times * log_mass;
     // (Of masses at losses below 0 tilting loses u θ|L| e^{−θ|L|} ≤ u of what they weigh at most.)
-    relative_errors += times * (d.relative_error + unit * (12.0 + 4.0 * (theta_ * d.largest_plus() + std::abs(log_mass))));
+    relative_errors += times * (d.relative_error + roundoff * (12.0 + 4.0 * (theta_ * d.largest_plus() + std::abs(log_mass))));
     infinite_mass_ += times * d.infinite_mass;  // ≥ 1 − (1 − p_∞)^k
-    loss_error_ += times * (d.loss_error + unit * std::abs(d.offset));
+    loss_error_ += times * (d.loss_error + roundoff * std::abs(d.offset));
     offset_ += times * d.offset;
   }
   relative_error_ = std::expm1(relative_errors) + 1e-12;
@@ -196,7 +195,7 @@ Composition::Part Composition::suffix(std::int64_t j, double u) const {
   const double one = a * twice_summed(j);
   const double two = b * twice_summed(j + 1);
   return {front * (one + two),
-          front * ((std::abs(a) + std::abs(b)) * twice_error_ + 16.0 * unit * (std::abs(one) + std::abs(two)))};
+          front * ((std::abs(a) + std::abs(b)) * twice_error_ + 16.0 * roundoff * (std::abs(one) + std::abs(two)))};
 }
 
 Composition::Part Composition::sum_beyond(double epsilon) const {
@@ -217,7 +216,7 @@ double Composition::charge(double epsilon) const {
 double Composition::delta(double epsilon) const {
   const bool up = rounding_ == Rounding::pessimistic;
   // Positions on the grid are rounded by a unit of ε or a cell.
-  const double shift = loss_error_ + 8.0 * unit * (epsilon + step_ + std::abs(offset_));
+  const double shift = loss_error_ + 8.0 * roundoff * (epsilon + step_ + std::abs(offset_));
   const double at = std::max(0.0, up ? epsilon - shift : epsilon + shift - offset_);
   const auto sum = sum_beyond(at);
   const double log_front = log_scale_ - theta_ * at;

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "gauss_rule.h"
+#include "privacy/terms/checks.h"
 #include "privacy/terms/out_of_reach.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -101,7 +102,7 @@ std::vector<DominatingPair::Component> by_recurrence(std::int64_t first, std::in
 std::vector<DominatingPair::Component> binomial_components(std::int64_t trials, double probability, double spacing) {
   if (trials < 1 || !(probability > 0.0) || !(probability <= 1.0))
     throw PrivacyError(cat("binomial weights: found ", trials, " trials of probability ", probability,
-                           "; at least 1 and a number in (0, 1] are expected"));
+                           "; expected at least 1 and a number in (0, 1]"));
   if (probability == 1.0) return {{spacing * static_cast<double>(trials), 1.0}};
   const auto n = static_cast<long double>(trials);
   const auto odds = static_cast<long double>(probability) / (1.0L - static_cast<long double>(probability));
@@ -115,7 +116,7 @@ std::vector<DominatingPair::Component> hypergeometric_components(std::int64_t po
                                                                  std::int64_t drawn, double spacing) {
   if (population < 1 || marked < 1 || marked > population || drawn < 1 || drawn > population)
     throw PrivacyError(cat("hypergeometric weights: found ", drawn, " drawn of ", population, " with ", marked,
-                           " marked; 1 to ", population, " of each are expected"));
+                           " marked; expected 1 to ", population, " of each"));
   const auto n = static_cast<long double>(population);
   const auto k = static_cast<long double>(marked);
   const auto d = static_cast<long double>(drawn);
@@ -128,7 +129,7 @@ std::vector<DominatingPair::Component> hypergeometric_components(std::int64_t po
 
 std::vector<DominatingPair::Component> diluted(std::vector<DominatingPair::Component> components, double use) {
   if (!(use > 0.0) || !(use <= 1.0))
-    throw PrivacyError(cat("sampling probability: found ", use, "; a number in (0, 1] is expected"));
+    throw PrivacyError(cat("sampling probability: found ", use, "; expected a number in (0, 1]"));
   if (use == 1.0) return components;
   for (auto& c : components) c.weight *= use;
   if (!components.empty() && components.front().mean == 0.0)
@@ -144,22 +145,21 @@ DominatingPair::DominatingPair(std::vector<Component> p, double sigma, Against a
       inverse_variance_(1.0 / (sigma * sigma)),
       against_(against),
       use_probability_(use_probability) {
-  if (!(sigma > 0.0) || !std::isfinite(sigma))
-    throw PrivacyError(cat("noise multiplier: found ", sigma, "; a positive finite number is expected"));
+  check_noise_multiplier(sigma);
   if (!(use_probability > 0.0) || !(use_probability <= 1.0))
-    throw PrivacyError(cat("sampling probability: found ", use_probability, "; a number in (0, 1] is expected"));
+    throw PrivacyError(cat("sampling probability: found ", use_probability, "; expected a number in (0, 1]"));
   double total = 0.0;
   std::sort(p_.begin(), p_.end(), [](const Component& a, const Component& b) { return a.mean < b.mean; });
   for (const auto& c : p_) {
     if (!(c.mean >= 0.0) || !std::isfinite(c.mean) || !(c.weight > 0.0))
       throw PrivacyError(cat("dominating pair: found mean ", c.mean, " with weight ", c.weight,
-                             "; means of at least 0 with positive weights are expected"));
+                             "; expected means of at least 0 with positive weights"));
     total += c.weight;
   }
   if (p_.empty() || p_.back().mean == 0.0 || !(std::abs(total - 1.0) <= 1e-12))
     throw PrivacyError(cat("dominating pair: found total weight ", total, " and largest mean ",
                            p_.empty() ? 0.0 : p_.back().mean,
-                           "; weights with sum 1 and at least one positive mean are expected"));
+                           "; expected weights with sum 1 and at least one positive mean"));
   if (total != 1.0)
     for (auto& c : p_) c.weight /= total;
 }

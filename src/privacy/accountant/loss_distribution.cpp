@@ -10,15 +10,13 @@
 
 #include "gauss_rule.h"
 #include "point_indices.h"
+#include "privacy/terms/numbers.h"
 #include "privacy/terms/out_of_reach.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::privacy {
 namespace {
-
-constexpr double unit = std::numeric_limits<double>::epsilon() / 2;  // rounding unit 2⁻⁵³
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 const GaussRule<4> rule4;
 const GaussRule<8> rule8;
@@ -283,7 +281,7 @@ void fill_symmetrised(LossDistribution& out, const DominatingPair& pair, const s
   const double rho = pair.use_probability();
   const double zero = pair.inverse_loss(0.0);
   const double at_zero = mass_at_zero(pair, zero);
-  const double zero_error = (8.0 + static_cast<double>(pair.components().size())) * unit;
+  const double zero_error = (8.0 + static_cast<double>(pair.components().size())) * roundoff;
   const auto put = [&](const SideMasses& side) {
     out.points.reserve(index.size());
     for (std::size_t i = 1; i < index.size(); ++i) out.points.push_back({index[i], rho * side.heavy[i], rho * side.light[i]});
@@ -422,7 +420,7 @@ LossDistribution discretise(const DominatingPair& whole, double step, double fin
                             std::size_t most_points, Direction direction) {
   if (!(step > 0.0) || !std::isfinite(step) || !(fine > 0.0) || !std::isfinite(fine))
     throw OutOfReach(cat("grid distance: found ", step, " and fine range ", fine,
-                         "; positive finite numbers are expected"));
+                         "; expected positive finite numbers"));
   const auto [pair, dropped] = whole.truncated(negligible);
   const bool directed = direction != Direction::symmetrised;
   const double log_tail = std::log(tail / pair.use_probability());
@@ -447,12 +445,12 @@ LossDistribution discretise(const DominatingPair& whole, double step, double fin
   for (const auto& c : pair.components()) rarest = std::min(rarest, c.weight);
   const double square = (pair.largest_mean() / pair.sigma()) * (pair.largest_mean() / pair.sigma());
   out.loss_error =
-      unit * (-std::expm1(-largest) * 10.0 * (largest - std::log(rarest) + square) + (32.0 + components) * largest);
+      roundoff * (-std::expm1(-largest) * 10.0 * (largest - std::log(rarest) + square) + (32.0 + components) * largest);
   // Below, the border of loss ℓ comes from log(1 − (1 − e^{−ℓ})/q), whose argument is off by two units: e^ℓ − 1 of them in ℓ.
-  if (directed && pair.components().size() > 1) out.loss_error += 8.0 * unit * std::expm1(largest_below);
+  if (directed && pair.components().size() > 1) out.loss_error += 8.0 * roundoff * std::expm1(largest_below);
   // Densities are exponentials of squares up to (end/σ)²/2 (of the last cell's end: up to 1.5 times that), summed.
   out.relative_error =
-      mass_error + 12.0 * unit * (end / pair.sigma()) * (end / pair.sigma()) + components * unit + out.loss_error;
+      mass_error + 12.0 * roundoff * (end / pair.sigma()) * (end / pair.sigma()) + components * roundoff + out.loss_error;
   auto above = point_indices(out.step, fine, largest_above, most_points);
   if (rounding == Rounding::pessimistic) out.infinite_mass = dropped;
   if (!directed) {

@@ -8,14 +8,13 @@
 #include <boost/math/quadrature/gauss.hpp>
 
 #include "privacy/accountant/loss_distribution.h"
+#include "privacy/terms/numbers.h"
 #include "product_loss.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::privacy {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// log(e^a + e^b).
 double log_add(double a, double b) {
@@ -125,7 +124,7 @@ std::vector<double> renyi_divergences(const DominatingPair& pair, std::span<cons
   std::vector<double> out;
   for (const double order : orders) {
     if (!(order > 1.0) || !(order <= 1024.0))
-      throw PrivacyError(cat("Rényi order: found ", order, "; a number above 1 and at most 1024 is expected"));
+      throw PrivacyError(cat("Rényi order: found ", order, "; expected a number above 1 and at most 1024"));
     const double log_sum = log_add(log_integral(profile, order), log_rest(pair, order, profile.epsilon.back()));
     // Each value of the profile is rounded up already; logarithms, nodes and sums are good to 1e-9.
     const double value = log_add(0.0, log_sum + 1e-9) / (order - 1.0) * (1.0 + 1e-9);

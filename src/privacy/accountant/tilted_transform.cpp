@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "fourier.h"
+#include "privacy/terms/numbers.h"
 #include "privacy/terms/out_of_reach.h"
 #include "tsdp/base/text.h"
 
@@ -19,8 +20,6 @@
 
 namespace tsdp::privacy {
 namespace {
-
-constexpr double unit = std::numeric_limits<double>::epsilon() / 2;
 
 // Directly summed frequencies: points are taken in blocks, to keep the rounding of long sums small, and angles advance
 // by one frequency at a time from those of every so many frequencies, which advance likewise.
@@ -90,8 +89,8 @@ TiltedTransform::TiltedTransform(const LossDistribution& d, double theta, std::i
   // mass at 0 rounds once more.
   const auto fast = [&](std::int64_t n) {
     const double norm = transform_fast(plus, minus, n);
-    error_ = unit * (8.0 * std::log2(static_cast<double>(n)) * rest + 4.0);
-    euclidean_error_ = unit * (8.0 * std::log2(static_cast<double>(n)) * norm + 4.0);
+    error_ = roundoff * (8.0 * std::log2(static_cast<double>(n)) * rest + 4.0);
+    euclidean_error_ = roundoff * (8.0 * std::log2(static_cast<double>(n)) * norm + 4.0);
   };
   fast(circle);
   if (circle == size) return;
@@ -107,10 +106,10 @@ TiltedTransform::TiltedTransform(const LossDistribution& d, double theta, std::i
     // An angle turned count/stride + stride times (3 units each, and 2.5 of the angle turned by, in all of the angle that
     // the loss turns by up to the last frequency), a product, and sums of block_points/8 + 3 and points/block_points terms.
     const double turned = 2.0 * std::numbers::pi * count / static_cast<double>(size) * mean_size / d.step;
-    error_ = unit * ((3.0 * (static_cast<double>(stride) + count / static_cast<double>(stride)) + block_points / 8.0 + 16.0 +
-                      static_cast<double>(d.points.size()) / static_cast<double>(block_points)) *
-                         rest +
-                     5.0 * turned + 4.0);
+    error_ = roundoff * ((3.0 * (static_cast<double>(stride) + count / static_cast<double>(stride)) + block_points / 8.0 + 16.0 +
+                          static_cast<double>(d.points.size()) / static_cast<double>(block_points)) *
+                             rest +
+                         5.0 * turned + 4.0);
     euclidean_error_ = error_;
   } else {
     if (size > max_transform)

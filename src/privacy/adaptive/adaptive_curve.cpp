@@ -15,7 +15,6 @@
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant/accountant.h"
-#include "two_direction_game.h"
 
 namespace tsdp::privacy {
 namespace {
@@ -28,33 +27,26 @@ double log_or_floor(double value) { return std::log(std::max(value, 1e-320)); }
 }  // namespace
 
 struct AdaptiveCurve::State {
-  State(const DominatingPair& pair, std::size_t longest, AdaptiveLowerEnd lower)
+  State(const DominatingPair& pair, std::size_t longest)
       : symmetrised(pair),
         remove(pair, Direction::remove),
         add(pair, Direction::add),
         q(pair.components().back().weight),
         sigma(pair.sigma()),
-        block(longest),
-        lower_end(lower) {}
+        block(longest) {}
 
   Accountant symmetrised, remove, add;
   double q, sigma;
   std::size_t block;
-  AdaptiveLowerEnd lower_end;
   std::shared_ptr<const GameProfiles> game;
   bool out_of_reach = false;
 
   double lower_delta(double epsilon, std::uint64_t uses, double precision) {
-    const double same = std::max(remove.delta(epsilon, uses, precision).lower, add.delta(epsilon, uses, precision).lower);
-    if (lower_end == AdaptiveLowerEnd::same_direction) return same;
-    // A game for every ε, so that no answer depends on another; on a wider grid, as profiles ask for many.
-    return std::max(same, TwoDirectionGame(q, sigma, uses, epsilon > 0.0 ? epsilon : 1.0, {2.0 * TwoDirectionSettings().share}).delta(epsilon));
+    return std::max(remove.delta(epsilon, uses, precision).lower, add.delta(epsilon, uses, precision).lower);
   }
 
-  double lower_epsilon(double delta, std::uint64_t uses, double precision, double upper) {
-    const double same = std::max(remove.epsilon(delta, uses, precision).lower, add.epsilon(delta, uses, precision).lower);
-    if (lower_end == AdaptiveLowerEnd::same_direction) return same;
-    return std::max(same, two_direction_epsilon(q, sigma, uses, delta, upper));
+  double lower_epsilon(double delta, std::uint64_t uses, double precision) {
+    return std::max(remove.epsilon(delta, uses, precision).lower, add.epsilon(delta, uses, precision).lower);
   }
 
   /// The game up to `rounds`; null where its losses are out of reach.
@@ -157,10 +149,10 @@ bool AdaptiveCurve::serves(const DominatingPair& pair) {
   return pair.against() == DominatingPair::Against::noise && pair.use_probability() == 1.0 && p.size() == 2 && p.front().mean == 0.0 && p.back().mean == 2.0;
 }
 
-AdaptiveCurve::AdaptiveCurve(const DominatingPair& pair, std::size_t block, AdaptiveLowerEnd lower_end) {
+AdaptiveCurve::AdaptiveCurve(const DominatingPair& pair, std::size_t block) {
   if (!serves(pair)) throw PrivacyError("adaptive composition: found a pair that is not (1 - q) N(0) + q N(2) against N(0) with q < 1, of which alone it is proven");
-  if (block < 1 || block > longest_block) throw PrivacyError(cat("adaptive composition: found blocks of ", block, "; from 1 to ", longest_block, " are expected"));
-  state_ = std::make_unique<State>(pair, block, lower_end);
+  if (block < 1 || block > longest_block) throw PrivacyError(cat("adaptive composition: found blocks of ", block, "; expected from 1 to ", longest_block));
+  state_ = std::make_unique<State>(pair, block);
 }
 
 AdaptiveCurve::~AdaptiveCurve() = default;
@@ -169,8 +161,7 @@ AdaptiveCurve& AdaptiveCurve::operator=(AdaptiveCurve&&) noexcept = default;
 
 Certificate AdaptiveCurve::methods() const {
   return {"tsdp.6, or composition of dominating pairs (Schuchardt et al. 2025, Props. D.10 and D.13) where that is less",
-          state_->lower_end == AdaptiveLowerEnd::same_direction ? "the better direction of the pair in every step"
-                                                                : "a direction of the pair in every step, chosen by what was released before",
+          "the better direction of the pair in every step",
           {"lower end: gradients may depend arbitrarily on earlier releases; series are drawn without replacement, or in a known order, and no noise is on the data; other runs may cost less"}};
 }
 
@@ -205,7 +196,7 @@ Interval AdaptiveCurve::find_epsilon(double delta, std::uint64_t uses, double pr
   auto out = state_->symmetrised.epsilon(delta, uses, precision);
   if (uses <= 1 || out.upper == 0.0) return out;
   out.upper = upper_epsilon(delta, uses, precision);
-  out.lower = state_->lower_epsilon(delta, uses, precision, out.upper);
+  out.lower = state_->lower_epsilon(delta, uses, precision);
   return checked(out);
 }
 

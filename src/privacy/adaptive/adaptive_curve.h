@@ -15,17 +15,16 @@ namespace tsdp::privacy {
 /// tsdp.4 with one moved component.
 ///
 /// Upper end: Theorem tsdp.6 (docs/proofs/adaptive-composition.md), blocks of at most `block` steps of the game; where the composition of the symmetrised pair is
-/// smaller, that one. Lower end: a strategy of the game, so that [lower, upper] holds the game's value: the better direction in every step, or the
-/// direction chosen by what was released before (two_direction_game.h), whichever is larger. What of a bound is floating point is charged to it.
+/// smaller, that one. Lower end: a strategy of the game, so that [lower, upper] holds the game's value: the better direction in every step.
+/// What of a bound is floating point is charged to it.
 ///
-/// The first answer plays the game: seconds, on all cores; later ones, for other δ, ε and fewer or more uses, take milliseconds, but for the lower end of
-/// a chosen direction, which is played for every number of uses.
+/// The first answer plays the game: seconds, on all cores; later ones, for other δ, ε and fewer or more uses, take milliseconds.
 class AdaptiveCurve final : public PrivacyCurve {
  public:
   static constexpr std::size_t longest_block = 1000;
 
   /// Throws PrivacyError for a pair of another kind, or if block is not in 1 … longest_block.
-  explicit AdaptiveCurve(const DominatingPair& pair, std::size_t block = longest_block, AdaptiveLowerEnd lower_end = AdaptiveLowerEnd::same_direction);
+  explicit AdaptiveCurve(const DominatingPair& pair, std::size_t block = longest_block);
   ~AdaptiveCurve() override;
   AdaptiveCurve(AdaptiveCurve&&) noexcept;
   AdaptiveCurve& operator=(AdaptiveCurve&&) noexcept;

@@ -15,6 +15,8 @@
 #include "balanced.h"
 #include "privacy/accountant/fourier.h"
 #include "privacy/accountant/point_indices.h"
+#include "privacy/terms/checks.h"
+#include "privacy/terms/numbers.h"
 #include "privacy/terms/out_of_reach.h"
 #include "row_products.h"
 #include "triangle_pairs.h"
@@ -24,7 +26,6 @@
 namespace tsdp::privacy {
 namespace {
 
-constexpr double unit = std::numeric_limits<double>::epsilon() / 2;
 /// Where a profile ends, a common basis is close enough, terms are left out. All of it is charged in every round.
 constexpr double tail = 1e-17;
 constexpr double basis_tolerance = 3e-5;  // relative
@@ -78,8 +79,8 @@ void hull_through_origin(const std::vector<double>& z, std::vector<double>& f) {
 }  // namespace
 
 AdaptiveGame::AdaptiveGame(double q, double sigma, GameSettings settings) {
-  if (!(q > 0.0) || !(q < 1.0)) throw PrivacyError(cat("sampling probability: found ", q, "; a number in (0, 1) is expected"));
-  if (!(sigma > 0.0) || !std::isfinite(sigma)) throw PrivacyError(cat("noise multiplier: found ", sigma, "; a positive finite number is expected"));
+  if (!(q > 0.0) || !(q < 1.0)) throw PrivacyError(cat("sampling probability: found ", q, "; expected a number in (0, 1)"));
+  check_noise_multiplier(sigma);
   make_kernels(q, sigma, settings);
   profiles_.emplace(step_, deviation_);
 }
@@ -178,7 +179,7 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
   table.rightCols(1).setOnes();
   const auto of_others = table.leftCols(ranks - 1);
   const double magnitude = (of_others.cwiseAbs() * all.cwiseAbs().colwise().maxCoeff().transpose()).maxCoeff();
-  const double residual = (relative - all * of_others.transpose()).cwiseAbs().maxCoeff() + static_cast<double>(ranks + 8) * 8.0 * unit * (magnitude + 1.0);
+  const double residual = (relative - all * of_others.transpose()).cwiseAbs().maxCoeff() + static_cast<double>(ranks + 8) * 8.0 * roundoff * (magnitude + 1.0);
   all.conservativeResize(Eigen::NoChange, ranks);
   all.rightCols(1).setConstant(residual);
   all = (envelope.asDiagonal() * all).eval();
@@ -206,7 +207,7 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
   for (std::size_t i = 0; i + 1 < half; ++i) widest = std::max(widest, step_ * static_cast<double>(points[i + 1] - points[i]));
 
   // A profile at a loss that is rounded: its slope in the loss is at most 1 in these units.
-  kernel_error_ = std::max(profiles.row(0).maxCoeff(), profiles.row(rows - 1).maxCoeff()) + 8.0 * unit;
+  kernel_error_ = std::max(profiles.row(0).maxCoeff(), profiles.row(rows - 1).maxCoeff()) + 8.0 * roundoff;
   // Twice what is left, between points at most the larger end's value times e^{width/2}.
   kernel_excess_ = 2.0 * residual * envelope.maxCoeff() * std::exp(0.5 * widest) * (1.0 + 1e-12);
   // Σ_n h̃(n), h̃ between two points at most the larger end's value times e^{width/2}.
@@ -266,7 +267,7 @@ class AdaptiveGame::Rounds {
   /// D̃ of one more round from `before` (n ≥ 0), for 0 ≤ n ≤ last; and e_t.
   std::pair<std::vector<double>, double> next(const std::vector<double>& before, std::int64_t last) {
     const auto n = static_cast<double>(size_);
-    const double transform_error = 8.0 * std::log2(n) * unit;  // relative, in the Euclidean norm
+    const double transform_error = 8.0 * std::log2(n) * roundoff;  // relative, in the Euclidean norm
 
     const auto at = [&](std::int64_t k) {
       const auto i = static_cast<std::size_t>(std::abs(k));
@@ -287,7 +288,7 @@ class AdaptiveGame::Rounds {
       squares += m * m;
       largest = std::max(largest, at(k));
     }
-    const double measure_error = 8.0 * unit * (largest * difference.scale() * 2.0 + 1.0);  // of each
+    const double measure_error = 8.0 * roundoff * (largest * difference.scale() * 2.0 + 1.0);  // of each
     fourier::forward(measure_.data(), size_);
     // μ̃ is even, so that its transform is real; what is not is rounding. Each real part twice, for products with both parts of a spectrum.
     for (std::size_t f = 0; f + 1 < measure_.size(); f += 2) measure_[f + 1] = measure_[f];
@@ -331,7 +332,7 @@ class AdaptiveGame::Rounds {
     in_parallel(blocks, [&](std::size_t b) { terms_of[b] = add_maxima(b, rows, out); });
     const double terms = *std::max_element(terms_of.begin(), terms_of.end());
     // (Of each product's sum, also where a list of candidates rests on one, and of each addition to D̃.)
-    const double sums = 3.0 * (static_cast<double>(ranks_) + 8.0) * unit * terms + 2.0 * unit * (largest + terms);
+    const double sums = 3.0 * (static_cast<double>(ranks_) + 8.0) * roundoff * terms + 2.0 * roundoff * (largest + terms);
     const double error = game_.kernel_error_ * (mass + 1.0) + game_.kernel_excess_ * negative + measure_error * game_.kernel_mass_ + transforms + dropped + left_out + sums;
     return {std::move(out), error};
   }
@@ -454,7 +455,7 @@ class AdaptiveGame::Rounds {
         const auto w = winners[static_cast<std::size_t>(k)];
         if (w != distinct[i]) continue;
         // Gaps from below: both products are off by a unit or so of `terms` for each rank. (A row of zeros makes every turn 0.)
-        const double rounding = 4.0 * (static_cast<double>(ranks_) + 8.0) * unit * terms(k);
+        const double rounding = 4.0 * (static_cast<double>(ranks_) + 8.0) * roundoff * terms(k);
         turn = turn.cwiseMin((values(k, w) - values.row(k).array() - rounding).max(0.0).matrix().cwiseProduct(inverse_distances.row(static_cast<Eigen::Index>(i))));
       }
     for (const auto w : distinct) turn(w) = 0.0;
@@ -474,7 +475,7 @@ class AdaptiveGame::Rounds {
     multiply(squared_scale.data(), 1, game_.ranks_, squared_columns_, squares.data());
     RowMajor out(count, kernels_);
     // |a − b|² = |a|² + |b|² − 2ab, off by some units of the first two for each term.
-    const double rounding = 8.0 * (static_cast<double>(ranks_) + 8.0) * unit;
+    const double rounding = 8.0 * (static_cast<double>(ranks_) + 8.0) * roundoff;
     for (Eigen::Index i = 0; i < count; ++i) {
       const double own = squares(pairs[static_cast<std::size_t>(i)]);
       const auto both = own + squares.leftCols(kernels_).array();
@@ -515,7 +516,7 @@ void AdaptiveGame::play(std::size_t rounds) {
       auto [values, error] = stage.next(last_, window_at(profiles_->rounds() + 1));
       const double edge = last_.back();
       last_ = std::move(values);
-      error_ = (error_ + error + edge) * (1.0 + 4.0 * unit);
+      error_ = (error_ + error + edge) * (1.0 + 4.0 * roundoff);
       profiles_->add(last_, error_);
     }
   }

@@ -21,6 +21,7 @@
 
 #include "adaptive_game.h"
 #include "base/digest.h"
+#include "game_sources.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::privacy {

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "balanced.h"
+#include "privacy/terms/numbers.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::privacy {
 namespace {
 
-constexpr double unit = std::numeric_limits<double>::epsilon() / 2;
 /// Distance of points, in deviations of the loss: chords add a share of its square/6 to the variance.
 constexpr double spacing = 1.0 / 60.0;
 
@@ -92,7 +92,7 @@ LossDistribution GameProfiles::loss(std::size_t t, std::int64_t every, double ta
   out.rounding = Rounding::pessimistic;
   out.step = step;
   const SecondDifference difference(step);
-  const auto mass = [&](std::int64_t i) { return std::max(0.0, difference(side, i) + 16.0 * unit * difference.magnitude(side, i)); };
+  const auto mass = [&](std::int64_t i) { return std::max(0.0, difference(side, i) + 16.0 * roundoff * difference.magnitude(side, i)); };
   out.at_zero = mass(0);
   for (std::int64_t i = 1; i <= cut; ++i) {
     const double root = std::exp(0.5 * step * static_cast<double>(i));

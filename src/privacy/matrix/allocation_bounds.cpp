@@ -6,12 +6,11 @@
 #include <numbers>
 #include <utility>
 
+#include "privacy/terms/numbers.h"
 #include "tsdp/base/error.h"
 
 namespace tsdp::privacy {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 long double below(long double z) { return 0.5L * std::erfc(-z / std::numbers::sqrt2_v<long double>); }
 /// N(0, 1) of (from, to), from the tail in which both lie: without cancellation beyond that of neighbours.

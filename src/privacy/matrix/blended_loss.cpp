@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "privacy/accountant/fourier.h"
+#include "privacy/terms/numbers.h"
 #include "privacy/terms/out_of_reach.h"
 #include "tsdp/base/error.h"
 
 namespace tsdp::privacy {
 namespace {
 
-constexpr double unit = 0x1p-53;
 /// Cells of all transforms together (256 MB), and of one.
 constexpr double most_cells_together = 1 << 25;
 constexpr double most_cells = 1 << 20;
@@ -80,7 +80,7 @@ std::vector<LossDistribution> BlendedLoss::discretised(double step, double fine,
     for (const auto& pair : pairs_) {
       out.push_back(discretise(pair, step, fine, Rounding::pessimistic, tail, most_points, direction_));
       out.back().relative_error += 1.01 * weight_error_;
-      out.back().loss_error += 1.01 * weight_error_ + 64.0 * unit;
+      out.back().loss_error += 1.01 * weight_error_ + 64.0 * roundoff;
       least = std::min(least, out.back().step);
     }
     if (std::all_of(out.begin(), out.end(), [&](const auto& d) { return d.step == least; })) return out;
@@ -129,7 +129,7 @@ BlendedLoss::Answer BlendedLoss::composed(const std::vector<LossDistribution>& l
     std::vector<double> values;  // complex numbers
     double log_mass;
   };
-  const double transform_error = unit * (8.0 * std::log2(n) * 1.001 + 4.0);
+  const double transform_error = roundoff * (8.0 * std::log2(n) * 1.001 + 4.0);
   std::vector<Transform> transforms;
   transforms.reserve(losses.size());
   for (const auto& d : losses) {
@@ -171,7 +171,7 @@ BlendedLoss::Answer BlendedLoss::composed(const std::vector<LossDistribution>& l
     infinite_mass += (1.0 - s.share) * da.infinite_mass + s.share * db.infinite_mass;
     loss_error += std::max(da.loss_error, db.loss_error);
     relative_errors += std::max(da.relative_error, db.relative_error) +
-                       unit * (24.0 + 4.0 * (theta * furthest_up + std::abs(log_mass)) + 8.0 * std::abs(top));
+                       roundoff * (24.0 + 4.0 * (theta * furthest_up + std::abs(log_mass)) + 8.0 * std::abs(top));
   }
   infinite_mass *= 1.0 + 1e-12;
   constexpr std::size_t block = 512;
@@ -197,15 +197,15 @@ BlendedLoss::Answer BlendedLoss::composed(const std::vector<LossDistribution>& l
   }
   const auto steps = static_cast<double>(steps_.size());
   // Factors are at most 1 + e, so all of them are off by at most (1 + e)^steps − 1.
-  const double product_error = std::expm1(1.001 * steps * (transform_error + 16.0 * unit));
+  const double product_error = std::expm1(1.001 * steps * (transform_error + 16.0 * roundoff));
   double magnitudes = 0.0;
   for (std::size_t m = 0; m < half; ++m)
     magnitudes += (m == 0 || m + 1 == half ? 1.0 : 2.0) * std::hypot(product[2 * m], product[2 * m + 1]);
   fourier::backward(product.data(), size);
   // A transform back is a mean of `size` terms, each of which rounds at log₂N stages.
-  const double mass_error = product_error + transform_error * magnitudes / n + 4.0 * unit;
+  const double mass_error = product_error + transform_error * magnitudes / n + 4.0 * roundoff;
 
-  const double shift = loss_error + 8.0 * unit * (epsilon + h);
+  const double shift = loss_error + 8.0 * roundoff * (epsilon + h);
   const double place = std::max(0.0, epsilon - shift);
   // Of the window's mass what lies beyond ε.
   double sum = 0.0;
@@ -221,13 +221,13 @@ BlendedLoss::Answer BlendedLoss::composed(const std::vector<LossDistribution>& l
   // Arguments of w are off by 4 units of ε, which `shift` carries; exponents by 2θ units of their losses.
   const double reach = std::max(0.0, (static_cast<double>(end) * h - place));
   const double error = c * 4.0 * std::exp(log_outside) + mass_error * 1.001 * (c + 1.0 / (h * theta * (1.0 + theta))) +
-                       sizes * unit * (n + 32.0 + 4.0 * theta * reach);
+                       sizes * roundoff * (n + 32.0 + 4.0 * theta * reach);
   const double relative = std::expm1(relative_errors) + 1e-12;
   const double log_front = log_scale - theta * place;
   const double missing = std::max(0.0, shift - epsilon);
   const auto scaled = [&](double inner) { return std::exp(std::min(log_front + std::log(inner), 1.0)) * (1.0 + relative); };
   // (What is summed up of logarithms is off by `steps` units of theirs.)
-  const double of_sums = 4.0 * unit * steps * (std::abs(log_scale) + theta * place + 1.0);
+  const double of_sums = 4.0 * roundoff * steps * (std::abs(log_scale) + theta * place + 1.0);
   const double value = (scaled(std::max(sum, 0.0) + error) * (1.0 + of_sums) + infinite_mass + missing * (1.0 + relative)) * (1.0 + 1e-13);
   return {std::isnan(value) ? 1.0 : std::min(1.0, value), scaled(error)};
 }
@@ -239,7 +239,7 @@ double BlendedLoss::delta(double epsilon, double precision) const {
   if (direction_ == Direction::add) {
     const auto largest = [&](std::size_t i) {
       const auto& first = pairs_[i].components().front();
-      return first.mean > 0.0 ? std::numeric_limits<double>::infinity() : -std::log(first.weight) + 2.0 * weight_error_ + 16.0 * unit;
+      return first.mean > 0.0 ? std::numeric_limits<double>::infinity() : -std::log(first.weight) + 2.0 * weight_error_ + 16.0 * roundoff;
     };
     double sum = 0.0;
     for (const auto& s : steps_) sum += std::max(largest(s.a), largest(s.b));

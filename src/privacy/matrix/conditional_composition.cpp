@@ -9,15 +9,14 @@
 
 #include "blended_loss.h"
 #include "privacy/accountant/rounding.h"
+#include "privacy/terms/checks.h"
+#include "privacy/terms/numbers.h"
 #include "privacy/terms/out_of_reach.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::privacy {
 namespace {
-
-constexpr double unit = 0x1p-53;
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Φ(z) from above. erfc is off by a few units, and by 3z² of its argument's, where that is not below 1e-300.
 double below_at_most(double z) {
@@ -208,7 +207,7 @@ class TailBound {
     const auto count = shares_.empty() ? std::size_t{1} : shares_.size();
     const auto r = static_cast<double>(others.size());
     const auto b = static_cast<double>(bins_);
-    const double off = (steps + 2.0 * b + 32.0) * unit * prefix_.largest() * inverse_;
+    const double off = (steps + 2.0 * b + 32.0) * roundoff * prefix_.largest() * inverse_;
     const double own = prefix_.at(i, i);
     distance_.resize(others.size());
     for (auto* v : {&weight_, &warm_, &hot_}) v->resize(others.size());
@@ -250,7 +249,7 @@ class TailBound {
       mean_exponent /= sum;
       // KL(ψ‖uniform) = Σ ψ log(r ψ), log ψ_j = a_j − log Σ e^a.
       const double divergence = std::log(r) - std::log(sum) + mean_exponent;
-      const double divergence_off = (b + 512.0) * unit * (1.0 + std::log(r) + std::log(sum) - mean_exponent);
+      const double divergence_off = (b + 512.0) * roundoff * (1.0 + std::log(r) + std::log(sum) - mean_exponent);
       // y = Σ_j ψ_j G_j.
       mixed_.assign(bins_, 0.0);
       double square = 0.0;
@@ -274,11 +273,11 @@ class TailBound {
       const double width = (own - 2.0 * mixed_[i] + both) * inverse_;
       const double base = 0.5 * (own - square) * inverse_ - divergence - divergence_off - 4.0 * off;
       // Distances below ν count in 1/ξ from below, those above in 1/ξ from above (which is large where ξ may be 0).
-      const double wide = std::sqrt(std::max(width + 6.0 * off, 1e-200)) * (1.0 + 4.0 * unit);
-      const double narrow = std::sqrt(std::max(width - 6.0 * off, 1e-200)) * (1.0 - 4.0 * unit);
+      const double wide = std::sqrt(std::max(width + 6.0 * off, 1e-200)) * (1.0 + 4.0 * roundoff);
+      const double narrow = std::sqrt(std::max(width - 6.0 * off, 1e-200)) * (1.0 - 4.0 * roundoff);
       wide_[families_] = wide;
-      over_wide_[families_] = (1.0 - 8.0 * unit) / wide;
-      over_narrow_[families_] = width - 6.0 * off > 1e-200 ? (1.0 + 8.0 * unit) / narrow : 1e300;
+      over_wide_[families_] = (1.0 - 8.0 * roundoff) / wide;
+      over_narrow_[families_] = width - 6.0 * off > 1e-200 ? (1.0 + 8.0 * roundoff) / narrow : 1e300;
       double* out = centres_of_.data() + families_ * count;
       if (shares_.empty())
         out[0] = base;
@@ -391,9 +390,9 @@ std::optional<double> share_between(const Mixture& a, const Mixture& b, const Mi
 
 Means::Means(std::int64_t b, std::int64_t n, std::vector<double> all) : bins(b), steps(n), values(std::move(all)) {
   if (b < 1 || n < 1 || static_cast<double>(values.size()) != static_cast<double>(b) * static_cast<double>(n))
-    throw UsageError("means of bins: a number for every bin and step is expected");
+    throw UsageError("means of bins: expected a number for every bin and step");
   for (const double m : values)
-    if (!(m >= 0.0) || !std::isfinite(m)) throw UsageError(cat("means of bins: found ", m, "; finite numbers of at least 0 are expected"));
+    if (!(m >= 0.0) || !std::isfinite(m)) throw UsageError(cat("means of bins: found ", m, "; expected finite numbers of at least 0"));
 }
 
 Means::Means(const Strategy& strategy, std::int64_t b, std::int64_t epochs) : bins(b) {
@@ -429,8 +428,8 @@ std::optional<Means> one_epoch(const Gram& gram, double excess) {
   // Two factors of b³/6 products each.
   if (std::pow(static_cast<double>(b), 3.0) / 3.0 > ConditionalComposition::most_work) return std::nullopt;
   // Σ of n products of numbers that are not negative is at least so much of what it is computed to be.
-  const double down = 1.0 - 2.0 * (static_cast<double>(b) + 8.0) * unit;
-  const double rise = 1.0 + 8.0 * unit;
+  const double down = 1.0 - 2.0 * (static_cast<double>(b) + 8.0) * roundoff;
+  const double rise = 1.0 + 8.0 * roundoff;
   const double allowed = excess * gram.largest_diagonal();
   for (const bool reversed : {false, true}) {
     const auto place = [&](std::int64_t i) { return reversed ? b - 1 - i : i; };
@@ -469,10 +468,9 @@ std::optional<Means> one_epoch(const Gram& gram, double excess) {
 ConditionalComposition::ConditionalComposition(Means means, double sigma, double spent_delta, Direction direction, Mode mode,
                                                Allocation allocation, std::optional<std::size_t> family)
     : means_(std::move(means)), sigma_(sigma), spent_delta_(spent_delta), direction_(direction) {
-  if (!(sigma > 0.0) || !std::isfinite(sigma))
-    throw PrivacyError(cat("noise multiplier: found ", sigma, "; a positive finite number is expected"));
+  check_noise_multiplier(sigma);
   if (!(spent_delta > 0.0) || !(spent_delta < 1.0))
-    throw PrivacyError(cat("delta of the bounds: found ", spent_delta, "; a number in (0, 1) is expected"));
+    throw PrivacyError(cat("delta of the bounds: found ", spent_delta, "; expected a number in (0, 1)"));
   if (direction == Direction::symmetrised) throw Error(ExitCode::failure, "conditional composition has a direction");
   if (means_.bins > most_bins)
     throw OutOfReach(cat("bins: found ", means_.bins, "; at most ", most_bins, " can be composed step by step"));
@@ -516,7 +514,7 @@ void ConditionalComposition::find_hazards(Mode mode, Allocation allocation, std:
       budget = n < means_.bins ? spent_delta_ / (epochs * static_cast<double>(b)) : spent_delta_ / epochs;
     // (Rounded down: all of them together stay within δ_E.)
     const auto parts = std::max<std::size_t>(mode == Mode::all_in ? b - 1 : needed, 1);
-    const double beta = budget / static_cast<double>(parts) * (1.0 - 8.0 * unit);
+    const double beta = budget / static_cast<double>(parts) * (1.0 - 8.0 * roundoff);
     if (beta != level.beta) level = {beta, quantile(beta), quantile(1e-9 * beta)};
     std::vector<double> hazards;
     if (first < b) {
@@ -535,7 +533,7 @@ void ConditionalComposition::find_hazards(Mode mode, Allocation allocation, std:
         const double tau = tail.quantile_of(order[i], others, level, static_cast<double>(n));
         const double hazard = 1.0 / (1.0 + apart + static_cast<double>(others.size()) * std::exp(tau));
         // (Without a τ those alike are all that is counted. e^τ is off by a few units.)
-        const double most = std::isfinite(tau) ? hazard * (1.0 + 16.0 * unit) : 1.0 / (1.0 + apart) * (1.0 + 4.0 * unit);
+        const double most = std::isfinite(tau) ? hazard * (1.0 + 16.0 * roundoff) : 1.0 / (1.0 + apart) * (1.0 + 4.0 * roundoff);
         hazards.push_back(std::clamp(most, 1e-200, 1.0));  // (e^τ may overflow)
       }
       if (work > most_work)
@@ -662,7 +660,7 @@ void ConditionalComposition::find_pairs() {
   for (const auto& place : places) steps.push_back({number[place.a], number[place.b], place.share});
   pairs_ = pairs.size();
   // Weights are products of up to b numbers, each off by two units, and sums of them.
-  loss_ = std::make_shared<const BlendedLoss>(std::move(pairs), std::move(steps), direction_, (6.0 * static_cast<double>(b) + 64.0) * unit);
+  loss_ = std::make_shared<const BlendedLoss>(std::move(pairs), std::move(steps), direction_, (6.0 * static_cast<double>(b) + 64.0) * roundoff);
 }
 
 double ConditionalComposition::composed(double epsilon, double precision) const {

@@ -11,6 +11,8 @@
 #include "allocation_bounds.h"
 #include "conditional_composition.h"
 #include "privacy/accountant/root_finding.h"
+#include "privacy/terms/checks.h"
+#include "privacy/terms/numbers.h"
 #include "privacy/terms/out_of_reach.h"
 #include "privacy/whole_series/allocation_renyi.h"
 #include "privacy/whole_series/largest_coordinate.h"
@@ -20,8 +22,6 @@
 
 namespace tsdp::privacy {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// What the divergences of one bandwidth may take, in nanoseconds or so.
 constexpr double work_of_bandwidth = 5e7;
@@ -68,8 +68,7 @@ struct CorrelatedNoiseCurve::Bounds {
 CorrelatedNoiseCurve::CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strategy, TopLevel sampler, std::int64_t bins,
                                            double noise_multiplier, std::optional<Direction> only, CorrelatedMethod method)
     : strategy_(std::move(strategy)), sampler_(sampler), bins_(bins), noise_multiplier_(noise_multiplier), only_(only), method_(method) {
-  if (!(noise_multiplier > 0.0) || !std::isfinite(noise_multiplier))
-    throw PrivacyError(cat("noise multiplier: found ", noise_multiplier, "; a positive finite number is expected"));
+  check_noise_multiplier(noise_multiplier);
   if (bins < 1 || bins > strategy_->steps()) throw UsageError(cat("batches: found ", bins, " for ", strategy_->steps(), " planned steps"));
   if (sampler != TopLevel::deterministic && sampler != TopLevel::shuffled && sampler != TopLevel::balls_in_bins)
     throw PrivacyError(cat("correlated noise with top level ", name(sampler), ": nothing covers it; balls_in_bins is the nearest that is covered"));
@@ -245,8 +244,7 @@ double CorrelatedNoiseCurve::lower(double epsilon, std::uint64_t uses, std::stri
 }
 
 Interval CorrelatedNoiseCurve::find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) {
-  if (!(epsilon >= 0.0) || !std::isfinite(epsilon))
-    throw PrivacyError(cat("epsilon: found ", epsilon, "; a finite number of at least 0 is expected"));
+  check_epsilon(epsilon);
   if (uses == 0) return {0.0, 0.0};
   auto& known = bounds(uses);  // (throws for more uses than were planned)
   if (exact_) return answer_of(exact_->delta(epsilon, uses, precision), why);
@@ -283,8 +281,7 @@ Interval CorrelatedNoiseCurve::find_delta(double epsilon, std::uint64_t uses, do
 }
 
 Interval CorrelatedNoiseCurve::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) {
-  if (!(delta >= 1e-25) || !(delta < 1.0))
-    throw PrivacyError(cat("delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
+  check_delta(delta);
   if (uses == 0) return {0.0, 0.0};
   static_cast<void>(bounds(uses));
   if (exact_) return answer_of(exact_->epsilon(delta, uses, precision), why);

@@ -430,7 +430,7 @@ Strategy planned_strategy(const WantedStrategy& wanted, std::int64_t bins, std::
   if (bins < 1 || epochs < 1 || epochs > Strategy::most_steps / bins)
     throw UsageError(cat("correlated noise: found ", epochs, " epochs of ", bins, " steps; at most ", Strategy::most_steps, " steps can be planned"));
   const auto steps = bins * epochs;
-  if (wanted.bands < 1) throw UsageError(cat("bands: found ", wanted.bands, "; an integer of at least 1 is expected"));
+  if (wanted.bands < 1) throw UsageError(cat("bands: found ", wanted.bands, "; expected an integer of at least 1"));
   const auto bands = std::min(wanted.bands, steps);
   switch (wanted.kind) {
     case StrategyKind::identity: return {wanted.kind, {}, steps};

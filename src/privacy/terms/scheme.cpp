@@ -32,7 +32,7 @@ SubsamplingScheme::SubsamplingScheme(Parameters parameters) : parameters_(std::m
   // The upper end keeps every product and sum of two of them inside 64 bits.
   const auto at_least_one = [](const char* what, std::int64_t value) {
     if (value < 1 || value > largest_count)
-      throw UsageError(cat(what, ": found ", value, "; an integer from 1 to ", largest_count, " is expected"));
+      throw UsageError(cat(what, ": found ", value, "; expected an integer from 1 to ", largest_count));
   };
   at_least_one("number of sequences", sequences());
   at_least_one("context length", p.context_length);
@@ -45,17 +45,17 @@ SubsamplingScheme::SubsamplingScheme(Parameters parameters) : parameters_(std::m
                                                       p.subsequences_per_sequence, largest_count);
   } else if (p.subsequences_per_sequence > p.batch_size) {
     throw UsageError(cat("subsequences per sequence: found ", p.subsequences_per_sequence, " with batch size ",
-                         p.batch_size, "; at most the batch size is expected (lambda <= Lambda)"));
+                         p.batch_size, "; expected at most the batch size (lambda <= Lambda)"));
   }
   if (!(p.context_noise >= 0.0) || !std::isfinite(p.context_noise) || !(p.forecast_noise >= 0.0) ||
       !std::isfinite(p.forecast_noise))
     throw UsageError(cat("augmentation noise: found ", p.context_noise, " and ", p.forecast_noise,
-                         "; finite numbers of at least 0 are expected"));
+                         "; expected finite numbers of at least 0"));
   for (const auto length : p.lengths.distinct()) at_least_one("sequence length", length);
   const auto shortest = p.lengths.shortest();
   if (shortest < p.forecast_length)
     throw PrivacyError(cat("sequence length: found ", shortest, " with forecast length ", p.forecast_length,
-                           "; at least the forecast length is expected (L >= L_F)"));
+                           "; expected at least the forecast length (L >= L_F)"));
 }
 
 void SubsamplingScheme::check_series() const {
@@ -64,18 +64,18 @@ void SubsamplingScheme::check_series() const {
     throw UsageError(cat("reshuffle: found once with top level ", name(p.top_level), "; only shuffled has an order"));
   if (!p.batches && !p.rate) return;
   if (p.record != Record::series)
-    throw UsageError("batches, sampling rate: found one of them with windows as records; the batch size is expected");
+    throw UsageError("batches, sampling rate: found one of them with windows as records; expected the batch size");
   if (p.batches && p.rate)
-    throw UsageError(cat("sampling rate: found ", *p.rate, " and ", *p.batches, " batches; one of them is expected"));
+    throw UsageError(cat("sampling rate: found ", *p.rate, " and ", *p.batches, " batches; expected one of them"));
   if (p.rate) {
     if (p.top_level != TopLevel::poisson)
       throw UsageError(cat("sampling rate: found ", *p.rate, " with top level ", name(p.top_level), "; only poisson has one"));
     if (!(*p.rate > 0.0) || !(*p.rate <= 1.0))
-      throw UsageError(cat("sampling rate: found ", *p.rate, "; a number above 0 and at most 1 is expected"));
+      throw UsageError(cat("sampling rate: found ", *p.rate, "; expected a number above 0 and at most 1"));
     return;
   }
   if (*p.batches < 1 || *p.batches > sequences())
-    throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(), " series; an integer from 1 to the number of series is expected"));
+    throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(), " series; expected an integer from 1 to the number of series"));
   if (draws_each_series()) return;
   // Fixed batches of one size, but for ghosts in the last one.
   const auto size = sequences_per_batch();

@@ -77,7 +77,7 @@ Strategy::Strategy(StrategyKind kind, NoiseRecursion recursion, std::int64_t ste
   for (const double a : r.coefficients)
     if (!std::isfinite(a)) throw UsageError("coefficients: found a number that is not finite");
   if (!buffered && !(r.coefficients.front() > 0.0))
-    throw UsageError(cat("coefficients: found ", r.coefficients.front(), " as the first one; a positive number is expected"));
+    throw UsageError(cat("coefficients: found ", r.coefficients.front(), " as the first one; expected a positive number"));
   const auto rows = static_cast<double>(std::max(r.coefficients.size(), r.decays.size()));
   if (rows * static_cast<double>(steps) > most_work)
     throw UsageError(cat("correlated noise: found ", rows, " coefficients for ", steps, " steps; at most ", most_work,
@@ -175,7 +175,7 @@ double Strategy::max_error() const {
 }
 
 NoiseRecursion square_root_bands(std::int64_t bands) {
-  if (bands < 1) throw UsageError(cat("bands: found ", bands, "; an integer of at least 1 is expected"));
+  if (bands < 1) throw UsageError(cat("bands: found ", bands, "; expected an integer of at least 1"));
   NoiseRecursion out;
   for (std::int64_t j = 1; j < bands; ++j)
     out.coefficients.push_back(out.coefficients.back() * (2.0 * static_cast<double>(j) - 1.0) / (2.0 * static_cast<double>(j)));
@@ -183,7 +183,7 @@ NoiseRecursion square_root_bands(std::int64_t bands) {
 }
 
 NoiseRecursion inverse_square_root_bands(std::int64_t bands) {
-  if (bands < 1) throw UsageError(cat("bands: found ", bands, "; an integer of at least 1 is expected"));
+  if (bands < 1) throw UsageError(cat("bands: found ", bands, "; expected an integer of at least 1"));
   NoiseRecursion out{NoiseRecursion::Form::banded_inverse};
   for (std::int64_t j = 1; j < bands; ++j)
     out.coefficients.push_back(out.coefficients.back() * (2.0 * static_cast<double>(j) - 3.0) / (2.0 * static_cast<double>(j)));

@@ -17,7 +17,7 @@ constexpr double outwards = 1.0 + 1e-14;
 
 AttackBound attack_bound(PrivacyCurve& curve, std::uint64_t uses, double false_positive_rate, double precision) {
   if (!(false_positive_rate > 0.0) || !(false_positive_rate < 1.0))
-    throw PrivacyError(cat("false-positive rate: found ", false_positive_rate, "; a number in (0, 1) is expected"));
+    throw PrivacyError(cat("false-positive rate: found ", false_positive_rate, "; expected a number in (0, 1)"));
   const auto bound = [&](double epsilon) {
     return outwards * (std::exp(epsilon) * false_positive_rate + curve.delta(epsilon, uses, precision).upper);
   };
@@ -60,7 +60,7 @@ std::vector<double> trade_off(PrivacyCurve& curve, std::uint64_t uses, std::span
                               double precision) {
   for (const double rate : rates)
     if (!(rate >= 0.0) || !(rate <= 1.0))
-      throw PrivacyError(cat("false-positive rate: found ", rate, "; a number in [0, 1] is expected"));
+      throw PrivacyError(cat("false-positive rate: found ", rate, "; expected a number in [0, 1]"));
   if (uses == 0) return {rates.begin(), rates.end()};
   // Denser near 0, where curves of little privacy loss bend; beyond 7 only rates below e^-7 gain.
   constexpr int points = 24;

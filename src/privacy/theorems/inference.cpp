@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "privacy/terms/checks.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant/dominating_pair.h"
@@ -17,13 +18,13 @@ double gaussian_delta(double epsilon, double shift) {
 
 void check(const InferenceMechanism& m, double epsilon) {
   if (m.changed < 1 || m.changed > 1'000'000)
-    throw PrivacyError(cat("changed steps: found ", m.changed, "; an integer from 1 to 1000000 is expected"));
+    throw PrivacyError(cat("changed steps: found ", m.changed, "; expected an integer from 1 to 1000000"));
   if (!(m.keep > 0.0) || !(m.keep <= 1.0))
-    throw PrivacyError(cat("probability of keeping a step: found ", m.keep, "; a number in (0, 1] is expected"));
+    throw PrivacyError(cat("probability of keeping a step: found ", m.keep, "; expected a number in (0, 1]"));
   if (m.pattern == DropPattern::hidden && m.changed != 1)
-    throw PrivacyError(cat("hidden pattern: found ", m.changed, " changed steps; 1 is expected, or a visible pattern"));
+    throw PrivacyError(cat("hidden pattern: found ", m.changed, " changed steps; expected 1, or a visible pattern"));
   if (!(epsilon >= 0.0) || !(epsilon <= 1e6))
-    throw PrivacyError(cat("epsilon: found ", epsilon, "; a number from 0 to 1e6 is expected"));
+    throw PrivacyError(cat("epsilon: found ", epsilon, "; expected a number from 0 to 1e6"));
 }
 
 /// δ(ε) without noise: the chance that a changed step is kept.
@@ -36,7 +37,7 @@ double delta_without_noise(const InferenceMechanism& m) {
 double inference_delta(const InferenceMechanism& m, double epsilon, double noise_over_v) {
   check(m, epsilon);
   if (!(noise_over_v > 0.0) || !std::isfinite(noise_over_v))
-    throw PrivacyError(cat("noise: found ", noise_over_v, " times v; a positive finite number is expected"));
+    throw PrivacyError(cat("noise: found ", noise_over_v, " times v; expected a positive finite number"));
   if (m.pattern == DropPattern::hidden) {
     // ε₀ = log(1 + (e^ε − 1)/r), without overflow where e^ε is large.
     const double before = epsilon < 30.0 ? std::log1p(std::expm1(epsilon) / m.keep)
@@ -51,8 +52,7 @@ double inference_delta(const InferenceMechanism& m, double epsilon, double noise
 
 double inference_noise(const InferenceMechanism& m, double epsilon, double delta) {
   check(m, epsilon);
-  if (!(delta >= 1e-25) || !(delta < 1.0))
-    throw PrivacyError(cat("delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
+  check_delta(delta);
   if (delta_without_noise(m) * (1.0 + 1e-14) <= delta) return 0.0;
   // The divergence falls as the noise grows; its documented error is charged.
   const auto enough = [&](double noise) { return inference_delta(m, epsilon, noise) * (1.0 + 1e-10) <= delta; };

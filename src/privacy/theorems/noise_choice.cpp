@@ -97,9 +97,7 @@ double least_noise(const PrivacyTarget& target, const std::function<AppliedTheor
     bool certified = false;
     double epsilon = std::numeric_limits<double>::infinity();
     try {
-      // (Its upper end alone.)
-      auto theorem = theorem_at(sigma);
-      theorem.adaptive_lower_end = AdaptiveLowerEnd::same_direction;
+      const auto theorem = theorem_at(sigma);
       certified = suffices(theorem);
       epsilon = theorem.curve()->epsilon(target.delta, target.uses, precision).upper - theorem.pure_release;
     } catch (const OutOfReach&) {

@@ -24,8 +24,8 @@ class ConsecutiveChange {
       : first_(1 - forecast_length), last_(context_length + w - 1), w_(w) {
     if (last_ - first_ >= most_offsets)
       throw UsageError(cat("context length, forecast length and w: found ", context_length, ", ", forecast_length,
-                           " and ", w, "; a sum of at most ", most_offsets,
-                           " is expected where noise is accounted for by tsdp.1"));
+                           " and ", w, "; expected a sum of at most ", most_offsets,
+                           " where noise is accounted for by tsdp.1"));
     before_.reserve(static_cast<std::size_t>(last_ - first_ + 2));
     before_.push_back(0.0L);
     for (auto d = first_; d <= last_; ++d) {

@@ -25,7 +25,7 @@ Certificate with_release(Certificate why) {
 
 CurveWithPureRelease::CurveWithPureRelease(std::unique_ptr<PrivacyCurve> curve, double epsilon) : curve_(std::move(curve)), pure_(epsilon) {
   if (!(epsilon > 0.0) || !std::isfinite(epsilon))
-    throw PrivacyError(cat("epsilon of a pure release: found ", epsilon, "; a positive finite number is expected"));
+    throw PrivacyError(cat("epsilon of a pure release: found ", epsilon, "; expected a positive finite number"));
 }
 
 Interval CurveWithPureRelease::find_delta(double epsilon, std::uint64_t uses, double precision, Certificate&) {

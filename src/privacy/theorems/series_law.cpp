@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "privacy/accountant/root_finding.h"
+#include "privacy/terms/checks.h"
 #include "privacy/theorems/structured_pairs.h"
 #include "privacy/whole_series/allocation_renyi.h"
 #include "privacy/whole_series/zero_out.h"
@@ -150,14 +151,13 @@ SeriesLaw series_law_of(const SubsamplingScheme& scheme) {
 }
 
 AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std::optional<Direction> direction) {
-  if (!(noise_multiplier >= 0.01) || !(noise_multiplier <= 1e6))
-    throw UsageError(cat("noise multiplier: found ", noise_multiplier, "; a number from 0.01 to 1e6 is expected"));
+  check_noise_multiplier_of_mechanism(noise_multiplier);
   if (law.batches < 1 || law.batches > largest_count)
-    throw UsageError(cat("batches: found ", law.batches, "; an integer from 1 to ", largest_count, " is expected"));
+    throw UsageError(cat("batches: found ", law.batches, "; expected an integer from 1 to ", largest_count));
   if (law.rate && law.sampler != TopLevel::poisson && law.sampler != TopLevel::without_replacement)
     throw UsageError(cat("sampling rate: found ", *law.rate, " with top level ", name(law.sampler), "; only poisson and wor have one"));
   if (law.rate && (!(*law.rate > 0.0) || !(*law.rate <= 1.0)))
-    throw UsageError(cat("sampling rate: found ", *law.rate, "; a number above 0 and at most 1 is expected"));
+    throw UsageError(cat("sampling rate: found ", *law.rate, "; expected a number above 0 and at most 1"));
   if (law.reshuffle == Reshuffle::once && law.sampler != TopLevel::shuffled)
     throw UsageError(cat("reshuffle: found once with top level ", name(law.sampler), "; only shuffled has an order"));
   const auto& rows = series_table();

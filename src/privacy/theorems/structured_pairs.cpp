@@ -10,7 +10,7 @@ namespace tsdp::privacy {
 
 DominatingPair one_window_pair(double q, double sigma) {
   if (!(q > 0.0) || !(q <= 1.0))
-    throw PrivacyError(cat("sampling probability: found ", q, "; a number in (0, 1] is expected"));
+    throw PrivacyError(cat("sampling probability: found ", q, "; expected a number in (0, 1]"));
   if (q == 1.0) return DominatingPair({{2.0, 1.0}}, sigma);
   return DominatingPair({{0.0, 1.0 - q}, {2.0, q}}, sigma);
 }

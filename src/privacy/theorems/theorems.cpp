@@ -7,6 +7,8 @@
 
 #include "privacy/accountant/renyi.h"
 #include "privacy/adaptive/adaptive_curve.h"
+#include "privacy/terms/checks.h"
+#include "privacy/terms/numbers.h"
 #include "privacy/theorems/noised_share.h"
 #include "privacy/theorems/pure_release.h"
 #include "privacy/theorems/series_law.h"
@@ -349,12 +351,6 @@ const std::vector<FlatRow>& flat_table() {
   return rows;
 }
 
-void check_noise_multiplier(double noise_multiplier) {
-  // Below 0.01 a single step has a loss in the ten thousands and no budget anyone states survives it.
-  if (!(noise_multiplier >= 0.01) || !(noise_multiplier <= 1e6))
-    throw UsageError(cat("noise multiplier: found ", noise_multiplier, "; a number from 0.01 to 1e6 is expected"));
-}
-
 }  // namespace
 
 std::uint64_t AppliedTheorem::uses_of_steps(std::uint64_t steps) const {
@@ -396,7 +392,6 @@ std::uint64_t AppliedTheorem::steps_of_uses(std::uint64_t uses) const {
 }
 
 std::vector<double> AppliedTheorem::renyi(std::uint64_t uses, std::span<const double> orders) const {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   auto out = renyi_divergences(pair, orders);
   for (auto& value : out) value = std::nextafter(value * static_cast<double>(uses), infinity);
   if (own_renyi) {
@@ -408,7 +403,7 @@ std::vector<double> AppliedTheorem::renyi(std::uint64_t uses, std::span<const do
 
 std::unique_ptr<PrivacyCurve> AppliedTheorem::curve() const {
   auto steps = [&]() -> std::unique_ptr<PrivacyCurve> {
-    if (composition == StepComposition::adaptive) return std::make_unique<AdaptiveCurve>(pair, adaptive_block, adaptive_lower_end);
+    if (composition == StepComposition::adaptive) return std::make_unique<AdaptiveCurve>(pair, adaptive_block);
     if (own_curve) return own_curve();
     return std::make_unique<Accountant>(pair);
   }();
@@ -422,24 +417,23 @@ bool covers_adaptive_composition(const AppliedTheorem& theorem) {
   return theorem_row(theorem.theorem).couples_steps && AdaptiveCurve::serves(theorem.pair);
 }
 
-AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block, AdaptiveLowerEnd lower_end) {
+AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block) {
   if (theorem_row(theorem.theorem).whole_series())
     throw PrivacyError("composition: found adaptive with relation series, whose steps leak in one direction each; expected symmetrised");
   if (!covers_adaptive_composition(theorem))
     throw PrivacyError(cat("composition: found adaptive with Theorem ", theorem.theorem,
                            theorem.pair.components().size() == 1 ? ", every step of which touches a changed value" : "",
                            "; it is proven for one window a series, drawn with replacement, of which not every one is touched (subsequences_per_sequence 1, "
-                           "bottom level wr); otherwise symmetrised is expected"));
+                           "bottom level wr); expected symmetrised otherwise"));
   theorem.composition = StepComposition::adaptive;
   theorem.adaptive_block = block;
-  theorem.adaptive_lower_end = lower_end;
   return theorem;
 }
 
 AppliedTheorem followed_by_pure_release(AppliedTheorem theorem, double epsilon) {
   if (theorem.bound == Bound::optimistic_lower)
     throw PrivacyError(cat("theorem: found ", theorem.theorem, ", a lower bound, with a release after it; expected one that bounds the loss from above"));
-  if (theorem.pure_release > 0.0) throw PrivacyError(cat("theorem ", theorem.theorem, ": found a second release after the last use; at most one is expected"));
+  if (theorem.pure_release > 0.0) throw PrivacyError(cat("theorem ", theorem.theorem, ": found a second release after the last use; expected at most one"));
   theorem.pure_release = epsilon;
   theorem.bound = Bound::upper;
   return theorem;
@@ -448,13 +442,13 @@ AppliedTheorem followed_by_pure_release(AppliedTheorem theorem, double epsilon) 
 std::int64_t touched_windows(std::int64_t length, std::int64_t context_length, std::int64_t forecast_length,
                              const PrivacyUnit& unit) {
   if (unit.w < 1 || unit.w > largest_count)
-    throw UsageError(cat("w: found ", unit.w, "; an integer from 1 to ", largest_count, " is expected"));
+    throw UsageError(cat("w: found ", unit.w, "; expected an integer from 1 to ", largest_count));
   if (length < forecast_length)
     throw PrivacyError(cat("sequence length: found ", length, " with forecast length ", forecast_length,
-                           "; at least the forecast length is expected (L >= L_F)"));
+                           "; expected at least the forecast length (L >= L_F)"));
   if (unit.w > length)
     throw PrivacyError(cat("w: found ", unit.w, " with a sequence of length ", length,
-                           "; at most the length of the shortest sequence is expected (w <= L)"));
+                           "; expected at most the length of the shortest sequence (w <= L)"));
   const std::int64_t windows = length - forecast_length + 1;
   const std::int64_t reach = context_length + forecast_length;
   if (unit.relation == Relation::event) return std::min(reach + unit.w - 1, windows);
@@ -494,7 +488,7 @@ const TheoremSummary& theorem_row(const std::string& id) {
 
 AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, const Noise& noise, std::optional<std::string> theorem) {
   if (noise.kind == NoiseKind::independent) return apply_theorem(scheme, unit, noise.multiplier, std::move(theorem));
-  check_noise_multiplier(noise.multiplier);
+  check_noise_multiplier_of_mechanism(noise.multiplier);
   if (unit.relation != Relation::series || scheme.parameters().record != Record::series)
     throw PrivacyError(cat("correlated noise with relation ", name(unit.relation),
                            ": nothing covers it; relation series with top level "
@@ -507,7 +501,7 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
 
 AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, double noise_multiplier,
                              std::optional<std::string> theorem) {
-  check_noise_multiplier(noise_multiplier);
+  check_noise_multiplier_of_mechanism(noise_multiplier);
   if ((unit.relation == Relation::series) != (scheme.parameters().record == Record::series))
     throw PrivacyError(cat("relation: found ", name(unit.relation), " with ", name(scheme.parameters().record),
                            "s as records; expected series "
@@ -520,7 +514,7 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
     return out;
   }
   if (unit.v && (!(*unit.v > 0.0) || !std::isfinite(*unit.v)))
-    throw UsageError(cat("v: found ", *unit.v, "; a positive finite number is expected"));
+    throw UsageError(cat("v: found ", *unit.v, "; expected a positive finite number"));
   const auto& p = scheme.parameters();
   if ((p.context_noise > 0.0 || p.forecast_noise > 0.0) && !unit.v)
     throw PrivacyError(
@@ -571,13 +565,13 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
 }
 
 AppliedTheorem flat_baseline(const std::string& theorem, const FlatSampling& sampling, double noise_multiplier) {
-  check_noise_multiplier(noise_multiplier);
+  check_noise_multiplier_of_mechanism(noise_multiplier);
   if (!theorem_row(theorem).flat())
     throw PrivacyError(
         cat("Theorem ", theorem, " is about series of which windows are drawn, not about one flat data set"));
   const auto one_to = [](const char* what, std::int64_t value, std::int64_t most, const char* meaning) {
     if (value < 1 || value > most)
-      throw UsageError(cat(what, ": found ", value, "; an integer from 1 to ", meaning, most, " is expected"));
+      throw UsageError(cat(what, ": found ", value, "; expected an integer from 1 to ", meaning, most));
   };
   one_to("number of records", sampling.records, largest_count, "");
   one_to("batch size", sampling.batch_size, sampling.records, "the number of records ");

@@ -7,11 +7,10 @@
 #include <map>
 #include <utility>
 
+#include "privacy/terms/numbers.h"
+
 namespace tsdp::privacy {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double unit = std::numeric_limits<double>::epsilon();
 
 /// n over k.
 double binomial(double n, double k) { return std::exp(std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0)); }
@@ -20,7 +19,7 @@ double binomial(double n, double k) { return std::exp(std::lgamma(n + 1.0) - std
 class Band {
  public:
   Band(const Gram& gram, double sigma, std::int64_t bands)
-      : gram_(gram), bands_(bands), beyond_(gram.largest_beyond(bands)), inverse_(1.0 / (sigma * sigma) * (1.0 + 4.0 * unit)) {
+      : gram_(gram), bands_(bands), beyond_(gram.largest_beyond(bands)), inverse_(1.0 / (sigma * sigma) * (1.0 + 8.0 * roundoff)) {
     for (std::int64_t i = 0; i < gram.bins(); ++i)
       for (std::int64_t d = 0; d < std::min(bands, gram.bins()); ++d) largest_ = std::max(largest_, at(i, (i + d) % gram.bins()));
   }
@@ -28,7 +27,7 @@ class Band {
     const auto distance = std::abs(i - j);
     if (std::min(distance, gram_.bins() - distance) >= bands_) return 0.0;
     const double entry = gram_.at(i, j);
-    return (std::max(entry - beyond_, 0.0) + (beyond_ > 0.0 ? unit * entry : 0.0)) * inverse_;
+    return (std::max(entry - beyond_, 0.0) + (beyond_ > 0.0 ? 2.0 * roundoff * entry : 0.0)) * inverse_;
   }
   [[nodiscard]] double beyond() const { return beyond_ * inverse_; }
   [[nodiscard]] double largest() const { return largest_; }
@@ -96,13 +95,13 @@ std::vector<double> divergences_of(const std::vector<long double>& sums, double 
   std::vector<double> out(sums.size(), infinity);
   const auto order = static_cast<double>(sums.size() - 1);
   const auto b = static_cast<double>(bins);
-  const double relative = unit * (order * 4.0 * (h * order * order + 64.0 + order * std::log(b)) + 8.0 * b * (order + 2.0) + 4.0 * (order + 2.0));
+  const double relative = 2.0 * roundoff * (order * 4.0 * (h * order * order + 64.0 + order * std::log(b)) + 8.0 * b * (order + 2.0) + 4.0 * (order + 2.0));
   for (std::size_t a = 2; a < sums.size(); ++a) {
     if (!std::isfinite(sums[a]) || !(sums[a] > 1e-4000L)) continue;
     const auto alpha = static_cast<double>(a);
-    const double log_moment = static_cast<double>(std::log(sums[a])) + std::lgamma(alpha + 1.0) * (1.0 + 8.0 * unit);
+    const double log_moment = static_cast<double>(std::log(sums[a])) + std::lgamma(alpha + 1.0) * (1.0 + 16.0 * roundoff);
     const double value = (log_moment + relative) / (alpha - 1.0) + 0.5 * beyond * alpha;
-    if (std::isfinite(value)) out[a] = std::max(0.0, value) * (1.0 + 8.0 * unit);
+    if (std::isfinite(value)) out[a] = std::max(0.0, value) * (1.0 + 16.0 * roundoff);
   }
   return out;
 }
@@ -263,13 +262,12 @@ std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std:
   const double h = band.largest();
   // Roundings on the way of a term: of at most α bins with balls, each a few exponentials of exponents up to h α², and of sums.
   const auto order = static_cast<double>(most_order);
-  const double relative = unit * (order * static_cast<double>(w + 4) * (h * order * order + 64.0 + order * std::log(static_cast<double>(b))) +
-                                  8.0 * static_cast<double>(b) * (order + 2.0) +
+  const double relative = 2.0 * roundoff * (order * static_cast<double>(w + 4) * (h * order * order + 64.0 + order * std::log(static_cast<double>(b))) + 8.0 * static_cast<double>(b) * (order + 2.0) +
                                   // Windows and fillings of the first bins, one after the other.
-                                  4.0 * binomial(order + static_cast<double>(w), static_cast<double>(w)) * (order + 2.0));
+                                            4.0 * binomial(order + static_cast<double>(w), static_cast<double>(w)) * (order + 2.0));
   const auto put = [&](std::int64_t a, double log_moment) {
     const double value = (log_moment + relative) / static_cast<double>(a - 1) + 0.5 * band.beyond() * static_cast<double>(a);
-    if (std::isfinite(value)) out[static_cast<std::size_t>(a)] = std::max(0.0, value) * (1.0 + 8.0 * unit);
+    if (std::isfinite(value)) out[static_cast<std::size_t>(a)] = std::max(0.0, value) * (1.0 + 16.0 * roundoff);
   };
   if (w == 0) return divergences_of(independent_sums(classes_of(band, b, most_order), b, most_order), h, b, band.beyond());
   Windows windows(band, b, w, most_order);
@@ -321,7 +319,7 @@ std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std:
 }
 
 std::vector<double> renyi_remove_independent(std::int64_t bins, double noise_multiplier, std::uint64_t uses, std::int64_t most_order) {
-  const double h = static_cast<double>(uses) / (noise_multiplier * noise_multiplier) * (1.0 + 4.0 * unit);
+  const double h = static_cast<double>(uses) / (noise_multiplier * noise_multiplier) * (1.0 + 8.0 * roundoff);
   // No term, of which the least is 1/(α! b^α), may underflow: the least long double is e^{−11355}.
   auto order = most_order;
   while (order > 2 && static_cast<double>(order) * (std::log(static_cast<double>(bins)) + std::log(static_cast<double>(order))) > 11000.0) --order;
@@ -332,7 +330,7 @@ std::vector<double> renyi_remove_independent(std::int64_t bins, double noise_mul
 
 double renyi_add_independent(std::int64_t bins, double noise_multiplier, std::uint64_t uses, double order) {
   const double h = static_cast<double>(uses) / (noise_multiplier * noise_multiplier);
-  return 0.5 * h * (1.0 + (order - 1.0) / static_cast<double>(bins)) * (1.0 + 16.0 * unit);
+  return 0.5 * h * (1.0 + (order - 1.0) / static_cast<double>(bins)) * (1.0 + 32.0 * roundoff);
 }
 
 double renyi_remove_work(const Gram& gram, std::int64_t bands, std::int64_t most_order) {
@@ -366,14 +364,14 @@ RenyiAdd::RenyiAdd(const Gram& gram, double noise_multiplier)
 
 double RenyiAdd::operator()(double order) const {
   const auto bound = (diagonal_ / bins_ + (static_cast<long double>(order) - 1.0L) * all_ / (bins_ * bins_)) / (2.0L * sigma_ * sigma_);
-  return static_cast<double>(bound) * (1.0 + 16.0 * unit);
+  return static_cast<double>(bound) * (1.0 + 32.0 * roundoff);
 }
 
 double delta_of_renyi(double divergence, double order, double epsilon) {
   if (!std::isfinite(divergence)) return 1.0;
   const double exponent = (order - 1.0) * (divergence - epsilon) + order * std::log1p(-1.0 / order) - std::log(order - 1.0);
-  const double error = 8.0 * unit * (4.0 + order * (divergence + epsilon + 1.0));
-  return std::min(1.0, std::exp(exponent + error) * (1.0 + 4.0 * unit));
+  const double error = 16.0 * roundoff * (4.0 + order * (divergence + epsilon + 1.0));
+  return std::min(1.0, std::exp(exponent + error) * (1.0 + 8.0 * roundoff));
 }
 
 }  // namespace tsdp::privacy

@@ -40,7 +40,6 @@ class RenyiAdd {
   long double diagonal_ = 0.0L, all_ = 0.0L;  // sums of entries
   long double bins_, sigma_;
 };
-[[nodiscard]] inline double renyi_add(const Gram& gram, double noise_multiplier, double order) { return RenyiAdd(gram, noise_multiplier)(order); }
 
 /// δ(ε) ≤ e^{(α−1)(ρ−ε)} (1 − 1/α)^α / (α − 1) for R_α ≤ ρ (Canonne, Kamath and Steinke 2020, Proposition 12), rounded up; at most 1.
 [[nodiscard]] double delta_of_renyi(double divergence, double order, double epsilon);

@@ -7,11 +7,10 @@
 
 #include "privacy/accountant/fourier.h"
 #include "privacy/accountant/normal_tail.h"
+#include "privacy/terms/numbers.h"
 
 namespace tsdp::privacy {
 namespace {
-
-constexpr double unit = 0x1p-53;
 
 /// Masses of multiples of h below nh, each off by at most `error` by transforms, all together by at most `cells` by cells.
 struct Law {
@@ -44,7 +43,7 @@ class Transformed {
     for (auto& m : out.mass) m = std::max(0.0, m / static_cast<double>(a.size_));
     // Three transforms, each off by 8 log₂ N units (Higham 2002, Theorem 24.2, generously), and the product. An entry of the answer is the
     // mean of N terms |â_k b̂_k|, each met by log₂ N roundings on its way: off by at most so many units of Σ|â_k b̂_k|/N ≤ ‖a‖₂ ‖b‖₂.
-    const double own = (24.0 * std::log2(static_cast<double>(a.size_)) + 16.0) * unit * std::sqrt(a.square_ * b.square_) * 1.001;
+    const double own = (24.0 * std::log2(static_cast<double>(a.size_)) + 16.0) * roundoff * std::sqrt(a.square_ * b.square_) * 1.001;
     // What the factors are off by: each entry of one meets masses of the other that sum up to 1 at most, and errors.
     const auto points = static_cast<double>(n);
     out.error = own + a.error_ * (b.sum_ + points * b.error_) + b.error_ * (a.sum_ + points * a.error_);
@@ -81,7 +80,7 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
   // t² and a few units.
   const double logs = std::abs(std::log(threshold)) + std::abs(std::log(h));
   const double farthest = logs / mu + mu;
-  const double off = unit * (16.0 + 2.0 * farthest * farthest + 4.0 * (1.0 + farthest) * (logs + mu * mu) / mu);
+  const double off = roundoff * (16.0 + 2.0 * farthest * farthest + 4.0 * (1.0 + farthest) * (logs + mu * mu) / mu);
   // So a cell's mass is off by `relative` of itself where it is not far below the tail, which multiplies what all sums of b − 1 cells weigh;
   // elsewhere (far below the median) the errors themselves are added up.
   double relative = 0.0;
@@ -109,7 +108,7 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
   }
 
   const double peak = gamma * (b - 1.0);
-  const double width = (b - 1.0) * h * (1.0 + 1e-12) + 8.0 * unit * threshold;
+  const double width = (b - 1.0) * h * (1.0 + 1e-12) + 8.0 * roundoff * threshold;
   const auto g = [&](double s) {
     const double left = threshold - s;
     if (!(left > 0.0)) return 1.0 - gamma;
@@ -134,7 +133,7 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
     const double at_right = g(right);
     const double rest = std::max(threshold - right, 0.0);
     // (What is left of the threshold loses digits near its end.)
-    const double near_end = (1.0 + farthest) / mu * 8.0 * unit * threshold / std::max(rest, h);
+    const double near_end = (1.0 + farthest) / mu * 8.0 * roundoff * threshold / std::max(rest, h);
     const double slack = (g_off + near_end) * (std::max(std::abs(at_left), std::abs(at_right)) +
                                                (1.0 + gamma) * (rest > 0.0 ? normal_tail(std::log(rest) / mu + 0.5 * mu) : 1.0));
     const double most = (right <= peak ? at_right : left >= peak ? at_left
@@ -147,14 +146,14 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
     held += mass;
   }
   // Sums of n terms, and errors of cells far below the median.
-  const double of_sums = static_cast<double>(n) * unit * 1.01 * sizes + sum.cells * std::max(1.0, gamma) + 1e-300;
+  const double of_sums = static_cast<double>(n) * roundoff * 1.01 * sizes + sum.cells * std::max(1.0, gamma) + 1e-300;
   // From γb on g is 1 − γ. One variable alone reaches it at least with this probability.
-  const double held_off = sum.error * static_cast<double>(n) + 1.01 * (b - 1.0) * together + static_cast<double>(n) * unit;
+  const double held_off = sum.error * static_cast<double>(n) + 1.01 * (b - 1.0) * together + static_cast<double>(n) * roundoff;
   const double alone = -std::expm1(static_cast<double>(times) * std::log1p(-above(threshold) * (1.0 - off)));
-  const double beyond_least = std::max({0.0, 1.0 - held - held_off, alone * (1.0 - 64.0 * unit)});
+  const double beyond_least = std::max({0.0, 1.0 - held - held_off, alone * (1.0 - 64.0 * roundoff)});
   const double beyond_most = std::min(1.0, std::max(beyond_least, 1.0 - held + held_off));
-  upper += of_sums + (1.0 - gamma) * beyond_least * (1.0 - 8.0 * unit);
-  lower -= of_sums + (gamma - 1.0) * beyond_most * (1.0 + 8.0 * unit);
+  upper += of_sums + (1.0 - gamma) * beyond_least * (1.0 - 8.0 * roundoff);
+  lower -= of_sums + (gamma - 1.0) * beyond_most * (1.0 + 8.0 * roundoff);
   return {std::clamp(lower, 0.0, 1.0), std::clamp(upper, 0.0, 1.0)};
 }
 

@@ -12,6 +12,7 @@
 #include "lognormal_sum.h"
 #include "privacy/accountant/composition.h"
 #include "privacy/accountant/root_finding.h"
+#include "privacy/terms/checks.h"
 #include "privacy/terms/out_of_reach.h"
 #include "rounded_sum.h"
 #include "tsdp/base/error.h"
@@ -46,8 +47,7 @@ double of_one_epoch(double noise_multiplier, std::uint64_t epochs) { return nois
 }  // namespace
 
 Interval gaussian_delta(double epsilon, double mu) {
-  if (!(epsilon >= 0.0) || !std::isfinite(epsilon))
-    throw PrivacyError(cat("epsilon: found ", epsilon, "; a finite number of at least 0 is expected"));
+  check_epsilon(epsilon);
   if (!(mu > 0.0) || !std::isfinite(mu)) throw PrivacyError(cat("Gaussian mechanism: found a ratio of ", mu, " to the noise"));
   const auto e = static_cast<long double>(epsilon);
   const auto m = static_cast<long double>(mu);
@@ -70,10 +70,9 @@ Interval gaussian_delta(double epsilon, double mu) {
 }
 
 GaussianCurve::GaussianCurve(double noise_multiplier, double distance) : least_distance_(distance / noise_multiplier) {
-  if (!(noise_multiplier > 0.0) || !std::isfinite(noise_multiplier))
-    throw PrivacyError(cat("noise multiplier: found ", noise_multiplier, "; a positive finite number is expected"));
+  check_noise_multiplier(noise_multiplier);
   if (!(least_distance_ > 0.0) || !std::isfinite(least_distance_))
-    throw PrivacyError(cat("Gaussian mechanism: found a distance of ", distance, "; a positive finite number is expected"));
+    throw PrivacyError(cat("Gaussian mechanism: found a distance of ", distance, "; expected a positive finite number"));
 }
 
 Interval GaussianCurve::find_delta(double epsilon, std::uint64_t uses, double, Certificate&) {
@@ -87,8 +86,7 @@ Interval GaussianCurve::find_delta(double epsilon, std::uint64_t uses, double, C
 }
 
 Interval GaussianCurve::find_epsilon(double delta, std::uint64_t uses, double, Certificate&) {
-  if (!(delta >= 1e-25) || !(delta < 1.0))
-    throw PrivacyError(cat("delta: found ", delta, "; a number from 1e-25 to below 1 is expected"));
+  check_delta(delta);
   if (uses == 0) return {0.0, 0.0};
   if (this->delta(0.0, uses).upper <= delta) return {0.0, 0.0};
   double low = 0.0;
@@ -131,7 +129,7 @@ Certificate GaussianCurve::methods() const {
 
 DominatingPair poisson_step(double rate, double noise_multiplier) {
   if (!(rate > 0.0) || !(rate <= 1.0))
-    throw PrivacyError(cat("sampling rate: found ", rate, "; a number above 0 and at most 1 is expected"));
+    throw PrivacyError(cat("sampling rate: found ", rate, "; expected a number above 0 and at most 1"));
   if (rate == 1.0) return DominatingPair({{1.0, 1.0}}, noise_multiplier);
   return DominatingPair({{0.0, 1.0 - rate}, {1.0, rate}}, noise_multiplier);
 }
@@ -178,7 +176,7 @@ struct ShuffledCurve::Composed {
 ShuffledCurve::ShuffledCurve(std::int64_t batches, double noise_multiplier, Reshuffle reshuffle)
     : batches_(batches), noise_multiplier_(noise_multiplier), reshuffle_(reshuffle), upper_(noise_multiplier) {
   if (batches < 1 || batches > largest_count)
-    throw PrivacyError(cat("batches: found ", batches, "; an integer from 1 to ", largest_count, " is expected"));
+    throw PrivacyError(cat("batches: found ", batches, "; expected an integer from 1 to ", largest_count));
 }
 
 ShuffledCurve::~ShuffledCurve() = default;
@@ -297,7 +295,7 @@ constexpr const char* by_events = "events of the largest coordinate";
 RandomAllocationCurve::RandomAllocationCurve(std::int64_t bins, double noise_multiplier, std::optional<Direction> only)
     : bins_(bins), noise_multiplier_(noise_multiplier), only_(only), cap_(noise_multiplier), tables_(new Tables) {
   if (bins < 1 || bins > largest_count)
-    throw PrivacyError(cat("bins: found ", bins, "; an integer from 1 to ", largest_count, " is expected"));
+    throw PrivacyError(cat("bins: found ", bins, "; expected an integer from 1 to ", largest_count));
 }
 
 RandomAllocationCurve::~RandomAllocationCurve() = default;

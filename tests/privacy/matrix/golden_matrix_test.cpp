@@ -267,7 +267,7 @@ TEST(GoldenMatrix, RenyiDivergences) {
         EXPECT_GE(found[static_cast<std::size_t>(order)], least * (1.0 - 1e-14)) << bands;
       }
       const double bound = record["add_bound"];
-      EXPECT_NEAR(renyi_add(gram, record["sigma"], static_cast<double>(order)), bound, 1e-10 * bound);
+      EXPECT_NEAR(RenyiAdd(gram, record["sigma"])(static_cast<double>(order)), bound, 1e-10 * bound);
     }
   }
 }
@@ -288,7 +288,7 @@ TEST(GoldenMatrix, RenyiOfAnAdditionLiesBetween) {
   TSDP_GOLDEN_OR_LEAVE(records, "section renyi_add_exact_two_bins of matrix-mechanisms.json");
   for (const auto& record : *records) {
     SCOPED_TRACE(record.dump());
-    const double found = renyi_add(gram_of(record, Gram::Side::upper), record["sigma"], record["alpha"]);
+    const double found = RenyiAdd(gram_of(record, Gram::Side::upper), record["sigma"])(record["alpha"]);
     EXPECT_GE(found, number(record["exact"]));
     EXPECT_LE(found, number(record["bound"]) * (1.0 + 1e-12));
   }
@@ -319,7 +319,7 @@ TEST(GoldenMatrix, LaplaceBoundOfAnAddition) {
     EXPECT_NEAR(bound.delta(record["epsilon"]), expected, 1e-4 * expected);
     double renyi = 1.0;
     for (std::int64_t order = 2; order <= 256; ++order)
-      renyi = std::min(renyi, delta_of_renyi(renyi_add(gram, record["sigma"], static_cast<double>(order)), static_cast<double>(order), record["epsilon"]));
+      renyi = std::min(renyi, delta_of_renyi(RenyiAdd(gram, record["sigma"])(static_cast<double>(order)), static_cast<double>(order), record["epsilon"]));
     // (Of fewer orders there.)
     EXPECT_LE(renyi, record["am_gm_renyi"].get<double>() * (1.0 + 1e-9));
   }

@@ -74,9 +74,7 @@ class DominatingPair {
   /// log P(X < x) and log Q(X < x).
   [[nodiscard]] double log_head_p(double x) const;
   [[nodiscard]] double log_head_q(double x) const;
-  /// Density of Q at x.
-  [[nodiscard]] double density_q(double x) const { return scaled_density_q(x, 0.0); }
-  /// e^{log_scale} times it, without underflow on the way.
+  /// e^{log_scale} times the density of Q at x, without underflow on the way.
   [[nodiscard]] double scaled_density_q(double x, double log_scale) const;
   /// e^{log_scale} times the density of P.
   [[nodiscard]] double scaled_density_p(double x, double log_scale) const;

@@ -1,5 +1,5 @@
 // The subsampling scheme as one value. Two things are made from it and nothing else: the sampler that draws the
-// batches (sampling/batch_sampler.h) and what the accountant composes (theorems.h).
+// batches (sampling/structured_sampler.h) and what the accountant composes (theorems.h).
 #pragma once
 
 #include <cstdint>

@@ -52,12 +52,6 @@ enum class StepComposition {
 constexpr Names<StepComposition, 2> names_of(StepComposition) {
   return {{{StepComposition::symmetrised, "symmetrised"}, {StepComposition::adaptive, "adaptive"}}};
 }
-/// The lower end of adaptive composition: of an adversary who takes the same direction in every step, or of one who chooses it by what was released, which
-/// is closer and takes seconds. Upper ends are the same.
-enum class AdaptiveLowerEnd {
-  same_direction,
-  chosen_direction
-};
 /// What is clipped as one: every window by itself, or the sum of all windows of a series that a step draws.
 enum class Record {
   window,

@@ -54,7 +54,6 @@ struct AppliedTheorem {
   /// How its uses compose; adaptively as composed_adaptively said, in blocks of so many.
   StepComposition composition = StepComposition::symmetrised;
   std::size_t adaptive_block = 0;
-  AdaptiveLowerEnd adaptive_lower_end = AdaptiveLowerEnd::same_direction;
   /// ε₂ of a release of pure differential privacy after the last use; 0: none.
   double pure_release = 0.0;
 
@@ -85,7 +84,7 @@ struct AppliedTheorem {
 
 /// The same with its uses composed by Theorem tsdp.6, in blocks of at most `block` (AdaptiveCurve): for one window a series with replacement, Theorems 4.2, 4.4,
 /// 4.5, G.1 and tsdp.1 to tsdp.4. Throws PrivacyError for other rows, and where every step touches the changed value (q = 1), naming what is covered.
-[[nodiscard]] AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block, AdaptiveLowerEnd lower_end = AdaptiveLowerEnd::same_direction);
+[[nodiscard]] AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block);
 
 /// The same with a release after its uses that is `epsilon`-differentially private whatever they released: Theorem tsdp.7 (CurveWithPureRelease).
 /// What was tight is an upper bound then. Throws PrivacyError for a lower bound, or where there is such a release already.
