@@ -1,5 +1,5 @@
-// Times one question to the accountant, asked again and again in this process; JSON on stdout. benchmarks/peers/account.py
-// sets the answers beside those of another accountant.
+// Times one question to the accountant, asked repeatedly in this process; JSON on stdout. benchmarks/peers/account.py
+// sets the answers next to those of another accountant.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -32,7 +32,7 @@ struct Setting {
 
   /// ρ r of Theorem 4.4: the series is drawn, and of its L − L_F + 1 windows one that holds the changed value.
   [[nodiscard]] double q() const { return batch / series * ((context + forecast) / (length - forecast + 1.0)); }
-  /// The pair with its accountant: what every timed question makes anew, so that nothing is left from the last time.
+  /// The pair with its accountant: every timed question makes them anew, so that nothing is left from the last time.
   [[nodiscard]] Accountant accountant() const { return Accountant(tsdp::privacy::one_window_pair(q(), sigma)); }
 };
 
@@ -53,7 +53,8 @@ const Setting& setting_of(const std::string& name) {
   throw tsdp::UsageError(tsdp::cat("--setting: found \"", name, "\"; the case \"settings\" lists what is there"));
 }
 
-/// Most memory this process ever held. Not getrusage: its maximum begins with that of the process that started this one.
+/// The most memory this process ever held. Not from getrusage: its maximum begins with that of the process that started
+/// this one.
 double peak_megabytes() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
@@ -67,16 +68,16 @@ struct Question {
   std::string name, setting = "traffic";
   std::uint64_t steps = 10'000;
   double epsilon = 0.5, delta = 1e-7, precision = 1e-5;
-  double sigma = 1.3;  // of "poisson"
+  double sigma = 1.3;  // for "poisson"
 };
 
-/// What is timed; its result describes the answer.
+/// The work to time; its result describes the answer.
 std::function<Json()> work_of(const Question& q) {
   if (q.name == "epsilon")
     return [q, &s = setting_of(q.setting)] { return bracket(s.accountant().epsilon(q.delta, q.steps, q.precision)); };
   if (q.name == "max-uses")
     return [q, &s = setting_of(q.setting)] { return Json{{"uses", s.accountant().max_uses(q.epsilon, q.delta)}}; };
-  // Whole records by coins of their own, rate 1/T, for T steps.
+  // Whole records drawn by coins of their own, rate 1/T, for T steps.
   if (q.name == "poisson")
     return [q] {
       return bracket(tsdp::privacy::PoissonCurve(1.0 / static_cast<double>(q.steps), q.sigma).epsilon(q.delta, q.steps, q.precision));
@@ -108,7 +109,7 @@ Json settings_json() {
   return rows;
 }
 
-/// Answers `warm_up` times, then at least `repetitions` times and for `seconds`.
+/// Answers `warm_up` times, then at least `repetitions` times and for at least `seconds`.
 Json measure(const std::function<Json()>& work, int warm_up, int repetitions, double seconds) {
   using Clock = std::chrono::steady_clock;
   Json result;
@@ -120,7 +121,7 @@ Json measure(const std::function<Json()>& work, int warm_up, int repetitions, do
     result = work();
     times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
   }
-  result["cold_ms"] = times.front();  // the first in this process, with whatever the libraries set up once
+  result["cold_ms"] = times.front();  // the first in this process, including what the libraries set up once
   result["ms"] = std::vector<double>(times.begin() + warm_up, times.end());
   result["peak_mb"] = peak_megabytes();
   return result;

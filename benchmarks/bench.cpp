@@ -45,7 +45,8 @@ void bench_sample(Json& rows, double seconds) {
   const auto key = SecretKey::from_seed(1);
   std::uint64_t step = 0;
   const auto indices = sampler.draw(key, 0).windows;
-  // What a plain tensor index of the same size costs: rows of a ready matrix of windows, gathered by a tensor of places.
+  // The cost of a plain tensor index of the same size: rows of a ready matrix of windows, gathered by a tensor of
+  // places.
   const auto table = at::rand({100'000, past + future});
   const auto table_observed = at::ones_like(table);
   const auto places = at::randint(100'000, {batch}, at::kLong);
@@ -78,7 +79,7 @@ void bench_account(Json& rows, double seconds) {
   }
 }
 
-/// What durability costs: a checkpoint at least every `checkpoint_seconds` (10 s), a charge about every 5 s.
+/// The cost of durability: a checkpoint at least every `checkpoint_seconds` (10 s), a charge about every 5 s.
 void bench_durability(Json& rows, double seconds) {
   using namespace tsdp;
   const auto folder = std::filesystem::temp_directory_path() / cat("tsdp_bench_", ::getpid());

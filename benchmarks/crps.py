@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Trains every forecaster without privacy as GluonTS does by default and prints the CRPS of several seeds:
+"""Trains every forecaster without privacy as GluonTS does by default and prints the CRPS for several seeds:
 
     benchmarks/crps.py --bin build/release/bin [--seeds 1 2 3 4 5] [--json FILE]
 
 5,000 steps of 32 windows, Adam 1e-3, the batch's gradient norm bounded by 10, best mean training loss of 50 steps kept
-(deepar's rate halves on plateaus of it, as GluonTS's does); the last seven rolling windows of each file are the test, all
-before them is training, none is validation. A published range of GluonTS 0.15.1 (three seeds) stands beside each figure.
+(deepar's rate halves on plateaus of it, as GluonTS's does). The last seven rolling windows of each file are the test,
+everything before them is training, and nothing is validation. A published range of GluonTS 0.15.1 (three seeds) is shown
+next to each figure.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# GluonTS's default lags of the two frequencies.
+# GluonTS's default lags for the two frequencies.
 HOURLY_LAGS = [*range(1, 8), *(lag for day in range(1, 8) for lag in range(24 * day - 1, 24 * day + 2)),
                *(lag for day in (14, 21, 28, 30) for lag in range(24 * day - 1, 24 * day + 2))]
 DAILY_LAGS = [*range(1, 9), 13, 14, 15, 20, 21, 22, 27, 28, 29, 30, 31, 56, 84, 363, 364, 365, 727, 728, 729, 1091, 1092, 1093]

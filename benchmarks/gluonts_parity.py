@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""The same weights in tsdp and in GluonTS: forecasts and scores of a shipped set, end to end, side by side.
+"""The same weights in tsdp and in GluonTS: forecasts and scores for a shipped data set, end to end, side by side.
 
     benchmarks/gluonts_parity.py --bin build/release/bin [--models simple_ff dlinear itransformer deepar] [--json FILE]
 
-Trains each model for a few epochs without privacy, scores it by `tsdp-evaluate --json`, copies the weights of its model.pt
-into GluonTS's network, forecasts the same windows with GluonTS's predictor and scores them with GluonTS's evaluator. SimpleFF
-and DLinear forecast a distribution: all metrics must agree to 1e-5 of their size (GluonTS works in single precision). The
-others draw 100 sample paths from other random numbers: theirs must agree to 5 %, those of single quantiles to 15 %. GluonTS's
-MAE_Coverage is left out: it is not the mean of |coverage - q| of its own coverages, which are compared.
+Trains each model for a few epochs without privacy, scores it with `tsdp-evaluate --json`, copies the weights of its
+model.pt into GluonTS's network, forecasts the same windows with GluonTS's predictor and scores them with GluonTS's
+evaluator. SimpleFF and DLinear forecast a distribution: all metrics must agree to 1e-5 of their size (GluonTS works in
+single precision). The others draw 100 sample paths from other random numbers: their metrics must agree to 5 %, those of
+single quantiles to 15 %. GluonTS's MAE_Coverage is left out: it is not the mean of |coverage - q| of its own coverages,
+which are compared.
 
 Needs benchmarks/gluonts_parity_requirements.txt in a virtual environment of its own.
 """
@@ -32,7 +33,7 @@ DATA, FREQUENCY, START = "exchange_rate", "D", "1990-01-01"
 HORIZON, WINDOWS, SEASON, CONTEXT = 30, 5, 7, 30
 LAGS = [1, 2, 3, 4, 5, 6, 7, 14, 21]
 LEVELS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
-# Our names of GluonTS's metrics.
+# Our names for GluonTS's metrics.
 METRICS = {"mean_wQuantileLoss": "mean_weighted_quantile_loss", "ND": "ND", "NRMSE": "NRMSE", "RMSE": "RMSE", "MSE": "MSE",
            "MASE": "MASE", "sMAPE": "sMAPE", "MAPE": "MAPE", "MSIS": "MSIS"}
 METRICS |= {f"wQuantileLoss[{q}]": ("weighted_quantile_loss", str(q)) for q in LEVELS}

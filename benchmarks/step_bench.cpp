@@ -14,7 +14,7 @@ namespace tsdp::bench {
 namespace {
 
 models::ModelOptions sizes_of(const StepSetting& s) {
-  // DeepAR as on hourly data: the paper's long list of lags, four calendar features and the age.
+  // DeepAR as for hourly data: the paper's long list of lags, four calendar features and the age.
   models::ModelOptions sizes{s.context, s.forecast, {}, 5, 0.0, s.width_factor};
   if (s.model == "deepar")
     for (const std::int64_t day : {0, 24, 48, 72, 96, 120, 144, 168})
@@ -36,12 +36,12 @@ class Candidate {
  public:
   Candidate(const StepSetting& s, std::string mode) : setting_(s), mode_(std::move(mode)) {
     auto sizes = sizes_of(s);
-    // Of the same width, so that the prior alone is timed.
+    // With the same width, so that only the prior is timed.
     if (mode_ == "private-prior") sizes.prior = {PriorKind::seasonal_naive, 24};
     model_ = models::make_model(s.model, sizes, at::TensorOptions(s.device).dtype(at::kFloat));
     RandomStream weights(key_, "initial weights", 0);
     model_->initialise(weights);
-    // Of whole series four windows are a record's.
+    // With whole series, a record has four windows.
     const bool of_series = mode_.starts_with("private-series");
     for (std::int64_t i = 0; i < s.batch; ++i) places_.push_back(of_series ? i / series_windows : i);
     engine_ = std::make_unique<training::StepEngine>(*model_, of_series ? method_of_series(s.batch, mode_) : method_of(s.batch, mode_ != "nonprivate"),
@@ -70,7 +70,7 @@ class Candidate {
   }
 
   static constexpr std::int64_t series_windows = 4;
-  /// The same windows, four of every series, clipped as one.
+  /// The same windows, four from every series, clipped as one.
   static mechanism::TrainingMethod method_of_series(std::int64_t batch, const std::string& mode) {
     privacy::SubsamplingScheme::Parameters p;
     p.record = privacy::Record::series;
@@ -82,7 +82,7 @@ class Candidate {
     if (mode != "private-series") {
       noise.kind = privacy::NoiseKind::correlated;
       const auto kind = mode == "private-series-bsr" ? privacy::StrategyKind::bsr : privacy::StrategyKind::blt;
-      // An epoch is a step here; as many as are ever timed.
+      // Here an epoch is a step; there are as many as are ever timed.
       auto recursion = privacy::planned_strategy({kind, 4, 2}, 1000, 1).recursion();
       noise.strategy = std::make_shared<const privacy::Strategy>(kind, std::move(recursion), 1'000'000);
     }
@@ -90,7 +90,7 @@ class Candidate {
                                        std::move(noise));
   }
 
-  /// One backward pass a window, clipped and added, as one would write it without recording layers.
+  /// One backward pass per window, clipped and added, as one would write it without recording layers.
   void loop(const models::WindowBatch& windows, const RandomStream& noise) {
     const c10::InferenceMode no_autograd;
     const auto& parameters = model_->parameters();
@@ -121,7 +121,8 @@ class Candidate {
 /// Rows of `modes`, without their "bench".
 std::vector<Json> measured(const StepSetting& s, const std::vector<std::string>& modes, double seconds) {
   const auto windows = random_windows(s);
-  // What libraries keep for themselves (buffers of matrix products, stacks) must not be counted to whichever mode is first.
+  // What libraries keep for themselves (buffers of matrix products, stacks) must not be counted towards whichever mode
+  // comes first.
   for (const auto& mode : modes) Candidate(s, mode).step(windows);
   std::vector<double> memory;
   for (const auto& mode : modes)
@@ -167,7 +168,7 @@ double exponent(const std::vector<std::pair<double, double>>& points) {
 }  // namespace
 
 void bench_step(Json& rows, const StepSetting& setting, double seconds) {
-  // The loop over windows starts thousands of kernels a step off the CPU, and says nothing there.
+  // Off the CPU, the loop over windows starts thousands of kernels per step, so it tells nothing there.
   std::vector<std::string> modes = {"private", "private-prior", "private-series", "private-series-bsr", "private-series-blt", "nonprivate"};
   if (setting.device.is_cpu()) modes.emplace_back("loop");
   for (const auto& row : measured(setting, modes, seconds)) rows.push_back(named("step", row));

@@ -66,7 +66,7 @@ void put_times(Json& row, Timing& t) {
 
 double memory_of(const std::function<void()>& work) {
   ::malloc_trim(0);
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts anew
   const double before = status_megabytes("VmRSS");
   work();
   return status_megabytes("VmHWM") - before;

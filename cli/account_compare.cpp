@@ -22,7 +22,7 @@ using privacy::Interval;
 using privacy::SeriesLaw;
 using privacy::TopLevel;
 
-/// A sampler with what it costs.
+/// A sampler with its cost.
 struct Row {
   SeriesLaw law;
   std::uint64_t uses = 0;

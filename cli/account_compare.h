@@ -8,11 +8,11 @@
 
 namespace tsdp::cli {
 
-/// A bracket; its lower end is null where nothing certifies one.
+/// A bracket. Its lower end is null if nothing certifies one.
 [[nodiscard]] nlohmann::ordered_json bracket_json(const privacy::Interval& bracket, const privacy::Certificate& why);
 
-/// Prints epsilon at --delta of each sampler for T batches an epoch, k epochs and one noise multiplier: a table, or JSON; with --plot
-/// the profiles as well.
+/// Prints the epsilon of each sampler at --delta for T batches an epoch, k epochs and one noise multiplier, as a table
+/// or JSON. With --plot, also plots the profiles.
 void run_compare(const MechanismOptions& mechanism, const QueryOptions& query, bool json);
 
 }  // namespace tsdp::cli

@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using privacy::Direction;
 
-/// An estimated number and what is said of it.
+/// An estimated number and what is said about it.
 struct Estimated {
   double value = 0.0;
   std::optional<double> standard_error;  ///< of δ; ε has none

@@ -1,4 +1,4 @@
-// Answers about correlated noise that are estimates: of drawn losses, and of the published rule for later epochs.
+// Estimates for correlated noise: from drawn losses, and from the published rule for later epochs.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace tsdp::cli {
 
-/// Answers `command`, epsilon or delta, and says that the answer is no bound. Throws UsageError for other commands, and PrivacyError for what
-/// is not balls in bins.
+/// Answers `command`, epsilon or delta, and says that the answer is no bound. Throws UsageError for other commands, and
+/// PrivacyError for samplers other than balls in bins.
 void run_estimate(const std::string& command, const CLI::App& app, const MechanismOptions& mechanism, const QueryOptions& query, bool json);
 
 }  // namespace tsdp::cli

@@ -106,7 +106,7 @@ std::string profile_plot(const std::vector<double>& epsilons, const std::vector<
   PlotPanel panel;
   panel.x.label = "ε";
   panel.y.label = "δ";
-  // Log axes where the numbers spread over more than a decade and have logarithms.
+  // Log axes if the numbers spread over more than a decade and have logarithms.
   const auto spread = [](const std::vector<double>& values) {
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
     return !values.empty() && *least > 0.0 && *most > 20.0 * *least;
@@ -115,7 +115,7 @@ std::string profile_plot(const std::vector<double>& epsilons, const std::vector<
   if (!epsilons.empty() && *std::min_element(epsilons.begin(), epsilons.end()) >= 0.0 && spread(upper))
     panel.y.scale = AxisScale::log10;
 
-  // In the order of ε, whatever the order of asking.
+  // In the order of ε, whatever order was asked for.
   std::vector<std::size_t> order(epsilons.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return epsilons[a] < epsilons[b]; });

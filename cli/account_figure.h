@@ -12,16 +12,17 @@ struct FigureOptions {
   std::optional<std::string> plot;  ///< file of the picture, NAME.svg
   bool json = false;                ///< the result as one JSON object on stdout instead of CSV
   int points = 61;                  ///< values of epsilon
-  std::optional<double> precision;  ///< relative, of brackets; none: that of the figures
+  std::optional<double> precision;  ///< relative precision of brackets; none: that of the figures
 };
 
-/// `tsdp-account figure N`: writes the curves of the figure as asked: 2 … 13, or B1 … B7. Gives the exit code.
+/// `tsdp-account figure N`: writes the curves of the figure, 2 … 13 or B1 … B7, as asked. Returns the exit code.
 int run_figure(const std::string& name, const FigureOptions& options);
 
 /// Throws UsageError unless `file` ends in .svg.
 void check_plot_name(const std::string& file);
 
-/// One privacy profile as SVG: δ over ε, the bracket as a band. ε of both signs; the vectors are of one length.
+/// One privacy profile as SVG: δ over ε, with the bracket as a band. ε may have either sign; the vectors have equal
+/// length.
 [[nodiscard]] std::string profile_plot(const std::vector<double>& epsilons, const std::vector<double>& lower,
                                        const std::vector<double>& upper, const std::string& title);
 

@@ -31,7 +31,7 @@ constexpr const char* scheme_options[] = {"--num-sequences",
                                           "--relation",
                                           "--w",
                                           "--v"};
-/// Of --method: only independent noise and fixed batches have one.
+/// The --method for an exact profile, which only independent noise and fixed batches have.
 constexpr const char* exact_method = "exact";
 
 std::vector<std::string> method_names() {
@@ -43,7 +43,8 @@ std::vector<std::string> method_names() {
 constexpr const char* flat_options[] = {"--num-records", "--window-length"};
 constexpr const char* series_options[] = {"--batches", "--sampling-rate", "--reshuffle", "--direction", "--mechanism",
                                           "--coefficients", "--method", "--bands", "--buffers", "--samples", "--seed"};
-/// What says nothing of whole series: which of a series' windows are drawn, and what a window reads, costs nothing there.
+/// Options that say nothing about whole series: there it costs nothing which windows of a series are drawn and what a
+/// window reads.
 constexpr const char* window_options[] = {"--num-sequences", "--sequence-length", "--context-length", "--lags-length",
                                           "--forecast-length", "--batch-size", "--subsequences-per-sequence", "--bottom-level",
                                           "--context-noise", "--forecast-noise", "--w", "--v", "--theorem", "--config", "--set"};
@@ -54,7 +55,7 @@ T needed(const char* option, const std::optional<T>& value, const char* instead 
   return *value;
 }
 
-/// Whether `command` has the option, and it is given.
+/// Whether `command` has the option and it was given.
 bool is_given(const CLI::App& command, const std::string& option) {
   const auto* found = command.get_option_no_throw(option);
   return found != nullptr && found->count() > 0;
@@ -72,7 +73,7 @@ void at_most_largest(const char* option, std::int64_t value) {
         cat(option, ": found ", value, "; expected an integer from 0 to ", privacy::largest_count));
 }
 
-/// C.1 and C.2.
+/// Theorems C.1 and C.2.
 Subject flat_subject(const CLI::App& app, const MechanismOptions& o, const std::string& theorem) {
   refuse(app, scheme_options,
          cat("not used by Theorem ", theorem, ", which takes --num-records, --batch-size and --window-length"));
@@ -218,7 +219,7 @@ std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& o, 
   return std::make_shared<const privacy::Strategy>(privacy::planned_strategy(wanted, bins, epochs));
 }
 
-/// With correlated noise: all epochs are planned, so their number has to be known.
+/// With correlated noise, all epochs are planned, so their number must be known.
 std::int64_t planned_epochs(const CLI::App& app) {
   if (!is_given(app, "--epochs")) throw UsageError("--epochs: not given; expected a number of epochs, for which correlated noise is planned");
   long long value = 0;
@@ -228,7 +229,7 @@ std::int64_t planned_epochs(const CLI::App& app) {
   return value;
 }
 
-/// Of --direction; none: both.
+/// The value of --direction; none: both.
 std::optional<privacy::Direction> direction_of(const MechanismOptions& o) {
   if (!o.direction || *o.direction == "both") return std::nullopt;
   return tsdp::named<privacy::Direction>(*o.direction, "--direction");
@@ -253,7 +254,7 @@ Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
     const auto direction = direction_of(o);
     auto without_method = o;
     without_method.method.reset();
-    static_cast<void>(strategy_of(without_method, 1, 1));  // refuses what identity has no use for
+    static_cast<void>(strategy_of(without_method, 1, 1));  // refuses what identity does not use
     return {[=](double sigma) {
               auto theorem = privacy::series_theorem(law, sigma, direction);
               if (exact && theorem.bound != privacy::Bound::tight)
@@ -283,7 +284,7 @@ Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
           planned.strategy};
 }
 
-/// Of windows as records.
+/// For windows as records.
 Subject window_subject(const CLI::App& app, const MechanismOptions& o) {
   refuse(app, series_options, "used with --relation series alone");
   std::optional<privacy::TheoremSummary> row;
@@ -301,7 +302,7 @@ Subject window_subject(const CLI::App& app, const MechanismOptions& o) {
                                                              : privacy::BottomLevel::poisson)
                    : row          ? row->bottom_level.value_or(privacy::BottomLevel::with_replacement)
                                   : privacy::BottomLevel::with_replacement;
-  // One epoch of deterministic iteration costs the same whatever N and Lambda are. Unless both are given a step counts
+  // One epoch of deterministic iteration costs the same whatever N and Lambda are. Unless both are given, a step counts
   // as an epoch, which is never too little.
   const bool by_epoch = p.top_level == privacy::TopLevel::deterministic;
   auto count = by_epoch ? o.num_sequences.value_or(1) : needed("--num-sequences", o.num_sequences);
@@ -317,7 +318,7 @@ Subject window_subject(const CLI::App& app, const MechanismOptions& o) {
   if (!o.batch_size) count = 1;
   p.lengths = privacy::SeriesLengths::equal(count, length);
   p.subsequences_per_sequence = o.subsequences;
-  // Theorem 4.5 means equal noises: one of them names both.
+  // Theorem 4.5 has equal noises, so giving one sets both.
   const bool equal = row && row->id == "4.5";
   p.context_noise = o.context_noise.value_or(equal ? o.forecast_noise.value_or(0.0) : 0.0);
   p.forecast_noise = o.forecast_noise.value_or(equal ? o.context_noise.value_or(0.0) : 0.0);
@@ -329,7 +330,7 @@ Subject window_subject(const CLI::App& app, const MechanismOptions& o) {
 }
 
 Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
-  // (A configuration may say series, too.)
+  // A configuration may say series, too.
   auto out = o.relation == "series" ? series_subject(app, o) : window_subject(app, o);
   if (o.composition)
     out.composition = tsdp::named<privacy::StepComposition>(*o.composition, "--composition");

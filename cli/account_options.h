@@ -51,19 +51,19 @@ struct QueryOptions {
   std::optional<std::string> csv, plot;
 };
 
-/// Adds to a command the options of these names and, if it asks about a mechanism, all that say something of one.
+/// Adds the options of these names to a command and, if it asks about a mechanism, all options that describe one.
 void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& query, bool about_a_mechanism, const std::vector<std::string>& names);
 
-/// What is asked about: the mechanism for every noise multiplier, with the one that is given.
+/// What is asked about: the mechanism for every noise multiplier, and the multiplier given.
 struct Subject {
   std::function<privacy::AppliedTheorem(double)> mechanism_at;
   std::optional<double> noise_multiplier;
   std::optional<Config> config;
-  /// Of whole series: the law, and both, remove or add. None for other relations.
+  /// For whole series: the law, and "both", "remove" or "add". None for other relations.
   std::optional<privacy::SeriesLaw> series = {};
   std::string direction = {};
   std::shared_ptr<const privacy::Strategy> strategy = nullptr;  ///< of correlated noise
-  /// None: `auto` of a configuration, which follows the noise.
+  /// None: `auto` in a configuration, which follows the noise.
   std::optional<privacy::StepComposition> composition = privacy::StepComposition::symmetrised;
   /// `mechanism_at` with its uses composed as named.
   std::function<privacy::AppliedTheorem(double, privacy::StepComposition)> composed_at = {};
@@ -71,10 +71,10 @@ struct Subject {
   /// The mechanism with the given noise multiplier; UsageError without one.
   [[nodiscard]] privacy::AppliedTheorem mechanism() const;
 };
-/// Throws UsageError for options that are missing, out of range or not used by the theorem that is named.
+/// Throws UsageError for options that are missing, out of range or not used by the named theorem.
 [[nodiscard]] Subject subject_of(const CLI::App& app, const MechanismOptions& options);
 
-/// Methods of --method whose answers are estimates and no ends of a bracket (account_estimate.h).
+/// Methods of --method whose answers are estimates, not ends of a bracket (account_estimate.h).
 inline constexpr const char* monte_carlo_method = "monte_carlo";
 inline constexpr const char* published_method = "estimate";
 [[nodiscard]] bool asks_for_estimate(const MechanismOptions& options);
@@ -82,8 +82,8 @@ inline constexpr const char* published_method = "estimate";
 /// The law of --relation series, from --top-level, --batches, --sampling-rate and --reshuffle. Throws UsageError for others.
 [[nodiscard]] privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& options);
 
-/// The strategy matrix of --mechanism, --bands, --buffers and --coefficients for `epochs` epochs of `bins` steps; none for identity with no
-/// --method. Throws UsageError for options that the mechanism has no use for.
+/// The strategy matrix of --mechanism, --bands, --buffers and --coefficients for `epochs` epochs of `bins` steps; none
+/// for identity without --method. Throws UsageError for options that the mechanism does not use.
 [[nodiscard]] std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& options, std::int64_t bins, std::int64_t epochs);
 
 /// A whole-series law with the matrix of correlated (or independent) noise, and the direction asked about, for k = --epochs epochs.

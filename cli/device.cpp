@@ -18,7 +18,7 @@ at::Device device_of(const std::string& text) {
   if (text == "cpu") return at::Device(at::kCPU);
   long long index = 0;
   if (text == "cuda" || (text.rfind("cuda:", 0) == 0 && parse_int(text.substr(5), index) && index >= 0 && index < 64)) {
-    const auto gpus = static_cast<long long>(torch::cuda::device_count());  // an eight-bit number, which prints as a letter
+    const auto gpus = static_cast<long long>(torch::cuda::device_count());  // an eight-bit number, which would print as a letter
     if (!has_gpu || index >= gpus)
       throw UsageError(cat("--device: found '", text, "', but LibTorch sees ", gpus,
                            " GPUs here; expected cpu, auto, or cuda:i of one that is there"));
@@ -29,9 +29,10 @@ at::Device device_of(const std::string& text) {
 
 void spin_briefly(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
-  // On an idle machine steps are as fast as with 300,000, the default, down to some 3,000; with 0 they take half as long again.
+  // On an idle machine, steps are as fast as with 300,000, the default, down to some 3,000; with 0 they take half as
+  // long again.
   ::setenv("GOMP_SPINCOUNT", "10000", 1);
-  static_cast<void>(::execv("/proc/self/exe", argv));  // where that fails the program goes on, and spins
+  static_cast<void>(::execv("/proc/self/exe", argv));  // if that fails, the program goes on, and spins
 }
 
 void set_threads(int threads) {

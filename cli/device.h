@@ -7,12 +7,13 @@
 
 namespace tsdp::cli {
 
-/// "auto" (a GPU where there is one), "cpu", "cuda", "cuda:i". Throws UsageError.
+/// "auto" (a GPU if there is one), "cpu", "cuda", "cuda:i". Throws UsageError.
 [[nodiscard]] at::Device device_of(const std::string& text);
 
-/// Lets LibTorch's threads spin for some microseconds while they wait for each other, and then sleep. They spin for milliseconds otherwise, which makes a step on a
-/// busy machine tens of times as long. OpenMP reads this when the program is loaded, so the program replaces itself by another start of itself, once, with
-/// GOMP_SPINCOUNT set. Does nothing if the environment sets GOMP_SPINCOUNT or OMP_WAIT_POLICY. The first thing that main does.
+/// Lets LibTorch's threads spin for some microseconds while they wait for each other, and then sleep. Otherwise they
+/// spin for milliseconds, which makes a step on a busy machine tens of times as long. OpenMP reads this when the
+/// program is loaded, so the program replaces itself once with a new start of itself that has GOMP_SPINCOUNT set. Does
+/// nothing if the environment sets GOMP_SPINCOUNT or OMP_WAIT_POLICY. This is the first thing main does.
 void spin_briefly(char** argv);
 
 /// One count for LibTorch's threads, inside operators and between them; 0 means all cores. FFTW and Eigen stay at one.

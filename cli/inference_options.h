@@ -1,4 +1,4 @@
-// The options of inference-time privacy, which several programs have.
+// The options of inference-time privacy, which several programs share.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct InferenceOptions {
 /// Adds --private, --epsilon, --delta, --v, --w, --keep-probability; and --seed, described by `seed_help`.
 void add_inference_options(CLI::App& app, InferenceOptions& options, const std::string& seed_help);
 
-/// None without --private. Throws UsageError naming the option that is missing or out of range, or is given without
-/// --private (--seed is left to the caller there), and PrivacyError as sampling::PrivateContext does.
+/// None without --private. Throws UsageError naming the option that is missing, out of range, or given without
+/// --private (there, --seed is left to the caller), and PrivacyError as sampling::PrivateContext does.
 [[nodiscard]] std::optional<evaluation::PrivateInference> inference_of(const InferenceOptions& options);
 
 }  // namespace tsdp::cli

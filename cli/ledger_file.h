@@ -8,13 +8,13 @@
 
 namespace tsdp::cli {
 
-/// A ledger and the file that it was read from.
+/// A ledger and the file it was read from.
 struct LedgerFile {
   std::filesystem::path file;
   nlohmann::ordered_json ledger;
   bool is_run = false;  ///< whether `what` is a run's folder
 };
-/// Throws UsageError that begins with `command` where nothing is there, DataError where no ledger is in it.
+/// Throws UsageError beginning with `command` if nothing is there, and DataError if it holds no ledger.
 [[nodiscard]] LedgerFile ledger_of(const std::filesystem::path& what, const std::string& command);
 
 }  // namespace tsdp::cli

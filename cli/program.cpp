@@ -21,22 +21,22 @@
 namespace tsdp::cli {
 namespace {
 
-/// A file that is opened while one of these is closed takes its number, and with it all that is printed. Nothing can be
-/// read from, or as a result written to, what stands in; what is said on stderr goes nowhere.
+/// If one of these is closed, the next file opened takes its number and receives all that is printed. Nothing can be
+/// read from the stand-ins, nor results written to them; what is said on stderr goes nowhere.
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0)
       static_cast<void>(::open("/dev/null", stream == STDOUT_FILENO ? O_RDONLY : O_RDWR));  // the least free number
 }
 
-/// Freed memory is kept for the next use. The defaults give the heap's end back after every transform of an accountant's answer
-/// and fault it in again for the next one, which costs a tenth of the answer's time.
+/// Keeps freed memory for the next use. With the defaults, every transform of an accountant's answer would give the
+/// heap's end back and fault it in again for the next one, which costs a tenth of the answer's time.
 void keep_freed_memory() {
   static_cast<void>(::mallopt(M_MMAP_THRESHOLD, 64 << 20));
   static_cast<void>(::mallopt(M_TRIM_THRESHOLD, 256 << 20));
 }
 
-/// A line that quotes megabytes says no more than its beginning and its end.
+/// A line that quotes megabytes says no more than its beginning and its end do.
 std::string shortened(const std::string& line) {
   constexpr std::size_t most = 4000;
   constexpr std::size_t end = 1000;
@@ -46,7 +46,7 @@ std::string shortened(const std::string& line) {
 
 constexpr const char* out_of_memory = "out of memory; expected a smaller model, batch or context";
 
-/// What to say where a program with commands was given none of them; empty otherwise.
+/// The message if a program with commands was given none of them; otherwise empty.
 std::string missing_command(const CLI::App& app, int argc, char** argv) {
   const auto commands = app.get_subcommands([](const CLI::App* command) { return !command->get_name().empty(); });
   if (commands.empty() || !app.get_subcommands().empty()) return {};
@@ -57,7 +57,7 @@ std::string missing_command(const CLI::App& app, int argc, char** argv) {
   return cat("command: found ", found, "; expected one of ", join(names, ", "));
 }
 
-/// What to say of an option that the command, or the program, does not have; empty where there is none.
+/// The message about an option that the command, or the program, does not have; empty if there is none.
 std::string unknown_option(const CLI::App& app) {
   const auto left = app.remaining(true);
   const auto option = std::find_if(left.begin(), left.end(), [](const std::string& text) { return text.starts_with("-"); });
@@ -95,7 +95,7 @@ void print(const std::string& text) { std::cout << visible(text, true); }
 void print_json(const nlohmann::ordered_json& json) { std::cout << json_text(json, 2) << "\n"; }
 
 int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std::function<int()>& body) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a line, not a death
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error line, not a death
   const auto fail = [&](ExitCode code, std::string line) {
     for (auto& c : line)
       if (c == '\n') c = ' ';
@@ -134,7 +134,7 @@ int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std:
   } catch (const std::exception& error) {
     // Not the user's mistake: the first line says what broke; details only when asked for.
     const std::string all = error.what();
-    // LibTorch's way of saying bad_alloc, on the CPU and on a GPU.
+    // LibTorch's form of bad_alloc, on the CPU and on a GPU.
     if (all.find("DefaultCPUAllocator") != std::string::npos || all.find("CUDA out of memory") != std::string::npos)
       return fail(ExitCode::failure, out_of_memory);
     return fail(ExitCode::failure, "internal error: " + (options.verbose ? all : all.substr(0, all.find('\n'))));

@@ -1,4 +1,4 @@
-// What all programs share: common options, exit codes, one line an error.
+// What all programs share: common options, exit codes, one line per error.
 #pragma once
 
 #include <functional>
@@ -18,23 +18,24 @@ struct CommonOptions {
   bool json = false;
 };
 
-/// Adds --version, --quiet, --verbose and, where `with_json`, --json to `app`.
+/// Adds --version, --quiet, --verbose and, if `with_json`, --json to `app`.
 void add_common_options(CLI::App& app, CommonOptions& options, bool with_json = true);
 
-/// Check of an option without a sign: CLI11 would read -1 as the greatest number.
+/// Check of an unsigned option: CLI11 would read -1 as the greatest number.
 [[nodiscard]] std::string whole_number(const std::string& text);
 
-/// Says that what people take for the numbers of shuffled batches are those of another sampler: `what` lies in `bracket`.
+/// Warns that the usual numbers for shuffled batches are those of another sampler: `what` lies in `bracket`.
 void warn_of_shuffling(const std::string& what, const privacy::Interval& bracket);
 
 /// Writes text for people to stdout, as `visible` (base/text.h) shows it: names may hold anything.
 void print(const std::string& text);
 
-/// Writes the one object of --json to stdout.
+/// Writes the single object of --json to stdout.
 void print_json(const nlohmann::ordered_json& json);
 
-/// Makes sure that stdin, stdout and stderr are open, parses the command line and runs `body`, turning every failure into
-/// one line on stderr and its exit code. What could not be written to stdout is such a failure, help and version among it.
+/// Makes sure that stdin, stdout and stderr are open, parses the command line and runs `body`. Turns every failure into
+/// one line on stderr and its exit code. Output that could not be written to stdout, including help and version, is
+/// such a failure.
 int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std::function<int()>& body);
 
 }  // namespace tsdp::cli

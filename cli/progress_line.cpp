@@ -15,14 +15,14 @@ namespace {
 constexpr std::chrono::seconds log_every{15};
 constexpr std::size_t log_columns = 200;
 
-/// `text` at the right of a field, so that what follows stays in its place as numbers grow.
+/// Right-aligns `text` in a field, so that what follows stays in place as numbers grow.
 std::string right(std::string text, std::size_t width) {
   const auto has = width_of(text);
   return has < width ? std::string(width - has, ' ') + text : text;
 }
 
 std::string loss_text(double loss) {
-  if (!std::isfinite(loss)) return "-";  // no step yet that had a window
+  if (!std::isfinite(loss)) return "-";  // no step so far had a window
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%#.4g", loss);
   return text.data();
@@ -33,7 +33,7 @@ std::string rate_text(double rate) { return rate >= 99.5 && rate < 1e9 ? cat(std
 }  // namespace
 
 std::string progress_text(const training::Progress& p, double target, std::size_t columns) {
-  // Every number has the room that its last one needs, as far as 80 columns go.
+  // Every number gets the room that its last value needs, as far as 80 columns go.
   const auto percent = right(cat(100 * p.step / std::max<std::uint64_t>(p.steps, 1), " %"), 5);
   const auto steps = std::to_string(p.steps);
   const double epochs_a_step = p.step > 0 ? p.epoch / static_cast<double>(p.step) : 0.0;
@@ -48,7 +48,7 @@ std::string progress_text(const training::Progress& p, double target, std::size_
   const auto epoch_room = std::min(epoch_text(last_epoch).size(), most_for_epoch);
   struct Part {
     std::string text;
-    int rank;  // those of the greatest go first
+    int rank;  // parts with the greatest rank are left out first
   };
   std::vector<Part> parts = {{percent, 5},
                              {cat("step ", right(std::to_string(p.step), steps.size()), "/", steps), 6},

@@ -1,4 +1,4 @@
-// How far training is: one line that rewrites itself on a terminal, and now and then a line in a log.
+// Training progress: one line that rewrites itself on a terminal, and now and then a line in a log.
 #pragma once
 
 #include <chrono>
@@ -11,14 +11,15 @@
 namespace tsdp::cli {
 
 /// Step, share done, epoch, loss, rate, time left, and epsilon spent of `target` (rounded up; left out if not private),
-/// in at most `columns` characters: what matters least is left out first, and where nothing else fits the share stands.
+/// in at most `columns` characters. The least important parts are left out first; if nothing else fits, the share
+/// remains.
 [[nodiscard]] std::string progress_text(const training::Progress& progress, double target, std::size_t columns);
 
 class ProgressLine {
  public:
   explicit ProgressLine(double target);
-  /// On a terminal the line is rewritten, no wider than the terminal is now; elsewhere a line is logged, without any
-  /// control character, every 15 s.
+  /// Rewrites the line on a terminal, no wider than the terminal is now. Elsewhere logs a line without any control
+  /// character every 15 s.
   void show(const training::Progress& progress);
   /// Clears the line, so that what is printed next begins where it stood.
   void end() { line_.clear(); }

@@ -57,7 +57,7 @@ std::string unfinished_text(const exporting::ModelMetadata& metadata) {
 
 std::vector<std::string> epsilon_does_not_cover(const nlohmann::ordered_json& ledger, std::vector<std::string> beside) {
   const bool is_private = ledger.is_object() && ledger.value("private", false);
-  // Weights that rest on data cost something of their own.
+  // Weights that rest on data have a cost of their own.
   if (is_private && mechanism::rests_on_data(mechanism::start_origin_of(ledger, "the model"))) beside.emplace_back("start");
   return beside;
 }
@@ -108,7 +108,7 @@ RunModel model_of_run(const training::RunFolder& folder, const Config& config, E
                         best ? " with training.checkpoint: best" : ""));
   const auto json = parse_json(read_file(folder.ledger()), folder.ledger().string());
   const auto ledger = mechanism::read_ledger(json, folder.ledger().string());
-  // One run: what is stated is stated of these weights.
+  // All files must belong to one run: the statement is about these weights.
   const training::Charge charge(folder.charged());
   const auto run = training::run_charged_for(folder);
   for (const auto& [from, found] : {std::pair{folder.ledger(), ledger.run.id}, std::pair{folder.charged(), charge.run()},
@@ -149,7 +149,7 @@ RunModel model_of_run(const training::RunFolder& folder, const Config& config, E
   out.sampled_forecasts = config.model.sampled_forecasts;
   auto stated = ledger;
   const bool was_killed = ledger.state == mechanism::RunState::running;
-  if (was_killed) {  // after its last checkpoint, before its ledger followed; the ledger's cost is that of the whole plan
+  if (was_killed) {  // after its last checkpoint and before its ledger followed; the ledger's cost is that of the whole plan
     stated.steps_taken = checkpoint->step - checkpoint->given_up;
     stated.steps_charged = std::max({ledger.steps_charged, charge.steps(), checkpoint->step});
   }

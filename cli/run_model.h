@@ -1,4 +1,4 @@
-// Steps that programs share: from a run's folder to its model.
+// Steps that programs share, from a run's folder to its model.
 #pragma once
 
 #include <filesystem>
@@ -18,23 +18,23 @@
 
 namespace tsdp::cli {
 
-/// What an exported model says of itself.
+/// What an exported model says about itself.
 [[nodiscard]] exporting::ModelMetadata metadata_of(const Config& config, const models::Forecaster& model,
                                                    const nlohmann::ordered_json& ledger);
 
-/// {"step": s, "of": n} of a model whose run is not finished, with its weights of step s of the n that are planned; null of a
+/// {"step": s, "of": n} for a model whose run is not finished, with the weights of step s of the n planned; null for a
 /// finished one. A run that was cut off may have taken more steps than its last checkpoint holds.
 [[nodiscard]] nlohmann::ordered_json unfinished(const exporting::ModelMetadata& metadata);
-/// The same as a line with a full stop and a line break; empty for a finished model.
+/// The same as a line ending with a full stop and a line break; empty for a finished model.
 [[nodiscard]] std::string unfinished_text(const exporting::ModelMetadata& metadata);
 
-/// What of a model's release epsilon covers: ["model"], or nothing of a model without privacy.
+/// What epsilon covers in a model's release: ["model"], or nothing for a model without privacy.
 [[nodiscard]] nlohmann::ordered_json epsilon_covers(const nlohmann::ordered_json& ledger);
-/// `beside`, names of what stands beside epsilon in an answer, and "start" where the model's start rests on data.
+/// `beside`, the names of what stands next to epsilon in an answer, plus "start" if the model's start rests on data.
 [[nodiscard]] std::vector<std::string> epsilon_does_not_cover(const nlohmann::ordered_json& ledger, std::vector<std::string> beside);
 /// Puts epsilon and delta of a model's training into a program's answer, with what they are about: "epsilon", "delta",
-/// "epsilon_covers", "epsilon_does_not_cover" (`beside`: names of what stands beside them in the answer), "reproducible", "unfinished"
-/// and the statement.
+/// "epsilon_covers", "epsilon_does_not_cover" (`beside`: names of what stands next to them in the answer),
+/// "reproducible", "unfinished" and the statement.
 void put_training_privacy(nlohmann::ordered_json& out, const exporting::ModelMetadata& metadata, const std::vector<std::string>& beside);
 
 /// The model of a checkpoint of a run, with the run's ledger.
@@ -47,23 +47,24 @@ struct RunModel {
     return {exporting::make_module(*model, sampled_forecasts), metadata};
   }
 };
-/// Scores of the weights that the run began with, before any step: what its data added is seen beside them. Throws DataError where they are not those of
-/// its ledger.
+/// Scores of the weights the run began with, before any step, to show what its data added. Throws DataError if the
+/// weights are not those of its ledger.
 [[nodiscard]] evaluation::Metrics scores_of_start(const training::RunFolder& folder, const Config& config, const data::PreparedData& data,
                                                   std::span<const data::ForecastRange> ranges, const nlohmann::ordered_json& ledger);
 /// "CRPS 0.0712, at its start 0.0903, of seasonal naive 0.116: your data took 21 % off the start's."
 [[nodiscard]] std::string what_data_added(const evaluation::Metrics& model, const evaluation::Metrics& start, mechanism::StartOrigin origin,
                                           const evaluation::Metrics& naive);
 
-/// Whether the model of a run that is not finished is wanted.
+/// Whether the model of an unfinished run is wanted.
 enum class Unfinished {
   refuse,
   allow
 };
 
-/// Checkpoint, count of charged steps, configuration and ledger must be of one run, and the ledger's numbers must follow from its
-/// terms, which are derived again. Throws DataError for files that do not belong together or cannot be read, PrivacyError for a
-/// ledger that states less than what was spent or follows, for "best" of a private run, and for a run that is not finished.
+/// Checkpoint, count of charged steps, configuration and ledger must belong to one run, and the ledger's numbers must
+/// follow from its terms, which are derived again. Throws DataError for files that do not belong together or cannot be
+/// read. Throws PrivacyError for a ledger that states less than what was spent or what follows from its terms, for
+/// "best" of a private run, and for a run that is not finished.
 [[nodiscard]] RunModel model_of_run(const training::RunFolder& folder, const Config& config, ExportedWeights which,
                                     Unfinished unfinished = Unfinished::refuse);
 

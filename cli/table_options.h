@@ -1,4 +1,4 @@
-// The options that say how a table in CSV is read, which several programs have.
+// The options that say how a CSV table is read, which several programs share.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,7 @@
 
 namespace tsdp::cli {
 
-/// Adds --columns, --duplicates and --gaps, which write into `form`; gives them.
+/// Adds --columns, --duplicates and --gaps, which write into `form`, and returns them.
 std::vector<CLI::Option*> add_table_options(CLI::App& app, data::StatedForm& form);
 
 }  // namespace tsdp::cli

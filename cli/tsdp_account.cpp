@@ -60,7 +60,7 @@ std::string shown(const char* what, const Interval& i, const Certificate& why) {
   return why.lower.empty() ? cat(what, " at most ", tsdp::rounded_up(i.upper, 7)) : cat(what, " in ", shown(i));
 }
 
-/// What the ends rest on, for whole series and for adaptive composition.
+/// What the ends rest on, for whole series and adaptive composition.
 void put_certificate(Json& out, const Subject& subject, const AppliedTheorem& m, const Certificate& why) {
   if (m.composition == tsdp::privacy::StepComposition::adaptive) {
     out["composition"] = tsdp::name(m.composition);
@@ -77,7 +77,7 @@ void warn_where_shuffled(const Subject& subject, const char* what, const Interva
   if (subject.series && subject.series->sampler == tsdp::privacy::TopLevel::shuffled) tsdp::cli::warn_of_shuffling(what, i);
 }
 
-/// Whole epochs in so many steps; where epochs are what is composed, those that are charged.
+/// Whole epochs in `steps` steps; the charged epochs if epochs are what is composed.
 std::uint64_t epochs_of(const AppliedTheorem& m, std::uint64_t steps) {
   return m.unit == tsdp::privacy::CompositionUnit::epoch ? m.uses_of_steps(steps)
                                                          : steps / static_cast<std::uint64_t>(m.steps_per_epoch);
@@ -102,7 +102,7 @@ std::string of_mechanism(const AppliedTheorem& m, std::uint64_t steps) {
              tsdp::privacy::composition_cited(m.composition), tsdp::mechanism::choice_cited(m.pure_release));
 }
 
-/// What the numbers are not, a line each.
+/// What the numbers do not mean, one line each.
 std::string reservations(const AppliedTheorem& m, std::uint64_t steps) {
   std::string text;
   if (m.bound == tsdp::privacy::Bound::optimistic_lower)
@@ -120,16 +120,16 @@ std::string reservations(const AppliedTheorem& m, std::uint64_t steps) {
 /// Whether a bracket is as narrow as asked for, relative to its upper end.
 bool reached(const Interval& i, double precision) { return i.upper - i.lower <= precision * i.upper; }
 
-/// Says in `out` and on stderr that a bracket is wider than asked for; it holds nevertheless.
+/// Says in `out` and on stderr that a bracket is wider than asked for; it still holds.
 void state_precision(Json& out, const Interval& i, double precision, const Certificate& why, const AppliedTheorem& m, std::uint64_t steps) {
-  // Ends of different theorems, or of different numbers of epochs, are apart for another reason.
+  // Ends from different theorems, or for different numbers of epochs, are apart for another reason.
   if (reached(i, precision) || why.lower != why.upper || m.complete_uses(steps) != m.uses_of_steps(steps)) return;
   out["precision_reached"] = false;
   tsdp::log::warning(cat("precision: the bracket ", shown(i), " is wider than the relative ", precision,
                          " asked for; it holds, but rounding or the size of the grids ended its refinement"));
 }
 
-/// Puts how much of the budget `spent` leaves, for commands that are given one.
+/// Puts how much of the budget is left after `spent`, for commands that are given one.
 std::string put_budget(Json& out, const Interval& spent, double target) {
   const double left = std::max(0.0, target - spent.upper);
   out["budget_left"] = left;
@@ -327,7 +327,7 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
   return out;
 }
 
-/// The table of theorems, a line each.
+/// The table of theorems, one line each.
 Answer theorems() {
   Answer out;
   out.json["theorems"] = Json::array();
@@ -386,7 +386,7 @@ int main(int argc, char** argv) {
         tsdp::cli::run_estimate(command.get_name(), command, mechanism, query, common.json);
         return 0;
       }
-      // (The published rule shares a delta between composition and hazards, whatever is asked for.)
+      // The published rule shares a delta between composition and hazards, whatever is asked for.
       if (answer == delta && query.delta) throw UsageError("--delta: not used by delta, but with --method estimate; expected the other numbers, as that is what is asked for");
       give(answer(subject_of(command, mechanism), query), common.json);
       return 0;

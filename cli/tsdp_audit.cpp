@@ -84,10 +84,10 @@ int main(int argc, char** argv) {
     const auto config_file = tsdp::find_config_file(config_name);
     auto asked = tsdp::read_config(config_file, set);
     tsdp::cli::set_threads(threads);
-    // Of the data, only what is public: how many series, and how long.
+    // Uses only what is public about the data: how many series, and how long.
     const auto lengths = tsdp::data::prepare_data(asked, config_file).split.training_length;
     auto config = tsdp::mechanism::settle(asked, lengths, config_file).config;
-    config.model.start = "fresh";  // what is audited does not depend on the weights
+    config.model.start = "fresh";  // the audit does not depend on the weights
     if (const double choice = tsdp::mechanism::choice_epsilon_of(config); choice > 0.0) {
       tsdp::log::info(cat("privacy.choice_share: the steps are audited, for which ", config.privacy.target_epsilon - choice, " of the target is left, and not the choice after them"));
       config.privacy.target_epsilon -= choice;

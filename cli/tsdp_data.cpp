@@ -82,7 +82,7 @@ struct DescribeCommand {
       if (write) {
         if (is_there(*write)) throw UsageError(cat("--write: found '", *write, "', which is there already; expected a new file"));
         write_file_atomically(*write, data::proposed_configuration(*file, std::filesystem::path(*write).parent_path(), form, read, dataset, {prediction_length, season_length}));
-        (void)read_config(*write, {});  // what is proposed must be accepted
+        (void)read_config(*write, {});  // the proposal must be accepted
       }
     }
     options.prediction_length = prediction_length.value_or(0);

@@ -19,7 +19,7 @@
 namespace tsdp::cli {
 namespace {
 
-/// Scores of the files that --baseline NAME=FILE names, by name.
+/// Scores of the files named by --baseline NAME=FILE, by name.
 nlohmann::ordered_json baselines_of(const std::vector<std::string>& given, const Config& config,
                                     const data::PreparedData& data, const std::vector<data::ForecastRange>& ranges) {
   nlohmann::ordered_json out = nlohmann::ordered_json::object();
@@ -37,7 +37,7 @@ nlohmann::ordered_json baselines_of(const std::vector<std::string>& given, const
   return out;
 }
 
-/// How many windows of a series at most read one of the w values that neighbours differ in.
+/// The largest number of windows of a series that read one of the w values in which neighbours differ.
 std::int64_t uses_of_a_change(const evaluation::PrivateInference& privacy, const Config& config, std::int64_t past_length,
                               std::size_t windows, std::size_t series) {
   const auto read = std::max(past_length, config.dataset.season_length);
@@ -46,7 +46,7 @@ std::int64_t uses_of_a_change(const evaluation::PrivateInference& privacy, const
   return std::min(privacy.mechanism.parameters().w * of_a_value, static_cast<std::int64_t>(windows / series));
 }
 
-/// Of every series with windows: its scores and those of seasonal naive.
+/// For every series with windows: its scores and those of seasonal naive.
 nlohmann::ordered_json scores_by_series(const data::Dataset& dataset, const evaluation::BacktestResult& result) {
   auto out = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < dataset.series.size(); ++i) {
@@ -137,7 +137,7 @@ int main(int argc, char** argv) {
     if (horizon != config.dataset.prediction_length)
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.prediction_length: found ",
                                  config.dataset.prediction_length, "; the model forecasts ", horizon, " steps"));
-    // In the model's order, whatever that of the file is.
+    // In the model's order, whatever the order in the file.
     const auto covariates = tsdp::mechanism::covariates_of(metadata.model, model.empty() ? folder.model().string() : model);
     if (covariates.empty() != !config.dataset.covariates)
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.covariates.file: found ", config.dataset.covariates.value_or("null"), "; the model ",
@@ -157,7 +157,7 @@ int main(int argc, char** argv) {
     const auto others = tsdp::cli::baselines_of(baselines, config, data, ranges);
     const auto result = tsdp::evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, device,
                                                    privacy ? &*privacy : nullptr);
-    // (From true pasts, so not beside forecasts from privatised ones.)
+    // From true pasts, so not shown next to forecasts from privatised ones.
     std::optional<tsdp::evaluation::Metrics> start;
     if (model.empty() && !privacy)
       start = tsdp::cli::scores_of_start(folder, tsdp::read_config(folder.config()), data, ranges, metadata.privacy);

@@ -1,4 +1,4 @@
-// tsdp-forecast: what comes after the end of each series, by an exported model.
+// tsdp-forecast: forecasts past the end of each series with an exported model.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -40,7 +40,7 @@ struct InputOptions {
   data::StatedForm form;
 };
 
-/// `exact`: in double precision, too, as private forecasts need it.
+/// `exact`: in double precision as well, which private forecasts need.
 data::Dataset read_input(const InputOptions& options, const std::string& model, const std::string& model_frequency,
                          bool exact) {
   const auto trained_on = data::Frequency::parse(model_frequency);
@@ -58,9 +58,9 @@ data::Dataset read_input(const InputOptions& options, const std::string& model, 
                          " was trained on"));
   auto dataset = data::read_dataset(options.input, read);
   data::require_magnitudes(dataset);
-  // Private forecasts count the uses of each past: a series that stands there twice would be used twice.
+  // Private forecasts count the uses of each past: a series that occurs twice would be used twice.
   if (exact) data::treat_copies(dataset, data::Copies::refused);
-  // Series of a table share its rows; in the other forms they stand for themselves.
+  // Series of a table share its rows; in the other forms each series stands on its own.
   if (read.format == data::Format::csv || read.format == data::Format::lstnet) {
     const auto extended = evaluation::align_ends(dataset);
     if (extended > 0)
@@ -71,7 +71,8 @@ data::Dataset read_input(const InputOptions& options, const std::string& model, 
   return dataset;
 }
 
-/// What is known of the steps of `dataset` and of the `horizon` after its ends, as far as the model reads it.
+/// Adds what is known about the steps of `dataset` and the `horizon` steps after its ends, as far as the model reads
+/// it.
 void add_covariates(data::Dataset& dataset, const InputOptions& options, const std::vector<std::string>& read, const std::string& model, std::int64_t horizon) {
   std::string given = options.covariates;
   std::string where = "--covariates";
@@ -109,7 +110,7 @@ bool same_file(const fs::path& a, const fs::path& b) {
   return fs::weakly_canonical(fs::absolute(a)) == fs::weakly_canonical(fs::absolute(b));
 }
 
-/// Refuses, before anything is computed, what could not be written or would destroy something.
+/// Refuses, before anything is computed, an output that could not be written or would destroy something.
 void check_output(const char* option, const std::string& output, const std::vector<std::string>& inputs) {
   if (!ends_in(output, ".csv") && !ends_in(output, ".jsonl"))
     throw UsageError(cat(option, ": found '", output, "'; expected a name in .csv or .jsonl (JSON Lines)"));

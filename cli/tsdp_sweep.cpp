@@ -33,7 +33,7 @@ const char* name(tsdp::sweep::Need need) {
   return "";
 }
 
-/// What would be done, as far as the disk tells it now.
+/// Prints what would be done, as far as the disk shows it now.
 void print_plan(const tsdp::sweep::SweepPlan& plan, int threads, bool as_json) {
   nlohmann::ordered_json out;
   out["output"] = plan.output.string();
@@ -46,7 +46,7 @@ void print_plan(const tsdp::sweep::SweepPlan& plan, int threads, bool as_json) {
       commands.push_back(tsdp::sweep::command_of(plan, run, step, threads));
     for (std::size_t i = 0; i < run.scores.size(); ++i) {
       if (tsdp::sweep::is_scored(plan, run, i)) continue;
-      if (!commands.empty() && run.scores[i].arguments.empty()) continue;  // training gives it
+      if (!commands.empty() && run.scores[i].arguments.empty()) continue;  // training gives this score
       commands.push_back(tsdp::sweep::command_of(plan, run, {tsdp::sweep::Need::score, i}, threads));
     }
     out["runs"].push_back(
@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
       tsdp::cli::print(tsdp::sweep::markdown(table));
     }
     if (failures.empty()) return 0;
-    // One line: each reason once, with the first run that it ended.
+    // One line with each reason once, together with the first run that it ended.
     std::vector<std::string> reasons;
     std::set<std::string> said;
     for (const auto& [i, reason] : failures)

@@ -42,7 +42,7 @@ std::filesystem::path default_output(const std::filesystem::path& config) {
   return folder;
 }
 
-/// The data's path as the run's own configuration must name it, so that --resume finds it from anywhere.
+/// The path by which the run's own configuration must name the data, so that --resume finds it from anywhere.
 std::string path_for_run(const std::string& given, const std::filesystem::path& found, const std::filesystem::path& run) {
   const std::filesystem::path path(given);
   if (path.is_absolute()) return given;
@@ -90,8 +90,8 @@ Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& traine
   return out;
 }
 
-/// What max_epochs leaves of the target, and what would use it; empty where nothing to speak of is left. Down and up: the target is kept with
-/// either number.
+/// What max_epochs leaves of the target, and what would use it; empty if hardly anything is left. Rounded down and up,
+/// so that either number keeps the target.
 std::string unused_text(const Json& plan, const char* would_use) {
   const auto unused = plan.value("unused", Json());
   if (unused.is_null()) return {};
@@ -120,7 +120,7 @@ std::string plan_text(const Json& p) {
   return text;
 }
 
-/// Where the series are fewer, or shorter, than the settings have them.
+/// Warns if the series are fewer or shorter than the settings assume.
 void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingScheme& scheme) {
   if (const auto windows = scheme.expected_windows(); config.privacy.relation != tsdp::privacy::Relation::series && windows < *config.sampling.batch_size)
     tsdp::log::warning(cat("sampling.batch_size: found ", *config.sampling.batch_size, ", by which every step is divided; the ", scheme.sequences(),
@@ -132,7 +132,7 @@ void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingS
                            config.model.lags.empty() ? "expected a shorter context" : "expected a shorter context, or shorter lags (auto follows dataset.season_length)"));
 }
 
-/// What `auto` became, setting by setting, and what it comes to.
+/// What `auto` became, setting by setting, and what it amounts to.
 void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training::Plan& plan, double step_seconds, bool json) {
   const double seconds = step_seconds * static_cast<double>(plan.steps);
   const bool is_private = settled.config.privacy.enabled;
@@ -215,7 +215,7 @@ int main(int argc, char** argv) {
     } else {
       folder.root = resume;
       config_file = folder.config();
-      // A crash right after the beginning leaves the configuration beside the checkpoint alone.
+      // A crash right after the start leaves only the configuration next to the checkpoint.
       if (!tsdp::is_there(config_file) && tsdp::is_there(folder.charged_config()))
         tsdp::training::put_config_back(folder);
       if (!tsdp::is_there(config_file))
@@ -226,7 +226,7 @@ int main(int argc, char** argv) {
     tsdp::cli::set_threads(threads);
     const auto device = tsdp::cli::device_of(device_name);
     auto asked = tsdp::read_config(config_file, set);
-    // Budgets compose pairs: noise that suffices for adaptive composition alone would be charged above the target.
+    // Budgets compose pairs: noise that suffices only for adaptive composition would be charged above the target.
     if (!budget.empty() && !asked.privacy.composition) asked.privacy.composition = tsdp::privacy::StepComposition::symmetrised;
     const auto data = tsdp::data::prepare_data(asked, config_file);
     auto settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file);
@@ -244,7 +244,7 @@ int main(int argc, char** argv) {
           path_for_run(config.dataset.path, tsdp::find_data_file(config.dataset.path, config_file), folder.root);
     if (auto& file = config.dataset.covariates; file && resume.empty())
       file = path_for_run(*file, tsdp::find_file("dataset.covariates.file", *file, config_file), folder.root);
-    // Before a plan is made of what the run was not charged for.
+    // Before a plan is made for something the run was not charged for.
     if (!resume.empty() && tsdp::is_there(folder.charged_config()))
       tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
     warn_of_sizes(config, settled.method.scheme());
@@ -279,7 +279,7 @@ int main(int argc, char** argv) {
     try {
       done = trainer.run(options);
     } catch (...) {
-      line.end();  // the reason must stand on a line of its own
+      line.end();  // the reason must be on a line of its own
       throw;
     }
     line.end();
@@ -292,7 +292,7 @@ int main(int argc, char** argv) {
       const auto trained = tsdp::cli::model_of_run(folder, trainer.config(), config.training.checkpoint);
       tsdp::exporting::save_model(*trained.model, trained.sampled_forecasts, trained.metadata, folder.model());
     }
-    // What is scored is what is released: the exported file.
+    // Scores what is released: the exported file.
     auto exported = tsdp::exporting::load_model(folder.model(), at::kCPU);
     const auto ledger = exported.metadata.privacy;
     const auto scores =
@@ -310,7 +310,7 @@ int main(int argc, char** argv) {
       tsdp::exporting::write_report({trainer.config(), folder, data, exported.module, exported.metadata, scores, &start_scores});
       tsdp::log::info(cat("report, not for release: ", folder.report().string()));
     } catch (const tsdp::Error& error) {
-      // The run is done and its model released all the same.
+      // The run is still done and its model released.
       tsdp::log::warning(cat("no report: ", error.what(), "; write it with: tsdp-evaluate --run ", folder.root.string(),
                              " --report"));
     }

@@ -55,8 +55,8 @@ Forecaster::Hidden DeepAR::forward(const WindowBatch& batch) {
                                 options_.default_scale);
   if (options_.prior.kind == PriorKind::none)
     return {tape_.apply(*lstm_, tape_.constant(input_of(batch, at::cat({batch.past_target, batch.future_target}, 1).div_(scale), scale.log()))), scale};
-  // Every step's naive forecast is the value one step, or a season, before it. The centre of a walk is where the scored steps begin, so that no
-  // step is told of a later one.
+  // The naive forecast of every step is the value one step, or a season, before it. The centre of a walk is where the
+  // scored steps begin, so that no step learns about a later one.
   const auto filled = filled_past(options_.prior, batch.past_target, batch.past_observed, context, scale);
   const auto future = at::where(batch.future_observed.gt(0.0), batch.future_target, filled.mean);
   const auto values = at::cat({filled.values, future}, 1);
@@ -110,9 +110,9 @@ at::Tensor DeepAR::input_by_kernel(const WindowBatch& batch, const at::Tensor& a
 }
 
 std::int64_t DeepAR::preferred_chunk(bool is_private) const {
-  // The CPU's kernel keeps the gradients of one chunk's windows in cache; elsewhere whole batches are best. Where these
-  // gradients are more than half of what a window needs otherwise (short contexts, wide layers), half a chunk keeps a private
-  // step's memory below twice an ordinary one's.
+  // The CPU's kernel keeps the gradients of one chunk's windows in cache; elsewhere whole batches are best. If these
+  // gradients are more than half of what a window needs otherwise (short contexts, wide layers), half a chunk keeps a
+  // private step's memory below twice an ordinary one's.
   if (!dp::kernels_serve(parameters_.values())) return Forecaster::preferred_chunk(is_private);
   const auto gradient = 4 * parameters_.count();
   return is_private && 3 * gradient > bytes_per_window() ? dp::Lstm::preferred_chunk / 2 : dp::Lstm::preferred_chunk;
@@ -147,7 +147,7 @@ std::string DeepAR::script() const {
     cell += "    c" + l + " = torch.sigmoid(f) * c" + l + " + torch.sigmoid(i) * torch.tanh(g)\n";
     cell += "    h" + l + " = torch.sigmoid(o) * torch.tanh(c" + l + ")\n";
   }
-  // Values of a path in units of the window; and of every step the naive forecast in these units.
+  // Values of a path in units of the window, and the naive forecast of every step in these units.
   const auto& prior = options_.prior;
   const std::string own_scale = "self.mean_scale(past_target[:, past - context:], past_observed[:, past - context:])";
   std::string begin, naive = "torch.zeros_like(loc)", cut;

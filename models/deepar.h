@@ -56,8 +56,8 @@ class DeepAR final : public Forecaster {
     return static_cast<std::int64_t>(options_.lags.size()) + 3 + options_.time_features;
   }
 
-  /// The LSTM's input (B, steps, inputs) of a batch, from the window's values (B, P + H) as the model reads them and what it is told of their
-  /// level (B, 1).
+  /// The LSTM's input (B, steps, inputs) of a batch, from the window's values (B, P + H) as the model reads them and
+  /// what it is told about their level (B, 1).
   [[nodiscard]] at::Tensor input_of(const WindowBatch& batch, const at::Tensor& values, const at::Tensor& level);
   [[nodiscard]] at::Tensor input_by_kernel(const WindowBatch& batch, const at::Tensor& values, const at::Tensor& level);
 

@@ -18,7 +18,7 @@ WindowBatch WindowBatch::rows(std::int64_t begin, std::int64_t count) const {
 
 WindowBatch Forecaster::imputed(const WindowBatch& batch) const {
   if (!options_.imputes || options_.prior.kind != PriorKind::none) return batch;
-  // (Where nothing is missing, what follows changes nothing; asking a GPU would take longer.)
+  // If nothing is missing, what follows changes nothing; asking a GPU would take longer.
   if (batch.past_target.is_cpu() && batch.past_observed.all().item<bool>() && batch.future_observed.all().item<bool>()) return batch;
   auto out = batch;
   const auto mean = context_mean(batch.past_target, batch.past_observed, options_.context_length);

@@ -26,19 +26,20 @@ namespace tsdp::models {
 struct ModelOptions {
   std::int64_t context_length = 1;     ///< C ≥ 1
   std::int64_t prediction_length = 1;  ///< H ≥ 1
-  std::vector<std::int64_t> lags = {}; ///< of models that read lagged values: ≥ 1, in the order they are fed
-  std::int64_t time_features = 0;      ///< F: calendar features and age of a step, of models that read them
-  /// Scale of a window that holds no observed value, where a model scales by the mean of observed values. A constant: the
-  /// mean over the batch, which GluonTS takes, lets one window's gradient depend on another's values. At least 1e-10
-  /// is taken.
+  std::vector<std::int64_t> lags = {}; ///< for models that read lagged values: ≥ 1, in the order they are fed
+  std::int64_t time_features = 0;      ///< F: calendar features and age of a step, for models that read them
+  /// Scale of a window that holds no observed value, if a model scales by the mean of observed values. It is a
+  /// constant: the mean over the batch, which GluonTS takes, lets one window's gradient depend on another's values. At
+  /// least 1e-10 is used.
   double default_scale = 0.0;
   std::int64_t width_factor = 1;  ///< multiple of the model's standard widths, ≥ 1
   std::int64_t width = 0;         ///< hidden units of a step or token; 0: the standard ones
-  /// Without a prior: whether values that are not observed, in a window or before the start of its series, are read as the mean
-  /// of those that are in its context (0 where none is), and not as 0, as GluonTS does. With a prior they always are.
+  /// Without a prior: whether values that are not observed, in a window or before the start of its series, are read as
+  /// the mean of the observed ones in its context (0 if there are none) instead of as 0, as GluonTS does. With a prior
+  /// they always are.
   bool imputes = false;
-  Prior prior = {};               ///< its season at most the context; of a model that reads lags, at most the largest
-  /// More parameters are refused (DataError) before memory is taken: for sizes from a file.
+  Prior prior = {};               ///< its season is at most the context; for a model that reads lags, at most the largest
+  /// More parameters are refused (DataError) before memory is taken; for sizes from a file.
   std::int64_t most_parameters = std::numeric_limits<std::int64_t>::max();
   /// If defined, the flat buffer that the parameters are views of: replicas of a model share it.
   at::Tensor parameter_values = {};
@@ -70,16 +71,16 @@ class Forecaster {
   [[nodiscard]] virtual bool reads_time_features() const { return false; }
   /// Whether forecasts are sample paths (each step depends on the draw before), not a distribution known at each step.
   [[nodiscard]] virtual bool samples_paths() const { return false; }
-  /// The longest season of which it sees a whole one: of a prior.
+  /// The longest season that it sees as a whole; for a prior.
   [[nodiscard]] virtual std::int64_t longest_season() const { return options_.context_length; }
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
 
   [[nodiscard]] const dp::ParameterBuffer& parameters() const noexcept { return parameters_; }
   /// Parametric layers whose records make up the per-window gradients.
   [[nodiscard]] const std::vector<dp::Layer*>& layers() const noexcept { return layer_list_; }
-  /// Memory that one window's records need in a step, in bytes, about.
+  /// Memory that one window's records need in a step, in bytes, approximately.
   [[nodiscard]] virtual std::int64_t bytes_per_window() const = 0;
-  /// Windows of a batch that a thread best works on at a time, if not all; fewer may be better where the gradients of
+  /// How many windows of a batch a thread should work on at a time, if not all; fewer may be better if the gradients of
   /// single windows take memory (private steps).
   [[nodiscard]] virtual std::int64_t preferred_chunk(bool is_private) const {
     static_cast<void>(is_private);
@@ -99,10 +100,10 @@ class Forecaster {
   /// Forecast distribution of every step that enters the loss, given the values before it.
   StudentT distribution(const WindowBatch& batch);
 
-  /// TorchScript source. Of a model whose distribution is known at each step, the method
+  /// TorchScript source. For a model whose distribution is known at each step, the method
   ///   def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]
-  /// that gives df, loc, scale (B, H) and affine_scale (B, 1) from the parameters `self.<name with _ for .>`; of one that
-  /// samples paths,
+  /// that gives df, loc, scale (B, H) and affine_scale (B, 1) from the parameters `self.<name with _ for .>`; for one
+  /// that samples paths,
   ///   def paths(self, past_target, past_observed, time_features, draws: Tensor) -> Tensor
   /// that gives (B, S, H) in units of the data from uniform draws (B, S, H, 2) by `self.student_t_draw`.
   [[nodiscard]] virtual std::string script() const = 0;
@@ -112,23 +113,24 @@ class Forecaster {
   Forecaster(const Forecaster&) = delete;
   Forecaster& operator=(const Forecaster&) = delete;
 
-  /// `batch` with what ModelOptions::imputes says; marks stay as they are. Of each window by itself.
+  /// `batch` imputed as ModelOptions::imputes says, each window by itself; marks stay as they are.
   [[nodiscard]] WindowBatch imputed(const WindowBatch& batch) const;
-  /// What the loss is taken of: the head's input, the window's scale, and what a prior adds to it (prior.h).
+  /// What the loss is computed from: the head's input, the window's scale, and what a prior adds to it (prior.h).
   struct Hidden {
     dp::Tape::Value value;    ///< (B, K, D): one row a step
     at::Tensor affine_scale;  ///< (B, 1)
     at::Tensor naive = {};    ///< (B, K) in units of the data; undefined without a prior
     at::Tensor growth = {};   ///< (K); undefined where it is 1
   };
-  /// A batch's windows in units of their own, `mean_scale` being the model's scale without a prior.
+  /// A batch's windows in units of their own; `mean_scale` is the model's scale without a prior.
   [[nodiscard]] Frame frame(const WindowBatch& batch, const at::Tensor& mean_scale) const;
-  /// With a prior: sets parameters to forecast the prior alone. `last` are the prefixes of the layers before the head, which become 0; without
-  /// one the head's weights do. Each of the head's maps then reads hidden units of its own, half of them for the location, so that
-  /// the noise of one disturbs no other.
+  /// With a prior: sets parameters so that the prior alone is forecast. `last` holds the prefixes of the layers before
+  /// the head, which become 0; if there are none, the head's weights do. Each of the head's maps then reads hidden
+  /// units of its own, half of them for the location, so that the noise of one does not disturb the others.
   void start_at_prior(const std::string& head, const std::vector<std::string>& last);
-  /// Of TorchScript: the methods that `script_frame` calls; locals `scaled` and `affine_scale` (and of a prior naive, growth) of past_target, past_observed
-  /// by an expression of the model's scale; and the end of `distribution`.
+  /// Parts of TorchScript: the methods that `script_frame` calls; lines that set locals `scaled` and `affine_scale`
+  /// (with a prior also naive, growth) from past_target, past_observed and an expression of the model's scale; and the
+  /// end of `distribution`.
   [[nodiscard]] std::string script_methods() const { return filled_past_script(options_.prior) + frame_script(options_.prior); }
   [[nodiscard]] std::string script_frame(const std::string& mean_scale) const;
   [[nodiscard]] std::string script_end() const;
@@ -138,7 +140,7 @@ class Forecaster {
   struct Scored {
     at::Tensor target, weights;
   };
-  /// Unless overridden, the steps to forecast, each observed one by its share of them.
+  /// Unless overridden: the steps to forecast, each observed one weighted by its share of them.
   [[nodiscard]] virtual Scored scored(const WindowBatch& batch) const;
 
   /// Declares weight and bias of a layer from `inputs` to `outputs`; `linear` makes it after `allocate`.
@@ -174,14 +176,14 @@ template <class Model>
   };
 }
 
-/// Makes a forecaster known to configurations and to make_model. Throws Error for a name that is taken. One outside of the tree
-/// does so in a line of its source, which is linked into the program:
+/// Makes a forecaster known to configurations and to make_model. Throws Error for a name that is taken. A forecaster
+/// outside the tree calls this in a line of its source, which is linked into the program:
 ///   const bool registered = tsdp::models::register_model({"autoregression"}, tsdp::models::factory_of<Autoregression>());
 bool register_model(const ModelRules& rules, Factory factory);
 
 /// Names of all registered forecasters.
 [[nodiscard]] std::vector<std::string> model_names();
-/// Throws UsageError that names the known models if `name` is none.
+/// Throws UsageError that names the known models if `name` is not one of them.
 [[nodiscard]] std::unique_ptr<Forecaster> make_model(const std::string& name, const ModelOptions& options,
                                                      const at::TensorOptions& tensor_options);
 

@@ -82,7 +82,7 @@ void ITransformer::initialise(RandomStream& stream) {
 Forecaster::Hidden ITransformer::forward(const WindowBatch& batch) {
   const auto scale = mean_scale(batch.past_target, batch.past_observed, options_.default_scale);
   const auto own = frame(batch, scale);
-  // (With a prior the level says nothing: a forecast is the same in any units.)
+  // With a prior the level says nothing: a forecast is the same in any units.
   const auto token = at::cat({own.input, at::zeros_like(scale), own.naive.defined() ? at::zeros_like(scale) : scale.log()}, 1);
   auto x = tape_.apply(*embedding_, tape_.constant(token));
   for (auto& e : encoders_) {

@@ -26,7 +26,7 @@ float sum_of(std::int64_t count, const Term& term) {
   return sum;
 }
 
-/// One window of frame_of, which says what is what: on return `input` and `naive` are filled. Returns s.
+/// One window of frame_of, whose comment explains the terms. Fills `input` and `naive`. Returns s.
 float frame_row(const Prior& prior, const float* past, const float* observed, std::int64_t length, std::int64_t horizon, float mean_scale,
                 float* input, float* naive) {
   const float count = sum_of(length, [&](std::int64_t i) { return observed[i]; });
@@ -38,7 +38,7 @@ float frame_row(const Prior& prior, const float* past, const float* observed, st
   const auto terms = of_differences ? length - 1 : length;
   const float deviations = of_differences ? sum_of(terms, [&](std::int64_t i) { return std::abs(values[i + 1] - values[i]); })
                                           : sum_of(terms, [&](std::int64_t i) { return std::abs(values[i] - mean); });
-  // (In this order a spread that is not a number stays one, as in ATen.)
+  // In this order a spread that is not a number stays one, as in ATen.
   float scale = deviations / static_cast<float>(terms);
   const float least = std::max(mean_scale * static_cast<float>(least_share_of_mean_scale), static_cast<float>(least_mean_scale));
   if (scale < least) scale = least;
@@ -54,7 +54,7 @@ float frame_row(const Prior& prior, const float* past, const float* observed, st
   return scale;
 }
 
-/// √(k + 1) of step k. (Not by ATen: see settle_vector_functions in training/step_engine.cpp.)
+/// √(k + 1) for step k. Not computed by ATen: see settle_vector_functions in training/step_engine.cpp.
 at::Tensor growth_of_walks(std::int64_t horizon, const at::TensorOptions& options) {
   auto growth = at::empty({horizon}, at::kDouble);
   for (std::int64_t k = 0; k < horizon; ++k) growth.data_ptr<double>()[k] = std::sqrt(static_cast<double>(k + 1));
@@ -87,7 +87,7 @@ FilledPast filled_past(const Prior& prior, const at::Tensor& past, const at::Ten
   const auto mean = context_mean(past, observed, context);
   const auto values = at::where(observed.gt(0.0), past, mean);
   const auto recent = values.narrow(1, first, context);
-  // (Of one value there is no difference.)
+  // A single value has no difference.
   const auto spread = prior.kind == PriorKind::last_value && context > 1
                           ? (recent.narrow(1, 1, context - 1) - recent.narrow(1, 0, context - 1)).abs_().mean(1, true)
                           : (recent - mean).abs_().mean(1, true);

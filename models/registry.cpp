@@ -12,7 +12,7 @@
 namespace tsdp::models {
 namespace {
 
-// One line a forecaster.
+// One line per forecaster.
 std::map<std::string, Factory>& registry() {
   static std::map<std::string, Factory> models = {
       {"deepar", factory_of<DeepAR>()},

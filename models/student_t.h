@@ -42,7 +42,7 @@ class StudentTHead final : public dp::Layer {
   /// Losses (B), as `student_t_loss`; records.
   at::Tensor losses(const at::Tensor& hidden, const at::Tensor& target, const at::Tensor& affine_scale,
                     const at::Tensor& weights);
-  /// Of Σ_i loss_i with respect to the hidden rows (B, K, D).
+  /// The gradient of Σ_i loss_i with respect to the hidden rows (B, K, D).
   dp::Gradient hidden_gradient();
 
   void join(const dp::Records& records) override;

@@ -44,7 +44,7 @@ TSDP_INLINE void fold(const Vector<T, Lanes>& v, Vector<T, Lanes / 2>& sum, std:
   sum = __builtin_shufflevector(v, v, I...) + __builtin_shufflevector(v, v, (I + Lanes / 2)...);
 }
 
-/// Within each 16 bytes: a and b's lower halves in turns plus their upper halves in turns.
+/// Within each 16 bytes: the lower halves of a and b interleaved plus their upper halves interleaved.
 template <int Lanes, typename T, int... I>
 TSDP_INLINE void zip(const Vector<T, Lanes>& a, const Vector<T, Lanes>& b, Vector<T, Lanes>& sum,
                      std::integer_sequence<int, I...>) {
@@ -130,7 +130,7 @@ TSDP_INLINE void raw_with(const Head<T>& head, const T* hidden, std::int64_t cou
   const T* const map_0 = head.maps;
   const T* const map_1 = map_0 + (width + 1);
   const T* const map_2 = map_1 + (width + 1);
-  // Rows that are not there are read as the last one.
+  // Missing rows are read as the last one.
   for (std::int64_t k = 0; k < count; k += 4) {
     const T* x[4];
     for (std::int64_t i = 0; i < 4; ++i) x[i] = hidden + std::min(k + i, count - 1) * width;
@@ -162,7 +162,7 @@ TSDP_INLINE void raw_with(const Head<T>& head, const T* hidden, std::int64_t cou
   }
 }
 
-/// The same with shorter vectors where the longest would leave a rest.
+/// The same with shorter vectors where the longest would leave a remainder.
 template <int Lanes, typename T>
 TSDP_INLINE void raw_of_block(const Head<T>& head, const T* hidden, std::int64_t count, Rows<T>& raw,
                               std::int64_t place) {

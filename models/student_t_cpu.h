@@ -17,7 +17,7 @@ struct Head {
   std::int64_t width = 0;      ///< D
 };
 
-/// Of `target` and `weights` (windows, K), each row is without gaps.
+/// Each row of `target` and `weights` (windows, K) is without gaps.
 template <typename T>
 struct Loss {
   const T* target = nullptr;  ///< in units of the data
@@ -27,7 +27,7 @@ struct Loss {
   std::int64_t weights_stride = 0;
 };
 
-/// What is not wanted is null, where that is said. Nothing overlaps anything else.
+/// Results that are not wanted are null, where that is said. Nothing overlaps anything else.
 template <typename T>
 struct Gradients {
   T* losses = nullptr;           ///< (windows): Σ_k weight nll; not finite if any counted nll is not
@@ -47,8 +47,8 @@ struct Gradients {
 template <typename T>
 void forward(const Head<T>& head, T* raw);
 
-/// Squared norms: float squares are summed by at most 64 in float, then in double, so that the relative error is at
-/// most 70 · 2^-24 unless squares leave the range of float.
+/// Squared norms: at most 64 float squares are summed in float, then in double, so that the relative error is at most
+/// 70 · 2^-24 unless squares leave the range of float.
 template <typename T>
 void loss_and_gradient(const Head<T>& head, const Loss<T>& loss, const Gradients<T>& gradients);
 

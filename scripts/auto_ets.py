@@ -1,25 +1,26 @@
 #!/usr/bin/env python3
-"""Forecasts every test window with AutoETS or AutoARIMA (statsforecast), for tsdp-evaluate to score beside the model:
+"""Forecasts every test window with AutoETS or AutoARIMA (statsforecast), for tsdp-evaluate to score next to the model:
 
     tsdp-data split --config CONFIG --output SPLIT
     scripts/auto_ets.py --split SPLIT --output auto_ets.jsonl
     tsdp-evaluate --run RUN --baseline auto_ets=auto_ets.jsonl
     scripts/auto_ets.py --split SPLIT --model auto_arima --season-length 1 --output auto_arima.jsonl
 
-SPLIT holds test.jsonl, an object {"item_id", "start", "target"} a line: window by window, within a window series by series,
-each the series up to and including its window, whose last prediction_length values are not looked at; and metadata.json with
-prediction_length and season_length. AutoETS is model ZZZ; both are fitted anew for each entry on all values before the window. AutoARIMA with a
-season takes days on long series (the paper gave up after seven); without, --season-length 1, it takes minutes. The quantile q is
-an end of the central interval of level round(200 |q - 1/2|), the lower one up to the median; the mean is the point forecast.
+SPLIT holds test.jsonl, one object {"item_id", "start", "target"} per line: window by window, within a window series by
+series, each the series up to and including its window, whose last prediction_length values are not looked at; and
+metadata.json with prediction_length and season_length. AutoETS is model ZZZ; both models are fitted anew for each entry on
+all values before the window. AutoARIMA with a season takes days on long series (the paper gave up after seven); without
+one, --season-length 1, it takes minutes. The quantile q is an end of the central interval of level round(200 |q - 1/2|),
+the lower end up to the median; the mean is the point forecast.
 
-Missing values: neither has a treatment of them, so they are filled with the last observed value (leading ones with the first
-observed one), as seasonal naive does; an entry with no value at all is forecast as 0. Seasons above 24: AutoETS of statsforecast drops
-them without a word and fits a model without season; so does this, with a warning. An entry with too few values to fit any
-model is forecast by their mean.
+Missing values: neither model handles them, so they are filled with the last observed value (leading ones with the first
+observed one), as seasonal naive does; an entry with no value at all is forecast as 0. Seasons above 24: AutoETS of
+statsforecast silently drops them and fits a model without season; this script does too, with a warning. An entry with too
+few values to fit any model is forecast by their mean.
 
 --check EVALUATION.json compares with the series of its section `auto_ets` instead and writes nothing.
 
-Needs scripts/auto_ets_requirements.txt in a virtual environment of its own. One output line an entry:
+Needs scripts/auto_ets_requirements.txt in a virtual environment of its own. One output line per entry:
 {"item_id", "forecast_start": place of the first forecast value (from 0), "quantiles": {"0.1": […], …}, "mean": […]}.
 """
 
@@ -87,7 +88,7 @@ def entry_line(task):
 
 
 def read_split(folder):
-    """Metadata and entries of a folder that `tsdp-data split` wrote."""
+    """Metadata and entries of a folder written by `tsdp-data split`."""
     try:
         metadata = json.loads((folder / "metadata.json").read_text())
         horizon, season = int(metadata["prediction_length"]), int(metadata["season_length"])
@@ -117,7 +118,7 @@ def read_split(folder):
 
 
 def check(file):
-    """Compares with the section auto_ets of reference values; relative to the largest value of a series."""
+    """Compares with the section auto_ets of reference values, relative to the largest value of a series."""
     import numpy as np
 
     section = json.loads(file.read_text()).get("auto_ets")

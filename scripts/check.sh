@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds and runs the unit tests of one module, for the minutes between two edits:
+# Builds and runs the unit tests of one module, for quick use between two edits:
 #   scripts/check.sh MODULE [options of ctest]      MODULE as in CONTRIBUTING.md, such as data or privacy/adaptive
 set -euo pipefail
 # shellcheck source=scripts/common.sh

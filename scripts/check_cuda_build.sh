@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Compiles and links everything against a CUDA build of LibTorch, on a machine with or without a GPU (the programs themselves
-# start only where a driver is). By hand: it fetches about 2 GB and takes a quarter of an hour on two cores.
+# Compiles and links everything against a CUDA build of LibTorch, on a machine with or without a GPU (the programs
+# themselves start only if there is a driver). Run by hand: it fetches about 2 GB and takes a quarter of an hour on two
+# cores.
 #   scripts/check_cuda_build.sh [folder for the build, default build/cuda]
 # Needs a CUDA 13 toolkit (nvcc); TSDP_CUDA_HOME names it if it is not /usr/local/cuda.
 set -euo pipefail

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# What train.sh, test.sh, bench.sh, fuzz.sh and setup.sh share: packages, LibTorch, build. Sourced, not run.
+# What the other scripts share: packages, LibTorch, build. Sourced, not run.
 #
-# Every stage does only what is missing and says so in one line on stderr; stdout belongs to the program that is run.
-# The environment may say otherwise:
+# Every stage does only what is missing and reports it in one line on stderr; stdout belongs to the program being run.
+# The environment can override:
 #   TSDP_TORCH=auto|cpu|cuda|PATH  which LibTorch; PATH is a LibTorch folder or the prefix of a Python that has torch
 #   TSDP_PACKAGES=skip             install no system packages; everything needed is there already
 #   TSDP_JOBS=N                    compile N files at a time (default: what cores and memory allow)
@@ -17,7 +17,7 @@ tsdp_logs=$tsdp_root/build/logs
 tsdp_venv=$tsdp_root/.venv
 tsdp_requirements=$tsdp_root/scripts/requirements.txt
 tsdp_test_requirements=$tsdp_root/scripts/requirements-test.txt
-# The CPU builds of torch stand on PyTorch's own wheel index only.
+# The CPU builds of torch are only on PyTorch's own wheel index.
 tsdp_torch_index=https://download.pytorch.org/whl/cpu
 tsdp_least_cmake=3.25
 tsdp_job_megabytes=2500 # of memory, for one compiler that reads LibTorch's headers
@@ -31,7 +31,7 @@ tsdp_fail() {
   exit 1
 }
 
-# tsdp_fail_with_log WHAT LOG MEND: the errors in the log if it names any, and its end.
+# tsdp_fail_with_log WHAT LOG MEND: shows the errors in the log, if it names any, and its end.
 tsdp_fail_with_log() {
   {
     grep -n -m 5 -E '(^|[^A-Za-z])([Ee]rror|ERROR|fatal|FAILED)([: ]|$)' "$2" || true
@@ -51,7 +51,8 @@ tsdp_logged() {
 
 tsdp_new_log() { : >"$tsdp_logs/$1.log"; }
 
-# tsdp_watched MEGABYTES FOLDER COMMAND…: runs the command; on a terminal one line, written over, shows how much of what it loads lies in FOLDER.
+# tsdp_watched MEGABYTES FOLDER COMMAND…: runs the command; on a terminal, one overwritten line shows how much of what
+# it downloads is in FOLDER.
 tsdp_watched() {
   local megabytes=$1 folder=$2 job start=$SECONDS got spent
   shift 2
@@ -74,8 +75,8 @@ tsdp_watched() {
   wait "$job"
 }
 
-# tsdp_apt_progress LOG: apt's output with status lines (APT::Status-Fd=1) on stdin; one line that is written over shows percentage, file and
-# time left, and all else goes to the log.
+# tsdp_apt_progress LOG: reads apt's output with status lines (APT::Status-Fd=1) on stdin; one overwritten line shows
+# percentage, file and time left, and everything else goes to the log.
 tsdp_apt_progress() {
   local line kind percent text
   while IFS= read -r line; do
@@ -91,7 +92,7 @@ tsdp_apt_progress() {
 # tsdp_version_at_least FOUND WANTED
 tsdp_version_at_least() { [ "$(printf '%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
-# One set-up at a time in a checkout; descriptor 9 must be closed again before a program is started.
+# One set-up at a time per checkout; descriptor 9 must be closed again before a program is started.
 tsdp_lock() {
   mkdir -p "$tsdp_logs" || tsdp_fail "cannot write to $tsdp_root" "give yourself the right to write there"
   command -v flock >/dev/null || return 0
@@ -106,7 +107,7 @@ tsdp_unlock() { exec 9>&-; }
 
 # ---- stage 1: packages ---------------------------------------------------------------------------------------------
 
-# One line each: the package, and how to see that what it is for is there ('-': ask dpkg).
+# One line each: the package, and how to check that what it provides is there ('-': ask dpkg).
 tsdp_package_list() {
   cat <<'LIST'
 build-essential command:g++
@@ -174,11 +175,11 @@ tsdp_packages() {
   fi
 }
 
-# What only tests use, and skip where it is missing: never the reason why a set-up fails.
+# Packages that only tests use, and skip if missing: never the reason why a set-up fails.
 tsdp_test_packages() {
   [ "${TSDP_PACKAGES:-}" != skip ] || return 0
   command -v doxygen >/dev/null || tsdp_test_package doxygen "the pages of the headers"
-  # Whoever has a browser of the name that tests/cli/chromium.py looks for needs none of ours.
+  # Users who have a browser with a name that tests/cli/chromium.py looks for do not need ours.
   local name
   for name in "${TSDP_CHROMIUM:-chromium}" chromium-browser google-chrome; do
     if command -v "$name" >/dev/null; then return 0; fi
@@ -186,9 +187,9 @@ tsdp_test_packages() {
   tsdp_test_package chromium "pages in a browser"
 }
 
-# tsdp_test_package PACKAGE WHAT: Ubuntu has Chromium only as a snap, so a package may not be there to install.
+# tsdp_test_package PACKAGE WHAT: Ubuntu has Chromium only as a snap, so there may be no package to install.
 tsdp_test_package() {
-  # Lists that were never loaded say nothing of what there is.
+  # Lists that were never loaded say nothing about what exists.
   if ! command -v apt-cache >/dev/null \
     || { compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null && ! apt-cache show "$1" >/dev/null 2>&1; }; then
     tsdp_say "packages: no $1 to install here; tests of $2 will be skipped"
@@ -197,8 +198,8 @@ tsdp_test_package() {
   (tsdp_install_packages "$1") || tsdp_say "packages: going on without $1; tests of $2 will be skipped"
 }
 
-# Clang with libFuzzer's runtime, which distributions ship apart and by the compiler's version. False where it cannot be
-# had, with one line that says so.
+# Clang with libFuzzer's runtime, which distributions package separately by the compiler's version. False, with one line
+# that says so, if it is not available.
 tsdp_fuzz_packages() {
   local what='no clang with libFuzzer, and none to install here'
   if ! tsdp_has_fuzzer; then
@@ -241,7 +242,7 @@ tsdp_install_packages() {
     as_root=(sudo)
     mend="sudo $command"
     if ! sudo -n true 2>/dev/null; then
-      # Asks for the password now, on the terminal; the commands below have none.
+      # Asks for the password now, on the terminal; the commands below have no terminal.
       if ! { [ -t 0 ] && sudo -v; }; then
         tsdp_fail "packages: missing, and sudo refused or needs a password: ${packages[*]}" "$mend"
       fi
@@ -251,7 +252,7 @@ tsdp_install_packages() {
   tsdp_new_log packages
   as_root+=(env DEBIAN_FRONTEND=noninteractive)
   local apt=(apt-get -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)
-  # A failed update is not the end: the lists at hand may do.
+  # A failed update is not the end: the lists already here may do.
   tsdp_logged packages "${as_root[@]}" "${apt[@]}" update || true
   local size
   size=$("${apt[@]}" install --print-uris -qq --no-install-recommends "${packages[@]}" 2>/dev/null | awk '{ bytes += $3 } END { if (bytes) printf "; this loads %.0f MB", bytes / 1e6 + 0.5 }') || true
@@ -268,8 +269,8 @@ tsdp_install_packages() {
 
 # ---- stage 2: LibTorch ---------------------------------------------------------------------------------------------
 
-# Sets tsdp_torch_dir (the folder of TorchConfig.cmake) and, where there are such, tsdp_python (a Python that has torch)
-# and tsdp_cuda_home (the CUDA toolkit beside it).
+# Sets tsdp_torch_dir (the folder of TorchConfig.cmake) and, if they exist, tsdp_python (a Python that has torch) and
+# tsdp_cuda_home (the CUDA toolkit with it).
 tsdp_torch() {
   tsdp_cuda_home=''
   tsdp_torch_dir=''
@@ -340,12 +341,12 @@ tsdp_has_nvidia_driver() {
   [ -e /proc/driver/nvidia/version ] || { command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; }
 }
 
-# What the stamp of a finished .venv says: build of torch, checksum of the pins, the Python it was made with.
+# The contents of the stamp of a finished .venv: build of torch, checksum of the pins, the Python it was made with.
 tsdp_venv_stamp() {
   printf '%s %s %s\n' "$1" "$(cksum <"$tsdp_requirements" | tr ' ' -)" "$(readlink -f -- "$tsdp_venv/bin/python3")"
 }
 
-# tsdp_venv_ready BUILD: is .venv finished, with that build of torch (auto: either), and with the pins of today?
+# tsdp_venv_ready BUILD: whether .venv is finished, with that build of torch (auto: either) and with the current pins.
 tsdp_venv_ready() {
   local stamp build
   stamp=$(cat "$tsdp_venv/.tsdp-stamp" 2>/dev/null) || return 1
@@ -392,13 +393,13 @@ tsdp_torch_from_venv() {
     tsdp_fail_with_log "LibTorch: making the virtual environment" "$tsdp_logs/torch.log" \
       "check that 'python3 -m venv' works (package python3-venv) and run again"
   fi
-  # What pip loads lies in the temporary folder until it is unpacked.
+  # What pip downloads is in the temporary folder until it is unpacked.
   local loads=$tsdp_venv/.loads
   mkdir -p "$loads"
   local pip=(env "TMPDIR=$loads" "$tsdp_venv/bin/python3" -m pip --disable-pip-version-check --no-input install --prefer-binary -r "$tsdp_requirements")
   if [ "$build" = cuda ]; then
-    # Where pip also knows a CPU build, that one would count as the newer. LibTorch's CMake files want a whole CUDA
-    # toolkit; the wheels that torch brings lack the compiler, of which torch's own pins choose the version.
+    # If pip also knows a CPU build, that one would count as newer. LibTorch's CMake files want a complete CUDA toolkit;
+    # the wheels that torch brings lack the compiler, whose version torch's own pins choose.
     tsdp_watched "$megabytes" "$loads" tsdp_logged torch "${pip[@]}" "torch!=$(tsdp_pin torch)+cpu" 'cuda-toolkit[cccl,crt,nvcc,nvvm]' \
       && tsdp_complete_cuda_toolkit
   else
@@ -414,7 +415,8 @@ tsdp_torch_from_venv() {
     || tsdp_fail "LibTorch: what pip installed in $tsdp_venv lacks CMake files (or nvcc)" "remove $tsdp_venv and run again"
 }
 
-# What only tests use of Python, into .venv alone: a Python that is not ours is left as it is. Tests skip without it.
+# Python packages that only tests use, installed only into .venv: a Python that is not ours is left alone. Tests skip
+# without them.
 tsdp_test_python() {
   local stamp
   [ -n "$tsdp_python" ] && [ "$tsdp_python" = "$tsdp_venv/bin/python3" ] || return 0
@@ -430,7 +432,8 @@ tsdp_test_python() {
   fi
 }
 
-# The CUDA wheels have libraries as programs want them (libcudart.so.13); linking wants libcudart.so, and nvcc lib64.
+# The CUDA wheels contain libraries as programs want them (libcudart.so.13); linking wants libcudart.so, and nvcc wants
+# lib64.
 tsdp_complete_cuda_toolkit() {
   local home library
   for home in "$tsdp_venv"/lib/python3*/site-packages/nvidia/cu[0-9]*/; do
@@ -444,7 +447,7 @@ tsdp_complete_cuda_toolkit() {
 
 # ---- stage 3: build ------------------------------------------------------------------------------------------------
 
-# How many compilers at a time: no more than cores, nor than fit into the memory that is free (and allowed).
+# How many compilers at a time: no more than there are cores, or than fit into the free (and allowed) memory.
 tsdp_jobs() {
   if [ -n "${TSDP_JOBS:-}" ]; then
     printf '%s\n' "$TSDP_JOBS"
@@ -463,8 +466,8 @@ tsdp_jobs() {
   printf '%s\n' "$jobs"
 }
 
-# ccache keeps its files under HOME unless told otherwise; where that cannot be written, they go into build/.
-# Paths inside the checkout count relative to it, so that another checkout of the same sources hits as well.
+# ccache keeps its files under HOME unless told otherwise; if that is not writable, they go into build/. Paths inside
+# the checkout count relative to it, so that another checkout of the same sources also hits.
 tsdp_prepare_ccache() {
   command -v ccache >/dev/null || return 0
   if [ -z "${CCACHE_DIR:-}" ]; then
@@ -475,12 +478,12 @@ tsdp_prepare_ccache() {
     fi
   fi
   export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$tsdp_root} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
-  # What ccache asks for to cache files that use a precompiled header.
+  # What ccache requires to cache files that use a precompiled header.
   export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}
 }
 
-# tsdp_configure PRESET [CMAKE ARGUMENTS]: only when nothing is configured yet, or otherwise than asked for now, or by other
-# presets; ninja itself configures again when a CMake file has changed.
+# tsdp_configure PRESET [CMAKE ARGUMENTS]: configures only if nothing is configured yet, or if the arguments or presets
+# have changed; ninja itself configures again when a CMake file has changed.
 tsdp_configure() {
   local preset=$1 folder=$tsdp_root/build/$1 arguments record
   shift
@@ -525,7 +528,7 @@ tsdp_build() {
   fi
 }
 
-# Ninja's lines on stdin; on a terminal, one line that is written over shows how far it is.
+# Ninja's lines on stdin; on a terminal, one overwritten line shows the progress.
 tsdp_progress() {
   local line
   if [ ! -t 2 ]; then
@@ -540,7 +543,8 @@ tsdp_progress() {
 
 # ---- all of it -----------------------------------------------------------------------------------------------------
 
-# tsdp_set_up TARGET…: the three stages; afterwards the targets stand in build/release/bin. With `all`, also what tests use.
+# tsdp_set_up TARGET…: the three stages; afterwards the targets are in build/release/bin. With `all`, also what tests
+# use.
 tsdp_set_up() {
   tsdp_lock
   tsdp_packages
@@ -558,12 +562,12 @@ tsdp_configure_release() {
   local arguments=("-DTorch_DIR=$tsdp_torch_dir")
   if [ -n "$tsdp_python" ]; then
     arguments+=("-DPython3_EXECUTABLE=$tsdp_python")
-    # Of the package's files only, since importing it takes a second.
+    # From the package's files only, since importing it takes a second.
     local arrow=("$(dirname -- "$tsdp_python")"/../lib/python3*/site-packages/pyarrow/libparquet.so*)
     if [ -e "${arrow[0]}" ]; then arguments+=(-DTSDP_PARQUET=ON); fi
   fi
   if [ -e "$tsdp_torch_dir/../../../lib/libtorch_cuda.so" ]; then
-    # Debian 12's CMake knows no C++20 for CUDA.
+    # Debian 12's CMake does not know C++20 for CUDA.
     arguments+=(-DCMAKE_CUDA_STANDARD=17)
     if [ -n "$tsdp_cuda_home" ]; then
       arguments+=("-DCUDA_TOOLKIT_ROOT_DIR=$tsdp_cuda_home" "-DCMAKE_CUDA_COMPILER=$tsdp_cuda_home/bin/nvcc")

@@ -3,7 +3,7 @@
 
     draw_forecast.py --model RUN/model.pt --data data/gefcom2012_load.txt.gz --series 0,4,9 --at 31532 --output forecast.svg
 
-`--at` is the place of the first value that is forecast; the values before it are the model's input. Reads LSTNet text.
+`--at` is the place of the first forecast value; the values before it are the model's input. Reads LSTNet text.
 Needs numpy and torch (the project's .venv has both).
 """
 
@@ -18,7 +18,7 @@ LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]
 
 
 def load(path):
-    """The exported module and the privacy statement that it carries."""
+    """The exported module and the privacy statement it carries."""
     extra = {"privacy.json": "", "model.json": ""}
     module = torch.jit.load(path, _extra_files=extra)
     return module, json.loads(extra["privacy.json"]), json.loads(extra["model.json"])

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gets the full benchmark sets into data/ and checks each by its digest.
+# Downloads the full benchmark sets into data/ and checks each by its digest.
 set -euo pipefail
 
 usage() {
@@ -25,7 +25,7 @@ zenodo=https://zenodo.org/records/4656144/files
 git_blob_of() { { printf 'blob %s\0' "$(stat -c %s -- "$1")"; cat -- "$1"; } | sha1sum | cut -d' ' -f1; }
 md5_of() { md5sum < "$1" | cut -d' ' -f1; }
 
-part=  # the download under way, removed however this ends
+part=  # the download in progress, removed however this ends
 trap 'rm -f -- "$part"' EXIT
 
 # fetch FILE URL DIGEST_KIND DIGEST
@@ -50,7 +50,7 @@ fetch() {
   echo "$1: done, digest right"
 }
 
-# Unpacks the one .tsf file of the archive beside it, unless it is there with the archive's check sum.
+# Unpacks the only .tsf file of the archive next to it, unless it is already there with the archive's check sum.
 unpack_solar() {
   local base="$data/solar_10_minutes_dataset" outcome
   command -v python3 > /dev/null ||

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Fuzzes what reads files and options: libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, without LibTorch.
+# Fuzzes everything that reads files and options: libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer,
+# without LibTorch.
 #
 #   scripts/fuzz.sh [--seconds N] [--target NAME]… [--jobs N]
 #
 # N seconds for all targets together (default 600), as many at a time as there are cores. Targets are tests/fuzz/*.cpp
-# with their seeds in tests/fuzz/corpus/NAME; what is found on the way stays in build/asan/corpus/NAME for the next time.
-# Prints what each target ran, covered and found; exit code 1 if anything crashed, ran longer than 10 s or took more than
-# 2 GB, whose inputs stay in build/asan/crashes. Without clang to be had: exit code 77, or 1 on a build server (CI).
+# with their seeds in tests/fuzz/corpus/NAME; new inputs found stay in build/asan/corpus/NAME for the next time. Prints
+# what each target ran, covered and found. Exit code 1 if anything crashed, ran longer than 10 s or took more than 2 GB;
+# the inputs stay in build/asan/crashes. If clang is not available: exit code 77, or 1 on a build server (CI).
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"
@@ -61,7 +62,7 @@ each=$((seconds * jobs / ${#targets[@]}))
 export ASAN_OPTIONS="allow_addr2line=1:detect_stack_use_after_return=1:${ASAN_OPTIONS:-}"
 export UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS:-}"
 
-# fuzz_one NAME: its log in build/logs/fuzz, its exit code beside it.
+# fuzz_one NAME: writes its log to build/logs/fuzz, with its exit code next to it.
 fuzz_one() {
   local name=$1 status=0 dictionary=$tsdp_root/tests/fuzz/dictionaries/$1.dict arguments=()
   [ ! -e "$dictionary" ] || arguments+=("-dict=$dictionary")
@@ -72,7 +73,7 @@ fuzz_one() {
   echo "$status" >"$logs/$name.status"
 }
 
-# report NAME: one line, and for a finding what it is and how to run it again. False if there is one.
+# report NAME: one line; for a finding also what it is and how to run it again. False if there is a finding.
 report() {
   local name=$1 log=$logs/$1.log runs coverage input
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -n 1)

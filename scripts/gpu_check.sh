@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds against the LibTorch of a GPU machine that has no network, runs the CUDA tests and the step benchmark there.
+# Builds against the LibTorch of a GPU machine without a network, and runs the CUDA tests and the step benchmark there.
 #   scripts/gpu_check.sh carry       where there is a network: fetches the libraries that such a machine lacks into .gpu/ (25 MB,
 #                                    ignored by git); copy the checkout with it
 #   scripts/gpu_check.sh [FOLDER]    on the GPU machine: builds, tests, measures; results go to FOLDER (default build/gpu/out)
-# Needs there: Python 3 with a CUDA build of torch, CMake, Ninja, a compiler, the CUDA toolkit (TSDP_CUDA_HOME, default
-# /usr/local/cuda). Ends with 0 only if every test ran and passed: a skipped one is a failure here. Within ten minutes on 16 cores.
+# Needs on the GPU machine: Python 3 with a CUDA build of torch, CMake, Ninja, a compiler, the CUDA toolkit
+# (TSDP_CUDA_HOME, default /usr/local/cuda). Exits with 0 only if every test ran and passed: a skipped one is a failure
+# here. Takes at most ten minutes on 16 cores.
 set -euo pipefail
 root=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." && pwd -P)
 carried=$root/.gpu
@@ -33,13 +34,13 @@ deps=$root/build/gpu/deps
 build=$root/build/gpu/build
 arch=$(uname -m)-linux-gnu
 mkdir -p "$out"
-# spdlog's fmt 9 apart: LibTorch's headers bring fmt 12, and whichever folder comes first would win.
+# spdlog's fmt 9 is kept apart: LibTorch's headers bring fmt 12, and whichever folder comes first would win.
 for deb in "$carried"/*.deb; do
   case $deb in *spdlog* | *libfmt*) dpkg -x "$deb" "$deps/log" ;; *) dpkg -x "$deb" "$deps/main" ;; esac
 done
 export PKG_CONFIG=$deps/main/usr/bin/pkgconf PKG_CONFIG_LIBDIR=$deps/main/usr/lib/$arch/pkgconfig PKG_CONFIG_SYSROOT_DIR=$deps/main
 export LD_LIBRARY_PATH=$deps/main/usr/lib/$arch:$deps/main/lib/$arch:$deps/log/usr/lib/$arch${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-# A private step refuses them.
+# A private step refuses to run with these.
 unset NVIDIA_TF32_OVERRIDE TORCH_ALLOW_TF32_CUBLAS_OVERRIDE CUBLAS_EMULATE_SINGLE_PRECISION
 torch=$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)') || fail "python3 has no torch" "install a CUDA build of it"
 nvidia=$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nvidia/cu13

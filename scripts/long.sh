@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Runs what .ci/run leaves out, for before a release and after changes to privacy, sampling, dp or random:
+# Runs what .ci/run leaves out, before a release and after changes to privacy, sampling, dp or random:
 #   scripts/long.sh [STAGE …]      stages: tests kills sanitizers tidy inverses planted fuzz (default: all of them, some six hours on two cores)
-# tests: all tests with all trials; kills: a run killed 200 times; sanitizers: all tests without LibTorch; tidy: all files; inverses: 2000 random settings of
-# the accountant; planted: every planted error; fuzz: an hour. Goes on after a stage that fails; exit code 1 if one did.
+# tests: all tests with all trials; kills: a run killed 200 times; sanitizers: all tests without LibTorch; tidy: all
+# files; inverses: 2000 random settings of the accountant; planted: every planted error; fuzz: an hour. Continues after
+# a stage that fails; exit code 1 if one did.
 set -uo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Makes the shipped starting weights anew: starts/FAMILY_MODEL.safetensors, each trained on synthetic series alone (configs/pretrain).
-# Usage: scripts/make_starts.sh [FAMILY_MODEL ...]; without names all of them. Takes about ten minutes on one core.
+# Makes the shipped starting weights anew: starts/FAMILY_MODEL.safetensors, each trained only on synthetic series
+# (configs/pretrain).
+# Usage: scripts/make_starts.sh [FAMILY_MODEL ...]; without names, makes all of them. Takes about ten minutes on one
+# core.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Plants each error of tests/planted/ in a copy of the tree and sees whether the test that it names turns red:
+# Plants each error of tests/planted/ in a copy of the tree and checks that the test it names turns red:
 #   scripts/planted_errors.sh [--list] [--only PATTERN]
-# A patch begins with lines of words: what is wrong, `Targets:` (what ninja builds) and `Caught by:` (names of tests, for
-# ctest). It fails if a patch no longer applies or compiles, if a named test is not there, or if it stays green. All named
-# tests must be green without patches. Minutes per patch; meant for before a release, by hand. The copy is
+# A patch begins with lines of words: what is wrong, `Targets:` (what ninja builds) and `Caught by:` (names of tests,
+# for ctest). Fails if a patch no longer applies or compiles, or if a named test is missing or stays green. All named
+# tests must be green without patches. Takes minutes per patch; meant to be run by hand before a release. The copy is
 # build/planted/source, the build build/planted/release; results go to build/planted/results.md.
 set -uo pipefail
 # shellcheck source=scripts/common.sh
@@ -44,7 +44,7 @@ mkdir -p "$source" "$build"
 git -C "$tsdp_root" ls-files --cached --others --exclude-standard | LC_ALL=C sort >"$build.files"
 (cd "$source" && find . -type f -printf '%P\n' | LC_ALL=C sort) | LC_ALL=C comm -13 "$build.files" - \
   | (cd "$source" && tr '\n' '\0' | xargs -0 -r rm -f --)
-# Only what differs, with a new time: an object that an earlier, planted source left must not pass for this one's.
+# Only copies what differs, with a new time: an object left by an earlier, planted source must not pass for this one's.
 while IFS= read -r file; do
   if [ -f "$tsdp_root/$file" ] && ! cmp -s -- "$tsdp_root/$file" "$source/$file"; then
     mkdir -p -- "$(dirname -- "$source/$file")"
@@ -103,7 +103,7 @@ for patch in "${patches[@]}"; do
       *) row "$name" "$tests" "**names a test that is not there**"; failures=$((failures + 1)) ;;
     esac
   fi
-  # Back to the tree as it is, whatever the patch left.
+  # Restores the tree as it is, whatever the patch left.
   sed -n 's#^+++ b/##p' "$patch" | while read -r file; do cp -p -- "$tsdp_root/$file" "$source/$file"; touch "$source/$file"; rm -f -- "$source/$file".rej "$source/$file".orig; done
 done
 tsdp_say "planted: $((${#patches[@]} - failures)) of ${#patches[@]} caught ($results)"

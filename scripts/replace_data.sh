@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Puts series made from a seed in place of the shipped data sets whose terms are unclear (data/README.md), for those who may not pass them on:
+# Replaces the shipped data sets whose terms are unclear (data/README.md) with series made from a seed, for those who
+# may not pass the originals on:
 #   scripts/replace_data.sh [FOLDER]      (default: data/)
-# Same names, forms, numbers of series and calendars, so every configuration still runs; scores are other ones, and the tests that
-# know the real values fail. `git checkout data` brings the shipped files back.
+# Names, forms, numbers of series and calendars are the same, so every configuration still runs; scores differ, and the
+# tests that know the real values fail. `git checkout data` brings the shipped files back.
 set -euo pipefail
 root=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." && pwd -P)
 into=${1:-$root/data}
@@ -10,7 +11,7 @@ program=${TSDP_BIN:-$root/build/release/bin}/tsdp-data
 [ -x "$program" ] || { echo "replace_data.sh: no $program; run scripts/train.sh first, or set TSDP_BIN" >&2; exit 1; }
 [ -d "$into" ] || { echo "replace_data.sh: no folder $into; expected one that is there" >&2; exit 1; }
 
-# All of them beside the folder first, so that a failure changes nothing.
+# Makes all of them next to the folder first, so that a failure changes nothing.
 made=$(mktemp -d "$into/.made.XXXXXX")
 trap 'rm -rf -- "$made"' EXIT
 generate() { "$program" generate "$2" --series "$3" --length "$4" --seed "$5" --output "$made/$1"; }

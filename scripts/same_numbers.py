@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares what two builds of tsdp-account answer, to the bit, over random settings of every row of the table of theorems:
+"""Compares the answers of two builds of tsdp-account, to the bit, over random settings of every row of the table of theorems:
     scripts/same_numbers.py BIN BIN [--settings 500] [--seed 1]
-BIN: folders that hold tsdp-account. Prints each difference and ends with 1 if there is one. Before and after a change that is to leave all numbers as they are."""
+BIN: folders that hold tsdp-account. Prints each difference and exits with 1 if there is one. For use before and after a change that must leave all numbers as they are."""
 
 import argparse
 import concurrent.futures

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs clang-tidy (.clang-tidy) over sources of everything that needs no LibTorch, without tests and benchmarks:
+# Runs clang-tidy (.clang-tidy) over the sources of everything that needs no LibTorch, without tests and benchmarks:
 #   scripts/tidy.sh [--all | FILE …]
-# By default those that changed in the two days before the newest commit, or since, and those that include a header that did. All of them take
-# a quarter of an hour on two cores, and are for scripts/long.sh.
-# Exit code 1 if it finds anything. Without clang-tidy to be had: exit code 77, or 1 on a build server (CI).
+# By default, checks files changed since two days before the newest commit, and those that include a changed header. All
+# files take a quarter of an hour on two cores and are for scripts/long.sh. Exit code 1 if it finds anything. If
+# clang-tidy is not available: exit code 77, or 1 on a build server (CI).
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"
@@ -19,10 +19,11 @@ tsdp_unlock
 
 build=$tsdp_root/build/tidy
 
-# Those that are compiled, in an order that keeps all cores busy to the end: the longest first.
+# The files that are compiled, in an order that keeps all cores busy to the end: longest first.
 compiled() { sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_commands.json" | grep -v "^$build/" | sort -u | xargs ls -S; }
 
-# Of these, what changed, or includes a header that did. All of them where nothing tells (a shallow clone, or no git).
+# Of these, the files that changed or that include a header that did. All of them if nothing tells (a shallow clone, or
+# no git).
 changed() {
   local newest since names headers
   newest=$(git -C "$tsdp_root" show -s --format=%ct HEAD 2>/dev/null) || { compiled; return; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the programs, and trains:
 #   scripts/train.sh [--config FILE] [options of tsdp-train]
-# Without --config (or --resume): configs/default.yaml. What is there already is not done again.
+# Without --config (or --resume), uses configs/default.yaml. What is already done is not repeated.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Times tsdp's accountant beside dp_accounting, in one run on one core. Run by hand:
+"""Times tsdp's accountant next to dp_accounting, in one run on one core. Run by hand:
 
     python3 -m venv build/peers && build/peers/bin/pip install -r benchmarks/peers/requirements.txt
     build/peers/bin/python benchmarks/peers/account.py --bin build/release/bin/tsdp-account-bench --json peers.json
 
-which takes about ten minutes, fewer with --settings traffic.
+This takes about ten minutes, fewer with --settings traffic.
 
 Contestants of a question take turns, round after round, so that a slow spell of the machine hits all of them; each turn
-warms up first, by the same number of answers. Neither the start of a process nor an import is timed. tsdp makes pair and
-accountant anew for every answer ("one more k" says where not) and answers by a certified bracket. Its peers:
+warms up first, with the same number of answers. Neither the start of a process nor an import is timed. tsdp makes pair and
+accountant anew for every answer (except where "one more k" says so) and answers with a certified bracket. Its peers:
 
-  mixture      from_mixture_gaussian_mechanism, as it comes. It composes the two directions separately and takes the larger
+  mixture      from_mixture_gaussian_mechanism, as is. It composes the two directions separately and takes the larger
                epsilon, which is *not* an upper bound where neighbours differ by substitution: a less demanding question.
   symmetrised  the question that tsdp answers: the symmetrised profile, made into a PLD by dp_accounting's pessimistic
                connect-the-dots. The profile is evaluated here, in NumPy, for all grid points at once; "ready" leaves that
@@ -30,7 +30,7 @@ import subprocess
 import sys
 import time
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # one core: no threads that fight for it
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # one core: no threads fighting for it
 
 import numpy as np
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
@@ -52,7 +52,7 @@ def symmetrised_pld(q, sigma, h):
 
     H_sym(e^ε) = P(X > x) − e^ε Q(X > x) with log dP/dQ(x) = ε for ε ≥ 0, and H_sym(e^−ε) = 1 − e^−ε + e^−ε H_sym(e^ε).
     """
-    # As far as dp_accounting itself goes: P leaves out a mass of e^−50.
+    # As far out as dp_accounting itself goes: P leaves out a mass of e^−50.
     x_max = 2.0 - sigma * special.ndtri_exp(-50.0)
     n = math.ceil(math.log1p(q * math.expm1((2.0 * x_max - 2.0) / sigma**2)) / h)
     losses = h * np.arange(n + 1)
@@ -124,7 +124,7 @@ def time_here(work, warm_up, repetitions, seconds):
 
 
 def time_tsdp(binary, case, options, warm_up, repetitions, seconds):
-    """A turn of tsdp, likewise, in a process of its own that inherits the core."""
+    """A turn of tsdp, likewise, in its own process, which inherits the core."""
     options = options | {"delta": DELTA, "warm-up": warm_up, "repetitions": repetitions, "seconds": seconds}
     command = [binary, case] + [f"--{name}={value}" for name, value in options.items()]
     said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Times tsdp's accountant for Poisson batches of records beside dp_accounting, in one run. Run by hand:
+"""Times tsdp's accountant for Poisson batches of records next to dp_accounting, in one run. Run by hand:
 
     python3 -m venv build/peers && build/peers/bin/pip install -r benchmarks/peers/requirements.txt
     build/peers/bin/python benchmarks/peers/batch_samplers.py --bin build/release/bin/tsdp-account-bench
 
-The question of figure 4 of Chua et al. (2024): a bracket of epsilon at delta 1e-6 after one epoch of T steps at rate 1/T, of a relative
-width of at most 1e-3. Ours is told no grid. dp_accounting (from_gaussian_mechanism, its pessimistic and its optimistic estimate) is asked
-at ever finer discretisations. Both answer in a running process, everything made anew; they take turns; medians.
+The question of figure 4 of Chua et al. (2024): a bracket of epsilon at delta 1e-6 after one epoch of T steps at rate 1/T,
+with a relative width of at most 1e-3. Ours is given no grid. dp_accounting (from_gaussian_mechanism, its pessimistic and
+its optimistic estimate) is asked at ever finer discretisations. Both answer in a running process, with everything made
+anew; they take turns; medians are shown.
 """
 
 import argparse
@@ -32,7 +33,7 @@ def theirs(steps, sigma, interval):
     def end(pessimistic):
         step = privacy_loss_distribution.from_gaussian_mechanism(
             sigma, pessimistic_estimate=pessimistic, sampling_prob=1.0 / steps, value_discretization_interval=interval,
-            use_connect_dots=pessimistic)  # (it has connected dots for upper ends alone)
+            use_connect_dots=pessimistic)  # it has connected dots only for upper ends
         return step.self_compose(steps).get_epsilon_for_delta(DELTA)
 
     start = time.perf_counter()

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Sets tsdp's certified cost of correlated noise beside jax-privacy's Monte-Carlo accountant, in one run. Run by hand:
+"""Sets tsdp's certified cost of correlated noise next to jax-privacy's Monte-Carlo accountant, in one run. Run by hand:
 
     python3 -m venv build/peers && build/peers/bin/pip install -r benchmarks/peers/matrix_requirements.txt
     build/peers/bin/python benchmarks/peers/matrix_mechanisms.py --bin build/release/bin/tsdp-account
 
-The question: BandMF with four bands (tsdp's coefficients, given to both), balls in bins, at the noise multiplier that tsdp certifies for a
-target: what is epsilon at delta 1e-5? tsdp answers with a bracket that always holds, in a process of its own. jax-privacy draws privacy losses and
-gives an estimate; what may be reported with it is a larger delta than the one that is estimated (its `get_overall_delta`), and to report delta
-1e-5 after estimating 0.8e-5 takes the number of draws of its `minimum_samples_to_calibrate`. The time of that many is extrapolated from the draws
-that were made.
+The question: for BandMF with four bands (tsdp's coefficients, given to both) and balls in bins, at the noise multiplier
+that tsdp certifies for a target, what is epsilon at delta 1e-5? tsdp answers with a bracket that always holds, in a process
+of its own. jax-privacy draws privacy losses and gives an estimate. The delta that may be reported with it is larger than
+the estimated one (its `get_overall_delta`), and reporting delta 1e-5 after estimating 0.8e-5 takes the number of draws in
+its `minimum_samples_to_calibrate`. The time for that many is extrapolated from the draws that were made.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def ours(program, command, bins, epochs, extra):
 
 
 def epsilon_of(losses):
-    """Where the estimate of delta is DELTA."""
+    """The epsilon at which the estimate of delta is DELTA."""
     low, high = 0.0, float(np.max(losses))
     while high - low > 1e-6:
         middle = 0.5 * (low + high)

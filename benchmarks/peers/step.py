@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Times one DP-SGD training step of the four models in PyTorch, Opacus, torch.func and JAX, beside tsdp's. Run by hand:
+"""Times one DP-SGD training step of the four models in PyTorch, Opacus, torch.func and JAX, next to tsdp's. Run by hand:
 
     python3 -m venv build/peers-step && build/peers-step/bin/pip install -r benchmarks/peers/step_requirements.txt
     build/peers-step/bin/python benchmarks/peers/step.py --own build/release/bin/tsdp-bench --json step.json
 
-A step is forward pass, loss, backward pass, clipping of every window's gradient, noise, Adam; DeepAR's lags are made of the
+A step is forward pass, loss, backward pass, clipping of every window's gradient, noise, Adam; DeepAR's lags are made from the
 windows within it. Engines:
 
   torch               PyTorch, not private
@@ -16,9 +16,9 @@ windows within it. Engines:
   jax_vmap            JAX, compiled: vmap of grad
   jax_two_pass        JAX, compiled: vmap of grad for the norms only, then the gradient of the weighted losses
 
-Every engine, model and batch has a process of its own, kept to as many cores as threads and with an allocator that gives no
-memory back (jemalloc or tcmalloc where installed); tsdp runs as it comes. Neither imports nor compiling are timed ("cold_s"
-tells them). The peers' noise comes from their default generators, which are not cryptographic ones. --check lets every
+Every engine, model and batch runs in a process of its own, limited to as many cores as threads and with an allocator that
+gives no memory back (jemalloc or tcmalloc if installed); tsdp runs as is. Neither imports nor compiling are timed
+("cold_s" shows them). The peers' noise comes from their default generators, which are not cryptographic. --check has every
 engine make a step without noise and compares the gradients instead.
 """
 
@@ -168,12 +168,12 @@ def gradient_case(task):
 
 
 def run_case(options):
-    """What a process of its own does: figures, or the reason why there are none, as JSON in the file --case-out."""
+    """Runs in a process of its own: writes figures, or the reason why there are none, as JSON to the file --case-out."""
     engine, model, batch = options.case
     task = Task(engine, model, int(batch), options.threads)
     try:
         row = gradient_case(task) if options.check else time_case(task, options.seconds)
-    except Exception as e:  # whatever an engine fails with is its result
+    except Exception as e:  # an engine's failure is its result
         traceback.print_exc()
         row = {"error": " ".join(f"{type(e).__name__}: {e}".split())[:500]}
     with open(options.case_out, "w", encoding="utf-8") as out:
@@ -205,7 +205,7 @@ def environment(options):
         env["MALLOC_CONF"] = "oversize_threshold:1,background_thread:true,metadata_thp:auto,dirty_decay_ms:-1,muzzy_decay_ms:-1"
         env["TCMALLOC_RELEASE_RATE"] = "0"
     else:
-        # glibc's: one heap that grows, with huge pages, and is never given back.
+        # glibc's allocator: one heap that grows, with huge pages, and is never given back.
         env |= {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(64 << 20)}
         env["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
     return env
@@ -217,7 +217,7 @@ def start_case(options, folder, engine, model, batch):
     command = [sys.executable, os.path.abspath(__file__), "--case", engine, model, str(batch), "--case-out", out,
                f"--threads={options.threads}", f"--seconds={options.seconds}"] + (["--check"] if options.check else [])
     with open(os.path.join(folder, "case.err"), "w+", encoding="utf-8") as said:
-        # A process group of its own, so that a case given up goes with the compilers it has started.
+        # A process group of its own, so that an abandoned case ends together with the compilers it started.
         process = subprocess.Popen(command, env=environment(options), stdout=said, stderr=said, start_new_session=True)
         try:
             status = process.wait(options.limit)
@@ -261,7 +261,7 @@ def time_own(options, folder, when):
 
 
 def check(options, folder):
-    """Whether private engines find the same gradient, and those that are not private; by relative distance to the first."""
+    """Whether private engines find the same gradient, and likewise the non-private ones, by relative distance to the first."""
     failures = 0
     batch = min(options.batches)
     for model in options.models:

@@ -100,7 +100,7 @@ def deepar(task, p, past, past_observed, future, future_observed, category, feat
 
 
 def prepare(task):
-    """A training step and what tells Adam's first moments after it."""
+    """A training step, and a function that returns Adam's first moments after it."""
     model = {"simple_ff": simple_ff, "dlinear": dlinear, "itransformer": itransformer, "deepar": deepar}[task.model]
 
     def loss(p, *sample):

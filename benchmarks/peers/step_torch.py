@@ -84,7 +84,7 @@ class ITransformer(nn.Module):
 
 
 class UnrolledLSTM(nn.Module):
-    """nn.LSTM in operators that torch.func has batched forms of; the input's share of the gates in one product."""
+    """nn.LSTM in operators for which torch.func has batched forms; the input's share of the gates in one product."""
 
     def __init__(self, inputs, width, num_layers, batch_first):
         super().__init__()
@@ -161,7 +161,7 @@ def plain_step(task, data):
 
 
 def opacus_step(task, data, ghost):
-    # Imported here: the other engines shall not carry it.
+    # Imported here so that the other engines do not load it.
     from opacus.grad_sample import GradSampleModule, GradSampleModuleFastGradientClipping
     from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
     from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
@@ -220,7 +220,7 @@ def vmap_step(task, data, compiled):
 
 
 def prepare(task):
-    """A training step and what tells Adam's first moments after it."""
+    """A training step, and a function that returns Adam's first moments after it."""
     torch.set_num_threads(task.threads)
     torch.set_flush_denormal(True)
     data = tuple(torch.from_numpy(x) for x in task.data())

@@ -24,13 +24,13 @@ int main() {
     const auto theorem = apply_theorem(SubsamplingScheme(law), {Relation::event, /*w=*/1, /*v=*/{}}, sigma, "4.4");
     const auto curve = theorem.curve();
 
-    // A certified bracket: what is released must quote the upper end. It is printed rounded outwards.
+    // A certified bracket: any release must quote the upper end. It is printed rounded outwards.
     const auto epsilon = curve->epsilon(delta, theorem.uses_of_steps(steps), /*precision=*/1e-4);
     std::cout << "after " << steps << " steps: epsilon in [" << tsdp::rounded_down(epsilon.lower, 5) << ", "
               << tsdp::rounded_up(epsilon.upper, 5) << "] at delta " << delta << "\n";
 
     std::cout << "within epsilon " << target << ": " << theorem.steps_of_uses(curve->max_uses(target, delta)) << " steps\n";
-  } catch (const std::exception& error) {  // tsdp::PrivacyError: parameters outside of what the theorem covers
+  } catch (const std::exception& error) {  // tsdp::PrivacyError: parameters outside what the theorem covers
     std::cerr << "accountant: " << error.what() << "\n";
     return 1;
   }

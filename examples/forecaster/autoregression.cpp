@@ -7,14 +7,14 @@
 namespace tsdp::models {
 namespace {
 
-// Whatever links this file knows the model: `model.name: autoregression`.
+// Any program that links this file knows the model: `model.name: autoregression`.
 const bool registered = register_model({"autoregression"}, factory_of<Autoregression>());
 
 }  // namespace
 
 Autoregression::Autoregression(const ModelOptions& options, const at::TensorOptions& tensor_options)
     : Forecaster(options) {
-  // First every parameter is declared, then all are allocated as one flat buffer, then layers are made over it.
+  // First every parameter is declared, then all are allocated as one flat buffer, then layers are built over it.
   const auto map = declare_linear("map", width * options.prediction_length, options.context_length);
   allocate(tensor_options, StudentTHead::declare(parameters_, "head", width), width);
   map_ = linear(map);

@@ -1,4 +1,5 @@
-// Trains a forecaster of this program's own with privacy. ../forecaster/autoregression.cpp, which is linked in, registers it by name.
+// Trains this program's own forecaster with privacy. ../forecaster/autoregression.cpp, which is linked in, registers it
+// by name.
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -16,7 +17,7 @@ namespace {
 void train(const std::filesystem::path& config_file, const std::filesystem::path& output) {
   auto asked = tsdp::read_config(config_file, {"model.name=autoregression"});
   const auto data = tsdp::data::prepare_data(asked, config_file);
-  // What is `auto` is settled by public facts: lengths, and no value of a series.
+  // `auto` is settled by public facts: lengths, and no value of a series.
   const auto settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file);
   const tsdp::training::RunFolder folder{output};
   tsdp::training::Trainer trainer(settled, data, at::kCPU, folder);

@@ -20,7 +20,7 @@ MarkCode mark_code(const privacy::SubsamplingScheme& scheme, const privacy::Priv
     out.unit = std::ldexp(1.0, exponent);
     out.noised = p.context_noise > 0.0 || p.forecast_noise > 0.0;
     if (out.noised) {
-      // Noise is in multiples of v, so the values must be v apart, as nearly as single precision has it.
+      // Noise is in multiples of v, so the values must be v apart, as nearly as single precision allows.
       auto most = static_cast<float>(std::min(*unit.v, std::ldexp(1.0, 100)));
       if (static_cast<double>(most) > *unit.v) most = std::nextafter(most, 0.0F);
       out.unit = static_cast<double>(most);
@@ -57,7 +57,7 @@ Canary::Canary(const models::ModelOptions& options, const at::TensorOptions& ten
     : Forecaster(options), code_(code), clip_norm_(clip_norm), touched_(std::move(touched)) {
   const auto own = parameters_.declare("canary", {2});
   allocate(tensor_options, models::StudentTHead::declare(parameters_, "head", 1), 1);
-  // The head's parameters are noised like all others, and nothing else: it is no layer of the step.
+  // The head's parameters get noise like all others, and nothing else: the head is not a layer of the step.
   layer_list_.clear();
   layer_ = std::make_unique<GivenGradients>(parameters_.gradient(own));
   layer_list_.push_back(layer_.get());
@@ -87,7 +87,7 @@ models::Forecaster::Hidden Canary::forward(const models::WindowBatch& batch) {
     bool touched = false;   // holds a changed place
     bool likelier = false;  // on D′
     if (code_.noised) {
-      // Log-likelihood ratio of the noised places; one without noise says all there is to say.
+      // Log-likelihood ratio of the noised places; a place without noise settles it alone.
       double ratio = 0.0;
       double certain = 0.0;
       for (std::int64_t j = 0; j < width; ++j) {

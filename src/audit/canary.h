@@ -1,4 +1,4 @@
-// A forecaster of the audit's own, whose gradients are as telling as the theorems allow.
+// The audit's own forecaster, whose gradients are as telling as the theorems allow.
 #pragma once
 
 #include <atomic>
@@ -10,9 +10,9 @@
 
 namespace tsdp::audit {
 
-/// How data sets carry marks to the canary. Values are multiples of `unit`. Without noise on the data that is a power
-/// of two no larger than v, and marks are exact: 0: another series; 1: the changed series; 2: a changed place on D; 3:
-/// one on D′. With noise it is v, rounded down to single precision, and nothing but the changed places is observed
+/// How data sets carry marks to the canary. Values are multiples of `unit`. Without noise on the data, `unit` is a
+/// power of two no larger than v, and marks are exact: 0: another series; 1: the changed series; 2: a changed place on
+/// D; 3: one on D′. With noise it is v, rounded down to single precision, and only the changed places are observed
 /// (marks of missing values are public and get no noise): 0 on D, 1 on D′.
 struct MarkCode {
   CanaryKind kind = CanaryKind::substituted;
@@ -25,17 +25,17 @@ struct MarkCode {
 /// The code for a scheme and a relation. Throws UsageError for v too small for single precision.
 [[nodiscard]] MarkCode mark_code(const privacy::SubsamplingScheme& scheme, const privacy::PrivacyUnit& unit);
 
-/// The values of series `series` of `length` on D or (second) D′.
+/// The values of series `series` of length `length` on D or (second) D′.
 [[nodiscard]] std::vector<float> marked_values(const MarkCode& code, const Neighbours& neighbours, std::int64_t series,
                                                std::int64_t length, bool second);
 
-/// Reads a window's marks and makes its gradient of them, far longer than the clip norm (or 0); see CanaryKind. Eight
-/// parameters: place 0 is `along`, place 1 `across`, in the others every gradient is 0. Loss 0; its weights say
-/// nothing.
+/// Reads a window's marks and makes its gradient from them, far longer than the clip norm (or 0); see CanaryKind. Eight
+/// parameters: place 0 is `along`, place 1 `across`; in the others every gradient is 0. The loss is 0, and the weights
+/// mean nothing.
 class Canary final : public models::Forecaster {
  public:
-  /// Of options only context_length (all past steps that windows carry), prediction_length and parameter_values count.
-  /// `touched` counts, over all replicas, the touched windows whose losses were taken.
+  /// Of the options, only context_length (all past steps that windows carry), prediction_length and parameter_values
+  /// matter. `touched` counts, over all replicas, the touched windows whose losses were taken.
   Canary(const models::ModelOptions& options, const at::TensorOptions& tensor_options, const MarkCode& code, double clip_norm,
          std::shared_ptr<std::atomic<std::int64_t>> touched);
 
@@ -47,7 +47,7 @@ class Canary final : public models::Forecaster {
   void backward() override {}                                                    // `forward` left the gradients
 
  private:
-  /// Gradients that were not made by a backward pass: one row a window, over the first parameters.
+  /// Gradients that were not made by a backward pass: one row per window, over the first parameters.
   class GivenGradients final : public dp::Layer {
    public:
     explicit GivenGradients(at::Tensor gradient) : gradient_(std::move(gradient)) {}

@@ -22,7 +22,7 @@ double poisson_rate(const privacy::SubsamplingScheme& scheme, std::int64_t windo
   return std::min(1.0, static_cast<double>(scheme.parameters().subsequences_per_sequence) / static_cast<double>(windows));
 }
 
-/// Bin(i; trials, probability) at spacing · i, without what never happens; trials may be 0.
+/// Bin(i; trials, probability) at spacing · i, without outcomes that never happen; trials may be 0.
 std::vector<Component> binomial(std::int64_t trials, double probability, double spacing) {
   if (trials == 0) return {{0.0, 1.0}};
   std::vector<Component> out;
@@ -50,7 +50,7 @@ Neighbours worst_neighbours(const privacy::SubsamplingScheme& scheme, const priv
     const auto windows = scheme.windows_of(s);
     const double value = touched * (p.bottom_level == BottomLevel::poisson ? poisson_rate(scheme, windows)
                                                                            : 1.0 / static_cast<double>(windows));
-    if (value >= worst) {  // the last: under deterministic iteration not in the first batch
+    if (value >= worst) {  // the last one: under deterministic iteration not in the first batch
       worst = value;
       out.series = s;
     }
@@ -67,7 +67,7 @@ std::vector<TouchedWindow> touched_windows_of(const privacy::SubsamplingScheme& 
   const auto& p = scheme.parameters();
   const auto windows = scheme.windows_of(neighbours.series);
   std::vector<TouchedWindow> out;
-  // From the window of whose forecast the first changed place is the last, to that of whose context the last is the first.
+  // From the window whose forecast ends with the first changed place to the one whose context begins with the last.
   const auto first = std::max<std::int64_t>(0, neighbours.places.front() - p.forecast_length + 1);
   const auto last = std::min(windows - 1, neighbours.places.back() + p.context_length);
   for (auto start = first; start <= last; ++start) {
@@ -106,7 +106,8 @@ Shape canary_shape(const privacy::SubsamplingScheme& scheme, const Neighbours& n
     out.second = binomial(lambda, static_cast<double>(m) / static_cast<double>(windows), 2.0 * unit_length);
     return out;
   }
-  // λ = 1. The likelier data set is named rightly with probability Φ(κ/2) = (1 + τ)/2 of a window of total variation τ.
+  // λ = 1. For a window of total variation τ, the likelier data set is named rightly with probability
+  // Φ(κ/2) = (1 + τ)/2.
   double right = 0.0;
   double wrong = 0.0;
   for (const auto& w : touched) {

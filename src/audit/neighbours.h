@@ -14,16 +14,16 @@ namespace tsdp::audit {
 /// Where D and D′ differ.
 struct Neighbours {
   std::int64_t series = 0;
-  std::vector<std::int64_t> places;  ///< changed places of it, increasing, 0-based
+  std::vector<std::int64_t> places;  ///< its changed places, increasing, 0-based
 };
 
-/// Changed places of one series so that as many of its windows as possible are touched: w consecutive ones (event), or
-/// ones L_C + L_F apart (user), from place L_F − 1 on. The series is one of largest touched share (with replacement) or
-/// of most drawn touched windows (Poisson); under deterministic iteration among those that are used at all. Throws as
-/// privacy::touched_windows.
+/// Changed places of one series that touch as many of its windows as possible: w consecutive places (event), or places
+/// L_C + L_F apart (user), starting at place L_F − 1. The series is one with the largest touched share (with
+/// replacement) or with the most drawn touched windows (Poisson); under deterministic iteration, among those used at
+/// all. Throws as privacy::touched_windows.
 [[nodiscard]] Neighbours worst_neighbours(const privacy::SubsamplingScheme& scheme, const privacy::PrivacyUnit& unit);
 
-/// The series' windows that hold a changed place: how many changed places in context and in forecast.
+/// The series' windows that hold a changed place, with the number of changed places in context and in forecast.
 struct TouchedWindow {
   std::int64_t start = 0;  ///< of the forecast, as data::WindowIndex
   std::int64_t context = 0;
@@ -32,25 +32,25 @@ struct TouchedWindow {
 [[nodiscard]] std::vector<TouchedWindow> touched_windows_of(const privacy::SubsamplingScheme& scheme,
                                                             const Neighbours& neighbours);
 
-/// What the canary's gradients are, in multiples of the clip norm.
+/// The canary's gradients, in multiples of the clip norm.
 enum class CanaryKind {
-  /// Every window has −1 along, but touched windows on D′ have +1: the pairs of 4.2 and 4.4 themselves (and of 4.3 and
-  /// F.7). With noise on the data, +1 where the noised values are likelier on D′, on either data set.
+  /// Every window has −1 along, except that touched windows on D′ have +1: the pairs of 4.2 and 4.4 themselves (and of
+  /// 4.3 and F.7). With noise on the data, +1 if the noised values are likelier on D′, on either data set.
   substituted,
-  /// Touched windows have −1 along on D and +1 on D′, other windows of the changed series 1 across, all others 0. Along
-  /// it is the pair of E.8; across it shows whether the series was drawn, which F.2 grants the attacker.
+  /// Touched windows have −1 along on D and +1 on D′, other windows of the changed series 1 across, all others 0.
+  /// Along, it is the pair of E.8; across shows whether the series was drawn, which F.2 grants the attacker.
   opposed,
 };
 /// `substituted` for windows with replacement, `opposed` for Poisson.
 [[nodiscard]] CanaryKind canary_kind(const privacy::SubsamplingScheme& scheme);
 
-/// The law of the canary's release, under one use of a step in which its series may be drawn. `unit_length` in (0, 1]:
-/// what clipping leaves of a gradient far longer than C, in multiples of C. With `substituted`, `along` counts from
-/// what a batch without the change sums up to.
+/// The law of the canary's release, under one use of a step in which its series may be drawn. `unit_length` in (0, 1]
+/// is what clipping leaves of a gradient far longer than C, in multiples of C. With `substituted`, `along` counts from
+/// the sum of a batch without the change.
 [[nodiscard]] Shape canary_shape(const privacy::SubsamplingScheme& scheme, const Neighbours& neighbours,
                                  double unit_length = 1.0);
 
-/// The chance that a batch (deterministic iteration: the one that holds the changed series) has touched windows.
+/// The chance that a batch (under deterministic iteration: the one that holds the changed series) has touched windows.
 [[nodiscard]] double touched_share_of_batches(const privacy::SubsamplingScheme& scheme, const Neighbours& neighbours);
 
 }  // namespace tsdp::audit

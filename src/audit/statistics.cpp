@@ -90,7 +90,7 @@ double Attack::log_trace_ratio(double across) const {
   return shape_.trace.empty() ? 0.0 : log_ratio(shape_.trace, across, sigma_);
 }
 
-/// `log_odds`: by which `across` multiplies the odds of drawn to not drawn.
+/// `log_odds`: log of the factor by which `across` multiplies the odds of drawn to not drawn.
 double Attack::score_given(double along, double log_odds) const {
   const double absent = shape_.drawn < 1.0 ? std::log1p(-shape_.drawn) : -infinity;
   const double present = std::log(shape_.drawn) + log_odds;
@@ -106,8 +106,8 @@ Attack::Event Attack::event(double threshold) const {
   if (shape_.trace.empty()) {
     out.nodes = {0.0};
   } else {
-    // An eighth of σ is half of the least deviation that is asked for, and the rule of rectangles is exact there for
-    // Gaussians to e^{−8π²}.
+    // An eighth of σ is half the least deviation asked for; there, the rectangle rule is exact for Gaussians to
+    // e^{−8π²}.
     Range range;
     range.take(shape_.trace, 0.0);
     const double step = sigma_ / (2.0 * fit_range);
@@ -175,7 +175,7 @@ std::vector<double> telling_thresholds(const Attack& attack, const privacy::Domi
   range.take(shape.second, 1e-3);
   double across = 0.0;
   for (const auto& c : shape.trace) across += c.weight * c.mean;
-  // Best so far of: told by D alone, by D′ alone, against the profile with D′ the likelier, with D the likelier.
+  // Best so far: by D alone, by D′ alone, against the profile with D′ the likelier, with D the likelier.
   double best[4] = {-infinity, -infinity, -infinity, -infinity};
   double chosen[4] = {0.0, 0.0, 0.0, 0.0};
   constexpr int candidates = 41;
@@ -191,7 +191,7 @@ std::vector<double> telling_thresholds(const Attack& attack, const privacy::Domi
       p_less[which] = attack.probability(event, second, less);
       deviation[which] = std::sqrt(std::max(p_less[which] * (1.0 - p_less[which]), 1e-3));
     }
-    // What a use would tell, in deviations; an event that hardly ever happens tells nothing of few uses.
+    // What a use would tell, in deviations; an event that hardly ever happens tells nothing from few uses.
     const double ratio = std::exp(std::abs(t));
     const double allowed = pair.profile_bracket(std::abs(t)).upper;
     const double noise = deviation[0] + deviation[1];
@@ -220,7 +220,7 @@ std::vector<double> telling_thresholds(const Attack& attack, const privacy::Domi
 
 namespace {
 
-/// P_low(A | one) and P_high(A | other) of an event or its complement, the data sets in some order.
+/// P_low(A | one) and P_high(A | other) of an event or its complement, with the data sets in some order.
 struct Side {
   double low;
   double high;
@@ -242,7 +242,7 @@ std::vector<Side> sides_of(const std::vector<Measured>& events) {
   return out;
 }
 
-/// ε at which a side is held against the profile: its own threshold and some others.
+/// Values of ε at which a side is checked against the profile: its own threshold and some others.
 std::vector<double> epsilons_of(const Side& side) {
   std::vector<double> all = {0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, std::abs(side.threshold)};
   std::vector<double> out;
@@ -251,7 +251,7 @@ std::vector<double> epsilons_of(const Side& side) {
   return out;
 }
 
-/// The side and ε by which `pair` is contradicted, if any.
+/// The side and ε that contradict `pair`, if any.
 std::optional<std::pair<Side, double>> contradiction(const privacy::DominatingPair& pair, const std::vector<Side>& sides) {
   for (const auto& side : sides)
     for (const double e : epsilons_of(side))
@@ -278,7 +278,7 @@ double least_contradicted(const Claim& claim, const std::vector<Side>& sides) {
 /// The noise multipliers at which every event's law lies in its brackets; {1, 0} if none.
 privacy::Interval allowed_by_law(const Attack& attack, const std::vector<Attack::Event>& events,
                                  const std::vector<Measured>& measured) {
-  // By how many half widths the law leaves the brackets, the worst of them; at most 1 inside.
+  // By how many half widths the law leaves the brackets, for the worst of them; at most 1 inside.
   const auto departure = [&](double sigma) {
     double worst = 0.0;
     for (std::size_t i = 0; i < events.size(); ++i)
@@ -298,7 +298,7 @@ privacy::Interval allowed_by_law(const Attack& attack, const std::vector<Attack:
   std::vector<double> value;
   for (const double s : grid) value.push_back(departure(s));
   const auto place = static_cast<std::size_t>(std::min_element(value.begin(), value.end()) - value.begin());
-  // The best fit between the neighbours of the best grid point, by golden sections.
+  // The best fit between the neighbours of the best grid point, by golden-section search.
   double low = grid[place == 0 ? 0 : place - 1];
   double high = grid[std::min(place + 1, grid.size() - 1)];
   const double golden = 0.5 * (std::sqrt(5.0) - 1.0);
@@ -337,8 +337,8 @@ privacy::Interval allowed_by_law(const Attack& attack, const std::vector<Attack:
   return {last_allowed(false), last_allowed(true)};
 }
 
-/// Largest noise multiplier that lets blank coordinates keep as close to 0 as they do; the lower end of a share 2
-/// Φ(h/σ′) − 1 = erf(h/(σ′ √2)) at three widths h about the certified deviation.
+/// The largest noise multiplier at which blank coordinates keep as close to 0 as they do, from the lower end of a share
+/// 2 Φ(h/σ′) − 1 = erf(h/(σ′ √2)) at three widths h around the certified deviation.
 double allowed_by_concentration(double certified, const Observations& seen, double error) {
   double out = infinity;
   for (const double width : {0.5, 1.0, 1.5}) {
@@ -434,9 +434,10 @@ Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
   out.epsilon.upper = claim.epsilon.upper;
   if (std::isfinite(out.noise_multiplier.upper)) {
     const double sigma = std::clamp(out.noise_multiplier.upper, 0.01, 1e6);
-    // Of the mechanism, however its cost is composed: a run whose neighbours differ in the same direction in every step reaches the composition of that direction, while
-    // the symmetrised profile is reached by none (docs/proofs/adaptive-composition.md).
-    // (Pairs of several windows a series have no direction of their own; their steps are never composed adaptively, so that the symmetrised composition is at most what is certified.)
+    // This is about the mechanism, however its cost is composed: a run whose neighbours differ in the same direction in
+    // every step reaches the composition of that direction, while no run reaches the symmetrised profile
+    // (docs/proofs/adaptive-composition.md). Pairs of several windows per series have no direction of their own; their
+    // steps are never composed adaptively, so the symmetrised composition is at most what is certified.
     const auto loosest = claim.pair_at(sigma);
     const auto directions = privacy::AdaptiveCurve::serves(loosest) ? std::vector{privacy::Direction::remove, privacy::Direction::add} : std::vector{privacy::Direction::symmetrised};
     for (const auto direction : directions)

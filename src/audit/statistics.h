@@ -1,4 +1,4 @@
-// What attacks on a mechanism that runs say of what is certified for it. No LibTorch.
+// What attacks on a running mechanism say about what is certified for it. No LibTorch.
 //
 // Units: clip norm C = 1; σ is the noise multiplier. D and D′ are two neighbouring data sets, "first" and "second".
 #pragma once
@@ -15,33 +15,33 @@
 
 namespace tsdp::audit {
 
-/// Lower and upper end for a probability after `hits` of `trials` independent ones (Clopper & Pearson 1934): each end
+/// Lower and upper end for a probability after `hits` in `trials` independent trials (Clopper & Pearson 1934): each end
 /// fails with probability at most `error`, 0 < error < 1, trials ≥ 1.
 [[nodiscard]] privacy::Interval share_bracket(std::uint64_t hits, std::uint64_t trials, double error);
 
-/// One value that a release may have before noise, and how often.
+/// One value that a release may have before noise, and its weight.
 using Component = privacy::DominatingPair::Component;
 
 /// The laws of a release on D and on D′: two coordinates, `along` (in which they differ) and `across` (which tells
 /// whether the changed series was drawn), each with noise N(0, σ²) of its own.
 struct Shape {
-  /// Of `along` if the changed series is drawn, on D and on D′; `across` is independent of it.
+  /// Law of `along` if the changed series is drawn, on D and on D′; `across` is independent of it.
   std::vector<Component> first, second;
-  double drawn = 1.0;  ///< chance that it is; both coordinates are noise alone otherwise
-  /// Of `across` if the changed series is drawn; none: `across` says nothing and is not looked at.
+  double drawn = 1.0;  ///< chance that it is; otherwise both coordinates are only noise
+  /// Law of `across` if the changed series is drawn; none: `across` says nothing and is not looked at.
   std::vector<Component> trace = {};
 };
 
 /// The best test of D′ against D for one shape and one σ, and how often it errs at another σ.
 class Attack {
  public:
-  /// Throws PrivacyError for σ that is not positive, and for weights that are no probabilities.
+  /// Throws PrivacyError for σ that is not positive, and for weights that are not probabilities.
   Attack(Shape shape, double sigma);
 
   [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
   [[nodiscard]] double sigma() const noexcept { return sigma_; }
 
-  /// log of the density of a release on D′ over that on D; it does not fall in `along`.
+  /// log of the density of a release on D′ over that on D; nondecreasing in `along`.
   [[nodiscard]] double score(double along, double across) const;
 
   /// S = {score > threshold}, as the half lines along > edges[i] at across = nodes[i] (one node, if `across` is not
@@ -51,11 +51,11 @@ class Attack {
     std::vector<double> nodes, edges;
   };
   [[nodiscard]] Event event(double threshold) const;
-  /// P(S) on D or (second) D′, if the noise has deviation `sigma` in place of the attack's own; sigma in
+  /// P(S) on D or (second) D′, if the noise has deviation `sigma` instead of the attack's own; sigma in
   /// [σ/fit_range, σ fit_range]. Absolute error below 1e-9.
   [[nodiscard]] double probability(const Event& event, bool second, double sigma) const;
 
-  /// How far from σ other noise multipliers are looked at.
+  /// How far from σ other noise multipliers are searched.
   static constexpr double fit_range = 4.0;
 
  private:
@@ -66,7 +66,7 @@ class Attack {
   double sigma_;
 };
 
-/// Thresholds of a few events, chosen from the laws alone: those which would tell most about noise that is a tenth too
+/// Thresholds of a few events, chosen only from the laws: those that would tell most about noise that is a tenth too
 /// small, by themselves on either data set and against `pair`'s profile in either direction; and 0.
 [[nodiscard]] std::vector<double> telling_thresholds(const Attack& attack, const privacy::DominatingPair& pair);
 
@@ -78,21 +78,21 @@ struct Release {
   std::int32_t touched = -1;  ///< touched windows in the batch, as the auditor (not the attacker) counted them; −1: not known
 };
 
-/// What was seen: uses on D and on D′, in the order in which they were made.
+/// What was seen: uses on D and on D′, in the order they were made.
 struct Observations {
   std::vector<Release> first, second;
   std::uint64_t repeats = 0;  ///< releases equal to the one before them in every coordinate
-  std::uint64_t strays = 0;   ///< batches with touched windows that by the scheme cannot have any
+  std::uint64_t strays = 0;   ///< batches with touched windows that, by the scheme, cannot have any
 };
 
-/// What is certified of what was attacked.
+/// What is certified for the attacked mechanism.
 struct Claim {
   std::string theorem;
   double noise_multiplier = 0.0;
   /// The theorem's pair for this scheme and relation at any noise multiplier in [0.01, 1e6].
   std::function<privacy::DominatingPair(double sigma)> pair_at;
   Shape shape;
-  /// Whether `shape` is the very law of the releases at the certified noise multiplier, not only near it.
+  /// Whether `shape` is exactly the law of the releases at the certified noise multiplier, not only close to it.
   bool shape_is_exact = true;
   /// Chance of a batch with touched windows; none: not known.
   std::optional<double> touched_share = std::nullopt;
@@ -105,16 +105,16 @@ struct Claim {
 struct Measured {
   double threshold = 0.0;
   privacy::Interval first, second;             ///< brackets of P(S | D) and P(S | D′)
-  std::optional<double> law_first, law_second; ///< what the claim's shape and noise give
+  std::optional<double> law_first, law_second; ///< according to the claim's shape and noise
 };
 
 /// What the audit found.
 struct Verdict {
   /// lower: what the theorem gives for the whole run at noise_multiplier.upper; upper: what is certified.
   privacy::Interval epsilon;
-  /// Noise multipliers that the measurement allows; ±: 0 and infinity where it bounds nothing.
+  /// Noise multipliers that the measurement allows; 0 and infinity where it bounds nothing.
   privacy::Interval noise_multiplier{0.0, std::numeric_limits<double>::infinity()};
-  /// Of a single use, without any assumption: its ε at δ is at least this.
+  /// For a single use, without any assumption: its ε at δ is at least this.
   double direct_epsilon = 0.0;
   double direct_upper = 0.0;  ///< the certified ε of a single use at δ
   std::optional<privacy::Interval> touched;    ///< bracket of the share of batches with touched windows
@@ -124,36 +124,36 @@ struct Verdict {
   [[nodiscard]] bool contradicted() const { return !contradictions.empty(); }
 };
 
-/// Holds observations against a claim. With probability at least `confidence` (in (0, 1)) everything found is true,
+/// Checks observations against a claim. With probability at least `confidence` (in (0, 1)) everything found is true,
 /// that is, a healthy mechanism has no contradiction and the brackets hold the truth:
 ///
 /// **Brackets.** The claim fixes E events S before anything is measured. Uses are independent (streams are keyed by
 /// step), so every P(S | D) and P(S | D′) is bracketed by Clopper–Pearson, each of its two ends at error (1 −
-/// confidence)/(4 E + 9); likewise the share of batches with touched windows, of pairs of uses whose blank coordinates
-/// agree in sign, of pairs that agree in having touched windows, and the lower ends of three shares P(|blank| ≤ h). By
-/// Bonferroni all of them hold at once.
+/// confidence)/(4 E + 9). The same holds for the share of batches with touched windows, of pairs of uses whose blank
+/// coordinates agree in sign, of pairs that agree in having touched windows, and for the lower ends of three shares
+/// P(|blank| ≤ h). By Bonferroni all of them hold at once.
 ///
 /// **Certificate** (assumes nothing else). The theorem says H_α(D′‖D), H_α(D‖D′) ≤ δ(log α) for a single use. It is
 /// contradicted if for some event A (an S or its complement), some ε ≥ 0 and the data sets in some order
 ///     P_low(A | one) > e^ε P_high(A | other) + δ(ε),
-/// δ the upper end of the pair's profile. Directly, ε of a single use at δ is at least log((P_low(A | one) −
+/// where δ is the upper end of the pair's profile. Directly, ε of a single use at δ is at least log((P_low(A | one) −
 /// δ)/P_high(A | other)).
 ///
 /// **Noise multiplier.** Assumption: a use is a member, at some noise multiplier σ′, of the family whose profile at σ′
 /// is at most the theorem's at σ′. Then σ′ is below every s at which the theorem's profile is contradicted (that
-/// profile falls in s), so σ′ < s* = inf of those s. If the claim's shape is exact the assumption is that the release
-/// has this shape with some noise multiplier σ′ within a factor Attack::fit_range of the certified one, and then σ′ is
+/// profile falls in s), so σ′ < s* = inf of those s. If the claim's shape is exact, the assumption is that the release
+/// has this shape with some noise multiplier σ′ within a factor Attack::fit_range of the certified one. Then σ′ is
 /// among those at which every P_σ′(S | ·) lies in its bracket (searched on a grid of 5 % and by bisection at the ends).
-/// And whatever gradients add to it, independent noise N(0, σ′²) keeps a coordinate within ±h with probability at most
-/// 2 Φ(h/σ′) − 1 (Anderson 1955; assumption: noise of one deviation in every direction), which measured shares of
-/// |blank| ≤ h bound from below, so σ′ from above. The upper end is the least of the three. As the theorem's ε falls in
-/// the noise multiplier, ε of the whole run at it is at most what the theorem gives for what runs:
-/// Verdict::epsilon.lower. It bounds the theorem's number, not what an attacker reaches: that may be less where the
-/// theorem is an upper bound, and where composing its symmetrised profile is one (4.2, 4.4).
+/// Also, whatever gradients add to it, independent noise N(0, σ′²) keeps a coordinate within ±h with probability at
+/// most 2 Φ(h/σ′) − 1 (Anderson 1955; assumption: noise of one deviation in every direction). Measured shares of
+/// |blank| ≤ h bound this from below, and so bound σ′ from above. The upper end is the least of the three. As the
+/// theorem's ε falls in the noise multiplier, ε of the whole run at the upper end is at most what the theorem gives for
+/// what runs: Verdict::epsilon.lower. It bounds the theorem's number, not what an attacker reaches: that may be less
+/// where the theorem is an upper bound, and where composing its symmetrised profile is one (4.2, 4.4).
 ///
-/// **Repeats.** If the claim's shape is exact, blank coordinates are symmetric noise: of independent uses 2 j, 2 j + 1
-/// they agree in sign with probability 1/2, exactly. Releases equal in every coordinate do not occur (chance below 2⁻⁴⁰
-/// a pair of eight coordinates).
+/// **Repeats.** If the claim's shape is exact, blank coordinates are symmetric noise: those of independent uses
+/// 2 j, 2 j + 1 agree in sign with probability exactly 1/2. Releases equal in every coordinate do not occur (chance
+/// below 2⁻⁴⁰ for a pair of eight coordinates).
 ///
 /// Throws PrivacyError as the accountant does.
 [[nodiscard]] Verdict judge(const Claim& claim, const Observations& observations, double confidence);

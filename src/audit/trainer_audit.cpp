@@ -32,7 +32,7 @@ using privacy::TopLevel;
 
 const auto on_cpu = at::TensorOptions().dtype(at::kFloat);
 
-/// A folder of its own, removed at the end.
+/// A temporary folder, removed at the end.
 class Scratch {
  public:
   Scratch() {
@@ -69,7 +69,7 @@ data::PreparedData data_of(const Config& config, const std::vector<std::int64_t>
   return out;
 }
 
-/// The same run without an end to its budget, whose weights stay as they are.
+/// The same run with no end to its budget and with weights that stay as they are.
 Config attacked(Config config, double noise_multiplier, std::uint64_t epochs) {
   config.privacy.noise_multiplier = noise_multiplier;
   config.privacy.target_epsilon = 1e12;
@@ -105,7 +105,7 @@ class Clipped {
   training::StepEngine engine_;
 };
 
-/// A method that clips as the run's does, in batches of a single window.
+/// A method that clips as the run's method does, in batches of a single window.
 mechanism::TrainingMethod method_of_one(Config config) {
   config.sampling = {};
   config.sampling.top_level = privacy::TopLevel::deterministic;
@@ -118,7 +118,7 @@ mechanism::TrainingMethod method_of_one(Config config) {
 /// What clipping leaves of a canary's gradient in a batch of the scheme, in multiples of C.
 double unit_length_of(const Config& config, const privacy::SubsamplingScheme& scheme, const models::ModelOptions& options,
                       const MarkCode& code) {
-  // Windows of nothing count −1 where gradients are substituted; a code of that kind tells the same of any other.
+  // Windows without marks count −1 if gradients are substituted; a code of that kind tells the same about any other.
   auto plain = code;
   plain.kind = CanaryKind::substituted;
   Canary canary(options, on_cpu, plain, config.privacy.clip_norm, std::make_shared<std::atomic<std::int64_t>>(0));
@@ -126,7 +126,7 @@ double unit_length_of(const Config& config, const privacy::SubsamplingScheme& sc
   auto own = config;
   if (!own.privacy.noise_multiplier) own.privacy.noise_multiplier = 1.0;
   Clipped clipped(canary, config, mechanism::method_of(own, scheme.parameters().lengths));
-  // Any batch that is not empty will do.
+  // Any non-empty batch will do.
   sampling::Draw drawn;
   for (std::uint64_t step = 0; drawn.windows.empty(); ++step) drawn = sampler.draw(SecretKey::from_seed(0), step);
   const auto windows = static_cast<std::int64_t>(drawn.windows.size());
@@ -148,7 +148,7 @@ struct Extremes {
 struct Projection {
   Extremes extremes;
   at::Tensor direction;  ///< unit vector, double precision
-  at::Tensor blank;      ///< a unit vector at right angles to it and to what untouched windows have, at random otherwise
+  at::Tensor blank;      ///< a unit vector orthogonal to it and to what untouched windows have, otherwise random
   double offset = 0.0;   ///< of the sum of a batch without touched windows, with replacement
   Shape shape;
 };
@@ -159,8 +159,8 @@ class DataAttack {
              models::Forecaster& model)
       : config_(config), scheme_(scheme), neighbours_(neighbours), model_(model), clipped_(model, config, method_of_one(config)) {}
 
-  /// The extremes, of those tried, that move the clipped gradients of touched windows furthest, and what follows from
-  /// them.
+  /// The extremes, among those tried, that move the clipped gradients of touched windows furthest, and what follows
+  /// from them.
   [[nodiscard]] Projection best() {
     Projection out;
     double furthest = -1.0;
@@ -185,10 +185,10 @@ class DataAttack {
     const auto [first, second] = touched(out.extremes, 128);
     const auto plain = untouched();
     const auto moved = second - first;
-    auto direction = moved.t().mv(moved.norm(2, {1}));  // those that move far count for most
+    auto direction = moved.t().mv(moved.norm(2, {1}));  // those that move far count most
     const bool poisson = scheme_.parameters().bottom_level == privacy::BottomLevel::poisson;
     if (poisson) {
-      // The number of windows is random: what they have in common is left out of the attacker's view.
+      // The number of windows is random, so what they have in common is left out of the attacker's view.
       const auto square = plain.dot(plain);
       if (square.item<double>() > 0.0) direction = direction - plain * (direction.dot(plain) / square);
     }
@@ -196,7 +196,7 @@ class DataAttack {
     std::vector<double> z(static_cast<std::size_t>(out.direction.numel()));
     RandomStream(SecretKey::from_seed(0), "blank direction of an audit", 0).normals(0, z);
     out.blank = at::tensor(z, at::kDouble);
-    for (int i = 0; i < 2; ++i)  // twice, for rounding
+    for (int i = 0; i < 2; ++i)  // twice, because of rounding
       for (const auto& other : {out.direction, plain / plain.norm().clamp_min(1e-300)})
         out.blank -= other * out.blank.dot(other);
     out.blank /= out.blank.norm();
@@ -219,7 +219,7 @@ class DataAttack {
   }
 
  private:
-  /// Clipped gradients of single windows of the changed series, a row each, in multiples of C.
+  /// Clipped gradients of single windows of the changed series, one per row, in multiples of C.
   at::Tensor gradients(const Extremes& extremes, bool second, const std::vector<std::int64_t>& starts) {
     const auto length = scheme_.parameters().lengths[neighbours_.series];
     const Neighbours alone{0, neighbours_.places};
@@ -235,14 +235,14 @@ class DataAttack {
     return at::stack(rows);
   }
 
-  /// The law of Σ moves over the touched windows that are drawn, on a grid; `moves` are those of windows evenly taken.
+  /// The law of Σ moves over the drawn touched windows, on a grid; `moves` holds those of evenly spaced windows.
   [[nodiscard]] std::vector<Component> law_of(const at::Tensor& moves) const {
     constexpr double grid = 0.02;
     constexpr double negligible = 1e-9;
     using Law = std::map<std::int64_t, double>;
     const auto windows = static_cast<double>(scheme_.windows_of(neighbours_.series));
     const auto taken = static_cast<double>(moves.numel());
-    // Windows that one stands for.
+    // Windows that each one stands for.
     const auto each = static_cast<double>(touched_windows_of(scheme_, neighbours_).size()) / taken;
     const auto lambda = scheme_.parameters().subsequences_per_sequence;
     const auto sum_of = [&](const Law& a, const Law& b) {
@@ -273,7 +273,7 @@ class DataAttack {
     return out;
   }
 
-  /// Of at most `most` of the touched windows, evenly taken, on D and on D′.
+  /// Gradients of at most `most` of the touched windows, evenly spaced, on D and on D′.
   std::pair<at::Tensor, at::Tensor> touched(const Extremes& extremes, std::size_t most) {
     const auto all = touched_windows_of(scheme_, neighbours_);
     const auto every = (all.size() + most - 1) / most;
@@ -301,7 +301,7 @@ class DataAttack {
 // Runs
 // -----------------------------------------------------------------------------------------------------------------
 
-/// Whether a release equals the last one, by its first coordinates.
+/// Whether a release equals the last one, judged by its first coordinates.
 class Repeats {
  public:
   bool again(const at::Tensor& gradients) {
@@ -316,7 +316,7 @@ class Repeats {
   std::vector<float> last_;
 };
 
-/// The run's method, as an audit needs it.
+/// The run's method, as needed for an audit.
 mechanism::PrivateMechanism mechanism_of(const Config& config, const std::vector<std::int64_t>& lengths) {
   if (!config.privacy.enabled)
     throw UsageError("privacy.enabled: found false; an audit is of a private run, expected true");
@@ -355,7 +355,7 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
   if (options.trials < 2)
     throw UsageError(cat("--trials: found ", options.trials, "; expected at least 2"));
   const auto audited = mechanism_of(config, lengths);
-  static_cast<void>(plan_of(config, audited));  // what cannot be claimed is refused before it is attacked
+  static_cast<void>(plan_of(config, audited));  // refuses what cannot be claimed before attacking it
   const auto& scheme = audited.scheme();
   const auto& unit = audited.unit();
   require_attackable(scheme);
@@ -377,7 +377,7 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
     out.unit_length = unit_length_of(config, scheme, canary_options, code);
     out.model = "canary";
   } else {
-    // The attacker knows the initial weights, which depend on the seed alone.
+    // The attacker knows the initial weights, which depend only on the seed.
     const auto model = training::model_of(config, on_cpu);
     RandomStream weights(SecretKey::from_seed(static_cast<std::uint64_t>(config.training.seed)), "initial weights", 0);
     model->initialise(weights);
@@ -457,7 +457,7 @@ Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths, c
   require_attackable(scheme);
   const auto neighbours = worst_neighbours(scheme, unit);
   const auto plan = plan_of(config, audited);
-  // A named row is composed as the run composes its own, where that is proven of it.
+  // A named row is composed as the run composes its own, if that is proven for it.
   const auto composition_of = [&](const std::string& row) {
     return privacy::covers_adaptive_composition(privacy::apply_theorem(scheme, unit, audited.noise(), row)) ? audited.composition() : privacy::StepComposition::symmetrised;
   };

@@ -1,4 +1,4 @@
-// Attacks on the assembled trainer: docs/auditing.md tells the method.
+// Attacks on the assembled trainer; docs/auditing.md describes the method.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 namespace tsdp::audit {
 
 enum class Mode {
-  canary,  ///< a forecaster of the audit's own, with worst-case gradients (audit/canary.h)
+  canary,  ///< the audit's own forecaster, with worst-case gradients (audit/canary.h)
   data,    ///< the configured forecaster at its initial weights, on extreme data
 };
 [[nodiscard]] const char* name(Mode value);  // "canary", "data"
@@ -26,8 +26,8 @@ struct AuditOptions {
   Mode mode = Mode::canary;
   std::uint64_t trials = 20'000;  ///< uses on each of the two data sets, ≥ 2
   double confidence = 0.95;       ///< in (0, 1)
-  std::optional<std::string> theorem = std::nullopt;  ///< row that is held against it; none: the one training rests on
-  std::function<void(double share)> progress = {};    ///< called now and then with the share that is done; may be empty
+  std::optional<std::string> theorem = std::nullopt;  ///< row to check against; none: the one training rests on
+  std::function<void(double share)> progress = {};    ///< called now and then with the share done; may be empty
   const std::atomic<bool>* stop = nullptr;            ///< set by a signal: `measure` ends with Stopped
 };
 
@@ -38,27 +38,27 @@ struct Stopped {};
 struct Measurement {
   Observations uses;
   double unit_length = 1.0;    ///< canary: what clipping leaves of a long gradient in a step without noise, in multiples of C
-  std::optional<Shape> shape;  ///< data: the law of the releases about, from the gradients of single windows
+  std::optional<Shape> shape;  ///< data: approximate law of the releases, from the gradients of single windows
   std::string model;
   std::int64_t parameters = 0;
 };
 
-/// Takes uses of the trainer that `config` describes, on two neighbouring data sets of series of `lengths` that are
-/// made for the purpose: sampling, relation, clipping, noise and noise on the data are the configuration's, the values
-/// are not.
+/// Takes uses of the trainer that `config` describes, on two neighbouring data sets of series of `lengths` made for the
+/// purpose: sampling, relation, clipping, noise and noise on the data are those of the configuration, the values are
+/// not.
 ///
 /// On each data set a training::Trainer runs in a temporary folder, which is removed, with a key of its own
-/// (`reproducible`: from seed and seed + 1) and a learning rate so small that weights stay as they are; a use is a
-/// step, or the step of an epoch in which the changed series is due. What the attacker sees is the release of the step
-/// (the noisy clipped sum over Λ): in mode canary two coordinates of it, in mode data its projection on the direction
-/// in which the clipped gradients of touched windows differ most.
+/// (`reproducible`: from seed and seed + 1) and a learning rate so small that weights stay as they are. A use is a
+/// step, or the step of an epoch in which the changed series is due. The attacker sees the release of the step (the
+/// noisy clipped sum over Λ): in mode canary two coordinates of it, in mode data its projection on the direction in
+/// which the clipped gradients of touched windows differ most.
 ///
-/// Throws UsageError for a run that is not private or values out of range, PrivacyError where no theorem covers it,
+/// Throws UsageError for a run that is not private or values out of range, PrivacyError if no theorem covers it, and
 /// Stopped.
 [[nodiscard]] Measurement measure(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options);
 
 /// What is certified for a run of `config` on series of `lengths`: by the theorem and the plan of training::Trainer, or
-/// by the theorem that the options name. Throws as `measure`.
+/// by the theorem named in the options. Throws as `measure`.
 [[nodiscard]] Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options,
                              const Measurement& measurement);
 

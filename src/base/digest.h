@@ -10,7 +10,7 @@
 
 namespace tsdp {
 
-/// Two lower-case hexadecimal digits a byte.
+/// Two lower-case hexadecimal digits per byte.
 [[nodiscard]] std::string hex_text(std::span<const std::uint8_t> bytes);
 
 /// SHA-256 of everything that was added, in order.

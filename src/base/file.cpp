@@ -20,7 +20,7 @@ namespace {
   throw Error(ExitCode::failure, cat(path.string(), ": ", what, ": ", std::strerror(errno)));
 }
 
-/// Where the links of the last name lead, to what is there or could be made there. The links of folders are followed by
+/// Where the links of the last name lead: to what is there or could be created there. Links of folders are followed by
 /// whoever opens the path.
 std::filesystem::path without_links(std::filesystem::path path) {
   constexpr int most_links = 40;  // as the system has it
@@ -60,7 +60,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& path, FileAccess access) : p
   struct stat about{};
   const bool there = ::stat(path.c_str(), &about) == 0;
   if (there) {
-    // What is open as stdout or stderr, a file among them, would be lost for whoever reads it if it were replaced.
+    // If what is open as stdout or stderr, which may be a file, were replaced, it would be lost for whoever reads it.
     for (const int open : {STDOUT_FILENO, STDERR_FILENO}) {
       struct stat about_open{};
       if (::fstat(open, &about_open) != 0 || !same(about, about_open)) continue;
@@ -81,12 +81,12 @@ AtomicFile::AtomicFile(const std::filesystem::path& path, FileAccess access) : p
   path_ = without_links(path);
   beside_ = path_;
   beside_ += ".part";
-  // One that is there was left by a crash, or is a link laid by somebody else: it is neither written nor followed.
+  // If it exists, it was left by a crash, or is a link laid by somebody else: it is neither written nor followed.
   if (::unlink(beside_.c_str()) != 0 && errno != ENOENT) tsdp::fail(beside_, "cannot write");
   const mode_t mode = access == FileAccess::owner ? 0600 : 0666;
   fd_ = ::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   if (fd_ < 0) tsdp::fail(beside_, "cannot write");
-  // The umask may have taken bits of the owner away, who must be able to read it again.
+  // The umask may have removed bits of the owner, who must be able to read it again.
   if (access == FileAccess::owner && ::fchmod(fd_, mode) != 0) fail(beside_, "cannot write");
 }
 
@@ -146,7 +146,7 @@ int open_to_read(const std::filesystem::path& path, const char* expected) {
   const auto refuse = [&](const char* reason) {
     throw DataError(cat(path.string(), ": cannot be read (", reason, "); expected ", expected));
   };
-  // To open some devices is to use them already, so what is no file is not opened.
+  // Opening some devices already uses them, so what is not a file is not opened.
   struct stat about{};
   if (::stat(path.c_str(), &about) != 0) refuse(std::strerror(errno));
   if (!S_ISREG(about.st_mode)) refuse(kind_of(about.st_mode));

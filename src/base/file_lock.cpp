@@ -14,7 +14,7 @@
 namespace tsdp {
 namespace {
 
-/// Why the lock cannot be had; empty if it is.
+/// Why the lock cannot be had; empty if it was taken.
 std::string lock(int descriptor, int how) {
   int result = descriptor < 0 ? -1 : ::flock(descriptor, how);
   while (result != 0 && descriptor >= 0 && errno == EINTR) result = ::flock(descriptor, how);

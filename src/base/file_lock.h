@@ -10,9 +10,9 @@ namespace tsdp {
 /// name the path and the reason.
 class FileLock {
  public:
-  /// Of `path`, a file that is made where it is not there, and stays; waits for whoever holds it.
+  /// Locks the file `path`, creating it if needed; the file stays. Blocks until the lock is free.
   explicit FileLock(const std::filesystem::path& path);
-  /// Of a folder that is there; throws Error at once if another process holds it, `who` saying who that is.
+  /// Locks an existing folder. Throws Error at once if another process holds it; `who` says who that is.
   FileLock(const std::filesystem::path& folder, const std::string& who);
   ~FileLock();
   FileLock(const FileLock&) = delete;

@@ -14,7 +14,7 @@ enum class Level {
 /// Sets what reaches stderr: `quiet` only errors and warnings, `normal` also information, `verbose` also details.
 void set_level(Level level);
 
-// Lines are shown as `visible` (text.h) has them, whatever names they quote.
+// Lines are shown as `visible` (text.h) renders them, whatever names they quote.
 void detail(const std::string& line);
 void info(const std::string& line);
 void warning(const std::string& line);

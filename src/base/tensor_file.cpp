@@ -108,7 +108,7 @@ TensorFile read_tensor_file(std::string_view bytes, const std::string& where) {
     length |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
   if (length > largest_header || length > bytes.size() - length_size - checksum_size)
     throw damaged("a header of ", length, " bytes");
-  // First of all, so that nothing below reads what a flipped bit made.
+  // Checked first of all, so that nothing below reads what a flipped bit made.
   if (checksum(bytes.substr(0, bytes.size() - checksum_size)) != bytes.substr(bytes.size() - checksum_size))
     throw damaged("its checksum does not fit");
   const auto values = bytes.substr(length_size + length);
@@ -137,7 +137,7 @@ TensorFile read_tensor_file(std::string_view bytes, const std::string& where) {
       throw damaged("tensor '", name, "' has no type, shape or place");
     StoredTensor tensor{name, type.get<std::string>(), shape.get<std::vector<std::int64_t>>(), {}};
     const auto begin = offsets[0].get<std::uint64_t>(), end = offsets[1].get<std::uint64_t>();
-    // One behind the other, without gaps: so every byte has one meaning.
+    // One after the other, without gaps, so that every byte has one meaning.
     if (begin != place || end < begin || end > values.size() || size_of(tensor.type, tensor.shape) != end - begin)
       throw damaged("tensor '", name, "' does not lie where its shape says");
     place = end;

@@ -1,4 +1,4 @@
-// One line at stderr that rewrites itself: how far a program is.
+// One line on stderr that rewrites itself to show how far a program is.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace tsdp {
 
-/// Columns that a UTF-8 text takes, as far as every character of it is one column wide.
+/// Columns that a UTF-8 text takes, provided that every character of it is one column wide.
 [[nodiscard]] std::size_t width_of(std::string_view text);
 
 /// At most `columns` columns of a text: longer ones end with "…".
@@ -18,9 +18,9 @@ class TerminalLine {
   TerminalLine();
   /// Whether stderr is a terminal that can clear a line; if not, nothing may be shown.
   [[nodiscard]] bool is_usable() const noexcept { return usable_; }
-  /// What a line may take now, so that it does not wrap: a column less than the terminal has; 79 where it does not say.
+  /// How many columns a line may take now without wrapping: one less than the terminal has; 79 if it does not say.
   [[nodiscard]] static std::size_t columns();
-  /// Writes over the line, with text of at most columns().
+  /// Overwrites the line with a text of at most columns().
   void show(std::string_view text);
   /// Clears it, so that what is printed next begins where it stood.
   void clear();

@@ -152,7 +152,7 @@ std::string clock_text(double seconds) {
 }
 
 std::string nearest_name(std::string_view name, std::span<const std::string> known) {
-  name = name.substr(0, 200);  // no known name is half as long, and the time goes by the length
+  name = name.substr(0, 200);  // no known name is half as long, and the time grows with the length
   std::string best;
   auto least = std::numeric_limits<std::size_t>::max();
   for (const auto& candidate : known) {
@@ -176,7 +176,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
 }
 
 namespace {
-/// Without one leading '+' (std::from_chars knows none); a second sign is not a number.
+/// Without one leading '+', which std::from_chars does not accept; a second sign is not a number.
 std::string_view without_plus(std::string_view text) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-' && text[1] != '+') text.remove_prefix(1);
   return text;

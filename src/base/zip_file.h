@@ -7,10 +7,10 @@
 
 namespace tsdp {
 
-/// Content of every member of `archive`, by its path without the archive's first folder (TorchScript puts all under one). The
-/// CRC-32 of each is checked. Throws DataError if the archive cannot be read or is damaged, if two members have one name but for
-/// upper and lower case (readers differ in which of them they take), or if they are together larger than eight times the archive
-/// and 16 MiB.
+/// Content of every member of `archive`, by its path without the archive's first folder (TorchScript puts all under
+/// one). The CRC-32 of each is checked. Throws DataError if the archive cannot be read or is damaged, if two members
+/// have one name except for upper and lower case (readers differ in which of them they take), or if together they are
+/// larger than eight times the archive plus 16 MiB.
 [[nodiscard]] std::map<std::string, std::string> read_zip(const std::filesystem::path& archive);
 
 }  // namespace tsdp

@@ -1,4 +1,4 @@
-// What a model is told of the calendar, and the lags and season that go with a frequency, all as GluonTS has them.
+// What a model is told of the calendar, as GluonTS has it, and the usual season of a frequency.
 #pragma once
 
 #include <cstddef>

@@ -34,7 +34,7 @@ Covariates read_covariates(const std::filesystem::path& file, const Frequency& f
   Covariates out{file.string(), {}, wanted.front()->start, {}, wanted.front()->month_day};
   for (const auto* column : wanted) {
     const auto missing = std::find_if(column->values.begin(), column->values.end(), [](float value) { return std::isnan(value); });
-    if (column->cut > 0 || missing != column->values.end())  // (readers cut off what is missing at the ends)
+    if (column->cut > 0 || missing != column->values.end())  // readers cut off missing values at the ends
       throw DataError(cat(file.string(), ": column ", column->id, ": found a missing value ",
                           column->cut > 0 ? std::string("at an end") : cat("at ", moment_text(column->at(frequency, missing - column->values.begin()))),
                           "; expected a number in every row, since covariates are known of every step"));

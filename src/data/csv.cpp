@@ -31,7 +31,7 @@ std::size_t time_place(const CsvRows& rows, const ReadOptions& options) {
   return *place;
 }
 
-/// The rows of one time in the file, one after the other, become one row of values.
+/// Merges consecutive rows of one time in the file into one row of values.
 class RowMerger {
  public:
   RowMerger(std::size_t series, Duplicates duplicates) : duplicates_(duplicates), values_(series), counts_(series) {}
@@ -41,7 +41,7 @@ class RowMerger {
     std::fill(values_.begin(), values_.end(), std::numeric_limits<double>::quiet_NaN());
     std::fill(counts_.begin(), counts_.end(), 0);
   }
-  /// A value that is missing leaves what is there.
+  /// A missing value leaves what is there.
   void put(std::size_t i, double value) {
     if (std::isnan(value)) return;
     const bool adds = duplicates_ == Duplicates::mean && counts_[i] > 0;
@@ -91,7 +91,7 @@ class Table {
       rows_.check_numbers();
       return false;
     }
-    // Most files are plain: numbers behind a time stamp, separated by commas.
+    // Most files are plain: numbers after a time stamp, separated by commas.
     if (plain_ && rows_.line().find('"') == std::string_view::npos) {
       const auto line = rows_.line();
       const std::size_t comma = std::min(line.find(','), line.size());
@@ -117,7 +117,7 @@ class Table {
 
  private:
   Moment moment_of(std::string_view field) {
-    if (options_.covariates && rows_.time_stamp(time_, field).ahead)  // Series may be in UTC or not; covariates in UTC would be moved against those that are not.
+    if (options_.covariates && rows_.time_stamp(time_, field).ahead)  // Series may be in UTC or not; covariates in UTC would be shifted against those that are not.
       file_.fail(time_column(),
                  cat("found the time ", in_quotes(field), " with a zone; expected times without one, in the clock of the series (where theirs have a zone: UTC, and local time for steps of a day or longer)"));
     return rows_.moment(time_, field, options_.frequency);
@@ -133,7 +133,7 @@ class Table {
   std::vector<double> values_;
 };
 
-/// Rows in the order of their times become series.
+/// Turns rows in the order of their times into series.
 class Grid {
  public:
   /// `month_day` is that of all rows, if their steps are of months.
@@ -176,7 +176,7 @@ class Grid {
                cat("found the time ", moment_text(moment), "; expected ", moment_text(advance(moments_.front(), frequency, steps_, month_day_)), ", one step of ", frequency.text(), " after ",
                    moment_text(before_), table_.zone_hint(), options_.covariates ? std::string() : hint));
   }
-  /// Makes room for the next row: `moment` is where it says it stands.
+  /// Makes room for the next row; `moment` is the time that it states.
   void begin_row(Moment moment, std::int64_t line) {
     if (moments_.empty()) moments_.push_back(moment);
     const auto place = steps_between(moments_.front(), options_.frequency, moment, month_day_);
@@ -211,11 +211,11 @@ class Grid {
   std::vector<Moment> moments_;  // of rows, each once
   Moment before_ = 0;
   std::int64_t before_line_ = 0;
-  std::int64_t steps_ = 0;  // so far, the row at hand among them
+  std::int64_t steps_ = 0;  // so far, including the current row
   std::int64_t read_ = 0;
 };
 
-/// The series, if the rows stand in the order of their times.
+/// The series, if the rows are in the order of their times.
 std::optional<Dataset> read_in_order(TextFile& file, const ReadOptions& options) {
   Table table(file, options);
   Grid grid(file, options, table, 0);
@@ -228,7 +228,8 @@ std::optional<Dataset> read_in_order(TextFile& file, const ReadOptions& options)
   return grid.finish();
 }
 
-/// The series, from rows in any order: the newest first, or the hour of autumn twice. Rows of one time stay in the order of the file.
+/// The series, from rows in any order, such as the newest first or the hour of autumn twice. Rows of one time stay in
+/// the order of the file.
 Dataset read_in_any_order(TextFile& file, const ReadOptions& options) {
   Table table(file, options);
   std::vector<Moment> moments;
@@ -250,7 +251,7 @@ Dataset read_in_any_order(TextFile& file, const ReadOptions& options) {
 }  // namespace
 
 Dataset read_csv(TextFile& file, const ReadOptions& options) {
-  // All rows together tell the day of the month.
+  // It takes all rows together to tell the day of the month.
   if (is_of_months(options.frequency)) return read_in_any_order(file, options);
   if (auto found = read_in_order(file, options)) return std::move(*found);
   TextFile again(file.name());

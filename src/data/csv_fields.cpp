@@ -48,7 +48,7 @@ std::vector<std::string> csv_fields(const TextFile& file, std::string_view line,
   }
 }
 
-/// The one of the separators that stands most often outside quotes; of none of them, the comma.
+/// The separator that occurs most often outside quotes; a comma if there is none.
 char separator_of(std::string_view header) {
   constexpr std::string_view separators = ",;\t";
   std::array<std::size_t, separators.size()> count{};
@@ -79,7 +79,7 @@ bool has_letters(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80; });
 }
 
-/// The number that a name ends in: of d_1, V1, 3.
+/// The number that a name ends in, as in d_1, V1, 3.
 std::optional<long long> last_number(std::string_view name) {
   const auto digits = name.find_last_not_of("0123456789") + 1;
   long long number = 0;
@@ -253,7 +253,7 @@ TimeStamp CsvRows::time_stamp(std::size_t place, std::string_view field) {
     file_.fail(static_cast<std::int64_t>(place) + 1,
                cat("found ", in_quotes(field), "; expected a time stamp such as 2015-01-31 or 2015-01-31 13:00:00",
                    is_slashed(field) ? std::string(", the year first: which of the others is the month cannot be told") : hint_of_first_row(place, field)));
-  // Half of them would be moved against the others.
+  // Otherwise half of them would be shifted against the others.
   if (const bool zoned = stamp->ahead.has_value(); zoned_.value_or(zoned) != zoned)
     file_.fail(static_cast<std::int64_t>(place) + 1,
                cat("found the time ", in_quotes(field), zoned ? " with a zone, below times without one" : " without a zone, below times with one",
@@ -316,7 +316,7 @@ std::optional<Frequency> frequency_of(const std::vector<std::vector<TimeStamp>>&
 
 std::optional<Frequency> FewTimeStamps::frequency() const {
   const auto of_clock = frequency_of(stamps_, [](const TimeStamp& stamp) { return stamp.clock; });
-  // What TimeStamp::at then does must be what this was inferred from.
+  // What TimeStamp::at then returns must be what this was inferred from.
   if (of_clock && keeps_local_time(*of_clock)) return of_clock;
   const auto of_utc = frequency_of(stamps_, [](const TimeStamp& stamp) { return stamp.utc(); });
   return of_utc && keeps_local_time(*of_utc) ? std::nullopt : of_utc;

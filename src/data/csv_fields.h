@@ -14,7 +14,7 @@
 
 namespace tsdp::data::detail {
 
-/// The roles of columns, and the names that tell them without being stated.
+/// The roles of columns; their usual names tell them if nothing is stated.
 enum class Role {
   item,
   time,
@@ -26,58 +26,61 @@ enum class Role {
 /// Whether the header of this file has a column for each role, as the long form does. Throws DataError where it cannot be read.
 [[nodiscard]] bool has_long_header(const std::filesystem::path& path);
 
-/// The rows of a file of separated values under a header. The separator (comma, semicolon or tab) is the one that the header
-/// has most of, or that a line `sep=;` before it names. Fields may stand in quotes, within which a quote is doubled and
-/// separators are part of the field; a line break is not. Where the separator is no comma, numbers may have a decimal comma: all of them
-/// in the file, or none. Empty lines above the header go by. Throws DataError.
+/// The rows of a file of separated values under a header. The separator (comma, semicolon or tab) is the one that
+/// occurs most often in the header, or the character (not a quote) that a line `sep=;` before it names. Fields may be in quotes; a quote
+/// within them is doubled, and separators are part of the field, but line breaks are not. If the separator is not a
+/// comma, numbers may have a decimal comma: all of them in the file, or none. Empty lines above the header are skipped.
+/// Throws DataError.
 class CsvRows {
  public:
-  /// Reads the header. `columns` and `row` say in errors what it and a row should hold; `stated` what the ways to state it are called; `wide`
-  /// whether columns are series.
+  /// Reads the header. `columns` and `row` say in errors what it and a row should hold; `stated` says what the ways to
+  /// state the form are called, and `wide` whether columns are series.
   CsvRows(TextFile& file, const std::string& columns, std::string row, const FormNames& stated = {}, bool wide = false);
 
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
-  /// Place of the first column that is not pandas' index: 1 where the first name is empty or `Unnamed: 0` and another column
-  /// is named as time stamps are, else 0.
+  /// Place of the first column that is not pandas' index: 1 if the first name is empty or `Unnamed: 0` and another
+  /// column has a usual name of time stamps, else 0.
   [[nodiscard]] std::size_t first() const { return first_; }
-  /// Of the header.
+  /// The line of the header.
   [[nodiscard]] std::int64_t header_line() const { return header_line_; }
   [[nodiscard]] bool has_commas() const { return separator_ == ','; }
-  /// Whether times, or if `numbered` names with a number that goes up by one, stand across the header: a series a row.
+  /// Whether the header holds times (or, if `numbered`, names with a number that goes up by one), so that each row is a
+  /// series.
   [[nodiscard]] bool lies_on_its_side(bool numbered) const;
-  /// The place of the column `name`, if there is one. A name that is there twice is refused.
+  /// The place of the column `name`, if there is one. A name that occurs twice is refused.
   [[nodiscard]] std::optional<std::size_t> place_of(std::string_view name) const;
   /// Throws DataError about the header.
   [[noreturn]] void fail_header(const std::string& expected) const;
 
-  /// Goes to the next row; false at the end. Lines that are empty or hold separators alone may stand at the end only.
+  /// Goes to the next row; false at the end. Lines that are empty or hold only separators may stand at the end only.
   bool next();
   [[nodiscard]] std::string_view line() const { return line_; }
   /// The fields of this row, as many as there are names; valid until the next call.
   const std::vector<std::string_view>& fields();
   [[noreturn]] void fail_count(std::size_t found) const;
-  /// Throws DataError about the value in the column at this place; a column of names is told how to be read.
+  /// Throws DataError about the value in the column at this place; for a column of names, it says how to read them.
   [[noreturn]] void fail_value(std::size_t place, std::string_view field, const char* accepted) const;
-  /// To be called behind the last row: refuses numbers of which the whole file does not tell whether their point or comma is decimal.
+  /// To be called after the last row: refuses numbers if the whole file does not tell whether their point or comma is
+  /// decimal.
   void check_numbers() const;
 
-  /// What stands in the column at this place.
+  /// The time stamp in the column at this place.
   [[nodiscard]] TimeStamp time_stamp(std::size_t place, std::string_view field);
   /// The same for series of this frequency; refuses a time in UTC that would have to be in the local time of another place.
   [[nodiscard]] Moment moment(std::size_t place, std::string_view field, const Frequency& frequency);
-  /// How the times so far were read, if they have a zone, for complaints about steps: " (…)".
+  /// How the times so far were read, if they have a zone, for errors about steps: " (…)".
   [[nodiscard]] std::string zone_hint(const Frequency& frequency) const;
   [[nodiscard]] double value(std::size_t place, std::string_view field);
 
  private:
-  /// Where a number with a point, a comma or neither was first seen.
+  /// Where a number with a point or a comma was first seen.
   struct Seen {
     std::string text;
     std::int64_t line = 0;
     std::size_t place = 0;
   };
   void note_mark(std::size_t place, std::string_view field, double value);
-  /// What may be wrong with the form as a whole, where the first row has no time: "; …".
+  /// What may be wrong with the form as a whole, if a row has no time: "; …".
   [[nodiscard]] std::string hint_of_first_row(std::size_t place, std::string_view field) const;
 
   TextFile& file_;
@@ -85,9 +88,9 @@ class CsvRows {
   bool wide_;
   std::int64_t rows_ = 0;  // so far
   std::optional<Seen> marked_;
-  char mark_ = 0;                  // of it: a point or a comma
+  char mark_ = 0;                  // its mark: a point or a comma
   bool may_be_thousands_ = true;   // whether all marked numbers look like 1.234, and all others are below 1000
-  bool has_unmarked_ = false;      // whether there are others
+  bool has_unmarked_ = false;      // whether there are numbers without a mark
   std::string row_is_;
   std::string header_;
   std::int64_t header_line_;
@@ -100,7 +103,7 @@ class CsvRows {
   std::optional<bool> zoned_;  // whether the times so far have a zone
 };
 
-/// Collects time stamps of series, at most ten thousand of each and two million of all, to infer their frequency.
+/// Collects time stamps of series, at most ten thousand of each and two million in all, to infer their frequency.
 class FewTimeStamps {
  public:
   void add(std::size_t series, const TimeStamp& stamp);
@@ -112,9 +115,10 @@ class FewTimeStamps {
   std::size_t count_ = 0;
 };
 
-/// Refuses a stated frequency that is too fine for these moments, each increasing; with gaps: missing, warns.
+/// Refuses a stated frequency that is too fine for these moments, which increase in each series; with gaps: missing,
+/// warns.
 void check_stated_step(const TextFile& file, const ReadOptions& options, const std::vector<std::vector<Moment>>& series);
-/// For complaints about a time that is on no step: that the step was inferred, if it was, and what states another: " (…)".
+/// For errors about a time on no step: says that the step was inferred, if it was, and what states another: " (…)".
 [[nodiscard]] std::string inferred_hint(const ReadOptions& options);
 
 }  // namespace tsdp::data::detail

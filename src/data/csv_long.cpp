@@ -64,7 +64,7 @@ Places places_of(const TextFile& file, const CsvRows& rows, const ReadOptions& o
   std::vector<std::string> read, others;
   for (const auto place : {places.item, std::optional(places.time), std::optional(places.value)})
     if (place) read.push_back(rows.names()[*place]);
-  for (std::size_t i = rows.names().front().empty() ? 1 : rows.first(); i < rows.names().size(); ++i)  // (pandas' index goes by silently)
+  for (std::size_t i = rows.names().front().empty() ? 1 : rows.first(); i < rows.names().size(); ++i)  // pandas' index is skipped silently
     if (i != places.item && i != places.time && i != places.value) others.push_back(in_quotes(rows.names()[i]));
   if (!others.empty()) {
     const auto last = read.back();
@@ -75,9 +75,9 @@ Places places_of(const TextFile& file, const CsvRows& rows, const ReadOptions& o
   return places;
 }
 
-/// Steps without a row become missing values, so a wrong year or too fine a frequency asks for any amount of memory: what
-/// all series ask for together is looked at before any of it is taken. Sorts the rows of every series. Those that alone ask
-/// for too much are left to `fill`, which names the row.
+/// Steps without a row become missing values, so a wrong year or too fine a frequency asks for any amount of memory.
+/// Checks what all series ask for together before any of it is taken. Sorts the rows of every series. Those that ask
+/// for too much by themselves are left to `fill`, which names the row.
 void check_size(const TextFile& file, const Frequency& frequency, std::vector<std::vector<Row>>& rows,
                 const std::vector<Series>& series) {
   std::size_t count = 0;
@@ -104,7 +104,7 @@ void check_size(const TextFile& file, const Frequency& frequency, std::vector<st
                 "); expected at most ", most, " steps: no wrong dates, and a frequency that is not finer than the data's"));
 }
 
-/// Of sorted rows of one time, one. What is missing counts for nothing.
+/// Merges sorted rows of one time into one. Missing values do not count.
 void merge(std::vector<Row>& rows, Duplicates duplicates) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < rows.size();) {

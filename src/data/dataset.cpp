@@ -50,7 +50,8 @@ constexpr std::array<std::pair<std::string_view, Unit>, 30> unit_names{{
 
 constexpr std::int64_t day_seconds = 86400;
 
-/// Whether pandas has `text` behind a unit that begins with `unit`: a day behind weeks, a month behind quarters and years.
+/// Whether pandas writes `text` after a unit that begins with `unit`: a day after weeks, a month after quarters and
+/// years.
 bool is_anchor(std::string_view text, char unit) {
   constexpr std::string_view days = "MON TUE WED THU FRI SAT SUN";
   constexpr std::string_view months = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC";
@@ -74,7 +75,7 @@ std::int64_t advance_business_days(std::int64_t day, std::int64_t steps) {
   return day - weekday + 7 * weeks + (weekday + steps - 5 * weeks);
 }
 
-/// Seconds of a step of fixed length, 0 of others.
+/// Seconds of a step of fixed length, 0 for others.
 std::int64_t seconds_of(Unit unit) {
   switch (unit) {
     case Unit::second:
@@ -92,14 +93,14 @@ std::int64_t seconds_of(Unit unit) {
   }
 }
 
-/// Months of a step of that unit, 0 of others.
+/// Months of a step of that unit, 0 for others.
 std::int64_t months_of(Unit unit) {
   return unit == Unit::month ? 1 : unit == Unit::quarter ? 3
                                : unit == Unit::year      ? 12
                                                          : 0;
 }
 
-/// Months since the year 0.
+/// 12 · year + month, for differences.
 std::int64_t month_number(std::int64_t day) {
   using namespace std::chrono;
   const year_month_day date{sys_days(days(day))};
@@ -113,7 +114,7 @@ int day_number_in_month(std::int64_t day) {
   return static_cast<int>(static_cast<unsigned>(year_month_day{sys_days(days(day))}.day()));
 }
 
-/// This day of the month `steps` months after that of `day`, where it exists, or the last one.
+/// Day `month_day` of the month `steps` months after that of `day`, or the last day if that month has no such day.
 std::int64_t advance_months(std::int64_t day, std::int64_t steps, int month_day) {
   using namespace std::chrono;
   const year_month_day date{sys_days(days(day))};
@@ -172,7 +173,7 @@ Frequency Frequency::normal() const {
     int count;
     Unit longer;
   };
-  // (Five business days are a week only if they start on a Monday.)
+  // Five business days are a week only if they start on a Monday.
   static constexpr std::array<Longer, 6> table{{{Unit::second, 60, Unit::minute},
                                                 {Unit::minute, 60, Unit::hour},
                                                 {Unit::hour, 24, Unit::day},

@@ -27,7 +27,7 @@ double median(std::vector<std::int64_t> lengths) {
 
 double missing_share(const Description& d) { return static_cast<double>(d.missing) / static_cast<double>(d.places); }
 
-/// Text of JSON must be UTF-8, which an id that did not come from a reader need not be.
+/// JSON text must be UTF-8, but an id that did not come from a reader need not be.
 std::string id_of(const Dataset& dataset, std::int64_t series) { return detail::to_utf8(dataset.series[static_cast<std::size_t>(series)].id); }
 
 /// The same in quotes on one line.

@@ -1,4 +1,4 @@
-// What a data set holds, and which of its series are unfit for what is to be done with them.
+// What a data set holds, and which of its series are unfit for their intended use.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace tsdp::data {
 
 /// What the series are to be used for.
 struct DescribeOptions {
-  std::optional<SplitOptions> split;   ///< every series must be long enough to be split so
-  std::int64_t prediction_length = 0;  ///< and hold as many values as this
-  std::int64_t context_length = 0;     ///< and this together
+  std::optional<SplitOptions> split;   ///< every series must be long enough for this split
+  std::int64_t prediction_length = 0;  ///< and for this many values
+  std::int64_t context_length = 0;     ///< plus this many
   std::int64_t season_length = 1;      ///< steps in a season, ≥ 1
 };
 
-/// A series that stands out, and by which number.
+/// A series that stands out, and the number by which it does.
 struct Finding {
   std::int64_t series;
   double number;
@@ -33,15 +33,15 @@ struct Description {
   std::int64_t season_length = 1;
   std::int64_t shortest = 0, longest = 0;
   double median_length = 0;
-  std::int64_t places = 0;              ///< of all series together, with those cut off at their ends
-  std::int64_t missing = 0;             ///< of them
+  std::int64_t places = 0;              ///< of all series together, including those cut off at their ends
+  std::int64_t missing = 0;             ///< how many of them are missing
   Moment first = 0, last = 0;           ///< first and last step of any series
   float least = 0, greatest = 0;        ///< of the values that are not missing
   std::vector<Finding> too_short;       ///< number: length
   std::vector<Finding> constant;        ///< in the file, not only in single precision; number: the only value
   std::vector<Finding> mostly_missing;  ///< more than half of the places; number: share
   std::vector<Finding> without_season;  ///< fewer values than a season before the first range to forecast (of
-                                        ///< the test part); number: these values. The seasonal-naive baseline falls
+                                        ///< the test part); number: how many. The seasonal-naive baseline falls
                                         ///< back to the mean there.
   Oddities odd;
 };
@@ -51,7 +51,7 @@ struct Description {
 
 /// All findings.
 [[nodiscard]] nlohmann::ordered_json description_json(const Dataset& dataset, const Description& description);
-/// For people: a line a fact or finding.
+/// For people: one line per fact or finding.
 [[nodiscard]] std::string description_text(const Dataset& dataset, const Description& description);
 
 }  // namespace tsdp::data

@@ -13,7 +13,7 @@ struct GenerateOptions {
   std::int64_t length = 17544;
   std::uint64_t seed = 1;
 };
-/// Throws UsageError for sizes below 1 or beyond so many values in all.
+/// Throws UsageError for sizes below 1 or beyond `most_values` values in all.
 void check_sizes(const GenerateOptions& options, std::int64_t most_values);
 
 /// Hourly road-occupancy-like series in [0, 1]: daily and weekly seasons with two rush hours, weekday and weekend

@@ -103,7 +103,8 @@ std::optional<Frequency> infer_frequency(const std::vector<Moment>& moments) { r
 std::optional<Frequency> coarser_than(const Frequency& stated, AllMoments series) {
   const auto found = coarsest_frequency(series);
   if (!found || shortest_step(*found) < 2 * shortest_step(stated)) return std::nullopt;
-  // Of rows at random steps of the stated frequency each but the first two of all would fit the coarser one with a chance of their ratio.
+  // If rows were at random steps of the stated frequency, each would fit the coarser one with a chance of 1/ratio. The
+  // first row of every series sets its phase, and one more is taken off.
   std::int64_t steps = -1;
   for (const auto& moments : series) steps += std::max<std::int64_t>(0, static_cast<std::int64_t>(moments.size()) - 1);
   const auto ratio = static_cast<double>(shortest_step(*found)) / static_cast<double>(shortest_step(stated));

@@ -80,7 +80,7 @@ ReadOptions read_options_of(const std::filesystem::path& file, const StatedForm&
   options.names = names;
   const auto& columns = options.columns;
   auto by_name = any_format ? format_of_file(file) : std::nullopt;
-  // A column of names or values is what the long form has.
+  // It is the long form that has a column of names or values.
   if (by_name == Format::csv && (!columns.item.empty() || !columns.value.empty())) by_name = Format::csv_long;
   options.format = stated_format(file, any_format ? std::string() : stated.format, by_name, names.format);
   const bool is_csv = options.format == Format::csv || options.format == Format::csv_long;

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 constexpr const char* what_a_line_is = "one JSON object a line, with \"start\" and \"target\"";
 constexpr const char* what_a_value_is = "a number, or null or \"NaN\" for missing";
 
-/// Takes what is needed from the events of one line; all else goes by without being stored. Throws DataError.
+/// Takes what is needed from the events of one line; all else is skipped without being stored. Throws DataError.
 class EntryReader final : public nlohmann::json_sax<Json> {
  public:
   EntryReader(const TextFile& file, bool exact, Series& series) : file_(file), exact_(exact), series_(series) {}
@@ -110,7 +110,7 @@ class EntryReader final : public nlohmann::json_sax<Json> {
                " of \"target\"; expected a number of magnitude at most 3.4e38, or null or \"NaN\" for missing"));
     return take(value);
   }
-  /// Something that is refused in places that are read, and goes by anywhere else.
+  /// Refuses this in places that are read, and skips it anywhere else.
   bool other(const std::string& found) const {
     if (depth_ == 0) fail(cat("found ", found, "; expected ", what_a_line_is));
     if (in_target())
@@ -129,7 +129,7 @@ class EntryReader final : public nlohmann::json_sax<Json> {
   bool in_array_ = false;
 };
 
-/// Python writes missing values as a bare NaN, which is no JSON: null takes its place, except in texts.
+/// Python writes missing values as a bare NaN, which is not JSON. Puts null in its place, except in texts.
 std::string_view without_bare_nan(std::string_view line, std::string& buffer) {
   constexpr std::string_view nan = "NaN";
   if (line.find(nan) == std::string_view::npos) return line;

@@ -13,7 +13,7 @@ constexpr std::int64_t day_seconds = 86400;
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Takes a text apart from its front. What is asked for and not there leaves the text as it was.
+/// Takes a text apart from its front. If what is asked for is missing, the text stays as it was.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -27,7 +27,7 @@ class Scanner {
     return found;
   }
   [[nodiscard]] std::string_view rest() const { return rest_; }
-  /// Whether `count` digits come next, and then something that is no digit.
+  /// Whether `count` digits come next, and then something that is not a digit.
   [[nodiscard]] bool has_digits(std::size_t count) const {
     if (rest_.size() < count || (rest_.size() > count && is_digit(rest_[count]))) return false;
     for (std::size_t i = 0; i < count; ++i)
@@ -63,7 +63,7 @@ std::optional<Moment> moment_of(int year, int month, int day) {
   return day_seconds * std::chrono::sys_days(date).time_since_epoch().count();
 }
 
-/// A date, or a year, quarter or month, which stands for its first day and has nothing behind it.
+/// A date, or a year, quarter or month, which stands for its first day and has nothing after it.
 std::optional<Moment> scan_date(Scanner& text) {
   if (text.has_digits(2)) {
     const auto day = text.digits(2);

@@ -24,7 +24,7 @@ const Series& at(const Dataset& dataset, std::int64_t i) { return dataset.series
 
 bool is_excessive(float value) { return std::abs(value) >= least_excessive; }
 
-/// Four different values or more: sparse sales, or switches, may be the same by chance.
+/// Whether it has four different values or more; sparse sales, or switches, may be the same by chance.
 bool is_varied(const Series& series) {
   std::set<float> different;
   for (const float value : series.values)
@@ -32,7 +32,7 @@ bool is_varied(const Series& series) {
   return false;
 }
 
-/// Varied, or long and not of one value: worth being compared with others.
+/// Varied, or long and not of one value: worth comparing with others.
 bool tells_itself(const Series& series) {
   constexpr std::size_t least = 8;
   const auto& v = series.values;
@@ -79,7 +79,7 @@ std::string shown(const Dataset& dataset, const std::vector<SeriesPair>& pairs) 
                       grows ? "give the longest of each name alone (dataset.split: last with test_windows makes the rolling windows), or the train file" : "rename or join them"));
 }
 
-/// Series with the same values under names of their own, or without names: copies, or rolling windows of a test split.
+/// Series with the same values under different names, or without names: copies, or rolling windows of a test split.
 [[noreturn]] void refuse_same_values(const Dataset& dataset, const std::vector<SeriesPair>& pairs) {
   const bool grows = std::any_of(pairs.begin(), pairs.end(), [&](const SeriesPair& pair) { return at(dataset, pair.series).values.size() != at(dataset, pair.earlier).values.size(); });
   throw DataError(cat(dataset.name, ": found ", shown(dataset, pairs), " with the same values from the same time on",
@@ -88,10 +88,11 @@ std::string shown(const Dataset& dataset, const std::vector<SeriesPair>& pairs) 
                       grows ? "give the longest of each alone (dataset.split: last with test_windows makes the rolling windows), or the train file" : "leave the copies out"));
 }
 
-/// Whether so many copies are half of the series that can be told from others, or more.
+/// Whether these copies are half or more of the series that can be told from others.
 bool are_half(const Oddities& found, const std::vector<SeriesPair>& copies) { return 2 * copies.size() >= found.compared; }
 
-/// Those that are no chance: of varied series, or, where half of the series or more are longer than others that they begin with, all of these.
+/// The pairs that are not due to chance: those of varied series or, if half of the series or more are longer than
+/// others that they begin with, and these pairs are more, all of these.
 std::vector<SeriesPair> certain_copies(const Dataset& dataset, const Oddities& found) {
   std::vector<SeriesPair> out, beginnings;
   for (const auto& pair : found.same_values) {

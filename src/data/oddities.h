@@ -1,4 +1,4 @@
-// What is odd about series, whatever they are to be used for: one that enters twice, and numbers that single precision does not hold.
+// What is odd about series, whatever their use: one that occurs twice, and numbers that single precision does not hold.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tsdp::data {
 
-/// Values from here on are neither trained on nor forecast from: sums and squares of them leave single precision, and files have them for
-/// what is missing (-3.4e38 of maps, 1e20 and 9.97e36 of climate data).
+/// Values from here on are neither trained on nor forecast from: their sums and squares leave single precision, and
+/// files use them for missing values (-3.4e38 in maps, 1e20 and 9.97e36 in climate data).
 inline constexpr float least_excessive = 1e18F;
 
 /// Two series of a data set.
@@ -19,9 +19,9 @@ struct SeriesPair {
 
 struct Oddities {
   std::vector<SeriesPair> same_name;
-  std::vector<SeriesPair> alike_name;       ///< but for case and outer spaces
+  std::vector<SeriesPair> alike_name;       ///< the same except for case and outer spaces
   std::size_t compared = 0;                 ///< series that same_values compares with each other
-  std::vector<SeriesPair> same_values;      ///< one is the other or its beginning, from the same start on; neither is constant, or shorter than 8 without four different values
+  std::vector<SeriesPair> same_values;      ///< one equals the other or its beginning, from the same start on; neither is constant, nor shorter than 8 without four different values
   std::vector<std::int64_t> not_told_apart; ///< a twentieth of the changes or more are lost in single precision
   std::vector<std::int64_t> excessive;      ///< a value's magnitude is least_excessive or more
 };
@@ -31,19 +31,21 @@ struct Oddities {
 /// Throws DataError that names a value of least_excessive or more.
 void require_magnitudes(const Dataset& dataset);
 
-/// What becomes of a series that stands in the data more than once.
+/// What happens if a series occurs in the data more than once.
 enum class Copies {
   told,             ///< without privacy
-  refused_if_half,  ///< training with privacy: a few may be two meters of one plant; where it is most of them, series stand in the file several times
+  refused_if_half,  ///< training with privacy: a few may be two meters of one plant; if it is half of them or more, the file holds series several times
   refused,          ///< forecasts from privatised pasts, each of which counts as one use of one series
 };
 
-/// Throws DataError, unless copies are only told, where a name occurs again, or where so many series as `copies` says are certainly others or their beginnings:
-/// series of four different values or more; of half, those that same_values compares. Warns of the rest.
+/// Unless copies are only told: throws DataError if a name occurs again, or if as many series as `copies` says
+/// certainly equal others or beginnings of others. Certain are series of four different values or more, and
+/// plain beginnings of others if they are half or more; half is of those that same_values compares. Warns of the rest.
 void treat_copies(const Dataset& dataset, Copies copies);
 
-/// What is to be trained on or scored. Throws DataError for values of least_excessive or more; where most of a series' changes are lost in single
-/// precision, since it would be scored as if it hardly moved; and as treat_copies does.
+/// Checks what is to be trained on or scored. Throws DataError for values of least_excessive or more; if most of a
+/// series' changes are lost in single precision, since it would be scored as if it hardly moved; and as treat_copies
+/// does.
 void require_distinct(const Dataset& dataset, Copies copies);
 
 }  // namespace tsdp::data

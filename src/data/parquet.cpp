@@ -53,7 +53,7 @@ void append_number(std::string& out, Number number) {
 void append_time(std::string& out, std::int64_t count, std::int64_t per_second) {
   constexpr std::int64_t year_1 = -62'135'596'800, year_10000 = 253'402'300'800;
   const auto seconds = floor_divide(count, per_second);
-  if (seconds < year_1 || seconds >= year_10000) {  // (the calendar's own arithmetic would wrap)
+  if (seconds < year_1 || seconds >= year_10000) {  // the calendar's own arithmetic would wrap
     out += "a time beyond the years 1 to 9999";
     return;
   }
@@ -75,7 +75,7 @@ std::int64_t per_second(arrow::TimeUnit::type unit) {
   return 1;
 }
 
-/// Parquet keeps moments in UTC, and beside them the place whose they are.
+/// Parquet keeps moments in UTC, and with them the place that they belong to.
 std::string zone_text(const std::string& zone) {
   if (zone.empty()) return "";
   return zone == "UTC" ? "Z" : cat("Z[", zone, "]");
@@ -96,7 +96,7 @@ Append texts() {
   return [](std::string& out, const arrow::Array& array, std::int64_t row) { append_quoted(out, static_cast<const Array&>(array).GetView(row)); };
 }
 
-/// Null for types that are no number, text or time.
+/// Null for types that are not numbers, texts or times.
 Append append_of(const arrow::DataType& type) {
   using arrow::Type;
   switch (type.id()) {
@@ -158,7 +158,7 @@ std::string parquet_as_csv(const std::filesystem::path& file) {
   for (int i = 0; i < table->num_columns(); ++i) {
     const auto& field = table->field(i);
     auto append = append_of(*field->type());
-    // What else there is may stand in a column that nobody reads.
+    // Columns of other types may be ones that nobody reads.
     if (!append) append = [type = cat("a ", field->type()->ToString())](std::string& out, const arrow::Array&, std::int64_t) { append_quoted(out, type); };
     columns.push_back({field, table->column(i), std::move(append)});
   }

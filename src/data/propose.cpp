@@ -13,8 +13,8 @@ namespace {
 
 using Unit = Frequency::Unit;
 
-/// What is forecast where nothing else is asked for: a day of steps of hours or less, but no more than 48 of them; of longer
-/// steps as many as the M4 competition forecast.
+/// The prediction length if none is asked for: a day if steps are hours or less, but no more than 48 steps; for longer
+/// steps, as many as the M4 competition forecast.
 std::int64_t usual_prediction_length(const Frequency& frequency) {
   switch (frequency.unit) {
     case Unit::second:
@@ -37,8 +37,8 @@ std::int64_t usual_prediction_length(const Frequency& frequency) {
   return 1;
 }
 
-/// A split that a series of `length` values fits: as many test windows as leave four fifths to the rest, seven at most, and
-/// validation as long as they are.
+/// A split that a series of `length` values fits: as many test windows as leave four fifths for the rest, seven at
+/// most, and a validation part of the same length.
 std::optional<SplitOptions> split_for(std::int64_t length, std::int64_t horizon) {
   SplitOptions split{SplitKind::last, horizon, std::clamp<std::int64_t>(length / (5 * horizon), 1, 7), 0};
   split.validation_length = horizon * split.test_windows;
@@ -46,7 +46,7 @@ std::optional<SplitOptions> split_for(std::int64_t length, std::int64_t horizon)
   return least_length(split) + horizon <= length ? std::optional(split) : std::nullopt;
 }
 
-/// Text of YAML that reads back as this, whatever is in it.
+/// YAML text that reads back as `text`, whatever is in it.
 std::string quoted_yaml(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -56,7 +56,7 @@ std::string quoted_yaml(const std::string& text) {
   return out + "\"";
 }
 
-/// As a configuration in `folder` names it: files below the folder move with it.
+/// The path as a configuration in `folder` names it: files below the folder move with it.
 std::filesystem::path path_for(const std::filesystem::path& file, const std::filesystem::path& folder) {
   const auto absolute = std::filesystem::absolute(file).lexically_normal();
   const auto relative = absolute.lexically_relative(std::filesystem::absolute(folder.empty() ? "." : folder).lexically_normal());
@@ -70,7 +70,7 @@ std::string proposed_configuration(const std::filesystem::path& file, const std:
   std::vector<std::int64_t> lengths;
   for (const auto& series : dataset.series) lengths.push_back(static_cast<std::int64_t>(series.values.size()));
   std::sort(lengths.begin(), lengths.end());
-  const auto usual_length = lengths[lengths.size() / 4];  // (three quarters of the series have as many values)
+  const auto usual_length = lengths[lengths.size() / 4];  // three quarters of the series have this many values or more
   const auto horizon = options.prediction_length.value_or(std::min(usual_prediction_length(dataset.frequency), std::max<std::int64_t>(1, usual_length / 8)));
   const auto usual_season = usual_season_length(dataset.frequency);
   const auto season = options.season_length.value_or(4 * usual_season <= usual_length ? usual_season : 1);

@@ -37,7 +37,7 @@ const char* parse_field(std::string_view field, double& value) {
   const auto result = std::from_chars(field.data(), field.data() + field.size(), number);
   if (result.ptr != field.data() + field.size() || result.ec == std::errc::invalid_argument || std::isnan(number))
     return "a number, or nan or empty for missing";
-  // Numbers next to zero are out of range too, but as good as zero.
+  // Numbers very close to zero are out of range too, but as good as zero.
   if (result.ec == std::errc::result_out_of_range) number = std::strtod(std::string(field).c_str(), nullptr);
   if (std::isinf(number) && result.ec == std::errc{}) return "a finite number, or nan or empty for missing";
   if (std::abs(number) >= beyond_single) return "a number of magnitude at most 3.4e38, or nan or empty for missing";
@@ -51,7 +51,7 @@ bool cut_missing_ends(Series& series, const Frequency& frequency) {
   const auto first = std::find_if(values.begin(), values.end(), observed);
   if (first == values.end()) return false;
   const auto last = std::find_if(values.rbegin(), values.rend(), observed).base();
-  // Its day of the month stays, whatever month is then the first.
+  // It keeps its day of the month, whatever month is then the first.
   if (is_of_months(frequency) && series.month_day == 0) series.month_day = month_day_of(series.start);
   series.start = series.at(frequency, first - values.begin());
   series.cut += static_cast<std::int64_t>(values.size());
@@ -79,7 +79,7 @@ std::string base_name(const std::filesystem::path& path) {
 
 namespace {
 
-/// Everything that is particular to a format: a new one is a file with a reader, a value of Format and a row here.
+/// Everything that is particular to a format. A new one needs a file with a reader, a value of Format and a row here.
 struct FormatRow {
   Format format;
   const char* name;
@@ -140,7 +140,7 @@ std::optional<Format> format_by_ending(const std::filesystem::path& path) {
 
 std::optional<Format> format_of_file(const std::filesystem::path& path) {
   const auto format = format_by_ending(path);
-  if (!format && std::filesystem::is_regular_file(path)) detail::TextFile{path};  // refuses what is no text, by name
+  if (!format && std::filesystem::is_regular_file(path)) detail::TextFile{path};  // refuses files that are not text, by name
   if (format != Format::csv) return format;
   return detail::has_long_header(path) ? Format::csv_long : Format::csv;
 }
@@ -154,7 +154,7 @@ std::optional<Frequency> frequency_of_file(const std::filesystem::path& path, co
 
 namespace {
 
-/// Moments are written with four digits of the year, and beyond them arithmetic overflows one day.
+/// Moments are written with four digits of the year, and beyond them arithmetic overflows at some point.
 void check_calendar(const std::filesystem::path& path, const Dataset& dataset) {
   constexpr Moment end = 253402300800;  // of the year 9999
   const auto seconds = shortest_step(dataset.frequency);
@@ -179,9 +179,10 @@ void warn_of_digits(const std::filesystem::path& path, const Dataset& dataset) {
                    first->lost, " of ", first->changes, " changes from a value to the next are lost; subtract a constant from all values to keep them"));
 }
 
-/// A data set as GluonTS stores it is a folder of `train` and `test`. Its test file has an entry of each series for every rolling window, each the
-/// beginning of the next, one window of all series after the other. Where `path` is such a file, the longest entry of each series remains, under its
-/// name in the train file: each of its values stands once in the data, as the guarantee has it. Of any other file nothing is changed.
+/// GluonTS stores a data set as a folder of `train` and `test`. Its test file has an entry of each series for every
+/// rolling window, each the beginning of the next, one window of all series after the other. If `path` is such a file,
+/// only the longest entry of each series remains, under its name in the train file: each of its values occurs once in
+/// the data, as the guarantee requires. Any other file is left unchanged.
 void keep_longest_windows(const std::filesystem::path& path, const ReadOptions& options, Dataset& dataset) {
   std::error_code none;
   const auto folder = std::filesystem::absolute(path).lexically_normal().parent_path();
@@ -192,7 +193,7 @@ void keep_longest_windows(const std::filesystem::path& path, const ReadOptions& 
     detail::TextFile file(train_file);
     train = detail::read_jsonl(file, options);
   } catch (const Error&) {
-    return;  // whatever it is, it is not asked for
+    return;  // whatever is wrong with it, it was not asked for
   }
   const auto count = train.series.size();
   const auto varies = [](const Series& series) { return std::any_of(series.values.begin(), series.values.end(), [&](float x) { return x != series.values.front(); }); };

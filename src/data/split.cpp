@@ -26,7 +26,7 @@ void pad_front(Series& series, const Frequency& frequency, std::int64_t least) {
   const auto length = static_cast<std::int64_t>(series.values.size());
   if (length >= least) return;
   const auto steps = least - length;
-  // Its day of the month stays, whatever month is then the first.
+  // It keeps its day of the month, whatever month is then the first.
   if (is_of_months(frequency) && series.month_day == 0) series.month_day = month_day_of(series.start);
   series.start = series.at(frequency, -steps);
   const auto count = static_cast<std::size_t>(steps);

@@ -102,7 +102,8 @@ Values seasonal(Draws& draws, std::size_t length, double season, std::int64_t ha
   return out;
 }
 
-/// What days of a week differ by, about 1: weekends, or every day by itself, with soft edges. Ones where a week is no season, or a day no shorter one.
+/// How the days of a week differ, as factors of about 1: weekends, or every day by itself, with soft edges. All ones if
+/// a week is not a season, or a day not a shorter one.
 Values week(Draws& draws, std::size_t length, const Calendar& calendar) {
   Values out(length, 1.0);
   if (calendar.seasons.size() < 2 || calendar.seasons[1] != 7.0 * calendar.seasons[0]) return out;
@@ -200,7 +201,7 @@ Values counts(Draws& draws, std::size_t length, const Calendar& calendar) {
   for (std::size_t t = 0; t < length; ++t) {
     double mean = rate * std::exp(std::clamp(of_shape * shape[t] + of_slow * slow[t], -8.0, 8.0));
     if (draws.chance(bursts)) mean *= 10.0;
-    // Rounded from a normal: the spread of a Poisson variable, and whole numbers.
+    // Rounded from a normal: whole numbers with the spread of a Poisson variable.
     out[t] = draws.chance(zeros) ? 0.0 : std::floor(std::max(0.0, mean + std::sqrt(mean) * noise[t]) + 0.5);
   }
   return out;
@@ -246,7 +247,7 @@ Dataset generate_synthetic(SyntheticKind kind, const GenerateOptions& options) {
                         : family < 0.85 ? walk(draws, length, calendar)
                         : family < 0.93 ? counts(draws, length, calendar)
                                         : shifting(draws, length, calendar);
-    // (Counts stay whole.)
+    // Counts stay whole.
     const bool whole = family >= 0.85 && family < 0.93;
     const double level = whole ? 1.0 : std::pow(10.0, draws.between(-2.0, 4.0));
     auto& series = dataset.series[i];

@@ -29,15 +29,16 @@ constexpr Names<SyntheticKind, 6> names_of(SyntheticKind) {
            {SyntheticKind::monthly, "monthly"}}};
 }
 
-/// Every series is of one of these families, drawn by weight, with sizes, shapes and levels of its own:
+/// Every series belongs to one of these families, drawn by weight, with sizes, shapes and levels of its own:
 ///   load (60 %): positive; a day's (or the shortest season's) shape times a longer season's, slow weather, short noise.
 ///   signed (20 %): a sum of seasons and of autoregressive noise about a level of either sign, as temperatures or net flows.
-///   walk (5 %): a random walk, in half of them reverting, in half of values' logarithms, with volatility that varies.
-///   counts (8 %): whole numbers, many of them 0, of a rate with seasons; bursts.
+///   walk (5 %): a random walk with varying volatility; half of them revert, half are walks of the values' logarithms.
+///   counts (8 %): whole numbers, many of them 0, from a rate with seasons; bursts.
 ///   shifting (7 %): levels that jump and trends that break, with a season and noise.
-/// Noise is Student-t with 4 to 12 degrees of freedom. Levels span six decades, but for counts. Series do not depend on each other: with more
-/// series the first ones are the same. Equal options give equal values on one machine (the mathematical library may differ elsewhere in the last digit).
-/// Throws UsageError for sizes below 1 or beyond 1e9 values.
+/// Noise is Student-t with 4 to 12 degrees of freedom. Levels span six decades, except for counts. Series do not depend
+/// on each other: with more series the first ones are the same. Equal options give equal values on one machine (the
+/// mathematical library may differ elsewhere in the last digit). Throws UsageError for sizes below 1 or beyond 1e9
+/// values.
 [[nodiscard]] Dataset generate_synthetic(SyntheticKind kind, const GenerateOptions& options);
 
 }  // namespace tsdp::data

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t input_bytes = std::size_t{1} << 16;
 constexpr std::size_t buffer_bytes = std::size_t{1} << 18;
-// Longer lines are no time series but, say, a compressed disk image; without a bound they would eat all memory.
+// Longer lines are not time series but, say, a compressed disk image; without a bound they would eat all memory.
 constexpr std::size_t longest_line = std::size_t{1} << 30;
 constexpr const char* what_is_read = "a text file, plain or gzip";
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
@@ -131,12 +131,12 @@ bool TextFile::fill() {
 bool TextFile::next(std::string_view& line) {
   std::size_t searched = 0;
   if (line_ == 0) {
-    // Old Macs end lines in CR alone: the first line shows it, and what follows it.
+    // Old Macs end lines in CR alone: the end of the first line and what follows it show that.
     std::size_t end = begin_;
     const auto at_end = [&] { return buffer_[end] == '\r' || buffer_[end] == '\n'; };
     do {
       while (end < end_ && !at_end()) ++end;
-    } while (end + 1 >= end_ && fill());  // (nothing was given yet, so that places stay)
+    } while (end + 1 >= end_ && fill());  // nothing was returned yet, so places stay
     line_end_ = end + 1 < end_ && buffer_[end] == '\r' && buffer_[end + 1] != '\r' && buffer_[end + 1] != '\n' ? '\r' : '\n';
   }
   while (true) {
@@ -159,7 +159,7 @@ bool TextFile::next(std::string_view& line) {
   if (line_ == 1 && gzip_) refuse_known_kinds(line);
   if (line_ == 1 && line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
   if (line.ends_with('\r')) line.remove_suffix(1);
-  if (line.ends_with('\n')) line.remove_suffix(1);  // (of the last line, below lines that end in CR)
+  if (line.ends_with('\n')) line.remove_suffix(1);  // of the last line, after lines that end in CR
   return true;
 }
 

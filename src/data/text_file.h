@@ -1,4 +1,4 @@
-// Lines of a text file, plain or gzip, told by content.
+// Lines of a text file, plain or gzip, as its content tells.
 #pragma once
 
 #include <zlib.h>
@@ -13,7 +13,7 @@
 
 namespace tsdp::data::detail {
 
-/// Reads a file line by line; all it throws is DataError that names the file and, once there is one, the line.
+/// Reads a file line by line. Throws only DataError, which names the file and, once there is one, the line.
 class TextFile {
  public:
   explicit TextFile(const std::filesystem::path& path);
@@ -21,8 +21,8 @@ class TextFile {
   TextFile(const TextFile&) = delete;
   TextFile& operator=(const TextFile&) = delete;
 
-  /// The next line without its end (LF, CRLF, or CR where the first line ends in that alone) and without a byte order mark; valid until the next call.
-  /// False at the end of the file.
+  /// The next line without its end (LF, CRLF, or CR if the first line ends in CR alone) and without a byte order mark;
+  /// valid until the next call. False at the end of the file.
   bool next(std::string_view& line);
   /// Number of the line that `next` gave last, from 1.
   [[nodiscard]] std::int64_t line() const noexcept { return line_; }
@@ -31,13 +31,13 @@ class TextFile {
   /// Throws DataError `file:line:column: what`.
   [[noreturn]] void fail(std::int64_t line, std::int64_t column, const std::string& what) const;
   [[noreturn]] void fail(std::int64_t column, const std::string& what) const { fail(line_, column, what); }
-  /// Throws DataError `file:line: what`, where columns tell nothing.
+  /// Throws DataError `file:line: what`, if a column would tell nothing.
   [[noreturn]] void fail_line(std::int64_t line, const std::string& what) const;
   /// Throws DataError `file: what`, for what concerns the file as a whole.
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
-  /// Names what begins so, if it is a common kind of file that is no text in UTF-8.
+  /// Refuses, by name, a common kind of file that is not text in UTF-8, if the content begins like one.
   void refuse_known_kinds(std::string_view begin) const;
   void load();
   std::size_t decode(char* out, std::size_t room);
@@ -60,8 +60,8 @@ class TextFile {
   char line_end_ = '\n';
 };
 
-/// `text` in quotes for a message: shortened, with what is no UTF-8 or not visible written as \xNN. (Not called `quoted`, since for a
-/// std::string that name finds std::quoted.)
+/// `text` in quotes for a message: shortened, with anything that is not UTF-8 or not visible written as \xNN. Not
+/// called `quoted`, since for a std::string that name finds std::quoted.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
 /// The letters A to Z as a to z.

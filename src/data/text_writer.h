@@ -1,4 +1,4 @@
-// Text written piece by piece to a file that appears at once, plain or gzip by its name.
+// Text written piece by piece to a file that appears all at once, plain or gzip depending on its name.
 #pragma once
 
 #include <zlib.h>
@@ -15,7 +15,7 @@
 
 namespace tsdp::data::detail {
 
-/// Throws Error as AtomicFile does. Nothing is there under `path` until `commit` returns.
+/// Throws Error as AtomicFile does. Nothing appears under `path` until `commit` returns.
 class TextWriter {
  public:
   explicit TextWriter(const std::filesystem::path& path);
@@ -36,7 +36,7 @@ class TextWriter {
       *this << missing;
       return;
     }
-    // To readers of JSON -0 is a whole number, and those have no such zero.
+    // JSON readers take -0 for a whole number, and whole numbers have no such zero.
     if (value == 0 && std::signbit(value)) {
       *this << "-0.0";
       return;

@@ -138,7 +138,7 @@ bool read_tag(const TextFile& file, std::string_view line, const Frequency* stat
   return true;
 }
 
-/// Place of the attribute of this type, by preference the one of this name.
+/// Place of the attribute of this type, preferably the one with this name.
 std::optional<std::size_t> find_attribute(const Header& header, Type type, std::string_view preferred) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < header.attributes.size(); ++i) {
@@ -232,7 +232,7 @@ Dataset read_tsf(TextFile& file, const ReadOptions& options) {
         if (start_place == i) series.start = moment;
       }
     }
-    // Monash files have starts such as 00-00-01; a step of minutes knows no seconds.
+    // Monash files have starts such as 00-00-01; only steps of seconds have seconds.
     if (options.frequency.unit != Frequency::Unit::second) series.start -= ((series.start % 60) + 60) % 60;
     const auto columns_before = static_cast<std::int64_t>(attributes.size());
     const auto fields = static_cast<std::size_t>(std::count(line.begin(), line.end(), ',')) + 1;

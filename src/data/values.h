@@ -19,7 +19,7 @@ namespace tsdp::data::detail {
 /// of 2.
 inline constexpr double beyond_single = 0x1.ffffffp127;
 
-/// Whether `text` is nan, with letters of any size.
+/// Whether `text` is nan, in upper or lower case.
 [[nodiscard]] bool is_nan(std::string_view text);
 
 /// Reads one field, missing values included, as the double nearest to it. Gives nullptr, or what would have been accepted.
@@ -31,7 +31,8 @@ inline void append(Series& series, double value, bool exact) {
   series.values.push_back(single);
   if (exact) series.exact.push_back(value);
   if (std::isnan(value)) return;
-  // Less is what arithmetic in double precision leaves behind. (With NaN, where nothing was read before, this is false.)
+  // Smaller changes are what arithmetic in double precision leaves behind. With NaN, if nothing was read before, this
+  // is false.
   constexpr double least_change = 1e-12;
   if (std::abs(value - series.last_read) > least_change * std::abs(value)) {
     ++series.changes;
@@ -68,7 +69,8 @@ std::size_t for_each_value(std::string_view text, Take&& take, Refuse&& refuse) 
 /// Whether `a` is the beginning of `b`, missing values included.
 [[nodiscard]] bool begins(const Series& a, const Series& b);
 
-/// The most steps that a series with this many rows may span: further ones come from a wrong year or too fine a frequency.
+/// The most steps that a series with this many rows may span: more of them come from a wrong year or too fine a
+/// frequency.
 [[nodiscard]] constexpr std::int64_t most_steps(std::int64_t rows) { return 1'000'000 + 1'000 * rows; }
 
 /// `path` without folder and endings.
@@ -80,7 +82,7 @@ std::size_t for_each_value(std::string_view text, Take&& take, Refuse&& refuse) 
 [[nodiscard]] Dataset read_tsf(TextFile& file, const ReadOptions& options);
 [[nodiscard]] Dataset read_jsonl(TextFile& file, const ReadOptions& options);
 
-/// What a file tells of its frequency; options.frequency is not used.
+/// What a file says about its frequency; options.frequency is not used.
 [[nodiscard]] std::optional<Frequency> read_tsf_frequency(TextFile& file, const ReadOptions& options);
 [[nodiscard]] std::optional<Frequency> read_csv_frequency(TextFile& file, const ReadOptions& options);
 [[nodiscard]] std::optional<Frequency> read_csv_long_frequency(TextFile& file, const ReadOptions& options);

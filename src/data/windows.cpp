@@ -80,7 +80,7 @@ void WindowStore::gather_from(const Number* all, std::span<const WindowIndex> in
     const auto from = static_cast<std::size_t>(offset(index));
     std::memcpy(values, all + from, width * sizeof(Number));
     if (complete_[static_cast<std::size_t>(index.series)] != 0) {
-      // Observed is every place of the series, so what would be read is known.
+      // Every place of the series is observed, so what would be read is known.
       const auto place_of = [&](std::int64_t place) {
         return observed + std::clamp<std::int64_t>(past_length_ + place - index.start, 0, window_length());
       };

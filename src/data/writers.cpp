@@ -32,7 +32,7 @@ void check_values(const Dataset& dataset, const std::filesystem::path& path) {
       refuse(path, series, "found no value; expected at least one that is not missing");
 }
 
-/// Ids that stand in a CSV file must be told apart and stand in one line.
+/// Ids in a CSV file must differ from each other and fit on one line.
 void check_csv_ids(const Dataset& dataset, const std::filesystem::path& path, Format format) {
   std::set<std::string_view> seen;
   for (const auto& series : dataset.series) {
@@ -45,7 +45,7 @@ void check_csv_ids(const Dataset& dataset, const std::filesystem::path& path, Fo
   }
 }
 
-/// Time stamps of steps of days and longer need no time of the day, if none has one.
+/// Whether time stamps need no time of the day: steps are days or longer, and no start has one.
 bool dates_alone(const Dataset& dataset) {
   constexpr Moment day_seconds = 86400;
   const auto unit = dataset.frequency.unit;
@@ -54,11 +54,11 @@ bool dates_alone(const Dataset& dataset) {
                      [](const Series& series) { return series.start % day_seconds == 0; });
 }
 
-/// By how many steps a form that knows the start alone must begin earlier for that to tell the day of the month: a series of the 28th that
-/// begins on 28 February, a last day, begins on 28 January with a missing value.
+/// How many steps earlier a form that stores only the start must begin so that it tells the day of the month: a series
+/// of the 28th that begins on 28 February, a last day, begins on 28 January with a missing value.
 std::int64_t steps_before(const Series& series, const Frequency& frequency) {
   if (!is_of_months(frequency) || series.month_day == 0) return 0;
-  constexpr std::int64_t most = 100;  // months until February has had all its lengths, turns of centuries among them
+  constexpr std::int64_t most = 100;  // months until February has had all its lengths, including turns of centuries
   for (std::int64_t steps = 0; steps <= most; ++steps)
     if (month_day_of(series.at(frequency, -steps)) == series.month_day) return steps;
   return 0;
@@ -98,8 +98,8 @@ void write_csv(const Dataset& dataset, const std::filesystem::path& path) {
   const auto& frequency = dataset.frequency;
   const auto first = std::min_element(dataset.series.begin(), dataset.series.end(),
                                       [](const Series& a, const Series& b) { return a.start < b.start; });
-  // Months of unequal lengths and weekends lead calendars together that started apart, and the other way round: all
-  // steps are looked at, where steps are not of one length.
+  // Months of unequal lengths and weekends bring calendars together that started apart, and the other way round. So all
+  // steps are checked if steps are not of one length.
   const bool steady = frequency.unit <= Unit::day || frequency.unit == Unit::week;
   std::vector<std::int64_t> places;  // row of each series' first value
   std::int64_t rows = 0;
@@ -119,7 +119,7 @@ void write_csv(const Dataset& dataset, const std::filesystem::path& path) {
     rows = std::max(rows, place + static_cast<std::int64_t>(series.values.size()));
     held += static_cast<std::int64_t>(series.values.size());
   }
-  // Every row has a field of every series: few values on far apart times would fill the disk with commas.
+  // Every row has a field for every series: few values at times far apart would fill the disk with commas.
   const auto columns = static_cast<std::int64_t>(dataset.series.size());
   const std::int64_t most = 100'000'000 + 100 * held;
   if (rows > most / columns) {
@@ -269,7 +269,7 @@ void write_split(const Dataset& dataset, const Split& split, const SplitFacts& f
   nlohmann::ordered_json metadata;
   metadata["name"] = detail::to_utf8(dataset.name);
   metadata["frequency"] = dataset.frequency.text();
-  metadata["freq"] = dataset.frequency.text();  // GluonTS's name of it
+  metadata["freq"] = dataset.frequency.text();  // GluonTS's name for it
   metadata["prediction_length"] = facts.prediction_length;
   metadata["season_length"] = facts.season_length;
   metadata["series"] = dataset.series.size();

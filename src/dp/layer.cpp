@@ -68,7 +68,7 @@ at::Tensor Records::sums(const at::Tensor& rows) const {
   auto shape = rows.sizes().vec();
   shape[0] = count_;
   if (rows.device().is_cpu()) {
-    // One window after the other: in an order that is the record's own.
+    // One window after the other, in an order that is the record's own.
     const auto all = rows.contiguous();
     auto out = at::empty(shape, rows.options());
     AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "sums", [&] {

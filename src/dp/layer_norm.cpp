@@ -9,7 +9,7 @@ namespace {
 
 constexpr double variance_floor = rows::layer_norm_epsilon;
 
-/// What the kernels know of all rows.
+/// What the kernels know about all rows.
 rows::LayerNorm<float> rows_of(const at::Tensor& input, const at::Tensor& mean, const at::Tensor& inverse, const at::Tensor& gain) {
   return {input.const_data_ptr<float>(), mean.const_data_ptr<float>(), inverse.const_data_ptr<float>(), gain.const_data_ptr<float>(),
           input.size(0), input.size(1)};

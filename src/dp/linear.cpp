@@ -8,11 +8,12 @@
 namespace tsdp::dp {
 namespace {
 
-/// Inputs whose squared norm is above this make the window one that is left out: factors are folded into one side of the
-/// product, and what that loses to numbers below the normal range must not be blown up by the other side.
+/// A window whose inputs have a squared norm above this is left out: factors are folded into one side of the product,
+/// and what that loses to numbers below the normal range must not be blown up by the other side.
 constexpr double most_input_norm = 0x1p160;
 
-/// Windows of a record that are summed in single precision with those of others: what a piece of a step has at most.
+/// At most this many windows of a record are summed in single precision with those of others: a piece of a step has no
+/// more.
 constexpr std::int64_t most_joined = 128;
 
 }  // namespace
@@ -32,7 +33,7 @@ void LinearRecord::set(at::Tensor input, Gradient output_gradient) {
 
 void LinearRecord::join(const Records& records) {
   chosen_for_ *= records.expected();
-  // Beside each other as they are: each record by its own products, whatever is beside it.
+  // Rows stay as they are: each record is computed by its own products, whatever is next to it.
   if (input_.dim() == 2 && kernels_serve(input_) && input_.is_contiguous() && output_gradient_.is_contiguous()) {
     records_ = records;
     return;

@@ -8,7 +8,7 @@
 
 namespace tsdp::dp {
 
-/// The stack by the CPU's kernel: groups of windows over threads.
+/// The stack computed by the CPU's kernel: groups of windows over threads.
 class Lstm::Kernel {
  public:
   Kernel(const at::Tensor& values, const at::Tensor& gradients, std::int64_t inputs, std::int64_t hidden, std::int64_t layers)
@@ -23,7 +23,7 @@ class Lstm::Kernel {
     records_of_windows_.reset();
     const auto windows = input.size(0);
     plan_.steps = input.size(1);
-    // Half as many lanes where they suffice, or where there would else be fewer groups than threads.
+    // Half as many lanes if they suffice, or if there would otherwise be fewer groups than threads.
     const auto threads = at::in_parallel_region() ? 1 : at::get_num_threads();
     plan_.lanes = windows > 16 && windows >= 32 * threads ? 32 : 16;
     records_.resize(static_cast<std::size_t>(groups()));
@@ -157,7 +157,7 @@ const at::Tensor& Lstm::forward(Level& level, const at::Tensor& input) {
   fitted(level.gates, {steps, batch, 4 * hidden}, input.options());
   fitted(level.cells, {steps, batch, hidden}, input.options());
   fitted(level.output, {batch, steps, hidden}, input.options());
-  // All steps' contributions of the input in one product.
+  // The input's contributions to all steps in one product.
   const auto from_input = at::addmm(level.bias_ih + level.bias_hh, input.reshape({-1, input.size(2)}), level.weight_ih.t())
                               .view({batch, steps, 4 * hidden});
   at::Tensor state;

@@ -18,8 +18,9 @@ class Lstm final : public Map {
   /// Returns the place of the first.
   static std::size_t declare(ParameterBuffer& parameters, const std::string& prefix, std::int64_t inputs,
                              std::int64_t hidden, std::int64_t layers);
-  /// Over parameters that `declare` declared. The CPU's kernel gives no gradient of every single input, so it serves where
-  /// `input_is_constant`: no parameter below, or one whose input is the same at all steps (`summed_input_gradient`).
+  /// Uses parameters that `declare` declared. The CPU's kernel gives no gradient of every single input, so it serves
+  /// only if `input_is_constant`: no parameter below, or one whose input is the same at all steps
+  /// (`summed_input_gradient`).
   Lstm(const ParameterBuffer& parameters, std::size_t first, std::int64_t layers, bool input_is_constant = false);
   ~Lstm() override;
 
@@ -34,7 +35,8 @@ class Lstm final : public Map {
   /// the steps receives.
   [[nodiscard]] at::Tensor summed_input_gradient() const;
 
-  /// Windows that a thread best works on at a time: one group of the CPU's kernel, whose gradients lie side by side in cache.
+  /// How many windows a thread should work on at a time: one group of the CPU's kernel, whose gradients lie side by
+  /// side in cache.
   static constexpr std::int64_t preferred_chunk = 32;
 
  private:

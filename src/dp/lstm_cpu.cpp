@@ -53,7 +53,7 @@ class Layout {
   explicit Layout(const Plan& plan) : plan_(plan) {}
 
   std::int64_t gate_rows() const { return 4 * round_up(plan_.hidden, 4); }
-  /// Of one layer's gates and cells at one step, which lie in this order.
+  /// Size of one layer's gates and cells at one step, which lie in this order.
   std::int64_t step_size() const { return step_gates() + 2 * plan_.hidden * plan_.lanes; }
   std::int64_t gates(std::int64_t layer, std::int64_t t) const { return (layer * plan_.steps + t) * step_size(); }
   std::int64_t cells(std::int64_t layer, std::int64_t t) const { return gates(layer, t) + step_gates(); }
@@ -76,7 +76,7 @@ class Layout {
   const Plan& plan_;
 };
 
-/// Memory to fetch into the second cache while something else is computed: in each turn of the inner loop one line, at
+/// Memory to fetch into the second cache while something else is computed: one line in each turn of the inner loop, at
 /// distances of `step` bytes. The record of a group is larger than that cache.
 struct Ahead {
   const char* at = nullptr;
@@ -126,7 +126,7 @@ class WindowAhead {
       left_ = steps_;
       return;
     }
-    // x, then h, then nothing: a line over and over.
+    // x, then h, then nothing: the same line over and over.
     at_ = x_;
     left_ = x_lines_;
     stride_ = x_lines_ > 0 ? 16 : 0;

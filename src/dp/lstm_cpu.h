@@ -14,7 +14,7 @@ enum class Isa {
   avx512
 };
 
-/// The best of them that this processor has.
+/// The best of these that this processor has.
 Isa best_isa();
 
 /// PyTorch's conventions: gates i, f, g, o; for each layer weight_ih (4U, F), weight_hh (4U, U), bias_ih, bias_hh; the
@@ -32,7 +32,7 @@ struct Plan {
   std::int64_t parameters() const { return layer_parameters(0) + (layers - 1) * layer_parameters(1); }
 };
 
-/// Floats on their own cache lines (and, when many, huge pages). Grows, never shrinks; what is new is zero.
+/// Floats on their own cache lines (and, when many, huge pages). Grows, never shrinks; new floats are zero.
 class Buffer {
  public:
   float* reserve(std::int64_t count);
@@ -57,21 +57,22 @@ struct Weights {
   std::vector<Layer> layers;
 };
 
-/// What one group's forward pass leaves to its backward pass, and that to the gradients; and scratch space.
+/// What one group's forward pass leaves for its backward pass, and that for the gradients; and scratch space.
 struct Record {
-  Buffer passes;  ///< activated gates (after the backward pass, the derivatives by the gates' sums), c and tanh c
+  Buffer passes;  ///< activated gates (after the backward pass, the derivatives with respect to the gates' sums), c and tanh c
   Buffer hidden;  ///< h of all layers but the top one, window by window
-  Buffer sums;    ///< derivatives by the gates' sums, summed over steps
+  Buffer sums;    ///< derivatives with respect to the gates' sums, summed over steps
   Buffer scratch;
 };
 
-/// Once a step: `parameters` in the flat layout.
+/// Called once per step, with `parameters` in the flat layout.
 void prepare(const Plan& plan, const float* parameters, Weights& weights);
 
 /// x (count, T, F), h (count, T, U) of the top layer; count ≤ lanes.
 void forward(const Plan& plan, const Weights& weights, Record& record, std::int64_t count, const float* x, float* h);
 
-/// From dh (count, T, U). With `dx_sum` (count, F): the sum over steps of the derivative by the first layer's input.
+/// From dh (count, T, U). With `dx_sum` (count, F): the sum over steps of the derivative with respect to the first
+/// layer's input.
 void backward(const Plan& plan, const Weights& weights, Record& record, std::int64_t count, const float* dh,
               float* dx_sum);
 

@@ -67,7 +67,7 @@ void CorrelatedNoise::correlate(std::uint64_t step, std::int64_t place, std::spa
       for (std::int64_t i = 0; i < length; ++i) x[i] *= a[0];
       return;
     }
-    // The row of what is drawn now may still hold the oldest.
+    // The row for what is drawn now may still hold the oldest.
     const std::vector<double> drawn(x, x + length);
     for (std::int64_t i = 0; i < length; ++i) x[i] *= a[0];
     for (std::uint64_t j = 1; j <= past && j <= step; ++j) {

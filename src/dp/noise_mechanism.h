@@ -14,14 +14,14 @@ namespace tsdp::dp {
 /// Purpose name of the stream of a step's noise.
 inline constexpr const char* noise_purpose = "noise";
 
-/// What is added to the sum of the clipped gradients of step t = 0, 1, …; the noises of several steps may hang together. Steps are
-/// taken in their order.
+/// The noise added to the sum of the clipped gradients of step t = 0, 1, …; the noise of several steps may be
+/// dependent. Steps are taken in their order.
 class NoiseMechanism {
  public:
   virtual ~NoiseMechanism() = default;
 
-  /// gradient ← (Σ parts + noise of step `step`) · scale, as finish_sum has it; the noise follows from (key, noise_purpose,
-  /// steps up to this one) alone, and from the state.
+  /// gradient ← (Σ parts + noise of step `step`) · scale, as in finish_sum. The noise depends only on (key,
+  /// noise_purpose, steps up to this one) and on the state.
   virtual void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key,
                       std::uint64_t step, double scale) = 0;
 
@@ -43,8 +43,8 @@ class IndependentNoise final : public NoiseMechanism {
 
 /// Noise that later steps take back in part: row t of C⁻¹Z, Z independent N(0, deviation²), C lower triangular and Toeplitz.
 ///
-/// The noise follows from Z alone, in double precision throughout: noise in single precision would stand on a lattice coarser than the grid
-/// of releases, and its low digits would tell the sum beside it.
+/// The noise depends on Z alone, in double precision throughout: noise in single precision would lie on a lattice
+/// coarser than the grid of releases, and its low digits would reveal the sum next to it.
 ///   banded: x_t = (z_t − Σ_{1 ≤ j < p} c_j x_{t−j}) / c_0. State: p − 1 past x.
 ///   banded_inverse: x_t = Σ_{j < p} q_j z_{t−j}. State: p − 1 past z.
 ///   buffered: x_t = z_t − Σ_j ω_j B_j, then B_j ← θ_j B_j + x_t. State: B.
@@ -60,13 +60,14 @@ class CorrelatedNoise final : public NoiseMechanism {
     std::vector<double> coefficients;  ///< c_0 … c_{p−1} or q_0 … q_{p−1}
     std::vector<double> decays, weights;
   };
-  /// For steps 0 … `steps` − 1 on so many coordinates.
+  /// For steps 0 … `steps` − 1 on this many coordinates.
   CorrelatedNoise(Recursion recursion, std::uint64_t steps, double deviation, std::int64_t coordinates);
 
   /// Throws Error for a step that was not planned, or is not the next one.
   void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key, std::uint64_t step,
               double scale) override;
-  /// (rows, coordinates) in double precision: of a band row (t mod (p − 1)) is that of step t; and the number of the next step.
+  /// (rows, coordinates) in double precision, where row (t mod (p − 1)) of a band belongs to step t; and the number of
+  /// the next step.
   [[nodiscard]] std::vector<at::Tensor> state() const override;
 
  private:

@@ -29,7 +29,7 @@ namespace {
 /// Factors below this are taken as 0: single precision would round them coarsely, or up.
 constexpr double least_factor = 0x1p-100;
 
-/// The same on the CPU in one pass: a step asks for few numbers, and twelve operations on them would cost more than them.
+/// The same on the CPU in one pass: a step needs few numbers, and twelve operations on them would cost more.
 template <class T>
 void factors_on_cpu(const double* squared_norms, std::int64_t count, const Clipping& clipping, double guarded, T* factors) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -47,8 +47,8 @@ void factors_on_cpu(const double* squared_norms, std::int64_t count, const Clipp
 
 at::Tensor clip_factors(const at::Tensor& squared_norms, const Clipping& clipping, at::ScalarType type) {
   // Squared norms are good to 70 units (half an epsilon each) of the recorded values' type, so norms to 35 and products
-  // of two to 70 at most; three more for the factor itself and for scaling by it. Whole windows are scaled down alike, those
-  // within the clip norm as well: what the guard allows for does not depend on who is clipped.
+  // of two to 70 at most; three more for the factor itself and for scaling by it. All windows are scaled down alike,
+  // those within the clip norm as well: what the guard allows for does not depend on who is clipped.
   const double guarded = clipping.norm * rounding_guard(type, clipping.summed, clipping.joined);
   if (squared_norms.device().is_cpu() && squared_norms.scalar_type() == at::kDouble && squared_norms.is_contiguous()) {
     auto found = at::empty(squared_norms.sizes(), squared_norms.options().dtype(type));
@@ -126,15 +126,14 @@ at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, const Records& rec
     layer->add_squared_norms(by_layer.back());
     squared.add_(by_layer.back());
   }
-  // A window that is not finite anywhere is left out everywhere. Only where it costs nothing is the question asked
-  // whether there is one: elsewhere the host would have to wait for the answer.
+  // A window that is not finite somewhere is left out everywhere. Whether there is one is asked only where that costs
+  // nothing: elsewhere the host would have to wait for the answer.
   const auto* on_cpu = squared.device().is_cpu() ? squared.const_data_ptr<double>() : nullptr;
   if (on_cpu == nullptr || !std::all_of(on_cpu, on_cpu + count, [](double n) { return std::isfinite(n); })) {
     const auto bad = squared.isfinite().logical_not_();
     for (auto* layer : layers) layer->discard(bad);
     for (auto& norms : by_layer) norms.masked_fill_(bad, std::numeric_limits<double>::infinity());
   }
-  // Not the realised number: that is private where windows are drawn by coins, and would scale all of them.
   if (!clipping.per_layer) {
     const auto factors = clip_factors(squared, clipping, type);
     for (auto* layer : layers) layer->add_gradient(factors);

@@ -1,4 +1,4 @@
-// Plain loops over explicit lanes, which are vectorised without leave to reorder sums.
+// Plain loops over explicit lanes, which are vectorised without permission to reorder sums.
 #include "row_kernels.h"
 
 #include <cmath>
@@ -21,8 +21,8 @@ TSDP_INLINE T sum_of(const T (&v)[lanes]) {
   return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-/// `lanes` numbers side by side. Written out where a type changes: of loops over arrays the compiler makes single
-/// conversions there.
+/// `lanes` numbers side by side. Written out where a type changes, since there the compiler turns loops over arrays
+/// into single conversions.
 template <typename T>
 struct Lanes {
   typedef T type __attribute__((vector_size(lanes * sizeof(T)), aligned(sizeof(T)), may_alias));

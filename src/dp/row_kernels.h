@@ -5,8 +5,8 @@
 
 namespace tsdp::dp::rows {
 
-/// Sums of float squares whose mean is below this are made again in double: squares below 2^-126 are lost or coarse, at
-/// most length · 2^-126 in all, which is 2^-36 of what passes.
+/// Sums of float squares whose mean is below this are computed again in double: squares below 2^-126 are lost or
+/// coarse, at most length · 2^-126 in all, which is 2^-36 of what passes.
 inline constexpr double least_mean_square = 0x1p-90;
 
 /// out[i] = ‖row i‖² (added to out[i] if `add`), row i at rows + i · stride. float: at most 64 squares are summed in
@@ -15,7 +15,7 @@ template <typename T>
 void squared_norms(const T* rows, std::int64_t count, std::int64_t length, std::int64_t stride, double* out,
                    bool add = false);
 
-/// Of a record's gradient Σ_t g_t (x_t, 1)ᵀ.
+/// Norms of a record's gradient Σ_t g_t (x_t, 1)ᵀ.
 struct RecordNorm {
   double squared_norm;   ///< never less than the true one
   double sum_of_norms;   ///< Σ_t ‖g_t‖ ‖(x_t, 1)‖: as large as the norm, or larger where the windows' gradients cancel

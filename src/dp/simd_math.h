@@ -50,7 +50,7 @@ struct Parts {
   double e;
   double f;
 };
-/// Parts of a finite normal positive number; of anything else arbitrary ones.
+/// Parts of a finite normal positive number; arbitrary ones for anything else.
 TSDP_INLINE Parts parts(double x) {
   const std::uint64_t shifted = shifted_bits(x);
   return {biased_exponent(shifted) - 1023.0, std::bit_cast<double>((shifted & mantissa_mask) + root_half_bits) - 1.0};

@@ -1,4 +1,4 @@
-// LibTorch's tensors as they lie in a tensor file.
+// LibTorch's tensors as stored in a tensor file.
 #pragma once
 
 #include <string>

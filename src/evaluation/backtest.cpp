@@ -39,7 +39,7 @@ void add_naive(std::initializer_list<Metrics*> to, std::span<const float> past, 
 
 std::vector<double> seasonal_naive(std::span<const float> past, std::int64_t season_length,
                                    std::int64_t prediction_length) {
-  // GluonTS works in float32 here; so does this.
+  // GluonTS uses float32 here; so do we.
   std::vector<float> filled(past.begin(), past.end());
   float last = 0.0F;
   const auto first = std::find_if(filled.begin(), filled.end(), [](float v) { return !std::isnan(v); });
@@ -85,7 +85,7 @@ BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
   const c10::NoGradGuard no_autograd;
   const auto device = past_target.device();
   const auto shape = shape_of(model);
-  // Models whose distribution is known at each step need no paths here.
+  // Models that know the distribution at each step need no paths here.
   const auto paths = asked_paths.value_or(shape.from_samples ? sample_paths : 0);
   const auto rows = past_target.size(0);
   auto uniform = at::empty({rows, paths, shape.prediction_length, 2}, at::kFloat);
@@ -107,7 +107,7 @@ BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
         "the model's own code gave no quantiles (B, levels, H), means (B, H) and samples (B, paths, H); expected a model that "
         "tsdp-export or tsdp-train wrote");
   };
-  // Whatever the code is: nothing is read beyond what it gave.
+  // Whatever the code is, nothing beyond its output is read.
   if (!result.isTuple() || result.toTuple()->elements().size() != 3) refuse();
   const auto part = [&](std::size_t i, at::IntArrayRef sizes) {
     const auto& value = result.toTuple()->elements()[i];

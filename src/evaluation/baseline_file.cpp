@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// One line of the file, and complaints about it.
+/// One line of the file, and its error messages.
 class Entry {
  public:
   Entry(std::string where, std::string_view text) : where_(std::move(where)) {
@@ -56,7 +56,7 @@ class Entry {
   Json object_;
 };
 
-/// Place of the level that the key of a quantile names; levels.size() if it is another.
+/// Place of the level that a quantile's key names; levels.size() if it is another.
 std::size_t place_of(const std::string& key, const std::vector<double>& levels) {
   double value = 0.0;
   if (!parse_double(key, value)) return levels.size();
@@ -64,7 +64,7 @@ std::size_t place_of(const std::string& key, const std::vector<double>& levels) 
   return static_cast<std::size_t>(at - levels.begin());
 }
 
-/// Lines with something in them, each with its number.
+/// Non-empty lines, each with its number.
 std::vector<std::pair<std::size_t, std::string>> entries_of(std::string_view text) {
   std::vector<std::pair<std::size_t, std::string>> out;
   const auto lines = split(text, '\n');

@@ -14,10 +14,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// a + b and a · b, rounded up where they are not exact.
+/// a + b and a · b, rounded up if they are not exact.
 double upper_sum(double a, double b) {
   const double sum = a + b;
-  const double part = sum - a;  // Knuth: the rounding error of a sum is a number itself
+  const double part = sum - a;  // Knuth: the rounding error of a sum is itself a number
   const double error = (a - (sum - part)) + (b - part);
   return error > 0.0 ? std::nextafter(sum, std::numeric_limits<double>::infinity()) : sum;
 }
@@ -77,7 +77,7 @@ void PastSource::privatise(std::size_t row, std::int64_t place, std::uint64_t us
   RandomStream coins(privacy_->key, sampling::context_coins_purpose, use);
   const RandomStream noise(privacy_->key, sampling::context_noise_purpose, use);
   privacy_->mechanism.release(coins, noise, std::span(exact_).subspan(row * width, width), values, marks);
-  // From here on the release is all there is, and which values were observed.
+  // From here on, only the release is used, and which values were observed.
   const std::span model_values(target_.data_ptr<float>() + row * past, past);
   const std::span model_marks(observed_.data_ptr<float>() + row * past, past);
   std::copy_n(values.end() - past_length_, past, model_values.begin());
@@ -144,7 +144,7 @@ Json with_training(const PrivateInference& privacy, const Json& ledger) {
     out["text"] = "Nothing is known of the model's training: nothing protects the series that it was trained on.";
     return out;
   }
-  // Every run that the weights come from.
+  // Every run from which the weights come.
   const auto last = mechanism::read_ledger(ledger, "the model's ledger");
   auto runs = mechanism::earlier_runs(last.start, "the model's ledger");
   const bool chained = !runs.empty();

@@ -23,15 +23,15 @@ struct PrivateInference {
   bool reproducible = false;  ///< whether the key follows from a seed that others may know: not for release
 };
 
-/// Past values of windows as forecasters are given them, privatised or as they are.
+/// Past values of windows as given to forecasters, privatised or as they are.
 ///
-/// With `privacy` one release of the last R = max(P, m) values before a window is all that is read of its series: the
+/// With `privacy`, one release of the last R = max(P, m) values before a window is all that is read of its series: the
 /// model is given the last P of them, seasonal naive all R, each with dropped values imputed from what it is given. So
 /// both forecasts of a window are one use. Noise is put on values as they were read, in double precision.
 class PastSource {
  public:
   /// `past_length`: P ≥ 1, what the model reads; `season_length`: m ≥ 1, of seasonal naive. `dataset` and `privacy`
-  /// must outlive the source; null: without privacy. Throws Error with `privacy` for a data set that was read without
+  /// must outlive the source; null `privacy`: without privacy. Throws Error with `privacy` for a data set read without
   /// Series::exact: in single precision its neighbours may lie further apart than v.
   PastSource(const data::Dataset& dataset, std::int64_t past_length, std::int64_t season_length,
              const PrivateInference* privacy);
@@ -44,7 +44,7 @@ class PastSource {
   [[nodiscard]] const at::Tensor& target() const noexcept { return target_; }      ///< (B, P), 0 where unobserved
   [[nodiscard]] const at::Tensor& observed() const noexcept { return observed_; }  ///< (B, P), 1 or 0
   /// What seasonal naive forecasts window i from: R values, fewer at the start of a series; without privacy everything
-  /// before the window. NaN where missing.
+  /// before the window. NaN if missing.
   [[nodiscard]] std::span<const float> naive_past(std::size_t i) const { return naive_[i]; }
 
  private:
@@ -61,9 +61,9 @@ class PastSource {
   std::vector<std::span<const float>> naive_;
 };
 
-/// "inference_privacy" of the programs' JSON: epsilon, delta, v, w, keep_probability, noise_multiplier (s over (1 + 2⁻¹⁹) v),
-/// noise (s), theorem, derivation, relation, what one use is, how uses compose, randomness, what is not covered, and a
-/// statement. `uses`: how many at most read a value that one change touches.
+/// "inference_privacy" of the programs' JSON: epsilon, delta, v, w, keep_probability, noise_multiplier
+/// (s over (1 + 2⁻¹⁹) v), noise (s), theorem, derivation, relation, what one use is, how uses compose, randomness, what
+/// is not covered, and a statement. `uses`: at most how many uses read a value touched by one change.
 [[nodiscard]] nlohmann::ordered_json inference_privacy(const PrivateInference& privacy, std::int64_t uses);
 
 /// How the guarantee of forecasts adds to that of training, from the ledger inside a model: text, and epsilon and delta

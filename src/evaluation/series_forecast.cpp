@@ -24,7 +24,7 @@ std::vector<double> values_of(const double* from, std::size_t count) {
   return {from, from + count};
 }
 
-/// Shortest text that reads back as the same float: what models compute in.
+/// Shortest text that reads back as the same float, the type models compute in.
 std::string short_text(double value) {
   std::array<char, 32> buffer{};
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), static_cast<float>(value)).ptr;
@@ -41,7 +41,7 @@ std::int64_t align_ends(data::Dataset& dataset) {
   for (const auto& series : dataset.series) latest = std::max(latest, end_of(series));
   std::size_t values = 0;
   for (const auto& series : dataset.series) values += series.values.size();
-  // One series with a wrong date would otherwise make all others as long as memory allows.
+  // Otherwise one series with a wrong date would make all others as long as memory allows.
   const auto most = 10'000'000 + 100 * values;
   std::size_t added = 0;
   std::int64_t extended = 0;

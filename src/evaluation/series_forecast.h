@@ -1,4 +1,4 @@
-// Forecasts of what comes after the end of series, and the files they are written to.
+// Forecasts past the end of series, and the files they are written to.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace tsdp::evaluation {
 /// What is asked for.
 struct ForecastRequest {
   std::vector<double> levels = default_levels();  ///< in (0, 1), each once
-  std::int64_t samples = 0;                       ///< sample paths to give back of each series
+  std::int64_t samples = 0;                       ///< sample paths to return for each series
   std::int64_t season_length = 1;                 ///< of seasonal naive
   SecretKey draws = SecretKey::from_seed(0);      ///< of the sample paths: (draws, "forecast", batch)
   const PrivateInference* privacy = nullptr;      ///< if given, series i of the data set is use i
@@ -32,26 +32,26 @@ struct SeriesForecast {
   std::vector<double> seasonal_naive;  ///< (H), from the same past
 };
 
-/// Series of one table have one calendar: those that end before the last one are continued with missing values to where
-/// that ends, so that all are forecast for the same steps. Returns how many were.
+/// Series of one table share a calendar: those that end before the last one are continued with missing values to its
+/// end, so that all are forecast for the same steps. Returns how many were.
 std::int64_t align_ends(data::Dataset& dataset);
 
-/// Forecasts of all series, in order. Pasts are cut to what the model reads, shorter ones zero padded and unobserved,
-/// as in training; missing values read 0 and are unobserved, at the end of a series too. Works on batches on `device`.
-/// Throws Error if a forecast is not finite.
+/// Forecasts of all series, in order. Pasts are cut to what the model reads; shorter ones are zero padded and
+/// unobserved, as in training. Missing values read 0 and are unobserved, also at the end of a series. Works in batches
+/// on `device`. Throws Error if a forecast is not finite.
 [[nodiscard]] std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const data::Dataset& dataset,
                                                           const ForecastRequest& request, const at::Device& device);
 
-/// A header `item_id,timestamp,mean,<levels>`, then one row a series and step. Numbers read back as the same floats.
+/// A header `item_id,timestamp,mean,<levels>`, then one row per series and step. Numbers read back as the same floats.
 [[nodiscard]] std::string forecasts_as_csv(std::span<const SeriesForecast> forecasts, std::span<const double> levels);
 
-/// One object a line and series: item_id, start, mean, quantiles by level, samples if there are some, and
+/// One object per line and series: item_id, start, mean, quantiles by level, samples if there are any, and
 /// `inference_privacy` if it is not null.
 [[nodiscard]] std::string forecasts_as_json_lines(std::span<const SeriesForecast> forecasts,
                                                   std::span<const double> levels,
                                                   const nlohmann::ordered_json& inference_privacy);
 
-/// The seasonal-naive forecasts of `forecasts` as forecasts of their own: mean and every quantile.
+/// The seasonal-naive forecasts of `forecasts` as forecasts in their own right: mean and every quantile.
 [[nodiscard]] std::vector<SeriesForecast> seasonal_naive_of(std::span<const SeriesForecast> forecasts,
                                                             std::size_t levels);
 

@@ -175,7 +175,7 @@ torch::jit::Module make_module(const models::Forecaster& model, bool sampled_for
   module.register_attribute("from_samples", c10::BoolType::get(), model.samples_paths() || sampled_forecasts);
   module.register_attribute("imputes", c10::BoolType::get(), options.imputes && options.prior.kind == PriorKind::none);
   module.register_buffer("lags", at::tensor(options.lags, at::kLong));
-  // Methods are known to those defined after them.
+  // A method is known only to those defined after it.
   const std::string whole = forward_script;
   const auto forward = whole.find("def forward");
   module.define(student_t_quantile_script());
@@ -191,7 +191,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Sizes of a model, as "sizes" of its metadata says them.
+/// Sizes of a model, from "sizes" in its metadata.
 class Sizes {
  public:
   Sizes(const Json& about, std::string where) : sizes_(about.is_object() ? about.value("sizes", Json()) : Json()), where_(std::move(where)) {
@@ -214,7 +214,7 @@ class Sizes {
     return at(key).get<bool>();
   }
   [[nodiscard]] bool has(const char* key) const { return sizes_.contains(key); }
-  /// None in models of before it was an option.
+  /// None in models from before it was an option.
   [[nodiscard]] Prior prior() const {
     if (!sizes_.contains("prior")) return {};
     const auto names = all_names<PriorKind>();
@@ -243,7 +243,7 @@ class Sizes {
   std::string where_;
 };
 
-/// Metadata whose parts that programs read have their types; the ledger is verified.
+/// The metadata, with the parts that programs read checked for their types and the ledger verified.
 ModelMetadata metadata_of(const mechanism::ExportedModel& found, const std::string& where) {
   const auto refuse = [&](const char* key, const char* expected) {
     throw DataError(cat(where, ": model: ", key, ": expected ", expected));
@@ -271,8 +271,8 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
   options.time_features = sizes.number("time_features", 0, 1000);
   options.default_scale = sizes.real("default_scale");
   options.width_factor = sizes.number("width_factor", 1, 1024);
-  options.width = sizes.has("width") ? sizes.number("width", 0, 65536) : 0;  // (models of before have none)
-  options.imputes = sizes.has("imputes") && sizes.flag("imputes");  // (models of before read zeros)
+  options.width = sizes.has("width") ? sizes.number("width", 0, 65536) : 0;  // older models have none
+  options.imputes = sizes.has("imputes") && sizes.flag("imputes");  // older models read zeros
   options.prior = sizes.prior();
   std::int64_t stored = 0;
   for (const auto& tensor : data.tensors) stored += static_cast<std::int64_t>(tensor.bytes.size() / 4);

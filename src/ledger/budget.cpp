@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* format_name = "tsdp-budget-1";
 using privacy::infinity;
 
-/// Sums of charges, one an order, rounded up.
+/// Sums of charges, one per order, rounded up.
 std::vector<double> charged(const Budget& budget) {
   std::vector<double> out(privacy::renyi_orders().size(), 0.0);
   for (const auto& charge : budget.charges)
@@ -64,7 +64,7 @@ Json json_of(const Budget& budget) {
   return out;
 }
 
-/// One lock for one file, by whatever links it is named.
+/// One lock per file, whatever links it is named by.
 std::filesystem::path lock_of(const std::filesystem::path& file) {
   std::error_code error;
   const auto real = std::filesystem::weakly_canonical(file, error);

@@ -17,7 +17,7 @@ struct BudgetCharge {
   std::string run;  ///< RunIdentity::id
   std::string theorem;
   std::uint64_t uses = 0;
-  std::vector<double> renyi;  ///< of all uses together, one an order; +∞ where it is of no use
+  std::vector<double> renyi;  ///< of all uses together, one per order; +∞ where it is of no use
 };
 
 /// (ε, δ) and what of it is charged: a Rényi filter over privacy::renyi_orders() (Theorem 1 of budget.md).
@@ -27,22 +27,23 @@ struct Budget {
   std::optional<privacy::PrivacyUnit> unit;  ///< what neighbours are; none until the first run is charged
   std::vector<BudgetCharge> charges;
 
-  /// Whether one order is left that pays for all charges and for `renyi`.
+  /// Whether at least one order still pays for all charges and for `renyi`.
   [[nodiscard]] bool admits(const std::vector<double>& renyi) const;
-  /// Of the order that has most left: the share of it that is spent, 0 to 1.
+  /// The share spent, 0 to 1, of the order that has most left.
   [[nodiscard]] double spent() const;
 };
 
-/// Writes a new budget file. Throws UsageError where one is, or for ε not in (0, 1e6], δ not in [1e-25, 1).
+/// Writes a new budget file. Throws UsageError if the file exists, or for ε not in (0, 1e6], δ not in [1e-25, 1).
 void create_budget(const std::filesystem::path& file, double epsilon, double delta,
                    const std::optional<privacy::PrivacyUnit>& unit = std::nullopt);
 
-/// Throws DataError for what is not a budget file.
+/// Throws DataError if it is not a budget file.
 [[nodiscard]] Budget read_budget(const std::filesystem::path& file);
 
-/// Charges `uses` uses of a run's mechanism: under a lock (FILE.lock), so that of runs that begin at once each sees the other's
-/// charge, and durable when it returns. Throws PrivacyError if the run would pass the budget, if its relation does not
-/// contain the budget's, or if its start rests on data by a run that is not private or not among the charges; DataError for what is not a budget file; UsageError for a run that is charged already.
+/// Charges `uses` uses of a run's mechanism, under a lock (FILE.lock), so that runs that begin at once see each other's
+/// charges. The charge is durable when this returns. Throws PrivacyError if the run would pass the budget, if its
+/// relation does not contain the budget's, or if its start rests on data by a run that is not private or not among the
+/// charges; DataError if it is not a budget file; UsageError for a run that is charged already.
 void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism, const Start& start,
                    std::uint64_t uses);
 

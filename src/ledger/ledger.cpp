@@ -21,9 +21,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What wrote a ledger. Older ones stay readable, and are held to the words that they were written with.
+/// The format that a ledger was written in. Older ones stay readable, and are held to the wording they were written
+/// with.
 enum class Edition {
-  second,  ///< to 0.5: `start.weights`, "consecutive values", and `bound` of a single use
+  second,  ///< up to 0.5: `start.weights`, "consecutive values", and `bound` of a single use
   third
 };
 constexpr Names<Edition, 2> names_of(Edition) { return {{{Edition::second, "tsdp-privacy-2"}, {Edition::third, "tsdp-privacy-3"}}}; }
@@ -32,10 +33,10 @@ constexpr const char* no_privacy = "No privacy: trained without clipping and noi
 constexpr const char* no_data = "Nobody's data: trained without clipping and noise, on synthetic series alone.";
 constexpr const char* no_data_of_its_own = "No data of its own: trained without clipping and noise, on synthetic series.";
 constexpr double attack_precisions[] = {1e-2, 1e-3, 1e-4, 1e-5};  // that of ledgers, and finer
-constexpr double bracket_tolerance = 5e-3;  // by which ends of brackets of other versions may differ, relative
+constexpr double bracket_tolerance = 5e-3;  // relative; ends of brackets of other versions may differ by this much
 
-/// The sentence that says what neighbours are. An event is accounted for by steps: where values are missing, two that follow each other may lie any number of
-/// steps apart.
+/// The sentence that says what neighbours are. An event is accounted for by steps: where values are missing, two
+/// consecutive ones may lie any number of steps apart.
 std::string relation_text(const privacy::PrivacyUnit& unit, Edition edition) {
   if (unit.relation == privacy::Relation::series) return "two data sets are neighbours if they differ in whether one whole series is in the data";
   std::string text = "two data sets are neighbours if they differ in one series, in ";
@@ -52,7 +53,7 @@ bool delta_is_large(const Ledger& ledger) {
   return ledger.cost && ledger.cost->delta * static_cast<double>(ledger.method.scheme().sequences()) >= 1.0;
 }
 
-/// The same after a sentence that it limits.
+/// not_counted_of_start, as an addition to the sentence that it limits.
 std::string but_for_the_start(const Ledger& ledger) {
   const auto what = not_counted_of_start(ledger.start.origin);
   return what.empty() ? what : cat("; not counted: ", what);
@@ -130,7 +131,7 @@ std::uint64_t Ledger::accounted_steps() const {
 
 namespace {
 
-/// C itself, as its recursion, beside which a noise multiplier means something.
+/// C itself, as its recursion, without which a noise multiplier means nothing.
 Json correlated_terms(const privacy::Strategy& strategy) {
   const auto& r = strategy.recursion();
   Json out = {{"mechanism", name(strategy.kind())}, {"steps", strategy.steps()}};
@@ -176,7 +177,7 @@ privacy::Strategy read_strategy(const Fields& noise, const std::string& where) {
 
 namespace {
 
-/// `second`: bins, and batches of an order of their own, were said to be shuffled anew in every epoch.
+/// `second` said of bins, and of batches with an order of their own, that they are shuffled anew in every epoch.
 Json terms_as(const TrainingMethod& method, Edition edition) {
   const auto& p = method.scheme().parameters();
   Json out = {
@@ -193,7 +194,7 @@ Json terms_as(const TrainingMethod& method, Edition edition) {
       {"context_noise", p.context_noise},
       {"forecast_noise", p.forecast_noise},
   };
-  // Of batches of windows nothing more is to be said, as ever.
+  // For batches of windows there is nothing more to say, as before.
   if (p.record == privacy::Record::series || p.reshuffle != privacy::Reshuffle::every_epoch) {
     out["record"] = name(p.record);
     if (p.top_level == privacy::TopLevel::shuffled || edition == Edition::second) out["reshuffle"] = name(p.reshuffle);
@@ -214,7 +215,7 @@ Json terms_as(const TrainingMethod& method, Edition edition) {
   return out;
 }
 
-/// Where the weights came from. (The second edition wrote it only where there was something to say.)
+/// Where the weights came from. The second edition wrote it only where there was something to say.
 Json start_json(const Start& start, Edition edition) {
   Json out = {{"prior", name(start.prior.kind)}, {"season", start.prior.season}};
   const bool fresh = start.origin == StartOrigin::fresh;
@@ -229,7 +230,7 @@ Json start_json(const Start& start, Edition edition) {
   return out;
 }
 
-/// What kind of mechanism it is, in words.
+/// The kind of mechanism, in words.
 std::string kind_text(const TrainingMethod& method, Edition edition) {
   if (!method.privacy()) return "none: ordinary training on structured subsamples, without clipping per window and noise";
   const bool series = method.scheme().parameters().record == privacy::Record::series;
@@ -259,7 +260,7 @@ Json document_as(const Ledger& ledger, Edition edition) {
   out["private"] = ledger.is_private();
   out["reproducible"] = ledger.reproducible;
   out["mechanism"] = {{"kind", kind_text(ledger.method, edition)}};
-  // Of these terms the scheme stands under `mechanism`, what is released and to whom beside it.
+  // Of these terms, the scheme goes under `mechanism`; what is released and to whom goes next to it.
   const auto all = terms_as(ledger.method, edition);
   for (const auto& [term, value] : all.items()) {
     if (term == "relation") break;
@@ -292,7 +293,7 @@ Json document_as(const Ledger& ledger, Edition edition) {
                                        : row.source;
   if (theorem.composition == privacy::StepComposition::adaptive && !row.ours)
     out["source"] = cat(out["source"].get<std::string>(), "; tsdp.6: a theorem of this project, proven in its docs/proofs");
-  // Of the whole: a tight profile of a step that is composed by an upper bound is one.
+  // For the whole: a tight profile of a step, composed by an upper bound, gives an upper bound.
   const bool adaptive = theorem.composition == privacy::StepComposition::adaptive;
   out["bound"] = name(adaptive && edition != Edition::second ? std::max(theorem.bound, privacy::Bound::upper) : theorem.bound);
   if (theorem.composition != privacy::StepComposition::symmetrised) out["composition"] = name(theorem.composition);
@@ -316,7 +317,7 @@ Json document_as(const Ledger& ledger, Edition edition) {
   if (unit.relation == privacy::Relation::series) {
     auto replaced = privacy::substitution_of(privacy::series_law_of(ledger.method.scheme()), ledger.method.privacy()->noise(),
                                              ledger.accounted_uses(), p.epsilon.upper, p.delta);
-    // (The second edition took two neighbours in a row wherever more is not known of replaced series.)
+    // The second edition used two neighbours in a row wherever nothing better is known for replaced series.
     const auto& scheme = ledger.method.scheme().parameters();
     const bool in_turn = scheme.top_level == privacy::TopLevel::deterministic && ledger.method.privacy()->noise().kind == privacy::NoiseKind::independent;
     if (edition == Edition::second && !in_turn && scheme.top_level != privacy::TopLevel::without_replacement)
@@ -453,7 +454,7 @@ Ledger read_terms(const Json& document, const std::string& where, int depth) {
       if (depth == most_starts) throw DataError(cat(where, ": start: found more than ", most_starts, " runs one after the other; expected fewer"));
       out.start.trained = start.at("trained");
       const auto origin = origin_of_weights(read_terms(out.start.trained, cat(where, ": start: trained"), depth + 1));
-      // (The second edition knew of data, not of privacy.)
+      // The second edition knew of data, not of privacy.
       if (edition == Edition::second) out.start.origin = origin;
       if (origin != out.start.origin) throw DataError(cat(where, ": start: origin: found ", name(out.start.origin), "; ", name(origin), " follows from start.trained"));
     }
@@ -563,8 +564,8 @@ Verification verify(const Json& document, const std::string& where) {
     auto& accountant = *curve;
     try {
       out.epsilon = privacy::epsilon_after(ledger.method.privacy()->theorem(), accountant, p.delta, ledger.accounted_steps());
-      // The stated upper end must be certified, not only near; it may have come from another grid, or be the target, which was certified
-      // by a curve that had not been asked before.
+      // The stated upper end must be certified, not only close; it may have come from another grid, or be the target,
+      // which was certified by a curve that had not been asked before.
       if (p.epsilon.upper < out.epsilon.upper && !accountant.certifies(p.epsilon.upper, p.delta, uses) &&
           !ledger.method.privacy()->curve()->certifies(p.epsilon.upper, p.delta, uses))
         differs("epsilon: found an upper end of ", p.epsilon.upper, "; ", rounded_up(out.epsilon.upper, 7), " follows from its terms");
@@ -579,7 +580,7 @@ Verification verify(const Json& document, const std::string& where) {
       differs("epsilon: found [", p.epsilon.lower, ", ", p.epsilon.upper, "]; [", rounded_down(out.epsilon.lower, 7), ", ",
               rounded_up(out.epsilon.upper, 7), "] follows from its terms");
     if (p.attack) {
-      // "At most": not below what some look certifies. What is asked for more finely need not come out less.
+      // "At most": not below what one of the precisions certifies. A finer precision need not give less.
       double advantage = 1.0;
       double true_positives = 1.0;
       for (const double precision : attack_precisions) {
@@ -594,7 +595,7 @@ Verification verify(const Json& document, const std::string& where) {
   }
   if (rests_on_data(ledger.start.origin))
     for (const auto& difference : verify(ledger.start.trained, cat(where, ": start: trained")).differences) differs("start: trained: ", difference);
-  // Everything that the terms do not hold must be what follows from them.
+  // Everything other than the terms must be what follows from them.
   const auto edition = edition_of(Fields(document, where, "a ledger that tsdp-train wrote"), where);
   const auto again = document_as(ledger, edition);
   const bool own = out.texts_checked = edition == Edition::third && ledger.program == cat("tsdp ", version());

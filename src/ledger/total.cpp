@@ -49,9 +49,10 @@ PrivacyUnit guaranteed_unit(const PrivateMechanism& mechanism) {
 
 namespace {
 
-/// These runs and those that their weights come from, each once: a start that several share, or that is among the runs, was released once. A start that is one of
-/// the runs at an earlier step is a part of it: with the same key its steps are the same releases. (A copy of a run that went on differently has another key.)
-/// Runs on synthetic series cost nothing of their own.
+/// These runs and those that their weights come from, each once: a start that several share, or that is among the runs,
+/// was released once. A start that is one of the runs at an earlier step is a part of it: with the same key, its steps
+/// are the same releases. A copy of a run that went on differently has another key. Runs on synthetic series cost
+/// nothing of their own.
 std::vector<Ledger> with_earlier_runs(const std::vector<Ledger>& ledgers) {
   std::vector<Ledger> out;
   std::copy_if(ledgers.begin(), ledgers.end(), std::back_inserter(out), [](const Ledger& ledger) { return !ledger.synthetic || ledger.is_private(); });
@@ -70,8 +71,8 @@ std::vector<Ledger> with_earlier_runs(const std::vector<Ledger>& ledgers) {
 using privacy::infinity;
 double up(double value) { return std::nextafter(value, infinity); }
 
-/// Runs of one mechanism have one key, as with several seeds. (By their pair, too: of tsdp.1 and tsdp.2 it depends on every length, of which terms have the
-/// shortest and the longest.)
+/// Runs of one mechanism have one key, as with several seeds. The pair is part of it, too: for tsdp.1 and tsdp.2 it
+/// depends on every length, while terms have only the shortest and the longest.
 std::string key_of(const PrivateMechanism& mechanism) {
   auto out = cat(mechanism.theorem().theorem, " ", terms(TrainingMethod(mechanism)).dump(), " ", exact(mechanism.theorem().pair.sigma()));
   for (const auto& part : mechanism.theorem().pair.components()) out += cat(" ", exact(part.mean), " ", exact(part.weight));
@@ -121,7 +122,7 @@ double Total::added_up(double delta, double precision) const {
   const auto parts = static_cast<double>(alone.size() + (others.empty() ? 0 : 1));
   const double share = delta / parts * (1.0 - 1e-15);  // their sum is at most delta
   double sum = others.empty() ? 0.0 : total_of(others).cost(share, precision).epsilon.upper;
-  // What several runs have in common is asked once.
+  // What several runs have in common is computed once.
   std::map<std::string, double> known;
   for (const auto* run : alone) {
     const auto& theorem = run->mechanism.theorem();
@@ -243,7 +244,7 @@ Total total_of(const std::vector<Ledger>& given) {
     } else if (const auto uses = ledger.accounted_uses(); uses > 0) {
       seen.push_back(own);
       const bool by_game = mechanism.composition() == privacy::StepComposition::adaptive;
-      // Of whole series the pairs of two samplers are exact; of the others they only lie above.
+      // For whole series, the pairs of two samplers are exact; those of the others only lie above.
       const bool poisson = unit.relation == Relation::series && mechanism.scheme().parameters().top_level == privacy::TopLevel::poisson;
       const bool in_turn = unit.relation == Relation::series && mechanism.scheme().parameters().top_level == privacy::TopLevel::deterministic && !mechanism.noise().strategy;
       if (mechanism.theorem().own_curve && !poisson && !in_turn) out.known_from_below = false;
@@ -253,10 +254,10 @@ Total total_of(const std::vector<Ledger>& given) {
       units.push_back(unit);
     }
   }
-  // A pair for more changes than the total is about bounds it from above alone.
+  // A pair for more changes than the total is about bounds it only from above.
   for (const auto& unit : units) out.known_from_below = out.known_from_below && unit == out.unit;
-  // Theorem tsdp.6 asks for one pair in every round, not whose run a round belongs to. Of several pairs the symmetrised ones bound the steps; they are
-  // not attained.
+  // Theorem tsdp.6 requires one pair in every round, no matter whose run a round belongs to. With several pairs, the
+  // symmetrised ones bound the steps; they are not attained.
   out.composed_adaptively = adaptive && out.mechanisms.size() == 1;
   if (adaptive && !out.composed_adaptively) out.known_from_below = false;
   return out;

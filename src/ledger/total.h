@@ -11,19 +11,20 @@
 
 namespace tsdp::mechanism {
 
-/// Whether data sets that are neighbours under `inner` are neighbours under `outer`, too: then a guarantee for `outer` is one for
-/// `inner`. An event of w places is w places; w places lie in w′ consecutive ones only if w = 1 and w′ ≥ 1 or both are events; a
-/// change by at most v is one by at most v′ ≥ v, and every change is one without bound (no v). A series that is present or absent
-/// contains itself alone: a change of its values takes it away and adds another, which costs twice.
+/// Whether data sets that are neighbours under `inner` are neighbours under `outer`, too: then a guarantee for `outer`
+/// is one for `inner`. An event of w places is w places; w places lie in w′ consecutive ones only if w = 1 and w′ ≥ 1
+/// or both are events; a change by at most v is one by at most v′ ≥ v, and every change is one without bound (no v). A
+/// series that is present or absent contains only itself: a change of its values takes it away and adds another, which
+/// costs twice.
 [[nodiscard]] bool contains(const privacy::PrivacyUnit& outer, const privacy::PrivacyUnit& inner);
 
-/// "event with w = 24, any change of a value": a unit where people read it.
+/// "event with w = 24, any change of a value": a unit as text for people.
 [[nodiscard]] std::string unit_text(const privacy::PrivacyUnit& unit);
 
-/// The unit that a mechanism's guarantee is about: without noise on the data its theorem asks for no v.
+/// The unit that a mechanism's guarantee is about: without noise on the data, its theorem needs no v.
 [[nodiscard]] privacy::PrivacyUnit guaranteed_unit(const PrivateMechanism& mechanism);
 
-/// ε of something and what its ends rest on.
+/// An ε and what its ends rest on.
 struct Stated {
   privacy::Interval epsilon;
   privacy::Certificate certificate;  ///< without a lower theorem nothing is known from below, and the lower end is 0
@@ -32,29 +33,31 @@ struct Stated {
 /// Mechanisms that are used together on the same data.
 struct Total {
   privacy::PrivacyUnit unit;                      ///< the smallest of all, which the others contain
-  /// With the uses that the ledgers account for. Direction remove: a pair that is exact in each direction (Poisson batches of whole series), of which the
-  /// compositions of both are taken, each by itself, and the larger counts.
+  /// With the uses that the ledgers account for. Direction remove: a pair that is exact in each direction (Poisson
+  /// batches of whole series); the two directions are composed separately, and the larger result counts.
   std::vector<privacy::MechanismUse> mechanisms;
-  /// Every run by itself, with the steps that its ledger accounts for: none with 0.
+  /// Every run by itself, with the steps that its ledger accounts for; those with 0 steps are left out.
   struct Run {
     PrivateMechanism mechanism;
     std::uint64_t steps;
   };
   std::vector<Run> runs;
   std::vector<std::string> earlier;  ///< ids of runs that were not given but count, since weights started from theirs
-  std::vector<std::uint64_t> complete_uses;       ///< of each, those that took every one of their steps: an unfinished epoch may have left out the changed series
+  std::vector<std::uint64_t> complete_uses;       ///< for each mechanism, the uses that took every one of their steps: an unfinished epoch may have left out the changed series
 
   double pure_releases = 0.0;                     ///< Σ ε₂ of the runs' private choices
   /// Whether all steps are those of one mechanism, composed by Theorem tsdp.6.
   bool composed_adaptively = false;
-  /// Whether the lower end is one of these runs' composed profiles, and not of pairs that only lie above: of whole series that holds for fixed
-  /// batches with independent noise; and nowhere if a run's own pair is for more changes than `unit` has.
+  /// Whether the lower end is one for these runs' composed profiles, and not for pairs that only lie above: for whole
+  /// series, that holds for deterministic batches with independent noise and for Poisson batches; it never holds if a run's own pair is for more
+  /// changes than `unit` has.
   bool known_from_below = true;
-  /// ε(δ) of all of them together, and why. Of one run it is the run's own. Of several the upper end is the least of:
+  /// ε(δ) of all of them together, and why. For one run: the run's own. For several, the upper end is the least of:
   ///   the composition of their pairs, and what the choices add (Theorem tsdp.7);
   ///   where some run is cheaper than its pair says (whole series in bins, correlated noise, adaptive composition): basic composition, Σ ε_i at δ_i = δ/n, of those
   ///   runs by themselves and of all others as one composition;
-  ///   of whole series also: the sum of all Rényi divergences, at the best order (Canonne, Kamath and Steinke 2020, Prop. 12).
+  ///   for whole series also: the sum of all Rényi divergences, at the best order (Canonne, Kamath and Steinke 2020,
+  ///   Prop. 12).
   /// All three hold for releases that depend on earlier ones, the mechanisms being fixed beforehand.
   [[nodiscard]] Stated cost(double delta, double precision = privacy::default_precision) const;
   [[nodiscard]] privacy::Interval epsilon(double delta, double precision = privacy::default_precision) const { return cost(delta, precision).epsilon; }
@@ -65,10 +68,11 @@ struct Total {
   [[nodiscard]] double by_renyi(double delta) const;
 };
 
-/// The composition of the runs' mechanisms and of those of the runs whose weights they started from, not of their epsilons. It holds for runs whose settings were fixed before the first of
-/// them released anything (Props. D.10, D.13: every release may depend on earlier ones, the mechanisms may not). Throws
-/// PrivacyError for a run that protects nobody (Ledger::protects), for one whose start does not, and where neither of two relations contains the other; UsageError for one run that
-/// comes twice, or for none.
+/// The composition of the runs' mechanisms and of those of the runs whose weights they started from, not of their
+/// epsilons. It holds for runs whose settings were fixed before the first of them released anything (Props. D.10, D.13:
+/// every release may depend on earlier ones, the mechanisms may not). Throws PrivacyError for a run that protects
+/// nobody (Ledger::protects), for one whose start does not, and if neither of two relations contains the other;
+/// UsageError for a run that is given twice, or for none.
 [[nodiscard]] Total total_of(const std::vector<Ledger>& given);
 
 }  // namespace tsdp::mechanism

@@ -16,11 +16,11 @@ namespace {
 // Okabe and Ito's colours for all kinds of colour vision, darkened for contrast on white and lightened on black.
 constexpr std::array light_colours = {"#0067a8", "#c44e00", "#00795a", "#a5407f", "#8a6d00", "#4a4a4a"};
 constexpr std::array dark_colours = {"#5cb8f0", "#ff8c4d", "#35cf9f", "#ea9bcb", "#e8c33c", "#d0d0d0"};
-// The first is a full line. Lengths are in line widths of about 2 units.
+// The first is a solid line. Lengths are in line widths of about 2 units.
 constexpr std::array dashes = {"", "8 3", "2.5 2.5", "9 3 2.5 3", "14 4", "9 3 2.5 3 2.5 3"};
 static_assert(light_colours.size() == dark_colours.size());
 
-/// Of texts and margins, in units of the picture.
+/// Sizes of texts and margins, in units of the picture.
 struct Sizes {
   double gap;
   double text;

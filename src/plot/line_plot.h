@@ -14,7 +14,7 @@ enum class AxisScale {
   log10
 };
 
-/// Places on an axis, ascending, and what stands there; no labels: the numbers. Otherwise as many as places.
+/// Places on an axis, ascending, and their labels: as many as places, or none to show the numbers.
 struct PlotTicks {
   std::vector<double> at;
   std::vector<std::string> labels = {};
@@ -27,11 +27,11 @@ struct PlotAxis {
   /// not positive on a log axis) count as not given.
   std::optional<double> lower;
   std::optional<double> upper;
-  /// The finest ones first: the first whose labels stand apart is taken. None: at round numbers.
+  /// The finest ones first: the first whose labels stand apart is taken. If empty: at round numbers.
   std::vector<PlotTicks> ticks = {};
 };
 
-/// A curve. Points that an axis cannot show (not finite; not positive on a log axis) interrupt it; one without any
+/// A curve. Points that an axis cannot show (not finite; not positive on a log axis) interrupt it. A series without any
 /// point that can be shown, but with a band, is the band alone.
 struct PlotSeries {
   std::string name;  ///< what the legend says; series of one name share its entry, colour and dash
@@ -40,7 +40,7 @@ struct PlotSeries {
   /// A band around the curve, both empty or as long as x. On a log axis a lower end of 0 reaches the axis' end.
   std::vector<double> band_lower;
   std::vector<double> band_upper;
-  /// Colour and dash pattern by number (modulo those there are); without them the name's place in the legend.
+  /// Colour and dash pattern by number (modulo how many there are); if not given, the name's place in the legend.
   std::optional<std::size_t> colour;
   std::optional<std::size_t> dash;
   bool staircase = false;  ///< a value holds until the next x
@@ -64,12 +64,13 @@ struct LinePlot {
   bool legend = true;
 
   /// The picture as SVG text (UTF-8). It scales with its container (viewBox) and has a light and a dark colour scheme
-  /// (prefers-color-scheme); colours are told apart by people with colour-blindness, dashes also in grey. Any text is
-  /// escaped. Throws std::invalid_argument if the vectors of a series, or ticks and their labels, differ in length.
+  /// (prefers-color-scheme). People with colour-blindness can tell the colours apart, and the dashes also in grey. Any
+  /// text is escaped. Throws std::invalid_argument if the vectors of a series, or ticks and their labels, differ in
+  /// length.
   [[nodiscard]] std::string svg() const;
 
-  /// The same for a page of HTML that holds plot_style_sheet() and says the title and the notes itself: they are not
-  /// drawn (the title stays for screen readers). A panel is `panel_width` × `panel_height` units; shown at one unit a
+  /// The same for a page of HTML that holds plot_style_sheet() and shows the title and the notes itself: they are not
+  /// drawn (the title stays for screen readers). A panel is `panel_width` × `panel_height` units; shown at one unit per
   /// pixel or larger, no text is below 12 pixels.
   [[nodiscard]] std::string page_svg(double panel_width, double panel_height) const;
 };
@@ -79,7 +80,7 @@ struct LinePlot {
 [[nodiscard]] std::string plot_style_sheet();
 
 /// Ticks within [lower, upper], increasing: multiples of 1, 2 or 5 times a power of ten, at most `most` + 1. On a log
-/// axis of two decades and more powers of ten, every one or evenly spaced. Requires lower < upper, on a log axis 0 <
+/// axis of two decades or more: powers of ten, every one or evenly spaced. Requires lower < upper, on a log axis 0 <
 /// lower.
 [[nodiscard]] std::vector<double> plot_ticks(double lower, double upper, AxisScale scale, std::size_t most);
 

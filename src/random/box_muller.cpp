@@ -46,9 +46,9 @@ struct Split {
   return fma(e, 0.6931471805599453094, fma(s * t, tail, 2.0 * s));
 }
 
-/// A uniform point of the unit circle. A uniform angle is a uniform x in [−π/4, π/4) in one of four quarters of the circle.
-/// x: the midpoints of 2^42 cells, from the 32 bits beside the word and ten of the twelve that the radius leaves of it; the
-/// last two choose among (c, s), (−c, s), (s, c) and (s, −c).
+/// A uniform point of the unit circle. A uniform angle is a uniform x in [−π/4, π/4) in one of four quarters of the
+/// circle. x: the midpoints of 2^42 cells, from the 32 bits next to the word and ten of the twelve bits of the word
+/// that the radius does not use; the last two choose among (c, s), (−c, s), (s, c) and (s, −c).
 struct Direction {
   double c;
   double s;

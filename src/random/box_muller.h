@@ -15,11 +15,12 @@ struct UniformBlock {
   std::array<std::uint32_t, pairs_a_block> more;
 };
 
-/// Whether a pair's radius is in the tail (above 5.26; one pair in 2^20), where the 52 bits that it is made from lie coarsely.
+/// Whether a pair's radius is in the tail (above 5.26; one pair in 2^20), where the 52 bits that it is made from are
+/// coarse.
 constexpr bool is_in_tail(std::uint64_t word) { return word >> 44 == 0xFFFFF; }
 
-/// Makes pair `pair` of a block anew, which is in the tail: its cell of the radius is cut into 2^52 by 52 of 64 further bits.
-/// `normals`: those of the block.
+/// Makes pair `pair` of a block, which is in the tail, anew: 52 of 64 further bits cut its cell of the radius into
+/// 2^52. `normals`: those of the block.
 void refine(const UniformBlock& block, std::size_t pair, std::uint64_t further, double* normals);
 
 /// 32 normals a block: those of pair j are its normals j and 16 + j. Says whether any pair is in the tail.

@@ -104,7 +104,7 @@ void RandomStream::blocks(std::uint64_t first_block, std::span<std::uint64_t> ou
 
 std::uint64_t RandomStream::next() {
   if (used_ == filled_) {
-    // Many streams give a few words only. To whoever takes more, setting up the cipher costs as much as the whole
+    // Many streams give only a few words. For those that give more, setting up the cipher costs as much as the whole
     // buffer.
     constexpr std::size_t first = 64;
     filled_ = next_block_ == 0 ? first : buffer_.size();

@@ -13,7 +13,7 @@ constexpr std::int64_t minute = 60;
 constexpr std::int64_t hour = 60 * minute;
 constexpr std::int64_t day = 24 * hour;
 
-/// A length of time whose parts can be counted: seconds, or months.
+/// A length of time whose parts can be counted: seconds or months.
 struct Period {
   std::int64_t seconds;
   std::int64_t months;
@@ -27,7 +27,7 @@ std::chrono::year_month_day date_of(data::Moment moment) {
   return std::chrono::year_month_day(std::chrono::sys_days(std::chrono::days(floor_divide(moment, day))));
 }
 
-/// Which one of the periods, counted from one that began on a Monday or in January, a moment is in.
+/// The number of the period that a moment is in, counted from one that began on a Monday or in January.
 std::int64_t number_of(data::Moment moment, const Period& period) {
   if (period.months == 0) return floor_divide(moment - 4 * day, period.seconds);  // 1970-01-05 was a Monday
   const auto date = date_of(moment);

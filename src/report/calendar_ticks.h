@@ -1,4 +1,4 @@
-// Labels of a time axis, where days, months or years begin.
+// Labels of a time axis, at the beginnings of days, months or years.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,13 @@
 namespace tsdp::exporting {
 
 struct CalendarTick {
-  std::size_t step;   ///< index of the moment at which it stands
+  std::size_t step;   ///< index of its moment
   std::string label;  ///< "06:00", "3 Mar", "Mar", "2014": the largest part of a date that begins there
 };
 
-/// The finest ticks of which at most `most` (from 1) stand in `moments`, which ascend: at the first moment in each minute, hour, …, day, week (from Monday),
-/// month, quarter, year or some years. None if fewer than two moments are there.
+/// The finest ticks of which at most `most` (from 1) fall within `moments`, which ascend: at the first moment in each
+/// minute, hour, …, day, week (from Monday), month, quarter, year or some years. None if there are fewer than two
+/// moments.
 [[nodiscard]] std::vector<CalendarTick> calendar_ticks(std::span<const data::Moment> moments, std::size_t most);
 
 }  // namespace tsdp::exporting

@@ -36,7 +36,7 @@ std::string percent(double share, int digits = 3) { return cat(rounded(100.0 * s
 /// Never smaller than the share.
 std::string percent_up(double share, int digits = 3) { return cat(rounded_up(100.0 * share, digits), " %"); }
 
-/// A number that is far from 1: "10⁻⁷".
+/// A number far from 1: "10⁻⁷".
 std::string small(double value) {
   return std::isfinite(value) ? tick_label(value, AxisScale::linear) : std::string("?");
 }
@@ -125,7 +125,7 @@ std::string tile(const std::string& number, const std::string& what) {
 
 constexpr const char* crps_name = "mean_weighted_quantile_loss";
 
-/// The model's score beside the first it is compared with, in words; empty if either is missing.
+/// The model's score next to the first one it is compared with, in words; empty if either is missing.
 std::string comparison(const ReportContent& c, const char* metric = crps_name) {
   if (c.scores.size() < 2) return {};
   const double ours = number_in(c.scores[0].metrics, metric);
@@ -137,7 +137,7 @@ std::string comparison(const ReportContent& c, const char* metric = crps_name) {
   return cat(percent(std::abs(gap), 2), gap < 0.0 ? " better than " : " worse than ", c.scores[1].name);
 }
 
-/// Whether the model's median alone is worse than the first it is compared with, though CRPS is better.
+/// Whether the model's median alone is worse than that of the first it is compared with, though CRPS is better.
 bool only_bands_help(const ReportContent& c) {
   if (c.scores.size() < 2) return false;
   const auto gap = [&](const char* metric) {
@@ -146,7 +146,7 @@ bool only_bands_help(const ReportContent& c) {
   return gap(crps_name) < 0.0 && gap("ND") > 0.0;
 }
 
-/// What the numbers of this run leave out where its start was trained on data; else empty.
+/// What the numbers of this run leave out if its start was trained on data; otherwise empty.
 std::string about_start(const ReportContent& c) {
   switch (c.start_origin) {
     case mechanism::StartOrigin::fresh:

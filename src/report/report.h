@@ -1,4 +1,4 @@
-// report.html: one page to look at what a run came to. It shows data, so it belongs under private/.
+// report.html: one page that shows how a run turned out. It shows data, so it belongs under private/.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@
 
 namespace tsdp::exporting {
 
-/// Quantile levels of a forecast that is drawn: the ends of the 90 % band, of the 50 % band, and the median.
+/// Quantile levels of a drawn forecast: the ends of the 90 % band, of the 50 % band, and the median.
 inline constexpr std::array<double, 5> report_levels = {0.05, 0.25, 0.5, 0.75, 0.95};
-/// The most forecasts that are drawn.
+/// The largest number of drawn forecasts.
 inline constexpr std::size_t most_report_forecasts = 8;
 
 /// One window: what came before, what came, and what was forecast. Missing values are NaN.
@@ -32,14 +32,13 @@ struct ReportForecast {
   std::array<std::vector<double>, report_levels.size()> quantiles;  ///< (H) each
 };
 
-/// Metrics of one forecaster over all windows, as evaluation::Metrics::json has them; null and absent values are left
-/// out.
+/// Metrics of one forecaster over all windows, as in evaluation::Metrics::json; null and missing values are left out.
 struct ReportScore {
   std::string name;
   nlohmann::ordered_json metrics;
 };
 
-/// What the page says. Whatever is empty is left out, and where a reader would look for it the page says why.
+/// What the page says. Empty parts are left out, and the page says why where a reader would look for them.
 struct ReportContent {
   std::string dataset;
   std::string model;
@@ -50,19 +49,19 @@ struct ReportContent {
   std::int64_t steps_per_epoch = 1;
   nlohmann::ordered_json ledger;  ///< privacy.json
   std::vector<ReportForecast> forecasts;
-  std::string how_chosen;                       ///< how the forecasts that are shown were chosen
+  std::string how_chosen;                       ///< how the forecasts shown were chosen
   std::vector<ReportScore> scores;              ///< the model first, then what it is compared with
   double start_crps = std::numeric_limits<double>::quiet_NaN();  ///< of the weights that training began with
   mechanism::StartOrigin start_origin = mechanism::StartOrigin::fresh;  ///< where they come from
   std::vector<nlohmann::ordered_json> metrics;  ///< lines of metrics.jsonl
-  /// What the best attacker achieves at most: true-positive rates by false-positive rate, both in [0, 1].
+  /// The most that the best attacker achieves: true-positive rates by false-positive rate, both in [0, 1].
   std::vector<double> false_positive_rates;
   std::vector<double> true_positive_rates;
-  std::vector<std::pair<std::string, std::string>> facts;  ///< of the run: what and how much
+  std::vector<std::pair<std::string, std::string>> facts;  ///< about the run: what and how much
 };
 
-/// The page: one HTML document without script that loads nothing from anywhere and forbids it, for screens from 320
-/// pixels wide, light or dark, and for paper. Every text is escaped.
+/// The page: one HTML document without scripts that loads nothing from elsewhere and forbids it, for screens from 320
+/// pixels wide, light or dark, and for paper. All text is escaped.
 [[nodiscard]] std::string report_html(const ReportContent& content);
 
 }  // namespace tsdp::exporting

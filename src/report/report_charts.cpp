@@ -15,7 +15,7 @@ namespace {
 // A chart is never shown smaller than this many pixels, not even on a narrow phone, so its texts keep their size.
 constexpr double chart_width = 300.0;
 constexpr double chart_height = 230.0;
-constexpr std::size_t most_points = 120;  // of a curve of losses
+constexpr std::size_t most_points = 120;  // of a loss curve
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // Places in the plots' palette of colours and dashes.
@@ -77,7 +77,7 @@ PlotSeries grouped(PlotSeries s, const std::vector<Point>& points) {
 }
 
 PlotSeries as_logged(PlotSeries s, const std::vector<Point>& points) {
-  // Thinned out from the end, which must stay.
+  // Thinned out from the end, which must be kept.
   const auto stride = std::max<std::size_t>(1, (points.size() + most_points - 1) / most_points);
   for (std::size_t i = (points.size() + stride - 1) % stride; i < points.size(); i += stride) {
     s.x.push_back(points[i].epoch);
@@ -117,7 +117,7 @@ std::string forecast_chart(const ReportForecast& f, const ReportContent& content
   panel.x = axis(f.moments.empty() ? cat("steps of ", content.step, " from the forecast's start") : cat("time, in steps of ", content.step));
   panel.x.lower = -before;
   panel.x.upper = std::max<double>(static_cast<double>(horizon) - 1.0, 1.0 - before);
-  // The finest ticks whose labels stand apart.
+  // The finest ticks whose labels do not overlap.
   for (std::size_t most = 5; most > 0; --most) {
     PlotTicks ticks;
     for (const auto& tick : calendar_ticks(f.moments, most)) {
@@ -196,7 +196,7 @@ std::string score_chart(const ReportContent& content) {
     most = std::max(most, value);
   }
   if (bars.empty() || !(most > 0.0)) return {};
-  // A name stands above its bar, where there is room for it, and the number at the end of the bar.
+  // A name is above its bar, where there is room for it, and the number at the end of the bar.
   constexpr double left = 26.0;
   constexpr double right = 62.0;
   constexpr double row = 46.0;
@@ -262,7 +262,7 @@ std::string epsilon_chart(const ReportContent& content) {
   panel.x = axis("epoch");
   panel.y = axis("epsilon, upper bound");
   panel.x.lower = panel.y.lower = 0.0;
-  // What a count of steps costs covers every smaller count: a staircase that is nowhere below the truth.
+  // The cost of a count of steps covers every smaller count: a staircase that is nowhere below the truth.
   auto spent = curve("spent", blue, full);
   spent.staircase = true;
   double epoch = 0.0;

@@ -1,4 +1,4 @@
-// The drawings of a report: SVG for a page that holds plot_style_sheet(). Empty text where there is nothing to draw.
+// The drawings of a report: SVG for a page that holds plot_style_sheet(). Empty text if there is nothing to draw.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace tsdp::exporting {
 
 [[nodiscard]] std::string forecast_chart(const ReportForecast& forecast, const ReportContent& content);
-/// What the curves of forecast_chart are, as an inline list of HTML.
+/// A legend for the curves of forecast_chart, as an inline list in HTML.
 [[nodiscard]] std::string forecast_legend();
 /// Bars of CRPS.
 [[nodiscard]] std::string score_chart(const ReportContent& content);
@@ -17,10 +17,10 @@ namespace tsdp::exporting {
 [[nodiscard]] std::string clipping_chart(const ReportContent& content);
 [[nodiscard]] std::string attack_chart(const ReportContent& content);
 
-/// A score as it stands everywhere on the page, so that equal ones look equal; "–" where there is none.
+/// A score as written everywhere on the page, so that equal ones look equal; "–" if there is none.
 [[nodiscard]] std::string score_text(double score);
 
-/// The number under `name` of an object, NaN where there is none.
+/// The number under `name` in an object, NaN if there is none.
 [[nodiscard]] double number_in(const nlohmann::ordered_json& object, const char* name);
 
 }  // namespace tsdp::exporting

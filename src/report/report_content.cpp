@@ -43,7 +43,8 @@ struct Chosen {
   std::string why;
 };
 
-/// Ranks of `count` things to show: all of few; of many the first, the middle, the last, and some between them.
+/// Ranks of `count` things to show: all if there are few; otherwise the first, the middle, the last, and some between
+/// them.
 std::vector<std::size_t> spread_ranks(std::size_t count) {
   std::vector<std::size_t> ranks;
   if (count <= most_report_forecasts) {
@@ -57,7 +58,7 @@ std::vector<std::size_t> spread_ranks(std::size_t count) {
   return ranks;
 }
 
-/// The window in the middle of those of a series; none without windows.
+/// The middle one of a series' windows; none if it has no windows.
 std::optional<data::ForecastRange> middle_window(std::span<const data::ForecastRange> ranges, std::int64_t series) {
   std::vector<data::ForecastRange> own;
   for (const auto& range : ranges)
@@ -110,7 +111,7 @@ double or_nan(float value) {
   return std::isfinite(value) ? static_cast<double>(value) : std::numeric_limits<double>::quiet_NaN();
 }
 
-/// Without seconds, or without a time of day, where those are zero.
+/// Without seconds, or without a time of day, if they are zero.
 std::string shown_moment(data::Moment moment) {
   auto text = data::moment_text(moment);
   for (const std::string_view zeros : {":00", " 00:00"})
@@ -164,7 +165,7 @@ void add_attack(ReportContent& content, const ReportSources& s) {
   if (!ledger.value("private", false) || !ledger.contains("compositions") || !ledger.contains("noise_multiplier"))
     return;
   try {
-    // Of the ledger's own terms, whatever configuration the model is scored with.
+    // From the ledger's own terms, whatever configuration the model is scored with.
     const auto curve = mechanism::read_ledger(ledger, "privacy.json").method.privacy()->curve();
     for (const double rate : {0.0, 0.001, 0.003, 0.01, 0.02, 0.035}) content.false_positive_rates.push_back(rate);
     for (int i = 1; i <= 20; ++i) content.false_positive_rates.push_back(0.05 * i);

@@ -13,30 +13,31 @@
 
 namespace tsdp::exporting {
 
-/// Where a report comes from. All references must outlive the call only.
+/// Where a report comes from. All references need to outlive only the call.
 struct ReportSources {
   const Config& config;
-  const training::RunFolder& folder;  ///< metrics.jsonl is read, where it is there
+  const training::RunFolder& folder;  ///< metrics.jsonl is read if present
   const data::PreparedData& data;
   torch::jit::Module& module;                ///< the exported model, on the CPU
   const ModelMetadata& metadata;             ///< with the ledger
   const evaluation::BacktestResult& scores;  ///< of `module` on the windows
-  const evaluation::Metrics* start = nullptr;  ///< of the weights that training began with; null where they are not known
+  const evaluation::Metrics* start = nullptr;  ///< of the weights that training began with; null if they are not known
   std::string windows = "test";              ///< "test" or "validation"
-  nlohmann::ordered_json baselines = nlohmann::ordered_json::object();  ///< metrics by name, beside seasonal naive
-  std::vector<std::string> series = {};  ///< ids of the series to show; by their scores if none
+  nlohmann::ordered_json baselines = nlohmann::ordered_json::object();  ///< metrics by name, in addition to seasonal naive
+  std::vector<std::string> series = {};  ///< ids of the series to show; chosen by their scores if none
 };
 
-/// Chooses forecasts to show (of the series with the best, the median and the worst CRPS, and of some between
-/// them, or of those that are named, the window in the middle of the windows of each: none is chosen by its own look),
-/// forecasts them, and reads the rest from the run. Series without any observed value in the windows are not shown unless
-/// they are named. Throws UsageError for an id that no series has.
+/// Chooses forecasts to show: for the series with the best, the median and the worst CRPS and some between them, or for
+/// the named series, the middle one of each series' windows. None is chosen by its own look. Then forecasts them, and
+/// reads the rest from the run. Series without any observed value in the windows are not shown unless they are named.
+/// Throws UsageError for an id that no series has.
 [[nodiscard]] ReportContent report_content(const ReportSources& sources);
 
-/// Which of `series` series a report shows, in words: `shown` of the `scored` that have a finite CRPS, or those that were asked for.
+/// Which of `series` series a report shows, in words: `shown` of the `scored` ones with a finite CRPS, or those that
+/// were asked for.
 [[nodiscard]] std::string how_chosen(std::size_t series, std::size_t scored, std::size_t shown, bool asked_for, const std::string& windows);
 
-/// Writes private/report.html of the run: atomically, for the owner alone.
+/// Writes private/report.html of the run: atomically, for the owner only.
 void write_report(const ReportSources& sources);
 
 }  // namespace tsdp::exporting

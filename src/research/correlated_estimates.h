@@ -25,9 +25,9 @@ struct Estimate {
   double standard_error = 0.0;
 };
 
-/// Object: P = (1/b) Σ_i N(m_i, σ²I), Q = N(0, σ²I) of correlated_noise.h; δ(ε) = E (1 − e^{ε − L})₊, L the privacy loss of a draw from P
-/// (remove) or from Q (add). Only inner products with the m_i count, whose law follows from the Gram matrix: b normals a draw
-/// (Choquette-Choo et al. 2025, section 3).
+/// Object: P = (1/b) Σ_i N(m_i, σ²I), Q = N(0, σ²I) of correlated_noise.h; δ(ε) = E (1 − e^{ε − L})₊, L the privacy
+/// loss of a draw from P (remove) or from Q (add). Only inner products with the m_i count, whose law follows from the
+/// Gram matrix: b normals per draw (Choquette-Choo et al. 2025, section 3).
 class SampledProfile {
  public:
   static constexpr std::int64_t most_bins = 4096;
@@ -66,8 +66,8 @@ enum class HazardRule {
 [[nodiscard]] std::vector<double> top_hazards(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier,
                                               double spent_delta, Direction direction, HazardRule rule, std::optional<std::size_t> family = std::nullopt);
 
-/// δ(ε), or the ε for a δ, as the published rule has it with δ_E = δ/2: the larger of both directions. Throws OutOfReach where there is too
-/// much to compose.
+/// δ(ε), or the ε for a δ, by the published rule with δ_E = δ/2: the larger of both directions. Throws OutOfReach if
+/// there is too much to compose.
 [[nodiscard]] double published_delta(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier, double epsilon,
                                      double spent_delta);
 [[nodiscard]] double published_epsilon(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier, double delta);

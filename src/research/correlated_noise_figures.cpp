@@ -49,7 +49,7 @@ FigureSeries series_of(std::string name, std::string theorem, std::optional<priv
   return out;
 }
 
-/// What conditional composition is known by in a series' column of theorems.
+/// The name of conditional composition in a series' column of theorems.
 constexpr const char* by_conditions = "docs/proofs/conditional-composition.md";
 
 // ---- C1: Gram matrices -------------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ Figure noise_figure(const std::string& name, const std::vector<Setting>& setting
                                                                                                                        "The paper's third method draws samples and certifies nothing.",
                                                                                                                        "Coefficients are not normalised: c_0 = 1 where the paper may have |c| = 1."},
                 "noise_multiplier"};
-  // (Each point is a calibration of some seconds.)
+  // Each point is a calibration that takes some seconds.
   const int count = std::min(points, 5);
   struct Target {
     double epsilon, gaussian;  // σ of one use of the Gaussian mechanism
@@ -95,7 +95,7 @@ Figure noise_figure(const std::string& name, const std::vector<Setting>& setting
     const privacy::SeriesLaw law{privacy::TopLevel::balls_in_bins, s.bins()};
     const double sensitivity = std::sqrt(privacy::squared_sensitivity(*strategy, s.bins(), s.epochs));
     FigurePanel panel{s.title(), {}};
-    // What some method certifies, auto does: it starts there.
+    // auto certifies whatever some method does, so it starts there.
     std::vector<double> least(targets.size(), std::numeric_limits<double>::infinity());
     const auto add = [&](const char* method_name, const char* theorem, std::optional<privacy::CorrelatedMethod> method) {
       auto series = series_of(method_name, theorem);
@@ -192,7 +192,7 @@ Figure histogram_figure() {
   constexpr int samples = 20'000;
   Figure figure{"C5", "Figure C5: log (mean likelihood of the other bins / likelihood of the step's bin), independent noise, 4 epochs of 100, σ = 5", "log_ratio", {}, 3, {cat("Shares of ", samples, " draws of earlier outputs, from a fixed stream: an illustration, no bound.")}, "share"};
   for (const std::int64_t step : {100, 101, 200, 201, 300, 301}) {
-    // Before step n bin i has taken part so often; ‖μ_i‖²/σ² follows, and the bins are orthogonal.
+    // Before step n, bin i has taken part this often; ‖μ_i‖²/σ² follows, and the bins are orthogonal.
     const auto active = static_cast<std::size_t>((step - 1) % bins);
     std::vector<double> h;
     for (std::int64_t i = 0; i < bins; ++i) h.push_back(static_cast<double>((step - 1) / bins + (i < (step - 1) % bins ? 1 : 0)) / (sigma * sigma));

@@ -106,7 +106,7 @@ constexpr const char* optimistic_note =
     "Optimistic lower bounds are composed from the profile as printed, as the paper's figures do; for more than one "
     "use the result is neither a proven upper nor a proven lower bound.";
 
-/// Figures 2, 5, 6, 7: numbers of windows a series, λ, after some steps. Theorem 4.4 for λ = 1, F.7 for λ > 1.
+/// Figures 2, 5, 6, 7: numbers of windows per series, λ, after some steps. Theorem 4.4 for λ = 1, F.7 for λ > 1.
 Figure by_lambda(int number, const Setting& setting, const std::vector<std::uint64_t>& steps,
                  const std::vector<double>& epsilons, double precision) {
   Figure figure{cat(number),
@@ -130,7 +130,7 @@ Figure by_lambda(int number, const Setting& setting, const std::vector<std::uint
   return figure;
 }
 
-/// Where the paper's text about a figure is not what its curves say: tests hold each to the numbers.
+/// Where the paper's text about a figure contradicts its curves: tests check each against the numbers.
 constexpr const char* top_level_note =
     "Deterministic iteration uses a sequence once an epoch; sampling without replacement may draw it again, which "
     "shows in the far tail (large ε) of one epoch: there it is not stronger, though the paper says so of all cases.";

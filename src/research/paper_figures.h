@@ -33,7 +33,7 @@ struct FigureSeries {
   /// What a reader sees of `bound`; "estimate" for none.
   [[nodiscard]] std::string bound_name() const;
   /// Whether every number is proven to be what `bound` says. A composed optimistic bound is not: the printed profile
-  /// takes the worse of two directions at each ε, which no one mechanism attains.
+  /// takes the worse of two directions at each ε, which no single mechanism attains.
   [[nodiscard]] bool rigorous() const;
 };
 
@@ -43,13 +43,13 @@ struct FigurePanel {
 };
 
 struct Figure {
-  std::string name;  ///< its number in the paper, B before those of Chua et al.
+  std::string name;  ///< its number in the paper, B before those of Chua et al., C before those of Schuchardt and Kalinin
   std::string title;
   std::string x_name;  ///< "epsilon", "steps", "noise_multiplier", "bin" or "log_ratio"
   std::vector<FigurePanel> panels;
   int columns = 1;                 ///< of the grid in which the panels stand
   std::vector<std::string> notes;  ///< what the numbers rest on where the paper leaves it open
-  /// or "epsilon"; of C1 to C6 "share_of_diagonal", "noise_multiplier", "hazard" or "share"
+  /// "delta" or "epsilon"; for C1 to C6 "share_of_diagonal", "noise_multiplier", "hazard" or "share"
   std::string y_name = "delta";
 };
 

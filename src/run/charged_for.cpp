@@ -19,7 +19,7 @@ constexpr std::string_view run_line = "run: ";
 constexpr std::string_view covariates_line = "covariates, SHA-256: ";
 constexpr std::string_view coefficients_line = "noise coefficients, SHA-256: ";
 
-/// A line for the covariates of the series' own steps, which may be followed by later ones; none where there are none.
+/// A line for the covariates of the series' own steps, which later ones may follow; none if there are none.
 std::string covariates_text(const data::Dataset& dataset) {
   const auto& known = dataset.covariates;
   if (known.names.empty()) return {};
@@ -32,12 +32,12 @@ std::string covariates_text(const data::Dataset& dataset) {
   return cat(covariates_line, digest.hex(), "\n");
 }
 
-/// A line for the coefficients of the noise, of which the configuration has the file's name alone; none where there are none.
+/// A line for the coefficients of the noise, whose file the configuration only names; none if there are none.
 std::string coefficients_text(const Config& config) {
   return config.privacy.noise_recursion ? cat(coefficients_line, sha256(privacy::coefficients_text(*config.privacy.noise_recursion)), "\n") : std::string();
 }
 
-/// The line behind the configuration.
+/// The line after the configuration.
 std::size_t values_at(const std::vector<std::string>& lines) {
   const auto found = std::find_if(lines.begin(), lines.end(),
                                   [](const std::string& line) { return line.starts_with(training_values_line); });
@@ -58,7 +58,7 @@ std::string charged_for(const Config& config, const data::PreparedData& data, co
   }
   values.add(std::as_bytes(std::span(data.split.training_length)));
   series_alone.add(std::as_bytes(std::span(data.split.training_length)));
-  // A private choice reads the validation windows, too, and as their context whatever lies before them.
+  // A private choice also reads the validation windows, and as their context whatever lies before them.
   if (config.privacy.enabled && config.privacy.choice_share > 0.0)
     for (const auto& range : data.split.validation) {
       const auto s = static_cast<std::size_t>(range.series);
@@ -88,7 +88,7 @@ void put_config_back(const RunFolder& folder) {
 
 void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config,
                                      const data::PreparedData& data) {
-  // The line of the training series says nothing that the values do not say, and folders of before have none.
+  // The line of the training series says nothing that the values do not say, and older folders have none.
   const auto lines_of = [](const std::string& text) {
     auto lines = split(text, '\n');
     std::erase_if(lines, [](const std::string& line) { return line.starts_with(training_series_line); });

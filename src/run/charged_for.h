@@ -1,4 +1,5 @@
-// What the steps of a run were charged for: with any of it changed, a replayed step would be a new release with old noise.
+// What the steps of a run were charged for: if any of it changed, a replayed step would be a new release with old
+// noise.
 #pragma once
 
 #include <string>
@@ -10,22 +11,25 @@
 
 namespace tsdp::training {
 
-/// Begins the line of charged_for that tells the training series of one run from those of another, however either reads and uses them: a digest of lengths
-/// and single-precision values alone.
+/// Begins the line of charged_for that tells the training series of one run from those of another, however each reads
+/// and uses them: a digest of only the lengths and single-precision values.
 inline constexpr std::string_view training_series_line = "training series, SHA-256: ";
 
-/// The configuration; digests of whatever values the run reads (those of the training part, in double precision, too, where they are there; for a private
-/// choice also what it looks at), of start times, and of the training series; and the run (RunIdentity::id).
+/// The configuration; digests of all values the run reads (those of the training part in double precision, too, if
+/// present; for a private choice also what it looks at), of start times, and of the training series; and the run
+/// (RunIdentity::id).
 [[nodiscard]] std::string charged_for(const Config& config, const data::PreparedData& data, const std::string& run);
 
-/// What the run in `folder` wrote of it when it began: the run, and the text of the configuration. Throw DataError.
+/// What the run in `folder` wrote of this when it began: the run, and the text of the configuration. Both throw
+/// DataError.
 [[nodiscard]] std::string run_charged_for(const RunFolder& folder);
 [[nodiscard]] std::string config_charged_for(const RunFolder& folder);
 
-/// Makes config.yaml the text that the run began with, where it is gone or written otherwise: the ledger names that text. Throws as config_charged_for.
+/// Restores config.yaml to the text that the run began with if it is missing or differs: the ledger names that text.
+/// Throws as config_charged_for.
 void put_config_back(const RunFolder& folder);
 
-/// Throws UsageError, which names the first line that differs, unless the run in `folder` began with the same.
+/// Throws UsageError, naming the first line that differs, unless the run in `folder` began with the same.
 void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config, const data::PreparedData& data);
 
 }  // namespace tsdp::training

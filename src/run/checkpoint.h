@@ -21,7 +21,7 @@ struct Checkpoint {
   std::uint64_t given_up = 0;
   std::optional<SecretKey> key;  ///< none once the run is finished (nothing is left to replay), and in best()
   std::string environment;  ///< environment_of where it was made
-  int threads = 1;          ///< with so many of the CPU
+  int threads = 1;          ///< number of CPU threads it was made with
   double best_loss = 0.0;   ///< of the validation part, or of training
   at::Tensor loss_sum;      ///< losses of the windows since the last look at them, and their number
   PlateauSchedule schedule; ///< of the learning rate
@@ -30,7 +30,7 @@ struct Checkpoint {
   std::vector<at::Tensor> noise = {};  ///< what the noise keeps between steps
 };
 
-/// Atomic and durable; mode 0600. A tensor file (base/tensor_file.h): data alone, under one checksum.
+/// Atomic and durable; mode 0600. A tensor file (base/tensor_file.h): only data, under one checksum.
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
 /// None if there is no such file. Throws DataError if it is damaged.
 [[nodiscard]] std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file);

@@ -27,7 +27,8 @@ constexpr std::size_t digits_shown = 16;
 
 std::string short_digest(std::string_view text) { return sha256(text).substr(0, digits_shown); }
 
-/// Name of the first processor, and a digest of all that tells what it can do: libraries choose their code by that.
+/// Name of the first processor, and a digest of everything that tells what it can do, by which libraries choose their
+/// code.
 std::string processor() {
   std::ifstream in("/proc/cpuinfo");
   std::string name = "unknown processor", abilities;
@@ -68,7 +69,7 @@ std::string build_id_of(const dl_phdr_info& object) {
   return {};
 }
 
-/// What stands for an object without a build ID: when and how large its file was written.
+/// Stands in for an object without a build ID: when its file was written and how large it is.
 std::string stamp_of(const char* name) {
   std::error_code link_error, size_error, time_error;
   const std::filesystem::path file =
@@ -88,7 +89,7 @@ int add_object(dl_phdr_info* object, std::size_t, void* texts) {
   return 0;
 }
 
-/// Taken before main: what is loaded later, and when, is no part of how a program was built.
+/// Taken before main: what is loaded later, and when, is not part of how a program was built.
 const std::string loaded_code = [] {
   std::vector<std::string> texts;
   ::dl_iterate_phdr(add_object, &texts);

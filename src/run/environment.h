@@ -7,9 +7,9 @@
 
 namespace tsdp::training {
 
-/// Version, device, thread count, processor, the code that is loaded (program and libraries, by their build IDs) and the
-/// variables that steer the libraries: equal texts mean that a step can be replayed to the same bits. Other devices than
-/// the CPU never promise that: their text differs from process to process.
+/// Version, device, thread count, processor, the loaded code (program and libraries, by their build IDs) and the
+/// variables that steer the libraries: equal texts mean that a step can be replayed to the same bits. Devices other
+/// than the CPU never promise that: their text differs from process to process.
 [[nodiscard]] std::string environment_of(const at::Device& device);
 
 }  // namespace tsdp::training

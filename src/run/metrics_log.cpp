@@ -31,7 +31,7 @@ constexpr std::array<Entry, 6> entries = {{
     {&Metrics::epsilon_upper, "epsilon_upper"},
 }};
 
-/// Rewrites `file` without the lines of steps beyond `step`, and without what a crash cut off.
+/// Rewrites `file` without the lines of steps beyond `step`, and without lines that a crash cut off.
 void truncate(const std::filesystem::path& file, std::uint64_t step) {
   if (!is_there(file)) return;
   std::istringstream in(read_file(file));

@@ -1,4 +1,4 @@
-// What a run logs while it goes on: metrics.jsonl.
+// What a run logs while it is going: metrics.jsonl.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tsdp::training {
 
-/// What is logged of a step. What is not there is not logged.
+/// What is logged for a step. Missing values are not logged.
 struct Metrics {
   std::uint64_t step = 0;
   double epoch = 0.0;
@@ -21,10 +21,10 @@ struct Metrics {
   std::optional<double> validation_loss;
 };
 
-/// Appends to the log of a run. Nothing of it is covered by epsilon: it lies under private/, for the owner alone.
+/// Appends to the log of a run. None of it is covered by epsilon: it lies under private/, for the owner only.
 class MetricsLog {
  public:
-  /// Opens the log of `folder` for what comes after `step`. What an earlier process logged of later steps is dropped:
+  /// Opens the log of `folder` for what comes after `step`. Later steps that an earlier process logged are dropped:
   /// they will be taken again. Throws Error.
   MetricsLog(const RunFolder& folder, std::uint64_t step);
 

@@ -1,4 +1,4 @@
-// Halving of the learning rate where the training loss falls no more.
+// Halves the learning rate when the training loss stops falling.
 #pragma once
 
 #include <cstdint>
@@ -6,17 +6,17 @@
 
 namespace tsdp::training {
 
-/// State of a schedule that halves the learning rate after more than `patience` looks in a row at which the loss was not
-/// below (1 − 1e-4) times its least: PyTorch's ReduceLROnPlateau (factor 0.5), as GluonTS trains its DeepAR. It reads the
-/// training loss, so it is for runs without privacy.
+/// State of a schedule that halves the learning rate after more than `patience` looks in a row at which the loss was
+/// not below (1 − 1e-4) times its least: PyTorch's ReduceLROnPlateau (factor 0.5), as GluonTS uses to train its DeepAR.
+/// It reads the training loss, so it is for runs without privacy.
 struct PlateauSchedule {
   double factor = 1.0;  ///< of the learning rate: 1, ½, ¼, …
   double least_loss = std::numeric_limits<double>::infinity();
-  std::int64_t looks_since = 0;  ///< at the least loss, or at the last halving
+  std::int64_t looks_since = 0;  ///< since the least loss, or the last halving
 
-  /// Takes note of a look at the loss. NaN counts as no lower.
+  /// Records a look at the loss. NaN does not count as lower.
   void look(double loss, std::int64_t patience) {
-    // PyTorch's rule also where losses are negative: it then takes a loss that is higher by a ten-thousandth for lower.
+    // PyTorch's rule even for negative losses: it then takes a loss that is higher by a ten-thousandth for lower.
     if (loss < least_loss * (1.0 - 1e-4)) {
       least_loss = loss;
       looks_since = 0;

@@ -46,7 +46,7 @@ std::string RunStore::keep_start(const std::string& bytes) const {
 }
 
 void RunStore::begin(const Config& config, const data::PreparedData& data, const SecretKey& key, const Checkpoint& first, std::uint64_t planned) {
-  // All that a run cannot do without is made beside and gets its name at once.
+  // Everything a run cannot do without is made in a staging folder and gets its name at once.
   const auto made = folder_.staging();
   std::error_code error;
   std::filesystem::remove_all(made.root, error);
@@ -84,7 +84,7 @@ std::optional<std::uint64_t> RunStore::planned() const {
 
 bool RunStore::ask_the_ledger(const Config& config, std::uint64_t planned, const std::string& print, const mechanism::Start& start) {
   if (!is_there(folder_.ledger())) {
-    // A crash right after the beginning leaves none, when no step is charged.
+    // A crash right after the beginning leaves none; no step is charged then.
     if (charge_->steps() > 0)
       throw PrivacyError(cat(folder_.ledger().string(),
                              ": is gone, and with it the record of what this run has spent; put it back, "

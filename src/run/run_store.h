@@ -1,4 +1,4 @@
-// Everything of a run that lies on disk: its identity, lock, charge, checkpoints and ledger, and what holds them together.
+// Everything of a run that is on disk: its identity, lock, charge, checkpoints and ledger, and what ties them together.
 #pragma once
 
 #include <cstdint>
@@ -24,31 +24,34 @@ class RunStore {
   [[nodiscard]] const RunFolder& folder() const noexcept { return folder_; }
   /// RunIdentity::id; empty before the run is begun or taken up.
   [[nodiscard]] const std::string& run() const noexcept { return run_; }
-  /// Steps charged, and print of the key that they are charged under; 0 and empty before.
+  /// Steps charged, and print of the key they are charged under; before that, 0 and empty.
   [[nodiscard]] std::uint64_t charged() const { return charge_ ? charge_->steps() : 0; }
   [[nodiscard]] std::string charged_key() const { return charge_ ? charge_->print() : std::string(); }
 
-  /// Throws UsageError if the folder holds a run, or files that one would overwrite. Then gives the run its identity and lock.
+  /// Throws UsageError if the folder holds a run, or files that a run would overwrite. Then gives the run its identity
+  /// and lock.
   void claim();
-  /// Writes the coefficients of a strategy matrix beside the configuration; gives the name to state there.
+  /// Writes the coefficients of a strategy matrix next to the configuration; returns the name to state there.
   [[nodiscard]] std::string keep_coefficients(const privacy::NoiseRecursion& recursion) const;
-  /// Writes the weights that the run starts from there, too; gives the name to state.
+  /// Likewise writes the weights that the run starts from; returns the name to state.
   [[nodiscard]] std::string keep_start(const std::string& bytes) const;
-  /// Begins the claimed run: all of it is there when this returns, or none of it is. `first` is the checkpoint before any step,
-  /// `planned` the steps of its plan, which are kept: another program may plan more of them.
+  /// Begins the claimed run: all of it is there when this returns, or none of it. `first` is the checkpoint before any
+  /// step, `planned` the steps of its plan, which are kept: another program may plan more steps.
   void begin(const Config& config, const data::PreparedData& data, const SecretKey& key, const Checkpoint& first, std::uint64_t planned);
 
-  /// Takes up the run of the folder, whose plan has `planned` steps: its files belong to one run, and were charged for `config` and
-  /// `data`. Returns the last checkpoint if there is one. Throws PrivacyError if what counts the budget is gone or more is charged
-  /// than the plan has, DataError if files are damaged or of different runs.
+  /// Takes up the run in the folder, whose plan has `planned` steps: its files belong to one run, and were charged for
+  /// `config` and `data`. Returns the last checkpoint if there is one. Throws PrivacyError if what counts the budget is
+  /// gone or more is charged than planned, and DataError if files are damaged or belong to different runs.
   [[nodiscard]] std::optional<Checkpoint> take_up(const Config& config, const data::PreparedData& data, std::uint64_t planned);
-  /// Steps of the plan that the run began with, by the count of charged steps and by privacy.json: the fewer of the two; none if neither says so.
+  /// Steps of the plan that the run began with, according to the count of charged steps and to privacy.json: the
+  /// smaller of the two; none if neither says so.
   [[nodiscard]] std::optional<std::uint64_t> planned() const;
-  /// Reads privacy.json, which no charge may fall below, and tells whether it names the key of this print. Throws PrivacyError if
-  /// it is gone though steps are charged, or states more charged steps than are planned, DataError if it is of another run, of other terms or of another start.
+  /// Reads privacy.json, which no charge may fall below, and returns whether it names the key of this print. Throws
+  /// PrivacyError if it is gone though steps are charged, or if it states more charged steps than are planned;
+  /// DataError if it is of another run, of other terms or of another start.
   bool ask_the_ledger(const Config& config, std::uint64_t planned, const std::string& print, const mechanism::Start& start);
 
-  /// Raises the count of charged steps; on disk when this returns. The ledger is to be written next.
+  /// Raises the count of charged steps; on disk when this returns. The ledger must be written next.
   void charge_to(std::uint64_t steps) { charge_->raise_to(steps); }
   /// See Charge.
   void settle(std::uint64_t taken) { charge_->settle(taken); }
@@ -56,16 +59,16 @@ class RunStore {
   void write_last(const Checkpoint& checkpoint) const { save_checkpoint(folder_.last(), checkpoint); }
   void write_best(const Checkpoint& checkpoint) const { save_checkpoint(folder_.best(), checkpoint); }
   void write_ledger(const mechanism::Ledger& ledger) const;
-  /// Whether a private choice may be drawn with the key of this print: the first that asks may, on disk when this returns, and no other after it. A draw
-  /// with a second key would be a second release.
+  /// Whether a private choice may be drawn with the key of this print: the first key that asks may, on disk when this
+  /// returns, and no other after it. A draw with a second key would be a second release.
   [[nodiscard]] bool claim_choice(const std::string& print) const;
-  /// Leaves a choice that no key has claimed to the key that steps are charged under so far.
+  /// Leaves a choice that no key has claimed to the key under which steps are charged so far.
   void count_choice_as_drawn() const { static_cast<void>(claim_choice(charged_key())); }
-  /// Removes what crashes left of files that may hold the key.
+  /// Removes files left by crashes that may hold the key.
   void tidy() const { folder_.remove_leftovers(); }
 
  private:
-  /// Throws DataError unless `found`, of `file`, is this run.
+  /// Throws DataError unless `found`, from `file`, is this run.
   void require_run(const std::filesystem::path& file, const std::string& found) const;
   void lock();
 

@@ -9,7 +9,7 @@
 namespace tsdp::sampling {
 namespace {
 
-/// place ← noised(place, deviation · normal) for every observed place, deviations being σ times `unit`.
+/// place ← noised(place, deviation · normal) for every observed place, with deviations of σ times `unit`.
 template <class Noised>
 void add_noise(const privacy::SubsamplingScheme& scheme, double unit, const RandomStream& stream, std::int64_t windows,
                std::int64_t past_length, float* values, const float* observed, const Noised& noised) {

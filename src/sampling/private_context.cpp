@@ -68,7 +68,7 @@ void PrivateContext::release(RandomStream& coins, const RandomStream& noise, std
   noise.normals(0, normals);
   const double offset = noise_grid_offset(noise_);
   for (std::size_t j = 0; j < values.size(); ++j) {
-    // A coin for every place: whether one is missing does not move those of the others.
+    // A coin for every place, so that a missing one does not move the others' coins.
     const bool kept = coins.uniform() < parameters_.keep && marks[j] != 0.0F;
     const double read = kept ? contraction_(exact[j]) : 0.0;
     values[j] = to_float(kept && noise_ > 0.0 ? (read + noise_ * normals[j] + offset) - offset : read);

@@ -12,7 +12,7 @@
 
 namespace tsdp::sampling {
 
-/// Purpose names of the two streams of a use, which must not be one: coins and normals would read the same bits.
+/// Purpose names of the two streams of a use. They must differ: otherwise coins and normals would read the same bits.
 inline constexpr const char* context_coins_purpose = "inference coins";
 inline constexpr const char* context_noise_purpose = "inference noise";
 
@@ -31,32 +31,33 @@ inline constexpr const char* context_noise_purpose = "inference noise";
 ///   δ(ε) = Σ_{i ≤ w} Bin(i; w, r) δ_G(ε; √i v̄/s),   v̄ = (1 + 2⁻¹⁹) v                       (DropPattern::visible)
 /// *Proof.* J: the changed places, |J| ≤ w. The law of k does not depend on the values, so δ(ε) is at most the mean
 /// over k of H_{e^ε} between the laws of y given k. Given k, y is Gaussian with covariance s² I under both, and the
-/// means c(x_j), c(x′_j) differ in the i = |{j ∈ J : k_j = 1}| kept changed places by at most v̄ each (contraction.h): by
-/// at most √i v̄ in ℓ₂. The divergence of two such Gaussians is δ_G(ε; d/s), which grows with their distance d. i ~ Bin(|J|,
-/// r); the sum grows with |J|, as i does stochastically. Equality where k is revealed and all of c changes by ±v̄; for changes
-/// by ±v that c does not widen 2⁻¹⁹ of the noise is given away. The relation is symmetric, so the claim holds in both
-/// directions. ∎
+/// means c(x_j), c(x′_j) differ in the i = |{j ∈ J : k_j = 1}| kept changed places by at most v̄ each (contraction.h):
+/// by at most √i v̄ in ℓ₂. The divergence of two such Gaussians is δ_G(ε; d/s), which grows with their distance d.
+/// i ~ Bin(|J|, r); the sum grows with |J|, as i does stochastically. Equality where k is revealed and all of c changes
+/// by ±v̄; for changes by ±v that c does not widen, 2⁻¹⁹ of the noise is given away. The relation is symmetric, so the
+/// claim holds in both directions. ∎
 ///
-/// **Dropped values.** They are imputed by the mean of the *noised* kept ones: a function of (k, y, o), so it costs
-/// nothing. The mean of the raw kept ones would be another release of x, one without noise of its own: beside y it
-/// moves by up to v/|k| where one value changes, and no finite ε bounds that. Imputed values get no noise, so they
-/// betray k; that is why the visible pattern is accounted for and not `DropPattern::hidden`, which would need them to
-/// look like kept ones.
+/// **Dropped values.** They are imputed with the mean of the *noised* kept ones: a function of (k, y, o), so it costs
+/// nothing. The mean of the raw kept ones would be another release of x, one without noise of its own: next to y, it
+/// moves by up to v/|k| if one value changes, and no finite ε bounds that. Imputed values get no noise, so they reveal
+/// k; that is why the visible pattern is accounted for and not `DropPattern::hidden`, which would need them to look
+/// like kept ones.
 ///
-/// **Calibration, rounded against us.** r is raised to a multiple of 2⁻⁵³, which is the chance that a coin
-/// `uniform() < r` then has, exactly. Pairs of normals (random/random.h) lie in the disk of radius √(2 · 105 log 2) =
-/// 12.07, outside of which an ideal pair has mass exactly τ = 2⁻¹⁰⁵. Given k, at most w places differ in law, which at most w
-/// pairs hold; with G the ideal law of y there, T the law of G given that all these pairs lie in their disks, and c ≤ w τ
-/// the mass cut off, T ≤ G/(1 − c) and G ≤ (1 − c) T + c on every event, so T_x ≤ e^ε T_x′ + (δ′ + c
-/// e^ε)/(1 − c) if G keeps (ε, δ′). The noise is therefore calibrated for δ′ = (1 − w τ) δ − w τ e^ε, not for δ.
-/// inference_noise is never below the least noise for δ′; s is v̄ times it, rounded up. c(x_j) + s z_j is rounded to double
-/// precision, to the grid of the noise (noise_grid_offset), then to single precision: each a function of the real sum alone,
-/// so post-processing. Nothing of x is rounded before noise is on it but by c.
+/// **Calibration, rounded against us.** r is raised to a multiple of 2⁻⁵³, which is exactly the chance that a coin
+/// `uniform() < r` then has. Pairs of normals (random/random.h) lie in the disk of radius √(2 · 105 log 2) = 12.07,
+/// outside of which an ideal pair has mass exactly τ = 2⁻¹⁰⁵. Given k, at most w places differ in law, and at most w
+/// pairs hold them; with G the ideal law of y there, T the law of G given that all these pairs lie in their disks, and
+/// c ≤ w τ the mass cut off, T ≤ G/(1 − c) and G ≤ (1 − c) T + c on every event, so
+/// T_x ≤ e^ε T_x′ + (δ′ + c e^ε)/(1 − c) if G keeps (ε, δ′). The noise is therefore calibrated for δ′ = (1 − w τ) δ − w
+/// τ e^ε, not for δ. inference_noise is never below the least noise for δ′; s is v̄ times it, rounded up. c(x_j) + s
+/// z_j is rounded to double precision, to the grid of the noise (noise_grid_offset), then to single precision: each a
+/// function of the real sum alone, so post-processing. Apart from c, nothing of x is rounded before noise is added to
+/// it.
 ///
-/// **What is not proved.** As in training, normals are floating-point numbers made of finitely many bits, not reals. Where an
-/// ideal pair has all but 2⁻⁴⁸ of its mass they lie closer together than what is released (random/random.h), so that the
-/// rounding hides them; elsewhere they do not, and an output there may tell which value was read. So δ below w 2⁻⁴⁶ is
-/// refused.
+/// **What is not proved.** As in training, normals are floating-point numbers made of finitely many bits, not reals.
+/// Where an ideal pair has all but 2⁻⁴⁸ of its mass, they lie closer together than what is released (random/random.h),
+/// so that the rounding hides them; elsewhere they do not, and an output there may reveal which value was read. So δ
+/// below w 2⁻⁴⁶ is refused.
 ///
 /// **Composition.** One use is one series' past, whatever is computed from it. Uses with fresh streams that read a
 /// common value compose: k of them cost at most (k ε, k δ), and less by the composition of their profiles. Pasts of
@@ -72,11 +73,11 @@ class PrivateContext {
     double keep = 1.0;     ///< r in (0, 1]
   };
 
-  /// Calibrates the noise. Throws UsageError for parameters out of range; PrivacyError for v that is not finite, and
-  /// where δ is below w 2⁻⁴⁶ or too small beside e^ε w τ, or the noise too large for a number.
+  /// Calibrates the noise. Throws UsageError for parameters out of range; PrivacyError if v is not finite, if δ is
+  /// below w 2⁻⁴⁶ or too small compared to e^ε w τ, or if the noise is too large for a number.
   explicit PrivateContext(const Parameters& parameters);
 
-  /// As given, r raised to a multiple of 2⁻⁵³.
+  /// As given, with r raised to a multiple of 2⁻⁵³.
   [[nodiscard]] const Parameters& parameters() const noexcept { return parameters_; }
   /// What privacy/theorems/inference.h accounts for.
   [[nodiscard]] privacy::InferenceMechanism mechanism() const noexcept {
@@ -89,8 +90,8 @@ class PrivateContext {
 
   /// The mechanism: `exact` (n) holds the double nearest to x where `marks` (n, 1 or 0) is 1, and anything elsewhere;
   /// `values` (n) become y where kept and 0 elsewhere, `marks` become k. Streams: (key, context_coins_purpose, use) and
-  /// (key, context_noise_purpose, use) with a number of use that never comes twice. The draws for a place depend on its
-  /// position in the span alone. Throws Error for spans of unequal lengths.
+  /// (key, context_noise_purpose, use) where the number of the use must never be repeated. The draws for a place depend
+  /// only on its position in the span. Throws Error for spans of unequal lengths.
   void release(RandomStream& coins, const RandomStream& noise, std::span<const double> exact, std::span<float> values,
                std::span<float> marks) const;
 
@@ -101,8 +102,8 @@ class PrivateContext {
   double noise_ = 0.0;
 };
 
-/// Post-processing of a release: values that were observed and dropped become the mean of those that were kept, and
-/// observed. With none kept they stay 0 and unobserved. All spans (n).
+/// Post-processing of a release: values that were observed and dropped are set to the mean of those that were kept, and
+/// marked as observed. If none were kept, they stay 0 and unobserved. All spans (n).
 void impute(std::span<float> values, std::span<float> marks, std::span<const float> observed);
 
 }  // namespace tsdp::sampling

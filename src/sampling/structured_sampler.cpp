@@ -13,8 +13,8 @@ namespace {
 using privacy::BottomLevel;
 using privacy::TopLevel;
 
-/// Starts of the windows of one series with `count` windows, of which λ are expected, and the number of each: fn(start, number,
-/// of).
+/// Calls fn(start, number, of) for the windows drawn from one series with `count` windows, of which λ are expected:
+/// each with its start, and its number out of `of`.
 template <class Function>
 void draw_windows(BottomLevel level, std::int64_t lambda, std::int64_t count, RandomStream& stream, const Function& fn) {
   switch (level) {
@@ -38,8 +38,9 @@ void draw_windows(BottomLevel level, std::int64_t lambda, std::int64_t count, Ra
   throw Error(ExitCode::failure, "a bottom level that no sampler draws");
 }
 
-/// Those of `count` series whose coin shows heads, which it does with probability `rate`, a multiple of 2⁻⁵³, exactly: a uniform
-/// number of 53 bits is below rate · 2⁵³. Its first 16 bits decide almost always; the others are drawn where they do not.
+/// The series, of `count`, whose coin shows heads, which it does with probability exactly `rate`, a multiple of 2⁻⁵³: a
+/// uniform number of 53 bits is below rate · 2⁵³. Its first 16 bits almost always decide; the others are drawn only if
+/// they do not.
 std::vector<std::int64_t> tossed_series(std::int64_t count, double rate, RandomStream& stream) {
   constexpr int rest = 37;
   const auto below = static_cast<std::uint64_t>(rate * 0x1p53);

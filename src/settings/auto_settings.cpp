@@ -14,29 +14,31 @@ namespace tsdp::mechanism {
 namespace {
 
 // How the constants were found: docs/choosing.md, "What auto means".
-constexpr std::int64_t most_series = 4096;  // of a step
+constexpr std::int64_t most_series = 4096;  // in a step
 constexpr double steps_of_a_run = 10'000.0;
 constexpr double windows_of_a_run = 2e6;    // minutes on two cores
 constexpr double fewest_steps = 1'000.0;
 constexpr double recurrent_share = 0.25;    // of both, for a model whose steps cost many times as much
 constexpr double rate_without_prior = 1e-3;
 
-/// How far noise alone may carry a weight over a run, as learning rate times the root of the steps: `most` where the run's signal to noise
-/// g = √T Λ/σ is `enough`, and less in proportion to g² below, as what little then is learnt is mostly noise.
+/// How far noise alone may carry a weight over a run, as learning rate times the root of the steps: `most` where the
+/// run's signal to noise g = √T Λ/σ is `enough`, and below that less in proportion to g², as the little that is then
+/// learnt is mostly noise.
 struct Reach {
   double most, enough;
 };
 constexpr Reach reach_with_prior{0.1, 400.0};
 
 Reach reach_with_start(const std::string& model) {
-  // Those that read a window more deeply are led astray sooner.
+  // Models that read a window more deeply are led astray sooner.
   if (model == "itransformer") return {0.0078, 6000.0};
   if (model == "deepar") return {0.0015, 6000.0};
   return {0.018, 2500.0};
 }
 
-/// Windows that tell as much as all series together: their windows side by side, N of each time, over Kish's design effect 1 + (N − 1)ρ, as series
-/// that share their days share the surprises of those days (Kish, Survey Sampling, 1965). Ten series tell most of what a thousand do.
+/// The number of windows that tell as much as all series together: their windows side by side, N of each time, over
+/// Kish's design effect 1 + (N − 1)ρ, as series on the same days share the surprises of those days (Kish, Survey
+/// Sampling, 1965). Ten series tell most of what a thousand do.
 double effective_windows(const Config& c, const privacy::SeriesLengths& lengths) {
   constexpr double correlation = 0.1;
   double values = 0.0;
@@ -45,14 +47,16 @@ double effective_windows(const Config& c, const privacy::SeriesLengths& lengths)
   return windows / (1.0 + correlation * static_cast<double>(lengths.count() - 1));
 }
 
-/// The share of its reach that a run has: below `enough` effective windows less, by its square, as what it would learn holds for those days alone.
-/// A walk hides what it repeats: where the last value is the best forecast known, ten times as many are needed.
+/// The share of its reach that a run gets. Below `enough` effective windows it falls with their square, as what the run
+/// would learn holds for those days alone. A walk hides what it repeats: where the last value is the best forecast
+/// known, ten times as many are needed.
 double share_of_reach(const Config& c, const privacy::SeriesLengths& lengths) {
   const double enough = prior_of(c).kind == PriorKind::last_value ? 4000.0 : 400.0;
   return std::pow(std::min(1.0, effective_windows(c, lengths) / enough), 2.0);
 }
 
-/// The least multiple of the season that holds the horizon, where a prior is to see a season; else the horizon. Not beyond what the series hold.
+/// The least multiple of the season that holds the horizon, if a prior needs to see a season; else the horizon. Never
+/// more than the series hold.
 std::int64_t context_of(const Config& c, const privacy::SeriesLengths& lengths) {
   const auto horizon = c.dataset.prediction_length;
   const auto season = c.dataset.season_length;
@@ -96,7 +100,7 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
   const auto scheme = scheme_of(c, lengths);
   const auto windows = static_cast<double>(scheme.expected_windows());
   if (!c.training.max_epochs) {
-    const double share = c.model.lags.empty() ? 1.0 : recurrent_share;  // (of a model that reads lags)
+    const double share = c.model.lags.empty() ? 1.0 : recurrent_share;  // for a model that reads lags
     const double by_rule = std::clamp(share * windows_of_a_run / windows, fewest_steps, share * steps_of_a_run);
     const double steps = std::min(by_rule, limits.most_steps);
     c.training.max_epochs = std::max<std::int64_t>(1, std::llround(steps / static_cast<double>(scheme.steps_per_epoch())));

@@ -104,7 +104,7 @@ bool within(const RealRange& r, double v) {
 bool store(const Option& option, const YAML::Node& node, Config& config) {
   const bool scalar = node.IsScalar();
   const std::string text = scalar ? node.Scalar() : std::string();
-  const bool quoted = scalar && node.Tag() == "!";  // yaml-cpp marks quoted scalars so
+  const bool quoted = scalar && node.Tag() == "!";  // yaml-cpp marks quoted scalars this way
   const auto integer = [&](const IntRange& range, std::int64_t& out) {
     long long parsed = 0;
     if (!scalar || quoted || !parse_int(text, parsed) || !within(range, parsed)) return false;
@@ -237,8 +237,8 @@ std::string nearest_to_section(const std::string& section) {
   return nearest_name(section, sections);
 }
 
-/// Line, from 1, on which a second document of YAML begins; 0 if there is none. Marks of documents stand at the beginnings
-/// of lines alone, whatever is around them (YAML 1.2, 9.1.2).
+/// The line, from 1, on which a second YAML document begins; 0 if there is none. Document markers stand only at the
+/// beginning of a line, whatever is around them (YAML 1.2, 9.1.2).
 int second_document(std::string_view text) {
   bool begun = false;  // by a mark or by content
   bool ended = false;
@@ -263,14 +263,14 @@ int second_document(std::string_view text) {
 }
 
 void assign(const std::string& where, const Option& option, const YAML::Node& node, Config& config) {
-  // config.yaml, in which other bytes become a replacement character, would name something else.
+  // config.yaml would name something else, as other bytes become a replacement character in it.
   if (node.IsScalar() && !is_utf8(node.Scalar()))
     throw UsageError(cat(where, option.key, ": found ", shown(node), ", which is not UTF-8; expected ", accepts(option.value)));
   if (!store(option, node, config))
     throw UsageError(cat(where, option.key, ": found ", shown(node), "; expected ", accepts(option.value)));
 }
 
-/// Assigns YAML text; `where` begins a complaint about the key, `what` one about the value.
+/// Assigns YAML text. Error messages about the key begin with `where`, those about the value with `what`.
 void assign_text(const std::string& where, const std::string& what, const std::string& key, const std::string& value,
                  Config& config) {
   const auto* option = find_option(key);
@@ -284,7 +284,7 @@ void assign_text(const std::string& where, const std::string& what, const std::s
   }
 }
 
-/// How large a batch is, is said once; and what is about values of a series says nothing about whole ones.
+/// The batch size is stated only once, and options about values of a series do not go with whole series.
 void check_sampling(const std::string& where, const Config& c) {
   const auto& s = c.sampling;
   const bool whole_series = c.privacy.relation == privacy::Relation::series;
@@ -349,14 +349,15 @@ void check_sampling(const std::string& where, const Config& c) {
   if (c.augmentation.forecast_noise > 0.0) of_values("augmentation.forecast_noise", cat(c.augmentation.forecast_noise), "0");
 }
 
-/// The longest season of which a model that starts as a naive forecast sees a whole one. A context that is not settled yet will hold any.
+/// The longest season that a model that starts as a naive forecast sees as a whole. A context that is not settled yet
+/// will hold any.
 std::int64_t longest_season(const Config& c) {
   if (!c.model.lags.empty()) return *std::max_element(c.model.lags.begin(), c.model.lags.end());
   return c.model.context_length.value_or(std::numeric_limits<std::int64_t>::max());
 }
 
-/// What model.lags `auto` means: the last steps, and the same step of the season before with those next to it; of hours the same on each day of a
-/// week, as the shipped weights have it.
+/// What model.lags `auto` means: the last steps, and the same step of the season before with those next to it; for
+/// hours the same on each day of a week, as in the shipped weights.
 std::vector<std::int64_t> usual_lags(std::int64_t season) {
   std::set<std::int64_t> lags{1, 2, 3, 4, 5, 6, 7};
   for (std::int64_t k = 1; season >= 2 && k <= (season == 24 ? 7 : 1); ++k) lags.insert({k * season - 1, k * season, k * season + 1});
@@ -462,7 +463,7 @@ Config read_config(const std::filesystem::path& file, const std::vector<std::str
           }
           if (option == nullptr) unknown_key(at(item.first), key, nearest_name(key, known_keys()));
           if (!given.insert(key).second) throw UsageError(cat(at(item.first), "duplicate key '", key, "'"));
-          // An empty value has no place of its own; the key's line is the one to look at.
+          // An empty value has no position of its own; the key's line is the one to look at.
           assign(at(item.first), *option, item.second, config);
         }
       };
@@ -571,7 +572,7 @@ std::filesystem::path project_root() {
 }
 
 namespace {
-/// The reason why a place that was looked at has no file, where there is more to say than that nothing is there.
+/// The reason why a searched place has no file, if there is more to say than that nothing is there.
 std::string unless_absent(const std::string& reason) {
   return reason == std::strerror(ENOENT) || reason == std::strerror(ENOTDIR) ? std::string() : cat(" (", reason, ")");
 }
@@ -585,8 +586,8 @@ std::filesystem::path find_file(const std::string& key, const std::string& path,
     const auto folder = config_file.parent_path();
     places.push_back(folder / given);
     if (const auto root = project_root(); !root.empty()) places.push_back(root / given);
-    // A run names its data from its own folder or the project's root; a file of that name in the working directory is
-    // another one.
+    // A run names its data from its own folder or the project's root; a file of that name in the working directory is a
+    // different one.
     if (config_file.filename() == "config.yaml" &&
         (std::filesystem::exists(folder / "privacy.json", ignored) ||
          std::filesystem::exists(folder / "private" / "checkpoints", ignored)))
@@ -618,7 +619,8 @@ constexpr FileToGet files_to_get[] = {
     {"lookalike_10k.txt.gz", nullptr, "tsdp-data generate traffic-like --series 10000 --length 400 --seed 5"},
 };
 
-/// What to do about a data file that is not there, in words; `root`: where an installed copy or the checkout has its data, if anywhere.
+/// What to do about a missing data file, in words; `root`: where an installed copy or the checkout has its data, if
+/// anywhere.
 std::string how_to_get(const std::filesystem::path& path, const std::filesystem::path& root) {
   const auto folder = (root.empty() ? std::filesystem::path("data") : root / "data").lexically_normal();
   const std::string another = "--set dataset.path=FILE takes another file";

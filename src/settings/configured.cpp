@@ -87,7 +87,7 @@ SplitOptions split_options_of(const Config& config) {
 
 PreparedData prepare_data(Config& config, const std::filesystem::path& config_file, bool private_forecasts) {
   const auto& noise = config.augmentation;
-  // Without noise on the data guarantees hold for changes of any size, and v says nothing.
+  // Without noise on the data, guarantees hold for changes of any size, and v does not matter.
   const bool trains_on_noised_values =
       config.privacy.enabled && config.privacy.v && (noise.context_noise > 0.0 || noise.forecast_noise > 0.0);
   auto [dataset, format] = read(config, config_file, private_forecasts || trains_on_noised_values);

@@ -8,7 +8,7 @@
 namespace tsdp {
 namespace {
 
-// One row a forecaster of models/, so that programs without LibTorch know it, too.
+// One row per forecaster of models/, so that programs without LibTorch know it too.
 std::vector<ModelRules>& models() {
   // name, reads_lags, has_prior, width_with_prior, reads_covariates
   static std::vector<ModelRules> all = {{"simple_ff", false, true, 16}, {"deepar", true, true, 0, true}, {"itransformer", false, true}, {"dlinear", false, true, 4}};

@@ -58,7 +58,7 @@ std::vector<std::string> model_names() {
 const std::vector<Option>& option_table() {
   constexpr std::int64_t many = 1'000'000'000;
   constexpr std::int64_t longest = 1'000'000;  // part of a window: no memory holds models of longer ones
-  constexpr std::size_t most_lags = 1000;      // each makes an input of every step
+  constexpr std::size_t most_lags = 1000;      // each adds an input to every step
   static const std::vector<Option> table = {
       {"dataset.path", true, Text{AT(dataset.path)},
        "File with the series; looked up from the working directory, the configuration's folder, the project's root. Of format synthetic the "

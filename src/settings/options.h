@@ -1,4 +1,4 @@
-// The option table: one row an option.
+// The option table: one row per option.
 #pragma once
 
 #include <functional>
@@ -31,14 +31,14 @@ struct OptionalText {
 };
 struct Choice {
   std::function<std::string(const Config&)> get;
-  std::function<void(Config&, const std::string&)> set;  // of one of the choices
+  std::function<void(Config&, const std::string&)> set;  // with one of the choices
   std::vector<std::string> choices;
 };
 struct Integer {
   std::function<std::int64_t&(Config&)> at;
   IntRange range;
 };
-/// An integer, or `null` or `auto` for "none"; what that means to the reader.
+/// An integer, or `null` or `auto` for "none"; `when_none` says what that means.
 struct OptionalInteger {
   std::function<std::optional<std::int64_t>&(Config&)> at;
   IntRange range;

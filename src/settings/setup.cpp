@@ -133,7 +133,7 @@ void require_terms_of(const Config& config, const Ledger& ledger, const std::str
   require_same({{"reproducible", ledger.reproducible}, {"private", ledger.is_private()}},
                {{"reproducible", config.training.reproducible}, {"private", config.privacy.enabled}});
   const auto& scheme = ledger.method.scheme().parameters();
-  // With the same series: whether they fit the configuration is told by their own digest.
+  // With the same series: their own digest tells whether they fit the configuration.
   if (scheme.lengths.shortest() < config.dataset.prediction_length)
     throw DataError(cat(where, ": shortest_sequence: found ", scheme.lengths.shortest(), "; the run's configuration says at least ",
                         config.dataset.prediction_length, ": put the run's own file back"));

@@ -20,7 +20,7 @@ namespace tsdp::mechanism {
 [[nodiscard]] privacy::SubsamplingScheme scheme_of(const Config& config, privacy::SeriesLengths training_lengths);
 [[nodiscard]] privacy::PrivacyUnit unit_of(const Config& config);
 
-/// The series of format synthetic; none of any other.
+/// The series of format synthetic; none for any other format.
 [[nodiscard]] std::optional<SyntheticData> synthetic_data_of(const Config& config);
 
 /// The strategy matrix of correlated noise that `config` names, for all its epochs; none for independent noise, and for `auto`.
@@ -30,7 +30,8 @@ namespace tsdp::mechanism {
 /// Throws PrivacyError (exit 4) if no theorem covers the scheme, UsageError for contradictions.
 [[nodiscard]] TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_lengths);
 
-/// Puts noise and composition of `mechanism` into `config` in the place of `auto`: another program might calibrate, or choose, differently.
+/// Writes the noise and composition of `mechanism` into `config` in place of `auto`: another program might calibrate,
+/// or choose, differently.
 void keep_choices(Config& config, const PrivateMechanism& mechanism);
 
 /// ε₂ of the private choice that a run of `config` ends with; 0: there is none.
@@ -39,8 +40,8 @@ void keep_choices(Config& config, const PrivateMechanism& mechanism);
 /// Uses that max_epochs epochs cost at most. Throws UsageError if they are more than are accounted for.
 [[nodiscard]] std::uint64_t uses_of_epochs(const privacy::AppliedTheorem& theorem, std::int64_t max_epochs);
 
-/// Throws DataError that begins with `where` and names the first term of `ledger` that is not what a run of `config` has: what
-/// is stated is stated of the configuration beside it.
+/// Throws DataError that begins with `where` and names the first term of `ledger` that differs from what a run of
+/// `config` has: a ledger's statement is about the configuration next to it.
 void require_terms_of(const Config& config, const Ledger& ledger, const std::string& where);
 
 }  // namespace tsdp::mechanism

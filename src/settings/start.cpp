@@ -16,7 +16,7 @@
 namespace tsdp::mechanism {
 namespace {
 
-/// What the weights are of.
+/// What the weights belong to.
 struct Sizes {
   std::string model, frequency;
   std::int64_t context, horizon, width, width_factor;
@@ -57,7 +57,7 @@ StartWeights read_start(const std::filesystem::path& file) {
   out.file = file;
   out.bytes = read_file(file);
   if (out.bytes.starts_with("PK")) {
-    // (The weights that the archive's module has must be those of its data.)
+    // The weights that the archive's module has must be those of its data.
     out.content = read_exported_model(file);
     out.bytes = read_zip(file).at("extra/tsdp.safetensors");
   } else {
@@ -119,7 +119,7 @@ std::vector<ShippedStart> shipped_starts() {
 std::optional<std::filesystem::path> start_file(const Config& config, const std::filesystem::path& config_file) {
   const auto& asked = config.model.start;
   if (asked == "fresh" || asked == "pretrained" || asked == "auto") return std::nullopt;
-  // A run's own weights stand beside its configuration, whatever the working directory holds.
+  // A run's own weights lie next to its configuration, whatever the working directory holds.
   const auto beside = config_file.parent_path() / asked;
   return is_there(beside) ? beside : find_file("model.start", asked, config_file);
 }
@@ -133,7 +133,7 @@ std::optional<StartWeights> find_start(const Config& config, const std::filesyst
     return out;
   }
   auto all = shipped_starts();
-  // Without them another model would be trained than the configuration means.
+  // Without them, a different model would be trained than the configuration means.
   if (all.empty())
     throw UsageError(cat("model.start: found ", asked, ", and no shipped weights can be found: no folder ", (project_root() / "starts").string(), " with them",
                          project_root().empty() ? " above the programs, which were copied without it" : "",

@@ -21,16 +21,16 @@ namespace {
 struct Model {
   std::string data;           ///< dataset.path
   std::optional<mechanism::Ledger> ledger;
-  std::string why;             ///< there is none
-  std::string file, series;    ///< what tells its data: models that share either may rest on the same series; `series` is empty where it is not known
+  std::string why;             ///< why there is none
+  std::string file, series;    ///< identify its data: models that share either may rest on the same series; `series` is empty if it is not known
   [[nodiscard]] bool shares_data_with(const Model& other) const { return file == other.file || series == other.series; }
   [[nodiscard]] bool is_of_unknown_data() const { return !ledger || series.empty() || mechanism::rests_on_data(ledger->start.origin); }
 };
 
-/// Those that have begun, but for models of nobody's data.
+/// The models that have begun, except models of nobody's data.
 std::vector<Model> models_of(const SweepPlan& plan) {
-  // Files are one data set where their bytes are, whatever they are called (the sweep noted their digests before the first run), and where what was trained
-  // on is.
+  // Files are one data set if their bytes are the same, whatever they are called (the sweep noted their digests before
+  // the first run), or if what was trained on is the same.
   const auto noted = plan.private_folder() / "data.json";
   const auto digests = is_there(noted) ? parse_json(read_file(noted), noted.string()) : nlohmann::ordered_json::object();
   std::vector<Model> out;
@@ -54,7 +54,7 @@ std::vector<Model> models_of(const SweepPlan& plan) {
   return out;
 }
 
-/// Models that share data, by way of others, too.
+/// Groups of models that share data, also by way of others.
 std::vector<std::vector<Model>> by_data(std::vector<Model> models) {
   std::vector<std::vector<Model>> out;
   for (auto& model : models) {
@@ -86,7 +86,8 @@ std::size_t runs_beside(const SweepPlan& plan) {
 
 std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
   auto models = models_of(plan);
-  // Which data a start was trained on, its ledger does not say, and an unread one says nothing: then all models together bound what any series pays.
+  // A ledger does not say which data its start was trained on, and an unread one says nothing: then all models together
+  // bound what any series pays.
   const bool all_together = std::any_of(models.begin(), models.end(), [](const Model& model) { return model.is_of_unknown_data(); });
   const auto groups = all_together ? std::vector<std::vector<Model>>{std::move(models)} : by_data(std::move(models));
   const auto beside = runs_beside(plan);
@@ -121,7 +122,7 @@ std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
     try {
       if (statement.why.empty()) {
         statement.epsilon = mechanism::total_of(ledgers).epsilon(statement.delta, 1e-2);
-        // From below nothing is known of steps that were not taken, and of a series that is not in all of them.
+        // From below, nothing is known about steps that were not taken, or about a series that is not in all of them.
         const bool finished = std::all_of(ledgers.begin(), ledgers.end(), [](const auto& ledger) { return ledger.state == mechanism::RunState::finished; });
         if (all_together || !of_same_series || !finished) statement.epsilon.lower = 0.0;
       }

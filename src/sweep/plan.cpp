@@ -22,7 +22,7 @@ constexpr int smoke_noise = 50;  // two steps on so few series stay within an ep
 
 std::string hash_of(const std::string& text) { return sha256(text).substr(0, hash_digits); }
 
-/// What tells a configuration from the defaults, so that an option that is added one day changes no hash.
+/// The lines of a configuration that differ from the defaults, so that an option added one day changes no hash.
 std::string beside_defaults(const Config& config) {
   const auto lines = split(config_text(config), '\n');
   const auto defaults = split(config_text(Config{}), '\n');
@@ -104,7 +104,7 @@ std::vector<std::string> evaluate_arguments(const SweepFile& file, const Evaluat
   return out;
 }
 
-/// Tells score files apart: by the options, and of forecasts in files by what is in them.
+/// Tells score files apart: by the options and, for forecasts in files, by their contents.
 std::string score_hash(const SweepFile& file, const std::vector<std::string>& arguments) {
   std::string text = join(arguments, "\n");
   for (const auto& [name, forecasts] : file.baseline_forecasts)
@@ -130,7 +130,8 @@ std::string readable_name(const Config& config, const Axis& row, const Axis& col
   return file_name_of(cat(out, "-seed_", seed));
 }
 
-/// Values of a series that train on at least twice the accounted window after validation and test parts are taken away.
+/// Number of values in a series that leaves at least twice the accounted window to train on, after validation and test
+/// parts are taken away.
 std::int64_t length_for(const Config& c) {
   const auto& lags = c.model.lags;
   const auto past = c.model.context_length.value_or(std::max(c.dataset.season_length, c.dataset.prediction_length)) + (lags.empty() ? 0 : *std::max_element(lags.begin(), lags.end()));
@@ -227,7 +228,7 @@ SweepPlan make_plan(const SweepFile& file, const std::filesystem::path& output, 
       put("dataset.format", "lstnet");
       put("dataset.start", quoted("2015-01-01 00:00"));
       if (!w.tells_frequency) put("dataset.frequency", "1h");  // as the look-alike does not
-      put("dataset.covariates.file", "null");  // which know nothing of these steps
+      put("dataset.covariates.file", "null");  // which are not known for these steps
       put("dataset.covariates.columns", "[]");
       put("training.max_epochs", "2");
       put("privacy.noise_multiplier", cat(smoke_noise));
@@ -278,8 +279,8 @@ NextStep next_step(const SweepPlan& plan, const Run& run) {
   const auto folder = plan.folder_of(run);
   const auto ledger = folder / "privacy.json";
   if (!is_there(ledger)) {
-    // A ledger that is lost is written again by --resume. Where no step was charged none was taken, and what a crash left
-    // is worth nothing.
+    // If steps were charged, --resume says that the ledger is lost. If none was charged, none was taken, and what a
+    // crash left is worth nothing.
     return {has_begun(folder) ? Need::resume : Need::begin, 0};
   }
   const auto about = nlohmann::json::parse(read_file(ledger), nullptr, false);
@@ -327,9 +328,9 @@ std::vector<std::string> command_of(const SweepPlan& plan, const Run& run, const
       out.insert(out.end(), {"--output", folder});
       break;
     case Need::resume:
-      return {"tsdp-train", "--resume", folder, "--json"};  // with the threads that it began with
+      return {"tsdp-train", "--resume", folder, "--json"};  // with the threads it began with
     case Need::score:
-      // Where tsdp-train scores, too: a score does not depend on which of the two gave it.
+      // Where tsdp-train also scores: a score does not depend on which of the two gave it.
       out = {"tsdp-evaluate", "--run", folder, "--device", "cpu"};
       out.insert(out.end(), run.scores[step.score].arguments.begin(), run.scores[step.score].arguments.end());
       break;

@@ -84,7 +84,7 @@ std::int64_t free_memory() {
     in >> text;
     return parse_int(text, value) ? value : -1;
   };
-  const auto limit = number("/sys/fs/cgroup/memory.max");  // "max" where there is none
+  const auto limit = number("/sys/fs/cgroup/memory.max");  // "max" if there is none
   const auto used = number("/sys/fs/cgroup/memory.current");
   if (limit > 0 && used >= 0) out = std::min<std::int64_t>(out, std::max<std::int64_t>(limit - used, 0));
   return out;

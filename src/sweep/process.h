@@ -10,14 +10,14 @@
 
 namespace tsdp::sweep {
 
-/// A program that runs, with nothing on stdin, stdout in a file of its own and stderr at the end of a log.
+/// A running program, with nothing on stdin, stdout in a file of its own and stderr at the end of a log.
 ///
-/// It stands in a process group of its own, so that a terminal's Ctrl-C reaches the sweep alone, and is sent SIGTERM
-/// when the sweep itself is killed.
+/// It is in a process group of its own, so that a terminal's Ctrl-C reaches only the sweep, and gets SIGTERM when the
+/// sweep itself is killed.
 struct Process {
   pid_t id = -1;
 
-  /// `command` is the path of the program and its arguments; no shell looks at them. Throws Error.
+  /// `command` is the path of the program and its arguments, which no shell interprets. Throws Error.
   static Process start(const std::vector<std::string>& command, const std::filesystem::path& out,
                        const std::filesystem::path& log);
   void terminate() const;
@@ -28,13 +28,13 @@ struct Ended {
   pid_t id = -1;
   int exit_code = 0;  ///< -1 if a signal ended it
   int signal = 0;
-  std::int64_t memory = 0;  ///< most that it had resident, bytes
+  std::int64_t memory = 0;  ///< most resident memory, bytes
 };
-/// A child that has ended since; none if all run on.
+/// A child that has ended since; none if all are still running.
 [[nodiscard]] std::optional<Ended> next_ended();
 
-/// Keeps a folder for oneself for as long as it lives; shared with children if `inherited`, so that those of a killed
-/// sweep hold it until they end, too.
+/// Reserves a folder for as long as the lock lives. If `inherited`, it is shared with children, so that those of a
+/// killed sweep also hold it until they end.
 class Lock {
  public:
   /// Throws Error if the folder cannot be opened.
@@ -49,7 +49,7 @@ class Lock {
   int descriptor_;
 };
 
-/// Memory that new processes may take: what the system and this control group have left, bytes.
+/// Memory that new processes may take: what the system and this control group have left, in bytes.
 [[nodiscard]] std::int64_t free_memory();
 
 }  // namespace tsdp::sweep

@@ -38,7 +38,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
-/// What `tsdp-train --dry-run` says of a run.
+/// What `tsdp-train --dry-run` says about a run.
 struct Forecast {
   std::int64_t memory = base_memory;
   double steps = 1.0;
@@ -76,7 +76,7 @@ class Scheduler {
       throw Error(ExitCode::failure, cat(plan_.output.string(),
                                          ": another sweep works in this folder; wait for it, or choose "
                                          "another --output"));
-    // The programs of a sweep that was killed hold this one until they have ended.
+    // The programs of a killed sweep hold this lock until they have ended.
     const Lock programs(plan_.runs_folder(), true);
     wait_for_orphans(programs);
     refuse_another_kind();
@@ -127,7 +127,8 @@ class Scheduler {
     }
   }
 
-  /// Every file beside the configuration that decides what the runs learn: series, covariates, starts, coefficients of noise; by what the configuration calls it.
+  /// Every file other than the configuration that decides what the runs learn: series, covariates, starts, coefficients
+  /// of noise; by the name the configuration uses.
   [[nodiscard]] std::map<std::string, std::filesystem::path> inputs() const {
     std::map<std::string, std::filesystem::path> out;
     const auto& from = plan_.file.config;
@@ -145,7 +146,7 @@ class Scheduler {
     return DataError(cat(file.string(), ": not what tsdp-sweep wrote there; expected the file as it was, or another --output"));
   }
 
-  /// Scores of a smoke run and a sweep's own never share a table.
+  /// Scores of a smoke run and those of a sweep never share a table.
   void refuse_another_kind() const {
     const auto file = plan_.output / "sweep.json";
     if (is_there(file)) {
@@ -161,7 +162,8 @@ class Scheduler {
     write_file_atomically(file, json_text(about, 2) + "\n");
   }
 
-  /// Neither do scores on other data, or from other starts. What tells data apart shows them, so it lies under private/.
+  /// Neither do scores on other data, or from other starts. What tells data apart shows them, so it is kept under
+  /// private/.
   void refuse_other_data() const {
     const auto file = plan_.private_folder() / "data.json";
     auto digests = Json::object();
@@ -190,7 +192,7 @@ class Scheduler {
                           data::Format::lstnet);
       return;
     }
-    // Told once here, not by every run.
+    // Reported once here, not by every run.
     std::set<std::string> looked;
     for (const auto& run : plan_.runs)
       if (!run.config.dataset.is_synthetic() && looked.insert(run.config.dataset.path).second)
@@ -203,7 +205,7 @@ class Scheduler {
     return plan_.runs.size() - waiting_.size() - active_.size() - failures_.size();
   }
 
-  /// Whether a run needs nothing more (or has failed for good). Errors of reading its state are its failure.
+  /// Whether a run needs nothing more (or has failed for good). If its state cannot be read, that is its failure.
   bool take_stock(std::size_t i) {
     try {
       steps_[i] = next_step(plan_, plan_.runs[i]);
@@ -236,7 +238,7 @@ class Scheduler {
     }
   }
 
-  /// Starts waiting runs in order while a place and memory are free; one alone is always started.
+  /// Starts waiting runs in order while a place and memory are free; a single one is always started.
   void start_some() {
     while (!waiting_.empty() && static_cast<int>(active_.size()) < jobs_) {
       const auto i = waiting_.front();
@@ -249,7 +251,7 @@ class Scheduler {
       }
       const bool trains = steps_[i].need == Need::begin || steps_[i].need == Need::resume;
       const auto* forecast = trains && !plan_.smoke ? forecast_of(run) : &base_forecast_;
-      // One asks for a plan while the others of its kind wait for the answer.
+      // One run asks for a plan while the others of its kind wait for the answer.
       if (forecast == nullptr && std::any_of(active_.begin(), active_.end(), [&](const Active& a) {
             return a.planning && plan_.runs[a.run].plan == run.plan;
           })) {
@@ -270,7 +272,8 @@ class Scheduler {
     }
   }
 
-  /// tsdp-train reads the base configuration when a run begins; the run's name and column are of when the sweep began.
+  /// tsdp-train reads the base configuration when a run begins; the run's name and column date from when the sweep
+  /// began.
   [[nodiscard]] bool base_is_the_same() const {
     try {
       return read_file(plan_.file.config) == plan_.base;
@@ -279,7 +282,7 @@ class Scheduler {
     }
   }
 
-  /// Brings a run whose plan is not being made to the front; false if there is none.
+  /// Moves a run whose plan is not being made to the front; false if there is none.
   bool bring_forward() {
     const auto planning = [&](std::size_t i) {
       return std::any_of(active_.begin(), active_.end(),
@@ -340,7 +343,8 @@ class Scheduler {
       }
       const auto reason = reason_of(active, end);
       fail(i, reason);
-      // What the plan of one seed refuses, that of the others does, too. One that was told to stop refused nothing.
+      // What the plan of one seed refuses, those of the others refuse, too. A plan that was told to stop refused
+      // nothing.
       if (active.planning && end.exit_code > 1 && end.exit_code != static_cast<int>(ExitCode::interrupted))
         refused_.emplace(run.plan, reason);
       tell_caller();
@@ -422,7 +426,7 @@ class Scheduler {
         throw DataError(cat(active.out.string(), ": found ", reason, "; expected the scores of tsdp-evaluate"));
       keep(run.scores[active.step.score]);
     } else if (reason == nullptr) {
-      // Training ends with the ordinary scores: they need no second program.
+      // Training ends with the ordinary scores, which need no second program.
       for (const auto& score : run.scores)
         if (score.arguments.empty()) keep(score);
     }
@@ -438,7 +442,7 @@ class Scheduler {
     };
     if (!is_amount("memory_mb") || !is_amount("steps"))
       throw DataError(cat(out.string(), ": found no memory_mb and steps that are amounts; expected the plan of tsdp-train"));
-    // The plan has read the data already; a batch comes on top.
+    // The plan has already read the data; a batch comes on top.
     const auto total = static_cast<double>(std::max(base_memory, memory)) + 1e6 * result["memory_mb"].get<double>();
     const Json kept = {{"memory_bytes", static_cast<std::int64_t>(std::min(total, 1e18))}, {"steps", result["steps"]}};
     write_file_atomically(plans() / (run.plan + ".json"), json_text(kept, 2) + "\n", FileAccess::owner);
@@ -459,7 +463,7 @@ class Scheduler {
                 .first->second;
   }
 
-  /// Steps that a training has behind it, from the count that it keeps (a few seconds ahead).
+  /// Steps that a training has completed, from the count it keeps (a few seconds ahead).
   [[nodiscard]] double steps_behind(const Run& run) const {
     const auto charged = plan_.folder_of(run) / "private" / "checkpoints" / "charged";
     if (!why_no_file(charged).empty()) return 0.0;
@@ -499,7 +503,7 @@ class Scheduler {
       const double rate = speed != speeds.end() && speed->second.first > 0.0
                               ? speed->second.second / speed->second.first
                               : all_seconds / all_steps;
-      // A plan not made yet: as many steps as max_epochs of one step each.
+      // For a plan not made yet: as many steps as max_epochs of one step each.
       const double steps = forecast != nullptr ? forecast->steps : static_cast<double>(run.config.training.max_epochs.value_or(1000));
       left += rate * std::max(0.0, steps - behind[i]);
     };
@@ -550,7 +554,7 @@ class Scheduler {
 
 std::string status_text(const std::string& head, const std::vector<std::string>& names, std::size_t columns) {
   if (width_of(head) > columns) return shortened(head, columns);
-  // Each name has its share; what one does not need, the others have.
+  // Each name has its share; the others get what one does not need.
   auto order = names;
   std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return width_of(a) < width_of(b); });
   const std::size_t between = width_of(head) + 3 + 2 * (names.empty() ? 0 : names.size() - 1);

@@ -14,10 +14,10 @@
 
 namespace tsdp::sweep {
 
-/// Runs that failed, each with one line on why, by place in `SweepPlan::runs`.
+/// Runs that failed, each with one line saying why, by place in `SweepPlan::runs`.
 using Failures = std::map<std::size_t, std::string>;
 
-/// A stop was asked for; the programs have ended, and the sweep can go on another time.
+/// A stop was asked for; the programs have ended, and the sweep can be resumed later.
 class Interrupted : public Error {
  public:
   explicit Interrupted(const std::string& line) : Error(ExitCode::interrupted, line) {}
@@ -25,7 +25,7 @@ class Interrupted : public Error {
 
 struct SweepOptions {
   int jobs = 0;                                       ///< most runs at a time; 0: as many as cores and memory allow
-  int threads = 0;                                    ///< of each; 0: one, or all cores for a single run
+  int threads = 0;                                    ///< of each run; 0: one, or all cores for a single run
   std::filesystem::path programs;                     ///< folder of tsdp-train and tsdp-evaluate
   std::int64_t memory = 0;                            ///< bytes that all runs together may take; 0: what is free
   const std::atomic<bool>* stop = nullptr;            ///< set by a signal: programs are told to end, and waited for
@@ -33,15 +33,15 @@ struct SweepOptions {
   std::function<void(const Failures&)> on_done = {};  ///< called at the beginning and after every run that ended
 };
 
-/// Takes every run to its scores. A run that fails is left, the others go on. State lies on the disk alone, so a sweep
-/// that was killed goes on where it was; steps of training are replayed as tsdp-train does it.
+/// Takes every run to its scores. A run that fails is left, and the others go on. State is kept only on disk, so a
+/// killed sweep goes on where it was; steps of training are replayed as tsdp-train does it.
 ///
-/// Throws Interrupted if a stop was asked for; Error if another sweep works in the folder;
-/// UsageError if the folder holds a sweep of the other kind (smoke or not); DataError if a run's data are not there.
+/// Throws Interrupted if a stop was asked for; Error if another sweep works in the folder; UsageError if the folder
+/// holds a sweep of the other kind (smoke or not); DataError if a run's data are missing.
 [[nodiscard]] Failures run_sweep(const SweepPlan& plan, const SweepOptions& options);
 
-/// The line on a terminal, in at most `columns` columns: `head`, which stands in its place, and the names of the runs at work, shortened where
-/// they have no room.
+/// The line on a terminal, in at most `columns` columns: `head`, which stays in place, and the names of the runs at
+/// work, shortened if they do not fit.
 [[nodiscard]] std::string status_text(const std::string& head, const std::vector<std::string>& names, std::size_t columns);
 
 /// Threads that each run gets under these options.

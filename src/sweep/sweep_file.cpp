@@ -30,7 +30,7 @@ std::string shown(const YAML::Node& node) {
   return node.IsSequence() ? "a list" : "a map";
 }
 
-/// The value as one line of YAML; empty for what no option takes (maps, lists of lists).
+/// The value as one line of YAML; empty for values that no option takes (maps, lists of lists).
 std::string yaml_text(const YAML::Node& node) {
   if (node.IsNull()) return "null";
   if (node.IsSequence()) {
@@ -42,7 +42,7 @@ std::string yaml_text(const YAML::Node& node) {
     return cat("[", join(parts, ", "), "]");
   }
   if (!node.IsScalar()) return {};
-  if (node.Tag() != "!") return node.Scalar();  // yaml-cpp marks quoted scalars so
+  if (node.Tag() != "!") return node.Scalar();  // yaml-cpp's mark for quoted scalars
   YAML::Emitter out;
   out << YAML::DoubleQuoted << node.Scalar();
   return out.c_str();
@@ -113,7 +113,7 @@ class Reader {
          [&](const std::string& key, const YAML::Node& key_node, const YAML::Node& node) {
            if (key == "training.seed") refuse(key_node, key, shown(node), "the seeds under 'seeds'");
            const auto text = yaml_text(node);
-           // An unknown key is told before a value that no option takes.
+           // An unknown key is reported before a value that no option takes.
            check_setting(at(key_node), key, text.empty() ? "{}" : text);
            out.push_back({key, text});
          });
@@ -239,7 +239,7 @@ class Reader {
     return out;
   }
 
-  /// The base configuration: beside this file, or where tsdp-train would find it. A sweep may bear its base's name.
+  /// The base configuration: next to this file, or where tsdp-train would find it. A sweep may have its base's name.
   [[nodiscard]] std::filesystem::path base(const YAML::Node& place, const std::string& name) const {
     std::error_code ignored;
     for (const auto& path :
@@ -326,7 +326,7 @@ class Reader {
 SweepFile read_sweep_file(const std::filesystem::path& file) { return Reader(file).read(); }
 
 std::filesystem::path find_sweep_file(const std::filesystem::path& name) {
-  // The data sets' sweeps bear the names of their configurations, so configs/ itself comes last.
+  // The data sets' sweeps have the names of their configurations, so configs/ itself comes last.
   return find_config_file(name, {"configs/sweeps", "configs/paper", "configs"});
 }
 

@@ -1,4 +1,4 @@
-// The file of a sweep: a grid of configurations and what a paper reports for it.
+// A sweep's file: a grid of configurations and what a paper reports for it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Setting {
   bool operator==(const Setting&) const = default;
 };
 
-/// Options of tsdp-evaluate for private inference; none of them: the ordinary scores.
+/// Options of tsdp-evaluate for private inference; if none are given: the ordinary scores.
 struct EvaluateOptions {
   std::optional<bool> is_private;
   std::optional<double> epsilon;           ///< > 0
@@ -35,13 +35,13 @@ struct Axis {
   int line = 0;          ///< in the file, from 1
 };
 
-/// A baseline that all runs of a column are scored beside, shown as one more row.
+/// A baseline next to which all runs of a column are scored, shown as one more row.
 struct Baseline {
   std::string name;  ///< as tsdp-evaluate calls it: seasonal_naive, or a key of baseline_forecasts
   std::string label;
 };
 
-/// A number of the paper, as it is printed there.
+/// A number of the paper, as printed there.
 struct PaperNumber {
   std::string mean;
   std::string std;  ///< empty: none is printed
@@ -59,15 +59,16 @@ struct SweepFile {
   std::vector<Baseline> baselines;
   std::map<std::string, std::filesystem::path> baseline_forecasts;
   std::string metric = "mean_weighted_quantile_loss";
-  std::map<std::string, std::vector<std::optional<PaperNumber>>> paper;  ///< by row label, one entry a column
+  std::map<std::string, std::vector<std::optional<PaperNumber>>> paper;  ///< by row label, one entry per column
   std::vector<Setting> smoke;
 };
 
-/// Reads and checks a sweep file, key by key. Throws UsageError with `FILE:LINE: key: found …; expected …` (unknown
-/// keys: with the nearest known one); the options that `set` names are checked alone, not yet together.
+/// Reads and checks a sweep file, key by key. Throws UsageError with `FILE:LINE: key: found …; expected …` (for unknown
+/// keys with the nearest known one). The options named by `set` are only checked singly, not yet together.
 [[nodiscard]] SweepFile read_sweep_file(const std::filesystem::path& file);
 
-/// A sweep file by name: as it stands, or in the project's configs/sweeps, configs/paper or configs. Throws UsageError.
+/// Finds a sweep file by name: as given, or in the project's configs/sweeps, configs/paper or configs. Throws
+/// UsageError.
 [[nodiscard]] std::filesystem::path find_sweep_file(const std::filesystem::path& name);
 
 }  // namespace tsdp::sweep

@@ -24,7 +24,7 @@ constexpr const char* left_out = "left out of a smoke run";
 Json read_json(const std::filesystem::path& file) {
   try {
     if (is_there(file)) return Json::parse(read_file(file), nullptr, false);
-  } catch (const DataError&) {  // told where the state of its run is read
+  } catch (const DataError&) {  // reported where the state of its run is read
   }
   return nullptr;
 }
@@ -33,7 +33,7 @@ void add_missing(TableCell& cell, const std::string& reason) {
   if (std::find(cell.missing.begin(), cell.missing.end(), reason) == cell.missing.end()) cell.missing.push_back(reason);
 }
 
-/// Adds the score of one source, of the model or of a baseline; false (and no reason) if the run has not got there.
+/// Adds the score of one source, of the model or of a baseline; false (and no reason) if the run has not got that far.
 bool add_score(const SweepPlan& plan, const Source& source, const std::string& baseline, TableCell& cell) {
   const auto& run = plan.runs[source.run];
   const auto file = plan.score_file(run, run.scores[source.score]);
@@ -57,7 +57,7 @@ bool add_score(const SweepPlan& plan, const Source& source, const std::string& b
   return true;
 }
 
-/// Where the weights come from that a source's run began with; none where its ledger is not there.
+/// Origin of the weights that a source's run began with; none if its ledger is missing.
 std::optional<mechanism::StartOrigin> start_origin(const SweepPlan& plan, const Source& source) {
   const auto file = plan.folder_of(plan.runs[source.run]) / "privacy.json";
   const auto ledger = read_json(file);
@@ -65,12 +65,13 @@ std::optional<mechanism::StartOrigin> start_origin(const SweepPlan& plan, const 
   return mechanism::start_origin_of(ledger, file.string());
 }
 
-/// Below the row `r` of a model that starts from something: what it was before this run. Not where runs are not scored so.
+/// Below row `r` of a model that starts from something: what it was before this run. Skipped if runs are not scored
+/// this way.
 void add_start_of(const SweepPlan& plan, std::size_t r, Table& table) {
   const auto columns = plan.file.columns.size();
   TableRow row{"", true, {}};
   bool any = false;
-  std::optional<mechanism::StartOrigin> origin;  // of all runs of the row, that of which the most is to be said
+  std::optional<mechanism::StartOrigin> origin;  // the one, of all runs of the row, about which the most is to be said
   for (std::size_t c = 0; c < columns; ++c) {
     TableCell cell;
     for (const auto& source : plan.cells[r * columns + c].sources) {
@@ -126,7 +127,7 @@ void add_epsilon(const SweepPlan& plan, const Source& source, TableCell& cell) {
   cell.by_max_epochs = planned >= static_cast<double>(run.config.training.max_epochs.value_or(0)) * per_epoch;
 }
 
-/// Noise that is calibrated to max_epochs spends the whole target, or all but rounding.
+/// Noise calibrated to max_epochs spends the whole target, up to rounding.
 bool ended_early(const TableCell& cell) {
   return cell.by_max_epochs && cell.epsilon_upper < 0.99 * cell.target_epsilon;
 }
@@ -252,7 +253,7 @@ Table read_table(const SweepPlan& plan, const Failures& failures) {
     for (std::size_t c = 0; c < columns; ++c) {
       TableCell cell;
       cell.paper = paper_of(baseline.label, c);
-      // All rows are scored on the same windows, so any that has got there will do.
+      // All rows are scored on the same windows, so any that has got that far will do.
       for (std::size_t s = 0; s < plan.seeds.size(); ++s)
         for (std::size_t r = 0; r < plan.file.rows.size(); ++r) {
           const auto& sources = plan.cells[r * columns + c].sources;
@@ -311,7 +312,7 @@ std::string markdown(const Table& table) {
 
   std::string missing;
   for (const auto& row : table.rows) {
-    std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // each with the columns it holds in
+    std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // each with the columns it applies to
     for (std::size_t c = 0; c < row.cells.size(); ++c)
       for (const auto& reason : row.cells[c].missing) {
         if (reason == left_out) continue;  // said once, above

@@ -1,4 +1,4 @@
-// What a sweep ends in: mean and standard deviation over seeds of every cell, beside the paper's numbers.
+// The result of a sweep: mean and standard deviation over seeds of every cell, next to the paper's numbers.
 #pragma once
 
 #include <map>
@@ -18,27 +18,27 @@ struct SeedScore {
   double score = 0.0;
 };
 
-/// A cell as far as its runs have got.
+/// A cell, as far as its runs have got.
 struct TableCell {
   std::vector<SeedScore> scores;
   std::optional<PaperNumber> paper;
-  bool is_private = false;     ///< trained privately; the following hold then
+  bool is_private = false;     ///< trained privately; if so, the following hold
   double epsilon_lower = 0.0;  ///< least over seeds
   double epsilon_upper = 0.0;  ///< most over seeds
   double target_epsilon = 0.0;
   double delta = 0.0;
   bool by_max_epochs = false;        ///< training ended by max_epochs, before the target
-  std::vector<std::string> missing;  ///< why scores are missing, one line a reason
+  std::vector<std::string> missing;  ///< why scores are missing, one line per reason
 
   [[nodiscard]] double mean() const;
-  /// With n − 1; none below two scores.
+  /// With n − 1; none for fewer than two scores.
   [[nodiscard]] std::optional<double> std() const;
 };
 
 struct TableRow {
   std::string label;
   bool is_baseline = false;
-  std::vector<TableCell> cells;  ///< one a column
+  std::vector<TableCell> cells;  ///< one per column
 };
 
 struct Table {
@@ -53,13 +53,13 @@ struct Table {
   std::vector<JointStatement> joint;  ///< once all runs have ended
 };
 
-/// Reads all scores that are on disk. `failures`: why runs have none.
+/// Reads all scores on disk. `failures`: why runs have none.
 [[nodiscard]] Table read_table(const SweepPlan& plan, const Failures& failures);
 
 /// The table for people, with what it does not say by itself: what epsilon was spent, what is missing and why, what
 /// epsilon does not cover.
 [[nodiscard]] std::string markdown(const Table& table);
-/// A line a cell, with a header.
+/// One line per cell, with a header.
 [[nodiscard]] std::string csv(const Table& table);
 [[nodiscard]] std::string json(const Table& table);
 

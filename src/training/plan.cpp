@@ -45,7 +45,7 @@ Plan ended_after(std::uint64_t steps, Plan plan, const mechanism::TrainingMethod
   const auto curve = method.privacy()->curve();
   const auto whole = plan.epsilon.upper;
   plan.epsilon = privacy::epsilon_after(theorem, *curve, delta, steps);
-  plan.epsilon.upper = std::min(plan.epsilon.upper, whole);  // fewer cost no more
+  plan.epsilon.upper = std::min(plan.epsilon.upper, whole);  // fewer steps cost no more
   plan.attack = privacy::stated(privacy::attack_bound(*curve, theorem.uses_of_steps(steps)));
   return plan;
 }
@@ -58,7 +58,7 @@ std::optional<UnusedBudget> unused_budget(const Config& config, const mechanism:
   out.epsilon = p.target_epsilon - plan.epsilon.upper;
   const auto& mechanism = *method.privacy();
   const auto& theorem = mechanism.theorem();
-  // Minutes of work for some ways of making batches of whole series, and where steps are composed adaptively.
+  // This takes minutes for some ways of making batches of whole series, and if steps are composed adaptively.
   if (p.relation == privacy::Relation::series || theorem.composition != privacy::StepComposition::symmetrised) return out;
   try {
     const auto uses = mechanism.curve()->max_uses(p.target_epsilon, p.delta);
@@ -69,7 +69,7 @@ std::optional<UnusedBudget> unused_budget(const Config& config, const mechanism:
     calibrated.privacy.composition = theorem.composition;
     out.noise_multiplier = mechanism::method_of(calibrated, method.scheme().parameters().lengths).privacy()->noise().multiplier;
   } catch (const PrivacyError&) {
-    // Beyond what is accounted for: the run is as planned all the same.
+    // Beyond what is accounted for: the run is still as planned.
   }
   return out;
 }

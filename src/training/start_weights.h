@@ -1,4 +1,4 @@
-// Puts weights of an earlier model into one that is about to be trained.
+// Puts the weights of an earlier model into one about to be trained.
 #pragma once
 
 #include "models/forecaster.h"
@@ -6,9 +6,10 @@
 
 namespace tsdp::training {
 
-/// The weights that a run of these options begins with: drawn with `seed` (they are no secret), or those of `start`. Where these forecast more steps, those of
-/// the first steps are taken: a forecaster's last layer has its rows step by step, and the steps do not depend on each other. Throws DataError
-/// for weights of other shapes or that are not finite.
+/// Sets the weights that a run of these options begins with: drawn with `seed` (they are no secret), or those of
+/// `start`. If `start` forecasts more steps, the weights of the first steps are taken: a forecaster's last layer has
+/// its rows step by step, and the steps do not depend on each other. Throws DataError for weights that have other
+/// shapes or are not finite.
 void initialise(models::Forecaster& model, std::int64_t seed, const std::optional<mechanism::StartWeights>& start);
 
 }  // namespace tsdp::training

@@ -13,8 +13,8 @@
 namespace tsdp::training {
 namespace {
 
-/// Windows whose gradients are summed in single precision; what rounding costs of the clip norm grows with its square
-/// (dp::rounding_guard): 0.2 % on the CPU; other devices take twice as many at a time, for 0.8 %.
+/// Windows whose gradients are summed in single precision. What rounding costs of the clip norm grows with the square
+/// of this number (dp::rounding_guard): 0.2 % on the CPU; other devices take twice as many at a time, for 0.8 %.
 constexpr std::int64_t most_summed_on_cpu = 128;
 constexpr std::int64_t most_summed_elsewhere = 256;
 
@@ -68,7 +68,7 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
   clipping_.joined = joins_;
   clipping_.scale = method.scheme().record_scale();
   if (!fixed_windows_) return;
-  // Of the largest block: smaller batches are guarded less.
+  // For the largest block: smaller batches are guarded less.
   const auto count = block_count();
   const auto each = (expected_windows_ + places_ - 1) / places_;
   clipping_.summed = std::clamp<std::int64_t>((places_ + count - 1) / count * each, 1, clipping_.summed);
@@ -106,7 +106,7 @@ std::int64_t StepEngine::chunk() const {
 }
 
 std::int64_t StepEngine::block_count() const {
-  // Where coins decide, some blocks are larger than expected: they are made for three quarters.
+  // If coins decide, some blocks are larger than expected, so they are sized for three quarters.
   const auto room = bounded_windows_ ? most_summed() : most_summed() * 3 / 4;
   const auto each = (expected_windows_ + threads() - 1) / threads();
   return threads() * std::max<std::int64_t>(1, (each + room - 1) / room);
@@ -220,7 +220,7 @@ StepEngine::Result StepEngine::step(const models::WindowBatch& batch, std::span<
   const auto& gradients = parameters.gradients();
   Result result;
   const auto parts = parts_of(batch, places, result);
-  // Divided after the noise by a public number; the ordinary gradient is that of the mean, over the same.
+  // Divided by a public number after the noise; the ordinary gradient is that of the mean, over the same number.
   if (noise_) {
     noise_->finish(gradients, parts, key, step, 1.0 / divisor_);
   } else {

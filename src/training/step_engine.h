@@ -12,24 +12,25 @@
 
 namespace tsdp::training {
 
-/// Calls the functions of single numbers (logarithms, roots, …) once, before threads do. LibTorch takes them from MKL on the CPU, which chooses its code at
-/// the first call; where two threads make that call at once, one of them may get other code, which differs in the last place (one of 750
-/// processes, seen with at::log). A resumed run would then end with other weights than one that went on.
+/// Calls the functions of single numbers (logarithms, roots, …) once, before threads do. On the CPU, LibTorch takes
+/// them from MKL, which chooses its code at the first call. If two threads make that call at once, one of them may get
+/// other code, which differs in the last place (one of 750 processes, seen with at::log). A resumed run would then end
+/// with other weights than one that was never interrupted.
 void settle_vector_functions();
 
-/// One update of a model from one batch. The private and the ordinary step are one program; the ordinary one leaves
+/// One update of a model from one batch. The private and the ordinary step share one program; the ordinary one leaves
 /// out norms, clipping and noise.
 ///
-/// On the CPU every thread takes its share of the windows through the whole model, over parameters that all share: what
-/// a window needs stays in one core's cache, and threads meet once a step. Sums depend on the number of threads by
-/// rounding, and on nothing else.
+/// On the CPU every thread takes its share of the windows through the whole model, over parameters shared by all: what
+/// a window needs stays in one core's cache, and threads meet once a step. The number of threads affects sums only by
+/// rounding.
 class StepEngine {
  public:
   struct Options {
     dp::Adam::Options adam;
     /// Not private: bound on the norm of the whole gradient (of the batch's mean loss); 0 for none.
     double gradient_norm_bound = 0.0;
-    /// Memory that a batch's records may take, bytes; larger batches are worked on in chunks. 0 for no bound.
+    /// Memory in bytes that a batch's records may take; larger batches are worked on in chunks. 0 for no bound.
     std::int64_t memory_budget = 0;
   };
   /// Throws PrivacyError if the method is private and matrix products would round to fewer digits than single precision has.
@@ -39,19 +40,20 @@ class StepEngine {
     at::Tensor losses;  ///< (B)
     at::Tensor norms;   ///< of the records' gradients before clipping; undefined if not private
   };
-  /// Takes step `step` with the windows that the method's sampler drew for it; `places`, one a window, as sampling::Draw has
-  /// them: they tell the records. A record's windows are worked on at once, whatever memory they take. The noise of a private step is that of `key`. An empty batch is a step of noise alone (private) or of weight decay
+  /// Takes step `step` with the windows that the method's sampler drew for it. `places` has one entry per window, as in
+  /// sampling::Draw: they identify the records. A record's windows are worked on at once, whatever memory they take.
+  /// The noise of a private step is that of `key`. An empty batch is a step of noise alone (private) or of weight decay
   /// alone.
   Result step(const models::WindowBatch& batch, std::span<const std::int64_t> places, const SecretKey& key, std::uint64_t step);
 
-  /// The sum of a batch's gradients that noise is added to, each clipped if private; double precision. Not a release: for tests
-  /// and audits.
+  /// The sum of a batch's gradients to which noise is added, each clipped if private; double precision. Not a release:
+  /// for tests and audits.
   at::Tensor sum(const models::WindowBatch& batch, std::span<const std::int64_t> places);
 
-  /// Windows that are worked on at a time, by all threads together. Norms and clip factors are the windows' own and do not
+  /// Windows worked on at a time, by all threads together. Norms and clip factors are the windows' own and do not
   /// depend on it; sums over windows are taken in another order, so they differ by rounding.
   [[nodiscard]] std::int64_t chunk() const;
-  /// What gradients are clipped to, with the most windows that are summed in single precision.
+  /// What gradients are clipped to, with the most windows summed in single precision.
   [[nodiscard]] const dp::Clipping& clipping() const noexcept { return clipping_; }
 
   [[nodiscard]] dp::Adam& optimizer() noexcept { return adam_; }
@@ -60,22 +62,22 @@ class StepEngine {
   [[nodiscard]] std::vector<at::Tensor> noise_state() const;
 
  private:
-  /// Records `first` … `last − 1` of a batch, which are worked on at a time.
+  /// Records `first` … `last − 1` of a batch, worked on at a time.
   struct Piece {
     std::int64_t first, last;
   };
-  /// What of a batch is clipped as one. Without privacy nothing is: every window by itself.
+  /// The parts of a batch that are clipped as one. Without privacy none is: every window is on its own.
   [[nodiscard]] dp::Records records_of(std::span<const std::int64_t> places) const;
-  /// How many blocks a batch has, a multiple of the threads'. A block's windows are summed together.
+  /// How many blocks a batch has, a multiple of the number of threads. A block's windows are summed together.
   [[nodiscard]] std::int64_t block_count() const;
-  /// Windows of a block of `windows` that are worked on at a time, if a record does not have more.
+  /// How many windows of a block of `windows` are worked on at a time, if no record has more.
   [[nodiscard]] std::int64_t piece_size(std::int64_t windows) const;
-  /// The pieces of the blocks of a batch, one list a thread. Which block a window is in is told by its place alone.
+  /// The pieces of the blocks of a batch, one list per thread. A window's place alone decides which block it is in.
   [[nodiscard]] std::vector<std::vector<Piece>> pieces_of(const dp::Records& records, std::span<const std::int64_t> places) const;
-  /// The parts of that sum, one a thread; fills `result`.
+  /// The parts of that sum, one per thread; fills `result`.
   std::vector<at::Tensor> parts_of(const models::WindowBatch& batch, std::span<const std::int64_t> places, Result& result);
-  /// Takes the windows of `pieces` through `model` and returns the sum of their gradients: the model's gradient buffer, or,
-  /// of several pieces, `sum` (double precision).
+  /// Takes the windows of `pieces` through `model` and returns the sum of their gradients: the model's gradient buffer
+  /// or, if there are several pieces, `sum` (double precision).
   at::Tensor work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch, const dp::Records& records,
                   std::span<const Piece> pieces, const Result& result) const;
   [[nodiscard]] bool is_private() const { return noise_ != nullptr; }
@@ -86,10 +88,10 @@ class StepEngine {
   [[nodiscard]] std::int64_t chunk_of_a_thread() const;
 
   models::Forecaster& model_;
-  std::vector<std::unique_ptr<models::Forecaster>> replicas_;  // of the threads but the first
-  std::vector<at::Tensor> sums_;                               // a thread: kept for their memory
+  std::vector<std::unique_ptr<models::Forecaster>> replicas_;  // of all threads but the first
+  std::vector<at::Tensor> sums_;                               // one per thread, kept for their memory
   Options options_;
-  // What of the scheme decides how sums are taken; public.
+  // The parts of the scheme that decide how sums are taken; public.
   std::int64_t places_, expected_windows_;
   bool fixed_windows_, bounded_windows_, joins_;
   std::int64_t record_windows_;  // λ

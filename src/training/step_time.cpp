@@ -12,7 +12,7 @@
 namespace tsdp::training {
 
 double seconds_per_step(const Config& config, const mechanism::TrainingMethod& method, at::Device device) {
-  constexpr int looks = 4;  // the first warms caches up
+  constexpr int looks = 4;  // the first warms up caches
   const auto options = at::TensorOptions(device).dtype(at::kFloat);
   const auto model = model_of(config, options);
   initialise(*model, config.training.seed, std::nullopt);

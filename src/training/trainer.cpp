@@ -34,11 +34,11 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-constexpr std::uint64_t logged_lines = 2000;       // metrics lines of a run, at most about
-constexpr std::uint64_t logged_epsilons = 25;      // of them with epsilon, at most about
-constexpr double epsilon_precision = 5e-3;         // of those
-constexpr double epsilon_share = 0.01;             // of the time, at most, and a second
-constexpr double charge_seconds = 5.0;             // training that one block of charged steps covers
+constexpr std::uint64_t logged_lines = 2000;       // metrics lines of a run, at most about this many
+constexpr std::uint64_t logged_epsilons = 25;      // of them with epsilon, at most about this many
+constexpr double epsilon_precision = 5e-3;         // of those epsilons
+constexpr double epsilon_share = 0.01;             // of the time, at most, plus a second
+constexpr double charge_seconds = 5.0;             // seconds of training covered by one block of charged steps
 constexpr std::uint64_t first_block = 16;          // before the rate is known
 constexpr std::size_t validation_rows = 256;       // windows whose loss is taken at a time
 constexpr double checkpoint_share = 0.005;         // of the time, at most
@@ -51,8 +51,8 @@ StepEngine::Options step_options(const Config& config) {
   return o;
 }
 
-/// Upper epsilons of a run that is going on, at every so many steps: always one step count ahead, which covers the
-/// steps before it. Where accounting takes long, the later ones are left out and the end of the plan covers them.
+/// Upper epsilons of a run in progress, at multiples of `every` steps: always one step count ahead, which covers the
+/// steps before it. If accounting takes long, the later ones are left out and the end of the plan covers them.
 class EpsilonAhead {
  public:
   EpsilonAhead(const mechanism::TrainingMethod& method, const Plan& plan, double delta, std::uint64_t every)
@@ -72,7 +72,7 @@ class EpsilonAhead {
     value_ = std::min(value_, curve_->epsilon(delta_, uses, epsilon_precision).upper);
     spent_ += seconds_since(start);
   }
-  [[nodiscard]] std::uint64_t step() const { return step_; }  ///< the step count that `value` belongs to
+  [[nodiscard]] std::uint64_t step() const { return step_; }  ///< the step count for `value`
   [[nodiscard]] double value() const { return value_; }       ///< 0 if not private
 
  private:
@@ -87,7 +87,8 @@ class EpsilonAhead {
   Clock::time_point begin_ = Clock::now();
 };
 
-/// The configuration of a run, if a trainer can begin with that and these data. Planning takes seconds, so this comes first.
+/// The configuration of a run, if a trainer can begin with it and these data. Planning takes seconds, so this comes
+/// first.
 const Config& checked(const mechanism::Settled& run, const data::PreparedData& data) {
   const auto& config = run.config;
   const auto& start = run.start;
@@ -115,7 +116,7 @@ const Config& checked(const mechanism::Settled& run, const data::PreparedData& d
 
 }  // namespace
 
-/// What a trainer is made of.
+/// What a trainer consists of.
 class Trainer::Run {
  public:
   Run(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder, std::unique_ptr<models::Forecaster> forecaster);
@@ -131,7 +132,8 @@ class Trainer::Run {
 
   void start_fresh();
   void restore(const Checkpoint& checkpoint);
-  /// Goes on behind the last charged step. Throws PrivacyError if nothing would be trained then; `why` begins what is said.
+  /// Goes on after the last charged step. Throws PrivacyError if nothing would be trained then; the message begins with
+  /// `why`.
   void give_up_charged_steps(const std::string& why);
   enum class WithKey {
     yes,
@@ -139,33 +141,34 @@ class Trainer::Run {
   };
   [[nodiscard]] Checkpoint checkpoint(WithKey with_key) const;
   void write_ledger(mechanism::RunState state);
-  /// Raises the count of charged steps, and what the ledger says of it.
+  /// Raises the count of charged steps, also in the ledger.
   void charge_to(std::uint64_t steps);
-  /// What one call of `train` keeps in mind.
+  /// What one call of `train` remembers.
   struct Session;
-  /// Charges as many steps ahead as a few seconds hold, never past the plan.
+  /// Charges as many steps ahead as fit in a few seconds, never past the plan.
   void charge_ahead(const Session& session);
-  /// Gathers the windows, adds noise to them where the scheme says so, and takes the step.
+  /// Gathers the windows, adds noise to them if the scheme says so, and takes the step.
   StepEngine::Result take(const sampling::Draw& drawn);
-  /// Logs the step that was just taken, and looks at losses where one is due.
+  /// Logs the step just taken, and looks at losses if due.
   void observe(const sampling::Draw& drawn, const StepEngine::Result& result, Session& session);
-  /// Writes a checkpoint where one is due.
+  /// Writes a checkpoint if one is due.
   void save(Session& session);
   void report(const TrainOptions& options, Session& session) const;
-  /// Leaves checkpoint and ledger; of a plan that is done without the key. True if it is.
+  /// Leaves checkpoint and ledger, without the key if the plan is done. Returns whether it is.
   bool close();
-  /// Of these windows; not a number of none.
+  /// Mean loss of these windows; NaN if there are none.
   double mean_loss(std::span<const data::WindowIndex> windows);
   double validation_loss();
   /// Mean loss of each series' validation windows, in nats a value.
   std::vector<double> validation_losses_by_series();
-  /// Puts the start's weights in the place of the trained ones, or does not: docs/proofs/private-choice.md. Nothing without a choice.
+  /// Replaces the trained weights by the start's, or keeps them: docs/proofs/private-choice.md. Does nothing without a
+  /// choice.
   void choose_privately();
-  /// Whether the exported weights are those of least mean training loss.
+  /// Whether the exported weights are those with the least mean training loss.
   [[nodiscard]] bool best_by_training_loss() const;
   /// Whether anything depends on the mean training loss between two looks; never in a private run.
   [[nodiscard]] bool watches_training_loss() const;
-  /// With step and epoch of now.
+  /// With the current step and epoch.
   [[nodiscard]] Metrics metrics_at_step() const;
   /// Looks at the mean loss since the last look, or at the loss of the validation part.
   void look(MetricsLog& metrics);
@@ -174,7 +177,7 @@ class Trainer::Run {
   std::optional<mechanism::StartWeights> start_;
   const data::PreparedData& data_;
   at::Device device_;
-  std::string environment_;  // read once: it stays what it was when the run began or was taken up here
+  std::string environment_;  // read once: it stays what it was when the run began or was resumed here
   RunStore store_;
   std::unique_ptr<models::Forecaster> model_;
   data::WindowStore windows_;
@@ -184,14 +187,14 @@ class Trainer::Run {
   Plan plan_;
   StepEngine engine_;
   SecretKey key_;
-  std::string key_print_;  // of key_; of the last one where the key is gone
+  std::string key_print_;  // of key_, or of the last key if it is gone
   bool key_is_gone_ = false;  // with the end of the run
   std::uint64_t step_ = 0;
-  std::uint64_t given_up_ = 0;  // of those: charged, and not taken or lost
+  std::uint64_t given_up_ = 0;  // of those steps: charged and not taken, or taken and lost
   double best_loss_;       // of the validation part, or of training
   PlateauSchedule schedule_;
   std::optional<PrivateChoice> choice_;
-  at::Tensor loss_sum_;    // of all windows since the last look at it, and their number; double precision
+  at::Tensor loss_sum_;    // of all windows since the last look, and their number; double precision
 };
 
 Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder, std::unique_ptr<models::Forecaster> forecaster)
@@ -210,7 +213,7 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
       engine_(*model_, method_, step_options(config_)),
       best_loss_(std::numeric_limits<double>::infinity()),
       loss_sum_(at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble))) {
-  // What a window reads is what is accounted.
+  // The accounting covers what a window reads.
   if (model_->past_length() > method_.scheme().parameters().context_length)
     throw PrivacyError(cat("model ", model_->name(), " reads ", model_->past_length(), " past steps; only ",
                            method_.scheme().parameters().context_length, " are accounted for"));
@@ -232,10 +235,10 @@ void Trainer::Run::begin(const std::optional<std::filesystem::path>& budget) {
         "covers that: set training.reproducible to false");
   store_.claim();
   start_fresh();
-  // The run keeps the coefficients that it is charged for.
+  // The run keeps the coefficients it is charged for.
   if (config_.privacy.noise_recursion) config_.privacy.noise_coefficients = store_.keep_coefficients(*config_.privacy.noise_recursion);
   if (start_) config_.model.start = store_.keep_start(start_->bytes);
-  // The whole plan, before anything of the run is there: what dies in between has spent it.
+  // Charges the whole plan before any of the run exists: if the process dies in between, the plan is spent.
   if (budget) {
     const auto uses = method_.privacy()->theorem().uses_of_steps(plan_.steps);
     mechanism::charge_budget(*budget, store_.run(), *method_.privacy(), mechanism::start_of(config_, start_), uses);
@@ -246,12 +249,12 @@ void Trainer::Run::begin(const std::optional<std::filesystem::path>& budget) {
 
 void Trainer::Run::resume() {
   const auto found = store_.take_up(config_, data_, plan_.steps);
-  // What a budget was charged for, and the ledger states: another program may plan a step more.
+  // The step count that a budget was charged for and the ledger states: another program may plan a step more.
   if (const auto planned = store_.planned()) plan_ = ended_after(*planned, plan_, method_, config_.privacy.delta);
   const auto start = mechanism::start_of(config_, start_);
   bool as_before = false;
   if (!found) {
-    // Neither weights nor key are left. The steps charged may have been released, so they stay charged.
+    // Neither weights nor key are left. The charged steps may have been released, so they stay charged.
     start_fresh();
     store_.ask_the_ledger(config_, plan_.steps, key_print_, start);
     const auto why = cat(store_.folder().last().string(), ": no checkpoint");
@@ -265,13 +268,13 @@ void Trainer::Run::resume() {
         throw DataError(cat(store_.folder().last().string(), ": has no key after ", step_, " of ", plan_.steps,
                             " steps; expected one of every "
                             "run that is not finished"));
-      return;  // nothing is left to be done, or to be drawn
+      return;  // nothing is left to do or to draw
     }
     as_before = found->environment == environment_ && store_.charged_key() == key_print_ && known_to_the_ledger;
-    // Rounding may differ here, so replayed steps would be new releases with old noise; and under another key than theirs
-    // they would be new releases, too. They are given up, for good: the checkpoint written below keeps the first environment
-    // from replaying what this one is about to take. And as another copy of this folder may go on there, steps from here on
-    // have noise of their own. Without privacy nothing is at stake.
+    // Rounding may differ here, so replayed steps would be new releases with old noise; under another key than theirs
+    // they would be new releases, too. They are given up for good: the checkpoint written below keeps the first
+    // environment from replaying what this one is about to take. As another copy of this folder may go on there, steps
+    // from here on have noise of their own. Without privacy nothing is at stake.
     if (method_.privacy() && !as_before) {
       give_up_charged_steps(found->environment != environment_
                                 ? cat("the run was made by (", found->environment, "), this is (", environment_, ")")
@@ -281,7 +284,8 @@ void Trainer::Run::resume() {
       key_print_ = key_print(key_);
     }
   }
-  // Under the key of before, all steps may have been taken, and the choice drawn and released, where the record of it was put back to an earlier time.
+  // Under the previous key, all steps may have been taken, and the choice drawn and released, if the record of it was
+  // put back to an earlier time.
   if (!as_before && method_.choice_epsilon() > 0.0 && store_.charged() >= plan_.steps) store_.count_choice_as_drawn();
   if (!as_before) {
     store_.change_key(key_);  // first: a crash in between gives up what is charged, and replays nothing
@@ -370,7 +374,7 @@ mechanism::Ledger Trainer::Run::current_ledger(mechanism::RunState state) const 
   out.covariates = config_.dataset.covariate_columns;
   out.steps_planned = plan_.steps;
   out.steps_taken = step_ - given_up_;
-  // A crash before may have taken steps that are charged: what is charged is stated.
+  // Before a crash, charged steps may have been taken: what is charged is stated.
   out.steps_charged = std::max(store_.charged(), step_);
   if (!out.is_private()) return out;
   auto& cost = out.cost.emplace();
@@ -380,7 +384,7 @@ mechanism::Ledger Trainer::Run::current_ledger(mechanism::RunState state) const 
     const auto uses = out.accounted_uses();
     cost.epsilon = privacy::epsilon_after(method_.privacy()->theorem(), *curve, cost.delta, charged);
     cost.attack = privacy::stated(privacy::attack_bound(*curve, uses));
-    if (charged < plan_.steps) cost.epsilon.upper = std::min(cost.epsilon.upper, plan_.epsilon.upper);  // fewer cost no more
+    if (charged < plan_.steps) cost.epsilon.upper = std::min(cost.epsilon.upper, plan_.epsilon.upper);  // fewer steps cost no more
   }
   return out;
 }
@@ -391,7 +395,7 @@ void Trainer::Run::write_ledger(mechanism::RunState state) {
 
 void Trainer::Run::charge_to(std::uint64_t steps) {
   store_.charge_to(steps);
-  write_ledger(mechanism::RunState::running);  // the witness, should charge and checkpoint be put back together
+  write_ledger(mechanism::RunState::running);  // the witness, in case charge and checkpoint are put back together
 }
 
 std::int64_t Trainer::Run::memory() const {
@@ -456,7 +460,7 @@ std::vector<double> Trainer::Run::validation_losses_by_series() {
   for (const auto& range : data_.split.validation) windows[static_cast<std::size_t>(range.series)].push_back({range.series, range.forecast_start});
   std::vector<double> out;
   out.reserve(windows.size());
-  // A series alone: beside others its own rounding might depend on theirs.
+  // Each series alone: with others, its own rounding might depend on theirs.
   for (const auto& of_series : windows) out.push_back(mean_loss(of_series));
   return out;
 }
@@ -487,7 +491,7 @@ struct Trainer::Run::Session {
         epsilon(run.method_, run.plan_, run.config_.privacy.delta, std::max<std::uint64_t>(1, run.plan_.steps / every / logged_epsilons) * every),
         first_step(run.step_) {}
 
-  /// Steps a second.
+  /// Steps per second.
   [[nodiscard]] double rate(std::uint64_t step) const { return static_cast<double>(step - first_step) / std::max(seconds_since(begin), 1e-6); }
 
   MetricsLog metrics;
@@ -587,7 +591,8 @@ bool Trainer::Run::close() {
     throw Error(ExitCode::failure, cat("after ", step_,
                                        " steps the weights are not finite, so there is no model; begin a new run with a smaller optimizer.learning_rate or more noise: "
                                        "what this one has charged stays spent"));
-  // Before the ledger says finished: what is killed in between chooses again, by the same draw, or under another key not at all.
+  // Before the ledger says finished: a run killed in between chooses again by the same draw, or, under another key, not
+  // at all.
   if (done) choose_privately();
   store_.settle(step_);
   write_ledger(done ? mechanism::RunState::finished : mechanism::RunState::interrupted);

@@ -12,16 +12,16 @@
 
 namespace tsdp::training {
 
-/// One gather a batch: on the CPU a copy of rows into buffers that are kept, elsewhere an index over a strided view of
-/// the series, which lie on the device.
+/// One gather per batch: on the CPU a copy of rows into buffers that are kept, elsewhere an index over a strided view
+/// of the series, which lie on the device.
 class WindowSource {
  public:
-  /// `store` must outlive the source. Without `features` batches carry no time features.
+  /// `store` must outlive the source. Without `features`, batches carry no time features.
   WindowSource(const data::WindowStore& store, std::optional<data::FeatureStore> features,
                const at::TensorOptions& options);
 
-  /// The batch of these windows; valid until the next call. `augmented`, if given, changes values before they are used (all
-  /// row-major, on the CPU). `exact` are the values in double precision, null where the store has none.
+  /// The batch of these windows; valid until the next call. `augmented`, if given, changes values before they are used
+  /// (all row-major, on the CPU). `exact` holds the values in double precision, null if the store has none.
   using Augment = std::function<void(const double* exact, float* values, const float* observed)>;
   models::WindowBatch gather(std::span<const data::WindowIndex> indices, const Augment& augmented = nullptr);
 
@@ -31,7 +31,7 @@ class WindowSource {
   const data::WindowStore& store_;
   std::optional<data::FeatureStore> features_;
   at::TensorOptions options_;
-  // Strided views (places, floats of a window), off the CPU only.
+  // Strided views (places, floats of a window), only off the CPU.
   at::Tensor device_values_, device_observed_, device_features_;
   at::Tensor values_, observed_, feature_rows_;  // (rows, floats of a window), on the CPU
   std::vector<double> exact_;                    // likewise, only for batches that are augmented

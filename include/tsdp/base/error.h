@@ -1,4 +1,4 @@
-// Errors that a user can cause or mend, each with the exit code of the program that meets it.
+// Errors that a user can cause or fix, each with the exit code of the program that meets it.
 #pragma once
 
 #include <stdexcept>
@@ -13,7 +13,7 @@ enum class ExitCode : int {
   usage = 2,          ///< wrong usage or configuration
   data = 3,           ///< unreadable or unfit data
   privacy = 4,        ///< no theorem covers the request, or the budget is spent
-  interrupted = 130,  ///< ended by Ctrl-C or SIGTERM, ready to go on (128 + SIGINT, as shells have it)
+  interrupted = 130,  ///< ended by Ctrl-C or SIGTERM, ready to continue (128 + SIGINT, as in shells)
 };
 
 /// An error with one line for the user: what is at fault, what was found, what would be accepted.

@@ -1,4 +1,4 @@
-// One table of names for every enumeration that users and files speak of.
+// One table of names for every enumeration that users and files refer to.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace tsdp {
 
-/// The names of an enumeration's values: beside the enumeration stands
+/// The names of an enumeration's values. Next to the enumeration stands
 ///   constexpr Names<Colour, 2> names_of(Colour) { return {{{Colour::red, "red"}, {Colour::blue, "blue"}}}; }
 /// and everything else (names, options' choices, reading files) follows from it.
 template <class Enum, std::size_t n>
@@ -46,7 +46,7 @@ template <class Enum>
   return false;
 }
 
-/// The value that `text` names. Throws UsageError that begins with `where` and names those there are.
+/// The value that `text` names. Throws UsageError that begins with `where` and lists the known names.
 template <class Enum>
 [[nodiscard]] Enum named(std::string_view text, const std::string& where) {
   Enum out{};

@@ -1,8 +1,8 @@
 // Tensors and texts in one file that only holds data: nothing in it is ever run.
 //
-// The format is safetensors' (8 bytes of header length, little-endian; a JSON header; raw little-endian values), so other
-// programs read it, too. The last tensor, "sha256", is the SHA-256 of every byte before its own values: a changed bit
-// anywhere is found.
+// The format is safetensors' (8 bytes of header length, little-endian; a JSON header; raw little-endian values), so
+// other programs can read it too. The last tensor, "sha256", is the SHA-256 of every byte before its own values: a
+// changed bit anywhere is detected.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace tsdp {
 
-/// One tensor as it lies in a file.
+/// One tensor as stored in a file.
 struct StoredTensor {
   std::string name;
   std::string type;                 ///< safetensors' name: F32, F64, I64 or U8
@@ -21,7 +21,7 @@ struct StoredTensor {
   std::string bytes;                ///< row-major, little-endian
 };
 
-/// What such a file holds.
+/// The content of such a file.
 struct TensorFile {
   std::map<std::string, std::string> texts;  ///< UTF-8, under "__metadata__"
   std::vector<StoredTensor> tensors;
@@ -36,8 +36,8 @@ struct TensorFile {
 /// The bytes of the file. Throws Error if a tensor's bytes do not fit its type and shape, or a name occurs twice.
 [[nodiscard]] std::string tensor_file_bytes(const TensorFile& content);
 
-/// Reads what tensor_file_bytes wrote. `where` begins complaints. Throws DataError for anything else: every length, type,
-/// shape, place and the checksum are checked before a tensor is made.
+/// Reads what tensor_file_bytes wrote. Error messages begin with `where`. Throws DataError for anything else: every
+/// length, type, shape, place and the checksum are checked before a tensor is made.
 [[nodiscard]] TensorFile read_tensor_file(std::string_view bytes, const std::string& where);
 
 }  // namespace tsdp

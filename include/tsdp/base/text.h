@@ -29,7 +29,7 @@ void put(std::ostringstream& out, const T& value) {
 }
 }  // namespace detail
 
-/// Joins the texts of all arguments; doubles as by `exact`.
+/// Joins the texts of all arguments; doubles are written as by `exact`.
 template <class... Parts>
 [[nodiscard]] std::string cat(const Parts&... parts) {
   std::ostringstream out;
@@ -46,8 +46,8 @@ template <class... Parts>
 /// `text` without white space at both ends.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
-/// `text` as a field of CSV that reads back: in quotes, its own doubled, where commas, quotes, line breaks or white space
-/// at its ends would be read as something else.
+/// `text` as a CSV field that reads back unchanged: in quotes, with its own quotes doubled, if commas, quotes, line
+/// breaks or white space at its ends would otherwise be read as something else.
 [[nodiscard]] std::string csv_field(std::string_view text);
 
 /// Bytes of the well-formed UTF-8 character that `text` begins with, 1 to 4; 0 if it begins with none.
@@ -57,12 +57,12 @@ template <class... Parts>
 [[nodiscard]] bool is_utf8(std::string_view text);
 
 /// `text` as it may be shown on a terminal: control characters (of both blocks, so that no escape sequence begins),
-/// characters that turn the direction of writing or break lines, and bytes that are no UTF-8 are written as `\xNN`. With
-/// `keep_lines`, line feeds and tabs stay.
+/// characters that change the direction of writing or break lines, and bytes that are not UTF-8 are written as `\xNN`.
+/// With `keep_lines`, line feeds and tabs stay.
 [[nodiscard]] std::string visible(std::string_view text, bool keep_lines = false);
 
 /// A span of time for people: "0:03:07", or "3 d 04 h" from two days on; rounded up. "?" if negative, not a number or
-/// beyond a thousand million seconds.
+/// above a thousand million seconds.
 [[nodiscard]] std::string clock_text(double seconds);
 
 /// The known name with the least edit distance to `name`; empty when `known` is empty.

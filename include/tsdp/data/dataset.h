@@ -27,11 +27,12 @@ struct Frequency {
   int multiple = 1;
   Unit unit = Unit::hour;
 
-  /// Reads pandas-style text: "10min", "10T", "30min", "h", "1h", "H", "1D", "B", "W", "M", "Q", "Y", "s"; also "MS", "QE" and
-  /// the like, and anchors ("W-SUN", "QS-OCT"), which say what the start of a series says here.
-  /// Throws UsageError that names what was found and what is accepted. Gives the normal form.
+  /// Reads pandas-style text: "10min", "10T", "30min", "h", "1h", "H", "1D", "B", "W", "M", "Q", "Y", "s"; also "MS",
+  /// "QE" and the like, and anchors ("W-SUN", "QS-OCT"), which state what the start of a series states here. Returns
+  /// the normal form. Throws UsageError that names what was found and what is accepted.
   [[nodiscard]] static Frequency parse(std::string_view text);
-  /// The one form of this step, in the longest unit of which it is a whole number: 60min is 1h, 24h 1D, 7D 1W, 3M 1Q, 12M 1Y.
+  /// The unique form of this step, in the longest unit of which it is a whole multiple: 60min is 1h, 24h 1D, 7D 1W,
+  /// 3M 1Q, 12M 1Y.
   [[nodiscard]] Frequency normal() const;
   [[nodiscard]] std::string text() const;
   bool operator==(const Frequency&) const = default;
@@ -44,7 +45,7 @@ using Moment = std::int64_t;
 struct TimeStamp {
   Moment clock = 0;
   std::optional<std::int64_t> ahead = std::nullopt;
-  bool elsewhere = false;  ///< the clock is UTC's, and not that of the place which the stamp names: 2024-01-01 15:00:00Z[Asia/Tokyo]
+  bool elsewhere = false;  ///< the clock is UTC's, not that of the place that the stamp names: 2024-01-01 15:00:00Z[Asia/Tokyo]
 
   /// In UTC; the clock's time where no zone is given.
   [[nodiscard]] Moment utc() const noexcept { return clock - ahead.value_or(0); }
@@ -56,32 +57,34 @@ struct TimeStamp {
 /// Whether series of this frequency are in local time where their time stamps have a zone: a step is a day or longer.
 [[nodiscard]] bool keeps_local_time(const Frequency& frequency);
 
-/// Reads a time stamp: "2015-01-31", "2015/01/31" or "31.01.2015"; behind it nothing, or ' ' or 'T' and a time: "13:00",
-/// "13:00:00", "13:00:00.000" (also 9:00, and 13-00-00 as in Monash files). A time zone behind the time (Z, +01, +01:00,
-/// +0100; the name of a place may follow: Z[Asia/Tokyo]) is kept apart. Periods as pandas writes them stand for their first moment: "2015", "2015-01", "2015Q1",
-/// "2014-12-29/2015-01-04". None if the text is anything else, no such date exists, or a fraction of a second is not 0.
+/// Reads a time stamp: "2015-01-31", "2015/01/31" or "31.01.2015"; followed by nothing, or by ' ' or 'T' and a time:
+/// "13:00", "13:00:00", "13:00:00.000" (also 9:00, and 13-00-00 as in Monash files). A time zone after the time (Z,
+/// +01, +01:00, +0100; the name of a place may follow: Z[Asia/Tokyo]) is kept separately. Periods as pandas writes them
+/// stand for their first moment: "2015", "2015-01", "2015Q1", "2014-12-29/2015-01-04". None if the text is anything
+/// else, no such date exists, or a fraction of a second is not 0.
 [[nodiscard]] std::optional<TimeStamp> parse_time_stamp(std::string_view text);
-/// The same in UTC. False, and `moment` as it was, if the text is no time stamp.
+/// The same in UTC. Returns false, and leaves `moment` as it was, if the text is no time stamp.
 [[nodiscard]] bool parse_moment(std::string_view text, Moment& moment);
 /// "YYYY-MM-DD hh:mm:ss".
 [[nodiscard]] std::string moment_text(Moment moment);
 /// Whether a step is a whole number of months.
 [[nodiscard]] bool is_of_months(const Frequency& frequency);
-/// The day of the month on which steps from `start` lie if nothing else is known: its own, and 31, which stands for last days, if
-/// that is the last of its month, as pandas' month ends do.
+/// The day of the month on which steps from `start` lie if nothing else is known: the day of `start`, or 31, which
+/// stands for last days, if `start` is the last day of its month, as with pandas' month ends.
 [[nodiscard]] int month_day_of(Moment start);
-/// The day of the month on which all these moments lie, where it exists, or else on the last day: 28 for 28 February and 28 March, 30
-/// for 28 February and 30 March; 31 if all are last days. 0 if there is no such day.
+/// The day of the month on which all these moments lie, or, in months without it, the last day: 28 for 28 February and
+/// 28 March, 30 for 28 February and 30 March; 31 if all are last days. 0 if there is no such day.
 [[nodiscard]] int common_month_day(std::span<const Moment> moments);
-/// The moment `steps` calendar steps after `start`. Months and longer are on `month_day`, where it exists, or else on the last day of a
-/// month; without it (0) on month_day_of(start). Business days skip Saturday and Sunday.
+/// The moment `steps` calendar steps after `start`. Steps of months and longer lie on `month_day` or, in months without
+/// it, on the last day; if it is 0, on month_day_of(start). Business days skip Saturday and Sunday.
 [[nodiscard]] Moment advance(Moment start, const Frequency& frequency, std::int64_t steps, int month_day = 0);
 
-/// Seconds of the shortest step of that frequency: of February among months.
+/// Seconds of the shortest step of that frequency: February among months.
 [[nodiscard]] std::int64_t shortest_step(const Frequency& frequency);
 
 /// The `k` for which `moment` is `k` calendar steps after `start` (before it if negative), none if there is no such
-/// `k`. Without `month_day`, where `start` is the last day of a month with fewer than 31, the same day of another month counts, too.
+/// `k`. Without `month_day`, if `start` is the last day of a month with fewer than 31 days, the same day of another
+/// month counts too.
 [[nodiscard]] std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequency, Moment moment, int month_day = 0);
 
 /// One series. `values[i]` belongs to `at(frequency, i)`; a missing value is a quiet NaN, infinities do not occur.
@@ -90,32 +93,35 @@ struct Series {
   Moment start = 0;
   std::vector<float> values;
   std::int64_t cut = 0;  ///< missing values that a reader cut off at the ends
-  /// Empty, or for each of `values` the double nearest to the decimal that stands in the file, NaN where that is.
+  /// Empty, or for each of `values` the double nearest to the decimal in the file, NaN where `values` has NaN.
   std::vector<double> exact = {};
-  /// The day of the month on which its steps lie, if they are of months: its own, whatever month it starts in. 0: as the start tells.
+  /// The day of the month on which its steps lie, if they are of months: its own, whatever month it starts in. 0: taken
+  /// from the start.
   int month_day = 0;
-  std::int64_t changes = 0;  ///< values of the file that are not the value before
-  std::int64_t lost = 0;     ///< of them, those that are that value in single precision
-  double last_read = std::numeric_limits<double>::quiet_NaN();  ///< the last value of the file, for readers
+  std::int64_t changes = 0;  ///< values in the file that differ from the value before
+  std::int64_t lost = 0;     ///< of these, those equal to that value in single precision
+  double last_read = std::numeric_limits<double>::quiet_NaN();  ///< the last value in the file, for readers
 
-  /// When place `place` is; also before and after the values.
+  /// The moment of place `place`, also before and after the values.
   [[nodiscard]] Moment at(const Frequency& frequency, std::int64_t place) const { return advance(start, frequency, place, month_day); }
 };
 
-/// The coarsest frequency on which every one of these series of moments lies, each of which must increase: months where each is on one
-/// day of the month (common_month_day), business days where none has a weekend. None where no series has 3 moments.
+/// The coarsest frequency on which every one of these series of moments lies, each of which must increase: months if
+/// each is on one day of the month (common_month_day), business days if none has a weekend. None if no series has 3
+/// moments.
 [[nodiscard]] std::optional<Frequency> coarsest_frequency(std::span<const std::vector<Moment>> series);
-/// The same. None, too, where no series of 3 moments or more has one at half of its steps.
+/// The same, but also none if no series of at least 3 moments has moments at half of its steps or more.
 [[nodiscard]] std::optional<Frequency> infer_frequency(std::span<const std::vector<Moment>> series);
-/// Of one series.
+/// The same for one series.
 [[nodiscard]] std::optional<Frequency> infer_frequency(const std::vector<Moment>& moments);
 /// The coarsest frequency, if the series show that `stated` is too fine for them: by chance, rows of the stated step would lie on the
 /// coarser one with a probability below one in a thousand.
 [[nodiscard]] std::optional<Frequency> coarser_than(const Frequency& stated, std::span<const std::vector<Moment>> series);
 
-/// Numbers that are known of every step, ahead of time too, and are the same for all series: holidays, prices, planned outages. Public.
+/// Numbers known for every step, ahead of time too, and the same for all series: holidays, prices, planned outages.
+/// Public.
 struct Covariates {
-  std::string file;                ///< where they come from, for complaints
+  std::string file;                ///< where they come from, for error messages
   std::vector<std::string> names;  ///< K of them
   Moment start = 0;                ///< of the first row
   std::vector<float> values = {};  ///< (rows, K), row-major, finite; one row a step of the data set's frequency

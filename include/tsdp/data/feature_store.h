@@ -14,7 +14,7 @@ namespace tsdp::data {
 /// Names of the F features of a place of a window, in order: those of the calendar, then the covariates, then "age".
 [[nodiscard]] std::vector<std::string> window_feature_names(const Frequency& frequency, const std::vector<std::string>& covariates = {});
 
-/// What is known of a window beside its values, for the same windows as a WindowStore of equal lengths has.
+/// What is known of a window besides its values, for the same windows as a WindowStore of equal lengths has.
 ///
 /// A window has `window_length()` rows of `feature_count()` = F features: the calendar features of the place, the data set's
 /// covariates, then its age, rounded to float32. Places before the start of the series are padding: all their features are 0, the age

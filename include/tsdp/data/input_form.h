@@ -9,7 +9,7 @@
 
 namespace tsdp::data {
 
-/// The form as it was written; an empty text states nothing, and nor does `auto` as format or frequency.
+/// The form as written; an empty text states nothing, nor does `auto` as format or frequency.
 struct StatedForm {
   std::string format, frequency, start;
   ColumnNames columns = {};
@@ -19,15 +19,15 @@ struct StatedForm {
 /// Reads `item=NAME,time=NAME,value=NAME`, of which any part may be left out. Throws UsageError that begins with `name`.
 [[nodiscard]] ColumnNames parse_columns(const std::string& text, const std::string& name = "--columns");
 
-/// The format that `stated` names, or else `by_name`, what the name of `file` tells (format_by_ending, format_of_file).
-/// Throws UsageError, which begins with `name` or with the file.
+/// The format that `stated` names, or else `by_name`, the one that the name of `file` indicates (format_by_ending,
+/// format_of_file). Throws UsageError, which begins with `name` or with the file.
 [[nodiscard]] Format stated_format(const std::filesystem::path& file, const std::string& stated,
                                    const std::optional<Format>& by_name, const std::string& name);
 
-/// How to read `file`. A frequency that is not stated is `usual`, if there is one, or else what the file tells
+/// How to read `file`. A frequency that is not stated is `usual`, if given, or else taken from the file
 /// (frequency_of_file).
-/// Throws UsageError where something is not understood, or missing (lstnet files need a start), DataError where the head
-/// of the file has to be read and cannot be.
+/// Throws UsageError if something is not understood or is missing (lstnet files need a start), DataError if the head of
+/// the file has to be read and cannot be.
 [[nodiscard]] ReadOptions read_options_of(const std::filesystem::path& file, const StatedForm& stated,
                                           const FormNames& names = {},
                                           const std::optional<Frequency>& usual = std::nullopt);

@@ -1,6 +1,6 @@
 // Readers of files with time series. All throw DataError with `file:line:column: found …; expected …`; the column
-// counts fields from 1. (`file:line: found …` in JSON Lines and `file: found …` where no line is at fault; UsageError
-// if a start is needed and not given.)
+// counts fields from 1. In JSON Lines it is `file:line: found …`, and `file: found …` where no line is at fault. A
+// start that is needed and not given is a UsageError.
 #pragma once
 
 #include <filesystem>
@@ -27,19 +27,19 @@ enum class Format {
 
 /// "lstnet", "tsf", "csv", "csv_long", "jsonl".
 [[nodiscard]] const char* name(Format format);
-/// All of them.
+/// The names of all formats.
 [[nodiscard]] std::vector<std::string> format_names();
 /// The format of that name. Throws UsageError.
 [[nodiscard]] Format format_named(std::string_view text);
-/// The format that the ending of a name stands for, whether or not .gz follows: .txt lstnet, .tsf tsf, .csv csv,
-/// .jsonl and .json jsonl; .parquet csv, where it is read.
+/// The format that the ending of a name stands for, whether or not .gz follows: .txt lstnet, .tsf tsf, .csv csv, .jsonl
+/// and .json jsonl; .parquet csv, if it is read.
 [[nodiscard]] std::optional<Format> format_by_ending(const std::filesystem::path& path);
-/// The same for a file that is there: a .csv file whose header has columns for names, times and values is csv_long. Throws
-/// DataError if the header of a .csv file cannot be read, and where a file without such an ending is of a kind that is known
-/// and not read (Parquet, workbooks).
+/// The same for an existing file: a .csv file whose header has columns for names, times and values is csv_long. Throws
+/// DataError if the header of a .csv file cannot be read, and if a file without such an ending is of a known kind that
+/// is not read (Parquet, workbooks).
 [[nodiscard]] std::optional<Format> format_of_file(const std::filesystem::path& path);
 
-/// What becomes of several values of one series at one time: an error, the last of them in the file, or their mean.
+/// How several values of one series at one time are resolved: an error, the last of them in the file, or their mean.
 enum class Duplicates {
   error,
   last,
@@ -48,7 +48,7 @@ enum class Duplicates {
 constexpr Names<Duplicates, 3> names_of(Duplicates) {
   return {{{Duplicates::error, "error"}, {Duplicates::last, "last"}, {Duplicates::mean, "mean"}}};
 }
-/// What becomes of steps of a series that have no row between others that have: an error, or missing values.
+/// How steps of a series without a row, between others that have one, are treated: as an error, or as missing values.
 enum class Gaps {
   error,
   missing
@@ -60,11 +60,11 @@ struct ColumnNames {
   std::string item, time, value;
 };
 
-/// What complaints call the ways to state a form: options, or `config.yaml: dataset.format` and so on.
+/// The names that error messages use for the ways to state a form: options, or `config.yaml: dataset.format` and so on.
 struct FormNames {
   std::string format = "--format", frequency = "--frequency", start = "--start", columns = "--columns", duplicates = "--duplicates", gaps = "--gaps";
 
-  /// Of a column: "--columns time=NAME", or `config.yaml: dataset.columns.time`.
+  /// The name for a column: "--columns time=NAME", or `config.yaml: dataset.columns.time`.
   [[nodiscard]] std::string column(std::string_view role) const;
 };
 
@@ -77,27 +77,28 @@ struct ReadOptions {
   ColumnNames columns = {};     ///< of csv (time alone) and csv_long
   Duplicates duplicates = Duplicates::error;  ///< of csv and csv_long
   std::optional<Gaps> gaps = std::nullopt;    ///< of csv and csv_long; none: an error in csv, missing in csv_long
-  bool covariates = false;  ///< of csv: read_covariates, where times have no zone and every step has a row of its own
+  bool covariates = false;  ///< of csv: for read_covariates, where times have no zone and every step has a row of its own
   bool inferred = false;    ///< the frequency is that of frequency_of_file
-  FormNames names = {};     ///< for complaints
+  FormNames names = {};     ///< for error messages
 };
 
-/// Reads `path` (plain or gzip, told by content, not by name).
+/// Reads `path` (plain or gzip, recognised by content, not by name).
 ///
-/// lstnet: no header, one row a time step, comma-separated columns, one series a column. csv: a header, time stamps in
-/// the first column at the stated frequency, one series a further column, named by the header. csv_long: a header with a
-/// column each for names, time stamps and values in any order, one row a value; series come in the order in which they first appear,
-/// other columns are ignored with a warning; without a column of names there is one series. The rows of both may stand in any order.
-/// A frequency that is too fine for the times (coarser_than) is refused, with gaps: missing warned of. Warns of values that single
-/// precision cannot tell apart. tsf: the Monash form (papers and GluonTS): header keys, `?` for missing, per-series starts and lengths. jsonl:
-/// one JSON object a line with "start", "target" (numbers, null or "NaN") and, if it has a name, "item_id"; other keys are
-/// ignored. Missing values: empty, `nan`, `NA`, `?`. Leading and trailing missing values of a series are cut off. Anything
-/// else that is not a finite number is an error, as are rows with another number of columns.
+/// lstnet: no header, one row per time step, comma-separated columns, one series per column. csv: a header, time stamps
+/// in the first column at the stated frequency, one series per further column, named by the header. csv_long: a header
+/// with one column each for names, time stamps and values in any order, one row per value; series come in the order in
+/// which they first appear, other columns are ignored with a warning; without a column of names there is one series.
+/// The rows of both may be in any order. A frequency that is too fine for the times (coarser_than) is refused; with
+/// gaps: missing, it only causes a warning. Warns of values that single precision cannot tell apart. tsf: the Monash
+/// form (papers and GluonTS): header keys, `?` for missing, per-series starts and lengths. jsonl: one JSON object per
+/// line with "start", "target" (numbers, null or "NaN") and, if it has a name, "item_id"; other keys are ignored.
+/// Missing values: empty, `nan`, `NA`, `?`. Leading and trailing missing values of a series are cut off. Anything else
+/// that is not a finite number is an error, as are rows with a different number of columns.
 [[nodiscard]] Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& options);
 
-/// The frequency that the file tells, if it does: the `@frequency` of a tsf file's header; of csv and csv_long what
-/// infer_frequency finds in the time stamps of all series (the first ten thousand of each, the first two million of all).
-/// options.frequency is not used.
+/// The frequency that the file states, if any: the `@frequency` of a tsf file's header; for csv and csv_long, what
+/// infer_frequency finds in the time stamps of all series (the first ten thousand of each, the first two million of
+/// all). options.frequency is not used.
 /// Throws DataError.
 [[nodiscard]] std::optional<Frequency> frequency_of_file(const std::filesystem::path& path, const ReadOptions& options);
 

@@ -33,18 +33,18 @@ struct Split {
   std::vector<ForecastRange> test;            ///< likewise
 };
 
-/// The fewest values with which a series can be split so, leaving at least L_F values to train on.
+/// The fewest values with which a series can be split this way, leaving at least L_F values to train on.
 [[nodiscard]] std::int64_t least_length(const SplitOptions& options);
 
-/// Lets a series that is shorter than `least` begin earlier, with missing values, so that it is at least that long; a step or
-/// more of months longer where its days of the month ask for it. Throws DataError where no earlier start has the same steps (business days from a weekend
-/// on).
+/// Makes a series that is shorter than `least` begin earlier, with missing values, so that it is that long; steps
+/// of months keep their day of the month. Throws DataError if no earlier start has the same
+/// steps (business days from a weekend on).
 void pad_front(Series& series, const Frequency& frequency, std::int64_t least);
 
 /// The place at which the first test window of a series of `length` values starts, if it is long enough.
 [[nodiscard]] std::int64_t first_test_place(std::int64_t length, const SplitOptions& options);
 
-/// Throws DataError naming the first series that is too short, with its length and the least that would do.
+/// Throws DataError naming the first series that is too short, with its length and the least that would suffice.
 [[nodiscard]] Split split_dataset(const Dataset& dataset, const SplitOptions& options);
 
 }  // namespace tsdp::data

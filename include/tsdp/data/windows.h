@@ -17,12 +17,12 @@ struct WindowIndex {
   bool operator==(const WindowIndex&) const = default;
 };
 
-/// All series of a data set, laid out for gathering windows of `past_length` + `future_length` values.
-/// Missing values read 0 and are marked unobserved; padding reads 0 and is unobserved. In double precision, too, where all
-/// series have that.
+/// All series of a data set, laid out for gathering windows of `past_length` + `future_length` values. Missing values
+/// read 0 and are marked unobserved; padding reads 0 and is unobserved. Double precision is available too, if all
+/// series have it.
 class WindowStore {
  public:
-  /// Throws Error where Series::exact of a series is neither empty nor in step with its values.
+  /// Throws Error if Series::exact of a series is neither empty nor as long as its values.
   WindowStore(const Dataset& dataset, std::int64_t past_length, std::int64_t future_length);
 
   [[nodiscard]] std::int64_t past_length() const noexcept { return past_length_; }
@@ -30,7 +30,7 @@ class WindowStore {
   [[nodiscard]] std::int64_t window_length() const noexcept { return past_length_ + future_length_; }
   [[nodiscard]] std::int64_t series_count() const noexcept { return static_cast<std::int64_t>(lengths_.size()); }
   [[nodiscard]] std::int64_t series_length(std::int64_t series) const { return lengths_[static_cast<std::size_t>(series)]; }
-  /// Whether windows can be had in double precision.
+  /// Whether windows are available in double precision.
   [[nodiscard]] bool has_exact() const noexcept { return has_exact_; }
 
   /// Offset of a window in the flat buffers. Requires 0 ≤ start ≤ length of the series − future_length, or
@@ -60,7 +60,7 @@ class WindowStore {
   std::vector<char> complete_;  // 1: no value of the series is missing
   std::vector<float> values_;
   std::vector<float> observed_;
-  std::vector<double> exact_;  // empty without
+  std::vector<double> exact_;  // empty if not available
 };
 
 }  // namespace tsdp::data

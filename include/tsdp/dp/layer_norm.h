@@ -25,7 +25,7 @@ class LayerNorm final : public Map {
   at::Tensor output_, normalised_, inverse_deviation_;
   at::Tensor by_weight_, by_bias_;  // (B, d): the windows' or the records' gradients
   bool joined_by_kernel_ = false;
-  // Of the CPU's kernel, for one position a window: what it recorded, and the windows' squared norms.
+  // For the CPU kernel, with one position per window: what it recorded, and the windows' squared norms.
   at::Tensor kernel_input_, mean_, inverse_, output_gradient_, input_gradient_, squared_norms_;
 };
 

@@ -1,4 +1,4 @@
-// Affine maps, and the record of one from which norms and clipped sums follow.
+// Affine maps, and the record of one from which its norms and clipped sums are computed.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 namespace tsdp::dp {
 
 /// Record of an affine map y = x Wᵀ + b: activations x (B, d) or (B, T, d) and output gradients g (B, p) or (B, T, p).
-/// The gradient of window i is Σ_t g_it x_itᵀ and Σ_t g_it. Gradients may be strided views; W may be any map that a layer
-/// applies at T positions (the recurrent weights of an LSTM as well).
+/// The gradient of window i is Σ_t g_it x_itᵀ and Σ_t g_it. Gradients may be strided views; W may be any map that a
+/// layer applies at T positions (including the recurrent weights of an LSTM).
 class LinearRecord {
  public:
   LinearRecord(at::Tensor weight_gradient, at::Tensor bias_gradient);
 
   void set(at::Tensor input, Gradient output_gradient);
-  /// As in Layer: the windows of a record become further positions of one.
+  /// As in Layer: the windows of a record become further positions of a single window.
   void join(const Records& records);
   /// As in Layer. One position: ‖g‖² (‖x‖² + 1). T positions: by T × T Gram matrices or by each window's p × d gradient,
   /// whichever takes fewer operations.
@@ -27,21 +27,21 @@ class LinearRecord {
  private:
   void add_squared_norms_of_records(at::Tensor& norms);
   void add_gradient_of_records(const at::Tensor& factors);
-  /// Adds Σ_i factors_i g_i x_iᵀ, of rows x (n, d) and g (n, p).
+  /// Adds Σ_i factors_i g_i x_iᵀ for rows x (n, d) and g (n, p).
   void add_products(at::Tensor x, at::Tensor g, const at::Tensor& factors);
 
   at::Tensor weight_gradient_, bias_gradient_;
   at::Tensor input_, output_gradient_;
   at::Tensor output_gradient_norms_;                     // as in Gradient
-  at::Tensor window_gradients_, window_bias_gradients_;  // (B, p, d), (B, p) of the last norms, where they were formed
-  at::Tensor scaled_, window_factors_;                   // a side with the factors in it, and of windows: kept for their memory
-  std::vector<double> input_norms_, gradient_norms_;     // of the CPU's kernel, kept for their memory
-  /// Of the CPU's kernel, for one position a window: records whose windows lie side by side in input and output gradient as they
-  /// were; and those of them whose windows cancel (rows::RecordNorms).
+  at::Tensor window_gradients_, window_bias_gradients_;  // (B, p, d), (B, p) of the last norms, if they were formed
+  at::Tensor scaled_, window_factors_;                   // a side multiplied by the factors, and factors of windows: buffers kept for reuse
+  std::vector<double> input_norms_, gradient_norms_;     // of the CPU kernel, buffers kept for reuse
+  /// For the CPU kernel, with one position per window: records whose windows lie side by side in input and output
+  /// gradient as they were; and those of them whose windows cancel (rows::RecordNorms).
   std::optional<Records> records_;
   std::vector<char> cancelling_;
-  at::Tensor own_positions_;  // (B) of joined windows that are further positions: without those that only fill up
-  std::int64_t chosen_for_ = 0;  // positions by which the way of computing is chosen: of joined windows a public number
+  at::Tensor own_positions_;  // (B) for joined windows, which are further positions: each record's own, without padding
+  std::int64_t chosen_for_ = 0;  // positions by which the way of computing is chosen: for joined windows a public number
 };
 
 /// y = x Wᵀ + b for x (B, d) or, with T positions, (B, T, d). Weight (p, d) and bias (p) may be strided views.

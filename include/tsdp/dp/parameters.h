@@ -20,10 +20,10 @@ class ParameterBuffer {
     std::int64_t count;
   };
 
-  /// Declares a parameter; before `allocate`. Returns its place.
+  /// Declares a parameter and returns its place. To be called before `allocate`.
   std::size_t declare(std::string name, std::vector<std::int64_t> shape);
-  /// Allocates zeros; `shared`, if defined (count), becomes the buffer of values instead. Views handed out before stay
-  /// valid for nothing.
+  /// Allocates zeros; `shared`, if defined (count), becomes the buffer of values instead. Invalidates the views handed
+  /// out before.
   void allocate(const at::TensorOptions& options, const at::Tensor& shared = {});
 
   [[nodiscard]] const std::vector<Entry>& entries() const noexcept { return entries_; }

@@ -11,7 +11,7 @@
 namespace tsdp::dp {
 
 /// Records a composition of layers and a few parameter-free operations, and runs it backwards. A layer may be applied
-/// once a recording: it keeps one record.
+/// only once per recording, as it keeps one record.
 class Tape {
  public:
   using Value = std::size_t;

@@ -1,4 +1,4 @@
-// Rolling-window evaluation of an exported model, and the seasonal-naive baseline beside it.
+// Rolling-window evaluation of an exported model, with the seasonal-naive baseline.
 #pragma once
 
 #include <functional>
@@ -18,15 +18,15 @@ namespace tsdp::evaluation {
 
 struct PrivateInference;
 
-/// Forecast of m values as seasonal naive has it: forecast_k = y[n − m + (k mod m)]. Missing values are filled with the
-/// last observed one (leading ones with the first observed one); with fewer than m known values, their mean.
+/// The forecast of seasonal naive with season m: forecast_k = y[n − m + (k mod m)], k from 0. Missing values are filled with the
+/// last observed one (leading ones with the first observed one). With fewer than m values every forecast is their mean, 0 of none.
 [[nodiscard]] std::vector<double> seasonal_naive(std::span<const float> past, std::int64_t season_length,
                                                  std::int64_t prediction_length);
 
-/// Sample paths a window of models that forecast by sampling, as in GluonTS.
+/// Sample paths per window for models that forecast by sampling, as in GluonTS.
 inline constexpr std::int64_t sample_paths = 100;
 
-/// What an exported model says of its own shape.
+/// The shape that an exported model states.
 struct ModelShape {
   std::int64_t past_length, prediction_length;  ///< P, H ≥ 1
   std::int64_t time_features;                   ///< F; 0: it reads none
@@ -43,8 +43,9 @@ struct BatchForecast {
 };
 
 /// Runs an exported model (see export/torchscript.h) on past values (B, P), observed marks (B, P) and, where it reads
-/// them, time features (B, P + H, F). Sample paths come from `draws`: `paths` a window, or as many as the model needs for
-/// its quantiles (sample_paths or none). Throws DataError if the model's code fails or gives anything of another shape.
+/// them, time features (B, P + H, F). Sample paths come from `draws`: `paths` per window or, if that is not given, as
+/// many as the model needs for its quantiles (sample_paths or none). Throws DataError if the model's code fails or
+/// returns anything of another shape.
 [[nodiscard]] BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
                                      const at::Tensor& past_observed, const at::Tensor& time_features,
                                      const std::vector<double>& levels, RandomStream& draws,
@@ -63,8 +64,8 @@ class KnownFeatures {
 };
 
 /// Metrics of `model` over `ranges` of `dataset`, and of seasonal naive over the same. Sampled forecasts draw from one
-/// fixed public stream, so that a score can be repeated. With `privacy` both forecast from privatised pasts, window i of
-/// `ranges` as use i; the scores themselves compare with true values and are not private.
+/// fixed public stream, so that a score can be repeated. With `privacy`, both forecast from privatised pasts, with
+/// window i of `ranges` as use i; the scores themselves compare with true values and are not private.
 struct BacktestResult {
   Metrics model;
   Metrics seasonal_naive;

@@ -13,7 +13,7 @@ namespace tsdp::evaluation {
 /// Levels that CRPS is averaged over: 0.1, 0.2, …, 0.9.
 [[nodiscard]] const std::vector<double>& default_levels();
 
-/// Further levels, for intervals alone: 0.025, 0.05, 0.25, 0.75, 0.95, 0.975. MSIS needs the outermost two.
+/// Further levels, used for intervals only: 0.025, 0.05, 0.25, 0.75, 0.95, 0.975. MSIS needs the outermost two.
 [[nodiscard]] const std::vector<double>& interval_levels();
 
 /// One window: its true values and the forecast of them. NaN and infinite targets are masked everywhere.
@@ -24,16 +24,16 @@ struct WindowForecast {
   double seasonal_error = 0.0;        ///< of everything before the window; NaN if there is none
 };
 
-/// Mean of |y_t − y_{t−m}| over `past`, pairs with a missing member left out; m = 1 if the past is not longer than m.
+/// Mean of |y_t − y_{t−m}| over `past`, except pairs with a missing member; m = 1 if the past is not longer than m.
 [[nodiscard]] double seasonal_error(std::span<const double> past, std::int64_t season_length);
 
 /// Aggregates windows: sums of quantile losses over grand totals, and means over windows. docs/forecasting.md has the
 /// formulas.
 class Metrics {
  public:
-  /// `scored`: the levels of quantile losses and coverages, in (0, 1), 0.5 among them, which is the median of ND, MASE,
-  /// sMAPE and MAPE. `further`: levels that are forecast, too, but enter intervals only. Two levels q < 0.5 and 1 − q
-  /// of either kind are the central interval 1 − 2q. Throws UsageError without 0.5.
+  /// `scored`: the levels of quantile losses and coverages, in (0, 1), including 0.5, the median that ND, MASE, sMAPE
+  /// and MAPE use. `further`: levels that are forecast too, but used for intervals only. Two levels q < 0.5 and 1 − q
+  /// of either kind form the central interval 1 − 2q. Throws UsageError if 0.5 is missing.
   explicit Metrics(std::vector<double> scored, const std::vector<double>& further = {});
 
   /// Throws Error (exit 1) if a quantile or a mean is NaN.
@@ -69,7 +69,7 @@ class Metrics {
     Mean width = {};
   };
 
-  std::vector<double> levels_;  // that are scored: the first rows of the quantiles
+  std::vector<double> levels_;  // the scored levels: the first rows of the quantiles
   std::size_t rows_;
   std::size_t median_;
   std::int64_t windows_ = 0;
@@ -83,8 +83,9 @@ class Metrics {
   Mean mse_, absolute_target_mean_, mase_, mape_, smape_, msis_, seasonal_error_;
 };
 
-/// What training on data did to a score of which less is better: "your data took 21 % off the start's", "your data made no difference" below a
-/// thousandth of it, "training made it 3 % worse than its start"; nothing where a score is missing.
+/// Says what training on data did to a score for which less is better: "your data took 21 % off the start's", "your
+/// data made no difference" for a change below a thousandth of it, "training made it 3 % worse than its start"; empty
+/// if a score is missing.
 [[nodiscard]] std::string what_data_did(double score, double of_start);
 
 }  // namespace tsdp::evaluation

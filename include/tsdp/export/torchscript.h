@@ -11,7 +11,7 @@
 
 namespace tsdp::exporting {
 
-/// What an exported model says of itself.
+/// What an exported model states about itself.
 struct ModelMetadata {
   nlohmann::ordered_json model;    ///< name, past_length, prediction_length, frequency, program, sizes
   nlohmann::ordered_json privacy;  ///< the ledger
@@ -24,15 +24,15 @@ struct ModelMetadata {
 ///     -> (quantiles (B, Q, H), mean (B, H), samples (B, S, H)), in units of the data, any batch size.
 /// Longer pasts are cut to the last P values, shorter ones padded in front; NaN counts as unobserved. Sample paths come
 /// from the uniform `draws`, or from `num_samples` that the module draws. Only models that read time features need them.
-/// Quantiles and means are those of the distribution where it is known at each step; of models that sample paths, and of
-/// all if `sampled_forecasts`, order statistics and means of the samples.
+/// Quantiles and means are those of the distribution where it is known at each step; for models that sample paths, and
+/// for all models if `sampled_forecasts`, they are order statistics and means of the samples.
 /// Models of the first kind also have
 ///   distribution(past_target (B, P), past_observed (B, P)) -> (df, loc, scale (B, H), affine_scale (B, 1)).
 /// The weights are a copy.
 [[nodiscard]] torch::jit::Module make_module(const models::Forecaster& model, bool sampled_forecasts = false);
 
-/// Writes a TorchScript archive of make_module(model, sampled_forecasts). TorchScript is a program, which runs when the archive
-/// is loaded; so the archive also carries, under extra/, what is needed without running it:
+/// Writes a TorchScript archive of make_module(model, sampled_forecasts). TorchScript is a program that runs when the
+/// archive is loaded, so the archive also carries, under extra/, what is needed to use the model without running it:
 ///   extra/tsdp.safetensors: weights, model.json and privacy.json as data, under one checksum (base/tensor_file.h),
 ///   extra/model.json, extra/privacy.json: the same texts, for those who load it in Python.
 /// The sizes that the model is built from are added to `metadata.model` as "sizes". Atomic. Throws Error.
@@ -49,9 +49,10 @@ enum class ArchiveCode {
   run
 };
 
-/// With ArchiveCode::never the model is built anew from the archive's data by this program's own code; the archive's is not even
-/// parsed. With ArchiveCode::run it is loaded, for models that this program does not know. Every member's CRC, the checksum of
-/// the data, types, sizes and the ledger's form are checked. Throws DataError that names `file` and what is wrong with it.
+/// With ArchiveCode::never, this program's own code builds the model anew from the archive's data; the archive's code
+/// is not even parsed. With ArchiveCode::run, the archive's code is loaded, for models that this program does not know.
+/// Every member's CRC, the checksum of the data, types, sizes and the ledger's form are checked. Throws DataError that
+/// names `file` and what is wrong with it.
 [[nodiscard]] LoadedModel load_model(const std::filesystem::path& file, const at::Device& device,
                                      ArchiveCode code = ArchiveCode::never);
 

@@ -1,4 +1,4 @@
-// What an exported model says of itself, read as data: no code of its archive is looked at.
+// What an exported model states about itself, read as data: none of the code in its archive is read.
 #pragma once
 
 #include <filesystem>
@@ -25,16 +25,17 @@ enum class LedgerCheck {
   unverified
 };
 
-/// Reads extra/tsdp.safetensors of an archive. The copies of its texts that Python shows must be the same, and its weights must
-/// be those of the TorchScript module beside it (every tensor is one of the archive's data/). Throws DataError that names the
-/// file and what is wrong.
+/// Reads extra/tsdp.safetensors of an archive. The copies of its texts that Python shows must be identical, and its
+/// weights must be those of the TorchScript module next to it (every tensor is one of the archive's data/). Throws
+/// DataError that names the file and what is wrong.
 [[nodiscard]] ExportedModel read_exported_model(const std::filesystem::path& file, LedgerCheck check = LedgerCheck::verified);
 
-/// The same of the bytes of tsdp.safetensors alone, which need no archive around them. `where` begins complaints.
+/// Reads the same from the bytes of tsdp.safetensors alone, without an archive around them. Error messages begin with
+/// `where`.
 [[nodiscard]] ExportedModel read_model_data(std::string_view bytes, const std::string& where, LedgerCheck check = LedgerCheck::verified);
 
-/// Names of the covariates that a model is told of, in its order; `about` is its model.json. Throws DataError, beginning with `where`, where they are
-/// no texts.
+/// Names of the covariates that a model is given, in its order; `about` is its model.json. Throws DataError, beginning
+/// with `where`, if they are not texts.
 [[nodiscard]] std::vector<std::string> covariates_of(const nlohmann::ordered_json& about, const std::string& where);
 
 }  // namespace tsdp::mechanism

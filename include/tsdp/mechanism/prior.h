@@ -7,7 +7,7 @@
 
 namespace tsdp {
 
-/// A naive forecast that a model learns the difference to; none: the model alone, as GluonTS has it.
+/// A naive forecast to which a model learns the difference; none: the model alone, as in GluonTS.
 enum class PriorKind {
   none,
   seasonal_naive,

@@ -1,4 +1,5 @@
-// The one value from which everything that a run does to its data is made: sampler, clipping, noise, divisor, accountant, ledger.
+// The single value from which everything that a run does to its data is derived: sampler, clipping, noise, divisor,
+// accountant, ledger.
 #pragma once
 
 #include <memory>
@@ -12,8 +13,9 @@
 
 namespace tsdp::mechanism {
 
-/// The theorem that covers these, its uses composed so and followed by a private choice of `choice_epsilon` (private_choice.h; 0: none). Whoever states something
-/// of a configured mechanism has its theorem from here. Throws as privacy::apply_theorem, composed_adaptively and followed_by_choice do.
+/// The theorem that covers these terms, with its uses composed by `composition` and followed by a private choice of
+/// `choice_epsilon` (private_choice.h; 0: none). Everything stated about a configured mechanism takes its theorem from
+/// here. Throws as privacy::apply_theorem, composed_adaptively and followed_by_choice do.
 [[nodiscard]] privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& scheme, const privacy::Noise& noise,
                                                        const std::optional<std::string>& theorem = std::nullopt, double choice_epsilon = 0.0,
                                                        privacy::StepComposition composition = privacy::StepComposition::symmetrised);
@@ -22,10 +24,11 @@ namespace tsdp::mechanism {
 /// to their sum, and the sum is divided by `divisor`. Immutable; one that no theorem covers cannot be made.
 class PrivateMechanism {
  public:
-  /// `theorem` names a row of the table; without it the tightest upper bound of the paper that covers the scheme is taken. Throws
-  /// PrivacyError where no theorem covers the combination or the named one bounds nothing from above, UsageError for numbers
-  /// out of range. After the last step the trained model or its start is kept, by a choice (private_choice.h) of `choice_epsilon`; 0: no choice. `composition`
-  /// says how the steps are composed; PrivacyError where that is not proven.
+  /// `theorem` names a row of the table; without it the row that apply_theorem chooses for the scheme is
+  /// taken. Throws PrivacyError if no theorem covers the combination or the named one bounds nothing from above,
+  /// UsageError for numbers out of range. After the last step, a choice (private_choice.h) of `choice_epsilon` keeps
+  /// the trained model or its start; 0: no choice. `composition` says how the steps are composed; throws PrivacyError
+  /// if that is not proven.
   PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme scheme, privacy::Clipping clipping, privacy::Noise noise,
                    const std::optional<std::string>& theorem = std::nullopt, double choice_epsilon = 0.0,
                    privacy::StepComposition composition = privacy::StepComposition::symmetrised);
@@ -45,7 +48,7 @@ class PrivateMechanism {
   [[nodiscard]] privacy::StepComposition composition() const noexcept { return theorem_.composition; }
 
   [[nodiscard]] const privacy::AppliedTheorem& theorem() const noexcept { return theorem_; }
-  /// What uses of it cost; a use is a step or an epoch (theorem().unit).
+  /// The cost of uses of the mechanism; a use is a step or an epoch (theorem().unit).
   [[nodiscard]] std::unique_ptr<privacy::PrivacyCurve> curve() const { return theorem_.curve(); }
 
  private:
@@ -65,7 +68,7 @@ class TrainingMethod {
   explicit TrainingMethod(privacy::SubsamplingScheme scheme) : scheme_(std::move(scheme)) {}
 
   [[nodiscard]] const privacy::SubsamplingScheme& scheme() const noexcept { return scheme_; }
-  /// Where a run may go on under a new key: with correlated noise nowhere, as a new key would be another mechanism.
+  /// Where a run may continue under a new key: nowhere with correlated noise, as a new key would be another mechanism.
   [[nodiscard]] privacy::NewKey new_key() const noexcept {
     return private_ && private_->noise().kind == privacy::NoiseKind::correlated ? privacy::NewKey::never : scheme_.new_key();
   }
@@ -73,7 +76,8 @@ class TrainingMethod {
   [[nodiscard]] const std::optional<PrivateMechanism>& privacy() const noexcept { return private_; }
   /// ε₂ of the choice between the trained model and its start; 0: there is none.
   [[nodiscard]] double choice_epsilon() const noexcept { return private_ ? private_->choice_epsilon() : 0.0; }
-  /// What the sum of a step is divided by: of clipped records, or without privacy of all windows, which gives the same mean.
+  /// What the sum of a step is divided by: the sum of clipped records or, without privacy, of all windows, which gives
+  /// the same mean.
   [[nodiscard]] double divisor() const noexcept { return private_ ? private_->divisor() : scheme_.divisor() / scheme_.record_scale(); }
 
  private:

@@ -29,9 +29,9 @@ struct RunFolder {
 
   /// Makes the folders around checkpoints(), durably, and protects them. Throws Error.
   void create() const;
-  /// Takes private/ and the files of checkpoints() from all but the owner, as far as it may.
+  /// Restricts private/ and the files of checkpoints() to the owner, as far as permitted.
   void protect() const;
-  /// Removes what crashes in the middle of writing left in checkpoints(): such files may hold the key. Throws Error.
+  /// Removes what crashes during writing left in checkpoints(): such files may hold the key. Throws Error.
   void remove_leftovers() const;
 };
 

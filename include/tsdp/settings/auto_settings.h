@@ -30,30 +30,33 @@ struct SettledScheme {
   void choose(const char* key, const Value& value, const std::string& why) { chosen.push_back({key, cat(value), why}); }
 };
 
-/// Everything that a run does, made once from a configuration as it was written and public facts: training, its plan and advice read this. Nothing that a private
-/// run is accounted for is `auto`.
+/// Everything that a run does, derived once from the configuration as written and from public facts. Training, its plan
+/// and advice read this. Nothing that enters the accounting of a private run is `auto`.
 struct Settled : SettledScheme {
   TrainingMethod method;
 };
 
-/// How far a run that the rules choose may go.
+/// Limits on the run that the rules may choose.
 struct SettleLimits {
-  double most_steps = 1e18;  ///< what the time allows; ≥ 1
+  double most_steps = 1e18;  ///< as many as the time allows; ≥ 1
 };
 
-/// Replaces `auto` in model.start, model.context_length, sampling.batch_size, training.max_epochs, privacy.noise_multiplier and
-/// optimizer.learning_rate by what the rules of docs/choosing.md give. They read the configuration, the number and lengths of the series and the
-/// shipped weights: no value of a series. Throws as find_start and method_of do.
+/// Replaces `auto` in model.start, model.context_length, sampling.batch_size, training.max_epochs,
+/// privacy.noise_multiplier and optimizer.learning_rate by what the rules of docs/choosing.md give. The rules read the
+/// configuration, the number and lengths of the series and the shipped weights, but no value of a series. Throws as
+/// find_start and method_of do.
 [[nodiscard]] Settled settle(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file,
                              SettleLimits limits = {});
 
-/// Its two parts: what the sampling scheme depends on; and then noise, composition and learning rate, with the mechanism itself.
+/// The two parts of `settle`: first what the sampling scheme depends on, then noise, composition and learning rate,
+/// with the mechanism itself.
 [[nodiscard]] SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file,
                                           SettleLimits limits = {});
 [[nodiscard]] Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& training_lengths);
 
-/// Throws PrivacyError, naming what differs, unless the method of `run` is that of its configuration and of series of these lengths: what is trained is then what is
-/// stated. (A configuration may be changed after it was settled, but in nothing that is accounted.)
+/// Throws PrivacyError, naming what differs, unless the method of `run` is the one that follows from its configuration
+/// and series of these lengths, so that what is trained is what is stated. A configuration may be changed after it was
+/// settled, but in nothing that is accounted for.
 void require_settled(const Settled& run, const privacy::SeriesLengths& training_lengths);
 
 }  // namespace tsdp::mechanism

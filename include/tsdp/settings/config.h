@@ -15,7 +15,7 @@
 
 namespace tsdp {
 
-/// Which weights are exported: those after the last step, or (not private) those of least loss.
+/// Which weights are exported: those after the last step or, without privacy, those of least loss.
 enum class ExportedWeights {
   last,
   best
@@ -24,25 +24,25 @@ constexpr Names<ExportedWeights, 2> names_of(ExportedWeights) {
   return {{{ExportedWeights::last, "last"}, {ExportedWeights::best, "best"}}};
 }
 
-/// Defaults are those of the option table's documentation; options without default must be given.
+/// Defaults are those of the option table's documentation; options without a default must be given.
 struct Config {
   struct Dataset {
     std::string path;
-    std::string format = "auto";     // told by the file
-    std::string frequency = "auto";  // told by the file
+    std::string format = "auto";     // taken from the file
+    std::string frequency = "auto";  // taken from the file
     std::optional<std::string> start;
-    std::optional<std::string> item_column, time_column, value_column;  // of csv and csv_long; none: usual names
+    std::optional<std::string> item_column, time_column, value_column;  // for csv and csv_long; none: usual names
     std::string duplicates = "error";
     std::string gaps = "auto";
     std::string short_series = "error";
-    std::optional<std::string> covariates;       // none: the model is told of the calendar alone
+    std::optional<std::string> covariates;       // none: the model is given the calendar only
     std::vector<std::string> covariate_columns;  // none: all of the file's, until prepare_data names them
     std::int64_t prediction_length = 0;
     std::int64_t season_length = 0;
     std::string split = "lstnet";
     std::int64_t test_windows = 1;
     std::optional<std::int64_t> validation_length;
-    std::int64_t synthetic_series = 300;  // of format synthetic
+    std::int64_t synthetic_series = 300;  // for format synthetic
     std::int64_t synthetic_length = 3000;
     std::int64_t synthetic_seed = 1;
 
@@ -86,7 +86,7 @@ struct Config {
     std::int64_t noise_bands = 4;
     std::int64_t noise_buffers = 2;
     std::optional<std::string> noise_coefficients;
-    /// What the file of noise_coefficients holds, read with the configuration.
+    /// The contents of the noise_coefficients file, read with the configuration.
     std::optional<tsdp::privacy::NoiseRecursion> noise_recursion;
 
     [[nodiscard]] tsdp::privacy::WantedStrategy wanted_strategy(tsdp::privacy::StrategyKind kind) const {
@@ -117,23 +117,23 @@ struct Config {
   } training;
 };
 
-/// Reads a configuration file and then `key.path=value` assignments over it.
+/// Reads a configuration file, then applies the `key.path=value` assignments.
 ///
 /// Throws UsageError with `FILE:LINE: key: …` (or `--set key: …`) for: an unknown key (with the nearest known one), a
 /// duplicate key, a wrong type, a value out of range, a missing required key, broken YAML; and for values that
 /// contradict each other. A file that cannot be read is a UsageError too.
 [[nodiscard]] Config read_config(const std::filesystem::path& file, const std::vector<std::string>& assignments = {});
 
-/// The text of a YAML file. Throws UsageError with `FILE: …` or `FILE:LINE: …` if it cannot be read, holds more than 4 MiB
-/// (no configuration does, and YAML takes a hundred times that) or more than one document.
+/// The text of a YAML file. Throws UsageError with `FILE: …` or `FILE:LINE: …` if it cannot be read, holds more than 4
+/// MiB (no configuration does, and parsing YAML takes a hundred times that) or more than one document.
 [[nodiscard]] std::string read_yaml_text(const std::filesystem::path& file);
 
-/// Checks one `section.name=value` alone: that the option exists, and type and range of the value (YAML text). Throws
-/// UsageError that begins with `where`.
+/// Checks a single `section.name=value`: that the option exists, and the type and range of the value (YAML text).
+/// Throws UsageError that begins with `where`.
 void check_setting(const std::string& where, const std::string& key, const std::string& value);
 
-/// The prior of a configuration's model, from public facts alone: `auto` is seasonal_naive where a season of 2 or more steps is stated and the
-/// model sees a whole one, else last_value.
+/// The prior of a configuration's model, from public facts alone: `auto` is seasonal_naive if a season of 2 or more
+/// steps is stated and the model sees a whole one, else last_value.
 [[nodiscard]] Prior prior_of(const Config& config);
 
 /// Hidden units of a configuration's model; 0: the standard ones times model.width_factor.
@@ -148,19 +148,21 @@ void check_setting(const std::string& where, const std::string& key, const std::
 /// The table as plain text for --help.
 [[nodiscard]] std::string options_help();
 
-/// Where the file `path` of option `key` lies: as it stands if absolute, else the first of working directory, folder of the
-/// configuration file, root of the project that holds it. Throws DataError naming the places looked at, with `hint`.
+/// Finds the file `path` of option `key`: as given if absolute, else in the first of the working directory, the
+/// configuration file's folder and the project's root that holds it (for a run's own config.yaml, the working directory
+/// is last). Throws DataError naming the places searched, with
+/// `hint`.
 [[nodiscard]] std::filesystem::path find_file(const std::string& key, const std::string& path, const std::filesystem::path& config_file,
                                               const std::string& hint = "");
-/// Of dataset.path.
+/// find_file for dataset.path.
 [[nodiscard]] std::filesystem::path find_data_file(const std::string& path, const std::filesystem::path& config_file);
 
-/// A configuration by name: as it stands, or if a relative name is not found so, in these folders of the project, in
-/// order. Throws UsageError naming the places looked at.
+/// Finds a configuration by name: as given or, if a relative name is not found that way, in these folders of the
+/// project, in order. Throws UsageError naming the places searched.
 [[nodiscard]] std::filesystem::path find_config_file(const std::filesystem::path& name,
                                                      const std::vector<std::string>& folders = {"configs"});
 
-/// Root of the source tree or installation that the running program belongs to; empty if it cannot be told.
+/// Root of the source tree or installation that the running program belongs to; empty if it cannot be determined.
 [[nodiscard]] std::filesystem::path project_root();
 
 }  // namespace tsdp

@@ -10,7 +10,7 @@
 
 namespace tsdp::data {
 
-/// The form of the series as the configuration states it, and what complaints about it name.
+/// The form of the series as the configuration states it, and the names that error messages about it use.
 [[nodiscard]] StatedForm stated_form_of(const Config& config);
 [[nodiscard]] FormNames form_names_of(const std::filesystem::path& config_file);
 
@@ -18,7 +18,7 @@ namespace tsdp::data {
 /// up. Throws DataError or UsageError.
 [[nodiscard]] Dataset read_series(const Config& config, const std::filesystem::path& config_file, bool exact = false);
 
-/// How they are split.
+/// How the series are split.
 [[nodiscard]] SplitOptions split_options_of(const Config& config);
 
 /// The data a configuration names, split as it says.
@@ -26,10 +26,10 @@ struct PreparedData {
   Dataset dataset;
   Split split;
 };
-/// Reads and splits, and writes format and frequency into the configuration where it leaves them to the file. Series::exact
-/// is filled where a proof needs it: for private training with noise on the data, and for forecasts from privatised pasts
-/// (`private_forecasts`). Series that are too short for the split are dropped or padded as dataset.short_series says, by
-/// their lengths alone. Throws DataError or UsageError.
+/// Reads and splits the data, and writes format and frequency into the configuration if it leaves them to the file.
+/// Series::exact is filled where a proof needs it: for private training with noise on the data, and for forecasts from
+/// privatised pasts (`private_forecasts`). Series too short for the split are dropped or padded as dataset.short_series
+/// says, based on their lengths alone. Throws DataError or UsageError.
 [[nodiscard]] PreparedData prepare_data(Config& config, const std::filesystem::path& config_file, bool private_forecasts = false);
 
 }  // namespace tsdp::data

@@ -23,17 +23,18 @@ struct StartWeights {
   std::string sha256;  ///< of `bytes`
 };
 
-/// Reads a model.pt, or what lies in one as extra/tsdp.safetensors. Its ledger is verified. Throws DataError that names the file.
+/// Reads a model.pt, or the extra/tsdp.safetensors of one. Verifies its ledger. Throws DataError that names the file.
 [[nodiscard]] StartWeights read_start(const std::filesystem::path& file);
 
-/// What a run states that begins with `weights` (none: fresh ones).
+/// What a run that begins with `weights` (none: fresh ones) states about its start.
 [[nodiscard]] Start start_of(const Config& config, const std::optional<StartWeights>& weights);
 
-/// Why a model of `config` cannot start from `weights`, as "name: found dlinear; the weights are of simple_ff"; none if it can. It must be the same
-/// model for the same frequency, prior, season, lags, width and context; its forecasts may be shorter. A context that is not settled fits any.
+/// Why a model of `config` cannot start from `weights`, as "name: found dlinear; the weights are of simple_ff"; none if
+/// it can. It must be the same model for the same frequency, prior, season, lags, width and context; its forecasts may
+/// be shorter. A context that is not settled yet fits any.
 [[nodiscard]] std::optional<std::string> misfit(const Config& config, const StartWeights& weights);
 
-/// The context that they are of.
+/// The context length of the weights.
 [[nodiscard]] std::int64_t context_length_of(const StartWeights& weights);
 
 /// Shipped weights: starts/NAME.safetensors of the project. Those that starts/tried.txt names did no worse than their prior alone on every public
@@ -42,15 +43,18 @@ struct ShippedStart {
   StartWeights weights;
   bool did_no_worse = false;
 };
-/// In the order of their names; none where the program has no project around it. Throws DataError.
+/// The shipped weights in the order of their names; none if the program has no project around it. Throws DataError.
 [[nodiscard]] std::vector<ShippedStart> shipped_starts();
 
-/// The file that model.start of `config`, read from `config_file`, names; none where it names no file (fresh, pretrained, auto). Throws DataError where it is not there.
+/// The file that model.start of `config`, read from `config_file`, names; none if it names no file (fresh, pretrained,
+/// auto). Throws DataError if the file is missing.
 [[nodiscard]] std::optional<std::filesystem::path> start_file(const Config& config, const std::filesystem::path& config_file);
 
-/// The weights that model.start of `config` asks for; none: fresh ones. Of several shipped ones that fit (their context may differ, if it is not
-/// settled) the one for the shortest forecasts is taken; `auto` takes none that reads more than `most_context` steps, of series that hold no more. Throws UsageError where `pretrained` is asked for and none fits, naming those that are
-/// shipped, or where a file's weights do not fit; DataError for a file that is not there or cannot be read.
+/// The weights that model.start of `config` asks for; none: fresh ones. If several shipped ones fit (their context may
+/// differ, if it is not settled), the one for the shortest forecasts is taken; `auto` takes none that reads more than
+/// `most_context` steps, for series that hold no more. Throws UsageError if `pretrained` is asked for and none fits,
+/// naming those that are shipped, or if a file's weights do not fit; DataError for a file that is missing or cannot be
+/// read.
 [[nodiscard]] std::optional<StartWeights> find_start(const Config& config, const std::filesystem::path& config_file,
                                                      std::int64_t most_context = std::numeric_limits<std::int64_t>::max());
 

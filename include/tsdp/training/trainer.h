@@ -19,7 +19,7 @@
 
 namespace tsdp::training {
 
-/// What a run reports while it goes on.
+/// What a run reports on its progress.
 struct Progress {
   std::uint64_t step;
   std::uint64_t steps;
@@ -27,55 +27,58 @@ struct Progress {
   double loss;                  ///< mean of the last logged batch
   double steps_per_second;
   double seconds_left;
-  double epsilon;               ///< not below that of the steps taken so far; 0 if not private
+  double epsilon;               ///< at least that of the steps taken so far; 0 if not private
 };
 
 struct TrainOptions {
   std::function<void(const Progress&)> progress = {};  ///< called a few times a second at most; may be empty
-  const std::atomic<bool>* stop = nullptr;             ///< set by a signal: the run ends after the present step
+  const std::atomic<bool>* stop = nullptr;             ///< set by a signal: the run ends after the current step
   std::uint64_t most_steps = std::numeric_limits<std::uint64_t>::max();  ///< steps after which the run pauses
-  /// Called after every step with their number so far; the step's release stands in model().parameters().gradients(). May
-  /// be empty.
+  /// Called after every step with the number of steps so far; the step's release is then in
+  /// model().parameters().gradients(). May be empty.
   std::function<void(std::uint64_t steps)> after_step = {};
 };
 
 /// One training run in one folder.
 class Trainer {
  public:
-  /// `run` is settled from the lengths of `data`, which must outlive the trainer. `forecaster`, if given, is trained in place of the one that the configuration
-  /// names: one of the caller's own, in single precision on `device`.
+  /// `run` must be settled from the lengths of `data`, which must outlive the trainer. `forecaster`, if given, is
+  /// trained instead of the one that the configuration names: a forecaster of the caller's own, in single precision on
+  /// `device`.
   Trainer(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder,
           std::unique_ptr<models::Forecaster> forecaster = nullptr);
   ~Trainer();
 
   [[nodiscard]] const Plan& plan() const noexcept;
-  /// As the run keeps it.
+  /// The configuration as the run keeps it.
   [[nodiscard]] const Config& config() const noexcept;
   /// What the run does with its data.
   [[nodiscard]] const mechanism::TrainingMethod& method() const noexcept;
   [[nodiscard]] models::Forecaster& model() noexcept;
-  /// The private choice that a run may end with (mechanism/private_choice.h). `sum`, of all series' scores, is private.
+  /// The private choice that a run may end with (mechanism/private_choice.h). `sum`, the sum of all series' scores, is
+  /// private.
   struct PrivateChoice {
     std::int64_t sum = 0;
     bool keeps_trained = true;
   };
-  /// None before it is made, and where none is.
+  /// None before the choice is made, and if there is no choice.
   [[nodiscard]] const std::optional<PrivateChoice>& choice() const noexcept;
-  /// Memory of a step in bytes, about: parameters with gradients and optimizer, and the records of a batch.
+  /// Approximate memory of a step in bytes: parameters with gradients and optimizer, and the records of a batch.
   [[nodiscard]] std::int64_t memory() const;
 
-  /// Begins a new run: key, initial weights, first checkpoint. The folder must hold no run. A crash in between leaves
-  /// either no run or all of one. The whole plan is charged to `budget` (ledger/budget.h) before, if there is one. Throws
-  /// PrivacyError where it does not pay for that.
+  /// Begins a new run: key, initial weights, first checkpoint. The folder must hold no run. A crash during this leaves
+  /// either no run or a complete one. If `budget` (ledger/budget.h) is given, the whole plan is charged to it first;
+  /// throws PrivacyError if it does not cover that.
   void begin(const std::optional<std::filesystem::path>& budget = std::nullopt);
-  /// Takes up the run in the folder. Steps since the last checkpoint are replayed bit for bit if the environment is
-  /// the same; otherwise what was charged stays charged and training goes on after it, with a new key. Without a
-  /// checkpoint it starts over from the weights it began with, with what is left of the budget. Steps that privacy.json says are charged
-  /// stay charged, whatever the other files say. Throws PrivacyError if no budget is left or what keeps the count of it is
-  /// gone, DataError if files of different runs are mixed.
+  /// Continues the run in the folder. Steps since the last checkpoint are replayed bit for bit if the environment is
+  /// the same; otherwise what was charged stays charged and training continues after it, with a new key. Without a
+  /// checkpoint, it starts over from its initial weights with what is left of the budget. Steps that privacy.json
+  /// states as charged stay charged, whatever the other files say. Throws PrivacyError if no budget is left or the
+  /// record that counts it is gone; DataError if files of different runs are mixed.
   void resume();
 
-  /// Trains until the plan is done (true), or a stop is asked for or `most_steps` are taken (false). Leaves checkpoint and ledger.
+  /// Trains until the plan is done (true), or until a stop is requested or `most_steps` are taken (false). Leaves a
+  /// checkpoint and a ledger.
   bool run(const TrainOptions& options);
 
   [[nodiscard]] std::uint64_t step() const noexcept;

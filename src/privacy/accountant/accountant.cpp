@@ -19,11 +19,11 @@ namespace tsdp::privacy {
 namespace {
 
 // The best tilt may lie close to the phase transition where windows grow; a little below it they are several times
-// narrower, for charges that are a few times larger and mostly negligible still. So that is tried first.
+// narrower, for charges that are a few times larger but mostly still negligible. So that is tried first.
 constexpr double modest_tilt = 0.8;
 
-/// Whether what is charged for transforms and window is of no account in a δ of about `value` that is wanted to a
-/// relative precision.
+/// Whether the charge for transforms and window is negligible in a δ of about `value` that is wanted to a relative
+/// `precision`.
 bool negligible(double charge, double value, double precision) { return charge < 0.1 * precision * value; }
 
 void check_precision(double precision) {
@@ -93,7 +93,7 @@ double Accountant::relative_decay(double epsilon) const {
 }
 
 std::shared_ptr<Cut> Accountant::cut_for(double delta, std::uint64_t uses, double precision) {
-  // What is cut off may add a hundredth of the wanted width to δ. Levels of e^4 let near queries share.
+  // What is cut off may add a hundredth of the wanted width to δ. Levels of e^4 let nearby queries share.
   constexpr double deepest = -84.0;
   const double wanted =
       std::log(std::max(0.01 * precision * delta / (static_cast<double>(uses) * state_->scale.draws), 1e-300));
@@ -165,8 +165,8 @@ double Accountant::least_certified_epsilon(double delta, std::uint64_t uses, con
                                            double theta, double start, double tolerance) {
   const double log_delta = std::log(delta);
   double best = std::numeric_limits<double>::infinity();
-  // The tilt that Chernoff's bound likes at δ may be tuned for an ε far above the true one (few uses, heavy tail); the
-  // charge for rounding then dominates, and tuning again at the ε just found removes it.
+  // The tilt that Chernoff's bound prefers at δ may be tuned for an ε far above the true one (few uses, heavy tail);
+  // the charge for rounding then dominates, and tuning again at the ε just found removes it.
   for (int round = 0; round < 6; ++round) {
     const auto composition = side.compose(uses, theta);
     const auto above = [&](double e) { return log_or_floor(composition.delta(e)) - log_delta; };
@@ -209,7 +209,7 @@ double Accountant::largest_refuted_epsilon(double delta, std::uint64_t uses, con
   for (const double tilt : {modest_tilt * theta, theta}) {
     const auto composition = side.compose(uses, tilt);
     const auto below = [&](double e) { return log_or_floor(composition.delta(e)) - log_delta; };
-    // From the upper end downwards: the tilt is tuned for there, far below it the charge exceeds the value.
+    // From the upper end downwards: the tilt is tuned for that end; far below it the charge exceeds the value.
     double high = upper;
     double at_high = below(high);
     for (double shrink = 1e-6; shrink < 1.0; shrink *= 2.0) {
@@ -285,7 +285,8 @@ Interval Accountant::find_epsilon(double delta, std::uint64_t uses, double preci
     const double width = (best.upper - best.lower) / best.upper;
     if (!narrowing.goes_on(std::isfinite(best.upper) ? width : 1.0)) break;
   }
-  // The upper end once more, as finely as max_uses and calibrated noise decide: what they certify is not to be stated as more.
+  // The upper end once more, as finely as max_uses and calibrated noise decide, so that what they certify is not stated
+  // as more.
   if (precision <= default_precision && best.upper > 0.0 && std::isfinite(best.upper)) {
     try {
       const auto fine = cut_for(delta, uses, finest_precision);
@@ -337,7 +338,7 @@ std::uint64_t Accountant::search_uses(double epsilon, double delta, std::uint64_
     (-std::exp(a) * std::expm1(epsilon + b - a) > delta ? mu_high : mu_low) = mu;
   }
   const double guess = std::clamp(std::pow(mu_low / state_->scale.deviation, 2.0) / state_->scale.draws, 1.0, static_cast<double>(limit));
-  // A scout tells k within some percent, and with it the cut and the grid on which the answer is certified.
+  // A scout finds k within some percent, and with it the cut and the grid on which the answer is certified.
   const auto first =
       cut_for(delta, static_cast<std::uint64_t>(std::min(10.0 * guess, static_cast<double>(limit))), precision);
   const auto rough = most_within([&](std::uint64_t k) { return excess(*first, first->scout(), k); },

@@ -26,8 +26,8 @@ Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
       first_(first) {
   const auto n = static_cast<double>(size_);
   constexpr double log_vanishing = TiltedTransform::log_vanishing;
-  // What of the coefficients does not vanish: |F|^k > e^{log_vanishing}, the error counted in, for every factor; the others
-  // are at most 1, as transforms of probabilities are.
+  // The coefficients that do not vanish: |F|^k > e^{log_vanishing}, with the error counted in, for every factor; the
+  // others are at most 1, as transforms of probabilities are.
   auto end = size_ / 2 + 1;
   double k = 0.0;                 // draws of all factors
   double first_order_error = 0.0; // Σ draws · error
@@ -152,7 +152,7 @@ Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
     const auto times = static_cast<double>(draws);
     const double log_mass = transform->at_theta().value;
     log_scale_ += times * log_mass;
-    // (Of masses at losses below 0 tilting loses u θ|L| e^{−θ|L|} ≤ u of what they weigh at most.)
+    // For masses at losses below 0, tilting loses u θ|L| e^{−θ|L|} ≤ u of their weight at most.
     relative_errors += times * (d.relative_error + roundoff * (12.0 + 4.0 * (theta_ * d.largest_plus() + std::abs(log_mass))));
     infinite_mass_ += times * d.infinite_mass;  // ≥ 1 − (1 − p_∞)^k
     loss_error_ += times * (d.loss_error + roundoff * std::abs(d.offset));
@@ -239,7 +239,7 @@ Composer::Transforms Composer::transforms(const Window& window, std::uint64_t us
   // Room for some more uses and some less.
   const auto size = fourier::good_size(window.cells + window.cells / 16);
   const auto least_uses = uses - uses / 8;
-  // Those of which least is left at high frequencies first: the others need no more of them.
+  // Parts with the least left at high frequencies come first: the others need no more frequencies than they do.
   std::vector<std::size_t> order(loss_.parts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto spread = [&](std::size_t i) {
@@ -271,7 +271,7 @@ Composition Composer::compose(std::uint64_t uses, double theta) {
         const auto window = window_of(loss_, uses, kept.theta(), static_cast<double>(kept.size()));
         if (window.theta == kept.theta() && window.cells > kept.size() / 8) return composed(kept_, uses, window.first);
       } catch (const OutOfReach&) {
-        // Does not fit: transforms of its own.
+        // Does not fit: it gets its own transforms.
       }
     }
   }

@@ -20,26 +20,26 @@ namespace tsdp::privacy {
 /// t_j = (1/N) Σ_m F_m^k y_m^j with y_m = e^{2πi m/N} and F the transform, and the sum over j is geometric in every
 /// frequency: with j the first index beyond ε, u = jh − ε, z = e^{−θh} y_m, z′ = e^{−(θ+1)h} y_m,
 ///   Σ_{i ≥ 0} w(u + ih) y_m^i = e^{−θu} [(1 − e^{−u}) + z (e^{−u} − e^{−h})] / ((1 − z)(1 − z′)),
-/// so S(ε) = e^{−θu} [(1 − e^{−u}) D_j + e^{−θh} (e^{−u} − e^{−h}) D_{j+1}] less the same from the window's end on, with
-/// D_j = (1/N) Σ_m F_m^k y_m^j / ((1 − z)(1 − z′)). F^k vanishes but for a few hundred low frequencies when k is
-/// large; then D_j is summed directly, else one inverse transform gives all of them.
+/// so S(ε) = e^{−θu} [(1 − e^{−u}) D_j + e^{−θh} (e^{−u} − e^{−h}) D_{j+1}] less the same from the window's end on,
+/// with D_j = (1/N) Σ_m F_m^k y_m^j / ((1 − z)(1 − z′)). F^k vanishes except at a few hundred low frequencies when k is
+/// large; then D_j is summed directly, otherwise one inverse transform gives all of them.
 ///
-/// Of a product of mechanisms k K(θ) is Σ_i k_i K_i(θ) and F^k is Π_i F_i^{k_i}, with k_i draws of part i.
+/// For a product of mechanisms, k K(θ) is Σ_i k_i K_i(θ) and F^k is Π_i F_i^{k_i}, with k_i draws of part i.
 class Composition {
  public:
-  /// One factor of F^k: a transform and the times that it is taken.
+  /// One factor of F^k: a transform and how many times it is taken.
   struct Factor {
     const TiltedTransform* transform;
     std::uint64_t draws;
   };
-  /// All transforms have one θ, size, step and rounding.
+  /// All transforms share one θ, size, step and rounding.
   Composition(const std::vector<Factor>& factors, std::int64_t first);
   Composition(const TiltedTransform& transform, std::uint64_t uses, std::int64_t first)
       : Composition(std::vector<Factor>{{&transform, uses}}, first) {}
 
-  /// A bound on δ(ε), ε ≥ 0, on the side of the distribution's rounding, in [0, 1]; everything charged.
+  /// A bound on δ(ε), ε ≥ 0, on the side of the distribution's rounding, in [0, 1]; everything is charged.
   [[nodiscard]] double delta(double epsilon) const;
-  /// What of `delta(epsilon)` is charge for transforms and window: shrinks when θ is tuned for this ε.
+  /// The part of `delta(epsilon)` that is a charge for transforms and window. It shrinks when θ is tuned for this ε.
   [[nodiscard]] double charge(double epsilon) const;
 
  private:
@@ -69,7 +69,7 @@ class Composition {
   std::vector<double> all_;                // every D_j
 };
 
-/// Composes one loss with itself, keeping the last transforms: another count or ε near by shares them.
+/// Composes one loss with itself. Keeps the last transforms, which a nearby count or ε shares.
 class Composer {
  public:
   /// Largest circle.
@@ -86,7 +86,7 @@ class Composer {
 
  private:
   using Transforms = std::vector<std::unique_ptr<TiltedTransform>>;
-  /// One a part, at a window's θ.
+  /// One per part, at a window's θ.
   [[nodiscard]] Transforms transforms(const Window& window, std::uint64_t uses) const;
   [[nodiscard]] Composition composed(const Transforms& transforms, std::uint64_t uses, std::int64_t first) const;
 

@@ -62,8 +62,8 @@ double normal_between(double b, double width) {
 
 namespace {
 
-/// Weights on first … last from the ratio of neighbours w(i+1)/w(i), started at `mode` and normalised: no term
-/// underflows that matters, and each carries two roundings a step away from the mode.
+/// Weights on first … last from the ratio of neighbours w(i+1)/w(i), started at `mode` and normalised: no term that
+/// matters underflows, and each carries two roundings a step away from the mode.
 template <class Ratio>
 std::vector<DominatingPair::Component> by_recurrence(std::int64_t first, std::int64_t last, std::int64_t mode,
                                                      double spacing, Ratio ratio) {
@@ -214,7 +214,7 @@ double DominatingPair::excess(double x) const {
 double DominatingPair::loss(double x) const {
   const double reach = exponent(p_.back(), x) * (against_ == Against::mirror ? 2.0 : 1.0);
   if (reach < large_exponent) {
-    // (A middle component may overflow where the largest mean's does not: μ(x − μ/2) is largest at μ = x.)
+    // A middle component may overflow where the largest mean's does not: μ(x − μ/2) is largest at μ = x.
     const double e = excess(x);
     if (e > -0.5 && std::isfinite(e)) return std::log1p(e);
   }
@@ -247,7 +247,7 @@ double DominatingPair::inverse_loss(double target, double guess) const {
   }
   for (double step = sigma_; loss(high) < target; step *= 2.0) high += step;
   double x = guess > low && guess < high ? guess : 0.5 * (low + high);
-  // L'(x) = (E_P[μ | x] − E_Q[μ | x]) / σ². (Newton's steps are guarded: a slope that is rounded costs a step at most.)
+  // L'(x) = (E_P[μ | x] − E_Q[μ | x]) / σ². Newton's steps are guarded: a rounded slope costs at most a step.
   const auto mean_at = [&](double sign) {
     double top = -std::numeric_limits<double>::infinity();
     for (const auto& c : p_) top = std::max(top, exponent({sign * c.mean, c.weight}, x));
@@ -264,7 +264,7 @@ double DominatingPair::inverse_loss(double target, double guess) const {
   const auto loss_and_slope = [&]() -> std::pair<double, double> {
     if (against_ == Against::mirror) return {loss(x), mean_at(1.0) + mean_at(-1.0)};
     if (exponent(p_.back(), x) < large_exponent) {
-      // The terms of `excess`, which know the slope, too.
+      // The terms of `excess`, which give the slope too.
       double sum = 0.0;
       double weighted = 0.0;
       for (const auto& c : p_) {
@@ -375,7 +375,7 @@ double DominatingPair::largest_add_loss() const {
 }
 
 DominatingPair::Value DominatingPair::add_profile(double epsilon) const {
-  // sup_S Q(S) − e^ε P(S) is at the half line below the x of loss −ε, if there is one.
+  // sup_S Q(S) − e^ε P(S) is attained on the half line below the x of loss −ε, if there is one.
   const double weight = p_.back().weight;
   const double mean = p_.back().mean;
   const double inside = std::expm1(-epsilon) / weight;

@@ -15,8 +15,8 @@
 namespace tsdp::privacy::fourier {
 namespace {
 
-/// Up to this size transforms go by way of a second buffer: FFTW finds plans for two buffers in a third of the time, which is more
-/// than such a transform takes. Beyond it memory counts.
+/// Up to this size, transforms go through a second buffer: FFTW finds plans for two buffers in a third of the time,
+/// which is more than such a transform takes. Beyond it memory counts.
 constexpr std::int64_t largest_copied = std::int64_t{1} << 18;
 
 /// FFTW's plans, made once and kept: the planner takes longer than a transform, and is not thread-safe.
@@ -61,7 +61,7 @@ class Plans {
     auto& slot = plans_[Key{size, direction, fftw_alignment_of(from), from == to}];
     if (!slot) {
       const auto n = static_cast<int>(size);
-      // (Plans are estimated: no buffer is written to.)
+      // Plans are estimated: no buffer is written to.
       slot.reset(direction == Direction::forward ? fftw_plan_dft_r2c_1d(n, from, reinterpret_cast<fftw_complex*>(to), FFTW_ESTIMATE)
                                                  : fftw_plan_dft_c2r_1d(n, reinterpret_cast<fftw_complex*>(from), to, FFTW_ESTIMATE));
       if (!slot) throw Error(ExitCode::failure, "out of memory in a Fourier transform");

@@ -37,7 +37,7 @@ Cut::Cut(const std::vector<MechanismUse>& mechanisms, const UseScale& scale, dou
       scout_(discretised(scale.deviation / 6.0, scale.deviation, Rounding::pessimistic), 1 << 17) {}
 
 ProductLoss Cut::discretised(double step, double fine, Rounding rounding) const {
-  // A pair whose losses are all small gets a smaller step than it was asked for; all parts stand on one grid.
+  // A pair whose losses are all small gets a smaller step than was asked for; all parts lie on one grid.
   while (true) {
     std::vector<ProductLoss::Part> parts;
     double least = step;
@@ -69,12 +69,12 @@ std::shared_ptr<Cut::Grid> Cut::grid_for(std::uint64_t uses, double theta, doubl
       (high_frequencies_vanish(scout_.loss(), uses) ? finest_window_of_many : finest_window);
   const double wanted = std::max(finest, 0.9 * std::sqrt(8.0 * precision * per_epsilon / (k * (1.0 + theta))));
   const double step_level = std::floor(4.0 * std::log2(std::min(wanted, 8.0 * scale_.largest_loss) / scale_.deviation));
-  // (Where most losses are far larger than h their cells must not be wider than it.)
+  // Where most losses are far larger than h, their cells must not be wider than h.
   const double share_level =
       std::floor(4.0 * std::log2(std::min({share, 2.5 * std::sqrt(precision), wanted / scale_.deviation})));
   constexpr std::size_t most_grids = 3;
   const std::pair key{static_cast<int>(step_level), static_cast<int>(share_level)};
-  if (grids_.size() >= most_grids && !grids_.contains(key)) grids_.clear();  // memory, at the price of making them again
+  if (grids_.size() >= most_grids && !grids_.contains(key)) grids_.clear();  // saves memory, at the price of making them again
   auto& slot = grids_[key];
   if (!slot) {
     const double step = scale_.deviation * std::exp2(0.25 * step_level);

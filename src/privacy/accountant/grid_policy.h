@@ -23,8 +23,8 @@ struct UseScale {
 };
 [[nodiscard]] UseScale scale_of(const std::vector<MechanismUse>& mechanisms);
 
-/// All that is made for one cut of the tail: jumps of the loss that at most `tail` of P's mass exceeds are kept.
-/// Composed sums are the narrower the lower the cut; what is cut off is charged k times.
+/// Everything made for one cut of the tail: jumps of the loss that at most `tail` of P's mass exceeds are kept. The
+/// lower the cut, the narrower the composed sums; what is cut off is charged k times.
 class Cut {
  public:
   /// Both sides on one grid.
@@ -48,7 +48,7 @@ class Cut {
   /// Cells of width h add kh²/6 to the variance of the k-fold loss on the pessimistic side and take kh²/12 away on the
   /// other, which moves log δ by ½θ(1+θ) times as much and ε by ½(1+θ) times: the bracket of ε is k(1+θ)h²/8 wide.
   /// Cells of the tail have relative width η: one jump of size l, where the profile falls at rate κ, has its δ off by
-  /// (κηl)²/8. Steps of 2^¼ let near queries share grids.
+  /// (κηl)²/8. Steps of 2^¼ let nearby queries share grids.
   std::shared_ptr<Grid> grid_for(std::uint64_t uses, double theta, double per_epsilon, double share, double precision);
 
  private:
@@ -61,9 +61,9 @@ class Cut {
   std::map<std::pair<int, int>, std::shared_ptr<Grid>> grids_;
 };
 
-/// Chooses precisions of grids until a bracket is as narrow as wanted: widths go with the precision asked of the grid, so
-/// a first bracket, cheap and never far off, tells the next grid; one that a finer grid no longer narrows is held open
-/// by rounding.
+/// Chooses precisions of grids until a bracket is as narrow as wanted: widths scale with the precision asked of the
+/// grid, so a first bracket, cheap and never far off, gives the next grid; a bracket that a finer grid no longer
+/// narrows is held open by rounding.
 class Narrowing {
  public:
   explicit Narrowing(double wanted) : wanted_(0.6 * wanted), precision_(std::max(wanted_, 5e-4)) {}

@@ -59,7 +59,7 @@ class Above {
   explicit Above(const DominatingPair& pair) : pair_(pair) {}
   [[nodiscard]] double sigma() const { return pair_.sigma(); }
   [[nodiscard]] double largest_mean() const { return pair_.largest_mean(); }
-  /// log of the heavier over the lighter measure, increasing in x; and e^ of it less 1.
+  /// log of the heavier over the lighter measure, increasing in x; and its exponential less 1.
   [[nodiscard]] double loss(double x) const { return pair_.loss(x); }
   [[nodiscard]] double excess(double x) const { return pair_.excess(x); }
   [[nodiscard]] double inverse_loss(double loss, double guess) const { return pair_.inverse_loss(loss, guess); }
@@ -92,7 +92,7 @@ class Below {
 };
 
 /// Integrals of e^{base} q and of e^{base} q (e^{L(x) − base} − 1) over [from, to], by panels on which the integrand is
-/// tame. Scaled so because P-mass is e^{L} times Q-mass: far out Q-mass underflows where P-mass does not.
+/// tame. Scaled this way because P-mass is e^{L} times Q-mass: far out Q-mass underflows where P-mass does not.
 template <class Side>
 CellMasses integrate(const Side& pair, double from, double to, double base) {
   const double sigma = pair.sigma();
@@ -158,8 +158,8 @@ struct SideMasses {
 /// Connect the dots (Doroshenko et al. 2022; notes D.16), in the form that keeps each cell's P- and Q-mass: the mass of
 /// the cell of losses [l, l + Δ] goes to its two ends as Q-masses a, b with
 ///   b = ∫ q (e^{L−l} − 1) / (e^Δ − 1),   a = ∫ q − b,   and P-masses a e^{l}, b e^{l+Δ}.
-/// A mean-preserving spread of the likelihood ratio only raises every hockey-stick divergence, so the result
-/// dominates. (Below, where losses are bounded, the last cell ends at `end`: its losses lie in it all the same.)
+/// A mean-preserving spread of the likelihood ratio only raises every hockey-stick divergence, so the result dominates.
+/// Below, where losses are bounded, the last cell ends at `end`; its losses still lie in it.
 template <class Side>
 SideMasses spread(const Side& side, const std::vector<std::int64_t>& index, double step, double zero, double end) {
   const auto cells = index.size() - 1;
@@ -335,13 +335,15 @@ void fill_directed(LossDistribution& out, const DominatingPair& pair, const std:
     const auto& down = remove ? low : high;
     put(out, up, down);
     out.at_zero = up.heavy[0] + down.light[0];
-    // Past the last point's x losses go on to those beyond it, which may be less far than the point itself: to the one before.
+    // Past the last point's x, losses go on and may be less far out than the point itself: their mass goes to the one
+    // before.
     (down.light.size() > 2 ? out.points[down.light.size() - 3].minus : out.at_zero) += down.light_beyond;
     out.infinite_mass += up.heavy_beyond;
     return;
   }
-  // What is left in the middle is merged, too, and its loss rounded down to the grid. The whole grid is moved by a little, so that
-  // this costs least: to where most mass lies. That is the middle itself, or, for small σ, the bounded end of the losses below.
+  // What is left in the middle is merged too, and its loss is rounded down to the grid. The whole grid is moved a
+  // little, so that this costs least: to where most mass lies. That is the middle itself, or, for small σ, the bounded
+  // end of the losses below.
   const auto at_offset = [&](double offset) {
     const auto high = merge(above, index_above, out.step, offset, zero, end_above, Unfitting::joins);
     const auto low = merge(below, index_below, out.step, -offset, -zero, end_below, Unfitting::joins);
@@ -353,7 +355,7 @@ void fill_directed(LossDistribution& out, const DominatingPair& pair, const std:
     put(found, remove ? high.masses : low.masses, remove ? low.masses : high.masses);
     found.offset = remove ? offset : -offset;
     found.loss_error += std::max(high.worst, low.worst);
-    // In the other direction losses have the other sign. The two integrals are off by 1e-13 of each.
+    // In the other direction losses have the other sign. Each of the two integrals is off by 1e-13 of itself.
     const double off = std::log1p((right.excess - left.excess) / q) - offset;
     const double beyond = (remove ? off : -off) - 2.0 * mass_error * (right.excess + left.excess) / std::min(p, q);
     const double mass = remove ? p : q;
@@ -381,7 +383,7 @@ void fill_directed(LossDistribution& out, const DominatingPair& pair, const std:
     if (found.lost < best.lost) best = std::move(found);
     return off;
   };
-  // Of no account beside what cells of width h cost otherwise, h²/8 and more.
+  // Negligible next to what cells of width h cost otherwise, h²/8 and more.
   const double enough = 0.01 * out.step * std::min(out.step, 1.0);
   const double far = std::abs(below.loss(end_below));
   if (best.lost > enough && std::isfinite(far) && far > 0.5 * out.step) {
@@ -390,8 +392,8 @@ void fill_directed(LossDistribution& out, const DominatingPair& pair, const std:
     const double target = far + std::log1p(cell.excess / cell.q);
     consider(std::round(target / out.step) * out.step - target);
   }
-  // Offsets at which the middle's loss is on the grid, by secants. (Where losses below end in what is next to an atom, the middle
-  // joins it.)
+  // Offsets at which the middle's loss is on the grid, by secants. Where losses below end in what is almost an atom,
+  // the middle joins it.
   const auto beside = [&](double off) { return off - std::round(off / out.step) * out.step; };
   double offset = 0.0;
   double off = best.off;

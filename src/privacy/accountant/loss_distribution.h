@@ -20,7 +20,7 @@ enum class Rounding {
 /// Object (Schuchardt et al. 2025, notes 3.3), symmetrised: with x₀ the point of loss 0, the loss under the first measure P* is
 /// +L(x) with mass ρ_out P(dx) and −L(x) with mass ρ_out Q(dx) for x > x₀, and 0 with the mass that is left.
 ///
-/// Of one direction (DominatingPair::profile) it is L(x) under P for every x (remove), or −L(x) under Q (add).
+/// In one direction (DominatingPair::profile) it is L(x) under P for every x (remove), or −L(x) under Q (add).
 ///
 /// Meaning of the fields for k independent uses, loss S = sum of k grid losses, δ(ε) = E[(1 − e^{ε−S})₊]:
 ///   pessimistic: truth(ε) ≤ (1 + relative_error)^k · δ(ε − k·loss_error) + k·infinite_mass

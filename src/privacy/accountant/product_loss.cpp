@@ -93,8 +93,8 @@ double ProductLoss::offset() const {
 double log_c(double theta) { return theta * std::log(theta) - (1.0 + theta) * std::log1p(theta); }
 
 Cumulants cumulants(const LossDistribution& d, double theta) {
-  // An underflow would understate K, and with it Chernoff's bounds. (Of losses below 0 alone it is of no account for θ > 0: what
-  // is left out is less than e^{−700}.)
+  // An underflow would understate K, and with it Chernoff's bounds. For losses below 0 alone it does not matter if
+  // θ > 0: what is left out is less than e^{−700}.
   return std::abs(theta) * (theta > 0.0 ? d.largest_plus() : d.largest_loss()) < 200.0 ? cumulants_in<double>(d, theta) : cumulants_in<long double>(d, theta);
 }
 

@@ -9,8 +9,8 @@
 
 namespace tsdp::privacy {
 
-/// The grid loss of one joint use of mechanisms: a sum of independent losses, `count` of each part. All parts have one step and
-/// one rounding. Of one part with count 1 it is that part.
+/// The grid loss of one joint use of mechanisms: a sum of independent losses, `count` of each part. All parts share one
+/// step and one rounding. With a single part of count 1 it is that part.
 struct ProductLoss {
   struct Part {
     LossDistribution distribution;
@@ -39,7 +39,7 @@ struct Cumulants {
   double variance;
 };
 [[nodiscard]] Cumulants cumulants(const LossDistribution& distribution, double theta);
-/// Of a sum of independent losses they are sums.
+/// For a sum of independent losses they are sums.
 [[nodiscard]] Cumulants cumulants(const ProductLoss& loss, double theta);
 
 /// log c(θ), c(θ) = max_u e^{−θu}(1 − e^{−u}) = θ^θ (1+θ)^{−(1+θ)}.
@@ -50,8 +50,8 @@ struct Cumulants {
 /// The same where the least bound equals log δ.
 [[nodiscard]] double best_tilt_for_delta(const ProductLoss& loss, std::uint64_t uses, double delta);
 
-/// Whether so many uses leave next to nothing of the high frequencies, at which a transform is little more than the mass at 0;
-/// then wide windows cost nothing. A guess that chooses grids and windows: what is left is always proven.
+/// Whether this many uses leave next to nothing of the high frequencies, at which a transform is little more than the
+/// mass at 0; then wide windows cost nothing. A guess that chooses grids and windows: what is left is always proven.
 [[nodiscard]] bool high_frequencies_vanish(const ProductLoss& loss, std::uint64_t uses);
 
 /// Tilted mass that may lie outside a window on either side: e^{−46} = 1e-20.
@@ -63,9 +63,9 @@ struct Window {
   std::int64_t first;
   std::int64_t cells;
 };
-/// (`loss` may be a coarser one when only the width of the window is wanted.)
-/// All but 2e-20 of the tilted sum's mass lies in the answer, by Chernoff's bound. Where the wanted θ gives no window of
-/// at most `most` cells a smaller one is taken. Throws OutOfReach if none does.
+/// `loss` may be a coarser one when only the width of the window is wanted. All but 2e-20 of the tilted sum's mass lies
+/// in the answer, by Chernoff's bound. Where the wanted θ gives no window of at most `most` cells, a smaller θ is
+/// taken. Throws OutOfReach if none does.
 [[nodiscard]] Window window_of(const ProductLoss& loss, std::uint64_t uses, double theta, double most);
 
 }  // namespace tsdp::privacy

@@ -23,9 +23,10 @@ double log_add(double a, double b) {
   return std::isinf(high) ? high : high + std::log1p(std::exp(std::min(a, b) - high));
 }
 
-/// log E_P[(dP/dQ)^{β−1}] at most, for β > 1, the less of two bounds. By joint convexity of (p, q) ↦ p^β q^{1−β} it is a mixture's at
-/// most that of its components, each against its own counterpart: N(μ, σ²) against N(0, σ²) or N(−μ, σ²). And where Q holds
-/// N(0, σ²) with weight w₀, Q ≥ w₀ N(0, σ²), so it is at most w₀^{1−β} times that against N(0, σ²).
+/// An upper bound of log E_P[(dP/dQ)^{β−1}] for β > 1: the smaller of two. By joint convexity of (p, q) ↦ p^β q^{1−β},
+/// that of a mixture is at most that of its components, each against its own counterpart: N(μ, σ²) against N(0, σ²) or
+/// N(−μ, σ²). And where Q holds N(0, σ²) with weight w₀, Q ≥ w₀ N(0, σ²), so it is at most w₀^{1−β} times that against
+/// N(0, σ²).
 double log_moment(const DominatingPair& pair, double beta) {
   const bool mirror = pair.against() == DominatingPair::Against::mirror;
   const auto against = [&](double reach) {
@@ -51,7 +52,7 @@ struct SampledProfile {
 
 SampledProfile sampled(const DominatingPair& pair) {
   constexpr std::size_t most_points = 20'000;
-  constexpr double least = -4000.0;  // of log H: what order pays for any budget and still sees beyond is 0
+  constexpr double least = -4000.0;  // of log H: to any order that pays for any budget, what lies beyond is 0
   const double log_use = std::log(pair.use_probability());
   const auto log_profile = [&](double epsilon) {
     const double value = pair.profile_bracket(epsilon).upper;
@@ -78,8 +79,9 @@ SampledProfile sampled(const DominatingPair& pair) {
   return out;
 }
 
-/// log of α(α−1) ∫ (s^{α−2} + s^{−α−1}) H(s) ds over s = e^ε, H at most the chords of `profile`, which are exact weights of its
-/// values: with x = log(s/s₀) the weight of the right end is (e^x − 1)/(e^d − 1), d the cell's width, that of the left 1 − it.
+/// log of α(α−1) ∫ (s^{α−2} + s^{−α−1}) H(s) ds over s = e^ε, with H at most the chords of `profile`, which are exact
+/// weightings of its values: with x = log(s/s₀) the weight of the right end is (e^x − 1)/(e^d − 1), where d is the
+/// cell's width, and that of the left end 1 minus it.
 double log_integral(const SampledProfile& profile, double order) {
   // Gauss–Legendre on cells so narrow that what is integrated changes by a factor of e at most.
   static const auto& nodes = boost::math::quadrature::gauss<double, 7>::abscissa();  // from the middle on

@@ -1,4 +1,4 @@
-// Roots of monotone functions, as brackets whose ends were both looked at.
+// Roots of monotone functions, as brackets whose ends were both evaluated.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,8 @@ std::pair<double, double> bracket_root(Function f, double low, double f_low, dou
   return {low, high};
 }
 
-/// The most k ≤ limit with excess(k) ≤ 0, for an increasing function (0 counts as within); with slack > 0 only within
-/// that share.
+/// The largest k ≤ limit with excess(k) ≤ 0, for an increasing function (0 counts as within); with slack > 0 only
+/// within that share.
 template <class Excess>
 std::uint64_t most_within(Excess excess, std::uint64_t k, std::uint64_t limit, double slack) {
   double value = excess(k);
@@ -71,7 +71,7 @@ std::uint64_t most_within(Excess excess, std::uint64_t k, std::uint64_t limit, d
     } else if (know_good && know_bad) {
       next = std::floor(0.5 * (static_cast<double>(good) + static_cast<double>(bad)));
     } else {
-      // One side only: the slope of log δ in log k is about μ-dependent; step by factors that grow.
+      // One side only: the slope of log δ in log k depends on μ; step by factors that grow.
       const double factor = std::exp2(std::min(rounds, 6) * 0.25);
       next = know_good ? std::ceil(static_cast<double>(good) * factor) : std::floor(static_cast<double>(bad) / factor);
     }

@@ -22,7 +22,7 @@ namespace tsdp::privacy {
 namespace {
 
 // Directly summed frequencies: points are taken in blocks, to keep the rounding of long sums small, and angles advance
-// by one frequency at a time from those of every so many frequencies, which advance likewise.
+// by one frequency at a time from those at every `stride`-th frequency, which advance likewise.
 constexpr std::size_t block_points = 256;
 constexpr std::int64_t stride = 32;
 

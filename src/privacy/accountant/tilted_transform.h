@@ -17,12 +17,13 @@ inline constexpr std::int64_t most_direct = 16384;
 [[nodiscard]] std::int64_t centred(std::int64_t index, std::int64_t size);
 
 /// The Fourier transform F of the tilted masses p^θ_i = p_i e^{θ i h − K(θ)} at the frequencies of a circle of N cells,
-/// as far as it matters to a given count of uses: compositions of near counts share it.
+/// as far as it matters for a given count of uses: compositions of nearby counts share it.
 ///
-/// F^k vanishes but for the lowest frequencies when k is large. On a circle of at most `small_circle` cells the fast
-/// transform gives all coefficients. On a larger one the fast transform on a smaller circle samples F, which moves by at
-/// most E|S| times the distance in between, S the tilted loss: that proves where |F|^k stays below e^{log_vanishing},
-/// and what is left is summed directly. Where too much is left, the fast transform runs on the large circle.
+/// F^k vanishes except at the lowest frequencies when k is large. On a circle of at most `small_circle` cells the fast
+/// transform gives all coefficients. On a larger one the fast transform on a smaller circle samples F, which moves by
+/// at most E|S| times the distance in between, S the tilted loss: that proves where |F|^k stays below
+/// e^{log_vanishing}, and what is left is summed directly. Where too much is left, the fast transform runs on the large
+/// circle.
 class TiltedTransform {
  public:
   static constexpr std::int64_t small_circle = std::int64_t{1} << 15;
@@ -31,8 +32,8 @@ class TiltedTransform {
   /// Largest circle on which the fast transform is run (32 MB).
   static constexpr std::int64_t max_transform = std::int64_t{1} << 22;
 
-  /// For compositions of at least `uses` uses. `size` N: even, a good size for FFTW. Of frequencies from `wanted` on nothing
-  /// is needed, as other factors vanish there. `distribution` must outlive the transform. Throws OutOfReach.
+  /// For compositions of at least `uses` uses. `size` N: even, a good size for FFTW. Nothing is needed at frequencies
+  /// from `wanted` on, as other factors vanish there. `distribution` must outlive the transform. Throws OutOfReach.
   TiltedTransform(const LossDistribution& distribution, double theta, std::int64_t size, std::uint64_t uses,
                   std::int64_t wanted = std::numeric_limits<std::int64_t>::max());
 

@@ -61,13 +61,13 @@ struct AdaptiveCurve::State {
     }
   }
 
-  /// Blocks of `block` steps and one of what is left over, composed.
+  /// The composition of blocks of `block` steps and one block of the remaining steps.
   class Blocks {
    public:
     Blocks(const GameProfiles& game, std::uint64_t uses, std::size_t block, double tail)
         : composer_(ProductLoss(parts(game, uses, block, tail))) {}
 
-    /// An upper bound of δ(ε), for a tilt near this ε's best.
+    /// An upper bound of δ(ε), with a tilt near the best one for this ε.
     [[nodiscard]] double delta(double epsilon) {
       const double best = best_tilt_for_epsilon(composer_.loss(), 1, epsilon);
       double out = 1.0;
@@ -167,7 +167,7 @@ Certificate AdaptiveCurve::methods() const {
 
 namespace {
 
-/// Two certified ends cannot lie the wrong way round: then a stored game is not what was played.
+/// Two certified ends cannot lie the wrong way round; if they do, a stored game is not the one that was played.
 Interval checked(Interval ends) {
   if (ends.upper < ends.lower)
     throw Error(ExitCode::failure,

@@ -1,4 +1,4 @@
-// What adaptive uses of value-level steps truly cost: less than the composition of Theorem 4.4's symmetrised pair.
+// The true cost of adaptive uses of value-level steps: less than the composition of Theorem 4.4's symmetrised pair.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,13 @@ namespace tsdp::privacy {
 /// Steps of one window, λ = 1, drawn with replacement, whose pair is (1 − q) N(0, σ²) + q N(2, σ²) against N(0, σ²): Theorems 4.2 and 4.4, tsdp.1 to
 /// tsdp.4 with one moved component.
 ///
-/// Upper end: Theorem tsdp.6 (docs/proofs/adaptive-composition.md), blocks of at most `block` steps of the game; where the composition of the symmetrised pair is
-/// smaller, that one. Lower end: a strategy of the game, so that [lower, upper] holds the game's value: the better direction in every step.
-/// What of a bound is floating point is charged to it.
+/// Upper end: Theorem tsdp.6 (docs/proofs/adaptive-composition.md), for blocks of at most `block` steps of the game, or
+/// the composition of the symmetrised pair where that is smaller. Lower end: a strategy of the game (the better
+/// direction in every step), so that [lower, upper] holds the game's value. Floating-point errors of a bound are
+/// charged to it.
 ///
-/// The first answer plays the game: seconds, on all cores; later ones, for other δ, ε and fewer or more uses, take milliseconds.
+/// The first answer plays the game, which takes seconds on all cores; later ones, for other δ, ε and fewer or more
+/// uses, take milliseconds.
 class AdaptiveCurve final : public PrivacyCurve {
  public:
   static constexpr std::size_t longest_block = 1000;
@@ -29,12 +31,12 @@ class AdaptiveCurve final : public PrivacyCurve {
   AdaptiveCurve(AdaptiveCurve&&) noexcept;
   AdaptiveCurve& operator=(AdaptiveCurve&&) noexcept;
 
-  /// (Without the game of the lower end.)
+  /// Does not evaluate the lower end's strategy.
   [[nodiscard]] double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] Certificate methods() const override;
 
-  /// Whether `pair` is of this kind, with q < 1. (At q = 1 the symmetrised composition is exact already.)
+  /// Whether `pair` is of this kind, with q < 1. At q = 1 the symmetrised composition is already exact.
   [[nodiscard]] static bool serves(const DominatingPair& pair);
 
  protected:

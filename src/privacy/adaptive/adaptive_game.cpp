@@ -26,7 +26,8 @@
 namespace tsdp::privacy {
 namespace {
 
-/// Where a profile ends, a common basis is close enough, terms are left out. All of it is charged in every round.
+/// Thresholds at which a profile ends, a common basis is close enough and terms are left out. All are charged in every
+/// round.
 constexpr double tail = 1e-17;
 constexpr double basis_tolerance = 3e-5;  // relative
 constexpr double left_out = 3e-15;
@@ -35,7 +36,7 @@ constexpr std::int64_t most_points = std::int64_t{1} << 20;
 /// Rows that share a list of the pairs that may be the maximum.
 constexpr Eigen::Index block_rows = 64;
 
-/// f(i) for every i < count, on all cores; each i once. Throws what the first f to throw threw.
+/// Calls f(i) once for every i < count, on all cores. Rethrows what a call threw.
 template <typename Function>
 void in_parallel(std::size_t count, const Function& f) {
   const auto threads = std::min<std::size_t>(count, std::max(1U, std::thread::hardware_concurrency()));
@@ -60,7 +61,8 @@ void in_parallel(std::size_t count, const Function& f) {
     if (failure) std::rethrow_exception(failure);
 }
 
-/// An upper bound of a(1/z) at 1 = z[0] < z[1] < …, a being convex with a(0) = 0, so that a(1/z) z falls: the largest such function.
+/// An upper bound of a(1/z) at 1 = z[0] < z[1] < …, where a is convex with a(0) = 0, so that a(1/z) z falls: the
+/// largest such function.
 void hull_through_origin(const std::vector<double>& z, std::vector<double>& f) {
   std::vector<double> place;  // −1/z rises, and ends at 0
   std::vector<double> value;
@@ -93,7 +95,8 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
   step_ = std::min(settings.step * std::min(bulk, deviation_), 0.05);
   const auto cover = triangle_cover(sigma, settings.cover);
 
-  // How far profiles reach: the corner's, beside which the others have no heavier tails but for the cover's excess.
+  // How far profiles reach: as far as the corner's. The others have no heavier tails than it, except for the cover's
+  // excess.
   const TriangleGram corner{4.0 / (sigma * sigma), 0.0, 0.0};
   const TriangleProfile first(corner, q, settings.spacing);
   const TriangleProfile second(corner.swapped(), q, settings.spacing);
@@ -137,13 +140,14 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
     }
   });
   for (Eigen::Index j = 0; j < profiles.cols(); ++j) {
-    // Convex at z = 1, too: else the pair would have no mass at loss 0.
+    // Convex at z = 1 too; otherwise the pair would have no mass at loss 0.
     const double left = (profiles(row(0, 0), j) - profiles(row(-1, 1), j) * std::exp(-0.5 * step_)) / -std::expm1(-step_);
     const double right = (profiles(row(1, 1), j) * std::exp(0.5 * step_) - profiles(row(0, 0), j)) / std::expm1(step_);
     if (!(left <= right + 1.0)) throw OutOfReach("a step's privacy loss has no mass at 0 on so wide a grid");
   }
 
-  // An orthonormal basis of the profiles relative to the largest at each point, by the profile that is furthest from it each time.
+  // An orthonormal basis of the profiles relative to the largest at each point. Each step adds the profile furthest
+  // from the basis.
   const Eigen::VectorXd envelope = profiles.rowwise().maxCoeff();
   Eigen::MatrixXd rest = envelope.cwiseInverse().asDiagonal() * profiles;
   const Eigen::MatrixXd relative = rest;
@@ -158,7 +162,8 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
     all.rightCols(1) = one;
     rest.noalias() -= one * (one.transpose() * rest);
   }
-  // Turned so that the first members are those that many rounds, which smooth, leave most of: the others need not be evaluated then.
+  // Rotated so that the first members are those of which most is left after many rounds, which smooth; the others then
+  // need not be evaluated.
   constexpr int smooth = 121;
   Eigen::MatrixXd smoothed(smooth, rows);
   for (int t = 0; t < smooth; ++t)
@@ -170,7 +175,7 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
       }
   const Eigen::MatrixXd seen = smoothed * envelope.asDiagonal() * all;
   all *= Eigen::BDCSVD<Eigen::MatrixXd>(seen, Eigen::ComputeFullV).matrixV();
-  // One more: the envelope times what is left, which is added to every profile. So they are bounds again.
+  // One more basis function, the envelope times the residual, is added to every profile, so that they are bounds again.
   const auto ranks = all.cols() + 1;
   ranks_ = static_cast<std::size_t>(ranks);
   coefficients_.resize(kernels_ * ranks_);
@@ -206,11 +211,11 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
   });
   for (std::size_t i = 0; i + 1 < half; ++i) widest = std::max(widest, step_ * static_cast<double>(points[i + 1] - points[i]));
 
-  // A profile at a loss that is rounded: its slope in the loss is at most 1 in these units.
+  // A profile at a rounded loss: its slope in the loss is at most 1 in these units.
   kernel_error_ = std::max(profiles.row(0).maxCoeff(), profiles.row(rows - 1).maxCoeff()) + 8.0 * roundoff;
-  // Twice what is left, between points at most the larger end's value times e^{width/2}.
+  // Twice the residual; between points at most the larger end's value times e^{width/2}.
   kernel_excess_ = 2.0 * residual * envelope.maxCoeff() * std::exp(0.5 * widest) * (1.0 + 1e-12);
-  // Σ_n h̃(n), h̃ between two points at most the larger end's value times e^{width/2}.
+  // Σ_n h̃(n), where h̃ between two points is at most the larger end's value times e^{width/2}.
   for (Eigen::Index j = 0; j < profiles.cols(); ++j) {
     double sum = 0.0;
     for (std::size_t i = 0; i < half; ++i)
@@ -290,10 +295,12 @@ class AdaptiveGame::Rounds {
     }
     const double measure_error = 8.0 * roundoff * (largest * difference.scale() * 2.0 + 1.0);  // of each
     fourier::forward(measure_.data(), size_);
-    // μ̃ is even, so that its transform is real; what is not is rounding. Each real part twice, for products with both parts of a spectrum.
+    // μ̃ is even, so its transform is real, and any imaginary part is rounding. Each real part is stored twice, for
+    // products with both parts of a spectrum.
     for (std::size_t f = 0; f + 1 < measure_.size(); f += 2) measure_[f + 1] = measure_[f];
 
-    // Basis functions that add next to nothing in this round, by |g_l| ≤ (1/N) Σ |b̂_l| |μ̂|, b̂_l being at most its largest value in a band.
+    // Basis functions that add next to nothing in this round, by |g_l| ≤ (1/N) Σ |b̂_l| |μ̂|, where b̂_l is at most its
+    // largest value in a band.
     std::vector<double> band_sums(bands_.front().size(), 0.0);
     for (std::size_t f = 0; f + 1 < measure_.size(); f += 2) band_sums[band_of(f)] += (f == 0 || f + 2 == measure_.size() ? 1.0 : 2.0) * std::abs(measure_[f]);
     std::vector<double> bounds(game_.ranks_);
@@ -331,14 +338,15 @@ class AdaptiveGame::Rounds {
     std::vector<double> terms_of(blocks, 0.0);
     in_parallel(blocks, [&](std::size_t b) { terms_of[b] = add_maxima(b, rows, out); });
     const double terms = *std::max_element(terms_of.begin(), terms_of.end());
-    // (Of each product's sum, also where a list of candidates rests on one, and of each addition to D̃.)
+    // The rounding of each product's sum, also where a list of candidates rests on one, and of each addition to D̃.
     const double sums = 3.0 * (static_cast<double>(ranks_) + 8.0) * roundoff * terms + 2.0 * roundoff * (largest + terms);
     const double error = game_.kernel_error_ * (mass + 1.0) + game_.kernel_excess_ * negative + measure_error * game_.kernel_mass_ + transforms + dropped + left_out + sums;
     return {std::move(out), error};
   }
 
  private:
-  /// Of a block of rows: the pairs by how far g may turn before they may be the maximum, as of the round in which all were evaluated.
+  /// The pairs of a block of rows, sorted by how far g may turn before they may be the maximum, as of the round in
+  /// which all were evaluated.
   struct List {
     Eigen::MatrixXd then;                              ///< g of that round
     Eigen::RowVectorXd scale;                          ///< of g's entries
@@ -348,7 +356,7 @@ class AdaptiveGame::Rounds {
   /// Frequencies that share a bound of a spectrum; `f` is a place in it.
   static std::size_t band_of(std::size_t f) { return f / 32; }
 
-  /// The basis functions of a round are those; the convolutions of the others are 0.
+  /// Makes `active` the basis functions of a round. The convolutions of the others are 0.
   void use(std::vector<std::size_t> active) {
     if (active == active_) return;
     for (const auto l : active_)
@@ -369,7 +377,7 @@ class AdaptiveGame::Rounds {
     Eigen::VectorXd terms = Eigen::VectorXd::Zero(rows);
     for (const auto l : active_) terms += most_(static_cast<Eigen::Index>(l)) * now.col(static_cast<Eigen::Index>(l)).cwiseAbs();
     const double most_terms = terms.maxCoeff();
-    // Next to nothing: charged as left out, in the place of being computed.
+    // Next to nothing: charged as left out instead of being computed.
     if (most_terms <= left_out) return most_terms;
     auto& list = lists_[block];
     std::size_t count = 0;
@@ -401,7 +409,7 @@ class AdaptiveGame::Rounds {
   using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using Rows = Eigen::Ref<const Eigen::MatrixXd, 0, Eigen::OuterStride<>>;
 
-  /// g(n) of the block's rows, the active entries alone, row after row.
+  /// g(n) of the block's rows, row after row, active entries only.
   void rows_of_active(const Rows& now, std::vector<double>& out) const {
     out.resize(static_cast<std::size_t>(now.rows()) * active_.size());
     Eigen::Map<RowMajor> rows(out.data(), now.rows(), static_cast<Eigen::Index>(active_.size()));
@@ -420,7 +428,7 @@ class AdaptiveGame::Rounds {
       products += weight * list.then.col(l).array() * now.col(l).array();
     }
     const Eigen::ArrayXd factor = products / squares;
-    if (!(factor > 0.0).all()) return std::numeric_limits<double>::infinity();  // (NaN, too.)
+    if (!(factor > 0.0).all()) return std::numeric_limits<double>::infinity();  // also if NaN
     for (Eigen::Index l = 0; l < now.cols(); ++l)
       rest += ((now.col(l).array() - factor * list.then.col(l).array()) / list.scale(l)).square();
     return (rest.sqrt() / factor).maxCoeff();
@@ -442,7 +450,7 @@ class AdaptiveGame::Rounds {
       highest = std::max(highest, most);
     }
     list.then = now;
-    // Entries that hardly count are not told from 0.
+    // Entries that hardly count are not distinguished from 0.
     list.scale = now.cwiseAbs().colwise().maxCoeff();
     for (Eigen::Index l = 0; l < ranks_; ++l) list.scale(l) = std::max({list.scale(l), 1e-4 * highest / std::max(most_(l), 1e-300), 1e-300});
     Eigen::RowVectorXd turn = Eigen::RowVectorXd::Constant(kernels_, std::numeric_limits<double>::infinity());
@@ -454,7 +462,8 @@ class AdaptiveGame::Rounds {
       for (Eigen::Index k = 0; k < rows; ++k) {
         const auto w = winners[static_cast<std::size_t>(k)];
         if (w != distinct[i]) continue;
-        // Gaps from below: both products are off by a unit or so of `terms` for each rank. (A row of zeros makes every turn 0.)
+        // Gaps from below: both products are off by a unit or so of `terms` for each rank. A row of zeros makes every
+        // turn 0.
         const double rounding = 4.0 * (static_cast<double>(ranks_) + 8.0) * roundoff * terms(k);
         turn = turn.cwiseMin((values(k, w) - values.row(k).array() - rounding).max(0.0).matrix().cwiseProduct(inverse_distances.row(static_cast<Eigen::Index>(i))));
       }
@@ -464,7 +473,7 @@ class AdaptiveGame::Rounds {
     std::sort(list.turn.begin(), list.turn.end());
   }
 
-  /// 1/|c_w − c_j| in entries times `scale`, from below, a row for each w.
+  /// Lower bounds of 1/|c_w − c_j| in entries times `scale`, one row for each w.
   [[nodiscard]] RowMajor inverse_distances_to(const std::vector<Eigen::Index>& pairs, const Eigen::RowVectorXd& scale) const {
     const Eigen::RowVectorXd squared_scale = scale.cwiseAbs2();
     const auto count = static_cast<Eigen::Index>(pairs.size());
@@ -508,7 +517,8 @@ void AdaptiveGame::play(std::size_t rounds) {
     return static_cast<std::int64_t>(std::ceil(width));
   };
   while (profiles_->rounds() < rounds) {
-    // Circles grow fourfold in rounds, so that early ones are cheap; by the round alone, however the game is asked.
+    // Circles grow fourfold in rounds, so that early ones are cheap. They depend on the round alone, not on how the
+    // game is asked.
     std::size_t end = 16;
     while (end <= profiles_->rounds()) end *= 4;
     Rounds stage(*this, window_at(end));

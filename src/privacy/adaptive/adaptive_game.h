@@ -1,4 +1,5 @@
-// The game of an adaptive adversary over value-level steps, from above: what up to so many steps cost at worst.
+// The game of an adaptive adversary over value-level steps, from above: the worst-case cost of up to a given number of
+// steps.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@ namespace tsdp::privacy {
 
 /// How closely the game is evaluated. Nothing here decides whether a bound holds, only how tight it is.
 struct GameSettings {
-  double cover = 1e-3;     ///< excess of the cover, relative, in the variance of one step's loss
+  double cover = 1e-3;     ///< relative excess of the cover in the variance of one step's loss
   double step = 0.073;     ///< of the grid, in deviations of one step's loss
   double spacing = 0.05;   ///< of the profiles' chords
 };
@@ -25,7 +26,7 @@ class AdaptiveGame {
   /// PrivacyError for other q or σ.
   AdaptiveGame(double q, double sigma, GameSettings settings = {});
 
-  /// Plays on until t = `rounds`; nothing to do where that is played already.
+  /// Plays on until t = `rounds`. Does nothing if that is played already.
   void play(std::size_t rounds);
   [[nodiscard]] const GameProfiles& profiles() const noexcept { return *profiles_; }
 
@@ -36,7 +37,7 @@ class AdaptiveGame {
 
   double step_ = 0.0;
   double deviation_ = 0.0;
-  std::int64_t reach_ = 0;           ///< last n at which one step's profile is told from 0
+  std::int64_t reach_ = 0;           ///< last n at which one step's profile is distinguished from 0
   std::size_t kernels_ = 0;          ///< of both orders
   std::size_t ranks_ = 0;            ///< basis functions
   std::vector<double> basis_;        ///< b_l(n), −reach ≤ n ≤ reach: ranks × (2 reach + 1)

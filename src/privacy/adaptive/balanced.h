@@ -17,7 +17,7 @@ class SecondDifference {
   [[nodiscard]] double operator()(const Function& d, std::int64_t n) const {
     return (n == 0 ? 1.0 : 0.0) + (d(n + 1) + d(n - 1) - twice_ * d(n)) * scale_;
   }
-  /// The terms' sum of absolute values, for d ≥ 0, but for the 1: what rounding is relative to.
+  /// The sum of the terms' absolute values, for d ≥ 0, without the 1: rounding is relative to it.
   template <typename Function>
   [[nodiscard]] double magnitude(const Function& d, std::int64_t n) const {
     return (d(n + 1) + d(n - 1) + twice_ * d(n)) * scale_;
@@ -28,7 +28,8 @@ class SecondDifference {
   double scale_, twice_;
 };
 
-/// f at z[0] < z[1] < …: its lower convex hull, in place. A convex function below the points is below their hull.
+/// Replaces f, given at z[0] < z[1] < …, by its lower convex hull. A convex function below the points is below their
+/// hull.
 void convex_from_below(const std::vector<double>& z, std::vector<double>& f);
 
 /// An upper bound of a(z) − (z − 1) at 1 = z[0] < z[1] < …, which is convex and falls: the largest such function below the points.

@@ -50,10 +50,10 @@ class Descriptor {
   int number_;
 };
 
-/// Of the user alone: nobody else may write to it.
+/// Owned by the user, and nobody else may write to it.
 bool is_own(const struct stat& s) { return s.st_uid == ::geteuid() && (s.st_mode & (S_IWGRP | S_IWOTH)) == 0; }
 
-/// The cache folder, made where it is not there; a number below 0 where it is not to be trusted.
+/// Opens the cache folder, creating it if needed. Returns a number below 0 if it is not to be trusted.
 int open_folder() {
   const auto folder = cache_folder();
   if (!folder) return -1;
@@ -67,7 +67,7 @@ int open_folder() {
   return -1;
 }
 
-/// What a file must begin with: what the game depends on, the program's sources that play it included.
+/// What a file must begin with: what the game depends on, including the program's sources that play it.
 std::string heading(double q, double sigma) {
   const auto bits = [](double x) { return std::bit_cast<std::uint64_t>(x); };
   const GameSettings s;
@@ -149,19 +149,19 @@ bool write_all(int file, std::string_view bytes) {
   return true;
 }
 
-/// Whether it is one that name_of gives.
+/// Whether name_of could give this name.
 bool is_name(std::string_view name) {
   return name.size() == name_length + suffix.size() && name.ends_with(suffix) &&
          name.substr(0, name_length).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// Whether it is a name that a file has while it is written: of another process, or of one that did not end.
+/// Whether it is the name of a file being written: by another process, or by one that did not finish.
 bool is_temporary_name(std::string_view name) {
   const auto end = 1 + name_length + suffix.size();
   return name.size() > end && name.front() == '.' && is_name(name.substr(1, end - 1)) && name[end] == '.';
 }
 
-/// Removes the oldest files of this kind beyond `most_files`, and what was not written to its end an hour ago.
+/// Removes the oldest files of this kind beyond `most_files`, and files left unfinished for an hour.
 void remove_oldest(int folder) {
   const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (copy < 0) return;
@@ -206,7 +206,7 @@ std::shared_ptr<const GameProfiles> read_game(double q, double sigma) {
   try {
     const Descriptor folder(open_folder());
     if (!folder) return nullptr;
-    // (A pipe in the place of the file must not be waited for.)
+    // A pipe in place of the file must not be waited for.
     const Descriptor file(::openat(folder.number(), name_of(q, sigma).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat s{};
     if (!file || ::fstat(file.number(), &s) != 0 || !S_ISREG(s.st_mode) || !is_own(s) || s.st_size < 0 || static_cast<std::size_t>(s.st_size) > largest_file)
@@ -233,7 +233,7 @@ void keep_game(double q, double sigma, const GameProfiles& profiles) {
     const Descriptor folder(open_folder());
     if (!folder) return;
     const auto name = name_of(q, sigma);
-    // A name of this process alone, which nobody else's file can have: O_EXCL.
+    // A name of this process alone. O_EXCL: nobody else's file can have it.
     const auto temporary = cat(".", name, ".", ::getpid());
     ::unlinkat(folder.number(), temporary.c_str(), 0);
     bool whole = false;
@@ -248,7 +248,7 @@ void keep_game(double q, double sigma, const GameProfiles& profiles) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception&) {
-    // What is not kept is played again.
+    // A game that is not kept is played again.
   }
 }
 

@@ -5,9 +5,9 @@
 namespace tsdp::privacy {
 namespace {
 
-/// As many doubles as a register of the processor holds: 32 bytes (AVX2) or 64 (AVX-512). Longer ones are kept in memory, which is
-/// eight times as slow (AVX2), so that each kind of processor has its version. Every sum is the same in both. (A type by itself as argument of a
-/// template would lose its alignment.)
+/// As many doubles as a processor register holds: 32 bytes (AVX2) or 64 (AVX-512). Longer vectors are kept in memory,
+/// which is eight times as slow (AVX2), so each kind of processor has its own version. Every sum is the same in both. A
+/// bare type as a template argument would lose its alignment.
 template <std::size_t bytes>
 struct Doubles {
   typedef double type __attribute__((vector_size(bytes), aligned(sizeof(double)), may_alias));

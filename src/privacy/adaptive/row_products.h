@@ -17,11 +17,11 @@ inline constexpr std::size_t column_group = 16;
 /// `length` × `count` of them, all 0.
 [[nodiscard]] Columns columns_of(std::size_t length, std::size_t count);
 
-/// Products of rows with every column: of row k, [k length] … of `rows`, with column j at [k stride + j] of `out`. Sums of `length` products each, in
-/// some order.
+/// Products of rows with every column: that of row k, at [k length] … of `rows`, with column j goes to [k stride + j]
+/// of `out`. Each is a sum of `length` products in some order.
 void multiply(const double* rows, std::size_t row_count, std::size_t length, const Columns& columns, double* out);
 
-/// out[i] = a[i] b[i] for all i; all three of one length.
+/// out[i] = a[i] b[i] for all i; all three have the same length.
 void multiply_entries(const std::vector<double>& a, const std::vector<double>& b, std::vector<double>& out);
 
 }  // namespace tsdp::privacy

@@ -23,7 +23,7 @@ struct Held {
 
 std::shared_ptr<const GameProfiles> game_profiles(double q, double sigma, std::size_t rounds) {
   static std::mutex mutex;
-  static std::list<Held> games;  // the last used first
+  static std::list<Held> games;  // most recently used first
   const std::scoped_lock lock(mutex);
   const auto known = std::find_if(games.begin(), games.end(), [&](const Held& held) { return held.q == q && held.sigma == sigma; });
   if (known == games.end())

@@ -13,7 +13,7 @@
 namespace tsdp::privacy {
 namespace {
 
-/// Nodes reach so many deviations beyond the means of both laws; what lies further is charged.
+/// Nodes reach this many deviations beyond the means of both laws; what lies further is charged.
 constexpr double reach = 9.5;
 
 // Each put is a difference of two products of a double and Φ: exponents of at most `reach` + its own deviations round Φ by reach² units.
@@ -22,7 +22,7 @@ constexpr double sum_error = 1e-12;
 
 const GaussRule<8> rule;
 
-/// A rectangle of (φ, θ), θ = φ + ψ, of which φ ≤ θ/2 counts.
+/// A rectangle of (φ, θ), θ = φ + ψ. Only its part with φ ≤ θ/2 counts.
 struct Cell {
   double phi_low, phi_high, theta_low, theta_high;
 
@@ -48,16 +48,16 @@ struct Cell {
   }
 };
 
-/// By how much a pair exceeds what a triangle can have, relative to that, `largest` being r of Theorem 4.4's: in the variance of A/B for small q, which counts
-/// in the long run; and, less by a factor of ten, in the square of the distance of v and v′, on which losses of middling size hang where few large ones
-/// make up the variance.
+/// By how much a pair exceeds what a triangle can have, relative to that, where `largest` is r of Theorem 4.4's pair:
+/// in the variance of A/B for small q, which counts in the long run; and, reduced by a factor of ten, in the squared
+/// distance of v and v′, on which losses of medium size depend where a few large ones make up the variance.
 double excess(const TriangleGram& g, double largest) {
   return std::max((std::expm1(g.r) + std::expm1(g.s) - 2.0 * std::expm1(g.t)) / std::expm1(largest) - 1.0, 0.1 * ((g.r + g.s - 2.0 * g.t) / largest - 1.0));
 }
 
 TriangleGram scaled(const TriangleGram& g, double factor) { return {g.r * factor, g.s * factor, g.t * factor}; }
 
-/// The most cells of a cover: with more of them a coarser one is made.
+/// The most cells of a cover; if there are more, a coarser cover is made.
 constexpr std::size_t most_cells = 6000;
 
 void split(Cell cell, double factor, double most, std::vector<TriangleGram>& out) {
@@ -93,7 +93,7 @@ bool is_below(const TriangleGram& a, const TriangleGram& b) {
 
 std::vector<TriangleGram> triangle_cover(double sigma, double tolerance) {
   const double factor = (1.0 + 1e-15) / (sigma * sigma);
-  // (e^{4/σ²} is a double.)
+  // So that e^{4/σ²} is a double.
   if (!(4.0 * factor < 700.0)) throw OutOfReach(cat("noise multiplier: found ", sigma, ", with which the privacy loss of a step is beyond any grid"));
   std::vector<TriangleGram> all;
   const Cell everything{0.0, 0.25 * std::numbers::pi, 0.0, 0.5 * std::numbers::pi};
@@ -101,7 +101,7 @@ std::vector<TriangleGram> triangle_cover(double sigma, double tolerance) {
     all.clear();
     tolerance *= 2.0;
   }
-  // (Of equal ones neither is below the other, so that no cycle loses both.)
+  // Of two equal ones, neither is below the other, so no cycle loses both.
   std::vector<TriangleGram> out;
   for (const auto& one : all)
     if (std::none_of(all.begin(), all.end(), [&](const TriangleGram& other) { return is_below(one, other); })) out.push_back(one);
@@ -111,7 +111,7 @@ std::vector<TriangleGram> triangle_cover(double sigma, double tolerance) {
 TriangleProfile::TriangleProfile(const TriangleGram& gram, double q, double spacing)
     : q_(q), deviation_(0.0), beyond_(0.0) {
   const double share = gram.r > 0.0 ? gram.t / gram.r : 0.0;  // ρ ≤ 1
-  // (More than the rounding of the difference: a put grows with its deviation.)
+  // Adds more than the rounding of the difference: a put grows with its deviation.
   deviation_ = std::sqrt(std::max(0.0, gram.s - share * gram.t) + 4e-16 * gram.s + 1e-24);
   const double width = std::sqrt(gram.r);
   if (gram.r == 0.0) {
@@ -158,7 +158,7 @@ double TriangleProfile::upper(double epsilon) const {
   double sum = 0.0;
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
     const double k = node->density - strike;
-    // (A put grows with k, by at most as much.)
+    // A put grows with k, by at most as much.
     double value = node->rounding * (node->density + strike);
     if (k > 0.0) {
       const double forward = alpha * node->mean;

@@ -14,10 +14,12 @@ struct TriangleGram {
   [[nodiscard]] TriangleGram swapped() const { return {s, r, t}; }
 };
 
-/// Matrices such that every triangle of the unit ball has a Gram matrix below one of them, or below one with v and v′ exchanged, in the Loewner
-/// order (docs/proofs/adaptive-composition.md, Lemma 4 and Section 5). Rounding: entries on the diagonal are enlarged by more than their
-/// rounding, so that the order holds for the numbers returned. `tolerance` > 0, doubled as often as that takes to have at most 6000 cells, decides how fine the cover is: by how much, relative to the largest, the
-/// variance of A/B may exceed it, and by a tenth of how much the squared distance of v and v′ may. Throws OutOfReach for noise so small that no double holds the losses.
+/// Matrices such that every triangle of the unit ball has a Gram matrix below one of them, or below one with v and v′
+/// exchanged, in the Loewner order (docs/proofs/adaptive-composition.md, Lemma 4 and Section 5). Rounding: entries on
+/// the diagonal are enlarged by more than their rounding, so that the order holds for the numbers returned.
+/// `tolerance` > 0 decides how fine the cover is; it is doubled until there are at most 6000 cells. It is by how much
+/// the variance of A/B may exceed the largest, relative to the largest, and a tenth of how much the squared distance of
+/// v and v′ may. Throws OutOfReach for noise so small that no double holds the losses.
 [[nodiscard]] std::vector<TriangleGram> triangle_cover(double sigma, double tolerance);
 
 /// An upper bound of H_α(A‖B), α ≥ 1, of one matrix: chords of a convex function of the density of N(v) (Section 6).
@@ -38,7 +40,7 @@ class TriangleProfile {
   };
   double q_;
   double deviation_;  ///< of log N(v′)'s density given N(v)'s
-  double beyond_;     ///< mass of N(v) where no node is
+  double beyond_;     ///< mass of N(v) where there is no node
   std::vector<Node> nodes_;
 };
 

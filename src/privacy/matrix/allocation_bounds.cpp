@@ -13,11 +13,12 @@ namespace tsdp::privacy {
 namespace {
 
 long double below(long double z) { return 0.5L * std::erfc(-z / std::numbers::sqrt2_v<long double>); }
-/// N(0, 1) of (from, to), from the tail in which both lie: without cancellation beyond that of neighbours.
+/// Mass of N(0, 1) in (from, to), from the tail in which both lie: no cancellation beyond that of neighbours.
 long double mass_between(long double from, long double to) {
   return from > 0.0L ? below(-from) - below(-to) : below(to) - below(from);
 }
-// What masses of cells and what follows from them are off by, relative: differences of tails at a distance of 1e-3 lose 4 of 19 digits.
+// Relative error of masses of cells and of what follows from them: differences of tails at a distance of 1e-3 lose 4 of
+// 19 digits.
 constexpr double cell_error = 1e-12;
 
 /// A lognormal variable X = e^{s z − s²/2} in cells of z: masses of N(0, 1) and of the law weighted by X.
@@ -48,7 +49,7 @@ struct LognormalCells {
 CommonAndOwn::CommonAndOwn(std::int64_t bins, double common, double own)
     : mu_(std::sqrt(common)), none_(!(own > 0.0)), own_(bins, none_ ? 1.0 : 1.0 / std::sqrt(own)) {
   if (!(common >= 0.0) || !(own >= 0.0) || !(common + own > 0.0)) throw Error(ExitCode::failure, "a Gram matrix of negative entries");
-  // H changes over the deviation of the bins' likelihood ratio; more than so many cells of x nobody needs.
+  // H changes over the deviation of the bins' likelihood ratio; nobody needs more cells of x than this.
   const double deviation = std::sqrt(std::expm1(std::min(own, 50.0)) / static_cast<double>(bins));
   step_ = std::max({0.2 * std::min(deviation, 0.5), 20.0 * mu_ / 4000.0, 1e-5});
 }
@@ -124,7 +125,7 @@ Interval CommonAndOwn::delta(Direction direction, double epsilon) {
     const auto mean = std::clamp(heavy / light, left.x, right.x);
     auto least = static_cast<long double>(left.lower);  // F rises
     const auto prolonged = [&](const Node& from, const Node& through) {
-      // The chord from a node that counts as its upper end through one that counts as its lower one.
+      // The chord from a node taken at its upper end through one taken at its lower end.
       const auto slope = (static_cast<long double>(through.lower) - static_cast<long double>(from.upper)) / (through.x - from.x);
       least = std::max(least, static_cast<long double>(through.lower) + slope * (mean - through.x));
     };

@@ -13,9 +13,9 @@
 
 namespace tsdp::privacy {
 
-/// Balls in bins whose Gram matrix over σ² is t 11ᵀ + u I: exactly a Gaussian mechanism with μ₀ = √t beside balls in bins with independent
-/// noise and μ = √u, as a common coordinate factors out. The profile of any Gram matrix lies between two of these
-/// (docs/proofs/correlated-noise.md, Theorem 1).
+/// Balls in bins whose Gram matrix over σ² is t 11ᵀ + u I: exactly a Gaussian mechanism with μ₀ = √t together with
+/// balls in bins with independent noise and μ = √u, as a common coordinate factors out. The profile of any Gram matrix
+/// lies between two of these (docs/proofs/correlated-noise.md, Theorem 1).
 ///
 /// With x = dP₁/dQ₁ the Gaussian's likelihood ratio and F(x) = x H_{γ/x}(P₂‖Q₂), which is convex and increasing in x,
 ///   H_γ(P₁P₂‖Q₁Q₂) = E_{Q₁} F(x).
@@ -36,7 +36,8 @@ class CommonAndOwn {
   [[nodiscard]] Interval other(Direction direction, std::int64_t index);
   /// The same for index ≥ 0, each made once.
   const Interval& of_own(Direction direction, std::int64_t index);
-  /// The index from which on that is next to nothing, or dear to tell: as H falls, its value there stands for all beyond.
+  /// The index from which on that is next to nothing, or expensive to compute; as H falls, its value there stands for
+  /// all beyond.
   std::int64_t end_of(Direction direction);
 
   double mu_;

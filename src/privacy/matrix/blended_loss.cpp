@@ -92,7 +92,8 @@ BlendedLoss::Answer BlendedLoss::composed(const std::vector<LossDistribution>& l
   const double h = losses.front().step;
   const double furthest_up = largest_plus(losses);
   const double furthest = largest_loss(losses);
-  // A window that holds all but 2 e^{log_outside} of the tilted sum's mass, by Chernoff's bound at either end; of any s > 0 it is one.
+  // A window that holds all but 2 e^{log_outside} of the tilted sum's mass, by Chernoff's bound at either end, which
+  // holds for any s > 0.
   const double allowed = std::min(most_cells, most_cells_together / static_cast<double>(losses.size()));
   Cumulants at{};
   double first = 0.0;
@@ -123,7 +124,7 @@ BlendedLoss::Answer BlendedLoss::composed(const std::vector<LossDistribution>& l
   const auto n = static_cast<double>(size);
   const auto begin = static_cast<std::int64_t>(first);
 
-  // Transforms of the tilted masses. Off, coefficient by coefficient, by 8 u log₂N of the masses (Higham 2002, §24.1), as in
+  // Transforms of the tilted masses. Each coefficient is off by 8 u log₂N of the masses (Higham 2002, §24.1), as in
   // tilted_transform.cpp.
   struct Transform {
     std::vector<double> values;  // complex numbers
@@ -207,7 +208,7 @@ BlendedLoss::Answer BlendedLoss::composed(const std::vector<LossDistribution>& l
 
   const double shift = loss_error + 8.0 * roundoff * (epsilon + h);
   const double place = std::max(0.0, epsilon - shift);
-  // Of the window's mass what lies beyond ε.
+  // The part of the window's mass that lies beyond ε.
   double sum = 0.0;
   double sizes = 0.0;
   const auto end = begin + size;
@@ -226,7 +227,7 @@ BlendedLoss::Answer BlendedLoss::composed(const std::vector<LossDistribution>& l
   const double log_front = log_scale - theta * place;
   const double missing = std::max(0.0, shift - epsilon);
   const auto scaled = [&](double inner) { return std::exp(std::min(log_front + std::log(inner), 1.0)) * (1.0 + relative); };
-  // (What is summed up of logarithms is off by `steps` units of theirs.)
+  // The sum of the logarithms is off by `steps` units of theirs.
   const double of_sums = 4.0 * roundoff * steps * (std::abs(log_scale) + theta * place + 1.0);
   const double value = (scaled(std::max(sum, 0.0) + error) * (1.0 + of_sums) + infinite_mass + missing * (1.0 + relative)) * (1.0 + 1e-13);
   return {std::isnan(value) ? 1.0 : std::min(1.0, value), scaled(error)};
@@ -247,8 +248,8 @@ double BlendedLoss::delta(double epsilon, double precision) const {
   }
   const auto steps = static_cast<double>(steps_.size());
   const double one = deviation_ / std::sqrt(steps);
-  // On a coarse grid: the tilt θ at which Chernoff's bound K(θ) − θε + log c(θ), convex in θ, is least. Again once it is known which tails
-  // matter: without them it may be larger.
+  // On a coarse grid: the tilt θ at which Chernoff's bound K(θ) − θε + log c(θ), convex in θ, is least. It is found
+  // again once it is known which tails matter: without the others it may be larger.
   double theta = 0.0;
   double tail = 0.0;
   for (int round = 0; round < 2; ++round) {
@@ -278,14 +279,15 @@ double BlendedLoss::delta(double epsilon, double precision) const {
   // Cells of width h add at most h²/6 to the variance of a step's loss, which moves log δ by ½θ(1 + θ) times as much; near the middle of
   // the loss its deviation counts instead. Cells of the tail have the relative width `share`.
   const double relevant = epsilon > 3.0 * deviation_ ? theta : std::max(theta, 1.0 / deviation_);
-  // (Where losses are bounded and ε is near their bound θ grows without one; δ is then next to nothing.)
+  // Where losses are bounded and ε is near their bound, θ grows without bound; δ is then next to nothing.
   double h = std::max(0.9 * std::sqrt(12.0 * precision / (relevant * steps * (1.0 + theta))), one * std::sqrt(precision) / 16.0);
   const double share = std::min(1.25 * std::sqrt(precision), h / one);
   double best = 1.0;
   for (int attempt = 0; attempt < 12; ++attempt, h *= 2.0) {
     try {
       const auto losses = discretised(h, h / share, tail);
-      // The best tilt may lie near the one from which windows grow; a little below it charges are larger and mostly of no account still.
+      // The best tilt may lie near the one from which windows grow; a little below it charges are larger but mostly
+      // still negligible.
       for (const double tilt : {0.8, 1.0}) {
         const auto found = composed(losses, tilt * theta, epsilon);
         best = std::min(best, found.delta);

@@ -1,4 +1,4 @@
-// Many steps, each a mixture of two of few pairs: an upper bound of what they cost together.
+// An upper bound of the joint cost of many steps, each a mixture of two out of few pairs.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,16 @@ namespace tsdp::privacy {
 /// Object: a product of steps. Step n draws pair a_n with probability 1 − t_n and pair b_n with probability t_n and says which one it
 /// drew. Its loss has the law (1 − t_n) D_a + t_n D_b, D the law of a pair's loss. δ(ε) = E(1 − e^{ε−S})₊, S the sum of the losses.
 ///
-/// By joint convexity of the hockey-stick divergence the step dominates (1 − t) P_a + t P_b against a common Q, in both directions; this is
-/// what makes it useful: few pairs are discretised, and as many steps composed as there are.
+/// By joint convexity of the hockey-stick divergence the step dominates (1 − t) P_a + t P_b against a common Q, in both
+/// directions; this makes it useful: few pairs are discretised, however many steps are composed.
 ///
-/// Rounding: everything is charged to the upper end. Losses are discretised pessimistically (loss_distribution.h). With p^θ the tilted
-/// masses and F their transforms on a circle of N cells, the product of (1 − τ) F_a + τ F_b over all steps is made frequency by frequency,
-/// and one transform back gives the masses t_j of the tilted sum. What a frequency is off by is at most Σ_n (e_n + 16u), e_n the error of
-/// its transforms and u = 2⁻⁵³, since factors are at most 1; each t_j is off by at most as much and what the transform back adds. The sum
-/// δ = e^{K−θε} Σ_{jh>ε} w(jh − ε) t_j, w(u) = e^{−θu}(1 − e^{−u}), then is off by at most so much times max w + ∫ w/h.
+/// Rounding: everything is charged to the upper end. Losses are discretised pessimistically (loss_distribution.h). With
+/// p^θ the tilted masses and F their transforms on a circle of N cells, the product of (1 − τ) F_a + τ F_b over all
+/// steps is made frequency by frequency, and one transform back gives the masses t_j of the tilted sum. The error of a
+/// frequency is at most Σ_n (e_n + 16u), where e_n is the error of its transforms and u = 2⁻⁵³, since factors are at
+/// most 1; each t_j is off by at most as much plus what the transform back adds. The sum
+/// δ = e^{K−θε} Σ_{jh>ε} w(jh − ε) t_j, w(u) = e^{−θu}(1 − e^{−u}), is then off by at most that much times
+/// max w + ∫ w/h.
 class BlendedLoss {
  public:
   struct Step {
@@ -38,7 +40,7 @@ class BlendedLoss {
   [[nodiscard]] std::vector<LossDistribution> discretised(double step, double fine, double tail) const;
   struct Answer {
     double delta;
-    double charge;  ///< what of it is for transforms
+    double charge;  ///< the part of it that is for transforms
   };
   [[nodiscard]] Answer composed(const std::vector<LossDistribution>& losses, double theta, double epsilon) const;
 

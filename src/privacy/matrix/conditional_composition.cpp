@@ -24,7 +24,7 @@ double below_at_most(double z) {
   return std::min(1.0, 0.5 * std::erfc(-z / std::sqrt(2.0)) * (1.0 + 1e-12) + 1e-300);
 }
 
-/// A z with Φ(z) ≤ β, next to the largest; −∞ where there is none.
+/// A z with Φ(z) ≤ β, close to the largest; −∞ if there is none.
 double quantile(double beta) {
   double low = -38.5;
   double high = 38.5;
@@ -62,7 +62,7 @@ class Prefix {
   [[nodiscard]] const double* row(std::size_t i) const { return gram_.data() + i * bins_; }
   /// Columns of row i that are not 0.
   [[nodiscard]] const std::vector<std::uint32_t>& beside(std::size_t i) const { return beside_[i]; }
-  /// Bins of one number have been given the same numbers in every step so far.
+  /// Bins with the same number have had the same means in every step so far.
   [[nodiscard]] std::size_t alike(std::size_t i) const { return alike_[i]; }
   [[nodiscard]] double largest() const { return largest_; }
 
@@ -105,19 +105,19 @@ class Prefix {
 ///
 /// For weights ψ on J, by Jensen's inequality, L_i ≥ Σ_j ψ_j L_{i,j} − KL(ψ‖uniform), which is Gaussian with
 ///   ν = ⟨ρ, ψ̄ − μ_i⟩/σ² + (‖μ_i‖² − Σ_j ψ_j ‖μ_j‖²)/2σ² − KL,   ξ = ‖μ_i − ψ̄‖/σ,   ψ̄ = Σ_j ψ_j μ_j.
-/// So P[L_i < τ] ≤ mean over ρ of min over ψ of Φ((τ − ν)/ξ): the Gaussian is below τ at all only where L_i may be.
+/// So P[L_i < τ] ≤ mean over ρ of min over ψ of Φ((τ − ν)/ξ): wherever L_i is below τ, so is the Gaussian.
 /// Weights: softmax_j(−‖μ_i − μ_j‖²/t) for five t, and the uniform ones. Any are valid.
 ///
-/// Rounding: with M the largest ‖μ‖², entries of the Gram matrix after n steps are off by (n + 2) u M, means under ψ by b + 4 units of M
-/// more
-/// (weights are what they are: they are divided by their sum). So ν is taken lower by four times (n + 2b + 32) u M/σ² and by
-/// what logarithms in KL are off by, ξ² higher or lower by six times as much, whichever makes Φ larger.
+/// Rounding: with M the largest ‖μ‖², entries of the Gram matrix after n steps are off by (n + 2) u M, means under ψ by
+/// b + 4 units of M more (weights are what they are: they are divided by their sum). So ν is taken lower by four times
+/// (n + 2b + 32) u M/σ² and by the error of logarithms in KL; ξ² is taken higher or lower by six times as much,
+/// whichever makes Φ larger.
 class TailBound {
  public:
   TailBound(const Prefix& prefix, std::int64_t bins, double sigma, bool remove, double& work, std::optional<std::size_t> family)
       : prefix_(prefix), bins_(static_cast<std::size_t>(bins)), inverse_(1.0 / (sigma * sigma)), work_(work), only_(family) {
     if (!remove) return;
-    // Bins that are alike are one, with their number.
+    // Bins that are alike count as one, weighted by their number.
     std::vector<std::size_t> first(bins_, bins_);
     for (std::size_t i = 0; i < bins_; ++i) {
       auto& slot = first[prefix.alike(i)];
@@ -131,12 +131,12 @@ class TailBound {
     for (auto& share : shares_) share /= static_cast<double>(bins_);
   }
 
-  /// A τ with P[L_i < τ] ≤ β, next to the largest that the bound gives; −∞ where there is none. `steps`: of the prefix.
+  /// A τ with P[L_i < τ] ≤ β, close to the largest that the bound gives; −∞ if there is none. `steps`: of the prefix.
   double quantile_of(std::size_t i, const std::vector<std::size_t>& others, const Level& level, double steps) {
     const double beta = level.beta;
     prepare(i, others, steps);
     const auto count = shares_.empty() ? std::size_t{1} : shares_.size();
-    // Where Φ is below 1e-9 β it is taken for that, which is more.
+    // Where Φ is below 1e-9 β, it is replaced by 1e-9 β, which is more.
     const double least_counted = 1e-9 * level.beta;
     const double z_counted = level.z_counted;
     const auto at = [&](double tau) {
@@ -308,7 +308,8 @@ std::vector<std::size_t> by_mean(const double* means, std::size_t bins) {
   return order;
 }
 
-/// A mixture of a step, by increasing mean, and the variance of dP/dQ under Q (with exponents capped): it says how much it costs.
+/// A mixture of a step, by increasing mean, and the variance of dP/dQ under Q (with exponents capped), which says how
+/// much it costs.
 struct Mixture {
   std::vector<DominatingPair::Component> parts;
   double cost = 0.0;
@@ -323,8 +324,8 @@ double cost_of(const std::vector<DominatingPair::Component>& parts, double inver
   return sum;
 }
 
-/// Moves weights to the next larger mean, which dominates (Lemma 2), where that costs least, until there are at most `most` components and
-/// nothing is left that costs next to nothing.
+/// Moves weights to the next larger mean, which dominates (Lemma 2), where that costs least, until there are at most
+/// `most` components and no move is left that costs next to nothing.
 void merge_upwards(Mixture& mixture, double inverse, std::size_t most) {
   auto& parts = mixture.parts;
   const auto original = parts;
@@ -357,8 +358,8 @@ double from(const Mixture& mixture, double m) {
   return sum;
 }
 
-/// The t in [0, 1] of least cost for which (1 − t) a + t b is stochastically at least `step`; none where there is none. Sums are off
-/// by a few units a term, and so are weights: the step's are taken 1e-11 higher.
+/// The t in [0, 1] of least cost for which (1 − t) a + t b is stochastically at least `step`; none if there is no such
+/// t. Sums are off by a few units per term, and so are weights: the step's are taken 1e-11 higher.
 std::optional<double> share_between(const Mixture& a, const Mixture& b, const Mixture& step) {
   if (a.parts.front().mean < step.parts.front().mean || b.parts.front().mean < step.parts.front().mean) return std::nullopt;
   double least = 0.0;
@@ -378,7 +379,7 @@ std::optional<double> share_between(const Mixture& a, const Mixture& b, const Mi
   }
   if (least > most) return std::nullopt;
   const double t = b.cost >= a.cost ? least : most;
-  // What was rounded is looked at once more.
+  // The rounded t is checked once more.
   for (std::size_t i = 1; i < step.parts.size(); ++i) {
     const double m = step.parts[i].mean;
     if (!((1.0 - t) * from(a, m) + t * from(b, m) >= from(step, m) * (1.0 + 5e-12))) return std::nullopt;
@@ -427,7 +428,7 @@ std::optional<Means> one_epoch(const Gram& gram, double excess) {
   const auto size = static_cast<std::size_t>(b);
   // Two factors of b³/6 products each.
   if (std::pow(static_cast<double>(b), 3.0) / 3.0 > ConditionalComposition::most_work) return std::nullopt;
-  // Σ of n products of numbers that are not negative is at least so much of what it is computed to be.
+  // A sum of n products of non-negative numbers is at least this share of its computed value.
   const double down = 1.0 - 2.0 * (static_cast<double>(b) + 8.0) * roundoff;
   const double rise = 1.0 + 8.0 * roundoff;
   const double allowed = excess * gram.largest_diagonal();
@@ -445,7 +446,7 @@ std::optional<Means> one_epoch(const Gram& gram, double excess) {
         double& entry = l[static_cast<std::size_t>(i) * size + static_cast<std::size_t>(j)];
         if (!(left >= -allowed)) fits = false;
         if (i == j) {
-          // A remainder that is next to nothing would be divided by.
+          // Rows below would be divided by a remainder that is next to nothing.
           if (!(left > 1e-12 * gram.largest_diagonal())) fits = false;
           else entry = std::sqrt(left * rise) * rise;
         } else {
@@ -498,7 +499,7 @@ void ConditionalComposition::find_hazards(Mode mode, Allocation allocation, std:
   for (std::int64_t n = 0; n < means_.steps; ++n) {
     const double* now = means_.values.data() + static_cast<std::size_t>(n) * b;
     const auto order = by_mean(now, b);
-    // Of the bins at the least mean all are one component.
+    // All bins at the least mean are one component.
     std::size_t first = 1;
     if (mode == Mode::sharp)
       while (first < b && now[order[first]] == now[order[0]]) ++first;
@@ -512,7 +513,7 @@ void ConditionalComposition::find_hazards(Mode mode, Allocation allocation, std:
     double budget = steps > 1.0 ? spent_delta_ / (steps - 1.0) : 0.0;
     if (allocation == Allocation::largest_of_epoch)
       budget = n < means_.bins ? spent_delta_ / (epochs * static_cast<double>(b)) : spent_delta_ / epochs;
-    // (Rounded down: all of them together stay within δ_E.)
+    // Rounded down, so that all of them together stay within δ_E.
     const auto parts = std::max<std::size_t>(mode == Mode::all_in ? b - 1 : needed, 1);
     const double beta = budget / static_cast<double>(parts) * (1.0 - 8.0 * roundoff);
     if (beta != level.beta) level = {beta, quantile(beta), quantile(1e-9 * beta)};
@@ -532,7 +533,7 @@ void ConditionalComposition::find_hazards(Mode mode, Allocation allocation, std:
         const double apart = mode == Mode::all_in ? 0.0 : static_cast<double>(same[i]);
         const double tau = tail.quantile_of(order[i], others, level, static_cast<double>(n));
         const double hazard = 1.0 / (1.0 + apart + static_cast<double>(others.size()) * std::exp(tau));
-        // (Without a τ those alike are all that is counted. e^τ is off by a few units.)
+        // Without a τ, only those alike are counted. e^τ is off by a few units.
         const double most = std::isfinite(tau) ? hazard * (1.0 + 16.0 * roundoff) : 1.0 / (1.0 + apart) * (1.0 + 4.0 * roundoff);
         hazards.push_back(std::clamp(most, 1e-200, 1.0));  // (e^τ may overflow)
       }
@@ -577,11 +578,9 @@ std::vector<double> ConditionalComposition::weights(std::int64_t n) const {
   return out;
 }
 
-/// Steps are mixed of few of them. In the order of their cost, each step between two others a, b is replaced by (1 − t) a + t b with the
-/// least
-/// t for which it is stochastically at least the step (Lemma 2), and which of both is drawn is told (Lemma 3). Where that costs too much
-/// the
-/// step in the middle is one of the few.
+/// Steps become mixtures of few of them. In the order of their cost, each step between two others a, b is replaced by
+/// (1 − t) a + t b with the least t for which it is stochastically at least the step (Lemma 2), and which of the two is
+/// drawn is revealed (Lemma 3). Where that costs too much, the step in the middle becomes one of the few.
 void ConditionalComposition::find_pairs() {
   constexpr std::size_t most_components = 24;
   constexpr std::size_t most_pairs = 256;

@@ -23,11 +23,11 @@
 namespace tsdp::privacy {
 namespace {
 
-/// What the divergences of one bandwidth may take, in nanoseconds or so.
+/// Work that the divergences of one bandwidth may take, in nanoseconds or so.
 constexpr double work_of_bandwidth = 5e7;
-/// Of the matrix's own bandwidth, beyond which nothing lies.
+/// The same for the matrix's own bandwidth, beyond which nothing lies.
 constexpr double work_of_own_bandwidth = 5e8;
-/// Orders beyond are of use for noise that nobody trains with.
+/// Higher orders are of use only for noise that nobody trains with.
 constexpr std::int64_t most_order_of_one_band = 512;
 constexpr std::int64_t most_order = 64;
 /// Made first: what targets of ε from 1 on need.
@@ -50,7 +50,7 @@ Interval answer_of(const Certified& answer, Certificate& why) {
 
 }  // namespace
 
-/// Of one number of epochs, made on demand.
+/// Bounds for one number of epochs, made on demand.
 struct CorrelatedNoiseCurve::Bounds {
   std::uint64_t uses = 0;
   double mu, least_mu;  // of fixed batches
@@ -105,7 +105,8 @@ double CorrelatedNoiseCurve::conditional(Direction direction, double epsilon, st
   try {
     if (!known.means_known) {
       known.means_known = true;
-      // Of several epochs as one, where the Gram matrix is not far from that of non-negative means: each step then has one bin more.
+      // Several epochs are treated as one where the Gram matrix is not far from that of non-negative means: each step
+      // then has one more bin.
       if (uses > 1) known.means = one_epoch(*known.above, 0.3);
       if (!known.means) known.means.emplace(*strategy_, bins_, static_cast<std::int64_t>(uses));
     }
@@ -118,7 +119,7 @@ double CorrelatedNoiseCurve::conditional(Direction direction, double epsilon, st
     if (!found->second) return 1.0;
     for (double at = epsilon;; at = at > 0.02 * epsilon ? 0.7 * at : 0.0) {
       try {
-        // (Far beyond all losses a transform may tell nothing.)
+        // Far beyond all losses, a transform may give nothing.
         const double value = found->second->delta(at);
         if (value < 1.0 || at == 0.0) return value;
       } catch (const OutOfReach&) {
@@ -156,7 +157,7 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
   double worst = 0.0;
   std::string all_by;
   const auto closed = gaussian_delta(epsilon, known.mu).upper;
-  // (Where there are too many bins for a Gram matrix fixed batches are what is known.)
+  // With too many bins for a Gram matrix, only fixed batches are known.
   if (sampler_ != TopLevel::balls_in_bins || method_ == CorrelatedMethod::deterministic || !known.above) {
     if (by != nullptr) *by = sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches;
     return closed;
@@ -165,7 +166,7 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
   for (const auto direction : {Direction::remove, Direction::add}) {
     if (only_ && *only_ != direction) continue;
     const bool all = method_ == CorrelatedMethod::automatic;
-    // (Conditional composition is asked for by itself, to see what it gives.)
+    // Conditional composition is asked for by itself, to see what it gives.
     double best = method_ == CorrelatedMethod::conditional ? 1.0 : closed;
     std::string best_by = by_fixed_batches;
     const auto take = [&](double value, const char* why) {
@@ -175,7 +176,7 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
       }
     };
     const auto wanted = [&](CorrelatedMethod method) { return (all || method_ == method) && best > enough; };
-    // (The cheap ones first.)
+    // The cheap ones first.
     if (wanted(CorrelatedMethod::gram)) {
       if (!known.more) {
         const double common = known.above->largest_beside();
@@ -250,8 +251,9 @@ Interval CorrelatedNoiseCurve::find_delta(double epsilon, std::uint64_t uses, do
   if (exact_) return answer_of(exact_->delta(epsilon, uses, precision), why);
   double high = upper(epsilon, uses, 0.0, 0.0, &why.upper);
   if (sampler_ == TopLevel::balls_in_bins && (method_ == CorrelatedMethod::automatic || method_ == CorrelatedMethod::conditional)) {
-    // epsilon() certifies δ where conditional composition that may fail with δ/2 gives at most δ. So the least such δ is looked for; whatever is
-    // found on the way is a bound as well. The more may fail the less the steps cost, so that every larger δ is one, too.
+    // epsilon() certifies δ where conditional composition that may fail with δ/2 gives at most δ. So the least such δ
+    // is looked for; whatever is found on the way is a bound as well. The more may fail, the less the steps cost, so
+    // every larger δ is one too.
     const double told = std::min(high, gaussian_delta(epsilon, known.mu).upper);
     const auto room = [&](double depth) {  // log of δ over what is certified for it, δ = told e^{−depth}
       const double allowed = told * std::exp(-depth);
@@ -264,9 +266,9 @@ Interval CorrelatedNoiseCurve::find_delta(double epsilon, std::uint64_t uses, do
     double low = 0.0;
     double at_low = told > 1e-30 ? room(low) : -1.0;
     for (double step = 3.0; at_low >= resolution; step *= 2.0) {
-      // (Far below told, what was found there is nearer.)
+      // Far below `told`, what was found there is nearer.
       const double next = std::max(low + step, std::log(told / high));
-      if (told * std::exp(-next) < 1e-15) break;  // (small enough for anybody, and each look may take a second)
+      if (told * std::exp(-next) < 1e-15) break;  // small enough for anybody, and each evaluation may take a second
       const double at_next = room(next);
       if (at_next < 0.0) {
         bracket_root(room, low, at_low, next, at_next, resolution / next);
@@ -286,7 +288,7 @@ Interval CorrelatedNoiseCurve::find_epsilon(double delta, std::uint64_t uses, do
   static_cast<void>(bounds(uses));
   if (exact_) return answer_of(exact_->epsilon(delta, uses, precision), why);
   const double log_delta = std::log(delta);
-  // (Its sign is that of the numbers themselves, which logarithms may not tell apart.)
+  // Its sign is that of the numbers themselves, which logarithms may not tell apart.
   const auto over = [&](double end) {
     const double apart = std::log(std::max(end, 1e-320)) - log_delta;
     return end <= delta ? std::min(apart, 0.0) : std::max(apart, 1e-300);
@@ -321,7 +323,7 @@ Interval CorrelatedNoiseCurve::find_epsilon(double delta, std::uint64_t uses, do
   else if (method_ == CorrelatedMethod::conditional && upper(high, uses, delta, 0.5 * delta) > delta)
     throw PrivacyError(cat("delta: found ", delta, "; conditional composition certifies no epsilon for it that fixed batches do not: ask for method auto"));
   const double low = root([&](double e) { return lower(e, uses); }, high).first;
-  // What certifies the end that is stated.
+  // Finds what certifies the end that is stated.
   if (upper(high, uses, delta, 0.0, &why.upper) > delta) static_cast<void>(upper(high, uses, delta, 0.5 * delta, &why.upper));
   static_cast<void>(lower(low, uses, &why.lower));
   return {std::min(low, high), high};
@@ -333,7 +335,8 @@ bool CorrelatedNoiseCurve::certifies(double epsilon, double delta, std::uint64_t
   if (exact_) return exact_->certifies(epsilon, delta, uses, precision);
   if (method_ != CorrelatedMethod::conditional && gaussian_delta(epsilon, bounds(uses).mu).upper <= delta) return true;
   if (sampler_ != TopLevel::balls_in_bins) return upper(epsilon, uses, delta, 0.0) <= delta;
-  // An event refutes before anything is made: identity balls in bins of the least diagonal cost no more (Theorem 1).
+  // An event may refute it before anything is made: identity balls in bins of the least diagonal cost no more
+  // (Theorem 1).
   if (only_ != Direction::add && bounds(uses).below &&
       LargestCoordinate(bins_, 1.0, 0.0, noise_multiplier_ / std::sqrt(bounds(uses).below->least_diagonal())).best_event(epsilon) > delta)
     return false;

@@ -1,6 +1,6 @@
 // What training with correlated noise costs: matrix mechanisms under fixed batches and under balls in bins.
 //
-// Units: clip norm C = 1, σ the standard deviation of Z beside it; the release is CG + Z (strategy.h).
+// Units: clip norm C = 1, σ the standard deviation of Z in that unit; the release is CG + Z (strategy.h).
 #pragma once
 
 #include <cstdint>
@@ -36,21 +36,24 @@ constexpr Names<CorrelatedMethod, 5> names_of(CorrelatedMethod) {
            {CorrelatedMethod::deterministic, "deterministic"}}};
 }
 
-/// Whether batches made so are covered with correlated noise: all parts of a record must be a fixed number of steps apart.
+/// Whether batches made this way are covered with correlated noise: all parts of a record must be a fixed number of
+/// steps apart.
 [[nodiscard]] constexpr bool covers_correlated_noise(TopLevel sampler, Reshuffle reshuffle) {
   return sampler == TopLevel::balls_in_bins || sampler == TopLevel::deterministic || (sampler == TopLevel::shuffled && reshuffle == Reshuffle::once);
 }
 
-/// One run of a matrix mechanism over k epochs of b steps; a use is an epoch, of N/b that were planned. Stopping earlier releases a
-/// prefix, whose cost is that of the prefix.
+/// One run of a matrix mechanism over k epochs of b steps; a use is one of the N/b epochs that were planned. Stopping
+/// earlier releases a prefix, whose cost is that of the prefix.
 ///
-/// `deterministic` batches: CG moves by Σ_j C_{:,i+jb} g_jᵀ with |g_j| ≤ 1, whose norm is at most ‖m_i‖, m_i = Σ_j |C|_{:,i+jb}; the largest
-/// over i makes a Gaussian mechanism, exact for C ≥ 0 (all g_j alike), for other C an upper end alone. Gradients may depend on earlier
-/// releases: Denisov et al. (2022), Theorem 2.1, for lower-triangular C.
-/// `shuffled` once: given the order it is that, and divergences are jointly convex: the same upper end, no lower one.
-/// `balls_in_bins`: (1/b) Σ_i N(m_i, σ²I) against N(0, σ²I) (Choquette-Choo et al. 2025, Lemma 3.2), C ≥ 0. Upper ends as in
-/// CorrelatedMethod, the lower end from a smaller Gram matrix. Each direction by itself until the end. With the identity as matrix `automatic` asks
-/// RandomAllocationCurve, which knows the exact profile.
+/// `deterministic` batches: CG moves by Σ_j C_{:,i+jb} g_jᵀ with |g_j| ≤ 1, whose norm is at most ‖m_i‖,
+/// m_i = Σ_j |C|_{:,i+jb}; the largest over i gives a Gaussian mechanism, exact for C ≥ 0 (all g_j alike); for other C
+/// it is an upper end only. Gradients may depend on earlier releases: Denisov et al. (2022), Theorem 2.1, for
+/// lower-triangular C.
+/// `shuffled` once: given the order it is the same, and divergences are jointly convex: the same upper end, no lower
+/// end.
+/// `balls_in_bins`: (1/b) Σ_i N(m_i, σ²I) against N(0, σ²I) (Choquette-Choo et al. 2025, Lemma 3.2), C ≥ 0. Upper ends
+/// as in CorrelatedMethod, the lower end from a smaller Gram matrix. Each direction is treated by itself until the end.
+/// With the identity as matrix, `automatic` asks RandomAllocationCurve, which knows the exact profile.
 class CorrelatedNoiseCurve final : public PrivacyCurve {
  public:
   /// b bins or batches. Throws PrivacyError for another sampler, and for balls in bins with a matrix that has negative entries.
@@ -72,10 +75,11 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
 
  private:
   struct Bounds;
-  /// What is known of so many epochs.
+  /// What is known for this many epochs.
   Bounds& bounds(std::uint64_t uses);
-  /// Upper end; stops looking once it is at most `enough`. `spent`: what the failure of conditional composition may add to δ, 0: it is
-  /// not asked. `by`, if given: which methods gave it; left as it is where it stops early.
+  /// Upper end; stops looking once it is at most `enough`, or once one direction is above. `spent`: what the failure of conditional composition may add
+  /// to δ; 0: it is not used. `by`, if given, is set to the methods that gave it; left as it is if the search stops
+  /// early.
   double upper(double epsilon, std::uint64_t uses, double enough, double spent, std::string* by = nullptr);
   /// Divergences of a removal up to the next number of orders.
   void extend_removal(Bounds& known) const;

@@ -21,7 +21,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-/// What an evaluation gives that is not finite: above the logarithm of every double.
+/// The value of an evaluation that is not finite: above the logarithm of every double.
 constexpr double beyond = 1e3;
 
 /// Numbers below this add nothing to a sum that starts at 1. Still smaller ones lose digits, which costs processors a hundred times the work.
@@ -66,8 +66,8 @@ class Pattern {
   std::size_t steps_;
 };
 
-/// y ← A⁻¹y for the lower-triangular Toeplitz A with first column a, a_0 = 1. The inner loop runs over places of y, not over a sum:
-/// so the compiler may take several at once.
+/// y ← A⁻¹y for the lower-triangular Toeplitz A with first column a, a_0 = 1. The inner loop runs over places of y, not
+/// over a sum, so that the compiler may take several at once.
 void solve(const Numbers& a, Numbers& y) {
   for (std::size_t t = 0; t < y.size(); ++t) {
     const double value = y[t];
@@ -96,7 +96,7 @@ void add_slope_of_inverse(const Numbers& a, const Numbers& y, Numbers& g, double
   }
 }
 
-/// The objective's logarithm and its slope, of c_1 … c_{p−1}.
+/// The objective's logarithm and its slope, in terms of c_1 … c_{p−1}.
 class Bands {
  public:
   Bands(Pattern pattern, std::size_t bands) : pattern_(pattern), a_(bands, 1.0) {}
@@ -120,7 +120,7 @@ class Bands {
   Numbers a_, prefix_, column_, g_;
 };
 
-/// The same of q_1 … q_{p−1}.
+/// The same in terms of q_1 … q_{p−1}.
 class InverseBands {
  public:
   InverseBands(Pattern pattern, std::size_t bands) : pattern_(pattern), a_(bands, 1.0) {}
@@ -150,7 +150,8 @@ class InverseBands {
   Numbers a_, prefix_, column_, g_;
 };
 
-/// The same of numbers u_1 … u_d, v_1 … v_d that know no constraint but bounds that keep the decays apart from 0, 1 and each other:
+/// The same in terms of numbers u_1 … u_d, v_1 … v_d whose only constraints are bounds that keep the decays apart from
+/// 0, 1 and each other:
 ///   θ_j = exp(−e^{u_1} − … − e^{u_j}),   ω_j/θ_j = e^{v_j} / (1 + Σ_i e^{v_i}).
 class Buffers {
  public:
@@ -242,11 +243,12 @@ class Buffers {
   Numbers share_, of_theta_, of_omega_, column_, state_, g_;
 };
 
-/// The best place that was looked at, whatever the library thinks of it.
+/// The best point that was evaluated, whatever the library thinks of it.
 template <class Objective>
 class Search {
  public:
-  /// Looks at `start`, so that nothing has to be allocated below the library's own functions, which know no exceptions.
+  /// Evaluates `start`, so that nothing has to be allocated while called from the library's own functions, which know
+  /// no exceptions.
   Search(Objective& objective, const Numbers& start) : objective_(objective), slope_(start.size()), best_(start) {
     least_ = objective_(start.data(), slope_.data());
     if (!finite(least_)) least_ = beyond;
@@ -255,8 +257,8 @@ class Search {
   [[nodiscard]] const Numbers& best() const { return best_; }
   [[nodiscard]] double least() const { return least_; }
 
-  /// Runs from the best place until one gains nothing: a new one forgets curvatures that bounds have made useless. How they end
-  /// does not matter: in the last digits line searches fail as a rule.
+  /// Runs from the best point until a run gains nothing: a new one forgets curvatures that bounds have made useless.
+  /// How they end does not matter: line searches usually fail in the last digits.
   void run(const Numbers& lower, const Numbers& upper) {
     for (int i = 0; i < 4; ++i) {
       const double before = least_;
@@ -266,7 +268,7 @@ class Search {
   }
 
  private:
-  /// Of the logarithm: between what is asked for (1e-6) and what rounding leaves (1e-15).
+  /// For the logarithm: between what is asked for (1e-6) and what rounding leaves (1e-15).
   static constexpr double tolerance = 1e-14;
 
   void run_once(const Numbers& lower, const Numbers& upper) {
@@ -313,7 +315,7 @@ std::int64_t checked_steps(std::int64_t bins, std::int64_t epochs) {
   return bins * epochs;
 }
 
-/// Of the two forms with bands: coefficients from 1 on between `lower` and `upper`.
+/// For the two forms with bands: coefficients from 1 on between `lower` and `upper`.
 template <class Objective>
 NoiseRecursion best_coefficients(NoiseRecursion start, std::int64_t bins, std::int64_t epochs, double lower, double upper) {
   auto& a = start.coefficients;
@@ -353,7 +355,7 @@ Numbers square_root_buffers(std::size_t size, std::int64_t steps) {
   return x;
 }
 
-/// The best of fewer buffers and one more, of little weight, that forgets soon.
+/// The best with fewer buffers plus one more, of little weight, that forgets quickly.
 Numbers one_more(const Numbers& x) {
   const auto size = static_cast<std::ptrdiff_t>(x.size() / 2);
   Numbers out(x.begin(), x.begin() + size);
@@ -381,7 +383,8 @@ NoiseRecursion best_buffers(std::int64_t buffers, std::int64_t bins, std::int64_
     throw UsageError(cat("buffers: found ", buffers, "; from 1 to ", most_buffers, " are accepted"));
   const auto n = static_cast<double>(steps);
   Numbers best;
-  // There are several minima where a buffer that forgets at once is worth having: so from two starts, one of them the best so far.
+  // There are several minima where a buffer that forgets at once is worth having, so the search runs from two starts,
+  // one of them the best so far.
   for (std::size_t size = 1;; ++size) {
     Numbers lower(2 * size, -25.0), upper(2 * size, 25.0);
     std::fill_n(lower.begin(), size, std::log(std::max(1e-3 / n, 1e-9)));

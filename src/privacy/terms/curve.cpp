@@ -39,7 +39,7 @@ std::uint64_t PrivacyCurve::max_uses(double epsilon, double delta, std::uint64_t
       return false;  // more than are accounted for
     }
   };
-  // δ grows with the uses, so that steps of 1, 2, 4 … and back find where it is certified no more.
+  // δ grows with the uses, so steps of 1, 2, 4 … and back find where it is no longer certified.
   std::uint64_t step = 1;
   while (uses < limit && certified(std::min(limit, uses + step))) {
     uses = std::min(limit, uses + step);

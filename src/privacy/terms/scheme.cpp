@@ -77,7 +77,7 @@ void SubsamplingScheme::check_series() const {
   if (*p.batches < 1 || *p.batches > sequences())
     throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(), " series; expected an integer from 1 to the number of series"));
   if (draws_each_series()) return;
-  // Fixed batches of one size, but for ghosts in the last one.
+  // Fixed batches of one size, except for ghosts in the last one.
   const auto size = sequences_per_batch();
   if (const auto made = (sequences() + size - 1) / size; made != *p.batches)
     throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(), " series; batches of one size are ", made, " (of ", size,
@@ -142,8 +142,8 @@ std::int64_t SubsamplingScheme::windows_of(std::int64_t series) const {
 }
 
 std::int64_t SubsamplingScheme::expected_windows() const noexcept {
-  // With replacement λ windows a series; Poisson T·min(1, λ/T) = min(T, λ), the same unless the series is tiny.
-  // What raising a rate to a multiple of 2⁻⁵³ adds is no window.
+  // With replacement λ windows per series; Poisson T·min(1, λ/T) = min(T, λ), the same unless the series is tiny.
+  // Raising a rate to a multiple of 2⁻⁵³ adds no window.
   return static_cast<std::int64_t>(
       std::ceil(expected_sequences() * static_cast<double>(parameters_.subsequences_per_sequence) * (1.0 - 0x1p-40)));
 }

@@ -13,10 +13,11 @@ namespace {
 
 constexpr long double unit = std::numeric_limits<long double>::epsilon();
 
-/// First column of the inverse of a lower-triangular Toeplitz matrix whose first column is a, 0 from its end on: y_0 = 1/a_0,
-/// y_t = −Σ_{j ≥ 1} a_j y_{t−j} / a_0. `error`: what each is off by, at most.
+/// First column of the inverse of a lower-triangular Toeplitz matrix whose first column is a, 0 from its end on:
+/// y_0 = 1/a_0, y_t = −Σ_{j ≥ 1} a_j y_{t−j} / a_0. `error`: an upper bound on how far each is off.
 ///
-/// Rounding: an entry inherits Σ |a_j/a_0| of what earlier ones are off by, and adds p + 3 units of Σ |a_j y_{t−j} / a_0|.
+/// Rounding: an entry inherits Σ |a_j/a_0| times the errors of earlier ones, and adds p + 3 units of
+/// Σ |a_j y_{t−j} / a_0|.
 std::vector<long double> inverse_column(const std::vector<double>& a, std::int64_t n, std::vector<long double>* error = nullptr) {
   const auto size = static_cast<std::size_t>(n);
   const auto bands = std::min(a.size(), size);
@@ -195,7 +196,7 @@ void check_pattern(const Strategy& strategy, std::int64_t bins, std::int64_t epo
   if (bins < 1 || epochs < 1 || bins > strategy.steps() || epochs > strategy.steps() / bins)
     throw UsageError(cat("correlated noise: found ", epochs, " epochs of ", bins, " steps; ", strategy.steps(), " steps were planned"));
 }
-/// Sums of n products of numbers of one sign are off by so much of themselves.
+/// Sums of n products of numbers of one sign are off by this share of themselves.
 double of_sums(std::int64_t n) { return (static_cast<double>(n) + 16.0) * std::numeric_limits<double>::epsilon(); }
 }  // namespace
 

@@ -10,7 +10,7 @@
 namespace tsdp::privacy {
 namespace {
 
-// Outwards: the few roundings of e^ε α + δ.
+// Outwards, for the few roundings of e^ε α + δ.
 constexpr double outwards = 1.0 + 1e-14;
 
 }  // namespace
@@ -23,8 +23,8 @@ AttackBound attack_bound(PrivacyCurve& curve, std::uint64_t uses, double false_p
   };
   const double advantage = uses == 0 ? 0.0 : curve.delta(0.0, uses, precision).upper;
   double best = std::min(1.0, outwards * (false_positive_rate + advantage));
-  // e^ε α + δ(ε) is convex in e^ε, and at ε = −log α it is 1 or more: golden sections in between. A least that is missed
-  // by a little costs tightness, never validity.
+  // e^ε α + δ(ε) is convex in e^ε, and at ε = −log α it is 1 or more: golden sections in between. Missing the least by
+  // a little costs tightness, never validity.
   const double ratio = 1.0 / std::numbers::phi;
   double low = 0.0;
   double high = -std::log(false_positive_rate);

@@ -60,7 +60,7 @@ double inference_noise(const InferenceMechanism& m, double epsilon, double delta
   while (!enough(high)) high *= 2.0;
   double low = 0.5 * high;
   while (low > 1e-6 && enough(low)) low = 0.5 * (high = low);
-  // So little noise is asked for only where δ is next to that without noise: not refined.
+  // So little noise is needed only where δ is close to that without noise: not refined.
   if (low <= 1e-6 && enough(low)) return low;
   while (high - low > 1e-13 * high) {
     const double middle = 0.5 * (low + high);

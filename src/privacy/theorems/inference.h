@@ -11,15 +11,15 @@ namespace tsdp::privacy {
 
 /// The paper refers to Koga et al. (2022), Thm. 3.2, without restating it; the readings are derived here.
 enum class DropPattern {
-  /// Whoever sees the forecast may know which steps were kept, as where imputed steps get no noise. Exact for that:
+  /// Whoever sees the forecast may know which steps were kept, as when imputed steps get no noise. Exact for that case:
   ///   δ(ε) = Σ_{i ≤ w} Bin(i; w, r) δ_G(ε; √i v/s),   δ_G(ε; μ) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ).
   visible,
-  /// Dropped steps look like kept ones; w = 1 alone. Amplification by subsampling of the Gaussian mechanism's (ε₀, δ₀):
+  /// Dropped steps look like kept ones; w = 1 only. Amplification by subsampling of the Gaussian mechanism's (ε₀, δ₀):
   ///   ε = log(1 + r (e^{ε₀} − 1)),   δ = r δ₀.
-  /// With A the law where the step is dropped and B, B′ those where it is kept, this rests on H_{α′}(B ‖ (1 − β) A + β B′)
-  /// ≤ δ₀ (Prop. D.2), so also on H_{α′}(B ‖ A) ≤ δ₀: imputed steps must get the same noise, and every imputed value must
-  /// lie within v of both values it may replace (as where all values of a series lie in an interval of width v). Else
-  /// the pattern has to be taken for visible.
+  /// With A the law where the step is dropped and B, B′ those where it is kept, this rests on
+  /// H_{α′}(B ‖ (1 − β) A + β B′) ≤ δ₀ (Prop. D.2), so also on H_{α′}(B ‖ A) ≤ δ₀: imputed steps must get the same
+  /// noise, and every imputed value must lie within v of both values it may replace (as where all values of a series
+  /// lie in an interval of width v). Otherwise the pattern has to be treated as visible.
   hidden,
 };
 

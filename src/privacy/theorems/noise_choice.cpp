@@ -36,8 +36,8 @@ bool certified(const NoiseTarget& target, const std::shared_ptr<const Strategy>&
   return theorem.curve()->certifies(target.epsilon, target.delta, uses_of(target, theorem));
 }
 
-/// σ with seven digits, or the next one above it with which the uses stay within the target in the words of all commands. Calibration asks δ(ε), on
-/// coarser grids; what epsilon() then says may lie above the target by its rounding.
+/// σ with seven digits, or the next one above it with which the uses stay within the target as all commands state it.
+/// Calibration asks for δ(ε), on coarser grids; what epsilon() then gives may lie above the target by its rounding.
 double as_stated(double sigma, const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at, double precision) {
   constexpr int digits = 7;
   constexpr int most_tries = 60;
@@ -61,7 +61,8 @@ StepComposition chosen_composition(const AppliedTheorem& theorem) {
 
 StepComposition chosen_composition(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at) {
   if (!covers_adaptive_composition(theorem_at(1.0))) return StepComposition::symmetrised;
-  // Adaptive composition needs less noise, at the lower edge by up to a seventh: what runs is to be in the range, too.
+  // Adaptive composition needs less noise, at the lower edge by up to a seventh: the noise that is used has to be in
+  // the range too.
   constexpr double least_symmetrised_sigma = 3.5;
   const double sigma = least_noise(target, theorem_at);
   return sigma >= least_symmetrised_sigma && sigma <= largest_adaptive_sigma ? StepComposition::adaptive : StepComposition::symmetrised;
@@ -71,7 +72,8 @@ double least_noise(const PrivacyTarget& target, const std::function<AppliedTheor
   const auto suffices = [&](const AppliedTheorem& theorem) { return theorem.curve()->certifies(target.epsilon, target.delta, target.uses, precision); };
   if (theorem_at(1.0).composition == StepComposition::symmetrised) return as_stated(calibrate_noise([&](double sigma) { return suffices(theorem_at(sigma)); }, tolerance), target, theorem_at, precision);
 
-  // What the pair composed as it is needs is enough: an adaptive curve certifies whatever that one does.
+  // The noise that the symmetrised composition of the pair needs is enough: an adaptive curve certifies whatever that
+  // composition does.
   const auto symmetrised = [&](double sigma) {
     auto theorem = theorem_at(sigma);
     theorem.composition = StepComposition::symmetrised;
@@ -159,7 +161,7 @@ PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy
       const double total = sigma * sigma * mean_error;
       if (!best.strategy || total < best.total_error) best = {strategy, sigma, total};
     } catch (const PrivacyError&) {
-      // What is out of reach for one may not be for another.
+      // A target out of reach for one kind may not be for another.
       if (!why_none) why_none = std::current_exception();
     }
   }

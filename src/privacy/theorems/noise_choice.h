@@ -13,28 +13,31 @@
 
 namespace tsdp::privacy {
 
-/// (ε, δ) for so many uses.
+/// (ε, δ) for this many uses.
 struct PrivacyTarget {
   double epsilon = 1.0;
   double delta = 1e-7;
   std::uint64_t uses = 1;
 };
 
-/// How `auto` composes the uses: adaptively where Theorem tsdp.6 covers them and σ is in the range in which it is worth its time: up to 12, beyond which it
-/// saves less than a tenth of the steps, and from 3, below which a first answer takes more than 20 seconds of two cores. Follows from public facts alone.
+/// How `auto` composes the uses: adaptively where Theorem tsdp.6 covers them and σ is in the range where that is worth
+/// the time: up to 12, beyond which it saves less than a tenth of the steps, and from 3 on, below which a first answer
+/// takes more than 20 seconds on two cores. Depends on public facts alone.
 [[nodiscard]] StepComposition chosen_composition(const AppliedTheorem& theorem);
 
-/// The same where σ is `auto` as well, theorem_at(σ) being the mechanism with its uses symmetrised: by the σ that the target needs so, and
-/// adaptively from 3.5 on, as adaptive composition needs less: the noise that runs is then in the range, too. Throws as calibrate_noise does.
+/// The same where σ is `auto` as well; theorem_at(σ) is the mechanism with its uses symmetrised. Decided by the σ that
+/// the target needs that way: adaptively from 3.5 on, as adaptive composition needs less, so that the noise that is
+/// used is in the range too. Throws as calibrate_noise does.
 [[nodiscard]] StepComposition chosen_composition(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at);
 
-/// The least σ, within a relative `tolerance`, with which the uses stay within the target (PrivacyCurve::stays_within), theorem_at(σ) being the mechanism. It has
-/// as many digits as are printed, seven, so that whoever asks with the printed number is answered as promised. Uses that are composed adaptively take seconds for every σ
-/// that is tried, so that few are: from what the symmetrised composition needs, by the ratio of their ε. Throws as calibrate_noise does.
+/// The least σ, within a relative `tolerance`, with which the uses stay within the target (PrivacyCurve::stays_within);
+/// theorem_at(σ) is the mechanism. It has as many digits as are printed, seven, so that asking with the printed number
+/// gives the promised answer. Uses that are composed adaptively take seconds for every σ that is tried, so few are
+/// tried: from what the symmetrised composition needs, by the ratio of their ε. Throws as calibrate_noise does.
 [[nodiscard]] double least_noise(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at, double tolerance = 2e-4,
                                  double precision = default_precision);
 
-/// (ε, δ) for k ≥ 1 epochs of a law, k times its batches being what strategies are planned for.
+/// (ε, δ) for k ≥ 1 epochs of a law; strategies are planned for k times its batches.
 struct NoiseTarget {
   SeriesLaw law;
   std::int64_t epochs = 1;
@@ -57,11 +60,12 @@ struct PricedStrategy {
 /// All kinds that need no file.
 [[nodiscard]] std::span<const StrategyKind> searched_kinds();
 
-/// The kind of least total error, identity where the law is covered with independent noise alone (covers_correlated_noise). `sizes`: bands and
-/// buffers; its kind says nothing.
+/// The kind with the least total error; identity where the law is covered with independent noise alone
+/// (covers_correlated_noise). `sizes`: bands and buffers; its kind is ignored.
 ///
-/// Kinds are tried by their error without amplification. With T the least total error so far, another can only be better if it is certified
-/// at σ = √(T/mean error), as a certified σ stays so when it grows; that is asked first.
+/// Kinds are tried in the order of their error without amplification. With T the least total error so far, another can
+/// only be better if it is certified at σ = √(T/mean error), as a certified σ stays certified when it grows; that is
+/// checked first.
 [[nodiscard]] PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy& sizes, double tolerance = 2e-4);
 
 }  // namespace tsdp::privacy

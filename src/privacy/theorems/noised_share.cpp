@@ -43,7 +43,7 @@ class ConsecutiveChange {
   [[nodiscard]] double largest_sum(std::int64_t windows) const {
     const auto all = before_.back();
     long double largest = all;
-    // Where T reaches the number of offsets, some j has them all; a shorter series has few places to look at.
+    // Where T reaches the number of offsets, some j has them all; a shorter series has few places to check.
     if (windows <= last_ - first_) {
       const auto length = windows - first_;  // L = T + L_F − 1
       largest = 0.0L;
@@ -68,7 +68,7 @@ class ConsecutiveChange {
   std::vector<long double> before_;  // sums over d′ < d
 };
 
-/// noised_share of every length of `lengths`, the largest.
+/// The largest noised_share over `lengths`.
 double largest_share(const std::vector<std::int64_t>& lengths, std::int64_t context_length, std::int64_t forecast_length,
                      const PrivacyUnit& unit, double context_noise, double forecast_noise) {
   const bool user = unit.relation == Relation::user;

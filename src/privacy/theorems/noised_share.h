@@ -7,10 +7,10 @@
 
 namespace tsdp::privacy {
 
-/// Total variation between the laws of a noised window and of its neighbour's, of which `context` steps of the context
-/// and `forecast` steps of the forecast differ by at most v each (in the ℓ₂ norm of the step):
+/// Total variation between the laws of a noised window and of its neighbour's, which differ in `context` steps of the
+/// context and `forecast` steps of the forecast by at most v each (in the ℓ₂ norm of the step):
 ///   2Φ(½ √(context/σ_C² + forecast/σ_F²)) − 1,
-/// 1 where a step differs that gets no noise, 0 where none differs. Noises in multiples of v.
+/// 1 where a step without noise differs, 0 where none differs. Noises in multiples of v.
 [[nodiscard]] double noised_window_variation(std::int64_t context, std::int64_t forecast, double context_noise,
                                              double forecast_noise);
 

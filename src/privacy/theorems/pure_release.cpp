@@ -14,7 +14,7 @@ namespace {
 /// Covers the few roundings of a sum of two products of exponentials.
 constexpr double outwards = 1.0 + 1e-14;
 
-/// What the uses' own certificate says of them with the release.
+/// The uses' own certificate, extended by the release.
 Certificate with_release(Certificate why) {
   why.upper += ", with tsdp.7";
   why.lower += why.lower.empty() ? "" : ", without the release after it";

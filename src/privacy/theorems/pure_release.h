@@ -8,8 +8,8 @@
 
 namespace tsdp::privacy {
 
-/// Object: k uses of a mechanism that `curve` is about, and after them one release that is ε₂-differentially private whatever they released. Of k = 0
-/// uses there is no release.
+/// Object: k uses of the mechanism of `curve`, and after them one release that is ε₂-differentially private whatever
+/// they released. With k = 0 uses there is no release.
 ///
 /// Theorem tsdp.7 (docs/proofs/private-choice.md): δ(ε) ≤ p δ₁(ε − ε₂) + (1 − p) δ₁(ε + ε₂), p = 1/(1 + e^{−ε₂}), where
 /// δ₁(−t) = 1 − e^{−t} + e^{−t} δ₁(t); and ε(δ) ≤ ε₁(δ) + ε₂. Lower ends are those of the uses alone. Upper ends are rounded up.

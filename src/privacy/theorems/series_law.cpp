@@ -18,10 +18,10 @@ namespace tsdp::privacy {
 namespace {
 
 constexpr const char* matrix_row = "series.matrix";
-/// The most that correlated noise may move sums by, in clip norms and as the root of an epoch's share: beyond, nothing is private.
+/// The most that a series may move sums by under correlated noise, in clip norms and as the root of an epoch's share: beyond, nothing is private.
 constexpr double most_share = 1e9;
 
-/// Upper ends alone: what a pair that is not exact says.
+/// Upper ends only: what a pair that is not exact gives.
 class UpperCurve final : public PrivacyCurve {
  public:
   UpperCurve(std::unique_ptr<PrivacyCurve> of, std::string why) : of_(std::move(of)), why_(std::move(why)) {}
@@ -48,7 +48,7 @@ std::unique_ptr<PrivacyCurve> curve_of(const SeriesLaw& law, double rate, double
   switch (law.sampler) {
     case TopLevel::deterministic: return std::make_unique<GaussianCurve>(sigma);  // the same in both directions
     case TopLevel::shuffled:
-      // Nothing is known from below of an addition.
+      // No lower bound of an addition is known.
       if (direction == Direction::add)
         return std::make_unique<UpperCurve>(std::make_unique<GaussianCurve>(sigma), "deterministic batches (Chua et al. 2024, Theorem 4.1)");
       return std::make_unique<ShuffledCurve>(law.batches, sigma, law.reshuffle);
@@ -64,12 +64,12 @@ std::unique_ptr<PrivacyCurve> curve_of(const SeriesLaw& law, double rate, double
   throw Error(ExitCode::failure, "a sampler that no row is about");
 }
 
-/// Upper bounds of the Rényi divergences of `epochs` epochs of balls in bins with a strategy C ≥ 0, of an addition and of a removal, whichever is larger:
-/// RenyiAdd, and renyi_remove, which has whole orders; divergences grow with the order, so that the next whole one bounds the others. +∞ for orders and numbers of
-/// bins that would take long.
+/// Upper bounds of the Rényi divergences of `epochs` epochs of balls in bins with a strategy C ≥ 0, of an addition or
+/// of a removal, whichever is larger: RenyiAdd, and renyi_remove, which has whole orders; divergences grow with the
+/// order, so the next whole one bounds the others. +∞ for orders and numbers of bins that would take long.
 std::vector<double> bins_renyi(const Strategy& strategy, std::int64_t bins, double sigma, std::uint64_t epochs, std::span<const double> orders) {
   constexpr std::int64_t most_bins = 4096;
-  constexpr double most_work = 1e8;  // tenths of a second a bandwidth
+  constexpr double most_work = 1e8;  // tenths of a second per bandwidth
   std::vector<double> out(orders.size(), std::numeric_limits<double>::infinity());
   const auto count = static_cast<double>(bins);
   if (epochs == 0) return std::vector<double>(orders.size(), 0.0);
@@ -225,12 +225,13 @@ Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint
   try {
     least = GaussianCurve(noise.multiplier, sensitivity).epsilon(delta, noise.kind == NoiseKind::independent ? uses : 1).upper;
   } catch (const PrivacyError&) {
-    // No ε so large is stated.
+    // No ε that large is stated.
   }
-  // Amplified ones may have more of two neighbours. (Of correlated noise by Rényi divergences, which take no seconds.)
+  // Amplified laws may gain more from two neighbours. With correlated noise, by Rényi divergences, which do not take
+  // seconds.
   if (law.sampler == TopLevel::poisson || law.sampler == TopLevel::balls_in_bins)
     least = std::min(least, two_in_a_row(series_theorem(law, noise, std::nullopt, CorrelatedMethod::renyi), uses, delta, epsilon));
-  // (`epsilon` may be that of one direction, and a replaced series takes both: nothing follows from it.)
+  // `epsilon` may be that of one direction, and a replaced series takes both: nothing follows from it.
   return std::isfinite(least) ? Substitution{least, delta} : Substitution{2.0 * epsilon, 1.0};
 }
 
@@ -242,7 +243,7 @@ Certificate asked_certificate(const AppliedTheorem& theorem, double delta, std::
   const auto curve = theorem.curve();
   if (uses == 0 || !theorem_row(theorem.theorem).whole_series()) return curve->methods();  // (others say the same of every answer)
   static thread_local std::pair<std::string, Certificate> last;
-  // What a curve says unasked tells samplers and kinds of matrices apart, of which pairs may be the same.
+  // What a curve says unasked tells apart samplers and kinds of matrices whose pairs may be the same.
   const auto unasked = curve->methods();
   const auto key = cat(unasked.upper, "; ", unasked.lower, "; ", unasked.assumptions.size(), "; ", theorem.theorem, " ", theorem.steps_per_epoch, " ", exact(theorem.noise_multiplier), " ", exact(theorem.pair.components().back().mean), " ",
                        exact(theorem.pair.components().back().weight), " ", exact(delta), " ", uses, " ", name(theorem.composition));

@@ -19,7 +19,7 @@ namespace tsdp::privacy {
 /// How whole series are drawn.
 struct SeriesLaw {
   TopLevel sampler = TopLevel::deterministic;
-  std::int64_t batches = 1;                        ///< T ≥ 1: steps of an epoch; of balls in bins, bins
+  std::int64_t batches = 1;                        ///< T ≥ 1: steps of an epoch; for balls in bins, the bins
   std::optional<double> rate = {};                 ///< Poisson and without replacement: ρ in (0, 1]; none: 1/T
   Reshuffle reshuffle = Reshuffle::every_epoch;    ///< shuffled
 };
@@ -41,22 +41,25 @@ struct SeriesLaw {
 /// `direction` asks for one direction alone: `remove` (the series is there, and is taken away) or `add`.
 [[nodiscard]] AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier,
                                             std::optional<Direction> direction = std::nullopt);
-/// The same for noise of either kind. Correlated noise is covered with the samplers of series.matrix alone: PrivacyError, naming the nearest.
-/// Composing its pair, a Gaussian mechanism with the share of an epoch in the squared norm of all planned ones, is an upper bound for any
-/// number of epochs up to those: an epoch of a non-negative matrix adds the more, the more went before it.
+/// The same for noise of either kind. Correlated noise is covered with the samplers of series.matrix alone; otherwise
+/// throws PrivacyError, naming the nearest. Composing its pair, a Gaussian mechanism with the share of an epoch in the
+/// squared norm of all planned ones, is an upper bound for any number of epochs up to those: an epoch of a non-negative
+/// matrix adds more the more epochs went before it.
 [[nodiscard]] AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::optional<Direction> direction = std::nullopt,
                                             CorrelatedMethod method = CorrelatedMethod::automatic);
 
-/// What is known of a series that is replaced by another, at the same δ, where (ε, δ) holds after `uses` uses for one that is present or absent;
-/// rounded up. The least of what applies:
+/// What is known about replacing a series by another, at the same δ, where (ε, δ) holds after `uses` uses for one that
+/// is present or absent; rounded up. The least of what applies:
 ///   * Samples without replacement: (ε, δ), as Theorem 4.4 is about replaced series already.
-///   * Deterministic, shuffled, bins and Poisson: the other series takes the first one's place, in its batches. Given orders, bins or coins, whose law is that of
-///     both data sets, every step in which it takes part moves by g − g′ with |g|, |g′| ≤ 1, so by at most 2: k Gaussian mechanisms of distance 2,
-///     composed N(2√k, σ²) against N(0, σ²). Divergences are jointly convex, so that the mean over orders or bins is no more. With correlated noise,
-///     Σ_j C_{:,i+jb} (g_j − g′_j) has norm at most 2‖m_i‖: twice the sensitivity (Denisov et al. 2022, Theorem 2.1, for gradients that depend
-///     on earlier releases). Exact for deterministic batches and C ≥ 0.
-///   * Any: two neighbours in a row, absent in between. From (ε′, δ(ε′)) for each, P ≤ e^ε′ (e^ε′ Q + δ(ε′)) + δ(ε′), so that (2ε′, (1 + e^ε′) δ(ε′))
-///     holds for every ε′: the least ε′ found for which that δ is at most the given one.
+///   * Deterministic, shuffled, bins and Poisson: the other series takes the first one's place, in its batches. Given
+///     orders, bins or coins, whose law is the same for both data sets, every step in which it takes part moves by
+///     g − g′ with |g|, |g′| ≤ 1, so by at most 2: k Gaussian mechanisms of distance 2, composed N(2√k, σ²) against
+///     N(0, σ²). Divergences are jointly convex, so the mean over orders or bins is no more. With correlated noise,
+///     Σ_j C_{:,i+jb} (g_j − g′_j) has norm at most 2‖m_i‖: twice the sensitivity (Denisov et al. 2022, Theorem 2.1,
+///     for gradients that depend on earlier releases). Exact for deterministic batches and C ≥ 0.
+///   * Any: two neighbours in a row, absent in between. From (ε′, δ(ε′)) for each, P ≤ e^ε′ (e^ε′ Q + δ(ε′)) + δ(ε′),
+///     so that (2ε′, (1 + e^ε′) δ(ε′)) holds for every ε′: the least ε′ found for which that δ is at most the given
+///     one.
 /// Where neither gives an answer, δ is 1.
 struct Substitution {
   double epsilon;
@@ -65,10 +68,11 @@ struct Substitution {
 [[nodiscard]] Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint64_t uses, double epsilon, double delta);
 [[nodiscard]] Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses, double epsilon, double delta);
 
-/// What gives ε(δ) after `uses` uses, of a theorem that asks it of its curve. The last answer is kept, as an asked curve may take seconds.
+/// What gives ε(δ) after `uses` uses, for a theorem that asks its curve for it. The last answer is kept, as asking a
+/// curve may take seconds.
 [[nodiscard]] Certificate asked_certificate(const AppliedTheorem& theorem, double delta, std::uint64_t uses);
 
-/// The rows, which theorem_table() holds, too.
+/// The rows; theorem_table() holds them too.
 [[nodiscard]] const std::vector<TheoremSummary>& series_table();
 
 }  // namespace tsdp::privacy

@@ -1,8 +1,8 @@
 // The pairs of the paper's theorems, in terms of the probabilities they rest on.
 //
 // Theorem numbers are those of Schuchardt et al., "Privacy Amplification by Structured Subsampling for Deep
-// Differentially Private Time Series Forecasting" (ICML 2025). r: share of a series' windows that a change touches;
-// ρ: probability that the changed series is drawn (1 for one epoch of deterministic iteration); λ: windows drawn of a
+// Differentially Private Time Series Forecasting" (ICML 2025). r: share of a series' windows that a change touches; ρ:
+// probability that the changed series is drawn (1 for one epoch of deterministic iteration); λ: windows drawn from a
 // series; m: windows touched. All of these are for the symmetrised profile (DominatingPair::symmetrised_profile).
 // Probabilities in (0, 1], counts ≥ 1, σ > 0; PrivacyError otherwise.
 #pragma once

@@ -49,7 +49,8 @@ struct Row {
     summary.proof = std::move(proof);
     summary.top_level = top;
     summary.bottom_level = bottom;
-    // Of λ = 1 window with replacement a step moves by one window at most, whatever the top level. (E.1, E.8 and their kin are mixtures of several.)
+    // With λ = 1 window with replacement, a step moves by one window at most, whatever the top level. E.1, E.8 and
+    // their kin are mixtures of several.
     summary.couples_steps = one_window && bottom == BottomLevel::with_replacement && bound != Bound::optimistic_lower;
     summary.covers = cat(top == TopLevel::without_replacement ? std::string("top level without replacement") : cat("top level ", name(top)),
                          bottom == BottomLevel::poisson ? ", bottom level poisson" : ", bottom level with replacement",
@@ -61,7 +62,7 @@ struct Row {
                                                       : ", any noise on context and forecast");
   }
 
-  /// What of the scheme the row does not cover, one text each; empty if it covers it.
+  /// The parts of the scheme that the row does not cover, one text each; empty if it covers the scheme.
   [[nodiscard]] std::vector<std::string> objections(const SubsamplingScheme& scheme, const PrivacyUnit& unit) const {
     const auto& p = scheme.parameters();
     std::vector<std::string> out;
@@ -127,7 +128,7 @@ PoissonReach largest_poisson_reach(const SubsamplingScheme& scheme, const Privac
   return worst;
 }
 
-/// m and rate of a single series, the one of which most touched windows are expected: a lower bound must be of
+/// m and rate of a single series, the one with the most expected touched windows: a lower bound must be about
 /// neighbours that exist.
 PoissonReach most_telling_poisson_reach(const SubsamplingScheme& scheme, const PrivacyUnit& unit) {
   PoissonReach worst{1, 0.0};
@@ -155,10 +156,11 @@ double noised_touched_share(const SubsamplingScheme& scheme, const PrivacyUnit& 
   return std::min(1.0, touched_share(scheme, unit) * variation * (1.0 + 1e-14));
 }
 
-/// `share` as a probability of a mixture: above 0, so that noise without end still has a pair.
+/// `share` as a probability of a mixture: above 0, so that unlimited noise still has a pair.
 double at_least_tiny(double share) { return std::max(share, 1e-100); }
 
-/// Whether epochs in turn end before every series was read: N mod N′ of them never are, and the worst series may be one of these.
+/// Whether epochs that take series in turn end before every series is read: N mod N′ of them never are, and the worst
+/// series may be one of these.
 bool leaves_out_a_series(const SubsamplingScheme& scheme) {
   const auto& p = scheme.parameters();
   return p.top_level == TopLevel::deterministic && p.record == Record::window &&
@@ -195,8 +197,8 @@ const std::vector<Row>& table() {
          const auto reach = largest_poisson_reach(scheme, unit);
          return privacy::poisson_upper(reach.touched, reach.rate, 1.0, sigma);
        }},
-      // Theorem E.1. One epoch of deterministic iteration, λ windows with replacement. Upper bound, not tight, at λ = 1
-      // neither; it grows with r (Props. E.13, E.14):
+      // Theorem E.1. One epoch of deterministic iteration, λ windows with replacement. Upper bound, not tight, not even
+      // at λ = 1; it grows with r (Props. E.13, E.14):
       //   P = Σ_{i ≤ λ} Bin(i; λ, r) N(2i, σ),  Q its mirror image.
       {"E.1", Bound::upper, deterministic, with_replacement, false, InputNoise::none,
        [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
@@ -226,7 +228,7 @@ const std::vector<Row>& table() {
          return privacy::one_window_pair(at_least_tiny(scheme.drawn_share() * noised_touched_share(scheme, unit)),
                                          sigma);
        }},
-      // Theorem G.1. As 4.5 with noises of their own on context and forecast. Upper bound with
+      // Theorem G.1. As 4.5 with separate noises on context and forecast. Upper bound with
       // p₂ = ρ r [φ τ(σ_F) + (1 − φ) τ(σ_C)]; φ, the share of the touched windows that are touched in the forecast,
       // needs w = 1 and room for all L_C + L_F of them.
       {"G.1", Bound::upper, without_replacement, with_replacement, true, InputNoise::split,
@@ -275,8 +277,9 @@ const std::vector<Row>& table() {
          return privacy::one_window_pair(at_least_tiny(noised_share(scheme, unit)), sigma);
        },
        "augmentation.md"},
-      // Ours, docs/proofs/batches.md, Theorem tsdp.3. One step in which every series is drawn by a coin of its own, with chance ρ: given the
-      // other series' coins and windows it is a mixture as in 4.4, F.1 and F.2, of which the bounds do not depend on the others. Upper bound.
+      // Ours, docs/proofs/batches.md, Theorem tsdp.3. One step in which every series is drawn by its own coin, with
+      // probability ρ: given the other series' coins and windows it is a mixture as in 4.4, F.1 and F.2, whose bounds
+      // do not depend on the others. Upper bound.
       {"tsdp.3", Bound::upper, TopLevel::poisson, with_replacement, true, InputNoise::none,
        [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
          return privacy::one_window_pair(scheme.drawn_share() * touched_share(scheme, unit), sigma);
@@ -328,7 +331,7 @@ const std::vector<FlatRow>& flat_table() {
   static const std::vector<FlatRow> rows = {
       // C.1. What an accountant of ordinary DP-SGD states: exact for the substitution of one of n independent records,
       //   P = (1 − Λ/n) N(0, σ) + Λ/n N(2, σ),  Q = N(0, σ),  symmetrised;
-      // no bound for series, of which one value lies in many windows.
+      // no bound for series, where one value lies in many windows.
       {{"C.1",
         "a flat data set of windows as if they were independent records: not valid for time series",
         Bound::tight,
@@ -364,7 +367,7 @@ std::uint64_t AppliedTheorem::complete_uses(std::uint64_t steps) const {
 }
 
 namespace {
-/// `ends` of a number of uses.
+/// The answer after `steps` steps, where `ends` gives that of a number of uses.
 template <class Ends>
 Certified after(const AppliedTheorem& theorem, std::uint64_t steps, Ends ends) {
   const auto uses = theorem.uses_of_steps(steps);

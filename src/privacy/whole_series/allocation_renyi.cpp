@@ -15,7 +15,7 @@ namespace {
 /// n over k.
 double binomial(double n, double k) { return std::exp(std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0)); }
 
-/// H = G^{(p)}/σ² inside of the cyclic band, rounded up, and τ/σ².
+/// H = G^{(p)}/σ² inside the cyclic band, rounded up, and τ/σ².
 class Band {
  public:
   Band(const Gram& gram, double sigma, std::int64_t bands)
@@ -45,7 +45,7 @@ class Band {
   double beyond_, inverse_, largest_ = 0.0;
 };
 
-/// Bins by the diagonal entries of H: how many, and the largest of those that count as one.
+/// Bins grouped by the diagonal entries of H: how many, and the largest of those that count as one.
 using Classes = std::map<std::int64_t, std::pair<double, std::uint64_t>>;
 
 /// W_α b^{−α} for one band: a product of b polynomials, those of equal bins by squaring. Long double: terms reach e^{α²H/2}.
@@ -76,7 +76,8 @@ std::vector<long double> independent_sums(const Classes& classes, std::int64_t b
   return all;
 }
 
-/// Classes of a band's diagonal. Entries that hardly differ count as the largest of them: by a rounding, or where there are many by 1e-4.
+/// Classes of a band's diagonal. Entries that hardly differ count as the largest of them: those within a rounding, or,
+/// where there are many, within 1e-4.
 Classes classes_of(const Band& band, std::int64_t bins, std::int64_t most) {
   const double grain = static_cast<double>(bins) * static_cast<double>(most * most) < 3e7 ? 1e12 : 1e4;
   Classes classes;
@@ -90,7 +91,8 @@ Classes classes_of(const Band& band, std::int64_t bins, std::int64_t most) {
 }
 
 /// R_α from such sums; `h`: the largest entry of H.
-/// Rounding on the way of a term: of at most α bins with balls, each a few exponentials of exponents up to h α², and of sums.
+/// Rounding that affects a term: that of at most α bins with balls, each a few exponentials of exponents up to h α²,
+/// and that of sums.
 std::vector<double> divergences_of(const std::vector<long double>& sums, double h, std::int64_t bins, double beyond) {
   std::vector<double> out(sums.size(), infinity);
   const auto order = static_cast<double>(sums.size() - 1);
@@ -147,7 +149,7 @@ class Windows {
         fades_[at(t, m)] = std::exp(-h * static_cast<double>(t) * static_cast<double>(m));
         choose_[at(t, m)] = binomial(static_cast<double>(m), static_cast<double>(t));
       }
-    // Of every bin κ and distance d: e^{t (H_{κ,κ−d} − h) s}; and what t balls weigh by themselves.
+    // For every bin κ and distance d: e^{t (H_{κ,κ−d} − h) s}; and the weight of t balls by themselves.
     own_.resize(static_cast<std::size_t>(bins) * side_);
     pulls_.resize(static_cast<std::size_t>(bins * w) * side_ * side_);
     for (std::int64_t k = 0; k < bins; ++k) {
@@ -165,7 +167,8 @@ class Windows {
     }
   }
 
-  /// U by the number of balls, up to `most`, of bins first … b − 1, the window empty at first. `fields`: one a bin, of all b.
+  /// U by the number of balls, up to `most`, for bins first … b − 1, with the window empty at first. `fields`: one per
+  /// bin, for all b.
   std::vector<double> sums(std::int64_t first, std::int64_t most, const std::vector<double>& fields) {
     now_.resize(cells_);
     next_.resize(cells_);
@@ -182,7 +185,7 @@ class Windows {
       for (std::int64_t t = 0; t <= most; ++t)
         weights[static_cast<std::size_t>(t)] = own_[static_cast<std::size_t>(k) * side_ + static_cast<std::size_t>(t)] *
                                                (field > 0.0 ? std::exp(field * static_cast<double>(t)) : 1.0);
-      // Of bins before `first` nothing is in the window; its counts there are 0, and so are the pulls' exponents.
+      // Nothing of the bins before `first` is in the window; its counts there are 0, and so are the pulls' exponents.
       for (const auto& rest : rests_) {
         if (rest.sum > most) break;
         for (std::int64_t t = 0; t + rest.sum <= most; ++t) {
@@ -201,7 +204,7 @@ class Windows {
           double others = weights[static_cast<std::size_t>(t)];
           for (std::int64_t d = 1; d < w_ && d <= k - first; ++d)
             others *= pulls_[pull(k, d) + at(t, rest.counts[static_cast<std::size_t>(w_ - 1 - d)])];
-          // (What has underflowed counts as this much, which is more.)
+          // What has underflowed counts as `least`, which is more.
           const auto* ways = choose_.data() + at(t, rest.sum + t);
           for (std::int64_t m = 0; m <= room; ++m) to[m] = to[m] * others * ways[m] + least;
         }
@@ -219,7 +222,7 @@ class Windows {
   static constexpr double least = 1e-290;
 
  private:
-  /// Windows that agree but for the oldest count, and those that come next.
+  /// Windows that agree except for the oldest count, and those that come next.
   struct Rest {
     std::vector<std::int64_t> counts;  // s_2 … s_w
     std::vector<std::size_t> source;   // by s_1: where (s_1, s_2 …) begins
@@ -260,7 +263,8 @@ std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std:
   if (bands < 1 || most_order < 2 || (w > 0 && 2 * w > b)) return out;
   const Band band(gram, noise_multiplier, bands);
   const double h = band.largest();
-  // Roundings on the way of a term: of at most α bins with balls, each a few exponentials of exponents up to h α², and of sums.
+  // Roundings that affect a term: those of at most α bins with balls, each a few exponentials of exponents up to h α²,
+  // and those of sums.
   const auto order = static_cast<double>(most_order);
   const double relative = 2.0 * roundoff * (order * static_cast<double>(w + 4) * (h * order * order + 64.0 + order * std::log(static_cast<double>(b))) + 8.0 * static_cast<double>(b) * (order + 2.0) +
                                   // Windows and fillings of the first bins, one after the other.
@@ -302,7 +306,7 @@ std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std:
           if (k - i < bands || b - (k - i) < bands) fields[static_cast<std::size_t>(k)] += band.at(i, k) * static_cast<double>(l[static_cast<std::size_t>(i)]);
       const auto sums = windows.sums(w, most_order - used, fields);
       for (std::int64_t n = 0; n + used <= most_order; ++n) {
-        // (Long double: the sum may be as large as fields make it, and this factor as small.)
+        // Long double: the sum may be as large as fields make it, and this factor as small.
         const auto factor = std::exp(static_cast<long double>(log_weight - h * static_cast<double>(used) * static_cast<double>(n))) *
                             static_cast<long double>(binomial(static_cast<double>(n + used), static_cast<double>(used)));
         total[static_cast<std::size_t>(n + used)] +=
@@ -320,7 +324,7 @@ std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std:
 
 std::vector<double> renyi_remove_independent(std::int64_t bins, double noise_multiplier, std::uint64_t uses, std::int64_t most_order) {
   const double h = static_cast<double>(uses) / (noise_multiplier * noise_multiplier) * (1.0 + 8.0 * roundoff);
-  // No term, of which the least is 1/(α! b^α), may underflow: the least long double is e^{−11355}.
+  // No term may underflow. The least is 1/(α! b^α), and the least long double is e^{−11355}.
   auto order = most_order;
   while (order > 2 && static_cast<double>(order) * (std::log(static_cast<double>(bins)) + std::log(static_cast<double>(order))) > 11000.0) --order;
   auto out = divergences_of(independent_sums({{0, {h, static_cast<std::uint64_t>(bins)}}}, bins, order), h, bins, 0.0);

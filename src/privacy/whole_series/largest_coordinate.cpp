@@ -12,8 +12,8 @@
 namespace tsdp::privacy {
 namespace {
 
-// Relative error of a tail. erfc's argument is off by 2 units, which moves it by z² of them: below 2e-13 for the |z| ≤ 14 that are
-// asked for here; logarithms and expm1 add a few units.
+// Relative error of a tail. erfc's argument is off by 2 units, which moves it by z² of them: below 2e-13 for the
+// |z| ≤ 14 that occur here; logarithms and expm1 add a few units.
 constexpr double tail_error = 1e-12;
 
 }  // namespace
@@ -32,7 +32,7 @@ double LargestCoordinate::most() const { return std::max(with_ + 12.0 * sigma_, 
 
 template <class Function>
 double LargestCoordinate::best_threshold(Function value) const {
-  // The function has one hump, or a few: the best point of a grid, then golden section beside it.
+  // The function has one hump, or a few: the best point of a grid, then golden section around it.
   constexpr int points = 200;
   const double low = coordinates_ > 1 ? 0.0 : least();
   const double step = (most() - low) / points;

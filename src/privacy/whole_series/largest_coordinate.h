@@ -7,10 +7,10 @@
 
 namespace tsdp::privacy {
 
-/// The largest of T coordinates of N(a e_t, σ²I_T), t anything, with a = `with` (law P) or a = `without` (law Q), a ≥ 0:
+/// The largest of T coordinates of N(a e_t, σ²I_T), for any t, with a = `with` (law P) or a = `without` (law Q), a ≥ 0:
 ///   P(M ≥ C) = 1 − Φ((C − a)/σ) Φ(C/σ)^{T−1}
 /// = −expm1(log1p(−Φ̄((C − a)/σ)) + (T − 1) log1p(−Φ̄(C/σ))), which keeps every digit where both factors are near 1.
-/// What is told of it is a lower bound for whatever releases w (data processing). All answers are rounded down.
+/// What is computed for it is a lower bound for whatever releases w (data processing). All answers are rounded down.
 class LargestCoordinate {
  public:
   LargestCoordinate(std::int64_t coordinates, double with, double without, double sigma);
@@ -30,7 +30,7 @@ class LargestCoordinate {
   /// The loss of M in the direction P against Q, on multiples of `step`, rounded down: cells of M with their P-mass rounded down
   /// and the logarithm of the ratio of masses rounded down to the grid.
   [[nodiscard]] LossDistribution loss(double step) const;
-  /// A step for which that has about `points` points.
+  /// A step for which `loss` has about `points` points.
   [[nodiscard]] double step_for(double points) const;
 
  private:

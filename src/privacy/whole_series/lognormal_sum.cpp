@@ -20,7 +20,7 @@ constexpr std::int64_t largest_block = 64;
 LognormalSum::LognormalSum(std::int64_t terms, long double mu, long double largest_threshold, double work)
     : terms_(terms), mu_(mu), largest_(largest_threshold) {
   const auto b = static_cast<long double>(terms);
-  // e^{c (K − b)} is by how much rounding grows: kept near e^3.
+  // Rounding grows by e^{c (K − b)}, which is kept near e^3.
   const auto length = std::max(largest_, log_alias / 3.0L * (largest_ - b));
   line_ = log_alias / length;
   distance_ = 2.0L * pi / length;
@@ -100,7 +100,8 @@ void LognormalSum::add_block(std::int64_t first, std::int64_t count) {
       re[n] += e_re * w_re - e_im * w_im;
       im[n] += e_re * w_im + e_im * w_re;
       const auto magnitude = std::abs(e_re) + std::abs(e_im);
-      // (What the first exponent is off by is worth nothing where e^{u} vanishes: |e^{u}| ≤ 1 + magnitude, and it falls with |s| X.)
+      // The error of the first exponent counts for nothing where e^{u} vanishes: |e^{u}| ≤ 1 + magnitude, and it falls
+      // with |s| X.
       error[n] += weight * (off_weight * magnitude + off * (1.0L + magnitude));
       const auto next = e_re * d_re - e_im * d_im + e_re + d_re;
       e_im = e_re * d_im + e_im * d_re + e_im + d_im;
@@ -152,7 +153,7 @@ LognormalSum::Value LognormalSum::below(long double threshold) const {
     const auto angle = phase - 2.0L * std::atan2(y, line_);
     sum += size * std::cos(angle);
     const auto off = b * at.error + unit * (4.0L * ((line_ + y) * std::abs(gap) + b * (std::abs(at.log_re) + std::abs(at.log_im))) + 16.0L);
-    // Where nothing is known of the angle: both the term and the true one are at most as large as φ can be.
+    // Where nothing is known of the angle, both the term and the true one are at most as large as φ can be.
     const auto most = (n == 0 ? 0.5L : 1.0L) * 2.0L * std::exp(line_ * gap + b * at.log_most) / square;
     error += off < 0.5L ? std::min(1.3L * off * size, most) : most;
   }

@@ -14,18 +14,18 @@ namespace tsdp::privacy {
 /// For L ≥ K terms of m < 0 vanish, as S > 0; those of m > 0 are at most Σ_m e^{−cmL} (K + mL). The sum over n is cut where
 /// |φ(c + iy)| ≤ e^{θ²/2μ²} φ(c cos θ + y sin θ) proves the rest small, for any θ in [0, π/2) (turning z by −iθ/μ).
 ///
-/// φ(s) is the trapezoid rule in z, turned by −iη₀ with η₀ = min(a/2μ, 2), a the least arg s of a block of frequencies and a′ the
-/// largest: on lines up to η* = min(π/5μ, 2) to either side |e^{−sX}| ≤ 1 still (a′ − a/2 ≤ 3π/10 where η₀ = a/2μ; η* ≤ η₀ where it is
-/// 2), so that its error is at most 2 Σ_m e^{(η₀+η*)²/2 − 2πmη*/d}, d its distance, plus what is cut off beyond |z| = 10. Within a
-/// block e^{−sX} − 1 advances by (e − 1) D + (D − 1). All of these errors and the rounding of every term are summed up into `error`.
-/// Long double throughout.
+/// φ(s) is the trapezoid rule in z, turned by −iη₀ with η₀ = min(a/2μ, 2), a the least arg s of a block of frequencies
+/// and a′ the largest: on lines up to η* = min(π/5μ, 2) to either side, |e^{−sX}| ≤ 1 still holds (a′ − a/2 ≤ 3π/10
+/// where η₀ = a/2μ; η* ≤ η₀ where it is 2), so that its error is at most 2 Σ_m e^{(η₀+η*)²/2 − 2πmη*/d}, d its
+/// distance, plus what is cut off beyond |z| = 10. Within a block e^{−sX} − 1 advances by (e − 1) D + (D − 1). All of
+/// these errors and the rounding of every term are summed up into `error`. Long double throughout.
 class LognormalSum {
  public:
-  /// Largest number of evaluations of e^{−sX} that a table takes: two seconds, and a tenth of one.
+  /// Largest number of evaluations of e^{−sX} that a table takes: two seconds, and a tenth of a second.
   static constexpr double most_work = 4e7;
   static constexpr double little_work = 2e6;
 
-  /// 1 ≤ b, μ > 0, K_max > 0. Where the table would take more work it is not made: `made` is false.
+  /// 1 ≤ b, μ > 0, K_max > 0. If the table would take more work, it is not made and `made` is false.
   LognormalSum(std::int64_t terms, long double mu, long double largest_threshold, double work = most_work);
   [[nodiscard]] bool made() const { return !nodes_.empty(); }
 
@@ -41,7 +41,7 @@ class LognormalSum {
   struct Node {
     long double log_re, log_im, error, log_most;
   };
-  /// Those of `count` frequencies from number `first` on.
+  /// Adds the nodes of `count` frequencies from number `first` on.
   void add_block(std::int64_t first, std::int64_t count);
   /// An upper bound of log φ(x), x > 0.
   [[nodiscard]] long double log_laplace(long double x) const;
@@ -53,7 +53,7 @@ class LognormalSum {
   long double line_, distance_;  // c, 2π/L
   long double alias_;            // Σ_m of the bound above
   std::vector<long double> z_, weight_, x_, less_one_;  // points, d N(z), X and X − 1
-  long double rule_error_;       // of φ, beside rounding
+  long double rule_error_;       // of φ, apart from rounding
   std::vector<Node> nodes_;
   long double log_cut_;          // log of a bound on what is cut off, less c K
 };

@@ -12,7 +12,8 @@
 namespace tsdp::privacy {
 namespace {
 
-/// Masses of multiples of h below nh, each off by at most `error` by transforms, all together by at most `cells` by cells.
+/// Masses of multiples of h below nh, each off by at most `error` from transforms, all together by at most `cells` from
+/// cells.
 struct Law {
   std::vector<double> mass;
   double error = 0.0;
@@ -41,10 +42,11 @@ class Transformed {
     Law out;
     out.mass.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n));
     for (auto& m : out.mass) m = std::max(0.0, m / static_cast<double>(a.size_));
-    // Three transforms, each off by 8 log₂ N units (Higham 2002, Theorem 24.2, generously), and the product. An entry of the answer is the
-    // mean of N terms |â_k b̂_k|, each met by log₂ N roundings on its way: off by at most so many units of Σ|â_k b̂_k|/N ≤ ‖a‖₂ ‖b‖₂.
+    // Three transforms, each off by 8 log₂ N units (Higham 2002, Theorem 24.2, generously), and the product. An entry
+    // of the answer is the mean of N terms |â_k b̂_k|, each rounded log₂ N times on its way: off by at most that many
+    // units of Σ|â_k b̂_k|/N ≤ ‖a‖₂ ‖b‖₂.
     const double own = (24.0 * std::log2(static_cast<double>(a.size_)) + 16.0) * roundoff * std::sqrt(a.square_ * b.square_) * 1.001;
-    // What the factors are off by: each entry of one meets masses of the other that sum up to 1 at most, and errors.
+    // The errors of the factors: each entry of one meets masses of the other, which sum up to at most 1, and errors.
     const auto points = static_cast<double>(n);
     out.error = own + a.error_ * (b.sum_ + points * b.error_) + b.error_ * (a.sum_ + points * a.error_);
     out.cells = a.cells_ * (b.sum_ + b.cells_ + points * b.error_) + b.cells_ * (a.sum_ + a.cells_ + points * a.error_);
@@ -115,9 +117,9 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
     const double at = std::log(left) / mu;
     return normal_tail(at - 0.5 * mu) - gamma * normal_tail(at + 0.5 * mu);
   };
-  // What g is off by: tails and their arguments, and the difference.
+  // The error of g: tails and their arguments, and the difference.
   const double g_off = 32.0 * off;
-  // What masses are off by, entry by entry: by transforms, and by cells of themselves.
+  // The errors of masses, entry by entry: of transforms, and of cells, relative to the mass.
   const double of_itself = 1.01 * (b - 1.0) * relative;
   const auto at_least = [&](double mass) { return std::max(0.0, mass * (1.0 - of_itself) - sum.error); };
   const auto at_most = [&](double mass) { return mass * (1.0 + of_itself) + sum.error; };
@@ -132,7 +134,7 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
     const double at_left = g(left);
     const double at_right = g(right);
     const double rest = std::max(threshold - right, 0.0);
-    // (What is left of the threshold loses digits near its end.)
+    // What is left of the threshold loses digits near its end.
     const double near_end = (1.0 + farthest) / mu * 8.0 * roundoff * threshold / std::max(rest, h);
     const double slack = (g_off + near_end) * (std::max(std::abs(at_left), std::abs(at_right)) +
                                                (1.0 + gamma) * (rest > 0.0 ? normal_tail(std::log(rest) / mu + 0.5 * mu) : 1.0));
@@ -147,7 +149,7 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
   }
   // Sums of n terms, and errors of cells far below the median.
   const double of_sums = static_cast<double>(n) * roundoff * 1.01 * sizes + sum.cells * std::max(1.0, gamma) + 1e-300;
-  // From γb on g is 1 − γ. One variable alone reaches it at least with this probability.
+  // From γb on, g is 1 − γ. One variable alone reaches it with at least this probability.
   const double held_off = sum.error * static_cast<double>(n) + 1.01 * (b - 1.0) * together + static_cast<double>(n) * roundoff;
   const double alone = -std::expm1(static_cast<double>(times) * std::log1p(-above(threshold) * (1.0 - off)));
   const double beyond_least = std::max({0.0, 1.0 - held - held_off, alone * (1.0 - 64.0 * roundoff)});

@@ -25,7 +25,8 @@ namespace {
 /// Φ(z), long double.
 long double below(long double z) { return 0.5L * std::erfc(-z / std::numbers::sqrt2_v<long double>); }
 
-/// A bracket whose ends are those of different theorems. That they cross by more than rounding is an error of the program.
+/// A bracket whose ends come from different theorems. It is an error of the program if they cross by more than
+/// rounding.
 Interval in_order(Interval bracket) {
   if (!(bracket.lower <= bracket.upper * (1.0 + 1e-9) + 1e-300)) throw Error(ExitCode::failure, cat("a lower end of ", bracket.lower, " above an upper end of ", bracket.upper));
   return {std::min(bracket.lower, bracket.upper), bracket.upper};
@@ -54,7 +55,7 @@ Interval gaussian_delta(double epsilon, double mu) {
   const auto near = -e / m + m / 2.0L;
   const auto far = -e / m - m / 2.0L;
   const auto first = below(near);
-  // e^ε φ(far) = φ(near): so the second term where e^ε or Φ(far) leave the range of numbers.
+  // e^ε φ(far) = φ(near), which gives the second term where e^ε or Φ(far) leave the range of numbers.
   const auto second = far > -60.0L ? std::exp(e) * below(far)
                                    : std::exp(-0.5L * near * near) / std::sqrt(2.0L * std::numbers::pi_v<long double>) * mills_ratio(-far);
   // Arguments are off by 3 units of themselves, which moves a tail by z² of them; erfc by 4 units.
@@ -78,7 +79,7 @@ GaussianCurve::GaussianCurve(double noise_multiplier, double distance) : least_d
 Interval GaussianCurve::find_delta(double epsilon, std::uint64_t uses, double, Certificate&) {
   check_uses(uses);
   if (uses == 0) return {0.0, 0.0};
-  // √k and the quotient are off by a unit each; δ grows with μ, so that ends are taken at μ's ends.
+  // √k and the quotient are off by a unit each; δ grows with μ, so its ends are taken at μ's ends.
   const double mu = least_distance_ * std::sqrt(static_cast<double>(uses));
   const auto low = gaussian_delta(epsilon, mu * (1.0 - 4e-16));
   const auto high = gaussian_delta(epsilon, mu * (1.0 + 4e-16));
@@ -96,7 +97,7 @@ Interval GaussianCurve::find_epsilon(double delta, std::uint64_t uses, double, C
     high *= 2.0;
     if (high > 1e15) throw PrivacyError(cat("delta: found ", delta, "; no finite epsilon can be certified for it"));
   }
-  // Bisection to neighbouring numbers of 1e-15: each end of δ decides its own end of ε.
+  // Bisection to a relative width of 1e-15: each end of δ decides its own end of ε.
   const auto ends = [&](double left, double right, auto decides) {
     while (right - left > 1e-15 * right) {
       const double middle = 0.5 * (left + right);
@@ -222,7 +223,7 @@ Interval ShuffledCurve::find_epsilon(double delta, std::uint64_t uses, double pr
     const double at_upper = over(upper);
     return at_low > 0.0 && at_upper <= 0.0 ? bracket_root(over, low, at_low, upper, at_upper, 0.1 * precision).first : low;
   };
-  // Counts of events are dearer to make and hardly ever tell more.
+  // Counts of events cost more to compute and hardly ever give more.
   const double by_composition = largest(0.0, [&](double e) { return composed(e, uses); });
   return {largest(by_composition, [&](double e) { return counted(e, uses); }), upper};
 }
@@ -238,7 +239,8 @@ Certificate ShuffledCurve::methods() const {
           {}};
 }
 
-/// What is known of one k: sums of lognormal variables by the largest ε that they serve, 2^(range/2)/4, and divergences of a removal by order.
+/// What is known for one k: sums of lognormal variables by the largest ε that they serve, 2^(range/2)/4, and
+/// divergences of a removal by order.
 struct RandomAllocationCurve::Tables {
   std::uint64_t uses = 0;
   struct Table {
@@ -252,7 +254,7 @@ struct RandomAllocationCurve::Tables {
   static constexpr int most = 12;    // ε = 16
   static constexpr int least = -16;  // ε = 1e-3
   static double end_of(int range) { return 0.25 * std::exp2(0.5 * range); }
-  static constexpr int points = 32;  // to a range: 1.1 % apart
+  static constexpr int points = 32;  // per range: 1.1 % apart
   static double point_at(int k) { return 0.25 * std::exp2(0.5 / points * k); }
   static int last_point_to(double epsilon) { return static_cast<int>(std::floor(2.0 * points * std::log2(4.0 * epsilon))); }
   /// The range of ε; more than `most` where there is none.
@@ -270,7 +272,7 @@ struct RandomAllocationCurve::Tables {
     const int range = range_of(epsilon);
     if (range > most) return nullptr;
     auto found = by_range.find(range);
-    // (A little more than its end: ε beside it rounds to either side.)
+    // A little beyond its end, as an ε next to it may round to either side.
     if (found == by_range.end() || (!found->second.sum.made() && found->second.work < work)) {
       const auto threshold = static_cast<long double>(bins) * std::exp(1.000001L * static_cast<long double>(end_of(range)));
       found = by_range.insert_or_assign(range, Table{LognormalSum(bins, mu, threshold, work), work}).first;
@@ -280,9 +282,9 @@ struct RandomAllocationCurve::Tables {
 };
 
 namespace {
-/// From this precision on a grid does where a table would take a second.
+/// From this precision on, a grid suffices where a table would take a second.
 constexpr double coarse = 5e-3;
-/// And from this one on closed forms do, where a table would take more than a tenth of one.
+/// And from this one on, closed forms suffice where a table would take more than a tenth of a second.
 constexpr double quick = 1e-2;
 
 constexpr const char* by_exact_pair = "balls in bins with independent noise, exact pair (Choquette-Choo et al. 2025, Lemma 3.2)";
@@ -323,7 +325,7 @@ double RandomAllocationCurve::by_renyi(Direction direction, double epsilon, std:
 
 bool RandomAllocationCurve::by_table(Direction direction, double epsilon, std::uint64_t uses, double work, Ends& known) {
   const LognormalSum* table = tables_->serving(bins_, noise_multiplier_, epsilon, work);
-  // An addition asks for a threshold below the mean, which smaller tables have, too.
+  // An addition asks for a threshold below the mean, which smaller tables serve too.
   if (table == nullptr && direction == Direction::add) table = tables_->serving(bins_, noise_multiplier_, 0.0, work);
   if (table == nullptr) return false;
   const auto& sum = *table;
@@ -333,8 +335,8 @@ bool RandomAllocationCurve::by_table(Direction direction, double epsilon, std::u
   constexpr auto unit = std::numeric_limits<long double>::epsilon();
   long double value = 0.0L;
   long double error = 0.0L;
-  // Thresholds and μ are off by 4 units of themselves. E[(K − S)₊] grows by at most one for one of K; P moves by at most 0.4 dμ in
-  // total variation, and a divergence by at most γ times that.
+  // Thresholds and μ are off by 4 units of themselves. E[(K − S)₊] grows by at most one per unit of K; P moves by at
+  // most 0.4 dμ in total variation, and a divergence by at most γ times that.
   if (direction == Direction::add) {
     const auto put = sum.below(b / gamma);
     value = put.value * gamma / b;
@@ -397,8 +399,9 @@ void RandomAllocationCurve::refine(Direction direction, double epsilon, std::uin
   if (uses == 0 || bins_ == 1 || !(known.delta.upper > 1.05 * known.delta.lower) || !(epsilon > Tables::point_at(Tables::points * Tables::least))) return;
   const auto how = reach(epsilon, uses, precision);
   if (!how.tables) return;
-  // δ does not grow with ε, but a table's error does, and tables end: what a smaller ε has counts, too. It is looked for at points of their own, so that no
-  // answer depends on what was asked before: where errors begin to hide δ, or tables end, and 64 points on from there, where the sum of both is least.
+  // δ does not grow with ε, but a table's error does, and tables end, so bounds at a smaller ε count too. They are
+  // looked for at points of their own, so that no answer depends on earlier questions: where errors begin to hide δ, or
+  // tables end, and 64 points on from there, where the sum of both is least.
   const auto at_point = [&](int k) -> const Ends* {
     auto found = tables_->at_points.find({direction, k});
     if (found == tables_->at_points.end()) {
@@ -434,7 +437,7 @@ Interval RandomAllocationCurve::find_delta(double epsilon, std::uint64_t uses, d
   if (only_) {
     refine(first, epsilon, uses, precision, worst);
   } else {
-    // The larger counts, and the other one is not looked at twice for nothing.
+    // The larger one counts, and the other is not evaluated twice for nothing.
     auto added = ends(Direction::add, epsilon, uses, precision);
     if (worst.delta.upper >= added.delta.upper) refine(first, epsilon, uses, precision, worst);
     if (added.delta.upper > worst.delta.upper) refine(Direction::add, epsilon, uses, precision, added);
@@ -451,7 +454,7 @@ Interval RandomAllocationCurve::find_epsilon(double delta, std::uint64_t uses, d
   why.upper = why.lower = by_fixed_batches;
   if (uses == 0 || cap.upper == 0.0) return cap;
   const auto out = searched(delta, uses, precision, cap.upper);
-  // What decides at either end.
+  // Finds what decides at either end.
   why.lower = this->delta(out.lower, uses, precision).why.lower;
   why.upper = this->delta(out.upper, uses, precision).why.upper;
   return out;
@@ -460,7 +463,7 @@ Interval RandomAllocationCurve::find_epsilon(double delta, std::uint64_t uses, d
 Interval RandomAllocationCurve::searched(double delta, std::uint64_t uses, double precision, double cap) {
   const auto log_delta = std::log(delta);
   const auto over = [&](double end) { return std::log(std::max(end, 1e-320)) - log_delta; };
-  // Where it lies is found on grids, and what is nearer by tables.
+  // Grids find roughly where it lies, and tables find it more closely.
   double looks = coarse;
   const auto above = [&](double e) { return over(this->delta(e, uses, looks).upper); };
   const auto below = [&](double e) { return over(this->delta(e, uses, looks).lower); };
@@ -516,7 +519,7 @@ bool RandomAllocationCurve::certifies(double epsilon, double delta, std::uint64_
 
 std::uint64_t RandomAllocationCurve::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
   limit = std::min(limit, max_uses_ever);
-  // Fixed batches cost no less: what they certify needs no look.
+  // Fixed batches cost no less, so what they certify needs no check.
   auto low = cap_.max_uses(epsilon, delta, limit, precision);
   auto high = std::max<std::uint64_t>(low, 1);
   while (high <= limit && certifies(epsilon, delta, high)) {

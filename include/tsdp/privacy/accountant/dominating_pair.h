@@ -11,6 +11,18 @@
 
 namespace tsdp::privacy {
 
+/// Which of two neighbours comes first. Where a change and its undoing are both allowed (the substitution of a value)
+/// one symmetrised profile covers both; where a record is present or absent (zero-out) they are two mechanisms,
+/// composed separately.
+enum class Direction {
+  symmetrised,  ///< either: H_α(P‖Q) for α ≥ 1 and H_α(Q‖P) for α < 1
+  remove,       ///< P first: the record is present and is taken away
+  add,          ///< Q first
+};
+constexpr Names<Direction, 3> names_of(Direction) {
+  return {{{Direction::symmetrised, "symmetrised"}, {Direction::remove, "remove"}, {Direction::add, "add"}}};
+}
+
 /// A pair (P, Q) of one-dimensional Gaussian mixtures of a common σ, and the probability ρ_out that it is used at all.
 ///
 /// P = Σ_k w_k N(μ_k, σ²) with all μ_k ≥ 0 (at least one > 0), w_k > 0, Σ w_k = 1. Q is one of
@@ -21,17 +33,6 @@ namespace tsdp::privacy {
 ///
 /// The privacy loss L(x) = log dP/dQ(x) is strictly increasing: L′ = (E[μ | x under P] − E[μ | x under Q]) / σ², and
 /// the first is positive, the second never. So every {dP/dQ > α} is a half line and divergences have closed forms.
-/// Which of two neighbours stands first. Where a change and its undoing are both allowed (the substitution of a value) one
-/// symmetrised profile covers both; where a record is present or absent (zero-out) they are two mechanisms, composed apart.
-enum class Direction {
-  symmetrised,  ///< either: H_α(P‖Q) for α ≥ 1 and H_α(Q‖P) for α < 1
-  remove,       ///< P first: the record is there, and is taken away
-  add,          ///< Q first
-};
-constexpr Names<Direction, 3> names_of(Direction) {
-  return {{{Direction::symmetrised, "symmetrised"}, {Direction::remove, "remove"}, {Direction::add, "add"}}};
-}
-
 class DominatingPair {
  public:
   struct Component {
@@ -50,11 +51,11 @@ class DominatingPair {
   [[nodiscard]] double sigma() const noexcept { return sigma_; }
   [[nodiscard]] double largest_mean() const noexcept { return p_.back().mean; }
   [[nodiscard]] Against against() const noexcept { return against_; }
-  /// ρ_out: with 1 − ρ_out the output does not depend on the change at all.
+  /// ρ_out: with probability 1 − ρ_out the output does not depend on the change at all.
   [[nodiscard]] double use_probability() const noexcept { return use_probability_; }
-  /// The pair without components of the largest means whose weights sum to at most `negligible`. (The rest is not
-  /// normalised anew: at the 1e-45 of use that makes no difference to doubles.)
-  /// With d that sum and A the answer: profile(A) ≤ profile ≤ (1 − d) profile(A) + d, the first as the hockey-stick
+  /// The pair without components of the largest means whose weights sum to at most `negligible`. The rest is not
+  /// renormalised: at the 1e-45 in use, that makes no difference to doubles.
+  /// With d that sum and A the result: profile(A) ≤ profile ≤ (1 − d) profile(A) + d, the first since the hockey-stick
   /// divergence of these pairs grows with the means (Prop. E.14), the second by its joint convexity (Lemma F.4).
   struct Truncated;
   [[nodiscard]] Truncated truncated(double negligible) const;
@@ -82,13 +83,14 @@ class DominatingPair {
   /// The symmetrised profile at α = e^ε (both signs of ε), with H_α(A‖B) = ∫ max(dA − α dB, 0):
   ///   (1 − ρ_out) max(0, 1 − α) + ρ_out · H_sym(α),   H_sym(α) = H_α(P‖Q) for α ≥ 1, H_α(Q‖P) for α < 1.
   /// This is what the substitution relation needs (Schuchardt et al. 2025, Thm. 4.2/4.4 with Prop. D.10).
-  /// Relative error of about 1e-15 z⁴ for values above 1e-250 at ε ≥ 0, z the deviations at which the loss is ε
-  /// (1e-11 at z = 10, 1e-9 at the 33 of 1e-250); absolute 1e-15 at ε < 0.
+  /// Relative error of about 1e-15 z⁴ for values above 1e-250 at ε ≥ 0, with z the deviations at which the loss is ε
+  /// (1e-11 at z = 10, 1e-9 at the 33 that belong to 1e-250); absolute 1e-15 at ε < 0.
   [[nodiscard]] double symmetrised_profile(double epsilon) const;
   /// The same as a bracket: widened outwards by a bound on these errors.
   [[nodiscard]] Interval profile_bracket(double epsilon) const { return profile_bracket(Direction::symmetrised, epsilon); }
-  /// H_{e^ε} in one direction, ε ≥ 0 (symmetrised: of either sign), and as a bracket. One direction of its own is for pairs with a
-  /// single moved component and ρ_out = 1: (1 − q) N(0, σ²) + q N(μ, σ²) against N(0, σ²). Throws Error for others.
+  /// H_{e^ε} in one direction, ε ≥ 0 (symmetrised: of either sign), and as a bracket. A single direction is only for
+  /// pairs with one moved component and ρ_out = 1: (1 − q) N(0, σ²) + q N(μ, σ²) against N(0, σ²). Throws Error for
+  /// others.
   [[nodiscard]] double profile(Direction direction, double epsilon) const;
   [[nodiscard]] Interval profile_bracket(Direction direction, double epsilon) const;
   /// The largest loss that direction `add` has, −log(1 − q), rounded up; +∞ for q = 1.
@@ -126,7 +128,7 @@ struct DominatingPair::Truncated {
 [[nodiscard]] std::vector<DominatingPair::Component> hypergeometric_components(std::int64_t population,
                                                                                std::int64_t marked, std::int64_t drawn,
                                                                                double spacing);
-/// (1 − use) of the mass put at mean 0, the rest as given: the mixture of a series that is drawn with probability `use`.
+/// The mixture of a series that is drawn with probability `use`: (1 − use) of the mass at mean 0, the rest as given.
 [[nodiscard]] std::vector<DominatingPair::Component> diluted(std::vector<DominatingPair::Component> components,
                                                              double use);
 

@@ -1,4 +1,4 @@
-// What is known of the privacy of repeated uses of something, whatever theorem it rests on.
+// What is known of the privacy of repeated uses of a mechanism, whatever theorem it rests on.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace tsdp::privacy {
 
 /// Relative width that brackets aim at unless told otherwise.
 inline constexpr double default_precision = 1e-3;
-/// At which commands decide whether something stays within a target.
+/// The precision at which commands decide whether something stays within a target.
 inline constexpr double finest_precision = 2e-5;
 /// The most uses of anything that are accounted for.
 inline constexpr std::uint64_t max_uses_ever = 100'000'000;
@@ -30,7 +30,7 @@ struct Certified : Interval {
 
 /// δ(ε) and ε(δ) after k uses, as brackets: `upper` certifies, `lower` refutes.
 ///
-/// Not thread-safe: answers may share what is made on demand.
+/// Not thread-safe: answers may share state that is made on demand.
 class PrivacyCurve {
  public:
   virtual ~PrivacyCurve() = default;
@@ -48,29 +48,31 @@ class PrivacyCurve {
   /// PrivacyError if no finite ε can be certified.
   [[nodiscard]] Certified epsilon(double delta, std::uint64_t uses, double precision = default_precision);
 
-  /// Whether δ(ε) ≤ delta is certified after `uses` uses, as δ's upper end at `precision` says.
+  /// Whether δ(ε) ≤ delta is certified after `uses` uses, by δ's upper end at `precision`.
   [[nodiscard]] virtual bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) {
     return this->delta(epsilon, uses, precision).upper <= delta;
   }
 
-  /// The upper end of epsilon() alone, where that costs less.
+  /// Only the upper end of epsilon(), where that costs less.
   [[nodiscard]] virtual double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) {
     return epsilon(delta, uses, precision).upper;
   }
 
-  /// Whether so many uses stay within a target, in the words of all commands: δ(ε) ≤ delta is certified at finest_precision, and epsilon() says at most ε.
-  /// Calibrated noise and max_uses() both are decided by this. False for more uses than are accounted for, and where no ε can be certified.
+  /// Whether `uses` uses stay within a target, as all commands decide it: δ(ε) ≤ delta is certified at
+  /// finest_precision or `precision`, whichever is finer, and epsilon() says at most ε. Both calibrated noise and max_uses() are decided by this. False
+  /// for more uses than are accounted for, and if no ε can be certified.
   [[nodiscard]] bool stays_within(double epsilon, double delta, std::uint64_t uses, double precision = default_precision);
 
-  /// The most uses k ≤ limit that stay within a target, as far as brackets of relative width `precision` in ε tell them apart; 0 if not even one does.
-  /// What a search on grids finds is only where it begins: it takes more as long as one more is certified, and fewer until epsilon() agrees.
+  /// The most uses k ≤ limit that stay within a target, as far as brackets of relative width `precision` in ε tell them
+  /// apart; 0 if not even one does. A search on grids only gives the starting point: from there, uses are added as long
+  /// as one more is certified, then removed until epsilon() agrees.
   [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever, double precision = finest_precision);
 
-  /// What may give the ends of an answer; the answer itself says which of it did.
+  /// The methods that may give the ends of an answer; the answer itself says which of them did.
   [[nodiscard]] virtual Certificate methods() const = 0;
 
  protected:
-  /// delta() and epsilon(). `why` comes as methods(), and is narrowed by a curve that knows which of them gave an end.
+  /// delta() and epsilon(). `why` is passed in as methods(); a curve that knows which of them gave an end narrows it.
   [[nodiscard]] virtual Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) = 0;
   [[nodiscard]] virtual Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) = 0;
   /// About the most uses k ≤ limit for which δ(ε) ≤ delta is certified; 0 if it finds none.

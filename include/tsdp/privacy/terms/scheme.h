@@ -20,14 +20,15 @@ class SeriesLengths {
   SeriesLengths(std::initializer_list<std::int64_t> each) : SeriesLengths(std::vector<std::int64_t>(each)) {}
   /// `count` series of one length.
   [[nodiscard]] static SeriesLengths equal(std::int64_t count, std::int64_t length) { return between(count, length, length); }
-  /// `count` series, the shortest and the longest of which have these lengths. Of two lengths the last series has the longest.
+  /// `count` series, the shortest and the longest of which have these lengths. If these differ, the last series has the
+  /// longest.
   [[nodiscard]] static SeriesLengths between(std::int64_t count, std::int64_t shortest, std::int64_t longest);
 
   /// N.
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
   [[nodiscard]] std::int64_t shortest() const { return distinct_.front(); }
   [[nodiscard]] std::int64_t longest() const { return distinct_.back(); }
-  /// Those that occur, ascending; at most N.
+  /// The lengths that occur, ascending; at most N.
   [[nodiscard]] const std::vector<std::int64_t>& distinct() const noexcept { return distinct_; }
   /// L of one series.
   [[nodiscard]] std::int64_t operator[](std::int64_t series) const;
@@ -38,8 +39,9 @@ class SeriesLengths {
   std::vector<std::int64_t> each_;  // empty where all but the last have the shortest
 };
 
-/// Where a run may go on under a new key, which draws other batches from there on: at any step, where steps are drawn apart or in
-/// no secret order; where an epoch begins, as its order must be one; or nowhere, as the whole run has one draw.
+/// Where a run may continue under a new key, which draws other batches from there on: at any step, if steps are drawn
+/// separately or in no secret order; where an epoch begins, if its order must be a single one; or nowhere, if the whole
+/// run is one draw.
 enum class NewKey {
   at_any_step,
   at_next_epoch,
@@ -57,7 +59,7 @@ class SubsamplingScheme {
     SeriesLengths lengths;                      ///< L of every training series, N ≥ 1 of them
     std::int64_t context_length = 1;            ///< L_C ≥ 1: all past steps that can influence a window's gradient
     std::int64_t forecast_length = 1;           ///< L_F ≥ 1
-    /// Λ ≥ 1: expected windows a step. Follows from `batches` or `rate` where one of them is given.
+    /// Λ ≥ 1: expected windows per step. Follows from `batches` or `rate` if one of them is given.
     std::int64_t batch_size = 1;
     std::int64_t subsequences_per_sequence = 1; ///< λ, 1 ≤ λ ≤ Λ
     TopLevel top_level = TopLevel::without_replacement;
@@ -65,9 +67,9 @@ class SubsamplingScheme {
     double context_noise = 0.0;                 ///< σ_C ≥ 0, standard deviation in multiples of v
     double forecast_noise = 0.0;                ///< σ_F ≥ 0, likewise
     Record record = Record::window;
-    Reshuffle reshuffle = Reshuffle::every_epoch;  ///< of shuffled batches
-    std::optional<std::int64_t> batches = {};      ///< T: steps of an epoch; of whole series, 1 ≤ T ≤ N
-    std::optional<double> rate = {};               ///< q in (0, 1]: of Poisson batches of series
+    Reshuffle reshuffle = Reshuffle::every_epoch;  ///< for shuffled batches
+    std::optional<std::int64_t> batches = {};      ///< T: steps of an epoch; for whole series, 1 ≤ T ≤ N
+    std::optional<double> rate = {};               ///< q in (0, 1]: for Poisson batches of series
   };
 
   /// Throws UsageError or PrivacyError naming the condition that is broken.
@@ -76,30 +78,30 @@ class SubsamplingScheme {
   [[nodiscard]] const Parameters& parameters() const noexcept { return parameters_; }
   /// N.
   [[nodiscard]] std::int64_t sequences() const noexcept { return parameters_.lengths.count(); }
-  /// N′ = min(N, ⌊Λ/λ⌋), or ⌈N/T⌉: series in a batch. Capped, since a sample without replacement has at most N. Of Poisson batches
-  /// and bins the expected number, rounded.
+  /// N′ = min(N, ⌊Λ/λ⌋), or ⌈N/T⌉: series in a batch. Capped, since a sample without replacement has at most N. For
+  /// Poisson batches and bins, the expected number, rounded.
   [[nodiscard]] std::int64_t sequences_per_batch() const noexcept;
-  /// ρ: the chance that a series is in a batch, in a sample without replacement N′/N, in a bin 1/T. Poisson: min(1, Λ/(λN)), or the
-  /// rate that is given, raised to a multiple of 2⁻⁵³, which is the chance that its coin has.
+  /// ρ: the chance that a series is in a batch: N′/N in a sample without replacement, 1/T in a bin. Poisson:
+  /// min(1, Λ/(λN)), or the given rate, raised to a multiple of 2⁻⁵³, which is the chance that its coin has.
   [[nodiscard]] double drawn_share() const noexcept;
-  /// Expected number of series a step: N′, Poisson and bins ρ N. A fixed batch with ghosts in it counts as N′.
+  /// Expected number of series per step: N′; for Poisson and bins, ρ N. A fixed batch with ghosts in it counts as N′.
   [[nodiscard]] double expected_sequences() const noexcept;
-  /// Whether coins or bins say how many series a batch has.
+  /// Whether coins or bins decide how many series a batch has.
   [[nodiscard]] bool draws_each_series() const noexcept {
     return parameters_.top_level == TopLevel::poisson || parameters_.top_level == TopLevel::balls_in_bins;
   }
-  /// T: as given, or max(1, ⌊N λ/Λ⌋). Of fixed batches of whole series ⌈N/N′⌉, of a Poisson rate max(1, ⌊1/q⌋).
+  /// T: as given, or max(1, ⌊N λ/Λ⌋). For fixed batches of whole series ⌈N/N′⌉, for a Poisson rate max(1, ⌊1/q⌋).
   [[nodiscard]] std::int64_t steps_per_epoch() const noexcept;
   [[nodiscard]] NewKey new_key() const noexcept;
   /// T = L − L_F + 1 of one series: the number of its windows.
   [[nodiscard]] std::int64_t windows_of(std::int64_t series) const;
   /// Expected number of windows a step, rounded up; the divisor of the noisy sum of windows is Λ nevertheless.
   [[nodiscard]] std::int64_t expected_windows() const noexcept;
-  /// What the noisy sum of the records of a step is divided by: Λ for windows, the expected number of series for those.
+  /// What the noisy sum of the records of a step is divided by: Λ for windows; for series, their expected number.
   [[nodiscard]] double divisor() const noexcept {
     return parameters_.record == Record::window ? static_cast<double>(parameters_.batch_size) : expected_sequences();
   }
-  /// What the sum of a record's windows is multiplied by: 1/λ of series.
+  /// What the sum of a record's windows is multiplied by: 1/λ for series.
   [[nodiscard]] double record_scale() const noexcept {
     return parameters_.record == Record::window ? 1.0 : 1.0 / static_cast<double>(parameters_.subsequences_per_sequence);
   }
@@ -111,13 +113,13 @@ class SubsamplingScheme {
   [[nodiscard]] std::int64_t parts_of_a_series() const noexcept {
     return parameters_.record == Record::series ? 1 : (parameters_.subsequences_per_sequence + 63) / 64;
   }
-  /// Places of a batch: parts of each of its series, or of each series that there is where coins or bins draw them. A window's place
-  /// is public, as it depends on no other window. Where records are series, a place holds one.
+  /// Places of a batch: the parts of each of its series, or of every series there is if coins or bins draw them. A
+  /// window's place is public, as it depends on no other window. If records are series, a place holds one.
   [[nodiscard]] std::int64_t places() const noexcept {
     return (draws_each_series() ? sequences() : sequences_per_batch()) * parts_of_a_series();
   }
-  /// Whether every place holds the same number of windows in every batch of neighbouring data, or what coins say, or whether a series
-  /// is there.
+  /// Whether every place holds the same number of windows in every batch of neighbouring data; if not, the number
+  /// depends on coins or on whether a series is there.
   [[nodiscard]] bool has_fixed_windows() const noexcept { return parameters_.record == Record::window && has_bounded_windows(); }
   /// Whether no place ever holds more windows than are expected.
   [[nodiscard]] bool has_bounded_windows() const noexcept {

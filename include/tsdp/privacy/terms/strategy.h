@@ -1,8 +1,9 @@
 // Strategy matrices of correlated noise, and what they cost and gain.
 //
-// Training releases G + C⁻¹Z row by row, G the N sums of clipped records, Z independent N(0, σ²): a function of CG + Z, so that C is
-// what the accountant sees and C⁻¹ what the noise looks like. All C here are lower triangular and Toeplitz: the first column c decides.
-// Nothing is normalised: (λC, λσ) is the same mechanism, so a noise multiplier means something only beside its c.
+// Training releases G + C⁻¹Z row by row, with G the N sums of clipped records and Z independent N(0, σ²): a function of
+// CG + Z, so that C is what the accountant sees and C⁻¹ what the noise looks like. All C here are lower triangular and
+// Toeplitz: the first column c determines them. Nothing is normalised: (λC, λσ) is the same mechanism, so a noise
+// multiplier is meaningful only together with its c.
 //
 // Sources: Choquette-Choo et al., "Near-Exact Privacy Amplification for Matrix Mechanisms" (ICLR 2025), [CC]; Kalinin and Lampert,
 // "Banded Square Root Matrix Factorization" (NeurIPS 2024); Kalinin et al. (2025) for banded inverses; McKenna, "Scaling up the Banded
@@ -41,7 +42,7 @@ constexpr Names<StrategyKind, 7> names_of(StrategyKind) {
            {StrategyKind::file, "file"}}};
 }
 
-/// How x = C⁻¹z is made from step to step, whatever the numbers are for.
+/// How x = C⁻¹z is computed from step to step.
 ///   banded:         x_t = (z_t − Σ_{1 ≤ j < p} c_j x_{t−j}) / c_0
 ///   banded_inverse: x_t = Σ_{0 ≤ j < p} q_j z_{t−j}
 ///   buffered:       x_t = z_t − Σ_j ω_j B_j, then B_j ← θ_j B_j + x_t
@@ -52,9 +53,9 @@ struct NoiseRecursion {
     buffered
   };
   Form form = Form::banded;
-  std::vector<double> coefficients = {1.0};  ///< c_0 … c_{p−1} or q_0 … q_{p−1}; of buffered none
+  std::vector<double> coefficients = {1.0};  ///< c_0 … c_{p−1} or q_0 … q_{p−1}; none if buffered
   std::vector<double> decays = {};           ///< θ, each in (0, 1)
-  std::vector<double> weights = {};          ///< ω, as many, each positive
+  std::vector<double> weights = {};          ///< ω, as many as decays, each positive
 
   bool operator==(const NoiseRecursion&) const = default;
 };
@@ -62,11 +63,11 @@ struct NoiseRecursion {
 /// A strategy matrix for at most N steps.
 class Strategy {
  public:
-  /// steps N from 1 to most_steps. Throws UsageError for numbers that are not finite, a first coefficient that is not positive, or
-  /// numbers of `recursion` out of range.
   static constexpr std::int64_t most_steps = 10'000'000;
-  /// For coefficients (of either kind) × steps: seconds.
+  /// Limit on coefficients (of either kind) × steps: seconds of work.
   static constexpr double most_work = 2e9;
+  /// steps N from 1 to most_steps. Throws UsageError for numbers that are not finite, a first coefficient that is not
+  /// positive, or numbers of `recursion` out of range.
   Strategy(StrategyKind kind, NoiseRecursion recursion, std::int64_t steps);
 
   [[nodiscard]] StrategyKind kind() const noexcept { return kind_; }
@@ -74,10 +75,10 @@ class Strategy {
   [[nodiscard]] const NoiseRecursion& recursion() const noexcept { return recursion_; }
   [[nodiscard]] bool is_identity() const noexcept;
 
-  /// Brackets of |c_0| … |c_{N−1}|: what rounding may have done to the recursions is outside of them.
+  /// Brackets of |c_0| … |c_{N−1}|, widened by what rounding may have done to the recursions.
   [[nodiscard]] const std::vector<double>& column_lower() const noexcept { return lower_; }
   [[nodiscard]] const std::vector<double>& column_upper() const noexcept { return upper_; }
-  /// Whether no entry of C is negative, of the numbers themselves.
+  /// Whether no entry of C itself is negative.
   [[nodiscard]] bool non_negative() const noexcept { return non_negative_; }
   /// Bands of C, if it is banded (p with c_j = 0 for j ≥ p); N otherwise.
   [[nodiscard]] std::int64_t bands() const noexcept { return bands_; }
@@ -85,8 +86,8 @@ class Strategy {
   /// First columns of C and C⁻¹, N numbers each, to about 1e-15 of their largest.
   [[nodiscard]] std::vector<double> column() const;
   [[nodiscard]] std::vector<double> inverse() const;
-  /// (1/N) ‖E C⁻¹‖²_F and the largest squared norm of a row of E C⁻¹, E the matrix of prefix sums: the mean and the largest squared
-  /// error of the N prefix sums for σ = 1.
+  /// (1/N) ‖E C⁻¹‖²_F and the largest squared norm of a row of E C⁻¹, with E the matrix of prefix sums: the mean and
+  /// the largest squared error of the N prefix sums for σ = 1.
   [[nodiscard]] double mean_error() const;
   [[nodiscard]] double max_error() const;
 
@@ -111,8 +112,8 @@ class Gram {
     lower,
     upper
   };
-  /// b bins, k epochs, k b ≤ N. Throws UsageError for them, PrivacyError where b is more than most_bins (a gigabyte) or k b² more
-  /// than most_work.
+  /// b bins, k epochs, k b ≤ N. Throws UsageError if that does not hold, PrivacyError if b is more than most_bins (a
+  /// gigabyte) or k b² more than most_work.
   static constexpr std::int64_t most_bins = 12288;
   static constexpr double most_work = 4e9;
   Gram(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, Side side);

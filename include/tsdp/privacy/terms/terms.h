@@ -1,4 +1,4 @@
-// The words in which a private mechanism is stated.
+// The terms in which a private mechanism is stated.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +67,9 @@ constexpr Names<Relation, 3> names_of(Relation) {
   return {{{Relation::event, "event"}, {Relation::user, "user"}, {Relation::series, "series"}}};
 }
 
-/// What two neighbouring data sets may differ in. Event and user (paper §1): one series, in places within w consecutive steps or in any w
-/// places, each value by at most v if v is given. Series: one whole series, present or absent (zero-out); w and v say nothing.
+/// What two neighbouring data sets may differ in. Event and user (paper §1): one series, in places within w consecutive
+/// steps or in any w places, each value by at most v if v is given. Series: one whole series, present or absent
+/// (zero-out); w and v do not apply.
 struct PrivacyUnit {
   Relation relation = Relation::event;
   std::int64_t w = 1;
@@ -96,7 +97,7 @@ struct Clipping {
   bool operator==(const Clipping&) const = default;
 };
 
-/// How noises of different steps hang together: not at all, or as C⁻¹Z of a strategy matrix C (strategy.h).
+/// How the noises of different steps are related: not at all, or as C⁻¹Z for a strategy matrix C (strategy.h).
 enum class NoiseKind {
   independent,
   correlated
@@ -111,10 +112,10 @@ class Strategy;
 struct Noise {
   NoiseKind kind = NoiseKind::independent;
   double multiplier = 1.0;  ///< σ: the standard deviation of Z in multiples of the clip norm; nothing is normalised by C
-  std::shared_ptr<const Strategy> strategy = nullptr;  ///< of correlated noise, and there alone
+  std::shared_ptr<const Strategy> strategy = nullptr;  ///< of correlated noise only
 };
 
-/// Correlated noise by `strategy`; independent noise where there is none.
+/// Correlated noise by `strategy`; independent noise if it is null.
 [[nodiscard]] inline Noise noise_by(std::shared_ptr<const Strategy> strategy, double multiplier) {
   return {strategy ? NoiseKind::correlated : NoiseKind::independent, multiplier, std::move(strategy)};
 }

@@ -14,7 +14,7 @@ namespace tsdp::privacy {
 /// e^ε α + δ(ε) for every ε, by the definition of (ε, δ)-differential privacy (Wasserman & Zhou 2010, Thm. 2.4; Dong,
 /// Roth & Su 2022, Prop. 2.12). So upper bounds on δ give upper bounds here, at any ε that is tried.
 struct AttackBound {
-  double advantage;            ///< true- less false-positive rate, at most δ(0), in [0, 1]
+  double advantage;            ///< true- minus false-positive rate, at most δ(0), in [0, 1]
   double false_positive_rate;  ///< α
   double true_positive_rate;   ///< at most, in [α, 1]
 };
@@ -23,14 +23,14 @@ struct AttackBound {
 [[nodiscard]] AttackBound attack_bound(PrivacyCurve& curve, std::uint64_t uses, double false_positive_rate = 1e-3,
                                        double precision = 1e-2);
 
-/// A bound as a statement has it: larger by a millionth (and at most 1), so that whoever computes it again on a machine that rounds otherwise finds no
-/// more than is stated.
+/// A bound as a statement gives it: larger by a millionth (and at most 1), so that computing it again on a machine that
+/// rounds differently gives no more than is stated.
 [[nodiscard]] AttackBound stated(const AttackBound& bound);
 
-/// Upper bounds on the true-positive rate of every test at each of the false-positive rates α in [0, 1] after `uses` uses:
-/// the least, over a grid of ε, of e^ε α + δ(ε) and of 1 − e^(−ε) (1 − α − δ(ε)); the latter is the former for the data
-/// sets exchanged and the test's answers reversed. Nowhere below α, nor above 1; a curve for drawing, a little less
-/// tight than attack_bound.
+/// Upper bounds on the true-positive rate of every test at each of the false-positive rates α in [0, 1] after `uses`
+/// uses: the least, over a grid of ε, of e^ε α + δ(ε) and of 1 − e^(−ε) (1 − α − δ(ε)); the latter is the former with
+/// the data sets exchanged and the test's answers reversed. Never below α nor above 1. A curve for plotting, a little
+/// less tight than attack_bound.
 [[nodiscard]] std::vector<double> trade_off(PrivacyCurve& curve, std::uint64_t uses, std::span<const double> rates,
                                             double precision = 1e-2);
 

@@ -19,7 +19,7 @@
 
 namespace tsdp::privacy {
 
-/// What a theorem's profile is to the true one of a single use.
+/// How a theorem's profile relates to the true one of a single use.
 enum class Bound {
   tight,
   upper,
@@ -37,7 +37,7 @@ constexpr Names<CompositionUnit, 2> names_of(CompositionUnit) {
   return {{{CompositionUnit::step, "step"}, {CompositionUnit::epoch, "epoch"}}};
 }
 
-/// What a noisy training run is to the accountant: one use of a dominating pair a step or an epoch.
+/// A noisy training run as the accountant sees it: one use of a dominating pair per step or per epoch.
 struct AppliedTheorem {
   std::string theorem;  ///< number in the paper, or tsdp.N, or a row about whole series (series_law.h)
   Bound bound = Bound::upper;
@@ -45,53 +45,56 @@ struct AppliedTheorem {
   std::int64_t steps_per_epoch = 1;
   double noise_multiplier = 0.0;
   privacy::DominatingPair pair;  ///< dominates one use, from above
-  /// False for C.1, which takes windows for independent records.
+  /// False for C.1, which treats windows as independent records.
   bool valid_for_time_series = true;
-  /// Where more is known of whole series than what composing `pair` gives: the curve itself.
+  /// The curve itself, where more is known of whole series than composing `pair` gives.
   std::function<std::unique_ptr<PrivacyCurve>()> own_curve = {};
-  /// Where more is known of Rényi divergences than what `pair` gives: as `renyi` has them.
+  /// Rényi divergences as `renyi` gives them, where more is known of them than `pair` gives.
   std::function<std::vector<double>(std::uint64_t uses, std::span<const double> orders)> own_renyi = {};
-  /// How its uses compose; adaptively as composed_adaptively said, in blocks of so many.
+  /// How its uses compose; if adaptively, as set by composed_adaptively, in blocks of this many.
   StepComposition composition = StepComposition::symmetrised;
   std::size_t adaptive_block = 0;
   /// ε₂ of a release of pure differential privacy after the last use; 0: none.
   double pure_release = 0.0;
 
-  /// Whether the composed profile is to the composed mechanism what `bound` is to a single use. The optimistic bounds
-  /// are suprema over neighbours taken apart for α ≥ 1 and α < 1: composing them, as the paper's figures do, is not
-  /// proven to give a lower bound of anything.
+  /// Whether the composed profile relates to the composed mechanism as `bound` says for a single use. The optimistic
+  /// bounds are suprema over neighbours, taken separately for α ≥ 1 and α < 1: composing them, as the paper's figures
+  /// do, is not proven to give a lower bound of anything.
   [[nodiscard]] bool rigorous(std::uint64_t uses) const { return bound != Bound::optimistic_lower || uses <= 1; }
   /// Uses that `steps` training steps cost. An epoch that has begun counts whole.
   [[nodiscard]] std::uint64_t uses_of_steps(std::uint64_t steps) const;
-  /// Of these, the ones that are complete: all steps of theirs were taken.
+  /// The number of these uses that are complete: all of their steps were taken.
   [[nodiscard]] std::uint64_t complete_uses(std::uint64_t steps) const;
   /// The most steps that `uses` uses pay for.
   [[nodiscard]] std::uint64_t steps_of_uses(std::uint64_t uses) const;
-  /// What uses of it cost, the one chain of all that is known: the uses, composed as `composition` says; then the pure release.
+  /// The cost of its uses, as the one chain of all that is known: the uses, composed as `composition` says; then the
+  /// pure release.
   [[nodiscard]] std::unique_ptr<PrivacyCurve> curve() const;
-  /// Whether that is `pair` composed with itself and nothing more.
+  /// Whether curve() is `pair` composed with itself and nothing more.
   [[nodiscard]] bool composes_its_pair() const { return !own_curve && composition == StepComposition::symmetrised && pure_release == 0.0; }
-  /// Upper bounds of the Rényi divergences of each of `orders` (in (1, 1024]) of so many uses together, in either direction, without `pure_release`; +∞ where
-  /// nothing is of use.
+  /// Upper bounds on the Rényi divergences of `uses` uses together at each of `orders` (in (1, 1024]), in either
+  /// direction, without `pure_release`; +∞ where no bound is of use.
   [[nodiscard]] std::vector<double> renyi(std::uint64_t uses, std::span<const double> orders) const;
 };
 
-/// What is said beside the theorem's number: ", its steps composed by tsdp.6", or nothing.
+/// The text that follows the theorem's number: ", its steps composed by tsdp.6", or nothing.
 [[nodiscard]] std::string_view composition_cited(StepComposition composition);
 
-/// Whether composed_adaptively takes it.
+/// Whether composed_adaptively accepts it.
 [[nodiscard]] bool covers_adaptive_composition(const AppliedTheorem& theorem);
 
-/// The same with its uses composed by Theorem tsdp.6, in blocks of at most `block` (AdaptiveCurve): for one window a series with replacement, Theorems 4.2, 4.4,
-/// 4.5, G.1 and tsdp.1 to tsdp.4. Throws PrivacyError for other rows, and where every step touches the changed value (q = 1), naming what is covered.
+/// The same with its uses composed by Theorem tsdp.6, in blocks of at most `block` (AdaptiveCurve): for one window per
+/// series with replacement, Theorems 4.2, 4.4, 4.5, G.1 and tsdp.1 to tsdp.4. Throws PrivacyError for other rows, and
+/// if every step touches the changed value (q = 1), naming what is covered.
 [[nodiscard]] AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block);
 
-/// The same with a release after its uses that is `epsilon`-differentially private whatever they released: Theorem tsdp.7 (CurveWithPureRelease).
-/// What was tight is an upper bound then. Throws PrivacyError for a lower bound, or where there is such a release already.
+/// The same with a release after its uses that is `epsilon`-differentially private whatever they released: Theorem
+/// tsdp.7 (CurveWithPureRelease). A tight bound becomes an upper bound. Throws PrivacyError for a lower bound, or if
+/// there is such a release already.
 [[nodiscard]] AppliedTheorem followed_by_pure_release(AppliedTheorem theorem, double epsilon);
 
-/// ε(δ) and δ(ε) of `curve`, which is the theorem's, after so many steps: the upper end counts an epoch that has begun, the lower end only
-/// complete ones, as nothing is known of the others from below.
+/// ε(δ) and δ(ε) of `curve`, which must be the theorem's, after `steps` steps: the upper end counts an epoch that has
+/// begun, the lower end only complete ones, as nothing is known of the others from below.
 [[nodiscard]] Certified epsilon_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double delta, std::uint64_t steps,
                                       double precision = default_precision);
 [[nodiscard]] Certified delta_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double epsilon, std::uint64_t steps,
@@ -118,12 +121,12 @@ struct AppliedTheorem {
 [[nodiscard]] AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, const Noise& noise,
                                            std::optional<std::string> theorem = std::nullopt);
 
-/// One flat data set of records, batches of which are drawn without replacement (paper, Appendix C.3). Not a scheme of
+/// A flat data set of records, from which batches are drawn without replacement (paper, Appendix C.3). Not a scheme of
 /// this project: for comparison only.
 struct FlatSampling {
   std::int64_t records = 1;        ///< windows of all series
   std::int64_t batch_size = 1;     ///< Λ ≤ records
-  std::int64_t window_length = 1;  ///< W = L_C + L_F ≤ records: windows that one value lies in; used by C.2 alone
+  std::int64_t window_length = 1;  ///< W = L_C + L_F ≤ records: windows that one value lies in; used only by C.2
 };
 /// C.1 or C.2. Throws UsageError for a count out of range, PrivacyError for another theorem.
 [[nodiscard]] AppliedTheorem flat_baseline(const std::string& theorem, const FlatSampling& sampling,
@@ -136,23 +139,23 @@ struct TheoremSummary {
   Bound bound;
   CompositionUnit unit;
   bool ours = false;           ///< proven in docs/proofs, not in the paper
-  bool only_if_named = false;  ///< training does not take it unasked
-  /// Whether it asks for the length of every series; others ask for the shortest and the longest.
+  bool only_if_named = false;  ///< training does not take it unless asked
+  /// Whether it needs the length of every series; others need the shortest and the longest.
   bool needs_every_length = false;
-  /// What the row is about; neither for C.1 and C.2, no bottom level for whole series (series_law.h).
+  /// The levels that the row is about; neither for C.1 and C.2, no bottom level for whole series (series_law.h).
   std::optional<TopLevel> top_level = {};
   std::optional<BottomLevel> bottom_level = {};
-  std::string proof = {};  ///< of a row of ours: its file in docs/proofs
-  std::string source = {}; ///< of a row that is neither ours nor the paper's
+  std::string proof = {};  ///< for a row of ours: its file in docs/proofs
+  std::string source = {}; ///< for a row that is neither ours nor the paper's
 
-  bool couples_steps = false;  ///< adaptive composition is proven of it (Lemma 1 of docs/proofs/adaptive-composition.md)
+  bool couples_steps = false;  ///< adaptive composition is proven for it (Lemma 1 of docs/proofs/adaptive-composition.md)
 
   [[nodiscard]] bool flat() const { return !top_level; }
   [[nodiscard]] bool whole_series() const { return top_level && !bottom_level; }
 };
-/// Every row: of windows, of whole series, and of flat data sets.
+/// Every row: for windows, whole series and flat data sets.
 [[nodiscard]] const std::vector<TheoremSummary>& theorem_table();
-/// The row `id`, of several with one id the first. Throws PrivacyError naming the rows there are.
+/// The row `id`, or the first if several have this id. Throws PrivacyError naming the rows there are.
 [[nodiscard]] const TheoremSummary& theorem_row(const std::string& id);
 
 }  // namespace tsdp::privacy
