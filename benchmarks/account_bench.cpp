@@ -38,12 +38,9 @@ struct Setting {
 
 /// "+ lags": lagged values are read as well, which lengthens the context.
 const std::vector<Setting> settings = {
-    {"traffic", 862, 13916, 96, 24, 256, 4.0},
-    {"traffic + lags", 862, 13916, 265, 24, 256, 4.0},
-    {"electricity", 321, 20924, 24, 24, 128, 2.0},
-    {"electricity + lags", 321, 20924, 49, 24, 128, 2.0},
-    {"solar", 137, 52200, 240, 60, 128, 4.0},
-    {"solar + lags", 137, 52200, 409, 60, 128, 4.0},
+    {"traffic", 862, 13916, 96, 24, 256, 4.0},     {"traffic + lags", 862, 13916, 265, 24, 256, 4.0},
+    {"electricity", 321, 20924, 24, 24, 128, 2.0}, {"electricity + lags", 321, 20924, 49, 24, 128, 2.0},
+    {"solar", 137, 52200, 240, 60, 128, 4.0},      {"solar + lags", 137, 52200, 409, 60, 128, 4.0},
 };
 const std::vector<double> plan_epsilons = {0.25, 0.5, 1.0, 2.0, 4.0, 8.0};
 
@@ -80,7 +77,8 @@ std::function<Json()> work_of(const Question& q) {
   // Whole records drawn by coins of their own, rate 1/T, for T steps.
   if (q.name == "poisson")
     return [q] {
-      return bracket(tsdp::privacy::PoissonCurve(1.0 / static_cast<double>(q.steps), q.sigma).epsilon(q.delta, q.steps, q.precision));
+      return bracket(tsdp::privacy::PoissonCurve(1.0 / static_cast<double>(q.steps), q.sigma)
+                         .epsilon(q.delta, q.steps, q.precision));
     };
   if (q.name == "plan")
     return [q] {
@@ -100,7 +98,8 @@ std::function<Json()> work_of(const Question& q) {
       return bracket(accountant->epsilon(q.delta, steps, q.precision));
     };
   }
-  throw tsdp::UsageError(tsdp::cat("case: found \"", q.name, "\"; settings, epsilon, max-uses, plan, next or poisson is expected"));
+  throw tsdp::UsageError(
+      tsdp::cat("case: found \"", q.name, "\"; settings, epsilon, max-uses, plan, next or poisson is expected"));
 }
 
 Json settings_json() {
@@ -138,9 +137,8 @@ int main(int argc, char** argv) {
   int warm_up = 2;
   double seconds = 0.0;
   app.add_option("case", question.name,
-                 "settings: list them; epsilon, max-uses, plan: time them, construction included; "
-                 "next: time epsilon for more steps on one accountant; "
-                 "poisson: time epsilon of whole records drawn at rate 1/steps")
+                 "settings: list them; epsilon, max-uses, plan: time them, construction included; next: time epsilon "
+                 "for more steps on one accountant; poisson: time epsilon of whole records drawn at rate 1/steps")
       ->required();
   app.add_option("--setting", question.setting, "Data set and training")->capture_default_str();
   app.add_option("--steps", question.steps, "Steps for epsilon, next and poisson")->capture_default_str();
@@ -148,14 +146,16 @@ int main(int argc, char** argv) {
   app.add_option("--sigma", question.sigma, "Noise multiplier for poisson")->capture_default_str();
   app.add_option("--delta", question.delta, "Delta of all")->capture_default_str();
   app.add_option("--precision", question.precision, "Relative width of brackets")->capture_default_str();
-  app.add_option("--repetitions", repetitions, "Timed, at least")->check(CLI::Range(1, 1'000'000))->capture_default_str();
-  app.add_option("--seconds", seconds, "Timed for so long, at least")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--repetitions", repetitions, "Timed, at least")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--seconds", seconds, "Timed for so long, at least")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--warm-up", warm_up, "Done before that")->check(CLI::Range(0, 1'000'000))->capture_default_str();
   return tsdp::cli::run(app, argc, argv, common, [&] {
-    if (question.name == "settings")
-      std::cout << settings_json() << "\n";
-    else
-      std::cout << measure(work_of(question), warm_up, repetitions, seconds) << "\n";
+    if (question.name == "settings") std::cout << settings_json() << "\n";
+    else std::cout << measure(work_of(question), warm_up, repetitions, seconds) << "\n";
     return 0;
   });
 }

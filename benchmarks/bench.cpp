@@ -1,4 +1,5 @@
-// Benchmarks, side by side in one run: a training step (private, not private, plain loop), the data path, the accountant.
+// Benchmarks, side by side in one run: a training step (private, not private, plain loop), the data path, the
+// accountant.
 #include <unistd.h>
 
 #include <filesystem>
@@ -50,14 +51,13 @@ void bench_sample(Json& rows, double seconds) {
   const auto table = at::rand({100'000, past + future});
   const auto table_observed = at::ones_like(table);
   const auto places = at::randint(100'000, {batch}, at::kLong);
-  std::vector<Timing> timings = {
-      {"draw and gather",
-       [&] { source.gather(sampler.draw(key, step++).windows); }},
-      {"gather", [&] { source.gather(indices); }},
-      {"tensor index", [&] { table.index({places}), table_observed.index({places}); }}};
+  std::vector<Timing> timings = {{"draw and gather", [&] { source.gather(sampler.draw(key, step++).windows); }},
+                                 {"gather", [&] { source.gather(indices); }},
+                                 {"tensor index", [&] { table.index({places}), table_observed.index({places}); }}};
   time_together(timings, seconds);
   for (auto& t : timings) {
-    Json row = {{"bench", "sample"}, {"mode", t.name}, {"threads", at::get_num_threads()}, {"batch", batch}, {"context", past}, {"forecast", future}};
+    Json row = {{"bench", "sample"}, {"mode", t.name},  {"threads", at::get_num_threads()},
+                {"batch", batch},    {"context", past}, {"forecast", future}};
     put_times(row, t);
     row["windows_per_s"] = 1e3 * static_cast<double>(batch) / row["median_ms"].get<double>();
     rows.push_back(row);
@@ -67,10 +67,10 @@ void bench_sample(Json& rows, double seconds) {
 void bench_account(Json& rows, double seconds) {
   using namespace tsdp::privacy;
   const double q = 256.0 / 862.0 * 120.0 / 13893.0;
-  std::vector<Timing> timings = {
-      {"epsilon after 10000 steps, width 1e-3",
-       [&] { static_cast<void>(Accountant(one_window_pair(q, 4.0)).epsilon(1e-7, 10000)); }},
-      {"most steps within epsilon 1", [&] { static_cast<void>(Accountant(one_window_pair(q, 4.0)).max_uses(1.0, 1e-7)); }}};
+  std::vector<Timing> timings = {{"epsilon after 10000 steps, width 1e-3",
+                                  [&] { static_cast<void>(Accountant(one_window_pair(q, 4.0)).epsilon(1e-7, 10000)); }},
+                                 {"most steps within epsilon 1",
+                                  [&] { static_cast<void>(Accountant(one_window_pair(q, 4.0)).max_uses(1.0, 1e-7)); }}};
   time_together(timings, seconds);
   for (auto& t : timings) {
     Json row = {{"bench", "account"}, {"mode", t.name}, {"threads", 1}};
@@ -90,8 +90,17 @@ void bench_durability(Json& rows, double seconds) {
   training::Charge charge(folder / "charged");
   std::vector<Timing> timings = {{"checkpoint",
                                   [&] {
-                                    training::save_checkpoint(folder / "last.pt",
-                                                              {"bench", 1, 0, SecretKey::from_seed(1), "bench", 1, 0.0, at::zeros({2}, at::kDouble), {}, model->parameters().values(), adam.state()});
+                                    training::save_checkpoint(folder / "last.pt", {"bench",
+                                                                                   1,
+                                                                                   0,
+                                                                                   SecretKey::from_seed(1),
+                                                                                   "bench",
+                                                                                   1,
+                                                                                   0.0,
+                                                                                   at::zeros({2}, at::kDouble),
+                                                                                   {},
+                                                                                   model->parameters().values(),
+                                                                                   adam.state()});
                                   }},
                                  {"charge", [&] { charge.raise_to(charge.steps() + 1); }}};
   time_together(timings, seconds);
@@ -117,7 +126,8 @@ int main(int argc, char** argv) {
   int threads = 0;
   double seconds = 3.0;
   app.add_option("--json", json, "File for the results");
-  app.add_option("--only", only, "Regular expression over: step, scaling, sample, account, durability")->capture_default_str();
+  app.add_option("--only", only, "Regular expression over: step, scaling, sample, account, durability")
+      ->capture_default_str();
   app.add_option("--models", models, "Regular expression over the forecasters, for step and scaling");
   app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
   app.add_option("--threads", threads, "CPU threads; 0: all cores")->capture_default_str();
@@ -139,14 +149,16 @@ int main(int argc, char** argv) {
     if (std::regex_search("durability", wanted)) bench_durability(rows, seconds);
     for (const auto& row : rows) {
       const auto number = [&](const char* key) { return tsdp::rounded(row[key].get<double>(), 4); };
-      std::cout << row["bench"].get<std::string>() << " " << row.value("model", "") << " " << row["mode"].get<std::string>();
+      std::cout << row["bench"].get<std::string>() << " " << row.value("model", "") << " "
+                << row["mode"].get<std::string>();
       if (row.contains("exponent")) {
         std::cout << ": time grows as " << row["axis"].get<std::string>() << "^" << number("exponent") << "\n";
         continue;
       }
       for (const char* key : {"batch", "context", "width_factor"})
         if (row.contains(key)) std::cout << ", " << key << " " << row[key].get<std::int64_t>();
-      std::cout << ": " << number("median_ms") << " ms (min " << number("min_ms") << ", cpu " << number("cpu_ms") << ")";
+      std::cout << ": " << number("median_ms") << " ms (min " << number("min_ms") << ", cpu " << number("cpu_ms")
+                << ")";
       if (row.contains("step_mb")) std::cout << ", " << number("step_mb") << " MB";
       std::cout << "\n";
     }

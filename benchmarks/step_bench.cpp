@@ -26,8 +26,8 @@ models::WindowBatch random_windows(const StepSetting& s) {
   const auto options = at::TensorOptions(s.device).dtype(at::kFloat);
   const auto sizes = sizes_of(s);
   const auto past = models::make_model(s.model, sizes, options)->past_length();
-  return {at::rand({s.batch, past}, options), at::ones({s.batch, past}, options), at::rand({s.batch, s.forecast}, options),
-          at::ones({s.batch, s.forecast}, options),
+  return {at::rand({s.batch, past}, options), at::ones({s.batch, past}, options),
+          at::rand({s.batch, s.forecast}, options), at::ones({s.batch, s.forecast}, options),
           at::rand({s.batch, past + s.forecast, sizes.time_features}, options) - 0.5};
 }
 
@@ -44,8 +44,9 @@ class Candidate {
     // With whole series, a record has four windows.
     const bool of_series = mode_.starts_with("private-series");
     for (std::int64_t i = 0; i < s.batch; ++i) places_.push_back(of_series ? i / series_windows : i);
-    engine_ = std::make_unique<training::StepEngine>(*model_, of_series ? method_of_series(s.batch, mode_) : method_of(s.batch, mode_ != "nonprivate"),
-                                                     training::StepEngine::Options());
+    engine_ = std::make_unique<training::StepEngine>(
+        *model_, of_series ? method_of_series(s.batch, mode_) : method_of(s.batch, mode_ != "nonprivate"),
+        training::StepEngine::Options());
   }
 
   void step(const models::WindowBatch& windows) {
@@ -66,7 +67,8 @@ class Candidate {
     p.top_level = privacy::TopLevel::deterministic;
     privacy::SubsamplingScheme law(p);
     if (!is_private) return mechanism::TrainingMethod(std::move(law));
-    return mechanism::PrivateMechanism({}, std::move(law), {privacy::ClippingKind::flat, 1e-4}, {privacy::NoiseKind::independent, 4.0});
+    return mechanism::PrivateMechanism({}, std::move(law), {privacy::ClippingKind::flat, 1e-4},
+                                       {privacy::NoiseKind::independent, 4.0});
   }
 
   static constexpr std::int64_t series_windows = 4;
@@ -86,8 +88,8 @@ class Candidate {
       auto recursion = privacy::planned_strategy({kind, 4, 2}, 1000, 1).recursion();
       noise.strategy = std::make_shared<const privacy::Strategy>(kind, std::move(recursion), 1'000'000);
     }
-    return mechanism::PrivateMechanism({privacy::Relation::series, 1, {}}, privacy::SubsamplingScheme(p), {privacy::ClippingKind::flat, 1e-4},
-                                       std::move(noise));
+    return mechanism::PrivateMechanism({privacy::Relation::series, 1, {}}, privacy::SubsamplingScheme(p),
+                                       {privacy::ClippingKind::flat, 1e-4}, std::move(noise));
   }
 
   /// One backward pass per window, clipped and added, as one would write it without recording layers.
@@ -138,7 +140,9 @@ std::vector<Json> measured(const StepSetting& s, const std::vector<std::string>&
   time_together(timings, seconds);
   std::vector<Json> rows;
   for (std::size_t i = 0; i < modes.size(); ++i) {
-    Json row = {{"model", s.model}, {"mode", modes[i]}, {"device", s.device.str()}, {"threads", at::get_num_threads()}, {"batch", s.batch}, {"context", s.context}, {"forecast", s.forecast}, {"width_factor", s.width_factor}};
+    Json row = {
+        {"model", s.model}, {"mode", modes[i]},     {"device", s.device.str()}, {"threads", at::get_num_threads()},
+        {"batch", s.batch}, {"context", s.context}, {"forecast", s.forecast},   {"width_factor", s.width_factor}};
     put_times(row, timings[i]);
     row["step_mb"] = memory[i];
     rows.push_back(row);
@@ -169,7 +173,8 @@ double exponent(const std::vector<std::pair<double, double>>& points) {
 
 void bench_step(Json& rows, const StepSetting& setting, double seconds) {
   // Off the CPU, the loop over windows starts thousands of kernels per step, so it tells nothing there.
-  std::vector<std::string> modes = {"private", "private-prior", "private-series", "private-series-bsr", "private-series-blt", "nonprivate"};
+  std::vector<std::string> modes = {
+      "private", "private-prior", "private-series", "private-series-bsr", "private-series-blt", "nonprivate"};
   if (setting.device.is_cpu()) modes.emplace_back("loop");
   for (const auto& row : measured(setting, modes, seconds)) rows.push_back(named("step", row));
 }
@@ -187,8 +192,7 @@ void bench_scaling(Json& rows, const std::string& model, const at::Device& devic
     for (const auto value : axis.values) {
       StepSetting s{model, device, 256, 96, 24, 1};
       const std::string name = axis.name;
-      (name == "batch" ? s.batch : name == "context" ? s.context
-                                                     : s.width_factor) = value;
+      (name == "batch" ? s.batch : name == "context" ? s.context : s.width_factor) = value;
       for (const auto& row : measured(s, {"private", "nonprivate"}, seconds)) {
         auto shown = named("scaling", row);
         shown["axis"] = name;
@@ -197,7 +201,11 @@ void bench_scaling(Json& rows, const std::string& model, const at::Device& devic
       }
     }
     for (const auto& [mode, of_mode] : points)
-      rows.push_back({{"bench", "exponent"}, {"model", model}, {"mode", mode}, {"axis", axis.name}, {"exponent", exponent(of_mode)}});
+      rows.push_back({{"bench", "exponent"},
+                      {"model", model},
+                      {"mode", mode},
+                      {"axis", axis.name},
+                      {"exponent", exponent(of_mode)}});
   }
 }
 

@@ -15,7 +15,9 @@ using Clock = std::chrono::steady_clock;
 double process_milliseconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  const auto of = [](const timeval& t) { return 1e3 * static_cast<double>(t.tv_sec) + 1e-3 * static_cast<double>(t.tv_usec); };
+  const auto of = [](const timeval& t) {
+    return 1e3 * static_cast<double>(t.tv_sec) + 1e-3 * static_cast<double>(t.tv_usec);
+  };
   return of(usage.ru_utime) + of(usage.ru_stime);
 }
 
@@ -41,7 +43,9 @@ void time_together(std::vector<Timing>& candidates, double seconds) {
   const auto start = Clock::now();
   constexpr int warm_up = 2;
   constexpr double burst_seconds = 0.1;
-  const auto since = [](Clock::time_point moment) { return std::chrono::duration<double>(Clock::now() - moment).count(); };
+  const auto since = [](Clock::time_point moment) {
+    return std::chrono::duration<double>(Clock::now() - moment).count();
+  };
   while (since(start) < seconds || candidates.front().milliseconds.size() < 5)
     for (auto& c : candidates) {
       const auto burst = Clock::now();

@@ -62,11 +62,13 @@ std::string plot_of(std::vector<Row>& rows, double precision, const std::string&
   }
   LinePlot plot;
   plot.title = title;
-  plot.description = "Privacy profiles of ways of making batches of whole series: delta that remains at each epsilon, lower is better.";
+  plot.description =
+      "Privacy profiles of ways of making batches of whole series: delta that remains at each epsilon, lower is "
+      "better.";
   plot.panels.push_back(std::move(panel));
   plot.notes = {
-      "Lines are upper ends, which are certified; a band reaches down to the certified lower end. Without replacement no lower end "
-      "is known."};
+      "Lines are upper ends, which are certified; a band reaches down to the certified lower end. Without replacement "
+      "no lower end is known."};
   return plot.svg();
 }
 
@@ -103,16 +105,20 @@ void run_compare(const MechanismOptions& o, const QueryOptions& query, bool json
   add({TopLevel::without_replacement});
   add({TopLevel::balls_in_bins});
 
-  const auto title = cat(batches, " batches an epoch, ", *query.epochs, *query.epochs == "1" ? " epoch" : " epochs", ", noise multiplier ", sigma);
+  const auto title = cat(batches, " batches an epoch, ", *query.epochs, *query.epochs == "1" ? " epoch" : " epochs",
+                         ", noise multiplier ", sigma);
   if (query.plot) write_file_atomically(*query.plot, plot_of(rows, std::max(precision, 1e-2), title));
   if (json) {
     Json out;
     out["compare"] = Json::array();
     for (const auto& row : rows) {
       const auto& why = row.epsilon.why;
-      Json one = {{"top_level", name(row.law.sampler)}, {"epsilon", bracket_json(row.epsilon, why)}, {"certificate", mechanism::certificate_json(why)}};
+      Json one = {{"top_level", name(row.law.sampler)},
+                  {"epsilon", bracket_json(row.epsilon, why)},
+                  {"certificate", mechanism::certificate_json(why)}};
       if (row.law.sampler == TopLevel::shuffled) one["reshuffle"] = name(row.law.reshuffle);
-      if (row.law.sampler == TopLevel::poisson) one["sampling_rate"] = row.law.rate.value_or(1.0 / static_cast<double>(batches));
+      if (row.law.sampler == TopLevel::poisson)
+        one["sampling_rate"] = row.law.rate.value_or(1.0 / static_cast<double>(batches));
       out["compare"].push_back(std::move(one));
     }
     out["delta"] = delta;

@@ -65,7 +65,9 @@ void check_plot_name(const std::string& file) {
 
 int run_figure(const std::string& name, const FigureOptions& options) {
   if (options.plot) check_plot_name(*options.plot);
-  const auto is_one_of = [&](const std::vector<std::string>& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  const auto is_one_of = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   const auto& of_samplers = figures::batch_sampler_figure_names();
   const auto& of_noise = figures::correlated_noise_figure_names();
   const double precision = options.precision.value_or(figures::figure_precision);
@@ -134,8 +136,8 @@ std::string profile_plot(const std::vector<double>& epsilons, const std::vector<
   plot.description = "Privacy profile: delta that remains at each epsilon, lower is better.";
   plot.panels.push_back(std::move(panel));
   plot.notes = {
-      "The line is the upper end of the bracket of δ, which is never below the truth; the band reaches down to "
-      "the lower end, where it is wide enough to be seen."};
+      "The line is the upper end of the bracket of δ, which is never below the truth; the band reaches down to the "
+      "lower end, where it is wide enough to be seen."};
   return plot.svg();
 }
 

@@ -41,13 +41,26 @@ std::vector<std::string> method_names() {
 }
 
 constexpr const char* flat_options[] = {"--num-records", "--window-length"};
-constexpr const char* series_options[] = {"--batches", "--sampling-rate", "--reshuffle", "--direction", "--mechanism",
-                                          "--coefficients", "--method", "--bands", "--buffers", "--samples", "--seed"};
+constexpr const char* series_options[] = {"--batches",   "--sampling-rate", "--reshuffle", "--direction",
+                                          "--mechanism", "--coefficients",  "--method",    "--bands",
+                                          "--buffers",   "--samples",       "--seed"};
 /// Options that say nothing about whole series: there it costs nothing which windows of a series are drawn and what a
 /// window reads.
-constexpr const char* window_options[] = {"--num-sequences", "--sequence-length", "--context-length", "--lags-length",
-                                          "--forecast-length", "--batch-size", "--subsequences-per-sequence", "--bottom-level",
-                                          "--context-noise", "--forecast-noise", "--w", "--v", "--theorem", "--config", "--set"};
+constexpr const char* window_options[] = {"--num-sequences",
+                                          "--sequence-length",
+                                          "--context-length",
+                                          "--lags-length",
+                                          "--forecast-length",
+                                          "--batch-size",
+                                          "--subsequences-per-sequence",
+                                          "--bottom-level",
+                                          "--context-noise",
+                                          "--forecast-noise",
+                                          "--w",
+                                          "--v",
+                                          "--theorem",
+                                          "--config",
+                                          "--set"};
 
 template <class T>
 T needed(const char* option, const std::optional<T>& value, const char* instead = ", or --config FILE") {
@@ -69,8 +82,7 @@ void refuse(const CLI::App& command, const char* const (&options)[n], const std:
 
 void at_most_largest(const char* option, std::int64_t value) {
   if (value < 0 || value > privacy::largest_count)
-    throw UsageError(
-        cat(option, ": found ", value, "; expected an integer from 0 to ", privacy::largest_count));
+    throw UsageError(cat(option, ": found ", value, "; expected an integer from 0 to ", privacy::largest_count));
 }
 
 /// Theorems C.1 and C.2.
@@ -96,7 +108,8 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
   auto asked = read_config(file, o.set);
   const auto data = data::prepare_data(asked, file);
   auto settled = mechanism::settle_scheme(asked, data.split.training_length, file);
-  if (const auto what = mechanism::not_counted_of_start(settled.start_origin()); !what.empty()) log::warning(cat(file.string(), ": model.start: not counted in epsilon: ", what));
+  if (const auto what = mechanism::not_counted_of_start(settled.start_origin()); !what.empty())
+    log::warning(cat(file.string(), ": model.start: not counted in epsilon: ", what));
   auto config = std::move(settled.config);
   auto sigma = o.noise_multiplier ? o.noise_multiplier : config.privacy.noise_multiplier;
   const auto scheme = mechanism::scheme_of(config, data.split.training_length);
@@ -104,23 +117,29 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
   const auto theorem = o.theorem;
   const auto& p = config.privacy;
   const bool whole_series = p.relation == privacy::Relation::series;
-  if (!p.noise_mechanism && whole_series && privacy::covers_correlated_noise(config.sampling.top_level, config.sampling.reshuffle))
+  if (!p.noise_mechanism && whole_series &&
+      privacy::covers_correlated_noise(config.sampling.top_level, config.sampling.reshuffle))
     throw UsageError(cat(file.string(),
-                         ": privacy.noise.mechanism: found auto, which is chosen with its noise when a run begins; expected --set "
-                         "privacy.noise.mechanism=NAME (the command strategy shows them side by side)"));
+                         ": privacy.noise.mechanism: found auto, which is chosen with its noise when a run begins; "
+                         "expected --set privacy.noise.mechanism=NAME (the command strategy shows them side by side)"));
   const auto strategy = mechanism::planned_strategy_of(config, scheme);
   const double choice = mechanism::choice_epsilon_of(config);
-  const auto with_noise = [=](double multiplier) { return mechanism::covering_theorem(unit, scheme, privacy::noise_by(strategy, multiplier), theorem, choice); };
+  const auto with_noise = [=](double multiplier) {
+    return mechanism::covering_theorem(unit, scheme, privacy::noise_by(strategy, multiplier), theorem, choice);
+  };
   return {with_noise, sigma, std::move(config), {}, {}, strategy};
 }
 
 }  // namespace
 
-void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& query, bool about_a_mechanism, const std::vector<std::string>& names) {
+void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& query, bool about_a_mechanism,
+                 const std::vector<std::string>& names) {
   constexpr const char* of_question = "Question";
   const char* group = nullptr;
-  const auto add = [&]<class Value>(const char* name, Value& value, const std::string& text, const CLI::Validator& check = CLI::Validator()) {
-    if (!(about_a_mechanism && group != of_question) && std::find(names.begin(), names.end(), name) == names.end()) return;
+  const auto add = [&]<class Value>(const char* name, Value& value, const std::string& text,
+                                    const CLI::Validator& check = CLI::Validator()) {
+    if (!(about_a_mechanism && group != of_question) && std::find(names.begin(), names.end(), name) == names.end())
+      return;
     auto* option = command.add_option(name, value, text)->group(group)->check(check);
     if constexpr (requires { value.has_value(); }) return;  // without a default
     option->capture_default_str()->allow_extra_args(false);
@@ -129,10 +148,13 @@ void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& q
   add("--config", mechanism.config, "Training configuration that names the mechanism");
   add("--set", mechanism.set, "key.path=value over the configuration");
   group = "Mechanism";
-  add("--relation", mechanism.relation, "event, user or series (one whole series, present or absent)", CLI::IsMember(tsdp::all_names<privacy::Relation>()));
+  add("--relation", mechanism.relation, "event, user or series (one whole series, present or absent)",
+      CLI::IsMember(tsdp::all_names<privacy::Relation>()));
   add("--w", mechanism.w, "Places in which neighbours differ");
   add("--v", mechanism.v, "Most by which a value changes");
-  add("--top-level", mechanism.top_level, cat("How series are drawn: ", join(tsdp::all_names<privacy::TopLevel>(), ", "), "; that of --theorem, else wor"), CLI::IsMember(tsdp::all_names<privacy::TopLevel>()));
+  add("--top-level", mechanism.top_level,
+      cat("How series are drawn: ", join(tsdp::all_names<privacy::TopLevel>(), ", "), "; that of --theorem, else wor"),
+      CLI::IsMember(tsdp::all_names<privacy::TopLevel>()));
   add("--noise-multiplier", mechanism.noise_multiplier, "sigma, in multiples of the clip norm");
   group = "Windows as records";
   add("--num-sequences", mechanism.num_sequences, "N, number of training series");
@@ -142,25 +164,38 @@ void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& q
   add("--forecast-length", mechanism.forecast_length, "L_F");
   add("--batch-size", mechanism.batch_size, "Lambda, expected windows a step");
   add("--subsequences-per-sequence", mechanism.subsequences, "lambda");
-  add("--bottom-level", mechanism.bottom_level, "wr or poisson; that of --theorem, else wr", CLI::IsMember({"wr", "poisson"}));
+  add("--bottom-level", mechanism.bottom_level, "wr or poisson; that of --theorem, else wr",
+      CLI::IsMember({"wr", "poisson"}));
   add("--context-noise", mechanism.context_noise, "in multiples of v");
   add("--forecast-noise", mechanism.forecast_noise, "in multiples of v");
-  add("--theorem", mechanism.theorem, "Row of the table (tsdp-account theorems), such as 4.4; without it the tightest upper bound");
+  add("--theorem", mechanism.theorem,
+      "Row of the table (tsdp-account theorems), such as 4.4; without it the tightest upper bound");
   add("--composition", mechanism.composition,
-      "How the steps of windows are composed: symmetrised, which lets a step leak in both directions at once, or adaptive, which is what an "
-      "adaptive adversary can make of them: less, after seconds of work (tsdp.6); without it symmetrised, or what --config says",
+      "How the steps of windows are composed: symmetrised, which lets a step leak in both directions at once, or "
+      "adaptive, which is what an adaptive adversary can make of them: less, after seconds of work (tsdp.6); without "
+      "it symmetrised, or what --config says",
       CLI::IsMember(tsdp::all_names<privacy::StepComposition>()));
   group = "Whole series as records (--relation series)";
   add("--batches", mechanism.batches, "series: T, steps of an epoch; of balls_in_bins, bins");
-  add("--sampling-rate", mechanism.sampling_rate, "series, poisson: the chance that a series is in a batch; without it 1/T");
-  add("--reshuffle", mechanism.reshuffle, "series, shuffled: every_epoch (default) or once", CLI::IsMember(tsdp::all_names<privacy::Reshuffle>()));
-  add("--direction", mechanism.direction, "series: both (default), remove or add", CLI::IsMember({"both", "remove", "add"}));
+  add("--sampling-rate", mechanism.sampling_rate,
+      "series, poisson: the chance that a series is in a batch; without it 1/T");
+  add("--reshuffle", mechanism.reshuffle, "series, shuffled: every_epoch (default) or once",
+      CLI::IsMember(tsdp::all_names<privacy::Reshuffle>()));
+  add("--direction", mechanism.direction, "series: both (default), remove or add",
+      CLI::IsMember({"both", "remove", "add"}));
   group = "Correlated noise (--relation series)";
-  add("--mechanism", mechanism.mechanism, cat("series: noise of different steps: ", join(tsdp::all_names<privacy::StrategyKind>(), ", "), " (default identity)"), CLI::IsMember(tsdp::all_names<privacy::StrategyKind>()));
+  add("--mechanism", mechanism.mechanism,
+      cat("series: noise of different steps: ", join(tsdp::all_names<privacy::StrategyKind>(), ", "),
+          " (default identity)"),
+      CLI::IsMember(tsdp::all_names<privacy::StrategyKind>()));
   add("--bands", mechanism.bands, "p of bsr, bisr, band_mf, band_inv_mf (default 4)", CLI::Range(1, 10'000'000));
   add("--buffers", mechanism.buffers, "d of blt (default 2)", CLI::Range(1, 8));
-  add("--coefficients", mechanism.coefficients, "Of mechanism file: JSON, the first column of C as a list, or {\"inverse\": […]}");
-  add("--method", mechanism.method, cat("series: how upper ends are found: ", join(method_names(), ", "), ". The last two are estimates and no bounds: drawn losses, and the published rule for later epochs"), CLI::IsMember(method_names()));
+  add("--coefficients", mechanism.coefficients,
+      "Of mechanism file: JSON, the first column of C as a list, or {\"inverse\": […]}");
+  add("--method", mechanism.method,
+      cat("series: how upper ends are found: ", join(method_names(), ", "),
+          ". The last two are estimates and no bounds: drawn losses, and the published rule for later epochs"),
+      CLI::IsMember(method_names()));
   add("--samples", mechanism.samples, "Of monte_carlo: losses drawn in each direction (default 100000)");
   add("--seed", mechanism.seed, "Of monte_carlo (default 1)");
   group = "One flat data set (Theorems C.1 and C.2)";
@@ -184,31 +219,41 @@ privacy::AppliedTheorem Subject::mechanism() const {
 }
 
 privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& o) {
-  refuse(app, window_options, "not used with --relation series, which takes --top-level, --batches, --sampling-rate, --reshuffle and --direction");
+  refuse(app, window_options,
+         "not used with --relation series, which takes --top-level, --batches, --sampling-rate, --reshuffle and "
+         "--direction");
   refuse(app, flat_options, "used by Theorems C.1 and C.2 alone");
   privacy::SeriesLaw law;
   if (!o.top_level)
-    throw UsageError(cat("--top-level: not given; expected with --relation series one of ", join(tsdp::all_names<privacy::TopLevel>(), ", ")));
+    throw UsageError(cat("--top-level: not given; expected with --relation series one of ",
+                         join(tsdp::all_names<privacy::TopLevel>(), ", ")));
   law.sampler = tsdp::named<privacy::TopLevel>(*o.top_level, "--top-level");
   law.rate = o.sampling_rate;
   if (o.reshuffle) law.reshuffle = tsdp::named<privacy::Reshuffle>(*o.reshuffle, "--reshuffle");
   // An epoch of fixed batches costs the same whatever T is, and a rate takes the place of T.
-  const bool free = law.sampler == privacy::TopLevel::deterministic || (law.sampler == privacy::TopLevel::poisson && law.rate);
+  const bool free =
+      law.sampler == privacy::TopLevel::deterministic || (law.sampler == privacy::TopLevel::poisson && law.rate);
   if (is_given(app, "--epochs") && law.sampler == privacy::TopLevel::poisson && !o.batches)
     throw UsageError("--epochs: given without --batches; expected --steps, or --batches for the steps of an epoch");
   law.batches = free ? o.batches.value_or(1) : needed("--batches", o.batches, ": the steps of an epoch");
   return law;
 }
 
-std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& o, std::int64_t bins, std::int64_t epochs) {
+std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& o, std::int64_t bins,
+                                                     std::int64_t epochs) {
   privacy::WantedStrategy wanted;
   if (o.mechanism) wanted.kind = tsdp::named<privacy::StrategyKind>(*o.mechanism, "--mechanism");
   using Kind = privacy::StrategyKind;
-  const bool banded = wanted.kind == Kind::bsr || wanted.kind == Kind::bisr || wanted.kind == Kind::band_mf || wanted.kind == Kind::band_inv_mf;
-  if (o.bands && !banded) throw UsageError(cat("--bands: not used by mechanism ", name(wanted.kind), "; bsr, bisr, band_mf and band_inv_mf have bands"));
-  if (o.buffers && wanted.kind != Kind::blt) throw UsageError(cat("--buffers: not used by mechanism ", name(wanted.kind), "; blt has buffers"));
+  const bool banded = wanted.kind == Kind::bsr || wanted.kind == Kind::bisr || wanted.kind == Kind::band_mf ||
+                      wanted.kind == Kind::band_inv_mf;
+  if (o.bands && !banded)
+    throw UsageError(
+        cat("--bands: not used by mechanism ", name(wanted.kind), "; bsr, bisr, band_mf and band_inv_mf have bands"));
+  if (o.buffers && wanted.kind != Kind::blt)
+    throw UsageError(cat("--buffers: not used by mechanism ", name(wanted.kind), "; blt has buffers"));
   if (o.coefficients.has_value() != (wanted.kind == Kind::file))
-    throw UsageError(o.coefficients ? "--coefficients: given without --mechanism file" : "--coefficients: not given; mechanism file expects a JSON file");
+    throw UsageError(o.coefficients ? "--coefficients: given without --mechanism file"
+                                    : "--coefficients: not given; mechanism file expects a JSON file");
   if (wanted.kind == Kind::identity && !o.method) return nullptr;
   wanted.bands = o.bands.value_or(wanted.bands);
   wanted.buffers = o.buffers.value_or(wanted.buffers);
@@ -221,11 +266,13 @@ std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& o, 
 
 /// With correlated noise, all epochs are planned, so their number must be known.
 std::int64_t planned_epochs(const CLI::App& app) {
-  if (!is_given(app, "--epochs")) throw UsageError("--epochs: not given; expected a number of epochs, for which correlated noise is planned");
+  if (!is_given(app, "--epochs"))
+    throw UsageError("--epochs: not given; expected a number of epochs, for which correlated noise is planned");
   long long value = 0;
   const auto text = app["--epochs"]->as<std::string>();
   if (!parse_int(text, value) || value < 1 || value > privacy::Strategy::most_steps)
-    throw UsageError(cat("--epochs: found '", text, "'; expected an integer from 1 to ", privacy::Strategy::most_steps, " with correlated noise"));
+    throw UsageError(cat("--epochs: found '", text, "'; expected an integer from 1 to ", privacy::Strategy::most_steps,
+                         " with correlated noise"));
   return value;
 }
 
@@ -235,7 +282,9 @@ std::optional<privacy::Direction> direction_of(const MechanismOptions& o) {
   return tsdp::named<privacy::Direction>(*o.direction, "--direction");
 }
 
-bool asks_for_estimate(const MechanismOptions& o) { return o.method && (*o.method == monte_carlo_method || *o.method == published_method); }
+bool asks_for_estimate(const MechanismOptions& o) {
+  return o.method && (*o.method == monte_carlo_method || *o.method == published_method);
+}
 
 PlannedSeries planned_series_of(const CLI::App& app, const MechanismOptions& o) {
   PlannedSeries out{series_law_of(app, o), direction_of(o), nullptr, 1};
@@ -246,7 +295,8 @@ PlannedSeries planned_series_of(const CLI::App& app, const MechanismOptions& o) 
 }
 
 Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
-  for (const auto& [option, given] : {std::pair{"--samples", o.samples.has_value()}, std::pair{"--seed", o.seed.has_value()}})
+  for (const auto& [option, given] :
+       {std::pair{"--samples", o.samples.has_value()}, std::pair{"--seed", o.seed.has_value()}})
     if (given) throw UsageError(cat(option, ": used by --method ", monte_carlo_method, " alone"));
   const bool exact = o.method == exact_method;
   if (o.mechanism.value_or("identity") == "identity" && (!o.method || exact)) {
@@ -258,7 +308,8 @@ Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
     return {[=](double sigma) {
               auto theorem = privacy::series_theorem(law, sigma, direction);
               if (exact && theorem.bound != privacy::Bound::tight)
-                throw PrivacyError(cat("--method exact: no exact profile of top level ", name(law.sampler), " is known; without --method there is an upper end"));
+                throw PrivacyError(cat("--method exact: no exact profile of top level ", name(law.sampler),
+                                       " is known; without --method there is an upper end"));
               return theorem;
             },
             o.noise_multiplier,
@@ -268,14 +319,16 @@ Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
   }
   const auto planned = planned_series_of(app, o);
   if (exact && (planned.law.sampler != privacy::TopLevel::deterministic || !planned.strategy->non_negative()))
-    throw PrivacyError(cat("--method exact: no exact profile of mechanism ", name(planned.strategy->kind()), " with top level ", name(planned.law.sampler),
+    throw PrivacyError(cat("--method exact: no exact profile of mechanism ", name(planned.strategy->kind()),
+                           " with top level ", name(planned.law.sampler),
                            planned.strategy->non_negative() ? "" : " and negative entries",
                            " is known; --method auto has an upper end, and --mechanism identity an exact one"));
   const auto method = exact      ? privacy::CorrelatedMethod::deterministic
                       : o.method ? tsdp::named<privacy::CorrelatedMethod>(*o.method, "--method")
                                  : privacy::CorrelatedMethod::automatic;
   return {[=](double sigma) {
-            return privacy::series_theorem(planned.law, privacy::noise_by(planned.strategy, sigma), planned.direction, method);
+            return privacy::series_theorem(planned.law, privacy::noise_by(planned.strategy, sigma), planned.direction,
+                                           method);
           },
           o.noise_multiplier,
           {},
@@ -323,8 +376,7 @@ Subject window_subject(const CLI::App& app, const MechanismOptions& o) {
   p.context_noise = o.context_noise.value_or(equal ? o.forecast_noise.value_or(0.0) : 0.0);
   p.forecast_noise = o.forecast_noise.value_or(equal ? o.context_noise.value_or(0.0) : 0.0);
   const privacy::SubsamplingScheme scheme(std::move(p));
-  const privacy::PrivacyUnit unit{o.relation == "event" ? privacy::Relation::event : privacy::Relation::user, o.w,
-                                  o.v};
+  const privacy::PrivacyUnit unit{o.relation == "event" ? privacy::Relation::event : privacy::Relation::user, o.w, o.v};
   const auto theorem = o.theorem;
   return {[=](double sigma) { return privacy::apply_theorem(scheme, unit, sigma, theorem); }, o.noise_multiplier, {}};
 }
@@ -332,17 +384,19 @@ Subject window_subject(const CLI::App& app, const MechanismOptions& o) {
 Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
   // A configuration may say series, too.
   auto out = o.relation == "series" ? series_subject(app, o) : window_subject(app, o);
-  if (o.composition)
-    out.composition = tsdp::named<privacy::StepComposition>(*o.composition, "--composition");
-  else if (out.config)
-    out.composition = out.config->privacy.composition;
+  if (o.composition) out.composition = tsdp::named<privacy::StepComposition>(*o.composition, "--composition");
+  else if (out.config) out.composition = out.config->privacy.composition;
   if (out.series && o.composition && out.composition == privacy::StepComposition::adaptive)
-    throw UsageError("--composition: found adaptive with --relation series, whose steps leak in one direction each; expected symmetrised");
+    throw UsageError(
+        "--composition: found adaptive with --relation series, whose steps leak in one direction each; expected "
+        "symmetrised");
   const auto composed = [](privacy::AppliedTheorem theorem, privacy::StepComposition composition) {
     if (composition == privacy::StepComposition::symmetrised) return theorem;
     return privacy::composed_adaptively(std::move(theorem), privacy::AdaptiveCurve::longest_block);
   };
-  out.composed_at = [composed, inner = out.mechanism_at](double sigma, privacy::StepComposition composition) { return composed(inner(sigma), composition); };
+  out.composed_at = [composed, inner = out.mechanism_at](double sigma, privacy::StepComposition composition) {
+    return composed(inner(sigma), composition);
+  };
   out.mechanism_at = [composed, inner = out.mechanism_at, composition = out.composition](double sigma) {
     auto theorem = inner(sigma);
     const auto chosen = composition ? *composition : privacy::chosen_composition(theorem);
@@ -352,8 +406,7 @@ Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
 }
 
 double needed_delta(const QueryOptions& q, const Subject& s) {
-  const auto delta = q.delta ? q.delta : s.config ? std::optional(s.config->privacy.delta)
-                                                  : std::nullopt;
+  const auto delta = q.delta ? q.delta : s.config ? std::optional(s.config->privacy.delta) : std::nullopt;
   if (!delta) throw UsageError("--delta: not given; expected a number in (0, 1)");
   if (!(*delta >= 1e-25 && *delta < 1.0))
     throw UsageError(cat("--delta: found ", *delta, "; expected a number from 1e-25 to below 1"));

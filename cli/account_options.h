@@ -52,7 +52,8 @@ struct QueryOptions {
 };
 
 /// Adds the options of these names to a command and, if it asks about a mechanism, all options that describe one.
-void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& query, bool about_a_mechanism, const std::vector<std::string>& names);
+void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& query, bool about_a_mechanism,
+                 const std::vector<std::string>& names);
 
 /// What is asked about: the mechanism for every noise multiplier, and the multiplier given.
 struct Subject {
@@ -79,14 +80,17 @@ inline constexpr const char* monte_carlo_method = "monte_carlo";
 inline constexpr const char* published_method = "estimate";
 [[nodiscard]] bool asks_for_estimate(const MechanismOptions& options);
 
-/// The law of --relation series, from --top-level, --batches, --sampling-rate and --reshuffle. Throws UsageError for others.
+/// The law of --relation series, from --top-level, --batches, --sampling-rate and --reshuffle. Throws UsageError for
+/// others.
 [[nodiscard]] privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& options);
 
 /// The strategy matrix of --mechanism, --bands, --buffers and --coefficients for `epochs` epochs of `bins` steps; none
 /// for identity without --method. Throws UsageError for options that the mechanism does not use.
-[[nodiscard]] std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& options, std::int64_t bins, std::int64_t epochs);
+[[nodiscard]] std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& options, std::int64_t bins,
+                                                                   std::int64_t epochs);
 
-/// A whole-series law with the matrix of correlated (or independent) noise, and the direction asked about, for k = --epochs epochs.
+/// A whole-series law with the matrix of correlated (or independent) noise, and the direction asked about, for k =
+/// --epochs epochs.
 struct PlannedSeries {
   privacy::SeriesLaw law;
   std::optional<privacy::Direction> direction;  ///< none: both
@@ -98,7 +102,8 @@ struct PlannedSeries {
 [[nodiscard]] double needed_delta(const QueryOptions& query, const Subject& subject);
 [[nodiscard]] double needed_epsilon(const QueryOptions& query, const Subject& subject);
 /// Steps asked about, from --steps or --epochs; none if neither is given.
-[[nodiscard]] std::optional<std::uint64_t> steps_of(const QueryOptions& query, const privacy::AppliedTheorem& mechanism);
+[[nodiscard]] std::optional<std::uint64_t> steps_of(const QueryOptions& query,
+                                                    const privacy::AppliedTheorem& mechanism);
 [[nodiscard]] std::uint64_t needed_steps(const QueryOptions& query, const privacy::AppliedTheorem& mechanism);
 /// The numbers of --epsilons; none if it is not given.
 [[nodiscard]] std::vector<double> epsilons_of(const QueryOptions& query);

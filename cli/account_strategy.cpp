@@ -33,8 +33,8 @@ struct Row {
 std::int64_t whole(const char* option, const std::optional<std::string>& text) {
   long long value = 0;
   if (!text || !parse_int(*text, value) || value < 1 || value > privacy::Strategy::most_steps)
-    throw UsageError(cat(option, ": ", text ? cat("found '", *text, "'") : std::string("not given"), "; expected an integer from 1 to ",
-                         privacy::Strategy::most_steps));
+    throw UsageError(cat(option, ": ", text ? cat("found '", *text, "'") : std::string("not given"),
+                         "; expected an integer from 1 to ", privacy::Strategy::most_steps));
   return value;
 }
 
@@ -67,17 +67,25 @@ void run_strategy(const MechanismOptions& o, const QueryOptions& query, bool jso
   if (o.reshuffle) law.reshuffle = tsdp::named<privacy::Reshuffle>(*o.reshuffle, "--reshuffle");
   std::vector<Row> rows;
   for (const auto kind : privacy::searched_kinds()) {
-    auto strategy = std::make_shared<const privacy::Strategy>(privacy::planned_strategy({kind, o.bands.value_or(4), o.buffers.value_or(2), {}}, bins, epochs));
-    Row row{strategy, strategy->mean_error(), strategy->max_error(), std::sqrt(privacy::squared_sensitivity(*strategy, bins, epochs)), {}};
+    auto strategy = std::make_shared<const privacy::Strategy>(
+        privacy::planned_strategy({kind, o.bands.value_or(4), o.buffers.value_or(2), {}}, bins, epochs));
+    Row row{strategy,
+            strategy->mean_error(),
+            strategy->max_error(),
+            std::sqrt(privacy::squared_sensitivity(*strategy, bins, epochs)),
+            {}};
     if (query.epsilon)
-      row.noise_multiplier = privacy::least_noise({law, epochs, needed_epsilon(query, {}), needed_delta(query, {})}, strategy, 1e-3);
+      row.noise_multiplier =
+          privacy::least_noise({law, epochs, needed_epsilon(query, {}), needed_delta(query, {})}, strategy, 1e-3);
     rows.push_back(std::move(row));
   }
   if (query.plot) {
     check_plot_name(*query.plot);
     LinePlot plot;
     plot.title = cat("Squared error of prefix sums, ", steps, " steps in ", epochs, epochs == 1 ? " epoch" : " epochs");
-    plot.description = "Mean squared error of the first t prefix sums of noise, at equal sensitivity, for every mechanism: lower is better.";
+    plot.description =
+        "Mean squared error of the first t prefix sums of noise, at equal sensitivity, for every mechanism: lower is "
+        "better.";
     PlotPanel panel;
     panel.x.label = "step";
     panel.y.label = "squared error × squared sensitivity";
@@ -123,7 +131,8 @@ void run_strategy(const MechanismOptions& o, const QueryOptions& query, bool jso
     out["top_level"] = name(law.sampler);
     return print_json(out);
   }
-  std::string text = cat(steps, " steps in ", epochs, epochs == 1 ? " epoch" : " epochs", "; errors are squares, for sigma 1; nothing is normalised\n");
+  std::string text = cat(steps, " steps in ", epochs, epochs == 1 ? " epoch" : " epochs",
+                         "; errors are squares, for sigma 1; nothing is normalised\n");
   const auto line = [](const std::vector<std::string>& cells) {
     std::string out;
     for (auto cell : cells) {
@@ -132,10 +141,12 @@ void run_strategy(const MechanismOptions& o, const QueryOptions& query, bool jso
     }
     return cat("  ", out, "\n");
   };
-  text += line({"mechanism", "mean error", "largest", "sensitivity", "mean x sens^2", query.epsilon ? "sigma" : "", query.epsilon ? "total error" : ""});
+  text += line({"mechanism", "mean error", "largest", "sensitivity", "mean x sens^2", query.epsilon ? "sigma" : "",
+                query.epsilon ? "total error" : ""});
   for (const auto& row : rows)
     text += line({name(row.strategy->kind()), cat(row.mean_error), cat(row.max_error), cat(row.sensitivity),
-                  cat(row.mean_error * row.sensitivity * row.sensitivity), row.noise_multiplier ? rounded_up(*row.noise_multiplier, 5) : "",
+                  cat(row.mean_error * row.sensitivity * row.sensitivity),
+                  row.noise_multiplier ? rounded_up(*row.noise_multiplier, 5) : "",
                   row.total_error() ? cat(*row.total_error()) : ""});
   print(text);
 }

@@ -8,12 +8,14 @@
 
 namespace tsdp::cli {
 
-/// {"mechanism", "planned_steps", and its definition: "coefficients" of C, "inverse" of C⁻¹, or "decays" and "weights"}.
+/// {"mechanism", "planned_steps", and its definition: "coefficients" of C, "inverse" of C⁻¹, or "decays" and
+/// "weights"}.
 [[nodiscard]] nlohmann::ordered_json strategy_json(const privacy::Strategy& strategy);
 
 /// Prints, for N = --steps in k = --epochs: mean and largest squared error of prefix sums for sigma 1, the sensitivity
-/// max_i |m_i|, and the objective, the mean error times the sensitivity squared; with --epsilon and --delta the least noise multiplier and
-/// the total error, its square times the mean error. A table, or JSON; with --plot bars of the error.
+/// max_i |m_i|, and the objective, the mean error times the sensitivity squared; with --epsilon and --delta the least
+/// noise multiplier and the total error, its square times the mean error. A table, or JSON; with --plot bars of the
+/// error.
 void run_strategy(const MechanismOptions& mechanism, const QueryOptions& query, bool json);
 
 }  // namespace tsdp::cli

@@ -20,7 +20,8 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
     const auto found = ledger_of(run, "total");
     auto verified = mechanism::verify(found.ledger, found.file.string());
     if (!verified.agrees())
-      throw PrivacyError(cat(found.file.string(), ": does not agree with its own terms: ", verified.differences.front()));
+      throw PrivacyError(
+          cat(found.file.string(), ": does not agree with its own terms: ", verified.differences.front()));
     const auto& ledger = *verified.terms;
     if (ledger.is_private())
       listed.push_back({{"run", run.string()},
@@ -40,7 +41,9 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
     out["epsilon"] = {{"lower", from_below ? nlohmann::ordered_json(epsilon.lower) : nlohmann::ordered_json(nullptr)},
                       {"upper", epsilon.upper}};
     out["delta"] = delta;
-    out["relation"] = {{"kind", name(total.unit.relation)}, {"w", total.unit.w}, {"v", total.unit.v ? Json(*total.unit.v) : Json(nullptr)}};
+    out["relation"] = {{"kind", name(total.unit.relation)},
+                       {"w", total.unit.w},
+                       {"v", total.unit.v ? Json(*total.unit.v) : Json(nullptr)}};
     out["runs"] = listed;
     out["earlier_runs"] = total.earlier;
     out["assumption"] = assumption;
@@ -48,14 +51,15 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
     print_json(out);
     return;
   }
-  print(cat(from_below ? cat("epsilon in [", rounded_down(epsilon.lower, 7), ", ", rounded_up(epsilon.upper, 7), "]")
-                       : cat("epsilon at most ", rounded_up(epsilon.upper, 7)),
-            " at delta ", delta, " for all models of ",
-            runs.size(), runs.size() == 1 ? " run" : " runs",
-            total.earlier.empty() ? std::string() : cat(" and the runs that their weights came from (", join(total.earlier, ", "), ")"),
-            " together, relation ", mechanism::unit_text(total.unit),
-            ".\nThis holds if the settings of all of them were fixed before the first one released anything, and all read the same "
-            "data. Settings chosen after looking at an earlier model need a budget: tsdp-train --budget.\n"));
+  print(cat(
+      from_below ? cat("epsilon in [", rounded_down(epsilon.lower, 7), ", ", rounded_up(epsilon.upper, 7), "]")
+                 : cat("epsilon at most ", rounded_up(epsilon.upper, 7)),
+      " at delta ", delta, " for all models of ", runs.size(), runs.size() == 1 ? " run" : " runs",
+      total.earlier.empty() ? std::string()
+                            : cat(" and the runs that their weights came from (", join(total.earlier, ", "), ")"),
+      " together, relation ", mechanism::unit_text(total.unit),
+      ".\nThis holds if the settings of all of them were fixed before the first one released anything, and all read "
+      "the same data. Settings chosen after looking at an earlier model need a budget: tsdp-train --budget.\n"));
 }
 
 }  // namespace tsdp::cli

@@ -29,9 +29,11 @@ int run_verify(const fs::path& what, bool json) {
   const auto [file, ledger, is_run] = ledger_of(what, "verify");
   auto found = mechanism::verify(ledger, file.string());
   if (is_run && found.terms) {
-    if (fs::exists(what / "config.yaml", ignored) && sha256(read_file(what / "config.yaml")) != found.terms->run.configuration)
+    if (fs::exists(what / "config.yaml", ignored) &&
+        sha256(read_file(what / "config.yaml")) != found.terms->run.configuration)
       found.differences.emplace_back("run: config.yaml is not the configuration that the ledger names");
-    if (fs::exists(what / "model.pt", ignored) && mechanism::read_exported_model(what / "model.pt", mechanism::LedgerCheck::unverified).privacy != ledger)
+    if (fs::exists(what / "model.pt", ignored) &&
+        mechanism::read_exported_model(what / "model.pt", mechanism::LedgerCheck::unverified).privacy != ledger)
       found.differences.emplace_back("run: model.pt carries another ledger");
   }
   const auto interval = [](const privacy::Interval& i) { return Json{{"lower", i.lower}, {"upper", i.upper}}; };
@@ -52,13 +54,13 @@ int run_verify(const fs::path& what, bool json) {
   } else if (found.agrees()) {
     std::cout << file.string() << ": agrees";
     if (cost != nullptr)
-      std::cout << ": epsilon in [" << rounded_down(found.epsilon.lower, 7) << ", " << rounded_up(found.epsilon.upper, 7)
-                << "] follows from its terms, [" << rounded_down(found.stated.lower, 7) << ", " << rounded_up(found.stated.upper, 7)
-                << "] is stated";
-    std::cout << "\n"
-              << mechanism::statement(*found.terms) << "\n";
+      std::cout << ": epsilon in [" << rounded_down(found.epsilon.lower, 7) << ", "
+                << rounded_up(found.epsilon.upper, 7) << "] follows from its terms, ["
+                << rounded_down(found.stated.lower, 7) << ", " << rounded_up(found.stated.upper, 7) << "] is stated";
+    std::cout << "\n" << mechanism::statement(*found.terms) << "\n";
     if (found.terms->state != mechanism::RunState::finished)
-      std::cout << "The run is not finished: " << found.terms->steps_taken << " of " << found.terms->steps_planned << " steps are taken.\n";
+      std::cout << "The run is not finished: " << found.terms->steps_taken << " of " << found.terms->steps_planned
+                << " steps are taken.\n";
     if (!found.texts_checked) std::cout << "Texts that explain are not checked: another version of tsdp wrote them.\n";
   }
   if (found.agrees()) return 0;

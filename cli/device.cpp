@@ -18,7 +18,8 @@ at::Device device_of(const std::string& text) {
   if (text == "cpu") return at::Device(at::kCPU);
   long long index = 0;
   if (text == "cuda" || (text.rfind("cuda:", 0) == 0 && parse_int(text.substr(5), index) && index >= 0 && index < 64)) {
-    const auto gpus = static_cast<long long>(torch::cuda::device_count());  // an eight-bit number, which would print as a letter
+    const auto gpus =
+        static_cast<long long>(torch::cuda::device_count());  // an eight-bit number, which would print as a letter
     if (!has_gpu || index >= gpus)
       throw UsageError(cat("--device: found '", text, "', but LibTorch sees ", gpus,
                            " GPUs here; expected cpu, auto, or cuda:i of one that is there"));

@@ -43,9 +43,7 @@ std::optional<evaluation::PrivateInference> inference_of(const InferenceOptions&
     return evaluation::PrivateInference{sampling::PrivateContext(p),
                                         options.seed ? SecretKey::from_seed(*options.seed) : SecretKey::from_system(),
                                         options.seed.has_value()};
-  } catch (const UsageError& error) {
-    throw UsageError(cat("--private: ", error.what()));
-  }
+  } catch (const UsageError& error) { throw UsageError(cat("--private: ", error.what())); }
 }
 
 }  // namespace tsdp::cli

@@ -11,7 +11,8 @@ namespace tsdp::cli {
 LedgerFile ledger_of(const std::filesystem::path& what, const std::string& command) {
   std::error_code ignored;
   if (!std::filesystem::exists(what, ignored))
-    throw UsageError(cat(command, ": no '", what.string(), "'; expected the folder of a run, its privacy.json or an exported model"));
+    throw UsageError(cat(command, ": no '", what.string(),
+                         "'; expected the folder of a run, its privacy.json or an exported model"));
   LedgerFile out;
   out.is_run = std::filesystem::is_directory(what, ignored);
   out.file = out.is_run ? what / "privacy.json" : what;

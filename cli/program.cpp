@@ -60,7 +60,8 @@ std::string missing_command(const CLI::App& app, int argc, char** argv) {
 /// The message about an option that the command, or the program, does not have; empty if there is none.
 std::string unknown_option(const CLI::App& app) {
   const auto left = app.remaining(true);
-  const auto option = std::find_if(left.begin(), left.end(), [](const std::string& text) { return text.starts_with("-"); });
+  const auto option =
+      std::find_if(left.begin(), left.end(), [](const std::string& text) { return text.starts_with("-"); });
   if (option == left.end()) return {};
   const auto name = option->substr(0, option->find('='));
   const auto chosen = app.get_subcommands();
@@ -69,7 +70,9 @@ std::string unknown_option(const CLI::App& app) {
   for (const auto* one : command->get_options()) known.push_back(one->get_name());
   for (const auto* one : app.get_subcommands([](const CLI::App*) { return true; }))
     if (one != command && one->get_option_no_throw(name) != nullptr) others.push_back(one->get_name());
-  return cat(name, ": not used by ", command->get_name(), others.empty() ? std::string() : cat(", but by ", join(others, ", ")), "; the nearest option is ", nearest_name(name, known));
+  return cat(name, ": not used by ", command->get_name(),
+             others.empty() ? std::string() : cat(", but by ", join(others, ", ")), "; the nearest option is ",
+             nearest_name(name, known));
 }
 
 }  // namespace
@@ -87,8 +90,8 @@ std::string whole_number(const std::string& text) {
 }
 
 void warn_of_shuffling(const std::string& what, const privacy::Interval& bracket) {
-  log::warning(cat("shuffled batches: Poisson numbers do not apply: ", what, " is between ", rounded_down(bracket.lower, 5), " and ",
-                   rounded_up(bracket.upper, 5)));
+  log::warning(cat("shuffled batches: Poisson numbers do not apply: ", what, " is between ",
+                   rounded_down(bracket.lower, 5), " and ", rounded_up(bracket.upper, 5)));
 }
 
 void print(const std::string& text) { std::cout << visible(text, true); }
@@ -103,15 +106,15 @@ int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std:
     return static_cast<int>(code);
   };
   const auto written = [&](int code) {
-    if (!std::cout.flush()) return fail(ExitCode::failure, "the result cannot be written to stdout: no space, or closed");
+    if (!std::cout.flush())
+      return fail(ExitCode::failure, "the result cannot be written to stdout: no space, or closed");
     return code;
   };
   open_standard_streams();
   keep_freed_memory();
   try {
     app.parse(argc, argv);
-    log::set_level(options.quiet ? log::Level::quiet : options.verbose ? log::Level::verbose
-                                                                       : log::Level::normal);
+    log::set_level(options.quiet ? log::Level::quiet : options.verbose ? log::Level::verbose : log::Level::normal);
     return written(body());
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
@@ -122,13 +125,14 @@ int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std:
     const auto chosen = app.get_subcommands();
     const auto unknown = unknown_option(app);
     const auto missing = missing_command(app, argc, argv);
-    const auto* what = !missing.empty() ? missing.c_str() : !unknown.empty() ? unknown.c_str()
-                                                                             : error.what();
-    return fail(ExitCode::usage, cat(what, " (see ", app.get_name(), chosen.empty() ? std::string() : " " + chosen.front()->get_name(), " --help)"));
+    const auto* what = !missing.empty() ? missing.c_str() : !unknown.empty() ? unknown.c_str() : error.what();
+    return fail(ExitCode::usage, cat(what, " (see ", app.get_name(),
+                                     chosen.empty() ? std::string() : " " + chosen.front()->get_name(), " --help)"));
   } catch (const Error& error) {
     return fail(error.code(), error.what());
   } catch (const std::filesystem::filesystem_error& error) {
-    return fail(ExitCode::data, cat(error.path1().string(), ": ", error.code().message(), "; expected a path that can be used"));
+    return fail(ExitCode::data,
+                cat(error.path1().string(), ": ", error.code().message(), "; expected a path that can be used"));
   } catch (const std::bad_alloc&) {
     return fail(ExitCode::failure, out_of_memory);
   } catch (const std::exception& error) {

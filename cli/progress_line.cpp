@@ -56,7 +56,8 @@ std::string progress_text(const training::Progress& p, double target, std::size_
                              {cat("loss ", right(loss_text(p.loss), 5)), 2},
                              {cat(right(rate_text(p.steps_per_second), 4), " steps/s"), 4},
                              {cat(clock_text(p.seconds_left), " left"), 1}};
-  if (p.epsilon > 0.0) parts.push_back({cat("epsilon ≤ ", right(rounded_up(p.epsilon, 3), 5), " of ", rounded(target, 4)), 1});
+  if (p.epsilon > 0.0)
+    parts.push_back({cat("epsilon ≤ ", right(rounded_up(p.epsilon, 3), 5), " of ", rounded(target, 4)), 1});
   while (true) {
     std::vector<std::string> texts;
     for (const auto& part : parts) texts.push_back(part.text);

@@ -31,11 +31,13 @@ namespace tsdp::cli {
 /// What epsilon covers in a model's release: ["model"], or nothing for a model without privacy.
 [[nodiscard]] nlohmann::ordered_json epsilon_covers(const nlohmann::ordered_json& ledger);
 /// `beside`, the names of what stands next to epsilon in an answer, plus "start" if the model's start rests on data.
-[[nodiscard]] std::vector<std::string> epsilon_does_not_cover(const nlohmann::ordered_json& ledger, std::vector<std::string> beside);
+[[nodiscard]] std::vector<std::string> epsilon_does_not_cover(const nlohmann::ordered_json& ledger,
+                                                              std::vector<std::string> beside);
 /// Puts epsilon and delta of a model's training into a program's answer, with what they are about: "epsilon", "delta",
 /// "epsilon_covers", "epsilon_does_not_cover" (`beside`: names of what stands next to them in the answer),
 /// "reproducible", "unfinished" and the statement.
-void put_training_privacy(nlohmann::ordered_json& out, const exporting::ModelMetadata& metadata, const std::vector<std::string>& beside);
+void put_training_privacy(nlohmann::ordered_json& out, const exporting::ModelMetadata& metadata,
+                          const std::vector<std::string>& beside);
 
 /// The model of a checkpoint of a run, with the run's ledger.
 struct RunModel {
@@ -49,11 +51,13 @@ struct RunModel {
 };
 /// Scores of the weights the run began with, before any step, to show what its data added. Throws DataError if the
 /// weights are not those of its ledger.
-[[nodiscard]] evaluation::Metrics scores_of_start(const training::RunFolder& folder, const Config& config, const data::PreparedData& data,
-                                                  std::span<const data::ForecastRange> ranges, const nlohmann::ordered_json& ledger);
+[[nodiscard]] evaluation::Metrics scores_of_start(const training::RunFolder& folder, const Config& config,
+                                                  const data::PreparedData& data,
+                                                  std::span<const data::ForecastRange> ranges,
+                                                  const nlohmann::ordered_json& ledger);
 /// "CRPS 0.0712, at its start 0.0903, of seasonal naive 0.116: your data took 21 % off the start's."
-[[nodiscard]] std::string what_data_added(const evaluation::Metrics& model, const evaluation::Metrics& start, mechanism::StartOrigin origin,
-                                          const evaluation::Metrics& naive);
+[[nodiscard]] std::string what_data_added(const evaluation::Metrics& model, const evaluation::Metrics& start,
+                                          mechanism::StartOrigin origin, const evaluation::Metrics& naive);
 
 /// Whether the model of an unfinished run is wanted.
 enum class Unfinished {

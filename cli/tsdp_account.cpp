@@ -74,7 +74,8 @@ void put_certificate(Json& out, const Subject& subject, const AppliedTheorem& m,
 }
 
 void warn_where_shuffled(const Subject& subject, const char* what, const Interval& i) {
-  if (subject.series && subject.series->sampler == tsdp::privacy::TopLevel::shuffled) tsdp::cli::warn_of_shuffling(what, i);
+  if (subject.series && subject.series->sampler == tsdp::privacy::TopLevel::shuffled)
+    tsdp::cli::warn_of_shuffling(what, i);
 }
 
 /// Whole epochs in `steps` steps; the charged epochs if epochs are what is composed.
@@ -121,7 +122,8 @@ std::string reservations(const AppliedTheorem& m, std::uint64_t steps) {
 bool reached(const Interval& i, double precision) { return i.upper - i.lower <= precision * i.upper; }
 
 /// Says in `out` and on stderr that a bracket is wider than asked for; it still holds.
-void state_precision(Json& out, const Interval& i, double precision, const Certificate& why, const AppliedTheorem& m, std::uint64_t steps) {
+void state_precision(Json& out, const Interval& i, double precision, const Certificate& why, const AppliedTheorem& m,
+                     std::uint64_t steps) {
   // Ends from different theorems, or for different numbers of epochs, are apart for another reason.
   if (reached(i, precision) || why.lower != why.upper || m.complete_uses(steps) != m.uses_of_steps(steps)) return;
   out["precision_reached"] = false;
@@ -149,11 +151,13 @@ Answer epsilon(const Subject& subject, const QueryOptions& query) {
   put_mechanism(out.json, m, steps);
   put_certificate(out.json, subject, m, why);
   state_precision(out.json, answer, query.precision, why, m, steps);
-  out.text = cat(shown("epsilon", answer, why), " at delta ", delta, ": ", of_mechanism(m, steps), reservations(m, steps));
+  out.text =
+      cat(shown("epsilon", answer, why), " at delta ", delta, ": ", of_mechanism(m, steps), reservations(m, steps));
   if (subject.series) {
     warn_where_shuffled(subject, "epsilon", answer);
     const auto replaced =
-        tsdp::privacy::substitution_of(*subject.series, tsdp::privacy::noise_by(subject.strategy, m.noise_multiplier), m.uses_of_steps(steps), answer.upper, delta);
+        tsdp::privacy::substitution_of(*subject.series, tsdp::privacy::noise_by(subject.strategy, m.noise_multiplier),
+                                       m.uses_of_steps(steps), answer.upper, delta);
     out.json["substitution"] = {{"epsilon", replaced.epsilon}, {"delta", replaced.delta}};
     out.text += cat("\nA series replaced by another: epsilon ", tsdp::rounded_up(replaced.epsilon, 7), " at delta ",
                     tsdp::rounded_up(replaced.delta, 5));
@@ -175,7 +179,8 @@ Answer delta(const Subject& subject, const QueryOptions& query) {
   put_certificate(out.json, subject, m, why);
   state_precision(out.json, answer, query.precision, why, m, steps);
   warn_where_shuffled(subject, "delta", answer);
-  out.text = cat(shown("delta", answer, why), " at epsilon ", epsilon, ": ", of_mechanism(m, steps), reservations(m, steps));
+  out.text =
+      cat(shown("delta", answer, why), " at epsilon ", epsilon, ": ", of_mechanism(m, steps), reservations(m, steps));
   return out;
 }
 
@@ -186,8 +191,8 @@ Answer steps(const Subject& subject, const QueryOptions& query) {
   const auto curve = m.curve();
   const auto uses = curve->max_uses(target, delta);
   if (uses == 0)
-    throw tsdp::PrivacyError(cat("epsilon ", target, " at delta ", delta, ": not even one ",
-                                 tsdp::name(m.unit), " stays within it; it costs epsilon ",
+    throw tsdp::PrivacyError(cat("epsilon ", target, " at delta ", delta, ": not even one ", tsdp::name(m.unit),
+                                 " stays within it; it costs epsilon ",
                                  tsdp::rounded_up(curve->epsilon(delta, 1).upper, 6)));
   const auto count = m.steps_of_uses(uses);
   auto spent = curve->epsilon(delta, uses, precision_of(query));
@@ -214,9 +219,10 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
   const auto count = needed_steps(query, trial);
   const auto uses = trial.uses_of_steps(count);
   const tsdp::privacy::PrivacyTarget wanted{target, delta, uses};
-  const auto composition = subject.composition ? *subject.composition : tsdp::privacy::chosen_composition(wanted, [&](double noise) {
-    return subject.composed_at(noise, StepComposition::symmetrised);
-  });
+  const auto composition =
+      subject.composition ? *subject.composition : tsdp::privacy::chosen_composition(wanted, [&](double noise) {
+        return subject.composed_at(noise, StepComposition::symmetrised);
+      });
   const auto mechanism_at = [&](double noise) { return subject.composed_at(noise, composition); };
   const double least = tsdp::privacy::least_noise(wanted, mechanism_at, 2e-4, precision);
   const auto m = mechanism_at(least);
@@ -238,18 +244,23 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
 }
 
 /// Bracket of the profile at any ε after `uses` uses.
-Certified profile_at(const AppliedTheorem& m, PrivacyCurve& curve, double epsilon, std::uint64_t uses, double precision) {
+Certified profile_at(const AppliedTheorem& m, PrivacyCurve& curve, double epsilon, std::uint64_t uses,
+                     double precision) {
   const double e = std::abs(epsilon);
   if (uses == 1 && m.composes_its_pair()) return {m.pair.profile_bracket(epsilon), curve.methods()};
   if (!m.composes_its_pair() && epsilon < 0.0)
-    throw UsageError(cat("--epsilons: found ", epsilon, "; expected numbers of at least 0 with --relation series, --composition adaptive or a private choice"));
+    throw UsageError(
+        cat("--epsilons: found ", epsilon,
+            "; expected numbers of at least 0 with --relation series, --composition adaptive or a private choice"));
   auto positive = curve.delta(e, uses, precision);
   if (epsilon >= 0.0) return positive;
   // Swapping the measures of a symmetrised pair leaves all divergences as they are (H_sym(α) = 1 − α + α H_sym(1/α)),
   // so its loss has one law in both directions, and so has the product's: δ(−e) = 1 − e^{−e} + e^{−e} δ(e).
   const double unit_roundings = 8.0 * std::numeric_limits<double>::epsilon();
   const auto below = [&](double at) { return -std::expm1(-e) + std::exp(-e) * at; };
-  return {{below(positive.lower) * (1.0 - unit_roundings), std::min(1.0, below(positive.upper) * (1.0 + unit_roundings))}, positive.why};
+  return {
+      {below(positive.lower) * (1.0 - unit_roundings), std::min(1.0, below(positive.upper) * (1.0 + unit_roundings))},
+      positive.why};
 }
 
 /// 33 values from 0 to where the profile falls below 1e-12.
@@ -288,7 +299,8 @@ void write_profile(const Json& answer, const std::string& title, const QueryOpti
 
 Answer profile(const Subject& subject, const QueryOptions& query) {
   if (query.plot) tsdp::cli::check_plot_name(*query.plot);
-  if (query.csv && query.plot && std::filesystem::path(*query.csv).lexically_normal() == std::filesystem::path(*query.plot).lexically_normal())
+  if (query.csv && query.plot &&
+      std::filesystem::path(*query.csv).lexically_normal() == std::filesystem::path(*query.plot).lexically_normal())
     throw UsageError(cat("--plot: found '", *query.plot, "', the file of --csv; expected another one"));
   const auto m = subject.mechanism();
   const auto precision = precision_of(query);
@@ -307,13 +319,13 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
   for (const double epsilon : grid) {
     auto value = profile_at(m, *curve, epsilon, uses, precision);
     // As epsilon_after: from below only complete epochs count.
-    if (complete < uses) value.lower = complete > 0 ? profile_at(m, *of_complete, epsilon, complete, precision).lower : std::max(0.0, -std::expm1(epsilon));
+    if (complete < uses)
+      value.lower = complete > 0 ? profile_at(m, *of_complete, epsilon, complete, precision).lower
+                                 : std::max(0.0, -std::expm1(epsilon));
     const auto& of_point = value.why;
     // Points that rest on different methods: what may give them.
-    if (out.json["profile"].empty())
-      why = of_point;
-    else if (of_point.upper != why.upper || of_point.lower != why.lower)
-      why = curve->methods();
+    if (out.json["profile"].empty()) why = of_point;
+    else if (of_point.upper != why.upper || of_point.lower != why.lower) why = curve->methods();
     out.json["profile"].push_back({{"epsilon", epsilon}, {"delta", tsdp::cli::bracket_json(value, of_point)}});
     out.text += cat("\n", epsilon, "\t", tsdp::rounded_down(value.lower, 7), "\t", tsdp::rounded_up(value.upper, 7));
     const auto width = [](const Interval& i) { return i.upper > 0.0 ? 1.0 - i.lower / i.upper : 0.0; };
@@ -333,22 +345,27 @@ Answer theorems() {
   out.json["theorems"] = Json::array();
   out.text = "Theorems (id, bound, one use is, covers):\n";
   for (const auto& row : tsdp::privacy::theorem_table()) {
-    out.text += cat("  ", row.id, std::string(row.id.size() < 8 ? 8 - row.id.size() : 1, ' '), tsdp::name(row.bound), ", ", tsdp::name(row.unit), ": ", row.covers,
-                    row.ours ? cat(" (ours, docs/proofs/", row.proof, ")") : "", "\n");
-    out.json["theorems"].push_back({{"id", row.id}, {"bound", tsdp::name(row.bound)}, {"composition_unit", tsdp::name(row.unit)}, {"covers", row.covers}, {"only_if_named", row.only_if_named}});
+    out.text +=
+        cat("  ", row.id, std::string(row.id.size() < 8 ? 8 - row.id.size() : 1, ' '), tsdp::name(row.bound), ", ",
+            tsdp::name(row.unit), ": ", row.covers, row.ours ? cat(" (ours, docs/proofs/", row.proof, ")") : "", "\n");
+    out.json["theorems"].push_back({{"id", row.id},
+                                    {"bound", tsdp::name(row.bound)},
+                                    {"composition_unit", tsdp::name(row.unit)},
+                                    {"covers", row.covers},
+                                    {"only_if_named", row.only_if_named}});
   }
   out.text +=
-      "Numbers are those of Schuchardt et al. (ICML 2025); rows named series are for --relation series (docs/accounting.md). Rows that are optimistic, tsdp.1, tsdp.2, or about flat data sets are\n"
-      "used only if named. Theorem 4.1 is no row: it says that of all lambda, 1 has the least exact profile of an epoch of\n"
+      "Numbers are those of Schuchardt et al. (ICML 2025); rows named series are for --relation series "
+      "(docs/accounting.md). Rows that are optimistic, tsdp.1, tsdp.2, or about flat data sets are\n"
+      "used only if named. Theorem 4.1 is no row: it says that of all lambda, 1 has the least exact profile of an "
+      "epoch of\n"
       "deterministic iteration, at every alpha, with replacement and Poisson.";
   return out;
 }
 
 void give(const Answer& answer, bool json) {
-  if (json)
-    tsdp::cli::print_json(answer.json);
-  else
-    tsdp::cli::print(answer.text + "\n");
+  if (json) tsdp::cli::print_json(answer.json);
+  else tsdp::cli::print(answer.text + "\n");
 }
 
 /// A command, with options of its own, and an example that runs.
@@ -361,12 +378,14 @@ struct Command {
 };
 
 constexpr const char* example_of_windows =
-    "--num-sequences 321 --sequence-length 5000 --context-length 168 --forecast-length 24 --batch-size 32 --noise-multiplier 4";
+    "--num-sequences 321 --sequence-length 5000 --context-length 168 --forecast-length 24 --batch-size 32 "
+    "--noise-multiplier 4";
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Privacy numbers of structured subsampling: proven brackets, without training anything.", "tsdp-account");
+  CLI::App app("Privacy numbers of structured subsampling: proven brackets, without training anything.",
+               "tsdp-account");
   tsdp::cli::CommonOptions common;
   tsdp::cli::MechanismOptions mechanism;
   QueryOptions query;
@@ -380,14 +399,18 @@ int main(int argc, char** argv) {
     return [&, answer](const CLI::App& command) {
       std::error_code ignored;
       for (const auto& [option, file] : {std::pair{"--csv", query.csv}, std::pair{"--plot", query.plot}})
-        if (file && mechanism.config && std::filesystem::equivalent(*file, tsdp::find_config_file(*mechanism.config), ignored))
+        if (file && mechanism.config &&
+            std::filesystem::equivalent(*file, tsdp::find_config_file(*mechanism.config), ignored))
           throw UsageError(cat(option, ": found '", *file, "', which is read, too; expected another file"));
       if (tsdp::cli::asks_for_estimate(mechanism)) {
         tsdp::cli::run_estimate(command.get_name(), command, mechanism, query, common.json);
         return 0;
       }
       // The published rule shares a delta between composition and hazards, whatever is asked for.
-      if (answer == delta && query.delta) throw UsageError("--delta: not used by delta, but with --method estimate; expected the other numbers, as that is what is asked for");
+      if (answer == delta && query.delta)
+        throw UsageError(
+            "--delta: not used by delta, but with --method estimate; expected the other numbers, as that is what is "
+            "asked for");
       give(answer(subject_of(command, mechanism), query), common.json);
       return 0;
     };
@@ -395,36 +418,101 @@ int main(int argc, char** argv) {
   std::string figure_number, verified, budget_file;
   std::vector<std::string> totalled;
   const std::vector<Command> commands = {
-      {"epsilon", "epsilon at --delta after --steps or --epochs", true, {"--delta", "--steps", "--epochs", "--precision"}, cat(example_of_windows, " --delta 1e-7 --steps 1000"), asks(epsilon)},
-      {"delta", "delta at --epsilon after --steps or --epochs", true, {"--epsilon", "--delta", "--steps", "--epochs", "--precision"}, cat(example_of_windows, " --epsilon 1 --steps 1000"), asks(delta)},
-      {"steps", "the most steps that stay within --epsilon at --delta", true, {"--epsilon", "--delta", "--precision"}, cat(example_of_windows, " --epsilon 1 --delta 1e-7"), asks(steps)},
-      {"sigma", "the least noise multiplier for --epsilon, --delta and --steps or --epochs", true, {"--epsilon", "--delta", "--steps", "--epochs", "--precision"}, "--relation series --top-level balls_in_bins --batches 100 --epochs 10 --epsilon 1 --delta 1e-6", asks(sigma)},
-      {"profile", "delta over the grid --epsilons, of one use or after --steps or --epochs", true, {"--epsilons", "--steps", "--epochs", "--precision", "--csv", "--plot"}, cat(example_of_windows, " --steps 1000 --epsilons 0.1,0.5,1"), asks(profile)},
-      {"theorems", "every row of the table of theorems, with what it covers", false, {}, "", [&](const CLI::App&) {
+      {"epsilon",
+       "epsilon at --delta after --steps or --epochs",
+       true,
+       {"--delta", "--steps", "--epochs", "--precision"},
+       cat(example_of_windows, " --delta 1e-7 --steps 1000"),
+       asks(epsilon)},
+      {"delta",
+       "delta at --epsilon after --steps or --epochs",
+       true,
+       {"--epsilon", "--delta", "--steps", "--epochs", "--precision"},
+       cat(example_of_windows, " --epsilon 1 --steps 1000"),
+       asks(delta)},
+      {"steps",
+       "the most steps that stay within --epsilon at --delta",
+       true,
+       {"--epsilon", "--delta", "--precision"},
+       cat(example_of_windows, " --epsilon 1 --delta 1e-7"),
+       asks(steps)},
+      {"sigma",
+       "the least noise multiplier for --epsilon, --delta and --steps or --epochs",
+       true,
+       {"--epsilon", "--delta", "--steps", "--epochs", "--precision"},
+       "--relation series --top-level balls_in_bins --batches 100 --epochs 10 --epsilon 1 --delta 1e-6",
+       asks(sigma)},
+      {"profile",
+       "delta over the grid --epsilons, of one use or after --steps or --epochs",
+       true,
+       {"--epsilons", "--steps", "--epochs", "--precision", "--csv", "--plot"},
+       cat(example_of_windows, " --steps 1000 --epsilons 0.1,0.5,1"),
+       asks(profile)},
+      {"theorems",
+       "every row of the table of theorems, with what it covers",
+       false,
+       {},
+       "",
+       [&](const CLI::App&) {
          give(theorems(), common.json);
          return 0;
        }},
-      {"compare", "epsilon at --delta of every way of making batches of whole series, side by side", false, {"--batches", "--noise-multiplier", "--sampling-rate", "--relation", "--epochs", "--delta", "--precision", "--plot"}, "--batches 100 --epochs 10 --noise-multiplier 1 --delta 1e-6", [&](const CLI::App&) {
+      {"compare",
+       "epsilon at --delta of every way of making batches of whole series, side by side",
+       false,
+       {"--batches", "--noise-multiplier", "--sampling-rate", "--relation", "--epochs", "--delta", "--precision",
+        "--plot"},
+       "--batches 100 --epochs 10 --noise-multiplier 1 --delta 1e-6",
+       [&](const CLI::App&) {
          tsdp::cli::run_compare(mechanism, query, common.json);
          return 0;
        }},
-      {"strategy", "every mechanism of correlated noise for --steps in --epochs, side by side: its error, and with --epsilon and --delta the noise that it needs", false, {"--top-level", "--reshuffle", "--bands", "--buffers", "--steps", "--epochs", "--epsilon", "--delta", "--plot"}, "--steps 200 --epochs 2", [&](const CLI::App&) {
+      {"strategy",
+       "every mechanism of correlated noise for --steps in --epochs, side by side: its error, and with --epsilon and "
+       "--delta the noise that it needs",
+       false,
+       {"--top-level", "--reshuffle", "--bands", "--buffers", "--steps", "--epochs", "--epsilon", "--delta", "--plot"},
+       "--steps 200 --epochs 2",
+       [&](const CLI::App&) {
          tsdp::cli::run_strategy(mechanism, query, common.json);
          return 0;
        }},
-      {"budget", "makes a file that tsdp-train --budget charges, of --epsilon at --delta", false, {"--relation", "--w", "--v", "--epsilon", "--delta"}, "budget.json --epsilon 2 --delta 1e-6", [&](const CLI::App& command) {
+      {"budget",
+       "makes a file that tsdp-train --budget charges, of --epsilon at --delta",
+       false,
+       {"--relation", "--w", "--v", "--epsilon", "--delta"},
+       "budget.json --epsilon 2 --delta 1e-6",
+       [&](const CLI::App& command) {
          std::optional<tsdp::privacy::PrivacyUnit> unit;
          if (command.count("--relation") + command.count("--w") + command.count("--v") > 0)
            unit = {tsdp::named<tsdp::privacy::Relation>(mechanism.relation, "--relation"), mechanism.w, mechanism.v};
-         tsdp::mechanism::create_budget(budget_file, tsdp::cli::needed_epsilon(query, {}), tsdp::cli::needed_delta(query, {}), unit);
+         tsdp::mechanism::create_budget(budget_file, tsdp::cli::needed_epsilon(query, {}),
+                                        tsdp::cli::needed_delta(query, {}), unit);
          return 0;
        }},
-      {"total", "epsilon at --delta of several runs on the same data together, whose settings were fixed beforehand", false, {"--delta", "--precision"}, "runs/a runs/b --delta 1e-7", [&](const CLI::App&) {
-         tsdp::cli::run_total({totalled.begin(), totalled.end()}, tsdp::cli::needed_delta(query, {}), precision_of(query), common.json);
+      {"total",
+       "epsilon at --delta of several runs on the same data together, whose settings were fixed beforehand",
+       false,
+       {"--delta", "--precision"},
+       "runs/a runs/b --delta 1e-7",
+       [&](const CLI::App&) {
+         tsdp::cli::run_total({totalled.begin(), totalled.end()}, tsdp::cli::needed_delta(query, {}),
+                              precision_of(query), common.json);
          return 0;
        }},
-      {"verify", "derives the epsilon of a run's or a model's ledger again from its own terms", false, {}, "runs/a", [&](const CLI::App&) { return tsdp::cli::run_verify(verified, common.json); }},
-      {"figure", "the curves of the paper's numerical figure N, B1 to B7 of batch samplers, or C1 to C6 of correlated noise, as CSV and plot", false, {"--precision", "--csv", "--plot"}, "4 --csv figure4.csv", [&](const CLI::App& command) {
+      {"verify",
+       "derives the epsilon of a run's or a model's ledger again from its own terms",
+       false,
+       {},
+       "runs/a",
+       [&](const CLI::App&) { return tsdp::cli::run_verify(verified, common.json); }},
+      {"figure",
+       "the curves of the paper's numerical figure N, B1 to B7 of batch samplers, or C1 to C6 of correlated noise, as "
+       "CSV and plot",
+       false,
+       {"--precision", "--csv", "--plot"},
+       "4 --csv figure4.csv",
+       [&](const CLI::App& command) {
          tsdp::cli::FigureOptions options;
          options.csv = query.csv;
          options.plot = query.plot;
@@ -438,13 +526,17 @@ int main(int argc, char** argv) {
     tsdp::cli::add_options(*added, mechanism, query, command.about_a_mechanism, command.options);
     if (command.name == "sigma") added->remove_option(added->get_option("--noise-multiplier"));  // which it answers
     if (command.name == "figure") added->add_option("N", figure_number, "number in the paper")->required();
-    if (command.name == "verify") added->add_option("RUN", verified, "folder of a run, a privacy.json or an exported model")->required();
+    if (command.name == "verify")
+      added->add_option("RUN", verified, "folder of a run, a privacy.json or an exported model")->required();
     if (command.name == "budget") added->add_option("FILE", budget_file, "new file")->required();
-    if (command.name == "total") added->add_option("RUN", totalled, "folders of runs, privacy.json files or exported models")->required();
+    if (command.name == "total")
+      added->add_option("RUN", totalled, "folders of runs, privacy.json files or exported models")->required();
     if (!command.example.empty()) added->footer(cat("Example:\n  tsdp-account ", command.name, " ", command.example));
   }
   return tsdp::cli::run(app, argc, argv, common, [&] {
     const auto* chosen = app.get_subcommands().front();
-    return std::find_if(commands.begin(), commands.end(), [&](const Command& one) { return one.name == chosen->get_name(); })->run(*chosen);
+    return std::find_if(commands.begin(), commands.end(),
+                        [&](const Command& one) { return one.name == chosen->get_name(); })
+        ->run(*chosen);
   });
 }

@@ -34,10 +34,12 @@ std::string text_of(const tsdp::audit::Claim& claim, const tsdp::audit::Measurem
           rounded_down(verdict.noise_multiplier.lower), " to ", rounded_up(verdict.noise_multiplier.upper), "; ",
           options.trials, " uses on each of two neighbouring data sets, confidence ", options.confidence, ", mode ",
           name(options.mode), " (", measurement.model, ")\n", "one use:   at least epsilon ",
-          rounded_down(verdict.direct_epsilon), " without further assumptions; certified ", rounded_up(verdict.direct_upper), "\n");
+          rounded_down(verdict.direct_epsilon), " without further assumptions; certified ",
+          rounded_up(verdict.direct_upper), "\n");
   if (verdict.touched)
-    out += cat("drawn:     changed windows in a share from ", rounded_down(verdict.touched->lower), " to ",
-               rounded_up(verdict.touched->upper), " of the uses; the scheme has ", rounded(*claim.touched_share), "\n");
+    out +=
+        cat("drawn:     changed windows in a share from ", rounded_down(verdict.touched->lower), " to ",
+            rounded_up(verdict.touched->upper), " of the uses; the scheme has ", rounded(*claim.touched_share), "\n");
   for (const auto& line : verdict.remarks) out += cat("remark:    ", line, "\n");
   for (const auto& line : verdict.contradictions) out += cat("CONTRADICTED: ", line, "\n");
   if (!verdict.contradicted()) out += "nothing measured contradicts what is certified\n";
@@ -48,8 +50,8 @@ std::string text_of(const tsdp::audit::Claim& claim, const tsdp::audit::Measurem
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Attacks the trainer of a configuration on worst-case neighbouring data sets, made for the purpose, and says how much of "
-      "the certified epsilon is reached. Exit code 1 where what is measured contradicts what is certified.",
+      "Attacks the trainer of a configuration on worst-case neighbouring data sets, made for the purpose, and says how "
+      "much of the certified epsilon is reached. Exit code 1 where what is measured contradicts what is certified.",
       "tsdp-audit");
   tsdp::cli::CommonOptions common;
   tsdp::cli::add_common_options(app, common);
@@ -71,14 +73,15 @@ int main(int argc, char** argv) {
   app.add_option("--confidence", options.confidence, "Chance that everything found is true, above 0 and below 1")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  app.add_option("--theorem", theorem,
-                 "Row of the theorem table to hold against it, for instance tsdp.1 (default: the one "
-                 "that training rests on)");
+  app.add_option(
+      "--theorem", theorem,
+      "Row of the theorem table to hold against it, for instance tsdp.1 (default: the one that training rests on)");
   app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
 
   return tsdp::cli::run(app, argc, argv, common, [&]() -> int {
     if (!(options.confidence > 0.0) || !(options.confidence < 1.0))
-      throw tsdp::UsageError(cat("--confidence: found ", options.confidence, "; expected a number above 0 and below 1"));
+      throw tsdp::UsageError(
+          cat("--confidence: found ", options.confidence, "; expected a number above 0 and below 1"));
     options.mode = mode == "data" ? tsdp::audit::Mode::data : tsdp::audit::Mode::canary;
     if (!theorem.empty()) options.theorem = theorem;
     const auto config_file = tsdp::find_config_file(config_name);
@@ -89,7 +92,9 @@ int main(int argc, char** argv) {
     auto config = tsdp::mechanism::settle(asked, lengths, config_file).config;
     config.model.start = "fresh";  // the audit does not depend on the weights
     if (const double choice = tsdp::mechanism::choice_epsilon_of(config); choice > 0.0) {
-      tsdp::log::info(cat("privacy.choice_share: the steps are audited, for which ", config.privacy.target_epsilon - choice, " of the target is left, and not the choice after them"));
+      tsdp::log::info(cat("privacy.choice_share: the steps are audited, for which ",
+                          config.privacy.target_epsilon - choice,
+                          " of the target is left, and not the choice after them"));
       config.privacy.target_epsilon -= choice;
       config.privacy.choice_share = 0.0;
     }
@@ -108,14 +113,12 @@ int main(int argc, char** argv) {
       const auto measurement = tsdp::audit::measure(config, lengths, options);
       const auto claim = tsdp::audit::claim_of(config, lengths, options, measurement);
       const auto verdict = tsdp::audit::judge(claim, measurement.uses, options.confidence);
-      if (common.json)
-        std::cout << tsdp::audit::to_json(claim, measurement, verdict, options).dump(2) << "\n";
-      else
-        std::cout << text_of(claim, measurement, verdict, options);
+      if (common.json) std::cout << tsdp::audit::to_json(claim, measurement, verdict, options).dump(2) << "\n";
+      else std::cout << text_of(claim, measurement, verdict, options);
       if (verdict.contradicted())
         throw tsdp::Error(tsdp::ExitCode::failure,
-                          cat(config_file.string(), ": what was measured contradicts what is certified: ",
-                              verdict.contradictions.front()));
+                          cat(config_file.string(),
+                              ": what was measured contradicts what is certified: ", verdict.contradictions.front()));
     } catch (const tsdp::audit::Stopped&) {
       throw tsdp::Error(tsdp::ExitCode::interrupted, "interrupted; nothing was found out, and nothing is left behind");
     }

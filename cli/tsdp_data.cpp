@@ -47,13 +47,15 @@ struct DescribeCommand {
   void add_to(CLI::App& app) {
     app.add_option("FILE", file, "File with the series; with --config by default its dataset.path");
     add_form_options(app, form, "--format");
-    app.add_option("--write", write, "Configuration to write: how the file is read, a split, and auto for what a rule settles");
+    app.add_option("--write", write,
+                   "Configuration to write: how the file is read, a split, and auto for what a rule settles");
     auto* from_config =
         app.add_option("--config", config, "Configuration that says how the data are read, split and used");
     app.add_option("--set", set, "key.path=value over the configuration; may be repeated")
         ->needs(from_config)
         ->allow_extra_args(false);
-    for (const char* option : {"--format", "--frequency", "--start", "--columns", "--duplicates", "--gaps", "--write"}) from_config->excludes(option);
+    for (const char* option : {"--format", "--frequency", "--start", "--columns", "--duplicates", "--gaps", "--write"})
+      from_config->excludes(option);
     const CLI::Range positive(1, 1'000'000'000);
     app.add_option("--prediction-length", prediction_length, "Steps to forecast, which every series should hold")
         ->check(positive);
@@ -80,8 +82,11 @@ struct DescribeCommand {
       dataset = data::read_dataset(*file, read);
       options.season_length = data::usual_season_length(dataset.frequency);
       if (write) {
-        if (is_there(*write)) throw UsageError(cat("--write: found '", *write, "', which is there already; expected a new file"));
-        write_file_atomically(*write, data::proposed_configuration(*file, std::filesystem::path(*write).parent_path(), form, read, dataset, {prediction_length, season_length}));
+        if (is_there(*write))
+          throw UsageError(cat("--write: found '", *write, "', which is there already; expected a new file"));
+        write_file_atomically(
+            *write, data::proposed_configuration(*file, std::filesystem::path(*write).parent_path(), form, read,
+                                                 dataset, {prediction_length, season_length}));
         (void)read_config(*write, {});  // the proposal must be accepted
       }
     }
@@ -112,7 +117,8 @@ struct ConvertCommand {
 
   int run(bool json) const {
     if (output_file.ends_with(".parquet"))
-      throw UsageError(cat("OUTPUT: found '", output_file, "'; Parquet is read and not written: expected a name in .csv, .jsonl, .tsf or .txt"));
+      throw UsageError(cat("OUTPUT: found '", output_file,
+                           "'; Parquet is read and not written: expected a name in .csv, .jsonl, .tsf or .txt"));
     const auto format = data::stated_format(output_file, output_format, data::format_by_ending(output_file), "--to");
     std::error_code ignored;
     if (std::filesystem::equivalent(input_file, output_file, ignored))
@@ -159,8 +165,9 @@ struct SplitCommand {
                         {"test_entries", prepared.split.test.size()}};
       cli::print_json(out);
     } else {
-      cli::print(cat(output, ": ", prepared.dataset.series.size(), " training series, ", prepared.split.validation.size(),
-                     " validation and ", prepared.split.test.size(), " test entries\n"));
+      cli::print(cat(output, ": ", prepared.dataset.series.size(), " training series, ",
+                     prepared.split.validation.size(), " validation and ", prepared.split.test.size(),
+                     " test entries\n"));
     }
     return 0;
   }
@@ -174,7 +181,8 @@ struct GenerateCommand {
   void add_to(CLI::App& app) {
     auto kinds = all_names<data::SyntheticKind>();
     kinds.insert(kinds.begin(), traffic);
-    app.add_option("kind", kind, cat("What to make: ", join(kinds, ", "), "; all but the first are families to pretrain on"))
+    app.add_option("kind", kind,
+                   cat("What to make: ", join(kinds, ", "), "; all but the first are families to pretrain on"))
         ->required()
         ->check(CLI::IsMember(kinds));
     app.add_option("--series", options.series, "Number of series")
@@ -196,7 +204,8 @@ struct GenerateCommand {
           {"output", output}, {"series", options.series}, {"length", options.length}, {"seed", options.seed}};
       cli::print_json(out);
     } else {
-      cli::print(cat(output, ": ", options.series, " series of ", options.length, kind == traffic ? " hours\n" : " values\n"));
+      cli::print(
+          cat(output, ": ", options.series, " series of ", options.length, kind == traffic ? " hours\n" : " values\n"));
     }
     return 0;
   }

@@ -30,16 +30,16 @@ nlohmann::ordered_json baselines_of(const std::vector<std::string>& given, const
       throw UsageError(cat("--baseline: found '", one, "'; expected NAME=FILE"));
     if (name == "seasonal_naive" || name == "start" || out.contains(name))
       throw UsageError(cat("--baseline: found the name '", name, "' again; expected each name once"));
-    out[name] = evaluation::score_baseline(one.substr(equals + 1), data.dataset, ranges, config.dataset.prediction_length,
-                                           config.dataset.season_length)
+    out[name] = evaluation::score_baseline(one.substr(equals + 1), data.dataset, ranges,
+                                           config.dataset.prediction_length, config.dataset.season_length)
                     .json();
   }
   return out;
 }
 
 /// The largest number of windows of a series that read one of the w values in which neighbours differ.
-std::int64_t uses_of_a_change(const evaluation::PrivateInference& privacy, const Config& config, std::int64_t past_length,
-                              std::size_t windows, std::size_t series) {
+std::int64_t uses_of_a_change(const evaluation::PrivateInference& privacy, const Config& config,
+                              std::int64_t past_length, std::size_t windows, std::size_t series) {
   const auto read = std::max(past_length, config.dataset.season_length);
   const auto horizon = config.dataset.prediction_length;
   const auto of_a_value = (read + horizon - 1) / horizon;
@@ -80,7 +80,9 @@ int main(int argc, char** argv) {
   app.add_option("--model", model, "Exported model; needs --config");
   app.add_option("--config", config_name, "Configuration that names data and split");
   app.add_option("--set", set, "section.name=value over the configuration")->allow_extra_args(false);
-  app.add_option("--split", split, "validation or test")->check(CLI::IsMember({"validation", "test"}))->capture_default_str();
+  app.add_option("--split", split, "validation or test")
+      ->check(CLI::IsMember({"validation", "test"}))
+      ->capture_default_str();
   std::vector<std::string> baselines;
   tsdp::cli::InferenceOptions inference;
   app.add_option("--baseline", baselines, "NAME=FILE: forecasts of the same windows by another program; repeatable")
@@ -89,18 +91,21 @@ int main(int argc, char** argv) {
   app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
   app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
   bool trust = false;
-  app.add_flag("--trust", trust, "Run the code inside --model, which can do whatever you may; without it the model is built from its data");
+  app.add_flag(
+      "--trust", trust,
+      "Run the code inside --model, which can do whatever you may; without it the model is built from its data");
   app.add_flag("--report", report, "Write private/report.html of the run anew, with the baselines of --baseline");
   bool per_series = false;
   app.add_flag("--per-series", per_series, "With --json: the scores of every series, too");
   std::vector<std::string> series;
-  app.add_option("--series", series, "With --report: name of a series to show, in place of those chosen by score; repeatable")
+  app.add_option("--series", series,
+                 "With --report: name of a series to show, in place of those chosen by score; repeatable")
       ->allow_extra_args(false);
 
   return tsdp::cli::run(app, argc, argv, common, [&] {
     if (run.empty() == model.empty())
-      throw tsdp::UsageError(cat("--run and --model: found ", run.empty() ? "neither" : "both",
-                                 "; expected exactly one of them"));
+      throw tsdp::UsageError(
+          cat("--run and --model: found ", run.empty() ? "neither" : "both", "; expected exactly one of them"));
     if (!model.empty() && config_name.empty())
       throw tsdp::UsageError("--config: not given; expected with --model a configuration that names the data");
     if (inference.seed && !inference.privately)
@@ -109,11 +114,11 @@ int main(int argc, char** argv) {
     if (report && run.empty())
       throw tsdp::UsageError("--report: given without --run; the report belongs to a run's folder");
     if (report && inference.privately)
-      throw tsdp::UsageError("--report: given with --private; expected one of them, since the report shows forecasts from true pasts");
+      throw tsdp::UsageError(
+          "--report: given with --private; expected one of them, since the report shows forecasts from true pasts");
     if (per_series && !common.json)
       throw tsdp::UsageError("--per-series: given without --json; expected with it alone");
-    if (!series.empty() && !report)
-      throw tsdp::UsageError("--series: given without --report; expected with it alone");
+    if (!series.empty() && !report) throw tsdp::UsageError("--series: given without --report; expected with it alone");
     tsdp::cli::set_threads(threads);
     const auto device = tsdp::cli::device_of(device_name);
     const tsdp::training::RunFolder folder{run};
@@ -127,23 +132,31 @@ int main(int argc, char** argv) {
     }
     auto config = tsdp::read_config(config_file, set);
     if (trust && model.empty()) throw tsdp::UsageError("--trust: given without --model; expected with it alone");
-    auto [module, metadata] =
-        !model.empty() || tsdp::is_there(folder.model())
-            ? tsdp::exporting::load_model(model.empty() ? folder.model() : std::filesystem::path(model), device,
-                                          trust ? tsdp::exporting::ArchiveCode::run : tsdp::exporting::ArchiveCode::never)
-            : tsdp::cli::model_of_run(folder, tsdp::read_config(folder.config()), tsdp::ExportedWeights::last, tsdp::cli::Unfinished::allow).module();
+    auto [module, metadata] = !model.empty() || tsdp::is_there(folder.model())
+                                  ? tsdp::exporting::load_model(
+                                        model.empty() ? folder.model() : std::filesystem::path(model), device,
+                                        trust ? tsdp::exporting::ArchiveCode::run : tsdp::exporting::ArchiveCode::never)
+                                  : tsdp::cli::model_of_run(folder, tsdp::read_config(folder.config()),
+                                                            tsdp::ExportedWeights::last, tsdp::cli::Unfinished::allow)
+                                        .module();
     module.to(device);
     const auto horizon = metadata.model.value("prediction_length", std::int64_t{0});
     if (horizon != config.dataset.prediction_length)
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.prediction_length: found ",
                                  config.dataset.prediction_length, "; the model forecasts ", horizon, " steps"));
     // In the model's order, whatever the order in the file.
-    const auto covariates = tsdp::mechanism::covariates_of(metadata.model, model.empty() ? folder.model().string() : model);
+    const auto covariates =
+        tsdp::mechanism::covariates_of(metadata.model, model.empty() ? folder.model().string() : model);
     if (covariates.empty() != !config.dataset.covariates)
-      throw tsdp::UsageError(cat(config_file.string(), ": dataset.covariates.file: found ", config.dataset.covariates.value_or("null"), "; the model ",
-                                 covariates.empty() ? std::string("reads no covariates; expected null") : cat("reads ", tsdp::join(covariates, ", "), "; expected a file of them")));
-    if (auto asked = config.dataset.covariate_columns; !asked.empty() && !std::is_permutation(asked.begin(), asked.end(), covariates.begin(), covariates.end()))
-      throw tsdp::UsageError(cat(config_file.string(), ": dataset.covariates.columns: found ", tsdp::join(asked, ", "), "; expected what the model reads: ", tsdp::join(covariates, ", ")));
+      throw tsdp::UsageError(cat(config_file.string(), ": dataset.covariates.file: found ",
+                                 config.dataset.covariates.value_or("null"), "; the model ",
+                                 covariates.empty()
+                                     ? std::string("reads no covariates; expected null")
+                                     : cat("reads ", tsdp::join(covariates, ", "), "; expected a file of them")));
+    if (auto asked = config.dataset.covariate_columns;
+        !asked.empty() && !std::is_permutation(asked.begin(), asked.end(), covariates.begin(), covariates.end()))
+      throw tsdp::UsageError(cat(config_file.string(), ": dataset.covariates.columns: found ", tsdp::join(asked, ", "),
+                                 "; expected what the model reads: ", tsdp::join(covariates, ", ")));
     config.dataset.covariate_columns = covariates;
     const auto data = tsdp::data::prepare_data(config, config_file, privacy.has_value());
     if (const auto trained_on = metadata.model.value("frequency", config.dataset.frequency);
@@ -168,7 +181,8 @@ int main(int argc, char** argv) {
                                                 ranges.size(), data.dataset.series.size()));
     if (report) {
       module.to(at::kCPU);
-      tsdp::exporting::write_report({config, folder, data, module, metadata, result, start ? &*start : nullptr, split, others, series});
+      tsdp::exporting::write_report(
+          {config, folder, data, module, metadata, result, start ? &*start : nullptr, split, others, series});
       tsdp::log::info(cat("report: ", folder.report().string()));
     }
     const auto metrics = result.model.json();
@@ -203,7 +217,8 @@ int main(int argc, char** argv) {
       return text;
     };
     std::cout << cell("", 30) << cell(metadata.model.value("name", "model"), 16) << cell("seasonal naive", 16);
-    const auto origin = start ? tsdp::mechanism::start_origin_of(metadata.privacy, folder.ledger().string()) : tsdp::mechanism::StartOrigin::fresh;
+    const auto origin = start ? tsdp::mechanism::start_origin_of(metadata.privacy, folder.ledger().string())
+                              : tsdp::mechanism::StartOrigin::fresh;
     if (start) std::cout << cell(tsdp::mechanism::rests_on_data(origin) ? "start (trained)" : "start (eps 0)", 16);
     for (const auto& [name, unused] : others.items()) std::cout << cell(name, 16);
     std::cout << "\n";
@@ -213,7 +228,8 @@ int main(int argc, char** argv) {
       for (const auto& [unused, scores] : others.items()) std::cout << cell(shown(scores[name]), 16);
       std::cout << "\n";
     }
-    if (start) tsdp::cli::print(cat(tsdp::cli::what_data_added(result.model, *start, origin, result.seasonal_naive), ".\n"));
+    if (start)
+      tsdp::cli::print(cat(tsdp::cli::what_data_added(result.model, *start, origin, result.seasonal_naive), ".\n"));
     if (privacy) tsdp::cli::print(cat(statement["statement"].get<std::string>(), "\n"));
     tsdp::cli::print(cat("The model: ", metadata.privacy.value("statement", std::string("no privacy statement")),
                          "\nThe scores compare with true values: no epsilon covers them.\n"));

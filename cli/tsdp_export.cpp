@@ -33,15 +33,18 @@ int main(int argc, char** argv) {
       if (std::filesystem::equivalent(output, file, ignored))
         throw tsdp::UsageError(cat("--output: found '", output, "', a file that the run needs; expected another one"));
     }
-    const auto model =
-        tsdp::cli::model_of_run(folder, config, which.empty() ? config.training.checkpoint : tsdp::named<tsdp::ExportedWeights>(which, "--checkpoint"),
-                                unfinished ? tsdp::cli::Unfinished::allow : tsdp::cli::Unfinished::refuse);
+    const auto model = tsdp::cli::model_of_run(
+        folder, config,
+        which.empty() ? config.training.checkpoint : tsdp::named<tsdp::ExportedWeights>(which, "--checkpoint"),
+        unfinished ? tsdp::cli::Unfinished::allow : tsdp::cli::Unfinished::refuse);
     tsdp::exporting::save_model(*model.model, model.sampled_forecasts, model.metadata, output);
     if (common.json) {
-      nlohmann::ordered_json out = {{"output", output}, {"model", model.metadata.model}, {"privacy", model.metadata.privacy}};
+      nlohmann::ordered_json out = {
+          {"output", output}, {"model", model.metadata.model}, {"privacy", model.metadata.privacy}};
       tsdp::cli::print_json(out);
     } else {
-      tsdp::cli::print(cat(output, ": ", model.metadata.privacy.value("statement", std::string()), "\n", tsdp::cli::unfinished_text(model.metadata)));
+      tsdp::cli::print(cat(output, ": ", model.metadata.privacy.value("statement", std::string()), "\n",
+                           tsdp::cli::unfinished_text(model.metadata)));
     }
     return 0;
   });

@@ -54,8 +54,8 @@ data::Dataset read_input(const InputOptions& options, const std::string& model, 
   auto read = data::read_options_of(options.input, form, names, trained_on);
   read.exact = exact;
   if (read.frequency != trained_on)
-    throw UsageError(cat(names.frequency, ": found ", form.frequency, "; expected ", model_frequency, ", the step of the series that ", model,
-                         " was trained on"));
+    throw UsageError(cat(names.frequency, ": found ", form.frequency, "; expected ", model_frequency,
+                         ", the step of the series that ", model, " was trained on"));
   auto dataset = data::read_dataset(options.input, read);
   data::require_magnitudes(dataset);
   // Private forecasts count the uses of each past: a series that occurs twice would be used twice.
@@ -73,7 +73,8 @@ data::Dataset read_input(const InputOptions& options, const std::string& model, 
 
 /// Adds what is known about the steps of `dataset` and the `horizon` steps after its ends, as far as the model reads
 /// it.
-void add_covariates(data::Dataset& dataset, const InputOptions& options, const std::vector<std::string>& read, const std::string& model, std::int64_t horizon) {
+void add_covariates(data::Dataset& dataset, const InputOptions& options, const std::vector<std::string>& read,
+                    const std::string& model, std::int64_t horizon) {
   std::string given = options.covariates;
   std::string where = "--covariates";
   fs::path file = given;
@@ -85,7 +86,8 @@ void add_covariates(data::Dataset& dataset, const InputOptions& options, const s
   }
   if (given.empty() && read.empty()) return;
   if (given.empty())
-    throw UsageError(cat("--covariates: not given; ", model, " reads ", join(read, ", "), ": expected a CSV file with these columns, up to ", horizon,
+    throw UsageError(cat("--covariates: not given; ", model, " reads ", join(read, ", "),
+                         ": expected a CSV file with these columns, up to ", horizon,
                          " steps after the end of every series"));
   if (read.empty()) throw UsageError(cat(where, ": found ", given, "; ", model, " reads no covariates: expected none"));
   dataset.covariates = data::read_covariates(file, dataset.frequency, read, where);
@@ -147,14 +149,16 @@ int main(int argc, char** argv) {
   app.add_option("--output", output, "File to write: .csv, or .jsonl for JSON Lines")->required();
   auto* config =
       app.add_option("--config", input.config, "Configuration whose dataset section says how --input is read");
-  app.add_option("--format", input.form.format, "lstnet, tsf, csv, csv_long or jsonl; by the name of --input if not given")
+  app.add_option("--format", input.form.format,
+                 "lstnet, tsf, csv, csv_long or jsonl; by the name of --input if not given")
       ->excludes(config);
   app.add_option("--frequency", input.form.frequency, "Calendar step of the input; the model's if not given")
       ->excludes(config);
   app.add_option("--start", input.form.start, "Moment of the first row of an lstnet file: \"YYYY-MM-DD hh:mm\"")
       ->excludes(config);
   for (auto* option : tsdp::cli::add_table_options(app, input.form)) option->excludes(config);
-  app.add_option("--covariates", input.covariates, "CSV file of what the model is told of every step beside the series, to the end of the forecasts");
+  app.add_option("--covariates", input.covariates,
+                 "CSV file of what the model is told of every step beside the series, to the end of the forecasts");
   app.add_option("--quantiles", quantiles, "Levels in (0, 1), separated by commas")->capture_default_str();
   app.add_option("--samples", samples, "Sample paths of each series, into JSON Lines")->check(CLI::Range(1, 1'000'000));
   app.add_option("--seasonal-naive", naive_output, "File for seasonal-naive forecasts from the same past");
@@ -163,7 +167,9 @@ int main(int argc, char** argv) {
   tsdp::cli::add_inference_options(app, inference,
                                    "Makes sample paths, and noise with --private, repeatable: then not for release");
   bool trust = false;
-  app.add_flag("--trust", trust, "Run the code inside --model, which can do whatever you may; without it the model is built from its data");
+  app.add_flag(
+      "--trust", trust,
+      "Run the code inside --model, which can do whatever you may; without it the model is built from its data");
   app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
   app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
 
@@ -197,7 +203,8 @@ int main(int argc, char** argv) {
     if (frequency.empty())
       throw tsdp::DataError(cat(model, ": names no frequency; expected a model that tsdp-export or tsdp-train wrote"));
     auto dataset = tsdp::cli::read_input(input, model, frequency, privacy.has_value());
-    tsdp::cli::add_covariates(dataset, input, tsdp::mechanism::covariates_of(metadata.model, model), model, metadata.model.value("prediction_length", std::int64_t{1}));
+    tsdp::cli::add_covariates(dataset, input, tsdp::mechanism::covariates_of(metadata.model, model), model,
+                              metadata.model.value("prediction_length", std::int64_t{1}));
     request.season_length = season_length > 0 ? season_length
                             : !input.config.empty()
                                 ? tsdp::read_config(tsdp::find_config_file(input.config)).dataset.season_length
@@ -237,13 +244,14 @@ int main(int argc, char** argv) {
       tsdp::cli::print_json(out);
       return 0;
     }
-    tsdp::cli::print(cat(output, ": ", forecasts.size(), " series, ", horizon, " steps of ", dataset.frequency.text(), " each, by ",
-                         metadata.model.value("name", ""), "\n"));
+    tsdp::cli::print(cat(output, ": ", forecasts.size(), " series, ", horizon, " steps of ", dataset.frequency.text(),
+                         " each, by ", metadata.model.value("name", ""), "\n"));
     tsdp::cli::print(tsdp::cli::unfinished_text(metadata));
     if (!naive_output.empty()) tsdp::cli::print(cat(naive_output, ": the same by seasonal naive\n"));
-    tsdp::cli::print(privacy ? cat(statement["statement"].get<std::string>(), "\n", together["text"].get<std::string>(), "\n")
-                             : cat("Forecasts show the series they were made from: no --private. Of the model's training: ",
-                                   metadata.privacy.value("statement", std::string("no privacy statement")), "\n"));
+    tsdp::cli::print(
+        privacy ? cat(statement["statement"].get<std::string>(), "\n", together["text"].get<std::string>(), "\n")
+                : cat("Forecasts show the series they were made from: no --private. Of the model's training: ",
+                      metadata.privacy.value("statement", std::string("no privacy statement")), "\n"));
     return 0;
   });
 }

@@ -21,14 +21,10 @@ extern "C" void ask_to_stop(int) { stop_asked = true; }
 
 const char* name(tsdp::sweep::Need need) {
   switch (need) {
-    case tsdp::sweep::Need::begin:
-      return "begin";
-    case tsdp::sweep::Need::resume:
-      return "resume";
-    case tsdp::sweep::Need::score:
-      return "score";
-    case tsdp::sweep::Need::nothing:
-      return "done";
+    case tsdp::sweep::Need::begin: return "begin";
+    case tsdp::sweep::Need::resume: return "resume";
+    case tsdp::sweep::Need::score: return "score";
+    case tsdp::sweep::Need::nothing: return "done";
   }
   return "";
 }

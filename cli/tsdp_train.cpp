@@ -43,7 +43,8 @@ std::filesystem::path default_output(const std::filesystem::path& config) {
 }
 
 /// The path by which the run's own configuration must name the data, so that --resume finds it from anywhere.
-std::string path_for_run(const std::string& given, const std::filesystem::path& found, const std::filesystem::path& run) {
+std::string path_for_run(const std::string& given, const std::filesystem::path& found,
+                         const std::filesystem::path& run) {
   const std::filesystem::path path(given);
   if (path.is_absolute()) return given;
   if (const auto root = tsdp::project_root(); !root.empty()) {
@@ -53,7 +54,8 @@ std::string path_for_run(const std::string& given, const std::filesystem::path& 
   return std::filesystem::relative(std::filesystem::absolute(found), std::filesystem::absolute(run)).string();
 }
 
-Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& trainer, tsdp::models::Forecaster& model, tsdp::mechanism::StartOrigin origin) {
+Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& trainer, tsdp::models::Forecaster& model,
+               tsdp::mechanism::StartOrigin origin) {
   const auto& plan = trainer.plan();
   const auto& method = trainer.method();
   Json out;
@@ -82,7 +84,9 @@ Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& traine
     out["unused"] = nullptr;
     if (const auto unused = tsdp::training::unused_budget(config, method, plan)) {
       const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
-      out["unused"] = {{"epsilon", unused->epsilon}, {"max_epochs", or_null(unused->max_epochs)}, {"noise_multiplier", or_null(unused->noise_multiplier)}};
+      out["unused"] = {{"epsilon", unused->epsilon},
+                       {"max_epochs", or_null(unused->max_epochs)},
+                       {"noise_multiplier", or_null(unused->noise_multiplier)}};
     }
   } else {
     out["epsilon"] = nullptr;
@@ -96,21 +100,26 @@ std::string unused_text(const Json& plan, const char* would_use) {
   const auto unused = plan.value("unused", Json());
   if (unused.is_null()) return {};
   std::string by;
-  if (!unused["max_epochs"].is_null()) by = cat("training.max_epochs=", unused["max_epochs"].get<std::int64_t>(), " or ");
-  by += unused["noise_multiplier"].is_null() ? std::string("privacy.noise_multiplier=auto")
-                                             : cat("privacy.noise_multiplier=", tsdp::rounded_up(unused["noise_multiplier"].get<double>(), 5));
-  return cat("leaves ", tsdp::rounded_down(unused["epsilon"].get<double>(), 3), " of the target epsilon ", plan["target_epsilon"].get<double>(), " unused: ", by, " ", would_use, " it");
+  if (!unused["max_epochs"].is_null())
+    by = cat("training.max_epochs=", unused["max_epochs"].get<std::int64_t>(), " or ");
+  by += unused["noise_multiplier"].is_null()
+            ? std::string("privacy.noise_multiplier=auto")
+            : cat("privacy.noise_multiplier=", tsdp::rounded_up(unused["noise_multiplier"].get<double>(), 5));
+  return cat("leaves ", tsdp::rounded_down(unused["epsilon"].get<double>(), 3), " of the target epsilon ",
+             plan["target_epsilon"].get<double>(), " unused: ", by, " ", would_use, " it");
 }
 
 std::string plan_text(const Json& p) {
-  std::string text = cat(p["steps"].get<std::uint64_t>(), " steps (", tsdp::rounded(p["epochs"].get<double>(), 6),
-                         " epochs of ", p["steps_per_epoch"].get<std::uint64_t>(), "), ends by ",
-                         p["ends_by"].get<std::string>(), "; ", p["sequences"].get<std::int64_t>(), " series, ",
-                         p["windows_per_step"].get<double>(), " windows a step; ", p["model"].get<std::string>(), " with ",
-                         p["parameters"].get<std::int64_t>(), " parameters, about ",
-                         tsdp::rounded(p["memory_mb"].get<double>(), 3), " MB");
+  std::string text =
+      cat(p["steps"].get<std::uint64_t>(), " steps (", tsdp::rounded(p["epochs"].get<double>(), 6), " epochs of ",
+          p["steps_per_epoch"].get<std::uint64_t>(), "), ends by ", p["ends_by"].get<std::string>(), "; ",
+          p["sequences"].get<std::int64_t>(), " series, ", p["windows_per_step"].get<double>(), " windows a step; ",
+          p["model"].get<std::string>(), " with ", p["parameters"].get<std::int64_t>(), " parameters, about ",
+          tsdp::rounded(p["memory_mb"].get<double>(), 3), " MB");
   if (!p["epsilon"].is_null())
-    text += cat("; Theorem ", p["theorem"].get<std::string>(), tsdp::privacy::composition_cited(tsdp::named<tsdp::privacy::StepComposition>(p["composition"].get<std::string>(), "composition")),
+    text += cat("; Theorem ", p["theorem"].get<std::string>(),
+                tsdp::privacy::composition_cited(
+                    tsdp::named<tsdp::privacy::StepComposition>(p["composition"].get<std::string>(), "composition")),
                 tsdp::mechanism::choice_cited(p.value("choice_epsilon", 0.0)), ", noise multiplier ",
                 tsdp::rounded(p["noise_multiplier"].get<double>(), 5), ": epsilon at the end in [",
                 tsdp::rounded_down(p["epsilon"]["lower"].get<double>(), 6), ", ",
@@ -122,35 +131,47 @@ std::string plan_text(const Json& p) {
 
 /// Warns if the series are fewer or shorter than the settings assume.
 void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingScheme& scheme) {
-  if (const auto windows = scheme.expected_windows(); config.privacy.relation != tsdp::privacy::Relation::series && windows < *config.sampling.batch_size)
-    tsdp::log::warning(cat("sampling.batch_size: found ", *config.sampling.batch_size, ", by which every step is divided; the ", scheme.sequences(),
-                           " series give ", windows, " windows a step: set it to ", windows));
+  if (const auto windows = scheme.expected_windows();
+      config.privacy.relation != tsdp::privacy::Relation::series && windows < *config.sampling.batch_size)
+    tsdp::log::warning(cat("sampling.batch_size: found ", *config.sampling.batch_size,
+                           ", by which every step is divided; the ", scheme.sequences(), " series give ", windows,
+                           " windows a step: set it to ", windows));
   const auto reach = scheme.parameters().context_length;
   if (const auto longest = scheme.parameters().lengths.longest(); reach > longest)
-    tsdp::log::warning(cat(config.model.lags.empty() ? "model.context_length: every window reads " : "model.context_length and model.lags: every window reads ", reach,
-                           " past values; the longest series has ", longest, " to train on, so that part of what every window reads is padding: ",
-                           config.model.lags.empty() ? "expected a shorter context" : "expected a shorter context, or shorter lags (auto follows dataset.season_length)"));
+    tsdp::log::warning(cat(config.model.lags.empty() ? "model.context_length: every window reads "
+                                                     : "model.context_length and model.lags: every window reads ",
+                           reach, " past values; the longest series has ", longest,
+                           " to train on, so that part of what every window reads is padding: ",
+                           config.model.lags.empty()
+                               ? "expected a shorter context"
+                               : "expected a shorter context, or shorter lags (auto follows dataset.season_length)"));
 }
 
 /// What `auto` became, setting by setting, and what it amounts to.
-void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training::Plan& plan, double step_seconds, bool json) {
+void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training::Plan& plan, double step_seconds,
+                  bool json) {
   const double seconds = step_seconds * static_cast<double>(plan.steps);
   const bool is_private = settled.config.privacy.enabled;
   const auto not_counted = is_private ? tsdp::mechanism::not_counted_of_start(settled.start_origin()) : std::string();
   if (json) {
     Json out;
     out["settings"] = Json::object();
-    for (const auto& setting : settled.chosen) out["settings"][setting.key] = {{"value", setting.value}, {"why", setting.why}};
-    out["expected"] = {{"steps", plan.steps}, {"seconds", seconds}, {"epsilon", is_private ? Json(plan.epsilon.upper) : Json(nullptr)}};
+    for (const auto& setting : settled.chosen)
+      out["settings"][setting.key] = {{"value", setting.value}, {"why", setting.why}};
+    out["expected"] = {{"steps", plan.steps},
+                       {"seconds", seconds},
+                       {"epsilon", is_private ? Json(plan.epsilon.upper) : Json(nullptr)}};
     if (!not_counted.empty()) out["expected"]["not_counted"] = not_counted;
     tsdp::cli::print_json(out);
     return;
   }
   if (settled.chosen.empty()) tsdp::cli::print("No setting is auto: nothing is chosen.\n");
-  for (const auto& setting : settled.chosen) tsdp::cli::print(cat(setting.key, ": ", setting.value, "    # ", setting.why, "\n"));
-  tsdp::cli::print(cat("Expected: ", plan.steps, " steps, about ", tsdp::rounded(seconds, 2), " s of training on this machine",
-                       is_private ? cat(", epsilon at most ", tsdp::rounded_up(plan.epsilon.upper, 4), " at the end") : std::string(), ".\n",
-                       not_counted.empty() ? std::string() : cat("Not counted in epsilon: ", not_counted, ".\n")));
+  for (const auto& setting : settled.chosen)
+    tsdp::cli::print(cat(setting.key, ": ", setting.value, "    # ", setting.why, "\n"));
+  tsdp::cli::print(cat(
+      "Expected: ", plan.steps, " steps, about ", tsdp::rounded(seconds, 2), " s of training on this machine",
+      is_private ? cat(", epsilon at most ", tsdp::rounded_up(plan.epsilon.upper, 4), " at the end") : std::string(),
+      ".\n", not_counted.empty() ? std::string() : cat("Not counted in epsilon: ", not_counted, ".\n")));
 }
 
 }  // namespace
@@ -158,8 +179,8 @@ void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training:
 int main(int argc, char** argv) {
   tsdp::cli::spin_briefly(argv);
   CLI::App app(
-      "Trains a neural forecaster on many time series under differential privacy, never beyond the target epsilon, scores "
-      "it by CRPS and exports TorchScript.",
+      "Trains a neural forecaster on many time series under differential privacy, never beyond the target epsilon, "
+      "scores it by CRPS and exports TorchScript.",
       "tsdp-train");
   tsdp::cli::CommonOptions common;
   tsdp::cli::add_common_options(app, common);
@@ -180,15 +201,16 @@ int main(int argc, char** argv) {
   app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
   std::string budget;
   app.add_option("--budget", budget,
-                 "File of tsdp-account budget, which the whole plan is charged to before the run begins; a run that would pass it is "
-                 "refused");
+                 "File of tsdp-account budget, which the whole plan is charged to before the run begins; a run that "
+                 "would pass it is refused");
   auto* threads_option = app.add_option("--threads", threads,
                                         "CPU threads; 0: all cores. A resumed run keeps its number, unless it is given")
                              ->check(CLI::Range(0, 4096))
                              ->capture_default_str();
   app.add_flag("--dry-run", dry_run, "Print the whole plan and train nothing");
   app.add_flag("--advise", advise,
-               "Print what `auto` settings mean for this configuration and these series' number and lengths, why, and how long training takes");
+               "Print what `auto` settings mean for this configuration and these series' number and lengths, why, and "
+               "how long training takes");
   app.add_option("--minutes", minutes, "With --advise: the time that training may take")->check(CLI::PositiveNumber);
   app.add_option("--help-options", help_options, "Print the configuration options: text or markdown")
       ->check(CLI::IsMember({"text", "markdown"}));
@@ -202,11 +224,14 @@ int main(int argc, char** argv) {
       throw tsdp::UsageError(cat("--config and --resume: found ", config_name.empty() ? "neither" : "both",
                                  "; expected exactly one of them"));
     if (!resume.empty() && (!set.empty() || !output.empty()))
-      throw tsdp::UsageError("--resume: takes its configuration and folder from the run; expected without --set, --output");
+      throw tsdp::UsageError(
+          "--resume: takes its configuration and folder from the run; expected without --set, --output");
     if (minutes && !advise) throw tsdp::UsageError("--minutes: given without --advise; expected with it alone");
-    if (advise && !resume.empty()) throw tsdp::UsageError("--advise: found with --resume, whose settings are kept; expected --config");
+    if (advise && !resume.empty())
+      throw tsdp::UsageError("--advise: found with --resume, whose settings are kept; expected --config");
     if (!resume.empty() && !budget.empty())
-      throw tsdp::UsageError("--budget: found with --resume; a run is charged whole when it begins, so expected without");
+      throw tsdp::UsageError(
+          "--budget: found with --resume; a run is charged whole when it begins, so expected without");
     tsdp::training::RunFolder folder;
     std::filesystem::path config_file;
     if (resume.empty()) {
@@ -227,15 +252,20 @@ int main(int argc, char** argv) {
     const auto device = tsdp::cli::device_of(device_name);
     auto asked = tsdp::read_config(config_file, set);
     // Budgets compose pairs: noise that suffices only for adaptive composition would be charged above the target.
-    if (!budget.empty() && !asked.privacy.composition) asked.privacy.composition = tsdp::privacy::StepComposition::symmetrised;
+    if (!budget.empty() && !asked.privacy.composition)
+      asked.privacy.composition = tsdp::privacy::StepComposition::symmetrised;
     const auto data = tsdp::data::prepare_data(asked, config_file);
     auto settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file);
     if (advise) {
       const double seconds = tsdp::training::seconds_per_step(settled.config, settled.method, device);
       if (minutes)
-        settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file, {std::max(1.0, 60.0 * *minutes / seconds)});
+        settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file,
+                                          {std::max(1.0, 60.0 * *minutes / seconds)});
       const auto& p = settled.config.privacy;
-      print_advice(settled, tsdp::training::make_plan(settled.method, {p.target_epsilon, p.delta}, settled.config.training.max_epochs.value()), seconds, common.json);
+      print_advice(settled,
+                   tsdp::training::make_plan(settled.method, {p.target_epsilon, p.delta},
+                                             settled.config.training.max_epochs.value()),
+                   seconds, common.json);
       return 0;
     }
     auto& config = settled.config;
@@ -284,9 +314,9 @@ int main(int argc, char** argv) {
     }
     line.end();
     if (!done)
-      throw tsdp::Error(tsdp::ExitCode::interrupted, cat("interrupted after step ", trainer.step(), " of ",
-                                                         trainer.plan().steps, "; go on with: tsdp-train --resume ",
-                                                         folder.root.string()));
+      throw tsdp::Error(tsdp::ExitCode::interrupted,
+                        cat("interrupted after step ", trainer.step(), " of ", trainer.plan().steps,
+                            "; go on with: tsdp-train --resume ", folder.root.string()));
 
     {
       const auto trained = tsdp::cli::model_of_run(folder, trainer.config(), config.training.checkpoint);
@@ -295,24 +325,29 @@ int main(int argc, char** argv) {
     // Scores what is released: the exported file.
     auto exported = tsdp::exporting::load_model(folder.model(), at::kCPU);
     const auto ledger = exported.metadata.privacy;
-    const auto scores =
-        tsdp::evaluation::backtest(exported.module, data.dataset, data.split.test, config.dataset.season_length, at::kCPU);
+    const auto scores = tsdp::evaluation::backtest(exported.module, data.dataset, data.split.test,
+                                                   config.dataset.season_length, at::kCPU);
     tsdp::log::info(cat("the model: ", ledger["statement"].get<std::string>()));
     if (const auto unused = unused_text(plan, "would have used"); !unused.empty())
-      tsdp::log::info(cat("training.max_epochs ended the run, which ", unused, " (a further run on these data adds its own cost)"));
+      tsdp::log::info(
+          cat("training.max_epochs ended the run, which ", unused, " (a further run on these data adds its own cost)"));
     if (ledger.contains("warnings"))
       for (const auto& warning : ledger["warnings"]) tsdp::log::warning(warning.get<std::string>());
     const auto start_scores = tsdp::cli::scores_of_start(folder, trainer.config(), data, data.split.test, ledger);
-    tsdp::log::info(cat("on the test windows: ", tsdp::cli::what_data_added(scores.model, start_scores, tsdp::mechanism::start_origin_of(ledger, folder.ledger().string()), scores.seasonal_naive),
+    tsdp::log::info(cat("on the test windows: ",
+                        tsdp::cli::what_data_added(scores.model, start_scores,
+                                                   tsdp::mechanism::start_origin_of(ledger, folder.ledger().string()),
+                                                   scores.seasonal_naive),
                         " (of true values: epsilon does not cover scores)"));
     tsdp::log::info(cat("model: ", folder.model().string()));
     try {
-      tsdp::exporting::write_report({trainer.config(), folder, data, exported.module, exported.metadata, scores, &start_scores});
+      tsdp::exporting::write_report(
+          {trainer.config(), folder, data, exported.module, exported.metadata, scores, &start_scores});
       tsdp::log::info(cat("report, not for release: ", folder.report().string()));
     } catch (const tsdp::Error& error) {
       // The run is still done and its model released.
-      tsdp::log::warning(cat("no report: ", error.what(), "; write it with: tsdp-evaluate --run ", folder.root.string(),
-                             " --report"));
+      tsdp::log::warning(
+          cat("no report: ", error.what(), "; write it with: tsdp-evaluate --run ", folder.root.string(), " --report"));
     }
     if (common.json) {
       Json out;

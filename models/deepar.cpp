@@ -15,8 +15,8 @@ namespace tsdp::models {
 DeepAR::DeepAR(const ModelOptions& options, const at::TensorOptions& tensor_options) : Forecaster(options) {
   if (options.lags.empty() || *std::min_element(options.lags.begin(), options.lags.end()) < 1)
     throw UsageError(
-        "model.lags: deepar reads past values through lags alone; expected a list of numbers of 1 or more, "
-        "such as [1, 2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data");
+        "model.lags: deepar reads past values through lags alone; expected a list of numbers of 1 or more, such as [1, "
+        "2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data");
   if (options.time_features < 1) throw UsageError("deepar needs time features; found none");
   const auto head = StudentTHead::declare(parameters_, "param_proj.proj", width());
   const auto embedding = parameters_.declare("embedder._embedders.0.weight", {1, 1});
@@ -41,7 +41,8 @@ std::int64_t DeepAR::past_length() const {
 }
 
 void DeepAR::initialise(RandomStream& stream) {
-  // PyTorch's defaults: uniform on ±1/sqrt(hidden) for the LSTM, ±1/sqrt(inputs) for the head, N(0, 1) for the embedding.
+  // PyTorch's defaults: uniform on ±1/sqrt(hidden) for the LSTM, ±1/sqrt(inputs) for the head, N(0, 1) for the
+  // embedding.
   initialise_uniform(stream, [&](const auto&) { return 1.0 / std::sqrt(static_cast<double>(width())); });
   const double radius = std::sqrt(-2.0 * std::log(1.0 - stream.uniform()));
   embedding_value_.fill_(radius * std::cos(2.0 * std::numbers::pi * stream.uniform()));
@@ -51,10 +52,13 @@ void DeepAR::initialise(RandomStream& stream) {
 Forecaster::Hidden DeepAR::forward(const WindowBatch& batch) {
   const auto context = options_.context_length;
   const auto first = past_length() - context;
-  const auto scale = mean_scale(batch.past_target.narrow(1, first, context), batch.past_observed.narrow(1, first, context),
-                                options_.default_scale);
+  const auto scale = mean_scale(batch.past_target.narrow(1, first, context),
+                                batch.past_observed.narrow(1, first, context), options_.default_scale);
   if (options_.prior.kind == PriorKind::none)
-    return {tape_.apply(*lstm_, tape_.constant(input_of(batch, at::cat({batch.past_target, batch.future_target}, 1).div_(scale), scale.log()))), scale};
+    return {
+        tape_.apply(*lstm_, tape_.constant(input_of(
+                                batch, at::cat({batch.past_target, batch.future_target}, 1).div_(scale), scale.log()))),
+        scale};
   // The naive forecast of every step is the value one step, or a season, before it. The centre of a walk is where the
   // scored steps begin, so that no step learns about a later one.
   const auto filled = filled_past(options_.prior, batch.past_target, batch.past_observed, context, scale);
@@ -95,7 +99,8 @@ at::Tensor DeepAR::input_by_kernel(const WindowBatch& batch, const at::Tensor& a
       const float log_a = levels.const_data_ptr<float>()[row];
       const auto* of_row = values.const_data_ptr<float>() + row * (past + horizon);
       auto* out = input_.data_ptr<float>() + row * steps() * inputs();
-      const auto* calendar = features.const_data_ptr<float>() + (row * (past + horizon) + first) * options_.time_features;
+      const auto* calendar =
+          features.const_data_ptr<float>() + (row * (past + horizon) + first) * options_.time_features;
       for (std::int64_t k = 0; k < steps(); ++k) {
         const auto* at = of_row + first + k;
         for (const auto lag : options_.lags) *out++ = at[-lag];
@@ -120,7 +125,8 @@ std::int64_t DeepAR::preferred_chunk(bool is_private) const {
 
 void DeepAR::backward() {
   Forecaster::backward();
-  embedding_->record(lstm_->summed_input_gradient().select(1, static_cast<std::int64_t>(options_.lags.size())).contiguous());
+  embedding_->record(
+      lstm_->summed_input_gradient().select(1, static_cast<std::int64_t>(options_.lags.size())).contiguous());
 }
 
 Forecaster::Scored DeepAR::scored(const WindowBatch& batch) const {
@@ -133,7 +139,8 @@ Forecaster::Scored DeepAR::scored(const WindowBatch& batch) const {
 }
 
 std::int64_t DeepAR::bytes_per_window() const {
-  // A step's inputs, and for each layer gates, their gradients, cell, state and its gradient; and the window's gradient.
+  // A step's inputs, and for each layer gates, their gradients, cell, state and its gradient; and the window's
+  // gradient.
   return 4 * (steps() * (2 * inputs() + layer_count * 12 * width()) + parameters_.count());
 }
 
@@ -152,10 +159,14 @@ std::string DeepAR::script() const {
   const std::string own_scale = "self.mean_scale(past_target[:, past - context:], past_observed[:, past - context:])";
   std::string begin, naive = "torch.zeros_like(loc)", cut;
   if (prior.kind == PriorKind::none) {
-    begin = "    affine_scale = " + own_scale + "\n    values = past_target / affine_scale\n    centre = torch.zeros_like(affine_scale)\n    level = torch.log(affine_scale)\n";
+    begin = "    affine_scale = " + own_scale +
+            "\n    values = past_target / affine_scale\n    centre = torch.zeros_like(affine_scale)\n    level = "
+            "torch.log(affine_scale)\n";
   } else {
-    begin = "    filled, mean, affine_scale = self.filled_past(past_target, past_observed, context, " + own_scale + ")\n";
-    begin += prior.kind == PriorKind::last_value ? "    centre = filled[:, past - context:past - context + 1]\n" : "    centre = mean\n";
+    begin =
+        "    filled, mean, affine_scale = self.filled_past(past_target, past_observed, context, " + own_scale + ")\n";
+    begin += prior.kind == PriorKind::last_value ? "    centre = filled[:, past - context:past - context + 1]\n"
+                                                 : "    centre = mean\n";
     begin += "    values = (filled - centre) / affine_scale\n    level = torch.zeros_like(affine_scale)\n";
     naive = cat("values[:, values.size(1) - ", prior.season, "]");
     cut = cat(".clamp(min=-", largest_input, ", max=", largest_input, ")");

@@ -62,8 +62,8 @@ class DeepAR final : public Forecaster {
   [[nodiscard]] at::Tensor input_by_kernel(const WindowBatch& batch, const at::Tensor& values, const at::Tensor& level);
 
   at::Tensor embedding_value_;  // (1, 1)
-  at::Tensor lagged_places_;    // (steps · lags): places of the window
-  at::Tensor input_;            // kept for its memory
+  at::Tensor lagged_places_;  // (steps · lags): places of the window
+  at::Tensor input_;  // kept for its memory
   std::unique_ptr<ConstantEmbedding> embedding_;
   std::unique_ptr<dp::Lstm> lstm_;
 };

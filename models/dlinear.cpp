@@ -61,8 +61,8 @@ Forecaster::Hidden DLinear::forward(const WindowBatch& batch) {
   const auto own = frame(batch, scale);
   const auto& scaled = own.input;
   const auto trend = moving_average(scaled, kernel);
-  const auto steps = tape_.add(tape_.apply(*seasonal_, tape_.constant(scaled - trend)),
-                               tape_.apply(*trend_, tape_.constant(trend)));
+  const auto steps =
+      tape_.add(tape_.apply(*seasonal_, tape_.constant(scaled - trend)), tape_.apply(*trend_, tape_.constant(trend)));
   return {tape_.view(steps, {batch.size(), options_.prediction_length, width()}), own.scale, own.naive, own.growth};
 }
 

@@ -5,8 +5,8 @@
 
 namespace tsdp::models {
 
-/// u = past / a by the mean scaler; trend = moving average of u, its ends repeated; h = Ws (u − trend) + bs + Wt trend + bt
-/// reshaped to (H, 20) step-major, head 20 → 3.
+/// u = past / a by the mean scaler; trend = moving average of u, its ends repeated; h = Ws (u − trend) + bs + Wt trend
+/// + bt reshaped to (H, 20) step-major, head 20 → 3.
 class DLinear final : public Forecaster {
  public:
   static constexpr std::int64_t standard_width = 20;

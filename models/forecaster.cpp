@@ -19,7 +19,8 @@ WindowBatch WindowBatch::rows(std::int64_t begin, std::int64_t count) const {
 WindowBatch Forecaster::imputed(const WindowBatch& batch) const {
   if (!options_.imputes || options_.prior.kind != PriorKind::none) return batch;
   // If nothing is missing, what follows changes nothing; asking a GPU would take longer.
-  if (batch.past_target.is_cpu() && batch.past_observed.all().item<bool>() && batch.future_observed.all().item<bool>()) return batch;
+  if (batch.past_target.is_cpu() && batch.past_observed.all().item<bool>() && batch.future_observed.all().item<bool>())
+    return batch;
   auto out = batch;
   const auto mean = context_mean(batch.past_target, batch.past_observed, options_.context_length);
   out.past_target = at::where(batch.past_observed.gt(0.0), batch.past_target, mean);
@@ -37,7 +38,8 @@ at::Tensor Forecaster::losses(const WindowBatch& given) {
   // y = naive + growth · x: −log p(y) = −log p(x) + log growth.
   auto difference = target - hidden.naive;
   if (!hidden.growth.defined()) return head_->losses(tape_[end_], difference, hidden.affine_scale, weights);
-  return head_->losses(tape_[end_], difference.div_(hidden.growth), hidden.affine_scale, weights).add_(weights.mv(hidden.growth.log()));
+  return head_->losses(tape_[end_], difference.div_(hidden.growth), hidden.affine_scale, weights)
+      .add_(weights.mv(hidden.growth.log()));
 }
 
 Frame Forecaster::frame(const WindowBatch& batch, const at::Tensor& mean_scale) const {
@@ -51,7 +53,8 @@ void Forecaster::start_at_prior(const std::string& head, const std::vector<std::
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto& name = entries[i].name;
     auto value = parameters_.value(i);
-    if (std::any_of(last.begin(), last.end(), [&](const auto& prefix) { return name.starts_with(prefix); })) value.zero_();
+    if (std::any_of(last.begin(), last.end(), [&](const auto& prefix) { return name.starts_with(prefix); }))
+      value.zero_();
     if (!name.starts_with(head + ".")) continue;
     const auto map = name[head.size() + 1] - '0';  // 0: df, 1: location, 2: scale
     if (name.ends_with("bias")) {
@@ -64,8 +67,7 @@ void Forecaster::start_at_prior(const std::string& head, const std::vector<std::
     if (last.empty()) continue;
     std::vector<std::int64_t> own;
     for (std::int64_t unit = 0; unit < value.size(1); ++unit)
-      if ((unit % 4 == 1 ? 2 : unit % 4 == 3 ? 0
-                                             : 1) == map) own.push_back(unit);
+      if ((unit % 4 == 1 ? 2 : unit % 4 == 3 ? 0 : 1) == map) own.push_back(unit);
     for (const auto unit : own) value.select(1, unit).fill_(1.0 / std::sqrt(static_cast<double>(own.size())));
   }
 }
@@ -77,8 +79,9 @@ std::string Forecaster::script_frame(const std::string& mean_scale) const {
 }
 
 std::string Forecaster::script_end() const {
-  return options_.prior.kind == PriorKind::none ? "    return df, loc, scale, affine_scale\n"
-                                                : "    return df, loc * growth + naive / affine_scale, scale * growth, affine_scale\n";
+  return options_.prior.kind == PriorKind::none
+             ? "    return df, loc, scale, affine_scale\n"
+             : "    return df, loc * growth + naive / affine_scale, scale * growth, affine_scale\n";
 }
 
 std::unique_ptr<Forecaster> Forecaster::replica() const {
@@ -119,7 +122,8 @@ void Forecaster::allocate(const at::TensorOptions& tensor_options, std::size_t h
     throw DataError(cat("sizes of ", parameters_.count(), " parameters; found ", options_.most_parameters));
   const auto seen = longest_season();
   if (options_.prior.kind != PriorKind::none && (options_.prior.season < 1 || options_.prior.season > seen))
-    throw UsageError(cat("season of the prior: found ", options_.prior.season, "; expected 1 to ", seen, ", of which the model sees a whole one"));
+    throw UsageError(cat("season of the prior: found ", options_.prior.season, "; expected 1 to ", seen,
+                         ", of which the model sees a whole one"));
   parameters_.allocate(tensor_options, options_.parameter_values);
   head_ = std::make_unique<StudentTHead>(parameters_, head, head_width);
   layer_list_.push_back(head_.get());

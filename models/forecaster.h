@@ -24,21 +24,21 @@ namespace tsdp::models {
 
 /// Sizes that a model is built for.
 struct ModelOptions {
-  std::int64_t context_length = 1;     ///< C ≥ 1
+  std::int64_t context_length = 1;  ///< C ≥ 1
   std::int64_t prediction_length = 1;  ///< H ≥ 1
-  std::vector<std::int64_t> lags = {}; ///< for models that read lagged values: ≥ 1, in the order they are fed
-  std::int64_t time_features = 0;      ///< F: calendar features and age of a step, for models that read them
+  std::vector<std::int64_t> lags = {};  ///< for models that read lagged values: ≥ 1, in the order they are fed
+  std::int64_t time_features = 0;  ///< F: calendar features and age of a step, for models that read them
   /// Scale of a window that holds no observed value, if a model scales by the mean of observed values. It is a
   /// constant: the mean over the batch, which GluonTS takes, lets one window's gradient depend on another's values. At
   /// least 1e-10 is used.
   double default_scale = 0.0;
   std::int64_t width_factor = 1;  ///< multiple of the model's standard widths, ≥ 1
-  std::int64_t width = 0;         ///< hidden units of a step or token; 0: the standard ones
+  std::int64_t width = 0;  ///< hidden units of a step or token; 0: the standard ones
   /// Without a prior: whether values that are not observed, in a window or before the start of its series, are read as
   /// the mean of the observed ones in its context (0 if there are none) instead of as 0, as GluonTS does. With a prior
   /// they always are.
   bool imputes = false;
-  Prior prior = {};               ///< its season is at most the context; for a model that reads lags, at most the largest
+  Prior prior = {};  ///< its season is at most the context; for a model that reads lags, at most the largest
   /// More parameters are refused (DataError) before memory is taken; for sizes from a file.
   std::int64_t most_parameters = std::numeric_limits<std::int64_t>::max();
   /// If defined, the flat buffer that the parameters are views of: replicas of a model share it.
@@ -47,11 +47,11 @@ struct ModelOptions {
 
 /// A batch of windows, P = `Forecaster::past_length()`. Unobserved values are 0.
 struct WindowBatch {
-  at::Tensor past_target;      ///< (B, P)
-  at::Tensor past_observed;    ///< (B, P), 1 or 0
-  at::Tensor future_target;    ///< (B, H)
+  at::Tensor past_target;  ///< (B, P)
+  at::Tensor past_observed;  ///< (B, P), 1 or 0
+  at::Tensor future_target;  ///< (B, H)
   at::Tensor future_observed;  ///< (B, H), 1 or 0
-  at::Tensor time_features;    ///< (B, P + H, F), only where the model reads them; 0 before the start of a series
+  at::Tensor time_features;  ///< (B, P + H, F), only where the model reads them; 0 before the start of a series
 
   [[nodiscard]] std::int64_t size() const { return past_target.size(0); }
   /// Windows `begin` … `begin + count − 1`.
@@ -117,10 +117,10 @@ class Forecaster {
   [[nodiscard]] WindowBatch imputed(const WindowBatch& batch) const;
   /// What the loss is computed from: the head's input, the window's scale, and what a prior adds to it (prior.h).
   struct Hidden {
-    dp::Tape::Value value;    ///< (B, K, D): one row a step
+    dp::Tape::Value value;  ///< (B, K, D): one row a step
     at::Tensor affine_scale;  ///< (B, 1)
-    at::Tensor naive = {};    ///< (B, K) in units of the data; undefined without a prior
-    at::Tensor growth = {};   ///< (K); undefined where it is 1
+    at::Tensor naive = {};  ///< (B, K) in units of the data; undefined without a prior
+    at::Tensor growth = {};  ///< (K); undefined where it is 1
   };
   /// A batch's windows in units of their own; `mean_scale` is the model's scale without a prior.
   [[nodiscard]] Frame frame(const WindowBatch& batch, const at::Tensor& mean_scale) const;
@@ -131,7 +131,9 @@ class Forecaster {
   /// Parts of TorchScript: the methods that `script_frame` calls; lines that set locals `scaled` and `affine_scale`
   /// (with a prior also naive, growth) from past_target, past_observed and an expression of the model's scale; and the
   /// end of `distribution`.
-  [[nodiscard]] std::string script_methods() const { return filled_past_script(options_.prior) + frame_script(options_.prior); }
+  [[nodiscard]] std::string script_methods() const {
+    return filled_past_script(options_.prior) + frame_script(options_.prior);
+  }
   [[nodiscard]] std::string script_frame(const std::string& mean_scale) const;
   [[nodiscard]] std::string script_end() const;
   /// The composition of layers, on `tape_`.
@@ -151,12 +153,14 @@ class Forecaster {
   std::unique_ptr<dp::Linear> linear(std::size_t first);
   std::unique_ptr<dp::LayerNorm> layer_norm(std::size_t first);
 
-  /// Fills `values` (all parameters, double precision) with a uniform draw on ±bound, entry by entry; a bound of 0 leaves
-  /// zeros. Then copies it to the parameters.
+  /// Fills `values` (all parameters, double precision) with a uniform draw on ±bound, entry by entry; a bound of 0
+  /// leaves zeros. Then copies it to the parameters.
   void initialise_uniform(RandomStream& stream, const std::function<double(const dp::ParameterBuffer::Entry&)>& bound);
 
   /// Hidden units that the options ask for.
-  [[nodiscard]] std::int64_t width_or(std::int64_t standard) const { return options_.width > 0 ? options_.width : standard * options_.width_factor; }
+  [[nodiscard]] std::int64_t width_or(std::int64_t standard) const {
+    return options_.width > 0 ? options_.width : standard * options_.width_factor;
+  }
 
   ModelOptions options_;
   dp::ParameterBuffer parameters_;
@@ -167,7 +171,8 @@ class Forecaster {
 };
 
 /// Builds a forecaster; all tensors have `tensor_options`.
-using Factory = std::function<std::unique_ptr<Forecaster>(const ModelOptions&, const at::TensorOptions& tensor_options)>;
+using Factory =
+    std::function<std::unique_ptr<Forecaster>(const ModelOptions&, const at::TensorOptions& tensor_options)>;
 
 template <class Model>
 [[nodiscard]] Factory factory_of() {
@@ -178,7 +183,8 @@ template <class Model>
 
 /// Makes a forecaster known to configurations and to make_model. Throws Error for a name that is taken. A forecaster
 /// outside the tree calls this in a line of its source, which is linked into the program:
-///   const bool registered = tsdp::models::register_model({"autoregression"}, tsdp::models::factory_of<Autoregression>());
+///   const bool registered = tsdp::models::register_model({"autoregression"},
+///   tsdp::models::factory_of<Autoregression>());
 bool register_model(const ModelRules& rules, Factory factory);
 
 /// Names of all registered forecasters.

@@ -9,7 +9,9 @@
 namespace tsdp::models {
 
 ITransformer::ITransformer(const ModelOptions& options, const at::TensorOptions& tensor_options) : Forecaster(options) {
-  if (width() % heads != 0) throw UsageError(cat("model.width: found ", width(), "; expected a multiple of ", heads, ", the heads of itransformer"));
+  if (width() % heads != 0)
+    throw UsageError(
+        cat("model.width: found ", width(), "; expected a multiple of ", heads, ", the heads of itransformer"));
   const auto declare_norm = [&](const std::string& prefix) {
     const auto place = parameters_.declare(prefix + ".weight", {width()});
     parameters_.declare(prefix + ".bias", {width()});
@@ -83,14 +85,16 @@ Forecaster::Hidden ITransformer::forward(const WindowBatch& batch) {
   const auto scale = mean_scale(batch.past_target, batch.past_observed, options_.default_scale);
   const auto own = frame(batch, scale);
   // With a prior the level says nothing: a forecast is the same in any units.
-  const auto token = at::cat({own.input, at::zeros_like(scale), own.naive.defined() ? at::zeros_like(scale) : scale.log()}, 1);
+  const auto token =
+      at::cat({own.input, at::zeros_like(scale), own.naive.defined() ? at::zeros_like(scale) : scale.log()}, 1);
   auto x = tape_.apply(*embedding_, tape_.constant(token));
   for (auto& e : encoders_) {
     x = tape_.apply(*e.first_norm, tape_.add(x, tape_.apply(*e.out, tape_.apply(*e.value, x))));
     x = tape_.apply(*e.second_norm, tape_.add(x, tape_.apply(*e.down, tape_.relu(tape_.apply(*e.up, x)))));
   }
   const auto steps = tape_.apply(*projection_, tape_.apply(*norm_, x));
-  return {tape_.view(steps, {batch.size(), options_.prediction_length, step_width()}), own.scale, own.naive, own.growth};
+  return {tape_.view(steps, {batch.size(), options_.prediction_length, step_width()}), own.scale, own.naive,
+          own.growth};
 }
 
 Forecaster::Scored ITransformer::scored(const WindowBatch& batch) const {
@@ -98,14 +102,17 @@ Forecaster::Scored ITransformer::scored(const WindowBatch& batch) const {
 }
 
 std::int64_t ITransformer::bytes_per_window() const {
-  return 2 * 4 * (options_.context_length + 2 + 2 * (2 * feed_forward() + 8 * width()) + (step_width() + 3) * options_.prediction_length);
+  return 2 * 4 *
+         (options_.context_length + 2 + 2 * (2 * feed_forward() + 8 * width()) +
+          (step_width() + 3) * options_.prediction_length);
 }
 
 std::string ITransformer::script() const {
   std::string body;
   for (const std::string l : {"0", "1"}) {
     const auto p = "self.encoder_layers_" + l + "_";
-    body += "    value = torch.linear(x, " + p + "self_attn_in_proj_weight[2 * d:], " + p + "self_attn_in_proj_bias[2 * d:])\n";
+    body += "    value = torch.linear(x, " + p + "self_attn_in_proj_weight[2 * d:], " + p +
+            "self_attn_in_proj_bias[2 * d:])\n";
     body += "    x = x + torch.linear(value, " + p + "self_attn_out_proj_weight, " + p + "self_attn_out_proj_bias)\n";
     body += "    x = torch.layer_norm(x, [d], " + p + "norm1_weight, " + p + "norm1_bias)\n";
     body += "    up = torch.relu(torch.linear(x, " + p + "linear1_weight, " + p + "linear1_bias))\n";
@@ -116,7 +123,8 @@ std::string ITransformer::script() const {
   return std::string(mean_scale_script()) + script_methods() + R"(
 def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
 )" + script_frame("self.mean_scale(past_target, past_observed)") +
-         "    token = torch.cat([scaled, torch.zeros_like(affine_scale), torch." + (alone ? "log" : "zeros_like") + R"((affine_scale)], 1)
+         "    token = torch.cat([scaled, torch.zeros_like(affine_scale), torch." + (alone ? "log" : "zeros_like") +
+         R"((affine_scale)], 1)
     x = torch.linear(token, self.emebdding_weight, self.emebdding_bias)
     d = x.size(1)
 )" + body +

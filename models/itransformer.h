@@ -7,9 +7,9 @@
 
 namespace tsdp::models {
 
-/// Tokens are variates; a univariate window is one token [u_1 … u_C, 0, log a]. Over one token softmax is identically 1, so
-/// self-attention is its value and output projections, and the gradients of the query and key parameters are exactly 0
-/// (they are parameters all the same: noise and weight decay act on them).
+/// Tokens are variates; a univariate window is one token [u_1 … u_C, 0, log a]. Over one token softmax is identically
+/// 1, so self-attention is its value and output projections, and the gradients of the query and key parameters are
+/// exactly 0 (they are parameters all the same: noise and weight decay act on them).
 class ITransformer final : public Forecaster {
  public:
   static constexpr std::int64_t standard_width = 32;

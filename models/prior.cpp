@@ -27,8 +27,8 @@ float sum_of(std::int64_t count, const Term& term) {
 }
 
 /// One window of frame_of, whose comment explains the terms. Fills `input` and `naive`. Returns s.
-float frame_row(const Prior& prior, const float* past, const float* observed, std::int64_t length, std::int64_t horizon, float mean_scale,
-                float* input, float* naive) {
+float frame_row(const Prior& prior, const float* past, const float* observed, std::int64_t length, std::int64_t horizon,
+                float mean_scale, float* input, float* naive) {
   const float count = sum_of(length, [&](std::int64_t i) { return observed[i]; });
   const float mean = sum_of(length, [&](std::int64_t i) { return past[i] * observed[i]; }) / std::max(count, 1.0F);
   auto* const values = input;
@@ -36,11 +36,13 @@ float frame_row(const Prior& prior, const float* past, const float* observed, st
   const bool walks = prior.kind == PriorKind::last_value;
   const bool of_differences = walks && length > 1;
   const auto terms = of_differences ? length - 1 : length;
-  const float deviations = of_differences ? sum_of(terms, [&](std::int64_t i) { return std::abs(values[i + 1] - values[i]); })
-                                          : sum_of(terms, [&](std::int64_t i) { return std::abs(values[i] - mean); });
+  const float deviations = of_differences
+                               ? sum_of(terms, [&](std::int64_t i) { return std::abs(values[i + 1] - values[i]); })
+                               : sum_of(terms, [&](std::int64_t i) { return std::abs(values[i] - mean); });
   // In this order a spread that is not a number stays one, as in ATen.
   float scale = deviations / static_cast<float>(terms);
-  const float least = std::max(mean_scale * static_cast<float>(least_share_of_mean_scale), static_cast<float>(least_mean_scale));
+  const float least =
+      std::max(mean_scale * static_cast<float>(least_share_of_mean_scale), static_cast<float>(least_mean_scale));
   if (scale < least) scale = least;
   const float last = values[length - 1];
   for (std::int64_t k = 0; k < horizon; ++k) naive[k] = walks ? last : values[length - prior.season + k % prior.season];
@@ -48,8 +50,7 @@ float frame_row(const Prior& prior, const float* past, const float* observed, st
   const auto most = static_cast<float>(largest_input);
   for (std::int64_t i = 0; i < length; ++i) {
     const float x = (values[i] - centre) / scale;
-    input[i] = x < -most ? -most : x > most ? most
-                                            : x;
+    input[i] = x < -most ? -most : x > most ? most : x;
   }
   return scale;
 }
@@ -62,18 +63,21 @@ at::Tensor growth_of_walks(std::int64_t horizon, const at::TensorOptions& option
 }
 
 /// frame_of in one pass over each window, in float on the CPU.
-Frame frame_by_kernel(const Prior& prior, const at::Tensor& pasts, const at::Tensor& seen, std::int64_t horizon, const at::Tensor& mean_scales) {
+Frame frame_by_kernel(const Prior& prior, const at::Tensor& pasts, const at::Tensor& seen, std::int64_t horizon,
+                      const at::Tensor& mean_scales) {
   const auto past = dp::with_dense_rows(pasts);
   const auto observed = dp::with_dense_rows(seen);
   const auto mean_scale = mean_scales.contiguous();
   const auto windows = past.size(0);
   const auto length = past.size(1);
-  Frame out{at::empty({windows, length}, past.options()), at::empty({windows, 1}, past.options()), at::empty({windows, horizon}, past.options())};
+  Frame out{at::empty({windows, length}, past.options()), at::empty({windows, 1}, past.options()),
+            at::empty({windows, horizon}, past.options())};
   at::parallel_for(0, windows, 64, [&](std::int64_t begin, std::int64_t end) {
     for (auto row = begin; row < end; ++row)
       out.scale.data_ptr<float>()[row] =
-          frame_row(prior, past.const_data_ptr<float>() + row * past.stride(0), observed.const_data_ptr<float>() + row * observed.stride(0), length,
-                    horizon, mean_scale.const_data_ptr<float>()[row], out.input.data_ptr<float>() + row * length,
+          frame_row(prior, past.const_data_ptr<float>() + row * past.stride(0),
+                    observed.const_data_ptr<float>() + row * observed.stride(0), length, horizon,
+                    mean_scale.const_data_ptr<float>()[row], out.input.data_ptr<float>() + row * length,
                     out.naive.data_ptr<float>() + row * horizon);
   });
   if (prior.kind == PriorKind::last_value) out.growth = growth_of_walks(horizon, past.options());
@@ -82,7 +86,8 @@ Frame frame_by_kernel(const Prior& prior, const at::Tensor& pasts, const at::Ten
 
 }  // namespace
 
-FilledPast filled_past(const Prior& prior, const at::Tensor& past, const at::Tensor& observed, std::int64_t context, const at::Tensor& mean_scale) {
+FilledPast filled_past(const Prior& prior, const at::Tensor& past, const at::Tensor& observed, std::int64_t context,
+                       const at::Tensor& mean_scale) {
   const auto first = past.size(1) - context;
   const auto mean = context_mean(past, observed, context);
   const auto values = at::where(observed.gt(0.0), past, mean);
@@ -94,7 +99,8 @@ FilledPast filled_past(const Prior& prior, const at::Tensor& past, const at::Ten
   return {values, mean, at::maximum(spread, mean_scale * least_share_of_mean_scale).clamp_min_(least_mean_scale)};
 }
 
-Frame frame_of(const Prior& prior, const at::Tensor& past, const at::Tensor& observed, std::int64_t horizon, const at::Tensor& mean_scale) {
+Frame frame_of(const Prior& prior, const at::Tensor& past, const at::Tensor& observed, std::int64_t horizon,
+               const at::Tensor& mean_scale) {
   if (prior.kind == PriorKind::none) return {past / mean_scale, mean_scale};
   if (dp::kernels_serve(past)) return frame_by_kernel(prior, past, observed, horizon, mean_scale);
   const auto length = past.size(1);
@@ -108,7 +114,9 @@ Frame frame_of(const Prior& prior, const at::Tensor& past, const at::Tensor& obs
     out.naive = last.expand({past.size(0), horizon});
     out.growth = growth_of_walks(horizon, past.options());
   } else {
-    const auto places = at::arange(horizon, at::TensorOptions(past.device()).dtype(at::kLong)).remainder(prior.season).add_(length - prior.season);
+    const auto places = at::arange(horizon, at::TensorOptions(past.device()).dtype(at::kLong))
+                            .remainder(prior.season)
+                            .add_(length - prior.season);
     out.naive = filled.values.index_select(1, places);
   }
   return out;
@@ -126,9 +134,12 @@ def filled_past(self, past: Tensor, observed: Tensor, context: int, mean_scale: 
     values = torch.where(observed > 0.0, past, mean)
     recent = values[:, past.size(1) - context:]
 )",
-             walks ? cat("    if context > 1:\n        spread = (recent[:, 1:] - recent[:, :-1]).abs().mean(dim=1, keepdim=True)\n    else:\n        ", by_mean)
+             walks ? cat("    if context > 1:\n        spread = (recent[:, 1:] - recent[:, :-1]).abs().mean(dim=1, "
+                         "keepdim=True)\n    else:\n        ",
+                         by_mean)
                    : cat("    ", by_mean),
-             "    return values, mean, torch.maximum(spread, mean_scale * ", least_share_of_mean_scale, ").clamp(min=", least_mean_scale, ")\n");
+             "    return values, mean, torch.maximum(spread, mean_scale * ", least_share_of_mean_scale,
+             ").clamp(min=", least_mean_scale, ")\n");
 }
 
 std::string frame_script(const Prior& prior) {
@@ -149,7 +160,8 @@ def frame(self, past: Tensor, observed: Tensor, mean_scale: Tensor) -> Tuple[Ten
     growth = torch.ones([horizon], dtype=past.dtype, device=past.device)
     centre = mean
 )"),
-             "    return ((values - centre) / scale).clamp(min=-", largest_input, ", max=", largest_input, "), scale, naive, growth\n");
+             "    return ((values - centre) / scale).clamp(min=-", largest_input, ", max=", largest_input,
+             "), scale, naive, growth\n");
 }
 
 }  // namespace tsdp::models

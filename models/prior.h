@@ -26,17 +26,17 @@ struct Frame {
 ///   last_value: naive_k is the last value, which is also the centre; s the mean absolute difference of neighbours;
 ///     growth √k, k from 1, as for a random walk.
 /// The input is cut at ±10. past (B, P), observed (B, P); `horizon` K. Requires season ≤ P.
-[[nodiscard]] Frame frame_of(const Prior& prior, const at::Tensor& past, const at::Tensor& observed, std::int64_t horizon,
-                             const at::Tensor& mean_scale);
+[[nodiscard]] Frame frame_of(const Prior& prior, const at::Tensor& past, const at::Tensor& observed,
+                             std::int64_t horizon, const at::Tensor& mean_scale);
 
 /// The past with missing values filled by the mean of the observed ones among the last `context` (0 if there are none),
 /// that mean, and s of the last `context` values: what frame_of and DeepAR have in common.
 struct FilledPast {
-  at::Tensor values;      ///< (B, P)
-  at::Tensor mean, scale; ///< (B, 1), of the last `context` values
+  at::Tensor values;  ///< (B, P)
+  at::Tensor mean, scale;  ///< (B, 1), of the last `context` values
 };
-[[nodiscard]] FilledPast filled_past(const Prior& prior, const at::Tensor& past, const at::Tensor& observed, std::int64_t context,
-                                     const at::Tensor& mean_scale);
+[[nodiscard]] FilledPast filled_past(const Prior& prior, const at::Tensor& past, const at::Tensor& observed,
+                                     std::int64_t context, const at::Tensor& mean_scale);
 
 /// Scale of the first forecasts' Student-t law, in units of s, and its degrees of freedom.
 [[nodiscard]] double first_scale(const Prior& prior);

@@ -7,8 +7,8 @@ namespace tsdp::models {
 
 inline constexpr double least_mean_scale = 1e-10;
 
-/// max(Σ |y o| / Σ o, 1e-10) over the last axis, (B, 1); windows without an observed value get max(default_scale, 1e-10).
-/// GluonTS's MeanScaler except for that constant, where GluonTS takes the mean of the whole batch.
+/// max(Σ |y o| / Σ o, 1e-10) over the last axis, (B, 1); windows without an observed value get max(default_scale,
+/// 1e-10). GluonTS's MeanScaler except for that constant, where GluonTS takes the mean of the whole batch.
 [[nodiscard]] at::Tensor mean_scale(const at::Tensor& target, const at::Tensor& observed, double default_scale);
 
 /// TorchScript: method `mean_scale(self, target, observed) -> Tensor`, with attribute `default_scale`.

@@ -27,8 +27,8 @@ struct StudentTLoss {
 };
 /// raw (B, K, 3); target (B, K) in units of the data; affine_scale (B, 1); weights (B, K). Where a weight is 0 the term
 /// and its gradient are exactly 0, finite or not.
-[[nodiscard]] StudentTLoss student_t_loss(const at::Tensor& raw, const at::Tensor& target, const at::Tensor& affine_scale,
-                                          const at::Tensor& weights);
+[[nodiscard]] StudentTLoss student_t_loss(const at::Tensor& raw, const at::Tensor& target,
+                                          const at::Tensor& affine_scale, const at::Tensor& weights);
 
 /// Three affine maps D → 1 (df, loc, scale) over the rows of (B, K, D), and the loss.
 class StudentTHead final : public dp::Layer {
@@ -55,14 +55,15 @@ class StudentTHead final : public dp::Layer {
                               const at::Tensor& weights);
 
   std::unique_ptr<dp::Linear> maps_;  // D → 3, over strided views of the three maps
-  at::Tensor values_, gradients_;     // the three maps, flat: 3 (D + 1)
+  at::Tensor values_, gradients_;  // the three maps, flat: 3 (D + 1)
   at::Tensor raw_gradient_, hidden_gradient_;
   // Of the CPU's kernel: the windows' gradients (B, 3 (D + 1)) and their squared norms (B, double precision).
   at::Tensor window_gradients_, squared_norms_, hidden_norms_;
   bool by_kernel_ = false;  // whether the last losses were the kernel's
 };
 
-/// TorchScript lines that turn a local `steps` (…, D) into locals df, loc, scale by the maps `self.<prefix>_0_weight` ….
+/// TorchScript lines that turn a local `steps` (…, D) into locals df, loc, scale by the maps `self.<prefix>_0_weight`
+/// ….
 [[nodiscard]] std::string student_t_script(const std::string& prefix);
 
 }  // namespace tsdp::models

@@ -480,7 +480,8 @@ TSDP_INLINE void loss_and_gradient_of(const Head<T>& head, const Loss<T>& loss, 
             // Too small for float squares (see row_kernels.h).
             const T* made = to.hidden_gradient + window * to.hidden_gradient_stride;
             norm = 0;
-            for (std::int64_t j = 0; j < entries; ++j) norm += static_cast<double>(made[j]) * static_cast<double>(made[j]);
+            for (std::int64_t j = 0; j < entries; ++j)
+              norm += static_cast<double>(made[j]) * static_cast<double>(made[j]);
           }
           to.hidden_squared_norms[window] = norm;
         }

@@ -40,7 +40,7 @@ struct Gradients {
   T* window_head_gradients = nullptr;
   std::int64_t window_head_gradients_stride = 0;
   double* head_squared_norms = nullptr;  ///< (windows): of the rows of window_head_gradients; or null
-  T* head_gradient = nullptr;            ///< the windows' sum is added to it
+  T* head_gradient = nullptr;  ///< the windows' sum is added to it
 };
 
 /// raw (windows, K, 3) = weight · hidden + bias.

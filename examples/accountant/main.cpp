@@ -1,7 +1,7 @@
 // How private is a training run whose batches are drawn by structured subsampling?
 //
-// A step draws 256 of 862 series without replacement and one window of each (Theorem 4.4 of Schuchardt et al., 2025); neighbours
-// differ in one value of one series. Units: the clipping norm is 1, so `sigma` is the noise multiplier.
+// A step draws 256 of 862 series without replacement and one window of each (Theorem 4.4 of Schuchardt et al., 2025);
+// neighbours differ in one value of one series. Units: the clipping norm is 1, so `sigma` is the noise multiplier.
 #include <cstdint>
 #include <exception>
 #include <iostream>
@@ -29,7 +29,8 @@ int main() {
     std::cout << "after " << steps << " steps: epsilon in [" << tsdp::rounded_down(epsilon.lower, 5) << ", "
               << tsdp::rounded_up(epsilon.upper, 5) << "] at delta " << delta << "\n";
 
-    std::cout << "within epsilon " << target << ": " << theorem.steps_of_uses(curve->max_uses(target, delta)) << " steps\n";
+    std::cout << "within epsilon " << target << ": " << theorem.steps_of_uses(curve->max_uses(target, delta))
+              << " steps\n";
   } catch (const std::exception& error) {  // tsdp::PrivacyError: parameters outside what the theorem covers
     std::cerr << "accountant: " << error.what() << "\n";
     return 1;

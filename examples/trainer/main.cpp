@@ -28,7 +28,8 @@ void train(const std::filesystem::path& config_file, const std::filesystem::path
   std::cout << trainer.step() << " steps: " << ledger["statement"].get<std::string>() << "\n";
   // Computed from true values, so epsilon does not cover it.
   auto module = tsdp::exporting::make_module(trainer.model(), /*sampled_forecasts=*/false);
-  const auto scores = tsdp::evaluation::backtest(module, data.dataset, data.split.test, settled.config.dataset.season_length, at::kCPU);
+  const auto scores =
+      tsdp::evaluation::backtest(module, data.dataset, data.split.test, settled.config.dataset.season_length, at::kCPU);
   std::cout << "CRPS on the test windows " << scores.model.mean_weighted_quantile_loss() << ", of seasonal naive "
             << scores.seasonal_naive.mean_weighted_quantile_loss() << "\n";
 }

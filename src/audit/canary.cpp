@@ -16,7 +16,8 @@ MarkCode mark_code(const privacy::SubsamplingScheme& scheme, const privacy::Priv
   if (unit.v) {
     const int exponent = std::min(100, std::ilogb(*unit.v));
     if (exponent < -100)
-      throw UsageError(cat("privacy.v: found ", *unit.v, "; expected at least ", std::ldexp(1.0, -100), " for an audit"));
+      throw UsageError(
+          cat("privacy.v: found ", *unit.v, "; expected at least ", std::ldexp(1.0, -100), " for an audit"));
     out.unit = std::ldexp(1.0, exponent);
     out.noised = p.context_noise > 0.0 || p.forecast_noise > 0.0;
     if (out.noised) {
@@ -31,13 +32,13 @@ MarkCode mark_code(const privacy::SubsamplingScheme& scheme, const privacy::Priv
   return out;
 }
 
-std::vector<float> marked_values(const MarkCode& code, const Neighbours& neighbours, std::int64_t series, std::int64_t length,
-                                 bool second) {
+std::vector<float> marked_values(const MarkCode& code, const Neighbours& neighbours, std::int64_t series,
+                                 std::int64_t length, bool second) {
   const bool changed = series == neighbours.series;
   const auto unit = static_cast<float>(code.unit);
-  std::vector<float> out(static_cast<std::size_t>(length),
-                         code.noised ? std::numeric_limits<float>::quiet_NaN() : changed ? unit
-                                                                                         : 0.0F);
+  std::vector<float> out(static_cast<std::size_t>(length), code.noised ? std::numeric_limits<float>::quiet_NaN()
+                                                           : changed   ? unit
+                                                                       : 0.0F);
   if (changed)
     for (const auto place : neighbours.places)
       out[static_cast<std::size_t>(place)] = code.noised ? (second ? unit : 0.0F) : (second ? 3.0F : 2.0F) * unit;
@@ -46,7 +47,9 @@ std::vector<float> marked_values(const MarkCode& code, const Neighbours& neighbo
 
 void Canary::GivenGradients::add_squared_norms(at::Tensor& norms) { norms.add_(dp::squared_norms(rows_)); }
 
-void Canary::GivenGradients::discard(const at::Tensor& windows) { rows_ = rows_.masked_fill(windows.unsqueeze(1), 0.0); }
+void Canary::GivenGradients::discard(const at::Tensor& windows) {
+  rows_ = rows_.masked_fill(windows.unsqueeze(1), 0.0);
+}
 
 void Canary::GivenGradients::add_gradient(const at::Tensor& factors) {
   gradient_.add_(factors.defined() ? at::mv(rows_.t(), factors) : rows_.sum(0));

@@ -36,15 +36,15 @@ class Canary final : public models::Forecaster {
  public:
   /// Of the options, only context_length (all past steps that windows carry), prediction_length and parameter_values
   /// matter. `touched` counts, over all replicas, the touched windows whose losses were taken.
-  Canary(const models::ModelOptions& options, const at::TensorOptions& tensor_options, const MarkCode& code, double clip_norm,
-         std::shared_ptr<std::atomic<std::int64_t>> touched);
+  Canary(const models::ModelOptions& options, const at::TensorOptions& tensor_options, const MarkCode& code,
+         double clip_norm, std::shared_ptr<std::atomic<std::int64_t>> touched);
 
   [[nodiscard]] std::string name() const override { return "canary"; }
   [[nodiscard]] std::int64_t bytes_per_window() const override { return 64; }
   [[nodiscard]] std::unique_ptr<Forecaster> replica() const override;
   void initialise(RandomStream& stream) override { static_cast<void>(stream); }  // zeros
-  [[nodiscard]] std::string script() const override { return {}; }              // never exported
-  void backward() override {}                                                    // `forward` left the gradients
+  [[nodiscard]] std::string script() const override { return {}; }  // never exported
+  void backward() override {}  // `forward` left the gradients
 
  private:
   /// Gradients that were not made by a backward pass: one row per window, over the first parameters.

@@ -19,7 +19,8 @@ double drawn_share(const privacy::SubsamplingScheme& scheme) {
 }
 
 double poisson_rate(const privacy::SubsamplingScheme& scheme, std::int64_t windows) {
-  return std::min(1.0, static_cast<double>(scheme.parameters().subsequences_per_sequence) / static_cast<double>(windows));
+  return std::min(1.0,
+                  static_cast<double>(scheme.parameters().subsequences_per_sequence) / static_cast<double>(windows));
 }
 
 /// Bin(i; trials, probability) at spacing · i, without outcomes that never happen; trials may be 0.
@@ -46,7 +47,8 @@ Neighbours worst_neighbours(const privacy::SubsamplingScheme& scheme, const priv
   double worst = -1.0;
   for (std::int64_t s = 0; s < used; ++s) {
     const auto length = p.lengths[s];
-    const auto touched = static_cast<double>(privacy::touched_windows(length, p.context_length, p.forecast_length, unit));
+    const auto touched =
+        static_cast<double>(privacy::touched_windows(length, p.context_length, p.forecast_length, unit));
     const auto windows = scheme.windows_of(s);
     const double value = touched * (p.bottom_level == BottomLevel::poisson ? poisson_rate(scheme, windows)
                                                                            : 1.0 / static_cast<double>(windows));

@@ -199,7 +199,8 @@ std::vector<double> telling_thresholds(const Attack& attack, const privacy::Domi
         std::abs(p_less[0] - p[0]) / deviation[0],
         std::abs(p_less[1] - p[1]) / deviation[1],
         t < 0.0 ? -infinity : (p_less[1] - ratio * p_less[0] - allowed) / (noise + (ratio - 1.0) * deviation[0]),
-        t > 0.0 ? -infinity : (1.0 - p_less[0] - ratio * (1.0 - p_less[1]) - allowed) / (noise + (ratio - 1.0) * deviation[1]),
+        t > 0.0 ? -infinity
+                : (1.0 - p_less[0] - ratio * (1.0 - p_less[1]) - allowed) / (noise + (ratio - 1.0) * deviation[1]),
     };
     for (int k = 0; k < 4; ++k)
       if (value[k] > best[k]) {
@@ -236,8 +237,8 @@ std::vector<Side> sides_of(const std::vector<Measured>& events) {
       for (const bool second : {false, true}) {
         const auto& one = second ? e.second : e.first;
         const auto& other = second ? e.first : e.second;
-        out.push_back({complement ? 1.0 - one.upper : one.lower, complement ? 1.0 - other.lower : other.upper, e.threshold,
-                       complement, second});
+        out.push_back({complement ? 1.0 - one.upper : one.lower, complement ? 1.0 - other.lower : other.upper,
+                       e.threshold, complement, second});
       }
   return out;
 }
@@ -252,7 +253,8 @@ std::vector<double> epsilons_of(const Side& side) {
 }
 
 /// The side and ε that contradict `pair`, if any.
-std::optional<std::pair<Side, double>> contradiction(const privacy::DominatingPair& pair, const std::vector<Side>& sides) {
+std::optional<std::pair<Side, double>> contradiction(const privacy::DominatingPair& pair,
+                                                     const std::vector<Side>& sides) {
   for (const auto& side : sides)
     for (const double e : epsilons_of(side))
       if (side.low > std::exp(e) * side.high + pair.profile_bracket(e).upper) return std::pair{side, e};
@@ -347,7 +349,8 @@ double allowed_by_concentration(double certified, const Observations& seen, doub
     for (const auto* uses : {&seen.first, &seen.second})
       for (const auto& use : *uses) within += std::abs(static_cast<double>(use.blank)) <= h ? 1 : 0;
     const double share = share_bracket(within, seen.first.size() + seen.second.size(), error).lower;
-    if (share > 0.0) out = std::min(out, h / (std::numbers::sqrt2 * boost::math::erf_inv(std::min(share, 1.0 - 1e-15))));
+    if (share > 0.0)
+      out = std::min(out, h / (std::numbers::sqrt2 * boost::math::erf_inv(std::min(share, 1.0 - 1e-15))));
   }
   return out;
 }
@@ -395,11 +398,11 @@ Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
   const auto sides = sides_of(out.events);
   if (const auto found = contradiction(pair, sides)) {
     const auto& [side, e] = *found;
-    out.contradictions.push_back(
-        cat("Theorem ", claim.theorem, " at noise multiplier ", claim.noise_multiplier, " allows P(A | one) - e^", rounded(e),
-            " P(A | other) of at most ", rounded_up(pair.profile_bracket(e).upper), " a use; measured: at least ",
-            rounded_down(side.low - std::exp(e) * side.high), " (A: log-likelihood ratio ", side.complement ? "<= " : "> ",
-            rounded(side.threshold), ", one: ", side.second ? "D'" : "D", ")"));
+    out.contradictions.push_back(cat(
+        "Theorem ", claim.theorem, " at noise multiplier ", claim.noise_multiplier, " allows P(A | one) - e^",
+        rounded(e), " P(A | other) of at most ", rounded_up(pair.profile_bracket(e).upper),
+        " a use; measured: at least ", rounded_down(side.low - std::exp(e) * side.high), " (A: log-likelihood ratio ",
+        side.complement ? "<= " : "> ", rounded(side.threshold), ", one: ", side.second ? "D'" : "D", ")"));
   }
   for (const auto& side : sides)
     if (side.low > claim.delta && side.high > 0.0)
@@ -439,11 +442,15 @@ Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
     // (docs/proofs/adaptive-composition.md). Pairs of several windows per series have no direction of their own; their
     // steps are never composed adaptively, so the symmetrised composition is at most what is certified.
     const auto loosest = claim.pair_at(sigma);
-    const auto directions = privacy::AdaptiveCurve::serves(loosest) ? std::vector{privacy::Direction::remove, privacy::Direction::add} : std::vector{privacy::Direction::symmetrised};
+    const auto directions = privacy::AdaptiveCurve::serves(loosest)
+                                ? std::vector{privacy::Direction::remove, privacy::Direction::add}
+                                : std::vector{privacy::Direction::symmetrised};
     for (const auto direction : directions)
-      out.epsilon.lower = std::max(out.epsilon.lower, privacy::Accountant(loosest, direction).epsilon(claim.delta, claim.uses).lower);
+      out.epsilon.lower =
+          std::max(out.epsilon.lower, privacy::Accountant(loosest, direction).epsilon(claim.delta, claim.uses).lower);
     if (out.epsilon.lower > out.epsilon.upper)
-      out.contradictions.push_back(cat("epsilon: certified at most ", rounded_up(out.epsilon.upper), ", measured at least ", rounded_down(out.epsilon.lower)));
+      out.contradictions.push_back(cat("epsilon: certified at most ", rounded_up(out.epsilon.upper),
+                                       ", measured at least ", rounded_down(out.epsilon.lower)));
   }
 
   // Whether uses are independent, and drawn as often as they should be.
@@ -466,10 +473,11 @@ Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
     }
   }
   if (seen.repeats > 0)
-    out.contradictions.push_back(cat("noise: ", seen.repeats, " releases equal the one before them in every coordinate"));
+    out.contradictions.push_back(
+        cat("noise: ", seen.repeats, " releases equal the one before them in every coordinate"));
   if (seen.strays > 0)
-    out.contradictions.push_back(cat("sampling: the changed series was drawn in ", seen.strays,
-                                     " batches of an epoch that are not its own"));
+    out.contradictions.push_back(
+        cat("sampling: the changed series was drawn in ", seen.strays, " batches of an epoch that are not its own"));
   if (claim.shape_is_exact && pairs > 0) {
     const auto bracket = share_bracket(agree, pairs, error);
     if (bracket.lower > 0.5 || bracket.upper < 0.5)

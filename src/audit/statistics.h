@@ -74,15 +74,16 @@ class Attack {
 struct Release {
   float along = 0.0F;
   float across = 0.0F;
-  float blank = 0.0F;         ///< along a direction of its own, chosen so that gradients have little there; canary: none
-  std::int32_t touched = -1;  ///< touched windows in the batch, as the auditor (not the attacker) counted them; −1: not known
+  float blank = 0.0F;  ///< along a direction of its own, chosen so that gradients have little there; canary: none
+  std::int32_t touched =
+      -1;  ///< touched windows in the batch, as the auditor (not the attacker) counted them; −1: not known
 };
 
 /// What was seen: uses on D and on D′, in the order they were made.
 struct Observations {
   std::vector<Release> first, second;
   std::uint64_t repeats = 0;  ///< releases equal to the one before them in every coordinate
-  std::uint64_t strays = 0;   ///< batches with touched windows that, by the scheme, cannot have any
+  std::uint64_t strays = 0;  ///< batches with touched windows that, by the scheme, cannot have any
 };
 
 /// What is certified for the attacked mechanism.
@@ -104,8 +105,8 @@ struct Claim {
 /// One event as it was measured.
 struct Measured {
   double threshold = 0.0;
-  privacy::Interval first, second;             ///< brackets of P(S | D) and P(S | D′)
-  std::optional<double> law_first, law_second; ///< according to the claim's shape and noise
+  privacy::Interval first, second;  ///< brackets of P(S | D) and P(S | D′)
+  std::optional<double> law_first, law_second;  ///< according to the claim's shape and noise
 };
 
 /// What the audit found.
@@ -117,10 +118,10 @@ struct Verdict {
   /// For a single use, without any assumption: its ε at δ is at least this.
   double direct_epsilon = 0.0;
   double direct_upper = 0.0;  ///< the certified ε of a single use at δ
-  std::optional<privacy::Interval> touched;    ///< bracket of the share of batches with touched windows
+  std::optional<privacy::Interval> touched;  ///< bracket of the share of batches with touched windows
   std::vector<Measured> events;
-  std::vector<std::string> contradictions;     ///< one line each; empty: nothing found
-  std::vector<std::string> remarks;            ///< departures that do not cost privacy
+  std::vector<std::string> contradictions;  ///< one line each; empty: nothing found
+  std::vector<std::string> remarks;  ///< departures that do not cost privacy
   [[nodiscard]] bool contradicted() const { return !contradictions.empty(); }
 };
 

@@ -116,8 +116,8 @@ mechanism::TrainingMethod method_of_one(Config config) {
 }
 
 /// What clipping leaves of a canary's gradient in a batch of the scheme, in multiples of C.
-double unit_length_of(const Config& config, const privacy::SubsamplingScheme& scheme, const models::ModelOptions& options,
-                      const MarkCode& code) {
+double unit_length_of(const Config& config, const privacy::SubsamplingScheme& scheme,
+                      const models::ModelOptions& options, const MarkCode& code) {
   // Windows without marks count −1 if gradients are substituted; a code of that kind tells the same about any other.
   auto plain = code;
   plain.kind = CanaryKind::substituted;
@@ -157,7 +157,11 @@ class DataAttack {
  public:
   DataAttack(const Config& config, const privacy::SubsamplingScheme& scheme, const Neighbours& neighbours,
              models::Forecaster& model)
-      : config_(config), scheme_(scheme), neighbours_(neighbours), model_(model), clipped_(model, config, method_of_one(config)) {}
+      : config_(config),
+        scheme_(scheme),
+        neighbours_(neighbours),
+        model_(model),
+        clipped_(model, config, method_of_one(config)) {}
 
   /// The extremes, among those tried, that move the clipped gradients of touched windows furthest, and what follows
   /// from them.
@@ -169,7 +173,8 @@ class DataAttack {
       const double size = std::pow(10.0, exponent);
       if (size > most) break;
       for (const bool opposite : {false, true}) {
-        const Extremes tried{static_cast<float>(opposite ? -0.5 * size : 0.0), static_cast<float>(opposite ? 0.5 * size : size)};
+        const Extremes tried{static_cast<float>(opposite ? -0.5 * size : 0.0),
+                             static_cast<float>(opposite ? 0.5 * size : size)};
         const auto [first, second] = touched(tried, 8);
         const double distance = (second - first).square().sum().item<double>();
         if (distance > furthest) {
@@ -209,8 +214,8 @@ class DataAttack {
     return out;
   }
 
-  [[nodiscard]] static std::vector<float> values(const Extremes& extremes, const Neighbours& neighbours, std::int64_t series,
-                                                 std::int64_t length, bool second) {
+  [[nodiscard]] static std::vector<float> values(const Extremes& extremes, const Neighbours& neighbours,
+                                                 std::int64_t series, std::int64_t length, bool second) {
     std::vector<float> out(static_cast<std::size_t>(length), 0.0F);
     if (series != neighbours.series) return out;
     for (const auto place : neighbours.places)
@@ -223,8 +228,8 @@ class DataAttack {
   at::Tensor gradients(const Extremes& extremes, bool second, const std::vector<std::int64_t>& starts) {
     const auto length = scheme_.parameters().lengths[neighbours_.series];
     const Neighbours alone{0, neighbours_.places};
-    const auto data =
-        data_of(config_, {length}, [&](std::int64_t s, std::int64_t l) { return values(extremes, alone, s, l, second); });
+    const auto data = data_of(config_, {length},
+                              [&](std::int64_t s, std::int64_t l) { return values(extremes, alone, s, l, second); });
     const data::WindowStore store(data.dataset, model_.past_length(), config_.dataset.prediction_length);
     training::WindowSource source(store, training::features_of(model_, data.dataset), on_cpu);
     std::vector<at::Tensor> rows;
@@ -324,7 +329,8 @@ mechanism::PrivateMechanism mechanism_of(const Config& config, const std::vector
 }
 
 training::Plan plan_of(const Config& config, const mechanism::PrivateMechanism& audited) {
-  return training::make_plan(audited, {config.privacy.target_epsilon, config.privacy.delta}, config.training.max_epochs.value());
+  return training::make_plan(audited, {config.privacy.target_epsilon, config.privacy.delta},
+                             config.training.max_epochs.value());
 }
 
 }  // namespace
@@ -334,26 +340,26 @@ const char* name(Mode value) { return value == Mode::canary ? "canary" : "data";
 namespace {
 void require_attackable(const privacy::SubsamplingScheme& scheme) {
   if (scheme.parameters().record == privacy::Record::series)
-    throw PrivacyError("privacy.relation: found series, of which no worst neighbours are made so far; expected event or user");
+    throw PrivacyError(
+        "privacy.relation: found series, of which no worst neighbours are made so far; expected event or user");
   switch (scheme.parameters().top_level) {
     case TopLevel::deterministic:
     case TopLevel::without_replacement: return;
     case TopLevel::shuffled:
       throw PrivacyError(
-          "sampling.top_level: found shuffled, whose steps that read a series are not known in advance; expected deterministic, "
-          "which has the same bound");
+          "sampling.top_level: found shuffled, whose steps that read a series are not known in advance; expected "
+          "deterministic, which has the same bound");
     case TopLevel::poisson:
     case TopLevel::balls_in_bins: break;
   }
-  throw PrivacyError(cat("sampling.top_level: found ", tsdp::name(scheme.parameters().top_level),
-                         ", whose batches have no fixed size, which the attack "
-                         "needs; expected wor, which has the same bound"));
+  throw PrivacyError(
+      cat("sampling.top_level: found ", tsdp::name(scheme.parameters().top_level),
+          ", whose batches have no fixed size, which the attack needs; expected wor, which has the same bound"));
 }
 }  // namespace
 
 Measurement measure(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options) {
-  if (options.trials < 2)
-    throw UsageError(cat("--trials: found ", options.trials, "; expected at least 2"));
+  if (options.trials < 2) throw UsageError(cat("--trials: found ", options.trials, "; expected at least 2"));
   const auto audited = mechanism_of(config, lengths);
   static_cast<void>(plan_of(config, audited));  // refuses what cannot be claimed before attacking it
   const auto& scheme = audited.scheme();
@@ -386,9 +392,10 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
     out.model = model->name();
   }
   const double divisor = static_cast<double>(scheme.parameters().batch_size) / config.privacy.clip_norm;
-  const double offset = canary && code.kind == CanaryKind::substituted ? -out.unit_length * static_cast<double>(scheme.expected_windows())
-                        : canary                                       ? 0.0
-                                                                       : projection->offset;
+  const double offset = canary && code.kind == CanaryKind::substituted
+                            ? -out.unit_length * static_cast<double>(scheme.expected_windows())
+                        : canary ? 0.0
+                                 : projection->offset;
 
   const auto views = canary ? at::Tensor() : at::stack({projection->direction, projection->blank});
 
@@ -402,9 +409,10 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
     auto own = run_config;
     if (second) ++own.training.seed;
     const auto touched = std::make_shared<std::atomic<std::int64_t>>(0);
-    training::Trainer trainer(mechanism::settle_noise({own}, lengths), data, at::Device(at::kCPU), {scratch.path() / (second ? "second" : "first")},
-                              canary ? std::make_unique<Canary>(canary_options, on_cpu, code, config.privacy.clip_norm, touched)
-                                     : nullptr);
+    training::Trainer trainer(
+        mechanism::settle_noise({own}, lengths), data, at::Device(at::kCPU),
+        {scratch.path() / (second ? "second" : "first")},
+        canary ? std::make_unique<Canary>(canary_options, on_cpu, code, config.privacy.clip_norm, touched) : nullptr);
     trainer.begin();
     // The same weights on both: only data and key differ.
     if (second) trainer.model().parameters().values().copy_(weights);
@@ -438,9 +446,11 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
         use.blank = static_cast<float>(release[1].item<double>() * divisor);
       }
       uses.push_back(use);
-      if (const auto now = std::chrono::steady_clock::now(); options.progress && now - shown > std::chrono::milliseconds(250)) {
+      if (const auto now = std::chrono::steady_clock::now();
+          options.progress && now - shown > std::chrono::milliseconds(250)) {
         shown = now;
-        options.progress((static_cast<double>(uses.size()) / static_cast<double>(options.trials) + (second ? 1.0 : 0.0)) / 2.0);
+        options.progress(
+            (static_cast<double>(uses.size()) / static_cast<double>(options.trials) + (second ? 1.0 : 0.0)) / 2.0);
       }
     };
     trainer.run(how);
@@ -459,10 +469,14 @@ Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths, c
   const auto plan = plan_of(config, audited);
   // A named row is composed as the run composes its own, if that is proven for it.
   const auto composition_of = [&](const std::string& row) {
-    return privacy::covers_adaptive_composition(privacy::apply_theorem(scheme, unit, audited.noise(), row)) ? audited.composition() : privacy::StepComposition::symmetrised;
+    return privacy::covers_adaptive_composition(privacy::apply_theorem(scheme, unit, audited.noise(), row))
+               ? audited.composition()
+               : privacy::StepComposition::symmetrised;
   };
-  const auto held = options.theorem ? mechanism::PrivateMechanism(unit, scheme, audited.clipping(), audited.noise(), *options.theorem, 0.0, composition_of(*options.theorem))
-                                    : audited;
+  const auto held = options.theorem
+                        ? mechanism::PrivateMechanism(unit, scheme, audited.clipping(), audited.noise(),
+                                                      *options.theorem, 0.0, composition_of(*options.theorem))
+                        : audited;
   Claim out;
   out.theorem = held.theorem().theorem;
   out.noise_multiplier = held.noise().multiplier;
@@ -500,7 +514,8 @@ Json to_json(const Claim& claim, const Measurement& measurement, const Verdict& 
   if (verdict.touched) out["drawn"] = {{"scheme", *claim.touched_share}, {"measured", bracket(*verdict.touched)}};
   auto& events = out["events"] = Json::array();
   for (const auto& e : verdict.events) {
-    Json event = {{"log_likelihood_ratio_above", e.threshold}, {"first", bracket(e.first)}, {"second", bracket(e.second)}};
+    Json event = {
+        {"log_likelihood_ratio_above", e.threshold}, {"first", bracket(e.first)}, {"second", bracket(e.second)}};
     if (e.law_first) event["law"] = {{"first", *e.law_first}, {"second", *e.law_second}};
     events.push_back(std::move(event));
   }
@@ -509,14 +524,16 @@ Json to_json(const Claim& claim, const Measurement& measurement, const Verdict& 
   auto& assumptions = out["assumptions"] = Json::array();
   if (options.mode == Mode::canary)
     assumptions.push_back(cat("epsilon.lower: a release has the law of the scheme of Theorem ", claim.theorem,
-                              " at some noise multiplier within a factor ", Attack::fit_range, " of the certified one"));
+                              " at some noise multiplier within a factor ", Attack::fit_range,
+                              " of the certified one"));
   else
     assumptions.push_back(cat("epsilon.lower: the mechanism keeps the profile of Theorem ", claim.theorem,
                               " at some noise multiplier, which may be another than the certified one"));
   assumptions.push_back("epsilon.lower: noise is Gaussian and of one deviation in every direction");
   assumptions.push_back(
-      "epsilon.lower: what the theorem gives for the whole run at the largest noise multiplier that the measurement allows; "
-      "a lower bound of the theorem's number, and where that is an upper bound not of what an attacker reaches");
+      "epsilon.lower: what the theorem gives for the whole run at the largest noise multiplier that the measurement "
+      "allows; a lower bound of the theorem's number, and where that is an upper bound not of what an attacker "
+      "reaches");
   assumptions.push_back("uses are independent: steps draw from streams of their own");
   assumptions.push_back("one_use.epsilon.lower, drawn and contradictions of the theorem assume nothing else");
   return out;

@@ -37,7 +37,8 @@ struct Stopped {};
 /// What ran, and what it showed.
 struct Measurement {
   Observations uses;
-  double unit_length = 1.0;    ///< canary: what clipping leaves of a long gradient in a step without noise, in multiples of C
+  double unit_length =
+      1.0;    ///< canary: what clipping leaves of a long gradient in a step without noise, in multiples of C
   std::optional<Shape> shape;  ///< data: approximate law of the releases, from the gradients of single windows
   std::string model;
   std::int64_t parameters = 0;
@@ -55,12 +56,13 @@ struct Measurement {
 ///
 /// Throws UsageError for a run that is not private or values out of range, PrivacyError if no theorem covers it, and
 /// Stopped.
-[[nodiscard]] Measurement measure(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options);
+[[nodiscard]] Measurement measure(const Config& config, const std::vector<std::int64_t>& lengths,
+                                  const AuditOptions& options);
 
 /// What is certified for a run of `config` on series of `lengths`: by the theorem and the plan of training::Trainer, or
 /// by the theorem named in the options. Throws as `measure`.
-[[nodiscard]] Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options,
-                             const Measurement& measurement);
+[[nodiscard]] Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths,
+                             const AuditOptions& options, const Measurement& measurement);
 
 /// The result as the program prints it.
 [[nodiscard]] nlohmann::ordered_json to_json(const Claim& claim, const Measurement& measurement, const Verdict& verdict,

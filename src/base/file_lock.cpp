@@ -34,7 +34,8 @@ FileLock::FileLock(const std::filesystem::path& path) : descriptor_(-1) {
     // Somebody may have removed the file while we waited: then others lock another one.
     struct stat held{};
     struct stat named{};
-    if (::fstat(descriptor_, &held) == 0 && ::lstat(path.c_str(), &named) == 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino)
+    if (::fstat(descriptor_, &held) == 0 && ::lstat(path.c_str(), &named) == 0 && held.st_dev == named.st_dev &&
+        held.st_ino == named.st_ino)
       return;
     ::close(descriptor_);
   }

@@ -6,8 +6,8 @@
 
 namespace tsdp {
 
-/// Holds an exclusive lock for as long as it lives; the system lets go when a process ends, however it ends. Errors (exit 1)
-/// name the path and the reason.
+/// Holds an exclusive lock for as long as it lives; the system lets go when a process ends, however it ends. Errors
+/// (exit 1) name the path and the reason.
 class FileLock {
  public:
   /// Locks the file `path`, creating it if needed; the file stays. Blocks until the lock is free.

@@ -18,7 +18,8 @@ nlohmann::ordered_json parse_json(std::string_view text, const std::string& wher
   std::vector<std::set<std::string>> keys;  // of the objects that are open
   const auto look = [&](int depth, Json::parse_event_t event, Json& parsed) {
     const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
-    if (opens && depth >= deepest) throw DataError(cat(where, ": nested deeper than ", deepest, " levels; expected ", expected));
+    if (opens && depth >= deepest)
+      throw DataError(cat(where, ": nested deeper than ", deepest, " levels; expected ", expected));
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)

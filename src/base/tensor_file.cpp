@@ -51,8 +51,7 @@ std::string checksum(std::string_view bytes) {
   const auto hex = sha256(bytes);
   std::string out;
   const auto value = [](char digit) { return digit <= '9' ? digit - '0' : digit - 'a' + 10; };
-  for (std::size_t i = 0; i < hex.size(); i += 2)
-    out += static_cast<char>(value(hex[i]) * 16 + value(hex[i + 1]));
+  for (std::size_t i = 0; i < hex.size(); i += 2) out += static_cast<char>(value(hex[i]) * 16 + value(hex[i + 1]));
   return out;
 }
 
@@ -64,13 +63,15 @@ bool TensorFile::has(const std::string& name) const {
 
 const StoredTensor& TensorFile::tensor(const std::string& name, const std::string& where) const {
   const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
-  if (found == tensors.end()) throw DataError(cat(where, ": holds no tensor '", name, "'; expected a file that tsdp wrote"));
+  if (found == tensors.end())
+    throw DataError(cat(where, ": holds no tensor '", name, "'; expected a file that tsdp wrote"));
   return *found;
 }
 
 const std::string& TensorFile::text(const std::string& name, const std::string& where) const {
   const auto found = texts.find(name);
-  if (found == texts.end()) throw DataError(cat(where, ": holds no text '", name, "'; expected a file that tsdp wrote"));
+  if (found == texts.end())
+    throw DataError(cat(where, ": holds no text '", name, "'; expected a file that tsdp wrote"));
   return found->second;
 }
 
@@ -80,9 +81,11 @@ std::string tensor_file_bytes(const TensorFile& content) {
   std::uint64_t place = 0;
   std::set<std::string> names;
   const auto add = [&](const StoredTensor& tensor, std::uint64_t bytes) {
-    if (!names.insert(tensor.name).second) throw Error(ExitCode::failure, cat("two tensors are called '", tensor.name, "'"));
+    if (!names.insert(tensor.name).second)
+      throw Error(ExitCode::failure, cat("two tensors are called '", tensor.name, "'"));
     if (size_of(tensor.type, tensor.shape) != bytes)
-      throw Error(ExitCode::failure, cat("tensor '", tensor.name, "' has ", bytes, " bytes, which do not fit its type and shape"));
+      throw Error(ExitCode::failure,
+                  cat("tensor '", tensor.name, "' has ", bytes, " bytes, which do not fit its type and shape"));
     header[tensor.name] = {{"dtype", tensor.type}, {"shape", tensor.shape}, {"data_offsets", {place, place + bytes}}};
     place += bytes;
   };
@@ -130,8 +133,9 @@ TensorFile read_tensor_file(std::string_view bytes, const std::string& where) {
     const auto part = [&](const char* key) { return about.is_object() ? about.value(key, Json()) : Json(); };
     const auto type = part("dtype"), shape = part("shape"), offsets = part("data_offsets");
     const auto counts = [](const Json& list) {
-      return list.is_array() &&
-             std::all_of(list.begin(), list.end(), [](const Json& n) { return n.is_number_unsigned() && n <= std::uint64_t{1} << 62; });
+      return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& n) {
+               return n.is_number_unsigned() && n <= std::uint64_t{1} << 62;
+             });
     };
     if (!type.is_string() || !counts(shape) || !counts(offsets) || offsets.size() != 2 || shape.size() > 8)
       throw damaged("tensor '", name, "' has no type, shape or place");

@@ -16,7 +16,9 @@ bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) !
 
 }  // namespace
 
-std::size_t width_of(std::string_view text) { return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character)); }
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
 
 std::string shortened(std::string_view text, std::size_t columns) {
   if (width_of(text) <= columns) return std::string(text);

@@ -88,12 +88,8 @@ std::size_t utf8_length(std::string_view text) {
   for (std::size_t j = 1; j < length; ++j) {
     const auto byte = static_cast<unsigned char>(text[j]);
     // The second byte also rules out overlong forms, surrogates and what lies beyond U+10FFFF.
-    const unsigned least = j > 1 ? 0x80 : lead == 0xE0 ? 0xA0
-                                      : lead == 0xF0   ? 0x90
-                                                       : 0x80;
-    const unsigned most = j > 1 ? 0xBF : lead == 0xED ? 0x9F
-                                     : lead == 0xF4   ? 0x8F
-                                                      : 0xBF;
+    const unsigned least = j > 1 ? 0x80 : lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+    const unsigned most = j > 1 ? 0xBF : lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
     if (byte < least || byte > most) return 0;
   }
   return length;

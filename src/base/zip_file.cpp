@@ -16,17 +16,20 @@ namespace tsdp {
 
 std::map<std::string, std::string> read_zip(const std::filesystem::path& archive) {
   const auto damaged = [&](const auto&... what) {
-    return DataError(cat(archive.string(), ": damaged (", what..., "); expected a model that tsdp-export or tsdp-train wrote"));
+    return DataError(
+        cat(archive.string(), ": damaged (", what..., "); expected a model that tsdp-export or tsdp-train wrote"));
   };
   if (const auto why = why_no_file(archive); !why.empty())
     throw DataError(cat(archive.string(), ": ", why, "; expected a model that tsdp-export or tsdp-train wrote"));
   std::error_code ignored;
-  const auto most = (std::uint64_t{16} << 20) + 8 * static_cast<std::uint64_t>(std::filesystem::file_size(archive, ignored));
+  const auto most =
+      (std::uint64_t{16} << 20) + 8 * static_cast<std::uint64_t>(std::filesystem::file_size(archive, ignored));
   int reason = 0;
   const std::unique_ptr<zip_t, void (*)(zip_t*)> zip(::zip_open(archive.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &reason),
                                                      [](zip_t* open) { ::zip_discard(open); });
   if (!zip)
-    throw DataError(cat(archive.string(), ": not a zip archive; expected a model that tsdp-export or tsdp-train wrote"));
+    throw DataError(
+        cat(archive.string(), ": not a zip archive; expected a model that tsdp-export or tsdp-train wrote"));
   std::map<std::string, std::string> out;
   std::set<std::string> lower_names;
   std::uint64_t read = 0;

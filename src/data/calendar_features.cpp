@@ -11,29 +11,22 @@ namespace {
 using Unit = Frequency::Unit;
 
 constexpr std::array<std::string_view, 6> clock_names{"second_of_minute", "minute_of_hour", "hour_of_day",
-                                                      "day_of_week", "day_of_month", "day_of_year"};
+                                                      "day_of_week",      "day_of_month",   "day_of_year"};
 constexpr std::array<std::string_view, 2> week_names{"day_of_month", "week_of_year"};
 constexpr std::array<std::string_view, 1> month_names{"month_of_year"};
 
 std::span<const std::string_view> names_of(Unit unit) {
   const std::span<const std::string_view> clock(clock_names);
   switch (unit) {
-    case Unit::second:
-      return clock;
-    case Unit::minute:
-      return clock.subspan(1);
-    case Unit::hour:
-      return clock.subspan(2);
+    case Unit::second: return clock;
+    case Unit::minute: return clock.subspan(1);
+    case Unit::hour: return clock.subspan(2);
     case Unit::day:
-    case Unit::business_day:
-      return clock.subspan(3);
-    case Unit::week:
-      return week_names;
+    case Unit::business_day: return clock.subspan(3);
+    case Unit::week: return week_names;
     case Unit::month:
-    case Unit::quarter:
-      return month_names;
-    case Unit::year:
-      break;
+    case Unit::quarter: return month_names;
+    case Unit::year: break;
   }
   return {};
 }
@@ -62,14 +55,9 @@ void calendar_features(Moment moment, const Frequency& frequency, std::span<doub
   const auto day_of_month = static_cast<std::int64_t>(static_cast<unsigned>(date.day())) - 1;
   const auto month = static_cast<std::int64_t>(static_cast<unsigned>(date.month())) - 1;
   switch (frequency.unit) {
-    case Unit::year:
-      return;
-    case Unit::month:
-      values[0] = scaled(month, 11);
-      return;
-    case Unit::quarter:
-      values[0] = scaled(month - month % 3 + 2, 11);
-      return;
+    case Unit::year: return;
+    case Unit::month: values[0] = scaled(month, 11); return;
+    case Unit::quarter: values[0] = scaled(month - month % 3 + 2, 11); return;
     case Unit::week: {
       // A week of ISO 8601 is numbered in the year of its Thursday.
       const auto thursday = day - days(3);
@@ -77,13 +65,12 @@ void calendar_features(Moment moment, const Frequency& frequency, std::span<doub
       values[1] = scaled(day_of_year(thursday, year_month_day(thursday).year()) / 7, 52);
       return;
     }
-    default:
-      break;
+    default: break;
   }
   const std::int64_t second = (time - day).count();
   const std::array<double, clock_names.size()> all{
-      scaled(second % 60, 59), scaled(second / 60 % 60, 59), scaled(second / 3600, 23),
-      scaled(weekday_number, 6), scaled(day_of_month, 30), scaled(day_of_year(day, date.year()), 365)};
+      scaled(second % 60, 59),   scaled(second / 60 % 60, 59), scaled(second / 3600, 23),
+      scaled(weekday_number, 6), scaled(day_of_month, 30),     scaled(day_of_year(day, date.year()), 365)};
   std::copy(all.end() - static_cast<std::ptrdiff_t>(names_of(frequency.unit).size()), all.end(), values.begin());
 }
 
@@ -95,24 +82,15 @@ float age(std::int64_t position) {
 std::int64_t usual_season_length(const Frequency& frequency) {
   const auto whole = [&] {
     switch (frequency.unit) {
-      case Unit::second:
-        return 3600;
-      case Unit::minute:
-        return 1440;
-      case Unit::hour:
-        return 24;
-      case Unit::day:
-        return 7;
-      case Unit::business_day:
-        return 5;
-      case Unit::week:
-        return 52;
-      case Unit::month:
-        return 12;
-      case Unit::quarter:
-        return 4;
-      case Unit::year:
-        break;
+      case Unit::second: return 3600;
+      case Unit::minute: return 1440;
+      case Unit::hour: return 24;
+      case Unit::day: return 7;
+      case Unit::business_day: return 5;
+      case Unit::week: return 52;
+      case Unit::month: return 12;
+      case Unit::quarter: return 4;
+      case Unit::year: break;
     }
     return 1;
   }();

@@ -31,8 +31,9 @@ void calendar_features(Moment moment, const Frequency& frequency, std::span<doub
 /// logarithm in float32, with whatever error its NumPy has there; 2 units in the last place were seen.
 [[nodiscard]] float age(std::int64_t position);
 
-/// Steps in the usual season of a frequency, wherever none is stated: an hour of seconds, a day of minutes or hours, a week of days or
-/// business days, a year of weeks, months or quarters, otherwise 1; also 1 where the multiple does not divide it.
+/// Steps in the usual season of a frequency, wherever none is stated: an hour of seconds, a day of minutes or hours, a
+/// week of days or business days, a year of weeks, months or quarters, otherwise 1; also 1 where the multiple does not
+/// divide it.
 [[nodiscard]] std::int64_t usual_season_length(const Frequency& frequency);
 
 }  // namespace tsdp::data

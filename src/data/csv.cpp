@@ -17,17 +17,21 @@ namespace tsdp::data::detail {
 namespace {
 
 CsvRows rows_of(TextFile& file, const FormNames& names) {
-  return {file, "a header, then rows of a time stamp and values", "a time stamp and a value for each series", names, true};
+  return {file, "a header, then rows of a time stamp and values", "a time stamp and a value for each series", names,
+          true};
 }
 
 std::size_t time_place(const CsvRows& rows, const ReadOptions& options) {
   if (options.columns.time.empty()) {
     if (parse_time_stamp(rows.names()[rows.first()]))
-      rows.fail_header(", which begins with a time as rows of values do; expected a header with names in the first line");
+      rows.fail_header(
+          ", which begins with a time as rows of values do; expected a header with names in the first line");
     return rows.first();
   }
   const auto place = rows.place_of(options.columns.time);
-  if (!place) rows.fail_header(cat(" without a column ", in_quotes(options.columns.time), ", which ", options.names.column("time"), " asks for; expected the column with the time stamps"));
+  if (!place)
+    rows.fail_header(cat(" without a column ", in_quotes(options.columns.time), ", which ",
+                         options.names.column("time"), " asks for; expected the column with the time stamps"));
   return *place;
 }
 
@@ -61,20 +65,24 @@ class RowMerger {
 /// The series that the columns of a header name, and the rows below it.
 class Table {
  public:
-  Table(TextFile& file, const ReadOptions& options) : file_(file), options_(options), rows_(rows_of(file, options.names)), time_(time_place(rows_, options)) {
+  Table(TextFile& file, const ReadOptions& options)
+      : file_(file), options_(options), rows_(rows_of(file, options.names)), time_(time_place(rows_, options)) {
     const auto& names = rows_.names();
     std::map<std::string, std::size_t> column_of;
     for (std::size_t i = rows_.first(); i < names.size(); ++i) {
       if (i == time_) continue;
       if (names[i].empty())
-        file.fail(rows_.header_line(), static_cast<std::int64_t>(i) + 1, "found an empty column name; expected the name of a series");
+        file.fail(rows_.header_line(), static_cast<std::int64_t>(i) + 1,
+                  "found an empty column name; expected the name of a series");
       const auto [known, is_new] = column_of.emplace(names[i], i + 1);
       if (!is_new)
         file.fail(rows_.header_line(), static_cast<std::int64_t>(i) + 1,
-                  cat("found the column ", in_quotes(names[i]), " again, first seen in column ", known->second, "; expected each name once"));
+                  cat("found the column ", in_quotes(names[i]), " again, first seen in column ", known->second,
+                      "; expected each name once"));
       places_.push_back(i);
     }
-    if (places_.empty()) rows_.fail_header("; expected a time column and at least one series, separated by commas, semicolons or tabs");
+    if (places_.empty())
+      rows_.fail_header("; expected a time column and at least one series, separated by commas, semicolons or tabs");
     plain_ = rows_.has_commas() && time_ == 0 && rows_.first() == 0;
     values_.resize(places_.size());
   }
@@ -103,7 +111,9 @@ class Table {
             [&](std::size_t i, double value) {
               if (i < values_.size()) values_[i] = value;
             },
-            [&](std::size_t i, std::string_view field, const char* accepted) { rows_.fail_value(i + 1, field, accepted); });
+            [&](std::size_t i, std::string_view field, const char* accepted) {
+              rows_.fail_value(i + 1, field, accepted);
+            });
       if (columns != rows_.names().size()) rows_.fail_count(columns);
       return true;
     }
@@ -117,9 +127,12 @@ class Table {
 
  private:
   Moment moment_of(std::string_view field) {
-    if (options_.covariates && rows_.time_stamp(time_, field).ahead)  // Series may be in UTC or not; covariates in UTC would be shifted against those that are not.
-      file_.fail(time_column(),
-                 cat("found the time ", in_quotes(field), " with a zone; expected times without one, in the clock of the series (where theirs have a zone: UTC, and local time for steps of a day or longer)"));
+    if (options_.covariates &&
+        rows_.time_stamp(time_, field)
+            .ahead)  // Series may be in UTC or not; covariates in UTC would be shifted against those that are not.
+      file_.fail(time_column(), cat("found the time ", in_quotes(field),
+                                    " with a zone; expected times without one, in the clock of the series (where "
+                                    "theirs have a zone: UTC, and local time for steps of a day or longer)"));
     return rows_.moment(time_, field, options_.frequency);
   }
 
@@ -161,7 +174,8 @@ class Grid {
       auto& series = dataset_.series[i];
       series.start = moments_.front();
       if (!cut_missing_ends(series, options_.frequency))
-        file_.fail(cat("found no value in column ", table_.place(i) + 1, " (series ", in_quotes(series.id), "); expected at least one that is not missing"));
+        file_.fail(cat("found no value in column ", table_.place(i) + 1, " (series ", in_quotes(series.id),
+                       "); expected at least one that is not missing"));
     }
     return std::move(dataset_);
   }
@@ -172,9 +186,11 @@ class Grid {
   }
   [[noreturn]] void fail_time(Moment moment, std::int64_t line, const std::string& hint) const {
     const auto& frequency = options_.frequency;
-    file_.fail(line, table_.time_column(),
-               cat("found the time ", moment_text(moment), "; expected ", moment_text(advance(moments_.front(), frequency, steps_, month_day_)), ", one step of ", frequency.text(), " after ",
-                   moment_text(before_), table_.zone_hint(), options_.covariates ? std::string() : hint));
+    file_.fail(
+        line, table_.time_column(),
+        cat("found the time ", moment_text(moment), "; expected ",
+            moment_text(advance(moments_.front(), frequency, steps_, month_day_)), ", one step of ", frequency.text(),
+            " after ", moment_text(before_), table_.zone_hint(), options_.covariates ? std::string() : hint));
   }
   /// Makes room for the next row; `moment` is the time that it states.
   void begin_row(Moment moment, std::int64_t line) {
@@ -186,10 +202,15 @@ class Grid {
     const auto& names = options_.names;
     if (again)
       fail_time(moment, line,
-                cat(" (", before_line_ + 1 == line ? std::string() : cat("the time of line ", before_line_, ", too; "), names.duplicates, ": last or mean, takes rows of one time",
-                    table_.width() > 1 ? cat("; ", names.column("item"), " and ", names.column("value"), " read a row a value") : std::string(), ")"));
+                cat(" (", before_line_ + 1 == line ? std::string() : cat("the time of line ", before_line_, ", too; "),
+                    names.duplicates, ": last or mean, takes rows of one time",
+                    table_.width() > 1
+                        ? cat("; ", names.column("item"), " and ", names.column("value"), " read a row a value")
+                        : std::string(),
+                    ")"));
     if (!place || *place < steps_) fail_time(moment, line, inferred_hint(options_));
-    if (*place > steps_ && options_.gaps != Gaps::missing) fail_time(moment, line, cat(" (", names.gaps, ": missing, takes steps without a row)"));
+    if (*place > steps_ && options_.gaps != Gaps::missing)
+      fail_time(moment, line, cat(" (", names.gaps, ": missing, takes steps without a row)"));
     // A wrong year must not ask for all memory.
     const auto width = static_cast<std::int64_t>(table_.width());
     if (*place >= std::min(most_steps(read_), 10'000'000 / width + 100 * read_)) fail_time(moment, line, "");
@@ -244,7 +265,8 @@ Dataset read_in_any_order(TextFile& file, const ReadOptions& options) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return moments[a] < moments[b]; });
   Grid grid(file, options, table, is_of_months(options.frequency) ? common_month_day(moments) : 0);
-  for (const auto i : order) grid.add(moments[i], lines[i], std::span(values).subspan(i * table.width(), table.width()));
+  for (const auto i : order)
+    grid.add(moments[i], lines[i], std::span(values).subspan(i * table.width(), table.width()));
   return grid.finish();
 }
 
@@ -262,7 +284,8 @@ std::optional<Frequency> read_csv_frequency(TextFile& file, const ReadOptions& o
   auto rows = rows_of(file, options.names);
   const auto time = time_place(rows, options);
   FewTimeStamps stamps;
-  for (std::size_t row = 0; row < 10'000 && rows.next(); ++row) stamps.add(0, rows.time_stamp(time, rows.fields()[time]));
+  for (std::size_t row = 0; row < 10'000 && rows.next(); ++row)
+    stamps.add(0, rows.time_stamp(time, rows.fields()[time]));
   return stamps.frequency();
 }
 

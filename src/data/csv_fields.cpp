@@ -33,8 +33,9 @@ std::vector<std::string> csv_fields(const TextFile& file, std::string_view line,
       if (!trimmed(line.substr(at + 1, end - at - 1)).empty())
         file.fail(static_cast<std::int64_t>(fields.size()) + 1,
                   cat("found ", in_quotes(line.substr(begin, end - begin)), "; expected a ",
-                      separator == ',' ? "comma" : separator == ';' ? "semicolon"
-                                                                    : "tab",
+                      separator == ','   ? "comma"
+                      : separator == ';' ? "semicolon"
+                                         : "tab",
                       " after the closing quote"));
       at = end;
     } else {
@@ -72,11 +73,14 @@ bool has(const std::vector<std::string>& names, Role role) {
 /// Whether this looks like 1/31/2015 or 31/1/2015.
 bool is_slashed(std::string_view text) {
   const auto slash = text.find('/');
-  return slash != std::string_view::npos && slash <= 2 && text.find_first_not_of("0123456789/ :APMapm.") == std::string_view::npos;
+  return slash != std::string_view::npos && slash <= 2 &&
+         text.find_first_not_of("0123456789/ :APMapm.") == std::string_view::npos;
 }
 
 bool has_letters(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80; });
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
+  });
 }
 
 /// The number that a name ends in, as in d_1, V1, 3.
@@ -90,15 +94,19 @@ std::optional<long long> last_number(std::string_view name) {
 bool is_grouped(std::string_view field, char mark) {
   if (field.starts_with('-') || field.starts_with('+')) field.remove_prefix(1);
   const auto at = field.find(mark);
-  return at >= 1 && at <= 3 && field.front() != '0' && field.size() == at + 4 && field.find_first_not_of("0123456789", at + 1) == std::string_view::npos;
+  return at >= 1 && at <= 3 && field.front() != '0' && field.size() == at + 4 &&
+         field.find_first_not_of("0123456789", at + 1) == std::string_view::npos;
 }
 
 /// Whether no field is a number or a time, as in a header.
 bool is_of_names(const std::vector<std::string>& row) {
-  return std::all_of(row.begin(), row.end(), [](const std::string& field) { return field.empty() || (has_letters(field) && !parse_time_stamp(field)); });
+  return std::all_of(row.begin(), row.end(), [](const std::string& field) {
+    return field.empty() || (has_letters(field) && !parse_time_stamp(field));
+  });
 }
 
-constexpr const char* lines_above = "; lines above the header, or between it and the rows, are not read: expected it in the first line";
+constexpr const char* lines_above =
+    "; lines above the header, or between it and the rows, are not read: expected it in the first line";
 
 }  // namespace
 
@@ -106,8 +114,7 @@ const std::vector<std::string>& known_names(Role role) {
   static const std::vector<std::string> item{"unique_id", "item_id", "series_id"};
   static const std::vector<std::string> time{"ds", "timestamp", "date", "time", "datetime"};
   static const std::vector<std::string> value{"y", "target", "value"};
-  return role == Role::item ? item : role == Role::time ? time
-                                                        : value;
+  return role == Role::item ? item : role == Role::time ? time : value;
 }
 
 bool has_long_header(const std::filesystem::path& path) {
@@ -131,14 +138,16 @@ CsvRows::CsvRows(TextFile& file, const std::string& columns, std::string row, co
   const bool named = line.size() == excel.size() + 1 && line.starts_with(excel);
   if (named) {
     separator_ = line.back();
-    if (separator_ == '"' || !file.next(line)) file.fail(cat("found no header after ", in_quotes(line), "; expected ", columns));
+    if (separator_ == '"' || !file.next(line))
+      file.fail(cat("found no header after ", in_quotes(line), "; expected ", columns));
   } else {
     separator_ = separator_of(line);
   }
   header_ = to_utf8(line);
   header_line_ = file.line();
   names_ = csv_fields(file, header_, separator_, "a column name");
-  if ((names_.front().empty() || names_.front() == "Unnamed: 0") && has({names_.begin() + 1, names_.end()}, Role::time)) first_ = 1;
+  if ((names_.front().empty() || names_.front() == "Unnamed: 0") && has({names_.begin() + 1, names_.end()}, Role::time))
+    first_ = 1;
 }
 
 bool CsvRows::lies_on_its_side(bool numbered) const {
@@ -158,11 +167,14 @@ std::optional<std::size_t> CsvRows::place_of(std::string_view name) const {
   const auto again = std::find(found + 1, names_.end(), name);
   if (again != names_.end())
     file_.fail(header_line_, again - names_.begin() + 1,
-               cat("found the column ", in_quotes(name), " again, first seen in column ", found - names_.begin() + 1, "; expected each name once"));
+               cat("found the column ", in_quotes(name), " again, first seen in column ", found - names_.begin() + 1,
+                   "; expected each name once"));
   return static_cast<std::size_t>(found - names_.begin());
 }
 
-void CsvRows::fail_header(const std::string& expected) const { file_.fail(header_line_, 1, cat("found the header ", in_quotes(header_), expected)); }
+void CsvRows::fail_header(const std::string& expected) const {
+  file_.fail(header_line_, 1, cat("found the header ", in_quotes(header_), expected));
+}
 
 bool CsvRows::next() {
   const auto is_empty = [&] {
@@ -171,7 +183,8 @@ bool CsvRows::next() {
   std::int64_t empty_line = 0;
   while (file_.next(line_)) {
     if (!is_empty()) {
-      if (empty_line != 0) file_.fail(empty_line, 1, cat("found an empty line; expected ", row_is_, rows_ == 0 ? lines_above : ""));
+      if (empty_line != 0)
+        file_.fail(empty_line, 1, cat("found an empty line; expected ", row_is_, rows_ == 0 ? lines_above : ""));
       ++rows_;
       return true;
     }
@@ -199,17 +212,22 @@ const std::vector<std::string_view>& CsvRows::fields() {
 
 void CsvRows::fail_count(std::size_t found) const {
   file_.fail(static_cast<std::int64_t>(std::min(found, names_.size())) + 1,
-             cat("found ", found, " columns; expected ", names_.size(), ", as in the header", rows_ == 1 && found > names_.size() && is_of_names(csv_fields(file_, line_, separator_, "a field")) ? lines_above : ""));
+             cat("found ", found, " columns; expected ", names_.size(), ", as in the header",
+                 rows_ == 1 && found > names_.size() && is_of_names(csv_fields(file_, line_, separator_, "a field"))
+                     ? lines_above
+                     : ""));
 }
 
 std::string CsvRows::hint_of_first_row(std::size_t place, std::string_view field) const {
   if (wide_ && lies_on_its_side(has_letters(field)))
-    return "; the table lies on its side, with a series a row and times across the header: expected a row a time and a column a series (pandas: frame.set_index(…).T)";
+    return "; the table lies on its side, with a series a row and times across the header: expected a row a time and a "
+           "column a series (pandas: frame.set_index(…).T)";
   if (rows_ != 1) return "";
   const auto row = csv_fields(file_, line_, separator_, "a field");
   for (std::size_t i = 0; i < std::min(row.size(), names_.size()); ++i)
     if (wide_ && i != place && parse_time_stamp(row[i]))
-      return cat("; times stand in the column ", in_quotes(names_[i]), ", which ", stated_.column("time"), " can name (and item and value, where a row is one value of a series)");
+      return cat("; times stand in the column ", in_quotes(names_[i]), ", which ", stated_.column("time"),
+                 " can name (and item and value, where a row is one value of a series)");
   return is_of_names(row) ? lines_above : "";
 }
 
@@ -217,7 +235,9 @@ void CsvRows::fail_value(std::size_t place, std::string_view field, const char* 
   const bool is_name = wide_ && rows_ == 1 && has_letters(field) && has_letters(field.substr(0, 1));
   file_.fail(static_cast<std::int64_t>(place) + 1,
              cat("found ", in_quotes(to_utf8(field)), "; expected ", accepted,
-                 is_name ? cat("; where that is the name of a series, and a row one value of it, ", stated_.column("item"), " and ", stated_.column("value"), " name the columns") : std::string()));
+                 is_name ? cat("; where that is the name of a series, and a row one value of it, ",
+                               stated_.column("item"), " and ", stated_.column("value"), " name the columns")
+                         : std::string()));
 }
 
 void CsvRows::note_mark(std::size_t place, std::string_view field, double value) {
@@ -232,7 +252,8 @@ void CsvRows::note_mark(std::size_t place, std::string_view field, double value)
   if (marked_ && mark != mark_) {
     const auto words = [](char c) { return c == ',' ? " with a comma" : " with a point"; };
     file_.fail(static_cast<std::int64_t>(place) + 1,
-               cat("found ", in_quotes(field), words(mark), ", below ", in_quotes(marked_->text), words(mark_), " in line ", marked_->line, ", column ", marked_->place + 1,
+               cat("found ", in_quotes(field), words(mark), ", below ", in_quotes(marked_->text), words(mark_),
+                   " in line ", marked_->line, ", column ", marked_->place + 1,
                    "; expected the same decimal mark in the whole file, and no thousands separators"));
   }
   if (!marked_) marked_ = Seen{std::string(field), file_.line(), place};
@@ -243,8 +264,11 @@ void CsvRows::note_mark(std::size_t place, std::string_view field, double value)
 void CsvRows::check_numbers() const {
   if (!marked_ || !may_be_thousands_ || !has_unmarked_) return;
   file_.fail(marked_->line, static_cast<std::int64_t>(marked_->place) + 1,
-             cat("found ", in_quotes(marked_->text), ", and in the whole file no number that tells whether its ", mark_ == ',' ? "comma" : "point",
-                 " is decimal or of thousands; expected no thousands separators, and of decimals at least one with another number of digits, such as ", marked_->text, "0"));
+             cat("found ", in_quotes(marked_->text), ", and in the whole file no number that tells whether its ",
+                 mark_ == ',' ? "comma" : "point",
+                 " is decimal or of thousands; expected no thousands separators, and of decimals at least one with "
+                 "another number of digits, such as ",
+                 marked_->text, "0"));
 }
 
 TimeStamp CsvRows::time_stamp(std::size_t place, std::string_view field) {
@@ -252,14 +276,15 @@ TimeStamp CsvRows::time_stamp(std::size_t place, std::string_view field) {
   if (!stamp)
     file_.fail(static_cast<std::int64_t>(place) + 1,
                cat("found ", in_quotes(field), "; expected a time stamp such as 2015-01-31 or 2015-01-31 13:00:00",
-                   is_slashed(field) ? std::string(", the year first: which of the others is the month cannot be told") : hint_of_first_row(place, field)));
+                   is_slashed(field) ? std::string(", the year first: which of the others is the month cannot be told")
+                                     : hint_of_first_row(place, field)));
   // Otherwise half of them would be shifted against the others.
   if (const bool zoned = stamp->ahead.has_value(); zoned_.value_or(zoned) != zoned)
     file_.fail(static_cast<std::int64_t>(place) + 1,
-               cat("found the time ", in_quotes(field), zoned ? " with a zone, below times without one" : " without a zone, below times with one",
+               cat("found the time ", in_quotes(field),
+                   zoned ? " with a zone, below times without one" : " without a zone, below times with one",
                    "; expected a zone in every row or in none"));
-  else
-    zoned_ = zoned;
+  else zoned_ = zoned;
   return *stamp;
 }
 
@@ -267,24 +292,29 @@ Moment CsvRows::moment(std::size_t place, std::string_view field, const Frequenc
   const auto stamp = time_stamp(place, field);
   if (stamp.elsewhere && keeps_local_time(frequency))
     file_.fail(static_cast<std::int64_t>(place) + 1,
-               cat("found the time ", in_quotes(field), ", in UTC though it is of another place, with steps of ", frequency.text(),
-                   ", which are in local time; expected times without a zone: with pandas, frame[column].dt.tz_localize(None)"));
+               cat("found the time ", in_quotes(field), ", in UTC though it is of another place, with steps of ",
+                   frequency.text(),
+                   ", which are in local time; expected times without a zone: with pandas, "
+                   "frame[column].dt.tz_localize(None)"));
   return stamp.at(frequency);
 }
 
 std::string CsvRows::zone_hint(const Frequency& frequency) const {
   if (!zoned_.value_or(false)) return "";
-  return keeps_local_time(frequency) ? " (times with a zone are read in local time, as a step is a day or longer)" : " (times with a zone are read in UTC, as a step is shorter than a day)";
+  return keeps_local_time(frequency) ? " (times with a zone are read in local time, as a step is a day or longer)"
+                                     : " (times with a zone are read in UTC, as a step is shorter than a day)";
 }
 
 double CsvRows::value(std::size_t place, std::string_view field) {
   double value = 0.0;
   std::string with_point;
-  if (const auto comma = field.find(','); separator_ != ',' && comma != std::string_view::npos && field.find('.') == std::string_view::npos) {
+  if (const auto comma = field.find(',');
+      separator_ != ',' && comma != std::string_view::npos && field.find('.') == std::string_view::npos) {
     with_point = field;
     with_point[comma] = '.';
   }
-  if (const char* const accepted = parse_field(with_point.empty() ? field : std::string_view(with_point), value)) fail_value(place, field, accepted);
+  if (const char* const accepted = parse_field(with_point.empty() ? field : std::string_view(with_point), value))
+    fail_value(place, field, accepted);
   if (separator_ != ',') note_mark(place, field, value);
   return value;
 }
@@ -322,18 +352,22 @@ std::optional<Frequency> FewTimeStamps::frequency() const {
   return of_utc && keeps_local_time(*of_utc) ? std::nullopt : of_utc;
 }
 
-void check_stated_step(const TextFile& file, const ReadOptions& options, const std::vector<std::vector<Moment>>& series) {
+void check_stated_step(const TextFile& file, const ReadOptions& options,
+                       const std::vector<std::vector<Moment>>& series) {
   const auto found = options.inferred ? std::nullopt : coarser_than(options.frequency, series);
   if (!found) return;
-  const auto what = cat("found times that all lie on steps of ", found->text(), ", for a frequency of ", options.frequency.text(),
-                        ", stated or of the model, at which nearly all values would be missing");
+  const auto what =
+      cat("found times that all lie on steps of ", found->text(), ", for a frequency of ", options.frequency.text(),
+          ", stated or of the model, at which nearly all values would be missing");
   if (options.gaps != Gaps::missing)
-    file.fail(cat(what, "; expected series of ", options.frequency.text(), ", or ", options.names.frequency, " ", found->text(), " (", options.names.gaps, ": missing, takes them as they are)"));
+    file.fail(cat(what, "; expected series of ", options.frequency.text(), ", or ", options.names.frequency, " ",
+                  found->text(), " (", options.names.gaps, ": missing, takes them as they are)"));
   log::warning(cat(file.name(), ": ", what));
 }
 
 std::string inferred_hint(const ReadOptions& options) {
-  return options.inferred ? cat(" (the step was inferred from the times; ", options.names.frequency, " states another)") : std::string();
+  return options.inferred ? cat(" (the step was inferred from the times; ", options.names.frequency, " states another)")
+                          : std::string();
 }
 
 }  // namespace tsdp::data::detail

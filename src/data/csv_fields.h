@@ -23,14 +23,15 @@ enum class Role {
 /// The first name of each is Nixtla's.
 [[nodiscard]] const std::vector<std::string>& known_names(Role role);
 
-/// Whether the header of this file has a column for each role, as the long form does. Throws DataError where it cannot be read.
+/// Whether the header of this file has a column for each role, as the long form does. Throws DataError where it cannot
+/// be read.
 [[nodiscard]] bool has_long_header(const std::filesystem::path& path);
 
 /// The rows of a file of separated values under a header. The separator (comma, semicolon or tab) is the one that
-/// occurs most often in the header, or the character (not a quote) that a line `sep=;` before it names. Fields may be in quotes; a quote
-/// within them is doubled, and separators are part of the field, but line breaks are not. If the separator is not a
-/// comma, numbers may have a decimal comma: all of them in the file, or none. Empty lines above the header are skipped.
-/// Throws DataError.
+/// occurs most often in the header, or the character (not a quote) that a line `sep=;` before it names. Fields may be
+/// in quotes; a quote within them is doubled, and separators are part of the field, but line breaks are not. If the
+/// separator is not a comma, numbers may have a decimal comma: all of them in the file, or none. Empty lines above the
+/// header are skipped. Throws DataError.
 class CsvRows {
  public:
   /// Reads the header. `columns` and `row` say in errors what it and a row should hold; `stated` says what the ways to
@@ -66,7 +67,8 @@ class CsvRows {
 
   /// The time stamp in the column at this place.
   [[nodiscard]] TimeStamp time_stamp(std::size_t place, std::string_view field);
-  /// The same for series of this frequency; refuses a time in UTC that would have to be in the local time of another place.
+  /// The same for series of this frequency; refuses a time in UTC that would have to be in the local time of another
+  /// place.
   [[nodiscard]] Moment moment(std::size_t place, std::string_view field, const Frequency& frequency);
   /// How the times so far were read, if they have a zone, for errors about steps: " (…)".
   [[nodiscard]] std::string zone_hint(const Frequency& frequency) const;
@@ -88,9 +90,9 @@ class CsvRows {
   bool wide_;
   std::int64_t rows_ = 0;  // so far
   std::optional<Seen> marked_;
-  char mark_ = 0;                  // its mark: a point or a comma
-  bool may_be_thousands_ = true;   // whether all marked numbers look like 1.234, and all others are below 1000
-  bool has_unmarked_ = false;      // whether there are numbers without a mark
+  char mark_ = 0;  // its mark: a point or a comma
+  bool may_be_thousands_ = true;  // whether all marked numbers look like 1.234, and all others are below 1000
+  bool has_unmarked_ = false;  // whether there are numbers without a mark
   std::string row_is_;
   std::string header_;
   std::int64_t header_line_;
@@ -117,7 +119,8 @@ class FewTimeStamps {
 
 /// Refuses a stated frequency that is too fine for these moments, which increase in each series; with gaps: missing,
 /// warns.
-void check_stated_step(const TextFile& file, const ReadOptions& options, const std::vector<std::vector<Moment>>& series);
+void check_stated_step(const TextFile& file, const ReadOptions& options,
+                       const std::vector<std::vector<Moment>>& series);
 /// For errors about a time on no step: says that the step was inferred, if it was, and what states another: " (…)".
 [[nodiscard]] std::string inferred_hint(const ReadOptions& options);
 

@@ -29,21 +29,26 @@ struct Places {
 };
 
 CsvRows rows_of(TextFile& file, const FormNames& names) {
-  return {file, "a header with columns for names, time stamps and values, such as unique_id, ds and y", "a name, a time stamp and a value", names};
+  return {file, "a header with columns for names, time stamps and values, such as unique_id, ds and y",
+          "a name, a time stamp and a value", names};
 }
 
 /// The column of a role: the one that is stated, or the one with a usual name.
-std::optional<std::size_t> place_of(const CsvRows& rows, Role role, const std::string& stated, const char* key, const FormNames& names) {
+std::optional<std::size_t> place_of(const CsvRows& rows, Role role, const std::string& stated, const char* key,
+                                    const FormNames& names) {
   if (!stated.empty()) {
     const auto place = rows.place_of(stated);
-    if (!place) rows.fail_header(cat(" without a column ", in_quotes(stated), ", which ", names.column(key), " asks for; expected one of the header's"));
+    if (!place)
+      rows.fail_header(cat(" without a column ", in_quotes(stated), ", which ", names.column(key),
+                           " asks for; expected one of the header's"));
     return place;
   }
   std::optional<std::size_t> found;
   for (const auto& name : known_names(role)) {
     const auto place = rows.place_of(name);
     if (place && found)
-      rows.fail_header(cat(" with the columns ", in_quotes(rows.names()[*found]), " and ", in_quotes(name), "; expected ", names.column(key), " to say which one is read"));
+      rows.fail_header(cat(" with the columns ", in_quotes(rows.names()[*found]), " and ", in_quotes(name),
+                           "; expected ", names.column(key), " to say which one is read"));
     if (place) found = place;
   }
   return found;
@@ -54,22 +59,26 @@ Places places_of(const TextFile& file, const CsvRows& rows, const ReadOptions& o
   const auto needed = [&](Role role, const std::string& name, const char* key, const char* what) {
     const auto place = place_of(rows, role, name, key, options.names);
     if (!place)
-      rows.fail_header(cat(" without a column of ", what, "; expected one named ", join(known_names(role), ", "), ", or its name by ", options.names.column(key)));
+      rows.fail_header(cat(" without a column of ", what, "; expected one named ", join(known_names(role), ", "),
+                           ", or its name by ", options.names.column(key)));
     return *place;
   };
   const bool one_series = stated.item.empty() && !stated.value.empty();
-  Places places{place_of(rows, Role::item, stated.item, "item", options.names), needed(Role::time, stated.time, "time", "time stamps"),
+  Places places{place_of(rows, Role::item, stated.item, "item", options.names),
+                needed(Role::time, stated.time, "time", "time stamps"),
                 needed(Role::value, stated.value, "value", "values")};
   if (!places.item && !one_series) places.item = needed(Role::item, "", "item", "the series' names");
   std::vector<std::string> read, others;
   for (const auto place : {places.item, std::optional(places.time), std::optional(places.value)})
     if (place) read.push_back(rows.names()[*place]);
-  for (std::size_t i = rows.names().front().empty() ? 1 : rows.first(); i < rows.names().size(); ++i)  // pandas' index is skipped silently
+  for (std::size_t i = rows.names().front().empty() ? 1 : rows.first(); i < rows.names().size();
+       ++i)  // pandas' index is skipped silently
     if (i != places.item && i != places.time && i != places.value) others.push_back(in_quotes(rows.names()[i]));
   if (!others.empty()) {
     const auto last = read.back();
     read.pop_back();
-    log::warning(cat(file.name(), ":", rows.header_line(), ": ignored ", others.size() == 1 ? "the column " : "the columns ", join(others, ", "), "; ", join(read, ", "),
+    log::warning(cat(file.name(), ":", rows.header_line(), ": ignored ",
+                     others.size() == 1 ? "the column " : "the columns ", join(others, ", "), "; ", join(read, ", "),
                      " and ", last, " are read"));
   }
   return places;
@@ -88,7 +97,9 @@ void check_size(const TextFile& file, const Frequency& frequency, std::vector<st
     auto& own = rows[i];
     std::stable_sort(own.begin(), own.end(), [](const Row& a, const Row& b) { return a.moment < b.moment; });
     const std::array ends{own.front().moment, own.back().moment};
-    const auto steps = 1 + steps_between(ends[0], frequency, ends[1], is_of_months(frequency) ? common_month_day(ends) : 0).value_or(0);
+    const auto steps =
+        1 +
+        steps_between(ends[0], frequency, ends[1], is_of_months(frequency) ? common_month_day(ends) : 0).value_or(0);
     count += own.size();
     if (steps > most_steps(static_cast<std::int64_t>(own.size()))) continue;
     places += steps;
@@ -99,9 +110,10 @@ void check_size(const TextFile& file, const Frequency& frequency, std::vector<st
   if (places <= most) return;
   const auto& own = rows[longest];
   file.fail(cat("found ", count, " rows over ", places, " steps of ", frequency.text(), ", the longest of them series ",
-                in_quotes(series[longest].id), " (", own.size(), " rows from ", moment_text(own.front().moment), " in line ",
-                own.front().line, " to ", moment_text(own.back().moment), " in line ", own.back().line,
-                "); expected at most ", most, " steps: no wrong dates, and a frequency that is not finer than the data's"));
+                in_quotes(series[longest].id), " (", own.size(), " rows from ", moment_text(own.front().moment),
+                " in line ", own.front().line, " to ", moment_text(own.back().moment), " in line ", own.back().line,
+                "); expected at most ", most,
+                " steps: no wrong dates, and a frequency that is not finer than the data's"));
 }
 
 /// Merges sorted rows of one time into one. Missing values do not count.
@@ -124,8 +136,8 @@ void merge(std::vector<Row>& rows, Duplicates duplicates) {
 }
 
 /// The sorted rows of one series on its grid.
-void fill(const TextFile& file, const ReadOptions& options, std::size_t time_column, const std::string& zone_hint, const std::vector<Row>& rows,
-          const std::vector<Moment>& moments, Series& series) {
+void fill(const TextFile& file, const ReadOptions& options, std::size_t time_column, const std::string& zone_hint,
+          const std::vector<Row>& rows, const std::vector<Moment>& moments, Series& series) {
   const auto& frequency = options.frequency;
   const auto column = static_cast<std::int64_t>(time_column) + 1;
   series.start = rows.front().moment;
@@ -138,8 +150,8 @@ void fill(const TextFile& file, const ReadOptions& options, std::size_t time_col
     if (i > 0 && row.moment == rows[i - 1].moment)
       file.fail(row.line, column,
                 cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id),
-                    " again, first seen in line ", rows[i - 1].line,
-                    "; expected each time once (", options.names.duplicates, ": last or mean, takes rows of one time)", zone_hint));
+                    " again, first seen in line ", rows[i - 1].line, "; expected each time once (",
+                    options.names.duplicates, ": last or mean, takes rows of one time)", zone_hint));
     if (!place || *place <= before)
       file.fail(row.line, column,
                 cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id),
@@ -153,7 +165,8 @@ void fill(const TextFile& file, const ReadOptions& options, std::size_t time_col
     if (options.gaps == Gaps::error && *place > before + 1)
       file.fail(row.line, column,
                 cat("found the time ", moment_text(row.moment), " of series ", in_quotes(series.id), "; expected ",
-                    moment_text(series.at(frequency, before + 1)), ", as no step may be without a row (", options.names.gaps, ": missing, takes them)", zone_hint));
+                    moment_text(series.at(frequency, before + 1)), ", as no step may be without a row (",
+                    options.names.gaps, ": missing, takes them)", zone_hint));
     before = *place;
     const auto missing = static_cast<std::size_t>(*place) - series.values.size();
     for (std::size_t k = 0; k < missing; ++k) append(series, std::numeric_limits<double>::quiet_NaN(), options.exact);
@@ -176,7 +189,8 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
   while (table.next()) {
     const auto& fields = table.fields();
     if (places.item && fields[*places.item].empty())
-      file.fail(static_cast<std::int64_t>(*places.item) + 1, cat("found no ", table.names()[*places.item], "; expected the name of a series"));
+      file.fail(static_cast<std::int64_t>(*places.item) + 1,
+                cat("found no ", table.names()[*places.item], "; expected the name of a series"));
     if (rows.empty() || (places.item && fields[*places.item] != id)) {
       if (places.item) id = fields[*places.item];
       const auto known = number_of.find(id);
@@ -187,7 +201,8 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
         dataset.series.emplace_back().id = to_utf8(id);
       }
     }
-    rows[number].push_back({table.moment(places.time, fields[places.time], options.frequency), file.line(), table.value(places.value, fields[places.value])});
+    rows[number].push_back({table.moment(places.time, fields[places.time], options.frequency), file.line(),
+                            table.value(places.value, fields[places.value])});
   }
   table.check_numbers();
   if (rows.empty())

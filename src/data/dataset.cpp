@@ -16,36 +16,14 @@ using Unit = Frequency::Unit;
 
 // The first name of a unit is the one that text() writes.
 constexpr std::array<std::pair<std::string_view, Unit>, 30> unit_names{{
-    {"s", Unit::second},
-    {"S", Unit::second},
-    {"sec", Unit::second},
-    {"second", Unit::second},
-    {"seconds", Unit::second},
-    {"min", Unit::minute},
-    {"T", Unit::minute},
-    {"minute", Unit::minute},
-    {"minutes", Unit::minute},
-    {"h", Unit::hour},
-    {"H", Unit::hour},
-    {"hour", Unit::hour},
-    {"hours", Unit::hour},
-    {"D", Unit::day},
-    {"d", Unit::day},
-    {"day", Unit::day},
-    {"days", Unit::day},
-    {"B", Unit::business_day},
-    {"W", Unit::week},
-    {"M", Unit::month},
-    {"ME", Unit::month},
-    {"Q", Unit::quarter},
-    {"QE", Unit::quarter},
-    {"Y", Unit::year},
-    {"YE", Unit::year},
-    {"A", Unit::year},
-    {"MS", Unit::month},
-    {"QS", Unit::quarter},
-    {"YS", Unit::year},
-    {"AS", Unit::year},
+    {"s", Unit::second},       {"S", Unit::second},       {"sec", Unit::second}, {"second", Unit::second},
+    {"seconds", Unit::second}, {"min", Unit::minute},     {"T", Unit::minute},   {"minute", Unit::minute},
+    {"minutes", Unit::minute}, {"h", Unit::hour},         {"H", Unit::hour},     {"hour", Unit::hour},
+    {"hours", Unit::hour},     {"D", Unit::day},          {"d", Unit::day},      {"day", Unit::day},
+    {"days", Unit::day},       {"B", Unit::business_day}, {"W", Unit::week},     {"M", Unit::month},
+    {"ME", Unit::month},       {"Q", Unit::quarter},      {"QE", Unit::quarter}, {"Y", Unit::year},
+    {"YE", Unit::year},        {"A", Unit::year},         {"MS", Unit::month},   {"QS", Unit::quarter},
+    {"YS", Unit::year},        {"AS", Unit::year},
 }};
 
 constexpr std::int64_t day_seconds = 86400;
@@ -55,8 +33,7 @@ constexpr std::int64_t day_seconds = 86400;
 bool is_anchor(std::string_view text, char unit) {
   constexpr std::string_view days = "MON TUE WED THU FRI SAT SUN";
   constexpr std::string_view months = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC";
-  const auto names = unit == 'W' ? days : unit == 'Q' || unit == 'Y' || unit == 'A' ? months
-                                                                                    : std::string_view();
+  const auto names = unit == 'W' ? days : unit == 'Q' || unit == 'Y' || unit == 'A' ? months : std::string_view();
   const auto place = names.find(text);
   return place != std::string_view::npos && place % 4 == 0;
 }
@@ -78,26 +55,18 @@ std::int64_t advance_business_days(std::int64_t day, std::int64_t steps) {
 /// Seconds of a step of fixed length, 0 for others.
 std::int64_t seconds_of(Unit unit) {
   switch (unit) {
-    case Unit::second:
-      return 1;
-    case Unit::minute:
-      return 60;
-    case Unit::hour:
-      return 3600;
-    case Unit::day:
-      return day_seconds;
-    case Unit::week:
-      return 7 * day_seconds;
-    default:
-      return 0;
+    case Unit::second: return 1;
+    case Unit::minute: return 60;
+    case Unit::hour: return 3600;
+    case Unit::day: return day_seconds;
+    case Unit::week: return 7 * day_seconds;
+    default: return 0;
   }
 }
 
 /// Months of a step of that unit, 0 for others.
 std::int64_t months_of(Unit unit) {
-  return unit == Unit::month ? 1 : unit == Unit::quarter ? 3
-                               : unit == Unit::year      ? 12
-                                                         : 0;
+  return unit == Unit::month ? 1 : unit == Unit::quarter ? 3 : unit == Unit::year ? 12 : 0;
 }
 
 /// 12 · year + month, for differences.
@@ -120,7 +89,8 @@ std::int64_t advance_months(std::int64_t day, std::int64_t steps, int month_day)
   const year_month_day date{sys_days(days(day))};
   const auto month = year_month(date.year(), date.month()) + months(steps);
   const auto last = year_month_day_last(month.year(), month_day_last(month.month())).day();
-  const year_month_day moved(month.year(), month.month(), std::min(std::chrono::day(static_cast<unsigned>(month_day)), last));
+  const year_month_day moved(month.year(), month.month(),
+                             std::min(std::chrono::day(static_cast<unsigned>(month_day)), last));
   return sys_days(moved).time_since_epoch().count();
 }
 
@@ -220,13 +190,15 @@ int common_month_day(std::span<const Moment> moments) {
 Moment advance(Moment start, const Frequency& frequency, std::int64_t steps, int month_day) {
   // Further than any calendar reaches, and near enough that nothing below overflows.
   constexpr std::int64_t most = 1'000'000'000'000;
-  const std::int64_t count = std::clamp(steps, -most / frequency.multiple, most / frequency.multiple) * frequency.multiple;
+  const std::int64_t count =
+      std::clamp(steps, -most / frequency.multiple, most / frequency.multiple) * frequency.multiple;
   if (const auto seconds = seconds_of(frequency.unit); seconds > 0) return start + seconds * count;
   const std::int64_t day = floor_divide(start, day_seconds);
   const std::int64_t time_of_day = start - day_seconds * day;
-  const std::int64_t moved = frequency.unit == Unit::business_day
-                                 ? advance_business_days(day, count)
-                                 : advance_months(day, months_of(frequency.unit) * count, month_day > 0 ? month_day : month_day_of_day(day));
+  const std::int64_t moved =
+      frequency.unit == Unit::business_day
+          ? advance_business_days(day, count)
+          : advance_months(day, months_of(frequency.unit) * count, month_day > 0 ? month_day : month_day_of_day(day));
   return day_seconds * moved + time_of_day;
 }
 
@@ -244,7 +216,9 @@ std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequen
   const Moment expected = advance(start, frequency, steps, month_day);
   if (expected == moment) return steps;
   if (months == 0 || month_day > 0 || (moment - expected) % day_seconds != 0) return std::nullopt;
-  return day == advance_months(start_day, months * frequency.multiple * steps, day_number_in_month(start_day)) ? std::optional(steps) : std::nullopt;
+  return day == advance_months(start_day, months * frequency.multiple * steps, day_number_in_month(start_day))
+             ? std::optional(steps)
+             : std::nullopt;
 }
 
 }  // namespace tsdp::data

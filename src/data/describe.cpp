@@ -28,13 +28,14 @@ double median(std::vector<std::int64_t> lengths) {
 double missing_share(const Description& d) { return static_cast<double>(d.missing) / static_cast<double>(d.places); }
 
 /// JSON text must be UTF-8, but an id that did not come from a reader need not be.
-std::string id_of(const Dataset& dataset, std::int64_t series) { return detail::to_utf8(dataset.series[static_cast<std::size_t>(series)].id); }
+std::string id_of(const Dataset& dataset, std::int64_t series) {
+  return detail::to_utf8(dataset.series[static_cast<std::size_t>(series)].id);
+}
 
 /// The same in quotes on one line.
 std::string shown_id(const Dataset& dataset, std::int64_t series) {
   std::string id = id_of(dataset, series);
-  std::replace_if(
-      id.begin(), id.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+  std::replace_if(id.begin(), id.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
   return cat("'", id, "'");
 }
 
@@ -122,7 +123,10 @@ Json description_json(const Dataset& dataset, const Description& d) {
   const auto pairs = [&](const std::vector<SeriesPair>& list) {
     Json all = Json::array();
     for (const auto& pair : list)
-      all.push_back({{"series", id_of(dataset, pair.series)}, {"index", pair.series}, {"earlier", id_of(dataset, pair.earlier)}, {"earlier_index", pair.earlier}});
+      all.push_back({{"series", id_of(dataset, pair.series)},
+                     {"index", pair.series},
+                     {"earlier", id_of(dataset, pair.earlier)},
+                     {"earlier_index", pair.earlier}});
     return all;
   };
   const auto numbers = [&](const std::vector<std::int64_t>& list) {
@@ -153,7 +157,8 @@ std::string description_text(const Dataset& dataset, const Description& d) {
     if (list.empty()) return;
     out += cat("  ", title, ": ", list.size(), "\n");
     for (const auto& finding : list)
-      out += cat("    series ", shown_id(dataset, finding.series), " (number ", finding.series, "): ", what(finding.number), "\n");
+      out += cat("    series ", shown_id(dataset, finding.series), " (number ", finding.series,
+                 "): ", what(finding.number), "\n");
   };
   put(d.too_short, "too short", [&](double length) {
     return cat(static_cast<std::int64_t>(length), " values, at least ", d.least_length, " are needed");
@@ -167,7 +172,8 @@ std::string description_text(const Dataset& dataset, const Description& d) {
     if (list.empty()) return;
     out += cat("  ", title, ": ", list.size(), "\n");
     for (const auto& pair : list)
-      out += cat("    series ", shown_id(dataset, pair.series), " (number ", pair.series, "), as ", shown_id(dataset, pair.earlier), " (number ", pair.earlier, ")\n");
+      out += cat("    series ", shown_id(dataset, pair.series), " (number ", pair.series, "), as ",
+                 shown_id(dataset, pair.earlier), " (number ", pair.earlier, ")\n");
   };
   put_pairs(d.odd.same_name, "one name again");
   put_pairs(d.odd.alike_name, "names that differ by case or outer spaces alone");
@@ -175,12 +181,16 @@ std::string description_text(const Dataset& dataset, const Description& d) {
   const auto put_numbers = [&](const std::vector<std::int64_t>& list, const std::string& title, const auto& what) {
     if (list.empty()) return;
     out += cat("  ", title, ": ", list.size(), "\n");
-    for (const auto i : list) out += cat("    series ", shown_id(dataset, i), " (number ", i, "): ", what(dataset.series[static_cast<std::size_t>(i)]), "\n");
+    for (const auto i : list)
+      out += cat("    series ", shown_id(dataset, i), " (number ", i,
+                 "): ", what(dataset.series[static_cast<std::size_t>(i)]), "\n");
   };
   put_numbers(d.odd.not_told_apart, "not told apart in single precision, which has 7 digits", [](const Series& series) {
     return cat(series.lost, " of ", series.changes, " changes from a value to the next are lost: subtract a constant");
   });
-  put_numbers(d.odd.excessive, "values too large to train on", [](const Series&) { return cat("a magnitude of ", rounded(static_cast<double>(least_excessive), 6), " or more"); });
+  put_numbers(d.odd.excessive, "values too large to train on", [](const Series&) {
+    return cat("a magnitude of ", rounded(static_cast<double>(least_excessive), 6), " or more");
+  });
   return out;
 }
 

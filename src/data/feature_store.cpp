@@ -20,7 +20,9 @@ std::vector<std::string> window_feature_names(const Frequency& frequency, const 
 }
 
 FeatureStore::FeatureStore(const Dataset& dataset, std::int64_t past_length, std::int64_t future_length)
-    : past_length_(past_length), future_length_(future_length), names_(window_feature_names(dataset.frequency, dataset.covariates.names)) {
+    : past_length_(past_length),
+      future_length_(future_length),
+      names_(window_feature_names(dataset.frequency, dataset.covariates.names)) {
   const auto& frequency = dataset.frequency;
   const auto& known = dataset.covariates;
   const auto known_count = known.names.size();
@@ -51,11 +53,13 @@ FeatureStore::FeatureStore(const Dataset& dataset, std::int64_t past_length, std
   for (const auto& [calendar, block] : blocks) {
     float* to = values_.data() + block.first + past_length * feature_count();
     for (std::int64_t place = 0; place < block.length + future_length; ++place) {
-      calendar_features(advance(calendar.first, frequency, place, calendar.second), frequency, std::span(row).first(calendar_count));
+      calendar_features(advance(calendar.first, frequency, place, calendar.second), frequency,
+                        std::span(row).first(calendar_count));
       for (std::size_t i = 0; i < calendar_count; ++i) *to++ = static_cast<float>(row[i]);
       const auto known_row = block.known_row + place;
       const bool is_known = known_row >= 0 && known_row < known.rows();
-      for (std::size_t i = 0; i < known_count; ++i) *to++ = is_known ? known.values[static_cast<std::size_t>(known_row) * known_count + i] : 0.0F;
+      for (std::size_t i = 0; i < known_count; ++i)
+        *to++ = is_known ? known.values[static_cast<std::size_t>(known_row) * known_count + i] : 0.0F;
       *to++ = age(place);
     }
   }

@@ -93,7 +93,8 @@ Dataset generate_traffic_like(const GenerateOptions& options) {
       deviation = memory * deviation + spread * noise[t];
       double year = static_cast<double>(t) / 8766 + phase;
       year -= std::floor(year);
-      const double season = 1 + yearly * (16 * year * (1 - year) - 8.0 / 3);  // a parabola of mean zero in place of a sine
+      const double season =
+          1 + yearly * (16 * year * (1 - year) - 8.0 / 3);  // a parabola of mean zero in place of a sine
       const double value = profile[(t + start_hour) % week_hours] * season * (1 + deviation);
       // Four decimals, as occupancies are published.
       series.values[t] = static_cast<float>(std::floor(std::clamp(value, 0.0, 1.0) * 1e4 + 0.5) / 1e4);

@@ -46,7 +46,9 @@ bool all(AllMoments series, const Holds& holds) {
   return true;
 }
 
-Frequency multiple(std::int64_t count, Unit unit) { return {static_cast<int>(std::min<std::int64_t>(count, 999'999)), unit}; }
+Frequency multiple(std::int64_t count, Unit unit) {
+  return {static_cast<int>(std::min<std::int64_t>(count, 999'999)), unit};
+}
 
 Frequency of_months(std::int64_t months) {
   if (months % 12 == 0) return multiple(months / 12, Unit::year);
@@ -68,14 +70,19 @@ Frequency of_seconds(std::int64_t seconds) {
 }  // namespace
 
 std::optional<Frequency> coarsest_frequency(AllMoments series) {
-  if (std::none_of(series.begin(), series.end(), [](const auto& moments) { return moments.size() >= 3; })) return std::nullopt;
+  if (std::none_of(series.begin(), series.end(), [](const auto& moments) { return moments.size() >= 3; }))
+    return std::nullopt;
   const auto time_of_day = [](Moment m) { return m - day_seconds * day_of(m); };
   if (!all(series, [&](Moment m, Moment first) { return time_of_day(m) == time_of_day(first); }))
     return of_seconds(common_step(series, [](Moment m) { return m; })).normal();
-  if (std::all_of(series.begin(), series.end(), [](const auto& moments) { return moments.empty() || common_month_day(moments) > 0; }))
-    if (const auto months = common_step(series, [](Moment m) { return month_of(day_of(m)); }); months > 0) return of_months(months).normal();
+  if (std::all_of(series.begin(), series.end(),
+                  [](const auto& moments) { return moments.empty() || common_month_day(moments) > 0; }))
+    if (const auto months = common_step(series, [](Moment m) { return month_of(day_of(m)); }); months > 0)
+      return of_months(months).normal();
   // Five days in a row without a weekend may be of any week; more of them are business days.
-  const bool spans_a_week = std::any_of(series.begin(), series.end(), [](const auto& moments) { return !moments.empty() && day_of(moments.back()) - day_of(moments.front()) >= 6; });
+  const bool spans_a_week = std::any_of(series.begin(), series.end(), [](const auto& moments) {
+    return !moments.empty() && day_of(moments.back()) - day_of(moments.front()) >= 6;
+  });
   const bool on_weekends = !spans_a_week || !all(series, [](Moment m, Moment) { return !is_weekend(day_of(m)); });
   return of_days(common_step(series, day_of), on_weekends).normal();
 }
@@ -84,7 +91,8 @@ namespace {
 
 /// Steps of that frequency from the first to the last of the moments.
 std::optional<std::int64_t> span_of(const Frequency& frequency, const std::vector<Moment>& moments) {
-  return steps_between(moments.front(), frequency, moments.back(), is_of_months(frequency) ? common_month_day(moments) : 0);
+  return steps_between(moments.front(), frequency, moments.back(),
+                       is_of_months(frequency) ? common_month_day(moments) : 0);
 }
 
 }  // namespace
@@ -94,11 +102,15 @@ std::optional<Frequency> infer_frequency(AllMoments series) {
   if (!found) return std::nullopt;
   for (const auto& moments : series)
     if (moments.size() >= 3)
-      if (const auto steps = span_of(*found, moments); steps && *steps + 1 <= 2 * static_cast<std::int64_t>(moments.size())) return found;
+      if (const auto steps = span_of(*found, moments);
+          steps && *steps + 1 <= 2 * static_cast<std::int64_t>(moments.size()))
+        return found;
   return std::nullopt;
 }
 
-std::optional<Frequency> infer_frequency(const std::vector<Moment>& moments) { return infer_frequency(AllMoments(&moments, 1)); }
+std::optional<Frequency> infer_frequency(const std::vector<Moment>& moments) {
+  return infer_frequency(AllMoments(&moments, 1));
+}
 
 std::optional<Frequency> coarser_than(const Frequency& stated, AllMoments series) {
   const auto found = coarsest_frequency(series);

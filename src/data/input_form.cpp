@@ -12,9 +12,7 @@ template <typename Parse>
 auto parsed(const std::string& name, const std::string& text, Parse parse) {
   try {
     return parse(text);
-  } catch (const UsageError& error) {
-    throw UsageError(cat(name, ": ", error.what()));
-  }
+  } catch (const UsageError& error) { throw UsageError(cat(name, ": ", error.what())); }
 }
 
 bool states_nothing(const std::string& text) { return text.empty() || text == "auto"; }
@@ -57,14 +55,16 @@ Format stated_format(const std::filesystem::path& file, const std::string& state
 ColumnNames parse_columns(const std::string& text, const std::string& name) {
   ColumnNames out;
   const auto refuse = [&](const std::string& part) {
-    throw UsageError(cat(name, ": found '", part, "'; expected item=NAME, time=NAME and value=NAME, each at most once, between commas"));
+    throw UsageError(cat(name, ": found '", part,
+                         "'; expected item=NAME, time=NAME and value=NAME, each at most once, between commas"));
   };
   for (const auto& part : split(text, ',')) {
     const auto equals = part.find('=');
     const auto role = std::string(trimmed(part.substr(0, std::min(equals, part.size()))));
-    auto* const place = role == "item" ? &out.item : role == "time" ? &out.time
-                                                 : role == "value"  ? &out.value
-                                                                    : nullptr;
+    auto* const place = role == "item"    ? &out.item
+                        : role == "time"  ? &out.time
+                        : role == "value" ? &out.value
+                                          : nullptr;
     if (equals == std::string::npos || place == nullptr || !place->empty()) refuse(part);
     *place = trimmed(part.substr(equals + 1));
     if (place->empty()) refuse(part);
@@ -86,8 +86,8 @@ ReadOptions read_options_of(const std::filesystem::path& file, const StatedForm&
   const bool is_csv = options.format == Format::csv || options.format == Format::csv_long;
   const auto only_csv = [&](const std::string& name, bool given, bool taken) {
     if (given && !taken)
-      throw UsageError(cat(name, ": given for ", file.string(), " (", data::name(options.format), "); expected with csv_long",
-                           name == names.columns ? "; with csv, time alone" : " and csv"));
+      throw UsageError(cat(name, ": given for ", file.string(), " (", data::name(options.format),
+                           "); expected with csv_long", name == names.columns ? "; with csv, time alone" : " and csv"));
   };
   only_csv(names.columns, !columns.item.empty() || !columns.value.empty(), options.format == Format::csv_long);
   only_csv(names.columns, !columns.time.empty(), is_csv);

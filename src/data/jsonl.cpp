@@ -40,8 +40,7 @@ class EntryReader final : public nlohmann::json_sax<Json> {
     if (depth_ != 1) return other(cat("the text ", in_quotes(text)));
     if (key_ == "start") {
       start = parse_time_stamp(text);
-      if (!start)
-        fail(cat("found the start ", in_quotes(text), "; expected a moment such as \"2015-01-31 13:00:00\""));
+      if (!start) fail(cat("found the start ", in_quotes(text), "; expected a moment such as \"2015-01-31 13:00:00\""));
     } else if (key_ == "item_id") {
       set_id(text);
     } else {
@@ -168,7 +167,10 @@ Dataset read_jsonl(TextFile& file, const ReadOptions& options) {
     if (!entry.start && !options.start)
       file.fail_line(file.line(), cat("found no \"start\" in ", in_quotes(text), "; expected ", what_a_line_is));
     if (entry.start && zoned.value_or(entry.start->ahead.has_value()) != entry.start->ahead.has_value())
-      file.fail_line(file.line(), cat("found a start ", *zoned ? "without a zone, below starts with one" : "with a zone, below starts without one", "; expected a zone in every line or in none"));
+      file.fail_line(file.line(),
+                     cat("found a start ",
+                         *zoned ? "without a zone, below starts with one" : "with a zone, below starts without one",
+                         "; expected a zone in every line or in none"));
     if (entry.start) zoned = entry.start->ahead.has_value();
     series.start = entry.start ? entry.start->at(options.frequency) : *options.start;
     if (!cut_missing_ends(series, options.frequency))

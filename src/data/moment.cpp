@@ -76,7 +76,8 @@ std::optional<Moment> scan_date(Scanner& text) {
   if (text.ended()) return moment_of(year, 1, 1);
   if (text.one_of("Q")) {
     const auto quarter = text.digits(1);
-    return quarter && *quarter >= 1 && *quarter <= 4 && text.ended() ? moment_of(year, 3 * *quarter - 2, 1) : std::nullopt;
+    return quarter && *quarter >= 1 && *quarter <= 4 && text.ended() ? moment_of(year, 3 * *quarter - 2, 1)
+                                                                     : std::nullopt;
   }
   const char between = text.one_of("-/");
   const auto month = between != 0 ? text.digits(2) : std::nullopt;

@@ -36,7 +36,9 @@ bool is_varied(const Series& series) {
 bool tells_itself(const Series& series) {
   constexpr std::size_t least = 8;
   const auto& v = series.values;
-  return is_varied(series) || (v.size() >= least && std::any_of(v.begin(), v.end(), [&](float x) { return !std::isnan(x) && x != v.front(); }));
+  return is_varied(series) || (v.size() >= least && std::any_of(v.begin(), v.end(), [&](float x) {
+                                 return !std::isnan(x) && x != v.front();
+                               }));
 }
 
 void find_same_values(const Dataset& dataset, Oddities& found) {
@@ -55,14 +57,16 @@ void find_same_values(const Dataset& dataset, Oddities& found) {
   found.compared = order.size();
   auto& out = found.same_values;
   for (std::size_t k = 1; k < order.size(); ++k)
-    if (begins(at(dataset, order[k - 1]), at(dataset, order[k]))) out.push_back({std::max(order[k - 1], order[k]), std::min(order[k - 1], order[k])});
+    if (begins(at(dataset, order[k - 1]), at(dataset, order[k])))
+      out.push_back({std::max(order[k - 1], order[k]), std::min(order[k - 1], order[k])});
   std::sort(out.begin(), out.end(), [](const SeriesPair& a, const SeriesPair& b) { return a.series < b.series; });
 }
 
 /// "series 'a' and 'b', and 3 more such pairs".
 std::string shown(const Dataset& dataset, const std::vector<SeriesPair>& pairs) {
   const auto& first = pairs.front();
-  return cat("series ", in_quotes(at(dataset, first.earlier).id), " (number ", first.earlier, ") and ", in_quotes(at(dataset, first.series).id), " (number ", first.series, ")",
+  return cat("series ", in_quotes(at(dataset, first.earlier).id), " (number ", first.earlier, ") and ",
+             in_quotes(at(dataset, first.series).id), " (number ", first.series, ")",
              pairs.size() > 1 ? cat(", and ", pairs.size() - 1, " more such pairs,") : std::string());
 }
 
@@ -72,24 +76,37 @@ std::string shown(const Dataset& dataset, const std::vector<SeriesPair>& pairs) 
     const auto &a = at(dataset, pair.series), &b = at(dataset, pair.earlier);
     return begins(a, b) || begins(b, a);
   });
-  const auto copies = 1 + std::count_if(pairs.begin(), pairs.end(), [&](const SeriesPair& pair) { return at(dataset, pair.series).id == series.id; });
-  throw DataError(cat(dataset.name, ": found the name ", in_quotes(series.id), " ", copies, " times (series of ", earlier.values.size(), " and ", series.values.size(), " values, …)",
-                      grows ? ", each the beginning of the next, as GluonTS stores the rolling windows of a test split" : "",
-                      "; expected each series once, since the guarantee is about values of one series: ",
-                      grows ? "give the longest of each name alone (dataset.split: last with test_windows makes the rolling windows), or the train file" : "rename or join them"));
+  const auto copies = 1 + std::count_if(pairs.begin(), pairs.end(), [&](const SeriesPair& pair) {
+                        return at(dataset, pair.series).id == series.id;
+                      });
+  throw DataError(
+      cat(dataset.name, ": found the name ", in_quotes(series.id), " ", copies, " times (series of ",
+          earlier.values.size(), " and ", series.values.size(), " values, …)",
+          grows ? ", each the beginning of the next, as GluonTS stores the rolling windows of a test split" : "",
+          "; expected each series once, since the guarantee is about values of one series: ",
+          grows ? "give the longest of each name alone (dataset.split: last with test_windows makes the rolling "
+                  "windows), or the train file"
+                : "rename or join them"));
 }
 
 /// Series with the same values under different names, or without names: copies, or rolling windows of a test split.
 [[noreturn]] void refuse_same_values(const Dataset& dataset, const std::vector<SeriesPair>& pairs) {
-  const bool grows = std::any_of(pairs.begin(), pairs.end(), [&](const SeriesPair& pair) { return at(dataset, pair.series).values.size() != at(dataset, pair.earlier).values.size(); });
-  throw DataError(cat(dataset.name, ": found ", shown(dataset, pairs), " with the same values from the same time on",
-                      grows ? ", some the beginning of others, as GluonTS stores the rolling windows of a test split" : "",
-                      "; expected each series once, since the guarantee is about values of one series: ",
-                      grows ? "give the longest of each alone (dataset.split: last with test_windows makes the rolling windows), or the train file" : "leave the copies out"));
+  const bool grows = std::any_of(pairs.begin(), pairs.end(), [&](const SeriesPair& pair) {
+    return at(dataset, pair.series).values.size() != at(dataset, pair.earlier).values.size();
+  });
+  throw DataError(
+      cat(dataset.name, ": found ", shown(dataset, pairs), " with the same values from the same time on",
+          grows ? ", some the beginning of others, as GluonTS stores the rolling windows of a test split" : "",
+          "; expected each series once, since the guarantee is about values of one series: ",
+          grows ? "give the longest of each alone (dataset.split: last with test_windows makes the rolling windows), "
+                  "or the train file"
+                : "leave the copies out"));
 }
 
 /// Whether these copies are half or more of the series that can be told from others.
-bool are_half(const Oddities& found, const std::vector<SeriesPair>& copies) { return 2 * copies.size() >= found.compared; }
+bool are_half(const Oddities& found, const std::vector<SeriesPair>& copies) {
+  return 2 * copies.size() >= found.compared;
+}
 
 /// The pairs that are not due to chance: those of varied series or, if half of the series or more are longer than
 /// others that they begin with, and these pairs are more, all of these.
@@ -106,8 +123,10 @@ std::vector<SeriesPair> certain_copies(const Dataset& dataset, const Oddities& f
 void warn_of_copies(const Dataset& dataset, const Oddities& found, bool is_private) {
   const auto warn = [&](const std::vector<SeriesPair>& pairs, const char* what) {
     if (pairs.empty()) return;
-    log::warning(cat(dataset.name, ": ", shown(dataset, pairs), " ", what,
-                     is_private ? "; if they are one series, each of its values is in several, which the guarantee does not count" : ""));
+    log::warning(cat(
+        dataset.name, ": ", shown(dataset, pairs), " ", what,
+        is_private ? "; if they are one series, each of its values is in several, which the guarantee does not count"
+                   : ""));
   };
   warn(found.same_name, "have one name");
   warn(found.alike_name, "have names that differ by case or outer spaces alone");
@@ -140,9 +159,12 @@ void require_magnitudes(const Dataset& dataset) {
   for (const auto& series : dataset.series) {
     const auto found = std::find_if(series.values.begin(), series.values.end(), is_excessive);
     if (found == series.values.end()) continue;
-    throw DataError(cat(dataset.name, ": series ", in_quotes(series.id), ": found the value ", rounded(static_cast<double>(*found), 6), " at ",
-                        moment_text(series.at(dataset.frequency, found - series.values.begin())), "; expected magnitudes below ", rounded(static_cast<double>(least_excessive), 6),
-                        ", which single precision can add and square (what is missing, as maps and climate data write it with such numbers, is an empty field here)"));
+    throw DataError(cat(dataset.name, ": series ", in_quotes(series.id), ": found the value ",
+                        rounded(static_cast<double>(*found), 6), " at ",
+                        moment_text(series.at(dataset.frequency, found - series.values.begin())),
+                        "; expected magnitudes below ", rounded(static_cast<double>(least_excessive), 6),
+                        ", which single precision can add and square (what is missing, as maps and climate data write "
+                        "it with such numbers, is an empty field here)"));
   }
 }
 
@@ -151,7 +173,8 @@ void treat_copies(const Dataset& dataset, Copies copies) {
   if (copies != Copies::told) {
     if (!found.same_name.empty()) refuse_repeated(dataset, found.same_name);
     const auto certain = certain_copies(dataset, found);
-    if (!certain.empty() && (copies == Copies::refused || are_half(found, certain))) refuse_same_values(dataset, certain);
+    if (!certain.empty() && (copies == Copies::refused || are_half(found, certain)))
+      refuse_same_values(dataset, certain);
   }
   warn_of_copies(dataset, found, copies != Copies::told);
 }
@@ -160,9 +183,10 @@ void require_distinct(const Dataset& dataset, Copies copies) {
   require_magnitudes(dataset);
   for (const auto& series : dataset.series)
     if (2 * series.lost > series.changes)
-      throw DataError(cat(dataset.name, ": series ", in_quotes(series.id), ": found ", series.lost, " of ", series.changes,
-                          " changes from a value to the next that single precision, which has 7 digits, does not hold; expected values without a large common part: subtract a constant "
-                          "from all of them"));
+      throw DataError(cat(dataset.name, ": series ", in_quotes(series.id), ": found ", series.lost, " of ",
+                          series.changes,
+                          " changes from a value to the next that single precision, which has 7 digits, does not hold; "
+                          "expected values without a large common part: subtract a constant from all of them"));
   treat_copies(dataset, copies);
 }
 

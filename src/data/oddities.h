@@ -19,11 +19,12 @@ struct SeriesPair {
 
 struct Oddities {
   std::vector<SeriesPair> same_name;
-  std::vector<SeriesPair> alike_name;       ///< the same except for case and outer spaces
-  std::size_t compared = 0;                 ///< series that same_values compares with each other
-  std::vector<SeriesPair> same_values;      ///< one equals the other or its beginning, from the same start on; neither is constant, nor shorter than 8 without four different values
-  std::vector<std::int64_t> not_told_apart; ///< a twentieth of the changes or more are lost in single precision
-  std::vector<std::int64_t> excessive;      ///< a value's magnitude is least_excessive or more
+  std::vector<SeriesPair> alike_name;  ///< the same except for case and outer spaces
+  std::size_t compared = 0;  ///< series that same_values compares with each other
+  std::vector<SeriesPair> same_values;  ///< one equals the other or its beginning, from the same start on; neither is
+                                        ///< constant, nor shorter than 8 without four different values
+  std::vector<std::int64_t> not_told_apart;  ///< a twentieth of the changes or more are lost in single precision
+  std::vector<std::int64_t> excessive;  ///< a value's magnitude is least_excessive or more
 };
 
 [[nodiscard]] Oddities oddities_of(const Dataset& dataset);
@@ -33,9 +34,10 @@ void require_magnitudes(const Dataset& dataset);
 
 /// What happens if a series occurs in the data more than once.
 enum class Copies {
-  told,             ///< without privacy
-  refused_if_half,  ///< training with privacy: a few may be two meters of one plant; if it is half of them or more, the file holds series several times
-  refused,          ///< forecasts from privatised pasts, each of which counts as one use of one series
+  told,  ///< without privacy
+  refused_if_half,  ///< training with privacy: a few may be two meters of one plant; if it is half of them or more, the
+                    ///< file holds series several times
+  refused,  ///< forecasts from privatised pasts, each of which counts as one use of one series
 };
 
 /// Unless copies are only told: throws DataError if a name occurs again, or if as many series as `copies` says

@@ -22,7 +22,9 @@
 namespace tsdp::data::detail {
 namespace {
 
-[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& why) { throw DataError(cat(file.string(), ": ", why)); }
+[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& why) {
+  throw DataError(cat(file.string(), ": ", why));
+}
 
 template <class T>
 T value_or_refuse(arrow::Result<T> result, const std::filesystem::path& file) {
@@ -81,19 +83,25 @@ std::string zone_text(const std::string& zone) {
   return zone == "UTC" ? "Z" : cat("Z[", zone, "]");
 }
 
-bool is_time(const arrow::DataType& type) { return type.id() == arrow::Type::TIMESTAMP || type.id() == arrow::Type::DATE32; }
+bool is_time(const arrow::DataType& type) {
+  return type.id() == arrow::Type::TIMESTAMP || type.id() == arrow::Type::DATE32;
+}
 
 /// Appends the value of a row of `array`, which is not null.
 using Append = std::function<void(std::string& out, const arrow::Array& array, std::int64_t row)>;
 
 template <class Array>
 Append numbers() {
-  return [](std::string& out, const arrow::Array& array, std::int64_t row) { append_number(out, static_cast<const Array&>(array).Value(row)); };
+  return [](std::string& out, const arrow::Array& array, std::int64_t row) {
+    append_number(out, static_cast<const Array&>(array).Value(row));
+  };
 }
 
 template <class Array>
 Append texts() {
-  return [](std::string& out, const arrow::Array& array, std::int64_t row) { append_quoted(out, static_cast<const Array&>(array).GetView(row)); };
+  return [](std::string& out, const arrow::Array& array, std::int64_t row) {
+    append_quoted(out, static_cast<const Array&>(array).GetView(row));
+  };
 }
 
 /// Null for types that are not numbers, texts or times.
@@ -113,15 +121,20 @@ Append append_of(const arrow::DataType& type) {
     case Type::STRING: return texts<arrow::StringArray>();
     case Type::LARGE_STRING: return texts<arrow::LargeStringArray>();
     case Type::BOOL:
-      return [](std::string& out, const arrow::Array& array, std::int64_t row) { out += static_cast<const arrow::BooleanArray&>(array).Value(row) ? "True" : "False"; };
+      return [](std::string& out, const arrow::Array& array, std::int64_t row) {
+        out += static_cast<const arrow::BooleanArray&>(array).Value(row) ? "True" : "False";
+      };
     case Type::DECIMAL128:
-      return [](std::string& out, const arrow::Array& array, std::int64_t row) { out += static_cast<const arrow::Decimal128Array&>(array).FormatValue(row); };
+      return [](std::string& out, const arrow::Array& array, std::int64_t row) {
+        out += static_cast<const arrow::Decimal128Array&>(array).FormatValue(row);
+      };
     case Type::DATE32:
       return [](std::string& out, const arrow::Array& array, std::int64_t row) {
         append_time(out, std::int64_t{86400} * static_cast<const arrow::Date32Array&>(array).Value(row), 1);
       };
     case Type::TIMESTAMP:
-      return [unit = per_second(static_cast<const arrow::TimestampType&>(type).unit()), zone = zone_text(static_cast<const arrow::TimestampType&>(type).timezone())](
+      return [unit = per_second(static_cast<const arrow::TimestampType&>(type).unit()),
+              zone = zone_text(static_cast<const arrow::TimestampType&>(type).timezone())](
                  std::string& out, const arrow::Array& array, std::int64_t row) {
         append_time(out, static_cast<const arrow::TimestampArray&>(array).Value(row), unit);
         out += zone;
@@ -145,7 +158,8 @@ std::string parquet_as_csv(const std::filesystem::path& file) {
   auto properties = parquet::default_reader_properties();
   properties.set_page_checksum_verification(true);
   parquet::arrow::FileReaderBuilder builder;
-  if (const auto status = builder.Open(input, properties); !status.ok()) refuse(file, cat("cannot be read as Parquet (", status.message(), ")"));
+  if (const auto status = builder.Open(input, properties); !status.ok())
+    refuse(file, cat("cannot be read as Parquet (", status.message(), ")"));
   const auto reader = value_or_refuse(builder.Build(), file);
   const auto table = value_or_refuse(reader->ReadTable(), file);
 
@@ -159,14 +173,19 @@ std::string parquet_as_csv(const std::filesystem::path& file) {
     const auto& field = table->field(i);
     auto append = append_of(*field->type());
     // Columns of other types may be ones that nobody reads.
-    if (!append) append = [type = cat("a ", field->type()->ToString())](std::string& out, const arrow::Array&, std::int64_t) { append_quoted(out, type); };
+    if (!append)
+      append = [type = cat("a ", field->type()->ToString())](std::string& out, const arrow::Array&, std::int64_t) {
+        append_quoted(out, type);
+      };
     columns.push_back({field, table->column(i), std::move(append)});
   }
   if (columns.empty()) refuse(file, "found no columns; expected times and values");
-  auto first_time = std::find_if(columns.begin(), columns.end(), [](const Column& column) { return is_time(*column.field->type()); });
+  auto first_time =
+      std::find_if(columns.begin(), columns.end(), [](const Column& column) { return is_time(*column.field->type()); });
   if (first_time == columns.end())  // Times that are texts may be pandas' index without a name, which it writes last.
     first_time = std::find_if(columns.begin(), columns.end(), [](const Column& column) {
-      return column.field->name() == "__index_level_0__" && (column.field->type()->id() == arrow::Type::STRING || column.field->type()->id() == arrow::Type::LARGE_STRING);
+      return column.field->name() == "__index_level_0__" && (column.field->type()->id() == arrow::Type::STRING ||
+                                                             column.field->type()->id() == arrow::Type::LARGE_STRING);
     });
   if (first_time != columns.end()) std::rotate(columns.begin(), first_time, first_time + 1);
 

@@ -1,5 +1,5 @@
-// A configuration for a file with series, proposed from what may be public: its form, the frequency, how many series there
-// are and how long they are.
+// A configuration for a file with series, proposed from what may be public: its form, the frequency, how many series
+// there are and how long they are.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ struct ProposalOptions {
 /// `dataset` was read, `stated` what the user said about that. No value of a series influences it. Throws DataError if
 /// most series are too short for any split.
 [[nodiscard]] std::string proposed_configuration(const std::filesystem::path& file, const std::filesystem::path& folder,
-                                                 const StatedForm& stated, const ReadOptions& read, const Dataset& dataset, const ProposalOptions& options);
+                                                 const StatedForm& stated, const ReadOptions& read,
+                                                 const Dataset& dataset, const ProposalOptions& options);
 
 }  // namespace tsdp::data

@@ -93,7 +93,9 @@ const std::vector<FormatRow>& format_table() {
   static const std::vector<FormatRow> rows = {
       {Format::lstnet, "lstnet", {".txt"}, true, detail::read_lstnet, nullptr},
       {Format::tsf, "tsf", {".tsf"}, false, detail::read_tsf, detail::read_tsf_frequency},
-      {Format::csv, "csv", reads_parquet() ? std::vector<std::string_view>{".csv", ".parquet"} : std::vector<std::string_view>{".csv"}, false, detail::read_csv, detail::read_csv_frequency},
+      {Format::csv, "csv",
+       reads_parquet() ? std::vector<std::string_view>{".csv", ".parquet"} : std::vector<std::string_view>{".csv"},
+       false, detail::read_csv, detail::read_csv_frequency},
       {Format::csv_long, "csv_long", {}, false, detail::read_csv_long, detail::read_csv_long_frequency},
       {Format::jsonl, "jsonl", {".jsonl", ".json"}, false, detail::read_jsonl, nullptr},
   };
@@ -131,7 +133,9 @@ Format format_named(std::string_view text) {
 }
 
 std::optional<Format> format_by_ending(const std::filesystem::path& path) {
-  const auto ending_of = [](const std::filesystem::path& file) { return detail::lower_case(file.extension().string()); };
+  const auto ending_of = [](const std::filesystem::path& file) {
+    return detail::lower_case(file.extension().string());
+  };
   const auto ending = ending_of(path) == ".gz" ? ending_of(path.stem()) : ending_of(path);
   for (const auto& row : format_table())
     if (std::find(row.endings.begin(), row.endings.end(), ending) != row.endings.end()) return row.format;
@@ -140,7 +144,8 @@ std::optional<Format> format_by_ending(const std::filesystem::path& path) {
 
 std::optional<Format> format_of_file(const std::filesystem::path& path) {
   const auto format = format_by_ending(path);
-  if (!format && std::filesystem::is_regular_file(path)) detail::TextFile{path};  // refuses files that are not text, by name
+  if (!format && std::filesystem::is_regular_file(path))
+    detail::TextFile{path};  // refuses files that are not text, by name
   if (format != Format::csv) return format;
   return detail::has_long_header(path) ? Format::csv_long : Format::csv;
 }
@@ -161,8 +166,8 @@ void check_calendar(const std::filesystem::path& path, const Dataset& dataset) {
   for (const auto& series : dataset.series) {
     const auto steps = static_cast<std::int64_t>(series.values.size());
     if (steps <= (end - series.start) / seconds && series.at(dataset.frequency, steps) <= end) continue;
-    throw DataError(cat(path.string(), ": series ", detail::in_quotes(series.id), ": found ", steps, " values in steps of ",
-                        dataset.frequency.text(), " from ", moment_text(series.start),
+    throw DataError(cat(path.string(), ": series ", detail::in_quotes(series.id), ": found ", steps,
+                        " values in steps of ", dataset.frequency.text(), " from ", moment_text(series.start),
                         " on; expected an end within the year 9999"));
   }
 }
@@ -175,8 +180,10 @@ void warn_of_digits(const std::filesystem::path& path, const Dataset& dataset) {
     if (count++ == 0) first = &series;
   }
   if (count == 0) return;
-  log::warning(cat(path.string(), ": ", count, " series, the first of them ", detail::in_quotes(first->id), ", have values that single precision, which has 7 digits, cannot tell apart: ",
-                   first->lost, " of ", first->changes, " changes from a value to the next are lost; subtract a constant from all values to keep them"));
+  log::warning(cat(path.string(), ": ", count, " series, the first of them ", detail::in_quotes(first->id),
+                   ", have values that single precision, which has 7 digits, cannot tell apart: ", first->lost, " of ",
+                   first->changes,
+                   " changes from a value to the next are lost; subtract a constant from all values to keep them"));
 }
 
 /// GluonTS stores a data set as a folder of `train` and `test`. Its test file has an entry of each series for every
@@ -196,15 +203,20 @@ void keep_longest_windows(const std::filesystem::path& path, const ReadOptions& 
     return;  // whatever is wrong with it, it was not asked for
   }
   const auto count = train.series.size();
-  const auto varies = [](const Series& series) { return std::any_of(series.values.begin(), series.values.end(), [&](float x) { return x != series.values.front(); }); };
-  if (dataset.series.size() <= count || dataset.series.size() % count != 0 || std::none_of(train.series.begin(), train.series.end(), varies)) return;
+  const auto varies = [](const Series& series) {
+    return std::any_of(series.values.begin(), series.values.end(), [&](float x) { return x != series.values.front(); });
+  };
+  if (dataset.series.size() <= count || dataset.series.size() % count != 0 ||
+      std::none_of(train.series.begin(), train.series.end(), varies))
+    return;
   for (std::size_t i = 0; i < dataset.series.size(); ++i)
     if (!detail::begins(i < count ? train.series[i] : dataset.series[i - count], dataset.series[i])) return;
   const auto windows = dataset.series.size() / count;
   dataset.series.erase(dataset.series.begin(), dataset.series.end() - static_cast<std::ptrdiff_t>(count));
   for (std::size_t i = 0; i < count; ++i) dataset.series[i].id = std::move(train.series[i].id);
-  log::warning(cat(path.string(), ": the longest of ", windows, " rolling windows of each of the ", count, " series of ", train_file.string(), " is read (dataset.split: last and dataset.test_windows: ",
-                   windows, " make the windows again)"));
+  log::warning(cat(path.string(), ": the longest of ", windows, " rolling windows of each of the ", count,
+                   " series of ", train_file.string(),
+                   " is read (dataset.split: last and dataset.test_windows: ", windows, " make the windows again)"));
 }
 
 }  // namespace
@@ -212,8 +224,8 @@ void keep_longest_windows(const std::filesystem::path& path, const ReadOptions& 
 Dataset read_dataset(const std::filesystem::path& path, const ReadOptions& options) {
   const auto& row = row_of(options.format);
   if (row.needs_start && !options.start)
-    throw UsageError(cat(path.string(), ": no start is given; a file in ", row.name, " form has no time stamps, so expected a ",
-                         "start such as 2015-01-01 or 2015-01-01 13:00"));
+    throw UsageError(cat(path.string(), ": no start is given; a file in ", row.name,
+                         " form has no time stamps, so expected a ", "start such as 2015-01-01 or 2015-01-01 13:00"));
   detail::TextFile file(path);
   auto dataset = row.read(file, options);
   if (options.format == Format::jsonl) keep_longest_windows(path, options, dataset);

@@ -44,7 +44,9 @@ class Draws {
 
   double between(double low, double high) { return low + (high - low) * stream_.uniform(); }
   bool chance(double p) { return stream_.uniform() < p; }
-  std::int64_t whole(std::int64_t low, std::int64_t high) { return low + static_cast<std::int64_t>(stream_.below(static_cast<std::uint64_t>(high - low + 1))); }
+  std::int64_t whole(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(stream_.below(static_cast<std::uint64_t>(high - low + 1)));
+  }
   /// e^N(log median, spread²).
   double lognormal(double median, double spread) {
     double z = 0.0;
@@ -110,8 +112,7 @@ Values week(Draws& draws, std::size_t length, const Calendar& calendar) {
   std::array<double, 7> days{};
   const bool weekends_alone = draws.chance(0.7);
   for (std::size_t d = 0; d < days.size(); ++d)
-    days[d] = d >= 5 ? draws.between(0.3, 1.1) : weekends_alone ? 1.0
-                                                                : draws.between(0.8, 1.2);
+    days[d] = d >= 5 ? draws.between(0.3, 1.1) : weekends_alone ? 1.0 : draws.between(0.8, 1.2);
   const auto day = static_cast<std::int64_t>(calendar.seasons[0]);
   const auto week_length = 7 * day;
   const auto first = draws.whole(0, week_length - 1);
@@ -120,7 +121,9 @@ Values week(Draws& draws, std::size_t length, const Calendar& calendar) {
   Values shape(static_cast<std::size_t>(week_length), 0.0);
   double mean = 0.0;
   for (std::int64_t t = 0; t < week_length; ++t) {
-    for (std::int64_t k = 0; k < edge; ++k) shape[static_cast<std::size_t>(t)] += days[static_cast<std::size_t>((t + k) % week_length / day)] / static_cast<double>(edge);
+    for (std::int64_t k = 0; k < edge; ++k)
+      shape[static_cast<std::size_t>(t)] +=
+          days[static_cast<std::size_t>((t + k) % week_length / day)] / static_cast<double>(edge);
     mean += shape[static_cast<std::size_t>(t)] / static_cast<double>(week_length);
   }
   for (std::size_t t = 0; t < length; ++t) out[t] = shape[(t + static_cast<std::size_t>(first)) % shape.size()] / mean;
@@ -128,7 +131,9 @@ Values week(Draws& draws, std::size_t length, const Calendar& calendar) {
 }
 
 /// A memory whose noise fades in between `low` and `high` steps.
-double memory_of(Draws& draws, double low, double high) { return std::exp(-1.0 / (low * std::pow(high / low, draws.between(0.0, 1.0)))); }
+double memory_of(Draws& draws, double low, double high) {
+  return std::exp(-1.0 / (low * std::pow(high / low, draws.between(0.0, 1.0))));
+}
 
 Values load(Draws& draws, std::size_t length, const Calendar& calendar) {
   const double amplitude = draws.lognormal(0.25, 0.6);
@@ -149,8 +154,11 @@ Values load(Draws& draws, std::size_t length, const Calendar& calendar) {
   const double modulation = draws.between(0.0, 0.6);
   Values out(length);
   for (std::size_t t = 0; t < length; ++t)
-    out[t] = std::max(0.02, 1.0 + amplitude * (shape[t] * (1.0 + modulation * long_shape[t]) * std::pow(days[t], of_days) + level_of_days * (days[t] - 1.0) + long_shape[t]) +
-                                of_weather * weather[t] + of_noise * noise[t]);
+    out[t] =
+        std::max(0.02, 1.0 +
+                           amplitude * (shape[t] * (1.0 + modulation * long_shape[t]) * std::pow(days[t], of_days) +
+                                        level_of_days * (days[t] - 1.0) + long_shape[t]) +
+                           of_weather * weather[t] + of_noise * noise[t]);
   return out;
 }
 
@@ -183,7 +191,8 @@ Values walk(Draws& draws, std::size_t length, const Calendar& calendar) {
   double place = 0.0;
   for (std::size_t t = 0; t < length; ++t) {
     place = (1.0 - reverting) * place + drift + std::exp(wild * volatility[t]) * steps[t];
-    out[t] = of_logarithms ? std::exp(std::clamp(size * (place + season * shape[t]), -20.0, 20.0)) : place + season * shape[t];
+    out[t] = of_logarithms ? std::exp(std::clamp(size * (place + season * shape[t]), -20.0, 20.0))
+                           : place + season * shape[t];
   }
   return out;
 }
@@ -234,8 +243,10 @@ Dataset generate_synthetic(SyntheticKind kind, const GenerateOptions& options) {
   dataset.name = cat("synthetic_", name(kind));
   dataset.frequency = calendar.frequency;
   Moment start = 0;
-  if (!parse_moment("2015-01-05", start)) throw Error(ExitCode::failure, "the start of generated series is no date");  // a Monday
-  if (kind == SyntheticKind::monthly && !parse_moment("1990-01-01", start)) throw Error(ExitCode::failure, "the start of generated series is no date");
+  if (!parse_moment("2015-01-05", start))
+    throw Error(ExitCode::failure, "the start of generated series is no date");  // a Monday
+  if (kind == SyntheticKind::monthly && !parse_moment("1990-01-01", start))
+    throw Error(ExitCode::failure, "the start of generated series is no date");
   const auto key = SecretKey::from_seed(options.seed);
   const auto length = static_cast<std::size_t>(options.length);
   dataset.series.resize(static_cast<std::size_t>(options.series));

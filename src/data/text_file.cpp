@@ -64,13 +64,20 @@ void TextFile::fail(const std::string& what) const { throw DataError(cat(name_, 
 
 void TextFile::refuse_known_kinds(std::string_view begin) const {
   if (gzip_ && begin.starts_with("PAR1"))
-    fail("found a Parquet file inside a gzip file; expected it unpacked (gunzip), since Parquet compresses its own columns");
+    fail(
+        "found a Parquet file inside a gzip file; expected it unpacked (gunzip), since Parquet compresses its own "
+        "columns");
   if (begin.starts_with("PAR1") || begin.starts_with("ARROW1"))
-    fail(cat("found a ", begin.front() == 'P' ? "Parquet" : "Feather", " file; expected ", what_is_read, ": convert it, such as with pandas: pandas.read_",
-             begin.front() == 'P' ? "parquet" : "feather", "(\"", name_, "\").to_csv(\"series.csv\", index=False)"));
-  if (begin.starts_with("PK\x03\x04")) fail(cat("found a zip archive, as workbooks of Excel are; expected ", what_is_read, ": unpack it, or save the sheet as CSV (UTF-8)"));
-  if (begin.starts_with("\xD0\xCF\x11\xE0")) fail(cat("found an old workbook of Excel; expected ", what_is_read, ": save the sheet as CSV (UTF-8)"));
-  if (begin.starts_with("\xFF\xFE") || begin.starts_with("\xFE\xFF")) fail(cat("found text in UTF-16; expected ", what_is_read, " in UTF-8: save it as CSV (UTF-8)"));
+    fail(cat("found a ", begin.front() == 'P' ? "Parquet" : "Feather", " file; expected ", what_is_read,
+             ": convert it, such as with pandas: pandas.read_", begin.front() == 'P' ? "parquet" : "feather", "(\"",
+             name_, "\").to_csv(\"series.csv\", index=False)"));
+  if (begin.starts_with("PK\x03\x04"))
+    fail(cat("found a zip archive, as workbooks of Excel are; expected ", what_is_read,
+             ": unpack it, or save the sheet as CSV (UTF-8)"));
+  if (begin.starts_with("\xD0\xCF\x11\xE0"))
+    fail(cat("found an old workbook of Excel; expected ", what_is_read, ": save the sheet as CSV (UTF-8)"));
+  if (begin.starts_with("\xFF\xFE") || begin.starts_with("\xFE\xFF"))
+    fail(cat("found text in UTF-16; expected ", what_is_read, " in UTF-8: save it as CSV (UTF-8)"));
 }
 
 void TextFile::load() {
@@ -137,11 +144,13 @@ bool TextFile::next(std::string_view& line) {
     do {
       while (end < end_ && !at_end()) ++end;
     } while (end + 1 >= end_ && fill());  // nothing was returned yet, so places stay
-    line_end_ = end + 1 < end_ && buffer_[end] == '\r' && buffer_[end + 1] != '\r' && buffer_[end + 1] != '\n' ? '\r' : '\n';
+    line_end_ =
+        end + 1 < end_ && buffer_[end] == '\r' && buffer_[end + 1] != '\r' && buffer_[end + 1] != '\n' ? '\r' : '\n';
   }
   while (true) {
     const char* const begin = buffer_.data() + begin_;
-    const auto* const stop = static_cast<const char*>(std::memchr(begin + searched, line_end_, end_ - begin_ - searched));
+    const auto* const stop =
+        static_cast<const char*>(std::memchr(begin + searched, line_end_, end_ - begin_ - searched));
     if (stop != nullptr) {
       line = {begin, stop};
       begin_ += line.size() + 1;
@@ -166,7 +175,8 @@ bool TextFile::next(std::string_view& line) {
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t most = 40;  // characters
   std::size_t shown = 0;
-  for (std::size_t count = 0; count < most && shown < text.size(); ++count) shown += std::max<std::size_t>(1, utf8_length(text.substr(shown)));
+  for (std::size_t count = 0; count < most && shown < text.size(); ++count)
+    shown += std::max<std::size_t>(1, utf8_length(text.substr(shown)));
   return cat("'", visible(text.substr(0, shown)), shown < text.size() ? "...'" : "'");
 }
 

@@ -5,7 +5,8 @@
 
 namespace tsdp::data::detail {
 
-TextWriter::TextWriter(const std::filesystem::path& path) : file_(path), gzip_(lower_case(path.extension().string()) == ".gz") {
+TextWriter::TextWriter(const std::filesystem::path& path)
+    : file_(path), gzip_(lower_case(path.extension().string()) == ".gz") {
   if (!gzip_) return;
   packed_.resize(piece_bytes);
   constexpr int gzip = 15 + 16;

@@ -88,7 +88,7 @@ bool parse_tsf_frequency(const std::string& name, Frequency& frequency) {
 
 void read_frequency(const TextFile& file, const std::string& name, const Frequency* stated, Header& header) {
   static const std::vector<std::string> examples{"4_seconds", "minutely", "10_minutes", "half_hourly", "hourly",
-                                                 "daily", "weekly", "monthly", "quarterly", "yearly"};
+                                                 "daily",     "weekly",   "monthly",    "quarterly",   "yearly"};
   Frequency frequency;
   if (!parse_tsf_frequency(name, frequency))
     file.fail(2, cat("found the frequency ", in_quotes(name), ", of the known ones nearest to ",
@@ -168,7 +168,9 @@ Header read_header(TextFile& file, const Frequency* stated) {
 
 }  // namespace
 
-std::optional<Frequency> read_tsf_frequency(TextFile& file, const ReadOptions&) { return read_header(file, nullptr).frequency; }
+std::optional<Frequency> read_tsf_frequency(TextFile& file, const ReadOptions&) {
+  return read_header(file, nullptr).frequency;
+}
 
 std::string tsf_frequency_word(const Frequency& frequency) {
   using Unit = Frequency::Unit;

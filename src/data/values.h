@@ -22,7 +22,8 @@ inline constexpr double beyond_single = 0x1.ffffffp127;
 /// Whether `text` is nan, in upper or lower case.
 [[nodiscard]] bool is_nan(std::string_view text);
 
-/// Reads one field, missing values included, as the double nearest to it. Gives nullptr, or what would have been accepted.
+/// Reads one field, missing values included, as the double nearest to it. Gives nullptr, or what would have been
+/// accepted.
 [[nodiscard]] const char* parse_field(std::string_view field, double& value);
 
 /// Appends `value`, also in double precision where `exact` asks for that.

@@ -124,10 +124,11 @@ void write_csv(const Dataset& dataset, const std::filesystem::path& path) {
   const std::int64_t most = 100'000'000 + 100 * held;
   if (rows > most / columns) {
     const auto last = static_cast<std::size_t>(std::max_element(places.begin(), places.end()) - places.begin());
-    refuse(path, dataset.series[last],
-           cat("found the start ", moment_text(dataset.series[last].start), " beside ", moment_text(first->start),
-               " of series ", detail::in_quotes(first->id), ", which makes ", rows, " rows of ", columns, " fields for ", held,
-               " values; expected at most ", most, " fields; the form csv_long has no rows without values"));
+    refuse(
+        path, dataset.series[last],
+        cat("found the start ", moment_text(dataset.series[last].start), " beside ", moment_text(first->start),
+            " of series ", detail::in_quotes(first->id), ", which makes ", rows, " rows of ", columns, " fields for ",
+            held, " values; expected at most ", most, " fields; the form csv_long has no rows without values"));
   }
   TextWriter out(path);
   out << "time";
@@ -170,16 +171,15 @@ void write_tsf(const Dataset& dataset, const std::filesystem::path& path) {
   if (frequency.empty())
     refuse(path, dataset.series.front(),
            cat("found steps of ", dataset.frequency.text(),
-               "; expected steps for which the form tsf has a word, from "
-               "seconds to years"));
+               "; expected steps for which the form tsf has a word, from seconds to years"));
   bool missing = false;
   bool equal = true;
   for (const auto& series : dataset.series) {
     if (series.id.find_first_of(":\r\n") != std::string::npos || series.id != trimmed(series.id) ||
         series.id.starts_with('#'))
       refuse(path, series,
-             "found an id with a colon, a line break, outer white space or a leading '#'; expected none of "
-             "them, which have another meaning in the form tsf");
+             "found an id with a colon, a line break, outer white space or a leading '#'; expected none of them, which "
+             "have another meaning in the form tsf");
     if (dataset.frequency.unit != Unit::second && series.start % 60 != 0)
       refuse(path, series,
              cat("found the start ", moment_text(series.start),
@@ -190,8 +190,7 @@ void write_tsf(const Dataset& dataset, const std::filesystem::path& path) {
             steps_before(series, dataset.frequency) == steps_before(dataset.series.front(), dataset.frequency);
   }
   std::string relation = dataset.name;
-  std::replace_if(
-      relation.begin(), relation.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  std::replace_if(relation.begin(), relation.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   TextWriter out(path);
   out << "@relation " << relation << "\n@attribute series_name string\n@attribute start_timestamp date\n@frequency "
       << frequency << "\n@missing " << (missing ? "true" : "false") << "\n@equallength " << (equal ? "true" : "false")
@@ -235,16 +234,11 @@ void write_jsonl(const Dataset& dataset, const std::filesystem::path& path) {
 void write_dataset(const Dataset& dataset, const std::filesystem::path& path, Format format) {
   check_values(dataset, path);
   switch (format) {
-    case Format::lstnet:
-      return write_lstnet(dataset, path);
-    case Format::tsf:
-      return write_tsf(dataset, path);
-    case Format::csv:
-      return write_csv(dataset, path);
-    case Format::csv_long:
-      return write_csv_long(dataset, path);
-    case Format::jsonl:
-      return write_jsonl(dataset, path);
+    case Format::lstnet: return write_lstnet(dataset, path);
+    case Format::tsf: return write_tsf(dataset, path);
+    case Format::csv: return write_csv(dataset, path);
+    case Format::csv_long: return write_csv_long(dataset, path);
+    case Format::jsonl: return write_jsonl(dataset, path);
   }
 }
 

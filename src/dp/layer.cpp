@@ -20,7 +20,8 @@ PlainOperations::PlainOperations() { ++plain_only; }
 PlainOperations::~PlainOperations() { --plain_only; }
 
 bool kernels_serve(const at::Tensor& tensor) {
-  return plain_only.load(std::memory_order_relaxed) == 0 && tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat;
+  return plain_only.load(std::memory_order_relaxed) == 0 && tensor.device().is_cpu() &&
+         tensor.scalar_type() == at::kFloat;
 }
 
 Records Records::each_window(std::int64_t windows) {
@@ -29,7 +30,8 @@ Records Records::each_window(std::int64_t windows) {
   return out;
 }
 
-Records::Records(std::vector<std::int64_t> starts, std::int64_t expected) : starts_(std::move(starts)), expected_(expected) {
+Records::Records(std::vector<std::int64_t> starts, std::int64_t expected)
+    : starts_(std::move(starts)), expected_(expected) {
   if (starts_.empty() || starts_.front() != 0) throw Error(ExitCode::failure, "records begin with the first window");
   count_ = static_cast<std::int64_t>(starts_.size()) - 1;
   windows_ = starts_.back();

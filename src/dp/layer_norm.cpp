@@ -10,9 +10,14 @@ namespace {
 constexpr double variance_floor = rows::layer_norm_epsilon;
 
 /// What the kernels know about all rows.
-rows::LayerNorm<float> rows_of(const at::Tensor& input, const at::Tensor& mean, const at::Tensor& inverse, const at::Tensor& gain) {
-  return {input.const_data_ptr<float>(), mean.const_data_ptr<float>(), inverse.const_data_ptr<float>(), gain.const_data_ptr<float>(),
-          input.size(0), input.size(1)};
+rows::LayerNorm<float> rows_of(const at::Tensor& input, const at::Tensor& mean, const at::Tensor& inverse,
+                               const at::Tensor& gain) {
+  return {input.const_data_ptr<float>(),
+          mean.const_data_ptr<float>(),
+          inverse.const_data_ptr<float>(),
+          gain.const_data_ptr<float>(),
+          input.size(0),
+          input.size(1)};
 }
 
 constexpr std::int64_t rows_a_thread = 64;
@@ -86,8 +91,8 @@ void LayerNorm::join(const Records& records) {
     auto* by_weight = by_weight_.data_ptr<float>();
     auto* by_bias = by_bias_.data_ptr<float>();
     for (std::int64_t r = 0; r < records.count(); ++r)
-      rows::layer_norm_gradient<float>(all.part(records.begin(r), records.end(r)), gradient + records.begin(r) * width, nullptr,
-                                       by_weight + r * width, by_bias + r * width);
+      rows::layer_norm_gradient<float>(all.part(records.begin(r), records.end(r)), gradient + records.begin(r) * width,
+                                       nullptr, by_weight + r * width, by_bias + r * width);
     kernel_input_.reset();
     joined_by_kernel_ = true;
     return;
@@ -103,7 +108,8 @@ void LayerNorm::add_squared_norms(at::Tensor& norms) {
   }
   if (joined_by_kernel_) {
     for (const auto* side : {&by_weight_, &by_bias_})
-      rows::squared_norms(side->const_data_ptr<float>(), side->size(0), side->size(1), side->size(1), norms.data_ptr<double>(), true);
+      rows::squared_norms(side->const_data_ptr<float>(), side->size(0), side->size(1), side->size(1),
+                          norms.data_ptr<double>(), true);
     return;
   }
   norms.add_(squared_norms(by_weight_)).add_(squared_norms(by_bias_));

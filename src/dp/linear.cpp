@@ -62,7 +62,8 @@ void LinearRecord::add_squared_norms_of_records(at::Tensor& norms) {
     // Input so large that a factor folded into one side would lose what the other blows up: see most_input_norm.
     sums[r] += found.largest_input > most_input_norm ? std::numeric_limits<double>::infinity() : found.squared_norm;
     cancelling_[static_cast<std::size_t>(r)] =
-        windows > most_joined || found.sum_of_norms * found.sum_of_norms > static_cast<double>(windows * windows) * found.squared_norm;
+        windows > most_joined ||
+        found.sum_of_norms * found.sum_of_norms > static_cast<double>(windows * windows) * found.squared_norm;
   }
 }
 
@@ -111,11 +112,13 @@ void LinearRecord::add_squared_norms(at::Tensor& norms) {
       auto* sums = norms.data_ptr<double>();
       for (std::int64_t i = 0; i < windows; ++i) {
         const double of_input = input_norms_[static_cast<std::size_t>(i)];
-        sums[i] += of_input > most_input_norm ? std::numeric_limits<double>::infinity() : of_gradient[i] * (of_input + 1.0);
+        sums[i] +=
+            of_input > most_input_norm ? std::numeric_limits<double>::infinity() : of_gradient[i] * (of_input + 1.0);
       }
       return;
     }
-    const auto of_gradient = output_gradient_norms_.defined() ? output_gradient_norms_ : squared_norms(output_gradient_);
+    const auto of_gradient =
+        output_gradient_norms_.defined() ? output_gradient_norms_ : squared_norms(output_gradient_);
     auto of_input = squared_norms(input_);
     of_input.masked_fill_(of_input.gt(most_input_norm), std::numeric_limits<double>::infinity());
     norms.addcmul_(of_gradient, of_input.add_(1.0));
@@ -133,18 +136,19 @@ void LinearRecord::add_squared_norms(at::Tensor& norms) {
     return;
   }
   // ‖Σ_t g_t x_tᵀ‖² = Σ_{t,s} (g_t·g_s)(x_t·x_s). Positions may cancel: the sum is then far smaller than its terms, and
-  // their rounding may be larger than the sum. So both this and the contraction that adds the gradient are made in double
-  // precision, and the norm is raised by what rounding can still hide, γ (Σ_t ‖g_t‖ ‖x_t‖)² and γ (Σ_t ‖g_t‖)²: a window is
-  // then clipped too much rather than too little. With u the unit roundoff, products of length n are off by at most n u ‖·‖‖·‖,
-  // so the Gram matrices take (p + d) u of it, the sum of their entries at most T² u, and the gradient that is added, off by T u Σ_t ‖g_t‖ ‖x_t‖, twice T u; a few
-  // more for what is of second order.
+  // their rounding may be larger than the sum. So both this and the contraction that adds the gradient are made in
+  // double precision, and the norm is raised by what rounding can still hide, γ (Σ_t ‖g_t‖ ‖x_t‖)² and γ (Σ_t ‖g_t‖)²:
+  // a window is then clipped too much rather than too little. With u the unit roundoff, products of length n are off by
+  // at most n u ‖·‖‖·‖, so the Gram matrices take (p + d) u of it, the sum of their entries at most T² u, and the
+  // gradient that is added, off by T u Σ_t ‖g_t‖ ‖x_t‖, twice T u; a few more for what is of second order.
   input_ = input_.to(at::kDouble);
   output_gradient_ = output_gradient_.to(at::kDouble);
   const auto gram_x = at::bmm(input_, input_.transpose(1, 2));
   const auto gram_g = at::bmm(output_gradient_, output_gradient_.transpose(1, 2));
   const auto g_sizes = squared_norms(output_gradient_).sqrt_();
   const auto x_sizes = squared_norms(input_).sqrt_();
-  const auto own = own_positions_.defined() ? own_positions_ : at::full({batch}, static_cast<double>(positions), norms.options());
+  const auto own =
+      own_positions_.defined() ? own_positions_ : at::full({batch}, static_cast<double>(positions), norms.options());
   const auto gamma = (own * (own + 2.0)).add_(static_cast<double>(p + d + 8)).mul_(0x1p-53);
   norms.add_(gram_x.mul(gram_g).sum(at::IntArrayRef({1, 2})).clamp_min_(0.0));
   norms.add_((g_sizes * x_sizes).sum(1).square_().mul_(gamma));

@@ -11,7 +11,8 @@ namespace tsdp::dp {
 /// The stack computed by the CPU's kernel: groups of windows over threads.
 class Lstm::Kernel {
  public:
-  Kernel(const at::Tensor& values, const at::Tensor& gradients, std::int64_t inputs, std::int64_t hidden, std::int64_t layers)
+  Kernel(const at::Tensor& values, const at::Tensor& gradients, std::int64_t inputs, std::int64_t hidden,
+         std::int64_t layers)
       : values_(values), gradients_(gradients) {
     plan_.inputs = inputs;
     plan_.hidden = hidden;
@@ -80,7 +81,8 @@ class Lstm::Kernel {
     // One window after the other: a step engine has already given every thread its own.
     for (std::int64_t group = 0; group < groups(); ++group) {
       const auto first = group * plan_.lanes;
-      lstm_cpu::add_gradients(plan_, record(group), std::min(plan_.lanes, input_.size(0) - first), x(first), h(first), sum);
+      lstm_cpu::add_gradients(plan_, record(group), std::min(plan_.lanes, input_.size(0) - first), x(first), h(first),
+                              sum);
     }
   }
 
@@ -90,7 +92,9 @@ class Lstm::Kernel {
   [[nodiscard]] const float* x(std::int64_t window) const {
     return input_.const_data_ptr<float>() + window * plan_.steps * plan_.inputs;
   }
-  [[nodiscard]] float* h(std::int64_t window) { return output_.data_ptr<float>() + window * plan_.steps * plan_.hidden; }
+  [[nodiscard]] float* h(std::int64_t window) {
+    return output_.data_ptr<float>() + window * plan_.steps * plan_.hidden;
+  }
 
   template <class Work>
   void for_groups(const Work& work) {
@@ -118,8 +122,7 @@ std::size_t Lstm::declare(ParameterBuffer& parameters, const std::string& prefix
   std::size_t first = 0;
   for (std::int64_t l = 0; l < layers; ++l) {
     const auto suffix = "_l" + std::to_string(l);
-    const auto place =
-        parameters.declare(prefix + ".weight_ih" + suffix, {4 * hidden, l == 0 ? inputs : hidden});
+    const auto place = parameters.declare(prefix + ".weight_ih" + suffix, {4 * hidden, l == 0 ? inputs : hidden});
     parameters.declare(prefix + ".weight_hh" + suffix, {4 * hidden, hidden});
     parameters.declare(prefix + ".bias_ih" + suffix, {4 * hidden});
     parameters.declare(prefix + ".bias_hh" + suffix, {4 * hidden});
@@ -132,7 +135,17 @@ Lstm::Lstm(const ParameterBuffer& parameters, std::size_t first, std::int64_t la
     : input_is_constant_(input_is_constant) {
   for (std::int64_t l = 0; l < layers; ++l) {
     const auto at = first + static_cast<std::size_t>(4 * l);
-    levels_.push_back({parameters.value(at), parameters.value(at + 1), parameters.value(at + 2), parameters.value(at + 3), LinearRecord(parameters.gradient(at), parameters.gradient(at + 2)), LinearRecord(parameters.gradient(at + 1), parameters.gradient(at + 3)), {}, {}, {}, {}, {}});
+    levels_.push_back({parameters.value(at),
+                       parameters.value(at + 1),
+                       parameters.value(at + 2),
+                       parameters.value(at + 3),
+                       LinearRecord(parameters.gradient(at), parameters.gradient(at + 2)),
+                       LinearRecord(parameters.gradient(at + 1), parameters.gradient(at + 3)),
+                       {},
+                       {},
+                       {},
+                       {},
+                       {}});
   }
   const auto offset = parameters.entries().at(first).offset;
   const auto& last = parameters.entries().at(first + static_cast<std::size_t>(4 * layers) - 1);
@@ -158,8 +171,9 @@ const at::Tensor& Lstm::forward(Level& level, const at::Tensor& input) {
   fitted(level.cells, {steps, batch, hidden}, input.options());
   fitted(level.output, {batch, steps, hidden}, input.options());
   // The input's contributions to all steps in one product.
-  const auto from_input = at::addmm(level.bias_ih + level.bias_hh, input.reshape({-1, input.size(2)}), level.weight_ih.t())
-                              .view({batch, steps, 4 * hidden});
+  const auto from_input =
+      at::addmm(level.bias_ih + level.bias_hh, input.reshape({-1, input.size(2)}), level.weight_ih.t())
+          .view({batch, steps, 4 * hidden});
   at::Tensor state;
   at::Tensor cell;
   for (std::int64_t t = 0; t < steps; ++t) {
@@ -231,10 +245,9 @@ void Lstm::backward(Level& level, const at::Tensor& output_gradient) {
     by_state = at::mm(level.gate_gradients.select(1, t), level.weight_hh);
   }
   level.by_input.set(level.input, {level.gate_gradients});
-  level.by_state.set(at::cat({at::zeros({batch, 1, hidden}, output_gradient.options()),
-                              level.output.narrow(1, 0, steps - 1)},
-                             1),
-                     {level.gate_gradients});
+  level.by_state.set(
+      at::cat({at::zeros({batch, 1, hidden}, output_gradient.options()), level.output.narrow(1, 0, steps - 1)}, 1),
+      {level.gate_gradients});
 }
 
 at::Tensor Lstm::summed_input_gradient() const {

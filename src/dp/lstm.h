@@ -10,8 +10,8 @@
 namespace tsdp::dp {
 
 /// PyTorch's LSTM (gates i, f, g, o; both bias vectors; zero initial state) over x (B, T, F), giving the top layer's h
-/// (B, T, U). All layers and steps are recorded; window i's gradients are Σ_t dgate_it x_itᵀ, Σ_t dgate_it h_{i,t−1}ᵀ and
-/// Σ_t dgate_it for both biases.
+/// (B, T, U). All layers and steps are recorded; window i's gradients are Σ_t dgate_it x_itᵀ, Σ_t dgate_it h_{i,t−1}ᵀ
+/// and Σ_t dgate_it for both biases.
 class Lstm final : public Map {
  public:
   /// Declares `<prefix>.weight_ih_l0`, `.weight_hh_l0`, `.bias_ih_l0`, `.bias_hh_l0`, then those of the layers above.
@@ -47,7 +47,7 @@ class Lstm final : public Map {
     at::Tensor input;  // (B, T, F)
     at::Tensor gates;  // (T, B, 4U), after their nonlinearities
     at::Tensor cells;  // (T, B, U)
-    at::Tensor output; // (B, T, U)
+    at::Tensor output;  // (B, T, U)
     at::Tensor gate_gradients;  // (B, T, 4U), before the nonlinearities
   };
   const at::Tensor& forward(Level& level, const at::Tensor& input);

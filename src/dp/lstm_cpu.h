@@ -59,9 +59,10 @@ struct Weights {
 
 /// What one group's forward pass leaves for its backward pass, and that for the gradients; and scratch space.
 struct Record {
-  Buffer passes;  ///< activated gates (after the backward pass, the derivatives with respect to the gates' sums), c and tanh c
+  Buffer passes;  ///< activated gates (after the backward pass, the derivatives with respect to the gates' sums), c and
+                  ///< tanh c
   Buffer hidden;  ///< h of all layers but the top one, window by window
-  Buffer sums;    ///< derivatives with respect to the gates' sums, summed over steps
+  Buffer sums;  ///< derivatives with respect to the gates' sums, summed over steps
   Buffer scratch;
 };
 

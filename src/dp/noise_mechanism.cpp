@@ -23,14 +23,13 @@ CorrelatedNoise::CorrelatedNoise(Recursion recursion, std::uint64_t steps, doubl
   next_ = at::zeros({1}, at::kLong);
 }
 
-std::vector<at::Tensor> CorrelatedNoise::state() const {
-  return {kept_, next_};
-}
+std::vector<at::Tensor> CorrelatedNoise::state() const { return {kept_, next_}; }
 
-void CorrelatedNoise::finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key, std::uint64_t step,
-                             double scale) {
+void CorrelatedNoise::finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key,
+                             std::uint64_t step, double scale) {
   if (step >= steps_)
-    throw Error(ExitCode::failure, cat("step ", step + 1, " of correlated noise that was planned for ", steps_, " steps"));
+    throw Error(ExitCode::failure,
+                cat("step ", step + 1, " of correlated noise that was planned for ", steps_, " steps"));
   auto& next = *next_.data_ptr<std::int64_t>();
   if (step != static_cast<std::uint64_t>(next))
     throw Error(ExitCode::failure, cat("step ", step + 1, " of correlated noise whose next step is ", next + 1));

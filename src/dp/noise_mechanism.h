@@ -34,14 +34,15 @@ class IndependentNoise final : public NoiseMechanism {
  public:
   explicit IndependentNoise(double deviation) : deviation_(deviation) {}
 
-  void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key, std::uint64_t step,
-              double scale) override;
+  void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key,
+              std::uint64_t step, double scale) override;
 
  private:
   double deviation_;
 };
 
-/// Noise that later steps take back in part: row t of C⁻¹Z, Z independent N(0, deviation²), C lower triangular and Toeplitz.
+/// Noise that later steps take back in part: row t of C⁻¹Z, Z independent N(0, deviation²), C lower triangular and
+/// Toeplitz.
 ///
 /// The noise depends on Z alone, in double precision throughout: noise in single precision would lie on a lattice
 /// coarser than the grid of releases, and its low digits would reveal the sum next to it.
@@ -64,8 +65,8 @@ class CorrelatedNoise final : public NoiseMechanism {
   CorrelatedNoise(Recursion recursion, std::uint64_t steps, double deviation, std::int64_t coordinates);
 
   /// Throws Error for a step that was not planned, or is not the next one.
-  void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key, std::uint64_t step,
-              double scale) override;
+  void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key,
+              std::uint64_t step, double scale) override;
   /// (rows, coordinates) in double precision, where row (t mod (p − 1)) of a band belongs to step t; and the number of
   /// the next step.
   [[nodiscard]] std::vector<at::Tensor> state() const override;

@@ -11,7 +11,8 @@ std::size_t ParameterBuffer::declare(std::string name, std::vector<std::int64_t>
 }
 
 void ParameterBuffer::allocate(const at::TensorOptions& options, const at::Tensor& shared) {
-  TORCH_CHECK(!shared.defined() || shared.numel() == count_, "shared values: found ", shared.numel(), ", expected ", count_);
+  TORCH_CHECK(!shared.defined() || shared.numel() == count_, "shared values: found ", shared.numel(), ", expected ",
+              count_);
   values_ = shared.defined() ? shared : at::zeros({count_}, options);
   gradients_ = at::zeros({count_}, options);
 }

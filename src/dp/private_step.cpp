@@ -31,7 +31,8 @@ constexpr double least_factor = 0x1p-100;
 
 /// The same on the CPU in one pass: a step needs few numbers, and twelve operations on them would cost more.
 template <class T>
-void factors_on_cpu(const double* squared_norms, std::int64_t count, const Clipping& clipping, double guarded, T* factors) {
+void factors_on_cpu(const double* squared_norms, std::int64_t count, const Clipping& clipping, double guarded,
+                    T* factors) {
   for (std::int64_t i = 0; i < count; ++i) {
     const double norm = clipping.scale * std::sqrt(squared_norms[i]);
     double factor = 0.0;
@@ -53,38 +54,36 @@ at::Tensor clip_factors(const at::Tensor& squared_norms, const Clipping& clippin
   if (squared_norms.device().is_cpu() && squared_norms.scalar_type() == at::kDouble && squared_norms.is_contiguous()) {
     auto found = at::empty(squared_norms.sizes(), squared_norms.options().dtype(type));
     AT_DISPATCH_FLOATING_TYPES(type, "clip_factors", [&] {
-      factors_on_cpu(squared_norms.const_data_ptr<double>(), found.numel(), clipping, guarded, found.data_ptr<scalar_t>());
+      factors_on_cpu(squared_norms.const_data_ptr<double>(), found.numel(), clipping, guarded,
+                     found.data_ptr<scalar_t>());
     });
     return found;
   }
   const auto norms = squared_norms.sqrt().mul_(clipping.scale);
   at::Tensor factors;
   switch (clipping.factor) {
-    case ClipFactor::exact:
-      factors = at::reciprocal(norms).mul_(guarded).clamp_max_(guarded / clipping.norm);
-      break;
+    case ClipFactor::exact: factors = at::reciprocal(norms).mul_(guarded).clamp_max_(guarded / clipping.norm); break;
     case ClipFactor::opacus:
       factors = at::reciprocal(norms + 1e-6).mul_(guarded).clamp_max_(guarded / clipping.norm);
       break;
-    case ClipFactor::automatic:
-      factors = at::reciprocal(norms + 0.01).mul_(guarded);
-      break;
+    case ClipFactor::automatic: factors = at::reciprocal(norms + 0.01).mul_(guarded); break;
   }
   factors.mul_(clipping.scale);
   return at::where(at::isfinite(norms) & factors.ge(least_factor), factors, at::zeros_like(factors)).to(type);
 }
 
 void require_full_precision(const at::Device& device) {
-  for (const auto* variable : {"NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "ONEDNN_DEFAULT_FPMATH_MODE"})
+  for (const auto* variable :
+       {"NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "ONEDNN_DEFAULT_FPMATH_MODE"})
     if (const char* value = std::getenv(variable);
         value != nullptr && *value != '\0' && std::string_view(value) != "0" && std::string_view(value) != "STRICT")
       throw PrivacyError(cat(variable, ": found ", value,
-                             ", which lets matrix products round to fewer digits than single precision "
-                             "has; a private run needs all of them: unset it"));
+                             ", which lets matrix products round to fewer digits than single precision has; a private "
+                             "run needs all of them: unset it"));
   const auto refuse = [&] {
     throw PrivacyError(cat("matrix products on ", device.str(),
-                           " round to fewer digits than single precision has (TF32 or bfloat16 "
-                           "is switched on); a private run needs all of them: switch it off"));
+                           " round to fewer digits than single precision has (TF32 or bfloat16 is switched on); a "
+                           "private run needs all of them: switch it off"));
   };
   if (at::globalContext().float32MatmulPrecision() != at::Float32MatmulPrecision::HIGHEST) refuse();
   for (const std::int64_t n : {8, 64, 256}) {
@@ -149,8 +148,8 @@ namespace {
 
 constexpr std::int64_t coordinates_a_thread = 8192;
 
-/// out_j ← (y_j + offset − offset) · scale, y_j = Σ parts_j + deviation · z_j; parts are in single or double precision, each
-/// as it comes.
+/// out_j ← (y_j + offset − offset) · scale, y_j = Σ parts_j + deviation · z_j; parts are in single or double precision,
+/// each as it comes.
 template <class T>
 void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& parts, double deviation,
                    const RandomStream* stream, double offset, double scale, const Correlate& correlate) {
@@ -160,16 +159,16 @@ void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& pa
     const auto finish = [&](std::int64_t place, std::span<double> sums) {
       const auto length = static_cast<std::int64_t>(sums.size());
       for (const auto& part : parts)
-        AT_DISPATCH_FLOATING_TYPES(part.scalar_type(), "finish_sum", [&] {
-          rows::add(part.const_data_ptr<scalar_t>() + place, length, sums.data());
-        });
+        AT_DISPATCH_FLOATING_TYPES(part.scalar_type(), "finish_sum",
+                                   [&] { rows::add(part.const_data_ptr<scalar_t>() + place, length, sums.data()); });
       rows::store(sums.data(), length, offset, factor, out + place);
     };
     if (deviation == 0.0) {
       std::array<double, 1024> sums;
       for (auto place = begin; place < end; place += static_cast<std::int64_t>(sums.size())) {
         sums.fill(0.0);
-        finish(place, std::span(sums).first(static_cast<std::size_t>(std::min<std::int64_t>(sums.size(), end - place))));
+        finish(place,
+               std::span(sums).first(static_cast<std::size_t>(std::min<std::int64_t>(sums.size(), end - place))));
       }
       return;
     }
@@ -183,8 +182,8 @@ void finish_on_cpu(T* out, std::int64_t count, const std::vector<at::Tensor>& pa
 }
 
 /// `stream` is null where the deviation is 0.
-void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation, const RandomStream* stream,
-            double scale, const Correlate& correlate = {}) {
+void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation,
+            const RandomStream* stream, double scale, const Correlate& correlate = {}) {
   TORCH_CHECK(deviation >= 0.0 && std::isfinite(deviation), "a standard deviation is finite and not negative");
   TORCH_CHECK(gradient.is_contiguous(), "the gradient buffer is contiguous");
   for (const auto& part : parts)
@@ -200,8 +199,8 @@ void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, do
   }
   auto sum = at::zeros({count}, gradient.options().dtype(at::kDouble));
   if (deviation > 0.0) {
-    // The same normals travel; they are drawn here, where the key is. From pinned memory the copy does not make the host
-    // wait. They are not on the grid yet: if they were, rounding their sum would round the gradient, which is no
+    // The same normals travel; they are drawn here, where the key is. From pinned memory the copy does not make the
+    // host wait. They are not on the grid yet: if they were, rounding their sum would round the gradient, which is no
     // post-processing but a larger sensitivity.
     auto noise = at::empty({count}, at::TensorOptions().dtype(at::kDouble).pinned_memory(gradient.is_cuda()));
     finish_on_cpu(noise.data_ptr<double>(), count, {}, deviation, stream, /*offset=*/0.0, 1.0, correlate);

@@ -22,22 +22,23 @@ enum class ClipFactor {
   automatic,  ///< C/(n + 0.01): every window is normalised, none is left as it is (Bu et al. 2023, AUTO-S)
 };
 
-/// What a record's gradient is scaled by before it is added. A record is a window, or several whose gradients are summed.
+/// What a record's gradient is scaled by before it is added. A record is a window, or several whose gradients are
+/// summed.
 struct Clipping {
   double norm = 1e-4;  ///< C: what a record adds to the sum has at most this norm
   ClipFactor factor = ClipFactor::exact;
   /// Every one of M layers on its own, to C/√M: the whole again has norm at most C.
   bool per_layer = false;
-  /// m: most windows that are summed in the gradients' own precision; more are summed in double precision. A public constant:
-  /// every window is scaled by a guard that follows from it, and the realised number is private.
+  /// m: most windows that are summed in the gradients' own precision; more are summed in double precision. A public
+  /// constant: every window is scaled by a guard that follows from it, and the realised number is private.
   std::int64_t summed = 128;
   /// Whether records may have several windows. Such a record's gradient is `scale` times the sum of its windows'.
   bool joined = false;
   double scale = 1.0;
 };
 
-/// What C is multiplied by so that the sum, as it is rounded, moves by no more than C for every window that is inserted or
-/// removed, and by no more than 2 C for every one that is replaced.
+/// What C is multiplied by so that the sum, as it is rounded, moves by no more than C for every window that is inserted
+/// or removed, and by no more than 2 C for every one that is replaced.
 ///
 /// A batch is summed in blocks, whose members are determined by public places (sampling::Draw), block by block in
 /// double precision. Windows that two neighbours have in common lie in the same blocks; the i windows that only one of
@@ -80,20 +81,20 @@ inline constexpr double most_pieces_times_windows = 0x1p33;
 void require_full_precision(const at::Device& device);
 
 /// Adds the clipped sum Σ_r f_r G_r of everything the layers recorded of a batch of `records` to the gradient buffer
-/// they write to, which holds zeros. Requires at most clipping.summed windows, or one record. Sensitivity: see rounding_guard. Returns
-/// the records' norms (double precision) before clipping, for the private metrics. Nothing here makes the host wait for another
-/// device.
+/// they write to, which holds zeros. Requires at most clipping.summed windows, or one record. Sensitivity: see
+/// rounding_guard. Returns the records' norms (double precision) before clipping, for the private metrics. Nothing here
+/// makes the host wait for another device.
 at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, const Records& records, const Clipping& clipping,
                            const at::TensorOptions& options);
 
-/// gradient_j ← (Σ parts_j + deviation · z_j) · scale for every coordinate j (flat, contiguous): what threads gathered (each
-/// part like `gradient`, which may be one of them, or in double precision), with N(0, deviation²) noise from normal j of
-/// `stream` (not read if the deviation is 0). Parts are summed and noise is drawn and added in double precision; that is
-/// rounded to the grid of the noise (noise_grid_offset) and to the gradient's type, before the scaling. Same noise on every
-/// device and thread count.
+/// gradient_j ← (Σ parts_j + deviation · z_j) · scale for every coordinate j (flat, contiguous): what threads gathered
+/// (each part like `gradient`, which may be one of them, or in double precision), with N(0, deviation²) noise from
+/// normal j of `stream` (not read if the deviation is 0). Parts are summed and noise is drawn and added in double
+/// precision; that is rounded to the grid of the noise (noise_grid_offset) and to the gradient's type, before the
+/// scaling. Same noise on every device and thread count.
 ///
-/// `correlate(place, noise)`, if given, turns deviation · z of the coordinates from `place` on into the noise that is added; it is called
-/// by several threads, for parts that do not overlap.
+/// `correlate(place, noise)`, if given, turns deviation · z of the coordinates from `place` on into the noise that is
+/// added; it is called by several threads, for parts that do not overlap.
 using Correlate = std::function<void(std::int64_t place, std::span<double> noise)>;
 void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation,
                 const RandomStream& stream, double scale, const Correlate& correlate = {});

@@ -99,22 +99,26 @@ TSDP_INLINE void products_of_rows(const float* __restrict rows, std::int64_t len
   std::int64_t i = 0;
   for (; i + half <= length; i += half) {
     Wide row[count];
-    for (int t = 0; t < count; ++t) row[t] = __builtin_convertvector(*reinterpret_cast<const Narrow*>(rows + t * length + i), Wide);
+    for (int t = 0; t < count; ++t)
+      row[t] = __builtin_convertvector(*reinterpret_cast<const Narrow*>(rows + t * length + i), Wide);
     for (int t = 0; t < count; ++t)
       for (int s = 0; s <= t; ++s) sums[t][s] += row[t] * row[s];
   }
   for (int t = 0; t < count; ++t)
     for (int s = 0; s <= t; ++s) {
       double sum = 0;
-      for (std::int64_t j = i; j < length; ++j) sum += static_cast<double>(rows[t * length + j]) * static_cast<double>(rows[s * length + j]);
+      for (std::int64_t j = i; j < length; ++j)
+        sum += static_cast<double>(rows[t * length + j]) * static_cast<double>(rows[s * length + j]);
       for (int j = 0; j < half; ++j) sum += sums[t][s][j];
       out[t][s] = sum;
     }
 }
 
-TSDP_INLINE RecordNorm norm_of_products_of(const float* g, std::int64_t p, const float* x, std::int64_t d, std::int64_t windows) {
+TSDP_INLINE RecordNorm norm_of_products_of(const float* g, std::int64_t p, const float* x, std::int64_t d,
+                                           std::int64_t windows) {
   RecordNorm out{0.0, 0.0, 0.0};
-  double row = 0.0;  // of t: rows are summed by themselves, so that errors grow with the windows and not with their square
+  double row =
+      0.0;  // of t: rows are summed by themselves, so that errors grow with the windows and not with their square
   const auto add = [&out, &row](std::int64_t t, std::int64_t s, double of_g, double of_x) {
     if (s < t) {
       row += 2.0 * of_g * (of_x + 1.0);
@@ -139,7 +143,8 @@ TSDP_INLINE RecordNorm norm_of_products_of(const float* g, std::int64_t p, const
       for (std::int64_t s = 0; s <= t; ++s) add(t, s, of_g[t][s], of_x[t][s]);
   } else {
     for (std::int64_t t = 0; t < windows; ++t)
-      for (std::int64_t s = 0; s <= t; ++s) add(t, s, product(g + t * p, g + s * p, p), product(x + t * d, x + s * d, d));
+      for (std::int64_t s = 0; s <= t; ++s)
+        add(t, s, product(g + t * p, g + s * p, p), product(x + t * d, x + s * d, d));
   }
   if (out.squared_norm < 0.0) out.squared_norm = 0.0;
   out.squared_norm += static_cast<double>(p + d + 2 * windows + 12) * 0x1p-53 * out.sum_of_norms * out.sum_of_norms;
@@ -165,12 +170,9 @@ TSDP_INLINE void forward_of(const T* x, std::int64_t count, std::int64_t width, 
   for (std::int64_t i = 0; i < count; ++i) {
     const T* __restrict row = x + i * width;
     T* __restrict to = y + i * width;
-    const T m = lane_sum<T>(
-                    width, [&](std::int64_t k) __attribute__((always_inline)) { return row[k]; }) *
-                per_width;
+    const T m = lane_sum<T>(width, [&](std::int64_t k) __attribute__((always_inline)) { return row[k]; }) * per_width;
     const T variance =
-        lane_sum<T>(
-            width, [&](std::int64_t k) __attribute__((always_inline)) { return (row[k] - m) * (row[k] - m); }) *
+        lane_sum<T>(width, [&](std::int64_t k) __attribute__((always_inline)) { return (row[k] - m) * (row[k] - m); }) *
         per_width;
     const T scale = T(1) / std::sqrt(variance + static_cast<T>(layer_norm_epsilon));
     for (std::int64_t k = 0; k < width; ++k) to[k] = gain[k] * ((row[k] - m) * scale) + shift[k];
@@ -192,23 +194,20 @@ TSDP_INLINE void backward_of(const LayerNorm<T>& layer, const T* y_gradient, T* 
     const T scale = layer.inverse[i];
     if (squared_norms != nullptr) {
       // (g x̂)² + g² = g² (1 + x̂²)
-      const double norm = lane_sum<double>(
-          width, [&](std::int64_t k) __attribute__((always_inline)) {
-            const double unit = static_cast<double>((row[k] - m) * scale);
-            const double gradient = static_cast<double>(g[k]);
-            return (gradient * gradient) * (1.0 + unit * unit);
-          });
+      const double norm = lane_sum<double>(width, [&](std::int64_t k) __attribute__((always_inline)) {
+        const double unit = static_cast<double>((row[k] - m) * scale);
+        const double gradient = static_cast<double>(g[k]);
+        return (gradient * gradient) * (1.0 + unit * unit);
+      });
       squared_norms[i] = add ? squared_norms[i] + norm : norm;
     }
     if (x_gradient == nullptr) continue;
     // With h = gain · g: dx = inverse · (h − mean(h) − x̂ mean(h x̂)).
-    const T first = lane_sum<T>(
-                        width, [&](std::int64_t k) __attribute__((always_inline)) { return gain[k] * g[k]; }) *
-                    per_width;
+    const T first =
+        lane_sum<T>(width, [&](std::int64_t k) __attribute__((always_inline)) { return gain[k] * g[k]; }) * per_width;
     const T second =
-        lane_sum<T>(
-            width, [&](std::int64_t k)
-                       __attribute__((always_inline)) { return gain[k] * g[k] * ((row[k] - m) * scale); }) *
+        lane_sum<T>(width, [&](std::int64_t k)
+                               __attribute__((always_inline)) { return gain[k] * g[k] * ((row[k] - m) * scale); }) *
         per_width;
     T* to = x_gradient + i * width;
     for (std::int64_t k = 0; k < width; ++k)
@@ -273,7 +272,8 @@ TSDP_CLONES void scale(double* values, std::int64_t length, double factor) {
 TSDP_DEFINE_ROWS(float)
 TSDP_DEFINE_ROWS(double)
 
-TSDP_CLONES RecordNorm norm_of_products(const float* g, std::int64_t p, const float* x, std::int64_t d, std::int64_t windows) {
+TSDP_CLONES RecordNorm norm_of_products(const float* g, std::int64_t p, const float* x, std::int64_t d,
+                                        std::int64_t windows) {
   return norm_of_products_of(g, p, x, d, windows);
 }
 

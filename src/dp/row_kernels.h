@@ -18,13 +18,14 @@ void squared_norms(const T* rows, std::int64_t count, std::int64_t length, std::
 /// Norms of a record's gradient Σ_t g_t (x_t, 1)ᵀ.
 struct RecordNorm {
   double squared_norm;   ///< never less than the true one
-  double sum_of_norms;   ///< Σ_t ‖g_t‖ ‖(x_t, 1)‖: as large as the norm, or larger where the windows' gradients cancel
+  double sum_of_norms;  ///< Σ_t ‖g_t‖ ‖(x_t, 1)‖: as large as the norm, or larger where the windows' gradients cancel
   double largest_input;  ///< max_t ‖x_t‖²
 };
 
-/// From the record's rows g (windows, p) and x (windows, d): ‖Σ_t g_t (x_t, 1)ᵀ‖² = Σ_{t,s} (g_t·g_s)(x_t·x_s + 1), in double
-/// precision. Products of length n are off by at most n u of the product of norms, u = 2⁻⁵³, and every row of products and the rows
-/// are summed one after the other, so all of it is off by at most (p + d + 2 windows + 12) u (Σ_t ‖g_t‖ ‖(x_t, 1)‖)², which is added.
+/// From the record's rows g (windows, p) and x (windows, d): ‖Σ_t g_t (x_t, 1)ᵀ‖² = Σ_{t,s} (g_t·g_s)(x_t·x_s + 1), in
+/// double precision. Products of length n are off by at most n u of the product of norms, u = 2⁻⁵³, and every row of
+/// products and the rows are summed one after the other, so all of it is off by at most (p + d + 2 windows + 12) u (Σ_t
+/// ‖g_t‖ ‖(x_t, 1)‖)², which is added.
 RecordNorm norm_of_products(const float* g, std::int64_t p, const float* x, std::int64_t d, std::int64_t windows);
 
 /// values[i] *= factor.

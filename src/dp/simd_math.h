@@ -97,7 +97,7 @@ TSDP_INLINE double exp_in_range(double x) {
 /// lgamma(h + ½) − lgamma(h) = ½ log h + lgamma_rest and digamma(h + ½) − digamma(h) = 1/(2h) + digamma_rest. Both
 /// rests are taken as rational functions of u = 1/h on the whole of [0, 1]: no recurrence, no series to switch to.
 struct GammaRests {
-  double lgamma;   ///< −u/8 + u³/192 − …; relative error 6e-15
+  double lgamma;  ///< −u/8 + u³/192 − …; relative error 6e-15
   double digamma;  ///< u²/8 − u⁴/64 + …; relative error 3e-15
 };
 TSDP_INLINE GammaRests gamma_rests(double u) {
@@ -125,15 +125,13 @@ TSDP_INLINE double log(double x) {
   const auto [e, f] = detail::parts(tiny ? x * 0x1p54 : x);
   const double y = detail::log_of(tiny ? e - 54.0 : e, f / (2.0 + f));
   const double special = x == 0.0 ? -detail::infinity : std::numeric_limits<double>::quiet_NaN();
-  return x <= 0.0 ? special : x < detail::infinity ? y
-                                                   : x;
+  return x <= 0.0 ? special : x < detail::infinity ? y : x;
 }
 
 /// Relative error 3e-16; below −708 (results under 3e-308) exactly 0.
 TSDP_INLINE double exp(double x) {
   const double y = detail::exp_in_range(x);
-  return x < -708.0 ? 0.0 : x > 709.782712893384 ? detail::infinity
-                                                 : y;
+  return x < -708.0 ? 0.0 : x > 709.782712893384 ? detail::infinity : y;
 }
 
 /// log(1 + x) for x ≥ 0; relative error 5e-16 (but for subnormal x). log1p(∞) = ∞.

@@ -12,17 +12,10 @@ StoredTensor stored(std::string name, const at::Tensor& tensor) {
   StoredTensor out;
   out.name = std::move(name);
   switch (flat.scalar_type()) {
-    case at::kFloat:
-      out.type = "F32";
-      break;
-    case at::kDouble:
-      out.type = "F64";
-      break;
-    case at::kLong:
-      out.type = "I64";
-      break;
-    default:
-      throw Error(ExitCode::failure, cat("tensor '", out.name, "' is of a type that is not stored"));
+    case at::kFloat: out.type = "F32"; break;
+    case at::kDouble: out.type = "F64"; break;
+    case at::kLong: out.type = "I64"; break;
+    default: throw Error(ExitCode::failure, cat("tensor '", out.name, "' is of a type that is not stored"));
   }
   out.shape = flat.sizes().vec();
   out.bytes.assign(static_cast<const char*>(flat.const_data_ptr()), flat.nbytes());

@@ -57,23 +57,18 @@ void Tape::backward(Value end, const Gradient& gradient) {
     const auto back = std::move(node.gradient);
     node.gradient = {};
     switch (node.kind) {
-      case Kind::constant:
-        break;
+      case Kind::constant: break;
       case Kind::layer: {
         const auto input_gradient = node.layer->backward(back, nodes_[node.first].wants_gradient);
         if (input_gradient.defined()) give(node.first, {input_gradient});
         break;
       }
-      case Kind::relu:
-        give(node.first, {at::threshold_backward(back.value, node.value, 0.0)});
-        break;
+      case Kind::relu: give(node.first, {at::threshold_backward(back.value, node.value, 0.0)}); break;
       case Kind::add:
         give(node.first, back);
         give(node.second, back);
         break;
-      case Kind::view:
-        give(node.first, {back.value.view(nodes_[node.first].value.sizes()), back.window_norms});
-        break;
+      case Kind::view: give(node.first, {back.value.view(nodes_[node.first].value.sizes()), back.window_norms}); break;
     }
   }
 }

@@ -28,10 +28,12 @@ const std::vector<double>& forecast_levels() {
   return levels;
 }
 
-void add_naive(std::initializer_list<Metrics*> to, std::span<const float> past, std::int64_t season, const Truth& truth) {
+void add_naive(std::initializer_list<Metrics*> to, std::span<const float> past, std::int64_t season,
+               const Truth& truth) {
   const auto naive = seasonal_naive(past, season, static_cast<std::int64_t>(truth.target.size()));
   std::vector<double> quantiles;
-  for (std::size_t i = 0; i < forecast_levels().size(); ++i) quantiles.insert(quantiles.end(), naive.begin(), naive.end());
+  for (std::size_t i = 0; i < forecast_levels().size(); ++i)
+    quantiles.insert(quantiles.end(), naive.begin(), naive.end());
   for (auto* metrics : to) metrics->add({truth.target, quantiles, naive, truth.seasonal_error});
 }
 
@@ -76,7 +78,8 @@ ModelShape shape_of(const torch::jit::Module& model) {
     return found;
   };
   if (!model.hasattr("from_samples") || !model.attr("from_samples").isBool()) refuse("from_samples", "true or false");
-  return {number("past_length", 1), number("prediction_length", 1), number("time_feature_count", 0), model.attr("from_samples").toBool()};
+  return {number("past_length", 1), number("prediction_length", 1), number("time_feature_count", 0),
+          model.attr("from_samples").toBool()};
 }
 
 BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target, const at::Tensor& past_observed,
@@ -93,19 +96,18 @@ BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
     *at = static_cast<float>(1.0 - draws.uniform());
   at::IValue result;
   try {
-    result = model.forward({past_target, past_observed, at::tensor(levels, at::TensorOptions(device).dtype(at::kDouble)),
-                            time_features.defined() ? at::IValue(time_features) : at::IValue(), uniform.to(device)});
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
+    result =
+        model.forward({past_target, past_observed, at::tensor(levels, at::TensorOptions(device).dtype(at::kDouble)),
+                       time_features.defined() ? at::IValue(time_features) : at::IValue(), uniform.to(device)});
+  } catch (const std::bad_alloc&) { throw; } catch (const std::exception& error) {
     const std::string why = error.what();
     if (why.find("DefaultCPUAllocator") != std::string::npos || why.find("out of memory") != std::string::npos) throw;
     throw DataError(cat("the model's own code failed: ", why.substr(0, why.find('\n'))));
   }
   const auto refuse = [] {
     throw DataError(
-        "the model's own code gave no quantiles (B, levels, H), means (B, H) and samples (B, paths, H); expected a model that "
-        "tsdp-export or tsdp-train wrote");
+        "the model's own code gave no quantiles (B, levels, H), means (B, H) and samples (B, paths, H); expected a "
+        "model that tsdp-export or tsdp-train wrote");
   };
   // Whatever the code is, nothing beyond its output is read.
   if (!result.isTuple() || result.toTuple()->elements().size() != 3) refuse();
@@ -117,7 +119,8 @@ BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
     return value.toTensor().to(at::kCPU, at::kDouble).contiguous();
   };
   const auto horizon = shape.prediction_length;
-  return {part(0, {rows, static_cast<std::int64_t>(levels.size()), horizon}), part(1, {rows, horizon}), part(2, {rows, paths, horizon})};
+  return {part(0, {rows, static_cast<std::int64_t>(levels.size()), horizon}), part(1, {rows, horizon}),
+          part(2, {rows, paths, horizon})};
 }
 
 KnownFeatures::KnownFeatures(const torch::jit::Module& model, const data::Dataset& dataset) {
@@ -125,8 +128,8 @@ KnownFeatures::KnownFeatures(const torch::jit::Module& model, const data::Datase
   if (shape.time_features == 0) return;
   store_.emplace(dataset, shape.past_length, shape.prediction_length);
   if (store_->feature_count() != shape.time_features)
-    throw DataError(cat("the model reads ", shape.time_features, " time features; series of ", dataset.frequency.text(), " have ",
-                        store_->feature_count()));
+    throw DataError(cat("the model reads ", shape.time_features, " time features; series of ", dataset.frequency.text(),
+                        " have ", store_->feature_count()));
 }
 
 at::Tensor KnownFeatures::gather(std::span<const data::WindowIndex> indices, const at::Device& device) const {
@@ -146,7 +149,8 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
   const KnownFeatures features(model, dataset);
   RandomStream draws(SecretKey::from_seed(0), "evaluation", 0);
   const Metrics empty(default_levels(), interval_levels());
-  BacktestResult out{empty, empty, std::vector<Metrics>(dataset.series.size(), empty), std::vector<Metrics>(dataset.series.size(), empty)};
+  BacktestResult out{empty, empty, std::vector<Metrics>(dataset.series.size(), empty),
+                     std::vector<Metrics>(dataset.series.size(), empty)};
   const auto horizon = static_cast<std::size_t>(prediction_length);
   const auto levels = forecast_levels().size();
   for (std::size_t begin = 0; begin < ranges.size(); begin += batch_rows) {

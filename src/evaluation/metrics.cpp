@@ -153,7 +153,8 @@ std::string what_data_did(double score, double of_start) {
   const double percent = 100.0 * (1.0 - score / of_start);
   if (!std::isfinite(percent)) return "";
   if (std::abs(percent) < shows) return "your data made no difference";
-  return percent > 0.0 ? cat("your data took ", rounded(percent, 3), " % off the start's") : cat("training made it ", rounded(-percent, 3), " % worse than its start");
+  return percent > 0.0 ? cat("your data took ", rounded(percent, 3), " % off the start's")
+                       : cat("training made it ", rounded(-percent, 3), " % worse than its start");
 }
 
 nlohmann::ordered_json Metrics::json() const {

@@ -104,27 +104,28 @@ Json inference_privacy(const PrivateInference& privacy, std::int64_t uses) {
   out["noise"] = privacy.mechanism.noise();
   out["theorem"] = "Appendix H, visible pattern";
   out["derivation"] =
-      "delta(epsilon) = sum over i = 0..w of Bin(i; w, keep_probability) * delta_Gauss(epsilon; sqrt(i) (1 + 2^-19) v / noise)";
+      "delta(epsilon) = sum over i = 0..w of Bin(i; w, keep_probability) * delta_Gauss(epsilon; sqrt(i) (1 + 2^-19) v "
+      "/ noise)";
   const auto relation = cat("the past of one series changes in at most ", p.w, p.w == 1 ? " value" : " values",
                             " by at most ", p.v, p.w == 1 ? "" : " each");
   out["relation"] = relation;
   out["use"] = "one past of one series, whatever is computed from it";
-  out["composition"] = {
-      {"uses_of_a_change", uses},
-      {"epsilon", upper_product(k, p.epsilon)},
-      {"delta", std::min(1.0, upper_product(k, p.delta))},
-      {"text",
-       "k uses that read a changed value cost at most (k epsilon, k delta) together, forecasts made on other "
-       "occasions included"}};
+  out["composition"] = {{"uses_of_a_change", uses},
+                        {"epsilon", upper_product(k, p.epsilon)},
+                        {"delta", std::min(1.0, upper_product(k, p.delta))},
+                        {"text",
+                         "k uses that read a changed value cost at most (k epsilon, k delta) together, forecasts made "
+                         "on other occasions included"}};
   out["randomness"] =
       privacy.reproducible ? "reproducible from the seed, not for release" : "key from the operating system";
   out["not_covered"] = {
       "lengths of the series, their calendar, and which values are missing: treated as public",
       "whatever else is computed from true values, such as scores",
       "covariates, where the model reads them: treated as public",
-      "whether values are numbers that can be read, of magnitude up to 3.4e38, and no series of four different values or more is another one or its beginning from the same time on: other files are refused",
-      "floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 standard "
-      "deviations (which delta pays for), and released on a grid of 2^-24 of its deviation"};
+      "whether values are numbers that can be read, of magnitude up to 3.4e38, and no series of four different values "
+      "or more is another one or its beginning from the same time on: other files are refused",
+      "floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 "
+      "standard deviations (which delta pays for), and released on a grid of 2^-24 of its deviation"};
   auto statement =
       cat("Each forecast: (", exact(p.epsilon), ", ", exact(p.delta), ")-differential privacy, where ", relation,
           " (Appendix H, visible pattern; noise ", rounded(privacy.mechanism.noise_multiplier(), 4),
@@ -153,34 +154,42 @@ Json with_training(const PrivateInference& privacy, const Json& ledger) {
   double delta = p.delta;
   for (const auto& run : runs) {
     if (!run.protects()) {
-      out["text"] = cat(chained ? "The weights come from runs of which one was trained " : "The model was trained ", run.is_private() ? "with noise that follows from a seed" : "without privacy",
+      out["text"] = cat(chained ? "The weights come from runs of which one was trained " : "The model was trained ",
+                        run.is_private() ? "with noise that follows from a seed" : "without privacy",
                         ": nothing protects the series that it was trained on.");
       return out;
     }
     // A changed past is a whole series replaced by another.
     auto cost = std::pair{run.cost->epsilon.upper, run.cost->delta};
     if (run.method.privacy()->unit().relation == privacy::Relation::series) {
-      const auto replaced = privacy::substitution_of(privacy::series_law_of(run.method.scheme()), run.method.privacy()->noise(), run.accounted_uses(), cost.first, cost.second);
+      const auto replaced =
+          privacy::substitution_of(privacy::series_law_of(run.method.scheme()), run.method.privacy()->noise(),
+                                   run.accounted_uses(), cost.first, cost.second);
       cost = {replaced.epsilon, replaced.delta};
     }
     epsilon = upper_sum(epsilon, cost.first);
     delta = upper_sum(delta, cost.second);
   }
   if (privacy.reproducible) {
-    out["text"] = "The forecast's randomness follows from its seed, so that nothing protects the series that it was made from. NOT FOR RELEASE.";
+    out["text"] =
+        "The forecast's randomness follows from its seed, so that nothing protects the series that it was made from. "
+        "NOT FOR RELEASE.";
     return out;
   }
   if (runs.empty()) {
-    out["text"] = "The model was trained on synthetic series alone, so that every series needs the forecast's guarantee alone.";
+    out["text"] =
+        "The model was trained on synthetic series alone, so that every series needs the forecast's guarantee alone.";
     return out;
   }
   out["epsilon"] = epsilon;
   out["delta"] = std::min(1.0, delta);
-  out["text"] =
-      cat("The model's own guarantee is about the series it was trained on, under another relation: ", ledger.value("statement", std::string("no statement")),
-          " A series that was not trained on needs the forecast's guarantee alone. For one that was, the sum", chained ? " over all runs that the weights come from" : "", ", (",
-          rounded_up(epsilon, 4), ", ", rounded_up(out["delta"].get<double>(), 4),
-          ") with one forecast, covers the changes of values that all of these relations allow (of relation series: any), and no others.");
+  out["text"] = cat("The model's own guarantee is about the series it was trained on, under another relation: ",
+                    ledger.value("statement", std::string("no statement")),
+                    " A series that was not trained on needs the forecast's guarantee alone. For one that was, the sum",
+                    chained ? " over all runs that the weights come from" : "", ", (", rounded_up(epsilon, 4), ", ",
+                    rounded_up(out["delta"].get<double>(), 4),
+                    ") with one forecast, covers the changes of values that all of these relations allow (of relation "
+                    "series: any), and no others.");
   return out;
 }
 

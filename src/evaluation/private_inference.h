@@ -41,7 +41,7 @@ class PastSource {
 
   /// The pasts before the places `indices`, as uses `first_use`, `first_use` + 1, …; valid until the next call.
   void gather(std::span<const data::WindowIndex> indices, std::uint64_t first_use);
-  [[nodiscard]] const at::Tensor& target() const noexcept { return target_; }      ///< (B, P), 0 where unobserved
+  [[nodiscard]] const at::Tensor& target() const noexcept { return target_; }  ///< (B, P), 0 where unobserved
   [[nodiscard]] const at::Tensor& observed() const noexcept { return observed_; }  ///< (B, P), 1 or 0
   /// What seasonal naive forecasts window i from: R values, fewer at the start of a series; without privacy everything
   /// before the window. NaN if missing.

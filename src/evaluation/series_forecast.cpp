@@ -19,8 +19,7 @@ constexpr std::int64_t batch_draws = 50'000'000;  // uniform numbers of the samp
 std::vector<double> values_of(const double* from, std::size_t count) {
   if (!std::all_of(from, from + count, [](double x) { return std::isfinite(x); }))
     throw Error(ExitCode::failure,
-                "a forecast is not finite; the model did not train to finite weights, or its input is too "
-                "large");
+                "a forecast is not finite; the model did not train to finite weights, or its input is too large");
   return {from, from + count};
 }
 
@@ -53,8 +52,9 @@ std::int64_t align_ends(data::Dataset& dataset) {
     while (end_of(series) < latest) {
       if (++added > most)
         throw DataError(cat(dataset.name, ": series '", series.id, "' ends before ", data::moment_text(end),
-                            " and another before ", data::moment_text(latest), ": in steps of ", dataset.frequency.text(),
-                            " more than ", most, " missing values lie between the ends of the series, for ", values,
+                            " and another before ", data::moment_text(latest), ": in steps of ",
+                            dataset.frequency.text(), " more than ", most,
+                            " missing values lie between the ends of the series, for ", values,
                             " values; expected series that end together, or nearly so"));
       series.values.push_back(std::numeric_limits<float>::quiet_NaN());
       if (exact) series.exact.push_back(std::numeric_limits<double>::quiet_NaN());
@@ -68,8 +68,7 @@ std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const dat
   const auto shape = shape_of(model);
   const auto past_length = shape.past_length;
   const auto prediction_length = shape.prediction_length;
-  const auto paths = request.samples > 0 ? request.samples : shape.from_samples ? sample_paths
-                                                                                : 0;
+  const auto paths = request.samples > 0 ? request.samples : shape.from_samples ? sample_paths : 0;
   PastSource pasts(dataset, past_length, request.season_length, request.privacy);
   const KnownFeatures features(model, dataset);
   const auto horizon = static_cast<std::size_t>(prediction_length);

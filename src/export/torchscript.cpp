@@ -73,7 +73,8 @@ def forward(self, past_target: Tensor, past_observed: Tensor, levels: Optional[T
         uniform = draws.to(past_target.dtype)
 )";
 
-const char* from_distribution_script = R"(    df, loc, scale, affine_scale = self.distribution(past_target, past_observed)
+const char* from_distribution_script =
+    R"(    df, loc, scale, affine_scale = self.distribution(past_target, past_observed)
     samples = affine_scale.unsqueeze(1) * (loc.unsqueeze(1) + scale.unsqueeze(1) * self.student_t_draw(df.unsqueeze(1), uniform))
     if self.from_samples:
         return self.order_statistics(samples, asked), samples.mean(1), samples
@@ -144,20 +145,19 @@ torch::jit::Module make_module(const models::Forecaster& model, bool sampled_for
     module.register_parameter(name, model.parameters().value(i).detach().clone(), /*is_buffer=*/false);
   }
   // Positive nodes and weights of Gauss–Legendre quadrature with 24 points.
-  const auto quadrature = at::tensor(
-      {0.0640568928626056260850430826247450, 0.1279381953467521569740561652246954,
-       0.1911188674736163091586398207570696, 0.1258374563468282961213753825111837,
-       0.3150426796961633743867932913198102, 0.1216704729278033912044631534762624,
-       0.4337935076260451384870842319133497, 0.1155056680537256013533444839067836,
-       0.5454214713888395356583756172183723, 0.1074442701159656347825773424466062,
-       0.6480936519369755692524957869107476, 0.0976186521041138882698806644642472,
-       0.7401241915785543642438281030999784, 0.0861901615319532759171852029837427,
-       0.8200019859739029219539498726697452, 0.0733464814110803057340336152531165,
-       0.8864155270044010342131543419821967, 0.0592985849154367807463677585001086,
-       0.9382745520027327585236490017087214, 0.0442774388174198061686027482113382,
-       0.9747285559713094981983919930081690, 0.0285313886289336631813078159518782,
-       0.9951872199970213601799974097007368, 0.0123412297999871995468056670700373},
-      at::kDouble);
+  const auto quadrature = at::tensor({0.0640568928626056260850430826247450, 0.1279381953467521569740561652246954,
+                                      0.1911188674736163091586398207570696, 0.1258374563468282961213753825111837,
+                                      0.3150426796961633743867932913198102, 0.1216704729278033912044631534762624,
+                                      0.4337935076260451384870842319133497, 0.1155056680537256013533444839067836,
+                                      0.5454214713888395356583756172183723, 0.1074442701159656347825773424466062,
+                                      0.6480936519369755692524957869107476, 0.0976186521041138882698806644642472,
+                                      0.7401241915785543642438281030999784, 0.0861901615319532759171852029837427,
+                                      0.8200019859739029219539498726697452, 0.0733464814110803057340336152531165,
+                                      0.8864155270044010342131543419821967, 0.0592985849154367807463677585001086,
+                                      0.9382745520027327585236490017087214, 0.0442774388174198061686027482113382,
+                                      0.9747285559713094981983919930081690, 0.0285313886289336631813078159518782,
+                                      0.9951872199970213601799974097007368, 0.0123412297999871995468056670700373},
+                                     at::kDouble);
   module.register_buffer("quadrature", quadrature.view({12, 2}));
   module.register_attribute("machine_epsilon", c10::FloatType::get(),
                             model.parameters().values().scalar_type() == at::kDouble
@@ -194,10 +194,13 @@ using Json = nlohmann::ordered_json;
 /// Sizes of a model, from "sizes" in its metadata.
 class Sizes {
  public:
-  Sizes(const Json& about, std::string where) : sizes_(about.is_object() ? about.value("sizes", Json()) : Json()), where_(std::move(where)) {
+  Sizes(const Json& about, std::string where)
+      : sizes_(about.is_object() ? about.value("sizes", Json()) : Json()), where_(std::move(where)) {
     if (!sizes_.is_object()) refuse("sizes", "the sizes that the model is built from");
   }
-  [[nodiscard]] std::int64_t number(const char* key, std::int64_t least, std::int64_t most) const { return checked(key, at(key), least, most); }
+  [[nodiscard]] std::int64_t number(const char* key, std::int64_t least, std::int64_t most) const {
+    return checked(key, at(key), least, most);
+  }
   [[nodiscard]] std::vector<std::int64_t> list(const char* key) const {
     const auto& found = at(key);
     if (!found.is_array() || found.size() > 10'000) refuse(key, "a list");
@@ -219,7 +222,8 @@ class Sizes {
     if (!sizes_.contains("prior")) return {};
     const auto names = all_names<PriorKind>();
     const auto& found = at("prior");
-    if (!found.is_string() || std::find(names.begin(), names.end(), found.get<std::string>()) == names.end()) refuse("prior", cat("one of ", join(names, ", ")));
+    if (!found.is_string() || std::find(names.begin(), names.end(), found.get<std::string>()) == names.end())
+      refuse("prior", cat("one of ", join(names, ", ")));
     return {named<PriorKind>(found.get<std::string>(), where_), number("season", 1, largest_length)};
   }
   [[noreturn]] void refuse(const char* key, const std::string& expected) const {
@@ -233,7 +237,8 @@ class Sizes {
     return *found;
   }
   [[nodiscard]] std::int64_t checked(const char* key, const Json& value, std::int64_t least, std::int64_t most) const {
-    if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) ||
+    if (!value.is_number_integer() ||
+        (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) ||
         value.get<std::int64_t>() < least || value.get<std::int64_t>() > most)
       refuse(key, cat("an integer from ", least, " to ", most));
     return value.get<std::int64_t>();
@@ -278,25 +283,27 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
   for (const auto& tensor : data.tensors) stored += static_cast<std::int64_t>(tensor.bytes.size() / 4);
   options.most_parameters = stored;
   const auto& type = data.tensors.empty() ? std::string() : data.tensors.front().type;
-  if (type != "F32" && type != "F64") throw DataError(cat(where, ": holds no weights; expected a model that tsdp-export or tsdp-train wrote"));
+  if (type != "F32" && type != "F64")
+    throw DataError(cat(where, ": holds no weights; expected a model that tsdp-export or tsdp-train wrote"));
   std::unique_ptr<models::Forecaster> model;
   try {
     model = models::make_model(name, options, at::TensorOptions(type == "F32" ? at::kFloat : at::kDouble));
-  } catch (const Error& error) {
-    throw DataError(cat(where, ": model: ", error.what()));
-  }
+  } catch (const Error& error) { throw DataError(cat(where, ": model: ", error.what())); }
   const auto& parameters = model->parameters();
   for (std::size_t i = 0; i < parameters.entries().size(); ++i) {
     const auto& entry = parameters.entries()[i];
     const auto& found = data.tensor(entry.name, where);
     if (found.type != type || found.shape != entry.shape)
-      throw DataError(cat(where, ": weights '", entry.name, "': have another type or shape than the model of these sizes"));
+      throw DataError(
+          cat(where, ": weights '", entry.name, "': have another type or shape than the model of these sizes"));
     parameters.value(i).copy_(dp::tensor_of(found));
   }
-  if (data.tensors.size() != parameters.entries().size()) throw DataError(cat(where, ": holds weights that the model has not"));
+  if (data.tensors.size() != parameters.entries().size())
+    throw DataError(cat(where, ": holds weights that the model has not"));
   if (!parameters.values().isfinite().all().item<bool>())
     throw DataError(cat(where, ": holds weights that are not finite; expected a model that trained to its end"));
-  if (metadata.model["past_length"] != model->past_length() || metadata.model["prediction_length"] != options.prediction_length)
+  if (metadata.model["past_length"] != model->past_length() ||
+      metadata.model["prediction_length"] != options.prediction_length)
     throw DataError(cat(where, ": model: past_length and prediction_length are not those of its sizes"));
   metadata.model["parameters"] = parameters.count();
   return {make_module(*model, sizes.flag("sampled_forecasts")), std::move(metadata)};
@@ -304,11 +311,24 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
 
 }  // namespace
 
-void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMetadata metadata, const std::filesystem::path& file) {
+void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMetadata metadata,
+                const std::filesystem::path& file) {
   const auto& options = model.options();
-  metadata.model["sizes"] = {{"context_length", options.context_length}, {"prediction_length", options.prediction_length}, {"lags", options.lags}, {"time_features", options.time_features}, {"default_scale", options.default_scale}, {"width_factor", options.width_factor}, {"width", options.width}, {"imputes", options.imputes}, {"prior", name(options.prior.kind)}, {"season", options.prior.season}, {"sampled_forecasts", sampled_forecasts}};
+  metadata.model["sizes"] = {{"context_length", options.context_length},
+                             {"prediction_length", options.prediction_length},
+                             {"lags", options.lags},
+                             {"time_features", options.time_features},
+                             {"default_scale", options.default_scale},
+                             {"width_factor", options.width_factor},
+                             {"width", options.width},
+                             {"imputes", options.imputes},
+                             {"prior", name(options.prior.kind)},
+                             {"season", options.prior.season},
+                             {"sampled_forecasts", sampled_forecasts}};
   TensorFile data;
-  data.texts = {{"format", format_name}, {model_entry, json_text(metadata.model, 2)}, {privacy_entry, json_text(metadata.privacy, 2)}};
+  data.texts = {{"format", format_name},
+                {model_entry, json_text(metadata.model, 2)},
+                {privacy_entry, json_text(metadata.privacy, 2)}};
   for (std::size_t i = 0; i < model.parameters().entries().size(); ++i)
     data.tensors.push_back(dp::stored(model.parameters().entries()[i].name, model.parameters().value(i)));
   const torch::jit::ExtraFilesMap extra = {{model_entry, data.texts[model_entry]},
@@ -332,9 +352,7 @@ LoadedModel load_model(const std::filesystem::path& file, const at::Device& devi
   }
   try {
     return {torch::jit::load(where, device), std::move(metadata)};
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
+  } catch (const std::bad_alloc&) { throw; } catch (const std::exception& error) {
     const std::string why = error.what();
     throw DataError(cat(where, ": its code cannot be loaded (", why.substr(0, why.find('\n')), ")"));
   }

@@ -49,18 +49,22 @@ Json json_of(const Budget& budget) {
   out["delta"] = budget.delta;
   out["relation"] = nullptr;
   if (budget.unit)
-    out["relation"] = {{"kind", name(budget.unit->relation)}, {"w", budget.unit->w}, {"v", budget.unit->v ? Json(*budget.unit->v) : Json(nullptr)}};
+    out["relation"] = {{"kind", name(budget.unit->relation)},
+                       {"w", budget.unit->w},
+                       {"v", budget.unit->v ? Json(*budget.unit->v) : Json(nullptr)}};
   out["orders"] = privacy::renyi_orders();
   out["charges"] = Json::array();
   for (const auto& charge : budget.charges) {
     auto renyi = Json::array();
     for (const double value : charge.renyi) renyi.push_back(std::isfinite(value) ? Json(value) : Json(nullptr));
-    out["charges"].push_back({{"run", charge.run}, {"theorem", charge.theorem}, {"compositions", charge.uses}, {"renyi", renyi}});
+    out["charges"].push_back(
+        {{"run", charge.run}, {"theorem", charge.theorem}, {"compositions", charge.uses}, {"renyi", renyi}});
   }
   out["meaning"] =
-      "all releases of the runs in `charges` together are (epsilon, delta)-differentially private for data sets that are "
-      "neighbours under `relation`, also where settings were chosen after looking at earlier models (a Renyi filter); not covered: a "
-      "second run from a copy of a run's folder, and whatever a copy of this file was charged for";
+      "all releases of the runs in `charges` together are (epsilon, delta)-differentially private for data sets that "
+      "are neighbours under `relation`, also where settings were chosen after looking at earlier models (a Renyi "
+      "filter); not covered: a second run from a copy of a run's folder, and whatever a copy of this file was charged "
+      "for";
   return out;
 }
 
@@ -75,22 +79,28 @@ void write(const std::filesystem::path& file, const Budget& budget) {
   write_file_atomically(file, json_text(json_of(budget), 2) + "\n");
 }
 
-/// The premise of Theorem 1 of budget.md: what comes next depends on releases that are charged, and on nothing else of the data.
+/// The premise of Theorem 1 of budget.md: what comes next depends on releases that are charged, and on nothing else of
+/// the data.
 void require_charged(const Budget& budget, const Start& start, const std::string& where) {
   for (const auto& earlier : earlier_runs(start, where)) {
     if (!earlier.protects())
-      throw PrivacyError(cat(where, ": the run starts from weights that run ", earlier.run.id,
-                             " trained on data ", earlier.is_private() ? "with noise that follows from a seed" : "without privacy", ", which no budget covers; expected model.start fresh, shipped weights, or those of a run that is charged here"));
-    const auto charge = std::find_if(budget.charges.begin(), budget.charges.end(), [&](const auto& c) { return c.run == earlier.run.id; });
+      throw PrivacyError(cat(where, ": the run starts from weights that run ", earlier.run.id, " trained on data ",
+                             earlier.is_private() ? "with noise that follows from a seed" : "without privacy",
+                             ", which no budget covers; expected model.start fresh, shipped weights, or those of a run "
+                             "that is charged here"));
+    const auto charge = std::find_if(budget.charges.begin(), budget.charges.end(),
+                                     [&](const auto& c) { return c.run == earlier.run.id; });
     if (charge == budget.charges.end())
       throw PrivacyError(cat(where, ": the run starts from weights of run ", earlier.run.id,
-                             ", which is not among the charges of this budget; expected model.start fresh, shipped weights, or those of a run that is charged here"));
+                             ", which is not among the charges of this budget; expected model.start fresh, shipped "
+                             "weights, or those of a run that is charged here"));
     const auto uses = earlier.accounted_uses();
     const auto renyi = earlier.method.privacy()->theorem().renyi(uses, privacy::renyi_orders());
     bool is_paid = charge->uses >= uses;
     for (std::size_t i = 0; i < renyi.size(); ++i) is_paid = is_paid && renyi[i] <= charge->renyi[i] * (1.0 + 1e-9);
     if (!is_paid)
-      throw PrivacyError(cat(where, ": the run starts from weights of run ", earlier.run.id, ", whose ledger states more than the ", charge->uses,
+      throw PrivacyError(cat(where, ": the run starts from weights of run ", earlier.run.id,
+                             ", whose ledger states more than the ", charge->uses,
                              " uses that it was charged for: they are not that run's"));
   }
 }
@@ -118,7 +128,8 @@ void create_budget(const std::filesystem::path& file, double epsilon, double del
   if (std::filesystem::is_symlink(file))
     throw UsageError(cat(file.string(), ": is a link; expected the name of a new file, as one budget has one lock"));
   const FileLock lock(lock_of(file));
-  if (is_there(file)) throw UsageError(cat(file.string(), ": is there already; expected a new file, as a budget is not begun again"));
+  if (is_there(file))
+    throw UsageError(cat(file.string(), ": is there already; expected a new file, as a budget is not begun again"));
   Budget budget;
   budget.epsilon = epsilon;
   budget.delta = delta;
@@ -131,7 +142,8 @@ Budget read_budget(const std::filesystem::path& file) {
   const auto json = parse_json(read_file(file), where);
   const Fields top(json, where, "a budget that tsdp-account made");
   if (const auto found = top.text("format"); found != format_name)
-    throw DataError(cat(where, ": format: found '", found, "'; expected ", format_name, ", as `tsdp-account budget` writes it"));
+    throw DataError(
+        cat(where, ": format: found '", found, "'; expected ", format_name, ", as `tsdp-account budget` writes it"));
   Budget out;
   out.epsilon = top.number("epsilon", std::numeric_limits<double>::min(), 1e6);
   out.delta = top.number("delta", 1e-25, std::nextafter(1.0, 0.0));
@@ -143,18 +155,21 @@ Budget read_budget(const std::filesystem::path& file) {
     if (!relation.at("v").is_null()) unit.v = relation.number("v", std::numeric_limits<double>::denorm_min(), 1e300);
   }
   const auto& orders = privacy::renyi_orders();
-  if (top.at("orders") != Json(orders)) throw DataError(cat(where, ": orders: found others than this version of tsdp counts with"));
+  if (top.at("orders") != Json(orders))
+    throw DataError(cat(where, ": orders: found others than this version of tsdp counts with"));
   const auto& charges = top.at("charges");
   if (!charges.is_array()) throw DataError(cat(where, ": charges: found no list; expected what runs were charged"));
   for (const auto& item : charges) {
     const Fields fields(item, cat(where, ": charges"), "a budget that tsdp-account made");
-    BudgetCharge charge{fields.text("run"), fields.text("theorem"), fields.count("compositions", 0, privacy::max_uses_ever), {}};
+    BudgetCharge charge{
+        fields.text("run"), fields.text("theorem"), fields.count("compositions", 0, privacy::max_uses_ever), {}};
     const auto& renyi = fields.at("renyi");
     if (!renyi.is_array() || renyi.size() != orders.size())
       throw DataError(cat(where, ": charges: renyi: expected ", orders.size(), " numbers or nulls"));
     for (const auto& value : renyi) {
       if (!value.is_null() && (!value.is_number() || !(value.get<double>() >= 0.0)))
-        throw DataError(cat(where, ": charges: renyi: found ", json_text(value), "; expected a number of at least 0, or null"));
+        throw DataError(
+            cat(where, ": charges: renyi: found ", json_text(value), "; expected a number of at least 0, or null"));
       charge.renyi.push_back(value.is_null() ? infinity : value.get<double>());
     }
     out.charges.push_back(std::move(charge));
@@ -162,10 +177,11 @@ Budget read_budget(const std::filesystem::path& file) {
   return out;
 }
 
-void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism, const Start& start,
-                   std::uint64_t uses) {
+void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism,
+                   const Start& start, std::uint64_t uses) {
   if (!is_there(file))
-    throw UsageError(cat("--budget: no file '", file.string(), "'; make one with: tsdp-account budget ", file.string(), " --epsilon E --delta D"));
+    throw UsageError(cat("--budget: no file '", file.string(), "'; make one with: tsdp-account budget ", file.string(),
+                         " --epsilon E --delta D"));
   if (mechanism.choice_epsilon() > 0.0)
     throw PrivacyError("--budget: found privacy.choice_share, whose choice no budget counts; set it to 0");
   // Divergences take a moment and need no lock.
@@ -174,20 +190,22 @@ void charge_budget(const std::filesystem::path& file, const std::string& run, co
   const FileLock lock(lock_of(file));
   if (std::filesystem::hard_link_count(file) > 1)
     throw UsageError(cat(file.string(),
-                         ": has another name (a hard link), under which the same budget would be spent again; expected one "
-                         "name, or symbolic links to it"));
+                         ": has another name (a hard link), under which the same budget would be spent again; expected "
+                         "one name, or symbolic links to it"));
   auto budget = read_budget(file);
   if (std::any_of(budget.charges.begin(), budget.charges.end(), [&](const auto& c) { return c.run == run; }))
     throw UsageError(cat(file.string(), ": run ", run, " is charged already"));
   require_charged(budget, start, file.string());
   if (!budget.unit) budget.unit = unit;
   if (!contains(unit, *budget.unit))
-    throw PrivacyError(cat(file.string(), ": the budget is for changes of relation ", unit_text(*budget.unit), ", which this run's relation ", unit_text(unit),
+    throw PrivacyError(cat(file.string(), ": the budget is for changes of relation ", unit_text(*budget.unit),
+                           ", which this run's relation ", unit_text(unit),
                            " does not contain; expected one that does"));
   if (!budget.admits(charge.renyi))
-    throw PrivacyError(cat(file.string(), ": the run would pass the budget of epsilon ", budget.epsilon, " at delta ", budget.delta, ", of which ",
-                           rounded_up(100.0 * budget.spent(), 3), " % is spent by ", budget.charges.size(),
-                           " runs; expected a run that costs less: more noise, fewer epochs or a smaller privacy.target_epsilon"));
+    throw PrivacyError(
+        cat(file.string(), ": the run would pass the budget of epsilon ", budget.epsilon, " at delta ", budget.delta,
+            ", of which ", rounded_up(100.0 * budget.spent(), 3), " % is spent by ", budget.charges.size(),
+            " runs; expected a run that costs less: more noise, fewer epochs or a smaller privacy.target_epsilon"));
   budget.charges.push_back(std::move(charge));
   write(file, budget);
 }

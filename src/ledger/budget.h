@@ -44,7 +44,7 @@ void create_budget(const std::filesystem::path& file, double epsilon, double del
 /// charges. The charge is durable when this returns. Throws PrivacyError if the run would pass the budget, if its
 /// relation does not contain the budget's, or if its start rests on data by a run that is not private or not among the
 /// charges; DataError if it is not a budget file; UsageError for a run that is charged already.
-void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism, const Start& start,
-                   std::uint64_t uses);
+void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism,
+                   const Start& start, std::uint64_t uses);
 
 }  // namespace tsdp::mechanism

@@ -38,24 +38,24 @@ ExportedModel read_exported_model(const std::filesystem::path& file, LedgerCheck
     const auto found = members.find(name);
     if (found == members.end())
       throw DataError(cat(where, ": has no ", name,
-                          "; expected a model that tsdp-export or tsdp-train of this version wrote (export an "
-                          "older run's model again)"));
+                          "; expected a model that tsdp-export or tsdp-train of this version wrote (export an older "
+                          "run's model again)"));
     return found->second;
   };
   auto out = read_model_data(member("extra/tsdp.safetensors"), where, check);
   for (const auto* entry : {"model.json", "privacy.json"})
     if (member(cat("extra/", entry)) != out.data.text(entry, where))
-      throw DataError(cat(where, ": extra/", entry,
-                          " is not what its checksummed copy says; expected a model that tsdp-export or "
-                          "tsdp-train wrote"));
+      throw DataError(
+          cat(where, ": extra/", entry,
+              " is not what its checksummed copy says; expected a model that tsdp-export or tsdp-train wrote"));
   std::set<std::string_view> storages;
   for (const auto& [name, content] : members)
     if (name.starts_with("data/")) storages.insert(content);
   for (const auto& tensor : out.data.tensors)
     if (!storages.contains(tensor.bytes))
       throw DataError(cat(where, ": the TorchScript module has other weights '", tensor.name,
-                          "' than extra/tsdp.safetensors, which the "
-                          "statement is about; expected a model that tsdp-export or tsdp-train wrote"));
+                          "' than extra/tsdp.safetensors, which the statement is about; expected a model that "
+                          "tsdp-export or tsdp-train wrote"));
   return out;
 }
 

@@ -33,7 +33,8 @@ bool places_contain(const PrivacyUnit& outer, const PrivacyUnit& inner) {
 
 std::string unit_text(const PrivacyUnit& unit) {
   if (unit.relation == Relation::series) return "series: one whole series, present or absent";
-  return cat(name(unit.relation), " with w = ", unit.w, unit.v ? cat(", v = ", *unit.v) : std::string(", any change of a value"));
+  return cat(name(unit.relation), " with w = ", unit.w,
+             unit.v ? cat(", v = ", *unit.v) : std::string(", any change of a value"));
 }
 
 bool contains(const PrivacyUnit& outer, const PrivacyUnit& inner) {
@@ -55,10 +56,12 @@ namespace {
 /// nothing of their own.
 std::vector<Ledger> with_earlier_runs(const std::vector<Ledger>& ledgers) {
   std::vector<Ledger> out;
-  std::copy_if(ledgers.begin(), ledgers.end(), std::back_inserter(out), [](const Ledger& ledger) { return !ledger.synthetic || ledger.is_private(); });
+  std::copy_if(ledgers.begin(), ledgers.end(), std::back_inserter(out),
+               [](const Ledger& ledger) { return !ledger.synthetic || ledger.is_private(); });
   for (const auto& ledger : ledgers)
     for (auto& earlier : earlier_runs(ledger.start, cat("run ", ledger.run.id))) {
-      const auto known = std::find_if(out.begin(), out.end(), [&](const Ledger& one) { return one.run == earlier.run; });
+      const auto known =
+          std::find_if(out.begin(), out.end(), [&](const Ledger& one) { return one.run == earlier.run; });
       if (known == out.end()) {
         out.push_back(std::move(earlier));
       } else if (known->accounted_steps() < earlier.accounted_steps()) {
@@ -74,8 +77,10 @@ double up(double value) { return std::nextafter(value, infinity); }
 /// Runs of one mechanism have one key, as with several seeds. The pair is part of it, too: for tsdp.1 and tsdp.2 it
 /// depends on every length, while terms have only the shortest and the longest.
 std::string key_of(const PrivateMechanism& mechanism) {
-  auto out = cat(mechanism.theorem().theorem, " ", terms(TrainingMethod(mechanism)).dump(), " ", exact(mechanism.theorem().pair.sigma()));
-  for (const auto& part : mechanism.theorem().pair.components()) out += cat(" ", exact(part.mean), " ", exact(part.weight));
+  auto out = cat(mechanism.theorem().theorem, " ", terms(TrainingMethod(mechanism)).dump(), " ",
+                 exact(mechanism.theorem().pair.sigma()));
+  for (const auto& part : mechanism.theorem().pair.components())
+    out += cat(" ", exact(part.mean), " ", exact(part.weight));
   return out;
 }
 
@@ -86,17 +91,21 @@ bool knows_more_than_its_pair(const privacy::AppliedTheorem& theorem) {
 
 /// Orders for totals: more than a budget keeps count of.
 const std::vector<double>& total_orders() {
-  static const std::vector<double> orders = {1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0, 24.0,
-                                             28.0, 32.0, 40.0, 48.0, 56.0, 64.0, 80.0, 96.0, 128.0, 160.0, 192.0, 256.0, 384.0, 512.0};
+  static const std::vector<double> orders = {1.25, 1.5,  1.75, 2.0,   2.5,   3.0,   4.0,   5.0,   6.0,  7.0,  8.0,
+                                             10.0, 12.0, 14.0, 16.0,  20.0,  24.0,  28.0,  32.0,  40.0, 48.0, 56.0,
+                                             64.0, 80.0, 96.0, 128.0, 160.0, 192.0, 256.0, 384.0, 512.0};
   return orders;
 }
 
 }  // namespace
 
-privacy::Interval Total::composed(const std::vector<privacy::MechanismUse>& uses, double delta, double precision) const {
+privacy::Interval Total::composed(const std::vector<privacy::MechanismUse>& uses, double delta,
+                                  double precision) const {
   if (uses.empty()) return {0.0, 0.0};
-  if (composed_adaptively) return privacy::AdaptiveCurve(uses.front().pair).epsilon(delta, uses.front().uses, precision);
-  const bool apart = std::any_of(uses.begin(), uses.end(), [](const auto& use) { return use.direction == privacy::Direction::remove; });
+  if (composed_adaptively)
+    return privacy::AdaptiveCurve(uses.front().pair).epsilon(delta, uses.front().uses, precision);
+  const bool apart = std::any_of(uses.begin(), uses.end(),
+                                 [](const auto& use) { return use.direction == privacy::Direction::remove; });
   auto out = privacy::Accountant(uses).epsilon(delta, 1, precision);
   if (!apart) return out;
   auto added = uses;
@@ -128,7 +137,11 @@ double Total::added_up(double delta, double precision) const {
     const auto& theorem = run->mechanism.theorem();
     const auto key = cat(key_of(run->mechanism), " ", run->steps);
     auto found = known.find(key);
-    if (found == known.end()) found = known.emplace(key, privacy::epsilon_after(theorem, *run->mechanism.curve(), share, run->steps, precision).upper).first;
+    if (found == known.end())
+      found = known
+                  .emplace(key,
+                           privacy::epsilon_after(theorem, *run->mechanism.curve(), share, run->steps, precision).upper)
+                  .first;
     sum = up(sum + found->second);
   }
   return sum;
@@ -146,8 +159,10 @@ double Total::by_renyi(double delta) const {
   double least = infinity;
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const double above = orders[i] - 1.0;
-    const double epsilon = sums[i] + (orders[i] * std::log1p(-1.0 / orders[i]) - std::log(above) - std::log(delta)) / above;
-    least = std::min(least, std::max(0.0, epsilon + 1e-12 * (1.0 + std::abs(epsilon) + std::abs(std::log(delta)) / above)));
+    const double epsilon =
+        sums[i] + (orders[i] * std::log1p(-1.0 / orders[i]) - std::log(above) - std::log(delta)) / above;
+    least =
+        std::min(least, std::max(0.0, epsilon + 1e-12 * (1.0 + std::abs(epsilon) + std::abs(std::log(delta)) / above)));
   }
   return up(least + pure_releases);
 }
@@ -166,7 +181,9 @@ Stated Total::cost(double delta, double precision) const {
              {"composition of dominating pairs (Schuchardt et al. 2025, Props. D.10 and D.13)",
               "the composition of the pairs itself, which adaptive runs need not reach",
               {fixed}}};
-  if (composed_adaptively) out.certificate = privacy::AdaptiveCurve(mechanisms.front().pair).methods(), out.certificate.assumptions.push_back(fixed);
+  if (composed_adaptively)
+    out.certificate = privacy::AdaptiveCurve(mechanisms.front().pair).methods(),
+    out.certificate.assumptions.push_back(fixed);
   if (pure_releases > 0.0) {
     out.epsilon.upper = up(out.epsilon.upper + pure_releases);
     out.certificate.upper += "; the choices by tsdp.7";
@@ -185,15 +202,19 @@ Stated Total::cost(double delta, double precision) const {
   }
   const auto take = [&](const auto& bound, const char* why) {
     try {
-      if (const double epsilon = bound(); epsilon < out.epsilon.upper) out.epsilon.upper = epsilon, out.certificate.upper = why;
+      if (const double epsilon = bound(); epsilon < out.epsilon.upper)
+        out.epsilon.upper = epsilon, out.certificate.upper = why;
     } catch (const PrivacyError&) {  // out of this bound's reach; another one stands
     }
   };
-  const bool some_know_more = std::any_of(runs.begin(), runs.end(), [](const Run& run) { return knows_more_than_its_pair(run.mechanism.theorem()); });
+  const bool some_know_more = std::any_of(
+      runs.begin(), runs.end(), [](const Run& run) { return knows_more_than_its_pair(run.mechanism.theorem()); });
   if (some_know_more && !composed_adaptively)
-    take([&] { return added_up(delta, precision); }, "basic composition: the sum of the runs' epsilons at shares of delta");
+    take([&] { return added_up(delta, precision); },
+         "basic composition: the sum of the runs' epsilons at shares of delta");
   if (some_know_more && unit.relation == Relation::series)
-    take([&] { return by_renyi(delta); }, "sum of Renyi divergences (Canonne, Kamath and Steinke 2020, Proposition 12)");
+    take([&] { return by_renyi(delta); },
+         "sum of Renyi divergences (Canonne, Kamath and Steinke 2020, Proposition 12)");
   return out;
 }
 
@@ -201,13 +222,17 @@ Total total_of(const std::vector<Ledger>& given) {
   if (given.empty()) throw UsageError("total: found no run; expected at least one");
   for (const auto& ledger : given)
     if (ledger.start.origin == StartOrigin::trained_without_privacy)
-      throw PrivacyError(cat("total: run ", ledger.run.id, " started from weights that were trained without privacy, or with noise that follows from a seed, so no epsilon covers it with its start; ",
+      throw PrivacyError(cat("total: run ", ledger.run.id,
+                             " started from weights that were trained without privacy, or with noise that follows from "
+                             "a seed, so no epsilon covers it with its start; ",
                              "expected runs whose starts are private, too"));
   const auto ledgers = with_earlier_runs(given);
-  if (ledgers.empty()) throw UsageError("total: found runs on synthetic series alone, which cost nothing; expected a run on data");
+  if (ledgers.empty())
+    throw UsageError("total: found runs on synthetic series alone, which cost nothing; expected a run on data");
   Total out;
   for (const auto& ledger : ledgers)
-    if (std::none_of(given.begin(), given.end(), [&](const Ledger& one) { return one.run.id == ledger.run.id; })) out.earlier.push_back(ledger.run.id);
+    if (std::none_of(given.begin(), given.end(), [&](const Ledger& one) { return one.run.id == ledger.run.id; }))
+      out.earlier.push_back(ledger.run.id);
   std::set<std::string> runs;
   std::vector<std::string> seen;  // terms of out.mechanisms
   std::vector<PrivacyUnit> units;
@@ -215,8 +240,10 @@ Total total_of(const std::vector<Ledger>& given) {
   for (const auto& ledger : ledgers) {
     if (!ledger.protects())
       throw PrivacyError(cat("total: run ", ledger.run.id,
-                             ledger.is_private() ? " has noise that follows from a seed (training.reproducible), which runs of one seed share, so no epsilon covers them together"
-                                                 : " was trained without privacy, so no epsilon covers it with the others",
+                             ledger.is_private()
+                                 ? " has noise that follows from a seed (training.reproducible), which runs of one "
+                                   "seed share, so no epsilon covers them together"
+                                 : " was trained without privacy, so no epsilon covers it with the others",
                              "; expected private runs with noise of their own"));
     if (!runs.insert(ledger.run.id).second)
       throw UsageError(cat("total: run ", ledger.run.id, " is given twice; expected every run once"));
@@ -226,14 +253,14 @@ Total total_of(const std::vector<Ledger>& given) {
       out.unit = unit;
     } else if (!contains(unit, out.unit)) {
       throw PrivacyError(cat("total: found the relations '", unit_text(out.unit), "' and '", unit_text(unit),
-                             "', neither of which contains the "
-                             "other; expected runs whose relations do"));
+                             "', neither of which contains the other; expected runs whose relations do"));
     }
     if (ledger.accounted_uses() > privacy::max_uses_ever)
-      throw PrivacyError(cat("total: run ", ledger.run.id, " states ", ledger.accounted_uses(), " uses; at most ", privacy::max_uses_ever,
-                             " are accounted for"));
+      throw PrivacyError(cat("total: run ", ledger.run.id, " states ", ledger.accounted_uses(), " uses; at most ",
+                             privacy::max_uses_ever, " are accounted for"));
     if (ledger.accounted_uses() > 0) out.runs.push_back({mechanism, ledger.accounted_steps()});
-    if (ledger.accounted_uses() > 0 && mechanism.choice_epsilon() > 0.0) out.pure_releases = up(out.pure_releases + mechanism.choice_epsilon());
+    if (ledger.accounted_uses() > 0 && mechanism.choice_epsilon() > 0.0)
+      out.pure_releases = up(out.pure_releases + mechanism.choice_epsilon());
     // Runs of one mechanism are one with more uses.
     const auto own = key_of(mechanism);
     const auto complete = mechanism.theorem().complete_uses(ledger.accounted_steps());
@@ -245,11 +272,15 @@ Total total_of(const std::vector<Ledger>& given) {
       seen.push_back(own);
       const bool by_game = mechanism.composition() == privacy::StepComposition::adaptive;
       // For whole series, the pairs of two samplers are exact; those of the others only lie above.
-      const bool poisson = unit.relation == Relation::series && mechanism.scheme().parameters().top_level == privacy::TopLevel::poisson;
-      const bool in_turn = unit.relation == Relation::series && mechanism.scheme().parameters().top_level == privacy::TopLevel::deterministic && !mechanism.noise().strategy;
+      const bool poisson =
+          unit.relation == Relation::series && mechanism.scheme().parameters().top_level == privacy::TopLevel::poisson;
+      const bool in_turn = unit.relation == Relation::series &&
+                           mechanism.scheme().parameters().top_level == privacy::TopLevel::deterministic &&
+                           !mechanism.noise().strategy;
       if (mechanism.theorem().own_curve && !poisson && !in_turn) out.known_from_below = false;
       adaptive = adaptive || by_game;
-      out.mechanisms.push_back({mechanism.theorem().pair, uses, poisson ? privacy::Direction::remove : privacy::Direction::symmetrised});
+      out.mechanisms.push_back(
+          {mechanism.theorem().pair, uses, poisson ? privacy::Direction::remove : privacy::Direction::symmetrised});
       out.complete_uses.push_back(complete);
       units.push_back(unit);
     }

@@ -43,27 +43,31 @@ struct Total {
   };
   std::vector<Run> runs;
   std::vector<std::string> earlier;  ///< ids of runs that were not given but count, since weights started from theirs
-  std::vector<std::uint64_t> complete_uses;       ///< for each mechanism, the uses that took every one of their steps: an unfinished epoch may have left out the changed series
+  std::vector<std::uint64_t> complete_uses;  ///< for each mechanism, the uses that took every one of their steps: an
+                                             ///< unfinished epoch may have left out the changed series
 
-  double pure_releases = 0.0;                     ///< Σ ε₂ of the runs' private choices
+  double pure_releases = 0.0;  ///< Σ ε₂ of the runs' private choices
   /// Whether all steps are those of one mechanism, composed by Theorem tsdp.6.
   bool composed_adaptively = false;
   /// Whether the lower end is one for these runs' composed profiles, and not for pairs that only lie above: for whole
-  /// series, that holds for deterministic batches with independent noise and for Poisson batches; it never holds if a run's own pair is for more
-  /// changes than `unit` has.
+  /// series, that holds for deterministic batches with independent noise and for Poisson batches; it never holds if a
+  /// run's own pair is for more changes than `unit` has.
   bool known_from_below = true;
   /// ε(δ) of all of them together, and why. For one run: the run's own. For several, the upper end is the least of:
   ///   the composition of their pairs, and what the choices add (Theorem tsdp.7);
-  ///   where some run is cheaper than its pair says (whole series in bins, correlated noise, adaptive composition): basic composition, Σ ε_i at δ_i = δ/n, of those
-  ///   runs by themselves and of all others as one composition;
-  ///   for whole series also: the sum of all Rényi divergences, at the best order (Canonne, Kamath and Steinke 2020,
-  ///   Prop. 12).
+  ///   where some run is cheaper than its pair says (whole series in bins, correlated noise, adaptive composition):
+  ///   basic composition, Σ ε_i at δ_i = δ/n, of those runs by themselves and of all others as one composition; for
+  ///   whole series also: the sum of all Rényi divergences, at the best order (Canonne, Kamath and Steinke 2020, Prop.
+  ///   12).
   /// All three hold for releases that depend on earlier ones, the mechanisms being fixed beforehand.
   [[nodiscard]] Stated cost(double delta, double precision = privacy::default_precision) const;
-  [[nodiscard]] privacy::Interval epsilon(double delta, double precision = privacy::default_precision) const { return cost(delta, precision).epsilon; }
+  [[nodiscard]] privacy::Interval epsilon(double delta, double precision = privacy::default_precision) const {
+    return cost(delta, precision).epsilon;
+  }
 
  private:
-  [[nodiscard]] privacy::Interval composed(const std::vector<privacy::MechanismUse>& uses, double delta, double precision) const;
+  [[nodiscard]] privacy::Interval composed(const std::vector<privacy::MechanismUse>& uses, double delta,
+                                           double precision) const;
   [[nodiscard]] double added_up(double delta, double precision) const;
   [[nodiscard]] double by_renyi(double delta) const;
 };

@@ -25,18 +25,21 @@ inline constexpr double least_choice_epsilon = 1e-4;
 
 /// log P[trained] − log P[start], with `sum` that of all series' scores:
 ///   clamp(−(ε₂ − 1e-6) · sum / (2 choice_unit), −20, 20).
-/// Theorem tsdp.7 (docs/proofs/private-choice.md): neighbours that differ in values of one series change `sum` by at most 2 choice_unit, so the choice is ε₂-differentially
-/// private. The 1e-6 pays for floating point and for the 53 bits of the draw.
+/// Theorem tsdp.7 (docs/proofs/private-choice.md): neighbours that differ in values of one series change `sum` by at
+/// most 2 choice_unit, so the choice is ε₂-differentially private. The 1e-6 pays for floating point and for the 53 bits
+/// of the draw.
 [[nodiscard]] double log_odds_of_trained(std::int64_t sum, double epsilon);
 
 /// The cost of a run of `theorem` that ends with a choice of `epsilon`. Throws PrivacyError for the relation series and
 /// for bounds from below, UsageError for an epsilon below least_choice_epsilon.
-[[nodiscard]] privacy::AppliedTheorem followed_by_choice(privacy::AppliedTheorem theorem, privacy::Relation relation, double epsilon);
+[[nodiscard]] privacy::AppliedTheorem followed_by_choice(privacy::AppliedTheorem theorem, privacy::Relation relation,
+                                                         double epsilon);
 
 /// The text that follows the theorem of the steps: " and tsdp.7 for a private choice of epsilon …"; empty for 0.
 [[nodiscard]] std::string choice_cited(double epsilon);
 
-/// The choice: true keeps the trained model. Drawn from the key's stream of `choice_purpose`: the same key draws the same again.
+/// The choice: true keeps the trained model. Drawn from the key's stream of `choice_purpose`: the same key draws the
+/// same again.
 [[nodiscard]] bool keeps_trained(std::int64_t sum, double epsilon, const SecretKey& key);
 
 }  // namespace tsdp::mechanism

@@ -10,17 +10,20 @@
 
 namespace tsdp::mechanism {
 
-privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& scheme, const privacy::Noise& noise,
-                                         const std::optional<std::string>& theorem, double choice_epsilon, privacy::StepComposition composition) {
+privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& scheme,
+                                         const privacy::Noise& noise, const std::optional<std::string>& theorem,
+                                         double choice_epsilon, privacy::StepComposition composition) {
   static_cast<void>(name(composition));  // a value beyond the enumeration is an error here and not another composition
   auto out = privacy::apply_theorem(scheme, unit, noise, theorem);
-  if (composition == privacy::StepComposition::adaptive) out = privacy::composed_adaptively(std::move(out), privacy::AdaptiveCurve::longest_block);
+  if (composition == privacy::StepComposition::adaptive)
+    out = privacy::composed_adaptively(std::move(out), privacy::AdaptiveCurve::longest_block);
   if (choice_epsilon != 0.0) out = followed_by_choice(std::move(out), unit.relation, choice_epsilon);
   return out;
 }
 
-PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme scheme, privacy::Clipping clipping,
-                                   privacy::Noise noise, const std::optional<std::string>& theorem, double choice_epsilon,
+PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme scheme,
+                                   privacy::Clipping clipping, privacy::Noise noise,
+                                   const std::optional<std::string>& theorem, double choice_epsilon,
                                    privacy::StepComposition composition)
     : unit_(unit),
       scheme_(std::move(scheme)),
@@ -30,7 +33,8 @@ PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::Subsampli
   if (!(clipping_.norm > 0.0) || !std::isfinite(clipping_.norm))
     throw UsageError(cat("clip norm: found ", clipping_.norm, "; expected a positive finite number"));
   if (theorem_.bound == privacy::Bound::optimistic_lower)
-    throw PrivacyError(cat("theorem: found ", theorem_.theorem, ", a lower bound; expected one that bounds the loss from above"));
+    throw PrivacyError(
+        cat("theorem: found ", theorem_.theorem, ", a lower bound; expected one that bounds the loss from above"));
   // These enumerations have their names and their code; a value beyond them is an error here and not another mechanism.
   static_cast<void>(name(clipping_.kind));
   static_cast<void>(name(noise_.kind));

@@ -113,8 +113,7 @@ Axis axis_of(const PlotAxis& wanted, std::span<const double> values, std::size_t
   if (fixed_upper) upper = std::clamp(*wanted.upper, least, 1e300);
   if (!(lower < upper * (log ? 1.0 - 1e-6 : 1.0)) || (!log && upper - lower < 1e-9 * std::abs(upper))) {
     // A single value, or given ends the wrong way round: something around it.
-    const double room = log ? 0.0 : lower == 0.0 ? 1.0
-                                                 : 0.1 * std::abs(lower);
+    const double room = log ? 0.0 : lower == 0.0 ? 1.0 : 0.1 * std::abs(lower);
     if (fixed_lower && !fixed_upper) {
       upper = log ? 10.0 * lower : lower + room;
     } else {
@@ -205,8 +204,7 @@ std::string curve(const PlotSeries& s, const Style& style, const Axis& x, const 
     for (; end < s.x.size() && usable(end); ++end) {
       const auto px = put(x.at(s.x[end]));
       const auto py = put(y.at(s.y[end]));
-      path += end == begin ? cat("M", px, " ", py) : s.staircase ? cat("H", px, "V", py)
-                                                                 : cat("L", px, " ", py);
+      path += end == begin ? cat("M", px, " ", py) : s.staircase ? cat("H", px, "V", py) : cat("L", px, " ", py);
     }
     for (std::size_t i = begin; i < end; ++i)
       if (all_dots || end == begin + 1)  // a point between two interruptions would not be seen otherwise
@@ -237,9 +235,9 @@ std::string colours_and_sizes(const Sizes& sizes) {
           "px;font-weight:600}.tsdp-plot .panel{font-size:13px;font-weight:600}.tsdp-plot .tick,.tsdp-plot "
           ".note{font-size:",
           sizes.small_text,
-          "px}.tsdp-plot path{fill:none}.tsdp-plot .frame,.tsdp-plot .grid{stroke-width:1}"
-          ".tsdp-plot .rule{stroke-width:1;stroke-dasharray:3 3}.tsdp-plot .line{stroke-width:2;stroke-linejoin:round}"
-          ".tsdp-plot .band{fill-opacity:0.2}");
+          "px}.tsdp-plot path{fill:none}.tsdp-plot .frame,.tsdp-plot .grid{stroke-width:1}.tsdp-plot "
+          ".rule{stroke-width:1;stroke-dasharray:3 3}.tsdp-plot .line{stroke-width:2;stroke-linejoin:round}.tsdp-plot "
+          ".band{fill-opacity:0.2}");
   for (std::size_t i = 1; i < dashes.size(); ++i) css += cat(".tsdp-plot .d", i, "{stroke-dasharray:", dashes[i], "}");
   css += scheme("#ffffff", "#1c1e21", "#5a5f66", "#e3e5e8", light_colours);
   // On paper it stays light.
@@ -282,13 +280,15 @@ std::string panel_svg(const PlotPanel& panel, const Place& place, const std::vec
     std::vector<Tick> ticks;
     for (std::size_t i = 0; i < wanted.at.size(); ++i)
       if (shows(wanted.at[i], axis.scale) && wanted.at[i] >= axis.lower && wanted.at[i] <= axis.upper)
-        ticks.push_back({wanted.at[i], wanted.labels.empty() ? tick_label(wanted.at[i], axis.scale) : wanted.labels[i]});
+        ticks.push_back(
+            {wanted.at[i], wanted.labels.empty() ? tick_label(wanted.at[i], axis.scale) : wanted.labels[i]});
     return ticks;
   };
   // Ticks that may be taken, the finest first.
   const auto ticks_of = [](const PlotAxis& wanted, const Axis& axis, std::size_t most) {
     auto sets = wanted.ticks;
-    for (auto fewer = most; wanted.ticks.empty() && fewer > 0; --fewer) sets.push_back({plot_ticks(axis.lower, axis.upper, axis.scale, fewer)});
+    for (auto fewer = most; wanted.ticks.empty() && fewer > 0; --fewer)
+      sets.push_back({plot_ticks(axis.lower, axis.upper, axis.scale, fewer)});
     return sets;
   };
   const auto y_ticks = shown_of(ticks_of(panel.y, y, most_y).front(), y);
@@ -300,12 +300,17 @@ std::string panel_svg(const PlotPanel& panel, const Place& place, const std::vec
   double right = place.left + place.width;
   for (const auto& ticks : ticks_of(panel.x, x, most_x)) {
     x_ticks = shown_of(ticks, x);
-    right = place.left + place.width - std::max(14.0, x_ticks.empty() ? 0.0 : 0.5 * text_width(x_ticks.back().label, sizes.small_text) + 2.0);
+    right = place.left + place.width -
+            std::max(14.0, x_ticks.empty() ? 0.0 : 0.5 * text_width(x_ticks.back().label, sizes.small_text) + 2.0);
     const Axis drawn{x.scale, x.lower, x.upper, left, right};
     const auto apart = [&](const Tick& a, const Tick& b) {
-      return drawn.at(b.at) - drawn.at(a.at) >= 0.5 * (text_width(a.label, sizes.small_text) + text_width(b.label, sizes.small_text)) + 0.5 * sizes.small_text;
+      return drawn.at(b.at) - drawn.at(a.at) >=
+             0.5 * (text_width(a.label, sizes.small_text) + text_width(b.label, sizes.small_text)) +
+                 0.5 * sizes.small_text;
     };
-    if (std::adjacent_find(x_ticks.begin(), x_ticks.end(), [&](const Tick& a, const Tick& b) { return !apart(a, b); }) == x_ticks.end()) break;
+    if (std::adjacent_find(x_ticks.begin(), x_ticks.end(),
+                           [&](const Tick& a, const Tick& b) { return !apart(a, b); }) == x_ticks.end())
+      break;
   }
   const double top = place.top + (panel.title.empty() ? 8.0 : 24.0);
   const double bottom = place.top + place.height - (panel.x.label.empty() ? 20.0 : 40.0);
@@ -382,8 +387,7 @@ std::string tick_label(double value, AxisScale scale) {
     return std::string(buffer.data(), end);
   };
   if (power && scale == AxisScale::log10)
-    return sign + (exponent == 0 ? "1" : exponent == 1 ? "10"
-                                                       : "10" + superscript(exponent));
+    return sign + (exponent == 0 ? "1" : exponent == 1 ? "10" : "10" + superscript(exponent));
   if (size >= 1e-3 * (1.0 - 1e-9) && size < 1e6) return sign + digits(size);
   return sign + (power ? "" : digits(mantissa) + "·") + "10" + superscript(exponent);
 }
@@ -413,9 +417,7 @@ std::string xml_escaped(std::string_view text) {
       }
       continue;
     }
-    const std::size_t length = c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3
-                                                       : c >= 0xF0 && c < 0xF5   ? 4
-                                                                                 : 1;
+    const std::size_t length = c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 1;
     bool good = length > 1 && i + length <= text.size();
     unsigned value = c & (0xFFU >> (length + 1));
     for (std::size_t k = 1; good && k < length; ++k) {
@@ -458,7 +460,8 @@ std::string drawn(const LinePlot& plot, const Drawing& how) {
     for (const auto* axis : {&panel.x, &panel.y})
       for (const auto& ticks : axis->ticks)
         if (!ticks.labels.empty() && ticks.labels.size() != ticks.at.size())
-          throw std::invalid_argument(cat("line plot: axis '", axis->label, "' has ", ticks.at.size(), " ticks and ", ticks.labels.size(), " labels of them"));
+          throw std::invalid_argument(cat("line plot: axis '", axis->label, "' has ", ticks.at.size(), " ticks and ",
+                                          ticks.labels.size(), " labels of them"));
     auto& of_panel = styles.emplace_back();
     for (const auto& s : panel.series) {
       const bool band = !s.band_lower.empty() || !s.band_upper.empty();
@@ -532,8 +535,8 @@ std::string drawn(const LinePlot& plot, const Drawing& how) {
   }
   if (names.size() > 1) about += cat(" Curves: ", join(names, "; "), ".");
   return cat("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"tsdp-plot\" role=\"img\" viewBox=\"0 0 ", put(width),
-             " ", put(height), "\">\n<title>", xml_escaped(plot.title.empty() ? "Plot" : plot.title), "</title>\n<desc>",
-             xml_escaped(about), "</desc>\n",
+             " ", put(height), "\">\n<title>", xml_escaped(plot.title.empty() ? "Plot" : plot.title),
+             "</title>\n<desc>", xml_escaped(about), "</desc>\n",
              how.on_its_own ? cat("<style>", colours_and_sizes(sizes), "</style>\n") : std::string(),
              "<rect class=\"paper\" width=\"", put(width), "\" height=\"", put(height), "\"/>\n", body, "</svg>\n");
 }
@@ -543,10 +546,8 @@ std::string drawn(const LinePlot& plot, const Drawing& how) {
 std::string LinePlot::svg() const {
   const std::size_t across = std::clamp<std::size_t>(columns, 1, std::max<std::size_t>(panels.size(), 1));
   // Few panels get more room each.
-  const double width = across == 1 ? 680.0 : across == 2 ? 450.0
-                                                         : 370.0;
-  const double height = across == 1 ? 420.0 : across == 2 ? 320.0
-                                                          : 280.0;
+  const double width = across == 1 ? 680.0 : across == 2 ? 450.0 : 370.0;
+  const double height = across == 1 ? 420.0 : across == 2 ? 320.0 : 280.0;
   return drawn(*this, {on_its_own, width, height, across, true});
 }
 

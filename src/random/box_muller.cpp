@@ -1,7 +1,8 @@
 // Vectorised Box–Muller. Fused operations are written out and no others are made (no contraction), so every clone gives
-// the same bits; where the processor has none, the library's fma is exact, and slow. The polynomials are summed in pairs
-// (Estrin) and the work is done in two passes, with the division in one and the root in the other: a processor looks ahead
-// by some hundred operations, and a chain from the random bits to the normal would fill that with operations that wait.
+// the same bits; where the processor has none, the library's fma is exact, and slow. The polynomials are summed in
+// pairs (Estrin) and the work is done in two passes, with the division in one and the root in the other: a processor
+// looks ahead by some hundred operations, and a chain from the random bits to the normal would fill that with
+// operations that wait.
 #include "box_muller.h"
 
 #include <bit>
@@ -68,10 +69,10 @@ struct Direction {
   const double s = fma(x * t, fma(t4, s_high, s_low), x);
   const double c_low = fma(t2, fma(t, 2.48015872894767294178e-05, -1.38888888888741095749e-03),
                            fma(t, 4.16666666666666019037e-02, -0.5));
-  const double c_high = fma(t2, -1.13596475577881948265e-11,
-                            fma(t, 2.08757232129817482790e-09, -2.75573143513906633035e-07));
-  const double c = std::bit_cast<double>(std::bit_cast<std::uint64_t>(fma(t, fma(t4, c_high, c_low), 1.0)) ^
-                                         ((word << 63) & sign));
+  const double c_high =
+      fma(t2, -1.13596475577881948265e-11, fma(t, 2.08757232129817482790e-09, -2.75573143513906633035e-07));
+  const double c =
+      std::bit_cast<double>(std::bit_cast<std::uint64_t>(fma(t, fma(t4, c_high, c_low), 1.0)) ^ ((word << 63) & sign));
   const bool swapped = (word & 2) != 0;
   return {swapped ? s : c, swapped ? c : s};
 }
@@ -116,7 +117,7 @@ bool box_muller(std::span<const UniformBlock> blocks, double* normals) {
 
 void refine(const UniformBlock& block, std::size_t pair, std::uint64_t further, double* normals) {
   const std::uint64_t cells = (1ULL << 52) - 1 - (block.words[pair] >> 12);  // below this one: less than 2^32
-  const double inside = one_to_two(further) - (1.0 - 0x1p-53);               // midpoints of 2^52 cells of (0, 1), exactly
+  const double inside = one_to_two(further) - (1.0 - 0x1p-53);  // midpoints of 2^52 cells of (0, 1), exactly
   const auto [e, m] = split((static_cast<double>(cells) + inside) * 0x1p-52);
   const double radius = std::sqrt(-2.0 * log_of(e, (m - 1.0) / (m + 1.0)));
   const auto [c, s] = direction(block.words[pair], block.more[pair]);

@@ -153,8 +153,7 @@ void RandomStream::normals(std::uint64_t first, std::uint64_t count,
   std::array<detail::UniformBlock, 32> uniforms;
   std::array<double, uniforms.size() * normals_a_block> piece;
   if (count == 0) return;
-  if (first > most_normals || count > most_normals - first)
-    throw Error(ExitCode::failure, "a stream has 2^63 normals");
+  if (first > most_normals || count > most_normals - first) throw Error(ExitCode::failure, "a stream has 2^63 normals");
   auto unit = first / normals_a_block;
   KeyStream stream(purpose_key_, step_, 3 * unit);
   auto skipped = first % normals_a_block;  // of the first block

@@ -18,10 +18,12 @@ struct Period {
   std::int64_t seconds;
   std::int64_t months;
 };
-constexpr std::array periods = {Period{1, 0}, Period{10, 0}, Period{minute, 0}, Period{5 * minute, 0}, Period{15 * minute, 0}, Period{30 * minute, 0}, Period{hour, 0},
-                                Period{2 * hour, 0}, Period{3 * hour, 0}, Period{6 * hour, 0}, Period{12 * hour, 0}, Period{day, 0}, Period{2 * day, 0}, Period{7 * day, 0},
-                                Period{14 * day, 0}, Period{0, 1}, Period{0, 3}, Period{0, 6}, Period{0, 12}, Period{0, 24}, Period{0, 60},
-                                Period{0, 120}, Period{0, 600}};
+constexpr std::array periods = {
+    Period{1, 0},           Period{10, 0},   Period{minute, 0},   Period{5 * minute, 0}, Period{15 * minute, 0},
+    Period{30 * minute, 0}, Period{hour, 0}, Period{2 * hour, 0}, Period{3 * hour, 0},   Period{6 * hour, 0},
+    Period{12 * hour, 0},   Period{day, 0},  Period{2 * day, 0},  Period{7 * day, 0},    Period{14 * day, 0},
+    Period{0, 1},           Period{0, 3},    Period{0, 6},        Period{0, 12},         Period{0, 24},
+    Period{0, 60},          Period{0, 120},  Period{0, 600}};
 
 std::chrono::year_month_day date_of(data::Moment moment) {
   return std::chrono::year_month_day(std::chrono::sys_days(std::chrono::days(floor_divide(moment, day))));
@@ -52,7 +54,8 @@ std::vector<CalendarTick> calendar_ticks(std::span<const data::Moment> moments, 
   for (const auto& period : periods) {
     std::vector<CalendarTick> ticks;
     for (std::size_t i = 1; i < moments.size() && ticks.size() <= most; ++i)
-      if (number_of(moments[i], period) != number_of(moments[i - 1], period)) ticks.push_back({i, label_of(moments[i], period)});
+      if (number_of(moments[i], period) != number_of(moments[i - 1], period))
+        ticks.push_back({i, label_of(moments[i], period)});
     if (ticks.size() <= most) return ticks;
   }
   return {};

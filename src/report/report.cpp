@@ -96,8 +96,8 @@ details table{font-size:.9em}
 std::string head(const ReportContent& c) {
   return cat(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "base-uri 'none'; form-action 'none'\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri "
+      "'none'; form-action 'none'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"robots\" content=\"noindex\">\n<title>",
       e(c.model), " on ", e(c.dataset), " – private report</title>\n<style>", style_sheet, plot_style_sheet(),
@@ -152,10 +152,11 @@ std::string about_start(const ReportContent& c) {
     case mechanism::StartOrigin::fresh:
     case mechanism::StartOrigin::synthetic: return "";
     case mechanism::StartOrigin::trained:
-      return "The weights that this run started from were trained on data, too, at a cost of their own. What stands here is of this run alone; for whoever is in both, the two "
-             "compose (tsdp-account total).";
+      return "The weights that this run started from were trained on data, too, at a cost of their own. What stands "
+             "here is of this run alone; for whoever is in both, the two compose (tsdp-account total).";
     case mechanism::StartOrigin::trained_without_privacy:
-      return "The weights that this run started from were trained on data without privacy. What stands here is of this run alone; nothing protects whoever is in that data.";
+      return "The weights that this run started from were trained on data without privacy. What stands here is of this "
+             "run alone; nothing protects whoever is in that data.";
   }
   return "";
 }
@@ -170,24 +171,26 @@ std::string header(const ReportContent& c) {
   if (!state.empty() && state != "finished")
     out += cat("<p class=\"banner\">The run is not finished: its ledger says “", e(state), "”.</p>\n");
   if (c.ledger.is_object() && c.ledger.value("reproducible", false))
-    out += is_private(c)
-               ? "<p class=\"banner\">Not for release: the randomness follows from the seed, so whoever knows the "
-                 "seed can remove the noise.</p>\n"
-               : "";
+    out += is_private(c) ? "<p class=\"banner\">Not for release: the randomness follows from the seed, so whoever "
+                           "knows the seed can remove the noise.</p>\n"
+                         : "";
   if (const auto about = about_start(c); !about.empty()) out += cat("<p class=\"banner\">", e(about), "</p>\n");
   out += "<ul class=\"tiles\">\n";
   if (is_private(c)) {
-    const std::string alone = cat(mechanism::rests_on_data(c.start_origin) ? " (this run alone, without its start)" : "",
-                                  c.ledger.value("reproducible", false) ? " (for whoever does not know the seed)" : "");
+    const std::string alone =
+        cat(mechanism::rests_on_data(c.start_origin) ? " (this run alone, without its start)" : "",
+            c.ledger.value("reproducible", false) ? " (for whoever does not know the seed)" : "");
     if (const double epsilon = upper_epsilon(c); std::isfinite(epsilon))
       out += tile(cat("ε ≤ ", rounded_up(epsilon, 4)),
                   cat("at δ = ", small(number_in(c.ledger, "delta")), ", for ", protected_unit(c.ledger), alone));
     if (const double advantage = number_in(part(c.ledger, "attack"), "advantage"); std::isfinite(advantage))
       out += tile(cat("≤ ", percent_up(0.5 + 0.5 * advantage, 4)),
                   cat("right guesses of the best possible attacker; a coin has 50 %", alone));
-  } else if (c.ledger.is_object() && c.ledger.contains("synthetic_data") && c.start_origin != mechanism::StartOrigin::trained_without_privacy) {
-    out += mechanism::rests_on_data(c.start_origin) ? tile("Synthetic series", "added no data of anyone to the start; the start's own statement holds")
-                                                    : tile("Synthetic series", "the model has seen no data of anyone");
+  } else if (c.ledger.is_object() && c.ledger.contains("synthetic_data") &&
+             c.start_origin != mechanism::StartOrigin::trained_without_privacy) {
+    out += mechanism::rests_on_data(c.start_origin)
+               ? tile("Synthetic series", "added no data of anyone to the start; the start's own statement holds")
+               : tile("Synthetic series", "the model has seen no data of anyone");
   } else {
     out += tile("No privacy", "trained without clipping and noise: treat the model like the data");
   }
@@ -201,11 +204,11 @@ std::string header(const ReportContent& c) {
 }
 
 std::string numbers_table(const ReportForecast& f, const ReportContent& c) {
-  std::string out = cat(
-      "<details><summary>Numbers of series ", e(f.series),
-      "</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Numbers of series ", e(f.series),
-      "\"><table>\n<thead><tr><th scope=\"col\">", e(c.step), " step</th><th scope=\"col\">truth</th>",
-      f.seasonal_naive.empty() ? "" : "<th scope=\"col\">seasonal naive</th>");
+  std::string out =
+      cat("<details><summary>Numbers of series ", e(f.series),
+          "</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Numbers of series ",
+          e(f.series), "\"><table>\n<thead><tr><th scope=\"col\">", e(c.step), " step</th><th scope=\"col\">truth</th>",
+          f.seasonal_naive.empty() ? "" : "<th scope=\"col\">seasonal naive</th>");
   for (const double level : report_levels) out += cat("<th scope=\"col\">", 100.0 * level, " %</th>");
   out += "</tr></thead>\n<tbody>\n";
   const auto cell = [](double value) {
@@ -248,12 +251,15 @@ std::string scores(const ReportContent& c) {
         "<p>By CRPS, the model is <strong>", e(compared), "</strong> on the ", e(c.windows), " windows.",
         only_bands_help(c) ? cat(" Its median alone, without the bands, is ", e(comparison(c, "ND")), " (ND).") : "",
         "</p>\n");
-  if (const auto did = evaluation::what_data_did(number_in(c.scores.front().metrics, "mean_weighted_quantile_loss"), c.start_crps); !did.empty())
-    out += cat("<p>Its start (", e(mechanism::start_cited(c.start_origin)), ") had a CRPS of ", score_text(c.start_crps), " already: ", did, ".</p>\n");
+  if (const auto did =
+          evaluation::what_data_did(number_in(c.scores.front().metrics, "mean_weighted_quantile_loss"), c.start_crps);
+      !did.empty())
+    out += cat("<p>Its start (", e(mechanism::start_cited(c.start_origin)), ") had a CRPS of ",
+               score_text(c.start_crps), " already: ", did, ".</p>\n");
   out +=
       cat("<div class=\"", chart.empty() ? "" : "beside",
-          "\">\n<div>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
-          "aria-label=\"Scores\"><table class=\"scores\">\n<caption>Scores on the ",
+          "\">\n<div>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Scores\"><table "
+          "class=\"scores\">\n<caption>Scores on the ",
           e(c.windows),
           " windows; lower is better, but for the 80 % band</caption>\n<thead><tr><th scope=\"col\">forecaster</th>");
   for (const auto& column : columns) out += cat("<th scope=\"col\">", column.label, "</th>");
@@ -267,16 +273,16 @@ std::string scores(const ReportContent& c) {
     }
     const auto& coverage = part(score.metrics, "coverage");
     const double share = number_in(coverage, "0.9") - number_in(coverage, "0.1");
-    out += cat("<td data-label=\"", band_label, "\">", std::isfinite(share) ? percent(share) : std::string("–"), "</td></tr>\n");
+    out += cat("<td data-label=\"", band_label, "\">", std::isfinite(share) ? percent(share) : std::string("–"),
+               "</td></tr>\n");
   }
   out +=
       "</tbody></table></div>\n<p class=\"faint\">CRPS: losses at the quantiles 10 %, 20 %, … 90 %, as a share of the "
       "values’ size. ND: absolute errors of the median, as a share of the values’ size. NRMSE: root of the mean "
-      "squared "
-      "error, likewise. MASE: absolute errors beside those of seasonal naive within the past. sMAPE: relative errors "
-      "of the median. 80 % band: how many true values lie between the quantiles 10 % and 90 %; 80 % would be "
-      "right. A forecaster without bands has all its quantiles in one place. Its start is the same model before "
-      "this run.</p>\n</div>\n";
+      "squared error, likewise. MASE: absolute errors beside those of seasonal naive within the past. sMAPE: relative "
+      "errors of the median. 80 % band: how many true values lie between the quantiles 10 % and 90 %; 80 % would be "
+      "right. A forecaster without bands has all its quantiles in one place. Its start is the same model before this "
+      "run.</p>\n</div>\n";
   if (!chart.empty()) out += cat("<figure>", chart, "</figure>\n");
   return out + "</div>\n</section>\n";
 }
@@ -300,10 +306,9 @@ std::string training(const ReportContent& c) {
          cat("Negative log-likelihood; medians of neighbouring batches, with their 10 % to 90 % band.",
              validated ? " The validation part is not trained on." : " There is no validation part."));
   figure(epsilon, "Epsilon", "What the steps so far cost at most. No step is taken that could pass the target.");
-  figure(
-      clipping, "Clipping",
-      "Share of gradients (of windows, or of whole series where those are protected) that were cut to the clip norm. Near 100 % all "
-      "count alike, which is usual with small clip norms.");
+  figure(clipping, "Clipping",
+         "Share of gradients (of windows, or of whole series where those are protected) that were cut to the clip "
+         "norm. Near 100 % all count alike, which is usual with small clip norms.");
   return out + "</div>\n</section>\n";
 }
 
@@ -318,9 +323,8 @@ std::string list_of(const Json& entries) {
 std::string privacy(const ReportContent& c) {
   if (!is_private(c))
     return "<section>\n<h2>Privacy</h2>\n<p><strong>No privacy.</strong> This model was trained without clipping and "
-           "noise. "
-           "It may give away values that it was trained on; whoever may not see the data should not get the model "
-           "either.</p>\n</section>\n";
+           "noise. It may give away values that it was trained on; whoever may not see the data should not get the "
+           "model either.</p>\n</section>\n";
   const auto unit = protected_unit(c.ledger);
   const double epsilon = upper_epsilon(c);
   const double delta = number_in(c.ledger, "delta");
@@ -329,10 +333,9 @@ std::string privacy(const ReportContent& c) {
   std::string out = "<section>\n<h2>What is promised, in plain words</h2>\n";
   const auto chart = attack_chart(c);
   out += cat("<div class=\"", chart.empty() ? "" : "beside", "\">\n<div>\n");
-  out += cat(
-      "<p>Think of two versions of the data that are the same but for <strong>", e(unit),
-      "</strong>. Whoever sees the model, and even every noisy step of its training, can hardly tell which of the two "
-      "versions it was trained on, whatever else they know and however much they compute.</p>\n");
+  out += cat("<p>Think of two versions of the data that are the same but for <strong>", e(unit),
+             "</strong>. Whoever sees the model, and even every noisy step of its training, can hardly tell which of "
+             "the two versions it was trained on, whatever else they know and however much they compute.</p>\n");
   if (const auto about = about_start(c); !about.empty()) out += cat("<p><strong>", e(about), "</strong></p>\n");
   if (std::isfinite(epsilon))
     out += cat("<p>In numbers, ε and δ: whatever one looks for in the model, finding it is at most ",
@@ -359,21 +362,20 @@ std::string privacy(const ReportContent& c) {
   out += cat("<h3>What it does not cover</h3>\n<ul>\n<li>more than ", e(unit), " at a time: ",
              of_series ? "several series, or what they have in common, are protected less or not at all"
                        : "a whole series, or what many values have in common, is protected less or not at all",
-             "</li>\n",
-             list_of(part(c.ledger, "not_covered")), "</ul>\n</div>\n");
+             "</li>\n", list_of(part(c.ledger, "not_covered")), "</ul>\n</div>\n");
   if (!chart.empty())
-    out += cat(
-        "<figure>\n<figcaption><h3>The best attacker against guessing</h3>The closer the curve to the diagonal, the "
-        "less an attacker gains.</figcaption>\n",
-        chart, "</figure>\n");
+    out +=
+        cat("<figure>\n<figcaption><h3>The best attacker against guessing</h3>The closer the curve to the diagonal, "
+            "the less an attacker gains.</figcaption>\n",
+            chart, "</figure>\n");
   return out + "</div>\n</section>\n";
 }
 
 std::string facts(const ReportContent& c) {
   if (c.facts.empty()) return {};
   std::string out =
-      "<section>\n<h2>Facts of the run</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
-      "aria-label=\"Facts of the run\"><table class=\"facts\">\n<tbody>\n";
+      "<section>\n<h2>Facts of the run</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Facts "
+      "of the run\"><table class=\"facts\">\n<tbody>\n";
   for (const auto& [what, value] : c.facts)
     out += cat("<tr><th scope=\"row\">", e(what), "</th><td>", e(value), "</td></tr>\n");
   return out + "</tbody></table></div>\n</section>\n";

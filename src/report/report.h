@@ -28,7 +28,8 @@ struct ReportForecast {
   std::vector<double> past;   ///< right before the forecast, oldest first
   std::vector<double> truth;  ///< (H)
   std::vector<double> seasonal_naive = {};    ///< (H); none: not drawn
-  std::vector<data::Moment> moments = {};     ///< of past and truth, ascending; none: steps are counted from the forecast's start
+  std::vector<data::Moment> moments =
+      {};     ///< of past and truth, ascending; none: steps are counted from the forecast's start
   std::array<std::vector<double>, report_levels.size()> quantiles;  ///< (H) each
 };
 

@@ -114,7 +114,8 @@ std::string forecast_chart(const ReportForecast& f, const ReportContent& content
   const auto horizon = f.truth.size();
   const auto before = static_cast<double>(f.past.size());
   PlotPanel panel{};
-  panel.x = axis(f.moments.empty() ? cat("steps of ", content.step, " from the forecast's start") : cat("time, in steps of ", content.step));
+  panel.x = axis(f.moments.empty() ? cat("steps of ", content.step, " from the forecast's start")
+                                   : cat("time, in steps of ", content.step));
   panel.x.lower = -before;
   panel.x.upper = std::max<double>(static_cast<double>(horizon) - 1.0, 1.0 - before);
   // The finest ticks whose labels do not overlap.
@@ -159,11 +160,11 @@ std::string forecast_chart(const ReportForecast& f, const ReportContent& content
     naive.y.push_back(f.seasonal_naive[k]);
   }
   panel.series = {std::move(wide), std::move(narrow), std::move(naive), std::move(truth), std::move(median)};
-  auto plot =
-      plot_of(cat("Series ", f.series, ", forecast from ", f.start),
-              cat("Truth before and after the forecast's start, the forecast's median with 50 % and 90 % bands, and seasonal naive; ",
-                  f.why, "."),
-              std::move(panel));
+  auto plot = plot_of(cat("Series ", f.series, ", forecast from ", f.start),
+                      cat("Truth before and after the forecast's start, the forecast's median with 50 % and 90 % "
+                          "bands, and seasonal naive; ",
+                          f.why, "."),
+                      std::move(panel));
   plot.legend = false;
   return plot.page_svg(chart_width, chart_height);
 }
@@ -247,11 +248,10 @@ std::string loss_chart(const ReportContent& content) {
       std::max(training.empty() ? 0.0 : training.back().epoch, validation.empty() ? 0.0 : validation.back().epoch);
   if (!training.empty()) panel.series.push_back(grouped(curve("training batches", blue, full), training));
   if (!validation.empty()) panel.series.push_back(as_logged(curve("validation part", orange, dashed), validation));
-  return plot_of(
-             "Loss over epochs",
-             "Negative log-likelihood a window: medians of logged training batches with their 10 % to 90 % band, and "
-             "the mean over the validation part.",
-             std::move(panel))
+  return plot_of("Loss over epochs",
+                 "Negative log-likelihood a window: medians of logged training batches with their 10 % to 90 % band, "
+                 "and the mean over the validation part.",
+                 std::move(panel))
       .page_svg(chart_width, chart_height);
 }
 
@@ -297,10 +297,10 @@ std::string clipping_chart(const ReportContent& content) {
   panel.x.upper = points.back().epoch;
   panel.y.upper = 1.0;
   panel.series.push_back(grouped(curve("clipped", blue, full), points));
-  return plot_of("Clipped gradients over epochs",
-                 "Share of a batch's gradients that were longer than the clip norm: medians with the 10 % to 90 "
-                 "% band.",
-                 std::move(panel))
+  return plot_of(
+             "Clipped gradients over epochs",
+             "Share of a batch's gradients that were longer than the clip norm: medians with the 10 % to 90 % band.",
+             std::move(panel))
       .page_svg(chart_width, chart_height);
 }
 
@@ -320,11 +320,10 @@ std::string attack_chart(const ReportContent& content) {
   guess.y = {0.0, 1.0};
   guess.staircase = false;
   panel.series = {std::move(best), std::move(guess)};
-  return plot_of(
-             "What the best attacker can achieve",
-             "The most hits that any attacker can have at each share of false alarms; the diagonal is what guessing "
-             "without the model achieves.",
-             std::move(panel))
+  return plot_of("What the best attacker can achieve",
+                 "The most hits that any attacker can have at each share of false alarms; the diagonal is what "
+                 "guessing without the model achieves.",
+                 std::move(panel))
       .page_svg(chart_width, chart_width * 0.92);
 }
 

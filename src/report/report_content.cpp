@@ -93,11 +93,13 @@ std::vector<Chosen> choose_named(const ReportSources& s, std::span<const data::F
   const auto& all = s.data.dataset.series;
   std::vector<Chosen> out;
   for (const auto& id : s.series) {
-    const auto found = std::find_if(all.begin(), all.end(), [&](const data::Series& series) { return series.id == id; });
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const data::Series& series) { return series.id == id; });
     if (found == all.end()) {
       std::vector<std::string> ids;
       for (const auto& series : all) ids.push_back(series.id);
-      throw UsageError(cat("--series: found '", id, "', which no series is called; the nearest is '", nearest_name(id, ids), "'"));
+      throw UsageError(
+          cat("--series: found '", id, "', which no series is called; the nearest is '", nearest_name(id, ids), "'"));
     }
     const auto series = found - all.begin();
     const auto window = middle_window(ranges, series);
@@ -149,7 +151,9 @@ std::vector<ReportForecast> forecasts_of(const ReportSources& s, const std::vect
       (t < c.range.forecast_start ? f.past : f.truth).push_back(or_nan(series.values[static_cast<std::size_t>(t)]));
       f.moments.push_back(series.at(s.data.dataset.frequency, t));
     }
-    f.seasonal_naive = evaluation::seasonal_naive(std::span(series.values).first(static_cast<std::size_t>(c.range.forecast_start)), s.config.dataset.season_length, horizon);
+    f.seasonal_naive =
+        evaluation::seasonal_naive(std::span(series.values).first(static_cast<std::size_t>(c.range.forecast_start)),
+                                   s.config.dataset.season_length, horizon);
     for (auto& level : f.quantiles) {
       level.assign(quantile, quantile + horizon);
       quantile += horizon;
@@ -197,12 +201,11 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
       cat(s.scores.model.windows(), " (", s.windows, "), ", c.dataset.prediction_length, " steps each"));
   add("Model", cat(c.model.name, ", ", s.metadata.model.value("parameters", std::int64_t{0}), " parameters; reads ",
                    s.metadata.model.value("past_length", std::int64_t{0}), " past values"));
-  add("Batches",
-      cat(scheme.expected_windows(), " windows expected a step; series chosen ",
-          drawn(c.sampling.top_level),
-          ", ", c.sampling.subsequences_per_sequence,
-          " window", c.sampling.subsequences_per_sequence == 1 ? "" : "s", " of each, drawn ",
-          c.sampling.bottom_level == privacy::BottomLevel::with_replacement ? "with replacement" : "by Poisson sampling"));
+  add("Batches", cat(scheme.expected_windows(), " windows expected a step; series chosen ", drawn(c.sampling.top_level),
+                     ", ", c.sampling.subsequences_per_sequence, " window",
+                     c.sampling.subsequences_per_sequence == 1 ? "" : "s", " of each, drawn ",
+                     c.sampling.bottom_level == privacy::BottomLevel::with_replacement ? "with replacement"
+                                                                                       : "by Poisson sampling"));
   const auto taken = ledger.value("steps_taken", std::uint64_t{0});
   const auto per_epoch = static_cast<double>(scheme.steps_per_epoch());
   add("Steps", cat(taken, " of ", ledger.value("steps_planned", std::uint64_t{0}), " planned, ",
@@ -212,13 +215,15 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   if (is_private) {
     add("Neighbouring data",
         ledger.contains("relation") ? ledger["relation"].value("text", std::string()) : std::string());
-    add("Theorem", cat(ledger.value("theorem", std::string()), " of ", ledger.value("source", std::string()),
-                       "; composed by ", ledger.value("composition_unit", std::string()), ", ",
-                       ledger.value("compositions", std::uint64_t{0}), " times", ledger.contains("composition") ? ", adaptively (tsdp.6)" : ""));
+    add("Theorem",
+        cat(ledger.value("theorem", std::string()), " of ", ledger.value("source", std::string()), "; composed by ",
+            ledger.value("composition_unit", std::string()), ", ", ledger.value("compositions", std::uint64_t{0}),
+            " times", ledger.contains("composition") ? ", adaptively (tsdp.6)" : ""));
     add("Noise multiplier σ", rounded(ledger.value("noise_multiplier", 0.0), 6));
-    add("Clip norm", cat(ledger.value("clip_norm", 0.0), " (", ledger.value("clipping", std::string()), "), of ",
-                         scheme.parameters().record == privacy::Record::series ? "the mean gradient of a series' windows in a step"
-                                                                               : "every window's gradient"));
+    add("Clip norm",
+        cat(ledger.value("clip_norm", 0.0), " (", ledger.value("clipping", std::string()), "), of ",
+            scheme.parameters().record == privacy::Record::series ? "the mean gradient of a series' windows in a step"
+                                                                  : "every window's gradient"));
     add("Target", cat("epsilon ", ledger.value("target_epsilon", 0.0), " at delta ", ledger.value("delta", 0.0)));
     if (c.augmentation.context_noise > 0.0 || c.augmentation.forecast_noise > 0.0)
       add("Noise on the data", cat("context ", c.augmentation.context_noise, ", forecast ",
@@ -226,22 +231,28 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   }
   add("Randomness", ledger.value("randomness", std::string()));
   add("Weights", c.training.checkpoint == ExportedWeights::best ? std::string("of the best checkpoint")
-                 : ledger.contains("choice")                    ? cat("of the last step or of the start, by a private choice of epsilon ", ledger["choice"].value("epsilon", 0.0), " (tsdp.7)")
-                                                                : std::string("of the last step"));
+                 : ledger.contains("choice") ? cat("of the last step or of the start, by a private choice of epsilon ",
+                                                   ledger["choice"].value("epsilon", 0.0), " (tsdp.7)")
+                                             : std::string("of the last step"));
   return out;
 }
 
 }  // namespace
 
-std::string how_chosen(std::size_t series, std::size_t scored, std::size_t shown, bool asked_for, const std::string& windows) {
+std::string how_chosen(std::size_t series, std::size_t scored, std::size_t shown, bool asked_for,
+                       const std::string& windows) {
   if (asked_for) return cat("Of ", series, " series, those that were asked for");
   const auto left_out = series - scored;
-  const auto those = left_out == 0 ? cat(series, " series") : cat("the ", scored, " of ", series, " series that have a score");
-  auto text = shown < scored ? cat("Of ", those, ", those with the best, the median and the worst CRPS over all ", windows, " windows, and some between them")
-                             : cat(left_out == 0 ? "All series" : cat("All of ", those), ", from the best to the worst CRPS");
+  const auto those =
+      left_out == 0 ? cat(series, " series") : cat("the ", scored, " of ", series, " series that have a score");
+  auto text = shown < scored
+                  ? cat("Of ", those, ", those with the best, the median and the worst CRPS over all ", windows,
+                        " windows, and some between them")
+                  : cat(left_out == 0 ? "All series" : cat("All of ", those), ", from the best to the worst CRPS");
   if (left_out > 0)
-    text += cat(". The other ", left_out, left_out == 1 ? " has" : " have", " no score, as nothing, or nothing but zeros, was observed in ",
-                left_out == 1 ? "its" : "their", " windows");
+    text += cat(". The other ", left_out, left_out == 1 ? " has" : " have",
+                " no score, as nothing, or nothing but zeros, was observed in ", left_out == 1 ? "its" : "their",
+                " windows");
   return text;
 }
 
@@ -259,13 +270,18 @@ ReportContent report_content(const ReportSources& s) {
   content.start_origin = mechanism::start_origin_of(content.ledger, s.folder.ledger().string());
   content.forecasts = forecasts_of(s, s.series.empty() ? choose_by_score(s, ranges) : choose_named(s, ranges));
   const auto& by_series = s.scores.by_series;
-  const auto scored = static_cast<std::size_t>(std::count_if(by_series.begin(), by_series.end(), [](const auto& one) { return std::isfinite(one.mean_weighted_quantile_loss()); }));
-  content.how_chosen = how_chosen(s.data.dataset.series.size(), scored, content.forecasts.size(), !s.series.empty(), s.windows);
+  const auto scored = static_cast<std::size_t>(std::count_if(by_series.begin(), by_series.end(), [](const auto& one) {
+    return std::isfinite(one.mean_weighted_quantile_loss());
+  }));
+  content.how_chosen =
+      how_chosen(s.data.dataset.series.size(), scored, content.forecasts.size(), !s.series.empty(), s.windows);
   content.how_chosen += cat(". Of each the window in the middle of its ", s.windows,
                             " windows is shown, whatever the forecast there looks like.");
   content.scores = {{content.model, s.scores.model.json()}, {"seasonal naive", s.scores.seasonal_naive.json()}};
   if (s.start) {
-    content.scores.push_back({mechanism::rests_on_data(content.start_origin) ? "its start (trained on data)" : "its start (epsilon 0)", s.start->json()});
+    content.scores.push_back(
+        {mechanism::rests_on_data(content.start_origin) ? "its start (trained on data)" : "its start (epsilon 0)",
+         s.start->json()});
     content.start_crps = s.start->mean_weighted_quantile_loss();
   }
   for (const auto& [name, metrics] : s.baselines.items()) content.scores.push_back({name, metrics});

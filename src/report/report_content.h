@@ -22,8 +22,9 @@ struct ReportSources {
   const ModelMetadata& metadata;             ///< with the ledger
   const evaluation::BacktestResult& scores;  ///< of `module` on the windows
   const evaluation::Metrics* start = nullptr;  ///< of the weights that training began with; null if they are not known
-  std::string windows = "test";              ///< "test" or "validation"
-  nlohmann::ordered_json baselines = nlohmann::ordered_json::object();  ///< metrics by name, in addition to seasonal naive
+  std::string windows = "test";  ///< "test" or "validation"
+  nlohmann::ordered_json baselines =
+      nlohmann::ordered_json::object();  ///< metrics by name, in addition to seasonal naive
   std::vector<std::string> series = {};  ///< ids of the series to show; chosen by their scores if none
 };
 
@@ -35,7 +36,8 @@ struct ReportSources {
 
 /// Which of `series` series a report shows, in words: `shown` of the `scored` ones with a finite CRPS, or those that
 /// were asked for.
-[[nodiscard]] std::string how_chosen(std::size_t series, std::size_t scored, std::size_t shown, bool asked_for, const std::string& windows);
+[[nodiscard]] std::string how_chosen(std::size_t series, std::size_t scored, std::size_t shown, bool asked_for,
+                                     const std::string& windows);
 
 /// Writes private/report.html of the run: atomically, for the owner only.
 void write_report(const ReportSources& sources);

@@ -30,11 +30,14 @@ const std::vector<Setting>& settings() {
       {"B1", 10'000, 1e-6, 0.0, 0.0, true, ""},
       {"B2", 10, 0.0, 0.3, 30.0, false, ""},
       {"B3", 10'000, 0.0, 0.4, 14.0, true,
-       "The paper prints 7.5e-5 at ε = 12 as a lower bound of shuffled batches; that is rounded up, even deterministic ones have 7.4744e-5."},
-      {"B4", 100'000, 1e-6, 0.0, 0.0, true, "The paper's caption says T = 10,000; its text and values are for T = 100,000."},
+       "The paper prints 7.5e-5 at ε = 12 as a lower bound of shuffled batches; that is rounded up, even deterministic "
+       "ones have 7.4744e-5."},
+      {"B4", 100'000, 1e-6, 0.0, 0.0, true,
+       "The paper's caption says T = 10,000; its text and values are for T = 100,000."},
       {"B5", 1'000, 1e-5, 0.0, 0.0, true, ""},
       {"B6", 1'000, 0.0, 0.8, 6.0, true, ""},
-      {"B7", 1'000, 0.0, 1.0, 5.0, true, "The three values that the paper's text gives for ε = 1 are those of ε = 0.5."},
+      {"B7", 1'000, 0.0, 1.0, 5.0, true,
+       "The three values that the paper's text gives for ε = 1 are those of ε = 0.5."},
   };
   return all;
 }
@@ -64,15 +67,17 @@ Figure batch_sampler_figure(const std::string& name, int points, double precisio
                 over_noise ? "noise_multiplier" : "epsilon",
                 {{"", {}}},
                 1,
-                {"Neighbours differ in one record, present or absent. Shuffled: between the events of the largest coordinate and "
-                 "deterministic batches."},
+                {"Neighbours differ in one record, present or absent. Shuffled: between the events of the largest "
+                 "coordinate and deterministic batches."},
                 over_noise ? "epsilon" : "delta"};
   if (!s.note.empty()) figure.notes.push_back(s.note);
   const auto add = [&](const std::string& title, TopLevel sampler) {
     const auto theorem_at = [&](double sigma) { return privacy::series_theorem({sampler, s.batches}, sigma); };
     FigureSeries series;
     series.name = title;
-    const auto uses_of = [&](const privacy::AppliedTheorem& theorem) { return theorem.uses_of_steps(static_cast<std::uint64_t>(s.batches)); };
+    const auto uses_of = [&](const privacy::AppliedTheorem& theorem) {
+      return theorem.uses_of_steps(static_cast<std::uint64_t>(s.batches));
+    };
     const auto first = theorem_at(1.0);
     series.theorem = first.theorem;
     series.bound = first.bound;
@@ -81,7 +86,8 @@ Figure batch_sampler_figure(const std::string& name, int points, double precisio
       for (int i = 0; i <= steps; ++i) {
         const double sigma = 0.4 + 1.0 * i / steps;
         const auto theorem = theorem_at(sigma);
-        series.points.push_back({sigma, uses_of(theorem), theorem.curve()->epsilon(s.delta, uses_of(theorem), precision)});
+        series.points.push_back(
+            {sigma, uses_of(theorem), theorem.curve()->epsilon(s.delta, uses_of(theorem), precision)});
       }
     } else {
       const auto theorem = theorem_at(s.sigma);
@@ -91,7 +97,8 @@ Figure batch_sampler_figure(const std::string& name, int points, double precisio
         const double epsilon = s.last_epsilon * i / (points - 1);
         const auto delta = negligible ? privacy::Interval{} : curve->delta(epsilon, uses_of(theorem), precision);
         negligible = negligible || delta.upper < negligible_delta;
-        series.points.push_back({epsilon, uses_of(theorem), negligible ? privacy::Interval{0.0, negligible_delta} : delta});
+        series.points.push_back(
+            {epsilon, uses_of(theorem), negligible ? privacy::Interval{0.0, negligible_delta} : delta});
       }
     }
     figure.panels.front().series.push_back(std::move(series));

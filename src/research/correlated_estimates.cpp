@@ -13,14 +13,16 @@
 
 namespace tsdp::privacy {
 
-SampledProfile::SampledProfile(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier, Direction direction,
-                               std::int64_t samples, const Draws& draws) {
-  if (bins < 1 || bins > most_bins) throw UsageError(cat("batches: found ", bins, "; expected an integer from 1 to ", most_bins));
+SampledProfile::SampledProfile(const Strategy& strategy, std::int64_t bins, std::int64_t epochs,
+                               double noise_multiplier, Direction direction, std::int64_t samples, const Draws& draws) {
+  if (bins < 1 || bins > most_bins)
+    throw UsageError(cat("batches: found ", bins, "; expected an integer from 1 to ", most_bins));
   if (samples < 2 || samples > most_samples)
     throw UsageError(cat("samples: found ", samples, "; expected an integer from 2 to ", most_samples));
   check_noise_multiplier_of_mechanism(noise_multiplier);
   if (direction == Direction::symmetrised) throw Error(ExitCode::failure, "losses are drawn in one direction");
-  if (!strategy.non_negative()) throw PrivacyError("balls in bins: a strategy matrix with negative entries is not covered");
+  if (!strategy.non_negative())
+    throw PrivacyError("balls in bins: a strategy matrix with negative entries is not covered");
   const Gram gram(strategy, bins, epochs, Gram::Side::upper);
   const double variance = noise_multiplier * noise_multiplier;
   Eigen::MatrixXd h(bins, bins);
@@ -41,7 +43,8 @@ SampledProfile::SampledProfile(const Strategy& strategy, std::int64_t bins, std:
     a.colwise() -= 0.5 * h.diagonal();
     for (std::int64_t k = 0; k < std::min(block, samples - done); ++k) {
       auto column = a.col(k);
-      if (direction == Direction::remove) column += h.col(static_cast<Eigen::Index>(draws.below(static_cast<std::uint64_t>(bins))));
+      if (direction == Direction::remove)
+        column += h.col(static_cast<Eigen::Index>(draws.below(static_cast<std::uint64_t>(bins))));
       const double most = column.maxCoeff();
       const double loss = most + std::log((column.array() - most).exp().sum() / static_cast<double>(bins));
       losses_.push_back(direction == Direction::remove ? loss : -loss);
@@ -65,7 +68,8 @@ Estimate SampledProfile::delta(double epsilon) const {
 }
 
 double SampledProfile::epsilon(double wanted) const {
-  if (!(wanted > 0.0) || !(wanted < 1.0)) throw UsageError(cat("delta: found ", wanted, "; expected a number in (0, 1)"));
+  if (!(wanted > 0.0) || !(wanted < 1.0))
+    throw UsageError(cat("delta: found ", wanted, "; expected a number in (0, 1)"));
   double low = 0.0;
   double high = std::max(losses_.front(), 0.0);
   if (delta(low).value <= wanted) return low;
@@ -78,8 +82,9 @@ double SampledProfile::epsilon(double wanted) const {
 
 const std::vector<double>& hazard_temperatures() { return ConditionalComposition::temperatures(); }
 
-std::vector<double> top_hazards(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier, double spent_delta,
-                                Direction direction, HazardRule rule, std::optional<std::size_t> family) {
+std::vector<double> top_hazards(const Strategy& strategy, std::int64_t bins, std::int64_t epochs,
+                                double noise_multiplier, double spent_delta, Direction direction, HazardRule rule,
+                                std::optional<std::size_t> family) {
   const auto allocation = rule == HazardRule::published ? ConditionalComposition::Allocation::largest_of_epoch
                                                         : ConditionalComposition::Allocation::union_bound;
   const ConditionalComposition composed(Means(strategy, bins, epochs), noise_multiplier, spent_delta, direction,
@@ -103,8 +108,13 @@ class Published {
   [[nodiscard]] double delta(double epsilon) const { return std::max(remove_.delta(epsilon), add_.delta(epsilon)); }
 
  private:
-  static ConditionalComposition made(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double sigma, double spent, Direction direction) {
-    return {Means(strategy, bins, epochs), sigma, spent, direction, ConditionalComposition::Mode::all_in,
+  static ConditionalComposition made(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double sigma,
+                                     double spent, Direction direction) {
+    return {Means(strategy, bins, epochs),
+            sigma,
+            spent,
+            direction,
+            ConditionalComposition::Mode::all_in,
             ConditionalComposition::Allocation::largest_of_epoch};
   }
   ConditionalComposition remove_, add_;
@@ -112,19 +122,22 @@ class Published {
 
 }  // namespace
 
-double published_delta(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier, double epsilon,
-                       double spent_delta) {
+double published_delta(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier,
+                       double epsilon, double spent_delta) {
   return Published(strategy, bins, epochs, noise_multiplier, spent_delta).delta(epsilon);
 }
 
-double published_epsilon(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier, double delta) {
+double published_epsilon(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier,
+                         double delta) {
   if (!(delta > 0.0) || !(delta < 1.0)) throw UsageError(cat("delta: found ", delta, "; expected a number in (0, 1)"));
   const Published rule(strategy, bins, epochs, noise_multiplier, 0.5 * delta);
   double low = 0.0;
   if (rule.delta(low) <= delta) return low;
   double high = 1.0;
   while (rule.delta(high) > delta) {
-    if (high > 500.0) throw OutOfReach(cat("noise multiplier: found ", noise_multiplier, ", at which the published rule gives no epsilon below ", high));
+    if (high > 500.0)
+      throw OutOfReach(cat("noise multiplier: found ", noise_multiplier,
+                           ", at which the published rule gives no epsilon below ", high));
     high *= 2.0;
   }
   while (high - low > 1e-4 * high) {

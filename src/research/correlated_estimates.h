@@ -1,5 +1,5 @@
-// Numbers about balls in bins with correlated noise that are NOT bounds: to reproduce published figures, and to see how far bounds are
-// from the truth. None of them may end up in a statement.
+// Numbers about balls in bins with correlated noise that are NOT bounds: to reproduce published figures, and to see how
+// far bounds are from the truth. None of them may end up in a statement.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,10 @@ class SampledProfile {
   static constexpr std::int64_t most_bins = 4096;
   static constexpr std::int64_t most_samples = 100'000'000;
 
-  /// k epochs of b bins; `direction` remove or add. Throws UsageError for numbers out of range, PrivacyError for a matrix with negative
-  /// entries.
-  SampledProfile(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier, Direction direction,
-                 std::int64_t samples, const Draws& draws);
+  /// k epochs of b bins; `direction` remove or add. Throws UsageError for numbers out of range, PrivacyError for a
+  /// matrix with negative entries.
+  SampledProfile(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier,
+                 Direction direction, std::int64_t samples, const Draws& draws);
 
   /// ε ≥ 0.
   [[nodiscard]] Estimate delta(double epsilon) const;
@@ -51,25 +51,29 @@ class SampledProfile {
 
 /// How λ̄ of later epochs are made (Schuchardt and Kalinin 2026, appendix E).
 ///   union_bound: every step spends its share of δ_E: a bound.
-///   published: later epochs spend δ_E/k on every step and take the largest λ̄ of the epoch. That is no bound: the chance that some step fails
-///   is up to as many times δ_E/k as the epoch has steps (docs/proofs/conditional-composition.md).
+///   published: later epochs spend δ_E/k on every step and take the largest λ̄ of the epoch. That is no bound: the
+///   chance that some step fails is up to as many times δ_E/k as the epoch has steps
+///   (docs/proofs/conditional-composition.md).
 enum class HazardRule {
   union_bound,
   published
 };
 
-/// Temperatures t of the variational bound's weights softmax_j(−‖μ_i − μ_j‖²/t); the first is +∞, uniform weights (appendix F).
+/// Temperatures t of the variational bound's weights softmax_j(−‖μ_i − μ_j‖²/t); the first is +∞, uniform weights
+/// (appendix F).
 [[nodiscard]] const std::vector<double>& hazard_temperatures();
 
-/// λ̄ of the bin with the largest mean, of every step of conditional composition; `direction` remove or add. `family`: the number of the one
-/// temperature that is used; none: all of them.
-[[nodiscard]] std::vector<double> top_hazards(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier,
-                                              double spent_delta, Direction direction, HazardRule rule, std::optional<std::size_t> family = std::nullopt);
+/// λ̄ of the bin with the largest mean, of every step of conditional composition; `direction` remove or add. `family`:
+/// the number of the one temperature that is used; none: all of them.
+[[nodiscard]] std::vector<double> top_hazards(const Strategy& strategy, std::int64_t bins, std::int64_t epochs,
+                                              double noise_multiplier, double spent_delta, Direction direction,
+                                              HazardRule rule, std::optional<std::size_t> family = std::nullopt);
 
 /// δ(ε), or the ε for a δ, by the published rule with δ_E = δ/2: the larger of both directions. Throws OutOfReach if
 /// there is too much to compose.
-[[nodiscard]] double published_delta(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier, double epsilon,
-                                     double spent_delta);
-[[nodiscard]] double published_epsilon(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double noise_multiplier, double delta);
+[[nodiscard]] double published_delta(const Strategy& strategy, std::int64_t bins, std::int64_t epochs,
+                                     double noise_multiplier, double epsilon, double spent_delta);
+[[nodiscard]] double published_epsilon(const Strategy& strategy, std::int64_t bins, std::int64_t epochs,
+                                       double noise_multiplier, double delta);
 
 }  // namespace tsdp::privacy

@@ -124,8 +124,8 @@ Figure by_lambda(int number, const Setting& setting, const std::vector<std::uint
     for (std::size_t i = 0; i < steps.size(); ++i)
       figure.panels[i].series.push_back(
           lambda == 1 ? over_epsilon("λ = 1: Theorem 4.4", "4.4", privacy::Bound::tight, curve, steps[i], epsilons)
-                      : over_epsilon(cat("λ = ", lambda, ": F.7, ", optimistic_name), "F.7", privacy::Bound::optimistic_lower,
-                                     curve, steps[i], epsilons));
+                      : over_epsilon(cat("λ = ", lambda, ": F.7, ", optimistic_name), "F.7",
+                                     privacy::Bound::optimistic_lower, curve, steps[i], epsilons));
   }
   return figure;
 }
@@ -135,8 +135,9 @@ constexpr const char* top_level_note =
     "Deterministic iteration uses a sequence once an epoch; sampling without replacement may draw it again, which "
     "shows in the far tail (large ε) of one epoch: there it is not stronger, though the paper says so of all cases.";
 constexpr const char* many_windows_note =
-    "The paper says that after 1000 steps λ = 1 is best for all ε. It is not up to ε = 4, where λ = 16 is: two of 320 sequences are "
-    "drawn a step, so one is never drawn with probability (1 − 2/320)^1000, and δ is at most 0.99811; λ = 1 has up to 0.99978.";
+    "The paper says that after 1000 steps λ = 1 is best for all ε. It is not up to ε = 4, where λ = 16 is: two of 320 "
+    "sequences are drawn a step, so one is never drawn with probability (1 − 2/320)^1000, and δ is at most 0.99811; λ "
+    "= 1 has up to 0.99978.";
 
 /// A row of panels of Figures 3 and 8: deterministic top-level iteration (4.2, one use an epoch) and sampling without
 /// replacement (4.4, one use a step) after 1 step, 1 epoch, 10 epochs.
@@ -153,10 +154,11 @@ void add_top_levels(Figure& figure, const Setting& setting, const std::string& p
   // An epoch that has begun counts whole: the changed series may be in its first batch.
   for (const auto& length : {Length{after(1, "step"), 1, 1}, Length{after(1, "epoch"), 1, steps_per_epoch},
                              Length{after(10, "epoch"), 10, 10 * steps_per_epoch}})
-    figure.panels.push_back(
-        {prefix + length.name,
-         {over_epsilon("deterministic: Theorem 4.2", "4.2", privacy::Bound::tight, deterministic, length.epochs, epsilons),
-          over_epsilon("without replacement: Theorem 4.4", "4.4", privacy::Bound::tight, fresh, length.steps, epsilons)}});
+    figure.panels.push_back({prefix + length.name,
+                             {over_epsilon("deterministic: Theorem 4.2", "4.2", privacy::Bound::tight, deterministic,
+                                           length.epochs, epsilons),
+                              over_epsilon("without replacement: Theorem 4.4", "4.4", privacy::Bound::tight, fresh,
+                                           length.steps, epsilons)}});
 }
 
 /// Total variation of N(0, s²) and N(1, s²): 2 Φ(1/(2 s)) − 1, with its limits.
@@ -238,8 +240,8 @@ Figure flat_and_structured(const std::vector<double>& epsilons, double precision
       "epsilon",
       {},
       2,
-      {"Structured sampling takes ρ r = Λ W/N_total, capped at 1: with Λ/N_total = 0.1 that concerns W = 16 and "
-       "W = 32, for which one window a series (λ = 1) cannot fill such a batch. W = 1: both curves coincide.",
+      {"Structured sampling takes ρ r = Λ W/N_total, capped at 1: with Λ/N_total = 0.1 that concerns W = 16 and W = "
+       "32, for which one window a series (λ = 1) cannot fill such a batch. W = 1: both curves coincide.",
        "Noise multiplier σ = 1. C.2 is an optimistic lower bound of what such batches leak."}};
   for (const std::int64_t records : {10'000, 1'000'000})
     for (const std::int64_t divisor : {10, 1000}) {
@@ -286,17 +288,20 @@ Figure paper_figure(int number, int points, double precision) {
   for (int i = 0; i < points; ++i) epsilons.push_back(std::pow(10.0, -3.0 + 6.0 * i / (points - 1)));
 
   switch (number) {
-    case 2:
-      return by_lambda(number, {0.1, 32}, {1, 100}, epsilons, precision);
+    case 2: return by_lambda(number, {0.1, 32}, {1, 100}, epsilons, precision);
     case 3: {
       const Setting setting{0.1, 32};
-      Figure figure{cat(number), cat("Figure 3: top level deterministic or without replacement (", shown(setting), ")"), "epsilon", {}, 3, {setting_note, top_level_note}};
+      Figure figure{cat(number), cat("Figure 3: top level deterministic or without replacement (", shown(setting), ")"),
+                    "epsilon",   {},
+                    3,           {setting_note, top_level_note}};
       add_top_levels(figure, setting, "", epsilons, precision);
       return figure;
     }
     case 4: {
       const Setting setting{0.1, 32};
-      Figure figure{cat(number), cat("Figure 4: noise σ_F on forecasts (", shown(setting), ")"), "epsilon", {}, 2, {setting_note, forecast_share_note}};
+      Figure figure{cat(number), cat("Figure 4: noise σ_F on forecasts (", shown(setting), ")"),
+                    "epsilon",   {},
+                    2,           {setting_note, forecast_share_note}};
       add_forecast_noises(figure, setting, "", epsilons, precision);
       return figure;
     }
@@ -305,10 +310,8 @@ Figure paper_figure(int number, int points, double precision) {
       figure.notes.emplace_back(many_windows_note);
       return figure;
     }
-    case 6:
-      return by_lambda(number, {0.1, 160}, {1, 100, 1000}, epsilons, precision);
-    case 7:
-      return by_lambda(number, {0.1, 32}, {1, 100, 1000}, epsilons, precision);
+    case 6: return by_lambda(number, {0.1, 160}, {1, 100, 1000}, epsilons, precision);
+    case 7: return by_lambda(number, {0.1, 32}, {1, 100, 1000}, epsilons, precision);
     case 8:
     case 9: {
       Figure figure{
@@ -329,24 +332,22 @@ Figure paper_figure(int number, int points, double precision) {
       }
       return figure;
     }
-    case 10:
-      return over_steps(precision);
-    case 13:
-      return flat_and_structured(epsilons, precision);
+    case 10: return over_steps(precision);
+    case 13: return flat_and_structured(epsilons, precision);
     default:
-      throw UsageError(
-          cat("figure: found ", number,
-              "; the numerical figures 2 to 10 and 13 of the paper are available (11 and 12 are results of "
-              "trainings, 1 is a drawing)"));
+      throw UsageError(cat("figure: found ", number,
+                           "; the numerical figures 2 to 10 and 13 of the paper are available (11 and 12 are results "
+                           "of trainings, 1 is a drawing)"));
   }
 }
 
 std::string figure_csv(const Figure& figure) {
-  std::string out = cat("figure,panel,series,theorem,bound,", figure.x_name, ",", figure.y_name, "_lower,", figure.y_name, "_upper\n");
+  std::string out = cat("figure,panel,series,theorem,bound,", figure.x_name, ",", figure.y_name, "_lower,",
+                        figure.y_name, "_upper\n");
   for (const auto& panel : figure.panels)
     for (const auto& series : panel.series) {
-      const auto head = cat(figure.name, ",", cell(panel.title), ",", cell(series.name), ",", cell(series.theorem),
-                            ",", series.bound_name(), ",");
+      const auto head = cat(figure.name, ",", cell(panel.title), ",", cell(series.name), ",", cell(series.theorem), ",",
+                            series.bound_name(), ",");
       for (const auto& p : series.points) out += cat(head, p.x, ",", p.y.lower, ",", p.y.upper, "\n");
     }
   return out;

@@ -1,7 +1,7 @@
 // The numerical figures of Schuchardt et al., "Privacy Amplification by Structured Subsampling for Deep Differentially
-// Private Time Series Forecasting" (ICML 2025), as data: Figures 2–10 and 13; and those of Chua et al., "How Private are DP-SGD
-// Implementations?" (ICML 2024): B1–B7; and those of Schuchardt and Kalinin, "Sampling-Free Privacy Accounting for Matrix Mechanisms under
-// Random Allocation" (2026): C1–C6.
+// Private Time Series Forecasting" (ICML 2025), as data: Figures 2–10 and 13; and those of Chua et al., "How Private
+// are DP-SGD Implementations?" (ICML 2024): B1–B7; and those of Schuchardt and Kalinin, "Sampling-Free Privacy
+// Accounting for Matrix Mechanisms under Random Allocation" (2026): C1–C6.
 //
 // Units: clipping norm C = 1, σ = 1 (noise of the sum of clipped gradients). N series, Λ windows a step, λ windows a
 // drawn series, r the share of a series' windows that the change touches, ρ = ⌊Λ/λ⌋/N.
@@ -43,7 +43,8 @@ struct FigurePanel {
 };
 
 struct Figure {
-  std::string name;  ///< its number in the paper, B before those of Chua et al., C before those of Schuchardt and Kalinin
+  std::string
+      name;  ///< its number in the paper, B before those of Chua et al., C before those of Schuchardt and Kalinin
   std::string title;
   std::string x_name;  ///< "epsilon", "steps", "noise_multiplier", "bin" or "log_ratio"
   std::vector<FigurePanel> panels;
@@ -68,21 +69,22 @@ inline constexpr double figure_precision = 1e-2;
 /// The names B1 … B7, in order.
 [[nodiscard]] const std::vector<std::string>& batch_sampler_figure_names();
 
-/// The curves of Figure `name` of Chua et al. (2024), one epoch of T batches at rate 1/T: B1, B4, B5 ε over 21 noise multipliers from
-/// 0.4 to 1.4, the others δ at `points` values of ε, evenly spaced. The paper's misprints are in the notes. Throws UsageError, saying
-/// which there are, for another name, and for points < 2.
-[[nodiscard]] Figure batch_sampler_figure(const std::string& name, int points = 61, double precision = figure_precision);
+/// The curves of Figure `name` of Chua et al. (2024), one epoch of T batches at rate 1/T: B1, B4, B5 ε over 21 noise
+/// multipliers from 0.4 to 1.4, the others δ at `points` values of ε, evenly spaced. The paper's misprints are in the
+/// notes. Throws UsageError, saying which there are, for another name, and for points < 2.
+[[nodiscard]] Figure batch_sampler_figure(const std::string& name, int points = 61,
+                                          double precision = figure_precision);
 
 /// The names C1 … C6, in order.
 [[nodiscard]] const std::vector<std::string>& correlated_noise_figure_names();
 
-/// The curves of Figure `name` of Schuchardt and Kalinin (2026). C1: first rows of Gram matrices; C2, C3: noise that targets ε need, at
-/// most five of `points` values of ε and some minutes; C4, C6: hazards of every step; C5: shares of draws. Throws UsageError, saying which
-/// there are, for another name, and for points < 2.
+/// The curves of Figure `name` of Schuchardt and Kalinin (2026). C1: first rows of Gram matrices; C2, C3: noise that
+/// targets ε need, at most five of `points` values of ε and some minutes; C4, C6: hazards of every step; C5: shares of
+/// draws. Throws UsageError, saying which there are, for another name, and for points < 2.
 [[nodiscard]] Figure correlated_noise_figure(const std::string& name, int points = 61);
 
-/// The curves as CSV (RFC 4180): figure,panel,series,theorem,bound,X,Y_lower,Y_upper, X and Y what the figure's axes are. Numbers
-/// read back exactly.
+/// The curves as CSV (RFC 4180): figure,panel,series,theorem,bound,X,Y_lower,Y_upper, X and Y what the figure's axes
+/// are. Numbers read back exactly.
 [[nodiscard]] std::string figure_csv(const Figure& figure);
 
 /// The curves as a plot: upper ends as lines, and bands where the bracket is wide enough to be seen.

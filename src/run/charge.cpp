@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view planned_line = "planned ";
 
-std::string charge_text(std::uint64_t steps, const std::string& print, const std::string& run, std::optional<std::uint64_t> planned) {
+std::string charge_text(std::uint64_t steps, const std::string& print, const std::string& run,
+                        std::optional<std::uint64_t> planned) {
   return cat(steps, "\nkey ", print, "\nrun ", run, "\n", planned ? cat(planned_line, *planned, "\n") : std::string());
 }
 
@@ -26,14 +27,15 @@ Charge::Charge(std::filesystem::path file) : file_(std::move(file)) {
   long long steps = 0;
   const auto lines = split(read_file(file_), '\n');
   long long planned = 0;
-  const bool says_plan = lines.size() == 5 && lines[3].starts_with(planned_line) && parse_int(lines[3].substr(planned_line.size()), planned) && planned >= 0;
+  const bool says_plan = lines.size() == 5 && lines[3].starts_with(planned_line) &&
+                         parse_int(lines[3].substr(planned_line.size()), planned) && planned >= 0;
   if ((lines.size() != 4 && !says_plan) || !parse_int(lines[0], steps) || steps < 0 || !lines[1].starts_with("key ") ||
       !lines[2].starts_with("run ") || !lines.back().empty())
     throw DataError(cat(file_.string(), ": found '", lines[0], "' and ", lines.size() - 1,
-                        " lines; expected a count of steps, a line "
-                        "for the key and one for the run"));
+                        " lines; expected a count of steps, a line for the key and one for the run"));
   if (says_plan && steps > planned)
-    throw DataError(cat(file_.string(), ": found ", steps, " steps charged of a plan of ", planned, "; expected no more than are planned"));
+    throw DataError(cat(file_.string(), ": found ", steps, " steps charged of a plan of ", planned,
+                        "; expected no more than are planned"));
   steps_ = static_cast<std::uint64_t>(steps);
   if (says_plan) planned_ = static_cast<std::uint64_t>(planned);
   key_print_ = lines[1].substr(4);
@@ -41,7 +43,8 @@ Charge::Charge(std::filesystem::path file) : file_(std::move(file)) {
   found_ = steps_;
 }
 
-void Charge::create(const std::filesystem::path& file, const SecretKey& key, const std::string& run, std::uint64_t planned) {
+void Charge::create(const std::filesystem::path& file, const SecretKey& key, const std::string& run,
+                    std::uint64_t planned) {
   write_file_atomically(file, charge_text(0, training::key_print(key), run, planned), FileAccess::owner);
 }
 

@@ -17,7 +17,8 @@ namespace tsdp::training {
 class Charge {
  public:
   /// A new count of 0 under `key`, for the run `run`, whose plan has `planned` steps; on disk when this returns.
-  static void create(const std::filesystem::path& file, const SecretKey& key, const std::string& run, std::uint64_t planned);
+  static void create(const std::filesystem::path& file, const SecretKey& key, const std::string& run,
+                     std::uint64_t planned);
   /// Reads the count. Throws DataError if it is damaged or missing.
   explicit Charge(std::filesystem::path file);
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }

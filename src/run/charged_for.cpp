@@ -25,16 +25,21 @@ std::string covariates_text(const data::Dataset& dataset) {
   if (known.names.empty()) return {};
   std::int64_t rows = 0;
   for (const auto& series : dataset.series)
-    rows = std::max(rows, data::first_row_of(series, dataset).value() + static_cast<std::int64_t>(series.values.size()));
+    rows =
+        std::max(rows, data::first_row_of(series, dataset).value() + static_cast<std::int64_t>(series.values.size()));
   Digest digest;
-  digest.add(std::as_bytes(std::span(known.values).first(static_cast<std::size_t>(std::clamp<std::int64_t>(rows, 0, known.rows())) * known.names.size())));
+  digest.add(std::as_bytes(
+      std::span(known.values)
+          .first(static_cast<std::size_t>(std::clamp<std::int64_t>(rows, 0, known.rows())) * known.names.size())));
   digest.add(std::as_bytes(std::span(&known.start, 1)));
   return cat(covariates_line, digest.hex(), "\n");
 }
 
 /// A line for the coefficients of the noise, whose file the configuration only names; none if there are none.
 std::string coefficients_text(const Config& config) {
-  return config.privacy.noise_recursion ? cat(coefficients_line, sha256(privacy::coefficients_text(*config.privacy.noise_recursion)), "\n") : std::string();
+  return config.privacy.noise_recursion
+             ? cat(coefficients_line, sha256(privacy::coefficients_text(*config.privacy.noise_recursion)), "\n")
+             : std::string();
 }
 
 /// The line after the configuration.
@@ -63,10 +68,14 @@ std::string charged_for(const Config& config, const data::PreparedData& data, co
     for (const auto& range : data.split.validation) {
       const auto s = static_cast<std::size_t>(range.series);
       const auto from = std::min(data.split.training_length[s], range.forecast_start);
-      values.add(std::as_bytes(std::span(data.dataset.series[s].values)
-                                   .subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(range.forecast_start + config.dataset.prediction_length - from))));
+      values.add(std::as_bytes(
+          std::span(data.dataset.series[s].values)
+              .subspan(static_cast<std::size_t>(from),
+                       static_cast<std::size_t>(range.forecast_start + config.dataset.prediction_length - from))));
     }
-  return cat(config_text(config), training_values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(), "\n", covariates_text(data.dataset), coefficients_text(config), training_series_line, series_alone.hex(), "\n", run_line, run, "\n");
+  return cat(config_text(config), training_values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(), "\n",
+             covariates_text(data.dataset), coefficients_text(config), training_series_line, series_alone.hex(), "\n",
+             run_line, run, "\n");
 }
 
 std::string run_charged_for(const RunFolder& folder) {
@@ -86,8 +95,7 @@ void put_config_back(const RunFolder& folder) {
   if (!is_there(folder.config()) || read_file(folder.config()) != text) write_file_atomically(folder.config(), text);
 }
 
-void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config,
-                                     const data::PreparedData& data) {
+void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& config, const data::PreparedData& data) {
   // The line of the training series says nothing that the values do not say, and older folders have none.
   const auto lines_of = [](const std::string& text) {
     auto lines = split(text, '\n');
@@ -97,14 +105,18 @@ void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& conf
   const auto began = lines_of(read_file(folder.charged_config()));
   const auto now = lines_of(charged_for(config, data, run_charged_for(folder)));
   for (std::size_t i = 0; i < std::max(began.size(), now.size()); ++i) {
-    const auto line = [&](const std::vector<std::string>& lines) { return i < lines.size() ? lines[i] : std::string(); };
+    const auto line = [&](const std::vector<std::string>& lines) {
+      return i < lines.size() ? lines[i] : std::string();
+    };
     if (line(began) == line(now)) continue;
     if (line(began).starts_with(covariates_line) || line(now).starts_with(covariates_line))
-      throw UsageError(cat("dataset.covariates.file: found ", config.dataset.covariates.value_or("none"),
-                           " with other values than the run began with, and a resumed run keeps its configuration and data"));
+      throw UsageError(
+          cat("dataset.covariates.file: found ", config.dataset.covariates.value_or("none"),
+              " with other values than the run began with, and a resumed run keeps its configuration and data"));
     if (line(began).starts_with(coefficients_line) || line(now).starts_with(coefficients_line))
-      throw UsageError(cat("privacy.noise.coefficients: found ", config.privacy.noise_coefficients.value_or("none"),
-                           " with other numbers than the run was charged for, and a resumed run keeps its configuration and data"));
+      throw UsageError(
+          cat("privacy.noise.coefficients: found ", config.privacy.noise_coefficients.value_or("none"),
+              " with other numbers than the run was charged for, and a resumed run keeps its configuration and data"));
     if (i >= values_at(began))
       throw UsageError(cat("dataset.path: found ", config.dataset.path, " with other ",
                            i == values_at(began) ? "training values" : "start times",

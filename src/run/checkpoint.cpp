@@ -15,16 +15,19 @@ constexpr const char* format_name = "tsdp-checkpoint-5";
 constexpr std::size_t optimizer_tensors = 3;  // of Adam: both moments, the number of steps
 
 /// Values of one kind under one name, in a fixed order.
-at::Tensor counts_of(std::initializer_list<std::int64_t> counts) { return at::tensor(at::ArrayRef<std::int64_t>(counts), at::kLong); }
+at::Tensor counts_of(std::initializer_list<std::int64_t> counts) {
+  return at::tensor(at::ArrayRef<std::int64_t>(counts), at::kLong);
+}
 
 }  // namespace
 
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& c) {
   TensorFile out;
-  out.texts = {{"format", format_name}, {"run", c.run}, {"key", c.key ? c.key->hex() : ""}, {"environment", c.environment}};
+  out.texts = {
+      {"format", format_name}, {"run", c.run}, {"key", c.key ? c.key->hex() : ""}, {"environment", c.environment}};
   out.tensors = {
-      dp::stored("counts", counts_of({static_cast<std::int64_t>(c.step), static_cast<std::int64_t>(c.given_up), c.threads,
-                                      c.schedule.looks_since})),
+      dp::stored("counts", counts_of({static_cast<std::int64_t>(c.step), static_cast<std::int64_t>(c.given_up),
+                                      c.threads, c.schedule.looks_since})),
       dp::stored("numbers", at::tensor({c.best_loss, c.schedule.factor, c.schedule.least_loss}, at::kDouble)),
       dp::stored("loss_sum", c.loss_sum),
       dp::stored("values", c.values),
@@ -40,13 +43,14 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
   const auto where = file.string();
   const auto found = read_tensor_file(read_file(file), where);
   if (const auto& format = found.text("format", where); format != format_name)
-    throw DataError(cat(where, ": found format '", format, "', of another version of tsdp, which alone can go on with it; expected ",
-                        format_name));
+    throw DataError(cat(where, ": found format '", format,
+                        "', of another version of tsdp, which alone can go on with it; expected ", format_name));
   const auto tensor = [&](const std::string& name, const char* type, std::int64_t count) {
     const auto& stored = found.tensor(name, where);
     const auto value = dp::tensor_of(stored);
     if ((type != nullptr && stored.type != type) || (count >= 0 && (value.dim() != 1 || value.numel() != count)))
-      throw DataError(cat(where, ": tensor '", name, "' has another type or shape; expected a checkpoint that tsdp-train wrote"));
+      throw DataError(
+          cat(where, ": tensor '", name, "' has another type or shape; expected a checkpoint that tsdp-train wrote"));
     return value;
   };
   Checkpoint c;
@@ -57,8 +61,7 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
   const auto* count = counts.const_data_ptr<std::int64_t>();
   if (count[0] < 0 || count[1] < 0 || count[1] > count[0] || count[2] < 1 || count[2] > 4096 || count[3] < 0)
     throw DataError(cat(where, ": found ", count[0], " steps, ", count[1], " given up, ", count[2],
-                        " threads; expected a checkpoint "
-                        "that tsdp-train wrote"));
+                        " threads; expected a checkpoint that tsdp-train wrote"));
   c.step = static_cast<std::uint64_t>(count[0]);
   c.given_up = static_cast<std::uint64_t>(count[1]);
   c.threads = static_cast<int>(count[2]);

@@ -99,8 +99,8 @@ const std::string loaded_code = [] {
 
 /// NAME=VALUE of every variable that may choose other code paths, in order.
 std::string steering_variables() {
-  static constexpr std::array prefixes = {"MKL_", "OMP_", "GOMP_", "KMP_", "ONEDNN_", "DNNL_",
-                                          "ATEN_", "TORCH_", "PYTORCH_", "OPENBLAS_", "CUBLAS_", "CUDA_",
+  static constexpr std::array prefixes = {"MKL_",   "OMP_",    "GOMP_",      "KMP_",           "ONEDNN_", "DNNL_",
+                                          "ATEN_",  "TORCH_",  "PYTORCH_",   "OPENBLAS_",      "CUBLAS_", "CUDA_",
                                           "CUDNN_", "NVIDIA_", "LD_PRELOAD", "GLIBC_TUNABLES", "OPENSSL_"};
   std::vector<std::string> found;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -116,10 +116,11 @@ std::string steering_variables() {
 
 std::string environment_of(const at::Device& device) {
   const auto variables = steering_variables();
-  return cat("tsdp ", version(), ", LibTorch ", TORCH_VERSION, ", ", device.str(), ", ", at::get_num_threads(),
-             " threads, ", processor(), ", ", at::get_cpu_capability(), ", code ", loaded_code,
-             variables.empty() ? std::string() : cat(", ", variables),
-             device.is_cpu() ? std::string() : cat(", process ", SecretKey::from_system().hex().substr(0, digits_shown)));
+  return cat(
+      "tsdp ", version(), ", LibTorch ", TORCH_VERSION, ", ", device.str(), ", ", at::get_num_threads(), " threads, ",
+      processor(), ", ", at::get_cpu_capability(), ", code ", loaded_code,
+      variables.empty() ? std::string() : cat(", ", variables),
+      device.is_cpu() ? std::string() : cat(", process ", SecretKey::from_system().hex().substr(0, digits_shown)));
 }
 
 }  // namespace tsdp::training

@@ -38,7 +38,9 @@ void truncate(const std::filesystem::path& file, std::uint64_t step) {
   std::string kept;
   for (std::string line; std::getline(in, line);) {
     const auto entry = nlohmann::json::parse(line, nullptr, false);
-    if (!entry.is_object() || !entry.contains("step") || !entry["step"].is_number() || entry["step"].get<double>() > static_cast<double>(step)) break;
+    if (!entry.is_object() || !entry.contains("step") || !entry["step"].is_number() ||
+        entry["step"].get<double>() > static_cast<double>(step))
+      break;
     kept += line + "\n";
   }
   write_file_atomically(file, kept, FileAccess::owner);

@@ -16,8 +16,8 @@ struct Metrics {
   std::uint64_t step = 0;
   double epoch = 0.0;
   std::optional<double> loss, gradient_norm_median, clipped_share;  ///< of the step's batch; the latter two if private
-  std::optional<double> epsilon_upper;                              ///< not below that of the steps so far
-  std::optional<double> training_loss;                              ///< mean since the last look at it
+  std::optional<double> epsilon_upper;  ///< not below that of the steps so far
+  std::optional<double> training_loss;  ///< mean since the last look at it
   std::optional<double> validation_loss;
 };
 

@@ -45,7 +45,8 @@ std::string RunStore::keep_start(const std::string& bytes) const {
   return name;
 }
 
-void RunStore::begin(const Config& config, const data::PreparedData& data, const SecretKey& key, const Checkpoint& first, std::uint64_t planned) {
+void RunStore::begin(const Config& config, const data::PreparedData& data, const SecretKey& key,
+                     const Checkpoint& first, std::uint64_t planned) {
   // Everything a run cannot do without is made in a staging folder and gets its name at once.
   const auto made = folder_.staging();
   std::error_code error;
@@ -82,13 +83,14 @@ std::optional<std::uint64_t> RunStore::planned() const {
   return kept ? std::min(*kept, stated) : stated;
 }
 
-bool RunStore::ask_the_ledger(const Config& config, std::uint64_t planned, const std::string& print, const mechanism::Start& start) {
+bool RunStore::ask_the_ledger(const Config& config, std::uint64_t planned, const std::string& print,
+                              const mechanism::Start& start) {
   if (!is_there(folder_.ledger())) {
     // A crash right after the beginning leaves none; no step is charged then.
     if (charge_->steps() > 0)
       throw PrivacyError(cat(folder_.ledger().string(),
-                             ": is gone, and with it the record of what this run has spent; put it back, "
-                             "or begin a new run in another folder"));
+                             ": is gone, and with it the record of what this run has spent; put it back, or begin a "
+                             "new run in another folder"));
     return true;
   }
   const auto where = folder_.ledger().string();
@@ -98,27 +100,30 @@ bool RunStore::ask_the_ledger(const Config& config, std::uint64_t planned, const
     throw DataError(cat(where, ": names another configuration than the run's; put the run's own file back"));
   mechanism::require_terms_of(config, ledger, where);
   if (ledger.start != start)
-    throw DataError(cat(where, ": start: found other weights than ", config.model.start, "; put the run's own file back"));
+    throw DataError(
+        cat(where, ": start: found other weights than ", config.model.start, "; put the run's own file back"));
   if (ledger.steps_charged > planned)
-    throw PrivacyError(cat(where, ": steps_charged: found ", ledger.steps_charged, "; the plan has ", planned, ", so the budget of this run is spent"));
+    throw PrivacyError(cat(where, ": steps_charged: found ", ledger.steps_charged, "; the plan has ", planned,
+                           ", so the budget of this run is spent"));
   charge_->at_least(ledger.steps_charged);
   return ledger.run.key_print == print;
 }
 
-std::optional<Checkpoint> RunStore::take_up(const Config& config, const data::PreparedData& data, std::uint64_t planned) {
+std::optional<Checkpoint> RunStore::take_up(const Config& config, const data::PreparedData& data,
+                                            std::uint64_t planned) {
   if (!is_there(folder_.checkpoints())) {
     if (is_there(folder_.ledger()))
       throw PrivacyError(cat(folder_.checkpoints().string(),
-                             ": is gone, and with it the count of charged steps, so the budget of "
-                             "this run counts as spent; put it back, or begin a new run in another folder"));
+                             ": is gone, and with it the count of charged steps, so the budget of this run counts as "
+                             "spent; put it back, or begin a new run in another folder"));
     throw UsageError(cat(folder_.root.string(), ": holds no run; expected the folder of an earlier tsdp-train"));
   }
-  for (const auto& [file, what] : {std::pair{folder_.charged(), "the count of charged steps"},
-                                   std::pair{folder_.charged_config(), "the configuration that steps were charged for"}})
+  for (const auto& [file, what] :
+       {std::pair{folder_.charged(), "the count of charged steps"},
+        std::pair{folder_.charged_config(), "the configuration that steps were charged for"}})
     if (!is_there(file))
       throw PrivacyError(cat(file.string(), ": ", what,
-                             " is gone, so the budget of this run counts as spent; begin a new "
-                             "run in another folder"));
+                             " is gone, so the budget of this run counts as spent; begin a new run in another folder"));
   lock();
   folder_.protect();  // a copy or an archive may have lost the modes
   folder_.remove_leftovers();

@@ -37,19 +37,22 @@ class RunStore {
   [[nodiscard]] std::string keep_start(const std::string& bytes) const;
   /// Begins the claimed run: all of it is there when this returns, or none of it. `first` is the checkpoint before any
   /// step, `planned` the steps of its plan, which are kept: another program may plan more steps.
-  void begin(const Config& config, const data::PreparedData& data, const SecretKey& key, const Checkpoint& first, std::uint64_t planned);
+  void begin(const Config& config, const data::PreparedData& data, const SecretKey& key, const Checkpoint& first,
+             std::uint64_t planned);
 
   /// Takes up the run in the folder, whose plan has `planned` steps: its files belong to one run, and were charged for
   /// `config` and `data`. Returns the last checkpoint if there is one. Throws PrivacyError if what counts the budget is
   /// gone or more is charged than planned, and DataError if files are damaged or belong to different runs.
-  [[nodiscard]] std::optional<Checkpoint> take_up(const Config& config, const data::PreparedData& data, std::uint64_t planned);
+  [[nodiscard]] std::optional<Checkpoint> take_up(const Config& config, const data::PreparedData& data,
+                                                  std::uint64_t planned);
   /// Steps of the plan that the run began with, according to the count of charged steps and to privacy.json: the
   /// smaller of the two; none if neither says so.
   [[nodiscard]] std::optional<std::uint64_t> planned() const;
   /// Reads privacy.json, which no charge may fall below, and returns whether it names the key of this print. Throws
   /// PrivacyError if it is gone though steps are charged, or if it states more charged steps than are planned;
   /// DataError if it is of another run, of other terms or of another start.
-  bool ask_the_ledger(const Config& config, std::uint64_t planned, const std::string& print, const mechanism::Start& start);
+  bool ask_the_ledger(const Config& config, std::uint64_t planned, const std::string& print,
+                      const mechanism::Start& start);
 
   /// Raises the count of charged steps; on disk when this returns. The ledger must be written next.
   void charge_to(std::uint64_t steps) { charge_->raise_to(steps); }

@@ -12,7 +12,8 @@ namespace tsdp::sampling {
 namespace {
 
 constexpr double cut_mass = 0x1p-105;    // of a pair of normals outside the disk of radius √(2 · 105 log 2)
-constexpr double coarse_mass = 0x1p-46;  // above four times that of a pair where normals are coarser than what is released
+constexpr double coarse_mass =
+    0x1p-46;  // above four times that of a pair where normals are coarser than what is released
 
 /// The least multiple of 2⁻⁵³ that is not below `keep`; both scalings are exact.
 double on_grid(double keep) { return std::ceil(keep * 0x1p53) * 0x1p-53; }
@@ -50,8 +51,8 @@ PrivateContext::PrivateContext(const Parameters& parameters)
   const double left = (1.0 - cut) * p.delta - cut * std::exp(p.epsilon);
   if (!(left * (1.0 - 1e-14) >= 1e-25))
     throw PrivacyError(cat("delta: found ", p.delta, " with epsilon ", p.epsilon, " and w ", p.w,
-                           "; expected a delta above w e^epsilon ", cut_mass, ", since normals are cut at 12.07 standard deviations",
-                           ", or a smaller epsilon"));
+                           "; expected a delta above w e^epsilon ", cut_mass,
+                           ", since normals are cut at 12.07 standard deviations", ", or a smaller epsilon"));
   noise_multiplier_ = privacy::inference_noise(mechanism(), p.epsilon, left * (1.0 - 1e-14));
   noise_ = noise_multiplier_ > 0.0
                ? std::nextafter(contraction_.reach() * noise_multiplier_, std::numeric_limits<double>::infinity())

@@ -1,6 +1,6 @@
 // Inference-time privacy (Schuchardt et al. 2025, Appendix H): the values that a forecast is computed from are
-// subsampled and noised first. One value gives both the mechanism that privacy/theorems/inference.h accounts for and the
-// randomiser that runs.
+// subsampled and noised first. One value gives both the mechanism that privacy/theorems/inference.h accounts for and
+// the randomiser that runs.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ inline constexpr const char* context_noise_purpose = "inference noise";
 /// The randomiser of one series' past, of any length n, and what it costs.
 ///
 /// **Mechanism.** Input: values x ∈ ℝⁿ and marks o ∈ {0, 1}ⁿ; o_j = 0 is padding or a missing value. For every j with
-/// o_j = 1 independently: kept (k_j = 1) with probability r, and then y_j = c(x_j) + s z_j, z_j ~ N(0, 1), where c(x_j) is
-/// the double nearest to x_j, cut to |c(x_j)| ≤ 2³² v (contraction.h). Output: k and (y_j : k_j = 1). `release` does that;
-/// whatever follows (`impute`, the model, seasonal naive, quantiles, sample paths) reads k, y and o alone.
+/// o_j = 1 independently: kept (k_j = 1) with probability r, and then y_j = c(x_j) + s z_j, z_j ~ N(0, 1), where c(x_j)
+/// is the double nearest to x_j, cut to |c(x_j)| ≤ 2³² v (contraction.h). Output: k and (y_j : k_j = 1). `release` does
+/// that; whatever follows (`impute`, the model, seasonal naive, quantiles, sample paths) reads k, y and o alone.
 ///
 /// **Neighbours.** x and x′ of one length with the same marks that differ in at most w observed places, anywhere, each
 /// by at most v. Marks, length and calendar are public, and so is everything that depends on them alone (padding, time
@@ -67,10 +67,10 @@ class PrivateContext {
  public:
   struct Parameters {
     double epsilon = 0.0;  ///< in (0, 1e6]
-    double delta = 0.0;    ///< in [w 2⁻⁴⁶, 1)
-    double v = 0.0;        ///< at least 2⁻¹⁰²², in units of the data
-    std::int64_t w = 1;    ///< 1 … 1e6
-    double keep = 1.0;     ///< r in (0, 1]
+    double delta = 0.0;  ///< in [w 2⁻⁴⁶, 1)
+    double v = 0.0;  ///< at least 2⁻¹⁰²², in units of the data
+    std::int64_t w = 1;  ///< 1 … 1e6
+    double keep = 1.0;  ///< r in (0, 1]
   };
 
   /// Calibrates the noise. Throws UsageError for parameters out of range; PrivacyError if v is not finite, if δ is

@@ -16,7 +16,8 @@ using privacy::TopLevel;
 /// Calls fn(start, number, of) for the windows drawn from one series with `count` windows, of which λ are expected:
 /// each with its start, and its number out of `of`.
 template <class Function>
-void draw_windows(BottomLevel level, std::int64_t lambda, std::int64_t count, RandomStream& stream, const Function& fn) {
+void draw_windows(BottomLevel level, std::int64_t lambda, std::int64_t count, RandomStream& stream,
+                  const Function& fn) {
   switch (level) {
     case BottomLevel::with_replacement:
       for (std::int64_t i = 0; i < lambda; ++i)
@@ -52,7 +53,8 @@ std::vector<std::int64_t> tossed_series(std::int64_t count, double rate, RandomS
     if (s % 4 == 0) word = stream.next();
     const auto bits = word & 0xffff;
     word >>= 16;
-    if (bits < first || (bits == first && (stream.next() >> (64 - rest)) < (below & ((std::uint64_t{1} << rest) - 1)))) out.push_back(s);
+    if (bits < first || (bits == first && (stream.next() >> (64 - rest)) < (below & ((std::uint64_t{1} << rest) - 1))))
+      out.push_back(s);
   }
   return out;
 }
@@ -107,10 +109,12 @@ std::vector<std::int64_t> StructuredSampler::series_of(std::uint64_t step, Rando
   const auto steps = static_cast<std::uint64_t>(scheme_.steps_per_epoch());
   const auto batch = static_cast<std::size_t>(step % steps);
   const auto from = [](const std::vector<std::int64_t>& all, std::size_t begin, std::size_t end) {
-    return std::vector<std::int64_t>(all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end));
+    return std::vector<std::int64_t>(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                                     all.begin() + static_cast<std::ptrdiff_t>(end));
   };
   switch (scheme_.parameters().top_level) {
-    case TopLevel::deterministic: return from(identity_, batch * chosen, std::min(identity_.size(), (batch + 1) * chosen));
+    case TopLevel::deterministic:
+      return from(identity_, batch * chosen, std::min(identity_.size(), (batch + 1) * chosen));
     case TopLevel::shuffled:
     case TopLevel::balls_in_bins: arrange(key, step / steps); return from(order_, begins_[batch], begins_[batch + 1]);
     case TopLevel::without_replacement: return fresh_subset(chosen, stream);

@@ -1,4 +1,5 @@
-// Draws the windows of a step, exactly as the scheme says that the accountant reads: first whole series, then windows inside them (paper, Algorithms 3–6).
+// Draws the windows of a step, exactly as the scheme says that the accountant reads: first whole series, then windows
+// inside them (paper, Algorithms 3–6).
 #pragma once
 
 #include <cstdint>
@@ -34,16 +35,16 @@ struct Draw {
 /// probability ρ; balls in bins: the series whose bin, uniform and drawn once, is b. Ghosts take the places beyond the
 /// last series, which no order moves.
 /// Bottom level in each of them, with T windows: with replacement: λ independent uniform windows;
-/// Poisson: every window independently with probability min(1, λ/T). All laws are exact up to the uniform bits, except that
-/// Poisson skips are computed in double precision (a window's probability p is off by at most 2e-16/p of itself: below 1e-11
-/// for up to 50,000 windows).
+/// Poisson: every window independently with probability min(1, λ/T). All laws are exact up to the uniform bits, except
+/// that Poisson skips are computed in double precision (a window's probability p is off by at most 2e-16/p of itself:
+/// below 1e-11 for up to 50,000 windows).
 class StructuredSampler {
  public:
   explicit StructuredSampler(privacy::SubsamplingScheme scheme);
 
   [[nodiscard]] const privacy::SubsamplingScheme& scheme() const noexcept { return scheme_; }
-  /// The windows of step `step` (0-based, over all epochs), from streams (key, purpose, step or epoch) of purposes that no
-  /// other part of a run draws from.
+  /// The windows of step `step` (0-based, over all epochs), from streams (key, purpose, step or epoch) of purposes that
+  /// no other part of a run draws from.
   [[nodiscard]] Draw draw(const SecretKey& key, std::uint64_t step);
 
  private:
@@ -57,7 +58,8 @@ class StructuredSampler {
 
   privacy::SubsamplingScheme scheme_;
   std::vector<std::int64_t> identity_;  // in order between calls
-  // The last arrangement, kept because drawing it again for every step would take long; what is drawn does not depend on it.
+  // The last arrangement, kept because drawing it again for every step would take long; what is drawn does not depend
+  // on it.
   std::optional<SecretKey> arranged_by_;
   std::uint64_t arranged_epoch_ = 0;
   std::vector<std::int64_t> order_;

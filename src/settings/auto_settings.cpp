@@ -60,7 +60,8 @@ double share_of_reach(const Config& c, const privacy::SeriesLengths& lengths) {
 std::int64_t context_of(const Config& c, const privacy::SeriesLengths& lengths) {
   const auto horizon = c.dataset.prediction_length;
   const auto season = c.dataset.season_length;
-  const bool by_season = c.model.lags.empty() && c.model.prior != PriorKind::none && c.model.prior != PriorKind::last_value && season >= 2;
+  const bool by_season =
+      c.model.lags.empty() && c.model.prior != PriorKind::none && c.model.prior != PriorKind::last_value && season >= 2;
   const auto wanted = by_season ? (horizon + season - 1) / season * season : horizon;
   const auto held = std::max<std::int64_t>(1, lengths.shortest() - horizon);
   return std::max(std::min(wanted, held), by_season && season <= held ? season : 1);
@@ -68,7 +69,8 @@ std::int64_t context_of(const Config& c, const privacy::SeriesLengths& lengths) 
 
 }  // namespace
 
-SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths, const std::filesystem::path& config_file, SettleLimits limits) {
+SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths,
+                            const std::filesystem::path& config_file, SettleLimits limits) {
   SettledScheme out;
   auto& c = config;
 
@@ -77,9 +79,10 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
   if (asked == "auto" || asked == "pretrained") {
     c.model.start = out.start ? out.start->file.string() : "fresh";
     out.choose("model.start", out.start ? out.start->file.stem().string() : "fresh",
-               out.start                             ? "shipped weights, trained on synthetic series alone"
-               : prior_of(c).kind == PriorKind::none ? "no shipped weights are offered for this shape"
-                                                     : "no shipped weights are offered for this shape, so the prior is the start");
+               out.start ? "shipped weights, trained on synthetic series alone"
+               : prior_of(c).kind == PriorKind::none
+                   ? "no shipped weights are offered for this shape"
+                   : "no shipped weights are offered for this shape, so the prior is the start");
   }
   if (c.model.chosen_lags) {
     std::vector<std::string> lags;
@@ -88,14 +91,17 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
   }
   if (!c.model.context_length) {
     c.model.context_length = out.start ? context_length_of(*out.start) : context_of(c, lengths);
-    out.choose("model.context_length", *c.model.context_length, out.start ? "that of the weights it starts from" : "the forecast length, in whole seasons where the prior needs one");
+    out.choose("model.context_length", *c.model.context_length,
+               out.start ? "that of the weights it starts from"
+                         : "the forecast length, in whole seasons where the prior needs one");
   }
   const auto lambda = c.sampling.subsequences_per_sequence;
   if (c.sampling.auto_batch_size) {
     c.sampling.auto_batch_size = false;
     c.sampling.batch_size = lambda * std::min(lengths.count(), most_series);
     out.choose("sampling.batch_size", *c.sampling.batch_size,
-               lengths.count() <= most_series ? "every series in every step: the fewest steps for the same signal" : cat(most_series, " series a step, so that a step stays short"));
+               lengths.count() <= most_series ? "every series in every step: the fewest steps for the same signal"
+                                              : cat(most_series, " series a step, so that a step stays short"));
   }
   const auto scheme = scheme_of(c, lengths);
   const auto windows = static_cast<double>(scheme.expected_windows());
@@ -103,14 +109,18 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
     const double share = c.model.lags.empty() ? 1.0 : recurrent_share;  // for a model that reads lags
     const double by_rule = std::clamp(share * windows_of_a_run / windows, fewest_steps, share * steps_of_a_run);
     const double steps = std::min(by_rule, limits.most_steps);
-    c.training.max_epochs = std::max<std::int64_t>(1, std::llround(steps / static_cast<double>(scheme.steps_per_epoch())));
-    out.choose("training.max_epochs", *c.training.max_epochs, cat(rounded(steps, 5), steps < by_rule ? " steps, as many as the time allows" : " steps: more of them with more noise help little"));
+    c.training.max_epochs =
+        std::max<std::int64_t>(1, std::llround(steps / static_cast<double>(scheme.steps_per_epoch())));
+    out.choose("training.max_epochs", *c.training.max_epochs,
+               cat(rounded(steps, 5), steps < by_rule ? " steps, as many as the time allows"
+                                                      : " steps: more of them with more noise help little"));
   }
   out.config = std::move(config);
   return out;
 }
 
-Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::filesystem::path& config_file, SettleLimits limits) {
+Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::filesystem::path& config_file,
+               SettleLimits limits) {
   return settle_noise(settle_scheme(std::move(config), lengths, config_file, limits), lengths);
 }
 
@@ -127,10 +137,13 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
     if (composition && privacy::covers_adaptive_composition(method.privacy()->theorem())) {
       const bool adaptive = c.privacy.composition == privacy::StepComposition::adaptive;
       out.choose("privacy.composition", std::string(name(*c.privacy.composition)),
-                 adaptive ? "the same steps for less epsilon; seconds of work when a noise is new" : "with this noise adaptive composition saves little, or takes minutes");
+                 adaptive ? "the same steps for less epsilon; seconds of work when a noise is new"
+                          : "with this noise adaptive composition saves little, or takes minutes");
     }
     if (noise)
-      out.choose("privacy.noise_multiplier", exact(*c.privacy.noise_multiplier), cat("the least that spends epsilon ", c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
+      out.choose(
+          "privacy.noise_multiplier", exact(*c.privacy.noise_multiplier),
+          cat("the least that spends epsilon ", c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
   }
   if (!c.optimizer.learning_rate) {
     const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(scheme.steps_per_epoch());
@@ -139,12 +152,15 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
     std::string why = "GluonTS's, as the model starts from random weights";
     if (out.start || from_prior) {
       const auto reach = out.start ? reach_with_start(c.model.name) : reach_with_prior;
-      const double signal = c.privacy.enabled ? std::sqrt(steps) * scheme.divisor() / *c.privacy.noise_multiplier : reach.enough;
+      const double signal =
+          c.privacy.enabled ? std::sqrt(steps) * scheme.divisor() / *c.privacy.noise_multiplier : reach.enough;
       const double share = share_of_reach(c, lengths);
       rate = reach.most * share * std::min(1.0, std::pow(signal / reach.enough, 2.0)) / std::sqrt(steps);
-      why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ", rounded(signal, 3), "; the less, the nearer to the start")
+      why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ",
+                                    rounded(signal, 3), "; the less, the nearer to the start")
                               : std::string("so small that the weights stay near those they start from");
-      if (share < 1.0) why += cat("; ", rounded(100.0 * share, 2), " % of it, as series this short say little about later days");
+      if (share < 1.0)
+        why += cat("; ", rounded(100.0 * share, 2), " % of it, as series this short say little about later days");
     }
     c.optimizer.learning_rate = rate;
     out.choose("optimizer.learning_rate", rounded(rate, 4), why);
@@ -156,21 +172,28 @@ void require_settled(const Settled& run, const privacy::SeriesLengths& lengths) 
   const auto& config = run.config;
   const auto& scheme = run.method.scheme();
   const auto require = [](bool same, const char* what) {
-    if (!same) throw PrivacyError(cat(what, ": found another than the run was settled with, which is what is accounted; settle the configuration again after changing it"));
+    if (!same)
+      throw PrivacyError(cat(what,
+                             ": found another than the run was settled with, which is what is accounted; settle the "
+                             "configuration again after changing it"));
   };
   const auto& known = scheme.parameters().lengths;
   bool same = known.count() == lengths.count();
   for (std::int64_t i = 0; same && i < lengths.count(); ++i) same = known[i] == lengths[i];
   require(same, "lengths of the series");
-  require(terms(TrainingMethod(scheme)) == terms(TrainingMethod(scheme_of(config, lengths))), "sampling, model.context_length, dataset.prediction_length or augmentation");
+  require(terms(TrainingMethod(scheme)) == terms(TrainingMethod(scheme_of(config, lengths))),
+          "sampling, model.context_length, dataset.prediction_length or augmentation");
   require(run.method.privacy().has_value() == config.privacy.enabled, "privacy.enabled");
   if (!run.method.privacy()) return;
   const auto& mechanism = *run.method.privacy();
   const auto& noise = mechanism.noise();
   require(mechanism.unit() == unit_of(config), "privacy.relation, privacy.w or privacy.v");
-  require(mechanism.clipping() == privacy::Clipping{config.privacy.clipping, config.privacy.clip_norm}, "privacy.clipping or privacy.clip_norm");
-  require(config.privacy.noise_multiplier == noise.multiplier && config.privacy.noise_mechanism == (noise.strategy ? noise.strategy->kind() : privacy::StrategyKind::identity),
-          "privacy.noise_multiplier or privacy.noise.mechanism");
+  require(mechanism.clipping() == privacy::Clipping{config.privacy.clipping, config.privacy.clip_norm},
+          "privacy.clipping or privacy.clip_norm");
+  require(
+      config.privacy.noise_multiplier == noise.multiplier &&
+          config.privacy.noise_mechanism == (noise.strategy ? noise.strategy->kind() : privacy::StrategyKind::identity),
+      "privacy.noise_multiplier or privacy.noise.mechanism");
   require(config.privacy.composition == mechanism.composition(), "privacy.composition");
   require(choice_epsilon_of(config) == mechanism.choice_epsilon(), "privacy.choice_share or privacy.target_epsilon");
 }

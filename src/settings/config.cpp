@@ -34,7 +34,8 @@ std::string section_of(const std::string& key) { return key.substr(0, key.find('
 std::string name_of(const std::string& key) { return key.substr(key.find('.') + 1); }
 
 std::string range_text(const IntRange& r) {
-  return r.high == std::numeric_limits<std::int64_t>::max() ? cat("an integer of at least ", r.low) : cat("an integer from ", r.low, " to ", r.high);
+  return r.high == std::numeric_limits<std::int64_t>::max() ? cat("an integer of at least ", r.low)
+                                                            : cat("an integer from ", r.low, " to ", r.high);
 }
 
 std::string range_text(const RealRange& r) {
@@ -45,19 +46,20 @@ std::string range_text(const RealRange& r) {
 
 /// What values an option accepts, in words.
 std::string accepts(const Value& value) {
-  return std::visit(
-      Overloaded{[](const Text&) -> std::string { return "text"; },
-                 [](const OptionalText&) -> std::string { return "text, or null"; },
-                 [](const Choice& o) { return cat("one of ", join(o.choices, ", ")); },
-                 [](const Integer& o) { return range_text(o.range); },
-                 [](const OptionalInteger& o) { return cat(range_text(o.range), ", or ", o.none); },
-                 [](const IntegerNullOrAuto& o) { return cat(range_text(o.range), ", auto or null"); },
-                 [](const IntegerList& o) { return cat("a list of at most ", o.most, ", each ", range_text(o.range), ", or auto"); },
-                 [](const TextList& o) { return cat("a list of at most ", o.most, " different names"); },
-                 [](const Real& o) { return range_text(o.range); },
-                 [](const OptionalReal& o) { return cat(range_text(o.range), ", or ", o.none); },
-                 [](const Flag&) -> std::string { return "true or false"; }},
-      value);
+  return std::visit(Overloaded{[](const Text&) -> std::string { return "text"; },
+                               [](const OptionalText&) -> std::string { return "text, or null"; },
+                               [](const Choice& o) { return cat("one of ", join(o.choices, ", ")); },
+                               [](const Integer& o) { return range_text(o.range); },
+                               [](const OptionalInteger& o) { return cat(range_text(o.range), ", or ", o.none); },
+                               [](const IntegerNullOrAuto& o) { return cat(range_text(o.range), ", auto or null"); },
+                               [](const IntegerList& o) {
+                                 return cat("a list of at most ", o.most, ", each ", range_text(o.range), ", or auto");
+                               },
+                               [](const TextList& o) { return cat("a list of at most ", o.most, " different names"); },
+                               [](const Real& o) { return range_text(o.range); },
+                               [](const OptionalReal& o) { return cat(range_text(o.range), ", or ", o.none); },
+                               [](const Flag&) -> std::string { return "true or false"; }},
+                    value);
 }
 
 /// The YAML text of an option's value in `config`.
@@ -71,12 +73,10 @@ std::string value_text(const Value& value, const Config& config) {
   return std::visit(
       Overloaded{[&](const Text& o) { return quoted(o.at(c)); },
                  [&](const OptionalText& o) { return o.at(c) ? quoted(*o.at(c)) : std::string("null"); },
-                 [&](const Choice& o) { return o.get(c); },
-                 [&](const Integer& o) { return cat(o.at(c)); },
+                 [&](const Choice& o) { return o.get(c); }, [&](const Integer& o) { return cat(o.at(c)); },
                  [&](const OptionalInteger& o) { return o.at(c) ? cat(*o.at(c)) : o.none; },
                  [&](const IntegerNullOrAuto& o) {
-                   return o.is_auto(c) ? std::string("auto") : o.at(c) ? cat(*o.at(c))
-                                                                       : std::string("null");
+                   return o.is_auto(c) ? std::string("auto") : o.at(c) ? cat(*o.at(c)) : std::string("null");
                  },
                  [&](const IntegerList& o) {
                    if (o.is_auto(c)) return std::string("auto");
@@ -117,89 +117,93 @@ bool store(const Option& option, const YAML::Node& node, Config& config) {
     out = parsed;
     return true;
   };
-  return std::visit(
-      Overloaded{[&](const Text& o) {
-                   if (!scalar || text.empty()) return false;
-                   o.at(config) = text;
-                   return true;
-                 },
-                 [&](const OptionalText& o) {
-                   if (node.IsNull()) {
-                     o.at(config).reset();
-                     return true;
-                   }
-                   if (!scalar || text.empty()) return false;
-                   o.at(config) = text;
-                   return true;
-                 },
-                 [&](const Choice& o) {
-                   if (!scalar || std::find(o.choices.begin(), o.choices.end(), text) == o.choices.end()) return false;
-                   o.set(config, text);
-                   return true;
-                 },
-                 [&](const Integer& o) { return integer(o.range, o.at(config)); },
-                 [&](const OptionalInteger& o) {
-                   if ((scalar && text == o.none) || (o.none == "null" && node.IsNull())) {
-                     o.at(config).reset();
-                     return true;
-                   }
-                   std::int64_t value = 0;
-                   if (!integer(o.range, value)) return false;
-                   o.at(config) = value;
-                   return true;
-                 },
-                 [&](const IntegerNullOrAuto& o) {
-                   o.at(config).reset();
-                   o.is_auto(config) = scalar && text == "auto";
-                   if (o.is_auto(config) || node.IsNull()) return true;
-                   std::int64_t value = 0;
-                   if (!integer(o.range, value)) return false;
-                   o.at(config) = value;
-                   return true;
-                 },
-                 [&](const IntegerList& o) {
-                   o.is_auto(config) = scalar && text == "auto";
-                   if (o.is_auto(config)) {
-                     o.at(config).clear();
-                     return true;
-                   }
-                   if (!node.IsSequence() || node.size() > o.most) return false;
-                   std::vector<std::int64_t> items;
-                   for (const auto& item : node) {
-                     long long parsed = 0;
-                     if (!item.IsScalar() || item.Tag() == "!" || !parse_int(item.Scalar(), parsed) || !within(o.range, parsed)) return false;
-                     items.push_back(parsed);
-                   }
-                   o.at(config) = std::move(items);
-                   return true;
-                 },
-                 [&](const TextList& o) {
-                   if (!node.IsSequence() || node.size() > o.most) return false;
-                   std::vector<std::string> items;
-                   for (const auto& item : node) {
-                     if (!item.IsScalar() || item.Scalar().empty() || std::find(items.begin(), items.end(), item.Scalar()) != items.end()) return false;
-                     items.push_back(item.Scalar());
-                   }
-                   o.at(config) = std::move(items);
-                   return true;
-                 },
-                 [&](const Real& o) { return real(o.range, o.at(config)); },
-                 [&](const OptionalReal& o) {
-                   if ((o.none == "null" && node.IsNull()) || (scalar && text == o.none)) {
-                     o.at(config).reset();
-                     return true;
-                   }
-                   double value = 0.0;
-                   if (!real(o.range, value)) return false;
-                   o.at(config) = value;
-                   return true;
-                 },
-                 [&](const Flag& o) {
-                   if (!scalar || quoted || (text != "true" && text != "false")) return false;
-                   o.at(config) = text == "true";
-                   return true;
-                 }},
-      option.value);
+  return std::visit(Overloaded{[&](const Text& o) {
+                                 if (!scalar || text.empty()) return false;
+                                 o.at(config) = text;
+                                 return true;
+                               },
+                               [&](const OptionalText& o) {
+                                 if (node.IsNull()) {
+                                   o.at(config).reset();
+                                   return true;
+                                 }
+                                 if (!scalar || text.empty()) return false;
+                                 o.at(config) = text;
+                                 return true;
+                               },
+                               [&](const Choice& o) {
+                                 if (!scalar || std::find(o.choices.begin(), o.choices.end(), text) == o.choices.end())
+                                   return false;
+                                 o.set(config, text);
+                                 return true;
+                               },
+                               [&](const Integer& o) { return integer(o.range, o.at(config)); },
+                               [&](const OptionalInteger& o) {
+                                 if ((scalar && text == o.none) || (o.none == "null" && node.IsNull())) {
+                                   o.at(config).reset();
+                                   return true;
+                                 }
+                                 std::int64_t value = 0;
+                                 if (!integer(o.range, value)) return false;
+                                 o.at(config) = value;
+                                 return true;
+                               },
+                               [&](const IntegerNullOrAuto& o) {
+                                 o.at(config).reset();
+                                 o.is_auto(config) = scalar && text == "auto";
+                                 if (o.is_auto(config) || node.IsNull()) return true;
+                                 std::int64_t value = 0;
+                                 if (!integer(o.range, value)) return false;
+                                 o.at(config) = value;
+                                 return true;
+                               },
+                               [&](const IntegerList& o) {
+                                 o.is_auto(config) = scalar && text == "auto";
+                                 if (o.is_auto(config)) {
+                                   o.at(config).clear();
+                                   return true;
+                                 }
+                                 if (!node.IsSequence() || node.size() > o.most) return false;
+                                 std::vector<std::int64_t> items;
+                                 for (const auto& item : node) {
+                                   long long parsed = 0;
+                                   if (!item.IsScalar() || item.Tag() == "!" || !parse_int(item.Scalar(), parsed) ||
+                                       !within(o.range, parsed))
+                                     return false;
+                                   items.push_back(parsed);
+                                 }
+                                 o.at(config) = std::move(items);
+                                 return true;
+                               },
+                               [&](const TextList& o) {
+                                 if (!node.IsSequence() || node.size() > o.most) return false;
+                                 std::vector<std::string> items;
+                                 for (const auto& item : node) {
+                                   if (!item.IsScalar() || item.Scalar().empty() ||
+                                       std::find(items.begin(), items.end(), item.Scalar()) != items.end())
+                                     return false;
+                                   items.push_back(item.Scalar());
+                                 }
+                                 o.at(config) = std::move(items);
+                                 return true;
+                               },
+                               [&](const Real& o) { return real(o.range, o.at(config)); },
+                               [&](const OptionalReal& o) {
+                                 if ((o.none == "null" && node.IsNull()) || (scalar && text == o.none)) {
+                                   o.at(config).reset();
+                                   return true;
+                                 }
+                                 double value = 0.0;
+                                 if (!real(o.range, value)) return false;
+                                 o.at(config) = value;
+                                 return true;
+                               },
+                               [&](const Flag& o) {
+                                 if (!scalar || quoted || (text != "true" && text != "false")) return false;
+                                 o.at(config) = text == "true";
+                                 return true;
+                               }},
+                    option.value);
 }
 
 std::string shown(const YAML::Node& node) {
@@ -246,7 +250,8 @@ int second_document(std::string_view text) {
   for (auto line : split(text, '\n')) {
     ++number;
     const auto is_mark = [&](std::string_view mark) {
-      return line.starts_with(mark) && (line.size() == 3 || std::string_view(" \t\r").find(line[3]) != std::string_view::npos);
+      return line.starts_with(mark) &&
+             (line.size() == 3 || std::string_view(" \t\r").find(line[3]) != std::string_view::npos);
     };
     const auto content = trimmed(line);
     if (is_mark("...")) {
@@ -265,7 +270,8 @@ int second_document(std::string_view text) {
 void assign(const std::string& where, const Option& option, const YAML::Node& node, Config& config) {
   // config.yaml would name something else, as other bytes become a replacement character in it.
   if (node.IsScalar() && !is_utf8(node.Scalar()))
-    throw UsageError(cat(where, option.key, ": found ", shown(node), ", which is not UTF-8; expected ", accepts(option.value)));
+    throw UsageError(
+        cat(where, option.key, ": found ", shown(node), ", which is not UTF-8; expected ", accepts(option.value)));
   if (!store(option, node, config))
     throw UsageError(cat(where, option.key, ": found ", shown(node), "; expected ", accepts(option.value)));
 }
@@ -279,9 +285,7 @@ void assign_text(const std::string& where, const std::string& what, const std::s
     throw UsageError(cat(what, key, ": found a second YAML document in the value; expected one"));
   try {
     assign(what, *option, YAML::Load(value), config);
-  } catch (const YAML::Exception& error) {
-    throw UsageError(cat(what, key, "=", value, ": not YAML: ", error.msg));
-  }
+  } catch (const YAML::Exception& error) { throw UsageError(cat(what, key, "=", value, ": not YAML: ", error.msg)); }
 }
 
 /// The batch size is stated only once, and options about values of a series do not go with whole series.
@@ -294,59 +298,68 @@ void check_sampling(const std::string& where, const Config& c) {
       throw UsageError(cat(where, key, ": found ", *value, " with privacy.relation ", name(c.privacy.relation),
                            "; expected sampling.batch_size, or privacy.relation series"));
     if (s.batch_size || s.auto_batch_size)
-      throw UsageError(cat(where, key, ": found ", *value, " beside sampling.batch_size ", s.batch_size ? cat(*s.batch_size) : std::string("auto"),
-                           "; expected one of them (null for the "
-                           "other)"));
+      throw UsageError(cat(where, key, ": found ", *value, " beside sampling.batch_size ",
+                           s.batch_size ? cat(*s.batch_size) : std::string("auto"),
+                           "; expected one of them (null for the other)"));
   };
   in_place("sampling.batches", s.batches);
   in_place("sampling.rate", s.rate);
   if (s.batches && s.rate)
-    throw UsageError(cat(where, "sampling.rate: found ", *s.rate, " beside sampling.batches ", *s.batches, "; expected one of them"));
+    throw UsageError(cat(where, "sampling.rate: found ", *s.rate, " beside sampling.batches ", *s.batches,
+                         "; expected one of them"));
   if (s.rate && s.top_level != privacy::TopLevel::poisson)
     throw UsageError(cat(where, "sampling.rate: found ", *s.rate, " with sampling.top_level ", name(s.top_level),
-                         "; expected poisson, or "
-                         "sampling.batches"));
+                         "; expected poisson, or sampling.batches"));
   if (!s.batch_size && !s.auto_batch_size && !s.batches && !s.rate)
-    throw UsageError(cat(where, "sampling.batch_size: not given; expected an integer from 1 to 1000000000, or auto", whole_series ? ", or sampling.batches" : ""));
+    throw UsageError(cat(where, "sampling.batch_size: not given; expected an integer from 1 to 1000000000, or auto",
+                         whole_series ? ", or sampling.batches" : ""));
   if (s.batch_size && s.subsequences_per_sequence > *s.batch_size)
     throw UsageError(cat(where, "sampling.subsequences_per_sequence: found ", s.subsequences_per_sequence,
                          "; expected at most sampling.batch_size (", *s.batch_size, ")"));
   const bool of_file = c.privacy.noise_mechanism == privacy::StrategyKind::file;
   if (of_file && !c.privacy.noise_coefficients)
-    throw UsageError(cat(where, "privacy.noise.coefficients: not given; expected a file, with privacy.noise.mechanism file"));
+    throw UsageError(
+        cat(where, "privacy.noise.coefficients: not given; expected a file, with privacy.noise.mechanism file"));
   if (!of_file && c.privacy.noise_coefficients)
     throw UsageError(cat(where, "privacy.noise.coefficients: found ", *c.privacy.noise_coefficients,
-                         " without privacy.noise.mechanism file; expected "
-                         "null"));
+                         " without privacy.noise.mechanism file; expected null"));
   if (c.privacy.enabled && !c.privacy.noise_mechanism && c.privacy.noise_multiplier && whole_series &&
       privacy::covers_correlated_noise(s.top_level, s.reshuffle))
-    throw UsageError(cat(where, "privacy.noise.mechanism: found auto beside privacy.noise_multiplier ", *c.privacy.noise_multiplier,
+    throw UsageError(cat(where, "privacy.noise.mechanism: found auto beside privacy.noise_multiplier ",
+                         *c.privacy.noise_multiplier,
                          "; expected auto for both, as the mechanism is chosen with its noise"));
   if (c.privacy.enabled && c.privacy.noise_mechanism && *c.privacy.noise_mechanism != privacy::StrategyKind::identity) {
     const auto mechanism = name(*c.privacy.noise_mechanism);
     if (!whole_series)
-      throw PrivacyError(cat(where, "privacy.noise.mechanism: found ", mechanism, " with privacy.relation ", name(c.privacy.relation),
-                             ", which is not implemented; expected privacy.relation series with sampling.top_level balls_in_bins, or identity"));
+      throw PrivacyError(cat(where, "privacy.noise.mechanism: found ", mechanism, " with privacy.relation ",
+                             name(c.privacy.relation),
+                             ", which is not implemented; expected privacy.relation series with sampling.top_level "
+                             "balls_in_bins, or identity"));
     if (!privacy::covers_correlated_noise(s.top_level, s.reshuffle))
-      throw PrivacyError(cat(where, "privacy.noise.mechanism: found ", mechanism, " with sampling.top_level ", name(s.top_level),
-                             ", which is not implemented; expected balls_in_bins, deterministic, or shuffled with sampling.reshuffle once"));
+      throw PrivacyError(cat(where, "privacy.noise.mechanism: found ", mechanism, " with sampling.top_level ",
+                             name(s.top_level),
+                             ", which is not implemented; expected balls_in_bins, deterministic, or shuffled with "
+                             "sampling.reshuffle once"));
   }
   if (s.reshuffle == privacy::Reshuffle::once && s.top_level != privacy::TopLevel::shuffled)
-    throw UsageError(cat(where, "sampling.reshuffle: found once with sampling.top_level ", name(s.top_level), "; expected shuffled"));
+    throw UsageError(cat(where, "sampling.reshuffle: found once with sampling.top_level ", name(s.top_level),
+                         "; expected shuffled"));
   if (s.top_level == privacy::TopLevel::balls_in_bins && !whole_series)
-    throw PrivacyError(cat(where, "sampling.top_level: found balls_in_bins with privacy.relation ", name(c.privacy.relation),
-                           ", which no theorem covers; expected privacy.relation series, or shuffled, deterministic, wor or poisson"));
+    throw PrivacyError(
+        cat(where, "sampling.top_level: found balls_in_bins with privacy.relation ", name(c.privacy.relation),
+            ", which no theorem covers; expected privacy.relation series, or shuffled, deterministic, wor or poisson"));
   if (!whole_series) return;
   const auto of_values = [&](const char* key, const std::string& found, const char* expected) {
     throw UsageError(cat(where, key, ": found ", found,
-                         " with privacy.relation series, which is about whole series and not their values; "
-                         "expected ",
+                         " with privacy.relation series, which is about whole series and not their values; expected ",
                          expected));
   };
   if (c.privacy.w != 1) of_values("privacy.w", cat(c.privacy.w), "1");
   if (c.privacy.v) of_values("privacy.v", cat(*c.privacy.v), "null");
-  if (c.augmentation.context_noise > 0.0) of_values("augmentation.context_noise", cat(c.augmentation.context_noise), "0");
-  if (c.augmentation.forecast_noise > 0.0) of_values("augmentation.forecast_noise", cat(c.augmentation.forecast_noise), "0");
+  if (c.augmentation.context_noise > 0.0)
+    of_values("augmentation.context_noise", cat(c.augmentation.context_noise), "0");
+  if (c.augmentation.forecast_noise > 0.0)
+    of_values("augmentation.forecast_noise", cat(c.augmentation.forecast_noise), "0");
 }
 
 /// The longest season that a model that starts as a naive forecast sees as a whole. A context that is not settled yet
@@ -360,47 +373,50 @@ std::int64_t longest_season(const Config& c) {
 /// hours the same on each day of a week, as in the shipped weights.
 std::vector<std::int64_t> usual_lags(std::int64_t season) {
   std::set<std::int64_t> lags{1, 2, 3, 4, 5, 6, 7};
-  for (std::int64_t k = 1; season >= 2 && k <= (season == 24 ? 7 : 1); ++k) lags.insert({k * season - 1, k * season, k * season + 1});
+  for (std::int64_t k = 1; season >= 2 && k <= (season == 24 ? 7 : 1); ++k)
+    lags.insert({k * season - 1, k * season, k * season + 1});
   return {lags.begin(), lags.end()};
 }
 
 void check_together(const std::string& where, const Config& c) {
   check_sampling(where, c);
   if (c.dataset.format == "lstnet" && !c.dataset.start)
-    throw UsageError(cat(where,
-                         "dataset.start: not given; an lstnet file has no time stamps; expected the moment of its "
-                         "first row"));
+    throw UsageError(cat(
+        where, "dataset.start: not given; an lstnet file has no time stamps; expected the moment of its first row"));
   const auto* model = find_model(c.model.name);
   if (c.dataset.covariates && (model == nullptr || !model->reads_covariates))
-    throw UsageError(cat(where, "dataset.covariates.file: found ", *c.dataset.covariates, "; ", c.model.name, " reads no covariates: expected null, or model.name deepar"));
+    throw UsageError(cat(where, "dataset.covariates.file: found ", *c.dataset.covariates, "; ", c.model.name,
+                         " reads no covariates: expected null, or model.name deepar"));
   if (c.dataset.covariates && c.dataset.is_synthetic())
-    throw UsageError(cat(where, "dataset.covariates.file: found ", *c.dataset.covariates, " with dataset.format synthetic, whose series know of none; expected null"));
+    throw UsageError(cat(where, "dataset.covariates.file: found ", *c.dataset.covariates,
+                         " with dataset.format synthetic, whose series know of none; expected null"));
   if (!c.dataset.covariates && !c.dataset.covariate_columns.empty())
-    throw UsageError(cat(where, "dataset.covariates.columns: found ", join(c.dataset.covariate_columns, ", "), " without dataset.covariates.file; expected the file, too"));
+    throw UsageError(cat(where, "dataset.covariates.columns: found ", join(c.dataset.covariate_columns, ", "),
+                         " without dataset.covariates.file; expected the file, too"));
   const bool reads_lags = model != nullptr && model->reads_lags;
   if (reads_lags && c.model.lags.empty())
     throw UsageError(cat(where, "model.lags: not given; ", c.model.name,
-                         " reads past values through lags alone; expected auto or a list, "
-                         "such as [1, 2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data"));
+                         " reads past values through lags alone; expected auto or a list, such as [1, 2, 3, 4, 5, 6, "
+                         "7, 23, 24, 25] for hourly data"));
   if (!reads_lags && !c.model.lags.empty())
     throw UsageError(cat(where, "model.lags: found ", c.model.lags.size(), " lags; ", c.model.name,
                          " reads none; expected an empty list"));
   if (c.model.prior != PriorKind::none && (model == nullptr || !model->has_prior))
-    throw UsageError(cat(where, "model.prior: found ", c.model.prior ? name(*c.model.prior) : "auto", "; ", c.model.name, " has no prior; expected none"));
+    throw UsageError(cat(where, "model.prior: found ", c.model.prior ? name(*c.model.prior) : "auto", "; ",
+                         c.model.name, " has no prior; expected none"));
   if (c.model.missing_values == "zero" && c.model.prior != PriorKind::none)
-    throw UsageError(cat(where, "model.missing_values: found zero with model.prior ", c.model.prior ? name(*c.model.prior) : "auto",
-                         ", which knows no zeros; expected mean"));
+    throw UsageError(cat(where, "model.missing_values: found zero with model.prior ",
+                         c.model.prior ? name(*c.model.prior) : "auto", ", which knows no zeros; expected mean"));
   if (c.model.prior == PriorKind::seasonal_naive) {
     const auto seen = longest_season(c);
     if (c.dataset.season_length < 2)
-      throw UsageError(cat(where, "model.prior: found seasonal_naive with dataset.season_length ", c.dataset.season_length,
-                           "; expected a season of 2 or "
-                           "more, or last_value"));
+      throw UsageError(cat(where, "model.prior: found seasonal_naive with dataset.season_length ",
+                           c.dataset.season_length, "; expected a season of 2 or more, or last_value"));
     if (c.dataset.season_length > seen)
-      throw UsageError(cat(where, "model.prior: found seasonal_naive with dataset.season_length ", c.dataset.season_length, " and a model that sees ", seen,
-                           reads_lags ? " steps by its lags" : " steps", "; expected ", reads_lags ? "a lag" : "model.context_length",
-                           " of at least the season, or "
-                           "last_value"));
+      throw UsageError(cat(where, "model.prior: found seasonal_naive with dataset.season_length ",
+                           c.dataset.season_length, " and a model that sees ", seen,
+                           reads_lags ? " steps by its lags" : " steps", "; expected ",
+                           reads_lags ? "a lag" : "model.context_length", " of at least the season, or last_value"));
   }
   if (c.privacy.enabled && c.optimizer.gradient_norm_bound)
     throw UsageError(cat(where, "optimizer.gradient_norm_bound: found ", *c.optimizer.gradient_norm_bound,
@@ -410,8 +426,8 @@ void check_together(const std::string& where, const Config& c) {
                          " in a private run, where no step may depend on the training loss; expected null"));
   if (c.privacy.enabled && c.training.checkpoint == ExportedWeights::best)
     throw PrivacyError(cat(where,
-                           "training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are "
-                           "covered by no theorem: set training.checkpoint to last"));
+                           "training.checkpoint: found best with privacy.enabled; weights chosen by losses without "
+                           "noise are covered by no theorem: set training.checkpoint to last"));
 }
 
 }  // namespace
@@ -424,11 +440,10 @@ std::string read_yaml_text(const std::filesystem::path& file) {
   std::string text;
   try {
     text = read_file(file);
-  } catch (const DataError& error) {
-    throw UsageError(error.what());
-  }
+  } catch (const DataError& error) { throw UsageError(error.what()); }
   if (const auto line = second_document(text); line > 0)
-    throw UsageError(cat(file.string(), ":", line, ": found a second YAML document; expected one, as others would be ignored"));
+    throw UsageError(
+        cat(file.string(), ":", line, ": found a second YAML document; expected one, as others would be ignored"));
   return text;
 }
 
@@ -449,7 +464,8 @@ Config read_config(const std::filesystem::path& file, const std::vector<std::str
         unknown_key(at(entry.first), section, nearest_to_section(section));
       if (entry.second.IsNull()) continue;
       if (!entry.second.IsMap())
-        throw UsageError(cat(at(entry.second), section, ": found ", shown(entry.second), "; expected a section of keys"));
+        throw UsageError(
+            cat(at(entry.second), section, ": found ", shown(entry.second), "; expected a section of keys"));
       const auto take = [&](auto&& self, const std::string& prefix, const YAML::Node& items) -> void {
         for (const auto& item : items) {
           const auto key = cat(prefix, ".", item.first.Scalar());
@@ -470,12 +486,12 @@ Config read_config(const std::filesystem::path& file, const std::vector<std::str
       take(take, section, entry.second);
     }
   } catch (const YAML::Exception& error) {
-    throw UsageError(cat(file.string(), ":", error.mark.line + 1, ":", error.mark.column + 1, ": not YAML: ", error.msg));
+    throw UsageError(
+        cat(file.string(), ":", error.mark.line + 1, ":", error.mark.column + 1, ": not YAML: ", error.msg));
   }
   for (const auto& assignment : assignments) {
     const auto equals = assignment.find('=');
-    if (equals == std::string::npos)
-      throw UsageError(cat("--set ", assignment, ": expected key.path=value"));
+    if (equals == std::string::npos) throw UsageError(cat("--set ", assignment, ": expected key.path=value"));
     const auto key = assignment.substr(0, equals);
     assign_text("--set: ", "--set ", key, assignment.substr(equals + 1), config);
     given.insert(key);
@@ -491,7 +507,8 @@ Config read_config(const std::filesystem::path& file, const std::vector<std::str
   }
   check_together(cat(file.string(), ": "), config);
   if (const auto& coefficients = config.privacy.noise_coefficients)
-    config.privacy.noise_recursion = privacy::read_coefficients(find_file("privacy.noise.coefficients", *coefficients, file));
+    config.privacy.noise_recursion =
+        privacy::read_coefficients(find_file("privacy.noise.coefficients", *coefficients, file));
   return config;
 }
 
@@ -505,7 +522,9 @@ Prior prior_of(const Config& config) {
 std::int64_t width_of(const Config& config) {
   if (config.model.width) return *config.model.width;
   const auto* rules = find_model(config.model.name);
-  return config.model.prior != PriorKind::none && config.model.width_factor == 1 && rules != nullptr ? rules->width_with_prior : 0;
+  return config.model.prior != PriorKind::none && config.model.width_factor == 1 && rules != nullptr
+             ? rules->width_with_prior
+             : 0;
 }
 
 void check_setting(const std::string& where, const std::string& key, const std::string& value) {
@@ -549,7 +568,8 @@ std::string options_reference() {
       section = section_of(option.key);
       out += cat("\n## ", section, "\n\n| option | default | accepts | meaning |\n| --- | --- | --- | --- |\n");
     }
-    out += cat("| `", option.key, "` | ", default_text(option), " | ", accepts(option.value), " | ", option.doc, " |\n");
+    out +=
+        cat("| `", option.key, "` | ", default_text(option), " | ", accepts(option.value), " | ", option.doc, " |\n");
   }
   return out;
 }
@@ -557,8 +577,8 @@ std::string options_reference() {
 std::string options_help() {
   std::string out;
   for (const auto& option : option_table())
-    out += cat("  ", option.key, " (", default_text(option), "): ", option.doc, "\n      accepts ", accepts(option.value),
-               "\n");
+    out += cat("  ", option.key, " (", default_text(option), "): ", option.doc, "\n      accepts ",
+               accepts(option.value), "\n");
   return out;
 }
 
@@ -567,7 +587,8 @@ std::filesystem::path project_root() {
   const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
   for (auto folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
     for (const auto& root : {folder, folder / "share" / "tsdp"})
-      if (std::filesystem::exists(root / "configs", ignored) && std::filesystem::exists(root / "data", ignored)) return root;
+      if (std::filesystem::exists(root / "configs", ignored) && std::filesystem::exists(root / "data", ignored))
+        return root;
   return {};
 }
 
@@ -578,7 +599,8 @@ std::string unless_absent(const std::string& reason) {
 }
 }  // namespace
 
-std::filesystem::path find_file(const std::string& key, const std::string& path, const std::filesystem::path& config_file, const std::string& hint) {
+std::filesystem::path find_file(const std::string& key, const std::string& path,
+                                const std::filesystem::path& config_file, const std::string& hint) {
   const std::filesystem::path given(path);
   std::vector<std::filesystem::path> places = {given};
   if (given.is_relative()) {
@@ -609,12 +631,14 @@ namespace {
 struct FileToGet {
   const char* file;
   const char* fetched_as;  ///< by scripts/fetch_data.sh; null: made
-  const char* origin;      ///< where it is published, or the command that makes it, up to its --output
+  const char* origin;  ///< where it is published, or the command that makes it, up to its --output
 };
 constexpr FileToGet files_to_get[] = {
     {"traffic.txt.gz", "traffic", "traffic/traffic.txt.gz of github.com/laiguokun/multivariate-time-series-data"},
-    {"electricity.txt.gz", "electricity", "electricity/electricity.txt.gz of github.com/laiguokun/multivariate-time-series-data"},
-    {"solar_10_minutes_dataset.tsf", "solar_10_minutes", "the file of solar_10_minutes_dataset.zip, zenodo.org/records/4656144, unpacked,"},
+    {"electricity.txt.gz", "electricity",
+     "electricity/electricity.txt.gz of github.com/laiguokun/multivariate-time-series-data"},
+    {"solar_10_minutes_dataset.tsf", "solar_10_minutes",
+     "the file of solar_10_minutes_dataset.zip, zenodo.org/records/4656144, unpacked,"},
     {"lookalike_traffic.txt.gz", nullptr, "tsdp-data generate traffic-like --series 862 --length 17544 --seed 11"},
     {"lookalike_10k.txt.gz", nullptr, "tsdp-data generate traffic-like --series 10000 --length 400 --seed 5"},
 };
@@ -626,12 +650,15 @@ std::string how_to_get(const std::filesystem::path& path, const std::filesystem:
   const std::string another = "--set dataset.path=FILE takes another file";
   for (const auto& known : files_to_get) {
     if (path.filename() != known.file) continue;
-    if (!known.fetched_as) return cat("; make it: ", known.origin, " --output ", (folder / known.file).string(), "; or ", another);
+    if (!known.fetched_as)
+      return cat("; make it: ", known.origin, " --output ", (folder / known.file).string(), "; or ", another);
     std::error_code ignored;
     const auto script = root / "scripts" / "fetch_data.sh";
     const bool has_script = !root.empty() && std::filesystem::exists(script, ignored);
-    return cat("; get it: ", has_script ? cat(script.lexically_normal().string(), " ", known.fetched_as, ", or ") : std::string(), "put ", known.origin, " into ",
-               folder.string(), "; without it, --config lookalike_traffic.yaml trains on made data, and ", another);
+    return cat("; get it: ",
+               has_script ? cat(script.lexically_normal().string(), " ", known.fetched_as, ", or ") : std::string(),
+               "put ", known.origin, " into ", folder.string(),
+               "; without it, --config lookalike_traffic.yaml trains on made data, and ", another);
   }
   return cat("; ", another);
 }

@@ -16,12 +16,18 @@ namespace tsdp::data {
 
 StatedForm stated_form_of(const Config& config) {
   const auto& d = config.dataset;
-  return {d.format, d.frequency, d.start.value_or(""), {d.item_column.value_or(""), d.time_column.value_or(""), d.value_column.value_or("")}, d.duplicates, d.gaps};
+  return {d.format,
+          d.frequency,
+          d.start.value_or(""),
+          {d.item_column.value_or(""), d.time_column.value_or(""), d.value_column.value_or("")},
+          d.duplicates,
+          d.gaps};
 }
 
 FormNames form_names_of(const std::filesystem::path& config_file) {
   const auto key = cat(config_file.string(), ": dataset.");
-  return {cat(key, "format"), cat(key, "frequency"), cat(key, "start"), cat(key, "columns"), cat(key, "duplicates"), cat(key, "gaps")};
+  return {cat(key, "format"),  cat(key, "frequency"),  cat(key, "start"),
+          cat(key, "columns"), cat(key, "duplicates"), cat(key, "gaps")};
 }
 
 namespace {
@@ -32,7 +38,8 @@ Dataset synthetic_series(const Config& config, const std::filesystem::path& conf
   auto out = generate_synthetic(named<SyntheticKind>(d.path, cat(where, "path")),
                                 {d.synthetic_series, d.synthetic_length, static_cast<std::uint64_t>(d.synthetic_seed)});
   if (d.frequency != "auto" && Frequency::parse(d.frequency) != out.frequency)
-    throw UsageError(cat(where, "frequency: found ", d.frequency, "; series of the family ", d.path, " have ", out.frequency.text()));
+    throw UsageError(cat(where, "frequency: found ", d.frequency, "; series of the family ", d.path, " have ",
+                         out.frequency.text()));
   if (exact)
     for (auto& series : out.series) series.exact.assign(series.values.begin(), series.values.end());
   return out;
@@ -59,9 +66,10 @@ void treat_short_series(const Config& config, std::int64_t least, Dataset& datas
   const bool drops = config.dataset.short_series == "drop";
   const auto all = dataset.series.size();
   if (drops && count == static_cast<std::ptrdiff_t>(all))
-    throw DataError(cat(dataset.name, ": found ", all, " series, all shorter than the ", least, " values that the split needs; expected longer ones, or fewer test windows"));
-  log::info(cat("dataset.short_series: ", count, " of ", all, " series are shorter than the ", least, " values that the split needs: ",
-                drops ? "left out" : "begun earlier, with missing values"));
+    throw DataError(cat(dataset.name, ": found ", all, " series, all shorter than the ", least,
+                        " values that the split needs; expected longer ones, or fewer test windows"));
+  log::info(cat("dataset.short_series: ", count, " of ", all, " series are shorter than the ", least,
+                " values that the split needs: ", drops ? "left out" : "begun earlier, with missing values"));
   if (drops) {
     std::erase_if(dataset.series, is_short);
   } else {
@@ -97,8 +105,9 @@ PreparedData prepare_data(Config& config, const std::filesystem::path& config_fi
   // Short series are left out before copies are counted, and padded only afterwards: both would hide copies.
   const bool drops = config.dataset.short_series == "drop";
   if (drops) treat_short_series(config, least_length(options), dataset);
-  require_distinct(dataset, private_forecasts ? Copies::refused : config.privacy.enabled ? Copies::refused_if_half
-                                                                                         : Copies::told);
+  require_distinct(dataset, private_forecasts        ? Copies::refused
+                            : config.privacy.enabled ? Copies::refused_if_half
+                                                     : Copies::told);
   if (!drops) treat_short_series(config, least_length(options), dataset);
   if (config.dataset.covariates) {
     const auto where = cat(config_file.string(), ": dataset.covariates.columns");
@@ -112,7 +121,8 @@ PreparedData prepare_data(Config& config, const std::filesystem::path& config_fi
     const auto calendar = window_feature_names(dataset.frequency);
     for (const auto& name : dataset.covariates.names)
       if (std::find(calendar.begin(), calendar.end(), name) != calendar.end())
-        throw UsageError(cat(where, ": found '", name, "', which the calendar tells the model already; expected another name, or other columns"));
+        throw UsageError(cat(where, ": found '", name,
+                             "', which the calendar tells the model already; expected another name, or other columns"));
   }
   PreparedData out{std::move(dataset), {}};
   out.split = split_dataset(out.dataset, options);

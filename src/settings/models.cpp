@@ -11,7 +11,10 @@ namespace {
 // One row per forecaster of models/, so that programs without LibTorch know it too.
 std::vector<ModelRules>& models() {
   // name, reads_lags, has_prior, width_with_prior, reads_covariates
-  static std::vector<ModelRules> all = {{"simple_ff", false, true, 16}, {"deepar", true, true, 0, true}, {"itransformer", false, true}, {"dlinear", false, true, 4}};
+  static std::vector<ModelRules> all = {{"simple_ff", false, true, 16},
+                                        {"deepar", true, true, 0, true},
+                                        {"itransformer", false, true},
+                                        {"dlinear", false, true, 4}};
   return all;
 }
 

@@ -61,32 +61,39 @@ const std::vector<Option>& option_table() {
   constexpr std::size_t most_lags = 1000;      // each adds an input to every step
   static const std::vector<Option> table = {
       {"dataset.path", true, Text{AT(dataset.path)},
-       "File with the series; looked up from the working directory, the configuration's folder, the project's root. Of format synthetic the "
-       "family: 10_minutes, hourly, daily, business_daily, weekly, monthly."},
-      {"dataset.format", false, choice(AT(dataset.format), {"auto", "lstnet", "tsf", "csv", "csv_long", "jsonl", "synthetic"}),
-       "auto: by the file's name and header; lstnet: text, a row a time step, a column a series; tsf: Monash; csv: header and time stamps, a column a "
-       "series; csv_long: a column each for names, times and values; jsonl: JSON Lines as GluonTS has them. All plain or gzip. synthetic: no file, but what "
-       "tsdp-data generate makes of dataset.path and dataset.synthetic."},
+       "File with the series; looked up from the working directory, the configuration's folder, the project's root. Of "
+       "format synthetic the family: 10_minutes, hourly, daily, business_daily, weekly, monthly."},
+      {"dataset.format", false,
+       choice(AT(dataset.format), {"auto", "lstnet", "tsf", "csv", "csv_long", "jsonl", "synthetic"}),
+       "auto: by the file's name and header; lstnet: text, a row a time step, a column a series; tsf: Monash; csv: "
+       "header and time stamps, a column a series; csv_long: a column each for names, times and values; jsonl: JSON "
+       "Lines as GluonTS has them. All plain or gzip. synthetic: no file, but what tsdp-data generate makes of "
+       "dataset.path and dataset.synthetic."},
       {"dataset.frequency", false, Text{AT(dataset.frequency)},
-       "Calendar step, pandas-style: 10min, 1h, 1D, 1B, 1W; auto: as the file tells (its time stamps, the header of a tsf file)."},
+       "Calendar step, pandas-style: 10min, 1h, 1D, 1B, 1W; auto: as the file tells (its time stamps, the header of a "
+       "tsf file)."},
       {"dataset.start", false, OptionalText{AT(dataset.start)},
        "Moment of the first row, where the file does not say it (lstnet): \"YYYY-MM-DD hh:mm\"."},
       {"dataset.columns.item", false, OptionalText{AT(dataset.item_column)},
        "Column of csv_long with the series' names; null: unique_id, item_id or series_id."},
       {"dataset.columns.time", false, OptionalText{AT(dataset.time_column)},
-       "Column of csv or csv_long with the time stamps; null: in csv the first, in csv_long ds, timestamp, date, time or datetime."},
+       "Column of csv or csv_long with the time stamps; null: in csv the first, in csv_long ds, timestamp, date, time "
+       "or datetime."},
       {"dataset.columns.value", false, OptionalText{AT(dataset.value_column)},
-       "Column of csv_long with the values; null: y, target or value. Given without a column of names, the file is one series."},
+       "Column of csv_long with the values; null: y, target or value. Given without a column of names, the file is one "
+       "series."},
       {"dataset.duplicates", false, choice(AT(dataset.duplicates), {"error", "last", "mean"}),
-       "Several values of one series at one time (csv, csv_long): an error, the last in the file, or their mean, which is then the value that "
-       "the guarantee is about."},
+       "Several values of one series at one time (csv, csv_long): an error, the last in the file, or their mean, which "
+       "is then the value that the guarantee is about."},
       {"dataset.gaps", false, choice(AT(dataset.gaps), {"auto", "error", "missing"}),
        "Steps without a row (csv, csv_long): an error, or missing values; auto: an error in csv, missing in csv_long."},
       {"dataset.short_series", false, choice(AT(dataset.short_series), {"error", "drop", "pad"}),
-       "Series too short for the split: an error; left out; or begun earlier, with missing values. Which they are follows from lengths alone."},
+       "Series too short for the split: an error; left out; or begun earlier, with missing values. Which they are "
+       "follows from lengths alone."},
       {"dataset.covariates.file", false, OptionalText{AT(dataset.covariates)},
-       "CSV file of numbers that are known of every step, ahead of time too, and are the same for all series (holidays, prices): time stamps in the "
-       "first column, a column each, near -1 to 1. They count as public. For models that read them (deepar)."},
+       "CSV file of numbers that are known of every step, ahead of time too, and are the same for all series "
+       "(holidays, prices): time stamps in the first column, a column each, near -1 to 1. They count as public. For "
+       "models that read them (deepar)."},
       {"dataset.covariates.columns", false, TextList{AT(dataset.covariate_columns), data::most_covariates},
        "Columns of that file that the model is told of; an empty list: all of them."},
       {"dataset.prediction_length", true, Integer{AT(dataset.prediction_length), {1, longest}},
@@ -100,45 +107,55 @@ const std::vector<Option>& option_table() {
       {"dataset.validation_length", false,
        OptionalInteger{AT(dataset.validation_length), {0, many}, "5 * prediction_length"},
        "Values held out of training, at the end of its part of each series."},
-      {"dataset.synthetic.series", false, Integer{AT(dataset.synthetic_series), {1, 1'000'000}}, "Of format synthetic: how many series."},
-      {"dataset.synthetic.length", false, Integer{AT(dataset.synthetic_length), {1, many}}, "Of format synthetic: values of each series."},
-      {"dataset.synthetic.seed", false, Integer{AT(dataset.synthetic_seed), {0, std::numeric_limits<std::int64_t>::max()}},
+      {"dataset.synthetic.series", false, Integer{AT(dataset.synthetic_series), {1, 1'000'000}},
+       "Of format synthetic: how many series."},
+      {"dataset.synthetic.length", false, Integer{AT(dataset.synthetic_length), {1, many}},
+       "Of format synthetic: values of each series."},
+      {"dataset.synthetic.seed", false,
+       Integer{AT(dataset.synthetic_seed), {0, std::numeric_limits<std::int64_t>::max()}},
        "Of format synthetic: the seed of its values, which come from no real data."},
       {"model.name", false, choice(AT(model.name), model_names()), "The forecaster."},
       {"model.context_length", true, OptionalInteger{AT(model.context_length), {1, longest}, "required", "auto"},
        "Past steps that the model is given, L_C; auto: docs/choosing.md has the rule."},
       {"model.lags", false, IntegerList{AT(model.lags), AT(model.auto_lags), {1, longest}, most_lags},
-       "Lags of the target that the model reads (deepar only, which needs some); they count into the accounted context: "
-       "L_C + max(lag) - 1 past values. auto: 1 to 7, and dataset.season_length with the lags next to it (of a season of 24, of seven seasons); none for other models."},
+       "Lags of the target that the model reads (deepar only, which needs some); they count into the accounted "
+       "context: L_C + max(lag) - 1 past values. auto: 1 to 7, and dataset.season_length with the lags next to it (of "
+       "a season of 24, of seven seasons); none for other models."},
       {"model.default_scale", false, Real{AT(model.default_scale), {0.0, 1e30}},
        "Scale of a window without any observed value (deepar, itransformer, dlinear); at least 1e-10 is taken."},
       {"model.missing_values", false, choice(AT(model.missing_values), {"mean", "zero"}),
-       "How a model reads a past value that is missing or lies before its series: as the mean of the window's own observed context, or, without a prior, "
-       "as zero, which is GluonTS's way and the zero padding of the paper (Algorithms 4 and 6)."},
+       "How a model reads a past value that is missing or lies before its series: as the mean of the window's own "
+       "observed context, or, without a prior, as zero, which is GluonTS's way and the zero padding of the paper "
+       "(Algorithms 4 and 6)."},
       {"model.width_factor", false, Integer{AT(model.width_factor), {1, 1024}},
        "Multiple of the model's standard widths (hidden layers, LSTM, attention, feed-forward)."},
       {"model.width", false, OptionalInteger{AT(model.width), {1, 65536}, "auto", "auto"},
-       "Hidden units of a step (simple_ff, dlinear), of the LSTM (deepar) or of a token (itransformer, a multiple of 4). auto: the standard ones "
-       "(64, 20, 40, 32) times width_factor; with a prior 16 for simple_ff and 4 for dlinear, which serve as well and take less noise."},
+       "Hidden units of a step (simple_ff, dlinear), of the LSTM (deepar) or of a token (itransformer, a multiple of "
+       "4). auto: the standard ones (64, 20, 40, 32) times width_factor; with a prior 16 for simple_ff and 4 for "
+       "dlinear, which serve as well and take less noise."},
       {"model.sampled_forecasts", false, Flag{AT(model.sampled_forecasts)},
        "true: the exported model's quantiles and means come from 100 sample paths, as GluonTS has it for itransformer; "
        "deepar always forecasts so."},
       {"model.prior", false, choice(AT(model.prior)),
-       "Naive forecast of the window's own that the model starts as, and learns the difference to: seasonal_naive (dataset.season_length "
-       "back), last_value; none: as GluonTS has it, if model.missing_values is zero, too; auto: seasonal_naive where a season is stated that fits the context, else last_value."},
+       "Naive forecast of the window's own that the model starts as, and learns the difference to: seasonal_naive "
+       "(dataset.season_length back), last_value; none: as GluonTS has it, if model.missing_values is zero, too; auto: "
+       "seasonal_naive where a season is stated that fits the context, else last_value."},
       {"model.start", false, Text{AT(model.start)},
-       "Weights before the first step: fresh, drawn with the seed (with a prior, the prior itself); pretrained, those shipped for this model, "
-       "frequency, context and prior; auto, pretrained where some fit that did no worse than their prior on every public set tried, else fresh; or a "
-       "file that tsdp-train wrote (model.pt), whose origin the ledger then states."},
+       "Weights before the first step: fresh, drawn with the seed (with a prior, the prior itself); pretrained, those "
+       "shipped for this model, frequency, context and prior; auto, pretrained where some fit that did no worse than "
+       "their prior on every public set tried, else fresh; or a file that tsdp-train wrote (model.pt), whose origin "
+       "the ledger then states."},
       {"sampling.top_level", false, choice(AT(sampling.top_level)),
-       "How series are chosen: wor, a fresh sample without replacement each step; deterministic, in turn; shuffled, in turn, in a random "
-       "order (costs what in turn does); poisson, each by its own coin in every step; balls_in_bins, each in one bin, drawn once for the "
-       "run, a bin a step (privacy.relation series only)."},
+       "How series are chosen: wor, a fresh sample without replacement each step; deterministic, in turn; shuffled, in "
+       "turn, in a random order (costs what in turn does); poisson, each by its own coin in every step; balls_in_bins, "
+       "each in one bin, drawn once for the run, a bin a step (privacy.relation series only)."},
       {"sampling.bottom_level", false, choice(AT(sampling.bottom_level)),
        "How windows are chosen inside a series: with replacement, or each by its own coin."},
-      {"sampling.batch_size", false, IntegerNullOrAuto{AT(sampling.batch_size), AT(sampling.auto_batch_size), {1, many}, "required without batches or rate"},
-       "Expected windows a step, Lambda: the divisor of every step (with privacy.relation series the expected number of series, Lambda / "
-       "lambda, is); auto: lambda of every series, of at most 4096 series."},
+      {"sampling.batch_size", false,
+       IntegerNullOrAuto{
+           AT(sampling.batch_size), AT(sampling.auto_batch_size), {1, many}, "required without batches or rate"},
+       "Expected windows a step, Lambda: the divisor of every step (with privacy.relation series the expected number "
+       "of series, Lambda / lambda, is); auto: lambda of every series, of at most 4096 series."},
       {"sampling.subsequences_per_sequence", false, Integer{AT(sampling.subsequences_per_sequence), {1, many}},
        "Expected windows of a chosen series, lambda; at most the batch size."},
       {"sampling.reshuffle", false, choice(AT(sampling.reshuffle)),
@@ -154,44 +171,50 @@ const std::vector<Option>& option_table() {
       {"privacy.enabled", false, Flag{AT(privacy.enabled)},
        "false trains without clipping and noise, and without any privacy."},
       {"privacy.relation", false, choice(AT(privacy.relation)),
-       "Neighbours differ in one series: event, in the values within w consecutive steps; user, in any w values; series, in whether it is there at all: "
-       "the windows of a series in a step are clipped as one."},
+       "Neighbours differ in one series: event, in the values within w consecutive steps; user, in any w values; "
+       "series, in whether it is there at all: the windows of a series in a step are clipped as one."},
       {"privacy.w", false, Integer{AT(privacy.w), {1, many}}, "Places in which neighbours differ."},
       {"privacy.v", false, OptionalReal{AT(privacy.v), {1e-300, 1e300}, "null"},
-       "Most by which a value, as it stands in the file, changes between neighbours; noise on the data is added to values cut at "
-       "2^32 times that; null: without bound (and, without privacy, 1 for augmentation)."},
+       "Most by which a value, as it stands in the file, changes between neighbours; noise on the data is added to "
+       "values cut at 2^32 times that; null: without bound (and, without privacy, 1 for augmentation)."},
       {"privacy.noise_multiplier", false, OptionalReal{AT(privacy.noise_multiplier), {0.01, 1e6}, "auto"},
        "Noise standard deviation in multiples of the clip norm; auto: the least that spends target_epsilon over "
        "max_epochs."},
       {"privacy.noise.mechanism", false, choice(AT(privacy.noise_mechanism)),
-       "How the noise of different steps is correlated (docs/accounting.md): identity: it is independent; bsr, bisr, band_mf, band_inv_mf, blt, file: "
-       "later steps cancel a part of earlier noise. With privacy.relation series, and balls_in_bins, deterministic, or shuffled once. auto: where "
-       "that is covered the one of least total error at the target, with noise_multiplier auto; elsewhere identity."},
-      {"privacy.noise.bands", false, Integer{AT(privacy.noise_bands), {1, 1'000'000}}, "Bands p of bsr, bisr, band_mf and band_inv_mf."},
+       "How the noise of different steps is correlated (docs/accounting.md): identity: it is independent; bsr, bisr, "
+       "band_mf, band_inv_mf, blt, file: later steps cancel a part of earlier noise. With privacy.relation series, and "
+       "balls_in_bins, deterministic, or shuffled once. auto: where that is covered the one of least total error at "
+       "the target, with noise_multiplier auto; elsewhere identity."},
+      {"privacy.noise.bands", false, Integer{AT(privacy.noise_bands), {1, 1'000'000}},
+       "Bands p of bsr, bisr, band_mf and band_inv_mf."},
       {"privacy.noise.coefficients", false, OptionalText{AT(privacy.noise_coefficients)},
        "Of file: a JSON file, the first column of the strategy matrix as a list, or {\"inverse\": [...]}."},
       {"privacy.noise.buffers", false, Integer{AT(privacy.noise_buffers), {1, 8}}, "Buffers d of blt."},
       {"privacy.clip_norm", false, Real{AT(privacy.clip_norm), {1e-12, 1e12}},
-       "Largest norm of the gradient of one window; with privacy.relation series, of one series in a step: the mean of lambda windows."},
+       "Largest norm of the gradient of one window; with privacy.relation series, of one series in a step: the mean of "
+       "lambda windows."},
       {"privacy.clipping", false, choice(AT(privacy.clipping)),
-       "flat: a window's gradient is scaled down to clip_norm where it is longer; per_layer: each of M layers on its own, "
-       "to clip_norm / sqrt(M); automatic: every gradient g is scaled by clip_norm / (|g| + 0.01)."},
+       "flat: a window's gradient is scaled down to clip_norm where it is longer; per_layer: each of M layers on its "
+       "own, to clip_norm / sqrt(M); automatic: every gradient g is scaled by clip_norm / (|g| + 0.01)."},
       {"privacy.target_epsilon", false, Real{AT(privacy.target_epsilon), {0.0, 1e6, true}},
        "Training stops before epsilon passes this."},
       {"privacy.choice_share", false, Real{AT(privacy.choice_share), {0.0, 0.5}},
-       "Share of target_epsilon that pays for a private choice after training, between the trained model and its start, by the likelihood of the "
-       "validation windows (docs/choosing.md); 0: the trained model is kept. With privacy.relation event or user."},
+       "Share of target_epsilon that pays for a private choice after training, between the trained model and its "
+       "start, by the likelihood of the validation windows (docs/choosing.md); 0: the trained model is kept. With "
+       "privacy.relation event or user."},
       {"privacy.composition", false, choice(AT(privacy.composition)),
-       "How the steps are composed, for one window a series with relation event or user: symmetrised, which lets a step leak in both directions at once, or "
-       "adaptive, which is what an adaptive adversary can make of them (tsdp.6): a third more steps for the same epsilon, after seconds of work. auto: adaptive "
-       "where that is covered and the noise multiplier is from 3 to 12 (docs/accounting.md), symmetrised elsewhere."},
+       "How the steps are composed, for one window a series with relation event or user: symmetrised, which lets a "
+       "step leak in both directions at once, or adaptive, which is what an adaptive adversary can make of them "
+       "(tsdp.6): a third more steps for the same epsilon, after seconds of work. auto: adaptive where that is covered "
+       "and the noise multiplier is from 3 to 12 (docs/accounting.md), symmetrised elsewhere."},
       {"privacy.delta", false, Real{AT(privacy.delta), {1e-25, 1.0, false, true}}, "delta at which epsilon is stated."},
       {"optimizer.name", false, choice(AT(optimizer.name), {"adam"}), "The optimizer."},
       {"optimizer.learning_rate", false, OptionalReal{AT(optimizer.learning_rate), {0.0, 1e6, true}, "auto"},
        "Step size; auto: docs/choosing.md has the rule."},
       {"optimizer.weight_decay", false, Real{AT(optimizer.weight_decay), {0.0, 1e6}},
        "Multiple of the weights added to the gradient."},
-      {"optimizer.gradient_norm_bound", false, OptionalReal{AT(optimizer.gradient_norm_bound), {0.0, 1e12, true}, "null"},
+      {"optimizer.gradient_norm_bound", false,
+       OptionalReal{AT(optimizer.gradient_norm_bound), {0.0, 1e12, true}, "null"},
        "Not private: the batch's gradient is scaled down to this norm where it is longer; null: never."},
       {"optimizer.plateau_looks", false, OptionalInteger{AT(optimizer.plateau_looks), {0, many}, "null"},
        "Not private: the learning rate is halved after more than this many looks (training.validate_every) in a row at "
@@ -205,8 +228,8 @@ const std::vector<Option>& option_table() {
       {"training.validate_every", false, Integer{AT(training.validate_every), {1, many}},
        "Epochs between two looks at the validation loss."},
       {"training.checkpoint", false, choice(AT(training.checkpoint)),
-       "Weights that are exported; best (not private): of least validation loss, or without a validation part of least mean "
-       "training loss between two looks."},
+       "Weights that are exported; best (not private): of least validation loss, or without a validation part of least "
+       "mean training loss between two looks."},
       {"training.checkpoint_seconds", false, Real{AT(training.checkpoint_seconds), {0.0, 1e6}},
        "Least seconds between two checkpoints; from 1 s on their cost is also kept below 0.5 % of the time."},
       {"training.memory_mb", false, OptionalInteger{AT(training.memory_mb), {1, 1'000'000'000}, "null"},

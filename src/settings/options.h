@@ -77,7 +77,8 @@ struct Flag {
   std::function<bool&(Config&)> at;
 };
 
-using Value = std::variant<Text, OptionalText, Choice, Integer, OptionalInteger, IntegerNullOrAuto, IntegerList, TextList, Real, OptionalReal, Flag>;
+using Value = std::variant<Text, OptionalText, Choice, Integer, OptionalInteger, IntegerNullOrAuto, IntegerList,
+                           TextList, Real, OptionalReal, Flag>;
 
 struct Option {
   std::string key;  // "section.name"

@@ -39,7 +39,8 @@ privacy::SubsamplingScheme scheme_of(const Config& config, privacy::SeriesLength
     return privacy::SubsamplingScheme(std::move(p));
   } catch (const UsageError& error) {
     // Only the data tell how many series there are.
-    if (config.sampling.batches && std::string(error.what()).starts_with("batches: ")) throw UsageError(cat("sampling.", error.what()));
+    if (config.sampling.batches && std::string(error.what()).starts_with("batches: "))
+      throw UsageError(cat("sampling.", error.what()));
     throw;
   }
 }
@@ -50,7 +51,9 @@ std::optional<SyntheticData> synthetic_data_of(const Config& config) {
   return SyntheticData{d.path, d.synthetic_series, d.synthetic_length, d.synthetic_seed};
 }
 
-privacy::PrivacyUnit unit_of(const Config& config) { return {config.privacy.relation, config.privacy.w, config.privacy.v}; }
+privacy::PrivacyUnit unit_of(const Config& config) {
+  return {config.privacy.relation, config.privacy.w, config.privacy.v};
+}
 
 double choice_epsilon_of(const Config& config) { return config.privacy.choice_share * config.privacy.target_epsilon; }
 
@@ -63,11 +66,12 @@ std::uint64_t uses_of_epochs(const privacy::AppliedTheorem& theorem, std::int64_
   return uses;
 }
 
-std::shared_ptr<const privacy::Strategy> planned_strategy_of(const Config& config, const privacy::SubsamplingScheme& scheme) {
+std::shared_ptr<const privacy::Strategy> planned_strategy_of(const Config& config,
+                                                             const privacy::SubsamplingScheme& scheme) {
   const auto kind = config.privacy.noise_mechanism.value_or(privacy::StrategyKind::identity);
   if (kind == privacy::StrategyKind::identity) return nullptr;
-  return std::make_shared<const privacy::Strategy>(
-      privacy::planned_strategy(config.privacy.wanted_strategy(kind), scheme.steps_per_epoch(), config.training.max_epochs.value()));
+  return std::make_shared<const privacy::Strategy>(privacy::planned_strategy(
+      config.privacy.wanted_strategy(kind), scheme.steps_per_epoch(), config.training.max_epochs.value()));
 }
 
 TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_lengths) {
@@ -89,11 +93,14 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
   const auto choose = [&](privacy::StepComposition chosen) {
     composition = chosen;
     if (chosen == privacy::StepComposition::adaptive)
-      log::info("the steps are composed adaptively (privacy.composition): the first answer for a noise multiplier may take a minute, later ones are kept on disk");
+      log::info(
+          "the steps are composed adaptively (privacy.composition): the first answer for a noise multiplier may take a "
+          "minute, later ones are kept on disk");
   };
   const auto with_noise = [&](double multiplier) {
-    return PrivateMechanism(unit_of(config), scheme, {p.clipping, p.clip_norm}, privacy::noise_by(strategy, multiplier), std::nullopt,
-                            choice_epsilon_of(config), composition.value_or(privacy::StepComposition::symmetrised));
+    return PrivateMechanism(unit_of(config), scheme, {p.clipping, p.clip_norm}, privacy::noise_by(strategy, multiplier),
+                            std::nullopt, choice_epsilon_of(config),
+                            composition.value_or(privacy::StepComposition::symmetrised));
   };
   if (multiplier_of) {
     if (!composition) choose(privacy::chosen_composition(with_noise(*multiplier_of).theorem()));
@@ -116,35 +123,42 @@ void keep_choices(Config& config, const PrivateMechanism& mechanism) {
 
 void require_terms_of(const Config& config, const Ledger& ledger, const std::string& where) {
   const auto require_same = [&](const nlohmann::ordered_json& found, const nlohmann::ordered_json& expected) {
-    const auto shown = [](const nlohmann::ordered_json& terms, const std::string& term) { return terms.contains(term) ? json_text(terms.at(term)) : "none"; };
+    const auto shown = [](const nlohmann::ordered_json& terms, const std::string& term) {
+      return terms.contains(term) ? json_text(terms.at(term)) : "none";
+    };
     auto both = found;
     both.update(expected);
     for (const auto& [term, unused] : both.items())
       if (!found.contains(term) || !expected.contains(term) || found.at(term) != expected.at(term))
-        throw DataError(cat(where, ": ", term, ": found ", shown(found, term), "; the run's configuration says ", shown(expected, term),
-                            ": put the run's own file back"));
+        throw DataError(cat(where, ": ", term, ": found ", shown(found, term), "; the run's configuration says ",
+                            shown(expected, term), ": put the run's own file back"));
   };
   const auto prior = prior_of(config);
   const auto& start = ledger.start;
-  require_same({{"prior", name(start.prior.kind)}, {"season", start.prior.season}, {"fresh weights", start.origin == StartOrigin::fresh}},
-               {{"prior", name(prior.kind)}, {"season", prior.season}, {"fresh weights", config.model.start == "fresh"}});
+  require_same(
+      {{"prior", name(start.prior.kind)},
+       {"season", start.prior.season},
+       {"fresh weights", start.origin == StartOrigin::fresh}},
+      {{"prior", name(prior.kind)}, {"season", prior.season}, {"fresh weights", config.model.start == "fresh"}});
   if (ledger.synthetic != synthetic_data_of(config))
-    throw DataError(cat(where, ": synthetic_data: is not what the run's configuration says; put the run's own file back"));
+    throw DataError(
+        cat(where, ": synthetic_data: is not what the run's configuration says; put the run's own file back"));
   require_same({{"reproducible", ledger.reproducible}, {"private", ledger.is_private()}},
                {{"reproducible", config.training.reproducible}, {"private", config.privacy.enabled}});
   const auto& scheme = ledger.method.scheme().parameters();
   // With the same series: their own digest tells whether they fit the configuration.
   if (scheme.lengths.shortest() < config.dataset.prediction_length)
-    throw DataError(cat(where, ": shortest_sequence: found ", scheme.lengths.shortest(), "; the run's configuration says at least ",
-                        config.dataset.prediction_length, ": put the run's own file back"));
+    throw DataError(cat(where, ": shortest_sequence: found ", scheme.lengths.shortest(),
+                        "; the run's configuration says at least ", config.dataset.prediction_length,
+                        ": put the run's own file back"));
   if (!ledger.cost) return require_same(terms(ledger.method), terms(TrainingMethod(scheme_of(config, scheme.lengths))));
   const auto& p = config.privacy;
   require_same({{"delta", ledger.cost->delta}, {"target_epsilon", ledger.cost->target_epsilon}},
                {{"delta", p.delta}, {"target_epsilon", p.target_epsilon}});
   if (!p.noise_multiplier)
     throw DataError(cat(where,
-                        ": noise_multiplier: found a number; the run's configuration says auto, and a run keeps its number: "
-                        "put the run's own file back"));
+                        ": noise_multiplier: found a number; the run's configuration says auto, and a run keeps its "
+                        "number: put the run's own file back"));
   require_same(terms(ledger.method), terms(method_of(config, scheme.lengths)));
 }
 

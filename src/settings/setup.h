@@ -23,11 +23,13 @@ namespace tsdp::mechanism {
 /// The series of format synthetic; none for any other format.
 [[nodiscard]] std::optional<SyntheticData> synthetic_data_of(const Config& config);
 
-/// The strategy matrix of correlated noise that `config` names, for all its epochs; none for independent noise, and for `auto`.
-[[nodiscard]] std::shared_ptr<const privacy::Strategy> planned_strategy_of(const Config& config, const privacy::SubsamplingScheme& scheme);
+/// The strategy matrix of correlated noise that `config` names, for all its epochs; none for independent noise, and for
+/// `auto`.
+[[nodiscard]] std::shared_ptr<const privacy::Strategy> planned_strategy_of(const Config& config,
+                                                                           const privacy::SubsamplingScheme& scheme);
 
-/// What a run of `config` does. A noise multiplier `auto` becomes the least that spends the target epsilon over max_epochs.
-/// Throws PrivacyError (exit 4) if no theorem covers the scheme, UsageError for contradictions.
+/// What a run of `config` does. A noise multiplier `auto` becomes the least that spends the target epsilon over
+/// max_epochs. Throws PrivacyError (exit 4) if no theorem covers the scheme, UsageError for contradictions.
 [[nodiscard]] TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_lengths);
 
 /// Writes the noise and composition of `mechanism` into `config` in place of `auto`: another program might calibrate,

@@ -28,7 +28,15 @@ struct Sizes {
 Sizes sizes_of(const StartWeights& weights) {
   const Fields about(weights.content.model, cat(weights.file.string(), ": model"), "a model that tsdp-train wrote");
   const auto sizes = about.section("sizes");
-  Sizes out{about.text("name"), about.text("frequency"), sizes.length("context_length"), sizes.length("prediction_length"), 0, 1, {}, {}, {}};
+  Sizes out{about.text("name"),
+            about.text("frequency"),
+            sizes.length("context_length"),
+            sizes.length("prediction_length"),
+            0,
+            1,
+            {},
+            {},
+            {}};
   constexpr std::uint64_t widest = 65536;
   if (sizes.has("width")) out.width = static_cast<std::int64_t>(sizes.count("width", 0, widest));
   out.width_factor = static_cast<std::int64_t>(sizes.count("width_factor", 1, widest));
@@ -41,13 +49,14 @@ Sizes sizes_of(const StartWeights& weights) {
 }
 
 std::string shown(const Prior& prior) {
-  return prior.kind == PriorKind::seasonal_naive ? cat("seasonal_naive of season ", prior.season) : std::string(name(prior.kind));
+  return prior.kind == PriorKind::seasonal_naive ? cat("seasonal_naive of season ", prior.season)
+                                                 : std::string(name(prior.kind));
 }
 
 std::string shown(const StartWeights& weights) {
   const auto s = sizes_of(weights);
-  return cat(weights.file.stem().string(), " (", s.model, ", ", s.frequency, ", context ", s.context, ", forecasts of up to ", s.horizon,
-             " steps, prior ", shown(s.prior), ")");
+  return cat(weights.file.stem().string(), " (", s.model, ", ", s.frequency, ", context ", s.context,
+             ", forecasts of up to ", s.horizon, " steps, prior ", shown(s.prior), ")");
 }
 
 }  // namespace
@@ -80,20 +89,28 @@ Start start_of(const Config& config, const std::optional<StartWeights>& weights)
 
 std::optional<std::string> misfit(const Config& config, const StartWeights& weights) {
   const auto s = sizes_of(weights);
-  const auto differ = [](const char* key, const auto& found, const auto& theirs) { return cat(key, ": found ", found, "; the weights are of ", theirs); };
+  const auto differ = [](const char* key, const auto& found, const auto& theirs) {
+    return cat(key, ": found ", found, "; the weights are of ", theirs);
+  };
   const auto& m = config.model;
   if (m.name != s.model) return differ("model.name", m.name, s.model);
-  if (data::Frequency::parse(config.dataset.frequency) != data::Frequency::parse(s.frequency)) return differ("dataset.frequency", config.dataset.frequency, s.frequency);
-  if (m.context_length && *m.context_length != s.context) return differ("model.context_length", *m.context_length, s.context);
+  if (data::Frequency::parse(config.dataset.frequency) != data::Frequency::parse(s.frequency))
+    return differ("dataset.frequency", config.dataset.frequency, s.frequency);
+  if (m.context_length && *m.context_length != s.context)
+    return differ("model.context_length", *m.context_length, s.context);
   if (config.dataset.prediction_length > s.horizon)
-    return cat("dataset.prediction_length: found ", config.dataset.prediction_length, "; the weights forecast at most ", s.horizon, " steps");
+    return cat("dataset.prediction_length: found ", config.dataset.prediction_length, "; the weights forecast at most ",
+               s.horizon, " steps");
   if (m.lags != s.lags) return differ("model.lags", cat(m.lags.size(), " lags"), "others");
   if (config.dataset.covariate_columns != s.covariates)
-    return differ("dataset.covariates", config.dataset.covariate_columns.empty() ? std::string("none") : join(config.dataset.covariate_columns, ", "),
-                  s.covariates.empty() ? std::string("none") : join(s.covariates, ", "));
+    return differ(
+        "dataset.covariates",
+        config.dataset.covariate_columns.empty() ? std::string("none") : join(config.dataset.covariate_columns, ", "),
+        s.covariates.empty() ? std::string("none") : join(s.covariates, ", "));
   if (const auto prior = prior_of(config); prior != s.prior) return differ("model.prior", shown(prior), shown(s.prior));
   if (width_of(config) != s.width || m.width_factor != s.width_factor)
-    return differ("model.width", width_of(config) == 0 ? cat(m.width_factor, " times the standard") : cat(width_of(config)),
+    return differ("model.width",
+                  width_of(config) == 0 ? cat(m.width_factor, " times the standard") : cat(width_of(config)),
                   s.width == 0 ? cat(s.width_factor, " times the standard") : cat(s.width));
   return std::nullopt;
 }
@@ -124,31 +141,38 @@ std::optional<std::filesystem::path> start_file(const Config& config, const std:
   return is_there(beside) ? beside : find_file("model.start", asked, config_file);
 }
 
-std::optional<StartWeights> find_start(const Config& config, const std::filesystem::path& config_file, std::int64_t most_context) {
+std::optional<StartWeights> find_start(const Config& config, const std::filesystem::path& config_file,
+                                       std::int64_t most_context) {
   const auto& asked = config.model.start;
   if (asked == "fresh") return std::nullopt;
   if (const auto file = start_file(config, config_file)) {
     auto out = read_start(*file);
-    if (const auto why = misfit(config, out)) throw UsageError(cat("model.start: found ", asked, ", which does not fit: ", *why));
+    if (const auto why = misfit(config, out))
+      throw UsageError(cat("model.start: found ", asked, ", which does not fit: ", *why));
     return out;
   }
   auto all = shipped_starts();
   // Without them, a different model would be trained than the configuration means.
   if (all.empty())
-    throw UsageError(cat("model.start: found ", asked, ", and no shipped weights can be found: no folder ", (project_root() / "starts").string(), " with them",
+    throw UsageError(cat("model.start: found ", asked, ", and no shipped weights can be found: no folder ",
+                         (project_root() / "starts").string(), " with them",
                          project_root().empty() ? " above the programs, which were copied without it" : "",
                          "; expected the programs where they were built or installed, or model.start: fresh"));
   std::optional<StartWeights> best;
   std::vector<std::string> shipped;
   for (auto& start : all) {
     shipped.push_back(shown(start.weights));
-    if (misfit(config, start.weights) || (asked == "auto" && (!start.did_no_worse || sizes_of(start.weights).context > most_context))) continue;
+    if (misfit(config, start.weights) ||
+        (asked == "auto" && (!start.did_no_worse || sizes_of(start.weights).context > most_context)))
+      continue;
     if (!best || sizes_of(start.weights).horizon < sizes_of(*best).horizon) best = std::move(start.weights);
   }
   if (!best && asked == "pretrained")
-    throw UsageError(cat("model.start: found pretrained, and no shipped weights fit model ", config.model.name, ", frequency ", config.dataset.frequency,
-                         ", context ", config.model.context_length ? cat(*config.model.context_length) : std::string("auto"), ", forecasts of ",
-                         config.dataset.prediction_length, " steps, prior ", shown(prior_of(config)), "; expected one of: ", join(shipped, ", "),
+    throw UsageError(cat("model.start: found pretrained, and no shipped weights fit model ", config.model.name,
+                         ", frequency ", config.dataset.frequency, ", context ",
+                         config.model.context_length ? cat(*config.model.context_length) : std::string("auto"),
+                         ", forecasts of ", config.dataset.prediction_length, " steps, prior ", shown(prior_of(config)),
+                         "; expected one of: ", join(shipped, ", "),
                          "; or weights of your own (docs/choosing.md: tsdp-train --config pretrain/…)"));
   return best;
 }

@@ -22,9 +22,12 @@ struct Model {
   std::string data;           ///< dataset.path
   std::optional<mechanism::Ledger> ledger;
   std::string why;             ///< why there is none
-  std::string file, series;    ///< identify its data: models that share either may rest on the same series; `series` is empty if it is not known
+  std::string file, series;  ///< identify its data: models that share either may rest on the same series; `series` is
+                             ///< empty if it is not known
   [[nodiscard]] bool shares_data_with(const Model& other) const { return file == other.file || series == other.series; }
-  [[nodiscard]] bool is_of_unknown_data() const { return !ledger || series.empty() || mechanism::rests_on_data(ledger->start.origin); }
+  [[nodiscard]] bool is_of_unknown_data() const {
+    return !ledger || series.empty() || mechanism::rests_on_data(ledger->start.origin);
+  }
 };
 
 /// The models that have begun, except models of nobody's data.
@@ -32,7 +35,8 @@ std::vector<Model> models_of(const SweepPlan& plan) {
   // Files are one data set if their bytes are the same, whatever they are called (the sweep noted their digests before
   // the first run), or if what was trained on is the same.
   const auto noted = plan.private_folder() / "data.json";
-  const auto digests = is_there(noted) ? parse_json(read_file(noted), noted.string()) : nlohmann::ordered_json::object();
+  const auto digests =
+      is_there(noted) ? parse_json(read_file(noted), noted.string()) : nlohmann::ordered_json::object();
   std::vector<Model> out;
   for (const auto& run : plan.runs) {
     const training::RunFolder folder{plan.folder_of(run)};
@@ -45,10 +49,9 @@ std::vector<Model> models_of(const SweepPlan& plan) {
         if (line.starts_with(training::training_series_line)) model.series = line;
     try {
       model.ledger = mechanism::read_ledger(parse_json(read_file(folder.ledger()), where), where);
-    } catch (const Error& error) {
-      model.why = error.what();
-    }
-    const bool is_nobodys = model.ledger && model.ledger->synthetic && !model.ledger->is_private() && !mechanism::rests_on_data(model.ledger->start.origin);
+    } catch (const Error& error) { model.why = error.what(); }
+    const bool is_nobodys = model.ledger && model.ledger->synthetic && !model.ledger->is_private() &&
+                            !mechanism::rests_on_data(model.ledger->start.origin);
     if (!is_nobodys) out.push_back(std::move(model));
   }
   return out;
@@ -63,7 +66,8 @@ std::vector<std::vector<Model>> by_data(std::vector<Model> models) {
     };
     const auto of_its_data = std::stable_partition(out.begin(), out.end(), is_apart);
     std::vector<Model> joined;
-    for (auto group = of_its_data; group != out.end(); ++group) std::move(group->begin(), group->end(), std::back_inserter(joined));
+    for (auto group = of_its_data; group != out.end(); ++group)
+      std::move(group->begin(), group->end(), std::back_inserter(joined));
     joined.push_back(std::move(model));
     out.erase(of_its_data, out.end());
     out.push_back(std::move(joined));
@@ -88,7 +92,8 @@ std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
   auto models = models_of(plan);
   // A ledger does not say which data its start was trained on, and an unread one says nothing: then all models together
   // bound what any series pays.
-  const bool all_together = std::any_of(models.begin(), models.end(), [](const Model& model) { return model.is_of_unknown_data(); });
+  const bool all_together =
+      std::any_of(models.begin(), models.end(), [](const Model& model) { return model.is_of_unknown_data(); });
   const auto groups = all_together ? std::vector<std::vector<Model>>{std::move(models)} : by_data(std::move(models));
   const auto beside = runs_beside(plan);
   std::vector<JointStatement> out;
@@ -98,7 +103,8 @@ std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
     for (const auto& model : group)
       if (std::find(files.begin(), files.end(), model.data) == files.end()) files.push_back(model.data);
     statement.data = join(files, ", ");
-    const bool of_same_series = std::all_of(group.begin(), group.end(), [&](const Model& model) { return model.series == group.front().series; });
+    const bool of_same_series = std::all_of(group.begin(), group.end(),
+                                            [&](const Model& model) { return model.series == group.front().series; });
     std::vector<mechanism::Ledger> ledgers;
     for (const auto& model : group) {
       const auto& ledger = model.ledger;
@@ -110,25 +116,29 @@ std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
         ++statement.models;
         statement.reproducible |= ledger->is_private() && ledger->reproducible;
         // A run on synthetic series costs what its start cost.
-        for (const auto& paid : ledger->cost ? std::vector<mechanism::Ledger>{*ledger} : mechanism::earlier_runs(ledger->start, model.data))
+        for (const auto& paid : ledger->cost ? std::vector<mechanism::Ledger>{*ledger}
+                                             : mechanism::earlier_runs(ledger->start, model.data))
           if (paid.cost) statement.delta = std::max(statement.delta, paid.cost->delta);
         ledgers.push_back(*ledger);
       }
     }
     if (ledgers.empty() && statement.why.empty()) continue;
-    if (statement.models < 2 && statement.why.empty() && !all_together && !statement.reproducible && beside == 0) continue;
+    if (statement.models < 2 && statement.why.empty() && !all_together && !statement.reproducible && beside == 0)
+      continue;
     if (beside > 0 && statement.why.empty())
-      statement.why = cat("runs/ holds ", beside, beside == 1 ? " run" : " runs", " that the sweep file no longer has, and whoever saw their models knows more: delete them if nobody has");
+      statement.why =
+          cat("runs/ holds ", beside, beside == 1 ? " run" : " runs",
+              " that the sweep file no longer has, and whoever saw their models knows more: delete them if nobody has");
     try {
       if (statement.why.empty()) {
         statement.epsilon = mechanism::total_of(ledgers).epsilon(statement.delta, 1e-2);
         // From below, nothing is known about steps that were not taken, or about a series that is not in all of them.
-        const bool finished = std::all_of(ledgers.begin(), ledgers.end(), [](const auto& ledger) { return ledger.state == mechanism::RunState::finished; });
+        const bool finished = std::all_of(ledgers.begin(), ledgers.end(), [](const auto& ledger) {
+          return ledger.state == mechanism::RunState::finished;
+        });
         if (all_together || !of_same_series || !finished) statement.epsilon.lower = 0.0;
       }
-    } catch (const Error& error) {
-      statement.why = error.what();
-    }
+    } catch (const Error& error) { statement.why = error.what(); }
     out.push_back(std::move(statement));
   }
   return out;

@@ -13,11 +13,12 @@ namespace tsdp::sweep {
 /// The composition of all private runs of a sweep on one data set. The sweep file fixed their settings before the first
 /// of them began.
 struct JointStatement {
-  std::string data;           ///< every dataset.path of the runs
-  std::size_t models = 0;     ///< begun models that a privacy cost is counted for
+  std::string data;  ///< every dataset.path of the runs
+  std::size_t models = 0;  ///< begun models that a privacy cost is counted for
   std::size_t without_privacy = 0;  ///< models on the same data that are not private, about which nothing is stated
-  double delta = 0.0;         ///< the largest of the runs'
-  privacy::Interval epsilon;  ///< of all runs together, from below 0 if nothing is known; if none can be stated, `why` says why
+  double delta = 0.0;  ///< the largest of the runs'
+  privacy::Interval
+      epsilon;  ///< of all runs together, from below 0 if nothing is known; if none can be stated, `why` says why
   std::string why;
   bool reproducible = false;  ///< some run is: then none can be stated
 };

@@ -134,7 +134,8 @@ std::string readable_name(const Config& config, const Axis& row, const Axis& col
 /// parts are taken away.
 std::int64_t length_for(const Config& c) {
   const auto& lags = c.model.lags;
-  const auto past = c.model.context_length.value_or(std::max(c.dataset.season_length, c.dataset.prediction_length)) + (lags.empty() ? 0 : *std::max_element(lags.begin(), lags.end()));
+  const auto past = c.model.context_length.value_or(std::max(c.dataset.season_length, c.dataset.prediction_length)) +
+                    (lags.empty() ? 0 : *std::max_element(lags.begin(), lags.end()));
   const auto horizon = c.dataset.prediction_length;
   const auto tests = c.dataset.test_windows * horizon;
   const auto training = 2 * (past + horizon) + horizon + c.dataset.validation_length.value_or(5 * horizon);
@@ -272,7 +273,8 @@ SweepPlan make_plan(const SweepFile& file, const std::filesystem::path& output, 
 
 bool has_begun(const std::filesystem::path& folder) {
   const auto charged = folder / "private" / "checkpoints" / "charged";
-  return is_there(folder / "privacy.json") || is_there(folder / "model.pt") || (is_there(charged) && split(read_file(charged), '\n').front() != "0");
+  return is_there(folder / "privacy.json") || is_there(folder / "model.pt") ||
+         (is_there(charged) && split(read_file(charged), '\n').front() != "0");
 }
 
 NextStep next_step(const SweepPlan& plan, const Run& run) {
@@ -295,7 +297,8 @@ NextStep next_step(const SweepPlan& plan, const Run& run) {
 
 bool is_scored(const SweepPlan& plan, const Run& run, std::size_t score) {
   const auto file = plan.score_file(run, run.scores[score]);
-  return is_there(file) && !why_no_score(nlohmann::ordered_json::parse(read_file(file), nullptr, false), plan.file.metric);
+  return is_there(file) &&
+         !why_no_score(nlohmann::ordered_json::parse(read_file(file), nullptr, false), plan.file.metric);
 }
 
 const char* why_no_score(const nlohmann::ordered_json& result, const std::string& metric) {
@@ -320,15 +323,13 @@ std::vector<std::string> command_of(const SweepPlan& plan, const Run& run, const
   const auto folder = plan.folder_of(run).string();
   std::vector<std::string> out;
   switch (step.need) {
-    case Need::nothing:
-      return out;
+    case Need::nothing: return out;
     case Need::begin:
       out = {"tsdp-train", "--config", plan.file.config.string()};
       for (const auto& assignment : run.set) out.insert(out.end(), {"--set", assignment});
       out.insert(out.end(), {"--output", folder});
       break;
-    case Need::resume:
-      return {"tsdp-train", "--resume", folder, "--json"};  // with the threads it began with
+    case Need::resume: return {"tsdp-train", "--resume", folder, "--json"};  // with the threads it began with
     case Need::score:
       // Where tsdp-train also scores: a score does not depend on which of the two gave it.
       out = {"tsdp-evaluate", "--run", folder, "--device", "cpu"};

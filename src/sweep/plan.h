@@ -24,7 +24,7 @@ struct ScoreRequest {
 struct Run {
   std::string name;              ///< of its folder: for people, plus the hash
   std::string hash;              ///< of what the resolved configuration changes from the defaults
-  std::string plan;              ///< the same without the seed: runs that differ only in the seed have one plan and cost
+  std::string plan;  ///< the same without the seed: runs that differ only in the seed have one plan and cost
   std::vector<std::string> set;  ///< `section.name=value` over the base configuration
   Config config;
   std::int64_t seed = 0;
@@ -56,7 +56,7 @@ struct SweepPlan {
   bool smoke = false;
   std::string base;  ///< text of the base configuration, which starting runs read again
   std::vector<std::int64_t> seeds;
-  std::vector<Run> runs;    ///< seed by seed, so that a first table is ready early
+  std::vector<Run> runs;  ///< seed by seed, so that a first table is ready early
   std::vector<Cell> cells;  ///< row by row
   std::optional<LookAlike> look_alike;
 
@@ -74,9 +74,9 @@ struct SweepPlan {
 
 /// What a run needs next.
 enum class Need {
-  begin,   ///< tsdp-train --config …
+  begin,  ///< tsdp-train --config …
   resume,  ///< tsdp-train --resume …
-  score,   ///< tsdp-evaluate …
+  score,  ///< tsdp-evaluate …
   nothing,
 };
 

@@ -73,9 +73,9 @@ class Scheduler {
     create_folders();
     const Lock sweep(plan_.private_folder(), false);
     if (!sweep.take())
-      throw Error(ExitCode::failure, cat(plan_.output.string(),
-                                         ": another sweep works in this folder; wait for it, or choose "
-                                         "another --output"));
+      throw Error(
+          ExitCode::failure,
+          cat(plan_.output.string(), ": another sweep works in this folder; wait for it, or choose another --output"));
     // The programs of a killed sweep hold this lock until they have ended.
     const Lock programs(plan_.runs_folder(), true);
     wait_for_orphans(programs);
@@ -98,7 +98,8 @@ class Scheduler {
   void create_folders() const {
     std::error_code error;
     if (is_there(plan_.output / "privacy.json"))
-      throw UsageError(cat("--output: found ", plan_.output.string(), ", which holds a run; expected a folder of its own"));
+      throw UsageError(
+          cat("--output: found ", plan_.output.string(), ", which holds a run; expected a folder of its own"));
     for (const auto& folder : {plan_.runs_folder(), logs(), plans()}) {
       std::filesystem::create_directories(folder, error);
       if (error) throw Error(ExitCode::failure, cat(folder.string(), ": cannot be created: ", error.message()));
@@ -120,9 +121,10 @@ class Scheduler {
       told = true;
       if (stop_asked()) throw Interrupted("interrupted while waiting for the programs of an earlier sweep");
       if (Clock::now() - start > orphan_time)
-        throw Error(ExitCode::failure, cat(plan_.runs_folder().string(),
-                                           ": programs of an earlier sweep still work in this "
-                                           "folder; end them, or choose another --output"));
+        throw Error(
+            ExitCode::failure,
+            cat(plan_.runs_folder().string(),
+                ": programs of an earlier sweep still work in this folder; end them, or choose another --output"));
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
   }
@@ -135,15 +137,18 @@ class Scheduler {
     for (const auto& run : plan_.runs) {
       const auto& c = run.config;
       if (!c.dataset.is_synthetic()) out.try_emplace(c.dataset.path, find_data_file(c.dataset.path, from));
-      if (const auto& name = c.privacy.noise_coefficients) out.try_emplace(*name, find_file("privacy.noise.coefficients", *name, from));
-      if (const auto& name = c.dataset.covariates) out.try_emplace(*name, find_file("dataset.covariates.file", *name, from));
+      if (const auto& name = c.privacy.noise_coefficients)
+        out.try_emplace(*name, find_file("privacy.noise.coefficients", *name, from));
+      if (const auto& name = c.dataset.covariates)
+        out.try_emplace(*name, find_file("dataset.covariates.file", *name, from));
       if (const auto file = mechanism::start_file(c, from)) out.try_emplace(c.model.start, *file);
     }
     return out;
   }
 
   [[nodiscard]] static DataError not_ours(const std::filesystem::path& file) {
-    return DataError(cat(file.string(), ": not what tsdp-sweep wrote there; expected the file as it was, or another --output"));
+    return DataError(
+        cat(file.string(), ": not what tsdp-sweep wrote there; expected the file as it was, or another --output"));
   }
 
   /// Scores of a smoke run and those of a sweep never share a table.
@@ -151,8 +156,7 @@ class Scheduler {
     const auto file = plan_.output / "sweep.json";
     if (is_there(file)) {
       const auto about = Json::parse(read_file(file), nullptr, false);
-      if (!about.is_object() || !about.contains("smoke") || !about["smoke"].is_boolean())
-        throw not_ours(file);
+      if (!about.is_object() || !about.contains("smoke") || !about["smoke"].is_boolean()) throw not_ours(file);
       if (about["smoke"] != plan_.smoke)
         throw UsageError(cat("--output: found ", plan_.output.string(), ", which holds a ",
                              plan_.smoke ? "sweep" : "smoke run", "; expected another folder for a ",
@@ -264,7 +268,8 @@ class Scheduler {
       if (!active_.empty() && taken + need > memory_) return;
       waiting_.pop_front();
       if (steps_[i].need == Need::begin && !base_is_the_same()) {
-        fail(i, cat(plan_.file.config.string(), ": changed since the sweep began; the sweep started again takes it as it is"));
+        fail(i, cat(plan_.file.config.string(),
+                    ": changed since the sweep began; the sweep started again takes it as it is"));
         tell_caller();
         continue;
       }
@@ -277,9 +282,7 @@ class Scheduler {
   [[nodiscard]] bool base_is_the_same() const {
     try {
       return read_file(plan_.file.config) == plan_.base;
-    } catch (const DataError&) {
-      return false;
-    }
+    } catch (const DataError&) { return false; }
   }
 
   /// Moves a run whose plan is not being made to the front; false if there is none.
@@ -322,8 +325,7 @@ class Scheduler {
     std::filesystem::permissions(active.log, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write,
                                  ignored);
     active.log_begin = std::filesystem::file_size(active.log, ignored);
-    if (ignored)
-      throw Error(ExitCode::failure, cat(active.log.string(), ": cannot be written: ", ignored.message()));
+    if (ignored) throw Error(ExitCode::failure, cat(active.log.string(), ": cannot be written: ", ignored.message()));
     active.process = Process::start(command, active.out, active.log);
     active_.push_back(std::move(active));
   }
@@ -441,7 +443,8 @@ class Scheduler {
       return result.contains(key) && result[key].is_number() && result[key] >= 0.0 && result[key] <= most;
     };
     if (!is_amount("memory_mb") || !is_amount("steps"))
-      throw DataError(cat(out.string(), ": found no memory_mb and steps that are amounts; expected the plan of tsdp-train"));
+      throw DataError(
+          cat(out.string(), ": found no memory_mb and steps that are amounts; expected the plan of tsdp-train"));
     // The plan has already read the data; a batch comes on top.
     const auto total = static_cast<double>(std::max(base_memory, memory)) + 1e6 * result["memory_mb"].get<double>();
     const Json kept = {{"memory_bytes", static_cast<std::int64_t>(std::min(total, 1e18))}, {"steps", result["steps"]}};
@@ -504,7 +507,8 @@ class Scheduler {
                               ? speed->second.second / speed->second.first
                               : all_seconds / all_steps;
       // For a plan not made yet: as many steps as max_epochs of one step each.
-      const double steps = forecast != nullptr ? forecast->steps : static_cast<double>(run.config.training.max_epochs.value_or(1000));
+      const double steps =
+          forecast != nullptr ? forecast->steps : static_cast<double>(run.config.training.max_epochs.value_or(1000));
       left += rate * std::max(0.0, steps - behind[i]);
     };
     for (const auto i : waiting_) add(i);
@@ -514,7 +518,8 @@ class Scheduler {
 
   void show(bool now) {
     if (!options_.progress || active_.empty()) return;
-    if (!now && Clock::now() - last_shown_ < (line_.is_usable() ? Clock::duration(show_time) : Clock::duration(log_time)))
+    if (!now &&
+        Clock::now() - last_shown_ < (line_.is_usable() ? Clock::duration(show_time) : Clock::duration(log_time)))
       return;
     last_shown_ = Clock::now();
     std::vector<std::string> names;
@@ -542,7 +547,7 @@ class Scheduler {
   std::list<Active> active_;
   std::map<std::size_t, NextStep> steps_;
   std::map<std::string, Forecast> forecasts_;
-  std::map<std::string, std::string> refused_;               // plans, with the reason
+  std::map<std::string, std::string> refused_;  // plans, with the reason
   std::map<std::string, std::pair<double, double>> speeds_;  // of a model: steps, and seconds for them
   Failures failures_;
   bool stopping_ = false;
@@ -566,7 +571,8 @@ std::string status_text(const std::string& head, const std::vector<std::string>&
     most = width_of(order[i]);
   }
   constexpr std::size_t least = 8;
-  if (names.empty() || (most < least && most < width_of(order.back()))) return shortened(cat(head, " · ", names.size(), " at work"), columns);
+  if (names.empty() || (most < least && most < width_of(order.back())))
+    return shortened(cat(head, " · ", names.size(), " at work"), columns);
   std::vector<std::string> shown;
   for (const auto& name : names) shown.push_back(shortened(name, most));
   return cat(head, " · ", join(shown, ", "));

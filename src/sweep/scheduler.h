@@ -42,7 +42,8 @@ struct SweepOptions {
 
 /// The line on a terminal, in at most `columns` columns: `head`, which stays in place, and the names of the runs at
 /// work, shortened if they do not fit.
-[[nodiscard]] std::string status_text(const std::string& head, const std::vector<std::string>& names, std::size_t columns);
+[[nodiscard]] std::string status_text(const std::string& head, const std::vector<std::string>& names,
+                                      std::size_t columns);
 
 /// Threads that each run gets under these options.
 [[nodiscard]] int threads_of(const SweepPlan& plan, const SweepOptions& options);

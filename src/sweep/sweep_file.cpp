@@ -15,8 +15,8 @@
 namespace tsdp::sweep {
 namespace {
 
-const std::vector<std::string> file_keys = {"title", "config", "set", "evaluate", "seeds",
-                                            "rows", "columns", "baselines", "baseline_forecasts", "metric",
+const std::vector<std::string> file_keys = {"title", "config",  "set",       "evaluate",           "seeds",
+                                            "rows",  "columns", "baselines", "baseline_forecasts", "metric",
                                             "paper", "smoke"};
 const std::vector<std::string> evaluate_keys = {"private", "epsilon", "delta", "v", "keep_probability"};
 const std::vector<std::string> metrics = {

@@ -84,7 +84,9 @@ void add_start_of(const SweepPlan& plan, std::size_t r, Table& table) {
     row.cells.push_back(std::move(cell));
   }
   if (!any) return;
-  row.label = cat(plan.file.rows[r].label, ", its start", origin ? cat(" (", mechanism::rests_on_data(*origin) ? mechanism::start_cited(*origin) : "ε = 0", ")") : std::string());
+  row.label = cat(plan.file.rows[r].label, ", its start",
+                  origin ? cat(" (", mechanism::rests_on_data(*origin) ? mechanism::start_cited(*origin) : "ε = 0", ")")
+                         : std::string());
   table.rows.push_back(std::move(row));
 }
 
@@ -296,8 +298,7 @@ std::string markdown(const Table& table) {
   if (any(table, [](const TableCell& cell) { return cell.is_private; })) {
     out +=
         "\n## Epsilon that training spent\n\nBrackets hold the epsilons of the runs behind a cell, each by itself; "
-        "where "
-        "max_epochs ended training with more than 1 % of the target left, a star stands behind them.\n\n" +
+        "where max_epochs ended training with more than 1 % of the target left, a star stands behind them.\n\n" +
         head_of(table);
     for (const auto& row : table.rows) {
       if (row.is_baseline) continue;
@@ -329,31 +330,39 @@ std::string markdown(const Table& table) {
   out += "\n## What epsilon does not cover\n\nThe scores are computed from test data, which no epsilon above covers";
   if (table.private_models > 1)
     out +=
-        ". Each model's epsilon is its own: whoever releases several of them, or chooses one by its scores, releases more than its "
-        "epsilon says";
+        ". Each model's epsilon is its own: whoever releases several of them, or chooses one by its scores, releases "
+        "more than its epsilon says";
   if (table.private_forecasts)
     out +=
         ". Epsilon in labels of private forecasts is that of one forecast, and covers the series that the model was "
-        "applied "
-        "to, not how well it did";
+        "applied to, not how well it did";
   out += ". So this page lies under private/.\n";
   if (!table.joint.empty()) {
     out +=
-        "\n## All private models together\n\nWhoever sees every private model of this sweep on a data set, and chooses among them, learns no more than this "
-        "(their mechanisms and those of the runs that they started from composed; files of the same bytes, or with the same training values, are one data set; others that share series are not known to). It holds if the sweep file has not changed since "
-        "the first of them, or of the runs that they started from, was seen:\n\n";
+        "\n## All private models together\n\nWhoever sees every private model of this sweep on a data set, and chooses "
+        "among them, learns no more than this (their mechanisms and those of the runs that they started from composed; "
+        "files of the same bytes, or with the same training values, are one data set; others that share series are not "
+        "known to). It holds if the sweep file has not changed since the first of them, or of the runs that they "
+        "started from, was seen:\n\n";
     for (const auto& joint : table.joint) {
       out += cat("- ", joint.data, ", ", joint.models, joint.models == 1 ? " model: " : " models: ");
       if (joint.why.empty()) {
         const auto upper = rounded_up(joint.epsilon.upper, 4);
-        out += cat(joint.epsilon.lower > 0.0 ? cat("epsilon in [", rounded_down(joint.epsilon.lower, 4), ", ", upper, "]") : cat("epsilon at most ", upper), " at delta ", joint.delta);
+        out +=
+            cat(joint.epsilon.lower > 0.0 ? cat("epsilon in [", rounded_down(joint.epsilon.lower, 4), ", ", upper, "]")
+                                          : cat("epsilon at most ", upper),
+                " at delta ", joint.delta);
       } else {
         out += cat("nothing is stated; ", joint.why);
       }
-      out += joint.without_privacy > 0 ? cat("; not counted: ", joint.without_privacy, joint.without_privacy == 1 ? " model" : " models", " without privacy\n") : std::string("\n");
+      out += joint.without_privacy > 0 ? cat("; not counted: ", joint.without_privacy,
+                                             joint.without_privacy == 1 ? " model" : " models", " without privacy\n")
+                                       : std::string("\n");
     }
   } else if (table.private_models > 1) {
-    out += "\nFor private models together nothing is stated here: some runs have not ended, or no two of them share a file or training values.\n";
+    out +=
+        "\nFor private models together nothing is stated here: some runs have not ended, or no two of them share a "
+        "file or training values.\n";
   }
   return out;
 }
@@ -433,8 +442,14 @@ std::string json(const Table& table) {
   }
   out["joint"] = Json::array();
   for (const auto& joint : table.joint) {
-    Json about = {{"data", joint.data}, {"models", joint.models}, {"delta", joint.delta}, {"assumption", "settings fixed beforehand"}};
-    about["epsilon"] = joint.why.empty() ? Json{{"lower", joint.epsilon.lower > 0.0 ? Json(joint.epsilon.lower) : Json(nullptr)}, {"upper", joint.epsilon.upper}} : Json(nullptr);
+    Json about = {{"data", joint.data},
+                  {"models", joint.models},
+                  {"delta", joint.delta},
+                  {"assumption", "settings fixed beforehand"}};
+    about["epsilon"] = joint.why.empty()
+                           ? Json{{"lower", joint.epsilon.lower > 0.0 ? Json(joint.epsilon.lower) : Json(nullptr)},
+                                  {"upper", joint.epsilon.upper}}
+                           : Json(nullptr);
     about["reproducible"] = joint.reproducible;
     about["models_without_privacy"] = joint.without_privacy;
     if (!joint.why.empty()) about["why"] = joint.why;

@@ -13,9 +13,11 @@ namespace tsdp::training {
 /// Sizes of the model of `config`. Throws UsageError for a frequency that cannot be read.
 [[nodiscard]] models::ModelOptions model_options(const Config& config);
 
-[[nodiscard]] std::unique_ptr<models::Forecaster> model_of(const Config& config, const at::TensorOptions& tensor_options);
+[[nodiscard]] std::unique_ptr<models::Forecaster> model_of(const Config& config,
+                                                           const at::TensorOptions& tensor_options);
 
 /// The time features of `dataset` for windows of `model`; none if it reads none.
-[[nodiscard]] std::optional<data::FeatureStore> features_of(const models::Forecaster& model, const data::Dataset& dataset);
+[[nodiscard]] std::optional<data::FeatureStore> features_of(const models::Forecaster& model,
+                                                            const data::Dataset& dataset);
 
 }  // namespace tsdp::training

@@ -25,7 +25,8 @@ Plan make_plan(const mechanism::TrainingMethod& method, const PrivacyBudget& bud
                         : curve->max_uses(budget.epsilon, budget.delta, uses_at_limit);
   if (uses == 0)
     throw PrivacyError(cat("privacy.target_epsilon: found ", budget.epsilon, " at delta ", budget.delta, "; one ",
-                           name(theorem.unit), " alone costs epsilon ", rounded_up(curve->epsilon(budget.delta, 1).upper, 6),
+                           name(theorem.unit), " alone costs epsilon ",
+                           rounded_up(curve->epsilon(budget.delta, 1).upper, 6),
                            "; raise privacy.noise_multiplier or the target, or choose fewer windows a step"));
   plan.limited_by_epsilon = uses < uses_at_limit;
   plan.steps = std::min(limit, theorem.steps_of_uses(uses));
@@ -50,16 +51,19 @@ Plan ended_after(std::uint64_t steps, Plan plan, const mechanism::TrainingMethod
   return plan;
 }
 
-std::optional<UnusedBudget> unused_budget(const Config& config, const mechanism::TrainingMethod& method, const Plan& plan) {
+std::optional<UnusedBudget> unused_budget(const Config& config, const mechanism::TrainingMethod& method,
+                                          const Plan& plan) {
   constexpr double worth_telling = 0.01;  // of the target
   const auto& p = config.privacy;
-  if (!method.privacy() || plan.limited_by_epsilon || plan.epsilon.upper >= (1.0 - worth_telling) * p.target_epsilon) return std::nullopt;
+  if (!method.privacy() || plan.limited_by_epsilon || plan.epsilon.upper >= (1.0 - worth_telling) * p.target_epsilon)
+    return std::nullopt;
   UnusedBudget out;
   out.epsilon = p.target_epsilon - plan.epsilon.upper;
   const auto& mechanism = *method.privacy();
   const auto& theorem = mechanism.theorem();
   // This takes minutes for some ways of making batches of whole series, and if steps are composed adaptively.
-  if (p.relation == privacy::Relation::series || theorem.composition != privacy::StepComposition::symmetrised) return out;
+  if (p.relation == privacy::Relation::series || theorem.composition != privacy::StepComposition::symmetrised)
+    return out;
   try {
     const auto uses = mechanism.curve()->max_uses(p.target_epsilon, p.delta);
     const auto epochs = static_cast<std::int64_t>(theorem.steps_of_uses(uses) / plan.steps_per_epoch);
@@ -67,7 +71,8 @@ std::optional<UnusedBudget> unused_budget(const Config& config, const mechanism:
     auto calibrated = config;
     calibrated.privacy.noise_multiplier.reset();
     calibrated.privacy.composition = theorem.composition;
-    out.noise_multiplier = mechanism::method_of(calibrated, method.scheme().parameters().lengths).privacy()->noise().multiplier;
+    out.noise_multiplier =
+        mechanism::method_of(calibrated, method.scheme().parameters().lengths).privacy()->noise().multiplier;
   } catch (const PrivacyError&) {
     // Beyond what is accounted for: the run is still as planned.
   }

@@ -25,7 +25,8 @@ void initialise(models::Forecaster& model, std::int64_t seed, const std::optiona
     const bool by_steps = found.shape != shape && !shape.empty() && shape.front() % horizon == 0;
     if (by_steps) shape.front() = shape.front() / horizon * theirs;
     if (found.shape != shape)
-      throw DataError(cat(where, ": weights '", entries[i].name, "': have another shape than the model's; expected a model of the same sizes"));
+      throw DataError(cat(where, ": weights '", entries[i].name,
+                          "': have another shape than the model's; expected a model of the same sizes"));
     const auto value = dp::tensor_of(found);
     if (!value.isfinite().all().item<bool>())
       throw DataError(cat(where, ": holds weights that are not finite; expected a model that trained to its end"));

@@ -33,11 +33,13 @@ std::unique_ptr<dp::NoiseMechanism> noise_of(const mechanism::PrivateMechanism& 
     case privacy::NoiseKind::correlated: {
       const auto& strategy = *mechanism.noise().strategy;
       const auto& r = strategy.recursion();
-      const auto form = r.form == privacy::NoiseRecursion::Form::banded           ? dp::CorrelatedNoise::Form::banded
-                        : r.form == privacy::NoiseRecursion::Form::banded_inverse ? dp::CorrelatedNoise::Form::banded_inverse
-                                                                                  : dp::CorrelatedNoise::Form::buffered;
-      return std::make_unique<dp::CorrelatedNoise>(dp::CorrelatedNoise::Recursion{form, r.coefficients, r.decays, r.weights},
-                                                   static_cast<std::uint64_t>(strategy.steps()), mechanism.noise_deviation(), coordinates);
+      const auto form = r.form == privacy::NoiseRecursion::Form::banded ? dp::CorrelatedNoise::Form::banded
+                        : r.form == privacy::NoiseRecursion::Form::banded_inverse
+                            ? dp::CorrelatedNoise::Form::banded_inverse
+                            : dp::CorrelatedNoise::Form::buffered;
+      return std::make_unique<dp::CorrelatedNoise>(
+          dp::CorrelatedNoise::Recursion{form, r.coefficients, r.decays, r.weights},
+          static_cast<std::uint64_t>(strategy.steps()), mechanism.noise_deviation(), coordinates);
     }
   }
   throw Error(ExitCode::failure, "a kind of noise that no step has");
@@ -77,17 +79,15 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
 void settle_vector_functions() {
   for (const auto type : {at::kFloat, at::kDouble}) {
     const auto x = at::full({64}, 0.5, type);
-    for (auto* function : {&at::log, &at::log1p, &at::exp, &at::expm1, &at::sqrt, &at::rsqrt, &at::tanh, &at::sigmoid, &at::lgamma, &at::digamma,
-                           &at::erf, &at::sin, &at::cos})
+    for (auto* function : {&at::log, &at::log1p, &at::exp, &at::expm1, &at::sqrt, &at::rsqrt, &at::tanh, &at::sigmoid,
+                           &at::lgamma, &at::digamma, &at::erf, &at::sin, &at::cos})
       static_cast<void>(function(x));
     static_cast<void>(at::softplus(x));
     static_cast<void>(at::pow(x, 1.5));
   }
 }
 
-std::vector<at::Tensor> StepEngine::noise_state() const {
-  return noise_ ? noise_->state() : std::vector<at::Tensor>();
-}
+std::vector<at::Tensor> StepEngine::noise_state() const { return noise_ ? noise_->state() : std::vector<at::Tensor>(); }
 
 std::int64_t StepEngine::most_summed() const {
   return model_.parameters().values().device().is_cpu() ? most_summed_on_cpu : most_summed_elsewhere;
@@ -96,7 +96,8 @@ std::int64_t StepEngine::most_summed() const {
 std::int64_t StepEngine::chunk_of_a_thread() const {
   auto chunk = std::min(model_.preferred_chunk(is_private()), most_summed());
   if (options_.memory_budget > 0)
-    chunk = std::min(chunk, std::max<std::int64_t>(1, options_.memory_budget / (threads() * model_.bytes_per_window())));
+    chunk =
+        std::min(chunk, std::max<std::int64_t>(1, options_.memory_budget / (threads() * model_.bytes_per_window())));
   return chunk;
 }
 
@@ -129,7 +130,8 @@ std::int64_t StepEngine::piece_size(std::int64_t windows) const {
   return too_large ? 1 : std::min(chunk_of_a_thread(), clipping_.summed);
 }
 
-std::vector<std::vector<StepEngine::Piece>> StepEngine::pieces_of(const dp::Records& records, std::span<const std::int64_t> places) const {
+std::vector<std::vector<StepEngine::Piece>> StepEngine::pieces_of(const dp::Records& records,
+                                                                  std::span<const std::int64_t> places) const {
   const auto count = block_count();
   std::vector<std::vector<Piece>> out(static_cast<std::size_t>(threads()));
   std::int64_t end = 0;     // of the block's windows
@@ -141,15 +143,17 @@ std::vector<std::vector<StepEngine::Piece>> StepEngine::pieces_of(const dp::Reco
     auto& pieces = out[static_cast<std::size_t>(b / (count / threads()))];
     while (record < records.count() && records.begin(record) < end) {
       const auto first = record++;
-      while (record < records.count() && records.end(record) <= end && records.end(record) - records.begin(first) <= size) ++record;
+      while (record < records.count() && records.end(record) <= end &&
+             records.end(record) - records.begin(first) <= size)
+        ++record;
       pieces.push_back({first, record});
     }
   }
   return out;
 }
 
-at::Tensor StepEngine::work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch, const dp::Records& records,
-                            std::span<const Piece> pieces, const Result& result) const {
+at::Tensor StepEngine::work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch,
+                            const dp::Records& records, std::span<const Piece> pieces, const Result& result) const {
   const c10::NoGradGuard no_autograd;  // of this thread
   const auto& gradients = model.parameters().gradients();
   gradients.zero_();
@@ -160,7 +164,8 @@ at::Tensor StepEngine::work(models::Forecaster& model, at::Tensor& sum, const mo
     model.backward();
     if (is_private()) {
       result.norms.narrow(0, piece.first, piece.last - piece.first)
-          .copy_(dp::add_clipped_sum(model.layers(), records.range(piece.first, piece.last), clipping_, gradients.options()));
+          .copy_(dp::add_clipped_sum(model.layers(), records.range(piece.first, piece.last), clipping_,
+                                     gradients.options()));
     } else {
       for (auto* layer : model.layers()) layer->add_gradient({});
     }
@@ -186,14 +191,16 @@ std::vector<at::Tensor> StepEngine::parts_of(const models::WindowBatch& batch, s
   std::size_t count = 0;
   for (const auto& of_thread : pieces) count += of_thread.size();
   if (is_private() && static_cast<double>(windows) * static_cast<double>(count) > dp::most_pieces_times_windows)
-    throw Error(ExitCode::failure, cat("a batch of ", windows,
-                                       " windows is larger than the rounding of its sum is proven for; expected a smaller "
-                                       "sampling.batch_size"));
+    throw Error(
+        ExitCode::failure,
+        cat("a batch of ", windows,
+            " windows is larger than the rounding of its sum is proven for; expected a smaller sampling.batch_size"));
   sums_.resize(static_cast<std::size_t>(threads()));
   std::vector<at::Tensor> parts(static_cast<std::size_t>(threads()));
   const auto work_of = [&](std::int64_t thread) {
     const auto place = static_cast<std::size_t>(thread);
-    parts[place] = work(thread == 0 ? model_ : *replicas_[place - 1], sums_[place], batch, records, pieces[place], result);
+    parts[place] =
+        work(thread == 0 ? model_ : *replicas_[place - 1], sums_[place], batch, records, pieces[place], result);
   };
   if (threads() == 1) {
     work_of(0);

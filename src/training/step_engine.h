@@ -33,18 +33,20 @@ class StepEngine {
     /// Memory in bytes that a batch's records may take; larger batches are worked on in chunks. 0 for no bound.
     std::int64_t memory_budget = 0;
   };
-  /// Throws PrivacyError if the method is private and matrix products would round to fewer digits than single precision has.
+  /// Throws PrivacyError if the method is private and matrix products would round to fewer digits than single precision
+  /// has.
   StepEngine(models::Forecaster& model, const mechanism::TrainingMethod& method, Options options);
 
   struct Result {
     at::Tensor losses;  ///< (B)
-    at::Tensor norms;   ///< of the records' gradients before clipping; undefined if not private
+    at::Tensor norms;  ///< of the records' gradients before clipping; undefined if not private
   };
   /// Takes step `step` with the windows that the method's sampler drew for it. `places` has one entry per window, as in
   /// sampling::Draw: they identify the records. A record's windows are worked on at once, whatever memory they take.
   /// The noise of a private step is that of `key`. An empty batch is a step of noise alone (private) or of weight decay
   /// alone.
-  Result step(const models::WindowBatch& batch, std::span<const std::int64_t> places, const SecretKey& key, std::uint64_t step);
+  Result step(const models::WindowBatch& batch, std::span<const std::int64_t> places, const SecretKey& key,
+              std::uint64_t step);
 
   /// The sum of a batch's gradients to which noise is added, each clipped if private; double precision. Not a release:
   /// for tests and audits.
@@ -73,13 +75,15 @@ class StepEngine {
   /// How many windows of a block of `windows` are worked on at a time, if no record has more.
   [[nodiscard]] std::int64_t piece_size(std::int64_t windows) const;
   /// The pieces of the blocks of a batch, one list per thread. A window's place alone decides which block it is in.
-  [[nodiscard]] std::vector<std::vector<Piece>> pieces_of(const dp::Records& records, std::span<const std::int64_t> places) const;
+  [[nodiscard]] std::vector<std::vector<Piece>> pieces_of(const dp::Records& records,
+                                                          std::span<const std::int64_t> places) const;
   /// The parts of that sum, one per thread; fills `result`.
-  std::vector<at::Tensor> parts_of(const models::WindowBatch& batch, std::span<const std::int64_t> places, Result& result);
+  std::vector<at::Tensor> parts_of(const models::WindowBatch& batch, std::span<const std::int64_t> places,
+                                   Result& result);
   /// Takes the windows of `pieces` through `model` and returns the sum of their gradients: the model's gradient buffer
   /// or, if there are several pieces, `sum` (double precision).
-  at::Tensor work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch, const dp::Records& records,
-                  std::span<const Piece> pieces, const Result& result) const;
+  at::Tensor work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch,
+                  const dp::Records& records, std::span<const Piece> pieces, const Result& result) const;
   [[nodiscard]] bool is_private() const { return noise_ != nullptr; }
   [[nodiscard]] std::int64_t threads() const { return static_cast<std::int64_t>(replicas_.size()) + 1; }
   /// Most windows whose gradients are summed in their own precision.
@@ -89,14 +93,14 @@ class StepEngine {
 
   models::Forecaster& model_;
   std::vector<std::unique_ptr<models::Forecaster>> replicas_;  // of all threads but the first
-  std::vector<at::Tensor> sums_;                               // one per thread, kept for their memory
+  std::vector<at::Tensor> sums_;  // one per thread, kept for their memory
   Options options_;
   // The parts of the scheme that decide how sums are taken; public.
   std::int64_t places_, expected_windows_;
   bool fixed_windows_, bounded_windows_, joins_;
   std::int64_t record_windows_;  // λ
   double divisor_;
-  dp::Clipping clipping_;                      // private only
+  dp::Clipping clipping_;  // private only
   std::unique_ptr<dp::NoiseMechanism> noise_;  // none: not private
   dp::Adam adam_;
 };

@@ -20,13 +20,17 @@ double seconds_per_step(const Config& config, const mechanism::TrainingMethod& m
   const auto windows = method.scheme().expected_windows();
   const auto past = model->past_length();
   const auto horizon = config.dataset.prediction_length;
-  const auto ramp = [&](std::int64_t columns) { return at::linspace(0.0, 1.0, windows * columns, options).view({windows, columns}); };
+  const auto ramp = [&](std::int64_t columns) {
+    return at::linspace(0.0, 1.0, windows * columns, options).view({windows, columns});
+  };
   const auto features = model->options().time_features;
-  const models::WindowBatch batch{ramp(past), at::ones({windows, past}, options), ramp(horizon), at::ones({windows, horizon}, options),
+  const models::WindowBatch batch{ramp(past), at::ones({windows, past}, options), ramp(horizon),
+                                  at::ones({windows, horizon}, options),
                                   ramp((past + horizon) * features).view({windows, past + horizon, features}) - 0.5};
   const bool of_series = method.scheme().parameters().record == privacy::Record::series;
   std::vector<std::int64_t> places;
-  for (std::int64_t i = 0; i < windows; ++i) places.push_back(of_series ? i / method.scheme().parameters().subsequences_per_sequence : i);
+  for (std::int64_t i = 0; i < windows; ++i)
+    places.push_back(of_series ? i / method.scheme().parameters().subsequences_per_sequence : i);
   const auto key = SecretKey::from_seed(0);
   double least = std::numeric_limits<double>::infinity();
   for (int look = 0; look < looks; ++look) {

@@ -95,21 +95,20 @@ const Config& checked(const mechanism::Settled& run, const data::PreparedData& d
   mechanism::require_settled(run, data.split.training_length);
   if (run.method.privacy() && config.training.checkpoint == ExportedWeights::best)
     throw PrivacyError(
-        "training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are covered by no "
-        "theorem: set training.checkpoint to last");
+        "training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are covered by "
+        "no theorem: set training.checkpoint to last");
   if (start.has_value() == (config.model.start == "fresh"))
     throw UsageError(cat("model.start: found ", config.model.start, start ? " with weights" : " without weights",
                          ": model.start needs a file of weights, or fresh"));
   if (run.method.choice_epsilon() > 0.0) {
     if (data.split.validation.empty())
       throw UsageError(cat("privacy.choice_share: found ", config.privacy.choice_share,
-                           " without validation windows; expected a dataset.validation_length of at "
-                           "least ",
+                           " without validation windows; expected a dataset.validation_length of at least ",
                            config.dataset.prediction_length, ", or choice_share 0"));
     if (!start && prior_of(config).kind == PriorKind::none)
       throw UsageError(cat("privacy.choice_share: found ", config.privacy.choice_share,
-                           " with random weights to start from, which are no model to keep; expected "
-                           "another model.start or a model.prior, or choice_share 0"));
+                           " with random weights to start from, which are no model to keep; expected another "
+                           "model.start or a model.prior, or choice_share 0"));
   }
   return config;
 }
@@ -119,7 +118,8 @@ const Config& checked(const mechanism::Settled& run, const data::PreparedData& d
 /// What a trainer consists of.
 class Trainer::Run {
  public:
-  Run(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder, std::unique_ptr<models::Forecaster> forecaster);
+  Run(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder,
+      std::unique_ptr<models::Forecaster> forecaster);
 
   void begin(const std::optional<std::filesystem::path>& budget);
   void resume();
@@ -191,13 +191,14 @@ class Trainer::Run {
   bool key_is_gone_ = false;  // with the end of the run
   std::uint64_t step_ = 0;
   std::uint64_t given_up_ = 0;  // of those steps: charged and not taken, or taken and lost
-  double best_loss_;       // of the validation part, or of training
+  double best_loss_;  // of the validation part, or of training
   PlateauSchedule schedule_;
   std::optional<PrivateChoice> choice_;
-  at::Tensor loss_sum_;    // of all windows since the last look, and their number; double precision
+  at::Tensor loss_sum_;  // of all windows since the last look, and their number; double precision
 };
 
-Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder, std::unique_ptr<models::Forecaster> forecaster)
+Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder,
+                  std::unique_ptr<models::Forecaster> forecaster)
     : config_(checked(run, data)),
       start_(std::move(run.start)),
       data_(data),
@@ -209,7 +210,8 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
       source_(windows_, features_of(*model_, data.dataset), at::TensorOptions(device).dtype(at::kFloat)),
       method_(std::move(run.method)),
       sampler_(method_.scheme()),
-      plan_(make_plan(method_, {config_.privacy.target_epsilon, config_.privacy.delta}, config_.training.max_epochs.value())),
+      plan_(make_plan(method_, {config_.privacy.target_epsilon, config_.privacy.delta},
+                      config_.training.max_epochs.value())),
       engine_(*model_, method_, step_options(config_)),
       best_loss_(std::numeric_limits<double>::infinity()),
       loss_sum_(at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble))) {
@@ -231,12 +233,13 @@ void Trainer::Run::begin(const std::optional<std::filesystem::path>& budget) {
     throw PrivacyError("--budget: found a run without privacy, which no budget covers; expected privacy.enabled: true");
   if (budget && config_.training.reproducible)
     throw PrivacyError(
-        "--budget: found training.reproducible, whose noise follows from the seed and may be another run's, too; no budget "
-        "covers that: set training.reproducible to false");
+        "--budget: found training.reproducible, whose noise follows from the seed and may be another run's, too; no "
+        "budget covers that: set training.reproducible to false");
   store_.claim();
   start_fresh();
   // The run keeps the coefficients it is charged for.
-  if (config_.privacy.noise_recursion) config_.privacy.noise_coefficients = store_.keep_coefficients(*config_.privacy.noise_recursion);
+  if (config_.privacy.noise_recursion)
+    config_.privacy.noise_coefficients = store_.keep_coefficients(*config_.privacy.noise_recursion);
   if (start_) config_.model.start = store_.keep_start(start_->bytes);
   // Charges the whole plan before any of the run exists: if the process dies in between, the plan is spent.
   if (budget) {
@@ -266,8 +269,7 @@ void Trainer::Run::resume() {
     if (key_is_gone_) {
       if (step_ != plan_.steps)
         throw DataError(cat(store_.folder().last().string(), ": has no key after ", step_, " of ", plan_.steps,
-                            " steps; expected one of every "
-                            "run that is not finished"));
+                            " steps; expected one of every run that is not finished"));
       return;  // nothing is left to do or to draw
     }
     as_before = found->environment == environment_ && store_.charged_key() == key_print_ && known_to_the_ledger;
@@ -276,10 +278,11 @@ void Trainer::Run::resume() {
     // environment from replaying what this one is about to take. As another copy of this folder may go on there, steps
     // from here on have noise of their own. Without privacy nothing is at stake.
     if (method_.privacy() && !as_before) {
-      give_up_charged_steps(found->environment != environment_
-                                ? cat("the run was made by (", found->environment, "), this is (", environment_, ")")
-                                : cat(store_.folder().last().string(), ": is of another time than ",
-                                      (known_to_the_ledger ? store_.folder().charged() : store_.folder().ledger()).string()));
+      give_up_charged_steps(
+          found->environment != environment_
+              ? cat("the run was made by (", found->environment, "), this is (", environment_, ")")
+              : cat(store_.folder().last().string(), ": is of another time than ",
+                    (known_to_the_ledger ? store_.folder().charged() : store_.folder().ledger()).string()));
       if (!config_.training.reproducible) key_ = SecretKey::from_system();
       key_print_ = key_print(key_);
     }
@@ -296,8 +299,8 @@ void Trainer::Run::resume() {
 
 void Trainer::Run::restore(const Checkpoint& checkpoint) {
   if (checkpoint.values.numel() != model_->parameters().count())
-    throw DataError(cat(store_.folder().last().string(), ": found ", checkpoint.values.numel(), " parameters; expected ",
-                        model_->parameters().count(), " for this configuration"));
+    throw DataError(cat(store_.folder().last().string(), ": found ", checkpoint.values.numel(),
+                        " parameters; expected ", model_->parameters().count(), " for this configuration"));
   key_is_gone_ = !checkpoint.key;
   if (checkpoint.key) key_ = *checkpoint.key;
   key_print_ = checkpoint.key ? key_print(key_) : store_.charged_key();
@@ -311,21 +314,21 @@ void Trainer::Run::restore(const Checkpoint& checkpoint) {
   const auto state = engine_.optimizer().state();
   for (std::size_t i = 0; i < state.size(); ++i) {
     if (checkpoint.optimizer.at(i).numel() != state[i].numel())
-      throw DataError(cat(store_.folder().last().string(),
-                          ": the optimizer's state has another size than the model's; expected a checkpoint "
-                          "of this run"));
+      throw DataError(
+          cat(store_.folder().last().string(),
+              ": the optimizer's state has another size than the model's; expected a checkpoint of this run"));
     state[i].copy_(checkpoint.optimizer[i].view_as(state[i]));
   }
   const auto noise = engine_.noise_state();
   if (checkpoint.noise.size() != noise.size())
-    throw DataError(cat(store_.folder().last().string(),
-                        ": the noise's state has another size than the mechanism's; expected a "
-                        "checkpoint of this run"));
+    throw DataError(
+        cat(store_.folder().last().string(),
+            ": the noise's state has another size than the mechanism's; expected a checkpoint of this run"));
   for (std::size_t i = 0; i < noise.size(); ++i) {
     if (checkpoint.noise[i].sizes() != noise[i].sizes() || checkpoint.noise[i].scalar_type() != noise[i].scalar_type())
-      throw DataError(cat(store_.folder().last().string(),
-                          ": the noise's state has another shape than the mechanism's; expected a "
-                          "checkpoint of this run"));
+      throw DataError(
+          cat(store_.folder().last().string(),
+              ": the noise's state has another shape than the mechanism's; expected a checkpoint of this run"));
     noise[i].copy_(checkpoint.noise[i]);
   }
 }
@@ -341,15 +344,19 @@ void Trainer::Run::give_up_charged_steps(const std::string& why) {
     }
     case privacy::NewKey::never:
       if (charged > 0)
-        throw PrivacyError(cat(why, method_.scheme().new_key() == privacy::NewKey::never ? cat(": with sampling.top_level ", name(method_.scheme().parameters().top_level), " the batches of all epochs are drawn once") : std::string(": correlated noise takes back what earlier steps added"),
-                               ", so the run goes on only where its steps can be replayed identically; resume it where it began, or begin a "
-                               "new one"));
+        throw PrivacyError(cat(why,
+                               method_.scheme().new_key() == privacy::NewKey::never
+                                   ? cat(": with sampling.top_level ", name(method_.scheme().parameters().top_level),
+                                         " the batches of all epochs are drawn once")
+                                   : std::string(": correlated noise takes back what earlier steps added"),
+                               ", so the run goes on only where its steps can be replayed identically; resume it where "
+                               "it began, or begin a new one"));
   }
   if (charged <= step_) return;
   if (charged == plan_.steps && step_ == given_up_)
     throw PrivacyError(cat(why, ": all ", charged,
-                           " steps of the plan are charged and none of them could be taken again, so "
-                           "nothing would be trained; resume the run where it began, or begin a new one"));
+                           " steps of the plan are charged and none of them could be taken again, so nothing would be "
+                           "trained; resume the run where it began, or begin a new one"));
   store_.charge_to(charged);
   log::warning(cat(why, ": steps ", step_ + 1, " to ", charged, " cannot be replayed identically and stay charged; ",
                    plan_.steps - charged, " of ", plan_.steps, " are left"));
@@ -358,9 +365,18 @@ void Trainer::Run::give_up_charged_steps(const std::string& why) {
 }
 
 Checkpoint Trainer::Run::checkpoint(WithKey with_key) const {
-  return {store_.run(), step_, given_up_, with_key == WithKey::yes ? std::optional(key_) : std::nullopt, environment_,
-          at::get_num_threads(), best_loss_, loss_sum_, schedule_, model_->parameters().values(),
-          engine_.optimizer().state(), engine_.noise_state()};
+  return {store_.run(),
+          step_,
+          given_up_,
+          with_key == WithKey::yes ? std::optional(key_) : std::nullopt,
+          environment_,
+          at::get_num_threads(),
+          best_loss_,
+          loss_sum_,
+          schedule_,
+          model_->parameters().values(),
+          engine_.optimizer().state(),
+          engine_.noise_state()};
 }
 
 mechanism::Ledger Trainer::Run::current_ledger(mechanism::RunState state) const {
@@ -384,14 +400,13 @@ mechanism::Ledger Trainer::Run::current_ledger(mechanism::RunState state) const 
     const auto uses = out.accounted_uses();
     cost.epsilon = privacy::epsilon_after(method_.privacy()->theorem(), *curve, cost.delta, charged);
     cost.attack = privacy::stated(privacy::attack_bound(*curve, uses));
-    if (charged < plan_.steps) cost.epsilon.upper = std::min(cost.epsilon.upper, plan_.epsilon.upper);  // fewer steps cost no more
+    if (charged < plan_.steps)
+      cost.epsilon.upper = std::min(cost.epsilon.upper, plan_.epsilon.upper);  // fewer steps cost no more
   }
   return out;
 }
 
-void Trainer::Run::write_ledger(mechanism::RunState state) {
-  store_.write_ledger(current_ledger(state));
-}
+void Trainer::Run::write_ledger(mechanism::RunState state) { store_.write_ledger(current_ledger(state)); }
 
 void Trainer::Run::charge_to(std::uint64_t steps) {
   store_.charge_to(steps);
@@ -438,14 +453,17 @@ void Trainer::Run::look(MetricsLog& metrics) {
     }
   }
   if (best_by_training_loss()) return;
-  if (const double validation = validation_loss(); !std::isnan(validation)) found(&Metrics::validation_loss, validation, true);
+  if (const double validation = validation_loss(); !std::isnan(validation))
+    found(&Metrics::validation_loss, validation, true);
 }
 
 double Trainer::Run::mean_loss(std::span<const data::WindowIndex> windows) {
   const c10::NoGradGuard no_autograd;
   double sum = 0.0;
   for (std::size_t begin = 0; begin < windows.size(); begin += validation_rows)
-    sum += model_->losses(source_.gather(windows.subspan(begin, std::min(validation_rows, windows.size() - begin)))).sum().item<double>();
+    sum += model_->losses(source_.gather(windows.subspan(begin, std::min(validation_rows, windows.size() - begin))))
+               .sum()
+               .item<double>();
   return sum / static_cast<double>(windows.size());
 }
 
@@ -457,7 +475,8 @@ double Trainer::Run::validation_loss() {
 
 std::vector<double> Trainer::Run::validation_losses_by_series() {
   std::vector<std::vector<data::WindowIndex>> windows(data_.dataset.series.size());
-  for (const auto& range : data_.split.validation) windows[static_cast<std::size_t>(range.series)].push_back({range.series, range.forecast_start});
+  for (const auto& range : data_.split.validation)
+    windows[static_cast<std::size_t>(range.series)].push_back({range.series, range.forecast_start});
   std::vector<double> out;
   out.reserve(windows.size());
   // Each series alone: with others, its own rounding might depend on theirs.
@@ -469,7 +488,9 @@ void Trainer::Run::choose_privately() {
   const double epsilon = method_.choice_epsilon();
   if (!(epsilon > 0.0)) return;
   if (!store_.claim_choice(key_print_)) {
-    log::warning(cat(store_.folder().choice().string(), ": the private choice was, or may have been, drawn under another key; the trained model is kept, which costs nothing more"));
+    log::warning(cat(store_.folder().choice().string(),
+                     ": the private choice was, or may have been, drawn under another key; the trained model is kept, "
+                     "which costs nothing more"));
     return;
   }
   const c10::NoGradGuard no_autograd;
@@ -488,11 +509,14 @@ struct Trainer::Run::Session {
   explicit Session(Run& run)
       : metrics(run.store_.folder(), run.step_),
         every(std::max<std::uint64_t>(1, run.plan_.steps / logged_lines)),
-        epsilon(run.method_, run.plan_, run.config_.privacy.delta, std::max<std::uint64_t>(1, run.plan_.steps / every / logged_epsilons) * every),
+        epsilon(run.method_, run.plan_, run.config_.privacy.delta,
+                std::max<std::uint64_t>(1, run.plan_.steps / every / logged_epsilons) * every),
         first_step(run.step_) {}
 
   /// Steps per second.
-  [[nodiscard]] double rate(std::uint64_t step) const { return static_cast<double>(step - first_step) / std::max(seconds_since(begin), 1e-6); }
+  [[nodiscard]] double rate(std::uint64_t step) const {
+    return static_cast<double>(step - first_step) / std::max(seconds_since(begin), 1e-6);
+  }
 
   MetricsLog metrics;
   std::uint64_t every;  ///< steps between two lines of the log
@@ -508,7 +532,9 @@ bool Trainer::Run::train(const TrainOptions& options) {
   if (method_.scheme().has_noise_on_data() && method_.privacy() && !windows_.has_exact())
     throw Error(ExitCode::failure, "noise on the data needs series that were read in double precision");
   Session session(*this);
-  const auto asked_to_stop = [&] { return (options.stop != nullptr && options.stop->load()) || step_ - session.first_step >= options.most_steps; };
+  const auto asked_to_stop = [&] {
+    return (options.stop != nullptr && options.stop->load()) || step_ - session.first_step >= options.most_steps;
+  };
   while (step_ < plan_.steps && !asked_to_stop()) {
     charge_ahead(session);
     const auto drawn = sampler_.draw(key_, step_);
@@ -538,8 +564,7 @@ StepEngine::Result Trainer::Run::take(const sampling::Draw& drawn) {
       const RandomStream noise(key_, sampling::augmentation_purpose, step_);
       if (exact != nullptr)
         sampling::augment(method_.scheme(), v, noise, count, windows_.past_length(), exact, values, observed);
-      else
-        sampling::augment(method_.scheme(), v, noise, count, windows_.past_length(), values, observed);
+      else sampling::augment(method_.scheme(), v, noise, count, windows_.past_length(), values, observed);
     };
   return engine_.step(source_.gather(drawn.windows, augment), drawn.places, key_, step_);
 }
@@ -568,7 +593,9 @@ void Trainer::Run::observe(const sampling::Draw& drawn, const StepEngine::Result
 
 void Trainer::Run::save(Session& session) {
   const double wanted = config_.training.checkpoint_seconds;
-  if (seconds_since(session.last_checkpoint) <= (wanted < 1.0 ? wanted : std::max(wanted, session.checkpoint_cost / checkpoint_share))) return;
+  if (seconds_since(session.last_checkpoint) <=
+      (wanted < 1.0 ? wanted : std::max(wanted, session.checkpoint_cost / checkpoint_share)))
+    return;
   const auto begin = Clock::now();
   session.metrics.flush();
   store_.write_last(checkpoint(WithKey::yes));
@@ -580,7 +607,8 @@ void Trainer::Run::report(const TrainOptions& options, Session& session) const {
   if (!options.progress || seconds_since(session.last_progress) <= 0.25) return;
   session.last_progress = Clock::now();
   const double rate = session.rate(step_);
-  options.progress({step_, plan_.steps, metrics_at_step().epoch, session.loss, rate, static_cast<double>(plan_.steps - step_) / rate, session.epsilon.value()});
+  options.progress({step_, plan_.steps, metrics_at_step().epoch, session.loss, rate,
+                    static_cast<double>(plan_.steps - step_) / rate, session.epsilon.value()});
 }
 
 bool Trainer::Run::close() {
@@ -588,9 +616,10 @@ bool Trainer::Run::close() {
   const bool done = step_ >= plan_.steps;
   store_.write_last(checkpoint(WithKey::yes));
   if (!model_->parameters().values().isfinite().all().item<bool>())
-    throw Error(ExitCode::failure, cat("after ", step_,
-                                       " steps the weights are not finite, so there is no model; begin a new run with a smaller optimizer.learning_rate or more noise: "
-                                       "what this one has charged stays spent"));
+    throw Error(ExitCode::failure,
+                cat("after ", step_,
+                    " steps the weights are not finite, so there is no model; begin a new run with a smaller "
+                    "optimizer.learning_rate or more noise: what this one has charged stays spent"));
   // Before the ledger says finished: a run killed in between chooses again by the same draw, or, under another key, not
   // at all.
   if (done) choose_privately();
@@ -602,12 +631,14 @@ bool Trainer::Run::close() {
   key_is_gone_ = true;
   store_.tidy();
   if (choice_)
-    log::info(choice_->keeps_trained ? "the private choice keeps the trained model"
-                                     : "the private choice keeps the start: model.pt holds the weights that training began with");
+    log::info(choice_->keeps_trained
+                  ? "the private choice keeps the trained model"
+                  : "the private choice keeps the start: model.pt holds the weights that training began with");
   return true;
 }
 
-Trainer::Trainer(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder, std::unique_ptr<models::Forecaster> forecaster)
+Trainer::Trainer(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder,
+                 std::unique_ptr<models::Forecaster> forecaster)
     : run_(std::make_unique<Run>(std::move(run), data, device, std::move(folder), std::move(forecaster))) {}
 Trainer::~Trainer() = default;
 

@@ -30,7 +30,8 @@ WindowSource::WindowSource(const data::WindowStore& store, std::optional<data::F
   };
   device_values_ = on_device(store.values(), store.window_length());
   device_observed_ = on_device(store.observed(), store.window_length());
-  if (features_) device_features_ = on_device(features_->values(), features_->window_length() * features_->feature_count());
+  if (features_)
+    device_features_ = on_device(features_->values(), features_->window_length() * features_->feature_count());
 }
 
 at::Tensor WindowSource::gather_features(std::span<const data::WindowIndex> indices) {

@@ -34,7 +34,7 @@ class WindowSource {
   // Strided views (places, floats of a window), only off the CPU.
   at::Tensor device_values_, device_observed_, device_features_;
   at::Tensor values_, observed_, feature_rows_;  // (rows, floats of a window), on the CPU
-  std::vector<double> exact_;                    // likewise, only for batches that are augmented
+  std::vector<double> exact_;  // likewise, only for batches that are augmented
 };
 
 }  // namespace tsdp::training

@@ -25,7 +25,8 @@ SubsamplingScheme::Parameters small() {
   return p;
 }
 
-// Whatever the lengths, the changed places touch as many windows as the accountant counts, and lie where the relation allows.
+// Whatever the lengths, the changed places touch as many windows as the accountant counts, and lie where the relation
+// allows.
 TEST(Neighbours, AreAsBadAsTheAccountantSays) {
   for (std::int64_t length = 3; length <= 20; ++length)
     for (std::int64_t context = 1; context <= 5; ++context)
@@ -43,24 +44,23 @@ TEST(Neighbours, AreAsBadAsTheAccountantSays) {
             ASSERT_TRUE(std::is_sorted(n.places.begin(), n.places.end()));
             ASSERT_GE(n.places.front(), 0);
             ASSERT_LT(n.places.back(), length);
-            if (relation == Relation::event) {
-              ASSERT_LE(n.places.back() - n.places.front(), w - 1);
-            }
+            if (relation == Relation::event) { ASSERT_LE(n.places.back() - n.places.front(), w - 1); }
             // Counted over: window `start` reads places start − L_C … start + L_F − 1.
             std::int64_t touched = 0;
             for (std::int64_t start = 0; start + forecast <= length; ++start)
-              touched += std::any_of(n.places.begin(), n.places.end(), [&](std::int64_t place) {
-                return start - context <= place && place < start + forecast;
-              })
-                             ? 1
-                             : 0;
+              touched +=
+                  std::any_of(n.places.begin(), n.places.end(),
+                              [&](std::int64_t place) { return start - context <= place && place < start + forecast; })
+                      ? 1
+                      : 0;
             EXPECT_EQ(touched, privacy::touched_windows(length, context, forecast, unit))
                 << "L " << length << " L_C " << context << " L_F " << forecast << " w " << w;
             const auto windows = touched_windows_of(scheme, n);
             EXPECT_EQ(static_cast<std::int64_t>(windows.size()), touched);
             for (const auto& window : windows) {
               std::int64_t in_context = 0;
-              for (const auto place : n.places) in_context += window.start - context <= place && place < window.start ? 1 : 0;
+              for (const auto place : n.places)
+                in_context += window.start - context <= place && place < window.start ? 1 : 0;
               EXPECT_EQ(window.context, in_context);
             }
           }
@@ -74,7 +74,8 @@ TEST(Neighbours, AreTakenFromTheSeriesThatCostsMostAndIsUsed) {
   EXPECT_EQ(worst_neighbours(SubsamplingScheme(p), {}).series, 1);
 }
 
-// The best test of the canary's laws wins what the theorem allows, where the theorem is tight or attained by the canary.
+// The best test of the canary's laws wins what the theorem allows, where the theorem is tight or attained by the
+// canary.
 TEST(CanaryShape, AttainsTheTightTheorems) {
   for (const auto top : {TopLevel::deterministic, TopLevel::without_replacement})
     for (const auto bottom : {BottomLevel::with_replacement, BottomLevel::poisson}) {
@@ -90,8 +91,8 @@ TEST(CanaryShape, AttainsTheTightTheorems) {
         const auto up = attack.event(epsilon);
         const double won = attack.probability(up, true, 1.0) - std::exp(epsilon) * attack.probability(up, false, 1.0);
         const auto down = attack.event(-epsilon);
-        const double lost =
-            1.0 - attack.probability(down, false, 1.0) - std::exp(epsilon) * (1.0 - attack.probability(down, true, 1.0));
+        const double lost = 1.0 - attack.probability(down, false, 1.0) -
+                            std::exp(epsilon) * (1.0 - attack.probability(down, true, 1.0));
         const double allowed = mechanism.pair.symmetrised_profile(epsilon);
         EXPECT_LE(std::max(won, lost), allowed + 1e-9);
         // F.2 grants the attacker to know whether the series was drawn; a trace of about five windows shows it nearly.

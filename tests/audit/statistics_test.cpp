@@ -1,7 +1,8 @@
 // The statistics of the audit against simulated mechanisms whose truth is known.
 //
-// Keys are fixed, so a pass stays a pass. Where a verdict is asked for at confidence 1 − 1e-6, a healthy mechanism is called
-// unhealthy with probability below 1e-6. Planted faults are found with room to spare: under 25 other keys they were found, too.
+// Keys are fixed, so a pass stays a pass. Where a verdict is asked for at confidence 1 − 1e-6, a healthy mechanism is
+// called unhealthy with probability below 1e-6. Planted faults are found with room to spare: under 25 other keys they
+// were found, too.
 #include "audit/statistics.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ struct Simulated {
   Shape shape;
   double sigma = 1.0;
   std::uint64_t seed = 1;
-  double correlation = 0.0;    ///< of the noise of consecutive uses
+  double correlation = 0.0;  ///< of the noise of consecutive uses
   bool same_sampling = false;  ///< every use draws what the first did
 
   [[nodiscard]] std::vector<Release> uses(bool second, std::size_t count) const {
@@ -53,9 +54,7 @@ struct Simulated {
         const bool present = coins.uniform() < shape.drawn;
         const double marked = present ? draw(shape.second) : 0.0;
         touched = marked > 0.0;
-        along = !present ? 0.0 : second                ? marked
-                             : shape.first.size() == 1 ? shape.first[0].mean
-                                                       : draw(shape.first);
+        along = !present ? 0.0 : second ? marked : shape.first.size() == 1 ? shape.first[0].mean : draw(shape.first);
         across = present && !shape.trace.empty() ? draw(shape.trace) : 0.0;
       }
       for (std::size_t k = 0; k < 3; ++k)
@@ -95,8 +94,8 @@ std::vector<Row> rows() {
   p.forecast_length = 1;
   p.batch_size = 5;  // ρ = 1/2
   std::vector<Row> out;
-  const auto add = [&](const char* theorem, TopLevel top, BottomLevel bottom, std::int64_t lambda, double context_noise = 0.0,
-                       double forecast_noise = 0.0) {
+  const auto add = [&](const char* theorem, TopLevel top, BottomLevel bottom, std::int64_t lambda,
+                       double context_noise = 0.0, double forecast_noise = 0.0) {
     auto q = p;
     q.top_level = top;
     q.bottom_level = bottom;
@@ -247,7 +246,8 @@ TEST(Judge, FindsNothingInAHealthyMechanism) {
   }
 }
 
-// A run whose steps compose adaptively is certified for less than the symmetrised profile composes to, and no healthy one contradicts that.
+// A run whose steps compose adaptively is certified for less than the symmetrised profile composes to, and no healthy
+// one contradicts that.
 TEST(Judge, TheLowerEndHoldsForEveryComposition) {
   const auto row = rows()[1];
   auto claim = claim_of(row, 4.0);
@@ -259,7 +259,8 @@ TEST(Judge, TheLowerEndHoldsForEveryComposition) {
   EXPECT_LE(verdict.epsilon.lower, verdict.epsilon.upper);
   EXPECT_GT(verdict.epsilon.lower, 0.8 * verdict.epsilon.upper);
   // The symmetrised composition at the largest noise that was not refuted is above what is certified.
-  EXPECT_GT(privacy::Accountant(claim.pair_at(verdict.noise_multiplier.upper)).epsilon(claim.delta, claim.uses).lower, verdict.epsilon.upper);
+  EXPECT_GT(privacy::Accountant(claim.pair_at(verdict.noise_multiplier.upper)).epsilon(claim.delta, claim.uses).lower,
+            verdict.epsilon.upper);
 }
 
 // A tenth less noise than certified: σ/0.9 is certified, σ ran. (12,000 uses find it, too.)
@@ -368,8 +369,8 @@ TEST(Judge, FindsASeriesOutsideOfItsBatch) {
   EXPECT_TRUE(says(judge(claim, seen, surely), "not its own"));
 }
 
-// Where the law is not known the profile alone speaks, and a factor of 2 in the noise is found. (20,000 uses miss it in G.1, whose
-// bound the canary does not attain, under seven keys of 25.)
+// Where the law is not known the profile alone speaks, and a factor of 2 in the noise is found. (20,000 uses miss it in
+// G.1, whose bound the canary does not attain, under seven keys of 25.)
 TEST(Judge, FindsAFactorOfTwoByTheProfileAlone) {
   constexpr std::size_t more = 60'000;
   for (const auto& row : rows()) {

@@ -43,14 +43,10 @@ struct Row {
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = {
-      {"4.2", "deterministic", "wr"},
-      {"4.4", "wor", "wr"},
-      {"E.1", "deterministic", "wr", 2},
-      {"E.8", "deterministic", "poisson", 2},
-      {"F.1", "wor", "wr", 2},
-      {"F.2", "wor", "poisson", 4},
-      {"4.5", "wor", "wr", 1, 0.5, 0.5},
-      {"G.1", "wor", "wr", 1, 1.0, 0.5},
+      {"4.2", "deterministic", "wr"},    {"4.4", "wor", "wr"},
+      {"E.1", "deterministic", "wr", 2}, {"E.8", "deterministic", "poisson", 2},
+      {"F.1", "wor", "wr", 2},           {"F.2", "wor", "poisson", 4},
+      {"4.5", "wor", "wr", 1, 0.5, 0.5}, {"G.1", "wor", "wr", 1, 1.0, 0.5},
   };
   return all;
 }
@@ -130,7 +126,8 @@ TEST_P(TrainerAudit, FindsNothingButWhatIsPlanted) {
   EXPECT_GT(noise.epsilon.lower, noise.epsilon.upper);
 
   // 11 series in place of 10 (ρ), under deterministic iteration 9 windows in place of 8 (r).
-  const auto others = row().top_level == "deterministic" ? std::vector<std::int64_t>(10, 9) : std::vector<std::int64_t>(11, 8);
+  const auto others =
+      row().top_level == "deterministic" ? std::vector<std::int64_t>(10, 9) : std::vector<std::int64_t>(11, 8);
   const auto rate = judge(claim_of(config, others, options(), seen), seen.uses, surely);
   EXPECT_TRUE(says(rate, "the changed windows were drawn in a share")) << all(rate);
 }
@@ -151,9 +148,7 @@ TEST_P(TrainerAudit, FindsAFactorOfTwoWithTheConfiguredForecaster) {
   EXPECT_FALSE(healthy.contradicted()) << all(healthy);
   EXPECT_GT(healthy.epsilon.lower, 0.5 * healthy.epsilon.upper);
   EXPECT_LE(healthy.direct_epsilon, healthy.direct_upper);
-  if (row().context_noise == 0.0) {
-    EXPECT_GT(judge(claim, seen.uses, 0.95).direct_epsilon, 0.02);
-  }
+  if (row().context_noise == 0.0) { EXPECT_GT(judge(claim, seen.uses, 0.95).direct_epsilon, 0.02); }
   auto quieter = config;
   quieter.privacy.noise_multiplier = 2.0;
   const auto noise = judge(claim_of(quieter, lengths, how, seen), seen.uses, surely);
@@ -185,7 +180,8 @@ TEST_F(TrainerAuditOnce, GoesThroughThreadsChunksAndOtherClipping) {
     how.trials = kind == "threads" ? 500 : 4'000;  // threads that wait for each other are slow where others work, too
     if (kind == "threads") at::set_num_threads(2);
     if (kind == "memory") config.training.memory_mb = 1;
-    if (kind == "per_layer" || kind == "automatic") config.privacy.clipping = named<privacy::ClippingKind>(kind, "kind");
+    if (kind == "per_layer" || kind == "automatic")
+      config.privacy.clipping = named<privacy::ClippingKind>(kind, "kind");
     const auto seen = measure(config, lengths, how);
     EXPECT_NEAR(seen.unit_length, 1.0, 1e-4);
     const auto verdict = judge(claim_of(config, lengths, how, seen), seen.uses, surely);
@@ -247,7 +243,8 @@ TEST_F(TrainerAuditOnce, HoldsAnotherTheoremAgainstTheSameRun) {
     how.theorem.reset();
     const auto unnamed = claim_of(adaptive, lengths, how, seen);
     how.theorem = unnamed.theorem;
-    EXPECT_NEAR(claim_of(adaptive, lengths, how, seen).epsilon.upper, unnamed.epsilon.upper, 1e-3 * unnamed.epsilon.upper);
+    EXPECT_NEAR(claim_of(adaptive, lengths, how, seen).epsilon.upper, unnamed.epsilon.upper,
+                1e-3 * unnamed.epsilon.upper);
   }
 }
 
@@ -292,7 +289,8 @@ TEST_F(TrainerAuditOnce, PrintsItsClaims) {
   const auto seen = measure(config, lengths, how);
   const auto claim = claim_of(config, lengths, how, seen);
   const auto json = to_json(claim, seen, judge(claim, seen.uses, surely), how);
-  for (const auto* key : {"epsilon", "confidence", "trials", "theorem", "mode", "share", "delta", "uses", "assumptions"})
+  for (const auto* key :
+       {"epsilon", "confidence", "trials", "theorem", "mode", "share", "delta", "uses", "assumptions"})
     EXPECT_TRUE(json.contains(key)) << key;
   EXPECT_EQ(json["trials"], 1000);
   EXPECT_EQ(json["mode"], "canary");
@@ -333,9 +331,7 @@ TEST(MarkCode, KeepsNeighboursWithinTheRelation) {
           const double distance = static_cast<double>(second[i]) - static_cast<double>(first[i]);
           EXPECT_EQ(distance > 0.0, changed);
           EXPECT_LE(distance, v);
-          if (changed) {
-            EXPECT_GE(distance, (noise > 0.0 ? 1.0 - 1e-6 : 0.5) * v);
-          }
+          if (changed) { EXPECT_GE(distance, (noise > 0.0 ? 1.0 - 1e-6 : 0.5) * v); }
         }
       }
     }

@@ -168,9 +168,9 @@ TEST_F(File, StdoutIsWrittenIntoEvenIfItIsAFile) {
 TEST_F(File, OnlyRegularFilesAreRead) {
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
   ASSERT_EQ(::symlink("fifo", path("link").c_str()), 0);
-  for (const auto& [name, found] : {std::pair{path("fifo"), "Is a FIFO"}, std::pair{path("link"), "Is a FIFO"},
-                                    std::pair{std::filesystem::path("/dev/zero"), "Is a device"},
-                                    std::pair{path(""), "Is a directory"}}) {
+  for (const auto& [name, found] :
+       {std::pair{path("fifo"), "Is a FIFO"}, std::pair{path("link"), "Is a FIFO"},
+        std::pair{std::filesystem::path("/dev/zero"), "Is a device"}, std::pair{path(""), "Is a directory"}}) {
     try {
       static_cast<void>(read_file(name));
       ADD_FAILURE() << name << " was read";

@@ -74,12 +74,15 @@ TEST(TensorFile, LiesWithARightChecksumAreRefused) {
   };
   EXPECT_EQ(read(R"({"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]},)" + sum + "}").tensors.size(), 1U);
   for (const std::string tensor :
-       {R"("a":{"dtype":"F64","shape":[2],"data_offsets":[0,8]})", R"("a":{"dtype":"F16","shape":[4],"data_offsets":[0,8]})",
-        R"("a":{"dtype":"F64","shape":[-1],"data_offsets":[0,8]})", R"("a":{"dtype":"F64","shape":[1],"data_offsets":[8,0]})",
+       {R"("a":{"dtype":"F64","shape":[2],"data_offsets":[0,8]})",
+        R"("a":{"dtype":"F16","shape":[4],"data_offsets":[0,8]})",
+        R"("a":{"dtype":"F64","shape":[-1],"data_offsets":[0,8]})",
+        R"("a":{"dtype":"F64","shape":[1],"data_offsets":[8,0]})",
         R"("a":{"dtype":"F64","shape":[1],"data_offsets":[0,800]})", R"("a":{"dtype":"F64","shape":[1]})",
         R"("a":{"dtype":"F64","shape":[4611686018427387904,4611686018427387904,0],"data_offsets":[0,8]})",
-        R"("a":{"dtype":"F64","shape":[1.0],"data_offsets":[0,8]})", R"("a":{"dtype":1,"shape":[1],"data_offsets":[0,8]})",
-        R"("a":7)", R"("__metadata__":[],"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]})",
+        R"("a":{"dtype":"F64","shape":[1.0],"data_offsets":[0,8]})",
+        R"("a":{"dtype":1,"shape":[1],"data_offsets":[0,8]})", R"("a":7)",
+        R"("__metadata__":[],"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]})",
         R"("__metadata__":{"t":1},"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]})", R"("b":{})"})
     EXPECT_THROW(static_cast<void>(read("{" + tensor + "," + sum + "}")), DataError) << tensor;
   EXPECT_THROW(static_cast<void>(read("[]")), DataError);

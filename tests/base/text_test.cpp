@@ -82,8 +82,7 @@ TEST(Text, VisibleTextHoldsNothingThatATerminalObeys) {
             "\\xe2\\x80\\xaecod.exe");
   EXPECT_EQ(visible("\xE2\x81\xA6\xE2\x80\xA8"), "\\xe2\\x81\\xa6\\xe2\\x80\\xa8");
   for (int byte = 0; byte < 256; ++byte)
-    for (const char c : visible(std::string(3, static_cast<char>(byte))))
-      EXPECT_TRUE(c >= ' ' && c <= '~') << byte;
+    for (const char c : visible(std::string(3, static_cast<char>(byte)))) EXPECT_TRUE(c >= ' ' && c <= '~') << byte;
 }
 
 TEST(Text, JsonOfAnyBytesIsText) {
@@ -129,7 +128,8 @@ TEST(Text, ClockTextIsRoundedUp) {
   EXPECT_EQ(clock_text(172799.0), "47:59:59");
   EXPECT_EQ(clock_text(172799.5), "2 d 00 h");
   EXPECT_EQ(clock_text(273600.0), "3 d 04 h");
-  for (const double none : {-1.0, 2e9, std::nan(""), std::numeric_limits<double>::infinity()}) EXPECT_EQ(clock_text(none), "?");
+  for (const double none : {-1.0, 2e9, std::nan(""), std::numeric_limits<double>::infinity()})
+    EXPECT_EQ(clock_text(none), "?");
 }
 
 TEST(Text, NearestNameHasTheLeastEditDistance) {

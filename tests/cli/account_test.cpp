@@ -31,7 +31,8 @@ class Account : public CommandTest {
   Outcome traffic(const std::string& command, const std::vector<std::pair<std::string, std::string>>& changes,
                   std::chrono::seconds limit = std::chrono::seconds(50)) {
     std::vector<std::pair<std::string, std::string>> options = {
-        {"--num-sequences", "862"}, {"--sequence-length", "13916"}, {"--context-length", "96"}, {"--forecast-length", "24"}, {"--batch-size", "256"}, {"--noise-multiplier", "4"}};
+        {"--num-sequences", "862"},  {"--sequence-length", "13916"}, {"--context-length", "96"},
+        {"--forecast-length", "24"}, {"--batch-size", "256"},        {"--noise-multiplier", "4"}};
     for (const auto& change : changes) {
       bool found = false;
       for (auto& option : options)
@@ -272,7 +273,8 @@ TEST_F(Account, TextRoundsOutwards) {
     const auto with_noise = option_of("--noise-multiplier", multiplier);
     auto found = ask({"epsilon", with_noise, "--epochs=3", "--delta=1e-5"});
     epsilon.expect_around(numbers_behind(found.text, "epsilon in "), found.exact["epsilon"], 7, found.text);
-    noise.expect_above(numbers_behind(found.text, "noise multiplier ").at(0), found.exact["noise_multiplier"], 7, found.text);
+    noise.expect_above(numbers_behind(found.text, "noise multiplier ").at(0), found.exact["noise_multiplier"], 7,
+                       found.text);
 
     found = ask({"delta", with_noise, "--epochs=3", "--epsilon=0.3"});
     delta.expect_around(numbers_behind(found.text, "delta in "), found.exact["delta"], 7, found.text);
@@ -282,7 +284,8 @@ TEST_F(Account, TextRoundsOutwards) {
     left.expect_below(numbers_behind(found.text, "leaves epsilon ").at(0), found.exact["budget_left"], 4, found.text);
 
     found = ask({"sigma", option_of("--epsilon", multiplier), "--epochs=3", "--delta=1e-5", "--precision=0.01"});
-    noise.expect_above(numbers_behind(found.text, "noise multiplier ").at(0), found.exact["noise_multiplier"], 7, found.text);
+    noise.expect_above(numbers_behind(found.text, "noise multiplier ").at(0), found.exact["noise_multiplier"], 7,
+                       found.text);
     sigma.expect_around(numbers_behind(found.text, "spends epsilon in "), found.exact["epsilon"], 7, found.text);
 
     found = ask({"profile", with_noise, "--epochs=2", "--epsilons=-0.7,-0.1,0,0.1,0.4,1"});
@@ -311,12 +314,16 @@ TEST_F(Account, TextRoundsOutwards) {
 TEST_F(Account, RefusalsAndWarningsRoundOutwards) {
   OutwardRounding cost, wide;
   for (const auto* multiplier : {"1.1", "2.3", "3.7", "4.9", "6.1"}) {
-    const auto outcome = traffic("steps", {{"--noise-multiplier", multiplier}, {"--epsilon", "1e-6"}, {"--delta", "1e-7"}});
+    const auto outcome =
+        traffic("steps", {{"--noise-multiplier", multiplier}, {"--epsilon", "1e-6"}, {"--delta", "1e-7"}});
     EXPECT_EQ(outcome.exit_code, 4);
-    const auto exact = answer_of(traffic("epsilon", {{"--noise-multiplier", multiplier}, {"--steps", "1"}, {"--delta", "1e-7"}}));
-    cost.expect_above(numbers_behind(outcome.err, "it costs epsilon ").at(0), exact["epsilon"]["upper"], 6, outcome.err);
+    const auto exact =
+        answer_of(traffic("epsilon", {{"--noise-multiplier", multiplier}, {"--steps", "1"}, {"--delta", "1e-7"}}));
+    cost.expect_above(numbers_behind(outcome.err, "it costs epsilon ").at(0), exact["epsilon"]["upper"], 6,
+                      outcome.err);
 
-    const auto warned = traffic("delta", {{"--noise-multiplier", multiplier}, {"--steps", "10000"}, {"--epsilon", "60"}});
+    const auto warned =
+        traffic("delta", {{"--noise-multiplier", multiplier}, {"--steps", "10000"}, {"--epsilon", "60"}});
     EXPECT_EQ(warned.exit_code, 0) << warned.err;
     wide.expect_around(numbers_behind(warned.err, "the bracket "), Json::parse(warned.out)["delta"], 7, warned.err);
   }
@@ -336,18 +343,23 @@ TEST_F(Account, ConfigurationOfTheExchangeRates) {
 
 TEST_F(Account, AConfigurationsPrivateChoiceCostsItsShare) {
   const auto ask = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"epsilon", "--config", "configs/exchange_rate.yaml", "--steps", "10", "--json"};
+    std::vector<std::string> arguments = {"epsilon", "--config", "configs/exchange_rate.yaml",
+                                          "--steps", "10",       "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(account, arguments, source_folder(), played);
   };
-  const auto epsilon = [&](const std::vector<std::string>& more) { return answer_of(ask(more))["epsilon"]["upper"].get<double>(); };
+  const auto epsilon = [&](const std::vector<std::string>& more) {
+    return answer_of(ask(more))["epsilon"]["upper"].get<double>();
+  };
   const std::vector<std::string> choice = {"--set", "privacy.choice_share=0.25"};
   const auto answer = answer_of(ask(choice));
   EXPECT_EQ(answer["choice_epsilon"].get<double>(), 0.25);
   EXPECT_EQ(answer["bound"], "upper");
   EXPECT_NEAR(epsilon(choice), epsilon({}) + 0.25, 1e-9);
-  EXPECT_NEAR(epsilon({"--set", "privacy.choice_share=0.25", "--composition", "adaptive"}), epsilon({"--composition", "adaptive"}) + 0.25, 1e-9);
-  expect_failure(ask({"--set", "privacy.choice_share=0.25", "--set", "privacy.relation=series"}), account, 4, {"privacy.choice_share"});
+  EXPECT_NEAR(epsilon({"--set", "privacy.choice_share=0.25", "--composition", "adaptive"}),
+              epsilon({"--composition", "adaptive"}) + 0.25, 1e-9);
+  expect_failure(ask({"--set", "privacy.choice_share=0.25", "--set", "privacy.relation=series"}), account, 4,
+                 {"privacy.choice_share"});
   expect_failure(ask({"--set", "privacy.choice_share=1e-7"}), account, 2, {"privacy.choice_share"});
   expect_failure(ask({"--set", "privacy.choice_share=0.25", "--theorem", "F.7"}), account, 4, {"F.7", "lower bound"});
 }
@@ -356,23 +368,23 @@ TEST_F(Account, AConfigurationsPrivateChoiceCostsItsShare) {
 TEST_F(Account, OptionsBesideAConfigurationAreNotIgnored) {
   const auto ask = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"epsilon", "--config", "configs/exchange_rate.yaml",
-                                          "--steps", "10", "--json"};
+                                          "--steps", "10",       "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(account, arguments, source_folder());
   };
   // What names the mechanism is refused by its name, whether or not the value is the configuration's own.
   for (const auto* option :
-       {"--num-sequences=8", "--sequence-length=4000", "--context-length=500", "--lags-length=1", "--forecast-length=30",
-        "--batch-size=8", "--subsequences-per-sequence=1", "--top-level=deterministic", "--bottom-level=poisson",
-        "--context-noise=1", "--forecast-noise=1", "--relation=user", "--w=500", "--v=1"}) {
+       {"--num-sequences=8", "--sequence-length=4000", "--context-length=500", "--lags-length=1",
+        "--forecast-length=30", "--batch-size=8", "--subsequences-per-sequence=1", "--top-level=deterministic",
+        "--bottom-level=poisson", "--context-noise=1", "--forecast-noise=1", "--relation=user", "--w=500", "--v=1"}) {
     const std::string text(option);
     expect_failure(ask({option}), account, 2, {text.substr(0, text.find('=')) + ": given beside --config", "--set"});
   }
   expect_failure(ask({"--num-records=10"}), account, 2, {"--num-records", "--theorem C.1"});
   // --set does what they would have done, and options of the question itself count.
   const auto plain = answer_of(ask({}));
-  for (const auto* setting : {"privacy.w=500", "model.context_length=500", "sampling.batch_size=8", "privacy.relation=user",
-                              "sampling.top_level=deterministic"}) {
+  for (const auto* setting : {"privacy.w=500", "model.context_length=500", "sampling.batch_size=8",
+                              "privacy.relation=user", "sampling.top_level=deterministic"}) {
     const auto epsilon = answer_of(ask({"--set", setting}))["epsilon"];
     if (std::string(setting) == "privacy.relation=user") {
       EXPECT_EQ(epsilon, plain["epsilon"]) << "with w = 1 both relations are one";
@@ -545,7 +557,8 @@ TEST_F(Account, RefusesNoiseTooSmallToAccountForByName) {
     expect_refused({{"--noise-multiplier", sigma}, {"--steps", "10"}}, 2, {"noise multiplier", "from 0.01 to 1e6"});
   expect_refused({{"--noise-multiplier", "0.01"}, {"--batch-size", "862"}, {"--subsequences-per-sequence", "100"}}, 4,
                  {"noise multiplier: found 0.01", "beyond what is accounted for"});
-  const auto answer = answer_of(traffic("epsilon", {{"--noise-multiplier", "0.01"}, {"--steps", "10"}, {"--delta", "1e-7"}}));
+  const auto answer =
+      answer_of(traffic("epsilon", {{"--noise-multiplier", "0.01"}, {"--steps", "10"}, {"--delta", "1e-7"}}));
   expect_interval(answer["epsilon"]);
   EXPECT_GT(answer["epsilon"]["lower"].get<double>(), 1e4);
 }
@@ -628,16 +641,22 @@ TEST_F(Account, RefusesQuestionsWithoutTheirNumbers) {
   expect_refused({{"--delta", ""}}, 2, {"--delta"});
   expect_refused({{"--steps", ""}}, 2, {"--steps", "--epochs"});
   expect_refused({{"--epochs", "1"}}, 2, {"--steps", "--epochs", "both"});
-  expect_refused({{"--epsilons", "1"}}, 2, {"--epsilons: not used by epsilon, but by profile", "account epsilon --help"});
+  expect_refused({{"--epsilons", "1"}}, 2,
+                 {"--epsilons: not used by epsilon, but by profile", "account epsilon --help"});
   expect_refused({{"--epsilon", "1"}}, 2, {"--epsilon: not used by epsilon"});
-  expect_failure(traffic("delta", {{"--epsilon", "1"}, {"--steps", "4"}, {"--delta", "0.1"}}), account, 2, {"--delta: not used by delta"});
-  expect_failure(traffic("steps", {{"--epsilon", "1"}, {"--delta", "1e-7"}, {"--steps", "4"}}), account, 2, {"--steps: not used by steps"});
-  expect_failure(run(account, {"epsilom"}), account, 2, {"'epsilom'", "epsilon, delta, steps, sigma, profile, theorems"});
-  expect_failure(traffic("profile", {{"--epsilon", "1"}}), account, 2, {"--epsilon: not used by profile, but by delta, steps, sigma", "the nearest option is --epsilons"});
+  expect_failure(traffic("delta", {{"--epsilon", "1"}, {"--steps", "4"}, {"--delta", "0.1"}}), account, 2,
+                 {"--delta: not used by delta"});
+  expect_failure(traffic("steps", {{"--epsilon", "1"}, {"--delta", "1e-7"}, {"--steps", "4"}}), account, 2,
+                 {"--steps: not used by steps"});
+  expect_failure(run(account, {"epsilom"}), account, 2,
+                 {"'epsilom'", "epsilon, delta, steps, sigma, profile, theorems"});
+  expect_failure(traffic("profile", {{"--epsilon", "1"}}), account, 2,
+                 {"--epsilon: not used by profile, but by delta, steps, sigma", "the nearest option is --epsilons"});
   for (const auto* grid : {"1,,2", "1;2", "nan", "1e7", "-"})
     expect_failure(traffic("profile", {{"--epsilons", grid}}), account, 2, {"--epsilons", "numbers from -1e6 to 1e6"});
   expect_failure(run(account, {"--json"}), account, 2, {"--help"});
-  expect_failure(run(account, {"figure", "2", "--num-sequences", "3"}), account, 2, {"--num-sequences: not used by figure, but by epsilon", "tsdp-account figure --help"});
+  expect_failure(run(account, {"figure", "2", "--num-sequences", "3"}), account, 2,
+                 {"--num-sequences: not used by figure, but by epsilon", "tsdp-account figure --help"});
 }
 
 TEST_F(Account, RefusesUnknownOptionsAndFiles) {
@@ -647,7 +666,8 @@ TEST_F(Account, RefusesUnknownOptionsAndFiles) {
 
 TEST_F(Account, AdaptiveCompositionIsLessAndSaysWhatItRestsOn) {
   const auto plain = answer_of(traffic("epsilon", {{"--steps", "60"}, {"--delta", "1e-7"}}));
-  const auto adaptive = answer_of(traffic("epsilon", {{"--steps", "60"}, {"--delta", "1e-7"}, {"--composition", "adaptive"}}, played));
+  const auto adaptive =
+      answer_of(traffic("epsilon", {{"--steps", "60"}, {"--delta", "1e-7"}, {"--composition", "adaptive"}}, played));
   EXPECT_FALSE(plain.contains("composition"));
   EXPECT_EQ(adaptive.at("composition"), "adaptive");
   EXPECT_EQ(adaptive.at("theorem"), "4.4");
@@ -657,10 +677,13 @@ TEST_F(Account, AdaptiveCompositionIsLessAndSaysWhatItRestsOn) {
 }
 
 TEST_F(Account, AdaptiveCompositionIsRefusedWhereItIsNotProven) {
-  expect_refused({{"--composition", "adaptive"}, {"--subsequences-per-sequence", "2"}}, 4, {"composition: found adaptive with Theorem", "subsequences_per_sequence 1"});
-  expect_refused({{"--composition", "adaptive"}, {"--bottom-level", "poisson"}}, 4, {"composition: found adaptive with Theorem", "bottom level wr"});
+  expect_refused({{"--composition", "adaptive"}, {"--subsequences-per-sequence", "2"}}, 4,
+                 {"composition: found adaptive with Theorem", "subsequences_per_sequence 1"});
+  expect_refused({{"--composition", "adaptive"}, {"--bottom-level", "poisson"}}, 4,
+                 {"composition: found adaptive with Theorem", "bottom level wr"});
   expect_refused({{"--composition", "adaptive"}, {"--theorem", "F.7"}}, 4, {"Theorem F.7"});
-  expect_failure(run(account, {"epsilon", "--relation=series", "--top-level=poisson", "--batches=10", "--noise-multiplier=1", "--epochs=1", "--delta=1e-5", "--composition=adaptive"}),
+  expect_failure(run(account, {"epsilon", "--relation=series", "--top-level=poisson", "--batches=10",
+                               "--noise-multiplier=1", "--epochs=1", "--delta=1e-5", "--composition=adaptive"}),
                  account, 2, {"--composition", "series", "symmetrised"});
   expect_refused({{"--composition", "both"}}, 2, {"--composition", "adaptive"});
 }
@@ -673,7 +696,9 @@ TEST_F(Account, EveryCommandHasItsOwnHelp) {
     const auto help = run(account, {command, "--help"});
     ASSERT_EQ(help.exit_code, 0) << help.err;
     EXPECT_EQ(help.out.find("--epsilons") != std::string::npos, command == std::string("profile")) << help.out;
-    EXPECT_EQ(help.out.find("Windows as records:") != std::string::npos, help.out.find("--num-sequences") != std::string::npos) << help.out;
+    EXPECT_EQ(help.out.find("Windows as records:") != std::string::npos,
+              help.out.find("--num-sequences") != std::string::npos)
+        << help.out;
     const auto at = help.out.find(heading);
     ASSERT_NE(at, std::string::npos) << help.out;
     std::istringstream words(help.out.substr(at + heading.size()));

@@ -17,18 +17,20 @@ class Audit : public CommandTest {
     std::string rows;
     for (int i = 0; i < 40; ++i) rows += "1,2,3,4\n";
     write("series.txt", rows);
-    return write("small.yaml",
-                 "dataset: {path: series.txt, format: lstnet, frequency: 1h, start: \"2015-01-01\", prediction_length: 2,\n"
-                 "  season_length: 2, split: last, test_windows: 2, validation_length: 4}\n"
-                 "model: {context_length: 3}\n"
-                 "sampling: {batch_size: 2}\n"
-                 "privacy: {noise_multiplier: 2.0, target_epsilon: 20, delta: 1.0e-5}\n"
-                 "training: {max_epochs: 10}\n");
+    return write(
+        "small.yaml",
+        "dataset: {path: series.txt, format: lstnet, frequency: 1h, start: \"2015-01-01\", prediction_length: 2,\n"
+        "  season_length: 2, split: last, test_windows: 2, validation_length: 4}\n"
+        "model: {context_length: 3}\n"
+        "sampling: {batch_size: 2}\n"
+        "privacy: {noise_multiplier: 2.0, target_epsilon: 20, delta: 1.0e-5}\n"
+        "training: {max_epochs: 10}\n");
   }
 };
 
 TEST_F(Audit, PrintsOneObject) {
-  const auto outcome = run(audit, {"--config", config(), "--trials", "300", "--confidence", "0.99999", "--json", "--quiet"});
+  const auto outcome =
+      run(audit, {"--config", config(), "--trials", "300", "--confidence", "0.99999", "--json", "--quiet"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
   const auto json = nlohmann::json::parse(outcome.out);
@@ -57,9 +59,12 @@ TEST_F(Audit, RefusesInOneLine) {
   expect_failure(run(audit, {"--config", file, "--trials", "1"}), audit, 2, {"--trials"});
   expect_failure(run(audit, {"--config", file, "--trials", "-1"}), audit, 2, {"--trials", "'-1'"});
   expect_failure(run(audit, {"--config", file, "--mode", "other"}), audit, 2, {"--mode"});
-  expect_failure(run(audit, {"--config", file, "--set", "privacy.enabled=false"}), audit, 2, {"privacy.enabled", "true"});
-  expect_failure(run(audit, {"--config", file, "--set", "privacy.target_epsilon=1e-4"}), audit, 4, {"privacy.target_epsilon"});
-  expect_failure(run(audit, {"--config", file, "--theorem", "F.7", "--trials", "2", "--quiet"}), audit, 4, {"F.7", "lower bound"});
+  expect_failure(run(audit, {"--config", file, "--set", "privacy.enabled=false"}), audit, 2,
+                 {"privacy.enabled", "true"});
+  expect_failure(run(audit, {"--config", file, "--set", "privacy.target_epsilon=1e-4"}), audit, 4,
+                 {"privacy.target_epsilon"});
+  expect_failure(run(audit, {"--config", file, "--theorem", "F.7", "--trials", "2", "--quiet"}), audit, 4,
+                 {"F.7", "lower bound"});
   expect_failure(run(audit, {"--config", file, "--theorem", "E.8", "--trials", "2", "--quiet"}), audit, 4, {"E.8"});
 }
 

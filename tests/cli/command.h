@@ -119,9 +119,7 @@ inline void expect_failure(const Outcome& outcome, const std::string& program, i
   const auto lines = lines_of(outcome.err);
   ASSERT_FALSE(lines.empty());
   EXPECT_EQ(outcome.err.back(), '\n');
-  if (!logged) {
-    EXPECT_EQ(lines.size(), 1U) << outcome.err;
-  }
+  if (!logged) { EXPECT_EQ(lines.size(), 1U) << outcome.err; }
   int failures = 0;
   for (const auto& line : lines) failures += line.rfind(program + ": ", 0) == 0 ? 1 : 0;
   EXPECT_EQ(failures, 1) << outcome.err;

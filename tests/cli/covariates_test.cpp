@@ -22,7 +22,8 @@ class CovariatesOfRuns : public RunTest {
     for (int i = 0; i < rows; ++i) {
       const int day = i / 24;
       const int hour = i % 24;
-      out += "2015-01-" + std::string(day < 9 ? "0" : "") + std::to_string(day + 1) + " " + std::string(hour < 10 ? "0" : "") + std::to_string(hour) + ":00," +
+      out += "2015-01-" + std::string(day < 9 ? "0" : "") + std::to_string(day + 1) + " " +
+             std::string(hour < 10 ? "0" : "") + std::to_string(hour) + ":00," +
              std::to_string(day % 3 == 0 ? scale : 0.0) + "," + std::to_string(0.01 * i * scale) + "\n";
     }
     return out;
@@ -32,7 +33,9 @@ class CovariatesOfRuns : public RunTest {
     auto times = lines(known(200));
     const auto values = lines(series_text(1));
     std::string out = "time,a,b\n";
-    for (std::size_t i = 0; i < values.size(); ++i) out += times[i + 1].substr(0, times[i + 1].find(',')) + "," + std::to_string(i % 2) + values[i].substr(values[i].find(',')) + "\n";
+    for (std::size_t i = 0; i < values.size(); ++i)
+      out += times[i + 1].substr(0, times[i + 1].find(',')) + "," + std::to_string(i % 2) +
+             values[i].substr(values[i].find(',')) + "\n";
     return out;
   }
   [[nodiscard]] std::string read(const std::string& name) const { return content_of(path(name)); }
@@ -42,7 +45,8 @@ class CovariatesOfRuns : public RunTest {
     for (std::string line; std::getline(in, line);) out.push_back(line);
     return out;
   }
-  const std::vector<std::string> told = {"--set", "model.name=deepar", "--set", "model.lags=[1, 2]", "--set", "dataset.covariates.file=known.csv"};
+  const std::vector<std::string> told = {
+      "--set", "model.name=deepar", "--set", "model.lags=[1, 2]", "--set", "dataset.covariates.file=known.csv"};
 
   [[nodiscard]] Outcome plan(std::vector<std::string> more) const {
     std::vector<std::string> arguments = {"--config", "config.yaml", "--dry-run"};
@@ -50,7 +54,8 @@ class CovariatesOfRuns : public RunTest {
     return run("tsdp-train", arguments);
   }
   [[nodiscard]] Outcome forecast(const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {"--model", "told/model.pt", "--input", "series.txt", "--format", "lstnet", "--start", "2015-01-01", "--output", "out.csv", "--seed", "1"};
+    std::vector<std::string> arguments = {"--model", "told/model.pt", "--input",  "series.txt", "--format", "lstnet",
+                                          "--start", "2015-01-01",    "--output", "out.csv",    "--seed",   "1"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run("tsdp-forecast", arguments);
   }
@@ -61,10 +66,12 @@ TEST_F(CovariatesOfRuns, ReachTheModelItsStatementAndItsForecasts) {
   const auto ledger = nlohmann::json::parse(read("told/privacy.json"));
   EXPECT_EQ(ledger["covariates"]["names"], (nlohmann::json{"holiday", "price"}));
   EXPECT_NE(ledger["not_covered"].dump().find("the covariates (holiday, price): treated as public"), std::string::npos);
-  EXPECT_NE(ledger["statement"].get<std::string>().find("The covariates (holiday, price) count as public."), std::string::npos);
+  EXPECT_NE(ledger["statement"].get<std::string>().find("The covariates (holiday, price) count as public."),
+            std::string::npos);
   EXPECT_TRUE(answer("tsdp-account", {"verify", "told", "--json"})["agrees"].get<bool>());
   // The run names the columns that it read, and finds the file again.
-  EXPECT_NE(read("told/config.yaml").find("columns: [\"holiday\", \"price\"]"), std::string::npos) << read("told/config.yaml");
+  EXPECT_NE(read("told/config.yaml").find("columns: [\"holiday\", \"price\"]"), std::string::npos)
+      << read("told/config.yaml");
   EXPECT_EQ(run("tsdp-evaluate", {"--run", "told", "--json"}).exit_code, 0);
 
   const auto done = forecast({"--covariates", "known.csv"});
@@ -86,7 +93,8 @@ TEST_F(CovariatesOfRuns, ReachTheModelItsStatementAndItsForecasts) {
 
   const auto without = forecast({});
   EXPECT_EQ(without.exit_code, 2);
-  EXPECT_NE(without.err.find("--covariates: not given; told/model.pt reads holiday, price"), std::string::npos) << without.err;
+  EXPECT_NE(without.err.find("--covariates: not given; told/model.pt reads holiday, price"), std::string::npos)
+      << without.err;
   write("short.csv", known(203));  // 200 values and 3 of the 4 steps of the forecast
   const auto ends = forecast({"--covariates", "short.csv"});
   EXPECT_EQ(ends.exit_code, 3);
@@ -95,7 +103,8 @@ TEST_F(CovariatesOfRuns, ReachTheModelItsStatementAndItsForecasts) {
 
 TEST_F(CovariatesOfRuns, AreWhatARunWasChargedFor) {
   std::vector<std::string> some = told;
-  some.insert(some.end(), {"--set", "dataset.covariates.columns=[price]", "--set", "training.max_epochs=400", "--set", "privacy.target_epsilon=40"});
+  some.insert(some.end(), {"--set", "dataset.covariates.columns=[price]", "--set", "training.max_epochs=400", "--set",
+                           "privacy.target_epsilon=40"});
   make_run("run", some);
   EXPECT_NE(read("run/config.yaml").find("columns: [\"price\"]"), std::string::npos);
   write("known.csv", known(230));  // the column that is read stays
@@ -106,7 +115,9 @@ TEST_F(CovariatesOfRuns, AreWhatARunWasChargedFor) {
   write("known.csv", text);
   const auto changed = run("tsdp-train", {"--resume", "run", "--threads", "1"});
   EXPECT_EQ(changed.exit_code, 2) << changed.err;
-  EXPECT_NE(changed.err.find("dataset.covariates.file: found ../known.csv with other values than the run began with"), std::string::npos) << changed.err;
+  EXPECT_NE(changed.err.find("dataset.covariates.file: found ../known.csv with other values than the run began with"),
+            std::string::npos)
+      << changed.err;
   // Rows behind the series may come later.
   write("known.csv", known(238));
   EXPECT_EQ(run("tsdp-train", {"--resume", "run", "--threads", "1"}).exit_code, 0);
@@ -119,8 +130,10 @@ TEST_F(CovariatesOfRuns, AreRefusedInOneLine) {
     EXPECT_NE(outcome.err.find(because), std::string::npos) << outcome.err;
     EXPECT_EQ(lines(outcome.err).size(), 1U) << outcome.err;
   };
-  expect({"--set", "dataset.covariates.file=known.csv"}, 2, "simple_ff reads no covariates: expected null, or model.name deepar");
-  expect({"--set", "dataset.covariates.columns=[price]"}, 2, "dataset.covariates.columns: found price without dataset.covariates.file");
+  expect({"--set", "dataset.covariates.file=known.csv"}, 2,
+         "simple_ff reads no covariates: expected null, or model.name deepar");
+  expect({"--set", "dataset.covariates.columns=[price]"}, 2,
+         "dataset.covariates.columns: found price without dataset.covariates.file");
   const auto with = [&](const std::string& setting) {
     auto out = told;
     out.insert(out.end(), {"--set", setting});
@@ -128,7 +141,8 @@ TEST_F(CovariatesOfRuns, AreRefusedInOneLine) {
   };
   expect(with("dataset.covariates.file=gone.csv"), 3, "dataset.covariates.file");
   write("same.csv", same_as_series());
-  expect(with("dataset.covariates.file=same.csv"), 4, "column b: has the values of series 1, and covariates count as public");
+  expect(with("dataset.covariates.file=same.csv"), 4,
+         "column b: has the values of series 1, and covariates count as public");
   expect(with("dataset.covariates.columns=[weather]"), 2, "found 'weather', which is no column of");
   expect(with("dataset.covariates.columns=[price, price]"), 2, "a list of at most 100 different names");
   write("known.csv", "time,age\n2015-01-01 00:00,1\n2015-01-01 01:00,1\n");

@@ -44,13 +44,13 @@ class Data : public CommandTest {
   }
 
   std::string write_config(const std::string& more = {}) const {
-    return write(
-        "config.yaml",
-        "dataset: {path: set.tsf, format: tsf, frequency: 1h, prediction_length: 2, season_length: 24, "
-        "split: last, test_windows: 2, validation_length: 2" +
-            more +
-            "}\n"
-            "model: {context_length: 4}\nsampling: {batch_size: 2}\nprivacy: {noise_multiplier: 4.0, delta: 1.0e-7, composition: symmetrised}\n");
+    return write("config.yaml",
+                 "dataset: {path: set.tsf, format: tsf, frequency: 1h, prediction_length: 2, season_length: 24, split: "
+                 "last, test_windows: 2, validation_length: 2" +
+                     more +
+                     "}\n"
+                     "model: {context_length: 4}\nsampling: {batch_size: 2}\nprivacy: {noise_multiplier: 4.0, delta: "
+                     "1.0e-7, composition: symmetrised}\n");
   }
 };
 
@@ -147,7 +147,8 @@ TEST_F(Data, ConvertDoesNotOverwriteWhatItReads) {
   const auto file = write("set.jsonl", "{\"item_id\": \"a\", \"start\": \"2015-01-01\", \"target\": [1, 2, 3]}\n");
   const auto before = content_of(file);
   std::filesystem::create_symlink(file, path("link.csv"));
-  expect_failure(run("tsdp-data", {"convert", "set.jsonl", "link.csv", "--frequency", "1h"}), "tsdp-data", 2, {"link.csv", "which is read, too"});
+  expect_failure(run("tsdp-data", {"convert", "set.jsonl", "link.csv", "--frequency", "1h"}), "tsdp-data", 2,
+                 {"link.csv", "which is read, too"});
   EXPECT_EQ(content_of(file), before);
 }
 
@@ -244,8 +245,8 @@ TEST_F(Data, UnfitData) {
 TEST_F(Data, WhatCannotBeWrittenToStdoutIsAFailure) {
   if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full to write to";
   write("set.tsf", tsf_text);
-  for (const std::string arguments :
-       {"--help", "--version", "describe --help", "describe set.tsf", "describe set.tsf --json", "convert set.tsf out.jsonl"}) {
+  for (const std::string arguments : {"--help", "--version", "describe --help", "describe set.tsf",
+                                      "describe set.tsf --json", "convert set.tsf out.jsonl"}) {
     const auto outcome = run("/bin/sh", {"-c", program_path(program).string() + " " + arguments + " >/dev/full"});
     expect_failure(outcome, program, 1, {"cannot be written to stdout"});
   }
@@ -267,16 +268,17 @@ TEST_F(Data, ClosedStreamsNeverEndInAFile) {
 // A program that waits for the reader of its output shows which descriptors it has.
 TEST_F(Data, ClosedStreamsAreOpenedOnNothing) {
   ASSERT_EQ(::mkfifo(path("fifo.txt").c_str(), 0600), 0);
-  const auto outcome = run("/bin/sh", {"-c", program_path(program).string() +
-                                                 " generate traffic-like --series 1 --length 2 --output fifo.txt <&- >&- 2>&- &\n"
-                                                 "for i in $(seq 100); do\n"
-                                                 "  streams=$(readlink /proc/$!/fd/0 /proc/$!/fd/1 /proc/$!/fd/2 | tr '\\n' ' ')\n"
-                                                 "  [ \"$streams\" = '/dev/null /dev/null /dev/null ' ] && break\n"
-                                                 "  sleep 0.05\n"
-                                                 "done\n"
-                                                 "echo $streams\n"
-                                                 "timeout 10 cat fifo.txt >/dev/null\n"
-                                                 "wait"});
+  const auto outcome =
+      run("/bin/sh", {"-c", program_path(program).string() +
+                                " generate traffic-like --series 1 --length 2 --output fifo.txt <&- >&- 2>&- &\n"
+                                "for i in $(seq 100); do\n"
+                                "  streams=$(readlink /proc/$!/fd/0 /proc/$!/fd/1 /proc/$!/fd/2 | tr '\\n' ' ')\n"
+                                "  [ \"$streams\" = '/dev/null /dev/null /dev/null ' ] && break\n"
+                                "  sleep 0.05\n"
+                                "done\n"
+                                "echo $streams\n"
+                                "timeout 10 cat fifo.txt >/dev/null\n"
+                                "wait"});
   EXPECT_EQ(outcome.out, "/dev/null /dev/null /dev/null\n") << outcome.err;
 }
 
@@ -289,10 +291,10 @@ TEST_F(Data, ControlCharactersOfNamesAreShownNotObeyed) {
   expect_refused({"describe", "--config", "config.yaml"}, 2, {"unknown key 'dataset.\\x1b[2Jred'"});
   write("long.csv", "unique_id,ds,y,\"" + escape + "\"\na\x1b,2015-01-01,1,1\n");
   write("set.tsf", tsf_text);
-  for (const auto& arguments : std::vector<std::vector<std::string>>{
-           {"convert", "set.tsf", "out" + escape + ".jsonl"},
-           {"convert", "set.tsf", "out" + escape + ".txt", "--to", "jsonl"},
-           {"describe", "long.csv", "--frequency", "1h"}}) {
+  for (const auto& arguments :
+       std::vector<std::vector<std::string>>{{"convert", "set.tsf", "out" + escape + ".jsonl"},
+                                             {"convert", "set.tsf", "out" + escape + ".txt", "--to", "jsonl"},
+                                             {"describe", "long.csv", "--frequency", "1h"}}) {
     const auto outcome = data(arguments);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     for (const char c : outcome.out + outcome.err)
@@ -340,17 +342,20 @@ TEST_F(Data, DescribeProposesAConfigurationThatPlans) {
   const auto outcome = data(arguments);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto proposed = content_of(path("meters.yaml"));
-  for (const char* part : {"5 series of 20 to ", "path: \"meters.csv\"", "format: csv_long", "frequency: 1D", "columns: {item: \"meter\", time: \"when\", value: \"kWh\"}",
-                           "short_series: drop  # 1 are shorter than", "prediction_length: 14", "season_length: 7", "name: dlinear"})
-    EXPECT_NE(proposed.find(part), std::string::npos) << part << " in\n"
-                                                      << proposed;
+  for (const char* part :
+       {"5 series of 20 to ", "path: \"meters.csv\"", "format: csv_long", "frequency: 1D",
+        "columns: {item: \"meter\", time: \"when\", value: \"kWh\"}", "short_series: drop  # 1 are shorter than",
+        "prediction_length: 14", "season_length: 7", "name: dlinear"})
+    EXPECT_NE(proposed.find(part), std::string::npos) << part << " in\n" << proposed;
   const auto parts = data({"split", "--config", "meters.yaml", "--output", "parts"});
   EXPECT_EQ(parts.exit_code, 0) << parts.err;
   EXPECT_NE(parts.out.find("4 training series"), std::string::npos) << parts.out;
-  const auto padded = data({"split", "--config", "meters.yaml", "--output", "padded", "--set", "dataset.short_series=pad"});
+  const auto padded =
+      data({"split", "--config", "meters.yaml", "--output", "padded", "--set", "dataset.short_series=pad"});
   EXPECT_EQ(padded.exit_code, 0) << padded.err;
   EXPECT_NE(padded.out.find("5 training series"), std::string::npos) << padded.out;
-  expect_refused({"split", "--config", "meters.yaml", "--output", "x", "--set", "dataset.short_series=error"}, 3, {"series 'm4'", "dataset.short_series: drop or pad"});
+  expect_refused({"split", "--config", "meters.yaml", "--output", "x", "--set", "dataset.short_series=error"}, 3,
+                 {"series 'm4'", "dataset.short_series: drop or pad"});
   // What is there is not written over; what no split fits is refused.
   expect_refused(arguments, 2, {"--write: found 'meters.yaml', which is there already"});
   arguments[3] = "other.yaml";
@@ -378,12 +383,16 @@ TEST_F(Data, AProposalReadsNoValue) {
 TEST_F(Data, TablesAreReadAsTheirOptionsSay) {
   write("set.csv", "t,A\n2020-01-01,1\n2020-01-02,2\n2020-01-02,4\n2020-01-04,5\n");
   EXPECT_EQ(json({"describe", "set.csv", "--duplicates", "mean", "--gaps", "missing"})["range"]["max"], 5);
-  expect_refused({"describe", "set.csv"}, 3, {"set.csv:4:1: found the time 2020-01-02 00:00:00", "duplicates: last or mean"});
-  expect_refused({"describe", "set.csv", "--duplicates", "first"}, 2, {"--duplicates: found 'first'", "error, last, mean"});
+  expect_refused({"describe", "set.csv"}, 3,
+                 {"set.csv:4:1: found the time 2020-01-02 00:00:00", "duplicates: last or mean"});
+  expect_refused({"describe", "set.csv", "--duplicates", "first"}, 2,
+                 {"--duplicates: found 'first'", "error, last, mean"});
   expect_refused({"describe", "set.csv", "--columns", "A=1"}, 2, {"--columns: found 'A=1'", "item=NAME"});
-  expect_refused({"describe", "set.csv", "--format", "csv", "--columns", "item=A"}, 2, {"--columns: given for set.csv (csv)", "with csv, time alone"});
+  expect_refused({"describe", "set.csv", "--format", "csv", "--columns", "item=A"}, 2,
+                 {"--columns: given for set.csv (csv)", "with csv, time alone"});
   write("set.tsf", tsf_text);
-  expect_refused({"describe", "set.tsf", "--gaps", "missing"}, 2, {"--gaps: given for set.tsf (tsf)", "csv_long and csv"});
+  expect_refused({"describe", "set.tsf", "--gaps", "missing"}, 2,
+                 {"--gaps: given for set.tsf (tsf)", "csv_long and csv"});
 }
 
 }  // namespace

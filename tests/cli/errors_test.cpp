@@ -73,7 +73,7 @@ class Errors : public CommandTest {
   Outcome plan(const std::vector<std::string>& more = {}) {
     if (!std::filesystem::exists(path("series.txt"))) write("series.txt", series_text(200));
     std::vector<std::string> arguments = {"--config", "config.yaml", "--dry-run", "--json",
-                                          "--quiet", "--threads", "1"};
+                                          "--quiet",  "--threads",   "1"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(train, arguments);
   }
@@ -196,21 +196,27 @@ TEST_F(Errors, MissingRequiredKey) {
 }
 
 TEST_F(Errors, StartsThatDoNotFit) {
-  expect_failure(plan_setting({"model.start=absent.pt"}), train, 3, {"model.start", "'absent.pt'", "looked for absent.pt"});
+  expect_failure(plan_setting({"model.start=absent.pt"}), train, 3,
+                 {"model.start", "'absent.pt'", "looked for absent.pt"});
   expect_failure(plan_setting({"model.start=series.txt"}), train, 3, {"series.txt", "expected"});
-  expect_failure(plan_setting({"model.start=pretrained"}), train, 2, {"model.start: found pretrained", "no shipped weights fit model simple_ff", "expected one of"});
+  expect_failure(plan_setting({"model.start=pretrained"}), train, 2,
+                 {"model.start: found pretrained", "no shipped weights fit model simple_ff", "expected one of"});
   expect_failure(plan_setting({"model.start="}), train, 2, {"model.start", "null"});
   make_run();
-  expect_failure(plan_setting({"model.start=run/model.pt", "dataset.frequency=1D", "model.context_length=9"}), train, 2,
-                 {"model.start: found run/model.pt, which does not fit: ", "model.context_length: found 9; the weights are of 8"});
+  expect_failure(
+      plan_setting({"model.start=run/model.pt", "dataset.frequency=1D", "model.context_length=9"}), train, 2,
+      {"model.start: found run/model.pt, which does not fit: ", "model.context_length: found 9; the weights are of 8"});
   const auto fits = plan_setting({"model.start=run/model.pt", "dataset.frequency=1D"});
   EXPECT_EQ(fits.exit_code, 0) << fits.err;
 }
 
 TEST_F(Errors, SyntheticSeriesThatAreNone) {
-  expect_failure(plan_setting({"dataset.format=synthetic"}), train, 2, {"dataset.path: found '", "expected one of 10_minutes, hourly"});
-  expect_failure(plan_setting({"dataset.format=synthetic", "dataset.path=monthly"}), train, 2, {"dataset.frequency: found", "monthly", "1M"});
-  const auto good = plan_setting({"dataset.format=synthetic", "dataset.path=daily", "dataset.frequency=1D", "dataset.synthetic.length=200"});
+  expect_failure(plan_setting({"dataset.format=synthetic"}), train, 2,
+                 {"dataset.path: found '", "expected one of 10_minutes, hourly"});
+  expect_failure(plan_setting({"dataset.format=synthetic", "dataset.path=monthly"}), train, 2,
+                 {"dataset.frequency: found", "monthly", "1M"});
+  const auto good = plan_setting(
+      {"dataset.format=synthetic", "dataset.path=daily", "dataset.frequency=1D", "dataset.synthetic.length=200"});
   EXPECT_EQ(good.exit_code, 0) << good.err;
 }
 
@@ -223,13 +229,17 @@ TEST_F(Errors, SizesBeyondTheDataAreWarnedOf) {
   EXPECT_EQ(batch.err.find("model.context_length"), std::string::npos) << batch.err;
   const auto context = plan_setting({"model.context_length=5000", "privacy.target_epsilon=50"});
   EXPECT_EQ(context.exit_code, 0) << context.err;
-  EXPECT_NE(context.err.find("model.context_length: every window reads 5000 past values; the longest series has "), std::string::npos) << context.err;
+  EXPECT_NE(context.err.find("model.context_length: every window reads 5000 past values; the longest series has "),
+            std::string::npos)
+      << context.err;
 }
 
 // What `auto` means is told, and why; and it is what would run.
 TEST_F(Errors, AdviceIsTold) {
-  const std::vector<std::string> all_auto = {"--set", "model.context_length=auto", "--set", "sampling.batch_size=auto", "--set", "training.max_epochs=auto",
-                                             "--set", "optimizer.learning_rate=auto", "--set", "privacy.noise_multiplier=auto", "--set", "privacy.composition=auto"};
+  const std::vector<std::string> all_auto = {
+      "--set", "model.context_length=auto",     "--set", "sampling.batch_size=auto",
+      "--set", "training.max_epochs=auto",      "--set", "optimizer.learning_rate=auto",
+      "--set", "privacy.noise_multiplier=auto", "--set", "privacy.composition=auto"};
   write_config();
   write("series.txt", series_text(200));
   std::vector<std::string> arguments = {"--config", "config.yaml", "--advise", "--json"};
@@ -305,48 +315,61 @@ TEST_F(Errors, WholeSeries) {
   EXPECT_EQ(plan_setting({"privacy.relation=series", "privacy.target_epsilon=50"}).exit_code, 0);
   refused({"privacy.w=2"}, 2, {"privacy.w: found 2 with privacy.relation series", "expected 1"});
   refused({"privacy.v=1.5"}, 2, {"privacy.v: found 1.5 with privacy.relation series", "expected null"});
-  refused({"augmentation.context_noise=1"}, 2, {"augmentation.context_noise: found 1 with privacy.relation series", "expected 0"});
+  refused({"augmentation.context_noise=1"}, 2,
+          {"augmentation.context_noise: found 1 with privacy.relation series", "expected 0"});
   refused({"augmentation.forecast_noise=1"}, 2, {"augmentation.forecast_noise: found 1"});
   refused({"sampling.top_level=bins"}, 2, {"sampling.top_level: found 'bins'", "balls_in_bins"});
   refused({"sampling.rate=0"}, 2, {"sampling.rate: found '0'", "greater than 0 and at most 1"});
   refused({"sampling.rate=1.5"}, 2, {"sampling.rate: found '1.5'"});
   refused({"sampling.rate=0.5"}, 2, {"sampling.rate: found 0.5 beside sampling.batch_size 2", "expected one of them"});
-  refused({"sampling.rate=0.5", "sampling.batch_size=null"}, 2, {"sampling.rate: found 0.5 with sampling.top_level wor", "expected poisson"});
+  refused({"sampling.rate=0.5", "sampling.batch_size=null"}, 2,
+          {"sampling.rate: found 0.5 with sampling.top_level wor", "expected poisson"});
   refused({"sampling.batches=2"}, 2, {"sampling.batches: found 2 beside sampling.batch_size 2"});
-  refused({"sampling.batches=4", "sampling.batch_size=null"}, 2, {"sampling.batches: found 4 of 3 series", "from 1 to the number of series"});
+  refused({"sampling.batches=4", "sampling.batch_size=null"}, 2,
+          {"sampling.batches: found 4 of 3 series", "from 1 to the number of series"});
   refused({"sampling.batch_size=null"}, 2, {"sampling.batch_size: not given", "sampling.batches"});
-  refused({"sampling.reshuffle=once"}, 2, {"sampling.reshuffle: found once with sampling.top_level wor", "expected shuffled"});
-  expect_failure(plan_setting({"sampling.batches=3"}), train, 2, {"sampling.batches: found 3 with privacy.relation event", "privacy.relation series"});
+  refused({"sampling.reshuffle=once"}, 2,
+          {"sampling.reshuffle: found once with sampling.top_level wor", "expected shuffled"});
+  expect_failure(plan_setting({"sampling.batches=3"}), train, 2,
+                 {"sampling.batches: found 3 with privacy.relation event", "privacy.relation series"});
   expect_failure(plan_setting({"sampling.top_level=balls_in_bins"}), train, 4,
-                 {"sampling.top_level: found balls_in_bins with privacy.relation event", "no theorem covers", "privacy.relation series"});
+                 {"sampling.top_level: found balls_in_bins with privacy.relation event", "no theorem covers",
+                  "privacy.relation series"});
 }
 
 TEST_F(Errors, CorrelatedNoise) {
   const auto refused = [&](std::vector<std::string> settings, int code, const std::vector<std::string>& parts) {
     SCOPED_TRACE(settings.front());
-    settings.insert(settings.begin(), {"privacy.relation=series", "sampling.top_level=balls_in_bins", "privacy.target_epsilon=50"});
+    settings.insert(settings.begin(),
+                    {"privacy.relation=series", "sampling.top_level=balls_in_bins", "privacy.target_epsilon=50"});
     expect_failure(plan_setting(settings), train, code, parts);
   };
-  EXPECT_EQ(plan_setting({"privacy.relation=series", "sampling.top_level=balls_in_bins", "privacy.noise_multiplier=200", "privacy.target_epsilon=50",
-                          "privacy.noise.mechanism=bsr", "training.max_epochs=5"})
+  EXPECT_EQ(plan_setting({"privacy.relation=series", "sampling.top_level=balls_in_bins", "privacy.noise_multiplier=200",
+                          "privacy.target_epsilon=50", "privacy.noise.mechanism=bsr", "training.max_epochs=5"})
                 .exit_code,
             0);
   refused({"privacy.noise.mechanism=dense"}, 2, {"privacy.noise.mechanism: found 'dense'", "bisr", "blt"});
   refused({"privacy.noise.mechanism=file"}, 2, {"privacy.noise.coefficients: not given", "expected a file"});
-  refused({"privacy.noise.mechanism=bsr", "privacy.noise.coefficients=c.json"}, 2, {"privacy.noise.coefficients: found c.json without"});
-  refused({"privacy.noise.mechanism=file", "privacy.noise.coefficients=absent.json"}, 3, {"privacy.noise.coefficients: no file 'absent.json'", "looked for"});
+  refused({"privacy.noise.mechanism=bsr", "privacy.noise.coefficients=c.json"}, 2,
+          {"privacy.noise.coefficients: found c.json without"});
+  refused({"privacy.noise.mechanism=file", "privacy.noise.coefficients=absent.json"}, 3,
+          {"privacy.noise.coefficients: no file 'absent.json'", "looked for"});
   write("zero.json", "[0, 1]");
-  refused({"privacy.noise.mechanism=file", "privacy.noise.coefficients=zero.json"}, 3, {"zero.json: coefficients: found 0 as the first one"});
+  refused({"privacy.noise.mechanism=file", "privacy.noise.coefficients=zero.json"}, 3,
+          {"zero.json: coefficients: found 0 as the first one"});
   write("signed.json", "[1, -0.5]");
-  refused({"privacy.noise.mechanism=file", "privacy.noise.coefficients=signed.json"}, 4, {"negative entries", "deterministic"});
+  refused({"privacy.noise.mechanism=file", "privacy.noise.coefficients=signed.json"}, 4,
+          {"negative entries", "deterministic"});
   refused({"privacy.noise.mechanism=auto", "privacy.noise_multiplier=5"}, 2,
           {"privacy.noise.mechanism: found auto beside privacy.noise_multiplier 5", "expected auto for both"});
   refused({"privacy.noise.mechanism=bsr", "privacy.noise.bands=0"}, 2, {"privacy.noise.bands: found '0'", "from 1 to"});
-  refused({"privacy.noise.mechanism=blt", "privacy.noise.buffers=9"}, 2, {"privacy.noise.buffers: found '9'", "from 1 to 8"});
+  refused({"privacy.noise.mechanism=blt", "privacy.noise.buffers=9"}, 2,
+          {"privacy.noise.buffers: found '9'", "from 1 to 8"});
   refused({"privacy.noise.mechanism=bsr", "sampling.top_level=poisson"}, 4,
           {"privacy.noise.mechanism: found bsr with sampling.top_level poisson", "balls_in_bins"});
   refused({"privacy.noise.mechanism=bsr", "sampling.top_level=wor"}, 4, {"sampling.top_level wor"});
-  refused({"privacy.noise.mechanism=bsr", "sampling.top_level=shuffled"}, 4, {"sampling.top_level shuffled", "sampling.reshuffle once"});
+  refused({"privacy.noise.mechanism=bsr", "sampling.top_level=shuffled"}, 4,
+          {"sampling.top_level shuffled", "sampling.reshuffle once"});
   expect_failure(plan_setting({"privacy.noise.mechanism=bisr"}), train, 4,
                  {"privacy.noise.mechanism: found bisr with privacy.relation event", "privacy.relation series"});
 }
@@ -354,12 +377,15 @@ TEST_F(Errors, CorrelatedNoise) {
 TEST_F(Errors, PriorsThatTheModelCannotSee) {
   EXPECT_EQ(plan_setting({"model.prior=auto"}).exit_code, 0);
   EXPECT_EQ(plan_setting({"model.prior=last_value"}).exit_code, 0);
-  expect_failure(plan_setting({"model.prior=naive"}), train, 2, {"model.prior: found 'naive'", "seasonal_naive", "auto"});
+  expect_failure(plan_setting({"model.prior=naive"}), train, 2,
+                 {"model.prior: found 'naive'", "seasonal_naive", "auto"});
   expect_failure(plan_setting({"model.prior=seasonal_naive", "dataset.season_length=500"}), train, 2,
                  {"model.prior: found seasonal_naive with dataset.season_length 500", "model.context_length"});
-  expect_failure(plan_setting({"model.prior=seasonal_naive", "dataset.season_length=1"}), train, 2, {"dataset.season_length 1", "last_value"});
-  expect_failure(plan_setting({"model.prior=seasonal_naive", "dataset.season_length=3", "model.name=deepar", "model.lags=[1, 2]"}), train, 2,
-                 {"sees 2 steps by its lags", "expected a lag"});
+  expect_failure(plan_setting({"model.prior=seasonal_naive", "dataset.season_length=1"}), train, 2,
+                 {"dataset.season_length 1", "last_value"});
+  expect_failure(
+      plan_setting({"model.prior=seasonal_naive", "dataset.season_length=3", "model.name=deepar", "model.lags=[1, 2]"}),
+      train, 2, {"sees 2 steps by its lags", "expected a lag"});
 }
 
 TEST_F(Errors, MissingConfigurationFile) {
@@ -553,7 +579,8 @@ TEST_F(Errors, DamagedLedgerIsNotExported) {
 // --- usage
 
 TEST_F(Errors, UnknownOption) {
-  expect_failure(run(train, {"--config", "config.yaml", "--epoch", "3"}), train, 2, {"--epoch: not used by tsdp-train; the nearest option is --", "--help"});
+  expect_failure(run(train, {"--config", "config.yaml", "--epoch", "3"}), train, 2,
+                 {"--epoch: not used by tsdp-train; the nearest option is --", "--help"});
 }
 
 TEST_F(Errors, ConfigAndResumeTogether) {
@@ -579,7 +606,8 @@ TEST_F(Errors, DeviceThatIsNone) {
 TEST_F(Errors, EvaluateWithoutModel) {
   expect_failure(run(evaluate, {"--run", "r", "--per-series"}), evaluate, 2, {"--per-series", "--json"});
   expect_failure(run(evaluate, {"--json"}), evaluate, 2, {"--run", "--model", "neither", "exactly one"});
-  expect_failure(run(evaluate, {"--model", "m.pt", "--config", "c.yaml", "--report"}), evaluate, 2, {"--report", "--run"});
+  expect_failure(run(evaluate, {"--model", "m.pt", "--config", "c.yaml", "--report"}), evaluate, 2,
+                 {"--report", "--run"});
 }
 
 TEST_F(Errors, EvaluateModelWithoutConfiguration) {
@@ -605,7 +633,8 @@ TEST_F(Errors, ExportOfAFolderWithoutARun) {
 }
 
 TEST_F(Errors, NoneForHelpAndVersion) {
-  for (const auto* program : {train, evaluate, "tsdp-forecast", "tsdp-export", "tsdp-account", "tsdp-data", "tsdp-audit"})
+  for (const auto* program :
+       {train, evaluate, "tsdp-forecast", "tsdp-export", "tsdp-account", "tsdp-data", "tsdp-audit"})
     for (const auto* option : {"--help", "--version"}) {
       const auto outcome = run(program, {option});
       EXPECT_EQ(outcome.exit_code, 0) << program << " " << option;
@@ -644,7 +673,8 @@ TEST_F(Errors, WindowsAndLagsThatNoMemoryHolds) {
   for (int lag = 2; lag <= 100'000; ++lag) lags.append(",").append(std::to_string(lag));
   lags.append("]");
   write_config("context_length: 8", lags);
-  expect_failure(plan(), train, 2, {"config.yaml:14: model.lags: found a list of 100000; expected a list of at most 1000"});
+  expect_failure(plan(), train, 2,
+                 {"config.yaml:14: model.lags: found a list of 100000; expected a list of at most 1000"});
 }
 
 }  // namespace

@@ -55,8 +55,8 @@ class Forecast : public CommandTest {
   }
 
   Outcome run_on(const std::string& input, const std::string& output, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> arguments = {"--model", "run/model.pt", "--input", input, "--output",
-                                          output, "--quiet", "--threads", "1"};
+    std::vector<std::string> arguments = {"--model", "run/model.pt", "--input",   input, "--output",
+                                          output,    "--quiet",      "--threads", "1"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(forecast, arguments);
   }
@@ -246,29 +246,37 @@ TEST_F(Forecast, PrivateOnesReadEachSeriesOnce) {
   }
   write("rolling.jsonl", windows);
   EXPECT_EQ(run_on("rolling.jsonl", "plain.jsonl").exit_code, 0);
-  expect_failure(run_on("rolling.jsonl", "private.jsonl", privately), forecast, 3, {"rolling: found the name 'a' 3 times", "each series once"});
+  expect_failure(run_on("rolling.jsonl", "private.jsonl", privately), forecast, 3,
+                 {"rolling: found the name 'a' 3 times", "each series once"});
   EXPECT_FALSE(std::filesystem::exists(path("private.jsonl")));
   // Under other names, too, and one of many.
   std::string columns = "time,x,y,z,u,v\n";
   for (int i = 10; i < 24; ++i) {
     columns.append("2015-01-01 ").append(std::to_string(i)).append(":00");
-    for (const int number : {i * i % 7, i % 5, i * i % 7, i % 6, i * i % 11}) columns.append(",").append(std::to_string(number));
+    for (const int number : {i * i % 7, i % 5, i * i % 7, i % 6, i * i % 11})
+      columns.append(",").append(std::to_string(number));
     columns.append("\n");
   }
   write("columns.csv", columns);
   EXPECT_EQ(run_on("columns.csv", "plain.csv").exit_code, 0);
-  expect_failure(run_on("columns.csv", "private.csv", privately), forecast, 3, {"'x' (number 0) and 'z' (number 2)", "leave the copies out"});
-  write("columns.yaml", "dataset: {path: columns.csv, prediction_length: 4, season_length: 1, split: last, test_windows: 1, validation_length: 0}\nmodel: {context_length: 8}\nsampling: {batch_size: 1}\n");
+  expect_failure(run_on("columns.csv", "private.csv", privately), forecast, 3,
+                 {"'x' (number 0) and 'z' (number 2)", "leave the copies out"});
+  write("columns.yaml",
+        "dataset: {path: columns.csv, prediction_length: 4, season_length: 1, split: last, test_windows: 1, "
+        "validation_length: 0}\nmodel: {context_length: 8}\nsampling: {batch_size: 1}\n");
   const auto scored = with({"--model", "run/model.pt", "--config", "columns.yaml", "--threads", "1", "--quiet"}, {});
   EXPECT_EQ(run(evaluate, scored).exit_code, 0) << run(evaluate, scored).err;
-  expect_failure(run(evaluate, with(scored, privately)), evaluate, 3, {"'x' (number 0) and 'z' (number 2)", "leave the copies out"});
+  expect_failure(run(evaluate, with(scored, privately)), evaluate, 3,
+                 {"'x' (number 0) and 'z' (number 2)", "leave the copies out"});
   std::string alike = columns;
   alike[alike.find('y')] = 'Z';
-  for (std::size_t at = alike.find('\n') + 1; at < alike.size(); at = alike.find('\n', at) + 1) alike.insert(alike.find(',', at) + 1, 1, '1');
+  for (std::size_t at = alike.find('\n') + 1; at < alike.size(); at = alike.find('\n', at) + 1)
+    alike.insert(alike.find(',', at) + 1, 1, '1');
   write("alike.csv", alike);
   const auto told = run_on("alike.csv", "private.csv", privately);
   EXPECT_EQ(told.exit_code, 0) << told.err;
-  EXPECT_NE(told.err.find("differ by case or outer spaces alone; if they are one series"), std::string::npos) << told.err;
+  EXPECT_NE(told.err.find("differ by case or outer spaces alone; if they are one series"), std::string::npos)
+      << told.err;
 }
 
 TEST_F(Forecast, ReadsItsInputAsAConfigurationSays) {
@@ -355,8 +363,8 @@ TEST_F(Forecast, NoiseOfAHarmlessChangeChangesLittle) {
     }
 }
 
-// Two inputs whose last values differ by v, at 1e9, where floats lie 64 apart: 300 series, each a use of its own. With rounding
-// before the noise, all answers told which input they were made from.
+// Two inputs whose last values differ by v, at 1e9, where floats lie 64 apart: 300 series, each a use of its own. With
+// rounding before the noise, all answers told which input they were made from.
 TEST_F(Forecast, PrivateForecastsOfLargeCountsHideAChangeOfV) {
   make_model();
   constexpr int uses = 300;
@@ -378,7 +386,8 @@ TEST_F(Forecast, PrivateForecastsOfLargeCountsHideAChangeOfV) {
     for (std::size_t i = 1; i < rows.size(); i += 4) count += std::stof(rows[i][2]) > static_cast<float>(bound) ? 1 : 0;
     return count;
   };
-  // Noise for epsilon 1 and delta 1e-4, drawn anew for the two inputs. Counts err by less than 5 standard deviations, 44.
+  // Noise for epsilon 1 and delta 1e-4, drawn anew for the two inputs. Counts err by less than 5 standard
+  // deviations, 44.
   constexpr double slack = 44.0 * (1.0 + 2.718281828459045);
   for (const std::string name : {"first", "second"}) {
     const auto outcome =

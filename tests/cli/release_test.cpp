@@ -1,5 +1,5 @@
-// What leaves a run is what its statement says: identity of files, edited ledgers, unfinished runs, and what stands beside an
-// epsilon in the programs' answers.
+// What leaves a run is what its statement says: identity of files, edited ledgers, unfinished runs, and what stands
+// beside an epsilon in the programs' answers.
 #include <stdlib.h>
 
 #include "run_fixture.h"
@@ -15,10 +15,12 @@ class Release : public RunTest {
  protected:
   /// The exit code of a run that got SIGINT right after its beginning.
   int interrupted_run(const std::string& name) const {
-    const auto command = "cd " + folder().string() + " && { " + program_path(train).string() + " --config config.yaml --output " + name +
-                         " --quiet --threads 1 --set training.max_epochs=1000000 --set privacy.noise_multiplier=1000 2>err & pid=$!; "
-                         "while [ ! -e " +
-                         name + "/privacy.json ]; do sleep 0.01; done; cp " + name + "/privacy.json begun.json; sleep 0.3; kill -INT $pid; wait $pid; }";
+    const auto command = "cd " + folder().string() + " && { " + program_path(train).string() +
+                         " --config config.yaml --output " + name +
+                         " --quiet --threads 1 --set training.max_epochs=1000000 --set privacy.noise_multiplier=1000 "
+                         "2>err & pid=$!; while [ ! -e " +
+                         name + "/privacy.json ]; do sleep 0.01; done; cp " + name +
+                         "/privacy.json begun.json; sleep 0.3; kill -INT $pid; wait $pid; }";
     const int status = std::system(("bash -c '" + command + "'").c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
@@ -53,7 +55,8 @@ TEST_F(Release, AnEditedLedgerNeitherVerifiesNorIsExported) {
   EXPECT_EQ(found.exit_code, 4);
   EXPECT_EQ(nlohmann::json::parse(found.out)["agrees"], false);
   EXPECT_EQ(lines_of(found.err).size(), 1U) << found.err;
-  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 3, {"privacy.json", "noise_multiplier", "says 4"});
+  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 3,
+                 {"privacy.json", "noise_multiplier", "says 4"});
   EXPECT_FALSE(std::filesystem::exists(path("model.pt")));
 }
 
@@ -64,7 +67,8 @@ TEST_F(Release, ALedgerOfOtherTermsIsNotThisRuns) {
   auto ledger = nlohmann::ordered_json::parse(content_of(path("big/privacy.json")));
   ledger["run"] = nlohmann::ordered_json::parse(content_of(path("run/privacy.json")))["run"];
   write("run/privacy.json", ledger.dump(2));
-  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 3, {"privacy.json", "noise_multiplier", "8"});
+  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 3,
+                 {"privacy.json", "noise_multiplier", "8"});
   expect_failure(run(train, {"--resume", "run", "--quiet"}), train, 3, {"privacy.json", "noise_multiplier"});
 }
 
@@ -88,7 +92,8 @@ TEST_F(Release, AnUnderstatedEpsilonNeitherVerifiesNorIsExported) {
   const auto upper = ledger["epsilon"]["upper"].dump();
   replace("run/privacy.json", "\"upper\": " + upper, "\"upper\": 0.0001");
   EXPECT_EQ(run(account, {"verify", "run"}).exit_code, 4);
-  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 4, {"privacy.json", "epsilon"});
+  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 4,
+                 {"privacy.json", "epsilon"});
 }
 
 TEST_F(Release, WeightsOfAnotherRunDoNotGetItsStatement) {
@@ -96,21 +101,24 @@ TEST_F(Release, WeightsOfAnotherRunDoNotGetItsStatement) {
   make_run("open", {"--set", "privacy.enabled=false"});
   std::filesystem::copy_file(path("open/private/checkpoints/last.pt"), path("run/private/checkpoints/last.pt"),
                              std::filesystem::copy_options::overwrite_existing);
-  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 3, {"last.pt", "belongs to run"});
+  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 3,
+                 {"last.pt", "belongs to run"});
   expect_failure(run(train, {"--resume", "run", "--quiet"}), train, 3, {"last.pt", "belongs to run"});
   EXPECT_FALSE(std::filesystem::exists(path("model.pt")));
 }
 
 TEST_F(Release, AnUnfinishedRunIsExportedOnlyWhenAskedFor) {
   EXPECT_EQ(interrupted_run("run"), 130);
-  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 4, {"not finished", "--unfinished"});
+  expect_failure(run("tsdp-export", {"--run", "run", "--output", "model.pt"}), "tsdp-export", 4,
+                 {"not finished", "--unfinished"});
   EXPECT_FALSE(std::filesystem::exists(path("model.pt")));
   EXPECT_EQ(run("tsdp-export", {"--run", "run", "--output", "model.pt", "--unfinished"}).exit_code, 0);
   const auto document = nlohmann::json::parse(content_of(path("run/privacy.json")));
   // Every program says that it is, and of which step; all the others are.
   const auto says = [&](const std::string& program, std::vector<std::string> arguments, bool expected) {
     const auto text = run(program, arguments);
-    EXPECT_EQ(text.out.find("NOT FINISHED: these are the weights after step ") != std::string::npos, expected) << text.out << text.err;
+    EXPECT_EQ(text.out.find("NOT FINISHED: these are the weights after step ") != std::string::npos, expected)
+        << text.out << text.err;
     arguments.emplace_back("--json");
     const auto unfinished = answer(program, arguments)["unfinished"];
     EXPECT_EQ(unfinished.is_object(), expected) << program;
@@ -131,7 +139,8 @@ TEST_F(Release, AnUnfinishedRunIsExportedOnlyWhenAskedFor) {
   EXPECT_EQ(answer(account, {"verify", "model.pt", "--json"})["state"], "interrupted");
 }
 
-// A run that was killed wrote its ledger before its last checkpoint: the exported ledger counts the steps of the weights beside it.
+// A run that was killed wrote its ledger before its last checkpoint: the exported ledger counts the steps of the
+// weights beside it.
 TEST_F(Release, AKilledRunIsExportedWithTheStepsOfItsWeights) {
   EXPECT_EQ(interrupted_run("run"), 130);
   const auto taken = nlohmann::json::parse(content_of(path("run/privacy.json")))["steps_taken"].get<std::int64_t>();
@@ -148,11 +157,12 @@ TEST_F(Release, AKilledRunIsExportedWithTheStepsOfItsWeights) {
 }
 
 TEST_F(Release, WeightsAreNotChosenByLossesInPrivateRuns) {
-  expect_failure(run(train, {"--config", "config.yaml", "--output", "run", "--set", "training.checkpoint=best"}), train, 4,
-                 {"training.checkpoint", "best", "set training.checkpoint to last"});
+  expect_failure(run(train, {"--config", "config.yaml", "--output", "run", "--set", "training.checkpoint=best"}), train,
+                 4, {"training.checkpoint", "best", "set training.checkpoint to last"});
   EXPECT_FALSE(std::filesystem::exists(path("run")));
   make_run("run");
-  expect_failure(run("tsdp-export", {"--run", "run", "--checkpoint", "best", "--output", "model.pt"}), "tsdp-export", 4, {"best"});
+  expect_failure(run("tsdp-export", {"--run", "run", "--checkpoint", "best", "--output", "model.pt"}), "tsdp-export", 4,
+                 {"best"});
 }
 
 TEST_F(Release, ProductsOfFewerDigitsAreRefused) {
@@ -178,20 +188,24 @@ TEST_F(Release, EveryEpsilonSaysWhatItCovers) {
   const auto text = run(evaluate, {"--run", "run", "--threads", "1"}).out;
   EXPECT_NE(text.find("no epsilon covers them"), std::string::npos) << text;
   EXPECT_NE(text.find("NOT FOR RELEASE"), std::string::npos) << text;
-  const auto forecasts = answer("tsdp-forecast", {"--model", "run/model.pt", "--input", "series.txt", "--format", "lstnet", "--start",
-                                                  "2015-01-01", "--output", "out.csv", "--json", "--threads", "1"});
+  const auto forecasts =
+      answer("tsdp-forecast", {"--model", "run/model.pt", "--input", "series.txt", "--format", "lstnet", "--start",
+                               "2015-01-01", "--output", "out.csv", "--json", "--threads", "1"});
   covers_the_model(forecasts, nlohmann::json::array({"output"}));
   EXPECT_EQ(forecasts["reproducible"], true);
-  const auto again = run(train, {"--config", "config.yaml", "--output", "other", "--quiet", "--json", "--threads", "1"});
+  const auto again =
+      run(train, {"--config", "config.yaml", "--output", "other", "--quiet", "--json", "--threads", "1"});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   covers_the_model(nlohmann::json::parse(again.out), {"metrics", "baselines"});
 }
 
 TEST_F(Release, PlotsAndTablesOverwriteNothingThatIsRead) {
   const auto before = content_of(path("config.yaml"));
-  expect_failure(run(account, {"profile", "--config", "config.yaml", "--csv", "config.yaml"}), account, 2, {"--csv", "which is read, too"});
+  expect_failure(run(account, {"profile", "--config", "config.yaml", "--csv", "config.yaml"}), account, 2,
+                 {"--csv", "which is read, too"});
   EXPECT_EQ(content_of(path("config.yaml")), before);
-  expect_failure(run(account, {"profile", "--config", "config.yaml", "--csv", "p.svg", "--plot", "p.svg"}), account, 2, {"--plot", "--csv"});
+  expect_failure(run(account, {"profile", "--config", "config.yaml", "--csv", "p.svg", "--plot", "p.svg"}), account, 2,
+                 {"--plot", "--csv"});
 }
 
 TEST_F(Release, AFinishedRunTakenUpAgainChangesNothing) {

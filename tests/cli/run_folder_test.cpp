@@ -26,7 +26,8 @@ TEST_F(RunFolders, ItsDataAreThoseItWasMadeOf) {
   // From a folder in which the run's own words for the data (../series.txt) are another file.
   std::filesystem::create_directories(path("elsewhere/deeper"));
   write("elsewhere/series.txt", series_text(5000));
-  const auto abroad = answer(evaluate, {"--run", path("run").string(), "--json", "--threads", "1"}, path("elsewhere/deeper"));
+  const auto abroad =
+      answer(evaluate, {"--run", path("run").string(), "--json", "--threads", "1"}, path("elsewhere/deeper"));
   EXPECT_EQ(abroad["metrics"], at_home["metrics"]);
   const auto resumed = run(train, {"--resume", path("run").string()}, path("elsewhere/deeper"));
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
@@ -37,7 +38,8 @@ TEST_F(RunFolders, ExportsOverwriteNothingThatTheRunNeeds) {
   for (const auto* file : {"run/config.yaml", "run/privacy.json", "run/private/checkpoints/last.pt",
                            "run/private/checkpoints/charged", "run/private/checkpoints/config.yaml"}) {
     const auto before = content_of(path(file));
-    expect_failure(run("tsdp-export", {"--run", "run", "--output", file}), "tsdp-export", 2, {file, "expected another one"});
+    expect_failure(run("tsdp-export", {"--run", "run", "--output", file}), "tsdp-export", 2,
+                   {file, "expected another one"});
     EXPECT_EQ(content_of(path(file)), before) << file;
   }
 }
@@ -51,7 +53,8 @@ TEST_F(RunFolders, ANewRunOverwritesNothing) {
 }
 
 TEST_F(RunFolders, ExportsWhatTheRunExported) {
-  make_run("run", {"--set", "training.checkpoint=best", "--set", "training.validate_every=1", "--set", "privacy.enabled=false"});
+  make_run("run", {"--set", "training.checkpoint=best", "--set", "training.validate_every=1", "--set",
+                   "privacy.enabled=false"});
   ASSERT_EQ(run("tsdp-export", {"--run", "run", "--output", "again.pt"}).exit_code, 0);
   const auto score = [&](const std::string& model) {
     return answer(evaluate, {"--model", model, "--config", "config.yaml", "--json", "--threads", "1"})["metrics"];
@@ -95,10 +98,12 @@ TEST_F(RunFolders, TheReportShowsBaselinesAndSeriesThatWereNamed) {
   for (const int start : {192, 196})
     for (const auto* id : {"0", "1"}) {
       nlohmann::json quantiles;
-      for (const auto* level : {"0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9"}) quantiles[level] = {1, 2, 3, 4};
-      lines += nlohmann::json{{"item_id", id}, {"forecast_start", start}, {"quantiles", quantiles}, {"mean", {1, 2, 3, 4}}}
-                   .dump() +
-               "\n";
+      for (const auto* level : {"0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9"})
+        quantiles[level] = {1, 2, 3, 4};
+      lines +=
+          nlohmann::json{{"item_id", id}, {"forecast_start", start}, {"quantiles", quantiles}, {"mean", {1, 2, 3, 4}}}
+              .dump() +
+          "\n";
     }
   write("flat.jsonl", lines);
   const auto outcome = run(evaluate, {"--run", "run", "--report", "--baseline", "counting=flat.jsonl", "--series", "1",
@@ -114,7 +119,8 @@ TEST_F(RunFolders, TheReportShowsBaselinesAndSeriesThatWereNamed) {
   expect_failure(run(evaluate, {"--run", "run", "--series", "1"}), evaluate, 2, {"--series", "--report"});
 }
 
-// Each row of the report's scores holds the scores of what it names. Without privacy and at a high rate, the model is far from its start.
+// Each row of the report's scores holds the scores of what it names. Without privacy and at a high rate, the model is
+// far from its start.
 TEST_F(RunFolders, TheReportShowsEachForecastersOwnScores) {
   make_run("run", {"--set", "privacy.enabled=false", "--set", "optimizer.learning_rate=0.3"});
   const auto outcome = run(evaluate, {"--run", "run", "--report", "--json", "--quiet", "--threads", "1"});
@@ -134,22 +140,28 @@ TEST_F(RunFolders, TheReportShowsEachForecastersOwnScores) {
       const auto at = row.find(cell);
       ASSERT_NE(at, std::string::npos) << row;
       const double expected = metrics[metric].get<double>();
-      EXPECT_NEAR(std::stod(row.substr(at + cell.size())), expected, 1e-3 * std::abs(expected)) << name << ": " << label;
+      EXPECT_NEAR(std::stod(row.substr(at + cell.size())), expected, 1e-3 * std::abs(expected))
+          << name << ": " << label;
     }
   };
   const auto& start = answer["baselines"]["start"];
-  ASSERT_GT(std::abs(start["ND"].get<double>() - answer["metrics"]["ND"].get<double>()), 2e-3 * start["ND"].get<double>());
+  ASSERT_GT(std::abs(start["ND"].get<double>() - answer["metrics"]["ND"].get<double>()),
+            2e-3 * start["ND"].get<double>());
   shows("its start", start);
   shows("seasonal naive", answer["baselines"]["seasonal_naive"]);
   shows(answer["model"].get<std::string>(), answer["metrics"]);
 }
 
-// A start that was trained on data is no "epsilon 0", wherever a score of it stands, and a budget pays for no such run that it does not know.
+// A start that was trained on data is no "epsilon 0", wherever a score of it stands, and a budget pays for no such run
+// that it does not know.
 TEST_F(RunFolders, AStartThatWasTrainedOnDataIsSaidToBe) {
   make_run("first");
   make_run("second", {"--set", "model.start=first/model.pt"});
-  for (const auto& [set, words] : {std::pair<std::vector<std::string>, std::string>{{"--set", "model.start=first/model.pt"}, "trained on data before, at a cost of its own"},
-                                   std::pair<std::vector<std::string>, std::string>{{"--set", "model.start=open/model.pt"}, "trained on data before, without privacy"}}) {
+  for (const auto& [set, words] :
+       {std::pair<std::vector<std::string>, std::string>{{"--set", "model.start=first/model.pt"},
+                                                         "trained on data before, at a cost of its own"},
+        std::pair<std::vector<std::string>, std::string>{{"--set", "model.start=open/model.pt"},
+                                                         "trained on data before, without privacy"}}) {
     const bool is_private = words.find("without") == std::string::npos;
     if (!is_private) make_run("open", {"--set", "privacy.enabled=false"});
     const std::string name = is_private ? "second" : "third";
@@ -168,25 +180,36 @@ TEST_F(RunFolders, AStartThatWasTrainedOnDataIsSaidToBe) {
     EXPECT_EQ(ledger["warnings"].size(), 1U);
     // So do plans, before anything is trained.
     const auto start = "model.start=" + std::string(is_private ? "first" : "open") + "/model.pt";
-    for (const auto& [program, more] : {std::pair<std::string, std::vector<std::string>>{train, {"--dry-run", "--quiet"}}, {train, {"--advise", "--quiet"}}, {account, {"epsilon", "--steps", "3"}}}) {
+    for (const auto& [program, more] :
+         {std::pair<std::string, std::vector<std::string>>{train, {"--dry-run", "--quiet"}},
+          {train, {"--advise", "--quiet"}},
+          {account, {"epsilon", "--steps", "3"}}}) {
       auto arguments = more;
-      for (const auto& one : {std::string("--config"), std::string("config.yaml"), std::string("--set"), start}) arguments.push_back(one);
+      for (const auto& one : {std::string("--config"), std::string("config.yaml"), std::string("--set"), start})
+        arguments.push_back(one);
       const auto plan = run(program, arguments);
       ASSERT_EQ(plan.exit_code, 0) << plan.err;
       EXPECT_NE((plan.out + plan.err).find("start.trained"), std::string::npos) << program << plan.out << plan.err;
     }
     // A forecast's sum counts every run behind the model.
-    const auto forecast = run("tsdp-forecast", {"--model", name + "/model.pt", "--input", "series.txt", "--start", "2015-01-01", "--output", name + ".jsonl", "--private", "--epsilon", "1", "--delta", "1e-4",
-                                                "--v", "1", "--json", "--quiet", "--threads", "1"});
+    const auto forecast =
+        run("tsdp-forecast", {"--model", name + "/model.pt", "--input", "series.txt", "--start", "2015-01-01",
+                              "--output", name + ".jsonl", "--private", "--epsilon", "1", "--delta", "1e-4", "--v", "1",
+                              "--json", "--quiet", "--threads", "1"});
     ASSERT_EQ(forecast.exit_code, 0) << forecast.err;
     const auto together = nlohmann::json::parse(forecast.out)["with_training"];
-    const auto scores = nlohmann::json::parse(run(evaluate, {"--run", name, "--json", "--quiet", "--threads", "1"}).out);
+    const auto scores =
+        nlohmann::json::parse(run(evaluate, {"--run", name, "--json", "--quiet", "--threads", "1"}).out);
     EXPECT_EQ(scores["epsilon_does_not_cover"].back(), "start");
     if (is_private) {
       const auto first = nlohmann::json::parse(content_of(path("first/privacy.json")));
       const auto total = run(account, {"total", name, "--delta", "1e-4"});
-      EXPECT_NE(total.out.find("1 run and the runs that their weights came from (" + first["run"]["id"].get<std::string>() + ")"), std::string::npos) << total.out << total.err;
-      EXPECT_GE(together["epsilon"].get<double>(), 1.0 + ledger["epsilon"]["upper"].get<double>() + first["epsilon"]["upper"].get<double>());
+      EXPECT_NE(total.out.find("1 run and the runs that their weights came from (" +
+                               first["run"]["id"].get<std::string>() + ")"),
+                std::string::npos)
+          << total.out << total.err;
+      EXPECT_GE(together["epsilon"].get<double>(),
+                1.0 + ledger["epsilon"]["upper"].get<double>() + first["epsilon"]["upper"].get<double>());
     } else {
       EXPECT_TRUE(together["epsilon"].is_null());
     }
@@ -201,32 +224,39 @@ TEST_F(RunFolders, AResultThatCannotBeWrittenIsAFailure) {
   EXPECT_NE(content_of(path("err")).find("stdout"), std::string::npos);
 }
 
-// What max_epochs leaves of the target is said by the plan, in words and as JSON, and at the end; the numbers that are said use it.
+// What max_epochs leaves of the target is said by the plan, in words and as JSON, and at the end; the numbers that are
+// said use it.
 TEST_F(RunFolders, WhatIsLeftOfTheTargetIsSaid) {
   const auto plan_of = [&](const std::vector<std::string>& set) {
-    std::vector<std::string> arguments = {"--config", "config.yaml", "--set", "privacy.noise_multiplier=20", "--dry-run", "--json"};
+    std::vector<std::string> arguments = {"--config",  "config.yaml", "--set", "privacy.noise_multiplier=20",
+                                          "--dry-run", "--json"};
     arguments.insert(arguments.end(), set.begin(), set.end());
     return answer("tsdp-train", arguments);
   };
   const auto plan = plan_of({});
   ASSERT_FALSE(plan["unused"].is_null()) << plan;
-  EXPECT_DOUBLE_EQ(plan["unused"]["epsilon"].get<double>(), plan["target_epsilon"].get<double>() - plan["epsilon"]["upper"].get<double>());
+  EXPECT_DOUBLE_EQ(plan["unused"]["epsilon"].get<double>(),
+                   plan["target_epsilon"].get<double>() - plan["epsilon"]["upper"].get<double>());
   const auto epochs = std::to_string(plan["unused"]["max_epochs"].get<std::int64_t>());
   const auto said = "of the target epsilon 1 unused: training.max_epochs=" + epochs + " or privacy.noise_multiplier=";
-  const auto text = run("tsdp-train", {"--config", "config.yaml", "--set", "privacy.noise_multiplier=20", "--dry-run"}).out;
+  const auto text =
+      run("tsdp-train", {"--config", "config.yaml", "--set", "privacy.noise_multiplier=20", "--dry-run"}).out;
   const auto at = text.find(said);
   ASSERT_NE(at, std::string::npos) << text;
   EXPECT_NE(text.find(" would use it", at), std::string::npos) << text;
   const auto noise = text.substr(at + said.size(), text.find(' ', at + said.size()) - at - said.size());
-  for (const auto& set : {"training.max_epochs=" + epochs, "privacy.noise_multiplier=" + noise, std::string("privacy.noise_multiplier=auto")}) {
+  for (const auto& set : {"training.max_epochs=" + epochs, "privacy.noise_multiplier=" + noise,
+                          std::string("privacy.noise_multiplier=auto")}) {
     const auto other = plan_of({"--set", set});
     EXPECT_TRUE(other["unused"].is_null()) << set << ": " << other;
     EXPECT_EQ(other["ends_by"], "max_epochs") << set;
   }
-  const auto whole = run("tsdp-train", {"--config", "config.yaml", "--set", "privacy.noise_multiplier=20", "--output", "run", "--threads", "1"});
+  const auto whole = run("tsdp-train", {"--config", "config.yaml", "--set", "privacy.noise_multiplier=20", "--output",
+                                        "run", "--threads", "1"});
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
   EXPECT_NE(whole.err.find("training.max_epochs ended the run, which leaves "), std::string::npos) << whole.err;
-  EXPECT_NE(whole.err.find("would have used it (a further run on these data adds its own cost)"), std::string::npos) << whole.err;
+  EXPECT_NE(whole.err.find("would have used it (a further run on these data adds its own cost)"), std::string::npos)
+      << whole.err;
 }
 
 }  // namespace

@@ -33,13 +33,16 @@ class SeriesAccount : public CommandTest {
 };
 
 TEST_F(SeriesAccount, AnswersForEverySamplerWithItsCertificate) {
-  // Published: Chua et al. (2024), figure 5, T = 1000, sigma 0.7, delta 1e-5. Balls in bins: an independent program has delta 1.89e-5
-  // at epsilon 0.5 and 7.8e-7 at 1.
-  const std::map<std::string, std::pair<double, double>> within = {
-      {"deterministic", {6.6524, 6.6526}}, {"shuffled", {6.528, 6.6526}}, {"poisson", {0.6, 0.61}}, {"balls_in_bins", {0.5, 1.0}}};
+  // Published: Chua et al. (2024), figure 5, T = 1000, sigma 0.7, delta 1e-5. Balls in bins: an independent program has
+  // delta 1.89e-5 at epsilon 0.5 and 7.8e-7 at 1.
+  const std::map<std::string, std::pair<double, double>> within = {{"deterministic", {6.6524, 6.6526}},
+                                                                   {"shuffled", {6.528, 6.6526}},
+                                                                   {"poisson", {0.6, 0.61}},
+                                                                   {"balls_in_bins", {0.5, 1.0}}};
   for (const std::string sampler : {"deterministic", "shuffled", "poisson", "wor", "balls_in_bins"}) {
     SCOPED_TRACE(sampler);
-    const auto answer = json_of("epsilon", {"--top-level", sampler, "--batches", "1000", "--epochs", "1", "--noise-multiplier", "0.7", "--delta", "1e-5"});
+    const auto answer = json_of("epsilon", {"--top-level", sampler, "--batches", "1000", "--epochs", "1",
+                                            "--noise-multiplier", "0.7", "--delta", "1e-5"});
     EXPECT_EQ(answer["relation"], "series");
     EXPECT_EQ(answer["direction"], "both");
     EXPECT_EQ(answer["theorem"], "series." + sampler);
@@ -62,10 +65,13 @@ TEST_F(SeriesAccount, AnswersForEverySamplerWithItsCertificate) {
 }
 
 TEST_F(SeriesAccount, WarnsThatPoissonNumbersDoNotApplyToShuffledBatches) {
-  const auto outcome = ask("epsilon", {"--top-level", "shuffled", "--batches", "10000", "--epochs", "1", "--noise-multiplier", "0.5", "--delta", "1e-6"});
+  const auto outcome = ask("epsilon", {"--top-level", "shuffled", "--batches", "10000", "--epochs", "1",
+                                       "--noise-multiplier", "0.5", "--delta", "1e-6"});
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_NE(outcome.err.find("Poisson numbers do not apply: epsilon is between 10.994 and 10.998"), std::string::npos) << outcome.err;
-  const auto poisson = ask("epsilon", {"--top-level", "poisson", "--batches", "10000", "--epochs", "1", "--noise-multiplier", "0.5", "--delta", "1e-6"});
+  EXPECT_NE(outcome.err.find("Poisson numbers do not apply: epsilon is between 10.994 and 10.998"), std::string::npos)
+      << outcome.err;
+  const auto poisson = ask("epsilon", {"--top-level", "poisson", "--batches", "10000", "--epochs", "1",
+                                       "--noise-multiplier", "0.5", "--delta", "1e-6"});
   EXPECT_EQ(poisson.err, "");
 }
 
@@ -79,21 +85,26 @@ TEST_F(SeriesAccount, CommandsAgreeWithEachOther) {
     };
     const auto epsilon = json_of("epsilon", with({"--epochs", "3", "--noise-multiplier", "2", "--delta", "1e-6"}));
     const double upper = epsilon["epsilon"]["upper"];
-    const auto delta = json_of("delta", with({"--epochs", "3", "--noise-multiplier", "2", "--epsilon", std::to_string(upper)}));
+    const auto delta =
+        json_of("delta", with({"--epochs", "3", "--noise-multiplier", "2", "--epsilon", std::to_string(upper)}));
     EXPECT_NEAR(delta["delta"]["upper"].get<double>() / 1e-6, 1.0, 1e-2);
-    const auto steps = json_of("steps", with({"--noise-multiplier", "2", "--delta", "1e-6", "--epsilon", std::to_string(upper * 1.001)}));
+    const auto steps = json_of(
+        "steps", with({"--noise-multiplier", "2", "--delta", "1e-6", "--epsilon", std::to_string(upper * 1.001)}));
     EXPECT_GE(steps["steps"].get<std::int64_t>(), 150);
     EXPECT_LE(steps["steps"].get<std::int64_t>(), 152);
     const auto sigma = json_of("sigma", with({"--epochs", "3", "--delta", "1e-6", "--epsilon", std::to_string(upper)}));
     EXPECT_NEAR(sigma["noise_multiplier"].get<double>(), 2.0, 2e-3);
-    const auto profile = json_of("profile", with({"--epochs", "3", "--noise-multiplier", "2", "--epsilons", "0,0.5,1"}));
+    const auto profile =
+        json_of("profile", with({"--epochs", "3", "--noise-multiplier", "2", "--epsilons", "0,0.5,1"}));
     EXPECT_EQ(profile["profile"].size(), 3U);
     EXPECT_LT(profile["profile"][2]["delta"]["upper"], profile["profile"][0]["delta"]["upper"]);
   }
 }
 
 TEST_F(SeriesAccount, TakesOneDirectionARateAndAnOrder) {
-  const std::vector<std::string> poisson = {"--top-level", "poisson", "--sampling-rate", "0.01", "--steps", "300", "--noise-multiplier", "1", "--delta", "1e-6"};
+  const std::vector<std::string> poisson = {"--top-level", "poisson", "--sampling-rate",    "0.01",
+                                            "--steps",     "300",     "--noise-multiplier", "1",
+                                            "--delta",     "1e-6"};
   const auto both = json_of("epsilon", poisson);
   EXPECT_EQ(both["steps"], 300);
   auto one = poisson;
@@ -104,14 +115,16 @@ TEST_F(SeriesAccount, TakesOneDirectionARateAndAnOrder) {
   one.back() = "remove";
   EXPECT_EQ(json_of("epsilon", one)["epsilon"]["upper"], both["epsilon"]["upper"]);
   // The same order in every epoch tells more.
-  const std::vector<std::string> shuffled = {"--top-level", "shuffled", "--batches", "100", "--epochs", "5", "--noise-multiplier", "2", "--delta", "1e-6"};
+  const std::vector<std::string> shuffled = {"--top-level", "shuffled",           "--batches", "100",     "--epochs",
+                                             "5",           "--noise-multiplier", "2",         "--delta", "1e-6"};
   auto once = shuffled;
   once.insert(once.end(), {"--reshuffle", "once"});
   EXPECT_GT(json_of("epsilon", once)["epsilon"]["lower"], json_of("epsilon", shuffled)["epsilon"]["lower"]);
 }
 
 TEST_F(SeriesAccount, ComparesAllSamplers) {
-  const std::vector<std::string> question = {"compare", "--batches", "1000", "--epochs", "1", "--noise-multiplier", "0.8", "--delta", "1e-6"};
+  const std::vector<std::string> question = {"compare", "--batches", "1000", "--epochs", "1", "--noise-multiplier",
+                                             "0.8",     "--delta",   "1e-6"};
   auto with_json = question;
   with_json.insert(with_json.end(), {"--json", "--plot", path("samplers.svg").string()});
   const auto outcome = run(account, with_json);
@@ -130,13 +143,16 @@ TEST_F(SeriesAccount, ComparesAllSamplers) {
   const auto table = run(account, question);
   for (const auto* word : {"deterministic", "shuffled, once", "poisson", "not known", "balls_in_bins"})
     EXPECT_NE(table.out.find(word), std::string::npos) << word;
-  expect_failure(run(account, {"compare", "--batches", "10", "--epochs", "1", "--delta", "1e-6"}), account, 2, {"--noise-multiplier", "not given"});
-  expect_failure(run(account, {"compare", "--batches", "10", "--epochs", "1", "--noise-multiplier", "1", "--delta", "1e-6", "--w", "2"}), account, 2,
-                 {"--w: not used by compare"});
+  expect_failure(run(account, {"compare", "--batches", "10", "--epochs", "1", "--delta", "1e-6"}), account, 2,
+                 {"--noise-multiplier", "not given"});
+  expect_failure(run(account, {"compare", "--batches", "10", "--epochs", "1", "--noise-multiplier", "1", "--delta",
+                               "1e-6", "--w", "2"}),
+                 account, 2, {"--w: not used by compare"});
 }
 
 TEST_F(SeriesAccount, DrawsTheFiguresOfBatchSamplers) {
-  const auto outcome = run(account, {"figure", "B2", "--csv", path("b2.csv").string(), "--plot", path("b2.svg").string()});
+  const auto outcome =
+      run(account, {"figure", "B2", "--csv", path("b2.csv").string(), "--plot", path("b2.svg").string()});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_NE(content_of(path("b2.csv")).find("B2,,deterministic,series.deterministic,tight,0,"), std::string::npos);
   EXPECT_NE(content_of(path("b2.svg")).find("Figure B2"), std::string::npos);
@@ -144,7 +160,8 @@ TEST_F(SeriesAccount, DrawsTheFiguresOfBatchSamplers) {
 }
 
 TEST_F(SeriesAccount, RefusesWhatSaysNothingOfWholeSeries) {
-  const std::vector<std::string> base = {"--top-level", "poisson", "--batches", "100", "--epochs", "1", "--noise-multiplier", "1", "--delta", "1e-6"};
+  const std::vector<std::string> base = {"--top-level",        "poisson", "--batches", "100", "--epochs", "1",
+                                         "--noise-multiplier", "1",       "--delta",   "1e-6"};
   const auto refused = [&](std::vector<std::string> more, const std::vector<std::string>& parts) {
     more.insert(more.begin(), base.begin(), base.end());
     expect_failure(ask("epsilon", more), account, 2, parts);
@@ -162,15 +179,23 @@ TEST_F(SeriesAccount, RefusesWhatSaysNothingOfWholeSeries) {
   const auto other = [&](std::vector<std::string> arguments, int code, const std::vector<std::string>& parts) {
     expect_failure(run(account, arguments), account, code, parts);
   };
-  other({"epsilon", "--relation", "series", "--epochs", "1", "--noise-multiplier", "1", "--delta", "1e-6"}, 2, {"--top-level: not given", "balls_in_bins"});
-  other({"epsilon", "--relation", "series", "--top-level", "shuffled", "--epochs", "1", "--noise-multiplier", "1", "--delta", "1e-6"}, 2, {"--batches"});
+  other({"epsilon", "--relation", "series", "--epochs", "1", "--noise-multiplier", "1", "--delta", "1e-6"}, 2,
+        {"--top-level: not given", "balls_in_bins"});
+  other({"epsilon", "--relation", "series", "--top-level", "shuffled", "--epochs", "1", "--noise-multiplier", "1",
+         "--delta", "1e-6"},
+        2, {"--batches"});
   other({"epsilon", "--relation", "series", "--top-level", "bins", "--epochs", "1"}, 2, {"--top-level", "bins"});
-  other({"epsilon", "--relation", "series", "--top-level", "poisson", "--sampling-rate", "0.1", "--epochs", "2", "--noise-multiplier", "1", "--delta", "1e-6"}, 2,
-        {"--epochs: given without --batches"});
-  other({"profile", "--relation", "series", "--top-level", "deterministic", "--noise-multiplier", "1", "--epsilons", "-1"}, 2, {"--epsilons: found -1"});
+  other({"epsilon", "--relation", "series", "--top-level", "poisson", "--sampling-rate", "0.1", "--epochs", "2",
+         "--noise-multiplier", "1", "--delta", "1e-6"},
+        2, {"--epochs: given without --batches"});
+  other({"profile", "--relation", "series", "--top-level", "deterministic", "--noise-multiplier", "1", "--epsilons",
+         "-1"},
+        2, {"--epsilons: found -1"});
   // What belongs to whole series says nothing of values.
-  const std::vector<std::string> values = {"epsilon", "--num-sequences", "100", "--sequence-length", "500", "--context-length", "10", "--forecast-length", "5",
-                                           "--batch-size", "10", "--noise-multiplier", "1", "--delta", "1e-6", "--steps", "10"};
+  const std::vector<std::string> values = {
+      "epsilon", "--num-sequences",   "100",  "--sequence-length", "500", "--context-length",
+      "10",      "--forecast-length", "5",    "--batch-size",      "10",  "--noise-multiplier",
+      "1",       "--delta",           "1e-6", "--steps",           "10"};
   const auto valued = [&](std::vector<std::string> more, int code, const std::vector<std::string>& parts) {
     more.insert(more.begin(), values.begin(), values.end());
     other(more, code, parts);
@@ -178,7 +203,8 @@ TEST_F(SeriesAccount, RefusesWhatSaysNothingOfWholeSeries) {
   valued({"--batches", "3"}, 2, {"--batches: used with --relation series alone"});
   valued({"--direction", "add"}, 2, {"--direction: used with --relation series alone"});
   valued({"--top-level", "balls_in_bins"}, 4, {"no theorem covers", "top level balls_in_bins"});
-  valued({"--top-level", "shuffled", "--context-noise", "1", "--forecast-noise", "1", "--v", "1"}, 4, {"no theorem covers", "top level shuffled"});
+  valued({"--top-level", "shuffled", "--context-noise", "1", "--forecast-noise", "1", "--v", "1"}, 4,
+         {"no theorem covers", "top level shuffled"});
 }
 
 Json answered(const Outcome& outcome) {
@@ -189,8 +215,8 @@ Json answered(const Outcome& outcome) {
 }
 
 TEST_F(SeriesAccount, CorrelatedNoise) {
-  const std::vector<std::string> base = {"epsilon", "--relation", "series", "--batches", "20", "--epochs", "2", "--noise-multiplier", "8",
-                                         "--delta", "1e-5", "--json"};
+  const std::vector<std::string> base = {"epsilon", "--relation",         "series", "--batches", "20",   "--epochs",
+                                         "2",       "--noise-multiplier", "8",      "--delta",   "1e-5", "--json"};
   const auto answer = [&](std::vector<std::string> more) {
     more.insert(more.begin(), base.begin(), base.end());
     return answered(run(account, more));
@@ -210,31 +236,41 @@ TEST_F(SeriesAccount, CorrelatedNoise) {
   // Every method by itself is no better than all of them.
   for (const std::string method : {"renyi", "conditional", "gram", "deterministic"})
     EXPECT_LE(bins["epsilon"]["upper"].get<double>(),
-              answer({"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", method})["epsilon"]["upper"].get<double>() * 1.005)
+              answer({"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", method})["epsilon"]["upper"]
+                      .get<double>() *
+                  1.005)
         << method;
   // The first column in a file; σ and c together decide.
   write("c.json", "[2, 1, 0.75, 0.625]");
   auto scaled = base;
   scaled[8] = "16";
   scaled.insert(scaled.end(), {"--top-level", "balls_in_bins", "--mechanism", "file", "--coefficients", "c.json"});
-  EXPECT_NEAR(answered(run(account, scaled))["epsilon"]["upper"].get<double>(), bins["epsilon"]["upper"].get<double>(), 1e-3);
+  EXPECT_NEAR(answered(run(account, scaled))["epsilon"]["upper"].get<double>(), bins["epsilon"]["upper"].get<double>(),
+              1e-3);
   const auto refused = [&](std::vector<std::string> more, int code, const std::vector<std::string>& parts) {
     more.insert(more.begin(), base.begin(), base.end());
     expect_failure(run(account, more), account, code, parts);
   };
-  refused({"--top-level", "poisson", "--mechanism", "bsr"}, 4, {"correlated noise with top level poisson", "balls_in_bins"});
+  refused({"--top-level", "poisson", "--mechanism", "bsr"}, 4,
+          {"correlated noise with top level poisson", "balls_in_bins"});
   refused({"--top-level", "shuffled", "--mechanism", "bsr"}, 4, {"reshuffle once"});
   refused({"--top-level", "wor", "--mechanism", "bsr"}, 4, {"correlated noise with top level wor"});
-  refused({"--top-level", "balls_in_bins", "--mechanism", "bsr", "--buffers", "2"}, 2, {"--buffers: not used by mechanism bsr"});
-  refused({"--top-level", "balls_in_bins", "--mechanism", "blt", "--bands", "2"}, 2, {"--bands: not used by mechanism blt"});
+  refused({"--top-level", "balls_in_bins", "--mechanism", "bsr", "--buffers", "2"}, 2,
+          {"--buffers: not used by mechanism bsr"});
+  refused({"--top-level", "balls_in_bins", "--mechanism", "blt", "--bands", "2"}, 2,
+          {"--bands: not used by mechanism blt"});
   refused({"--top-level", "balls_in_bins", "--mechanism", "file"}, 2, {"--coefficients: not given"});
-  refused({"--top-level", "balls_in_bins", "--coefficients", "c.json"}, 2, {"--coefficients: given without --mechanism file"});
+  refused({"--top-level", "balls_in_bins", "--coefficients", "c.json"}, 2,
+          {"--coefficients: given without --mechanism file"});
   write("signed.json", "[1, -0.5]");
-  refused({"--top-level", "balls_in_bins", "--mechanism", "file", "--coefficients", "signed.json"}, 4, {"negative entries", "deterministic"});
+  refused({"--top-level", "balls_in_bins", "--mechanism", "file", "--coefficients", "signed.json"}, 4,
+          {"negative entries", "deterministic"});
   write("bad.json", "{\"c\": 1}");
-  refused({"--top-level", "balls_in_bins", "--mechanism", "file", "--coefficients", "bad.json"}, 3, {"bad.json", "first column of C"});
+  refused({"--top-level", "balls_in_bins", "--mechanism", "file", "--coefficients", "bad.json"}, 3,
+          {"bad.json", "first column of C"});
   // Signed: the absolute values stand in for the numbers, and no lower end is known.
-  const auto with_signs = answer({"--top-level", "deterministic", "--mechanism", "file", "--coefficients", "signed.json"});
+  const auto with_signs =
+      answer({"--top-level", "deterministic", "--mechanism", "file", "--coefficients", "signed.json"});
   EXPECT_TRUE(with_signs["epsilon"]["lower"].is_null());
 }
 
@@ -245,16 +281,22 @@ TEST_F(SeriesAccount, AConfigurationsNoiseIsAccountedFor) {
     return answered(run(account, more, source_folder()))["epsilon"];
   };
   for (const std::string mechanism : {"identity", "bsr", "bisr", "band_mf", "blt"}) {
-    const auto configured = epsilon({"--config", "configs/exchange_rate.yaml", "--set", "privacy.relation=series", "--set", "sampling.top_level=balls_in_bins", "--set",
-                                     "sampling.batch_size=null", "--set", "sampling.batches=3", "--set", "training.max_epochs=2", "--set",
-                                     "privacy.noise.mechanism=" + mechanism});
-    const auto by_options = epsilon({"--relation", "series", "--top-level", "balls_in_bins", "--batches", "3", "--mechanism", mechanism});
+    const auto configured =
+        epsilon({"--config", "configs/exchange_rate.yaml", "--set", "privacy.relation=series", "--set",
+                 "sampling.top_level=balls_in_bins", "--set", "sampling.batch_size=null", "--set", "sampling.batches=3",
+                 "--set", "training.max_epochs=2", "--set", "privacy.noise.mechanism=" + mechanism});
+    const auto by_options =
+        epsilon({"--relation", "series", "--top-level", "balls_in_bins", "--batches", "3", "--mechanism", mechanism});
     EXPECT_NEAR(configured["upper"].get<double>(), by_options["upper"].get<double>(), 1e-9) << mechanism;
     EXPECT_NEAR(configured["lower"].get<double>(), by_options["lower"].get<double>(), 1e-9) << mechanism;
   }
-  expect_failure(run(account, {"epsilon", "--config", "configs/exchange_rate.yaml", "--noise-multiplier", "8", "--epochs", "2", "--delta", "1e-5", "--set", "privacy.relation=series", "--set", "sampling.top_level=balls_in_bins", "--set", "privacy.noise_multiplier=auto", "--set", "privacy.noise.mechanism=auto"},
-                     source_folder()),
-                 account, 2, {"privacy.noise.mechanism: found auto"});
+  expect_failure(
+      run(account,
+          {"epsilon", "--config", "configs/exchange_rate.yaml", "--noise-multiplier", "8", "--epochs", "2", "--delta",
+           "1e-5", "--set", "privacy.relation=series", "--set", "sampling.top_level=balls_in_bins", "--set",
+           "privacy.noise_multiplier=auto", "--set", "privacy.noise.mechanism=auto"},
+          source_folder()),
+      account, 2, {"privacy.noise.mechanism: found auto"});
 }
 
 // An estimate is no end of a bracket, and says so; exact is refused where nothing exact is known.
@@ -268,50 +310,68 @@ TEST_F(SeriesAccount, EstimatesAreNoBounds) {
     return answered(run(account, asked(command, more)));
   };
   const auto exact = json("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "identity", "--method", "exact"});
-  const auto drawn = json("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "identity", "--method", "monte_carlo", "--samples", "50000"});
+  const auto drawn = json("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "identity", "--method",
+                                      "monte_carlo", "--samples", "50000"});
   EXPECT_TRUE(drawn["epsilon"]["upper"].is_null());
   EXPECT_TRUE(drawn["epsilon"]["lower"].is_null());
   EXPECT_NEAR(drawn["epsilon"]["estimate"].get<double>(), exact["epsilon"]["upper"].get<double>(), 0.05);
   EXPECT_FALSE(drawn.contains("certificate"));
   const auto bracket = json("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr"});
-  const auto estimate = json("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--seed", "3"});
+  const auto estimate =
+      json("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--seed", "3"});
   EXPECT_LT(estimate["epsilon"]["estimate"].get<double>(), bracket["epsilon"]["upper"].get<double>());
   EXPECT_GT(estimate["epsilon"]["estimate"].get<double>(), bracket["epsilon"]["lower"].get<double>());
-  const auto published = json("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "estimate"});
+  const auto published =
+      json("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "estimate"});
   EXPECT_TRUE(published["epsilon"]["upper"].is_null());
   EXPECT_GT(published["epsilon"]["estimate"].get<double>(), 0.0);
-  const auto text = run(account, asked("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "estimate", "--noise-multiplier", "2"}));
+  const auto text = run(account, asked("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method",
+                                                   "estimate", "--noise-multiplier", "2"}));
   EXPECT_NE(text.out.find("no bound"), std::string::npos) << text.out;
   const auto fixed = json("epsilon", {"--top-level", "deterministic", "--mechanism", "bsr", "--method", "exact"});
   EXPECT_NEAR(fixed["epsilon"]["lower"].get<double>(), fixed["epsilon"]["upper"].get<double>(), 1e-9);
-  const auto refused = [&](const std::string& command, std::vector<std::string> more, int code, const std::vector<std::string>& parts) {
+  const auto refused = [&](const std::string& command, std::vector<std::string> more, int code,
+                           const std::vector<std::string>& parts) {
     expect_failure(run(account, asked(command, more)), account, code, parts);
   };
-  refused("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "exact", "--noise-multiplier", "2"}, 4,
+  refused("epsilon",
+          {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "exact", "--noise-multiplier", "2"}, 4,
           {"--method exact: no exact profile of mechanism bsr", "--method auto"});
-  refused("epsilon", {"--top-level", "shuffled", "--method", "exact", "--noise-multiplier", "2"}, 4, {"--method exact: no exact profile of top level shuffled"});
-  refused("sigma", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--epsilon", "1"}, 2,
-          {"--method monte_carlo: an estimate, which sigma cannot rest on"});
-  refused("epsilon", {"--top-level", "deterministic", "--mechanism", "bsr", "--method", "monte_carlo", "--noise-multiplier", "2"}, 4,
-          {"only balls_in_bins is estimated"});
-  refused("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--samples", "100", "--noise-multiplier", "2"}, 2,
+  refused("epsilon", {"--top-level", "shuffled", "--method", "exact", "--noise-multiplier", "2"}, 4,
+          {"--method exact: no exact profile of top level shuffled"});
+  refused("sigma", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--epsilon", "1"},
+          2, {"--method monte_carlo: an estimate, which sigma cannot rest on"});
+  refused("epsilon",
+          {"--top-level", "deterministic", "--mechanism", "bsr", "--method", "monte_carlo", "--noise-multiplier", "2"},
+          4, {"only balls_in_bins is estimated"});
+  refused("epsilon",
+          {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--samples", "100", "--noise-multiplier", "2"}, 2,
           {"--samples: used by --method monte_carlo alone"});
   // The published rule needs a delta to share, even where delta is asked for.
-  const auto of_delta = run(account, asked("delta", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "estimate", "--noise-multiplier", "2",
-                                                     "--epsilon", "2"}));
+  const auto of_delta = run(account, asked("delta", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method",
+                                                     "estimate", "--noise-multiplier", "2", "--epsilon", "2"}));
   EXPECT_EQ(of_delta.exit_code, 0) << of_delta.err;
-  refused("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--samples", "100", "--noise-multiplier", "2"}, 2,
-          {"--samples: found 100 for delta 0.01", "expected at least 1000"});
-  refused("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--sampling-rate", "0.5", "--noise-multiplier", "2"}, 2,
-          {"sampling rate: found 0.5"});
-  refused("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--noise-multiplier", "1e-200"}, 2,
-          {"noise multiplier: found 1e-200"});
-  refused("epsilon", {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--samples", "1", "--noise-multiplier", "2"}, 2,
-          {"--samples: found 1 "});
+  refused("epsilon",
+          {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--samples", "100",
+           "--noise-multiplier", "2"},
+          2, {"--samples: found 100 for delta 0.01", "expected at least 1000"});
+  refused("epsilon",
+          {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--sampling-rate", "0.5",
+           "--noise-multiplier", "2"},
+          2, {"sampling rate: found 0.5"});
+  refused(
+      "epsilon",
+      {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--noise-multiplier", "1e-200"},
+      2, {"noise multiplier: found 1e-200"});
+  refused("epsilon",
+          {"--top-level", "balls_in_bins", "--mechanism", "bsr", "--method", "monte_carlo", "--samples", "1",
+           "--noise-multiplier", "2"},
+          2, {"--samples: found 1 "});
 }
 
 TEST_F(SeriesAccount, DrawsTheFiguresOfCorrelatedNoise) {
-  const auto outcome = run(account, {"figure", "C4", "--csv", path("c4.csv").string(), "--plot", path("c4.svg").string()});
+  const auto outcome =
+      run(account, {"figure", "C4", "--csv", path("c4.csv").string(), "--plot", path("c4.svg").string()});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_NE(content_of(path("c4.csv")).find("published,none,estimate"), std::string::npos);
   EXPECT_NE(content_of(path("c4.svg")).find("Figure C4"), std::string::npos);
@@ -326,7 +386,8 @@ TEST_F(SeriesAccount, StrategiesSideBySide) {
   EXPECT_NEAR(rows[1]["mean_error"].get<double>(), 11.307097804464602, 1e-9);
   for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_LT(rows[i]["objective"].get<double>(), 50.5) << i;
   EXPECT_TRUE(rows[0]["noise_multiplier"].is_null());
-  expect_failure(run(account, {"strategy", "--steps", "100", "--epochs", "3"}), account, 2, {"--epochs: found 3 for 100 steps"});
+  expect_failure(run(account, {"strategy", "--steps", "100", "--epochs", "3"}), account, 2,
+                 {"--epochs: found 3 for 100 steps"});
   expect_failure(run(account, {"strategy", "--steps", "100", "--epsilon", "1"}), account, 2, {"--delta: not given"});
   expect_failure(run(account, {"strategy", "--steps", "100", "--w", "2"}), account, 2, {"--w: not used by strategy"});
 }

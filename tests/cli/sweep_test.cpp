@@ -64,7 +64,8 @@ INSTANTIATE_TEST_SUITE_P(Shipped, PaperSweeps, testing::ValuesIn(shipped_sweeps(
 
 const std::string small_sweep =
     "config: exchange_rate.yaml\n"
-    "set: {training.max_epochs: 300, training.reproducible: true, training.checkpoint_seconds: 0.2, privacy.composition: symmetrised}\n"
+    "set: {training.max_epochs: 300, training.reproducible: true, training.checkpoint_seconds: 0.2, "
+    "privacy.composition: symmetrised}\n"
     "seeds: [1]\n"
     "rows:\n"
     "  - {label: FF, set: {model.name: simple_ff}}\n"
@@ -100,7 +101,8 @@ TEST_F(Sweep, EndsInATableWithTheReasonsOfWhatFailed) {
   EXPECT_EQ(last.rfind("tsdp-sweep: 2 of 4 runs failed: ", 0), 0U) << last;
 }
 
-// Models of one data set cost together what they cost, by whatever names the sweep calls its file; and so does one with those that it started from.
+// Models of one data set cost together what they cost, by whatever names the sweep calls its file; and so does one with
+// those that it started from.
 TEST_F(Sweep, FilesOfTheSameBytesAreOneDataSet) {
   std::string series;
   for (int i = 0; i < 200; ++i) series += std::to_string(1 + i % 24) + "," + std::to_string(100 + i % 7) + "\n";
@@ -109,8 +111,9 @@ TEST_F(Sweep, FilesOfTheSameBytesAreOneDataSet) {
   other_bytes.insert(other_bytes.find(','), ".0");
   write("c.txt", other_bytes);
   write("config.yaml",
-        "dataset: {path: a.txt, format: lstnet, frequency: 1h, start: \"2015-01-01\", prediction_length: 4, season_length: 24, split: last, test_windows: 1, "
-        "validation_length: 0}\nmodel: {context_length: 8}\nsampling: {batch_size: 2}\nprivacy: {noise_multiplier: 8.0, delta: 1.0e-6, target_epsilon: 4.0, composition: "
+        "dataset: {path: a.txt, format: lstnet, frequency: 1h, start: \"2015-01-01\", prediction_length: 4, "
+        "season_length: 24, split: last, test_windows: 1, validation_length: 0}\nmodel: {context_length: 8}\nsampling: "
+        "{batch_size: 2}\nprivacy: {noise_multiplier: 8.0, delta: 1.0e-6, target_epsilon: 4.0, composition: "
         "symmetrised}\ntraining: {max_epochs: 5}\n");
   const auto table_of = [&](const std::string& rows, const std::string& output, std::size_t statements = 1) {
     write("sweep.yaml", "config: config.yaml\nseeds: [1]\nrows:\n" + rows + "columns:\n  - {label: all}\n");
@@ -120,11 +123,12 @@ TEST_F(Sweep, FilesOfTheSameBytesAreOneDataSet) {
     EXPECT_EQ(table["joint"].size(), statements) << outcome.out;
     return table;
   };
-  const auto joint =
-      table_of(
-          "  - {label: one, set: {dataset.path: a.txt}}\n  - {label: two, set: {dataset.path: ./a.txt}}\n  - {label: three, set: {dataset.path: b.txt}}\n"
-          "  - {label: four, set: {dataset.path: c.txt, privacy.v: 1.0, augmentation.context_noise: 1.0}}\n  - {label: open, set: {privacy.enabled: false}}\n",
-          "out")["joint"];
+  const auto joint = table_of(
+      "  - {label: one, set: {dataset.path: a.txt}}\n  - {label: two, set: {dataset.path: ./a.txt}}\n  - {label: "
+      "three, set: {dataset.path: b.txt}}\n"
+      "  - {label: four, set: {dataset.path: c.txt, privacy.v: 1.0, augmentation.context_noise: 1.0}}\n  - {label: "
+      "open, set: {privacy.enabled: false}}\n",
+      "out")["joint"];
   ASSERT_EQ(joint.size(), 1U);
   EXPECT_EQ(joint[0]["models"], 4);
   EXPECT_EQ(joint[0]["models_without_privacy"], 1);
@@ -133,40 +137,50 @@ TEST_F(Sweep, FilesOfTheSameBytesAreOneDataSet) {
   std::vector<std::string> total = {"total", "--delta", "1e-6", "--json"};
   std::string of_one, beside;
   for (const auto& folder : std::filesystem::directory_iterator(path("out/runs")))
-    if (const auto ledger = nlohmann::json::parse(content_of(folder.path() / "privacy.json")); ledger["private"] == true) {
+    if (const auto ledger = nlohmann::json::parse(content_of(folder.path() / "privacy.json"));
+        ledger["private"] == true) {
       total.push_back(folder.path().string());
       if (ledger["relation"]["v"].is_null()) of_one = total.back();
       if (total.back().find("path_b.txt") != std::string::npos) beside = total.back();
     }
   const auto exact = run("tsdp-account", total);
   ASSERT_EQ(exact.exit_code, 0) << exact.err;
-  EXPECT_NEAR(joint[0]["epsilon"]["upper"].get<double>(), nlohmann::json::parse(exact.out)["epsilon"]["upper"].get<double>(), 0.02);
+  EXPECT_NEAR(joint[0]["epsilon"]["upper"].get<double>(),
+              nlohmann::json::parse(exact.out)["epsilon"]["upper"].get<double>(), 0.02);
   // One private model, but for what it started from.
   std::filesystem::copy_file(of_one + "/model.pt", path("start.pt"));
   const auto second = table_of("  - {label: one, set: {model.start: start.pt}}\n", "second");
   ASSERT_EQ(second["joint"].size(), 1U);
-  EXPECT_GT(second["joint"][0]["epsilon"]["upper"].get<double>(), 1.2 * second["rows"][0]["cells"][0]["epsilon"]["upper"].get<double>());
+  EXPECT_GT(second["joint"][0]["epsilon"]["upper"].get<double>(),
+            1.2 * second["rows"][0]["cells"][0]["epsilon"]["upper"].get<double>());
   // Models of an earlier sweep file stay in the folder, and whoever saw them knows more, though a ledger is gone.
   std::filesystem::remove(beside + "/privacy.json");
   const auto rest = table_of("  - {label: one, set: {dataset.path: a.txt}}\n", "out")["joint"];
   ASSERT_EQ(rest.size(), 1U);
   EXPECT_TRUE(rest[0]["epsilon"].is_null());
-  EXPECT_NE(rest[0]["why"].get<std::string>().find("runs/ holds 4 runs that the sweep file no longer has"), std::string::npos) << rest[0]["why"];
+  EXPECT_NE(rest[0]["why"].get<std::string>().find("runs/ holds 4 runs that the sweep file no longer has"),
+            std::string::npos)
+      << rest[0]["why"];
   // Noise of a seed is no privacy, for the model or for one that starts from it.
   const auto third = table_of("  - {label: one, set: {training.reproducible: true}}\n", "third")["joint"];
   EXPECT_EQ(third[0]["reproducible"], true);
   EXPECT_TRUE(third[0]["epsilon"].is_null());
-  EXPECT_NE(third[0]["why"].get<std::string>().find("noise that follows from a seed"), std::string::npos) << third[0]["why"];
-  std::filesystem::copy_file(std::filesystem::directory_iterator(path("third/runs"))->path() / "model.pt", path("seed.pt"));
+  EXPECT_NE(third[0]["why"].get<std::string>().find("noise that follows from a seed"), std::string::npos)
+      << third[0]["why"];
+  std::filesystem::copy_file(std::filesystem::directory_iterator(path("third/runs"))->path() / "model.pt",
+                             path("seed.pt"));
   const auto none = table_of("  - {label: one, set: {model.start: seed.pt}}\n", "fourth")["joint"];
   ASSERT_EQ(none.size(), 1U);
   EXPECT_TRUE(none[0]["epsilon"].is_null());
-  EXPECT_NE(none[0]["why"].get<std::string>().find("noise that follows from a seed"), std::string::npos) << none[0]["why"];
+  EXPECT_NE(none[0]["why"].get<std::string>().find("noise that follows from a seed"), std::string::npos)
+      << none[0]["why"];
   // Which data a run is of, its own folder tells: where it no longer does, all models count together.
   write("d.txt", other_bytes.substr(other_bytes.find('\n') + 1) + "1,100\n");
-  const std::string apart = "  - {label: one, set: {dataset.path: a.txt}}\n  - {label: two, set: {dataset.path: d.txt}}\n";
+  const std::string apart =
+      "  - {label: one, set: {dataset.path: a.txt}}\n  - {label: two, set: {dataset.path: d.txt}}\n";
   static_cast<void>(table_of(apart, "fifth", 0));
-  std::filesystem::remove(std::filesystem::directory_iterator(path("fifth/runs"))->path() / "private/checkpoints/config.yaml");
+  std::filesystem::remove(std::filesystem::directory_iterator(path("fifth/runs"))->path() /
+                          "private/checkpoints/config.yaml");
   EXPECT_EQ(table_of(apart, "fifth")["joint"][0]["models"], 2);
 }
 
@@ -193,7 +207,8 @@ TEST_F(Sweep, KilledItGoesOnToTheSameNumbers) {
   const auto training = [&] {
     std::error_code ignored;
     for (const auto& run : std::filesystem::directory_iterator(path("killed/runs"), ignored))
-      if (const auto lines = lines_of(content_of(run.path() / "private/checkpoints/charged")); !lines.empty() && lines[0] != "0")
+      if (const auto lines = lines_of(content_of(run.path() / "private/checkpoints/charged"));
+          !lines.empty() && lines[0] != "0")
         return true;
     return false;
   };

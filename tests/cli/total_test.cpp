@@ -14,19 +14,22 @@ TEST_F(Together, RunsOnTheSameDataComposeByTheirMechanisms) {
   make_run("two", {"--set", "privacy.noise_multiplier=6", "--set", "sampling.bottom_level=poisson"});
   const auto alone = answer(account, {"total", "one", "--delta", "1e-7", "--json"});
   const auto stated = answer(account, {"verify", "one", "--json"});
-  EXPECT_NEAR(alone["epsilon"]["upper"].get<double>(), stated["epsilon"]["upper"].get<double>(), 2e-3 * stated["epsilon"]["upper"].get<double>());
+  EXPECT_NEAR(alone["epsilon"]["upper"].get<double>(), stated["epsilon"]["upper"].get<double>(),
+              2e-3 * stated["epsilon"]["upper"].get<double>());
   EXPECT_EQ(alone["assumption"], "settings fixed beforehand");
   const auto both = answer(account, {"total", "one", "two/privacy.json", "--delta", "1e-7", "--json"});
   EXPECT_EQ(both["runs"].size(), 2U);
   EXPECT_GT(both["epsilon"]["lower"].get<double>(), alone["epsilon"]["upper"].get<double>());
-  EXPECT_LT(both["epsilon"]["upper"].get<double>(), both["runs"][0]["epsilon"]["upper"].get<double>() + both["runs"][1]["epsilon"]["upper"].get<double>());
+  EXPECT_LT(both["epsilon"]["upper"].get<double>(),
+            both["runs"][0]["epsilon"]["upper"].get<double>() + both["runs"][1]["epsilon"]["upper"].get<double>());
   EXPECT_EQ(both["relation"]["kind"], "event");
   const auto text = run(account, {"total", "one", "two", "--delta", "1e-7"});
   EXPECT_NE(text.out.find("settings of all of them were fixed before"), std::string::npos) << text.out;
   expect_failure(run(account, {"total", "one", "one/model.pt", "--delta", "1e-7"}), account, 2, {"given twice"});
   expect_failure(run(account, {"total", "one", "none", "--delta", "1e-7"}), account, 2, {"total: no 'none'"});
   expect_failure(run(account, {"total", "one"}), account, 2, {"--delta"});
-  expect_failure(run(account, {"total", "one", "--delta", "1e-7", "--steps", "3"}), account, 2, {"--steps", "not used by total"});
+  expect_failure(run(account, {"total", "one", "--delta", "1e-7", "--steps", "3"}), account, 2,
+                 {"--steps", "not used by total"});
 }
 
 // A ledger that no theorem covers is one that does not agree, whatever else is missing from it.
@@ -48,19 +51,21 @@ TEST_F(Together, ALedgerThatNothingCoversIsAnsweredToo) {
 TEST_F(Together, RelationsThatDoNotContainEachOtherDoNotCompose) {
   make_run("row", {"--set", "privacy.w=5"});
   make_run("anywhere", {"--set", "privacy.relation=user", "--set", "privacy.w=2"});
-  expect_failure(run(account, {"total", "row", "anywhere", "--delta", "1e-7"}), account, 4, {"neither of which contains"});
+  expect_failure(run(account, {"total", "row", "anywhere", "--delta", "1e-7"}), account, 4,
+                 {"neither of which contains"});
   make_run("open", {"--set", "privacy.enabled=false"});
   expect_failure(run(account, {"total", "row", "open", "--delta", "1e-7"}), account, 4, {"without privacy"});
 }
 
 TEST_F(Together, ABudgetIsChargedBeforeTrainingAndNeverPassed) {
   ASSERT_EQ(run(account, {"budget", "budget.json", "--epsilon", "2", "--delta", "1e-6"}).exit_code, 0);
-  expect_failure(run(account, {"budget", "budget.json", "--epsilon", "2", "--delta", "1e-6"}), account, 2, {"is there already"});
+  expect_failure(run(account, {"budget", "budget.json", "--epsilon", "2", "--delta", "1e-6"}), account, 2,
+                 {"is there already"});
   int admitted = 0;
   Outcome outcome;
   for (; admitted < 30; ++admitted) {
-    outcome = run(train, {"--config", "config.yaml", "--output", "run" + std::to_string(admitted), "--quiet", "--threads", "1",
-                          "--budget", "budget.json", "--set", "training.max_epochs=20"});
+    outcome = run(train, {"--config", "config.yaml", "--output", "run" + std::to_string(admitted), "--quiet",
+                          "--threads", "1", "--budget", "budget.json", "--set", "training.max_epochs=20"});
     if (outcome.exit_code != 0) break;
     const auto budget = nlohmann::json::parse(content_of(path("budget.json")));
     EXPECT_EQ(budget["charges"].size(), static_cast<std::size_t>(admitted + 1));
@@ -91,15 +96,18 @@ TEST_F(Together, BudgetsRefuseInOneLine) {
                              "training.reproducible=true"}),
                  train, 4, {"--budget: found training.reproducible"});
   write("broken.json", "{");
-  expect_failure(run(train, {"--config", "config.yaml", "--output", "c", "--budget", "broken.json", "--quiet"}), train, 3, {"broken.json"});
-  expect_failure(run(train, {"--config", "config.yaml", "--output", "c", "--budget", "budget.json", "--quiet", "--set", "model.prior=last_value", "--set",
-                             "privacy.choice_share=0.1"}),
+  expect_failure(run(train, {"--config", "config.yaml", "--output", "c", "--budget", "broken.json", "--quiet"}), train,
+                 3, {"broken.json"});
+  expect_failure(run(train, {"--config", "config.yaml", "--output", "c", "--budget", "budget.json", "--quiet", "--set",
+                             "model.prior=last_value", "--set", "privacy.choice_share=0.1"}),
                  train, 4, {"--budget", "privacy.choice_share"});
   make_run("run");
-  expect_failure(run(train, {"--resume", "run", "--budget", "budget.json"}), train, 2, {"--budget: found with --resume"});
+  expect_failure(run(train, {"--resume", "run", "--budget", "budget.json"}), train, 2,
+                 {"--budget: found with --resume"});
   expect_failure(run(account, {"budget", "new.json", "--epsilon", "0", "--delta", "1e-6"}), account, 2, {"--epsilon"});
   expect_failure(run(account, {"budget", "new.json", "--delta", "1e-6"}), account, 2, {"--epsilon"});
-  expect_failure(run(account, {"budget", "new.json", "--epsilon", "1", "--delta", "1e-6", "--steps", "3"}), account, 2, {"not used by budget"});
+  expect_failure(run(account, {"budget", "new.json", "--epsilon", "1", "--delta", "1e-6", "--steps", "3"}), account, 2,
+                 {"not used by budget"});
 }
 
 }  // namespace

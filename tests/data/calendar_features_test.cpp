@@ -102,24 +102,8 @@ TEST(Age, IsALogarithmOfThePosition) {
 
 TEST(UsualSeason, IsWholeOrOne) {
   const std::vector<std::pair<std::string, std::int64_t>> cases{
-      {"s", 3600},
-      {"min", 1440},
-      {"10min", 144},
-      {"7min", 1},
-      {"h", 24},
-      {"2h", 12},
-      {"5h", 1},
-      {"48h", 1},
-      {"D", 7},
-      {"7D", 52},
-      {"B", 5},
-      {"2B", 1},
-      {"W", 52},
-      {"M", 12},
-      {"3M", 4},
-      {"Q", 4},
-      {"2Q", 2},
-      {"Y", 1},
+      {"s", 3600}, {"min", 1440}, {"10min", 144}, {"7min", 1}, {"h", 24}, {"2h", 12}, {"5h", 1}, {"48h", 1}, {"D", 7},
+      {"7D", 52},  {"B", 5},      {"2B", 1},      {"W", 52},   {"M", 12}, {"3M", 4},  {"Q", 4},  {"2Q", 2},  {"Y", 1},
   };
   for (const auto& [text, season] : cases) EXPECT_EQ(usual_season_length(Frequency::parse(text)), season) << text;
 }

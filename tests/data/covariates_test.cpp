@@ -27,7 +27,8 @@ class CovariatesTest : public test::TemporaryFolder {
     return read_covariates(write(text), Frequency::parse("1D"), columns, "config.yaml: dataset.covariates.columns");
   }
   template <class Kind>
-  void expect_refused(const std::string& text, const std::vector<std::string>& columns, const std::string& because) const {
+  void expect_refused(const std::string& text, const std::vector<std::string>& columns,
+                      const std::string& because) const {
     try {
       static_cast<void>(read(text, columns));
       ADD_FAILURE() << "read: " << text;
@@ -36,7 +37,8 @@ class CovariatesTest : public test::TemporaryFolder {
     }
   }
 
-  const std::string week = "day,holiday,price\n2024-12-23,0,1.5\n2024-12-24,0.5,2\n2024-12-25,1,2.5\n2024-12-26,1,3\n2024-12-27,0,3.5\n";
+  const std::string week =
+      "day,holiday,price\n2024-12-23,0,1.5\n2024-12-24,0.5,2\n2024-12-25,1,2.5\n2024-12-26,1,3\n2024-12-27,0,3.5\n";
 };
 
 Moment at(const std::string& text) {
@@ -67,10 +69,14 @@ TEST_F(CovariatesTest, AreTheColumnsThatAreAskedFor) {
 
 TEST_F(CovariatesTest, AreKnownOfEveryStep) {
   expect_refused<UsageError>(week, {"weather"}, "dataset.covariates.columns: found 'weather', which is no column of");
-  expect_refused<DataError>("day,a\n2024-12-23,1\n2024-12-24,\n2024-12-25,1\n", {}, "column a: found a missing value at 2024-12-24");
-  expect_refused<DataError>("day,a,b\n2024-12-23,1,2\n2024-12-24,1,\n", {}, "column b: found a missing value at an end");
+  expect_refused<DataError>("day,a\n2024-12-23,1\n2024-12-24,\n2024-12-25,1\n", {},
+                            "column a: found a missing value at 2024-12-24");
+  expect_refused<DataError>("day,a,b\n2024-12-23,1,2\n2024-12-24,1,\n", {},
+                            "column b: found a missing value at an end");
   // What may be said of series is not offered.
-  expect_refused<DataError>("day,a\n2024-12-23,1\n2024-12-25,1\n", {}, ":3:1: found the time 2024-12-25 00:00:00; expected 2024-12-24 00:00:00, one step of 1D after 2024-12-23 00:00:00\n");
+  expect_refused<DataError>("day,a\n2024-12-23,1\n2024-12-25,1\n", {},
+                            ":3:1: found the time 2024-12-25 00:00:00; expected 2024-12-24 00:00:00, one step of 1D "
+                            "after 2024-12-23 00:00:00\n");
   expect_refused<DataError>("day,a\n2024-12-23,1\n2024-12-23,1\n", {}, "one step of 1D after 2024-12-23 00:00:00\n");
   // A column that the model is not told of may have gaps.
   EXPECT_EQ(read("day,a,b\n2024-12-23,1,2\n2024-12-24,1,\n", {"a"}).rows(), 2);
@@ -79,7 +85,9 @@ TEST_F(CovariatesTest, AreKnownOfEveryStep) {
 // Series may be in UTC or not, so a zone would move a covariate against them.
 TEST_F(CovariatesTest, HaveTheClockOfTheSeries) {
   for (const char* zone : {"Z", "+01:00", "-0500"})
-    expect_refused<DataError>(std::string("t,a\n2024-12-23 00:00:00") + zone + ",1\n2024-12-24 00:00:00" + zone + ",2\n", {}, "with a zone; expected times without one");
+    expect_refused<DataError>(
+        std::string("t,a\n2024-12-23 00:00:00") + zone + ",1\n2024-12-24 00:00:00" + zone + ",2\n", {},
+        "with a zone; expected times without one");
   expect_refused<DataError>("t,a\n2024-12-23 00:00,1\n2024-12-24 00:00+01:00,2\n", {}, "with a zone");
 }
 
@@ -114,7 +122,8 @@ TEST_F(CovariatesTest, ThatAreASeriesAreTold) {
 TEST_F(CovariatesTest, StandBesideTheirOwnStep) {
   const auto dataset = days({"2024-12-23", "2024-12-24"}, 3, read(week));
   const FeatureStore store(dataset, 2, 1);
-  EXPECT_EQ(store.names(), (std::vector<std::string>{"day_of_week", "day_of_month", "day_of_year", "holiday", "price", "age"}));
+  EXPECT_EQ(store.names(),
+            (std::vector<std::string>{"day_of_week", "day_of_month", "day_of_year", "holiday", "price", "age"}));
   const auto features = static_cast<std::size_t>(store.feature_count());
   for (std::int64_t series = 0; series < 2; ++series)
     for (std::int64_t start = 0; start <= 3; ++start) {
@@ -125,8 +134,10 @@ TEST_F(CovariatesTest, StandBesideTheirOwnStep) {
         const auto place = start - 2 + i;
         const auto row = static_cast<std::size_t>(series + place);  // of the file
         const auto* found = window.data() + static_cast<std::size_t>(i) * features;
-        EXPECT_EQ(found[3], place < 0 ? 0.0F : dataset.covariates.values[2 * row]) << series << ", " << start << ", " << i;
-        EXPECT_EQ(found[4], place < 0 ? 0.0F : dataset.covariates.values[2 * row + 1]) << series << ", " << start << ", " << i;
+        EXPECT_EQ(found[3], place < 0 ? 0.0F : dataset.covariates.values[2 * row])
+            << series << ", " << start << ", " << i;
+        EXPECT_EQ(found[4], place < 0 ? 0.0F : dataset.covariates.values[2 * row + 1])
+            << series << ", " << start << ", " << i;
       }
     }
 }
@@ -141,7 +152,9 @@ TEST_F(CovariatesTest, MustReachAsFarAsTheyAreRead) {
       EXPECT_NE((std::string(error.what()) + "\n").find(because), std::string::npos) << error.what();
     }
   };
-  expect_lacking(days({"2024-12-23"}, 3, read(week)), 3, "none for 2024-12-28 00:00:00 of series s2024-12-23; expected one for every step from 2024-12-23 00:00:00 to 2024-12-28");
+  expect_lacking(days({"2024-12-23"}, 3, read(week)), 3,
+                 "none for 2024-12-28 00:00:00 of series s2024-12-23; expected one for every step from 2024-12-23 "
+                 "00:00:00 to 2024-12-28");
   expect_lacking(days({"2024-12-22"}, 3, read(week)), 0, "none for 2024-12-22");
   expect_lacking(days({"2024-12-23 12:00"}, 3, read(week)), 0, "no whole number of steps of 1D apart");
   EXPECT_NO_THROW(require_covariates(days({"2024-12-22"}, 30, {}), 9));

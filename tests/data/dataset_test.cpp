@@ -26,24 +26,12 @@ std::string after(const std::string& start, const std::string& frequency, std::i
 
 TEST(Frequency, ReadsPandasNames) {
   const std::vector<std::pair<std::string, Frequency>> cases{
-      {"10min", {10, Unit::minute}},
-      {"10T", {10, Unit::minute}},
-      {"30min", {30, Unit::minute}},
-      {"h", {1, Unit::hour}},
-      {"1h", {1, Unit::hour}},
-      {"H", {1, Unit::hour}},
-      {"1D", {1, Unit::day}},
-      {"B", {1, Unit::business_day}},
-      {"W", {1, Unit::week}},
-      {"MS", {1, Unit::month}},
-      {"QS-OCT", {1, Unit::quarter}},
-      {"2AS", {2, Unit::year}},
-      {"W-SUN", {1, Unit::week}},
-      {"Q-DEC", {1, Unit::quarter}},
-      {"M", {1, Unit::month}},
-      {"Q", {1, Unit::quarter}},
-      {"Y", {1, Unit::year}},
-      {"4s", {4, Unit::second}},
+      {"10min", {10, Unit::minute}}, {"10T", {10, Unit::minute}},    {"30min", {30, Unit::minute}},
+      {"h", {1, Unit::hour}},        {"1h", {1, Unit::hour}},        {"H", {1, Unit::hour}},
+      {"1D", {1, Unit::day}},        {"B", {1, Unit::business_day}}, {"W", {1, Unit::week}},
+      {"MS", {1, Unit::month}},      {"QS-OCT", {1, Unit::quarter}}, {"2AS", {2, Unit::year}},
+      {"W-SUN", {1, Unit::week}},    {"Q-DEC", {1, Unit::quarter}},  {"M", {1, Unit::month}},
+      {"Q", {1, Unit::quarter}},     {"Y", {1, Unit::year}},         {"4s", {4, Unit::second}},
       {" 2 h ", {2, Unit::hour}},
   };
   for (const auto& [text, frequency] : cases) EXPECT_EQ(Frequency::parse(text), frequency) << text;
@@ -55,7 +43,8 @@ TEST(Frequency, WritesWhatItReads) {
 }
 
 TEST(Frequency, RefusesTheRestAndSaysWhatIsAccepted) {
-  for (const char* text : {"", "0h", "-1h", "1.5h", "0.5H", "hourly", "1 fortnight", "99999999h", "m", "h1", "h-JAN", "D-MON", "W-JAN", "Q-SUN"}) {
+  for (const char* text : {"", "0h", "-1h", "1.5h", "0.5H", "hourly", "1 fortnight", "99999999h", "m", "h1", "h-JAN",
+                           "D-MON", "W-JAN", "Q-SUN"}) {
     try {
       (void)Frequency::parse(text);
       FAIL() << text;
@@ -94,11 +83,40 @@ TEST(Moment, TakesTimeZonesOff) {
 }
 
 TEST(Moment, RefusesOthers) {
-  for (const char* text :
-       {"", "215", "20150101", "2015-1-1", "2015-02-29", "1900-02-29", "2015-13-01", "2015-00-01", "2015-01-32", "1/31/2015", "31.1.2015", "2015.01.31",
-        "2015/01", "2015-01/31", "2015Q5", "2015Q0", "2015Q1 00:00", "2015-01-01 24:00", "2015-01-01 00:60", "2015-01-01 00:00:60",
-        "2015-01-01 00-00:00", "2015-01-01x00:00", "2015-01-01 ", "2015-01-01Z", "2015-01-01 00:00:00 Z", "2015-01-01 00:00:00+1", "2015-01-01 00:00:00+24",
-        "2015-01-01 00:00:00.", "2015-01-01 00:00:00.001", "2015-01-0a", "+015-01-01", "2015-01-01 00:00:0", "2014-12-29/", "2014-12-29/2015-01-0"}) {
+  for (const char* text : {"",
+                           "215",
+                           "20150101",
+                           "2015-1-1",
+                           "2015-02-29",
+                           "1900-02-29",
+                           "2015-13-01",
+                           "2015-00-01",
+                           "2015-01-32",
+                           "1/31/2015",
+                           "31.1.2015",
+                           "2015.01.31",
+                           "2015/01",
+                           "2015-01/31",
+                           "2015Q5",
+                           "2015Q0",
+                           "2015Q1 00:00",
+                           "2015-01-01 24:00",
+                           "2015-01-01 00:60",
+                           "2015-01-01 00:00:60",
+                           "2015-01-01 00-00:00",
+                           "2015-01-01x00:00",
+                           "2015-01-01 ",
+                           "2015-01-01Z",
+                           "2015-01-01 00:00:00 Z",
+                           "2015-01-01 00:00:00+1",
+                           "2015-01-01 00:00:00+24",
+                           "2015-01-01 00:00:00.",
+                           "2015-01-01 00:00:00.001",
+                           "2015-01-0a",
+                           "+015-01-01",
+                           "2015-01-01 00:00:0",
+                           "2014-12-29/",
+                           "2014-12-29/2015-01-0"}) {
     Moment moment = 7;
     EXPECT_FALSE(parse_moment(text, moment)) << text;
     EXPECT_EQ(moment, 7) << text;
@@ -113,13 +131,18 @@ TEST(TimeStamp, IsOnItsOwnClockWhereStepsAreDays) {
   const auto stamp = parse_time_stamp("2020-03-30T00:00:00+02:00");
   ASSERT_TRUE(stamp);
   EXPECT_EQ(stamp->ahead, 7200);
-  for (const char* step : {"1s", "15min", "1h", "12h", "23h"}) EXPECT_EQ(stamp->at(Frequency::parse(step)), utc) << step;
-  for (const char* step : {"24h", "1440min", "1D", "1B", "1W", "1M", "1Q", "1Y"}) EXPECT_EQ(stamp->at(Frequency::parse(step)), clock) << step;
+  for (const char* step : {"1s", "15min", "1h", "12h", "23h"})
+    EXPECT_EQ(stamp->at(Frequency::parse(step)), utc) << step;
+  for (const char* step : {"24h", "1440min", "1D", "1B", "1W", "1M", "1Q", "1Y"})
+    EXPECT_EQ(stamp->at(Frequency::parse(step)), clock) << step;
   EXPECT_FALSE(parse_time_stamp("2020-03-30")->ahead);
   EXPECT_EQ(parse_time_stamp("2020-03-30 00:00Z")->ahead, 0);
   EXPECT_TRUE(parse_time_stamp("2020-03-30 00:00Z[Asia/Tokyo]")->elsewhere);
-  for (const char* text : {"2020-03-30 00:00Z[UTC]", "2020-03-30 00:00+09:00[Asia/Tokyo]", "2020-03-30 00:00"}) EXPECT_FALSE(parse_time_stamp(text)->elsewhere) << text;
-  for (const char* text : {"2020-03-30 00:00[UTC]", "2020-03-30[UTC]", "2020-03-30 00:00Z[]", "2020-03-30 00:00Z[UTC", "2020-03-30 00:00Z[UTC]x"}) EXPECT_FALSE(parse_time_stamp(text)) << text;
+  for (const char* text : {"2020-03-30 00:00Z[UTC]", "2020-03-30 00:00+09:00[Asia/Tokyo]", "2020-03-30 00:00"})
+    EXPECT_FALSE(parse_time_stamp(text)->elsewhere) << text;
+  for (const char* text : {"2020-03-30 00:00[UTC]", "2020-03-30[UTC]", "2020-03-30 00:00Z[]", "2020-03-30 00:00Z[UTC",
+                           "2020-03-30 00:00Z[UTC]x"})
+    EXPECT_FALSE(parse_time_stamp(text)) << text;
 }
 
 TEST(Moment, WritesWhatItReads) {
@@ -136,7 +159,8 @@ std::string inferred(const std::string& start, const std::string& frequency, con
 }
 
 TEST(InferFrequency, FindsTheStepOfEveryCalendar) {
-  for (const char* frequency : {"1s", "10s", "1min", "15min", "1h", "6h", "1D", "2D", "1W", "2W", "1M", "2M", "1Q", "2Q", "1Y"})
+  for (const char* frequency :
+       {"1s", "10s", "1min", "15min", "1h", "6h", "1D", "2D", "1W", "2W", "1M", "2M", "1Q", "2Q", "1Y"})
     for (const char* start : {"2015-01-31", "2016-02-29 00:00", "2015-03-14 09:00", "2015-12-01"}) {
       std::vector<std::int64_t> all(40);
       for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);

@@ -129,7 +129,8 @@ TEST(Describe, TextNamesEveryOneOfAKind) {
   EXPECT_NE(text.find("  constant: 31\n    series 'flat' (number 1): all values are 3\n"), std::string::npos) << text;
   EXPECT_NE(text.find("    series 'K\xC3\xB6ln?' (number 8): all values are 1\n"), std::string::npos) << text;
   for (int i = 6; i < 30; ++i)
-    EXPECT_NE(text.find(cat("    series 'flat ", i, "' (number ", i + 3, "): all values are 1\n")), std::string::npos) << i;
+    EXPECT_NE(text.find(cat("    series 'flat ", i, "' (number ", i + 3, "): all values are 1\n")), std::string::npos)
+        << i;
   EXPECT_NE(text.find("    series 'holes' (number 2): 66.6667 % are missing\n"), std::string::npos) << text;
 }
 

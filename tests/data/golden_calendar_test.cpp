@@ -75,8 +75,10 @@ void expect_row(const json& row, const Frequency& frequency, std::size_t feature
 
 // Sections that another golden folder lacks are skipped; the shipped one lacks none.
 TEST(GoldenCalendar, TheShippedFileHasEverySection) {
-  test::expect_own_entries("evaluation.json",
-                           {{"/time_features", 7}, {"/time_features/age/values", 9}, {"/windows/deepar", 6}, {"/windows/deepar_prediction", 6}});
+  test::expect_own_entries("evaluation.json", {{"/time_features", 7},
+                                               {"/time_features/age/values", 9},
+                                               {"/windows/deepar", 6},
+                                               {"/windows/deepar_prediction", 6}});
   for (const auto* frequency : {"h", "10min", "D", "B", "1B", "30min"})
     test::expect_own_entries("evaluation.json", {{std::string("/time_features/") + frequency + "/rows", 1}});
 }
@@ -92,7 +94,8 @@ TEST(GoldenCalendar, FeaturesAndSeasonsOfFrequencies) {
     const auto names = calendar_feature_names(frequency);
     EXPECT_EQ(std::vector<std::string>(names.begin(), names.end()), entry["names"].get<std::vector<std::string>>());
     // GluonTS's season of days and weeks is 1; ours is a week and a year.
-    if (frequency.unit != Frequency::Unit::day && frequency.unit != Frequency::Unit::week) EXPECT_EQ(usual_season_length(frequency), entry["seasonality"].get<std::int64_t>());
+    if (frequency.unit != Frequency::Unit::day && frequency.unit != Frequency::Unit::week)
+      EXPECT_EQ(usual_season_length(frequency), entry["seasonality"].get<std::int64_t>());
     for (const auto& row : entry["rows"]) expect_row(row, frequency, names.size());
   }
 }
@@ -161,7 +164,8 @@ class GoldenWindows : public testing::Test {
 
 TEST_F(GoldenWindows, OfDeepAR) {
   expect_keys(entry_, {"target", "start", "freq", "univariate", "deepar", "deepar_prediction"});
-  TSDP_GOLDEN_OR_LEAVE(test::golden_entry("evaluation.json", "/windows/deepar"), "entry windows/deepar of evaluation.json");
+  TSDP_GOLDEN_OR_LEAVE(test::golden_entry("evaluation.json", "/windows/deepar"),
+                       "entry windows/deepar of evaluation.json");
   for (const auto& window : entry_["deepar"]) {
     SCOPED_TRACE(window["t"].get<std::int64_t>());
     const auto lags = window["lags_seq"].get<std::vector<std::int64_t>>();

@@ -48,21 +48,22 @@ TEST_F(Readers, CsvLongFollowsTheCalendar) {
                 {1, 2, missing, 4});
   expect_values(csv_long("unique_id,ds,y\na,2015-01-01,1\na,2016-01-01,2\n", "Q").series[0].values,
                 {1, missing, missing, missing, 2});
-  EXPECT_EQ(
-      csv_long_error("unique_id,ds,y\na,2015-01-02,1\na,2015-01-03,2\n", "B"),
-      "set.txt:3:2: found the time 2015-01-03 00:00:00 of series 'a'; expected whole steps of 1B after its first time, "
-      "2015-01-02 00:00:00 in line 2");
+  EXPECT_EQ(csv_long_error("unique_id,ds,y\na,2015-01-02,1\na,2015-01-03,2\n", "B"),
+            "set.txt:3:2: found the time 2015-01-03 00:00:00 of series 'a'; expected whole steps of 1B after its first "
+            "time, 2015-01-02 00:00:00 in line 2");
 }
 
 TEST_F(Readers, CsvLongSaysWhereAndWhat) {
   const std::string top = "unique_id,ds,y\n";
-  EXPECT_EQ(csv_long_error(""), "set.txt: found an empty file; expected a header with columns for names, time stamps and values, such as unique_id, ds and y");
-  EXPECT_EQ(
-      csv_long_error("unique_id,when,y\n"),
-      "set.txt:1:1: found the header 'unique_id,when,y' without a column of time stamps; expected one named ds, timestamp, date, time, datetime, or its "
-      "name by --columns time=NAME");
+  EXPECT_EQ(csv_long_error(""),
+            "set.txt: found an empty file; expected a header with columns for names, time stamps and values, such as "
+            "unique_id, ds and y");
+  EXPECT_EQ(csv_long_error("unique_id,when,y\n"),
+            "set.txt:1:1: found the header 'unique_id,when,y' without a column of time stamps; expected one named ds, "
+            "timestamp, date, time, datetime, or its name by --columns time=NAME");
   EXPECT_EQ(csv_long_error("unique_id,ds,date,y\n"),
-            "set.txt:1:1: found the header 'unique_id,ds,date,y' with the columns 'ds' and 'date'; expected --columns time=NAME to say which one is read");
+            "set.txt:1:1: found the header 'unique_id,ds,date,y' with the columns 'ds' and 'date'; expected --columns "
+            "time=NAME to say which one is read");
   EXPECT_EQ(csv_long_error("y,unique_id,ds,y\n"),
             "set.txt:1:4: found the column 'y' again, first seen in column 1; expected each name once");
   EXPECT_EQ(csv_long_error(top),
@@ -80,21 +81,18 @@ TEST_F(Readers, CsvLongSaysWhereAndWhat) {
             "set.txt:2:1: found '\"a,2015-01-01,1' without a closing quote; expected a field");
   EXPECT_EQ(csv_long_error(top + "a,2015-01-01,1\n\na,2015-01-02,1\n"),
             "set.txt:3:1: found an empty line; expected a name, a time stamp and a value");
-  EXPECT_EQ(
-      csv_long_error(top + "a,2015-01-01 01:00,1\nb,2015-01-01,1\na,2015-01-01,2\na,2015-01-01 01:00,3\n"),
-      "set.txt:5:2: found the time 2015-01-01 01:00:00 of series 'a' again, first seen in line 2; expected each time "
-      "once (--duplicates: last or mean, takes rows of one time)");
-  EXPECT_EQ(
-      csv_long_error(top + "a,2015-01-01 01:00,1\na,2015-01-01 00:30,2\n"),
-      "set.txt:2:2: found the time 2015-01-01 01:00:00 of series 'a'; expected whole steps of 1h after its first time, "
-      "2015-01-01 00:30:00 in line 3");
+  EXPECT_EQ(csv_long_error(top + "a,2015-01-01 01:00,1\nb,2015-01-01,1\na,2015-01-01,2\na,2015-01-01 01:00,3\n"),
+            "set.txt:5:2: found the time 2015-01-01 01:00:00 of series 'a' again, first seen in line 2; expected each "
+            "time once (--duplicates: last or mean, takes rows of one time)");
+  EXPECT_EQ(csv_long_error(top + "a,2015-01-01 01:00,1\na,2015-01-01 00:30,2\n"),
+            "set.txt:2:2: found the time 2015-01-01 01:00:00 of series 'a'; expected whole steps of 1h after its first "
+            "time, 2015-01-01 00:30:00 in line 3");
   EXPECT_EQ(csv_long_error(top + "a,2015-01-01,1\nb,2015-01-01,\n"),
             "set.txt:3: found no value of series 'b'; expected at least one that is not missing");
   // A wrong year must not ask for all memory.
-  EXPECT_EQ(
-      csv_long_error(top + "a,0015-01-01,1\na,2015-01-01,1\n"),
-      "set.txt:3:2: found the time 2015-01-01 00:00:00 of series 'a', 17531640 steps after its first time, 0015-01-01 "
-      "00:00:00 in line 2, with 2 rows in all; expected fewer than 1002000 steps");
+  EXPECT_EQ(csv_long_error(top + "a,0015-01-01,1\na,2015-01-01,1\n"),
+            "set.txt:3:2: found the time 2015-01-01 00:00:00 of series 'a', 17531640 steps after its first time, "
+            "0015-01-01 00:00:00 in line 2, with 2 rows in all; expected fewer than 1002000 steps");
 }
 
 // Each of these series alone would pass; all of them would take 8 GB for a file of 200 kB.
@@ -105,9 +103,9 @@ TEST_F(Readers, CsvLongCountsTheMissingValuesOfAllSeries) {
     text += id + ",2000-01-01,1\n" + id + (i == 7 ? ",2001-11-02,1\n" : ",2001-11-01,1\n");
   }
   EXPECT_EQ(csv_long_error(text, "1min"),
-            "set.txt: found 4000 rows over 1929603440 steps of 1min, the longest of them series 's7' (2 rows from 2000-01-01 "
-            "00:00:00 in line 16 to 2001-11-02 00:00:00 in line 17); expected at most 10400000 steps: no wrong dates, and a "
-            "frequency that is not finer than the data's");
+            "set.txt: found 4000 rows over 1929603440 steps of 1min, the longest of them series 's7' (2 rows from "
+            "2000-01-01 00:00:00 in line 16 to 2001-11-02 00:00:00 in line 17); expected at most 10400000 steps: no "
+            "wrong dates, and a frequency that is not finer than the data's");
   // At the frequency that they have nothing is missing but what was meant.
   EXPECT_EQ(read_dataset(put(text), options(Format::csv_long, "1D")).series.size(), 2000U);
 }

@@ -10,8 +10,8 @@ namespace {
 
 constexpr double none = std::numeric_limits<double>::quiet_NaN();
 
-// Fields of a series, what their nearest double is: counts at 1e9, which lie 64 apart in single precision, long decimals, ties of
-// single precision, next to zero, and the largest.
+// Fields of a series, what their nearest double is: counts at 1e9, which lie 64 apart in single precision, long
+// decimals, ties of single precision, next to zero, and the largest.
 struct Field {
   std::string text;
   double exact;

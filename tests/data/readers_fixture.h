@@ -119,17 +119,10 @@ class Readers : public test::TemporaryFolder {
         const char byte =
             stream.below(4) == 0 ? static_cast<char>(stream.below(256)) : bytes[stream.below(bytes.size())];
         switch (stream.below(4)) {
-          case 0:
-            damaged[place] = byte;
-            break;
-          case 1:
-            damaged.insert(place, 1 + stream.below(3), byte);
-            break;
-          case 2:
-            damaged.erase(place, 1 + stream.below(5));
-            break;
-          default:
-            damaged += damaged.substr(place, stream.below(30));
+          case 0: damaged[place] = byte; break;
+          case 1: damaged.insert(place, 1 + stream.below(3), byte); break;
+          case 2: damaged.erase(place, 1 + stream.below(5)); break;
+          default: damaged += damaged.substr(place, stream.below(30));
         }
         if (damaged.empty()) damaged.assign(1, ' ');
       }

@@ -9,8 +9,8 @@ TEST_F(Readers, JsonlIsGluontsForm) {
       "\n"
       "  "
       "{\"item_id\":17,\"feat_static_cat\":[0,[1]],\"target\":[null,1,2,\"NaN\",-3e-2,\"nan\",NaN,18446744073709551615,"
-      "NaN],"
-      "\"start\":\"2015-01-01T00:00:00.000000\",\"other\":{\"target\":[\"a\"],\"start\":1,\"NaN \\\" NaN\":true}}\r\n"
+      "NaN],\"start\":\"2015-01-01T00:00:00.000000\",\"other\":{\"target\":[\"a\"],\"start\":1,\"NaN \\\" "
+      "NaN\":true}}\r\n"
       "{\"start\":\"2015-01-01\",\"target\":[1]}");
   EXPECT_EQ(data.name, "set");
   ASSERT_EQ(data.series.size(), 3U);

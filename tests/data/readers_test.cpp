@@ -111,7 +111,8 @@ TEST_F(Readers, OnlyFilesAreRead) {
   ASSERT_EQ(::mkfifo((folder_ / "fifo.csv").c_str(), 0600), 0);
   for (const auto& [place, reason] :
        {std::pair{folder_ / "fifo.csv", "fifo.csv: cannot be read (Is a FIFO); expected a text file, plain or gzip"},
-        std::pair{std::filesystem::path("/dev/zero"), "/dev/zero: cannot be read (Is a device); expected a text file"}}) {
+        std::pair{std::filesystem::path("/dev/zero"),
+                  "/dev/zero: cannot be read (Is a device); expected a text file"}}) {
     for (const bool sniffed : {false, true}) {
       if (sniffed && place.extension() != ".csv") continue;
       try {
@@ -136,10 +137,11 @@ TEST_F(Readers, CalendarsEndWithTheYear9999) {
   EXPECT_EQ(last("1Y", "9996-01-01"), "no error");
   EXPECT_EQ(last("1h", "9999-12-31 21:00"), "no error");
   EXPECT_EQ(last("1h", "9999-12-31 23:00"),
-            "set.txt: series '0': found 3 values in steps of 1h from 9999-12-31 23:00:00 on; expected an end within the year "
-            "9999");
+            "set.txt: series '0': found 3 values in steps of 1h from 9999-12-31 23:00:00 on; expected an end within "
+            "the year 9999");
   for (const auto* frequency : {"999999Y", "999999W", "999999Q", "999999M", "999999B", "999999D"})
-    EXPECT_NE(last(frequency, "9999-01-01").find("expected an end within the year 9999"), std::string::npos) << frequency;
+    EXPECT_NE(last(frequency, "9999-01-01").find("expected an end within the year 9999"), std::string::npos)
+        << frequency;
 }
 
 TEST_F(Readers, LstnetNeedsAStart) {
@@ -266,18 +268,19 @@ TEST_F(Readers, CsvSaysWhereAndWhat) {
             "set.txt:3:1: found the time 2015-01-01 00:00:00; expected 2015-01-01 01:00:00, one step of 1h after "
             "2015-01-01 00:00:00 (--duplicates: last or mean, takes rows of one time)");
   EXPECT_EQ(csv_error("t,a\n01/02/2015,1\n"),
-            "set.txt:2:1: found '01/02/2015'; expected a time stamp such as 2015-01-31 or 2015-01-31 13:00:00, the year first: which of the "
-            "others is the month cannot be told");
+            "set.txt:2:1: found '01/02/2015'; expected a time stamp such as 2015-01-31 or 2015-01-31 13:00:00, the "
+            "year first: which of the others is the month cannot be told");
   EXPECT_EQ(csv_error("t,a,b,a\n"),
             "set.txt:1:4: found the column 'a' again, first seen in column 2; expected each name once");
   EXPECT_EQ(csv_error("t,a,,b\n"), "set.txt:1:3: found an empty column name; expected the name of a series");
   EXPECT_EQ(csv_error("t a\n"),
-            "set.txt:1:1: found the header 't a'; expected a time column and at least one series, separated by commas, semicolons or tabs");
+            "set.txt:1:1: found the header 't a'; expected a time column and at least one series, separated by commas, "
+            "semicolons or tabs");
   EXPECT_EQ(csv_error("t,\"a\n"), "set.txt:1:2: found '\"a' without a closing quote; expected a column name");
   EXPECT_EQ(csv_error("t,\"a\"b,c\n"), "set.txt:1:2: found '\"a\"b'; expected a comma after the closing quote");
   EXPECT_EQ(csv_error("t,a,b\n2015-01-01,1,x\n"),
-            "set.txt:2:3: found 'x'; expected a number, or nan or empty for missing; where that is the name of a series, and a row one value of it, "
-            "--columns item=NAME and --columns value=NAME name the columns");
+            "set.txt:2:3: found 'x'; expected a number, or nan or empty for missing; where that is the name of a "
+            "series, and a row one value of it, --columns item=NAME and --columns value=NAME name the columns");
   EXPECT_EQ(csv_error("t,a,b\n2015-01-01,1\n"), "set.txt:2:3: found 2 columns; expected 3, as in the header");
   EXPECT_EQ(csv_error("t,a,b\n2015-01-01,1,2,3\n"), "set.txt:2:4: found 4 columns; expected 3, as in the header");
   EXPECT_EQ(csv_error("t,a,b\n2015-01-01\n"), "set.txt:2:2: found 1 columns; expected 3, as in the header");

@@ -30,24 +30,10 @@ std::string header(const std::string& frequency) {
 
 TEST_F(Readers, TsfFrequencies) {
   const std::vector<std::array<const char*, 2>> cases{
-      {"10_minutes", "10T"},
-      {"half_hourly", "30min"},
-      {"hourly", "1h"},
-      {"hourly", "60min"},
-      {"daily", "1D"},
-      {"weekly", "1W"},
-      {"weekly", "7D"},
-      {"monthly", "1M"},
-      {"quarterly", "1Q"},
-      {"quarterly", "3M"},
-      {"yearly", "1Y"},
-      {"minutely", "1min"},
-      {"4_seconds", "4s"},
-      {"2_months", "2M"},
-      {"2_years", "8Q"},
-      {"HOURLY", "1h"},
-      {"6_hours", "6h"},
-      {"2_weeks", "14D"},
+      {"10_minutes", "10T"}, {"half_hourly", "30min"}, {"hourly", "1h"},    {"hourly", "60min"}, {"daily", "1D"},
+      {"weekly", "1W"},      {"weekly", "7D"},         {"monthly", "1M"},   {"quarterly", "1Q"}, {"quarterly", "3M"},
+      {"yearly", "1Y"},      {"minutely", "1min"},     {"4_seconds", "4s"}, {"2_months", "2M"},  {"2_years", "8Q"},
+      {"HOURLY", "1h"},      {"6_hours", "6h"},        {"2_weeks", "14D"},
   };
   for (const auto& [name, stated] : cases)
     EXPECT_EQ(tsf(header(name) + "a:2006-01-01 00-00-00:1\n", stated).series.size(), 1U) << name;
@@ -55,8 +41,8 @@ TEST_F(Readers, TsfFrequencies) {
             "set.txt:3:2: found the frequency 'hourly' (1h); expected the stated frequency 10min");
   const auto message = tsf_error(header("hourli"));
   EXPECT_TRUE(
-      message.starts_with("set.txt:3:2: found the frequency 'hourli', of the known ones nearest to hourly; "
-                          "expected one of 4_seconds, minutely"))
+      message.starts_with("set.txt:3:2: found the frequency 'hourli', of the known ones nearest to hourly; expected "
+                          "one of 4_seconds, minutely"))
       << message;
   for (const char* name : {"0_minutes", "_minutes", "10_", "10", "99999999_minutes", "-1_minutes"})
     EXPECT_TRUE(tsf_error(header(name)).starts_with("set.txt:3:2: found the frequency ")) << name;

@@ -30,8 +30,8 @@ double correlation(const std::vector<float>& values, std::size_t lag) {
 }
 
 TEST(Synthetic, HoldsManyKindsOfSeries) {
-  for (const auto kind : {SyntheticKind::ten_minutes, SyntheticKind::hourly, SyntheticKind::daily, SyntheticKind::business_daily, SyntheticKind::weekly,
-                          SyntheticKind::monthly}) {
+  for (const auto kind : {SyntheticKind::ten_minutes, SyntheticKind::hourly, SyntheticKind::daily,
+                          SyntheticKind::business_daily, SyntheticKind::weekly, SyntheticKind::monthly}) {
     SCOPED_TRACE(name(kind));
     const auto data = generate_synthetic(kind, {200, 600, 7});
     ASSERT_EQ(data.series.size(), 200U);
@@ -44,7 +44,8 @@ TEST(Synthetic, HoldsManyKindsOfSeries) {
       const auto zeros = std::count(series.values.begin(), series.values.end(), 0.0F);
       positive += *low > 0.0F;
       signed_values += *low < 0.0F && *high > 0.0F;
-      whole += std::all_of(series.values.begin(), series.values.end(), [](float v) { return v == std::floor(v) && v >= 0.0F; });
+      whole += std::all_of(series.values.begin(), series.values.end(),
+                           [](float v) { return v == std::floor(v) && v >= 0.0F; });
       with_zeros += zeros > 60;
       constant += *low == *high;
       walks += correlation(series.values, 1) > 0.97;
@@ -66,7 +67,8 @@ TEST(Synthetic, HasItsSeasons) {
     int out = 0;
     const auto data = generate_synthetic(kind, {100, static_cast<std::int64_t>(8 * season), 3});
     for (const auto& series : data.series)
-      out += correlation(series.values, season) > 0.2 && correlation(series.values, season) > correlation(series.values, season / 2) + 0.1;
+      out += correlation(series.values, season) > 0.2 &&
+             correlation(series.values, season) > correlation(series.values, season / 2) + 0.1;
     return out;
   };
   EXPECT_GT(seasonal_share(SyntheticKind::hourly, 24), 40);

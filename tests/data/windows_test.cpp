@@ -78,8 +78,16 @@ TEST(WindowStore, HasWindowsInDoublePrecisionWhereSeriesDo) {
   std::vector<double> values(20, -1.0);
   std::vector<float> observed(20, -1.0F);
   store.gather(indices, values.data(), observed.data());
-  EXPECT_EQ(values, (std::vector<double>{0, 0, 0, 1.0000000001, 2, 1.0000000001, 2, 3, 4, 5e9 + 1,  //
-                                         0, 0, 10, 0, 30.1, 0, 10, 0, 30.1, 40}));
+  EXPECT_EQ(values, (std::vector<double>{0,    0,
+                                         0,    1.0000000001,
+                                         2,    1.0000000001,
+                                         2,    3,
+                                         4,    5e9 + 1,  //
+                                         0,    0,
+                                         10,   0,
+                                         30.1, 0,
+                                         10,   0,
+                                         30.1, 40}));
   std::vector<float> single(20);
   std::vector<float> marks(20);
   store.gather(indices, single.data(), marks.data());

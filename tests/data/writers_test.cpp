@@ -119,7 +119,10 @@ TEST_F(Writers, RandomSeriesReadBackAsTheSame) {
   const struct {
     const char* frequency;
     const char* start;
-  } calendars[] = {{"1s", "2016-02-28 23:59:30"}, {"10min", "2015-12-31 23:00"}, {"1h", "2016-02-28 20:00"}, {"1D", "2016-02-20"}, {"1B", "2015-01-01"}, {"1W", "2015-11-30"}, {"1M", "2015-11-15"}, {"1Q", "2015-10-01"}, {"1Y", "1999-07-01 12:00"}, {"2M", "2015-01-28"}, {"30min", "1970-01-01 00:30"}};
+  } calendars[] = {{"1s", "2016-02-28 23:59:30"}, {"10min", "2015-12-31 23:00"}, {"1h", "2016-02-28 20:00"},
+                   {"1D", "2016-02-20"},          {"1B", "2015-01-01"},          {"1W", "2015-11-30"},
+                   {"1M", "2015-11-15"},          {"1Q", "2015-10-01"},          {"1Y", "1999-07-01 12:00"},
+                   {"2M", "2015-01-28"},          {"30min", "1970-01-01 00:30"}};
   const struct {
     Format format;
     Shape shape;
@@ -202,9 +205,9 @@ TEST_F(Writers, CsvOfStartsFarApartIsRefused) {
   data.frequency = Frequency::parse("1s");
   data.series = {{"a", at("2010-01-01"), {1, 2}}, {"b", at("2020-01-01"), {3, 4}}};
   EXPECT_EQ(refusal(data, Format::csv),
-            "out: series 'b': found the start 2020-01-01 00:00:00 beside 2010-01-01 00:00:00 of series 'a', which makes "
-            "315532802 rows of 2 fields for 4 values; expected at most 100000400 fields; the form csv_long has no rows without "
-            "values");
+            "out: series 'b': found the start 2020-01-01 00:00:00 beside 2010-01-01 00:00:00 of series 'a', which "
+            "makes 315532802 rows of 2 fields for 4 values; expected at most 100000400 fields; the form csv_long has "
+            "no rows without values");
   write_dataset(data, path("out"), Format::csv_long);
   EXPECT_EQ(read_file(path("out")).size(), 111U);
 }
@@ -221,10 +224,7 @@ TEST_F(Writers, RefuseWhatAFormCannotHold) {
   };
   for (const auto format : {Format::lstnet, Format::csv, Format::csv_long, Format::jsonl, Format::tsf}) {
     EXPECT_EQ(refusal({}, format), "out: found no series to write; expected at least one");
-    EXPECT_EQ(refusal(changed([](Dataset& d) {
-                        d.series[1].values = {missing, missing};
-                      }),
-                      format),
+    EXPECT_EQ(refusal(changed([](Dataset& d) { d.series[1].values = {missing, missing}; }), format),
               "out: series 'b': found no value; expected at least one that is not missing");
     EXPECT_EQ(refusal(changed([](Dataset& d) { d.series[1].values.clear(); }), format),
               "out: series 'b': found no value; expected at least one that is not missing");
@@ -234,12 +234,10 @@ TEST_F(Writers, RefuseWhatAFormCannotHold) {
       "out: series 'b': found 1 values; expected 2, as in series 'a': columns of the form lstnet are of one length");
   EXPECT_EQ(refusal(changed([](Dataset& d) { d.series[1].start += 3600; }), Format::lstnet),
             "out: series 'b': found the start 2016-02-28 01:00:00; expected 2016-02-28 00:00:00, as of series 'a': "
-            "columns of "
-            "the form lstnet have one start");
-  EXPECT_EQ(
-      refusal(changed([](Dataset& d) { d.series[0].start += 60; }), Format::csv),
-      "out: series 'a': found the time 2016-02-28 00:01:00; expected whole steps of 1h from 2016-02-28 00:00:00 on, "
-      "where series 'b' starts: rows of the form csv are steps of one calendar");
+            "columns of the form lstnet have one start");
+  EXPECT_EQ(refusal(changed([](Dataset& d) { d.series[0].start += 60; }), Format::csv),
+            "out: series 'a': found the time 2016-02-28 00:01:00; expected whole steps of 1h from 2016-02-28 00:00:00 "
+            "on, where series 'b' starts: rows of the form csv are steps of one calendar");
   for (const auto format : {Format::csv, Format::csv_long}) {
     const std::string form = name(format);
     EXPECT_EQ(refusal(changed([](Dataset& d) { d.series[1].id = "a"; }), format),
@@ -255,10 +253,9 @@ TEST_F(Writers, RefuseWhatAFormCannotHold) {
     EXPECT_TRUE(message.starts_with("out: series '") && message.find("found an id with a colon") != std::string::npos)
         << message;
   }
-  EXPECT_EQ(
-      refusal(changed([](Dataset& d) { d.series[1].start += 1; }), Format::tsf),
-      "out: series 'b': found the start 2016-02-28 00:00:01; expected a whole minute, as the form tsf has it for steps "
-      "of 1h");
+  EXPECT_EQ(refusal(changed([](Dataset& d) { d.series[1].start += 1; }), Format::tsf),
+            "out: series 'b': found the start 2016-02-28 00:00:01; expected a whole minute, as the form tsf has it for "
+            "steps of 1h");
   EXPECT_EQ(
       refusal(changed([](Dataset& d) { d.frequency = Frequency::parse("B"); }), Format::tsf),
       "out: series 'a': found steps of 1B; expected steps for which the form tsf has a word, from seconds to years");
@@ -269,10 +266,9 @@ TEST_F(Writers, CalendarsOfMonthsThatMeetOnlyOnceAreTwo) {
   Dataset data;
   data.frequency = Frequency::parse("1M");
   data.series = {{"a", at("2015-01-30"), {1, 2, 3}}, {"b", at("2015-02-28"), {1, 2}}};
-  EXPECT_EQ(
-      refusal(data, Format::csv),
-      "out: series 'b': found the time 2015-03-31 00:00:00; expected whole steps of 1M from 2015-01-30 00:00:00 on, "
-      "where series 'a' starts: rows of the form csv are steps of one calendar");
+  EXPECT_EQ(refusal(data, Format::csv),
+            "out: series 'b': found the time 2015-03-31 00:00:00; expected whole steps of 1M from 2015-01-30 00:00:00 "
+            "on, where series 'a' starts: rows of the form csv are steps of one calendar");
   data.series[1].values.pop_back();
   expect_round_trip(data, Format::csv, "x");
   data.series[1].values.push_back(5);
@@ -285,7 +281,8 @@ TEST_F(Writers, LastDaysOfMonthsStayLastDays) {
     data.frequency = Frequency::parse(frequency);
     const bool months = data.frequency.unit == Frequency::Unit::month;
     data.series = {{"a", at("2020-06-30"), {1, 2, 3, 4}}, {"b", at(months ? "2020-07-31" : "2020-09-30"), {5, 6}}};
-    for (const auto format : {Format::csv, Format::csv_long, Format::jsonl, Format::tsf}) expect_round_trip(data, format, "x");
+    for (const auto format : {Format::csv, Format::csv_long, Format::jsonl, Format::tsf})
+      expect_round_trip(data, format, "x");
     write_dataset(data, path("x.csv"), Format::csv);
     EXPECT_NE(read_file(path("x.csv")).find(months ? "\n2020-07-31" : "\n2020-12-31"), std::string::npos);
   }

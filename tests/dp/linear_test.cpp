@@ -40,7 +40,8 @@ void check(const Sizes& s, std::uint64_t seed) {
   auto bias_gradient = at::zeros_like(bias);
   Linear layer(weight, bias, weight_gradient, bias_gradient);
   const auto shape = [&](std::int64_t last) {
-    return s.positions == 0 ? std::vector<std::int64_t>{s.batch, last} : std::vector<std::int64_t>{s.batch, s.positions, last};
+    return s.positions == 0 ? std::vector<std::int64_t>{s.batch, last}
+                            : std::vector<std::int64_t>{s.batch, s.positions, last};
   };
   const auto x = random(shape(s.inputs), stream);
   const auto g = random(shape(s.outputs), stream);
@@ -117,7 +118,8 @@ TEST(Linear, DiscardedWindowsLeaveNothing) {
   }
 }
 
-// Records of several windows, as the kernel keeps them and as further positions, against the sum of their windows' gradients.
+// Records of several windows, as the kernel keeps them and as further positions, against the sum of their windows'
+// gradients.
 TEST(Linear, JoinedWindowsAreTheSumOfTheirGradients) {
   RandomStream sizes(SecretKey::from_seed(98), "sizes", 0);
   for (std::uint64_t trial = 0; trial < 80; ++trial) {
@@ -131,7 +133,8 @@ TEST(Linear, JoinedWindowsAreTheSumOfTheirGradients) {
     for (std::int64_t r = up_to(6); r > 0; --r) starts.push_back(starts.back() + (equal ? each : up_to(7)));
     const Records records(starts);
     SCOPED_TRACE(std::to_string(records.count()) + " records of " + std::to_string(records.windows()) + " windows, " +
-                 std::to_string(positions) + " positions, " + std::to_string(inputs) + " -> " + std::to_string(outputs));
+                 std::to_string(positions) + " positions, " + std::to_string(inputs) + " -> " +
+                 std::to_string(outputs));
     RandomStream stream(SecretKey::from_seed(1000 + trial), "test", 0);
     const auto shape = [&](std::int64_t last) {
       return positions == 0 ? std::vector<std::int64_t>{records.windows(), last}
@@ -162,9 +165,11 @@ TEST(Linear, JoinedWindowsAreTheSumOfTheirGradients) {
       const double tolerance = type == at::kDouble ? 1e-11 : 4e-6;
       for (std::int64_t r = 0; r < records.count(); ++r) {
         const auto length = records.end(r) - records.begin(r);
-        const auto [gw, gb] = oracle(x.narrow(0, records.begin(r), length), g.narrow(0, records.begin(r), length), weight, bias);
+        const auto [gw, gb] =
+            oracle(x.narrow(0, records.begin(r), length), g.narrow(0, records.begin(r), length), weight, bias);
         const double expected = (gw.square().sum() + gb.square().sum()).item<double>();
-        EXPECT_NEAR(norms[r].item<double>(), expected, tolerance * (1.0 + 10.0 * static_cast<double>(length) + expected));
+        EXPECT_NEAR(norms[r].item<double>(), expected,
+                    tolerance * (1.0 + 10.0 * static_cast<double>(length) + expected));
         expected_weight += gw * factors[r];
         expected_bias += gb * factors[r];
       }
@@ -174,8 +179,8 @@ TEST(Linear, JoinedWindowsAreTheSumOfTheirGradients) {
   }
 }
 
-// A record of two windows that nearly cancel adds the same beside records of two windows as beside one of many: another way of computing
-// would round its small rest otherwise, by a large part of the clip norm.
+// A record of two windows that nearly cancel adds the same beside records of two windows as beside one of many: another
+// way of computing would round its small rest otherwise, by a large part of the clip norm.
 TEST(Linear, AJoinedRecordIsComputedTheSameWhateverIsBesideIt) {
   for (const bool kernels : {true, false}) {
     std::optional<PlainOperations> plain;
@@ -185,7 +190,8 @@ TEST(Linear, AJoinedRecordIsComputedTheSameWhateverIsBesideIt) {
     const auto x0 = random({1, size}, stream).to(at::kFloat);
     const auto g0 = random({1, size}, stream).to(at::kFloat);
     // g₂ = −g₁, and x₂ a few units in the last place beside x₁.
-    const auto own_x = at::cat({x0, at::where(at::arange(size).remainder(2).eq(0), x0 * (1.0F + 0x1p-20F), x0 * (1.0F - 0x1p-20F))}, 0);
+    const auto own_x = at::cat(
+        {x0, at::where(at::arange(size).remainder(2).eq(0), x0 * (1.0F + 0x1p-20F), x0 * (1.0F - 0x1p-20F))}, 0);
     const auto own_g = at::cat({g0, -g0}, 0);
     const auto added = [&](std::int64_t beside) {
       auto weight_gradient = at::zeros({size, size});
@@ -204,11 +210,13 @@ TEST(Linear, AJoinedRecordIsComputedTheSameWhateverIsBesideIt) {
     };
     const auto few = added(2);
     EXPECT_GT(few.norm().item<double>(), 0.95);
-    for (const std::int64_t beside : {3, 16, 33, 64, 100}) EXPECT_LT((added(beside) - few).norm().item<double>(), 1e-5) << beside << ", kernels " << kernels;
+    for (const std::int64_t beside : {3, 16, 33, 64, 100})
+      EXPECT_LT((added(beside) - few).norm().item<double>(), 1e-5) << beside << ", kernels " << kernels;
   }
 }
 
-// Windows of a record that cancel up to a small rest: what is added is never longer than what was measured, by more than 70 units.
+// Windows of a record that cancel up to a small rest: what is added is never longer than what was measured, by more
+// than 70 units.
 TEST(Linear, JoinedWindowsThatCancelNeverPassTheClipNorm) {
   for (const double rest : {1e-1, 1e-3, 1e-5, 1e-7, 0.0})
     for (const std::int64_t each : {2, 4, 8}) {
@@ -241,8 +249,8 @@ TEST(Linear, JoinedWindowsThatCancelNeverPassTheClipNorm) {
     }
 }
 
-// Two positions that nearly cancel, in single precision: the Gram form loses the norm to rounding (1000 times too little
-// would pass the clip norm), so it must err on the large side.
+// Two positions that nearly cancel, in single precision: the Gram form loses the norm to rounding (1000 times too
+// little would pass the clip norm), so it must err on the large side.
 TEST(Linear, CancellingPositionsNeverPassTheClipNorm) {
   for (const double difference : {1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 0.0})
     for (const double magnitude : {1.0, 10.0, 100.0}) {

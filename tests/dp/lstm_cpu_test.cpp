@@ -261,10 +261,8 @@ TEST(LstmCpu, ABrokenWindowIsSeenAndAloneInIt) {
     for (std::size_t w = 0; w < count; ++w) {
       const bool broken = w == 2 || w == 5 || w == 8;
       EXPECT_EQ(std::isfinite(result.squared[w]), !broken) << w;
-      if (broken)
-        factors[w] = 0.0F;
-      else
-        EXPECT_EQ(result.squared[w], whole.squared[w]) << w;
+      if (broken) factors[w] = 0.0F;
+      else EXPECT_EQ(result.squared[w], whole.squared[w]) << w;
       for (std::size_t p = 0; !broken && p < static_cast<std::size_t>(P + 3); ++p)
         EXPECT_EQ(result.rows[w * static_cast<std::size_t>(P + 3) + p],
                   whole.rows[w * static_cast<std::size_t>(P + 3) + p]);

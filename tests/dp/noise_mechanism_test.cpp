@@ -21,11 +21,15 @@ using test::noise_of;
 
 std::vector<privacy::Strategy> strategies() {
   std::vector<privacy::Strategy> out;
-  for (const auto kind : {StrategyKind::identity, StrategyKind::bsr, StrategyKind::bisr, StrategyKind::band_mf, StrategyKind::band_inv_mf, StrategyKind::blt})
+  for (const auto kind : {StrategyKind::identity, StrategyKind::bsr, StrategyKind::bisr, StrategyKind::band_mf,
+                          StrategyKind::band_inv_mf, StrategyKind::blt})
     out.push_back(privacy::planned_strategy({kind, 4, 2}, 10, 4));
   // Not normalised, of mixed signs, with more bands than steps of an epoch; and one band alone.
-  out.emplace_back(StrategyKind::file, NoiseRecursion{NoiseRecursion::Form::banded, {2.0, -0.5, 0.25, 0.5, 0, 0, 0, 0, 0, 0, 0.125, 0.25}, {}, {}}, 40);
-  out.emplace_back(StrategyKind::file, NoiseRecursion{NoiseRecursion::Form::banded_inverse, {0.5, 0.25, -0.125}, {}, {}}, 40);
+  out.emplace_back(
+      StrategyKind::file,
+      NoiseRecursion{NoiseRecursion::Form::banded, {2.0, -0.5, 0.25, 0.5, 0, 0, 0, 0, 0, 0, 0.125, 0.25}, {}, {}}, 40);
+  out.emplace_back(StrategyKind::file,
+                   NoiseRecursion{NoiseRecursion::Form::banded_inverse, {0.5, 0.25, -0.125}, {}, {}}, 40);
   out.emplace_back(StrategyKind::file, NoiseRecursion{NoiseRecursion::Form::banded, {3.0}, {}, {}}, 40);
   out.emplace_back(StrategyKind::file, NoiseRecursion{NoiseRecursion::Form::banded_inverse, {3.0}, {}, {}}, 40);
   return out;
@@ -88,8 +92,8 @@ TEST(CorrelatedNoise, GoesOnFromItsState) {
   }
 }
 
-// C x has independent entries of the stated variance: 1e5 draws of ten steps. Bounds at 6 standard errors for 55 numbers of each
-// strategy: an error rate below 1e-6 a test.
+// C x has independent entries of the stated variance: 1e5 draws of ten steps. Bounds at 6 standard errors for 55
+// numbers of each strategy: an error rate below 1e-6 a test.
 TEST(CorrelatedNoise, TimesTheMatrixIsIndependent) {
   const auto key = SecretKey::from_seed(9);
   constexpr std::int64_t count = 100'000;
@@ -108,12 +112,14 @@ TEST(CorrelatedNoise, TimesTheMatrixIsIndependent) {
     const double error = 6.0 * 4.0 / std::sqrt(static_cast<double>(count));
     for (std::size_t t = 0; t < steps; ++t)
       for (std::size_t s = 0; s <= t; ++s)
-        EXPECT_NEAR(y[t].dot(y[s]).item<double>() / static_cast<double>(count), t == s ? 4.0 : 0.0, t == s ? 1.5 * error : error) << t << ", " << s;
+        EXPECT_NEAR(y[t].dot(y[s]).item<double>() / static_cast<double>(count), t == s ? 4.0 : 0.0,
+                    t == s ? 1.5 * error : error)
+            << t << ", " << s;
   }
 }
 
-// Noise on a lattice coarser than the grid of releases would tell, by the digits that no noise could have given, what sum lies beneath. So
-// of many coordinates some need more digits than single precision has.
+// Noise on a lattice coarser than the grid of releases would tell, by the digits that no noise could have given, what
+// sum lies beneath. So of many coordinates some need more digits than single precision has.
 TEST(CorrelatedNoise, IsFinerThanTheGridOfReleases) {
   const auto key = SecretKey::from_seed(10);
   constexpr std::int64_t count = 2000;

@@ -21,16 +21,21 @@ TEST(ClipFactors, NeverLetAWindowPassTheClipNorm) {
     const auto factors = clip_factors(norms.to(at::kDouble).square(), {0.37, ClipFactor::exact, false, 1}, type);
     EXPECT_LE((factors.to(at::kDouble) * norms.to(at::kDouble)).max().item<double>(), 0.37);
     // Short gradients stay as they are but for the guard against rounding.
-    EXPECT_EQ(factors.max().item<double>(), at::scalar_tensor(0.37 * rounding_guard(type, 1) / 0.37, type).item<double>());
+    EXPECT_EQ(factors.max().item<double>(),
+              at::scalar_tensor(0.37 * rounding_guard(type, 1) / 0.37, type).item<double>());
     EXPECT_GT(factors.max().item<double>(), 1.0 - 1e-5);
     // Opacus's factor is never larger.
-    EXPECT_TRUE((clip_factors(norms.to(at::kDouble).square(), {0.37, ClipFactor::opacus, false, 1}, type) <= factors * (1.0 + 1e-5)).all().item<bool>());
+    EXPECT_TRUE((clip_factors(norms.to(at::kDouble).square(), {0.37, ClipFactor::opacus, false, 1}, type) <=
+                 factors * (1.0 + 1e-5))
+                    .all()
+                    .item<bool>());
   }
 }
 
 TEST(ClipFactors, DropWindowsThatAreNotFinite) {
   const double inf = std::numeric_limits<double>::infinity();
-  const auto factors = clip_factors(at::tensor({4.0, inf, std::nan(""), 0.0}, at::kDouble), {1.0, ClipFactor::exact, false, 1}, at::kDouble);
+  const auto factors = clip_factors(at::tensor({4.0, inf, std::nan(""), 0.0}, at::kDouble),
+                                    {1.0, ClipFactor::exact, false, 1}, at::kDouble);
   EXPECT_NEAR(factors[0].item<double>(), 0.5, 1e-12);
   EXPECT_EQ(factors[1].item<double>(), 0.0);
   EXPECT_EQ(factors[2].item<double>(), 0.0);
@@ -45,7 +50,8 @@ TEST(AddClippedSum, AWindowThatIsNotFiniteAddsNothing) {
   Linear layer(parameters.value(w), parameters.value(b), parameters.gradient(w), parameters.gradient(b));
   layer.forward(at::tensor({3.0, 4.0, std::nan(""), 1.0}, at::kDouble).view({2, 2}));
   layer.backward({at::tensor({10.0, 1.0}, at::kDouble).view({2, 1})}, false);
-  const auto norms = add_clipped_sum({&layer}, Records::each_window(2), {1.0, ClipFactor::exact, false, 2}, at::kDouble);
+  const auto norms =
+      add_clipped_sum({&layer}, Records::each_window(2), {1.0, ClipFactor::exact, false, 2}, at::kDouble);
   // Window 0: gradient 10·(3, 4, 1), norm 10·√26; clipped to (3, 4, 1)/√26.
   EXPECT_NEAR(norms[0].item<double>(), 10.0 * std::sqrt(26.0), 1e-10);
   const auto expected = at::tensor({3.0, 4.0, 1.0}, at::kDouble) / std::sqrt(26.0);
@@ -55,8 +61,8 @@ TEST(AddClippedSum, AWindowThatIsNotFiniteAddsNothing) {
   EXPECT_TRUE(at::allclose(parameters.gradients(), expected, 1e-12, 1e-12));
 }
 
-// Two neighbours that differ in window 0 alone, ±1: later windows of half a unit in the last place are rounded up in one
-// sum and down in the other. The sums differ by more than 2, but not by more than what the guard allows for.
+// Two neighbours that differ in window 0 alone, ±1: later windows of half a unit in the last place are rounded up in
+// one sum and down in the other. The sums differ by more than 2, but not by more than what the guard allows for.
 TEST(RoundingGuard, CoversWhatRoundingAddsToTheSensitivity) {
   for (const std::int64_t windows : {20, 128, 256, 1024, 4096}) {
     int half = 1;
@@ -81,8 +87,9 @@ TEST(AddClippedSum, ExtremeMagnitudesStayWithinTheClipNorm) {
   const std::int64_t d = 64;
   const std::int64_t p = 1536;
   for (const bool kernels : {true, false})
-    for (const auto& [x, g] : {std::pair{1e19, 2e-23}, std::pair{1e19, 4e-23}, std::pair{1e19, 1e-22}, std::pair{1e38, 1e2},
-                               std::pair{1e24, 1e-20}, std::pair{1e-22, 1e18}, std::pair{1.0, 1e-25}, std::pair{1e30, 1e8}})
+    for (const auto& [x, g] :
+         {std::pair{1e19, 2e-23}, std::pair{1e19, 4e-23}, std::pair{1e19, 1e-22}, std::pair{1e38, 1e2},
+          std::pair{1e24, 1e-20}, std::pair{1e-22, 1e18}, std::pair{1.0, 1e-25}, std::pair{1e30, 1e8}})
       for (const auto factor : {ClipFactor::exact, ClipFactor::opacus, ClipFactor::automatic}) {
         std::optional<PlainOperations> plain;
         if (!kernels) plain.emplace();

@@ -102,7 +102,8 @@ TYPED_TEST(RowKernels, AddAndStore) {
     EXPECT_EQ(sums[length], 5.0);
     // An offset of 1.5 · 2^52 · 2^-10 leaves multiples of 2^-10.
     store(sums.data(), static_cast<std::int64_t>(length), 0x1.8p42, T(1), out.data());
-    for (std::size_t i = 0; i < length; ++i) EXPECT_EQ(out[i], static_cast<T>(std::nearbyint(sums[i] * 0x1p10) * 0x1p-10));
+    for (std::size_t i = 0; i < length; ++i)
+      EXPECT_EQ(out[i], static_cast<T>(std::nearbyint(sums[i] * 0x1p10) * 0x1p-10));
     EXPECT_EQ(out[length], T(7));
   }
 }

@@ -101,12 +101,8 @@ TEST(SimdMath, SoftplusAndSigmoid) {
   const auto reference = [](long double x) { return x > 20 ? x : std::log1p(std::exp(x)); };
   const auto slope = [](long double x) { return 1 / (1 + std::exp(-x)); };
   for (const auto& points : {evenly(-700.0, 100.0, 10), evenly(-3.0, 3.0, 11), evenly(19.0, 21.0, 12)}) {
-    EXPECT_LT(worst(
-                  points, [](double x) { return softplus(x); }, reference),
-              7e-16);
-    EXPECT_LT(worst(
-                  points, [](double x) { return sigmoid(x); }, slope),
-              7e-16);
+    EXPECT_LT(worst(points, [](double x) { return softplus(x); }, reference), 7e-16);
+    EXPECT_LT(worst(points, [](double x) { return sigmoid(x); }, slope), 7e-16);
   }
   EXPECT_EQ(softplus(20.000001), 20.000001);
   EXPECT_EQ(softplus(infinity), infinity);
@@ -122,8 +118,8 @@ TEST(SimdMath, SoftplusAndSigmoid) {
 Wide wide_lgamma(Wide x) {
   Wide product = 1;
   for (; x < 60; x += 1) product *= x;
-  const Wide b[] = {Wide(1) / 12, Wide(-1) / 360, Wide(1) / 1260, Wide(-1) / 1680,
-                    Wide(1) / 1188, Wide(-691) / 360360, Wide(1) / 156, Wide(-3617) / 122400,
+  const Wide b[] = {Wide(1) / 12,         Wide(-1) / 360,        Wide(1) / 1260, Wide(-1) / 1680,
+                    Wide(1) / 1188,       Wide(-691) / 360360,   Wide(1) / 156,  Wide(-3617) / 122400,
                     Wide(43867) / 244188, Wide(-174611) / 125400};
   Wide sum = 0;
   Wide power = 1 / x;
@@ -137,8 +133,8 @@ Wide wide_lgamma(Wide x) {
 Wide wide_digamma(Wide x) {
   Wide shift = 0;
   for (; x < 60; x += 1) shift += 1 / x;
-  const Wide b[] = {Wide(1) / 12, Wide(-1) / 120, Wide(1) / 252, Wide(-1) / 240, Wide(1) / 132,
-                    Wide(-691) / 32760, Wide(1) / 12, Wide(-3617) / 8160, Wide(43867) / 14364, Wide(-174611) / 6600};
+  const Wide b[] = {Wide(1) / 12,       Wide(-1) / 120, Wide(1) / 252,      Wide(-1) / 240,      Wide(1) / 132,
+                    Wide(-691) / 32760, Wide(1) / 12,   Wide(-3617) / 8160, Wide(43867) / 14364, Wide(-174611) / 6600};
   Wide sum = 0;
   Wide power = 1 / (x * x);
   for (const Wide& c : b) {

@@ -28,8 +28,8 @@ const std::set<std::string> not_yet = {};
 const std::set<std::string> for_comparison = {"auto_ets"};
 /// Tested in tests/data/golden_calendar_test.cpp, as are the windows of DeepAR.
 const std::set<std::string> elsewhere = {"time_features"};
-const std::set<std::string> known = {"metrics", "seasonal_naive", "windows", "lstnet", "tsf", "student_t",
-                                     "gluonts", "numpy", "pandas", "torch", "note", "quantile_levels"};
+const std::set<std::string> known = {"metrics", "seasonal_naive", "windows", "lstnet", "tsf",  "student_t",
+                                     "gluonts", "numpy",          "pandas",  "torch",  "note", "quantile_levels"};
 /// Metrics that the product does not have yet. (OWA is NaN in all records: GluonTS computes it only when asked to.)
 const std::set<std::string> metrics_not_yet = {};
 
@@ -41,9 +41,10 @@ std::vector<double> numbers(const json& array) {
 
 /// Our name of one of GluonTS's metrics, as a path into `Metrics::json()`; empty if it is not there.
 json found_metric(const nlohmann::ordered_json& ours, const std::string& name) {
-  static const std::map<std::string, std::string> names = {{"mean_wQuantileLoss", "mean_weighted_quantile_loss"},
-                                                           {"mean_absolute_QuantileLoss", "mean_absolute_quantile_loss"},
-                                                           {"MAE_Coverage", "MAE_coverage"}};
+  static const std::map<std::string, std::string> names = {
+      {"mean_wQuantileLoss", "mean_weighted_quantile_loss"},
+      {"mean_absolute_QuantileLoss", "mean_absolute_quantile_loss"},
+      {"MAE_Coverage", "MAE_coverage"}};
   const auto bracket = name.find('[');
   if (bracket == std::string::npos) {
     const auto renamed = names.contains(name) ? names.at(name) : name;
@@ -60,8 +61,8 @@ json found_metric(const nlohmann::ordered_json& ours, const std::string& name) {
 void expect_metrics(const nlohmann::ordered_json& ours, const json& expected, double tolerance,
                     const std::set<std::string>& left_out = {}) {
   // Where targets are masked, the reference's MAE_Coverage need not be mean |Coverage[q] − q| of its own Coverage[q]
-  // (0.5 instead of 0.139 in the first case). Ours is that mean, so it is compared only where the reference's is too; the
-  // coverages themselves always are.
+  // (0.5 instead of 0.139 in the first case). Ours is that mean, so it is compared only where the reference's is too;
+  // the coverages themselves always are.
   double by_definition = 0.0;
   for (const double q : evaluation::default_levels())
     by_definition += std::abs(golden_number(expected.at(cat("Coverage[", q, "]"))) - q) / 9.0;
@@ -121,7 +122,7 @@ at::Tensor tensor_of(const json& nested, std::vector<std::int64_t> shape) {
 }
 
 struct Quantiles {
-  at::Tensor values;     ///< (levels, H)
+  at::Tensor values;  ///< (levels, H)
   at::Tensor magnitude;  ///< of the terms that each is a sum of; 0 where values are picked and not computed
 };
 
@@ -131,7 +132,8 @@ std::optional<Quantiles> own_quantiles(const json& c, std::size_t series, const 
   auto methods = exported_methods();
   if (c.contains("samples")) {
     const auto samples = tensor_of(c["samples"][series], {1, c["num_samples"], horizon});
-    const auto values = methods.run_method("order_statistics", samples, at::tensor(levels, at::kDouble)).toTensor().squeeze(0);
+    const auto values =
+        methods.run_method("order_statistics", samples, at::tensor(levels, at::kDouble)).toTensor().squeeze(0);
     return Quantiles{values, at::zeros_like(values)};
   }
   if (!c.contains("parameters")) return std::nullopt;
@@ -156,8 +158,9 @@ TEST(GoldenEvaluation, Metrics) {
     const auto frequency = data::Frequency::parse(c["freq"].get<std::string>());
     // GluonTS's season of days and weeks is 1.
     const bool of_days = frequency.unit == data::Frequency::Unit::day || frequency.unit == data::Frequency::Unit::week;
-    const auto season = !c["seasonality"].is_null() ? c["seasonality"].get<std::int64_t>() : of_days ? 1
-                                                                                                     : data::usual_season_length(frequency);
+    const auto season = !c["seasonality"].is_null() ? c["seasonality"].get<std::int64_t>()
+                        : of_days                   ? 1
+                                                    : data::usual_season_length(frequency);
     // Where only nine quantiles are given, GluonTS extrapolates those of MSIS, which is for comparison only.
     const bool has_ends = own_quantiles(c, 0, ends).has_value();
     with_ends += has_ends ? 1 : 0;
@@ -341,8 +344,8 @@ TEST(GoldenEvaluation, BaselinesOfTheShippedFiles) {
     const auto dataset = data::read_dataset(file, options);
     const auto horizon = c["prediction_length"].get<std::int64_t>();
     const auto windows = c.value("test_windows", std::int64_t{1});
-    const auto split = data::split_dataset(
-        dataset, {tsf ? data::SplitKind::last : data::SplitKind::lstnet, horizon, windows, 0});
+    const auto split =
+        data::split_dataset(dataset, {tsf ? data::SplitKind::last : data::SplitKind::lstnet, horizon, windows, 0});
     EXPECT_EQ(static_cast<std::int64_t>(split.test.size()), c["entries"].get<std::int64_t>());
     if (c.contains("train_length") && c["train_length"].is_number()) {
       EXPECT_EQ(split.training_length[0], c["train_length"].get<std::int64_t>());

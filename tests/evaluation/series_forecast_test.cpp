@@ -135,7 +135,8 @@ TEST(SeriesForecast, EndsThatLieTooFarApartAreNamed) {
     ADD_FAILURE() << "1.4 thousand million missing values were made";
   } catch (const DataError& error) {
     const std::string line = error.what();
-    for (const auto* part : {"series '0' ends before 1970-01-01 00:00:10", "another before 2015-01-01 00:00:07", "10001700"})
+    for (const auto* part :
+         {"series '0' ends before 1970-01-01 00:00:10", "another before 2015-01-01 00:00:07", "10001700"})
       EXPECT_NE(line.find(part), std::string::npos) << line;
   }
 }
@@ -172,8 +173,8 @@ TEST(PrivatePasts, ModelAndSeasonalNaiveReadOneRelease) {
       const auto observed = marks;
       RandomStream coins(privacy.key, sampling::context_coins_purpose, use + i);
       const std::vector<double> exact(values.begin(), values.end());
-      privacy.mechanism.release(coins, RandomStream(privacy.key, sampling::context_noise_purpose, use + i), exact, values,
-                                marks);
+      privacy.mechanism.release(coins, RandomStream(privacy.key, sampling::context_noise_purpose, use + i), exact,
+                                values, marks);
       // What place j then holds where the mean of the places from `from` on stands in; NaN where it is missing.
       const auto released = [&](std::size_t from, std::size_t j) {
         double sum = 0.0;
@@ -186,16 +187,19 @@ TEST(PrivatePasts, ModelAndSeasonalNaiveReadOneRelease) {
       for (std::size_t j = 6; j < 10; ++j) {
         const auto at = static_cast<std::int64_t>(j - 6);
         const float expected = released(6, j);
-        EXPECT_EQ(pasts.target()[static_cast<std::int64_t>(i)][at].item<float>(), std::isnan(expected) ? 0.0F : expected)
+        EXPECT_EQ(pasts.target()[static_cast<std::int64_t>(i)][at].item<float>(),
+                  std::isnan(expected) ? 0.0F : expected)
             << j;
-        EXPECT_EQ(pasts.observed()[static_cast<std::int64_t>(i)][at].item<float>(), std::isnan(expected) ? 0.0F : 1.0F) << j;
+        EXPECT_EQ(pasts.observed()[static_cast<std::int64_t>(i)][at].item<float>(), std::isnan(expected) ? 0.0F : 1.0F)
+            << j;
       }
       const auto naive = pasts.naive_past(i);
       ASSERT_EQ(naive.size(), i == 0 ? 10U : 5U);
       for (std::size_t j = 10 - naive.size(); j < 10; ++j) {
         const float found = naive[j - (10 - naive.size())];
         const float expected = released(0, j);
-        EXPECT_TRUE(found == expected || (std::isnan(found) && std::isnan(expected))) << j << ": " << found << ", " << expected;
+        EXPECT_TRUE(found == expected || (std::isnan(found) && std::isnan(expected)))
+            << j << ": " << found << ", " << expected;
       }
     }
   }

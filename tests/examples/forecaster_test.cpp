@@ -42,12 +42,14 @@ TEST(ExampleForecaster, AgreesWithALoopOverWindowsAndWithItsExport) {
   RandomStream stream(SecretKey::from_seed(1), "initial weights", 0);
   model.initialise(stream);
   const auto ones = [&](std::int64_t columns) { return at::ones({windows, columns}, at::kDouble); };
-  const WindowBatch batch{at::rand({windows, 7}, at::kDouble) + 1.0, ones(7), at::rand({windows, horizon}, at::kDouble), ones(horizon), {}};
+  const WindowBatch batch{
+      at::rand({windows, 7}, at::kDouble) + 1.0, ones(7), at::rand({windows, horizon}, at::kDouble), ones(horizon), {}};
 
   const auto losses = model.losses(batch);
   model.backward();
   const double clip = 0.3;
-  const auto norms = dp::add_clipped_sum(model.layers(), dp::Records::each_window(windows), {clip, dp::ClipFactor::exact, false, windows}, at::kDouble);
+  const auto norms = dp::add_clipped_sum(model.layers(), dp::Records::each_window(windows),
+                                         {clip, dp::ClipFactor::exact, false, windows}, at::kDouble);
   std::vector<at::Tensor> leaves;
   for (std::size_t i = 0; i < model.parameters().entries().size(); ++i)
     leaves.push_back(model.parameters().value(i).detach().clone().requires_grad_(true));
@@ -75,9 +77,9 @@ TEST(ExampleForecaster, IsKnownWhereItIsLinked) {
   ASSERT_NE(find_model("autoregression"), nullptr);
   EXPECT_EQ(make_model("autoregression", {7, 3}, at::TensorOptions(at::kFloat))->name(), "autoregression");
   const auto file = std::filesystem::temp_directory_path() / ("tsdp_example_" + std::to_string(::getpid()) + ".yaml");
-  std::ofstream(file) << (
-      "dataset: {path: x.csv, format: csv, frequency: 1h, prediction_length: 3, season_length: 24}\n"
-      "model: {name: autoregression, context_length: 7}\nsampling: {batch_size: 2}\n");
+  std::ofstream(file)
+      << ("dataset: {path: x.csv, format: csv, frequency: 1h, prediction_length: 3, season_length: 24}\n"
+          "model: {name: autoregression, context_length: 7}\nsampling: {batch_size: 2}\n");
   EXPECT_EQ(read_config(file).model.name, "autoregression");
   EXPECT_THROW(static_cast<void>(read_config(file, {"model.lags=[1]"})), UsageError);
   std::filesystem::remove(file);

@@ -1,4 +1,5 @@
-// Writes, for every forecaster, an exported model and what the training program makes of a batch, for Python to compare:
+// Writes, for every forecaster, an exported model and what the training program makes of a batch, for Python to
+// compare:
 //   parity_cases FOLDER
 // <name>.pt is the export; <name>_case.pt a module whose buffers are inputs, uniform draws and expected outputs.
 #include <torch/csrc/jit/api/module.h>
@@ -31,7 +32,11 @@ models::WindowBatch random_windows(const models::Forecaster& model, RandomStream
   const auto observed = fill({rows, past}).gt(0.15).to(at::kFloat);
   observed[1].narrow(0, 0, past / 2).zero_();  // padding
   observed[2].zero_();                         // nothing known
-  models::WindowBatch batch{fill({rows, past}).mul_(40.0).sub_(5.0).mul_(observed), observed, at::zeros({rows, horizon}), at::zeros({rows, horizon}), {}};
+  models::WindowBatch batch{fill({rows, past}).mul_(40.0).sub_(5.0).mul_(observed),
+                            observed,
+                            at::zeros({rows, horizon}),
+                            at::zeros({rows, horizon}),
+                            {}};
   if (model.reads_time_features())
     batch.time_features = fill({rows, past + horizon, model.options().time_features}).sub_(0.5);
   return batch;
@@ -59,14 +64,17 @@ void write_case(const std::string& name, const std::filesystem::path& folder) {
     const auto at_step = [&](const at::Tensor& t) { return t.select(1, t.size(1) - horizon + k).to(at::kDouble); };
     const auto u = draws.to(at::kDouble).reshape({rows * paths, horizon, 2}).select(1, k);
     const auto df = at_step(d.df);
-    const auto t = (df * at::expm1(-2.0 / df * u.select(1, 0).log())).sqrt() *
-                   (2.0 * std::numbers::pi * u.select(1, 1)).cos();
-    forced.future_target.select(1, k).copy_(d.affine_scale.select(1, 0).to(at::kDouble) * (at_step(d.loc) + at_step(d.scale) * t));
+    const auto t =
+        (df * at::expm1(-2.0 / df * u.select(1, 0).log())).sqrt() * (2.0 * std::numbers::pi * u.select(1, 1)).cos();
+    forced.future_target.select(1, k).copy_(d.affine_scale.select(1, 0).to(at::kDouble) *
+                                            (at_step(d.loc) + at_step(d.scale) * t));
   }
   const auto samples = forced.future_target.reshape({rows, paths, horizon});
 
   torch::jit::Module expected("Case");
-  const auto put = [&](const std::string& entry, const at::Tensor& value) { expected.register_buffer(entry, value.contiguous()); };
+  const auto put = [&](const std::string& entry, const at::Tensor& value) {
+    expected.register_buffer(entry, value.contiguous());
+  };
   put("past_target", batch.past_target);
   put("past_observed", batch.past_observed);
   put("time_features", batch.time_features.defined() ? batch.time_features : at::zeros({0}));
@@ -80,14 +88,16 @@ void write_case(const std::string& name, const std::filesystem::path& folder) {
       for (std::int64_t k = 0; k < horizon; ++k)
         for (std::int64_t q = 0; q < 9; ++q) {
           const boost::math::students_t distribution(d.df[i][k].item<double>());
-          quantiles[i][q][k] = d.affine_scale[i][0].item<double>() *
-                               (d.loc[i][k].item<double>() + d.scale[i][k].item<double>() *
-                                                                 boost::math::quantile(distribution, 0.1 * static_cast<double>(q + 1)));
+          quantiles[i][q][k] =
+              d.affine_scale[i][0].item<double>() *
+              (d.loc[i][k].item<double>() +
+               d.scale[i][k].item<double>() * boost::math::quantile(distribution, 0.1 * static_cast<double>(q + 1)));
         }
     put("quantiles", quantiles);
   }
   expected.save((folder / (name + "_case.pt")).string());
-  exporting::save_model(*model, false, {{{"name", name}, {"frequency", "1h"}}, test::ledger(false)}, folder / (name + ".pt"));
+  exporting::save_model(*model, false, {{{"name", name}, {"frequency", "1h"}}, test::ledger(false)},
+                        folder / (name + ".pt"));
 }
 
 }  // namespace

@@ -18,7 +18,8 @@
 namespace tsdp::exporting {
 namespace {
 
-std::unique_ptr<models::Forecaster> make(std::int64_t context, std::int64_t horizon, const std::string& name = "simple_ff") {
+std::unique_ptr<models::Forecaster> make(std::int64_t context, std::int64_t horizon,
+                                         const std::string& name = "simple_ff") {
   models::ModelOptions options{context, horizon, {}, 3, 0.0};
   if (name == "deepar") options.lags = {1, 2, 4};
   auto model = models::make_model(name, options, at::TensorOptions(at::kFloat));
@@ -82,8 +83,8 @@ TEST_F(SavedModel, IsBuiltAnewFromItsData) {
         EXPECT_EQ(loaded.metadata.model["name"], name);
         const auto past = model->past_length();
         const auto features = model->reads_time_features() ? at::IValue(at::rand({2, past + 3, 3})) : at::IValue();
-        const std::vector<at::IValue> inputs = {at::rand({2, past}), at::ones({2, past}), at::tensor({0.1, 0.5}, at::kDouble),
-                                                features, at::rand({2, 5, 3, 2})};
+        const std::vector<at::IValue> inputs = {at::rand({2, past}), at::ones({2, past}),
+                                                at::tensor({0.1, 0.5}, at::kDouble), features, at::rand({2, 5, 3, 2})};
         for (std::size_t i = 0; i < 3; ++i)
           EXPECT_TRUE(at::equal(loaded.module.forward(inputs).toTuple()->elements()[i].toTensor(),
                                 expected.forward(inputs).toTuple()->elements()[i].toTensor()));
@@ -124,16 +125,15 @@ TEST_F(SavedModel, AnyFlippedByteOfTheArchiveIsFound) {
       const auto loaded = load_model(file(), at::kCPU);
       // Then nothing that is used has changed.
       EXPECT_EQ(loaded.metadata.privacy, test::ledger());
-    } catch (const DataError&) {
-      ++found;
-    }
+    } catch (const DataError&) { ++found; }
   }
   EXPECT_GT(found, tried * 8 / 10);
 }
 
 TEST_F(SavedModel, LiesAboutItselfAreRefused) {
   const auto model = make(4, 2);
-  const auto saved = [&](const std::function<void(ModelMetadata&)>& change, const std::function<void(TensorFile&)>& of_data = {}) {
+  const auto saved = [&](const std::function<void(ModelMetadata&)>& change,
+                         const std::function<void(TensorFile&)>& of_data = {}) {
     auto metadata = metadata_of(*model);
     save_model(*model, false, metadata, file());
     auto data = read_tensor_file(read_zip(file()).at("extra/tsdp.safetensors"), "model.pt");
@@ -159,8 +159,9 @@ TEST_F(SavedModel, LiesAboutItselfAreRefused) {
   saved([](ModelMetadata& m) { m.model.erase("sizes"); });
   expect_refused("sizes");
   for (const auto* size : {"context_length", "prediction_length", "width_factor", "time_features"}) {
-    for (const nlohmann::ordered_json& value : {nlohmann::ordered_json(-1), nlohmann::ordered_json(1.5), nlohmann::ordered_json("4"),
-                                                nlohmann::ordered_json(std::uint64_t{1} << 63), nlohmann::ordered_json(nullptr)}) {
+    for (const nlohmann::ordered_json& value :
+         {nlohmann::ordered_json(-1), nlohmann::ordered_json(1.5), nlohmann::ordered_json("4"),
+          nlohmann::ordered_json(std::uint64_t{1} << 63), nlohmann::ordered_json(nullptr)}) {
       saved([&](ModelMetadata& m) { m.model["sizes"][size] = value; });
       expect_refused(size);
     }
@@ -188,11 +189,15 @@ TEST_F(SavedModel, LiesAboutItselfAreRefused) {
   expect_refused("parameters; found");
   saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors.back().name = "another"; });
   expect_refused("holds no tensor");
-  saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors.push_back(data.tensors[0]), data.tensors.back().name = "more"; });
+  saved([](ModelMetadata&) {},
+        [](TensorFile& data) { data.tensors.push_back(data.tensors[0]), data.tensors.back().name = "more"; });
   expect_refused("weights that the model has not");
-  saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors[0].bytes.replace(0, 4, std::string("\0\0\xc0\x7f", 4)); });
+  saved([](ModelMetadata&) {},
+        [](TensorFile& data) { data.tensors[0].bytes.replace(0, 4, std::string("\0\0\xc0\x7f", 4)); });
   expect_refused("other weights");
-  saved([](ModelMetadata&) {}, [](TensorFile& data) { data.tensors[0].shape = {static_cast<std::int64_t>(data.tensors[0].bytes.size() / 4)}; });
+  saved(
+      [](ModelMetadata&) {},
+      [](TensorFile& data) { data.tensors[0].shape = {static_cast<std::int64_t>(data.tensors[0].bytes.size() / 4)}; });
   expect_refused("another type or shape");
   // What people see who load it in Python is what the checksum covers.
   saved([](ModelMetadata&) {});

@@ -15,9 +15,9 @@
 namespace tsdp::exporting {
 namespace {
 
-std::unique_ptr<models::Forecaster> make(std::int64_t context, std::int64_t horizon, const std::string& name = "simple_ff",
-                                         at::ScalarType type = at::kFloat, PriorKind prior = PriorKind::none,
-                                         bool imputes = false) {
+std::unique_ptr<models::Forecaster> make(std::int64_t context, std::int64_t horizon,
+                                         const std::string& name = "simple_ff", at::ScalarType type = at::kFloat,
+                                         PriorKind prior = PriorKind::none, bool imputes = false) {
   models::ModelOptions options{context, horizon, {}, 3, 0.0};
   options.imputes = imputes;
   if (name == "deepar") options.lags = {1, 2, 4};
@@ -26,7 +26,8 @@ std::unique_ptr<models::Forecaster> make(std::int64_t context, std::int64_t hori
   RandomStream stream(SecretKey::from_seed(5), "initial weights", 0);
   model->initialise(stream);
   // (A prior's last layers begin as 0.)
-  if (prior != PriorKind::none) model->parameters().values().add_(at::rand_like(model->parameters().values()) - 0.5, 0.2);
+  if (prior != PriorKind::none)
+    model->parameters().values().add_(at::rand_like(model->parameters().values()) - 0.5, 0.2);
   return model;
 }
 
@@ -35,8 +36,11 @@ struct Variant {
   PriorKind prior;
   bool imputes;
 
-  [[nodiscard]] std::string text() const { return name + ", prior " + tsdp::name(prior) + (imputes ? ", missing values imputed" : ""); }
-  [[nodiscard]] std::unique_ptr<models::Forecaster> made(std::int64_t context, std::int64_t horizon, at::ScalarType type = at::kFloat) const {
+  [[nodiscard]] std::string text() const {
+    return name + ", prior " + tsdp::name(prior) + (imputes ? ", missing values imputed" : "");
+  }
+  [[nodiscard]] std::unique_ptr<models::Forecaster> made(std::int64_t context, std::int64_t horizon,
+                                                         at::ScalarType type = at::kFloat) const {
     return make(context, horizon, name, type, prior, imputes);
   }
 };
@@ -44,7 +48,8 @@ struct Variant {
 std::vector<Variant> variants() {
   std::vector<Variant> out;
   for (const auto& name : models::model_names()) {
-    for (const auto prior : {PriorKind::none, PriorKind::seasonal_naive, PriorKind::last_value}) out.push_back({name, prior, false});
+    for (const auto prior : {PriorKind::none, PriorKind::seasonal_naive, PriorKind::last_value})
+      out.push_back({name, prior, false});
     out.push_back({name, PriorKind::none, true});
   }
   return out;
@@ -73,8 +78,13 @@ models::WindowBatch windows(const models::Forecaster& model, std::int64_t batch)
   auto observed = at::rand({batch, past}).gt(0.2).to(at::kFloat);
   observed[0].narrow(0, 0, past / 2).zero_();
   const auto horizon = model.options().prediction_length;
-  models::WindowBatch out{at::rand({batch, past}) * 50.0 * observed, observed, at::zeros({batch, horizon}), at::zeros({batch, horizon}), {}};
-  if (model.reads_time_features()) out.time_features = at::rand({batch, past + horizon, model.options().time_features}) - 0.5;
+  models::WindowBatch out{at::rand({batch, past}) * 50.0 * observed,
+                          observed,
+                          at::zeros({batch, horizon}),
+                          at::zeros({batch, horizon}),
+                          {}};
+  if (model.reads_time_features())
+    out.time_features = at::rand({batch, past + horizon, model.options().time_features}) - 0.5;
   return out;
 }
 
@@ -104,7 +114,8 @@ TEST(Module, GivesTheModelsForecastAtAnyBatchSize) {
   }
 }
 
-// Sample paths from injected draws: each value follows from the training program's distribution given the values before.
+// Sample paths from injected draws: each value follows from the training program's distribution given the values
+// before.
 TEST(Module, SamplePathsFollowTheirDraws) {
   for (const auto& variant : variants()) {
     SCOPED_TRACE(variant.text());
@@ -114,8 +125,9 @@ TEST(Module, SamplePathsFollowTheirDraws) {
       const std::int64_t paths = 4;
       const auto batch = windows(*model, rows);
       const auto draws = 1.0 - at::rand({rows, paths, 5, 2});
-      const auto found = module.forward({batch.past_target, batch.past_observed, at::tensor({0.0, 0.5, 1.0}, at::kDouble),
-                                         features_of(batch), draws})
+      const auto found = module
+                             .forward({batch.past_target, batch.past_observed, at::tensor({0.0, 0.5, 1.0}, at::kDouble),
+                                       features_of(batch), draws})
                              .toTuple();
       const auto samples = found->elements()[2].toTensor();
       ASSERT_EQ(samples.sizes(), (at::IntArrayRef{rows, paths, 5}));
@@ -129,7 +141,8 @@ TEST(Module, SamplePathsFollowTheirDraws) {
       const auto t = (df * at::expm1(-2.0 / df * u.select(2, 0).log())).sqrt() * (2.0 * M_PI * u.select(2, 1)).cos();
       const auto expected = forced.affine_scale.to(at::kDouble) * (last(forced.loc) + last(forced.scale) * t);
       EXPECT_TRUE(at::allclose(future.to(at::kDouble), expected, 2e-5, 1e-3));
-      // Quantiles are order statistics, 0-based round((S − 1) q) with halves to even: 0, 2, 3 of four; means are theirs.
+      // Quantiles are order statistics, 0-based round((S − 1) q) with halves to even: 0, 2, 3 of four; means are
+      // theirs.
       const auto sorted = std::get<0>(samples.sort(1));
       EXPECT_TRUE(at::equal(found->elements()[0].toTensor(), sorted.index_select(1, at::tensor({0, 2, 3}))));
       EXPECT_TRUE(at::allclose(found->elements()[1].toTensor(), samples.mean(1)));
@@ -197,7 +210,12 @@ TEST(Module, TakesNumbersOfAnyKind) {
     const auto ones = at::ones_like(past);
     const auto draws = 1.0 - at::rand({2, 5, 3, 2});
     const auto outputs = [&](at::ScalarType kind, at::ScalarType observed) {
-      return module.forward({past.to(kind), ones.to(observed), at::tensor({0.1, 0.5}, at::kDouble), features_of(batch), draws, std::int64_t{5}}).toTuple()->elements().vec();
+      return module
+          .forward({past.to(kind), ones.to(observed), at::tensor({0.1, 0.5}, at::kDouble), features_of(batch), draws,
+                    std::int64_t{5}})
+          .toTuple()
+          ->elements()
+          .vec();
     };
     const auto expected = outputs(at::kFloat, at::kFloat);
     for (const auto kind : {at::kDouble, at::kLong, at::kInt, at::kHalf})
@@ -223,10 +241,12 @@ TEST(Module, WhatIsMissingOrNotObservedReachesNoForecast) {
       const auto past_length = model->past_length();
       const auto options = at::TensorOptions(type);
       const auto draws = 1.0 - at::rand({3, 4, 3, 2}, options);
-      const auto features = model->reads_time_features() ? at::IValue(at::rand({3, past_length + 3, 3}, options)) : at::IValue();
+      const auto features =
+          model->reads_time_features() ? at::IValue(at::rand({3, past_length + 3, 3}, options)) : at::IValue();
       const auto outputs = [&](const at::Tensor& past, const at::Tensor& observed) {
         const auto all =
-            module.forward({past.clone(), observed.clone(), at::tensor({0.1, 0.5, 0.9}, at::kDouble), features, draws}).toTuple();
+            module.forward({past.clone(), observed.clone(), at::tensor({0.1, 0.5, 0.9}, at::kDouble), features, draws})
+                .toTuple();
         std::vector<at::Tensor> out;
         for (const auto& one : all->elements()) {
           EXPECT_TRUE(one.toTensor().isfinite().all().item<bool>());
@@ -234,15 +254,19 @@ TEST(Module, WhatIsMissingOrNotObservedReachesNoForecast) {
         }
         return out;
       };
-      const auto expect_equal = [&](const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& expected, const char* what) {
+      const auto expect_equal = [&](const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& expected,
+                                    const char* what) {
         for (std::size_t i = 0; i < 3; ++i)
-          EXPECT_TRUE(at::equal(found[i], expected[i])) << what << ", " << (i == 0 ? "quantiles" : i == 1 ? "mean"
-                                                                                                          : "samples");
+          EXPECT_TRUE(at::equal(found[i], expected[i])) << what << ", "
+                                                        << (i == 0   ? "quantiles"
+                                                            : i == 1 ? "mean"
+                                                                     : "samples");
       };
       const auto whole = at::arange(1, 3 * past_length + 1, options).view({3, past_length});
       const auto ones = at::ones({3, past_length}, options);
       const auto undisturbed = outputs(whole, ones);
-      std::vector<std::vector<std::int64_t>> places = {{0}, {past_length - 6}, {past_length - 4, past_length - 2}, {past_length - 1}, {}};
+      std::vector<std::vector<std::int64_t>> places = {
+          {0}, {past_length - 6}, {past_length - 4, past_length - 2}, {past_length - 1}, {}};
       for (std::int64_t k = 0; k < past_length; ++k) places.back().push_back(k);
       for (const auto& hidden : places) {
         SCOPED_TRACE(testing::Message() << hidden.size() << " from place " << hidden.front());

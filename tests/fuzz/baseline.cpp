@@ -15,5 +15,6 @@ TSDP_FUZZ(input) {
                       {file.string() + ":"}))
     return;
   for (const auto& [name, value] : scores.items())
-    fuzz::expect(value.is_null() || value.is_structured() || std::isfinite(value.get<double>()), name + " is a number or null");
+    fuzz::expect(value.is_null() || value.is_structured() || std::isfinite(value.get<double>()),
+                 name + " is a number or null");
 }

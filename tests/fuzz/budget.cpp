@@ -16,5 +16,6 @@ TSDP_FUZZ(input) {
   const double spent = budget->spent();
   fuzz::expect(spent >= 0.0 && spent <= 1.0, "a share is spent");
   const auto orders = privacy::renyi_orders().size();
-  fuzz::expect(!budget->admits(std::vector<double>(orders, std::numeric_limits<double>::infinity())), "no budget pays for everything");
+  fuzz::expect(!budget->admits(std::vector<double>(orders, std::numeric_limits<double>::infinity())),
+               "no budget pays for everything");
 }

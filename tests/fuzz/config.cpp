@@ -12,9 +12,10 @@ namespace {
 /// What rounding or quoting could change; the text alone would not show it, once it is rounded.
 auto delicate(const Config& c) {
   return std::tuple(c.dataset.path, c.dataset.frequency, c.dataset.start, c.model.default_scale, c.model.lags,
-                    c.augmentation.context_noise, c.augmentation.forecast_noise, c.privacy.v, c.privacy.noise_multiplier,
-                    c.privacy.clip_norm, c.privacy.target_epsilon, c.privacy.delta, c.optimizer.learning_rate,
-                    c.optimizer.weight_decay, c.optimizer.gradient_norm_bound, c.training.seed, c.training.checkpoint_seconds);
+                    c.augmentation.context_noise, c.augmentation.forecast_noise, c.privacy.v,
+                    c.privacy.noise_multiplier, c.privacy.clip_norm, c.privacy.target_epsilon, c.privacy.delta,
+                    c.optimizer.learning_rate, c.optimizer.weight_decay, c.optimizer.gradient_norm_bound,
+                    c.training.seed, c.training.checkpoint_seconds);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What tsdp-forecast and tsdp-data are given: a file whose form its name, its head or options tell. The first line of an
-// input has the ending of the name, then format, frequency and start, '-' for what is not stated.
+// What tsdp-forecast and tsdp-data are given: a file whose form its name, its head or options tell. The first line of
+// an input has the ending of the name, then format, frequency and start, '-' for what is not stated.
 #include <cmath>
 
 #include <nlohmann/json.hpp>
@@ -26,7 +26,8 @@ TSDP_FUZZ(input) {
   std::filesystem::remove(file);
   if (!read) return;
   for (const auto& series : dataset.series) {
-    static_cast<void>(nlohmann::json(series.id).dump());  // throws unless an id is UTF-8, which forecasts are written in
+    static_cast<void>(
+        nlohmann::json(series.id).dump());  // throws unless an id is UTF-8, which forecasts are written in
     fuzz::expect(!series.values.empty() && !std::isnan(series.values.back()), "a series ends with what was observed");
   }
 }

@@ -17,9 +17,7 @@ namespace tsdp::fuzz {
 namespace {
 
 /// The values' bits, all NaN alike: a missing value is a missing value.
-bool same_value(float a, float b) {
-  return std::isnan(a) ? std::isnan(b) : std::memcmp(&a, &b, sizeof a) == 0;
-}
+bool same_value(float a, float b) { return std::isnan(a) ? std::isnan(b) : std::memcmp(&a, &b, sizeof a) == 0; }
 
 class Folder {
  public:
@@ -105,7 +103,8 @@ void round_trip(std::string_view input, data::Format format) {
   const auto file = put("input", input);
   data::Dataset first;
   if (!accepted([&] { options.frequency = data::Frequency::parse(about.substr(0, space)); })) return;
-  if (data::Moment start = 0; space < about.size() && data::parse_moment(about.substr(space + 1), start)) options.start = start;
+  if (data::Moment start = 0; space < about.size() && data::parse_moment(about.substr(space + 1), start))
+    options.start = start;
   if (!accepted([&] { first = data::read_dataset(file, options); }, {file.string() + ":"})) return;
 
   expect(!first.series.empty(), "a data set has series");

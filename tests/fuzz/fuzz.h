@@ -23,8 +23,8 @@ std::filesystem::path put(const std::string& name, std::string_view content);
 /// The first line of an input, which becomes the rest.
 std::string_view take_line(std::string_view& input);
 
-/// That a refusal, as programs print it, is one line without control characters, and begins with what is at fault: with one
-/// of `begins`.
+/// That a refusal, as programs print it, is one line without control characters, and begins with what is at fault: with
+/// one of `begins`.
 void expect_refusal(const Error& error, std::initializer_list<std::string> begins = {});
 
 /// Whether `action` went through; a tsdp::Error is looked at, anything else passes on and is a finding.

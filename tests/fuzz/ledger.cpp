@@ -1,4 +1,5 @@
-// privacy.json: terms that are read are written and read again as the same, and derived again without anything but a line.
+// privacy.json: terms that are read are written and read again as the same, and derived again without anything but a
+// line.
 #include <optional>
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-// Assignments of --set, one a line: they leave a configuration that is written and read as itself, and what one alone is
-// refused for, check_setting refuses too.
+// Assignments of --set, one a line: they leave a configuration that is written and read as itself, and what one alone
+// is refused for, check_setting refuses too.
 #include <vector>
 
 #include "fuzz.h"
@@ -15,7 +15,8 @@ TSDP_FUZZ(input) {
                                      "model: {context_length: 8}\nsampling: {batch_size: 2}\n");
   const auto assignments = split(input, '\n');
   std::string text;
-  if (!fuzz::accepted([&] { text = config_text(read_config(base, assignments)); }, {"--set", base.string() + ":"})) return;
+  if (!fuzz::accepted([&] { text = config_text(read_config(base, assignments)); }, {"--set", base.string() + ":"}))
+    return;
   for (const auto& one : assignments) {
     const auto equals = one.find('=');
     fuzz::expect(fuzz::accepted([&] { check_setting("", one.substr(0, equals), one.substr(equals + 1)); }),

@@ -10,7 +10,8 @@ TSDP_FUZZ(input) {
   const auto file = fuzz::put("sweep.yaml", input);
   sweep::SweepFile read;
   if (!fuzz::accepted([&] { read = sweep::read_sweep_file(file); }, {file.string() + ":"})) return;
-  fuzz::expect(!read.rows.empty() && !read.columns.empty() && !read.seeds.empty(), "a grid has rows, columns and seeds");
+  fuzz::expect(!read.rows.empty() && !read.columns.empty() && !read.seeds.empty(),
+               "a grid has rows, columns and seeds");
   const auto check = [](const std::vector<sweep::Setting>& settings) {
     for (const auto& one : settings)
       fuzz::expect(fuzz::accepted([&] { check_setting("", one.key, one.value); }), "settings are as --set takes them");

@@ -1,5 +1,5 @@
-// Checkpoints and the data of models: with whatever checksum, and with the right one, what is read is written and read as the
-// same; nothing else is accepted.
+// Checkpoints and the data of models: with whatever checksum, and with the right one, what is read is written and read
+// as the same; nothing else is accepted.
 #include "tsdp/base/tensor_file.h"
 #include "base/digest.h"
 #include "fuzz.h"

@@ -27,8 +27,10 @@ SubsamplingScheme::Parameters six_series() {
 }
 
 /// 100 steps, whose epsilon follows from its terms.
-Ledger ledger_of(const SubsamplingScheme::Parameters& law, PrivacyUnit unit = {}, std::optional<std::string> theorem = std::nullopt) {
-  Ledger out(PrivateMechanism(unit, SubsamplingScheme(law), {ClippingKind::flat, 0.1}, {NoiseKind::independent, 2.0}, std::move(theorem)));
+Ledger ledger_of(const SubsamplingScheme::Parameters& law, PrivacyUnit unit = {},
+                 std::optional<std::string> theorem = std::nullopt) {
+  Ledger out(PrivateMechanism(unit, SubsamplingScheme(law), {ClippingKind::flat, 0.1}, {NoiseKind::independent, 2.0},
+                              std::move(theorem)));
   out.program = std::string("tsdp ") + version();
   out.state = RunState::finished;
   out.run = {"0123456789abcdef0123456789abcdef", "0123456789abcdef", std::string(64, '0')};
@@ -64,7 +66,14 @@ TEST(LedgerDocument, AgreesForEveryTheoremThatTrainingUses) {
   constexpr auto deterministic = TopLevel::deterministic;
   constexpr auto without_replacement = TopLevel::without_replacement;
   using enum BottomLevel;
-  for (const auto& s : {Scheme{deterministic, with_replacement, 1, 0, 0, "4.2"}, {without_replacement, with_replacement, 1, 0, 0, "4.4"}, {deterministic, with_replacement, 3, 0, 0, "E.1"}, {deterministic, poisson, 1, 0, 0, "E.8"}, {without_replacement, with_replacement, 3, 0, 0, "F.1"}, {without_replacement, poisson, 2, 0, 0, "F.2"}, {without_replacement, with_replacement, 1, 2, 2, "4.5"}, {without_replacement, with_replacement, 1, 1, 2, "G.1"}}) {
+  for (const auto& s : {Scheme{deterministic, with_replacement, 1, 0, 0, "4.2"},
+                        {without_replacement, with_replacement, 1, 0, 0, "4.4"},
+                        {deterministic, with_replacement, 3, 0, 0, "E.1"},
+                        {deterministic, poisson, 1, 0, 0, "E.8"},
+                        {without_replacement, with_replacement, 3, 0, 0, "F.1"},
+                        {without_replacement, poisson, 2, 0, 0, "F.2"},
+                        {without_replacement, with_replacement, 1, 2, 2, "4.5"},
+                        {without_replacement, with_replacement, 1, 1, 2, "G.1"}}) {
     SCOPED_TRACE(s.theorem);
     auto law = six_series();
     law.top_level = s.top;
@@ -82,7 +91,8 @@ TEST(LedgerDocument, AgreesForEveryTheoremThatTrainingUses) {
     const auto whole = apply_theorem(SubsamplingScheme(law), unit, 2.0);
     EXPECT_EQ(whole.theorem, s.theorem);
     for (const double epsilon : {0.0, 0.1, 1.0})
-      EXPECT_EQ(whole.pair.profile_bracket(epsilon).upper, ledger.method.privacy()->theorem().pair.profile_bracket(epsilon).upper);
+      EXPECT_EQ(whole.pair.profile_bracket(epsilon).upper,
+                ledger.method.privacy()->theorem().pair.profile_bracket(epsilon).upper);
   }
 }
 
@@ -116,7 +126,8 @@ TEST(LedgerDocument, TheCompositionIsPartOfTheTerms) {
   auto ledger = example();
   const auto symmetrised = ledger.cost->epsilon;
   const auto& m = *ledger.method.privacy();
-  ledger.method = PrivateMechanism(m.unit(), m.scheme(), m.clipping(), m.noise(), std::nullopt, 0.0, StepComposition::adaptive);
+  ledger.method =
+      PrivateMechanism(m.unit(), m.scheme(), m.clipping(), m.noise(), std::nullopt, 0.0, StepComposition::adaptive);
   ledger.cost->epsilon = ledger.method.privacy()->curve()->epsilon(ledger.cost->delta, ledger.accounted_uses());
   EXPECT_LT(ledger.cost->epsilon.upper, 0.95 * symmetrised.upper);
   const auto json = Json::parse(document(ledger).dump());
@@ -134,10 +145,13 @@ TEST(LedgerDocument, TheCompositionIsPartOfTheTerms) {
   auto two = six_series();
   two.subsequences_per_sequence = 2;
   two.batch_size = 4;
-  EXPECT_THROW(PrivateMechanism({}, SubsamplingScheme(two), m.clipping(), m.noise(), std::nullopt, 0.0, StepComposition::adaptive), PrivacyError);
+  EXPECT_THROW(PrivateMechanism({}, SubsamplingScheme(two), m.clipping(), m.noise(), std::nullopt, 0.0,
+                                StepComposition::adaptive),
+               PrivacyError);
   auto whole = six_series();
   whole.record = Record::series;
-  EXPECT_THROW(PrivateMechanism({Relation::series, 1, {}}, SubsamplingScheme(whole), m.clipping(), m.noise(), std::nullopt, 0.0, StepComposition::adaptive),
+  EXPECT_THROW(PrivateMechanism({Relation::series, 1, {}}, SubsamplingScheme(whole), m.clipping(), m.noise(),
+                                std::nullopt, 0.0, StepComposition::adaptive),
                PrivacyError);
 }
 
@@ -198,15 +212,17 @@ TEST(LedgerStatement, RoundsUp) {
 TEST(LedgerStatement, CountsSteps) {
   const auto ledger = ledger_of(six_series(), {Relation::event, 5, std::nullopt}, std::nullopt);
   EXPECT_NE(statement(ledger).find("values within 5 consecutive steps"), std::string::npos) << statement(ledger);
-  EXPECT_NE(document(ledger)["relation"]["text"].get<std::string>().find("values within 5 consecutive steps"), std::string::npos);
+  EXPECT_NE(document(ledger)["relation"]["text"].get<std::string>().find("values within 5 consecutive steps"),
+            std::string::npos);
 }
 
 TEST(LedgerStatement, SaysWhatEpsilonDoesNotCover) {
   std::string all;
   const auto json = document(example());
   for (const auto& line : json["not_covered"]) all += line.get<std::string>() + "\n";
-  for (const auto* part : {"other models and other runs on the same data", "what the programs print", "several series or columns",
-                           "stopping it", "private/", "validation and test values", "floating-point"})
+  for (const auto* part :
+       {"other models and other runs on the same data", "what the programs print", "several series or columns",
+        "stopping it", "private/", "validation and test values", "floating-point"})
     EXPECT_NE(all.find(part), std::string::npos) << part;
   EXPECT_EQ(json["epsilon_covers"], Json::array({"model"}));
 }

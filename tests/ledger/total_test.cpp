@@ -47,20 +47,24 @@ Ledger ledger_of(const PrivateMechanism& mechanism, const std::string& id, std::
 }
 
 TEST(Total, EveryPrivateChoiceCostsItsOwn) {
-  const auto without = total_of({ledger_of(mechanism_of({}), "a", 120), ledger_of(mechanism_of({}), "b", 80)}).epsilon(1e-6);
-  const auto with = total_of({ledger_of(mechanism_with_choice(0.25), "a", 120), ledger_of(mechanism_with_choice(0.25), "b", 80)});
+  const auto without =
+      total_of({ledger_of(mechanism_of({}), "a", 120), ledger_of(mechanism_of({}), "b", 80)}).epsilon(1e-6);
+  const auto with =
+      total_of({ledger_of(mechanism_with_choice(0.25), "a", 120), ledger_of(mechanism_with_choice(0.25), "b", 80)});
   EXPECT_TRUE(with.known_from_below);
   EXPECT_NEAR(with.epsilon(1e-6).upper, without.upper + 0.5, 1e-9);
   EXPECT_EQ(with.epsilon(1e-6).lower, without.lower);
   // Another share is another mechanism; a run without steps has no choice.
-  const auto mixed = total_of({ledger_of(mechanism_with_choice(0.25), "a", 120), ledger_of(mechanism_with_choice(0.5), "b", 80),
-                               ledger_of(mechanism_with_choice(0.125), "c", 0)});
+  const auto mixed =
+      total_of({ledger_of(mechanism_with_choice(0.25), "a", 120), ledger_of(mechanism_with_choice(0.5), "b", 80),
+                ledger_of(mechanism_with_choice(0.125), "c", 0)});
   EXPECT_NEAR(mixed.epsilon(1e-6).upper, without.upper + 0.75, 1e-3 * without.upper);
 }
 
 PrivateMechanism adaptive_mechanism(double choice = 0.0) {
   const auto plain = mechanism_of({});
-  return {plain.unit(), plain.scheme(), plain.clipping(), plain.noise(), std::nullopt, choice, StepComposition::adaptive};
+  return {plain.unit(), plain.scheme(), plain.clipping(),         plain.noise(),
+          std::nullopt, choice,         StepComposition::adaptive};
 }
 
 TEST(Total, StepsOfOneMechanismAreComposedAdaptively) {
@@ -73,7 +77,8 @@ TEST(Total, StepsOfOneMechanismAreComposedAdaptively) {
   EXPECT_LT(expected.upper, total_of({ledger_of(mechanism_of({}), "a", 200)}).epsilon(1e-6).upper);
   // Each run's choice costs its own, beside the steps of both.
   const auto chosen = adaptive_mechanism(0.25);
-  EXPECT_NEAR(total_of({ledger_of(chosen, "a", 120), ledger_of(chosen, "b", 80)}).epsilon(1e-6).upper, expected.upper + 0.5, 1e-9);
+  EXPECT_NEAR(total_of({ledger_of(chosen, "a", 120), ledger_of(chosen, "b", 80)}).epsilon(1e-6).upper,
+              expected.upper + 0.5, 1e-9);
 }
 
 PrivateMechanism in_turn(StepComposition composition = StepComposition::symmetrised) {
@@ -120,7 +125,8 @@ TEST(Total, AdaptivelyComposedStepsAreBoundedByTheirPairs) {
   EXPECT_NEAR(total.epsilon(1e-6).upper, total_of({ledger_of(without, "a", 200)}).epsilon(1e-6).upper, 1e-3);
 }
 
-PrivateMechanism of_whole_series(TopLevel top_level, double sigma, std::int64_t batches = 20, std::shared_ptr<const Strategy> strategy = nullptr) {
+PrivateMechanism of_whole_series(TopLevel top_level, double sigma, std::int64_t batches = 20,
+                                 std::shared_ptr<const Strategy> strategy = nullptr) {
   SubsamplingScheme::Parameters p;
   p.lengths = SeriesLengths::equal(1000, 100);
   p.context_length = 8;
@@ -134,8 +140,9 @@ PrivateMechanism of_whole_series(TopLevel top_level, double sigma, std::int64_t 
 // A total is never more than adding up, nor than what a single run states of itself: of all rows of whole series.
 TEST(Total, OfWholeSeriesKeepsTheirAmplification) {
   const auto matrix = std::make_shared<const Strategy>(StrategyKind::bsr, square_root_bands(4), 20);
-  for (const auto& mechanism : {of_whole_series(TopLevel::balls_in_bins, 1.0), of_whole_series(TopLevel::poisson, 1.0), of_whole_series(TopLevel::deterministic, 4.0),
-                                of_whole_series(TopLevel::shuffled, 4.0), of_whole_series(TopLevel::without_replacement, 3.0),
+  for (const auto& mechanism : {of_whole_series(TopLevel::balls_in_bins, 1.0), of_whole_series(TopLevel::poisson, 1.0),
+                                of_whole_series(TopLevel::deterministic, 4.0), of_whole_series(TopLevel::shuffled, 4.0),
+                                of_whole_series(TopLevel::without_replacement, 3.0),
                                 of_whole_series(TopLevel::balls_in_bins, 2.0, 20, matrix)}) {
     const auto& theorem = mechanism.theorem();
     const auto one = ledger_of(mechanism, "a", 20);
@@ -145,7 +152,8 @@ TEST(Total, OfWholeSeriesKeepsTheirAmplification) {
     EXPECT_EQ(alone.epsilon.lower, own.lower) << theorem.theorem;
     const auto both = total_of({one, ledger_of(mechanism, "b", 20)}).cost(1e-5);
     const auto half = epsilon_after(theorem, *mechanism.curve(), 0.5e-5, 20);
-    EXPECT_LE(both.epsilon.upper, 2.0 * half.upper * (1.0 + 2e-3)) << theorem.theorem;  // (two brackets of this precision)
+    EXPECT_LE(both.epsilon.upper, 2.0 * half.upper * (1.0 + 2e-3))
+        << theorem.theorem;  // (two brackets of this precision)
     EXPECT_GE(both.epsilon.upper, own.lower) << theorem.theorem;
     EXPECT_FALSE(both.certificate.upper.empty());
   }
@@ -154,7 +162,8 @@ TEST(Total, OfWholeSeriesKeepsTheirAmplification) {
   const auto poisson = of_whole_series(TopLevel::poisson, 1.0);
   constexpr double delta = 0.05;  // at which divergences say less
   const auto both = total_of({ledger_of(bins, "a", 20), ledger_of(poisson, "b", 20)}).cost(delta);
-  const auto at_halves = epsilon_after(bins.theorem(), *bins.curve(), 0.5 * delta, 20).upper + epsilon_after(poisson.theorem(), *poisson.curve(), 0.5 * delta, 20).upper;
+  const auto at_halves = epsilon_after(bins.theorem(), *bins.curve(), 0.5 * delta, 20).upper +
+                         epsilon_after(poisson.theorem(), *poisson.curve(), 0.5 * delta, 20).upper;
   EXPECT_LE(both.epsilon.upper, at_halves + 1e-9);
   // Where they are added up it is at shares of delta that make up delta, and at no more.
   ASSERT_NE(both.certificate.upper.find("basic composition"), std::string::npos) << both.certificate.upper;
@@ -182,7 +191,8 @@ TEST(Total, DivergencesOfBinsAreOfBothDirections) {
       EXPECT_LT(found[i], fixed[i]);
       // Any profile is at most what its divergence allows.
       for (const double epsilon : {0.1, 0.5, 1.0, 2.0}) {
-        const double most = std::exp((orders[i] - 1.0) * (found[i] - epsilon)) * std::pow(1.0 - 1.0 / orders[i], orders[i]) / (orders[i] - 1.0);
+        const double most = std::exp((orders[i] - 1.0) * (found[i] - epsilon)) *
+                            std::pow(1.0 - 1.0 / orders[i], orders[i]) / (orders[i] - 1.0);
         EXPECT_LE(mechanism.curve()->delta(epsilon, 1).lower, most) << sigma << " " << orders[i] << " " << epsilon;
       }
     }
@@ -191,7 +201,8 @@ TEST(Total, DivergencesOfBinsAreOfBothDirections) {
   }
 }
 
-// A start that is one of the runs at an earlier step is a part of it; one of the same name under another key is another release.
+// A start that is one of the runs at an earlier step is a part of it; one of the same name under another key is another
+// release.
 TEST(Total, AStartIsKnownByItsKey) {
   const auto mechanism = mechanism_of({});
   auto earlier = ledger_of(mechanism, "a", 60);
@@ -243,7 +254,8 @@ TEST(Total, ComposesMechanismsForTheSmallestRelation) {
   EXPECT_LT(together.upper, alone.upper + second.upper);
   EXPECT_EQ(together.lower, 0.0);  // the second pair is for more changes than the total
   // One run in two parts is that run.
-  const auto parts = total_of({ledger_of(mechanism_of({}), "a", 120), ledger_of(mechanism_of({}), "b", 80)}).epsilon(1e-6);
+  const auto parts =
+      total_of({ledger_of(mechanism_of({}), "a", 120), ledger_of(mechanism_of({}), "b", 80)}).epsilon(1e-6);
   EXPECT_LE(std::max(parts.lower, alone.lower), std::min(parts.upper, alone.upper));
 }
 
@@ -278,9 +290,7 @@ TEST_F(BudgetTest, AdmitsWhatItPaysForAndNoMore) {
   while (admitted < 1000) {
     try {
       charge_budget(file_, "run " + std::to_string(admitted), mechanism, {}, 5000);
-    } catch (const PrivacyError&) {
-      break;
-    }
+    } catch (const PrivacyError&) { break; }
     ++admitted;
   }
   EXPECT_GT(admitted, 1);
@@ -305,7 +315,8 @@ TEST_F(BudgetTest, KeepsToOneRelation) {
   create_budget(other, 8.0, 1e-6, PrivacyUnit{Relation::event, 1, 0.5});
   EXPECT_NO_THROW(charge_budget(other, "unbounded", mechanism_of({}), {}, 10));
   EXPECT_NO_THROW(charge_budget(other, "bounded", mechanism_of({Relation::event, 1, 0.5}, 4.0, 2.0), {}, 10));
-  EXPECT_THROW(charge_budget(other, "too bounded", mechanism_of({Relation::event, 1, 0.25}, 4.0, 2.0), {}, 10), PrivacyError);
+  EXPECT_THROW(charge_budget(other, "too bounded", mechanism_of({Relation::event, 1, 0.25}, 4.0, 2.0), {}, 10),
+               PrivacyError);
 }
 
 // Charges that are made at once: each sees the other, and none is lost.
@@ -341,7 +352,9 @@ TEST_F(BudgetTest, PaysForNoStartThatItDoesNotKnow) {
   const auto mechanism = mechanism_of({});
   auto earlier = ledger_of(mechanism, "earlier", 60);
   earlier.cost->epsilon = mechanism.curve()->epsilon(1e-6, 60);
-  const auto start_of_run = [](const Ledger& ledger) { return Start{{}, origin_of_weights(ledger), std::string(64, 'a'), document(ledger)}; };
+  const auto start_of_run = [](const Ledger& ledger) {
+    return Start{{}, origin_of_weights(ledger), std::string(64, 'a'), document(ledger)};
+  };
   auto open = ledger_of(mechanism, "open", 60);
   open.method = TrainingMethod(mechanism.scheme());
   open.cost.reset();
@@ -355,7 +368,8 @@ TEST_F(BudgetTest, PaysForNoStartThatItDoesNotKnow) {
   EXPECT_THROW(charge_budget(file_, "next", mechanism, start_of_run(between), 10), PrivacyError);
   EXPECT_EQ(read_budget(file_).charges.size(), 1u);
   charge_budget(file_, "earlier", mechanism, {}, 59);
-  EXPECT_THROW(charge_budget(file_, "next", mechanism, start_of_run(between), 10), PrivacyError);  // one use more than was charged
+  EXPECT_THROW(charge_budget(file_, "next", mechanism, start_of_run(between), 10),
+               PrivacyError);  // one use more than was charged
   auto other = file_;
   other += ".other";
   create_budget(other, 3.0, 1e-6);

@@ -40,8 +40,10 @@ TEST(PrivateChoice, NoOutcomeIsMoreThanEEpsilonTimesLikelier) {
   double closest = 0.0;
   for (const double epsilon : {least_choice_epsilon, 0.01, 0.4, 3.0, 50.0}) {
     for (int i = 0; i < 20'000; ++i) {
-      const std::int64_t sum = std::uniform_int_distribution<std::int64_t>(-500 * choice_unit, 500 * choice_unit)(random);
-      const std::int64_t change = i % 3 == 0 ? 2 * choice_unit : std::uniform_int_distribution<std::int64_t>(0, 2 * choice_unit)(random);
+      const std::int64_t sum =
+          std::uniform_int_distribution<std::int64_t>(-500 * choice_unit, 500 * choice_unit)(random);
+      const std::int64_t change =
+          i % 3 == 0 ? 2 * choice_unit : std::uniform_int_distribution<std::int64_t>(0, 2 * choice_unit)(random);
       const double here = chance(sum, epsilon);
       const double there = chance(sum + change, epsilon);
       const double kept = std::log(here / there);
@@ -66,7 +68,8 @@ TEST(PrivateChoice, TheDrawHasItsProbability) {
   constexpr int keys = 20'000;
   for (const std::int64_t sum : {std::int64_t{0}, 3 * choice_unit, -5 * choice_unit}) {
     int kept = 0;
-    for (std::uint64_t seed = 0; seed < keys; ++seed) kept += keeps_trained(sum, 0.5, SecretKey::from_seed(seed)) ? 1 : 0;
+    for (std::uint64_t seed = 0; seed < keys; ++seed)
+      kept += keeps_trained(sum, 0.5, SecretKey::from_seed(seed)) ? 1 : 0;
     const double p = chance(sum, 0.5);
     EXPECT_NEAR(static_cast<double>(kept) / keys, p, 5.5 * std::sqrt(p * (1.0 - p) / keys)) << sum;
   }
@@ -81,7 +84,12 @@ PrivateMechanism mechanism_of(privacy::Relation relation, double choice) {
   p.forecast_length = 4;
   p.batch_size = 10;
   if (relation == privacy::Relation::series) p.record = privacy::Record::series;
-  return {{relation, 1, {}}, privacy::SubsamplingScheme(p), {}, {privacy::NoiseKind::independent, 4.0}, std::nullopt, choice};
+  return {{relation, 1, {}},
+          privacy::SubsamplingScheme(p),
+          {},
+          {privacy::NoiseKind::independent, 4.0},
+          std::nullopt,
+          choice};
 }
 
 TEST(PrivateChoice, IsPartOfWhatAMechanismCosts) {

@@ -1,5 +1,5 @@
-// Every fixture that models.json lists: outputs, losses, per-window gradients, clipped sums, five private updates, replayed
-// sample paths; with the CPU's kernels and with plain operations.
+// Every fixture that models.json lists: outputs, losses, per-window gradients, clipped sums, five private updates,
+// replayed sample paths; with the CPU's kernels and with plain operations.
 #include <set>
 
 #include <torch/csrc/jit/api/module.h>
@@ -69,7 +69,8 @@ std::vector<Fixture> fixtures() {
     f.options.prediction_length = about["L_F"];
     f.tensors = load(folder / cat(name, ".pt"));
     if (about.contains("lags")) f.options.lags = about["lags"].get<std::vector<std::int64_t>>();
-    if (f.tensors.contains("inputs.past_time_feat")) f.options.time_features = f.tensors.at("inputs.past_time_feat").size(2);
+    if (f.tensors.contains("inputs.past_time_feat"))
+      f.options.time_features = f.tensors.at("inputs.past_time_feat").size(2);
     if (std::filesystem::exists(folder / cat(name, "_steps.pt"))) f.steps = load(folder / cat(name, "_steps.pt"));
     out.push_back(std::move(f));
   }
@@ -86,8 +87,10 @@ std::unique_ptr<models::Forecaster> make(const Fixture& f, at::ScalarType type) 
 
 models::WindowBatch batch_of(const Fixture& f, at::ScalarType type) {
   const auto input = [&](const char* name) { return f.tensors.at(cat("inputs.", name)).to(type); };
-  models::WindowBatch batch{input("past_target"), input("past_observed"), input("future_target"), input("future_observed"), {}};
-  if (f.options.time_features > 0) batch.time_features = at::cat({input("past_time_feat"), input("future_time_feat")}, 1);
+  models::WindowBatch batch{
+      input("past_target"), input("past_observed"), input("future_target"), input("future_observed"), {}};
+  if (f.options.time_features > 0)
+    batch.time_features = at::cat({input("past_time_feat"), input("future_time_feat")}, 1);
   return batch;
 }
 
@@ -107,14 +110,16 @@ at::Tensor window_gradients(models::Forecaster& model, const models::WindowBatch
 using test::clipped_sum;
 
 /// The fixture's gradients, clipped sums or weights, joined in the order of the buffer.
-at::Tensor joined(const Fixture& f, const models::Forecaster& model, const std::string& group, std::int64_t first_axis) {
+at::Tensor joined(const Fixture& f, const models::Forecaster& model, const std::string& group,
+                  std::int64_t first_axis) {
   std::vector<at::Tensor> parts;
   for (const auto& entry : model.parameters().entries())
     parts.push_back(f.tensors.at(cat(group, ".", entry.name)).to(at::kDouble).reshape({first_axis, -1}));
   return at::cat(parts, 1);
 }
 
-void expect_close(const at::Tensor& found, const at::Tensor& expected, double relative, double absolute, const char* what) {
+void expect_close(const at::Tensor& found, const at::Tensor& expected, double relative, double absolute,
+                  const char* what) {
   ASSERT_EQ(found.sizes(), expected.sizes()) << what;
   const auto difference = (found.to(at::kDouble) - expected.to(at::kDouble)).abs();
   const auto allowed = expected.to(at::kDouble).abs() * relative + absolute;
@@ -125,7 +130,8 @@ void expect_close(const at::Tensor& found, const at::Tensor& expected, double re
 void expect_rows_close(const at::Tensor& found, const at::Tensor& expected, double relative, const char* what) {
   const auto error = (found.to(at::kDouble) - expected).norm(2, {1});
   const auto size = expected.norm(2, {1});
-  EXPECT_TRUE((error <= size * relative + 1e-30).all().item<bool>()) << what << ": " << (error / size).max().item<double>();
+  EXPECT_TRUE((error <= size * relative + 1e-30).all().item<bool>())
+      << what << ": " << (error / size).max().item<double>();
 }
 
 /// Whether layers take the CPU's kernels where there are some.
@@ -157,7 +163,8 @@ TEST(GoldenModelFiles, TheShippedFolderHasEveryModel) {
     for (const auto* group : {"expected.loss", "expected32.loss", "expected.grad_norm"})
       EXPECT_TRUE(tensors.contains(group)) << group;
     for (const auto* group : {"expected.quantiles", "expected.mean"}) with[group] += tensors.contains(group) ? 1 : 0;
-    for (const auto* group : {"ancestral.samples", "ancestral32.samples"}) with[group] += tensors.contains(group) ? 1 : 0;
+    for (const auto* group : {"ancestral.samples", "ancestral32.samples"})
+      with[group] += tensors.contains(group) ? 1 : 0;
   }
   EXPECT_GE(with["expected.quantiles"], 2);
   EXPECT_GE(with["expected.mean"], 2);
@@ -221,7 +228,8 @@ TEST_P(GoldenModels, ClippedSums) {
                                               std::tuple{"clipped.exact_1", 1.0, dp::ClipFactor::exact},
                                               std::tuple{"clipped.opacus_1em4", 1e-4, dp::ClipFactor::opacus}}) {
         clipped_sum(*model, batch, {clip, kind});
-        expect_rows_close(model->parameters().gradients().reshape({1, -1}), joined(f, *model, entry, 1), tolerance, entry);
+        expect_rows_close(model->parameters().gradients().reshape({1, -1}), joined(f, *model, entry, 1), tolerance,
+                          entry);
       }
     }
   }
@@ -252,7 +260,8 @@ TEST_P(GoldenModels, FivePrivateUpdates) {
         const auto& entry = parameters.entries()[i];
         const auto expected = f.steps.at(cat("delta_", n, ".", entry.name)).to(at::kDouble);
         // A step is about 1e-3; the reference is stored in single precision.
-        expect_close(delta.narrow(0, entry.offset, entry.count).view(entry.shape), expected, 1e-6, 2e-9, entry.name.c_str());
+        expect_close(delta.narrow(0, entry.offset, entry.count).view(entry.shape), expected, 1e-6, 2e-9,
+                     entry.name.c_str());
       }
     }
   }
@@ -269,8 +278,8 @@ TEST_P(GoldenModels, ExportedQuantilesAndMeans) {
     const auto found =
         evaluation::forecast(module, batch.past_target, batch.past_observed, {}, evaluation::default_levels(), draws);
     const auto scale = f.tensors.at("expected.affine_scale").to(at::kDouble);
-    expect_close(found.quantiles / scale.unsqueeze(1), f.tensors.at("expected.quantiles") / scale.unsqueeze(1), 2e-5, 1e-5,
-                 "quantiles");
+    expect_close(found.quantiles / scale.unsqueeze(1), f.tensors.at("expected.quantiles") / scale.unsqueeze(1), 2e-5,
+                 1e-5, "quantiles");
     expect_close(found.mean / scale, f.tensors.at("expected.mean") / scale, 2e-5, 1e-5, "mean");
   }
 }
@@ -305,8 +314,9 @@ TEST_P(GoldenModels, ReplayedAncestralDraws) {
       };
       compare(last(forced.df), last(forced.loc), last(forced.scale));
       auto module = exporting::make_module(*model);
-      const auto outputs = module.get_method("ancestral")({batch.past_target, batch.past_observed, batch.time_features,
-                                                           at::rand({windows, paths, horizon, 2}, type), samples})
+      const auto outputs = module
+                               .get_method("ancestral")({batch.past_target, batch.past_observed, batch.time_features,
+                                                         at::rand({windows, paths, horizon, 2}, type), samples})
                                .toTuple();
       const auto output = [&](std::size_t i) { return outputs->elements()[i].toTensor(); };
       compare(output(1), output(2), output(3));

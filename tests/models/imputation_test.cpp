@@ -1,5 +1,5 @@
-// Values that are not observed, of models without a prior: with ModelOptions::imputes the mean of the window's observed context takes
-// their place, and nothing else changes.
+// Values that are not observed, of models without a prior: with ModelOptions::imputes the mean of the window's observed
+// context takes their place, and nothing else changes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,7 +35,8 @@ WindowBatch batch_of(const Forecaster& model, std::int64_t rows) {
   seen[0].fill_(1.0);
   future_seen[0].fill_(1.0);
   seen[rows - 1].zero_();
-  return {(at::randn({rows, past}, type) * 3.0 + 20.0) * seen, seen, (at::randn({rows, horizon}, type) * 3.0 + 20.0) * future_seen, future_seen,
+  return {(at::randn({rows, past}, type) * 3.0 + 20.0) * seen, seen,
+          (at::randn({rows, horizon}, type) * 3.0 + 20.0) * future_seen, future_seen,
           at::rand({rows, past + horizon, 2}, type) - 0.5};
 }
 
@@ -94,7 +95,8 @@ TEST(Imputation, ChangesNoWindowThatIsComplete) {
     EXPECT_TRUE(at::equal(with[0], made(name, false)->losses(batch)[0]));
     // Each window is read by itself.
     for (std::int64_t i = 0; i < 6; ++i)
-      EXPECT_NEAR(made(name, true)->losses(batch.rows(i, 1))[0].item<double>(), with[i].item<double>(), 1e-10) << "window " << i;
+      EXPECT_NEAR(made(name, true)->losses(batch.rows(i, 1))[0].item<double>(), with[i].item<double>(), 1e-10)
+          << "window " << i;
   }
 }
 
@@ -111,7 +113,8 @@ at::Tensor observed(Gaps gaps, std::int64_t count, RandomStream& stream) {
   return out;
 }
 
-// Nothing couples two windows of a batch, whatever is missing in which: loss and gradient of a window among others of every kind are what they are alone.
+// Nothing couples two windows of a batch, whatever is missing in which: loss and gradient of a window among others of
+// every kind are what they are alone.
 TEST(Imputation, AWindowIsReadByItselfWhateverIsMissingInOthers) {
   RandomStream stream(SecretKey::from_seed(21), "test", 0);
   constexpr std::int64_t steps_ahead = 3;
@@ -135,7 +138,8 @@ TEST(Imputation, AWindowIsReadByItselfWhateverIsMissingInOthers) {
             for (std::int64_t i = 0; i < count; ++i) out[0][i] = 20.0 + 6.0 * (stream.uniform() - 0.5);
             return out;
           };
-          return WindowBatch{values(past) * seen, seen, values(steps_ahead) * future_seen, future_seen, at::zeros({1, past + steps_ahead, 2}, at::kDouble)};
+          return WindowBatch{values(past) * seen, seen, values(steps_ahead) * future_seen, future_seen,
+                             at::zeros({1, past + steps_ahead, 2}, at::kDouble)};
         };
         // Every pattern of gaps in the future behind every kind of past, beside windows of every kind.
         std::vector<WindowBatch> windows, neighbours;
@@ -153,8 +157,11 @@ TEST(Imputation, AWindowIsReadByItselfWhateverIsMissingInOthers) {
           const auto norms = squared_norms(*model, windows[i]).select(1, 0).clone();
           auto together = windows[i];
           for (const auto& b : neighbours)
-            together = {at::cat({together.past_target, b.past_target}), at::cat({together.past_observed, b.past_observed}), at::cat({together.future_target, b.future_target}),
-                        at::cat({together.future_observed, b.future_observed}), at::cat({together.time_features, b.time_features})};
+            together = {at::cat({together.past_target, b.past_target}),
+                        at::cat({together.past_observed, b.past_observed}),
+                        at::cat({together.future_target, b.future_target}),
+                        at::cat({together.future_observed, b.future_observed}),
+                        at::cat({together.time_features, b.time_features})};
           SCOPED_TRACE(cat(name, imputes ? ", imputed" : "", ", prior ", static_cast<int>(prior), ", window ", i));
           EXPECT_NEAR(model->losses(together)[0].item<double>(), alone, 1e-10 * (1.0 + std::abs(alone)));
           EXPECT_TRUE(at::allclose(squared_norms(*model, together).select(1, 0), norms, 1e-9, 1e-12));

@@ -23,7 +23,8 @@ struct Setting {
 
   [[nodiscard]] ModelOptions options() const { return {context, horizon, lags, features, 0.7, 1}; }
   [[nodiscard]] std::string text() const {
-    return model + ", " + std::to_string(windows) + " windows, " + std::to_string(context) + " + " + std::to_string(horizon);
+    return model + ", " + std::to_string(windows) + " windows, " + std::to_string(context) + " + " +
+           std::to_string(horizon);
   }
 };
 
@@ -37,7 +38,11 @@ WindowBatch random_batch(const Setting& s, std::int64_t past, RandomStream& stre
       t.data_ptr<double>()[i] = mask ? (stream.below(4) == 0 ? 0.0 : 1.0) : 10.0 * stream.uniform() - 3.0;
     return t.to(type);
   };
-  WindowBatch b{fill({s.windows, past}, false), fill({s.windows, past}, true), fill({s.windows, s.horizon}, false), fill({s.windows, s.horizon}, true), {}};
+  WindowBatch b{fill({s.windows, past}, false),
+                fill({s.windows, past}, true),
+                fill({s.windows, s.horizon}, false),
+                fill({s.windows, s.horizon}, true),
+                {}};
   b.past_target.mul_(b.past_observed);
   b.future_target.mul_(b.future_observed);
   if (s.features > 0) b.time_features = fill({s.windows, past + s.horizon, s.features}, false).mul_(0.1);
@@ -50,7 +55,8 @@ at::Tensor mean_scale_of(const at::Tensor& y, const at::Tensor& o, double defaul
 }
 
 /// Steps of nll, (K), of hidden rows h (K, D) through the three maps `<prefix>.0` ….
-at::Tensor nll(const Leaves& w, const std::string& prefix, const at::Tensor& h, const at::Tensor& y, const at::Tensor& a) {
+at::Tensor nll(const Leaves& w, const std::string& prefix, const at::Tensor& h, const at::Tensor& y,
+               const at::Tensor& a) {
   const auto map = [&](const char* i) {
     return at::linear(h, w.at(prefix + "." + i + ".weight"), w.at(prefix + "." + i + ".bias")).squeeze(-1);
   };
@@ -322,9 +328,9 @@ TEST(Models, InitialWeightsHaveTheStatedBounds) {
         continue;
       }
       EXPECT_LE(value.abs().max().item<double>(), 1.0);
-      const bool zero = entry.name.ends_with("bias") &&
-                        (entry.name.starts_with("nn.") || entry.name.starts_with("linear_") ||
-                         entry.name.find("self_attn") != std::string::npos);
+      const bool zero =
+          entry.name.ends_with("bias") && (entry.name.starts_with("nn.") || entry.name.starts_with("linear_") ||
+                                           entry.name.find("self_attn") != std::string::npos);
       EXPECT_EQ(value.abs().max().item<double>() == 0.0, zero);
     }
   }

@@ -1,4 +1,5 @@
-// Forecasters that begin as a naive forecast: what they forecast before training, in any units, and what their loss and gradient are of.
+// Forecasters that begin as a naive forecast: what they forecast before training, in any units, and what their loss and
+// gradient are of.
 #include "models/prior.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +59,8 @@ WindowBatch batch_of(const Forecaster& model, std::int64_t rows, double factor =
   const auto values = at::randn({rows, past}, double_type) * 3.0 + 20.0;
   const auto future = at::randn({rows, horizon}, double_type) * 3.0 + 20.0;
   const auto type = model.parameters().values().scalar_type();
-  return {((values * factor + shift) * seen).to(type), seen.to(type), ((future * factor + shift) * future_seen).to(type), future_seen.to(type),
+  return {((values * factor + shift) * seen).to(type), seen.to(type),
+          ((future * factor + shift) * future_seen).to(type), future_seen.to(type),
           (at::rand({rows, past + horizon, 2}, double_type) - 0.5).to(type)};
 }
 
@@ -80,20 +82,21 @@ TEST(Prior, IsForecastBeforeAnyTraining) {
       for (std::int64_t t = past - context; t < past; ++t)
         if (batch.past_observed[i][t].item<double>() > 0.0) sum += batch.past_target[i][t].item<double>(), count += 1.0;
       const double mean = sum / count;
-      for (std::int64_t t = 0; t < past; ++t) y.push_back(batch.past_observed[i][t].item<double>() > 0.0 ? batch.past_target[i][t].item<double>() : mean);
+      for (std::int64_t t = 0; t < past; ++t)
+        y.push_back(batch.past_observed[i][t].item<double>() > 0.0 ? batch.past_target[i][t].item<double>() : mean);
       for (std::int64_t k = 0; k < horizon; ++k)
         y.push_back(batch.future_observed[i][k].item<double>() > 0.0 ? batch.future_target[i][k].item<double>() : mean);
       double spread = 0.0;
       const bool walks = c.kind == PriorKind::last_value;
       for (auto t = past - context + (walks ? 1 : 0); t < past; ++t)
-        spread += std::abs(walks ? y[static_cast<std::size_t>(t)] - y[static_cast<std::size_t>(t - 1)] : y[static_cast<std::size_t>(t)] - mean);
+        spread += std::abs(walks ? y[static_cast<std::size_t>(t)] - y[static_cast<std::size_t>(t - 1)]
+                                 : y[static_cast<std::size_t>(t)] - mean);
       spread /= static_cast<double>(walks ? context - 1 : context);
       const auto steps = location.size(1);
       for (std::int64_t k = 0; k < steps; ++k) {
         const bool one_step = model->samples_paths();
         const auto place = one_step ? past - context + 1 + k : past + k;
-        const auto from = one_step ? place - (walks ? 1 : season) : walks ? past - 1
-                                                                          : past - season + k % season;
+        const auto from = one_step ? place - (walks ? 1 : season) : walks ? past - 1 : past - season + k % season;
         const double growth = walks && !one_step ? std::sqrt(static_cast<double>(k + 1)) : 1.0;
         EXPECT_NEAR(location[i][k].item<double>(), y[static_cast<std::size_t>(from)], 1e-9) << "step " << k;
         EXPECT_NEAR(deviation[i][k].item<double>(), spread * growth * (walks ? 1.0 : 0.45), 1e-9) << "step " << k;
@@ -102,7 +105,8 @@ TEST(Prior, IsForecastBeforeAnyTraining) {
   }
 }
 
-// One pass over each window in float gives what tensor operations give: all lengths round a vector's, missing values, strided rows.
+// One pass over each window in float gives what tensor operations give: all lengths round a vector's, missing values,
+// strided rows.
 TEST(Prior, KernelIsThePlainOperations) {
   at::manual_seed(6);
   for (const auto kind : {PriorKind::seasonal_naive, PriorKind::last_value})
@@ -124,9 +128,7 @@ TEST(Prior, KernelIsThePlainOperations) {
         EXPECT_TRUE(near(by_kernel.naive, expected.naive));
         ASSERT_EQ(by_kernel.growth.defined(), kind == PriorKind::last_value);
         ASSERT_EQ(expected.growth.defined(), by_kernel.growth.defined());
-        if (expected.growth.defined()) {
-          EXPECT_TRUE(at::equal(by_kernel.growth, expected.growth));
-        }
+        if (expected.growth.defined()) { EXPECT_TRUE(at::equal(by_kernel.growth, expected.growth)); }
       }
 }
 
@@ -158,11 +160,12 @@ TEST(Prior, LossesAreThoseOfTheForecast) {
     const auto seen = at::cat({batch.past_observed, batch.future_observed}, 1);
     const auto target = all.narrow(1, past + horizon - K, K);
     auto weights = seen.narrow(1, past + horizon - K, K);
-    weights = c.model == "deepar" || c.model == "itransformer" ? weights / static_cast<double>(K) : weights / weights.sum(1, true).clamp_min(1.0);
+    weights = c.model == "deepar" || c.model == "itransformer" ? weights / static_cast<double>(K)
+                                                               : weights / weights.sum(1, true).clamp_min(1.0);
     const auto scale = d.scale * d.affine_scale;
     const auto z = (target - d.loc * d.affine_scale) / scale;
-    const auto nll = scale.log() + 0.5 * d.df.log() + 0.5 * std::log(std::numbers::pi) + at::lgamma(d.df / 2) - at::lgamma((d.df + 1) / 2) +
-                     (d.df + 1) / 2 * at::log1p(z * z / d.df);
+    const auto nll = scale.log() + 0.5 * d.df.log() + 0.5 * std::log(std::numbers::pi) + at::lgamma(d.df / 2) -
+                     at::lgamma((d.df + 1) / 2) + (d.df + 1) / 2 * at::log1p(z * z / d.df);
     EXPECT_TRUE(at::allclose(model->losses(batch), (weights * nll).sum(1), 1e-9, 1e-9));
   }
 }
@@ -197,7 +200,8 @@ TEST(Prior, WindowsDoNotTouchEachOther) {
     disturb(*model);
     const auto batch = batch_of(*model, 6);
     const auto together = model->losses(batch).clone();
-    for (std::int64_t i = 0; i < 6; ++i) EXPECT_NEAR(model->losses(batch.rows(i, 1))[0].item<double>(), together[i].item<double>(), 1e-12);
+    for (std::int64_t i = 0; i < 6; ++i)
+      EXPECT_NEAR(model->losses(batch.rows(i, 1))[0].item<double>(), together[i].item<double>(), 1e-12);
     // Nor is a window's forecast moved by what it does not see, or by what comes after it.
     auto other = batch;
     other.past_target = batch.past_target + 1e3 * (1.0 - batch.past_observed);

@@ -201,7 +201,9 @@ void check_linear(Case<T>& c, bool rows, const std::vector<T>& sum_before) {
 TYPED_TEST(StudentTCpu, RandomSizes) {
   using T = TypeParam;
   Draw draw(1);
-  const std::int64_t sizes[][3] = {{5, 24, 64}, {3, 119, 40}, {7, 24, 20}, {7, 24, 8}, {4, 1, 1}, {200, 1, 4}, {3, 5, 3}, {2, 64, 16}, {2, 65, 17}, {2, 63, 15}, {3, 130, 7}, {67, 3, 33}, {2, 8, 100}, {1, 200, 12}, {9, 30, 31}, {0, 24, 64}, {2, 21, 0}};
+  const std::int64_t sizes[][3] = {{5, 24, 64}, {3, 119, 40}, {7, 24, 20}, {7, 24, 8},  {4, 1, 1},   {200, 1, 4},
+                                   {3, 5, 3},   {2, 64, 16},  {2, 65, 17}, {2, 63, 15}, {3, 130, 7}, {67, 3, 33},
+                                   {2, 8, 100}, {1, 200, 12}, {9, 30, 31}, {0, 24, 64}, {2, 21, 0}};
   for (const auto& [windows, positions, width] : sizes) {
     SCOPED_TRACE(testing::Message() << windows << " x " << positions << " x " << width);
     Case<T> c(windows, positions, width);
@@ -263,8 +265,7 @@ TYPED_TEST(StudentTCpu, Extremes) {
   auto c = direct<T>(600, 24);
   for (std::int64_t i = 0; i < c.windows; ++i) {
     const int kind = draw.one_of(4);
-    c.at(c.scale, i) = static_cast<T>(kind == 0 ? 1e-10 : kind == 1 ? draw.log_between(1e-10, 1e10)
-                                                                    : 1.0);
+    c.at(c.scale, i) = static_cast<T>(kind == 0 ? 1e-10 : kind == 1 ? draw.log_between(1e-10, 1e10) : 1.0);
     for (std::int64_t k = 0; k < c.positions; ++k) {
       T* raw = &c.at(c.hidden, i * c.hidden_stride + 3 * k);
       const int which = draw.one_of(4);

@@ -344,12 +344,18 @@ TEST(LinePlot, LabelsOfTheXAxisStandApart) {
       plot.panels[0].x.upper = upper;
       const auto found = labels(width);
       for (std::size_t i = 1; i < found.size(); ++i) {
-        const auto points = [](const std::string& text) { return static_cast<double>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; })); };
-        EXPECT_GE(found[i].first - found[i - 1].first, 0.5 * 0.58 * 12.5 * (points(found[i].second) + points(found[i - 1].second))) << upper << " " << width << " " << found[i].second;
+        const auto points = [](const std::string& text) {
+          return static_cast<double>(
+              std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+        };
+        EXPECT_GE(found[i].first - found[i - 1].first,
+                  0.5 * 0.58 * 12.5 * (points(found[i].second) + points(found[i - 1].second)))
+            << upper << " " << width << " " << found[i].second;
       }
     }
   plot.panels[0].x.upper = 10.0;
-  plot.panels[0].x.ticks = {{{1.0, 2.0, 3.0, 9.0}, {"06:00", "12:00", "18:00", "20 Oct"}}, {{2.0, 9.0}, {"12:00", "20 Oct"}}};
+  plot.panels[0].x.ticks = {{{1.0, 2.0, 3.0, 9.0}, {"06:00", "12:00", "18:00", "20 Oct"}},
+                            {{2.0, 9.0}, {"12:00", "20 Oct"}}};
   EXPECT_EQ(labels(600.0).size(), 4U);
   EXPECT_EQ(labels(300.0).size(), 2U);
 }
@@ -380,9 +386,7 @@ TEST(LinePlot, TicksAreFewAndWithin) {
           for (std::size_t i = 0; i < ticks.size(); ++i) {
             EXPECT_GE(ticks[i], lower - 1e-6 * (upper - lower));
             EXPECT_LE(ticks[i], upper + 1e-6 * (upper - lower));
-            if (i > 0) {
-              EXPECT_GT(ticks[i], ticks[i - 1]);
-            }
+            if (i > 0) { EXPECT_GT(ticks[i], ticks[i - 1]); }
           }
         }
 }

@@ -295,7 +295,8 @@ TEST(Normals, AreBoxMullerOfTheirBlocks) {
     const auto word = unit[j % 16];
     const auto more = unit[16 + j % 16 / 2] >> (j % 2 * 32) & 0xffffffffULL;
     const long double u = 1.0L - (static_cast<long double>(word >> 12) + 0.5L) * 0x1p-52L;
-    // An angle in [−π/4, π/4) from the half and ten bits of the word, one of four quarters of the circle from its last two.
+    // An angle in [−π/4, π/4) from the half and ten bits of the word, one of four quarters of the circle from its last
+    // two.
     const long double quarter_pi = std::numbers::pi_v<long double> / 4.0L;
     const auto cell = more << 10 | (word >> 2 & 0x3ff);
     const long double x = quarter_pi * ((static_cast<long double>(cell) + 0.5L) * 0x1p-41L - 1.0L);
@@ -308,7 +309,8 @@ TEST(Normals, AreBoxMullerOfTheirBlocks) {
     // Near the axes one of the two is small by cancellation; what counts is its error beside the radius.
     const double turned = last == 3 ? -1.0 : 1.0;  // (s, −c) is the angle x − π/2, that of (−s, c) turned by π
     const auto first = 32 * (j / 16) + j % 16;
-    EXPECT_NEAR(values[first], turned * static_cast<double>(radius * std::cos(angle)), 1e-15 * static_cast<double>(radius))
+    EXPECT_NEAR(values[first], turned * static_cast<double>(radius * std::cos(angle)),
+                1e-15 * static_cast<double>(radius))
         << j;
     EXPECT_NEAR(values[first + 16], turned * static_cast<double>(radius * std::sin(angle)),
                 1e-15 * static_cast<double>(radius))
@@ -346,7 +348,8 @@ TEST(Normals, InTheTailHaveFurtherBits) {
         EXPECT_NEAR(std::hypot(c, s), static_cast<double>(radius), 4e-15);
         // The direction is that of the unrefined pair.
         const auto more = words[24 * i + 16 + j / 2] >> (j % 2 * 32) & 0xffffffffULL;
-        const auto x = std::numbers::pi / 4.0 * ((static_cast<double>(more << 10 | (word >> 2 & 0x3ff)) + 0.5) * 0x1p-41 - 1.0);
+        const auto x =
+            std::numbers::pi / 4.0 * ((static_cast<double>(more << 10 | (word >> 2 & 0x3ff)) + 0.5) * 0x1p-41 - 1.0);
         const double least = std::min(std::abs(c), std::abs(s));
         EXPECT_NEAR(std::atan2(least, std::max(std::abs(c), std::abs(s))), std::abs(x), 1e-14);
       }

@@ -77,7 +77,8 @@ TEST(Report, SaysWhatTheRunCameTo) {
   EXPECT_EQ(count(page, "y-label\""), 6U);
   for (const auto* text :
        {"Private: shows data, do not release", "ε ≤ 1<", "at δ = 10⁻⁷, for any single value of any one series",
-        "≤ 56.17 %", "25 % better than seasonal naive", "zone 7", "best of 3", "<td data-label=\"in the 80 % band\">65 %</td>", "<td data-label=\"MASE\">–</td>",
+        "≤ 56.17 %", "25 % better than seasonal naive", "zone 7", "best of 3",
+        "<td data-label=\"in the 80 % band\">65 %</td>", "<td data-label=\"MASE\">–</td>",
         "in at most <strong>56.17 of 100</strong>", "0.1 % of all cases finds a true one in at most 0.231 %",
         "(1, 1e-07)-differential privacy.", "What it does not cover", "what &lt;else&gt; is public", "Noise multiplier",
         "[0.99961, 0.99993]"})
@@ -135,7 +136,8 @@ TEST(Report, OfARunWithoutPrivacySaysSo) {
   EXPECT_TRUE(holds(report_html(c), "the model has seen no data of anyone"));
   c.start_origin = mechanism::StartOrigin::trained;
   const auto after = report_html(c);
-  EXPECT_TRUE(holds(after, "the start's own statement holds") || holds(after, "the start&#39;s own statement holds")) << after.substr(after.find("Synthetic series"), 200);
+  EXPECT_TRUE(holds(after, "the start's own statement holds") || holds(after, "the start&#39;s own statement holds"))
+      << after.substr(after.find("Synthetic series"), 200);
   EXPECT_FALSE(holds(after, "has seen no data of anyone"));
   c.start_origin = mechanism::StartOrigin::trained_without_privacy;
   EXPECT_TRUE(holds(report_html(c), "treat the model like the data"));
@@ -190,7 +192,8 @@ TEST(Report, SaysWhenOnlyTheBandsHelp) {
 TEST(Report, TellsTheProtectedUnit) {
   auto c = content();
   c.ledger["relation"] = {{"kind", "event"}, {"w", 24}, {"v", 0.5}};
-  EXPECT_TRUE(holds(report_html(c), "the values within any 24 steps in a row of any one series, each changed by at most 0.5"));
+  EXPECT_TRUE(
+      holds(report_html(c), "the values within any 24 steps in a row of any one series, each changed by at most 0.5"));
   c.ledger["relation"] = {{"kind", "user"}, {"w", 3}, {"v", nullptr}};
   EXPECT_TRUE(holds(report_html(c), "any 3 values of any one series, wherever they are"));
 }
@@ -221,12 +224,15 @@ TEST(Report, LabelsTimeByTheCalendar) {
     data::Moment start = 0;
     ASSERT_TRUE(data::parse_moment(one.from, start));
     const auto frequency = data::Frequency::parse(one.step);
-    for (std::size_t i = 0; i < one.steps; ++i) f.moments.push_back(data::advance(start, frequency, static_cast<std::int64_t>(i)));
+    for (std::size_t i = 0; i < one.steps; ++i)
+      f.moments.push_back(data::advance(start, frequency, static_cast<std::int64_t>(i)));
     f.past.assign(one.steps - f.truth.size(), 1.0);
     const auto page = report_html(c);
-    const auto chart = page.substr(page.find("<title>Series zone 7"), page.find("x-label") - page.find("<title>Series zone 7"));
+    const auto chart =
+        page.substr(page.find("<title>Series zone 7"), page.find("x-label") - page.find("<title>Series zone 7"));
     std::vector<std::string> labels;
-    for (auto at = chart.find("class=\"tick\" text-anchor=\"middle\">"); at != std::string::npos; at = chart.find("class=\"tick\" text-anchor=\"middle\">", at + 1)) {
+    for (auto at = chart.find("class=\"tick\" text-anchor=\"middle\">"); at != std::string::npos;
+         at = chart.find("class=\"tick\" text-anchor=\"middle\">", at + 1)) {
       const auto begin = chart.find('>', at) + 1;
       labels.push_back(chart.substr(begin, chart.find('<', begin) - begin));
     }
@@ -253,10 +259,12 @@ TEST(Report, AScoreLooksTheSameEverywhere) {
 TEST(Report, SaysWhichSeriesHaveNoScore) {
   EXPECT_EQ(how_chosen(5, 5, 5, false, "test"), "All series, from the best to the worst CRPS");
   EXPECT_EQ(how_chosen(5, 4, 4, false, "test"),
-            "All of the 4 of 5 series that have a score, from the best to the worst CRPS. The other 1 has no score, as nothing, or nothing but zeros, was observed in its windows");
+            "All of the 4 of 5 series that have a score, from the best to the worst CRPS. The other 1 has no score, as "
+            "nothing, or nothing but zeros, was observed in its windows");
   EXPECT_EQ(how_chosen(96, 87, 6, false, "test"),
-            "Of the 87 of 96 series that have a score, those with the best, the median and the worst CRPS over all test windows, and some between them. The other 9 "
-            "have no score, as nothing, or nothing but zeros, was observed in their windows");
+            "Of the 87 of 96 series that have a score, those with the best, the median and the worst CRPS over all "
+            "test windows, and some between them. The other 9 have no score, as nothing, or nothing but zeros, was "
+            "observed in their windows");
   EXPECT_EQ(how_chosen(96, 87, 2, true, "test"), "Of 96 series, those that were asked for");
 }
 

@@ -18,9 +18,11 @@ namespace {
 
 using test::SeededDraws;
 
-/// With a normal mean no test fails more often than 1e-7 (5.4 deviations, both sides); shares of few draws lie further out, for which one
-/// draw is allowed.
-double slack(const Estimate& e, std::int64_t samples) { return 5.4 * e.standard_error + 10.0 / static_cast<double>(samples); }
+/// With a normal mean no test fails more often than 1e-7 (5.4 deviations, both sides); shares of few draws lie further
+/// out, for which one draw is allowed.
+double slack(const Estimate& e, std::int64_t samples) {
+  return 5.4 * e.standard_error + 10.0 / static_cast<double>(samples);
+}
 
 TEST(SampledProfile, AgreesWithTheExactProfileOfIndependentNoise) {
   constexpr std::int64_t samples = 60'000;
@@ -59,7 +61,8 @@ TEST(SampledProfile, LiesBetweenTheEndsOfCorrelatedNoise) {
 
 TEST(SampledProfile, EpsilonIsWhereDeltaIs) {
   SeededDraws seeded(5);
-  const SampledProfile sampled(planned_strategy({StrategyKind::bsr}, 10, 2), 10, 2, 2.0, Direction::remove, 20'000, seeded.draws());
+  const SampledProfile sampled(planned_strategy({StrategyKind::bsr}, 10, 2), 10, 2, 2.0, Direction::remove, 20'000,
+                               seeded.draws());
   const double epsilon = sampled.epsilon(0.01);
   EXPECT_GT(epsilon, 0.1);
   EXPECT_NEAR(sampled.delta(epsilon).value, 0.01, 1e-8);
@@ -73,12 +76,14 @@ TEST(SampledProfile, RefusesWhatItIsNotAbout) {
   const auto bsr = planned_strategy({StrategyKind::bsr}, 10, 1);
   EXPECT_THROW(SampledProfile(bsr, 10, 1, 1.0, Direction::remove, 1, draws), UsageError);
   EXPECT_THROW(SampledProfile(bsr, 0, 1, 1.0, Direction::remove, 100, draws), UsageError);
-  for (const double sigma : {0.0, 1e-200, 1e7}) EXPECT_THROW(SampledProfile(bsr, 10, 1, sigma, Direction::remove, 100, draws), UsageError);
+  for (const double sigma : {0.0, 1e-200, 1e7})
+    EXPECT_THROW(SampledProfile(bsr, 10, 1, sigma, Direction::remove, 100, draws), UsageError);
   const Strategy negative(StrategyKind::file, {NoiseRecursion::Form::banded, {1.0, -0.5}, {}, {}}, 10);
   EXPECT_THROW(SampledProfile(negative, 10, 1, 1.0, Direction::remove, 100, draws), PrivacyError);
 }
 
-// The published rule spends the budget of one step on all of an epoch: its hazards are too small, and equal within an epoch.
+// The published rule spends the budget of one step on all of an epoch: its hazards are too small, and equal within an
+// epoch.
 TEST(Hazards, ThePublishedRuleHasSmallerOnes) {
   const auto strategy = planned_strategy({StrategyKind::bsr}, 20, 3);
   for (const auto direction : {Direction::remove, Direction::add}) {

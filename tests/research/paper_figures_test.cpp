@@ -33,7 +33,8 @@ struct Shape {
   std::size_t panels;
   std::size_t curves;  // a panel
 };
-const std::map<int, Shape> shapes = {{2, {2, 5}}, {3, {3, 2}}, {4, {2, 5}}, {5, {3, 5}}, {6, {3, 5}}, {7, {3, 5}}, {8, {12, 2}}, {9, {8, 5}}, {10, {4, 5}}, {13, {4, 12}}};
+const std::map<int, Shape> shapes = {{2, {2, 5}}, {3, {3, 2}},  {4, {2, 5}}, {5, {3, 5}},  {6, {3, 5}},
+                                     {7, {3, 5}}, {8, {12, 2}}, {9, {8, 5}}, {10, {4, 5}}, {13, {4, 12}}};
 
 class EveryPaperFigure : public testing::TestWithParam<int> {};
 
@@ -59,9 +60,7 @@ TEST_P(EveryPaperFigure, HasItsCurves) {
         EXPECT_LE(p.y.lower, p.y.upper) << where;
         EXPECT_GE(p.y.upper, negligible_delta) << where;
         EXPECT_LE(p.y.upper, 1.0) << where;
-        if (!ended(p)) {
-          EXPECT_LE(p.y.upper, (p.uses == 1 ? 1.0 + 1e-8 : 1.0 + 2.0 * coarse) * p.y.lower) << where;
-        }
+        if (!ended(p)) { EXPECT_LE(p.y.upper, (p.uses == 1 ? 1.0 + 1e-8 : 1.0 + 2.0 * coarse) * p.y.lower) << where; }
         if (i == 0) continue;
         const auto& before = series.points[i - 1];
         EXPECT_GT(p.x, before.x) << where;
@@ -151,15 +150,18 @@ TEST(PaperFigures, OneWindowASeriesWinsLateInOneStepAndEverywhereAfterAHundred) 
     }
 }
 
-// Figures 5 to 7: λ = 1 is best for all ε after 100 and 1000 steps where one value touches a tenth of a series (6, 7). Where it touches half (5), the
-// paper says so of 1000 steps, too: there λ = 16 is better up to ε = 4, and the figure's note says why.
+// Figures 5 to 7: λ = 1 is best for all ε after 100 and 1000 steps where one value touches a tenth of a series (6, 7).
+// Where it touches half (5), the paper says so of 1000 steps, too: there λ = 16 is better up to ε = 4, and the figure's
+// note says why.
 TEST(PaperFigures, OneWindowASeriesIsBestAfterManySteps) {
   for (const int number : {6, 7})
     for (const auto& panel : paper_figure(number, few, 0.02).panels)
       for (const auto& more : panel.series) {
         const auto& one = panel.series.front();
-        for (std::size_t i = 0; &more != &one && one.points[0].uses > 1 && i < one.points.size() && !ended(more.points[i]); ++i)
-          EXPECT_LT(one.points[i].y.upper, more.points[i].y.lower) << number << ", " << panel.title << ", " << more.name << " at " << one.points[i].x;
+        for (std::size_t i = 0;
+             &more != &one && one.points[0].uses > 1 && i < one.points.size() && !ended(more.points[i]); ++i)
+          EXPECT_LT(one.points[i].y.upper, more.points[i].y.lower)
+              << number << ", " << panel.title << ", " << more.name << " at " << one.points[i].x;
       }
   const auto figure = paper_figure(5, few, 1e-3);
   const auto& panel = figure.panels.back();
@@ -209,14 +211,13 @@ TEST(PaperFigures, OneWindowASeriesIsBestUnderDeterministicIteration) {
     for (const auto* other : {"λ = 2", "λ = 4", "λ = 8", "λ = 16"}) {
       const auto& more = series_of(panel, other);
       for (std::size_t i = 0; i < one.points.size(); ++i)
-        EXPECT_LT(one.points[i].y.upper, more.points[i].y.lower)
-            << panel.title << ", " << other << ", " << i + 1;
+        EXPECT_LT(one.points[i].y.upper, more.points[i].y.lower) << panel.title << ", " << other << ", " << i + 1;
     }
   }
 }
 
-// Figures 4 and 9: the curves are in the order of noise, the first without any. More of it lowers every one that has not ended;
-// noise that did nothing, or hurt within the width of a bracket, would not.
+// Figures 4 and 9: the curves are in the order of noise, the first without any. More of it lowers every one that has
+// not ended; noise that did nothing, or hurt within the width of a bracket, would not.
 TEST(PaperFigures, MoreForecastNoiseAlwaysHelps) {
   auto panels = paper_figure(4, few, 1e-3).panels;
   for (auto& panel : paper_figure(9, few, 1e-3).panels) panels.push_back(std::move(panel));

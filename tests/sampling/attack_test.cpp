@@ -253,7 +253,8 @@ Claim claim_of(const DominatingPair& pair, std::uint64_t uses) {
 /// What a game found out. All attacks are half lines of the score.
 class Outcome {
  public:
-  Outcome(Game game, std::vector<double> epsilons) : epsilons_(std::move(epsilons)), trials_(test::trials(game.trials)) {
+  Outcome(Game game, std::vector<double> epsilons)
+      : epsilons_(std::move(epsilons)), trials_(test::trials(game.trials)) {
     game.trials = trials_;
     for (const double e : epsilons_) {
       thresholds_.push_back(std::abs(e));
@@ -474,9 +475,10 @@ TEST(Attack, TheoremF1IsNotBrokenByEitherAttack) {
 }
 
 TEST(Attack, TheoremG1IsAttainedAtAlphaOneWithTheNoiseOnTheSeries) {
-  // Changed from x to x + v, x far larger than v; a touched window has gradient +1 if its noisy value is above x + v/2, −1
-  // otherwise. One window has it in its forecast, two in their context. The law of the gradient moves by τ(s) =
-  // erf(1/(2√2 s)) from −1 to +1: p₂ = ρ/T (τ(σ_F) + 2 τ(σ_C)), and at α = 1 the divergence is p₂ erf(1/(σ √2)), as claimed.
+  // Changed from x to x + v, x far larger than v; a touched window has gradient +1 if its noisy value is above x + v/2,
+  // −1 otherwise. One window has it in its forecast, two in their context. The law of the gradient moves by τ(s) =
+  // erf(1/(2√2 s)) from −1 to +1: p₂ = ρ/T (τ(σ_F) + 2 τ(σ_C)), and at α = 1 the divergence is p₂ erf(1/(σ √2)), as
+  // claimed.
   auto p = scheme(wor, wr, 2, 6, 1, 1);
   p.context_noise = 1.0;
   p.forecast_noise = 0.5;
@@ -568,8 +570,8 @@ TEST(Attack, TwentyStepsOf44AreWithinTheAccountant) {
   EXPECT_FALSE(Outcome(adaptive, epsilons).refutes(claim));
 }
 
-// The game of adaptive composition (tsdp.6), played by its own strategy: the direction with the heavier tail where the score has to rise, the other
-// one where it has to stay.
+// The game of adaptive composition (tsdp.6), played by its own strategy: the direction with the heavier tail where the
+// score has to rise, the other one where it has to stay.
 TEST(Attack, HundredAdaptiveStepsOf44ReachTheGameAndDoNotBreakIt) {
   const auto n = substituted(scheme(wor, wr, 4, 8, 2, 1), 4.0);
   const double q = n.rho() * n.r();

@@ -27,12 +27,11 @@ double read(std::int64_t units) {
 /// How far apart two numbers lie: exact where long double has more bits, and else for numbers that are near each other.
 long double distance(double a, double b) { return std::abs(static_cast<long double>(a) - static_cast<long double>(b)); }
 
-// Every decimal with 8 places in a neighbourhood of each power of two up to beyond 2³² v, of 0 and of the cut itself, against
-// those v and a little less than v away.
+// Every decimal with 8 places in a neighbourhood of each power of two up to beyond 2³² v, of 0 and of the cut itself,
+// against those v and a little less than v away.
 TEST(Contraction, DecimalsThatDifferByVStayAsNear) {
-  for (const std::int64_t v_units :
-       {std::int64_t{200'000'000}, std::int64_t{100'000'000}, std::int64_t{300'000'001}, std::int64_t{10'000'000},
-        std::int64_t{700'000}, std::int64_t{12'345'679}}) {
+  for (const std::int64_t v_units : {std::int64_t{200'000'000}, std::int64_t{100'000'000}, std::int64_t{300'000'001},
+                                     std::int64_t{10'000'000}, std::int64_t{700'000}, std::int64_t{12'345'679}}) {
     const double v = read(v_units);
     SCOPED_TRACE(v);
     const Contraction contraction(v);
@@ -62,8 +61,8 @@ TEST(Contraction, DecimalsThatDifferByVStayAsNear) {
   }
 }
 
-// The other way round, in units of the last place: reals that lie between doubles, in quarters of their distance, at each power of
-// two up to the cut and on both sides of it. v has few bits, so that long double holds all of them.
+// The other way round, in units of the last place: reals that lie between doubles, in quarters of their distance, at
+// each power of two up to the cut and on both sides of it. v has few bits, so that long double holds all of them.
 TEST(Contraction, RealsBetweenDoublesStayAsNear) {
   if (std::numeric_limits<long double>::digits < 64) GTEST_SKIP() << "long double is no wider than double";
   for (const double v : {1.0, 1.125, 1.984375, 0x1p-1022, 0x1.8p-1000, 0x1.8p+900, 0x1.8p+991, 0x1.8p+995}) {
@@ -80,7 +79,8 @@ TEST(Contraction, RealsBetweenDoublesStayAsNear) {
         const double a = contraction(static_cast<double>(x));
         const double b = contraction(static_cast<double>(other));
         worst = std::max(worst, distance(a, b));
-        EXPECT_EQ(distance(a, b), distance(contraction(static_cast<double>(-x)), contraction(static_cast<double>(-other))));
+        EXPECT_EQ(distance(a, b),
+                  distance(contraction(static_cast<double>(-x)), contraction(static_cast<double>(-other))));
       }
     }
     EXPECT_LE(worst, static_cast<long double>(contraction.reach()));

@@ -34,8 +34,8 @@ struct Seen {
 };
 using Guess = std::function<bool(const Seen&)>;  ///< whether the second of two pasts is more likely by more than e^ε
 
-/// Bracket of P′(guess) − e^ε P(guess), the first past all `level` but for a missing value, the second with `change` more in
-/// the first w observed places. `rounded_first`: a mistake, for comparison.
+/// Bracket of P′(guess) − e^ε P(guess), the first past all `level` but for a missing value, the second with `change`
+/// more in the first w observed places. `rounded_first`: a mistake, for comparison.
 Bracket advantage(const PrivateContext& mechanism, double change, double epsilon, std::uint64_t seed,
                   const Guess& guess, double level = 0.0, bool rounded_first = false) {
   std::uint64_t hits[2] = {0, 0};
@@ -97,7 +97,7 @@ Guess best_guess(const PrivateContext& mechanism, double epsilon) {
 void expect_attained(const PrivateContext::Parameters& p, std::uint64_t seed) {
   const PrivateContext mechanism(p);
   const auto won = advantage(mechanism, p.v, p.epsilon, seed, best_guess(mechanism, p.epsilon));
-  EXPECT_LE(won.lower, p.delta);         // not broken
+  EXPECT_LE(won.lower, p.delta);  // not broken
   EXPECT_GE(won.upper, 0.97 * p.delta);  // and nothing given away
   EXPECT_GE(won.lower, 0.85 * p.delta);
 }
@@ -120,8 +120,8 @@ TEST(PrivateContextAttack, SeesPlantedErrors) {
   EXPECT_GT(advantage(right, 2.4, p.epsilon, 5, best_guess(right, p.epsilon)).lower, p.delta);
 }
 
-// Values far larger than v, on either side of where floats change and of where values are cut: what is seen is a float above or
-// below a bound. With rounding before the noise, that bound would tell the two pasts apart.
+// Values far larger than v, on either side of where floats change and of where values are cut: what is seen is a float
+// above or below a bound. With rounding before the noise, that bound would tell the two pasts apart.
 TEST(PrivateContextAttack, LargeValuesAreHiddenAsSmallOnes) {
   const PrivateContext::Parameters p{0.5, 0.01, 2.0, 1, 1.0};
   const PrivateContext mechanism(p);

@@ -203,8 +203,8 @@ TEST(PrivateContext, ImputesByTheMeanOfWhatWasKept) {
   EXPECT_EQ(marks, (std::vector<float>{0.0F, 0.0F}));
 }
 
-// A pair of normals has up to 2^-48 of its mass where circles lie further apart than single precision rounds; four times that
-// for each changed value is what delta has to outweigh.
+// A pair of normals has up to 2^-48 of its mass where circles lie further apart than single precision rounds; four
+// times that for each changed value is what delta has to outweigh.
 TEST(PrivateContext, RefusesADeltaThatCoarseNormalsWouldShowIn) {
   for (const std::int64_t w : {1, 3, 1000}) {
     const double least = static_cast<double>(w) * 0x1p-46;
@@ -224,7 +224,8 @@ TEST(PrivateContext, RefusesParametersOutOfRange) {
   for (const double v : {0.0, -1.0, nan}) EXPECT_THROW(PrivateContext(parameters(1.0, 1, v)), UsageError) << v;
   for (const double keep : {0.0, -0.5, 1.5, nan}) EXPECT_THROW(PrivateContext(parameters(keep)), UsageError) << keep;
   for (const std::int64_t w : {0, -1, 1'000'001}) EXPECT_THROW(PrivateContext(parameters(1.0, w)), UsageError) << w;
-  EXPECT_THROW(PrivateContext(parameters(1.0, 1, 1e-320)), UsageError);  // values so near to each other are not told apart
+  EXPECT_THROW(PrivateContext(parameters(1.0, 1, 1e-320)),
+               UsageError);  // values so near to each other are not told apart
   // No bound on the change, or one that no noise in numbers could hide.
   EXPECT_THROW(PrivateContext(parameters(1.0, 1, infinite)), PrivacyError);
   EXPECT_THROW(PrivateContext(parameters(1.0, 1, 3e38)), PrivacyError);

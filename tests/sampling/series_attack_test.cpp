@@ -1,9 +1,9 @@
-// Attacks on the claims about whole series: worst-case neighbours, the samplers and the normals that training uses, and the best test of
-// one data set against the other. A claim fails if the attack wins more than its upper end; the attack must be able to reach the lower
-// end.
+// Attacks on the claims about whole series: worst-case neighbours, the samplers and the normals that training uses, and
+// the best test of one data set against the other. A claim fails if the attack wins more than its upper end; the attack
+// must be able to reach the lower end.
 //
-// Error rate: shares are bracketed by Clopper–Pearson at 2.5e-7 a side, thresholds are fixed before the draws, keys are fixed. Each
-// comparison errs with probability below 1e-6; a test makes fewer than ten of them.
+// Error rate: shares are bracketed by Clopper–Pearson at 2.5e-7 a side, thresholds are fixed before the draws, keys are
+// fixed. Each comparison errs with probability below 1e-6; a test makes fewer than ten of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,8 +30,8 @@ using test::share;
 
 constexpr double window_gradient = 5.0;  // of every window, in multiples of C: clipping always acts
 
-/// Series 0 is there, or a ghost in its place; the others' clipped gradients are `others`. Releases of all steps of `epochs` epochs make
-/// a score.
+/// Series 0 is there, or a ghost in its place; the others' clipped gradients are `others`. Releases of all steps of
+/// `epochs` epochs make a score.
 struct Game {
   SubsamplingScheme::Parameters law;
   double others = 0.0;
@@ -83,8 +83,7 @@ std::vector<double> scores(const Game& game, bool with) {
         const auto count = static_cast<double>(i - first);
         const double clipped = game.clip_windows ? count : std::min(1.0, window_gradient * count / lambda);
         const bool own = windows[first].series == 0 && !shorter;
-        sum += !own ? game.others * clipped : with ? clipped
-                                                   : 0.0;
+        sum += !own ? game.others * clipped : with ? clipped : 0.0;
         of_others += game.others * clipped;
       }
       releases[step] = sum - of_others + game.sigma * normals[step];
@@ -104,16 +103,20 @@ class Outcome {
     std::sort(without_.begin(), without_.end());
   }
   /// Bracket of P[score > t | there] − e^ε P[score > t | not there].
-  [[nodiscard]] Interval removal(double epsilon, double threshold) const { return advantage(with_, without_, epsilon, threshold, true); }
+  [[nodiscard]] Interval removal(double epsilon, double threshold) const {
+    return advantage(with_, without_, epsilon, threshold, true);
+  }
   /// Bracket of P[score ≤ t | not there] − e^ε P[score ≤ t | there].
   [[nodiscard]] Interval addition(double epsilon, double threshold) const {
     return advantage(without_, with_, epsilon, threshold, false);
   }
 
  private:
-  static Interval advantage(const std::vector<double>& a, const std::vector<double>& b, double epsilon, double threshold, bool above) {
+  static Interval advantage(const std::vector<double>& a, const std::vector<double>& b, double epsilon,
+                            double threshold, bool above) {
     const auto hits = [&](const std::vector<double>& sorted) {
-      const auto below = static_cast<std::uint64_t>(std::upper_bound(sorted.begin(), sorted.end(), threshold) - sorted.begin());
+      const auto below =
+          static_cast<std::uint64_t>(std::upper_bound(sorted.begin(), sorted.end(), threshold) - sorted.begin());
       return share(above ? sorted.size() - below : below, sorted.size());
     };
     const auto of_a = hits(a);
@@ -125,7 +128,8 @@ class Outcome {
 
 const std::vector<double> epsilons = {0.0, 0.4, 1.0};
 
-Interval claim(const SubsamplingScheme::Parameters& law, double sigma, Direction direction, double epsilon, std::uint64_t epochs) {
+Interval claim(const SubsamplingScheme::Parameters& law, double sigma, Direction direction, double epsilon,
+               std::uint64_t epochs) {
   const SubsamplingScheme scheme(law);
   const auto theorem = series_theorem(series_law_of(scheme), sigma, direction);
   const auto steps = epochs * static_cast<std::uint64_t>(scheme.steps_per_epoch());
@@ -151,7 +155,8 @@ void expect_exact(const Game& game) {
 
 /// Whether the attack wins more than a claim at some ε.
 bool refutes(const Outcome& outcome, const std::function<double(double epsilon)>& allowed) {
-  return std::any_of(epsilons.begin(), epsilons.end(), [&](double e) { return outcome.removal(e, e).lower > allowed(e); });
+  return std::any_of(epsilons.begin(), epsilons.end(),
+                     [&](double e) { return outcome.removal(e, e).lower > allowed(e); });
 }
 
 /// log of (1 − q) + q e^{(2 d y − d²)/2σ²}: a step in which the series shows by d with probability q.
@@ -178,7 +183,8 @@ TEST(SeriesAttack, PoissonIsAttainedAndNotBroken) {
   game.law.batches.reset();
   game.law.rate = 0.3;  // three steps an epoch
   game.score = [](const std::vector<double>& y) {
-    return std::accumulate(y.begin(), y.end(), 0.0, [](double sum, double x) { return sum + log_ratio(0.3, 1.0, x, 1.2); });
+    return std::accumulate(y.begin(), y.end(), 0.0,
+                           [](double sum, double x) { return sum + log_ratio(0.3, 1.0, x, 1.2); });
   };
   ASSERT_EQ(SubsamplingScheme(game.law).steps_per_epoch(), 3);
   expect_exact(game);
@@ -186,7 +192,8 @@ TEST(SeriesAttack, PoissonIsAttainedAndNotBroken) {
   const Outcome outcome(game);
   auto less = game.law;
   less.rate = 0.27;
-  EXPECT_TRUE(!test::full_trials() || refutes(outcome, [&](double e) { return claim(less, 1.2, Direction::remove, e, 2).upper; }));
+  EXPECT_TRUE(!test::full_trials() ||
+              refutes(outcome, [&](double e) { return claim(less, 1.2, Direction::remove, e, 2).upper; }));
 }
 
 TEST(SeriesAttack, SamplesWithoutReplacementAreAttainedAndAreNotPoisson) {
@@ -195,7 +202,8 @@ TEST(SeriesAttack, SamplesWithoutReplacementAreAttainedAndAreNotPoisson) {
   ASSERT_NEAR(SubsamplingScheme(game.law).drawn_share(), q, 1e-12);
   // Another series takes the absent one's place: from −1 to +1.
   game.score = [&](const std::vector<double>& y) {
-    return std::accumulate(y.begin(), y.end(), 0.0, [&](double sum, double x) { return sum + log_ratio(q, 2.0, x, 1.5); });
+    return std::accumulate(y.begin(), y.end(), 0.0,
+                           [&](double sum, double x) { return sum + log_ratio(q, 2.0, x, 1.5); });
   };
   const Outcome outcome(game);
   const auto curve = series_theorem(series_law_of(SubsamplingScheme(game.law)), 1.5).curve();
@@ -204,7 +212,8 @@ TEST(SeriesAttack, SamplesWithoutReplacementAreAttainedAndAreNotPoisson) {
     EXPECT_GE(outcome.removal(e, e).upper, 0.85 * curve->delta(e, 3).upper);
   }
   // Planted: accounted as if every series had a coin of its own.
-  EXPECT_TRUE(refutes(outcome, [&](double e) { return series_theorem({TopLevel::poisson, 3, q}, 1.5).curve()->delta(e, 3).upper; }));
+  EXPECT_TRUE(refutes(
+      outcome, [&](double e) { return series_theorem({TopLevel::poisson, 3, q}, 1.5).curve()->delta(e, 3).upper; }));
 }
 
 TEST(SeriesAttack, BallsInBinsAreAttainedAndNotBroken) {
@@ -218,7 +227,8 @@ TEST(SeriesAttack, BallsInBinsAreAttainedAndNotBroken) {
   expect_exact(game);
   // Planted: bins drawn anew in every epoch, which is what composing single epochs would say.
   const Outcome outcome(game);
-  EXPECT_TRUE(refutes(outcome, [&](double e) { return series_theorem({TopLevel::balls_in_bins, 6}, 1.1).curve()->delta(e, 1).upper; }));
+  EXPECT_TRUE(refutes(
+      outcome, [&](double e) { return series_theorem({TopLevel::balls_in_bins, 6}, 1.1).curve()->delta(e, 1).upper; }));
 }
 
 TEST(SeriesAttack, ShuffledBatchesReachTheLowerEndAndAreNotPoisson) {
@@ -231,7 +241,8 @@ TEST(SeriesAttack, ShuffledBatchesReachTheLowerEndAndAreNotPoisson) {
       Game game{scheme_of(TopLevel::shuffled, 20, 10), -1.0, sigma, epochs, {}, 60'000, 5};
       game.law.reshuffle = reshuffle;
       const double each = reshuffle == Reshuffle::once ? sigma / std::sqrt(epochs) : sigma;
-      // Largest coordinate; of one order for all epochs that of their mean. Of several orders the log-likelihood of the largest ones.
+      // Largest coordinate; of one order for all epochs that of their mean. Of several orders the log-likelihood of the
+      // largest ones.
       const auto ratio = [&](double m) {
         const auto density = [&](double shift) {
           const double rest = boost::math::cdf(standard, m / each);
@@ -266,7 +277,8 @@ TEST(SeriesAttack, ShuffledBatchesReachTheLowerEndAndAreNotPoisson) {
       const auto as_poisson = series_theorem({TopLevel::poisson, 10}, sigma, Direction::remove).curve();
       bool broken = false;
       for (const double e : {2.0, 3.0, 4.0, 5.0})
-        broken = broken || outcome.removal(e, e).lower > as_poisson->delta(e, static_cast<std::uint64_t>(10 * epochs)).upper;
+        broken =
+            broken || outcome.removal(e, e).lower > as_poisson->delta(e, static_cast<std::uint64_t>(10 * epochs)).upper;
       EXPECT_TRUE(broken);
     }
 }

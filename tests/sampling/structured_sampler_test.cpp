@@ -30,7 +30,9 @@ SubsamplingScheme::Parameters base(std::int64_t series, std::int64_t length) {
 
 const SecretKey key = SecretKey::from_seed(20260101);
 
-std::vector<data::WindowIndex> draw(StructuredSampler& sampler, std::uint64_t step) { return sampler.draw(key, step).windows; }
+std::vector<data::WindowIndex> draw(StructuredSampler& sampler, std::uint64_t step) {
+  return sampler.draw(key, step).windows;
+}
 
 /// Fails if `counts` are unlikely for independent draws with these expected counts (all above 20).
 void expect_law(const std::vector<double>& counts, const std::vector<double>& expected, int constraints = 1) {
@@ -45,7 +47,8 @@ void expect_law(const std::vector<double>& counts, const std::vector<double>& ex
 
 /// Fails if the share of `hits` among `trials` is unlikely under probability `p` (normal limit, two-sided 1e-8).
 void expect_share(double hits, double trials, double p) {
-  EXPECT_LT(std::abs(hits - trials * p) / std::sqrt(trials * p * (1.0 - p)), 5.75) << hits << " of " << trials << ", p " << p;
+  EXPECT_LT(std::abs(hits - trials * p) / std::sqrt(trials * p * (1.0 - p)), 5.75)
+      << hits << " of " << trials << ", p " << p;
 }
 
 TEST(Sampler, WithoutReplacementIsAFreshUniformSubsetEachStep) {
@@ -428,27 +431,27 @@ TEST(Augment, PutsNoiseOnDoublesBeforeTheyBecomeFloats) {
   for (std::size_t i = 0; i < count; ++i) {
     const bool in_past = static_cast<std::int64_t>(i) % width < past;
     const double noise = v * (1.0 + 0x1p-19) * (in_past ? 1.0 : 4.0) * normals[i];
-    const double read = i % 5 != 0 ? 1000000031.0 : i % 2 == 0 ? v * 0x1p32
-                                                               : -v * 0x1p32;
+    const double read = i % 5 != 0 ? 1000000031.0 : i % 2 == 0 ? v * 0x1p32 : -v * 0x1p32;
     const float expected = i % 7 == 0 ? 0.0F : static_cast<float>(read + noise);
     ASSERT_EQ(values[i], expected) << i;
-    others += expected != 0.0F && expected != static_cast<float>(static_cast<double>(static_cast<float>(read)) + noise) ? 1 : 0;
+    others += expected != 0.0F && expected != static_cast<float>(static_cast<double>(static_cast<float>(read)) + noise)
+                  ? 1
+                  : 0;
   }
   EXPECT_GT(others, count / 10);  // rounding first would give other windows
   // The largest float, where there is no larger one.
   std::fill(exact.begin(), exact.end(), 3.4e38);
   augment(scheme, 1e38, stream, windows, past, exact.data(), values.data(), observed.data());
   for (const float value : values) ASSERT_TRUE(std::isfinite(value));
-  EXPECT_THROW(augment(scheme, 1e-320, stream, windows, past, exact.data(), values.data(), observed.data()), UsageError);
+  EXPECT_THROW(augment(scheme, 1e-320, stream, windows, past, exact.data(), values.data(), observed.data()),
+               UsageError);
 }
 
 TEST(Scheme, RefusesWhatMakesNoSense) {
   const auto message = [](SubsamplingScheme::Parameters p) -> std::string {
     try {
       const SubsamplingScheme scheme(p);
-    } catch (const Error& error) {
-      return error.what();
-    }
+    } catch (const Error& error) { return error.what(); }
     return "accepted";
   };
   auto p = base(3, 10);

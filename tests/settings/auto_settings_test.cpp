@@ -38,7 +38,8 @@ TEST(AutoSettings, AreAllSettled) {
   EXPECT_FALSE(settled.start);
   EXPECT_EQ(c.model.context_length, 48);  // two days hold 30 hours
   EXPECT_EQ(c.sampling.batch_size, 40);
-  ASSERT_TRUE(c.training.max_epochs && c.privacy.noise_multiplier && c.privacy.composition && c.optimizer.learning_rate);
+  ASSERT_TRUE(c.training.max_epochs && c.privacy.noise_multiplier && c.privacy.composition &&
+              c.optimizer.learning_rate);
   EXPECT_EQ(settled.chosen.size(), 6u);
   for (const auto& setting : settled.chosen) EXPECT_FALSE(setting.why.empty()) << setting.key;
   const auto method = method_of(c, lengths);
@@ -64,9 +65,10 @@ TEST(AutoSettings, TellChosenLags) {
 TEST(AutoSettings, ChosenLagsAreAccountedWhole) {
   const auto file = std::filesystem::path(testing::TempDir()) / "chosen_lags.yaml";
   const auto law_with = [&](const char* lags) {
-    std::ofstream(file) << "dataset: {path: none.csv, format: csv, frequency: 1h, prediction_length: 30, season_length: 24}\n"
-                           "model: {name: deepar, context_length: 48, lags: "
-                        << lags << "}\nsampling: {batch_size: 8}\ntraining: {max_epochs: 10}\nprivacy: {noise_multiplier: 4.0}\n";
+    std::ofstream(file)
+        << "dataset: {path: none.csv, format: csv, frequency: 1h, prediction_length: 30, season_length: 24}\n"
+           "model: {name: deepar, context_length: 48, lags: "
+        << lags << "}\nsampling: {batch_size: 8}\ntraining: {max_epochs: 10}\nprivacy: {noise_multiplier: 4.0}\n";
     return scheme_of(settle(read_config(file), lengths, file).config, lengths);
   };
   const auto automatic = law_with("auto");
@@ -130,7 +132,8 @@ TEST(AutoSettings, FewWindowsStayNearTheirStart) {
   const auto rate = [&](const privacy::SeriesLengths& of) { return *settle(c, of, "").config.optimizer.learning_rate; };
   // 40 series tell as much as 40 / (1 + 39 / 10) = 8.16: with 78 values a window, 400 windows are 3,823 values of each.
   EXPECT_EQ(rate(privacy::SeriesLengths::equal(40, 5000)), rate(privacy::SeriesLengths::equal(40, 10000)));
-  EXPECT_NEAR(rate(privacy::SeriesLengths::equal(40, 1000)) / rate(privacy::SeriesLengths::equal(40, 2000)), 0.25, 1e-12);
+  EXPECT_NEAR(rate(privacy::SeriesLengths::equal(40, 1000)) / rate(privacy::SeriesLengths::equal(40, 2000)), 0.25,
+              1e-12);
   // A walk needs ten times as many.
   const double seasonal = rate(privacy::SeriesLengths::equal(40, 1000));
   c.model.context_length = 48;
@@ -138,9 +141,12 @@ TEST(AutoSettings, FewWindowsStayNearTheirStart) {
   EXPECT_NEAR(rate(privacy::SeriesLengths::equal(40, 1000)) / seasonal, 0.01, 1e-12);
   // It holds without privacy, too: what is learnt from few windows is no noise, but it does not last.
   c.privacy.enabled = false;
-  EXPECT_NEAR(rate(privacy::SeriesLengths::equal(40, 1000)) / rate(privacy::SeriesLengths::equal(40, 2000)), 0.25, 1e-12);
-  // More series hardly help, as they share their days: 1,000 tell as much as 9.9, not 25 times as much as 40. (One step an epoch, both.)
-  EXPECT_NEAR(rate(privacy::SeriesLengths::equal(1000, 1000)) / rate(privacy::SeriesLengths::equal(40, 1000)), std::pow((1000 / 100.9) / (40 / 4.9), 2.0), 1e-9);
+  EXPECT_NEAR(rate(privacy::SeriesLengths::equal(40, 1000)) / rate(privacy::SeriesLengths::equal(40, 2000)), 0.25,
+              1e-12);
+  // More series hardly help, as they share their days: 1,000 tell as much as 9.9, not 25 times as much as 40. (One step
+  // an epoch, both.)
+  EXPECT_NEAR(rate(privacy::SeriesLengths::equal(1000, 1000)) / rate(privacy::SeriesLengths::equal(40, 1000)),
+              std::pow((1000 / 100.9) / (40 / 4.9), 2.0), 1e-9);
 }
 
 TEST(AutoSettings, ShippedWeightsAreTakenWhereTheyFit) {

@@ -81,8 +81,7 @@ class ConfigTest : public test::TemporaryFolder {
                       const std::vector<std::string>& assignments = {}) const {
     try {
       static_cast<void>(read(text, assignments));
-      ADD_FAILURE() << "accepted:\n"
-                    << text << (assignments.empty() ? "" : assignments.front());
+      ADD_FAILURE() << "accepted:\n" << text << (assignments.empty() ? "" : assignments.front());
     } catch (const UsageError& error) {
       const std::string line = error.what();
       EXPECT_EQ(line.find('\n'), std::string::npos) << line;
@@ -293,8 +292,10 @@ TEST_F(ConfigTest, RefusesWrongTypes) {
 
 // What a run writes as config.yaml must name the same file.
 TEST_F(ConfigTest, RefusesTextThatIsNotUtf8) {
-  expect_refused(changed("data/x", "data/\x8b"), {"config.yaml:2: dataset.path: found 'data/\x8b.txt.gz', which is not UTF-8"});
-  expect_set_refused("dataset.path=caf\xe9", {"--set dataset.path: found 'caf\xe9', which is not UTF-8; expected text"});
+  expect_refused(changed("data/x", "data/\x8b"),
+                 {"config.yaml:2: dataset.path: found 'data/\x8b.txt.gz', which is not UTF-8"});
+  expect_set_refused("dataset.path=caf\xe9",
+                     {"--set dataset.path: found 'caf\xe9', which is not UTF-8; expected text"});
   EXPECT_EQ(read(least_text, {"dataset.path=caf\xc3\xa9"}).dataset.path, "caf\xc3\xa9");
 }
 
@@ -351,8 +352,9 @@ TEST_F(ConfigTest, BoundsListsAndWhatIsInThem) {
   std::string lags = "1";
   for (int lag = 2; lag <= 1000; ++lag) lags.append(",").append(std::to_string(lag));
   EXPECT_EQ(read(least_text, {"model.name=deepar", "model.lags=[" + lags + "]"}).model.lags.size(), 1000U);
-  expect_set_refused("model.lags=[" + lags + ",1001]",
-                     {"--set model.lags: ", "a list of 1001", "a list of at most 1000, each an integer from 1 to 1000000, or auto"});
+  expect_set_refused(
+      "model.lags=[" + lags + ",1001]",
+      {"--set model.lags: ", "a list of 1001", "a list of at most 1000, each an integer from 1 to 1000000, or auto"});
   expect_set_refused("model.lags=[1000001]", {"--set model.lags: ", "[1000001]", "each an integer from 1 to 1000000"});
 }
 
@@ -383,8 +385,9 @@ TEST_F(ConfigTest, RefusesFilesThatLackARequiredKey) {
 }
 
 TEST_F(ConfigTest, SettingsMayBeLeftToTheProgram) {
-  const auto c = read(least_text, {"model.context_length=auto", "sampling.batch_size=auto", "training.max_epochs=auto", "optimizer.learning_rate=auto",
-                                   "privacy.noise_multiplier=auto", "model.width=auto", "model.prior=auto", "model.start=auto"});
+  const auto c = read(least_text, {"model.context_length=auto", "sampling.batch_size=auto", "training.max_epochs=auto",
+                                   "optimizer.learning_rate=auto", "privacy.noise_multiplier=auto", "model.width=auto",
+                                   "model.prior=auto", "model.start=auto"});
   EXPECT_FALSE(c.model.context_length);
   EXPECT_TRUE(c.sampling.auto_batch_size);
   EXPECT_FALSE(c.sampling.batch_size);
@@ -395,9 +398,12 @@ TEST_F(ConfigTest, SettingsMayBeLeftToTheProgram) {
   EXPECT_FALSE(c.model.prior);
   EXPECT_EQ(c.model.start, "auto");
   EXPECT_EQ(config_text(read(config_text(c))), config_text(c));
-  expect_set_refused("sampling.batch_size=null", {"sampling.batch_size: not given", "an integer from 1 to 1000000000, or auto"});
-  expect_set_refused("sampling.batch_size=some", {"--set sampling.batch_size: found 'some'", "an integer from 1 to 1000000000, auto or null"});
-  expect_set_refused("training.max_epochs=none", {"--set training.max_epochs: ", "'none'", "an integer from 1 to 1000000000, or auto"});
+  expect_set_refused("sampling.batch_size=null",
+                     {"sampling.batch_size: not given", "an integer from 1 to 1000000000, or auto"});
+  expect_set_refused("sampling.batch_size=some",
+                     {"--set sampling.batch_size: found 'some'", "an integer from 1 to 1000000000, auto or null"});
+  expect_set_refused("training.max_epochs=none",
+                     {"--set training.max_epochs: ", "'none'", "an integer from 1 to 1000000000, or auto"});
   expect_set_refused("training.max_epochs=", {"--set training.max_epochs: ", "null", "or auto"});
   expect_set_refused("optimizer.learning_rate=fast", {"--set optimizer.learning_rate: ", "'fast'", "or auto"});
 }
@@ -431,14 +437,20 @@ TEST_F(ConfigTest, RefusesAssignmentsThatAreNone) {
 
 TEST_F(ConfigTest, AutomaticLagsFollowTheSeason) {
   using Lags = std::vector<std::int64_t>;
-  const auto lags = [&](int season) { return read(least_text, {"model.name=deepar", "model.lags=auto", "dataset.season_length=" + std::to_string(season)}).model.lags; };
-  EXPECT_EQ(lags(24), (Lags{1, 2, 3, 4, 5, 6, 7, 23, 24, 25, 47, 48, 49, 71, 72, 73, 95, 96, 97, 119, 120, 121, 143, 144, 145, 167, 168, 169}));
+  const auto lags = [&](int season) {
+    return read(least_text, {"model.name=deepar", "model.lags=auto", "dataset.season_length=" + std::to_string(season)})
+        .model.lags;
+  };
+  EXPECT_EQ(lags(24), (Lags{1,  2,  3,  4,  5,  6,   7,   23,  24,  25,  47,  48,  49,  71,
+                            72, 73, 95, 96, 97, 119, 120, 121, 143, 144, 145, 167, 168, 169}));
   EXPECT_EQ(lags(12), (Lags{1, 2, 3, 4, 5, 6, 7, 11, 12, 13}));
   EXPECT_EQ(lags(7), (Lags{1, 2, 3, 4, 5, 6, 7, 8}));
   EXPECT_EQ(lags(2), (Lags{1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(lags(1), (Lags{1, 2, 3, 4, 5, 6, 7}));
   // A run's configuration says what was read.
-  EXPECT_NE(config_text(read(least_text, {"model.name=deepar", "model.lags=auto", "dataset.season_length=2"})).find("lags: [1, 2, 3, 4, 5, 6, 7]"), std::string::npos);
+  EXPECT_NE(config_text(read(least_text, {"model.name=deepar", "model.lags=auto", "dataset.season_length=2"}))
+                .find("lags: [1, 2, 3, 4, 5, 6, 7]"),
+            std::string::npos);
   // Other models read none; so a sweep may set it for all.
   EXPECT_TRUE(read(least_text, {"model.lags=auto"}).model.lags.empty());
   EXPECT_EQ(read(least_text, {"model.lags=auto", "model.lags=[3]", "model.name=deepar"}).model.lags, (Lags{3}));
@@ -483,8 +495,9 @@ TEST_F(ConfigTest, AFileThatCannotBeReadIsAUsageError) {
 TEST_F(ConfigTest, WhatIsNoFileIsNamedAndNotWaitedFor) {
   ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
   ASSERT_EQ(::symlink("circle", (folder_ / "circle").c_str()), 0);
-  for (const auto& [name, reason] : {std::pair{"fifo", "Is a FIFO"}, std::pair{"circle", "Too many levels of symbolic links"},
-                                     std::pair{"", "Is a directory"}}) {
+  for (const auto& [name, reason] :
+       {std::pair{"fifo", "Is a FIFO"}, std::pair{"circle", "Too many levels of symbolic links"},
+        std::pair{"", "Is a directory"}}) {
     const auto place = folder_ / name;
     for (const auto& look : std::vector<std::function<void()>>{
              [&] { static_cast<void>(find_config_file(place)); }, [&] { static_cast<void>(read_config(place)); },
@@ -539,9 +552,7 @@ TEST_F(ConfigTest, ChecksASettingAlone) {
   const auto refusal = [](const std::string& key, const std::string& value) -> std::string {
     try {
       check_setting("here: ", key, value);
-    } catch (const UsageError& error) {
-      return error.what();
-    }
+    } catch (const UsageError& error) { return error.what(); }
     return "not refused";
   };
   EXPECT_EQ(refusal("privacy.ww", "1"), "here: unknown key 'privacy.ww'; the nearest known key is 'privacy.w'");
@@ -559,31 +570,40 @@ TEST_F(ConfigTest, ShippedConfigurationsAreRead) {
   EXPECT_GT(count, 0);
 }
 
-// Not shipped are the benchmarks and what a command makes: a message says how to come by each, and what can be had without.
+// Not shipped are the benchmarks and what a command makes: a message says how to come by each, and what can be had
+// without.
 TEST_F(ConfigTest, AMissingDataFileSaysWhereItComesFrom) {
   const auto configs = std::filesystem::path(TSDP_SOURCE_DIR) / "configs";
   const auto refusal = [&](const std::string& path) -> std::string {
     try {
       static_cast<void>(find_data_file(path, configs / "some.yaml"));
-    } catch (const DataError& error) {
-      return error.what();
-    }
+    } catch (const DataError& error) { return error.what(); }
     return "found";
   };
   struct Case {
     const char* path;
     std::vector<std::string> parts;
   };
-  // The project that the program finds around itself: a copy of the sources may lie within it (scripts/planted_errors.sh).
+  // The project that the program finds around itself: a copy of the sources may lie within it
+  // (scripts/planted_errors.sh).
   const auto script = (project_root() / "scripts/fetch_data.sh").string();
   const auto data = (project_root() / "data").string();
   const std::string look_alike = "--config lookalike_traffic.yaml trains on made data";
   for (const auto& [path, parts] : std::vector<Case>{
-           {"none/traffic.txt.gz", {"get it: " + script + " traffic, or put traffic/traffic.txt.gz of github.com/laiguokun/multivariate-time-series-data into " + data, look_alike}},
-           {"none/electricity.txt.gz", {script + " electricity,", "electricity/electricity.txt.gz of github.com/", look_alike}},
-           {"none/solar_10_minutes_dataset.tsf", {script + " solar_10_minutes,", "solar_10_minutes_dataset.zip, zenodo.org/records/4656144", look_alike}},
-           {"none/lookalike_traffic.txt.gz", {"make it: tsdp-data generate traffic-like --series 862 --length 17544 --seed 11 --output " + data + "/lookalike_traffic.txt.gz"}},
-           {"none/lookalike_10k.txt.gz", {"make it: tsdp-data generate traffic-like --series 10000 --length 400 --seed 5 --output "}},
+           {"none/traffic.txt.gz",
+            {"get it: " + script +
+                 " traffic, or put traffic/traffic.txt.gz of github.com/laiguokun/multivariate-time-series-data into " +
+                 data,
+             look_alike}},
+           {"none/electricity.txt.gz",
+            {script + " electricity,", "electricity/electricity.txt.gz of github.com/", look_alike}},
+           {"none/solar_10_minutes_dataset.tsf",
+            {script + " solar_10_minutes,", "solar_10_minutes_dataset.zip, zenodo.org/records/4656144", look_alike}},
+           {"none/lookalike_traffic.txt.gz",
+            {"make it: tsdp-data generate traffic-like --series 862 --length 17544 --seed 11 --output " + data +
+             "/lookalike_traffic.txt.gz"}},
+           {"none/lookalike_10k.txt.gz",
+            {"make it: tsdp-data generate traffic-like --series 10000 --length 400 --seed 5 --output "}},
            {"none/mine.csv", {"looked for "}}}) {
     const auto line = refusal(path);
     EXPECT_NE(line.find("dataset.path: no file '" + std::string(path) + "'"), std::string::npos) << line;
@@ -601,11 +621,13 @@ TEST_F(ConfigTest, AMissingDataFileSaysWhereItComesFrom) {
     const auto line = refusal(std::string("none/") + name + ".txt.gz");
     const auto from = line.find("tsdp-data generate"), to = line.find(" --output ");
     ASSERT_NE(from, std::string::npos);
-    EXPECT_NE(text_of(configs / (std::string(name) + ".yaml")).find(line.substr(from, to - from)), std::string::npos) << line;
+    EXPECT_NE(text_of(configs / (std::string(name) + ".yaml")).find(line.substr(from, to - from)), std::string::npos)
+        << line;
   }
 }
 
-// The paper's benchmarks come twice: with the settings that are recommended, which spend the target, and with the paper's.
+// The paper's benchmarks come twice: with the settings that are recommended, which spend the target, and with the
+// paper's.
 TEST_F(ConfigTest, BenchmarksHaveTheRecommendedSettingsAndThePapers) {
   const auto configs = std::filesystem::path(TSDP_SOURCE_DIR) / "configs";
   struct Paper {
@@ -613,7 +635,8 @@ TEST_F(ConfigTest, BenchmarksHaveTheRecommendedSettingsAndThePapers) {
     std::int64_t context, batch, epochs;
     double noise;
   };
-  for (const auto& p : {Paper{"traffic.yaml", 96, 256, 4000, 4.0}, Paper{"electricity.yaml", 24, 128, 8000, 2.0}, Paper{"solar_10_minutes.yaml", 240, 128, 16000, 4.0}}) {
+  for (const auto& p : {Paper{"traffic.yaml", 96, 256, 4000, 4.0}, Paper{"electricity.yaml", 24, 128, 8000, 2.0},
+                        Paper{"solar_10_minutes.yaml", 240, 128, 16000, 4.0}}) {
     SCOPED_TRACE(p.name);
     const auto good = read_config(configs / p.name);
     EXPECT_EQ(good.privacy.noise_multiplier, std::nullopt);  // auto: spends the target

@@ -20,29 +20,35 @@ Ledger ledger_with(const std::string& id, Start start = {}, bool with_privacy = 
   return out;
 }
 
-Start trained_by(const Ledger& ledger) { return {{}, origin_of_weights(ledger), std::string(64, 'a'), document(ledger)}; }
+Start trained_by(const Ledger& ledger) {
+  return {{}, origin_of_weights(ledger), std::string(64, 'a'), document(ledger)};
+}
 
 TEST(Start, EveryLedgerSaysWhereWeightsComeFrom) {
   const auto synthetic = [] { return Start{{}, StartOrigin::synthetic, std::string(64, 'b'), {}}; }();
   // Noise that follows from a seed hides nothing.
   auto of_a_seed = ledger_with("b");
   of_a_seed.reproducible = true;
-  for (const auto& [start, origin] : {std::pair{Start{}, "fresh"}, std::pair{synthetic, "synthetic"}, std::pair{trained_by(ledger_with("b")), "trained"},
-                                      std::pair{trained_by(ledger_with("b", {}, false)), "trained_without_privacy"},
-                                      std::pair{trained_by(of_a_seed), "trained_without_privacy"},
-                                      std::pair{trained_by(ledger_with("b", trained_by(of_a_seed))), "trained_without_privacy"},
-                                      std::pair{trained_by(ledger_with("b", trained_by(ledger_with("c", {}, false)))), "trained_without_privacy"}}) {
+  for (const auto& [start, origin] :
+       {std::pair{Start{}, "fresh"}, std::pair{synthetic, "synthetic"},
+        std::pair{trained_by(ledger_with("b")), "trained"},
+        std::pair{trained_by(ledger_with("b", {}, false)), "trained_without_privacy"},
+        std::pair{trained_by(of_a_seed), "trained_without_privacy"},
+        std::pair{trained_by(ledger_with("b", trained_by(of_a_seed))), "trained_without_privacy"},
+        std::pair{trained_by(ledger_with("b", trained_by(ledger_with("c", {}, false)))), "trained_without_privacy"}}) {
     const auto text = document(ledger_with("a", start));
     EXPECT_EQ(text["start"]["origin"], origin);
     EXPECT_EQ(start_origin_of(text, "ledger"), start.origin);
     EXPECT_TRUE(verify(text, "ledger").agrees()) << verify(text, "ledger").differences.front();
     // "epsilon 0" stands where nothing was spent, and nowhere else.
     EXPECT_EQ(start_cited(start.origin).find("epsilon 0") != std::string::npos, !rests_on_data(start.origin)) << origin;
-    // Whoever reads fields is told, too: in what is not covered, in the warnings, and beside each number that leaves the start out.
+    // Whoever reads fields is told, too: in what is not covered, in the warnings, and beside each number that leaves
+    // the start out.
     for (const char* where : {"/not_covered", "/warnings", "/groups/meaning", "/attack/meaning"}) {
       const auto place = nlohmann::ordered_json::json_pointer(where);
       if (!text.contains(place)) continue;
-      EXPECT_EQ(text.at(place).dump().find("start.trained") != std::string::npos, rests_on_data(start.origin)) << origin << where;
+      EXPECT_EQ(text.at(place).dump().find("start.trained") != std::string::npos, rests_on_data(start.origin))
+          << origin << where;
     }
   }
   EXPECT_NE(document(of_a_seed)["warnings"].dump().find("not for release"), std::string::npos);
@@ -52,7 +58,8 @@ TEST(Start, EveryLedgerSaysWhereWeightsComeFrom) {
   EXPECT_THROW(static_cast<void>(read_ledger(text, "ledger")), DataError);
 }
 
-// What version 0.5 wrote stays readable, is held to its own words, and what it did not say of privacy is found in the ledgers that it holds.
+// What version 0.5 wrote stays readable, is held to its own words, and what it did not say of privacy is found in the
+// ledgers that it holds.
 TEST(Start, LedgersOfTheEditionBeforeAreRead) {
   const auto as_before = [](nlohmann::ordered_json text) {
     text["format"] = "tsdp-privacy-2";
@@ -77,7 +84,10 @@ TEST(Start, LedgersOfTheEditionBeforeAreRead) {
     for (const auto& [key, value] : text.items()) {
       if (key == "steps_planned" && start["origin"] != "fresh") {
         const bool data = start["origin"] != "synthetic";
-        out["start"] = {{"prior", start["prior"]}, {"season", start["season"]}, {"weights", data ? "trained" : "synthetic"}, {"weights_sha256", start["weights_sha256"]}};
+        out["start"] = {{"prior", start["prior"]},
+                        {"season", start["season"]},
+                        {"weights", data ? "trained" : "synthetic"},
+                        {"weights_sha256", start["weights_sha256"]}};
         if (data) out["start"]["trained"] = start["trained"];
       }
       out[key] = value;
@@ -89,10 +99,12 @@ TEST(Start, LedgersOfTheEditionBeforeAreRead) {
     Ledger out{PrivateMechanism({privacy::Relation::event, 24, std::nullopt}, m.scheme(), m.clipping(), m.noise())};
     out.program = ledger.program, out.state = ledger.state, out.run = ledger.run, out.start = ledger.start;
     out.steps_planned = out.steps_charged = out.steps_taken = ledger.steps_planned;
-    out.cost = Cost{ledger.cost->delta, 100.0, out.method.privacy()->curve()->epsilon(ledger.cost->delta, out.accounted_uses()), std::nullopt};
+    out.cost = Cost{ledger.cost->delta, 100.0,
+                    out.method.privacy()->curve()->epsilon(ledger.cost->delta, out.accounted_uses()), std::nullopt};
     return out;
   };
-  for (const auto& ledger : {ledger_with("a"), day(ledger_with("a")), ledger_with("a", trained_by(ledger_with("b"))), ledger_with("a", trained_by(ledger_with("b", {}, false)))}) {
+  for (const auto& ledger : {ledger_with("a"), day(ledger_with("a")), ledger_with("a", trained_by(ledger_with("b"))),
+                             ledger_with("a", trained_by(ledger_with("b", {}, false)))}) {
     const auto text = as_before(document(ledger));
     const auto found = verify(text, "ledger");
     EXPECT_TRUE(found.agrees()) << found.differences.front();
@@ -118,7 +130,8 @@ TEST(Start, WeightsTrainedOnDataAreInTheStatement) {
   const auto after_private = statement(ledger_with("a", trained_by(ledger_with("b"))));
   EXPECT_TRUE(after_private.starts_with(plain));
   EXPECT_NE(after_private.find("NOT INCLUDED"), std::string::npos);
-  EXPECT_NE(statement(ledger_with("a", trained_by(ledger_with("b", {}, false)))).find("NOT COVERED"), std::string::npos);
+  EXPECT_NE(statement(ledger_with("a", trained_by(ledger_with("b", {}, false)))).find("NOT COVERED"),
+            std::string::npos);
   EXPECT_EQ(statement(ledger_with("a", {{}, StartOrigin::synthetic, "c", {}})), plain);
 }
 
@@ -164,12 +177,16 @@ TEST(Start, CostsWhatItsOwnRunCost) {
   EXPECT_THROW(static_cast<void>(total_of({of_a_seed})), PrivacyError);  // and of runs with one seed the noise is one
   for (const auto& start : {ledger_with("a", {}, false), of_a_seed, ledger_with("e", trained_by(of_a_seed))}) {
     const auto after = ledger_with("b", trained_by(start));
-    for (const auto& runs : {std::vector<Ledger>{after}, {ledger_with("f"), after}, {after, of_a_seed}, {ledger_with("g", trained_by(after))}})
+    for (const auto& runs : {std::vector<Ledger>{after},
+                             {ledger_with("f"), after},
+                             {after, of_a_seed},
+                             {ledger_with("g", trained_by(after))}})
       EXPECT_THROW(static_cast<void>(total_of(runs)), PrivacyError);
     auto on_synthetic = ledger_with("h", trained_by(start), false);
     on_synthetic.synthetic = SyntheticData{"hourly", 10, 100, 1};
     EXPECT_THROW(static_cast<void>(total_of({on_synthetic})), PrivacyError);
-    EXPECT_THROW(static_cast<void>(total_of({ledger_with("f"), ledger_with("i", trained_by(on_synthetic))})), PrivacyError);
+    EXPECT_THROW(static_cast<void>(total_of({ledger_with("f"), ledger_with("i", trained_by(on_synthetic))})),
+                 PrivacyError);
   }
 }
 

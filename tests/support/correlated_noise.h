@@ -12,9 +12,13 @@ inline dp::CorrelatedNoise noise_of(const privacy::Strategy& strategy, double de
   using From = privacy::NoiseRecursion::Form;
   using To = dp::CorrelatedNoise::Form;
   const auto& r = strategy.recursion();
-  const auto form = r.form == From::banded ? To::banded : r.form == From::banded_inverse ? To::banded_inverse
-                                                                                         : To::buffered;
-  return {{form, r.coefficients, r.decays, r.weights}, static_cast<std::uint64_t>(strategy.steps()), deviation, coordinates};
+  const auto form = r.form == From::banded           ? To::banded
+                    : r.form == From::banded_inverse ? To::banded_inverse
+                                                     : To::buffered;
+  return {{form, r.coefficients, r.decays, r.weights},
+          static_cast<std::uint64_t>(strategy.steps()),
+          deviation,
+          coordinates};
 }
 
 }  // namespace tsdp::test

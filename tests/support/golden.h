@@ -19,9 +19,7 @@
 namespace tsdp::test {
 
 /// The project's own reference values.
-inline std::filesystem::path own_golden_folder() {
-  return std::filesystem::path(TSDP_SOURCE_DIR) / "tests" / "golden";
-}
+inline std::filesystem::path own_golden_folder() { return std::filesystem::path(TSDP_SOURCE_DIR) / "tests" / "golden"; }
 
 /// The folder of reference values: TSDP_GOLDEN_DIR, or the project's own.
 inline std::filesystem::path golden_folder() {
@@ -44,8 +42,8 @@ inline void say_absent(const std::string& what) {
   }
 }
 
-/// Ends a test whose reference values are absent: failed in the project's own folder, skipped in another. Never both, as
-/// CTest takes a test that prints the word skipped for skipped.
+/// Ends a test whose reference values are absent: failed in the project's own folder, skipped in another. Never both,
+/// as CTest takes a test that prints the word skipped for skipped.
 #define TSDP_GOLDEN_OR_LEAVE(value, what)                                                                              \
   if (!(value)) {                                                                                                      \
     if (::tsdp::test::golden_folder_is_own()) FAIL() << (what) << " is absent from " << ::tsdp::test::golden_folder(); \
@@ -69,7 +67,8 @@ inline std::optional<nlohmann::json> golden_entry(const std::string& name, const
 
 /// That a file of the project's own folder has at least so many entries at each place: what is lost there would be
 /// skipped in silence elsewhere.
-inline void expect_own_entries(const std::string& name, const std::vector<std::pair<std::string, std::size_t>>& places) {
+inline void expect_own_entries(const std::string& name,
+                               const std::vector<std::pair<std::string, std::size_t>>& places) {
   std::ifstream in(own_golden_folder() / name);
   ASSERT_TRUE(in.good()) << name << " is absent from " << own_golden_folder();
   const auto all = nlohmann::json::parse(in);

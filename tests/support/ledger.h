@@ -10,7 +10,8 @@ inline nlohmann::ordered_json ledger(bool with_privacy = true) {
   tsdp::privacy::SubsamplingScheme::Parameters p;
   p.lengths = tsdp::privacy::SeriesLengths::equal(4, 100);
   const tsdp::privacy::SubsamplingScheme law(p);
-  mechanism::Ledger out(with_privacy ? mechanism::TrainingMethod(mechanism::PrivateMechanism({}, law, {}, {tsdp::privacy::NoiseKind::independent, 4.0}))
+  mechanism::Ledger out(with_privacy ? mechanism::TrainingMethod(mechanism::PrivateMechanism(
+                                           {}, law, {}, {tsdp::privacy::NoiseKind::independent, 4.0}))
                                      : mechanism::TrainingMethod(law));
   out.program = "tsdp test";
   out.state = mechanism::RunState::finished;

@@ -11,7 +11,8 @@ namespace tsdp::test {
 
 class SeededDraws {
  public:
-  explicit SeededDraws(std::uint64_t seed) : normals_(SecretKey::from_seed(seed), "losses", 0), bins_(SecretKey::from_seed(seed), "bins", 0) {}
+  explicit SeededDraws(std::uint64_t seed)
+      : normals_(SecretKey::from_seed(seed), "losses", 0), bins_(SecretKey::from_seed(seed), "bins", 0) {}
   privacy::Draws draws() {
     return {[this](std::span<double> piece) {
               normals_.normals(used_, piece);

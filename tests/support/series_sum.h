@@ -19,10 +19,11 @@ inline at::Tensor recorded_gradient(models::Forecaster& model, dp::Layer& layer)
   return gradients.to(at::kDouble).clone();
 }
 
-/// Σ over records (windows of one place) of their clipped gradients 1/λ Σ_w g_w, in double precision; norms before clipping to
-/// `norms`. Leaves the model's gradient buffer changed.
-inline at::Tensor clipped_series_sum(models::Forecaster& model, const models::WindowBatch& batch, std::span<const std::int64_t> places,
-                                     const privacy::Clipping& clipping, std::int64_t lambda, std::vector<double>& norms) {
+/// Σ over records (windows of one place) of their clipped gradients 1/λ Σ_w g_w, in double precision; norms before
+/// clipping to `norms`. Leaves the model's gradient buffer changed.
+inline at::Tensor clipped_series_sum(models::Forecaster& model, const models::WindowBatch& batch,
+                                     std::span<const std::int64_t> places, const privacy::Clipping& clipping,
+                                     std::int64_t lambda, std::vector<double>& norms) {
   auto out = at::zeros_like(model.parameters().gradients(), at::kDouble);
   const auto windows = static_cast<std::int64_t>(places.size());
   for (std::int64_t first = 0; first < windows;) {
@@ -35,10 +36,8 @@ inline at::Tensor clipped_series_sum(models::Forecaster& model, const models::Wi
       model.backward();
       for (std::size_t l = 0; l < model.layers().size(); ++l) {
         const auto gradient = recorded_gradient(model, *model.layers()[l]) / static_cast<double>(lambda);
-        if (of_layers.size() <= l)
-          of_layers.push_back(gradient);
-        else
-          of_layers[l] = of_layers[l] + gradient;
+        if (of_layers.size() <= l) of_layers.push_back(gradient);
+        else of_layers[l] = of_layers[l] + gradient;
       }
     }
     double square = 0.0;
@@ -49,7 +48,8 @@ inline at::Tensor clipped_series_sum(models::Forecaster& model, const models::Wi
       double factor = std::min(1.0, clipping.norm / norm);
       if (clipping.kind == privacy::ClippingKind::automatic) factor = clipping.norm / (norm + 0.01);
       if (clipping.kind == privacy::ClippingKind::per_layer)
-        factor = std::min(1.0, clipping.norm / std::sqrt(static_cast<double>(of_layers.size())) / gradient.norm().item<double>());
+        factor = std::min(
+            1.0, clipping.norm / std::sqrt(static_cast<double>(of_layers.size())) / gradient.norm().item<double>());
       out.add_(gradient * factor);
     }
     first = end;

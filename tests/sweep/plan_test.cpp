@@ -181,7 +181,8 @@ TEST_F(PlanTest, CommandsAreThoseAUserWouldType) {
   EXPECT_TRUE(holds(begin, "training.seed=7"));
   EXPECT_TRUE(holds(begin, path("out/runs/" + run.name).string()));
   const auto resume = command_of(made, run, {Need::resume, 0}, 2);
-  EXPECT_EQ(resume, (std::vector<std::string>{"tsdp-train", "--resume", path("out/runs/" + run.name).string(), "--json"}));
+  EXPECT_EQ(resume,
+            (std::vector<std::string>{"tsdp-train", "--resume", path("out/runs/" + run.name).string(), "--json"}));
   const auto score = command_of(made, run, {Need::score, 0}, 2);
   EXPECT_EQ(score[0], "tsdp-evaluate");
   EXPECT_TRUE(holds(score, "--private"));
@@ -237,7 +238,8 @@ TEST(PaperSweepFiles, HaveThePapersSettings) {
 TEST(PaperSweepFiles, FiguresVaryTheTopLevelOfFourModels) {
   for (const auto* name : {"figure11.yaml", "figure12.yaml"}) {
     SCOPED_TRACE(name);
-    const auto plan = make_plan(read_sweep_file(std::filesystem::path(TSDP_SOURCE_DIR) / "configs/paper" / name), "unused", false);
+    const auto plan =
+        make_plan(read_sweep_file(std::filesystem::path(TSDP_SOURCE_DIR) / "configs/paper" / name), "unused", false);
     std::map<std::string, std::set<privacy::TopLevel>> ways;
     for (const auto& run : plan.runs) {
       ways[run.config.model.name].insert(run.config.sampling.top_level);
@@ -245,7 +247,9 @@ TEST(PaperSweepFiles, FiguresVaryTheTopLevelOfFourModels) {
     }
     EXPECT_EQ(ways.size(), 4U);
     for (const auto& [model, found] : ways)
-      EXPECT_EQ(found, (std::set{privacy::TopLevel::deterministic, privacy::TopLevel::shuffled, privacy::TopLevel::without_replacement})) << model;
+      EXPECT_EQ(found, (std::set{privacy::TopLevel::deterministic, privacy::TopLevel::shuffled,
+                                 privacy::TopLevel::without_replacement}))
+          << model;
   }
 }
 

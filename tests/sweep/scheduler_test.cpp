@@ -27,14 +27,18 @@ using namespace std::chrono_literals;
 
 TEST(StatusText, NeverWraps) {
   const std::vector<std::string> names = {"simple_ff-target_epsilon_0.25-seed_1", "deepar-seed_1 (plan)"};
-  EXPECT_EQ(status_text("3/5 runs · 0:00:12 left", names, 200), "3/5 runs · 0:00:12 left · simple_ff-target_epsilon_0.25-seed_1, deepar-seed_1 (plan)");
-  EXPECT_EQ(status_text("3/5 runs · 0:00:12 left", names, 79), "3/5 runs · 0:00:12 left · simple_ff-target_epsilon_0.25-…, deepar-seed_1 (plan)");
+  EXPECT_EQ(status_text("3/5 runs · 0:00:12 left", names, 200),
+            "3/5 runs · 0:00:12 left · simple_ff-target_epsilon_0.25-seed_1, deepar-seed_1 (plan)");
+  EXPECT_EQ(status_text("3/5 runs · 0:00:12 left", names, 79),
+            "3/5 runs · 0:00:12 left · simple_ff-target_epsilon_0.25-…, deepar-seed_1 (plan)");
   EXPECT_EQ(status_text("3/5 runs · 0:00:12 left", names, 40), "3/5 runs · 0:00:12 left · 2 at work");
   EXPECT_EQ(status_text("3/5 runs", {}, 40), "3/5 runs · 0 at work");
   const std::vector<std::string> long_names(5, std::string(60, 'x'));
   for (std::size_t columns = 0; columns < 400; ++columns)
     for (std::size_t count = 0; count <= long_names.size(); ++count) {
-      const auto line = status_text("12/345 runs, 1 failed · 1:02:03 left", {long_names.begin(), long_names.begin() + static_cast<std::ptrdiff_t>(count)}, columns);
+      const auto line =
+          status_text("12/345 runs, 1 failed · 1:02:03 left",
+                      {long_names.begin(), long_names.begin() + static_cast<std::ptrdiff_t>(count)}, columns);
       EXPECT_LE(width_of(line), columns) << line;
     }
 }
@@ -113,8 +117,7 @@ class SchedulerTest : public SweepTest {
     const auto text = trace_lines();
     for (std::size_t i = 0; i + 1 < text.size(); ++i)
       if (text[i] == '\n') {
-        now += text[i + 1] == '+' ? 1 : text[i + 1] == '-' ? -1
-                                                           : 0;
+        now += text[i + 1] == '+' ? 1 : text[i + 1] == '-' ? -1 : 0;
         most = std::max(most, now);
       }
     return most;
@@ -176,9 +179,9 @@ TEST_F(SchedulerTest, AFailingRunLeavesTheOthersAlone) {
 }
 
 TEST_F(SchedulerTest, APlanThatWasToldToStopRefusesNothing) {
-  write_program(
-      "tsdp-train",
-      "mkdir \"$(dirname \"$0\")/once\" 2>/dev/null && { echo 'tsdp-train: interrupted' >&2; exit 130; }\n" + train_script);
+  write_program("tsdp-train",
+                "mkdir \"$(dirname \"$0\")/once\" 2>/dev/null && { echo 'tsdp-train: interrupted' >&2; exit 130; }\n" +
+                    train_script);
   const auto failures = run_sweep(plan_, options_);
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(failures.begin()->second, "interrupted");
@@ -195,18 +198,22 @@ TEST_F(SchedulerTest, SeedsOfOtherDataNeverShareATable) {
 TEST_F(SchedulerTest, NorDoSeedsFromOtherStartsOrWithOtherNoise) {
   write("start.safetensors", "weights");
   write("coefficients.json", "[1.0, 0.5]");
-  const auto text = replaced(small_sweep, "privacy.target_epsilon: 2",
-                             "model.start: start.safetensors, sampling.top_level: balls_in_bins, "
-                             "sampling.batches: 2, sampling.batch_size: null, privacy.relation: series, privacy.noise.mechanism: file, privacy.noise.coefficients: coefficients.json");
-  const auto by_rank = replaced(replaced(text, "privacy.w: 1", "optimizer.learning_rate: 1e-3"), "privacy.w: 2", "optimizer.learning_rate: 1e-2");
+  const auto text = replaced(
+      small_sweep, "privacy.target_epsilon: 2",
+      "model.start: start.safetensors, sampling.top_level: balls_in_bins, sampling.batches: 2, sampling.batch_size: "
+      "null, privacy.relation: series, privacy.noise.mechanism: file, privacy.noise.coefficients: coefficients.json");
+  const auto by_rank = replaced(replaced(text, "privacy.w: 1", "optimizer.learning_rate: 1e-3"), "privacy.w: 2",
+                                "optimizer.learning_rate: 1e-2");
   EXPECT_TRUE(run_sweep(plan(by_rank), options_).empty());
-  for (const auto& [name, was] : {std::pair{"start.safetensors", "weights"}, std::pair{"coefficients.json", "[1.0, 0.5]"}}) {
+  for (const auto& [name, was] :
+       {std::pair{"start.safetensors", "weights"}, std::pair{"coefficients.json", "[1.0, 0.5]"}}) {
     write(name, "[1.0, 0.25]");
     try {
       static_cast<void>(run_sweep(plan(by_rank), options_));
       ADD_FAILURE() << name << " was taken for the same";
     } catch (const DataError& error) {
-      EXPECT_NE(std::string(error.what()).find(cat(name, ": changed since the sweep in ")), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(cat(name, ": changed since the sweep in ")), std::string::npos)
+          << error.what();
     }
     write(name, was);
   }
@@ -225,7 +232,8 @@ TEST_F(SchedulerTest, AScoreThatIsDamagedIsMadeAgain) {
   std::ptrdiff_t made = 0;
   for (const auto* damaged :
        {"", "{}", "[]", "0.25", R"({"metrics": 0.25})", R"({"metrics": {}})",
-        R"({"metrics": {"mean_weighted_quantile_loss": "0.25"}})", R"({"metrics": {"mean_weighted_quantile_loss": {}}})",
+        R"({"metrics": {"mean_weighted_quantile_loss": "0.25"}})",
+        R"({"metrics": {"mean_weighted_quantile_loss": {}}})",
         R"({"metrics": {"mean_weighted_quantile_loss": 0.25}, "baselines": 1})",
         R"({"metrics": {"mean_weighted_quantile_loss": 0.25}, "baselines": {"seasonal_naive": [1]}})"}) {
     write_file_atomically(plan_.score_file(run, run.scores.front()), damaged);
@@ -238,7 +246,8 @@ TEST_F(SchedulerTest, AScoreThatIsDamagedIsMadeAgain) {
   }
   EXPECT_EQ(count('+'), 8);
   // A score that is not finite is one.
-  write_file_atomically(plan_.score_file(run, run.scores.front()), R"({"metrics": {"mean_weighted_quantile_loss": null}})");
+  write_file_atomically(plan_.score_file(run, run.scores.front()),
+                        R"({"metrics": {"mean_weighted_quantile_loss": null}})");
   EXPECT_EQ(next_step(plan_, run).need, Need::nothing);
 }
 
@@ -251,14 +260,16 @@ TEST_F(SchedulerTest, FilesOfOtherTypesAreNamed) {
     write_file_atomically(ledger, damaged);
     const auto failures = run_sweep(plan_, options_);
     ASSERT_EQ(failures.size(), 1U) << damaged;
-    EXPECT_NE(failures.begin()->second.find("privacy.json: not a ledger"), std::string::npos) << failures.begin()->second;
+    EXPECT_NE(failures.begin()->second.find("privacy.json: not a ledger"), std::string::npos)
+        << failures.begin()->second;
   }
-  for (const auto* damaged :
-       {R"({"state": "finished", "private": 1})", R"({"state": "finished", "private": true})",
-        R"({"state": "finished", "private": true, "epsilon": 1})",
-        R"({"state": "finished", "private": true, "epsilon": {"lower": "1", "upper": 2}})",
-        R"({"state": "finished", "private": true, "epsilon": {"lower": 1, "upper": 2}, "delta": "small"})",
-        R"({"state": "finished", "private": true, "epsilon": {"lower": 1, "upper": 2}, "mechanism": {"steps_per_epoch": []}})"}) {
+  for (
+      const auto* damaged :
+      {R"({"state": "finished", "private": 1})", R"({"state": "finished", "private": true})",
+       R"({"state": "finished", "private": true, "epsilon": 1})",
+       R"({"state": "finished", "private": true, "epsilon": {"lower": "1", "upper": 2}})",
+       R"({"state": "finished", "private": true, "epsilon": {"lower": 1, "upper": 2}, "delta": "small"})",
+       R"({"state": "finished", "private": true, "epsilon": {"lower": 1, "upper": 2}, "mechanism": {"steps_per_epoch": []}})"}) {
     write_file_atomically(ledger, damaged);
     const auto cell = read_table(plan_, {}).rows[0].cells[0];
     ASSERT_EQ(cell.missing.size(), 1U) << damaged;
@@ -296,7 +307,8 @@ TEST_F(SchedulerTest, ResultsOfOtherTypesAreFailures) {
     for (const auto& [i, reason] : failures) EXPECT_NE(reason.find("memory_mb and steps"), std::string::npos) << reason;
   }
   std::filesystem::remove_all(path("out"));
-  write_program("tsdp-train", replaced(train_script, R"("metrics": {"mean_weighted_quantile_loss": 0.25})", R"("metrics": 1)"));
+  write_program("tsdp-train",
+                replaced(train_script, R"("metrics": {"mean_weighted_quantile_loss": 0.25})", R"("metrics": 1)"));
   write_program("tsdp-evaluate", "echo '{\"metrics\": {}}'\n");
   const auto failures = run_sweep(plan_, options_);
   EXPECT_EQ(failures.size(), 8U);

@@ -111,7 +111,8 @@ TEST_F(SweepFileTest, BoundsItsLists) {
   const auto list = refused(seeds);
   EXPECT_NE(list.find("sweep.yaml:4: seeds: found a list of 10001; expected at most 10000"), std::string::npos) << list;
   const auto runs = refused(seeds.substr(0, seeds.find(",2501")));
-  EXPECT_NE(runs.find("sweep.yaml: found 2 rows, 2 columns and 2501 seeds; expected at most 10000 runs"), std::string::npos)
+  EXPECT_NE(runs.find("sweep.yaml: found 2 rows, 2 columns and 2501 seeds; expected at most 10000 runs"),
+            std::string::npos)
       << runs;
 }
 

@@ -52,9 +52,7 @@ class SweepTest : public test::TemporaryFolder {
   std::string refusal(Action action) const {
     try {
       action();
-    } catch (const UsageError& error) {
-      return error.what();
-    }
+    } catch (const UsageError& error) { return error.what(); }
     return "not refused";
   }
   std::string refusal_of(const std::string& text) const {

@@ -29,8 +29,7 @@ class TableTest : public SweepTest {
         folder + "privacy.json",
         run.config.model.name == "deepar"
             ? R"({"state": "finished", "private": false})"
-            : std::string(
-                  R"({"state": "finished", "private": true, "epsilon": {"lower": 1.2338, "upper": 1.2342},)") +
+            : std::string(R"({"state": "finished", "private": true, "epsilon": {"lower": 1.2338, "upper": 1.2342},)") +
                   R"( "delta": 1e-7, "target_epsilon": 2.0, "mechanism": {"steps_per_epoch": 1000}, "steps_planned": )" +
                   steps + "}");
     write(folder + "private/scores/" + run.scores[source.score].hash + ".json",
@@ -122,7 +121,8 @@ TEST_F(TableTest, StepsThatWereGivenUpAreSaid) {
   const auto& run = plan_.runs[plan_.cells[0].sources[1].run];
   const auto ledger = path("out/runs/" + run.name + "/privacy.json");
   const auto text = read_file(ledger);
-  write("out/runs/" + run.name + "/privacy.json", replaced(text, "\"steps_planned\"", "\"steps_taken\": 17, \"steps_planned\""));
+  write("out/runs/" + run.name + "/privacy.json",
+        replaced(text, "\"steps_planned\"", "\"steps_taken\": 17, \"steps_planned\""));
   const auto table = read_table(plan_, {});
   EXPECT_EQ(table.rows[0].cells[0].scores.size(), 2U);
   EXPECT_EQ(table.rows[0].cells[0].missing,
@@ -160,7 +160,9 @@ TEST_F(TableTest, SmokeAndPrivateModelsAreSaid) {
   const auto smoke = make_plan(file(small_sweep), path("out"), true);
   const auto text = markdown(read_table(smoke, {}));
   EXPECT_NE(text.find("smoke: look-alike data, a few steps; no claim about forecasts"), std::string::npos);
-  EXPECT_NE(text.find("For private models together nothing is stated here: some runs have not ended, or no two of them share a file or training values"), std::string::npos);
+  EXPECT_NE(text.find("For private models together nothing is stated here: some runs have not ended, or no two of them "
+                      "share a file or training values"),
+            std::string::npos);
   EXPECT_NE(text.find("left out of a smoke run"), std::string::npos);
 }
 

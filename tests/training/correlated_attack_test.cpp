@@ -1,9 +1,10 @@
-// Attacks on the claims about correlated noise: a series that is there or not, the sampler and the noise that training uses, and the best
-// test of one against the other. A claim fails if the attack wins more than its upper end.
+// Attacks on the claims about correlated noise: a series that is there or not, the sampler and the noise that training
+// uses, and the best test of one against the other. A claim fails if the attack wins more than its upper end.
 //
-// Error rate: shares are bracketed by Clopper–Pearson at 2.5e-7 a side, thresholds are fixed before the draws, keys are fixed. Draws of one
-// bin are independent of each other, and as many are made for every bin: a sum of independent hits whose chances differ is less spread
-// than a binomial one with their mean (Hoeffding 1956), so that the brackets hold for the mean over bins.
+// Error rate: shares are bracketed by Clopper–Pearson at 2.5e-7 a side, thresholds are fixed before the draws, keys are
+// fixed. Draws of one bin are independent of each other, and as many are made for every bin: a sum of independent hits
+// whose chances differ is less spread than a binomial one with their mean (Hoeffding 1956), so that the brackets hold
+// for the mean over bins.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,14 +45,16 @@ SubsamplingScheme five_bins() {
   return SubsamplingScheme(p);
 }
 
-/// Scores log dP/dQ of what is released, which are C times the released sums, sorted; `there`: the series adds its clip norm in its bin.
+/// Scores log dP/dQ of what is released, which are C times the released sums, sorted; `there`: the series adds its clip
+/// norm in its bin.
 std::vector<double> scores(const Strategy& strategy, double sigma, bool there) {
   const auto column = strategy.column();
   // m_i, from C itself.
   std::vector<std::vector<double>> means(bins, std::vector<double>(steps, 0.0));
   for (std::int64_t i = 0; i < bins; ++i)
     for (std::int64_t from = i; from < steps; from += bins)
-      for (std::int64_t n = from; n < steps; ++n) means[static_cast<std::size_t>(i)][static_cast<std::size_t>(n)] += column[static_cast<std::size_t>(n - from)];
+      for (std::int64_t n = from; n < steps; ++n)
+        means[static_cast<std::size_t>(i)][static_cast<std::size_t>(n)] += column[static_cast<std::size_t>(n - from)];
   sampling::StructuredSampler sampler(five_bins());
   std::vector<bool> seen(bins, false);
   std::vector<double> out;
@@ -63,7 +66,8 @@ std::vector<double> scores(const Strategy& strategy, double sigma, bool there) {
       const auto drawn = sampler.draw(key, step);
       for (const auto& window : drawn.windows) takes_part[step] = takes_part[step] || window.series == 0;
     }
-    const auto bin = static_cast<std::size_t>(std::find(takes_part.begin(), takes_part.end(), true) - takes_part.begin());
+    const auto bin =
+        static_cast<std::size_t>(std::find(takes_part.begin(), takes_part.end(), true) - takes_part.begin());
     if (bin >= static_cast<std::size_t>(bins) || seen[bin]) continue;
     seen[bin] = true;
     auto noise = test::noise_of(strategy, sigma, draws);
@@ -82,7 +86,8 @@ std::vector<double> scores(const Strategy& strategy, double sigma, bool there) {
     }
     for (const auto& mean : means) {
       auto exponent = at::zeros({draws}, at::kDouble);
-      for (std::size_t n = 0; n < mean.size(); ++n) exponent += (u[n] * mean[n] - 0.5 * mean[n] * mean[n]) / (sigma * sigma);
+      for (std::size_t n = 0; n < mean.size(); ++n)
+        exponent += (u[n] * mean[n] - 0.5 * mean[n] * mean[n]) / (sigma * sigma);
       likelihood += exponent.exp() / static_cast<double>(bins);
     }
     const auto log_ratio = likelihood.log().contiguous();
@@ -95,12 +100,14 @@ std::vector<double> scores(const Strategy& strategy, double sigma, bool there) {
 
 struct Outcome {
   std::vector<double> with, without;
-  Outcome(const Strategy& strategy, double sigma) : with(scores(strategy, sigma, true)), without(scores(strategy, sigma, false)) {}
+  Outcome(const Strategy& strategy, double sigma)
+      : with(scores(strategy, sigma, true)), without(scores(strategy, sigma, false)) {}
 
   static std::uint64_t up_to(const std::vector<double>& sorted, double threshold) {
     return static_cast<std::uint64_t>(std::upper_bound(sorted.begin(), sorted.end(), threshold) - sorted.begin());
   }
-  /// Bracket of the advantage at ε of telling by log dP/dQ against ε (removal) or −ε (addition), the best test there is.
+  /// Bracket of the advantage at ε of telling by log dP/dQ against ε (removal) or −ε (addition), the best test there
+  /// is.
   [[nodiscard]] Interval advantage(Direction direction, double epsilon) const {
     const bool remove = direction == Direction::remove;
     const double threshold = remove ? epsilon : -epsilon;
@@ -139,17 +146,19 @@ TEST(CorrelatedAttack, WinsNoMoreThanIsClaimedAndAsMuchAsIsDrawn) {
   }
 }
 
-// Slips that the attack refutes: a claim with the same σ beside coefficients of norm 1; one of epochs that add up apart; one of the wrong noise.
+// Slips that the attack refutes: a claim with the same σ beside coefficients of norm 1; one of epochs that add up
+// apart; one of the wrong noise.
 TEST(CorrelatedAttack, RefutesClaimsThatAreTooSmall) {
   const double sigma = 3.0;
   const auto strategy = std::make_shared<const Strategy>(planned_strategy({StrategyKind::bsr, 4, 2, {}}, bins, epochs));
   const Outcome outcome(*strategy, sigma);
   const auto refuted = [&](const std::function<double(double)>& claim) {
-    return std::any_of(epsilons.begin(), epsilons.end(), [&](double e) { return outcome.advantage(Direction::remove, e).lower > claim(e); });
+    return std::any_of(epsilons.begin(), epsilons.end(),
+                       [&](double e) { return outcome.advantage(Direction::remove, e).lower > claim(e); });
   };
   const auto of = [&](const Strategy& claimed, double multiplier, std::uint64_t uses) {
-    auto curve = std::make_shared<CorrelatedNoiseCurve>(std::make_shared<const Strategy>(claimed), TopLevel::balls_in_bins, bins, multiplier,
-                                                        Direction::remove);
+    auto curve = std::make_shared<CorrelatedNoiseCurve>(std::make_shared<const Strategy>(claimed),
+                                                        TopLevel::balls_in_bins, bins, multiplier, Direction::remove);
     return [curve, uses](double e) { return curve->delta(e, uses).upper; };
   };
   EXPECT_FALSE(refuted(of(*strategy, sigma, 4)));

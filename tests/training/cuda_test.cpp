@@ -79,8 +79,8 @@ TEST_P(Cuda, ExportsToTheCpu) {
   module.to(at::kCPU);
   auto expected = exporting::make_module(*on_cpu);
   const auto draws = 1.0 - at::rand({37, 4, 6, 2});
-  const std::vector<at::IValue> inputs = {windows.past_target, windows.past_observed, at::tensor({0.1, 0.9}, at::kDouble),
-                                          windows.time_features, draws};
+  const std::vector<at::IValue> inputs = {windows.past_target, windows.past_observed,
+                                          at::tensor({0.1, 0.9}, at::kDouble), windows.time_features, draws};
   const auto found = module.forward(inputs).toTuple();
   const auto wanted = expected.forward(inputs).toTuple();
   for (std::size_t i = 0; i < 3; ++i)

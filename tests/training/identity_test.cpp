@@ -1,5 +1,5 @@
-// Files of a run that were put back, taken from another run, edited or lost: nothing of that may make a run spend more than its
-// ledger states.
+// Files of a run that were put back, taken from another run, edited or lost: nothing of that may make a run spend more
+// than its ledger states.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,8 +36,8 @@ class Identity : public TrainingFixture {
   }
 };
 
-// private/ put back under a finished ledger, in an environment where nothing can be replayed: a second model would be trained
-// with noise of its own.
+// private/ put back under a finished ledger, in an environment where nothing can be replayed: a second model would be
+// trained with noise of its own.
 TEST_F(Identity, TheLedgerIsAWitnessOfWhatWasCharged) {
   const auto config = small_training();
   const Threads one(1);
@@ -63,7 +63,8 @@ TEST_F(Identity, TheLedgerIsAWitnessOfWhatWasCharged) {
   EXPECT_EQ(ledger_of("run")["steps_taken"], 10);
 }
 
-// The same in the middle of a run: what was charged after the backup stays charged, though the count in private/ says less.
+// The same in the middle of a run: what was charged after the backup stays charged, though the count in private/ says
+// less.
 TEST_F(Identity, TheLedgerIsAWitnessWhileARunGoesOn) {
   const auto config = small_training();
   const Threads one(1);
@@ -90,8 +91,8 @@ TEST_F(Identity, TheLedgerIsAWitnessWhileARunGoesOn) {
   EXPECT_EQ(Charge(folder("run").charged()).steps(), 20U);
 }
 
-// private/ put back whole, from before the key changed: its checkpoint and its count agree with each other, and the ledger alone knows that the steps
-// since were taken under another key.
+// private/ put back whole, from before the key changed: its checkpoint and its count agree with each other, and the
+// ledger alone knows that the steps since were taken under another key.
 TEST_F(Identity, TheLedgerIsAWitnessOfTheKey) {
   const auto config = small_training();
   {
@@ -154,7 +155,8 @@ TEST_F(Identity, FilesOfAnotherRunAreRefused) {
     write_file_atomically(file, own);
   };
   for (const std::string from : {"other", "not private"})
-    for (const auto& file : {folder("run").last(), folder("run").charged(), folder("run").ledger()}) refused(file, from);
+    for (const auto& file : {folder("run").last(), folder("run").charged(), folder("run").ledger()})
+      refused(file, from);
   EXPECT_NO_THROW(trainer("run", config)->resume());
 }
 
@@ -197,7 +199,8 @@ TEST_F(Identity, TheKeyGoesWithTheEndOfTheRun) {
   EXPECT_EQ(read_file(folder("run").ledger()), ledger);
 }
 
-// A budget was charged for the plan that the run began with. A crash before the first ledger leaves the count alone to say so.
+// A budget was charged for the plan that the run began with. A crash before the first ledger leaves the count alone to
+// say so.
 TEST_F(Identity, AResumedRunWithoutALedgerKeepsToItsPlan) {
   const auto config = small_training();
   auto t = trainer("run", config);
@@ -213,7 +216,8 @@ TEST_F(Identity, AResumedRunWithoutALedgerKeepsToItsPlan) {
   t->resume();
   EXPECT_TRUE(t->run({}));
   EXPECT_EQ(t->step(), 50U);
-  EXPECT_TRUE(mechanism::verify(parse_json(read_file(folder("run").ledger()), "privacy.json"), "privacy.json").agrees());
+  EXPECT_TRUE(
+      mechanism::verify(parse_json(read_file(folder("run").ledger()), "privacy.json"), "privacy.json").agrees());
   // A count of before that was kept is read as it was.
   t = trainer("old", config);
   t->begin();
@@ -243,11 +247,13 @@ TEST_F(Identity, AShorterPlanStatesWhatItCosts) {
     EXPECT_TRUE(t->run({}));
     const auto found = mechanism::verify(parse_json(read_file(folder(name).ledger()), "privacy.json"), "privacy.json");
     EXPECT_TRUE(found.agrees()) << (found.agrees() ? "" : found.differences.front());
-    EXPECT_LT(ledger_of(name)["epsilon"]["upper"], ledger_of("planned 79")["epsilon"]["upper"].get<double>() + (planned == 79 ? 1e-9 : 0.0));
+    EXPECT_LT(ledger_of(name)["epsilon"]["upper"],
+              ledger_of("planned 79")["epsilon"]["upper"].get<double>() + (planned == 79 ? 1e-9 : 0.0));
   }
 }
 
-// Another program charged more steps than this one plans: they may be released, and no ledger of fewer is written over that.
+// Another program charged more steps than this one plans: they may be released, and no ledger of fewer is written over
+// that.
 TEST_F(Identity, ALedgerThatChargedMoreThanIsPlannedIsNotCut) {
   const auto config = small_training();
   auto t = trainer("run", config);
@@ -380,9 +386,7 @@ TEST_F(Identity, LedgersAgreeWithTheirTermsAndEditsAreFound) {
     bool refused = false;
     try {
       refused = !mechanism::verify(edited, "ledger").agrees();
-    } catch (const DataError&) {
-      refused = true;
-    }
+    } catch (const DataError&) { refused = true; }
     EXPECT_TRUE(refused) << pointer << " = " << value;
   };
   expect_difference("/epsilon/upper", ledger["epsilon"]["upper"].get<double>() * 0.998);

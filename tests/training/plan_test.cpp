@@ -12,17 +12,24 @@ namespace {
 class UnusedBudgetTest : public testing::Test {
  protected:
   [[nodiscard]] Plan plan_of(const Config& config) const {
-    return make_plan(method_of(config), {config.privacy.target_epsilon, config.privacy.delta}, config.training.max_epochs.value());
+    return make_plan(method_of(config), {config.privacy.target_epsilon, config.privacy.delta},
+                     config.training.max_epochs.value());
   }
-  [[nodiscard]] std::optional<UnusedBudget> unused(const Config& config) const { return unused_budget(config, method_of(config), plan_of(config)); }
-  [[nodiscard]] mechanism::TrainingMethod method_of(const Config& config) const { return mechanism::method_of(config, data_.split.training_length); }
+  [[nodiscard]] std::optional<UnusedBudget> unused(const Config& config) const {
+    return unused_budget(config, method_of(config), plan_of(config));
+  }
+  [[nodiscard]] mechanism::TrainingMethod method_of(const Config& config) const {
+    return mechanism::method_of(config, data_.split.training_length);
+  }
 
   data::PreparedData data_ = waves();
 };
 
-// Whichever of the two numbers is taken, the run goes through to its last epoch, within the target and with next to nothing left.
+// Whichever of the two numbers is taken, the run goes through to its last epoch, within the target and with next to
+// nothing left.
 TEST_F(UnusedBudgetTest, EitherNumberUsesItAndNoMore) {
-  for (const auto& [top_level, share] : {std::pair{privacy::TopLevel::without_replacement, 0.0}, {privacy::TopLevel::deterministic, 0.2}}) {
+  for (const auto& [top_level, share] :
+       {std::pair{privacy::TopLevel::without_replacement, 0.0}, {privacy::TopLevel::deterministic, 0.2}}) {
     SCOPED_TRACE(name(top_level));
     auto config = small_training();
     config.sampling.top_level = top_level;

@@ -1,4 +1,5 @@
-// What a run states of its composition and of its private choice, made again from the parts that the theorems are about.
+// What a run states of its composition and of its private choice, made again from the parts that the theorems are
+// about.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +40,8 @@ Config training_with_choice(double share) {
   return config;
 }
 
-// Runs that end with a private choice, computed again: scores of the validation windows, odds, draw (docs/proofs/private-choice.md).
+// Runs that end with a private choice, computed again: scores of the validation windows, odds, draw
+// (docs/proofs/private-choice.md).
 TEST_F(RunStatements, APrivateChoiceIsTheOneAccounted) {
   constexpr double choice = 0.5;
   std::set<bool> outcomes;
@@ -54,7 +56,8 @@ TEST_F(RunStatements, APrivateChoiceIsTheOneAccounted) {
       t->begin();
       const auto start = t->model().parameters().values().clone();
       at::Tensor trained;
-      while (!t->run({.most_steps = part, .after_step = [&](std::uint64_t) { trained = t->model().parameters().values().clone(); }})) {
+      while (!t->run({.most_steps = part,
+                      .after_step = [&](std::uint64_t) { trained = t->model().parameters().values().clone(); }})) {
         t.reset();
         t = trainer(name, config);
         t->resume();
@@ -91,7 +94,8 @@ TEST_F(RunStatements, APrivateChoiceIsTheOneAccounted) {
     EXPECT_NE(sum, 0.0);
     // A series speaks for ±0.25, so neighbours' sums differ by at most 0.5.
     const double odds = -choice * sum / 0.5;
-    const bool keeps = RandomStream(SecretKey::from_seed(static_cast<std::uint64_t>(own)), "choice", 0).uniform() < 1.0 / (1.0 + std::exp(-odds));
+    const bool keeps = RandomStream(SecretKey::from_seed(static_cast<std::uint64_t>(own)), "choice", 0).uniform() <
+                       1.0 / (1.0 + std::exp(-odds));
     EXPECT_TRUE(at::equal(kept, keeps ? trained : start));
     outcomes.insert(keeps);
 
@@ -99,7 +103,8 @@ TEST_F(RunStatements, APrivateChoiceIsTheOneAccounted) {
     const auto ledger = mechanism::read_ledger(parse_json(read_file(folder(name).ledger()), where), where);
     const auto& theorem = ledger.method.privacy()->theorem();
     EXPECT_EQ(ledger.method.privacy()->choice_epsilon(), choice);
-    EXPECT_GE(ledger.cost->epsilon.upper, choice + privacy::Accountant(theorem.pair).epsilon(1e-5, ledger.accounted_uses()).upper * (1.0 - 1e-9));
+    EXPECT_GE(ledger.cost->epsilon.upper,
+              choice + privacy::Accountant(theorem.pair).epsilon(1e-5, ledger.accounted_uses()).upper * (1.0 - 1e-9));
     if (own > 3) continue;
     EXPECT_TRUE(at::equal(kept, run(name + " in parts", 1)[2]));
   }
@@ -151,16 +156,21 @@ TEST_F(RunStatements, ARunIsComposedAsItsConfigurationSays) {
     EXPECT_EQ(ledger.at("steps_taken"), t->step());
     t.reset();
     // The other composition is another statement.
-    config.privacy.composition = composition == privacy::StepComposition::adaptive ? privacy::StepComposition::symmetrised : privacy::StepComposition::adaptive;
+    config.privacy.composition = composition == privacy::StepComposition::adaptive
+                                     ? privacy::StepComposition::symmetrised
+                                     : privacy::StepComposition::adaptive;
     t = trainer(name, config);
     EXPECT_THROW(t->resume(), UsageError);
   }
-  EXPECT_GT(static_cast<double>(steps[privacy::StepComposition::adaptive]), 1.1 * static_cast<double>(steps[privacy::StepComposition::symmetrised]));
+  EXPECT_GT(static_cast<double>(steps[privacy::StepComposition::adaptive]),
+            1.1 * static_cast<double>(steps[privacy::StepComposition::symmetrised]));
 }
 
-// auto is one of the two, by the noise: the run's folder and ledger name it, what it states is that one's, and it goes on so.
+// auto is one of the two, by the noise: the run's folder and ledger name it, what it states is that one's, and it goes
+// on so.
 TEST_F(RunStatements, AnAutomaticCompositionIsNamedAndKept) {
-  for (const auto& [noise, expected] : {std::pair{4.0, privacy::StepComposition::adaptive}, std::pair{1.5, privacy::StepComposition::symmetrised}}) {
+  for (const auto& [noise, expected] :
+       {std::pair{4.0, privacy::StepComposition::adaptive}, std::pair{1.5, privacy::StepComposition::symmetrised}}) {
     const std::string name = "auto " + std::to_string(noise);
     auto config = small_training();
     config.privacy.noise_multiplier = noise;
@@ -178,7 +188,10 @@ TEST_F(RunStatements, AnAutomaticCompositionIsNamedAndKept) {
     const privacy::DominatingPair pair({{0.0, 1.0 - q}, {2.0, q}}, noise);
     const auto stated = ledger.at("epsilon").at("upper").get<double>();
     const auto taken = ledger.at("compositions").get<std::uint64_t>();
-    EXPECT_NEAR(stated, expected == privacy::StepComposition::adaptive ? privacy::AdaptiveCurve(pair).epsilon(1e-5, taken).upper : privacy::Accountant(pair).epsilon(1e-5, taken).upper, 1e-6);
+    EXPECT_NEAR(stated,
+                expected == privacy::StepComposition::adaptive ? privacy::AdaptiveCurve(pair).epsilon(1e-5, taken).upper
+                                                               : privacy::Accountant(pair).epsilon(1e-5, taken).upper,
+                1e-6);
     config.privacy.composition = expected;
     t = trainer(name, config);
     t->resume();
@@ -203,14 +216,13 @@ TEST_F(RunStatements, AChoiceIsDrawnUnderOneKeyOnly) {
     at::Tensor trained;
     EXPECT_TRUE(t->run({.after_step = [&](std::uint64_t) { trained = t->model().parameters().values().clone(); }}));
     EXPECT_EQ(t->choice().has_value(), !other);
-    if (other) {
-      EXPECT_TRUE(at::equal(t->model().parameters().values(), trained));
-    }
+    if (other) { EXPECT_TRUE(at::equal(t->model().parameters().values(), trained)); }
     EXPECT_TRUE(std::filesystem::exists(folder(name).choice()));
   }
 }
 
-// private/ is put back to an earlier time beside the ledger of the finished run, and another machine goes on: under its key a choice would be a second release.
+// private/ is put back to an earlier time beside the ledger of the finished run, and another machine goes on: under its
+// key a choice would be a second release.
 TEST_F(RunStatements, AChoiceIsNotDrawnAgainAfterABackup) {
   const auto config = training_with_choice(0.01);
   auto t = trainer("run", config);
@@ -239,10 +251,12 @@ TEST_F(RunStatements, AChoiceIsNotDrawnAgainAfterABackup) {
   EXPECT_FALSE(t->choice().has_value());
 }
 
-// A run is tied to every value that its choice will read: those of the validation windows, and those between the training part and them.
+// A run is tied to every value that its choice will read: those of the validation windows, and those between the
+// training part and them.
 TEST_F(RunStatements, AChoiceKeepsTheValuesThatItWillRead) {
   const auto config = training_with_choice(0.01);
-  data_.split.training_length = std::vector<std::int64_t>(data_.dataset.series.size(), data_.split.validation.front().forecast_start - 3);
+  data_.split.training_length =
+      std::vector<std::int64_t>(data_.dataset.series.size(), data_.split.validation.front().forecast_start - 3);
   Config begun;
   {
     auto t = trainer("run", config);
@@ -251,7 +265,8 @@ TEST_F(RunStatements, AChoiceKeepsTheValuesThatItWillRead) {
     begun = t->config();
   }
   const auto first = data_.split.validation.front();
-  for (const auto place : {first.forecast_start - 3, first.forecast_start - 1, first.forecast_start, first.forecast_start + config.dataset.prediction_length - 1}) {
+  for (const auto place : {first.forecast_start - 3, first.forecast_start - 1, first.forecast_start,
+                           first.forecast_start + config.dataset.prediction_length - 1}) {
     auto other = data_;
     other.dataset.series[static_cast<std::size_t>(first.series)].values[static_cast<std::size_t>(place)] += 1.0F;
     EXPECT_THROW(refuse_what_was_not_charged_for(folder("run"), begun, other), UsageError) << place;

@@ -39,14 +39,21 @@ class StartFixture : public TrainingFixture {
     RandomStream stream(SecretKey::from_seed(5), "weights of a start", 0);
     model->initialise(stream);
     model->parameters().values().add_(0.01 * at::randn_like(model->parameters().values()));
-    auto ledger = mechanism::Ledger(mechanism::TrainingMethod(mechanism::scheme_of(config, data_.split.training_length)));
+    auto ledger =
+        mechanism::Ledger(mechanism::TrainingMethod(mechanism::scheme_of(config, data_.split.training_length)));
     ledger.program = "tsdp test";
     ledger.state = mechanism::RunState::finished;
     ledger.run = {"0123456789abcdef0123456789abcdef", "0123456789abcdef", std::string(64, '0')};
     ledger.start.prior = prior_of(config);
     if (synthetic) ledger.synthetic = mechanism::SyntheticData{"hourly", 6, 200, 1};
-    nlohmann::ordered_json about = {{"format", "tsdp-model-2"}, {"program", "tsdp test"}, {"name", model->name()}, {"past_length", model->past_length()}, {"prediction_length", config.dataset.prediction_length}, {"frequency", config.dataset.frequency}};
-    const auto file = root_ / (model->name() + std::to_string(config.dataset.prediction_length) + (synthetic ? "s" : "d") + ".pt");
+    nlohmann::ordered_json about = {{"format", "tsdp-model-2"},
+                                    {"program", "tsdp test"},
+                                    {"name", model->name()},
+                                    {"past_length", model->past_length()},
+                                    {"prediction_length", config.dataset.prediction_length},
+                                    {"frequency", config.dataset.frequency}};
+    const auto file =
+        root_ / (model->name() + std::to_string(config.dataset.prediction_length) + (synthetic ? "s" : "d") + ".pt");
     exporting::save_model(*model, false, {about, mechanism::document(ledger)}, file);
     return mechanism::read_start(file);
   }
@@ -100,11 +107,13 @@ TEST_F(StartFixture, WhatDoesNotFitIsNamed) {
     EXPECT_NE(why->find(text), std::string::npos) << *why;
   };
   EXPECT_FALSE(mechanism::misfit(config_of("dlinear"), start));
-  expect_misfit([](Config& c) { c.model.name = "simple_ff"; }, "model.name: found simple_ff; the weights are of dlinear");
+  expect_misfit([](Config& c) { c.model.name = "simple_ff"; },
+                "model.name: found simple_ff; the weights are of dlinear");
   expect_misfit([](Config& c) { c.dataset.frequency = "1D"; }, "dataset.frequency: found 1D");
   expect_misfit([](Config& c) { c.model.context_length = 9; }, "model.context_length: found 9; the weights are of 8");
   expect_misfit([](Config& c) { c.dataset.prediction_length = 5; }, "at most 4 steps");
-  expect_misfit([](Config& c) { c.model.prior = PriorKind::last_value; }, "model.prior: found last_value; the weights are of seasonal_naive of season 8");
+  expect_misfit([](Config& c) { c.model.prior = PriorKind::last_value; },
+                "model.prior: found last_value; the weights are of seasonal_naive of season 8");
   expect_misfit([](Config& c) { c.dataset.season_length = 4; }, "model.prior: found seasonal_naive of season 4");
   expect_misfit([](Config& c) { c.model.width = 20; }, "model.width: found 20");
   auto open = config_of("dlinear");
@@ -146,7 +155,8 @@ TEST_F(StartFixture, RunsStateAndKeepTheirStart) {
   }
 }
 
-// What a private choice keeps in place of the trained model is what the run began with, were it drawn, computed or read from a file.
+// What a private choice keeps in place of the trained model is what the run began with, were it drawn, computed or read
+// from a file.
 TEST_F(StartFixture, AChoiceKeepsTheWeightsOfTheFile) {
   auto config = config_of("simple_ff");
   const auto start = start_of(config, true);
@@ -216,7 +226,8 @@ TEST_F(StartFixture, ShippedWeightsAreNobodysAndServe) {
     auto model = model_of(c, at::TensorOptions(at::kFloat));
     EXPECT_NO_THROW(initialise(*model, 1, found));
     c.model.context_length = *c.model.context_length + 1;
-    EXPECT_THROW(static_cast<void>(mechanism::find_start((c.model.start = "pretrained", c), "config.yaml")), UsageError);
+    EXPECT_THROW(static_cast<void>(mechanism::find_start((c.model.start = "pretrained", c), "config.yaml")),
+                 UsageError);
   }
 }
 
@@ -227,7 +238,8 @@ TEST_F(StartFixture, IsTheSameForOtherData) {
   for (const bool fresh : {true, false}) {
     config.model.start = fresh ? "fresh" : start.file.string();
     const auto weights_on = [&](const data::PreparedData& data, const std::string& name) {
-      Trainer made(settled(config, data, fresh ? std::nullopt : std::optional(start)), data, at::Device(at::kCPU), folder(name + (fresh ? "f" : "s")));
+      Trainer made(settled(config, data, fresh ? std::nullopt : std::optional(start)), data, at::Device(at::kCPU),
+                   folder(name + (fresh ? "f" : "s")));
       made.begin();
       return made.model().parameters().values().clone();
     };
@@ -245,8 +257,8 @@ TEST_F(StartFixture, TheModelReadsMissingValuesAsTheConfigurationSays) {
   EXPECT_FALSE(model_of(c, at::TensorOptions(at::kFloat))->options().imputes);
 }
 
-// Zero padding (Algorithms 4 and 6 of the paper) is model.missing_values: zero: a window that begins before its series is the window with zeros written
-// there. By default it is the window with the mean of what is known.
+// Zero padding (Algorithms 4 and 6 of the paper) is model.missing_values: zero: a window that begins before its series
+// is the window with zeros written there. By default it is the window with the mean of what is known.
 TEST_F(StartFixture, ZeroPaddingIsOneSettingAway) {
   constexpr std::int64_t known = 3;  // of the context of 8
   for (const auto* name : {"simple_ff", "dlinear", "itransformer"}) {
@@ -257,7 +269,11 @@ TEST_F(StartFixture, ZeroPaddingIsOneSettingAway) {
     auto values = at::empty({1, store.window_length()}, at::kFloat), observed = at::empty_like(values);
     store.gather(first, values.data_ptr<float>(), observed.data_ptr<float>());
     const auto past = *c.model.context_length, padded = past - known;
-    models::WindowBatch batch{values.narrow(1, 0, past), observed.narrow(1, 0, past), values.narrow(1, past, 4), observed.narrow(1, past, 4), {}};
+    models::WindowBatch batch{values.narrow(1, 0, past),
+                              observed.narrow(1, 0, past),
+                              values.narrow(1, past, 4),
+                              observed.narrow(1, past, 4),
+                              {}};
     EXPECT_EQ(batch.past_observed.sum().item<float>(), static_cast<float>(known));
     EXPECT_EQ(batch.past_target.narrow(1, 0, padded).abs().max().item<float>(), 0.0F);
     const auto forecast = [&](const std::string& missing_values, const at::Tensor& pads) {
@@ -270,7 +286,8 @@ TEST_F(StartFixture, ZeroPaddingIsOneSettingAway) {
       return model->distribution(window).loc.clone();
     };
     const auto zeros = at::zeros({1, padded}, at::kFloat);
-    const auto means = at::full({1, padded}, batch.past_target.narrow(1, padded, known).mean().item<float>(), at::kFloat);
+    const auto means =
+        at::full({1, padded}, batch.past_target.narrow(1, padded, known).mean().item<float>(), at::kFloat);
     EXPECT_TRUE(at::allclose(forecast("mean", zeros), forecast("zero", means), 1e-5, 1e-6));
     EXPECT_FALSE(at::allclose(forecast("zero", zeros), forecast("mean", zeros), 1e-3, 1e-3));
   }

@@ -165,7 +165,8 @@ TEST_F(TrainerTest, AChosenMechanismIsKept) {
   auto again = trainer("run", kept);
   again->resume();
   EXPECT_TRUE(again->run({}));
-  const auto ledger = mechanism::read_ledger(nlohmann::ordered_json::parse(read_file(folder("run").ledger())), "ledger");
+  const auto ledger =
+      mechanism::read_ledger(nlohmann::ordered_json::parse(read_file(folder("run").ledger())), "ledger");
   const auto& noise = ledger.method.privacy()->noise();
   ASSERT_NE(noise.strategy, nullptr);
   EXPECT_EQ(noise.strategy->kind(), *kept.privacy.noise_mechanism);
@@ -189,8 +190,8 @@ TEST_F(TrainerTest, AnotherThreadCountKeepsChargedStepsCharged) {
   EXPECT_EQ(ledger["steps_charged"], 80);
 }
 
-// Under a new key an order is another one: what an epoch has taken, it might take again. So runs go on with the next epoch, or, where the
-// whole run has one draw, not at all; identical replays go on anywhere.
+// Under a new key an order is another one: what an epoch has taken, it might take again. So runs go on with the next
+// epoch, or, where the whole run has one draw, not at all; identical replays go on anywhere.
 TEST_F(TrainerTest, ANewKeyGoesOnWhereTheLawAllowsIt) {
   struct Case {
     const char* name;
@@ -202,12 +203,16 @@ TEST_F(TrainerTest, ANewKeyGoesOnWhereTheLawAllowsIt) {
   };
   using enum privacy::TopLevel;
   const auto every = privacy::Reshuffle::every_epoch;
-  for (const auto& c : {Case{"wor", without_replacement, every, privacy::Relation::series, 31}, Case{"in turn", deterministic, every, privacy::Relation::series, 31},
-                        Case{"poisson", poisson, every, privacy::Relation::series, 31}, Case{"shuffled", shuffled, every, privacy::Relation::series, 32},
-                        Case{"values, shuffled", shuffled, every, privacy::Relation::event, 32},
-                        Case{"shuffled once", shuffled, privacy::Reshuffle::once, privacy::Relation::series, {}},
-                        Case{"bins", balls_in_bins, every, privacy::Relation::series, {}},
-                        Case{"in turn, correlated", deterministic, every, privacy::Relation::series, {}, privacy::StrategyKind::bisr}}) {
+  for (const auto& c :
+       {Case{"wor", without_replacement, every, privacy::Relation::series, 31},
+        Case{"in turn", deterministic, every, privacy::Relation::series, 31},
+        Case{"poisson", poisson, every, privacy::Relation::series, 31},
+        Case{"shuffled", shuffled, every, privacy::Relation::series, 32},
+        Case{"values, shuffled", shuffled, every, privacy::Relation::event, 32},
+        Case{"shuffled once", shuffled, privacy::Reshuffle::once, privacy::Relation::series, {}},
+        Case{"bins", balls_in_bins, every, privacy::Relation::series, {}},
+        Case{
+            "in turn, correlated", deterministic, every, privacy::Relation::series, {}, privacy::StrategyKind::bisr}}) {
     SCOPED_TRACE(c.name);
     auto config = small_config();
     config.sampling.top_level = c.sampler;
@@ -266,7 +271,8 @@ TEST_F(TrainerTest, CopiesThatPartHaveNoiseOfTheirOwn) {
   }
 }
 
-// Steps that were taken under another key were other releases: replaying them under this one would be new ones, uncharged.
+// Steps that were taken under another key were other releases: replaying them under this one would be new ones,
+// uncharged.
 TEST_F(TrainerTest, ACheckpointPutBackFromBeforeAChangeOfKeyReplaysNothing) {
   const auto config = small_config();
   trainer("run", config)->begin();
@@ -348,7 +354,8 @@ TEST_F(TrainerTest, APrivateRunChoosesNoWeightsByTheirLosses) {
     trainer("run", config);
     FAIL();
   } catch (const PrivacyError& error) {
-    EXPECT_NE(std::string(error.what()).find("training.checkpoint: found best with privacy.enabled"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("training.checkpoint: found best with privacy.enabled"), std::string::npos)
+        << error.what();
   }
   config.privacy.enabled = false;
   EXPECT_NO_THROW(trainer("run", config));
@@ -476,8 +483,9 @@ TEST_F(TrainerTest, AResumedRunKeepsItsConfiguration) {
     trainer("run", config)->resume();
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("found 'noise_multiplier: 40'; the run began with 'noise_multiplier: 1.5'"),
-              std::string::npos)
+    EXPECT_NE(
+        std::string(error.what()).find("found 'noise_multiplier: 40'; the run began with 'noise_multiplier: 1.5'"),
+        std::string::npos)
         << error.what();
   }
   EXPECT_EQ(read_file(folder("run").ledger()), before);
@@ -548,7 +556,8 @@ TEST_F(TrainerTest, FilesOutsidePrivateHoldNeitherKeyNorData) {
   for (const auto& file : {folder("run").config(), folder("run").ledger()})
     EXPECT_EQ(read_file(file).find(key), std::string::npos);
   const auto mode = std::filesystem::status(folder("run").last()).permissions();
-  EXPECT_EQ(mode & std::filesystem::perms::mask, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  EXPECT_EQ(mode & std::filesystem::perms::mask,
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
 TEST_F(TrainerTest, TrainsWithoutPrivacyWhenAskedTo) {
@@ -601,7 +610,8 @@ TEST_F(TrainerTest, AWindowWithLagsIsAccountedWhole) {
 // A batch in chunks: every window's norm is the same to the last bit or two, the update the same but for rounding.
 TEST_F(TrainerTest, ChunksChangeNothingButRounding) {
   for (const auto& name : models::model_names())
-    for (const auto clipping : {privacy::ClippingKind::flat, privacy::ClippingKind::per_layer, privacy::ClippingKind::automatic}) {
+    for (const auto clipping :
+         {privacy::ClippingKind::flat, privacy::ClippingKind::per_layer, privacy::ClippingKind::automatic}) {
       SCOPED_TRACE(name);
       const auto config = config_of(name);
       const auto type = at::TensorOptions(at::kDouble);

@@ -1,5 +1,6 @@
-// What a trainer releases, made again from the parts that the theorems are about: sampler, clipping, normals, accountant. The
-// parts have tests of their own; here it is tested that they are put together as the accountant believes.
+// What a trainer releases, made again from the parts that the theorems are about: sampler, clipping, normals,
+// accountant. The parts have tests of their own; here it is tested that they are put together as the accountant
+// believes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -159,8 +160,10 @@ const std::vector<Case>& cases() {
        2.0},
       {"series, three bins, bsr", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::bsr), 2.0},
       {"series, three bins, bisr", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::bisr), 2.0},
-      {"series, three bins, band_mf", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::band_mf), 2.0},
-      {"series, three bins, band_inv_mf", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::band_inv_mf), 2.0},
+      {"series, three bins, band_mf", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::band_mf),
+       2.0},
+      {"series, three bins, band_inv_mf",
+       correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::band_inv_mf), 2.0},
       {"series, three bins, blt", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::blt), 2.0},
       {"series, three bins, file", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::file), 2.0},
       {"series, deterministic, bisr", correlated(privacy::TopLevel::deterministic, privacy::StrategyKind::bisr), 2.0},
@@ -171,8 +174,8 @@ const std::vector<Case>& cases() {
 
 class Wiring : public TrainingFixture {
  protected:
-  /// Takes `steps` steps and expects each release to be (Σ clipped + σ C x_t) / divisor of the records of step t, x the t-th row of C⁻¹Z;
-  /// of independent noise it is z_t.
+  /// Takes `steps` steps and expects each release to be (Σ clipped + σ C x_t) / divisor of the records of step t, x the
+  /// t-th row of C⁻¹Z; of independent noise it is z_t.
   void expect_releases(const Config& given, const std::string& name, std::uint64_t steps, double divisor = 3.0) {
     auto config = given;
     config.training.reproducible = true;
@@ -210,15 +213,16 @@ class Wiring : public TrainingFixture {
           const RandomStream draws_of_data(key, sampling::augmentation_purpose, step);
           const auto count = static_cast<std::int64_t>(drawn);
           if (exact != nullptr)
-            sampling::augment(law, *config.privacy.v, draws_of_data, count, store.past_length(), exact, values, observed);
-          else
-            sampling::augment(law, *config.privacy.v, draws_of_data, count, store.past_length(), values, observed);
+            sampling::augment(law, *config.privacy.v, draws_of_data, count, store.past_length(), exact, values,
+                              observed);
+          else sampling::augment(law, *config.privacy.v, draws_of_data, count, store.past_length(), values, observed);
         };
       auto sum = at::zeros_like(model->parameters().gradients(), at::kDouble);
       if (config.privacy.relation == privacy::Relation::series) {
         std::vector<double> norms;
         if (!windows.empty())
-          sum = test::clipped_series_sum(*model, source.gather(windows, augment), places, {config.privacy.clipping, config.privacy.clip_norm},
+          sum = test::clipped_series_sum(*model, source.gather(windows, augment), places,
+                                         {config.privacy.clipping, config.privacy.clip_norm},
                                          config.sampling.subsequences_per_sequence, norms);
       } else if (!windows.empty()) {
         test::clipped_sum(*model, source.gather(windows, augment), clipping);
@@ -374,8 +378,8 @@ TEST_F(Wiring, ShuffledRunsTakeTheirEpochsInTurn) {
   }
 }
 
-// Independent of the streams' names: releases of a run with a key of the system's have noise of the stated deviation, fresh in
-// every step. Gradients are made negligible by a tiny clip norm against 1.5 C of noise in 4,000 coordinates.
+// Independent of the streams' names: releases of a run with a key of the system's have noise of the stated deviation,
+// fresh in every step. Gradients are made negligible by a tiny clip norm against 1.5 C of noise in 4,000 coordinates.
 TEST_F(Wiring, NoiseHasItsDeviationAndIsFresh) {
   auto config = small_training();
   config.sampling.batch_size = 6;
@@ -394,7 +398,8 @@ TEST_F(Wiring, NoiseHasItsDeviationAndIsFresh) {
     EXPECT_NEAR(release.square().sum().item<double>() / count, 1.0, 6.0 * std::sqrt(2.0 / count) + 0.01);
   for (std::size_t i = 0; i < releases.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      EXPECT_LT(std::abs(releases[i].dot(releases[j]).item<double>()) / count, 6.0 / std::sqrt(count) + 0.01) << i << ", " << j;
+      EXPECT_LT(std::abs(releases[i].dot(releases[j]).item<double>()) / count, 6.0 / std::sqrt(count) + 0.01)
+          << i << ", " << j;
 }
 
 // Where the charge cannot be written, no step is taken.
@@ -445,7 +450,8 @@ TEST_F(Wiring, TheLedgerStatesWhatWasConfiguredAndAccounted) {
     const auto t = trainer(c.name, config);
     t->begin();
     EXPECT_TRUE(t->run({}));
-    const auto ledger = mechanism::read_ledger(nlohmann::ordered_json::parse(read_file(folder(c.name).ledger())), "ledger");
+    const auto ledger =
+        mechanism::read_ledger(nlohmann::ordered_json::parse(read_file(folder(c.name).ledger())), "ledger");
     ASSERT_TRUE(ledger.is_private());
     const auto& p = *ledger.cost;
     const auto& m = *ledger.method.privacy();
@@ -476,8 +482,8 @@ TEST_F(Wiring, TheLedgerStatesWhatWasConfiguredAndAccounted) {
   }
 }
 
-// Inserting windows moves the sum of gradients by at most C for each, whatever the others, the number of threads and the sizes of
-// blocks are; nothing that scales all windows depends on how many were drawn.
+// Inserting windows moves the sum of gradients by at most C for each, whatever the others, the number of threads and
+// the sizes of blocks are; nothing that scales all windows depends on how many were drawn.
 TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
   const double clip = 0.1;
   std::map<std::int64_t, at::Tensor> alone;  // what inserted windows add where there are no others
@@ -501,9 +507,12 @@ TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
       law.batch_size = 200;
       law.top_level = privacy::TopLevel::deterministic;
       law.bottom_level = privacy::BottomLevel::poisson;
-      StepEngine engine(*model,
-                        mechanism::PrivateMechanism({}, privacy::SubsamplingScheme(law), {privacy::ClippingKind::flat, clip}, {}), {});
-      // Place 50 gains a window; the others are spread over all places, most of them behind it, in its block and in others.
+      StepEngine engine(
+          *model,
+          mechanism::PrivateMechanism({}, privacy::SubsamplingScheme(law), {privacy::ClippingKind::flat, clip}, {}),
+          {});
+      // Place 50 gains a window; the others are spread over all places, most of them behind it, in its block and in
+      // others.
       const auto sum = [&](std::int64_t inserted) {
         std::vector<data::WindowIndex> windows;
         std::vector<std::int64_t> places;
@@ -527,7 +536,8 @@ TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
         const double moved = change.norm().item<double>();
         EXPECT_LE(moved, static_cast<double>(inserted) * clip);
         EXPECT_GT(moved, 0.9 * clip);
-        // Nothing that scales the others depends on them: they add the same as alone, up to what rounding leaves of 700 windows.
+        // Nothing that scales the others depends on them: they add the same as alone, up to what rounding leaves of 700
+        // windows.
         if (!alone.contains(inserted)) alone.emplace(inserted, change);
         EXPECT_LE((change - alone.at(inserted)).norm().item<double>(), 2e-4 * clip);
       }
@@ -535,8 +545,8 @@ TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
   }
 }
 
-// Joined windows against a loop over windows and series: missing values, windows before the beginning of a series, series of differing
-// numbers of windows, whole batches and single windows at a time, and the layers' plain operations.
+// Joined windows against a loop over windows and series: missing values, windows before the beginning of a series,
+// series of differing numbers of windows, whole batches and single windows at a time, and the layers' plain operations.
 TEST_F(Wiring, JoinedWindowsAreTheSumOfALoopOverSeries) {
   for (auto& series : data_.dataset.series) series.exact.clear();
   auto& values = data_.dataset.series;
@@ -548,7 +558,8 @@ TEST_F(Wiring, JoinedWindowsAreTheSumOfALoopOverSeries) {
   for (const auto& name : models::model_names())
     for (const bool plain : {false, true})
       for (const auto& [threads, memory] : {std::pair{1, 0}, std::pair{1, 1}, std::pair{3, 0}}) {
-        SCOPED_TRACE(name + (plain ? ", plain" : "") + ", threads " + std::to_string(threads) + ", memory " + std::to_string(memory));
+        SCOPED_TRACE(name + (plain ? ", plain" : "") + ", threads " + std::to_string(threads) + ", memory " +
+                     std::to_string(memory));
         const Threads some(threads);
         std::optional<dp::PlainOperations> without_kernels;
         if (plain) without_kernels.emplace();
@@ -575,13 +586,15 @@ TEST_F(Wiring, JoinedWindowsAreTheSumOfALoopOverSeries) {
             places.push_back(place);
           }
         for (const double clip : {0.1, 30.0}) {
-          StepEngine engine(*model,
-                            mechanism::PrivateMechanism({privacy::Relation::series, 1, {}}, privacy::SubsamplingScheme(law),
-                                                        {privacy::ClippingKind::flat, clip}, {}),
-                            {{}, 0.0, memory});
+          StepEngine engine(
+              *model,
+              mechanism::PrivateMechanism({privacy::Relation::series, 1, {}}, privacy::SubsamplingScheme(law),
+                                          {privacy::ClippingKind::flat, clip}, {}),
+              {{}, 0.0, memory});
           const auto sum = engine.sum(source.gather(windows), places).clone();
           std::vector<double> norms;
-          const auto expected = test::clipped_series_sum(*model, source.gather(windows), places, {privacy::ClippingKind::flat, clip}, 3, norms) *
+          const auto expected = test::clipped_series_sum(*model, source.gather(windows), places,
+                                                         {privacy::ClippingKind::flat, clip}, 3, norms) *
                                 dp::rounding_guard(at::kFloat, engine.clipping().summed, true);
           EXPECT_LT((sum - expected).norm().item<double>(), 2e-5 * expected.norm().item<double>()) << "clip " << clip;
         }
@@ -620,8 +633,7 @@ TEST_F(Wiring, InsertedSeriesMoveTheSumByTheClipNorm) {
         std::vector<std::int64_t> places;
         for (std::int64_t place = 0; place < 400; ++place) {
           const bool drawn = others * (place + 1) / 400 > others * place / 400;
-          const auto count = place == 150 ? inserted : drawn ? 1 + 3 * place % 7
-                                                             : 0;
+          const auto count = place == 150 ? inserted : drawn ? 1 + 3 * place % 7 : 0;
           for (std::int64_t i = 0; i < count; ++i) {
             windows.push_back({place == 150 ? 3 : place % 6, (37 * place + 11 * i) % 180});
             places.push_back(place);

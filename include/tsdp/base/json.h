@@ -18,6 +18,7 @@ template <class Json>
 /// Reads JSON from elsewhere as an object in which every text has one meaning. Throws DataError, beginning with
 /// `where`, if it is not JSON, has a key twice in one object (readers differ in which of them they take) or is nested
 /// deeper than 16 levels (which would exhaust the stack when it is copied). `expected`: what the file should have been.
-[[nodiscard]] nlohmann::ordered_json parse_json(std::string_view text, const std::string& where, std::string_view expected = "what tsdp wrote");
+[[nodiscard]] nlohmann::ordered_json parse_json(std::string_view text, const std::string& where,
+                                                std::string_view expected = "what tsdp wrote");
 
 }  // namespace tsdp

@@ -45,12 +45,13 @@ using Moment = std::int64_t;
 struct TimeStamp {
   Moment clock = 0;
   std::optional<std::int64_t> ahead = std::nullopt;
-  bool elsewhere = false;  ///< the clock is UTC's, not that of the place that the stamp names: 2024-01-01 15:00:00Z[Asia/Tokyo]
+  bool elsewhere =
+      false;  ///< the clock is UTC's, not that of the place that the stamp names: 2024-01-01 15:00:00Z[Asia/Tokyo]
 
   /// In UTC; the clock's time where no zone is given.
   [[nodiscard]] Moment utc() const noexcept { return clock - ahead.value_or(0); }
-  /// The moment for series of this frequency: in UTC, where hours are regular when summer time begins or ends; but on its own clock
-  /// where a step is a day or longer, since midnight there is the same day in winter and in summer.
+  /// The moment for series of this frequency: in UTC, where hours are regular when summer time begins or ends; but on
+  /// its own clock where a step is a day or longer, since midnight there is the same day in winter and in summer.
   [[nodiscard]] Moment at(const Frequency& frequency) const;
 };
 
@@ -85,7 +86,8 @@ struct TimeStamp {
 /// The `k` for which `moment` is `k` calendar steps after `start` (before it if negative), none if there is no such
 /// `k`. Without `month_day`, if `start` is the last day of a month with fewer than 31 days, the same day of another
 /// month counts too.
-[[nodiscard]] std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequency, Moment moment, int month_day = 0);
+[[nodiscard]] std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequency, Moment moment,
+                                                        int month_day = 0);
 
 /// One series. `values[i]` belongs to `at(frequency, i)`; a missing value is a quiet NaN, infinities do not occur.
 struct Series {
@@ -99,11 +101,13 @@ struct Series {
   /// from the start.
   int month_day = 0;
   std::int64_t changes = 0;  ///< values in the file that differ from the value before
-  std::int64_t lost = 0;     ///< of these, those equal to that value in single precision
+  std::int64_t lost = 0;  ///< of these, those equal to that value in single precision
   double last_read = std::numeric_limits<double>::quiet_NaN();  ///< the last value in the file, for readers
 
   /// The moment of place `place`, also before and after the values.
-  [[nodiscard]] Moment at(const Frequency& frequency, std::int64_t place) const { return advance(start, frequency, place, month_day); }
+  [[nodiscard]] Moment at(const Frequency& frequency, std::int64_t place) const {
+    return advance(start, frequency, place, month_day);
+  }
 };
 
 /// The coarsest frequency on which every one of these series of moments lies, each of which must increase: months if
@@ -114,20 +118,23 @@ struct Series {
 [[nodiscard]] std::optional<Frequency> infer_frequency(std::span<const std::vector<Moment>> series);
 /// The same for one series.
 [[nodiscard]] std::optional<Frequency> infer_frequency(const std::vector<Moment>& moments);
-/// The coarsest frequency, if the series show that `stated` is too fine for them: by chance, rows of the stated step would lie on the
-/// coarser one with a probability below one in a thousand.
-[[nodiscard]] std::optional<Frequency> coarser_than(const Frequency& stated, std::span<const std::vector<Moment>> series);
+/// The coarsest frequency, if the series show that `stated` is too fine for them: by chance, rows of the stated step
+/// would lie on the coarser one with a probability below one in a thousand.
+[[nodiscard]] std::optional<Frequency> coarser_than(const Frequency& stated,
+                                                    std::span<const std::vector<Moment>> series);
 
 /// Numbers known for every step, ahead of time too, and the same for all series: holidays, prices, planned outages.
 /// Public.
 struct Covariates {
-  std::string file;                ///< where they come from, for error messages
+  std::string file;  ///< where they come from, for error messages
   std::vector<std::string> names;  ///< K of them
-  Moment start = 0;                ///< of the first row
+  Moment start = 0;  ///< of the first row
   std::vector<float> values = {};  ///< (rows, K), row-major, finite; one row a step of the data set's frequency
-  int month_day = 0;               ///< of the rows, as that of a series
+  int month_day = 0;  ///< of the rows, as that of a series
 
-  [[nodiscard]] std::int64_t rows() const noexcept { return names.empty() ? 0 : static_cast<std::int64_t>(values.size() / names.size()); }
+  [[nodiscard]] std::int64_t rows() const noexcept {
+    return names.empty() ? 0 : static_cast<std::int64_t>(values.size() / names.size());
+  }
 };
 
 /// Series of one source, in the order of the source.

@@ -12,14 +12,16 @@
 namespace tsdp::data {
 
 /// Names of the F features of a place of a window, in order: those of the calendar, then the covariates, then "age".
-[[nodiscard]] std::vector<std::string> window_feature_names(const Frequency& frequency, const std::vector<std::string>& covariates = {});
+[[nodiscard]] std::vector<std::string> window_feature_names(const Frequency& frequency,
+                                                            const std::vector<std::string>& covariates = {});
 
 /// What is known of a window besides its values, for the same windows as a WindowStore of equal lengths has.
 ///
-/// A window has `window_length()` rows of `feature_count()` = F features: the calendar features of the place, the data set's
-/// covariates, then its age, rounded to float32. Places before the start of the series are padding: all their features are 0, the age
-/// included. Places beyond the end are not: the calendar goes on, and covariates that end are 0. Features depend on the start of a series and the
-/// place alone, never on values, so series that start at one moment share their rows.
+/// A window has `window_length()` rows of `feature_count()` = F features: the calendar features of the place, the data
+/// set's covariates, then its age, rounded to float32. Places before the start of the series are padding: all their
+/// features are 0, the age included. Places beyond the end are not: the calendar goes on, and covariates that end are
+/// 0. Features depend on the start of a series and the place alone, never on values, so series that start at one moment
+/// share their rows.
 class FeatureStore {
  public:
   /// Requires past_length, future_length ≥ 0.

@@ -62,7 +62,8 @@ struct ColumnNames {
 
 /// The names that error messages use for the ways to state a form: options, or `config.yaml: dataset.format` and so on.
 struct FormNames {
-  std::string format = "--format", frequency = "--frequency", start = "--start", columns = "--columns", duplicates = "--duplicates", gaps = "--gaps";
+  std::string format = "--format", frequency = "--frequency", start = "--start", columns = "--columns",
+              duplicates = "--duplicates", gaps = "--gaps";
 
   /// The name for a column: "--columns time=NAME", or `config.yaml: dataset.columns.time`.
   [[nodiscard]] std::string column(std::string_view role) const;
@@ -71,15 +72,16 @@ struct FormNames {
 /// What a file itself does not say.
 struct ReadOptions {
   Format format = Format::lstnet;
-  Frequency frequency;          ///< of the series; a tsf file's own `@frequency` must agree
+  Frequency frequency;  ///< of the series; a tsf file's own `@frequency` must agree
   std::optional<Moment> start;  ///< of the first row; required for lstnet, ignored where the file has time stamps
-  bool exact = false;           ///< fill Series::exact, too
-  ColumnNames columns = {};     ///< of csv (time alone) and csv_long
+  bool exact = false;  ///< fill Series::exact, too
+  ColumnNames columns = {};  ///< of csv (time alone) and csv_long
   Duplicates duplicates = Duplicates::error;  ///< of csv and csv_long
-  std::optional<Gaps> gaps = std::nullopt;    ///< of csv and csv_long; none: an error in csv, missing in csv_long
-  bool covariates = false;  ///< of csv: for read_covariates, where times have no zone and every step has a row of its own
-  bool inferred = false;    ///< the frequency is that of frequency_of_file
-  FormNames names = {};     ///< for error messages
+  std::optional<Gaps> gaps = std::nullopt;  ///< of csv and csv_long; none: an error in csv, missing in csv_long
+  bool covariates =
+      false;  ///< of csv: for read_covariates, where times have no zone and every step has a row of its own
+  bool inferred = false;  ///< the frequency is that of frequency_of_file
+  FormNames names = {};  ///< for error messages
 };
 
 /// Reads `path` (plain or gzip, recognised by content, not by name).

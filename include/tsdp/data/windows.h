@@ -29,7 +29,9 @@ class WindowStore {
   [[nodiscard]] std::int64_t future_length() const noexcept { return future_length_; }
   [[nodiscard]] std::int64_t window_length() const noexcept { return past_length_ + future_length_; }
   [[nodiscard]] std::int64_t series_count() const noexcept { return static_cast<std::int64_t>(lengths_.size()); }
-  [[nodiscard]] std::int64_t series_length(std::int64_t series) const { return lengths_[static_cast<std::size_t>(series)]; }
+  [[nodiscard]] std::int64_t series_length(std::int64_t series) const {
+    return lengths_[static_cast<std::size_t>(series)];
+  }
   /// Whether windows are available in double precision.
   [[nodiscard]] bool has_exact() const noexcept { return has_exact_; }
 

@@ -28,7 +28,8 @@ class PlainOperations {
 /// Whether the CPU kernel handles this tensor: it is on the CPU, in single precision, and kernels are not switched off.
 [[nodiscard]] bool kernels_serve(const at::Tensor& tensor);
 
-/// Which windows of a batch make up a record, whose gradient is clipped as one: windows begin(r) … end(r) − 1 of record r, in order.
+/// Which windows of a batch make up a record, whose gradient is clipped as one: windows begin(r) … end(r) − 1 of record
+/// r, in order.
 class Records {
  public:
   /// Every window is a record.
@@ -45,7 +46,9 @@ class Records {
   [[nodiscard]] std::int64_t expected() const noexcept { return expected_; }
   /// Records `first` … `last − 1` by themselves.
   [[nodiscard]] Records range(std::int64_t first, std::int64_t last) const;
-  [[nodiscard]] std::int64_t begin(std::int64_t record) const { return starts_.empty() ? record : starts_[static_cast<std::size_t>(record)]; }
+  [[nodiscard]] std::int64_t begin(std::int64_t record) const {
+    return starts_.empty() ? record : starts_[static_cast<std::size_t>(record)];
+  }
   [[nodiscard]] std::int64_t end(std::int64_t record) const { return begin(record + 1); }
 
   /// The windows' `rows` (W, T, …) as (R, largest · T, …), and (W, d) as (R, largest, d), with zeros where a record has
@@ -110,7 +113,9 @@ class Map : public Layer {
 at::Tensor& fitted(at::Tensor& buffer, at::IntArrayRef shape, const at::TensorOptions& options);
 
 /// `rows`, or a copy of it, whose last axis has no gaps, so that a kernel can walk along it.
-[[nodiscard]] inline at::Tensor with_dense_rows(const at::Tensor& rows) { return rows.stride(-1) == 1 ? rows : rows.contiguous(); }
+[[nodiscard]] inline at::Tensor with_dense_rows(const at::Tensor& rows) {
+  return rows.stride(-1) == 1 ? rows : rows.contiguous();
+}
 
 /// Squared Euclidean norms along the last axis, in double precision; relative error at most 70 units of the rows' type.
 [[nodiscard]] at::Tensor squared_norms(const at::Tensor& rows);

@@ -18,8 +18,8 @@ class LinearRecord {
   void set(at::Tensor input, Gradient output_gradient);
   /// As in Layer: the windows of a record become further positions of a single window.
   void join(const Records& records);
-  /// As in Layer. One position: ‖g‖² (‖x‖² + 1). T positions: by T × T Gram matrices or by each window's p × d gradient,
-  /// whichever takes fewer operations.
+  /// As in Layer. One position: ‖g‖² (‖x‖² + 1). T positions: by T × T Gram matrices or by each window's p × d
+  /// gradient, whichever takes fewer operations.
   void add_squared_norms(at::Tensor& norms);
   void discard(const at::Tensor& windows);
   void add_gradient(const at::Tensor& factors);
@@ -32,16 +32,18 @@ class LinearRecord {
 
   at::Tensor weight_gradient_, bias_gradient_;
   at::Tensor input_, output_gradient_;
-  at::Tensor output_gradient_norms_;                     // as in Gradient
+  at::Tensor output_gradient_norms_;  // as in Gradient
   at::Tensor window_gradients_, window_bias_gradients_;  // (B, p, d), (B, p) of the last norms, if they were formed
-  at::Tensor scaled_, window_factors_;                   // a side multiplied by the factors, and factors of windows: buffers kept for reuse
-  std::vector<double> input_norms_, gradient_norms_;     // of the CPU kernel, buffers kept for reuse
+  at::Tensor scaled_,
+      window_factors_;  // a side multiplied by the factors, and factors of windows: buffers kept for reuse
+  std::vector<double> input_norms_, gradient_norms_;  // of the CPU kernel, buffers kept for reuse
   /// For the CPU kernel, with one position per window: records whose windows lie side by side in input and output
   /// gradient as they were; and those of them whose windows cancel (rows::RecordNorms).
   std::optional<Records> records_;
   std::vector<char> cancelling_;
   at::Tensor own_positions_;  // (B) for joined windows, which are further positions: each record's own, without padding
-  std::int64_t chosen_for_ = 0;  // positions by which the way of computing is chosen: for joined windows a public number
+  std::int64_t chosen_for_ =
+      0;  // positions by which the way of computing is chosen: for joined windows a public number
 };
 
 /// y = x Wᵀ + b for x (B, d) or, with T positions, (B, T, d). Weight (p, d) and bias (p) may be strided views.

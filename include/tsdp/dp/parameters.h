@@ -28,8 +28,8 @@ class ParameterBuffer {
 
   [[nodiscard]] const std::vector<Entry>& entries() const noexcept { return entries_; }
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
-  [[nodiscard]] const at::Tensor& values() const noexcept { return values_; }       ///< (count)
-  [[nodiscard]] const at::Tensor& gradients() const noexcept { return gradients_; } ///< (count)
+  [[nodiscard]] const at::Tensor& values() const noexcept { return values_; }  ///< (count)
+  [[nodiscard]] const at::Tensor& gradients() const noexcept { return gradients_; }  ///< (count)
   [[nodiscard]] at::Tensor value(std::size_t entry) const { return view(values_, entry); }
   [[nodiscard]] at::Tensor gradient(std::size_t entry) const { return view(gradients_, entry); }
 

@@ -18,8 +18,9 @@ namespace tsdp::evaluation {
 
 struct PrivateInference;
 
-/// The forecast of seasonal naive with season m: forecast_k = y[n − m + (k mod m)], k from 0. Missing values are filled with the
-/// last observed one (leading ones with the first observed one). With fewer than m values every forecast is their mean, 0 of none.
+/// The forecast of seasonal naive with season m: forecast_k = y[n − m + (k mod m)], k from 0. Missing values are filled
+/// with the last observed one (leading ones with the first observed one). With fewer than m values every forecast is
+/// their mean, 0 of none.
 [[nodiscard]] std::vector<double> seasonal_naive(std::span<const float> past, std::int64_t season_length,
                                                  std::int64_t prediction_length);
 
@@ -29,8 +30,8 @@ inline constexpr std::int64_t sample_paths = 100;
 /// The shape that an exported model states.
 struct ModelShape {
   std::int64_t past_length, prediction_length;  ///< P, H ≥ 1
-  std::int64_t time_features;                   ///< F; 0: it reads none
-  bool from_samples;                            ///< whether its quantiles come from sample paths
+  std::int64_t time_features;  ///< F; 0: it reads none
+  bool from_samples;  ///< whether its quantiles come from sample paths
 };
 /// Throws DataError if an attribute is missing, of another type or out of range.
 [[nodiscard]] ModelShape shape_of(const torch::jit::Module& model);
@@ -69,7 +70,7 @@ class KnownFeatures {
 struct BacktestResult {
   Metrics model;
   Metrics seasonal_naive;
-  std::vector<Metrics> by_series;        ///< of the model, for each series of the data set
+  std::vector<Metrics> by_series;  ///< of the model, for each series of the data set
   std::vector<Metrics> naive_by_series;  ///< of seasonal naive
 };
 [[nodiscard]] BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,

@@ -23,10 +23,10 @@ struct ModelMetadata {
 ///           num_samples: int = 100)
 ///     -> (quantiles (B, Q, H), mean (B, H), samples (B, S, H)), in units of the data, any batch size.
 /// Longer pasts are cut to the last P values, shorter ones padded in front; NaN counts as unobserved. Sample paths come
-/// from the uniform `draws`, or from `num_samples` that the module draws. Only models that read time features need them.
-/// Quantiles and means are those of the distribution where it is known at each step; for models that sample paths, and
-/// for all models if `sampled_forecasts`, they are order statistics and means of the samples.
-/// Models of the first kind also have
+/// from the uniform `draws`, or from `num_samples` that the module draws. Only models that read time features need
+/// them. Quantiles and means are those of the distribution where it is known at each step; for models that sample
+/// paths, and for all models if `sampled_forecasts`, they are order statistics and means of the samples. Models of the
+/// first kind also have
 ///   distribution(past_target (B, P), past_observed (B, P)) -> (df, loc, scale (B, H), affine_scale (B, 1)).
 /// The weights are a copy.
 [[nodiscard]] torch::jit::Module make_module(const models::Forecaster& model, bool sampled_forecasts = false);
@@ -36,7 +36,8 @@ struct ModelMetadata {
 ///   extra/tsdp.safetensors: weights, model.json and privacy.json as data, under one checksum (base/tensor_file.h),
 ///   extra/model.json, extra/privacy.json: the same texts, for those who load it in Python.
 /// The sizes that the model is built from are added to `metadata.model` as "sizes". Atomic. Throws Error.
-void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMetadata metadata, const std::filesystem::path& file);
+void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMetadata metadata,
+                const std::filesystem::path& file);
 
 /// A model as programs use it.
 struct LoadedModel {

@@ -28,11 +28,13 @@ enum class LedgerCheck {
 /// Reads extra/tsdp.safetensors of an archive. The copies of its texts that Python shows must be identical, and its
 /// weights must be those of the TorchScript module next to it (every tensor is one of the archive's data/). Throws
 /// DataError that names the file and what is wrong.
-[[nodiscard]] ExportedModel read_exported_model(const std::filesystem::path& file, LedgerCheck check = LedgerCheck::verified);
+[[nodiscard]] ExportedModel read_exported_model(const std::filesystem::path& file,
+                                                LedgerCheck check = LedgerCheck::verified);
 
 /// Reads the same from the bytes of tsdp.safetensors alone, without an archive around them. Error messages begin with
 /// `where`.
-[[nodiscard]] ExportedModel read_model_data(std::string_view bytes, const std::string& where, LedgerCheck check = LedgerCheck::verified);
+[[nodiscard]] ExportedModel read_model_data(std::string_view bytes, const std::string& where,
+                                            LedgerCheck check = LedgerCheck::verified);
 
 /// Names of the covariates that a model is given, in its order; `about` is its model.json. Throws DataError, beginning
 /// with `where`, if they are not texts.

@@ -1,5 +1,5 @@
-// The privacy ledger of a run: what was done, what it costs, and what it does not cover. It is written from the mechanism
-// that ran, and read back to derive its epsilon again from its own terms.
+// The privacy ledger of a run: what was done, what it costs, and what it does not cover. It is written from the
+// mechanism that ran, and read back to derive its epsilon again from its own terms.
 #pragma once
 
 #include <cstdint>
@@ -74,11 +74,12 @@ constexpr Names<StartOrigin, 4> names_of(StartOrigin) {
 /// wherever an epsilon is stated.
 [[nodiscard]] std::string not_counted_of_start(StartOrigin origin);
 
-/// Where a model started. The prior is a function of public facts and costs nothing, nor do fresh and synthetic weights.
+/// Where a model started. The prior is a function of public facts and costs nothing, nor do fresh and synthetic
+/// weights.
 struct Start {
   Prior prior = {};
   StartOrigin origin = StartOrigin::fresh;
-  std::string sha256;              ///< of the file of weights; empty if fresh
+  std::string sha256;  ///< of the file of weights; empty if fresh
   nlohmann::ordered_json trained;  ///< the ledger of the run that trained them, if they rest on data; else null
 
   bool operator==(const Start&) const = default;
@@ -125,7 +126,9 @@ struct Ledger {
   [[nodiscard]] bool protects() const noexcept { return is_private() && !reproducible; }
   /// Steps that epsilon is stated for, and the number of uses of the theorem that they make up; requires `is_private`.
   [[nodiscard]] std::uint64_t accounted_steps() const;
-  [[nodiscard]] std::uint64_t accounted_uses() const { return method.privacy()->theorem().uses_of_steps(accounted_steps()); }
+  [[nodiscard]] std::uint64_t accounted_uses() const {
+    return method.privacy()->theorem().uses_of_steps(accounted_steps());
+  }
 };
 
 /// The origin of weights trained by a run with this ledger.
@@ -165,10 +168,10 @@ struct GroupPrivacy {
 
 /// The result of deriving a ledger's numbers again from its own terms.
 struct Verification {
-  std::optional<Ledger> terms;           ///< as read; none if no theorem covers them
-  privacy::Interval epsilon;             ///< derived; {0, 0} without privacy
-  privacy::Interval stated;              ///< likewise
-  bool texts_checked = true;             ///< false: another version wrote the explanatory texts
+  std::optional<Ledger> terms;  ///< as read; none if no theorem covers them
+  privacy::Interval epsilon;  ///< derived; {0, 0} without privacy
+  privacy::Interval stated;  ///< likewise
+  bool texts_checked = true;  ///< false: another version wrote the explanatory texts
   std::vector<std::string> differences;  ///< one line each, "field: found …; … follows from its terms"
 
   [[nodiscard]] bool agrees() const { return differences.empty(); }

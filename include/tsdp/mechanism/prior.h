@@ -14,7 +14,9 @@ enum class PriorKind {
   last_value
 };
 constexpr Names<PriorKind, 3> names_of(PriorKind) {
-  return {{{PriorKind::none, "none"}, {PriorKind::seasonal_naive, "seasonal_naive"}, {PriorKind::last_value, "last_value"}}};
+  return {{{PriorKind::none, "none"},
+           {PriorKind::seasonal_naive, "seasonal_naive"},
+           {PriorKind::last_value, "last_value"}}};
 }
 struct Prior {
   PriorKind kind = PriorKind::none;

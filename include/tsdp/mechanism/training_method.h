@@ -16,12 +16,14 @@ namespace tsdp::mechanism {
 /// The theorem that covers these terms, with its uses composed by `composition` and followed by a private choice of
 /// `choice_epsilon` (private_choice.h; 0: none). Everything stated about a configured mechanism takes its theorem from
 /// here. Throws as privacy::apply_theorem, composed_adaptively and followed_by_choice do.
-[[nodiscard]] privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& scheme, const privacy::Noise& noise,
-                                                       const std::optional<std::string>& theorem = std::nullopt, double choice_epsilon = 0.0,
-                                                       privacy::StepComposition composition = privacy::StepComposition::symmetrised);
+[[nodiscard]] privacy::AppliedTheorem covering_theorem(
+    const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& scheme, const privacy::Noise& noise,
+    const std::optional<std::string>& theorem = std::nullopt, double choice_epsilon = 0.0,
+    privacy::StepComposition composition = privacy::StepComposition::symmetrised);
 
-/// A private training step, repeated: records are drawn by `scheme`, each one's gradient is bounded by `clipping`, `noise` is added
-/// to their sum, and the sum is divided by `divisor`. Immutable; one that no theorem covers cannot be made.
+/// A private training step, repeated: records are drawn by `scheme`, each one's gradient is bounded by `clipping`,
+/// `noise` is added to their sum, and the sum is divided by `divisor`. Immutable; one that no theorem covers cannot be
+/// made.
 class PrivateMechanism {
  public:
   /// `theorem` names a row of the table; without it the row that apply_theorem chooses for the scheme is
@@ -29,8 +31,9 @@ class PrivateMechanism {
   /// UsageError for numbers out of range. After the last step, a choice (private_choice.h) of `choice_epsilon` keeps
   /// the trained model or its start; 0: no choice. `composition` says how the steps are composed; throws PrivacyError
   /// if that is not proven.
-  PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme scheme, privacy::Clipping clipping, privacy::Noise noise,
-                   const std::optional<std::string>& theorem = std::nullopt, double choice_epsilon = 0.0,
+  PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme scheme, privacy::Clipping clipping,
+                   privacy::Noise noise, const std::optional<std::string>& theorem = std::nullopt,
+                   double choice_epsilon = 0.0,
                    privacy::StepComposition composition = privacy::StepComposition::symmetrised);
 
   [[nodiscard]] const privacy::PrivacyUnit& unit() const noexcept { return unit_; }
@@ -70,7 +73,8 @@ class TrainingMethod {
   [[nodiscard]] const privacy::SubsamplingScheme& scheme() const noexcept { return scheme_; }
   /// Where a run may continue under a new key: nowhere with correlated noise, as a new key would be another mechanism.
   [[nodiscard]] privacy::NewKey new_key() const noexcept {
-    return private_ && private_->noise().kind == privacy::NoiseKind::correlated ? privacy::NewKey::never : scheme_.new_key();
+    return private_ && private_->noise().kind == privacy::NoiseKind::correlated ? privacy::NewKey::never
+                                                                                : scheme_.new_key();
   }
   /// None: not private.
   [[nodiscard]] const std::optional<PrivateMechanism>& privacy() const noexcept { return private_; }
@@ -78,7 +82,9 @@ class TrainingMethod {
   [[nodiscard]] double choice_epsilon() const noexcept { return private_ ? private_->choice_epsilon() : 0.0; }
   /// What the sum of a step is divided by: the sum of clipped records or, without privacy, of all windows, which gives
   /// the same mean.
-  [[nodiscard]] double divisor() const noexcept { return private_ ? private_->divisor() : scheme_.divisor() / scheme_.record_scale(); }
+  [[nodiscard]] double divisor() const noexcept {
+    return private_ ? private_->divisor() : scheme_.divisor() / scheme_.record_scale();
+  }
 
  private:
   privacy::SubsamplingScheme scheme_;

@@ -19,7 +19,8 @@ struct ChosenSetting {
   std::string key, value, why;
 };
 
-/// A configuration whose sampling scheme is settled (start, context, batch size and epochs are no longer `auto`), and the weights that model.start stands for.
+/// A configuration whose sampling scheme is settled (start, context, batch size and epochs are no longer `auto`), and
+/// the weights that model.start stands for.
 struct SettledScheme {
   Config config;
   std::optional<StartWeights> start = {};  ///< none: fresh weights, and model.start is fresh
@@ -27,7 +28,9 @@ struct SettledScheme {
 
   [[nodiscard]] StartOrigin start_origin() const { return start ? start->origin : StartOrigin::fresh; }
   template <class Value>
-  void choose(const char* key, const Value& value, const std::string& why) { chosen.push_back({key, cat(value), why}); }
+  void choose(const char* key, const Value& value, const std::string& why) {
+    chosen.push_back({key, cat(value), why});
+  }
 };
 
 /// Everything that a run does, derived once from the configuration as written and from public facts. Training, its plan
@@ -45,13 +48,13 @@ struct SettleLimits {
 /// privacy.noise_multiplier and optimizer.learning_rate by what the rules of docs/choosing.md give. The rules read the
 /// configuration, the number and lengths of the series and the shipped weights, but no value of a series. Throws as
 /// find_start and method_of do.
-[[nodiscard]] Settled settle(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file,
-                             SettleLimits limits = {});
+[[nodiscard]] Settled settle(Config config, const privacy::SeriesLengths& training_lengths,
+                             const std::filesystem::path& config_file, SettleLimits limits = {});
 
 /// The two parts of `settle`: first what the sampling scheme depends on, then noise, composition and learning rate,
 /// with the mechanism itself.
-[[nodiscard]] SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& training_lengths, const std::filesystem::path& config_file,
-                                          SettleLimits limits = {});
+[[nodiscard]] SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& training_lengths,
+                                          const std::filesystem::path& config_file, SettleLimits limits = {});
 [[nodiscard]] Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& training_lengths);
 
 /// Throws PrivacyError, naming what differs, unless the method of `run` is the one that follows from its configuration

@@ -152,8 +152,8 @@ void check_setting(const std::string& where, const std::string& key, const std::
 /// configuration file's folder and the project's root that holds it (for a run's own config.yaml, the working directory
 /// is last). Throws DataError naming the places searched, with
 /// `hint`.
-[[nodiscard]] std::filesystem::path find_file(const std::string& key, const std::string& path, const std::filesystem::path& config_file,
-                                              const std::string& hint = "");
+[[nodiscard]] std::filesystem::path find_file(const std::string& key, const std::string& path,
+                                              const std::filesystem::path& config_file, const std::string& hint = "");
 /// find_file for dataset.path.
 [[nodiscard]] std::filesystem::path find_data_file(const std::string& path, const std::filesystem::path& config_file);
 

@@ -14,8 +14,8 @@ namespace tsdp::data {
 [[nodiscard]] StatedForm stated_form_of(const Config& config);
 [[nodiscard]] FormNames form_names_of(const std::filesystem::path& config_file);
 
-/// The series that a configuration names, with Series::exact if asked for. `config_file` tells where relative paths are looked
-/// up. Throws DataError or UsageError.
+/// The series that a configuration names, with Series::exact if asked for. `config_file` tells where relative paths are
+/// looked up. Throws DataError or UsageError.
 [[nodiscard]] Dataset read_series(const Config& config, const std::filesystem::path& config_file, bool exact = false);
 
 /// How the series are split.
@@ -30,6 +30,7 @@ struct PreparedData {
 /// Series::exact is filled where a proof needs it: for private training with noise on the data, and for forecasts from
 /// privatised pasts (`private_forecasts`). Series too short for the split are dropped or padded as dataset.short_series
 /// says, based on their lengths alone. Throws DataError or UsageError.
-[[nodiscard]] PreparedData prepare_data(Config& config, const std::filesystem::path& config_file, bool private_forecasts = false);
+[[nodiscard]] PreparedData prepare_data(Config& config, const std::filesystem::path& config_file,
+                                        bool private_forecasts = false);
 
 }  // namespace tsdp::data

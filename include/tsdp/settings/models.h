@@ -14,7 +14,8 @@ struct ModelRules {
   std::string name;         ///< model.name
   bool reads_lags = false;  ///< whether model.lags must be given, or must be empty
   bool has_prior = false;   ///< whether it can begin as a naive forecast (model.prior)
-  std::int64_t width_with_prior = 0;  ///< hidden units to use with it, as noise grows with parameters; 0: the standard ones
+  std::int64_t width_with_prior =
+      0;  ///< hidden units to use with it, as noise grows with parameters; 0: the standard ones
   bool reads_covariates = false;      ///< whether it is given what is known of every step (dataset.covariates)
 
   bool operator==(const ModelRules&) const = default;

@@ -37,8 +37,8 @@ struct StartWeights {
 /// The context length of the weights.
 [[nodiscard]] std::int64_t context_length_of(const StartWeights& weights);
 
-/// Shipped weights: starts/NAME.safetensors of the project. Those that starts/tried.txt names did no worse than their prior alone on every public
-/// set tried.
+/// Shipped weights: starts/NAME.safetensors of the project. Those that starts/tried.txt names did no worse than their
+/// prior alone on every public set tried.
 struct ShippedStart {
   StartWeights weights;
   bool did_no_worse = false;
@@ -48,14 +48,16 @@ struct ShippedStart {
 
 /// The file that model.start of `config`, read from `config_file`, names; none if it names no file (fresh, pretrained,
 /// auto). Throws DataError if the file is missing.
-[[nodiscard]] std::optional<std::filesystem::path> start_file(const Config& config, const std::filesystem::path& config_file);
+[[nodiscard]] std::optional<std::filesystem::path> start_file(const Config& config,
+                                                              const std::filesystem::path& config_file);
 
 /// The weights that model.start of `config` asks for; none: fresh ones. If several shipped ones fit (their context may
 /// differ, if it is not settled), the one for the shortest forecasts is taken; `auto` takes none that reads more than
 /// `most_context` steps, for series that hold no more. Throws UsageError if `pretrained` is asked for and none fits,
 /// naming those that are shipped, or if a file's weights do not fit; DataError for a file that is missing or cannot be
 /// read.
-[[nodiscard]] std::optional<StartWeights> find_start(const Config& config, const std::filesystem::path& config_file,
-                                                     std::int64_t most_context = std::numeric_limits<std::int64_t>::max());
+[[nodiscard]] std::optional<StartWeights> find_start(
+    const Config& config, const std::filesystem::path& config_file,
+    std::int64_t most_context = std::numeric_limits<std::int64_t>::max());
 
 }  // namespace tsdp::mechanism

@@ -28,7 +28,8 @@ struct Plan {
 
 /// The most steps (up to max_epochs epochs) whose upper epsilon stays within the budget, which is ignored without
 /// privacy. Throws PrivacyError (exit 4) if not even one use is within the budget.
-[[nodiscard]] Plan make_plan(const mechanism::TrainingMethod& method, const PrivacyBudget& budget, std::int64_t max_epochs);
+[[nodiscard]] Plan make_plan(const mechanism::TrainingMethod& method, const PrivacyBudget& budget,
+                             std::int64_t max_epochs);
 
 /// The plan cut off after `steps` of its steps, if it has more; its statements then refer to these steps.
 [[nodiscard]] Plan ended_after(std::uint64_t steps, Plan plan, const mechanism::TrainingMethod& method, double delta);
@@ -36,13 +37,16 @@ struct Plan {
 /// What a plan that max_epochs ends leaves unused of its target, and what would use it.
 struct UnusedBudget {
   double epsilon = 0.0;                       ///< target minus upper end
-  std::optional<std::int64_t> max_epochs;     ///< the most epochs within the target with the plan's noise; none if it takes long to compute, or if there are no more
-  std::optional<double> noise_multiplier;     ///< the least noise within the target over the plan's epochs; none if it takes long to compute, or if there is none
+  std::optional<std::int64_t> max_epochs;  ///< the most epochs within the target with the plan's noise; none if it
+                                           ///< takes long to compute, or if there are no more
+  std::optional<double> noise_multiplier;  ///< the least noise within the target over the plan's epochs; none if it
+                                           ///< takes long to compute, or if there is none
 };
 
 /// None without privacy, if the budget ends the run, or if less than a hundredth of the target is left. Computed from
 /// the configuration and the lengths of the series alone, so it costs no privacy; it takes about as long as a plan.
 /// `config` must be settled: noise and epochs are numbers.
-[[nodiscard]] std::optional<UnusedBudget> unused_budget(const Config& config, const mechanism::TrainingMethod& method, const Plan& plan);
+[[nodiscard]] std::optional<UnusedBudget> unused_budget(const Config& config, const mechanism::TrainingMethod& method,
+                                                        const Plan& plan);
 
 }  // namespace tsdp::training

@@ -82,7 +82,8 @@ double Accountant::profiles(double epsilon) const {
 double Accountant::largest_loss() const {
   double sum = 0.0;
   for (const auto& m : state_->mechanisms)
-    sum += m.direction == Direction::add ? static_cast<double>(m.uses) * m.pair.largest_add_loss() : std::numeric_limits<double>::infinity();
+    sum += m.direction == Direction::add ? static_cast<double>(m.uses) * m.pair.largest_add_loss()
+                                         : std::numeric_limits<double>::infinity();
   return sum * (1.0 + 1e-12);
 }
 
@@ -101,7 +102,8 @@ std::shared_ptr<Cut> Accountant::cut_for(double delta, std::uint64_t uses, doubl
   constexpr std::size_t most_cuts = 4;
   if (state_->cuts.size() >= most_cuts && !state_->cuts.contains(level)) state_->cuts.clear();
   auto& slot = state_->cuts[level];
-  if (!slot) slot = std::make_shared<Cut>(state_->mechanisms, state_->scale, 4 * level <= deepest ? 0.0 : std::exp(4.0 * level));
+  if (!slot)
+    slot = std::make_shared<Cut>(state_->mechanisms, state_->scale, 4 * level <= deepest ? 0.0 : std::exp(4.0 * level));
   return slot;
 }
 
@@ -111,7 +113,8 @@ Interval Accountant::find_delta(double epsilon, std::uint64_t uses, double preci
   check_precision(precision);
   if (uses == 0) return {0.0, 0.0};
   if (epsilon >= static_cast<double>(uses) * largest_loss()) return {0.0, 0.0};
-  if (is_single(uses)) return state_->mechanisms.front().pair.profile_bracket(state_->mechanisms.front().direction, epsilon);
+  if (is_single(uses))
+    return state_->mechanisms.front().pair.profile_bracket(state_->mechanisms.front().direction, epsilon);
   const double deviation = std::sqrt(static_cast<double>(uses) * state_->scale.draws) * state_->scale.deviation;
   const double jumps = epsilon > 0.0 ? static_cast<double>(uses) * profiles(epsilon) : 0.0;
   const double decay = jumps > 0.0 ? relative_decay(epsilon) : 1.0;
@@ -125,16 +128,15 @@ Interval Accountant::find_delta(double epsilon, std::uint64_t uses, double preci
       // A relative change of δ is θ times a change of ε; near the middle of the loss its deviation counts instead.
       const double relevant = epsilon > 3.0 * deviation ? theta : std::max(theta, 1.0 / deviation);
       // Where single jumps make up δ the tail's cells have to be fine.
-      const double share = jumps > 1e-3 * before
-                               ? 0.9 * std::sqrt(8.0 * narrowing.precision()) / decay
-                               : 1.0;
+      const double share = jumps > 1e-3 * before ? 0.9 * std::sqrt(8.0 * narrowing.precision()) / decay : 1.0;
       const auto grid = cut->grid_for(uses, relevant, 1.0 / relevant, share, narrowing.precision());
       while (true) {
         const auto above = grid->upper.compose(uses, tilt * theta);
         const auto below = grid->lower.compose(uses, tilt * theta);
         best.upper = std::min(best.upper, above.delta(epsilon));
         best.lower = std::max(best.lower, below.delta(epsilon));
-        if (tilt == 1.0 || negligible(std::max(above.charge(epsilon), below.charge(epsilon)), best.upper, precision)) break;
+        if (tilt == 1.0 || negligible(std::max(above.charge(epsilon), below.charge(epsilon)), best.upper, precision))
+          break;
         tilt = 1.0;  // from now on
       }
     } catch (const OutOfReach&) {
@@ -193,7 +195,8 @@ double Accountant::least_certified_epsilon(double delta, std::uint64_t uses, con
       }
     }
     const double found = bracket_root(above, low, at_low, high, at_high, tolerance).second;
-    const bool settled = negligible(composition.charge(found), delta, 100.0 * tolerance) || (round > 0 && found > 0.999 * best);
+    const bool settled =
+        negligible(composition.charge(found), delta, 100.0 * tolerance) || (round > 0 && found > 0.999 * best);
     best = std::min(best, found);
     if (settled) break;
     theta = cut.tilt_for_epsilon(uses, best);
@@ -231,7 +234,9 @@ Interval Accountant::epsilon_of_one(double delta, double tolerance) const {
   // The closed form falls in ε: its upper end certifies, its lower refutes.
   const auto least = [&](auto end) {
     const auto& only = state_->mechanisms.front();
-    const auto above = [&](double e) { return log_or_floor(end(only.pair.profile_bracket(only.direction, e))) - std::log(delta); };
+    const auto above = [&](double e) {
+      return log_or_floor(end(only.pair.profile_bracket(only.direction, e))) - std::log(delta);
+    };
     double low = 0.0;
     double at_low = above(low);
     if (at_low <= 0.0) return std::pair{0.0, 0.0};
@@ -245,7 +250,8 @@ Interval Accountant::epsilon_of_one(double delta, double tolerance) const {
     }
     return bracket_root(above, low, at_low, high, at_high, tolerance);
   };
-  return {least([](const Interval& i) { return i.lower; }).first, least([](const Interval& i) { return i.upper; }).second};
+  return {least([](const Interval& i) { return i.lower; }).first,
+          least([](const Interval& i) { return i.upper; }).second};
 }
 
 Interval Accountant::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate&) {
@@ -257,7 +263,8 @@ Interval Accountant::find_epsilon(double delta, std::uint64_t uses, double preci
   const auto cut = cut_for(delta, uses, precision);
   // A coarse bound tells near which ε the grids have to be good.
   double theta = best_tilt_for_delta(cut->scout().loss(), uses, delta);
-  const double start = std::max(state_->scale.deviation * std::sqrt(static_cast<double>(uses) * state_->scale.draws), 1e-300);
+  const double start =
+      std::max(state_->scale.deviation * std::sqrt(static_cast<double>(uses) * state_->scale.draws), 1e-300);
   Interval best{0.0, std::numeric_limits<double>::infinity()};
   try {
     best.upper = least_certified_epsilon(delta, uses, *cut, cut->scout(), modest_tilt * theta, start, 0.02);
@@ -270,14 +277,14 @@ Interval Accountant::find_epsilon(double delta, std::uint64_t uses, double preci
     try {
       if (std::isfinite(best.upper)) theta = cut->tilt_for_epsilon(uses, relevant);
       const bool jumps = static_cast<double>(uses) * profiles(relevant) > 1e-3 * delta;
-      const double share =
-          jumps ? 0.9 * std::sqrt(8.0 * narrowing.precision() / relative_decay(relevant)) : 1.0;
+      const double share = jumps ? 0.9 * std::sqrt(8.0 * narrowing.precision() / relative_decay(relevant)) : 1.0;
       const auto grid = cut->grid_for(uses, theta, relevant, share, narrowing.precision());
-      best.upper = std::min(best.upper, least_certified_epsilon(delta, uses, *cut, grid->upper, modest_tilt * theta, relevant,
-                                                                tolerance));
+      best.upper = std::min(best.upper, least_certified_epsilon(delta, uses, *cut, grid->upper, modest_tilt * theta,
+                                                                relevant, tolerance));
       if (best.upper == 0.0) break;
       if (std::isfinite(best.upper))
-        best.lower = std::max(best.lower, largest_refuted_epsilon(delta, uses, *cut, grid->lower, tolerance, best.upper));
+        best.lower =
+            std::max(best.lower, largest_refuted_epsilon(delta, uses, *cut, grid->lower, tolerance, best.upper));
     } catch (const OutOfReach&) {
       if (narrowing.goes_on_milder()) continue;
       break;  // a finer grid is out of reach: the bracket is what it is
@@ -292,7 +299,8 @@ Interval Accountant::find_epsilon(double delta, std::uint64_t uses, double preci
       const auto fine = cut_for(delta, uses, finest_precision);
       theta = fine->tilt_for_epsilon(uses, best.upper);
       const auto grid = fine->grid_for(uses, theta, best.upper, 1.0, finest_precision);
-      best.upper = std::min(best.upper, least_certified_epsilon(delta, uses, *fine, grid->upper, modest_tilt * theta, best.upper, 1e-8));
+      best.upper = std::min(
+          best.upper, least_certified_epsilon(delta, uses, *fine, grid->upper, modest_tilt * theta, best.upper, 1e-8));
     } catch (const OutOfReach&) {
       // What is known is stated.
     }
@@ -337,7 +345,8 @@ std::uint64_t Accountant::search_uses(double epsilon, double delta, std::uint64_
     const double b = log_normal_tail(epsilon / mu + mu / 2);
     (-std::exp(a) * std::expm1(epsilon + b - a) > delta ? mu_high : mu_low) = mu;
   }
-  const double guess = std::clamp(std::pow(mu_low / state_->scale.deviation, 2.0) / state_->scale.draws, 1.0, static_cast<double>(limit));
+  const double guess = std::clamp(std::pow(mu_low / state_->scale.deviation, 2.0) / state_->scale.draws, 1.0,
+                                  static_cast<double>(limit));
   // A scout finds k within some percent, and with it the cut and the grid on which the answer is certified.
   const auto first =
       cut_for(delta, static_cast<std::uint64_t>(std::min(10.0 * guess, static_cast<double>(limit))), precision);
@@ -349,7 +358,8 @@ std::uint64_t Accountant::search_uses(double epsilon, double delta, std::uint64_
       const auto cut = cut_for(delta, about, p);
       const double theta = cut->tilt_for_epsilon(about, epsilon);
       const auto grid = cut->grid_for(about, theta, std::max(epsilon, state_->scale.deviation), 1.0, p);
-      return std::max(rough, most_within([&](std::uint64_t k) { return excess(*cut, grid->upper, k); }, about, limit, 0.0));
+      return std::max(rough,
+                      most_within([&](std::uint64_t k) { return excess(*cut, grid->upper, k); }, about, limit, 0.0));
     } catch (const OutOfReach&) {
       // Too fine a grid for this pair: a coarser one.
     }
@@ -362,9 +372,7 @@ double calibrate_noise(const std::function<bool(double)>& suffices, double toler
   const auto enough = [&](double sigma) {
     try {
       return suffices(sigma);
-    } catch (const OutOfReach&) {
-      return false;
-    }
+    } catch (const OutOfReach&) { return false; }
   };
   constexpr double most = 1e6;
   double low = 1e-2;

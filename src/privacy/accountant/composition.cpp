@@ -36,14 +36,15 @@ Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
     const auto times = static_cast<double>(draws);
     const double least = std::exp(log_vanishing / times) - transform->error();
     auto own_end = std::min(end, static_cast<std::int64_t>(f.size()));
-    while (own_end > 0 && least > 0.0 && std::norm(f[static_cast<std::size_t>(own_end - 1)]) <= least * least) --own_end;
+    while (own_end > 0 && least > 0.0 && std::norm(f[static_cast<std::size_t>(own_end - 1)]) <= least * least)
+      --own_end;
     end = own_end;
     k += times;
     first_order_error += times * transform->error();
   }
 
-  // F ↦ F^k through logarithms. With a_i = |F_i| and e_i its error, by the mean value theorem (the derivative along a + t e
-  // grows in t) the product is off by at most
+  // F ↦ F^k through logarithms. With a_i = |F_i| and e_i its error, by the mean value theorem (the derivative along a +
+  // t e grows in t) the product is off by at most
   //   Σ_i k_i e_i/(a_i + e_i) · Π_j (a_j + e_j)^{k_j} ≤ S e^S Π_j a_j^{k_j},   S = Σ_i k_i e_i/a_i,
   // and 16 k u relative for logarithm, angle (up to π) and k-fold products.
   const bool direct = end <= std::min(most_direct, size_ / 4);
@@ -54,8 +55,8 @@ Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
   }
   auto* out = direct ? low_.data() : reinterpret_cast<std::complex<double>*>(all_.data());
   double power_error = std::exp(log_vanishing) * n;  // of the coefficients left out
-  double power_square = 0.0;                         // ‖F^k‖₂²
-  double twice = 0.0;                                // Σ |D's coefficients|
+  double power_square = 0.0;  // ‖F^k‖₂²
+  double twice = 0.0;  // Σ |D's coefficients|
   const double angle = 2.0 * std::numbers::pi / n;
   const double near_fall = std::exp(-theta_ * step_);
   const double far_fall = std::exp(-(theta_ + 1.0) * step_);
@@ -140,9 +141,10 @@ Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
   // max w² + ∫w²/h, ∫w² = 1 / (2θ(2θ+1)(θ+1)).
   const double square = std::sqrt(c * c + 1.0 / (step_ * 2.0 * theta_ * (2.0 * theta_ + 1.0) * (theta_ + 1.0)));
   double euclidean_error = 0.0;  // with several factors Σ k_i times their own, as |F_i| ≤ 1
-  for (const auto& [transform, draws] : factors) euclidean_error += static_cast<double>(draws) * transform->euclidean_error();
-  const double euclidean = square * (euclidean_error + (16.0 * k + 16.0) * roundoff * std::sqrt(power_square / n) +
-                                     std::exp(log_vanishing));
+  for (const auto& [transform, draws] : factors)
+    euclidean_error += static_cast<double>(draws) * transform->euclidean_error();
+  const double euclidean =
+      square * (euclidean_error + (16.0 * k + 16.0) * roundoff * std::sqrt(power_square / n) + std::exp(log_vanishing));
   sum_error_ = c * 4.0 * std::exp(log_outside) + std::min(absolute, euclidean * std::exp(first_order_error));
   // Relative errors of single masses multiply δ by at most (1 + η)^k, since δ is linear with non-negative coefficients
   // in the product of masses; tilting adds the rounding of its exponent.
@@ -153,7 +155,8 @@ Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
     const double log_mass = transform->at_theta().value;
     log_scale_ += times * log_mass;
     // For masses at losses below 0, tilting loses u θ|L| e^{−θ|L|} ≤ u of their weight at most.
-    relative_errors += times * (d.relative_error + roundoff * (12.0 + 4.0 * (theta_ * d.largest_plus() + std::abs(log_mass))));
+    relative_errors +=
+        times * (d.relative_error + roundoff * (12.0 + 4.0 * (theta_ * d.largest_plus() + std::abs(log_mass))));
     infinite_mass_ += times * d.infinite_mass;  // ≥ 1 − (1 − p_∞)^k
     loss_error_ += times * (d.loss_error + roundoff * std::abs(d.offset));
     offset_ += times * d.offset;
@@ -166,7 +169,9 @@ double Composition::twice_summed(std::int64_t j) const {
   if (!all_.empty()) return all_[static_cast<std::size_t>(place)];
   // Re Σ (1 or 2) low_m e^{2πi m place/N}; the factor advances by multiplication and is set anew every 64 terms.
   const double angle = 2.0 * std::numbers::pi / static_cast<double>(size_);
-  const auto at = [&](std::int64_t m) { return std::polar(1.0, angle * static_cast<double>(centred(m * place, size_))); };
+  const auto at = [&](std::int64_t m) {
+    return std::polar(1.0, angle * static_cast<double>(centred(m * place, size_)));
+  };
   const auto turn = at(1);
   double sum = 0.0;
   const auto count = static_cast<std::int64_t>(low_.size());
@@ -225,8 +230,8 @@ double Composition::delta(double epsilon) const {
     const double inner = std::max(sum.value, 0.0) + error;
     // δ̂ falls by at most its argument's rise: below the shift its value at 0 is raised by what is missing.
     const double missing = std::max(0.0, shift - epsilon);
-    const double value = std::exp(std::min(log_front + std::log(inner), 1.0)) * (1.0 + relative_error_) + infinite_mass_ +
-                         missing * (1.0 + relative_error_);
+    const double value = std::exp(std::min(log_front + std::log(inner), 1.0)) * (1.0 + relative_error_) +
+                         infinite_mass_ + missing * (1.0 + relative_error_);
     return std::min(1.0, std::isnan(value) ? 1.0 : value * (1.0 + 1e-13));
   }
   const double inner = sum.value - error;
@@ -246,7 +251,8 @@ Composer::Transforms Composer::transforms(const Window& window, std::uint64_t us
     const auto& part = loss_.parts[i];
     return static_cast<double>(part.count) * cumulants(part.distribution, window.theta).variance;
   };
-  if (order.size() > 1) std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return spread(a) > spread(b); });
+  if (order.size() > 1)
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return spread(a) > spread(b); });
   Transforms out(loss_.parts.size());
   auto wanted = std::numeric_limits<std::int64_t>::max();
   for (const auto i : order) {
@@ -259,7 +265,8 @@ Composer::Transforms Composer::transforms(const Window& window, std::uint64_t us
 
 Composition Composer::composed(const Transforms& transforms, std::uint64_t uses, std::int64_t first) const {
   std::vector<Composition::Factor> factors;
-  for (std::size_t i = 0; i < transforms.size(); ++i) factors.push_back({transforms[i].get(), uses * loss_.parts[i].count});
+  for (std::size_t i = 0; i < transforms.size(); ++i)
+    factors.push_back({transforms[i].get(), uses * loss_.parts[i].count});
   return {factors, first};
 }
 
@@ -281,7 +288,8 @@ Composition Composer::compose(std::uint64_t uses, double theta) {
   try {
     made = transforms(window, uses);
   } catch (const OutOfReach&) {
-    window = window_of(loss_, uses, theta, 0.9 * static_cast<double>(std::min(most_cells_, TiltedTransform::max_transform)));
+    window =
+        window_of(loss_, uses, theta, 0.9 * static_cast<double>(std::min(most_cells_, TiltedTransform::max_transform)));
     made = transforms(window, uses);
   }
   auto out = composed(made, uses, window.first);

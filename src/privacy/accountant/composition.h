@@ -58,15 +58,15 @@ class Composition {
   double theta_;
   std::int64_t size_;
   std::int64_t first_;
-  double log_scale_ = 0.0;       // k K(θ)
-  double sum_error_ = 0.0;       // of S, for window and coefficients
-  double twice_error_ = 0.0;     // of every D_j
+  double log_scale_ = 0.0;  // k K(θ)
+  double sum_error_ = 0.0;  // of S, for window and coefficients
+  double twice_error_ = 0.0;  // of every D_j
   double relative_error_ = 0.0;  // of all uses together
-  double infinite_mass_ = 0.0;   // of all uses together
-  double loss_error_ = 0.0;      // of all uses together
-  double offset_ = 0.0;          // of all uses together
+  double infinite_mass_ = 0.0;  // of all uses together
+  double loss_error_ = 0.0;  // of all uses together
+  double offset_ = 0.0;  // of all uses together
   std::vector<std::complex<double>> low_;  // F^k / ((1 − z)(1 − z′)) / N at the lowest frequencies, or
-  std::vector<double> all_;                // every D_j
+  std::vector<double> all_;  // every D_j
 };
 
 /// Composes one loss with itself. Keeps the last transforms, which a nearby count or ε shares.
@@ -76,7 +76,8 @@ class Composer {
   static constexpr std::int64_t max_circle = std::int64_t{1} << 28;
 
   /// On circles of at most `most_cells` where possible.
-  explicit Composer(ProductLoss loss, std::int64_t most_cells = max_circle) : loss_(std::move(loss)), most_cells_(most_cells) {}
+  explicit Composer(ProductLoss loss, std::int64_t most_cells = max_circle)
+      : loss_(std::move(loss)), most_cells_(most_cells) {}
   Composer(const Composer&) = delete;
   Composer& operator=(const Composer&) = delete;
 

@@ -31,7 +31,8 @@ double log_normal_tail(double z) {
   if (z < 25.0) return std::log(0.5 * std::erfc(z / std::numbers::sqrt2));
   // Asymptotic series of Mills' ratio; at z ≥ 25 what is left out is below 4e-15 relative.
   const double t = 1.0 / (z * z);
-  const double series = 1.0 - t * (1.0 - 3.0 * t * (1.0 - 5.0 * t * (1.0 - 7.0 * t * (1.0 - 9.0 * t * (1.0 - 11.0 * t)))));
+  const double series =
+      1.0 - t * (1.0 - 3.0 * t * (1.0 - 5.0 * t * (1.0 - 7.0 * t * (1.0 - 9.0 * t * (1.0 - 11.0 * t)))));
   return -0.5 * z * z - std::log(z) - 0.5 * std::log(2.0 * std::numbers::pi) + std::log(series);
 }
 
@@ -106,10 +107,9 @@ std::vector<DominatingPair::Component> binomial_components(std::int64_t trials, 
   if (probability == 1.0) return {{spacing * static_cast<double>(trials), 1.0}};
   const auto n = static_cast<long double>(trials);
   const auto odds = static_cast<long double>(probability) / (1.0L - static_cast<long double>(probability));
-  return by_recurrence(0, trials, static_cast<std::int64_t>((n + 1.0L) * static_cast<long double>(probability)), spacing,
-                       [&](std::int64_t i) {
-                         return (n - static_cast<long double>(i)) / static_cast<long double>(i + 1) * odds;
-                       });
+  return by_recurrence(
+      0, trials, static_cast<std::int64_t>((n + 1.0L) * static_cast<long double>(probability)), spacing,
+      [&](std::int64_t i) { return (n - static_cast<long double>(i)) / static_cast<long double>(i + 1) * odds; });
 }
 
 std::vector<DominatingPair::Component> hypergeometric_components(std::int64_t population, std::int64_t marked,
@@ -132,10 +132,8 @@ std::vector<DominatingPair::Component> diluted(std::vector<DominatingPair::Compo
     throw PrivacyError(cat("sampling probability: found ", use, "; expected a number in (0, 1]"));
   if (use == 1.0) return components;
   for (auto& c : components) c.weight *= use;
-  if (!components.empty() && components.front().mean == 0.0)
-    components.front().weight += 1.0 - use;
-  else
-    components.insert(components.begin(), {0.0, 1.0 - use});
+  if (!components.empty() && components.front().mean == 0.0) components.front().weight += 1.0 - use;
+  else components.insert(components.begin(), {0.0, 1.0 - use});
   return components;
 }
 
@@ -327,7 +325,8 @@ double DominatingPair::log_head_q(double x) const {
 double DominatingPair::scaled_density_p(double x, double log_scale) const {
   const double front = 1.0 / (sigma_ * std::sqrt(2.0 * std::numbers::pi));
   double sum = 0.0;
-  for (const auto& c : p_) sum += c.weight * std::exp(log_scale - 0.5 * (x - c.mean) * (x - c.mean) * inverse_variance_);
+  for (const auto& c : p_)
+    sum += c.weight * std::exp(log_scale - 0.5 * (x - c.mean) * (x - c.mean) * inverse_variance_);
   return front * sum;
 }
 
@@ -335,7 +334,8 @@ double DominatingPair::scaled_density_q(double x, double log_scale) const {
   const double front = 1.0 / (sigma_ * std::sqrt(2.0 * std::numbers::pi));
   if (against_ == Against::noise) return front * std::exp(log_scale - 0.5 * x * x * inverse_variance_);
   double sum = 0.0;
-  for (const auto& c : p_) sum += c.weight * std::exp(log_scale - 0.5 * (x + c.mean) * (x + c.mean) * inverse_variance_);
+  for (const auto& c : p_)
+    sum += c.weight * std::exp(log_scale - 0.5 * (x + c.mean) * (x + c.mean) * inverse_variance_);
   return front * sum;
 }
 
@@ -382,8 +382,8 @@ DominatingPair::Value DominatingPair::add_profile(double epsilon) const {
   if (epsilon >= largest_add_loss() || (p_.size() == 2 && !(inside > -1.0))) return {0.0, 0.0};
   const double u = p_.size() == 1 ? -epsilon : std::log1p(inside);
   const double x = sigma_ * sigma_ * u / mean + 0.5 * mean;
-  // x is the border of an ε′ that is off by 3 units of e^ε − 1, and the divergence is 1-Lipschitz in e^ε, with slope P(X < x)
-  // ≤ e^{−ε} Q(X < x); tails are good to 1e-13 of themselves.
+  // x is the border of an ε′ that is off by 3 units of e^ε − 1, and the divergence is 1-Lipschitz in e^ε, with slope
+  // P(X < x) ≤ e^{−ε} Q(X < x); tails are good to 1e-13 of themselves.
   const double q = std::exp(log_head_q(x));
   const double border = 4e-16 * std::expm1(epsilon) * q;
   if (epsilon < std::numbers::ln2) {

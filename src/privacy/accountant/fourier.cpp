@@ -62,8 +62,9 @@ class Plans {
     if (!slot) {
       const auto n = static_cast<int>(size);
       // Plans are estimated: no buffer is written to.
-      slot.reset(direction == Direction::forward ? fftw_plan_dft_r2c_1d(n, from, reinterpret_cast<fftw_complex*>(to), FFTW_ESTIMATE)
-                                                 : fftw_plan_dft_c2r_1d(n, reinterpret_cast<fftw_complex*>(from), to, FFTW_ESTIMATE));
+      slot.reset(direction == Direction::forward
+                     ? fftw_plan_dft_r2c_1d(n, from, reinterpret_cast<fftw_complex*>(to), FFTW_ESTIMATE)
+                     : fftw_plan_dft_c2r_1d(n, reinterpret_cast<fftw_complex*>(from), to, FFTW_ESTIMATE));
       if (!slot) throw Error(ExitCode::failure, "out of memory in a Fourier transform");
     }
     return slot.get();

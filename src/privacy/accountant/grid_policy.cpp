@@ -54,9 +54,7 @@ ProductLoss Cut::discretised(double step, double fine, Rounding rounding) const 
 double Cut::rough_delta(double epsilon, std::uint64_t uses) {
   try {
     return scout_.compose(uses, tilt_for_epsilon(uses, epsilon)).delta(epsilon);
-  } catch (const OutOfReach&) {
-    return 1.0;
-  }
+  } catch (const OutOfReach&) { return 1.0; }
 }
 
 std::shared_ptr<Cut::Grid> Cut::grid_for(std::uint64_t uses, double theta, double per_epsilon, double share,
@@ -64,9 +62,8 @@ std::shared_ptr<Cut::Grid> Cut::grid_for(std::uint64_t uses, double theta, doubl
   const double k = static_cast<double>(uses) * scale_.draws;
   // The window's width on the scout's grid tells how fine a grid can still be composed.
   const auto window = window_of(scout_.loss(), uses, theta, 1e15);
-  const double finest =
-      static_cast<double>(window.cells) * scout_.loss().step() /
-      (high_frequencies_vanish(scout_.loss(), uses) ? finest_window_of_many : finest_window);
+  const double finest = static_cast<double>(window.cells) * scout_.loss().step() /
+                        (high_frequencies_vanish(scout_.loss(), uses) ? finest_window_of_many : finest_window);
   const double wanted = std::max(finest, 0.9 * std::sqrt(8.0 * precision * per_epsilon / (k * (1.0 + theta))));
   const double step_level = std::floor(4.0 * std::log2(std::min(wanted, 8.0 * scale_.largest_loss) / scale_.deviation));
   // Where most losses are far larger than h, their cells must not be wider than h.
@@ -74,7 +71,8 @@ std::shared_ptr<Cut::Grid> Cut::grid_for(std::uint64_t uses, double theta, doubl
       std::floor(4.0 * std::log2(std::min({share, 2.5 * std::sqrt(precision), wanted / scale_.deviation})));
   constexpr std::size_t most_grids = 3;
   const std::pair key{static_cast<int>(step_level), static_cast<int>(share_level)};
-  if (grids_.size() >= most_grids && !grids_.contains(key)) grids_.clear();  // saves memory, at the price of making them again
+  if (grids_.size() >= most_grids && !grids_.contains(key))
+    grids_.clear();  // saves memory, at the price of making them again
   auto& slot = grids_[key];
   if (!slot) {
     const double step = scale_.deviation * std::exp2(0.25 * step_level);

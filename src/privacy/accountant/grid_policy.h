@@ -1,5 +1,5 @@
-// Which grids losses are discretised on: as coarse as the wanted bracket allows. Nothing here is certified: every grid is charged
-// for what it is.
+// Which grids losses are discretised on: as coarse as the wanted bracket allows. Nothing here is certified: every grid
+// is charged for what it is.
 #pragma once
 
 #include <algorithm>

@@ -64,7 +64,9 @@ class Above {
   [[nodiscard]] double excess(double x) const { return pair_.excess(x); }
   [[nodiscard]] double inverse_loss(double loss, double guess) const { return pair_.inverse_loss(loss, guess); }
   /// Density of the lighter measure.
-  [[nodiscard]] double scaled_density_q(double x, double log_scale) const { return pair_.scaled_density_q(x, log_scale); }
+  [[nodiscard]] double scaled_density_q(double x, double log_scale) const {
+    return pair_.scaled_density_q(x, log_scale);
+  }
   /// Masses beyond x of the heavier and the lighter measure.
   [[nodiscard]] double log_tail_p(double x) const { return pair_.log_tail_p(x); }
   [[nodiscard]] double log_tail_q(double x) const { return pair_.log_tail_q(x); }
@@ -83,7 +85,9 @@ class Below {
   /// Q/P − 1 = −(P/Q − 1) Q/P: no cancellation, as neither factor has any.
   [[nodiscard]] double excess(double y) const { return -pair_.excess(-y) * std::exp(-pair_.loss(-y)); }
   [[nodiscard]] double inverse_loss(double loss, double) const { return -pair_.inverse_loss(-loss); }
-  [[nodiscard]] double scaled_density_q(double y, double log_scale) const { return pair_.scaled_density_p(-y, log_scale); }
+  [[nodiscard]] double scaled_density_q(double y, double log_scale) const {
+    return pair_.scaled_density_p(-y, log_scale);
+  }
   [[nodiscard]] double log_tail_p(double y) const { return pair_.log_head_q(-y); }
   [[nodiscard]] double log_tail_q(double y) const { return pair_.log_head_p(-y); }
 
@@ -131,8 +135,8 @@ double mass_at_zero(const DominatingPair& pair, double zero) {
   return 1.0 - pair.use_probability() * (std::exp(pair.log_tail_p(zero)) + std::exp(pair.log_tail_q(zero)));
 }
 
-/// An x beyond which the heavier measure, times the probability of use, has mass of at most `tail`; at most `reach` σ past the
-/// largest mean. `zero`: where the loss is 0.
+/// An x beyond which the heavier measure, times the probability of use, has mass of at most `tail`; at most `reach` σ
+/// past the largest mean. `zero`: where the loss is 0.
 template <class Side>
 double end_of(const Side& pair, double zero, double log_tail) {
   double high = pair.largest_mean() + reach * pair.sigma();
@@ -169,7 +173,8 @@ SideMasses spread(const Side& side, const std::vector<std::int64_t>& index, doub
     const double low = static_cast<double>(index[i]) * step;
     const double width = static_cast<double>(index[i + 1] - index[i]) * step;
     const bool last = i + 1 == cells;
-    const double next = last && std::is_same_v<Side, Below> ? end : side.inverse_loss(static_cast<double>(index[i + 1]) * step, x);
+    const double next =
+        last && std::is_same_v<Side, Below> ? end : side.inverse_loss(static_cast<double>(index[i + 1]) * step, x);
     const auto cell = integrate(side, x, next, low);
     const double b = std::clamp(cell.excess / std::expm1(width), 0.0, cell.q);
     const double a = cell.q - b;
@@ -189,23 +194,24 @@ SideMasses spread(const Side& side, const std::vector<std::int64_t>& index, doub
 struct MergedCells {
   SideMasses masses;
   double border;  ///< inner border of the innermost cell
-  double worst;   ///< largest |merged loss − point|
+  double worst;  ///< largest |merged loss − point|
 };
 
 /// What becomes of a cell that would have to reach beyond the next point.
 enum class Unfitting {
   draws_in,  ///< its outer border is drawn in, and what lies beyond is dropped: for tails of next to no mass
-  joins,     ///< its outputs join the next cell: for losses that are bounded, where the outermost may hold most of the mass
+  joins,  ///< its outputs join the next cell: for losses that are bounded, where the outermost may hold most of the
+          ///< mass
 };
 
 /// Merging outputs is post-processing: the pair of merged masses is dominated by the original (data processing).
-/// Cell i is [b_{i−1}, b_i] with merged loss log(P(cell)/Q(cell)) equal to its point's, index·step + offset. So b_i gives
-/// b_{i−1}, from the tail inwards; in that direction an error of a border shrinks (masses grow), outwards it would grow. What
-/// remains of |merged loss − point| is charged as loss error. Mass beyond the outermost border `outer`, and between cells that
-/// cannot meet, is dropped, which only lowers.
+/// Cell i is [b_{i−1}, b_i] with merged loss log(P(cell)/Q(cell)) equal to its point's, index·step + offset. So b_i
+/// gives b_{i−1}, from the tail inwards; in that direction an error of a border shrinks (masses grow), outwards it
+/// would grow. What remains of |merged loss − point| is charged as loss error. Mass beyond the outermost border
+/// `outer`, and between cells that cannot meet, is dropped, which only lowers.
 template <class Side>
-MergedCells merge(const Side& side, const std::vector<std::int64_t>& index, double step, double offset, double zero, double outer,
-                  Unfitting unfitting) {
+MergedCells merge(const Side& side, const std::vector<std::int64_t>& index, double step, double offset, double zero,
+                  double outer, Unfitting unfitting) {
   const double tolerance = 1e-9 * step;
   const auto last = index.size() - 1;
   const auto loss_of = [&](std::size_t i) { return static_cast<double>(index[i]) * step + offset; };
@@ -276,7 +282,8 @@ MergedCells merge(const Side& side, const std::vector<std::int64_t>& index, doub
 }
 
 /// Symmetrised: ρ_out times one side and its mirror image, and the mass that is left at 0.
-void fill_symmetrised(LossDistribution& out, const DominatingPair& pair, const std::vector<std::int64_t>& index, double end) {
+void fill_symmetrised(LossDistribution& out, const DominatingPair& pair, const std::vector<std::int64_t>& index,
+                      double end) {
   const Above above(pair);
   const double rho = pair.use_probability();
   const double zero = pair.inverse_loss(0.0);
@@ -284,7 +291,8 @@ void fill_symmetrised(LossDistribution& out, const DominatingPair& pair, const s
   const double zero_error = (8.0 + static_cast<double>(pair.components().size())) * roundoff;
   const auto put = [&](const SideMasses& side) {
     out.points.reserve(index.size());
-    for (std::size_t i = 1; i < index.size(); ++i) out.points.push_back({index[i], rho * side.heavy[i], rho * side.light[i]});
+    for (std::size_t i = 1; i < index.size(); ++i)
+      out.points.push_back({index[i], rho * side.heavy[i], rho * side.light[i]});
   };
   if (out.rounding == Rounding::pessimistic) {
     // Tails: P beyond the grid becomes infinite loss; Q beyond (losses below the grid) is raised to its end.
@@ -309,13 +317,14 @@ void fill_symmetrised(LossDistribution& out, const DominatingPair& pair, const s
 /// An optimistic distribution on a grid that is moved.
 struct Moved {
   LossDistribution distribution;
-  double off;   ///< loss of the middle less the offset, in direction `remove`
+  double off;  ///< loss of the middle less the offset, in direction `remove`
   double lost;  ///< by how much rounding the middle down lowers the mean loss
 };
 
 /// One direction: losses of both sides, of which one is the mirror image of the other's in the other direction.
 void fill_directed(LossDistribution& out, const DominatingPair& pair, const std::vector<std::int64_t>& index_above,
-                   const std::vector<std::int64_t>& index_below, double end_above, double end_below, Direction direction) {
+                   const std::vector<std::int64_t>& index_below, double end_above, double end_below,
+                   Direction direction) {
   const Above above(pair);
   const Below below(pair);
   const double zero = pair.inverse_loss(0.0);
@@ -324,9 +333,12 @@ void fill_directed(LossDistribution& out, const DominatingPair& pair, const std:
   const auto& longest = index_above.size() > index_below.size() ? index_above : index_below;
   const auto put = [&](LossDistribution& into, const SideMasses& up, const SideMasses& down) {
     // Under the first measure of the direction: heavier where losses are positive, lighter where they are negative.
-    const auto at = [](const std::vector<double>& masses, std::size_t i) { return i < masses.size() ? masses[i] : 0.0; };
+    const auto at = [](const std::vector<double>& masses, std::size_t i) {
+      return i < masses.size() ? masses[i] : 0.0;
+    };
     into.points.reserve(longest.size());
-    for (std::size_t i = 1; i < longest.size(); ++i) into.points.push_back({longest[i], at(up.heavy, i), at(down.light, i)});
+    for (std::size_t i = 1; i < longest.size(); ++i)
+      into.points.push_back({longest[i], at(up.heavy, i), at(down.light, i)});
   };
   if (out.rounding == Rounding::pessimistic) {
     const auto high = spread(above, index_above, out.step, zero, end_above);
@@ -364,7 +376,8 @@ void fill_directed(LossDistribution& out, const DominatingPair& pair, const std:
     double lost = 0.0;
     if (beyond >= 0.0) {
       const auto reached = static_cast<std::int64_t>(beyond / out.step * (1.0 - 1e-14));
-      const auto past = std::find_if(points.begin(), points.end(), [&](const auto& point) { return point.index > reached; });
+      const auto past =
+          std::find_if(points.begin(), points.end(), [&](const auto& point) { return point.index > reached; });
       (past == points.begin() ? found.at_zero : std::prev(past)->plus) += mass;
       lost = beyond - (past == points.begin() ? 0.0 : static_cast<double>(std::prev(past)->index) * out.step);
     } else {
@@ -421,8 +434,8 @@ double LossDistribution::largest_plus() const {
 LossDistribution discretise(const DominatingPair& whole, double step, double fine, Rounding rounding, double tail,
                             std::size_t most_points, Direction direction) {
   if (!(step > 0.0) || !std::isfinite(step) || !(fine > 0.0) || !std::isfinite(fine))
-    throw OutOfReach(cat("grid distance: found ", step, " and fine range ", fine,
-                         "; expected positive finite numbers"));
+    throw OutOfReach(
+        cat("grid distance: found ", step, " and fine range ", fine, "; expected positive finite numbers"));
   const auto [pair, dropped] = whole.truncated(negligible);
   const bool directed = direction != Direction::symmetrised;
   const double log_tail = std::log(tail / pair.use_probability());
@@ -441,18 +454,19 @@ LossDistribution discretise(const DominatingPair& whole, double step, double fin
   out.rounding = rounding;
   out.step = std::min({step, widest_cell, 0.25 * largest});
   // L̂ = L + η, a shift of the loss and a factor e^η of its mass. The exponent of the component that matters is
-  // L + log(1/weight), formed from squares up to (mean/σ)² with 5 roundings, and the border's likewise; where the loss is
-  // small so is its part (1 − e^{−L}). Border, parameters and log1p are relative: 32 units of L.
+  // L + log(1/weight), formed from squares up to (mean/σ)² with 5 roundings, and the border's likewise; where the loss
+  // is small so is its part (1 − e^{−L}). Border, parameters and log1p are relative: 32 units of L.
   double rarest = 1.0;
   for (const auto& c : pair.components()) rarest = std::min(rarest, c.weight);
   const double square = (pair.largest_mean() / pair.sigma()) * (pair.largest_mean() / pair.sigma());
   out.loss_error =
       roundoff * (-std::expm1(-largest) * 10.0 * (largest - std::log(rarest) + square) + (32.0 + components) * largest);
-  // Below, the border of loss ℓ comes from log(1 − (1 − e^{−ℓ})/q), whose argument is off by two units: e^ℓ − 1 of them in ℓ.
+  // Below, the border of loss ℓ comes from log(1 − (1 − e^{−ℓ})/q), whose argument is off by two units: e^ℓ − 1 of them
+  // in ℓ.
   if (directed && pair.components().size() > 1) out.loss_error += 8.0 * roundoff * std::expm1(largest_below);
   // Densities are exponentials of squares up to (end/σ)²/2 (of the last cell's end: up to 1.5 times that), summed.
-  out.relative_error =
-      mass_error + 12.0 * roundoff * (end / pair.sigma()) * (end / pair.sigma()) + components * roundoff + out.loss_error;
+  out.relative_error = mass_error + 12.0 * roundoff * (end / pair.sigma()) * (end / pair.sigma()) +
+                       components * roundoff + out.loss_error;
   auto above = point_indices(out.step, fine, largest_above, most_points);
   if (rounding == Rounding::pessimistic) out.infinite_mass = dropped;
   if (!directed) {
@@ -463,7 +477,8 @@ LossDistribution discretise(const DominatingPair& whole, double step, double fin
   if (rounding == Rounding::optimistic) {
     // Outermost cells reach out to the ends: their points lie well within.
     for (auto [index, most] : {std::pair{&above, largest_above}, std::pair{&below, largest_below}})
-      while (index->size() > 1 && (static_cast<double>(index->back()) + 0.5) * out.step > most * (1.0 - 1e-6)) index->pop_back();
+      while (index->size() > 1 && (static_cast<double>(index->back()) + 0.5) * out.step > most * (1.0 - 1e-6))
+        index->pop_back();
   }
   fill_directed(out, pair, above, below, end, end_below, direction);
   return out;
@@ -476,8 +491,8 @@ std::vector<std::int64_t> point_indices(double step, double fine, double largest
   std::int64_t distance = 1;
   while (static_cast<double>(out.back()) * step < largest) {
     if (out.size() > most)
-      throw OutOfReach(cat("the privacy loss reaches ", largest, " and would need more than ", most,
-                           " points at distance ", step));
+      throw OutOfReach(
+          cat("the privacy loss reaches ", largest, " and would need more than ", most, " points at distance ", step));
     const double coarser = 3.0 * static_cast<double>(distance);
     if (static_cast<double>(out.back()) * step >= coarser * fine && coarser * step <= widest_cell) {
       out.push_back(out.back() + 2 * distance);
@@ -529,7 +544,8 @@ LossScale loss_scale(const DominatingPair& whole, Direction direction) {
       add(Below(pair), -zero, 1.0, 0.0);
       break;
   }
-  // About the mean: where nearly all mass has one loss, the difference of the moments is lost. A floor for what is left of that.
+  // About the mean: where nearly all mass has one loss, the difference of the moments is lost. A floor for what is left
+  // of that.
   double spread = 0.0;
   for (const auto& [loss, mass] : atoms) spread += mass * (loss - first) * (loss - first);
   return {std::max(std::sqrt(spread), 1e-6 * std::abs(first)), std::max(pair.loss(end), Below(pair).loss(end))};

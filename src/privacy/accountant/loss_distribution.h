@@ -17,8 +17,9 @@ enum class Rounding {
 
 /// The privacy loss distribution of one pair in one direction, on multiples of `step`.
 ///
-/// Object (Schuchardt et al. 2025, notes 3.3), symmetrised: with x₀ the point of loss 0, the loss under the first measure P* is
-/// +L(x) with mass ρ_out P(dx) and −L(x) with mass ρ_out Q(dx) for x > x₀, and 0 with the mass that is left.
+/// Object (Schuchardt et al. 2025, notes 3.3), symmetrised: with x₀ the point of loss 0, the loss under the first
+/// measure P* is +L(x) with mass ρ_out P(dx) and −L(x) with mass ρ_out Q(dx) for x > x₀, and 0 with the mass that is
+/// left.
 ///
 /// In one direction (DominatingPair::profile) it is L(x) under P for every x (remove), or −L(x) under Q (add).
 ///
@@ -48,12 +49,12 @@ struct LossDistribution {
   [[nodiscard]] double largest_plus() const;
 };
 
-/// Discretises the loss of `pair` in one direction (see DominatingPair::profile for the pairs that have one). Points lie `step` apart up to loss 3·`fine`, from there on at most
-/// step·loss/fine apart: a cell of width Δ changes the variance of the loss by at most Δ²/6, so that all cells together
-/// change second moments, under any tilt, by at most a share of about (step/fine)²/6.
-/// P-mass of at most about `tail` (never more than 4e-36 where 0) may lie beyond the last point: counted as infinite loss
-/// on the pessimistic side, dropped on the optimistic one.
-/// Throws PrivacyError if that takes more than `most_points` points, or `step`, `fine` are not positive and finite.
+/// Discretises the loss of `pair` in one direction (see DominatingPair::profile for the pairs that have one). Points
+/// lie `step` apart up to loss 3·`fine`, from there on at most step·loss/fine apart: a cell of width Δ changes the
+/// variance of the loss by at most Δ²/6, so that all cells together change second moments, under any tilt, by at most a
+/// share of about (step/fine)²/6. P-mass of at most about `tail` (never more than 4e-36 where 0) may lie beyond the
+/// last point: counted as infinite loss on the pessimistic side, dropped on the optimistic one. Throws PrivacyError if
+/// that takes more than `most_points` points, or `step`, `fine` are not positive and finite.
 [[nodiscard]] LossDistribution discretise(const DominatingPair& pair, double step, double fine, Rounding rounding,
                                           double tail = 0.0, std::size_t most_points = std::size_t{1} << 20,
                                           Direction direction = Direction::symmetrised);

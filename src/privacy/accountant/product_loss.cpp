@@ -68,7 +68,8 @@ ProductLoss::ProductLoss(std::vector<Part> all) : parts(std::move(all)) {
 
 double ProductLoss::largest_index() const {
   double sum = 0.0;
-  for (const auto& part : parts) sum += static_cast<double>(part.count) * static_cast<double>(part.distribution.largest_index());
+  for (const auto& part : parts)
+    sum += static_cast<double>(part.count) * static_cast<double>(part.distribution.largest_index());
   return sum;
 }
 
@@ -95,7 +96,9 @@ double log_c(double theta) { return theta * std::log(theta) - (1.0 + theta) * st
 Cumulants cumulants(const LossDistribution& d, double theta) {
   // An underflow would understate K, and with it Chernoff's bounds. For losses below 0 alone it does not matter if
   // θ > 0: what is left out is less than e^{−700}.
-  return std::abs(theta) * (theta > 0.0 ? d.largest_plus() : d.largest_loss()) < 200.0 ? cumulants_in<double>(d, theta) : cumulants_in<long double>(d, theta);
+  return std::abs(theta) * (theta > 0.0 ? d.largest_plus() : d.largest_loss()) < 200.0
+             ? cumulants_in<double>(d, theta)
+             : cumulants_in<long double>(d, theta);
 }
 
 Cumulants cumulants(const ProductLoss& loss, double theta) {
@@ -116,7 +119,8 @@ double best_tilt_for_epsilon(const ProductLoss& d, std::uint64_t uses, double ep
   double low = 1e-6;
   double high = largest_theta(d);
   const auto at_zero = cumulants(d, 0.0);
-  double theta = std::clamp((epsilon - k * at_zero.mean) / std::max(k * at_zero.variance, 1e-300), 10.0 * low, 0.5 * high);
+  double theta =
+      std::clamp((epsilon - k * at_zero.mean) / std::max(k * at_zero.variance, 1e-300), 10.0 * low, 0.5 * high);
   for (int i = 0; i < 60; ++i) {
     const auto c = cumulants(d, theta);
     const double value = k * c.mean + std::log(theta / (1.0 + theta)) - epsilon;
@@ -151,7 +155,8 @@ double best_tilt_for_delta(const ProductLoss& d, std::uint64_t uses, double delt
 
 bool high_frequencies_vanish(const ProductLoss& d, std::uint64_t uses) {
   double left = 0.0;
-  for (const auto& part : d.parts) left += static_cast<double>(part.count) * std::log(0.5 + 0.5 * part.distribution.at_zero);
+  for (const auto& part : d.parts)
+    left += static_cast<double>(part.count) * std::log(0.5 + 0.5 * part.distribution.at_zero);
   return static_cast<double>(uses) * left < 2.0 * TiltedTransform::log_vanishing;
 }
 
@@ -168,7 +173,8 @@ Window window_of(const ProductLoss& d, std::uint64_t uses, double theta, double 
     const double low = std::max(-support, std::floor(edge(d, k, theta, at, -1.0) / d.step()) - 1.0);
     const double high = std::min(support, std::ceil(edge(d, k, theta, at, +1.0) / d.step()) + 1.0);
     const double cells = high - low + 1.0;
-    if (!(cells >= 1.0)) throw OutOfReach("the privacy loss is too large to be composed: ask for a larger noise multiplier");
+    if (!(cells >= 1.0))
+      throw OutOfReach("the privacy loss is too large to be composed: ask for a larger noise multiplier");
     const double comfortable =
         high_frequencies_vanish(d, uses) ? most : std::max(64.0 * std::sqrt(k * at.variance) / d.step(), 4194304.0);
     if (cells <= std::min(comfortable, most) || (attempt >= 12 && cells <= most))

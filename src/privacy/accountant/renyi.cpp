@@ -43,8 +43,8 @@ double log_moment(const DominatingPair& pair, double beta) {
   return first.mean == 0.0 ? std::min(own, against(1.0) - (beta - 1.0) * std::log(first.weight)) : own;
 }
 
-/// Upper ends of log H at points ε₀ = 0 < ε₁ < …, close enough that H falls by a few percent from one to the next where that
-/// matters.
+/// Upper ends of log H at points ε₀ = 0 < ε₁ < …, close enough that H falls by a few percent from one to the next where
+/// that matters.
 struct SampledProfile {
   std::vector<double> epsilon;
   std::vector<double> log_value;
@@ -97,16 +97,18 @@ double log_integral(const SampledProfile& profile, double order) {
         const auto at_node = static_cast<std::size_t>(std::abs(n));
         const double x = part * (p + 0.5 + (n < 0 ? -0.5 : 0.5) * nodes[at_node]);
         const double right = std::expm1(x) / std::expm1(width);
-        const double log_chord = log_add(std::log1p(-right) + profile.log_value[i], std::log(right) + profile.log_value[i + 1]);
+        const double log_chord =
+            log_add(std::log1p(-right) + profile.log_value[i], std::log(right) + profile.log_value[i + 1]);
         const double at = begin + x;
-        sum = log_add(sum, std::log(0.5 * part * weights[at_node]) + log_chord + log_add((order - 1.0) * at, -order * at));
+        sum = log_add(sum,
+                      std::log(0.5 * part * weights[at_node]) + log_chord + log_add((order - 1.0) * at, -order * at));
       }
   }
   return sum + std::log(order) + std::log(order - 1.0);
 }
 
-/// The same integral from the last point on: H(s) ≤ ρ P[dP/dQ > s] ≤ s^{1−β} e^{log_moment(β)} for every β > α (Markov), so
-/// at most 2 s^{α−β} e^{log_moment(β)}/(β − α).
+/// The same integral from the last point on: H(s) ≤ ρ P[dP/dQ > s] ≤ s^{1−β} e^{log_moment(β)} for every β > α
+/// (Markov), so at most 2 s^{α−β} e^{log_moment(β)}/(β − α).
 double log_rest(const DominatingPair& pair, double order, double last) {
   double best = infinity;
   for (double above = 0.01; above < 1e6; above *= 1.3)
@@ -117,7 +119,8 @@ double log_rest(const DominatingPair& pair, double order, double last) {
 }  // namespace
 
 const std::vector<double>& renyi_orders() {
-  static const std::vector<double> orders = {1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 22.0, 32.0, 45.0, 64.0, 90.0, 128.0, 180.0, 256.0};
+  static const std::vector<double> orders = {1.5,  2.0,  3.0,  4.0,  6.0,  8.0,   11.0,  16.0,
+                                             22.0, 32.0, 45.0, 64.0, 90.0, 128.0, 180.0, 256.0};
   return orders;
 }
 
@@ -137,7 +140,8 @@ std::vector<double> renyi_divergences(const DominatingPair& pair, std::span<cons
 
 double renyi_budget(double order, double epsilon, double delta, std::size_t orders) {
   if (!(epsilon > 0.0) || !std::isfinite(epsilon) || !(delta > 0.0) || !(delta < 1.0) || !(order > 1.0) || orders < 1)
-    throw PrivacyError(cat("budget: found epsilon ", epsilon, " and delta ", delta, "; expected positive numbers, delta below 1"));
+    throw PrivacyError(
+        cat("budget: found epsilon ", epsilon, " and delta ", delta, "; expected positive numbers, delta below 1"));
   const double log_delta = std::log(delta / static_cast<double>(orders));
   const double value = epsilon + (log_delta - log_c(order - 1.0)) / (order - 1.0);
   return value - 1e-12 * (std::abs(value) + epsilon + std::abs(log_delta) / (order - 1.0));

@@ -11,7 +11,8 @@ namespace tsdp::privacy {
 /// A root of a falling function by bisection with secant steps (Illinois): ends (low, high) with f(low) > 0 ≥ f(high),
 /// high − low ≤ tolerance · high.
 template <class Function>
-std::pair<double, double> bracket_root(Function f, double low, double f_low, double high, double f_high, double tolerance) {
+std::pair<double, double> bracket_root(Function f, double low, double f_low, double high, double f_high,
+                                       double tolerance) {
   int side = 0;
   for (int i = 0; i < 100 && high - low > tolerance * high; ++i) {
     double middle = (low * f_high - high * f_low) / (f_high - f_low);
@@ -59,7 +60,8 @@ std::uint64_t most_within(Excess excess, std::uint64_t k, std::uint64_t limit, d
       at_bad = value;
       know_bad = true;
     }
-    if (good + 1 >= bad || (know_good && static_cast<double>(bad - good) <= slack * static_cast<double>(good))) return good;
+    if (good + 1 >= bad || (know_good && static_cast<double>(bad - good) <= slack * static_cast<double>(good)))
+      return good;
     const double log_good = std::log(static_cast<double>(std::max<std::uint64_t>(good, 1)));
     const double log_bad = std::log(static_cast<double>(bad));
     double next = 0.0;

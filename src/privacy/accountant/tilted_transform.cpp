@@ -10,8 +10,8 @@
 #include "privacy/terms/out_of_reach.h"
 #include "tsdp/base/text.h"
 
-// Vector units are picked at run time; -ffp-contract=off keeps all of them to the same arithmetic. The feature levels of
-// base/clones.h are tuned for no processor: a plan takes a fifth longer with them.
+// Vector units are picked at run time; -ffp-contract=off keeps all of them to the same arithmetic. The feature levels
+// of base/clones.h are tuned for no processor: a plan takes a fifth longer with them.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define TSDP_TUNED __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
 #else
@@ -47,7 +47,8 @@ void accumulate_harmonics(std::size_t points, const double* both, const double* 
         im[i + lane] = c * turn_im[i + lane] + s * turn_re[i + lane];
       }
     }
-    real += ((cosines[0] + cosines[1]) + (cosines[2] + cosines[3])) + ((cosines[4] + cosines[5]) + (cosines[6] + cosines[7]));
+    real += ((cosines[0] + cosines[1]) + (cosines[2] + cosines[3])) +
+            ((cosines[4] + cosines[5]) + (cosines[6] + cosines[7]));
     imaginary += ((sines[0] + sines[1]) + (sines[2] + sines[3])) + ((sines[4] + sines[5]) + (sines[6] + sines[7]));
   }
   *out_re = real;
@@ -58,8 +59,7 @@ void accumulate_harmonics(std::size_t points, const double* both, const double* 
 
 std::int64_t centred(std::int64_t index, std::int64_t size) {
   const std::int64_t place = index % size;
-  return place > size / 2 ? place - size : place < -(size / 2) ? place + size
-                                                               : place;
+  return place > size / 2 ? place - size : place < -(size / 2) ? place + size : place;
 }
 
 TiltedTransform::TiltedTransform(const LossDistribution& d, double theta, std::int64_t size, std::uint64_t uses,
@@ -82,8 +82,8 @@ TiltedTransform::TiltedTransform(const LossDistribution& d, double theta, std::i
   const double close = 20.0 * std::numbers::pi * mean_size / d.step;
   const std::int64_t circle =
       std::min({size, max_transform,
-                fourier::good_size(static_cast<std::int64_t>(std::clamp(close, static_cast<double>(small_circle),
-                                                                        static_cast<double>(max_transform))))});
+                fourier::good_size(static_cast<std::int64_t>(
+                    std::clamp(close, static_cast<double>(small_circle), static_cast<double>(max_transform))))});
   // u = 2⁻⁵³. A Cooley–Tukey transform with twiddles accurate to u has, coefficient by coefficient, an error of at most
   // 8 u log₂N ‖input‖₁: each output is a sum over log₂N stages of rounded products (Higham 2002, §24.1). Adding the
   // mass at 0 rounds once more.
@@ -98,23 +98,26 @@ TiltedTransform::TiltedTransform(const LossDistribution& d, double theta, std::i
   const double between = std::numbers::pi / (static_cast<double>(circle) * d.step);  // half of the samples' distance
   const double most = std::exp(log_vanishing / static_cast<double>(uses)) - error_ - between * mean_size * (1.0 + 1e-9);
   auto first = static_cast<std::int64_t>(coefficients_.size());
-  while (first > 0 && most > 0.0 && std::norm(coefficients_[static_cast<std::size_t>(first - 1)]) <= most * most) --first;
+  while (first > 0 && most > 0.0 && std::norm(coefficients_[static_cast<std::size_t>(first - 1)]) <= most * most)
+    --first;
   const double share = static_cast<double>(size) / static_cast<double>(circle);
   const double count = std::min(std::ceil((static_cast<double>(first) + 1.0) * share), static_cast<double>(wanted));
   if (count <= static_cast<double>(most_direct)) {
     sum_directly(plus, minus, static_cast<std::int64_t>(count));
-    // An angle turned count/stride + stride times (3 units each, and 2.5 of the angle turned by, in all of the angle that
-    // the loss turns by up to the last frequency), a product, and sums of block_points/8 + 3 and points/block_points terms.
+    // An angle turned count/stride + stride times (3 units each, and 2.5 of the angle turned by, in all of the angle
+    // that the loss turns by up to the last frequency), a product, and sums of block_points/8 + 3 and
+    // points/block_points terms.
     const double turned = 2.0 * std::numbers::pi * count / static_cast<double>(size) * mean_size / d.step;
-    error_ = roundoff * ((3.0 * (static_cast<double>(stride) + count / static_cast<double>(stride)) + block_points / 8.0 + 16.0 +
-                          static_cast<double>(d.points.size()) / static_cast<double>(block_points)) *
-                             rest +
-                         5.0 * turned + 4.0);
+    error_ =
+        roundoff * ((3.0 * (static_cast<double>(stride) + count / static_cast<double>(stride)) + block_points / 8.0 +
+                     16.0 + static_cast<double>(d.points.size()) / static_cast<double>(block_points)) *
+                        rest +
+                    5.0 * turned + 4.0);
     euclidean_error_ = error_;
   } else {
     if (size > max_transform)
-      throw OutOfReach(cat("the composition would need a transform of ", size, " points; at most ",
-                           max_transform, " are allowed: ask for less precision or fewer steps"));
+      throw OutOfReach(cat("the composition would need a transform of ", size, " points; at most ", max_transform,
+                           " are allowed: ask for less precision or fewer steps"));
     fast(size);
   }
 }
@@ -134,7 +137,8 @@ double TiltedTransform::transform_fast(const std::vector<double>& plus, const st
   return norm;
 }
 
-void TiltedTransform::sum_directly(const std::vector<double>& plus, const std::vector<double>& minus, std::int64_t count) {
+void TiltedTransform::sum_directly(const std::vector<double>& plus, const std::vector<double>& minus,
+                                   std::int64_t count) {
   const auto& points = distribution_->points;
   const std::size_t padded = (points.size() + 7) / 8 * 8;
   std::vector<double> both(padded), difference(padded), turn_re(padded), turn_im(padded), re(padded), im(padded);

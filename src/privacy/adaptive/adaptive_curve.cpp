@@ -76,15 +76,14 @@ struct AdaptiveCurve::State {
           const auto composition = composer_.compose(1, tilt * best);
           out = std::min(out, composition.delta(epsilon));
           if (composition.charge(epsilon) < 1e-3 * out) break;
-        } catch (const OutOfReach&) {
-          break;
-        }
+        } catch (const OutOfReach&) { break; }
       }
       return out;
     }
 
    private:
-    static std::vector<ProductLoss::Part> parts(const GameProfiles& game, std::uint64_t uses, std::size_t block, double tail) {
+    static std::vector<ProductLoss::Part> parts(const GameProfiles& game, std::uint64_t uses, std::size_t block,
+                                                double tail) {
       const auto every = game.stride(block);
       std::vector<ProductLoss::Part> out{{game.loss(block, every, tail), uses / block}};
       if (const auto rest = uses % block) out.push_back({game.loss(rest, every, tail), 1});
@@ -109,9 +108,7 @@ struct AdaptiveCurve::State {
         if (tail <= wanted) break;
         tail = std::min(0.1 * tail, wanted);
       }
-    } catch (const OutOfReach&) {
-      return out;
-    }
+    } catch (const OutOfReach&) { return out; }
     return out;
   }
 
@@ -120,9 +117,12 @@ struct AdaptiveCurve::State {
     const auto* const played_game = played(static_cast<std::size_t>(std::min<std::uint64_t>(uses, block)));
     if (played_game == nullptr) return std::numeric_limits<double>::infinity();
     std::optional<Blocks> blocks;
-    if (uses > block) blocks.emplace(*played_game, uses, block, 1e-4 * delta * static_cast<double>(block) / static_cast<double>(uses));
+    if (uses > block)
+      blocks.emplace(*played_game, uses, block, 1e-4 * delta * static_cast<double>(block) / static_cast<double>(uses));
     const auto excess = [&](double epsilon) {
-      return log_or_floor(blocks ? blocks->delta(epsilon) : played_game->profile(static_cast<std::size_t>(uses), epsilon)) - std::log(delta);
+      return log_or_floor(blocks ? blocks->delta(epsilon)
+                                 : played_game->profile(static_cast<std::size_t>(uses), epsilon)) -
+             std::log(delta);
     };
     double high = start;
     double at_high = excess(high);
@@ -146,12 +146,17 @@ struct AdaptiveCurve::State {
 
 bool AdaptiveCurve::serves(const DominatingPair& pair) {
   const auto& p = pair.components();
-  return pair.against() == DominatingPair::Against::noise && pair.use_probability() == 1.0 && p.size() == 2 && p.front().mean == 0.0 && p.back().mean == 2.0;
+  return pair.against() == DominatingPair::Against::noise && pair.use_probability() == 1.0 && p.size() == 2 &&
+         p.front().mean == 0.0 && p.back().mean == 2.0;
 }
 
 AdaptiveCurve::AdaptiveCurve(const DominatingPair& pair, std::size_t block) {
-  if (!serves(pair)) throw PrivacyError("adaptive composition: found a pair that is not (1 - q) N(0) + q N(2) against N(0) with q < 1, of which alone it is proven");
-  if (block < 1 || block > longest_block) throw PrivacyError(cat("adaptive composition: found blocks of ", block, "; expected from 1 to ", longest_block));
+  if (!serves(pair))
+    throw PrivacyError(
+        "adaptive composition: found a pair that is not (1 - q) N(0) + q N(2) against N(0) with q < 1, of which alone "
+        "it is proven");
+  if (block < 1 || block > longest_block)
+    throw PrivacyError(cat("adaptive composition: found blocks of ", block, "; expected from 1 to ", longest_block));
   state_ = std::make_unique<State>(pair, block);
 }
 
@@ -160,9 +165,11 @@ AdaptiveCurve::AdaptiveCurve(AdaptiveCurve&&) noexcept = default;
 AdaptiveCurve& AdaptiveCurve::operator=(AdaptiveCurve&&) noexcept = default;
 
 Certificate AdaptiveCurve::methods() const {
-  return {"tsdp.6, or composition of dominating pairs (Schuchardt et al. 2025, Props. D.10 and D.13) where that is less",
-          "the better direction of the pair in every step",
-          {"lower end: gradients may depend arbitrarily on earlier releases; series are drawn without replacement, or in a known order, and no noise is on the data; other runs may cost less"}};
+  return {
+      "tsdp.6, or composition of dominating pairs (Schuchardt et al. 2025, Props. D.10 and D.13) where that is less",
+      "the better direction of the pair in every step",
+      {"lower end: gradients may depend arbitrarily on earlier releases; series are drawn without replacement, or in a "
+       "known order, and no noise is on the data; other runs may cost less"}};
 }
 
 namespace {
@@ -171,8 +178,8 @@ namespace {
 Interval checked(Interval ends) {
   if (ends.upper < ends.lower)
     throw Error(ExitCode::failure,
-                "adaptive composition: an upper end lies below a lower one, so a stored game is damaged; remove the folder of games (TSDP_CACHE_DIR, "
-                "XDG_CACHE_HOME/tsdp or ~/.cache/tsdp) and run again");
+                "adaptive composition: an upper end lies below a lower one, so a stored game is damaged; remove the "
+                "folder of games (TSDP_CACHE_DIR, XDG_CACHE_HOME/tsdp or ~/.cache/tsdp) and run again");
   return ends;
 }
 

@@ -11,8 +11,8 @@
 
 namespace tsdp::privacy {
 
-/// Steps of one window, λ = 1, drawn with replacement, whose pair is (1 − q) N(0, σ²) + q N(2, σ²) against N(0, σ²): Theorems 4.2 and 4.4, tsdp.1 to
-/// tsdp.4 with one moved component.
+/// Steps of one window, λ = 1, drawn with replacement, whose pair is (1 − q) N(0, σ²) + q N(2, σ²) against N(0, σ²):
+/// Theorems 4.2 and 4.4, tsdp.1 to tsdp.4 with one moved component.
 ///
 /// Upper end: Theorem tsdp.6 (docs/proofs/adaptive-composition.md), for blocks of at most `block` steps of the game, or
 /// the composition of the symmetrised pair where that is smaller. Lower end: a strategy of the game (the better
@@ -33,7 +33,8 @@ class AdaptiveCurve final : public PrivacyCurve {
 
   /// Does not evaluate the lower end's strategy.
   [[nodiscard]] double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses,
+                               double precision = default_precision) override;
   [[nodiscard]] Certificate methods() const override;
 
   /// Whether `pair` is of this kind, with q < 1. At q = 1 the symmetrised composition is already exact.

@@ -52,9 +52,7 @@ void in_parallel(std::size_t count, const Function& f) {
       workers.emplace_back([&, t] {
         try {
           for (auto i = next++; i < count; i = next++) f(i);
-        } catch (...) {
-          failures[t] = std::current_exception();
-        }
+        } catch (...) { failures[t] = std::current_exception(); }
       });
   }
   for (const auto& failure : failures)
@@ -81,16 +79,19 @@ void hull_through_origin(const std::vector<double>& z, std::vector<double>& f) {
 }  // namespace
 
 AdaptiveGame::AdaptiveGame(double q, double sigma, GameSettings settings) {
-  if (!(q > 0.0) || !(q < 1.0)) throw PrivacyError(cat("sampling probability: found ", q, "; expected a number in (0, 1)"));
+  if (!(q > 0.0) || !(q < 1.0))
+    throw PrivacyError(cat("sampling probability: found ", q, "; expected a number in (0, 1)"));
   check_noise_multiplier(sigma);
   make_kernels(q, sigma, settings);
   profiles_.emplace(step_, deviation_);
 }
 
-/// The profiles h̃_j of all pairs of the cover, in both orders, each raised to a convex function and written in a common basis (Section 6).
+/// The profiles h̃_j of all pairs of the cover, in both orders, each raised to a convex function and written in a common
+/// basis (Section 6).
 void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& settings) {
   deviation_ = q * std::sqrt(std::expm1(4.0 / (sigma * sigma)));
-  // A Gaussian loss of that deviation has the total variation of Theorem 4.4's pair: large losses, of which there are few, do not widen the grid.
+  // A Gaussian loss of that deviation has the total variation of Theorem 4.4's pair: large losses, of which there are
+  // few, do not widen the grid.
   const double bulk = std::sqrt(0.5 * std::numbers::pi) * 2.0 * q * std::erf(1.0 / (sigma * std::numbers::sqrt2));
   step_ = std::min(settings.step * std::min(bulk, deviation_), 0.05);
   const auto cover = triangle_cover(sigma, settings.cover);
@@ -101,12 +102,15 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
   const TriangleProfile first(corner, q, settings.spacing);
   const TriangleProfile second(corner.swapped(), q, settings.spacing);
   const double fine = 4.0 / settings.step;  // in points
-  const auto points_to = [&](std::int64_t n) { return point_indices(step_, fine * step_, step_ * static_cast<double>(n), most_points); };
+  const auto points_to = [&](std::int64_t n) {
+    return point_indices(step_, fine * step_, step_ * static_cast<double>(n), most_points);
+  };
   auto points = points_to(1);
   while (true) {
     const double loss = step_ * static_cast<double>(points.back());
     if (std::max(first.upper(loss), second.upper(loss)) * std::exp(-0.5 * loss) < tail) break;
-    if (points.back() > most_points) throw OutOfReach(cat("the privacy loss of one step reaches ", loss, ", too far for a grid of distance ", step_));
+    if (points.back() > most_points)
+      throw OutOfReach(cat("the privacy loss of one step reaches ", loss, ", too far for a grid of distance ", step_));
     points = points_to(points.back() + std::max<std::int64_t>(1, points.back() / 8));
   }
   reach_ = points.back();
@@ -116,7 +120,9 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
   const auto rows = static_cast<Eigen::Index>(2 * half - 1);
   kernels_ = 2 * cover.size();
   Eigen::MatrixXd profiles(rows, static_cast<Eigen::Index>(kernels_));
-  const auto row = [&](int side, std::size_t i) { return static_cast<Eigen::Index>(half - 1) + side * static_cast<Eigen::Index>(i); };
+  const auto row = [&](int side, std::size_t i) {
+    return static_cast<Eigen::Index>(half - 1) + side * static_cast<Eigen::Index>(i);
+  };
   std::vector<double> z(half);
   for (std::size_t i = 0; i < half; ++i) z[i] = std::exp(step_ * static_cast<double>(points[i]));
   in_parallel(cover.size(), [&](std::size_t c) {
@@ -141,7 +147,8 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
   });
   for (Eigen::Index j = 0; j < profiles.cols(); ++j) {
     // Convex at z = 1 too; otherwise the pair would have no mass at loss 0.
-    const double left = (profiles(row(0, 0), j) - profiles(row(-1, 1), j) * std::exp(-0.5 * step_)) / -std::expm1(-step_);
+    const double left =
+        (profiles(row(0, 0), j) - profiles(row(-1, 1), j) * std::exp(-0.5 * step_)) / -std::expm1(-step_);
     const double right = (profiles(row(1, 1), j) * std::exp(0.5 * step_) - profiles(row(0, 0), j)) / std::expm1(step_);
     if (!(left <= right + 1.0)) throw OutOfReach("a step's privacy loss has no mass at 0 on so wide a grid");
   }
@@ -179,12 +186,14 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
   const auto ranks = all.cols() + 1;
   ranks_ = static_cast<std::size_t>(ranks);
   coefficients_.resize(kernels_ * ranks_);
-  Eigen::Map<Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> table(coefficients_.data(), static_cast<Eigen::Index>(kernels_), ranks);
+  Eigen::Map<Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> table(
+      coefficients_.data(), static_cast<Eigen::Index>(kernels_), ranks);
   table.leftCols(ranks - 1) = relative.transpose() * all;
   table.rightCols(1).setOnes();
   const auto of_others = table.leftCols(ranks - 1);
   const double magnitude = (of_others.cwiseAbs() * all.cwiseAbs().colwise().maxCoeff().transpose()).maxCoeff();
-  const double residual = (relative - all * of_others.transpose()).cwiseAbs().maxCoeff() + static_cast<double>(ranks + 8) * 8.0 * roundoff * (magnitude + 1.0);
+  const double residual = (relative - all * of_others.transpose()).cwiseAbs().maxCoeff() +
+                          static_cast<double>(ranks + 8) * 8.0 * roundoff * (magnitude + 1.0);
   all.conservativeResize(Eigen::NoChange, ranks);
   all.rightCols(1).setConstant(residual);
   all = (envelope.asDiagonal() * all).eval();
@@ -196,7 +205,8 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
   in_parallel(ranks_, [&](std::size_t l) {
     auto* out = basis_.data() + l * length + reach_;
     const auto at = [&](int side, std::size_t i) {
-      return all(row(side, i), static_cast<Eigen::Index>(l)) * std::exp(side * 0.5 * step_ * static_cast<double>(points[i]));
+      return all(row(side, i), static_cast<Eigen::Index>(l)) *
+             std::exp(side * 0.5 * step_ * static_cast<double>(points[i]));
     };
     for (const int side : {-1, 1})
       for (std::size_t i = 0; i + 1 < half; ++i) {
@@ -209,7 +219,8 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
         }
       }
   });
-  for (std::size_t i = 0; i + 1 < half; ++i) widest = std::max(widest, step_ * static_cast<double>(points[i + 1] - points[i]));
+  for (std::size_t i = 0; i + 1 < half; ++i)
+    widest = std::max(widest, step_ * static_cast<double>(points[i + 1] - points[i]));
 
   // A profile at a rounded loss: its slope in the loss is at most 1 in these units.
   kernel_error_ = std::max(profiles.row(0).maxCoeff(), profiles.row(rows - 1).maxCoeff()) + 8.0 * roundoff;
@@ -219,7 +230,9 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
   for (Eigen::Index j = 0; j < profiles.cols(); ++j) {
     double sum = 0.0;
     for (std::size_t i = 0; i < half; ++i)
-      for (const int side : {-1, 1}) sum += (profiles(row(side, i), j) + 2.0 * residual * envelope(row(side, i))) * static_cast<double>(points[std::min(i + 1, half - 1)] - points[i] + 1);
+      for (const int side : {-1, 1})
+        sum += (profiles(row(side, i), j) + 2.0 * residual * envelope(row(side, i))) *
+               static_cast<double>(points[std::min(i + 1, half - 1)] - points[i] + 1);
     kernel_mass_ = std::max(kernel_mass_, sum * std::exp(0.5 * widest) * (1.0 + 1e-6));
   }
 }
@@ -302,10 +315,12 @@ class AdaptiveGame::Rounds {
     // Basis functions that add next to nothing in this round, by |g_l| ≤ (1/N) Σ |b̂_l| |μ̂|, where b̂_l is at most its
     // largest value in a band.
     std::vector<double> band_sums(bands_.front().size(), 0.0);
-    for (std::size_t f = 0; f + 1 < measure_.size(); f += 2) band_sums[band_of(f)] += (f == 0 || f + 2 == measure_.size() ? 1.0 : 2.0) * std::abs(measure_[f]);
+    for (std::size_t f = 0; f + 1 < measure_.size(); f += 2)
+      band_sums[band_of(f)] += (f == 0 || f + 2 == measure_.size() ? 1.0 : 2.0) * std::abs(measure_[f]);
     std::vector<double> bounds(game_.ranks_);
     for (std::size_t l = 0; l < game_.ranks_; ++l)
-      bounds[l] = most_(static_cast<Eigen::Index>(l)) * std::inner_product(band_sums.begin(), band_sums.end(), bands_[l].begin(), 0.0) / n * (1.0 + 1e-10);
+      bounds[l] = most_(static_cast<Eigen::Index>(l)) *
+                  std::inner_product(band_sums.begin(), band_sums.end(), bands_[l].begin(), 0.0) / n * (1.0 + 1e-10);
     std::vector<std::size_t> order(game_.ranks_);
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return bounds[a] < bounds[b]; });
@@ -317,7 +332,8 @@ class AdaptiveGame::Rounds {
     use(std::move(active));
     double transforms = 0.0;
     for (std::size_t l = 0; l < game_.ranks_; ++l)
-      transforms += most_(static_cast<Eigen::Index>(l)) * transform_error * (3.0 * heights_[l] * std::sqrt(squares) + 2.0 * norms_[l] * mass);
+      transforms += most_(static_cast<Eigen::Index>(l)) * transform_error *
+                    (3.0 * heights_[l] * std::sqrt(squares) + 2.0 * norms_[l] * mass);
 
     // g_l = b_l * μ̃.
     const auto rows = static_cast<Eigen::Index>(last + 1);
@@ -339,8 +355,10 @@ class AdaptiveGame::Rounds {
     in_parallel(blocks, [&](std::size_t b) { terms_of[b] = add_maxima(b, rows, out); });
     const double terms = *std::max_element(terms_of.begin(), terms_of.end());
     // The rounding of each product's sum, also where a list of candidates rests on one, and of each addition to D̃.
-    const double sums = 3.0 * (static_cast<double>(ranks_) + 8.0) * roundoff * terms + 2.0 * roundoff * (largest + terms);
-    const double error = game_.kernel_error_ * (mass + 1.0) + game_.kernel_excess_ * negative + measure_error * game_.kernel_mass_ + transforms + dropped + left_out + sums;
+    const double sums =
+        3.0 * (static_cast<double>(ranks_) + 8.0) * roundoff * terms + 2.0 * roundoff * (largest + terms);
+    const double error = game_.kernel_error_ * (mass + 1.0) + game_.kernel_excess_ * negative +
+                         measure_error * game_.kernel_mass_ + transforms + dropped + left_out + sums;
     return {std::move(out), error};
   }
 
@@ -348,8 +366,8 @@ class AdaptiveGame::Rounds {
   /// The pairs of a block of rows, sorted by how far g may turn before they may be the maximum, as of the round in
   /// which all were evaluated.
   struct List {
-    Eigen::MatrixXd then;                              ///< g of that round
-    Eigen::RowVectorXd scale;                          ///< of g's entries
+    Eigen::MatrixXd then;  ///< g of that round
+    Eigen::RowVectorXd scale;  ///< of g's entries
     std::vector<std::pair<double, Eigen::Index>> turn;  ///< rising
   };
 
@@ -375,7 +393,8 @@ class AdaptiveGame::Rounds {
     const auto rows = std::min(block_rows, all_rows - first);
     const auto now = convolved_.middleRows(first, rows);
     Eigen::VectorXd terms = Eigen::VectorXd::Zero(rows);
-    for (const auto l : active_) terms += most_(static_cast<Eigen::Index>(l)) * now.col(static_cast<Eigen::Index>(l)).cwiseAbs();
+    for (const auto l : active_)
+      terms += most_(static_cast<Eigen::Index>(l)) * now.col(static_cast<Eigen::Index>(l)).cwiseAbs();
     const double most_terms = terms.maxCoeff();
     // Next to nothing: charged as left out instead of being computed.
     if (most_terms <= left_out) return most_terms;
@@ -383,7 +402,9 @@ class AdaptiveGame::Rounds {
     std::size_t count = 0;
     if (list.then.rows() == rows) {
       const double turned = turned_since(list, now) * (1.0 + 1e-6) + 1e-9;
-      count = static_cast<std::size_t>(std::upper_bound(list.turn.begin(), list.turn.end(), turned, [](double t, const auto& e) { return t < e.first; }) - list.turn.begin());
+      count = static_cast<std::size_t>(std::upper_bound(list.turn.begin(), list.turn.end(), turned,
+                                                        [](double t, const auto& e) { return t < e.first; }) -
+                                       list.turn.begin());
       if (3 * count > list.turn.size()) count = 0;
     }
     if (count == 0) {
@@ -413,10 +434,12 @@ class AdaptiveGame::Rounds {
   void rows_of_active(const Rows& now, std::vector<double>& out) const {
     out.resize(static_cast<std::size_t>(now.rows()) * active_.size());
     Eigen::Map<RowMajor> rows(out.data(), now.rows(), static_cast<Eigen::Index>(active_.size()));
-    for (std::size_t i = 0; i < active_.size(); ++i) rows.col(static_cast<Eigen::Index>(i)) = now.col(static_cast<Eigen::Index>(active_[i]));
+    for (std::size_t i = 0; i < active_.size(); ++i)
+      rows.col(static_cast<Eigen::Index>(i)) = now.col(static_cast<Eigen::Index>(active_[i]));
   }
 
-  /// How far g has turned since the list's round: the largest |g − λ g_then| / λ of the rows in scaled entries, for λ > 0.
+  /// How far g has turned since the list's round: the largest |g − λ g_then| / λ of the rows in scaled entries, for λ >
+  /// 0.
   static double turned_since(const List& list, const Rows& now) {
     const auto rows = now.rows();
     Eigen::ArrayXd squares = Eigen::ArrayXd::Zero(rows);
@@ -435,13 +458,16 @@ class AdaptiveGame::Rounds {
   }
 
   /// `terms`: Σ_l c_l |g_l(n)| of each row.
-  void evaluate_all(List& list, const Rows& now, const Eigen::VectorXd& terms, Eigen::Index first, std::vector<double>& out) {
+  void evaluate_all(List& list, const Rows& now, const Eigen::VectorXd& terms, Eigen::Index first,
+                    std::vector<double>& out) {
     const auto rows = now.rows();
     thread_local std::vector<double> mine, products;
     rows_of_active(now, mine);
     products.resize(static_cast<std::size_t>(rows) * active_coefficients_.stride);
     multiply(mine.data(), static_cast<std::size_t>(rows), active_.size(), active_coefficients_, products.data());
-    const auto values = Eigen::Map<const RowMajor>(products.data(), rows, static_cast<Eigen::Index>(active_coefficients_.stride)).leftCols(kernels_);
+    const auto values =
+        Eigen::Map<const RowMajor>(products.data(), rows, static_cast<Eigen::Index>(active_coefficients_.stride))
+            .leftCols(kernels_);
     std::vector<Eigen::Index> winners(static_cast<std::size_t>(rows));
     double highest = 0.0;
     for (Eigen::Index k = 0; k < rows; ++k) {
@@ -452,7 +478,8 @@ class AdaptiveGame::Rounds {
     list.then = now;
     // Entries that hardly count are not distinguished from 0.
     list.scale = now.cwiseAbs().colwise().maxCoeff();
-    for (Eigen::Index l = 0; l < ranks_; ++l) list.scale(l) = std::max({list.scale(l), 1e-4 * highest / std::max(most_(l), 1e-300), 1e-300});
+    for (Eigen::Index l = 0; l < ranks_; ++l)
+      list.scale(l) = std::max({list.scale(l), 1e-4 * highest / std::max(most_(l), 1e-300), 1e-300});
     Eigen::RowVectorXd turn = Eigen::RowVectorXd::Constant(kernels_, std::numeric_limits<double>::infinity());
     std::vector<Eigen::Index> distinct = winners;
     std::sort(distinct.begin(), distinct.end());
@@ -465,7 +492,10 @@ class AdaptiveGame::Rounds {
         // Gaps from below: both products are off by a unit or so of `terms` for each rank. A row of zeros makes every
         // turn 0.
         const double rounding = 4.0 * (static_cast<double>(ranks_) + 8.0) * roundoff * terms(k);
-        turn = turn.cwiseMin((values(k, w) - values.row(k).array() - rounding).max(0.0).matrix().cwiseProduct(inverse_distances.row(static_cast<Eigen::Index>(i))));
+        turn = turn.cwiseMin((values(k, w) - values.row(k).array() - rounding)
+                                 .max(0.0)
+                                 .matrix()
+                                 .cwiseProduct(inverse_distances.row(static_cast<Eigen::Index>(i))));
       }
     for (const auto w : distinct) turn(w) = 0.0;
     list.turn.clear();
@@ -474,12 +504,14 @@ class AdaptiveGame::Rounds {
   }
 
   /// Lower bounds of 1/|c_w − c_j| in entries times `scale`, one row for each w.
-  [[nodiscard]] RowMajor inverse_distances_to(const std::vector<Eigen::Index>& pairs, const Eigen::RowVectorXd& scale) const {
+  [[nodiscard]] RowMajor inverse_distances_to(const std::vector<Eigen::Index>& pairs,
+                                              const Eigen::RowVectorXd& scale) const {
     const Eigen::RowVectorXd squared_scale = scale.cwiseAbs2();
     const auto count = static_cast<Eigen::Index>(pairs.size());
     const auto stride = static_cast<Eigen::Index>(all_columns_.stride);
     RowMajor left(count, ranks_), products(count, stride), squares(1, stride);
-    for (Eigen::Index i = 0; i < count; ++i) left.row(i) = coefficients_.row(pairs[static_cast<std::size_t>(i)]).cwiseProduct(squared_scale);
+    for (Eigen::Index i = 0; i < count; ++i)
+      left.row(i) = coefficients_.row(pairs[static_cast<std::size_t>(i)]).cwiseProduct(squared_scale);
     multiply(left.data(), pairs.size(), game_.ranks_, all_columns_, products.data());
     multiply(squared_scale.data(), 1, game_.ranks_, squared_columns_, squares.data());
     RowMajor out(count, kernels_);
@@ -488,7 +520,12 @@ class AdaptiveGame::Rounds {
     for (Eigen::Index i = 0; i < count; ++i) {
       const double own = squares(pairs[static_cast<std::size_t>(i)]);
       const auto both = own + squares.leftCols(kernels_).array();
-      out.row(i) = (((both - 2.0 * products.row(i).leftCols(kernels_).array()).max(0.0) + rounding * both).max(1e-300).sqrt().inverse() * (1.0 - 1e-12)).matrix();
+      out.row(i) = (((both - 2.0 * products.row(i).leftCols(kernels_).array()).max(0.0) + rounding * both)
+                        .max(1e-300)
+                        .sqrt()
+                        .inverse() *
+                    (1.0 - 1e-12))
+                       .matrix();
     }
     return out;
   }
@@ -499,21 +536,23 @@ class AdaptiveGame::Rounds {
   Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> coefficients_;
   Eigen::RowVectorXd most_;  ///< max_j |c_jl|
   std::vector<std::vector<double>> spectra_;
-  std::vector<double> heights_;               ///< max |b̂_l|
-  std::vector<double> norms_;                 ///< ‖b_l‖₂
-  std::vector<std::vector<double>> bands_;    ///< max |b̂_l| in every band of frequencies
+  std::vector<double> heights_;  ///< max |b̂_l|
+  std::vector<double> norms_;  ///< ‖b_l‖₂
+  std::vector<std::vector<double>> bands_;  ///< max |b̂_l| in every band of frequencies
   std::vector<double> measure_;
-  Eigen::MatrixXd convolved_;                 ///< g, a column for each member; as many rows as the circle serves
-  Columns all_columns_, squared_columns_;     ///< c and its squares, ranks × kernels
-  std::vector<std::size_t> active_;           ///< basis functions that count in this round
-  Columns active_coefficients_;               ///< of these: active × kernels
+  Eigen::MatrixXd convolved_;  ///< g, a column for each member; as many rows as the circle serves
+  Columns all_columns_, squared_columns_;  ///< c and its squares, ranks × kernels
+  std::vector<std::size_t> active_;  ///< basis functions that count in this round
+  Columns active_coefficients_;  ///< of these: active × kernels
   std::vector<List> lists_;
 };
 
 void AdaptiveGame::play(std::size_t rounds) {
   const auto window_at = [&](std::size_t t) {
     const double width = static_cast<double>(reach_) + 9.5 * deviation_ * std::sqrt(static_cast<double>(t)) / step_;
-    if (width > static_cast<double>(most_points)) throw OutOfReach(cat("the privacy loss of ", t, " steps spans ", width * step_, ", too far for a grid of distance ", step_));
+    if (width > static_cast<double>(most_points))
+      throw OutOfReach(
+          cat("the privacy loss of ", t, " steps spans ", width * step_, ", too far for a grid of distance ", step_));
     return static_cast<std::int64_t>(std::ceil(width));
   };
   while (profiles_->rounds() < rounds) {

@@ -13,7 +13,8 @@ void convex_from_below(const std::vector<double>& z, std::vector<double>& f) {
     kept.push_back(i);
   }
   for (std::size_t k = 0; k + 1 < kept.size(); ++k)
-    for (auto i = kept[k] + 1; i < kept[k + 1]; ++i) f[i] = f[kept[k]] + slope(kept[k], kept[k + 1]) * (z[i] - z[kept[k]]);
+    for (auto i = kept[k] + 1; i < kept[k + 1]; ++i)
+      f[i] = f[kept[k]] + slope(kept[k], kept[k + 1]) * (z[i] - z[kept[k]]);
 }
 
 void falling_hull(const std::vector<double>& z, std::vector<double>& f) {

@@ -8,10 +8,12 @@
 
 namespace tsdp::privacy {
 
-/// μ̃(n) = [n = 0] + (D̃(n + 1) + D̃(n − 1) − 2 cosh(h/2) D̃(n)) / (2 sinh(h/2)): the signed measure whose balanced profile is D̃, a function of n.
+/// μ̃(n) = [n = 0] + (D̃(n + 1) + D̃(n − 1) − 2 cosh(h/2) D̃(n)) / (2 sinh(h/2)): the signed measure whose balanced profile
+/// is D̃, a function of n.
 class SecondDifference {
  public:
-  explicit SecondDifference(double step) : scale_(1.0 / (2.0 * std::sinh(0.5 * step))), twice_(2.0 * std::cosh(0.5 * step)) {}
+  explicit SecondDifference(double step)
+      : scale_(1.0 / (2.0 * std::sinh(0.5 * step))), twice_(2.0 * std::cosh(0.5 * step)) {}
 
   template <typename Function>
   [[nodiscard]] double operator()(const Function& d, std::int64_t n) const {
@@ -32,7 +34,8 @@ class SecondDifference {
 /// hull.
 void convex_from_below(const std::vector<double>& z, std::vector<double>& f);
 
-/// An upper bound of a(z) − (z − 1) at 1 = z[0] < z[1] < …, which is convex and falls: the largest such function below the points.
+/// An upper bound of a(z) − (z − 1) at 1 = z[0] < z[1] < …, which is convex and falls: the largest such function below
+/// the points.
 void falling_hull(const std::vector<double>& z, std::vector<double>& f);
 
 }  // namespace tsdp::privacy

@@ -71,10 +71,13 @@ int open_folder() {
 std::string heading(double q, double sigma) {
   const auto bits = [](double x) { return std::bit_cast<std::uint64_t>(x); };
   const GameSettings s;
-  return cat("tsdp game 1 sources ", TSDP_GAME_SOURCES, " doubles ", bits(q), " ", bits(sigma), " ", bits(s.cover), " ", bits(s.step), " ", bits(s.spacing), "\n");
+  return cat("tsdp game 1 sources ", TSDP_GAME_SOURCES, " doubles ", bits(q), " ", bits(sigma), " ", bits(s.cover), " ",
+             bits(s.step), " ", bits(s.spacing), "\n");
 }
 
-std::string name_of(double q, double sigma) { return sha256(heading(q, sigma)).substr(0, name_length) + std::string(suffix); }
+std::string name_of(double q, double sigma) {
+  return sha256(heading(q, sigma)).substr(0, name_length) + std::string(suffix);
+}
 
 template <typename T>
 void put(std::string& out, const T& value) {
@@ -175,11 +178,11 @@ void remove_oldest(int folder) {
     const std::string name = entry->d_name;
     struct stat s{};
     const bool temporary = is_temporary_name(name);
-    if ((!temporary && !is_name(name)) || ::fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode)) continue;
-    if (!temporary)
-      files.emplace_back(s.st_mtime, name);
-    else if (s.st_mtime + 3600 < std::time(nullptr))
-      ::unlinkat(folder, name.c_str(), 0);
+    if ((!temporary && !is_name(name)) || ::fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(s.st_mode))
+      continue;
+    if (!temporary) files.emplace_back(s.st_mtime, name);
+    else if (s.st_mtime + 3600 < std::time(nullptr)) ::unlinkat(folder, name.c_str(), 0);
   }
   ::closedir(list);
   std::sort(files.begin(), files.end());
@@ -197,7 +200,8 @@ std::optional<std::filesystem::path> cache_folder() {
     const std::filesystem::path folder = own;
     return folder.is_absolute() ? std::optional(folder) : std::nullopt;
   }
-  if (const char* caches = std::getenv("XDG_CACHE_HOME"); caches != nullptr && *caches != '\0') return absolute(caches, "tsdp");
+  if (const char* caches = std::getenv("XDG_CACHE_HOME"); caches != nullptr && *caches != '\0')
+    return absolute(caches, "tsdp");
   if (const char* home = std::getenv("HOME"); home != nullptr) return absolute(home, ".cache/tsdp");
   return std::nullopt;
 }
@@ -207,9 +211,11 @@ std::shared_ptr<const GameProfiles> read_game(double q, double sigma) {
     const Descriptor folder(open_folder());
     if (!folder) return nullptr;
     // A pipe in place of the file must not be waited for.
-    const Descriptor file(::openat(folder.number(), name_of(q, sigma).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const Descriptor file(
+        ::openat(folder.number(), name_of(q, sigma).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat s{};
-    if (!file || ::fstat(file.number(), &s) != 0 || !S_ISREG(s.st_mode) || !is_own(s) || s.st_size < 0 || static_cast<std::size_t>(s.st_size) > largest_file)
+    if (!file || ::fstat(file.number(), &s) != 0 || !S_ISREG(s.st_mode) || !is_own(s) || s.st_size < 0 ||
+        static_cast<std::size_t>(s.st_size) > largest_file)
       return nullptr;
     std::string bytes(static_cast<std::size_t>(s.st_size), '\0');
     for (std::size_t done = 0; done < bytes.size();) {
@@ -219,9 +225,7 @@ std::shared_ptr<const GameProfiles> read_game(double q, double sigma) {
       done += static_cast<std::size_t>(count);
     }
     return profiles_of(bytes, q, sigma);
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception&) {
+  } catch (const std::bad_alloc&) { throw; } catch (const std::exception&) {
     return nullptr;
   }
 }
@@ -238,16 +242,15 @@ void keep_game(double q, double sigma, const GameProfiles& profiles) {
     ::unlinkat(folder.number(), temporary.c_str(), 0);
     bool whole = false;
     {
-      const Descriptor file(::openat(folder.number(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+      const Descriptor file(::openat(folder.number(), temporary.c_str(),
+                                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
       if (!file) return;
       whole = write_all(file.number(), bytes);
     }
     if (!whole || ::renameat(folder.number(), temporary.c_str(), folder.number(), name.c_str()) != 0)
       ::unlinkat(folder.number(), temporary.c_str(), 0);
     remove_oldest(folder.number());
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception&) {
+  } catch (const std::bad_alloc&) { throw; } catch (const std::exception&) {
     // A game that is not kept is played again.
   }
 }

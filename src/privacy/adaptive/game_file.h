@@ -14,8 +14,8 @@
 
 namespace tsdp::privacy {
 
-/// TSDP_CACHE_DIR, else tsdp in XDG_CACHE_HOME, else .cache/tsdp in HOME: the first that is set (XDG_CACHE_HOME not to nothing). None if
-/// that is no absolute path, or if none is set.
+/// TSDP_CACHE_DIR, else tsdp in XDG_CACHE_HOME, else .cache/tsdp in HOME: the first that is set (XDG_CACHE_HOME not to
+/// nothing). None if that is no absolute path, or if none is set.
 [[nodiscard]] std::optional<std::filesystem::path> cache_folder();
 
 /// The profiles kept for this q and σ; null where there are none that this program wrote. Throws only if memory runs

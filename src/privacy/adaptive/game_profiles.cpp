@@ -20,7 +20,8 @@ constexpr double spacing = 1.0 / 60.0;
 
 GameProfiles::GameProfiles(double step, double deviation) : step_(step), deviation_(deviation) {
   if (!(step > 0.0) || !std::isfinite(step) || !(deviation > 0.0) || !std::isfinite(deviation))
-    throw Error(ExitCode::failure, "profiles of a game: the grid's step and the deviation are expected to be positive and finite");
+    throw Error(ExitCode::failure,
+                "profiles of a game: the grid's step and the deviation are expected to be positive and finite");
   rows_.push_back({1, {0.0}, 0.0});
 }
 
@@ -38,8 +39,9 @@ void GameProfiles::add(const std::vector<double>& values, double error) {
 }
 
 void GameProfiles::add(Row row) {
-  const bool sound = row.stride == stride(rows_.size()) && !row.values.empty() && std::isfinite(row.error) && row.error >= 0.0 &&
-                     std::all_of(row.values.begin(), row.values.end(), [](double x) { return std::isfinite(x) && x >= 0.0; });
+  const bool sound =
+      row.stride == stride(rows_.size()) && !row.values.empty() && std::isfinite(row.error) && row.error >= 0.0 &&
+      std::all_of(row.values.begin(), row.values.end(), [](double x) { return std::isfinite(x) && x >= 0.0; });
   if (!sound) throw Error(ExitCode::failure, "profiles of a game: a row that no round leaves");
   rows_.push_back(std::move(row));
 }
@@ -55,20 +57,25 @@ double GameProfiles::profile(std::size_t t, double epsilon) const {
   const auto high = std::min(low + 1, d.size() - 1);
   const auto at = [&](std::size_t n) { return (d[n] + row.error) * std::exp(0.5 * step * static_cast<double>(n)); };
   const double from = step * static_cast<double>(low);
-  const double share = high == low ? 0.0 : std::clamp(std::expm1(std::max(0.0, epsilon - from)) / std::expm1(step), 0.0, 1.0);
+  const double share =
+      high == low ? 0.0 : std::clamp(std::expm1(std::max(0.0, epsilon - from)) / std::expm1(step), 0.0, 1.0);
   // A chord of a convex, falling function of α.
   return std::min(1.0, (at(low) + share * (at(high) - at(low))) * (1.0 + 1e-12));
 }
 
 LossDistribution GameProfiles::loss(std::size_t t, std::int64_t every, double tail_mass) const {
   const auto& row = rows_.at(t);
-  if (every < row.stride || every % row.stride != 0) throw Error(ExitCode::failure, cat("profiles of a game: a grid of ", every, " steps is no multiple of ", row.stride));
+  if (every < row.stride || every % row.stride != 0)
+    throw Error(ExitCode::failure,
+                cat("profiles of a game: a grid of ", every, " steps is no multiple of ", row.stride));
   const auto& d = row.values;
   const auto points = every / row.stride;
   const double step = step_ * static_cast<double>(every);
   // α_c: the first point at which the profile is at most `tail_mass`.
   const auto last = static_cast<std::int64_t>(d.size() - 1) / points;
-  if (last < 1) throw Error(ExitCode::failure, cat("profiles of a game: ", t, " rounds reach no further than one step of the grid"));
+  if (last < 1)
+    throw Error(ExitCode::failure,
+                cat("profiles of a game: ", t, " rounds reach no further than one step of the grid"));
   std::int64_t cut = 1;
   const auto balanced = [&](std::int64_t i) { return d[static_cast<std::size_t>(i * points)]; };
   while (cut < last && balanced(cut) * std::exp(0.5 * step * static_cast<double>(cut)) > tail_mass) ++cut;
@@ -92,7 +99,9 @@ LossDistribution GameProfiles::loss(std::size_t t, std::int64_t every, double ta
   out.rounding = Rounding::pessimistic;
   out.step = step;
   const SecondDifference difference(step);
-  const auto mass = [&](std::int64_t i) { return std::max(0.0, difference(side, i) + 16.0 * roundoff * difference.magnitude(side, i)); };
+  const auto mass = [&](std::int64_t i) {
+    return std::max(0.0, difference(side, i) + 16.0 * roundoff * difference.magnitude(side, i));
+  };
   out.at_zero = mass(0);
   for (std::int64_t i = 1; i <= cut; ++i) {
     const double root = std::exp(0.5 * step * static_cast<double>(i));

@@ -34,7 +34,8 @@ class GameProfiles {
   /// Adds a round as it is. Throws Error for a row that the other `add` could not make.
   void add(Row row);
 
-  /// The distance of points of t rounds, in grid steps: a power of two of at most a sixtieth of their deviation, and at least 1. It divides that of more rounds.
+  /// The distance of points of t rounds, in grid steps: a power of two of at most a sixtieth of their deviation, and at
+  /// least 1. It divides that of more rounds.
   [[nodiscard]] std::int64_t stride(std::size_t t) const;
   /// An upper bound of H_t(e^ε), ε ≥ 0: δ(ε) of t steps.
   [[nodiscard]] double profile(std::size_t t, double epsilon) const;

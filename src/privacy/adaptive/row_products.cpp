@@ -14,9 +14,11 @@ struct Doubles {
 };
 constexpr std::size_t row_group = 4;
 
-/// Four rows with the columns of two vectors. Written out: sums in an array would go to memory and back for every product.
+/// Four rows with the columns of two vectors. Written out: sums in an array would go to memory and back for every
+/// product.
 template <std::size_t bytes>
-[[gnu::always_inline]] inline void multiply_group(const double* row, std::size_t length, const double* column, std::size_t stride, double* out) {
+[[gnu::always_inline]] inline void multiply_group(const double* row, std::size_t length, const double* column,
+                                                  std::size_t stride, double* out) {
   using Vector = typename Doubles<bytes>::type;
   const double* const r1 = row + length;
   const double* const r2 = r1 + length;
@@ -46,7 +48,8 @@ template <std::size_t bytes>
 }
 
 template <std::size_t bytes>
-[[gnu::always_inline]] inline void multiply_one(const double* row, std::size_t length, const double* column, std::size_t stride, double* out) {
+[[gnu::always_inline]] inline void multiply_one(const double* row, std::size_t length, const double* column,
+                                                std::size_t stride, double* out) {
   using Vector = typename Doubles<bytes>::type;
   Vector a0 = {}, a1 = {};
   for (std::size_t l = 0; l < length; ++l) {
@@ -59,23 +62,29 @@ template <std::size_t bytes>
 }
 
 template <std::size_t bytes>
-[[gnu::always_inline]] inline void multiply_all(const double* rows, std::size_t row_count, std::size_t length, const Columns& columns, double* out) {
+[[gnu::always_inline]] inline void multiply_all(const double* rows, std::size_t row_count, std::size_t length,
+                                                const Columns& columns, double* out) {
   constexpr std::size_t width = 2 * bytes / sizeof(double);
   static_assert(column_group % width == 0);
   for (std::size_t j = 0; j < columns.stride; j += width) {
     std::size_t k = 0;
     for (; k + row_group <= row_count; k += row_group)
-      multiply_group<bytes>(rows + k * length, length, columns.entries.data() + j, columns.stride, out + k * columns.stride + j);
-    for (; k < row_count; ++k) multiply_one<bytes>(rows + k * length, length, columns.entries.data() + j, columns.stride, out + k * columns.stride + j);
+      multiply_group<bytes>(rows + k * length, length, columns.entries.data() + j, columns.stride,
+                            out + k * columns.stride + j);
+    for (; k < row_count; ++k)
+      multiply_one<bytes>(rows + k * length, length, columns.entries.data() + j, columns.stride,
+                          out + k * columns.stride + j);
   }
 }
 
-TSDP_CLONES void multiply_narrow(const double* rows, std::size_t row_count, std::size_t length, const Columns& columns, double* out) {
+TSDP_CLONES void multiply_narrow(const double* rows, std::size_t row_count, std::size_t length, const Columns& columns,
+                                 double* out) {
   multiply_all<32>(rows, row_count, length, columns, out);
 }
 
 #ifdef TSDP_HAS_CLONES
-__attribute__((target("arch=x86-64-v4"))) void multiply_wide(const double* rows, std::size_t row_count, std::size_t length, const Columns& columns, double* out) {
+__attribute__((target("arch=x86-64-v4"))) void multiply_wide(const double* rows, std::size_t row_count,
+                                                             std::size_t length, const Columns& columns, double* out) {
   multiply_all<64>(rows, row_count, length, columns, out);
 }
 #endif
@@ -89,13 +98,15 @@ Columns columns_of(std::size_t length, std::size_t count) {
 
 void multiply(const double* rows, std::size_t row_count, std::size_t length, const Columns& columns, double* out) {
 #ifdef TSDP_HAS_CLONES
-  static const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+  static const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
   if (wide) return multiply_wide(rows, row_count, length, columns, out);
 #endif
   multiply_narrow(rows, row_count, length, columns, out);
 }
 
-TSDP_CLONES void multiply_entries(const std::vector<double>& a, const std::vector<double>& b, std::vector<double>& out) {
+TSDP_CLONES void multiply_entries(const std::vector<double>& a, const std::vector<double>& b,
+                                  std::vector<double>& out) {
   const double* const first = a.data();
   const double* const second = b.data();
   double* const to = out.data();

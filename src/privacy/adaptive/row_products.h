@@ -6,7 +6,8 @@
 
 namespace tsdp::privacy {
 
-/// Columns side by side, `stride` doubles a row: entry (l, j) at [l stride + j]. `stride` is a multiple of `column_group`; columns beyond `count` are 0.
+/// Columns side by side, `stride` doubles a row: entry (l, j) at [l stride + j]. `stride` is a multiple of
+/// `column_group`; columns beyond `count` are 0.
 struct Columns {
   std::size_t count = 0;
   std::size_t stride = 0;

@@ -25,11 +25,10 @@ std::shared_ptr<const GameProfiles> game_profiles(double q, double sigma, std::s
   static std::mutex mutex;
   static std::list<Held> games;  // most recently used first
   const std::scoped_lock lock(mutex);
-  const auto known = std::find_if(games.begin(), games.end(), [&](const Held& held) { return held.q == q && held.sigma == sigma; });
-  if (known == games.end())
-    games.push_front({q, sigma, nullptr, read_game(q, sigma)});
-  else
-    games.splice(games.begin(), games, known);
+  const auto known =
+      std::find_if(games.begin(), games.end(), [&](const Held& held) { return held.q == q && held.sigma == sigma; });
+  if (known == games.end()) games.push_front({q, sigma, nullptr, read_game(q, sigma)});
+  else games.splice(games.begin(), games, known);
   auto& held = games.front();
   if (held.profiles && held.profiles->rounds() >= rounds) return held.profiles;
   try {

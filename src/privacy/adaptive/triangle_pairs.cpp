@@ -16,7 +16,8 @@ namespace {
 /// Nodes reach this many deviations beyond the means of both laws; what lies further is charged.
 constexpr double reach = 9.5;
 
-// Each put is a difference of two products of a double and Φ: exponents of at most `reach` + its own deviations round Φ by reach² units.
+// Each put is a difference of two products of a double and Φ: exponents of at most `reach` + its own deviations round Φ
+// by reach² units.
 constexpr double put_error = 1e-13;
 constexpr double sum_error = 1e-12;
 
@@ -52,7 +53,8 @@ struct Cell {
 /// in the variance of A/B for small q, which counts in the long run; and, reduced by a factor of ten, in the squared
 /// distance of v and v′, on which losses of medium size depend where a few large ones make up the variance.
 double excess(const TriangleGram& g, double largest) {
-  return std::max((std::expm1(g.r) + std::expm1(g.s) - 2.0 * std::expm1(g.t)) / std::expm1(largest) - 1.0, 0.1 * ((g.r + g.s - 2.0 * g.t) / largest - 1.0));
+  return std::max((std::expm1(g.r) + std::expm1(g.s) - 2.0 * std::expm1(g.t)) / std::expm1(largest) - 1.0,
+                  0.1 * ((g.r + g.s - 2.0 * g.t) / largest - 1.0));
 }
 
 TriangleGram scaled(const TriangleGram& g, double factor) { return {g.r * factor, g.s * factor, g.t * factor}; }
@@ -70,10 +72,13 @@ void split(Cell cell, double factor, double most, std::vector<TriangleGram>& out
   }
   const double phi = 0.5 * (cell.phi_low + cell.phi_high);
   const double theta = 0.5 * (cell.theta_low + cell.theta_high);
-  const std::pair<Cell, Cell> by_phi{{cell.phi_low, phi, cell.theta_low, cell.theta_high}, {phi, cell.phi_high, cell.theta_low, cell.theta_high}};
-  const std::pair<Cell, Cell> by_theta{{cell.phi_low, cell.phi_high, cell.theta_low, theta}, {cell.phi_low, cell.phi_high, theta, cell.theta_high}};
+  const std::pair<Cell, Cell> by_phi{{cell.phi_low, phi, cell.theta_low, cell.theta_high},
+                                     {phi, cell.phi_high, cell.theta_low, cell.theta_high}};
+  const std::pair<Cell, Cell> by_theta{{cell.phi_low, cell.phi_high, cell.theta_low, theta},
+                                       {cell.phi_low, cell.phi_high, theta, cell.theta_high}};
   const auto larger = [&](const std::pair<Cell, Cell>& halves) {
-    return std::max(excess(scaled(halves.first.bound(), factor), 4.0 * factor), excess(scaled(halves.second.bound(), factor), 4.0 * factor));
+    return std::max(excess(scaled(halves.first.bound(), factor), 4.0 * factor),
+                    excess(scaled(halves.second.bound(), factor), 4.0 * factor));
   };
   const auto& halves = larger(by_phi) < larger(by_theta) ? by_phi : by_theta;
   split(halves.first, factor, most, out);
@@ -94,7 +99,9 @@ bool is_below(const TriangleGram& a, const TriangleGram& b) {
 std::vector<TriangleGram> triangle_cover(double sigma, double tolerance) {
   const double factor = (1.0 + 1e-15) / (sigma * sigma);
   // So that e^{4/σ²} is a double.
-  if (!(4.0 * factor < 700.0)) throw OutOfReach(cat("noise multiplier: found ", sigma, ", with which the privacy loss of a step is beyond any grid"));
+  if (!(4.0 * factor < 700.0))
+    throw OutOfReach(
+        cat("noise multiplier: found ", sigma, ", with which the privacy loss of a step is beyond any grid"));
   std::vector<TriangleGram> all;
   const Cell everything{0.0, 0.25 * std::numbers::pi, 0.0, 0.5 * std::numbers::pi};
   for (split(everything, factor, tolerance, all); all.size() > most_cells; split(everything, factor, tolerance, all)) {
@@ -104,7 +111,8 @@ std::vector<TriangleGram> triangle_cover(double sigma, double tolerance) {
   // Of two equal ones, neither is below the other, so no cycle loses both.
   std::vector<TriangleGram> out;
   for (const auto& one : all)
-    if (std::none_of(all.begin(), all.end(), [&](const TriangleGram& other) { return is_below(one, other); })) out.push_back(one);
+    if (std::none_of(all.begin(), all.end(), [&](const TriangleGram& other) { return is_below(one, other); }))
+      out.push_back(one);
   return out;
 }
 
@@ -128,11 +136,13 @@ TriangleProfile::TriangleProfile(const TriangleGram& gram, double q, double spac
     auto& node = nodes_[static_cast<std::size_t>(i)];
     const double exponent = width * z - 0.5 * gram.r;
     // An exponential is off by its exponent's rounding: some units of the largest term.
-    node = {std::exp(exponent), 0.0, std::exp(share * width * z - 0.5 * share * gram.t), 4e-16 * (5.0 + std::abs(width * z) + gram.r)};
+    node = {std::exp(exponent), 0.0, std::exp(share * width * z - 0.5 * share * gram.t),
+            4e-16 * (5.0 + std::abs(width * z) + gram.r)};
   }
   const double scale = 1.0 / std::expm1(width * step);
   for (int i = 0; i < cells; ++i) {
-    // Mass p of the cell, and the share b of it that the chord puts at its upper end: ∫ φ(z) (e^{width (z − z_i)} − 1) dz / (e^{width step} − 1).
+    // Mass p of the cell, and the share b of it that the chord puts at its upper end: ∫ φ(z) (e^{width (z − z_i)} − 1)
+    // dz / (e^{width step} − 1).
     const double low = -reach + step * i;
     double p = 0.0;
     double b = 0.0;

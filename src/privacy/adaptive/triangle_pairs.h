@@ -26,8 +26,8 @@ struct TriangleGram {
 /// Rounding: upwards; every term by more than its relative rounding.
 class TriangleProfile {
  public:
-  /// Requires 0 < q < 1, r ≥ t, s ≥ t ≥ 0, r s ≥ t². `spacing` of the grid in deviations of log density: the bound exceeds the profile as if r
-  /// were larger by about spacing²/6.
+  /// Requires 0 < q < 1, r ≥ t, s ≥ t ≥ 0, r s ≥ t². `spacing` of the grid in deviations of log density: the bound
+  /// exceeds the profile as if r were larger by about spacing²/6.
   TriangleProfile(const TriangleGram& gram, double q, double spacing);
 
   /// H_α(A‖B) at α = e^ε, ε ≥ 0.
@@ -36,11 +36,11 @@ class TriangleProfile {
  private:
   struct Node {
     double density, weight, mean;  ///< of N(v) at the node, its mass, and the mean of N(v′)'s density there
-    double rounding;               ///< relative, of the density
+    double rounding;  ///< relative, of the density
   };
   double q_;
   double deviation_;  ///< of log N(v′)'s density given N(v)'s
-  double beyond_;     ///< mass of N(v) where there is no node
+  double beyond_;  ///< mass of N(v) where there is no node
   std::vector<Node> nodes_;
 };
 

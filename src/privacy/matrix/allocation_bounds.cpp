@@ -23,14 +23,15 @@ constexpr double cell_error = 1e-12;
 
 /// A lognormal variable X = e^{s z − s²/2} in cells of z: masses of N(0, 1) and of the law weighted by X.
 struct LognormalCells {
-  std::vector<double> log_x;       // at the cells' ends
+  std::vector<double> log_x;  // at the cells' ends
   std::vector<double> mass, mean;  // of cells: P and E[X; cell]
   double before, mean_beyond, beyond;
 
   LognormalCells(double s, double low, double high, std::size_t count) {
     const auto scale = static_cast<long double>(s);
     const auto at = [&](std::size_t i) {
-      return static_cast<long double>(low) + (static_cast<long double>(high) - static_cast<long double>(low)) * static_cast<long double>(i) / static_cast<long double>(count);
+      return static_cast<long double>(low) + (static_cast<long double>(high) - static_cast<long double>(low)) *
+                                                 static_cast<long double>(i) / static_cast<long double>(count);
     };
     for (std::size_t i = 0; i <= count; ++i) {
       log_x.push_back(static_cast<double>(scale * at(i) - scale * scale / 2.0L));
@@ -48,7 +49,8 @@ struct LognormalCells {
 
 CommonAndOwn::CommonAndOwn(std::int64_t bins, double common, double own)
     : mu_(std::sqrt(common)), none_(!(own > 0.0)), own_(bins, none_ ? 1.0 : 1.0 / std::sqrt(own)) {
-  if (!(common >= 0.0) || !(own >= 0.0) || !(common + own > 0.0)) throw Error(ExitCode::failure, "a Gram matrix of negative entries");
+  if (!(common >= 0.0) || !(own >= 0.0) || !(common + own > 0.0))
+    throw Error(ExitCode::failure, "a Gram matrix of negative entries");
   // H changes over the deviation of the bins' likelihood ratio; nobody needs more cells of x than this.
   const double deviation = std::sqrt(std::expm1(std::min(own, 50.0)) / static_cast<double>(bins));
   step_ = std::max({0.2 * std::min(deviation, 0.5), 20.0 * mu_ / 4000.0, 1e-5});
@@ -60,7 +62,8 @@ Interval CommonAndOwn::other(Direction direction, std::int64_t index) {
     const auto opposite = other(direction == Direction::remove ? Direction::add : Direction::remove, -index);
     const double gamma = std::exp(epsilon);
     const double rest = -std::expm1(epsilon);
-    return {std::max(0.0, (rest + gamma * opposite.lower) * (1.0 - 1e-14)), std::min(1.0, (rest + gamma * opposite.upper) * (1.0 + 1e-14))};
+    return {std::max(0.0, (rest + gamma * opposite.lower) * (1.0 - 1e-14)),
+            std::min(1.0, (rest + gamma * opposite.upper) * (1.0 + 1e-14))};
   }
   const auto end = end_of(direction);
   return index > end ? Interval{0.0, known_.at({direction, end}).upper} : of_own(direction, index);
@@ -112,7 +115,8 @@ Interval CommonAndOwn::delta(Direction direction, double epsilon) {
     nodes.push_back({log_x / mu + mu / 2.0L, x, static_cast<double>(x) * h.upper, static_cast<double>(x) * h.lower});
   }
   // Below the first node F is at most its value there; beyond the last F(x) ≤ x.
-  long double upper = static_cast<long double>(nodes.front().upper) * below(nodes.front().z) + below(mu - nodes.back().z);
+  long double upper =
+      static_cast<long double>(nodes.front().upper) * below(nodes.front().z) + below(mu - nodes.back().z);
   long double lower = 0.0L;
   for (std::size_t i = 0; i + 1 < nodes.size(); ++i) {
     const auto& left = nodes[i];
@@ -120,13 +124,15 @@ Interval CommonAndOwn::delta(Direction direction, double epsilon) {
     const auto light = mass_between(left.z, right.z);
     const auto heavy = mass_between(left.z - mu, right.z - mu);
     const auto to_right = std::clamp((heavy - light * left.x) / (right.x - left.x), 0.0L, light);
-    upper += (light - to_right) * static_cast<long double>(left.upper) + to_right * static_cast<long double>(right.upper);
+    upper +=
+        (light - to_right) * static_cast<long double>(left.upper) + to_right * static_cast<long double>(right.upper);
     if (!(light > 1e-300L)) continue;
     const auto mean = std::clamp(heavy / light, left.x, right.x);
     auto least = static_cast<long double>(left.lower);  // F rises
     const auto prolonged = [&](const Node& from, const Node& through) {
       // The chord from a node taken at its upper end through one taken at its lower end.
-      const auto slope = (static_cast<long double>(through.lower) - static_cast<long double>(from.upper)) / (through.x - from.x);
+      const auto slope =
+          (static_cast<long double>(through.lower) - static_cast<long double>(from.upper)) / (through.x - from.x);
       least = std::max(least, static_cast<long double>(through.lower) + slope * (mean - through.x));
     };
     if (i > 0) prolonged(nodes[i - 1], left);
@@ -135,7 +141,8 @@ Interval CommonAndOwn::delta(Direction direction, double epsilon) {
   }
   // Places of nodes are off by a few units, which moves F and masses by as many of themselves.
   constexpr double slack = 1e-11;
-  return {std::max(0.0, static_cast<double>(lower) * (1.0 - slack)), std::min(1.0, static_cast<double>(upper) * (1.0 + slack) + 1e-300)};
+  return {std::max(0.0, static_cast<double>(lower) * (1.0 - slack)),
+          std::min(1.0, static_cast<double>(upper) * (1.0 + slack) + 1e-300)};
 }
 
 std::int64_t LaplaceOfAddition::colours_for(const Gram& gram, std::int64_t bands) {
@@ -157,13 +164,15 @@ LaplaceOfAddition::LaplaceOfAddition(const Gram& gram, double noise_multiplier, 
     : bins_(gram.bins()), colours_(colours_for(gram, bands)) {
   if (gram.largest_beyond(bands) > 0.0) throw Error(ExitCode::failure, "a Gram matrix with entries beyond its bands");
   std::vector<double> diagonal;
-  for (std::int64_t i = 0; i < bins_; ++i) diagonal.push_back(gram.at(i, i) / (noise_multiplier * noise_multiplier) * (1.0 + 1e-15));
+  for (std::int64_t i = 0; i < bins_; ++i)
+    diagonal.push_back(gram.at(i, i) / (noise_multiplier * noise_multiplier) * (1.0 + 1e-15));
   std::sort(diagonal.begin(), diagonal.end(), std::greater<>());
   // φ grows with v: the largest of a class stands for all.
   constexpr double of_class = 1e-3;
   for (std::size_t i = 0; i < diagonal.size();) {
     std::size_t end = i;
-    while (end < diagonal.size() && diagonal[end] >= diagonal[i] * (1.0 - (classes_.size() < 8 ? of_class : 0.05))) ++end;
+    while (end < diagonal.size() && diagonal[end] >= diagonal[i] * (1.0 - (classes_.size() < 8 ? of_class : 0.05)))
+      ++end;
     const LognormalCells of(std::sqrt(diagonal[i]), -9.0, 9.0, 4000);
     Class c{static_cast<double>(end - i), {}, {}, of.before};
     for (const double x : of.log_x) c.x.push_back(std::exp(x));
@@ -182,7 +191,8 @@ LaplaceOfAddition::LaplaceOfAddition(const Gram& gram, double noise_multiplier, 
 double LaplaceOfAddition::log_product(std::int64_t index) {
   const auto found = known_.find(index);
   if (found != known_.end()) return found->second;
-  const double s = std::exp(log_step * static_cast<double>(index)) * static_cast<double>(colours_) / static_cast<double>(bins_);
+  const double s =
+      std::exp(log_step * static_cast<double>(index)) * static_cast<double>(colours_) / static_cast<double>(bins_);
   double sum = 0.0;
   for (const auto& c : classes_) {
     double phi = c.near_zero;
@@ -204,10 +214,8 @@ double LaplaceOfAddition::delta(double epsilon) {
   while (high - low > 2) {
     const auto left = low + (high - low) * 382 / 1000;
     const auto right = std::max(left + 1, low + (high - low) * 618 / 1000);
-    if (value(left) <= value(right))
-      high = right;
-    else
-      low = left;
+    if (value(left) <= value(right)) high = right;
+    else low = left;
   }
   double best = infinity;
   for (auto i = low; i <= high; ++i) best = std::min(best, value(i));

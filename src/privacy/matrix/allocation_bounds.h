@@ -1,4 +1,5 @@
-// Bounds of balls in bins with correlated noise that need no orders: by larger and smaller Gram matrices, and by Laplace transforms.
+// Bounds of balls in bins with correlated noise that need no orders: by larger and smaller Gram matrices, and by
+// Laplace transforms.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +20,17 @@ namespace tsdp::privacy {
 ///
 /// With x = dP₁/dQ₁ the Gaussian's likelihood ratio and F(x) = x H_{γ/x}(P₂‖Q₂), which is convex and increasing in x,
 ///   H_γ(P₁P₂‖Q₁Q₂) = E_{Q₁} F(x).
-/// In every cell of x chords that keep its P- and Q-mass lie above; by Jensen's inequality F at the cell's mean lies below, and there the chords
-/// of both neighbours, prolonged, lie below F. Cells end where ε − log x is a multiple of one step, so that all ε share what is known of H.
-/// For γ′ = γ/x < 1, H_{γ′}(P₂‖Q₂) = 1 − γ′ + γ′ H_{1/γ′}(Q₂‖P₂). An addition is the same with P and Q swapped, x having the same law.
+/// In every cell of x chords that keep its P- and Q-mass lie above; by Jensen's inequality F at the cell's mean lies
+/// below, and there the chords of both neighbours, prolonged, lie below F. Cells end where ε − log x is a multiple of
+/// one step, so that all ε share what is known of H. For γ′ = γ/x < 1, H_{γ′}(P₂‖Q₂) = 1 − γ′ + γ′ H_{1/γ′}(Q₂‖P₂). An
+/// addition is the same with P and Q swapped, x having the same law.
 class CommonAndOwn {
  public:
   /// b bins; t, u ≥ 0, not both 0.
   CommonAndOwn(std::int64_t bins, double common, double own);
 
-  /// ε ≥ 0. Where that takes more than `most_nodes` cells (μ₀ above some hundreds, where nothing is private) it is {0, 1}.
+  /// ε ≥ 0. Where that takes more than `most_nodes` cells (μ₀ above some hundreds, where nothing is private) it is {0,
+  /// 1}.
   [[nodiscard]] Interval delta(Direction direction, double epsilon);
   static constexpr std::int64_t most_nodes = 100'000;
 
@@ -48,10 +51,12 @@ class CommonAndOwn {
   std::map<Direction, std::int64_t> end_;
 };
 
-/// An upper bound of δ_add for a Gram matrix that is banded around the cycle (entries at cyclic distance ≥ p are 0): with χ colours, bins
-/// of one colour being at least p apart,
-///   δ_add(ε) ≤ min_{t > 0} γ/(e t) e^{t/γ} Π_i φ_i(χ t/b)^{1/χ},   φ_i(s) = E exp(−s e^{√v_i z − v_i/2}), v_i = G_ii/σ²
-/// (docs/proofs/correlated-noise.md, Theorem 2). φ from above: chords of the convex exp(−sx), v_i rounded up to classes.
+/// An upper bound of δ_add for a Gram matrix that is banded around the cycle (entries at cyclic distance ≥ p are 0):
+/// with χ colours, bins of one colour being at least p apart,
+///   δ_add(ε) ≤ min_{t > 0} γ/(e t) e^{t/γ} Π_i φ_i(χ t/b)^{1/χ},   φ_i(s) = E exp(−s e^{√v_i z − v_i/2}), v_i =
+///   G_ii/σ²
+/// (docs/proofs/correlated-noise.md, Theorem 2). φ from above: chords of the convex exp(−sx), v_i rounded up to
+/// classes.
 class LaplaceOfAddition {
  public:
   LaplaceOfAddition(const Gram& gram, double noise_multiplier, std::int64_t bands);

@@ -35,7 +35,8 @@ struct TooWide {};
 
 }  // namespace
 
-BlendedLoss::BlendedLoss(std::vector<DominatingPair> pairs, std::vector<Step> steps, Direction direction, double weight_error)
+BlendedLoss::BlendedLoss(std::vector<DominatingPair> pairs, std::vector<Step> steps, Direction direction,
+                         double weight_error)
     : pairs_(std::move(pairs)), steps_(std::move(steps)), direction_(direction), weight_error_(weight_error) {
   if (direction == Direction::symmetrised) throw Error(ExitCode::failure, "steps are composed in one direction");
   for (const auto& s : steps_)
@@ -71,8 +72,8 @@ Cumulants BlendedLoss::sums(const std::vector<LossDistribution>& losses, double 
   return sum;
 }
 
-/// All on one grid. Weights that are off by w of themselves move P by as much of itself and the loss by w; borders of cells are found by
-/// Newton's method to a few units of the loss's terms, which are at most about 1 where terms cancel.
+/// All on one grid. Weights that are off by w of themselves move P by as much of itself and the loss by w; borders of
+/// cells are found by Newton's method to a few units of the loss's terms, which are at most about 1 where terms cancel.
 std::vector<LossDistribution> BlendedLoss::discretised(double step, double fine, double tail) const {
   while (true) {
     std::vector<LossDistribution> out;
@@ -88,7 +89,8 @@ std::vector<LossDistribution> BlendedLoss::discretised(double step, double fine,
   }
 }
 
-BlendedLoss::Answer BlendedLoss::composed(const std::vector<LossDistribution>& losses, double theta, double epsilon) const {
+BlendedLoss::Answer BlendedLoss::composed(const std::vector<LossDistribution>& losses, double theta,
+                                          double epsilon) const {
   const double h = losses.front().step;
   const double furthest_up = largest_plus(losses);
   const double furthest = largest_loss(losses);
@@ -149,7 +151,8 @@ BlendedLoss::Answer BlendedLoss::composed(const std::vector<LossDistribution>& l
     transforms.push_back(std::move(out));
   }
 
-  // Their product over all steps, a block of frequencies at a time. Products below 1e-60 are dropped: next to 1e-16 that is nothing.
+  // Their product over all steps, a block of frequencies at a time. Products below 1e-60 are dropped: next to 1e-16
+  // that is nothing.
   const auto half = static_cast<std::size_t>(size / 2 + 1);
   std::vector<double> product(static_cast<std::size_t>(size) + 2);
   for (std::size_t m = 0; m < half; ++m) product[2 * m] = 1.0, product[2 * m + 1] = 0.0;
@@ -212,9 +215,12 @@ BlendedLoss::Answer BlendedLoss::composed(const std::vector<LossDistribution>& l
   double sum = 0.0;
   double sizes = 0.0;
   const auto end = begin + size;
-  for (auto j = std::max(begin, static_cast<std::int64_t>(std::min(std::floor(place / h) + 1.0, static_cast<double>(end)))); j < end; ++j) {
+  for (auto j =
+           std::max(begin, static_cast<std::int64_t>(std::min(std::floor(place / h) + 1.0, static_cast<double>(end))));
+       j < end; ++j) {
     const double over = static_cast<double>(j) * h - place;
-    const double term = std::exp(-theta * over) * -std::expm1(-over) * product[static_cast<std::size_t>(((j % size) + size) % size)] / n;
+    const double term = std::exp(-theta * over) * -std::expm1(-over) *
+                        product[static_cast<std::size_t>(((j % size) + size) % size)] / n;
     sum += term;
     sizes += std::abs(term);
   }
@@ -226,21 +232,27 @@ BlendedLoss::Answer BlendedLoss::composed(const std::vector<LossDistribution>& l
   const double relative = std::expm1(relative_errors) + 1e-12;
   const double log_front = log_scale - theta * place;
   const double missing = std::max(0.0, shift - epsilon);
-  const auto scaled = [&](double inner) { return std::exp(std::min(log_front + std::log(inner), 1.0)) * (1.0 + relative); };
+  const auto scaled = [&](double inner) {
+    return std::exp(std::min(log_front + std::log(inner), 1.0)) * (1.0 + relative);
+  };
   // The sum of the logarithms is off by `steps` units of theirs.
   const double of_sums = 4.0 * roundoff * steps * (std::abs(log_scale) + theta * place + 1.0);
-  const double value = (scaled(std::max(sum, 0.0) + error) * (1.0 + of_sums) + infinite_mass + missing * (1.0 + relative)) * (1.0 + 1e-13);
+  const double value =
+      (scaled(std::max(sum, 0.0) + error) * (1.0 + of_sums) + infinite_mass + missing * (1.0 + relative)) *
+      (1.0 + 1e-13);
   return {std::isnan(value) ? 1.0 : std::min(1.0, value), scaled(error)};
 }
 
 double BlendedLoss::delta(double epsilon, double precision) const {
-  if (!(epsilon >= 0.0) || !std::isfinite(epsilon)) throw Error(ExitCode::failure, "epsilon is a finite number of at least 0");
+  if (!(epsilon >= 0.0) || !std::isfinite(epsilon))
+    throw Error(ExitCode::failure, "epsilon is a finite number of at least 0");
   if (steps_.empty()) return 0.0;
   // No loss of direction `add` is larger than −log of the weight at mean 0.
   if (direction_ == Direction::add) {
     const auto largest = [&](std::size_t i) {
       const auto& first = pairs_[i].components().front();
-      return first.mean > 0.0 ? std::numeric_limits<double>::infinity() : -std::log(first.weight) + 2.0 * weight_error_ + 16.0 * roundoff;
+      return first.mean > 0.0 ? std::numeric_limits<double>::infinity()
+                              : -std::log(first.weight) + 2.0 * weight_error_ + 16.0 * roundoff;
     };
     double sum = 0.0;
     for (const auto& s : steps_) sum += std::max(largest(s.a), largest(s.b));
@@ -276,11 +288,12 @@ double BlendedLoss::delta(double epsilon, double precision) const {
     const double rough = std::exp(std::min({0.0, at_x, at_y}));
     tail = std::max(1e-4 * precision * rough / steps, 1e-36);
   }
-  // Cells of width h add at most h²/6 to the variance of a step's loss, which moves log δ by ½θ(1 + θ) times as much; near the middle of
-  // the loss its deviation counts instead. Cells of the tail have the relative width `share`.
+  // Cells of width h add at most h²/6 to the variance of a step's loss, which moves log δ by ½θ(1 + θ) times as much;
+  // near the middle of the loss its deviation counts instead. Cells of the tail have the relative width `share`.
   const double relevant = epsilon > 3.0 * deviation_ ? theta : std::max(theta, 1.0 / deviation_);
   // Where losses are bounded and ε is near their bound, θ grows without bound; δ is then next to nothing.
-  double h = std::max(0.9 * std::sqrt(12.0 * precision / (relevant * steps * (1.0 + theta))), one * std::sqrt(precision) / 16.0);
+  double h = std::max(0.9 * std::sqrt(12.0 * precision / (relevant * steps * (1.0 + theta))),
+                      one * std::sqrt(precision) / 16.0);
   const double share = std::min(1.25 * std::sqrt(precision), h / one);
   double best = 1.0;
   for (int attempt = 0; attempt < 12; ++attempt, h *= 2.0) {

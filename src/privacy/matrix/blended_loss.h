@@ -9,8 +9,9 @@
 
 namespace tsdp::privacy {
 
-/// Object: a product of steps. Step n draws pair a_n with probability 1 − t_n and pair b_n with probability t_n and says which one it
-/// drew. Its loss has the law (1 − t_n) D_a + t_n D_b, D the law of a pair's loss. δ(ε) = E(1 − e^{ε−S})₊, S the sum of the losses.
+/// Object: a product of steps. Step n draws pair a_n with probability 1 − t_n and pair b_n with probability t_n and
+/// says which one it drew. Its loss has the law (1 − t_n) D_a + t_n D_b, D the law of a pair's loss. δ(ε) = E(1 −
+/// e^{ε−S})₊, S the sum of the losses.
 ///
 /// By joint convexity of the hockey-stick divergence the step dominates (1 − t) P_a + t P_b against a common Q, in both
 /// directions; this makes it useful: few pairs are discretised, however many steps are composed.
@@ -28,10 +29,12 @@ class BlendedLoss {
     std::size_t a, b;
     double share;  ///< t, of b
   };
-  /// All pairs Against::noise. `weight_error`: a bound on the relative error of the pairs' weights, charged. `direction` is remove or add.
+  /// All pairs Against::noise. `weight_error`: a bound on the relative error of the pairs' weights, charged.
+  /// `direction` is remove or add.
   BlendedLoss(std::vector<DominatingPair> pairs, std::vector<Step> steps, Direction direction, double weight_error);
 
-  /// An upper bound of δ(ε), ε ≥ 0, about a relative `precision` above it. Throws OutOfReach where no grid of allowed size holds it.
+  /// An upper bound of δ(ε), ε ≥ 0, about a relative `precision` above it. Throws OutOfReach where no grid of allowed
+  /// size holds it.
   [[nodiscard]] double delta(double epsilon, double precision) const;
 
  private:

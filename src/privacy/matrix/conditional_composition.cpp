@@ -54,7 +54,11 @@ struct Level {
 class Prefix {
  public:
   explicit Prefix(std::int64_t bins)
-      : bins_(static_cast<std::size_t>(bins)), gram_(bins_ * bins_, 0.0), beside_(bins_), alike_(bins_, 0), order_(bins_) {
+      : bins_(static_cast<std::size_t>(bins)),
+        gram_(bins_ * bins_, 0.0),
+        beside_(bins_),
+        alike_(bins_, 0),
+        order_(bins_) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
   }
 
@@ -79,7 +83,8 @@ class Prefix {
       }
     for (const auto i : moved) largest_ = std::max(largest_, at(i, i));
     if (classes_ == bins_) return;  // no two are alike any more
-    std::sort(order_.begin(), order_.end(), [&](auto i, auto j) { return std::pair{alike_[i], means[i]} < std::pair{alike_[j], means[j]}; });
+    std::sort(order_.begin(), order_.end(),
+              [&](auto i, auto j) { return std::pair{alike_[i], means[i]} < std::pair{alike_[j], means[j]}; });
     std::vector<std::size_t> next(bins_);
     std::size_t number = 0;
     for (std::size_t k = 0; k < bins_; ++k) {
@@ -100,8 +105,8 @@ class Prefix {
   double largest_ = 0.0;
 };
 
-/// Lower bounds of quantiles of L_i(y) = log (1/r) Σ_{j ∈ J} N(y|μ_j)/N(y|μ_i), for one bin i and r others J, where y is drawn from
-/// N(ρ, σ²I), ρ one of the means (remove: a mixture of all b of them, uniform) or 0 (add).
+/// Lower bounds of quantiles of L_i(y) = log (1/r) Σ_{j ∈ J} N(y|μ_j)/N(y|μ_i), for one bin i and r others J, where y
+/// is drawn from N(ρ, σ²I), ρ one of the means (remove: a mixture of all b of them, uniform) or 0 (add).
 ///
 /// For weights ψ on J, by Jensen's inequality, L_i ≥ Σ_j ψ_j L_{i,j} − KL(ψ‖uniform), which is Gaussian with
 ///   ν = ⟨ρ, ψ̄ − μ_i⟩/σ² + (‖μ_i‖² − Σ_j ψ_j ‖μ_j‖²)/2σ² − KL,   ξ = ‖μ_i − ψ̄‖/σ,   ψ̄ = Σ_j ψ_j μ_j.
@@ -114,8 +119,13 @@ class Prefix {
 /// whichever makes Φ larger.
 class TailBound {
  public:
-  TailBound(const Prefix& prefix, std::int64_t bins, double sigma, bool remove, double& work, std::optional<std::size_t> family)
-      : prefix_(prefix), bins_(static_cast<std::size_t>(bins)), inverse_(1.0 / (sigma * sigma)), work_(work), only_(family) {
+  TailBound(const Prefix& prefix, std::int64_t bins, double sigma, bool remove, double& work,
+            std::optional<std::size_t> family)
+      : prefix_(prefix),
+        bins_(static_cast<std::size_t>(bins)),
+        inverse_(1.0 / (sigma * sigma)),
+        work_(work),
+        only_(family) {
     if (!remove) return;
     // Bins that are alike count as one, weighted by their number.
     std::vector<std::size_t> first(bins_, bins_);
@@ -154,7 +164,8 @@ class TailBound {
       }
       double sum = 0.0;
       for (std::size_t k = 0; k < count; ++k)
-        sum += (least_[k] <= z_counted ? least_counted : below_at_most(least_[k])) * (shares_.empty() ? 1.0 : shares_[k]);
+        sum +=
+            (least_[k] <= z_counted ? least_counted : below_at_most(least_[k])) * (shares_.empty() ? 1.0 : shares_[k]);
       return sum * (1.0 + 1e-12);
     };
     // Where every ρ has Φ = β the mean is β, so that τ lies between the least and the largest of these places.
@@ -279,10 +290,10 @@ class TailBound {
       over_wide_[families_] = (1.0 - 8.0 * roundoff) / wide;
       over_narrow_[families_] = width - 6.0 * off > 1e-200 ? (1.0 + 8.0 * roundoff) / narrow : 1e300;
       double* out = centres_of_.data() + families_ * count;
-      if (shares_.empty())
-        out[0] = base;
+      if (shares_.empty()) out[0] = base;
       else
-        for (std::size_t k = 0; k < count; ++k) out[k] = base + (mixed_[centres_[k]] - prefix_.at(centres_[k], i)) * inverse_;
+        for (std::size_t k = 0; k < count; ++k)
+          out[k] = base + (mixed_[centres_[k]] - prefix_.at(centres_[k], i)) * inverse_;
       ++families_;
     }
   }
@@ -361,7 +372,8 @@ double from(const Mixture& mixture, double m) {
 /// The t in [0, 1] of least cost for which (1 − t) a + t b is stochastically at least `step`; none if there is no such
 /// t. Sums are off by a few units per term, and so are weights: the step's are taken 1e-11 higher.
 std::optional<double> share_between(const Mixture& a, const Mixture& b, const Mixture& step) {
-  if (a.parts.front().mean < step.parts.front().mean || b.parts.front().mean < step.parts.front().mean) return std::nullopt;
+  if (a.parts.front().mean < step.parts.front().mean || b.parts.front().mean < step.parts.front().mean)
+    return std::nullopt;
   double least = 0.0;
   double most = 1.0;
   for (std::size_t i = 1; i < step.parts.size(); ++i) {
@@ -372,10 +384,8 @@ std::optional<double> share_between(const Mixture& a, const Mixture& b, const Mi
     if (of_a >= target && of_b >= target) continue;
     if (of_a < target && of_b < target) return std::nullopt;
     const double at = (target - of_a) / (of_b - of_a);
-    if (of_b > of_a)
-      least = std::max(least, std::min(1.0, at * (1.0 + 1e-12)));
-    else
-      most = std::min(most, std::max(0.0, at * (1.0 - 1e-12)));
+    if (of_b > of_a) least = std::max(least, std::min(1.0, at * (1.0 + 1e-12)));
+    else most = std::min(most, std::max(0.0, at * (1.0 - 1e-12)));
   }
   if (least > most) return std::nullopt;
   const double t = b.cost >= a.cost ? least : most;
@@ -393,14 +403,18 @@ Means::Means(std::int64_t b, std::int64_t n, std::vector<double> all) : bins(b),
   if (b < 1 || n < 1 || static_cast<double>(values.size()) != static_cast<double>(b) * static_cast<double>(n))
     throw UsageError("means of bins: expected a number for every bin and step");
   for (const double m : values)
-    if (!(m >= 0.0) || !std::isfinite(m)) throw UsageError(cat("means of bins: found ", m, "; expected finite numbers of at least 0"));
+    if (!(m >= 0.0) || !std::isfinite(m))
+      throw UsageError(cat("means of bins: found ", m, "; expected finite numbers of at least 0"));
 }
 
 Means::Means(const Strategy& strategy, std::int64_t b, std::int64_t epochs) : bins(b) {
   if (b < 1 || epochs < 1 || b > strategy.steps() || epochs > strategy.steps() / b)
-    throw UsageError(cat("correlated noise: found ", epochs, " epochs of ", b, " steps; ", strategy.steps(), " steps were planned"));
+    throw UsageError(
+        cat("correlated noise: found ", epochs, " epochs of ", b, " steps; ", strategy.steps(), " steps were planned"));
   if (!strategy.non_negative())
-    throw PrivacyError("correlated noise: the strategy matrix may have negative entries, for which balls in bins are not accounted for");
+    throw PrivacyError(
+        "correlated noise: the strategy matrix may have negative entries, for which balls in bins are not accounted "
+        "for");
   steps = b * epochs;
   if (static_cast<double>(b) * static_cast<double>(steps) > most_values)
     throw OutOfReach(cat("correlated noise: found ", b, " batches and ", steps, " steps; at most ", most_values,
@@ -420,7 +434,8 @@ Means::Means(const Strategy& strategy, std::int64_t b, std::int64_t epochs) : bi
   }
   values.resize(static_cast<std::size_t>(b * steps));
   for (std::int64_t n = 0; n < steps; ++n)
-    for (std::int64_t i = 0; i < b; ++i) values[static_cast<std::size_t>(n * b + i)] = n >= i ? lag[static_cast<std::size_t>(n - i)] : 0.0;
+    for (std::int64_t i = 0; i < b; ++i)
+      values[static_cast<std::size_t>(n * b + i)] = n >= i ? lag[static_cast<std::size_t>(n - i)] : 0.0;
 }
 
 std::optional<Means> one_epoch(const Gram& gram, double excess) {
@@ -459,15 +474,16 @@ std::optional<Means> one_epoch(const Gram& gram, double excess) {
     for (std::int64_t i = 0; i < b; ++i)
       for (std::int64_t n = 0; n <= i; ++n) {
         const auto step = b - 1 - n;
-        values[static_cast<std::size_t>(step * b + place(i))] = l[static_cast<std::size_t>(i) * size + static_cast<std::size_t>(n)];
+        values[static_cast<std::size_t>(step * b + place(i))] =
+            l[static_cast<std::size_t>(i) * size + static_cast<std::size_t>(n)];
       }
     return Means(b, b, std::move(values));
   }
   return std::nullopt;
 }
 
-ConditionalComposition::ConditionalComposition(Means means, double sigma, double spent_delta, Direction direction, Mode mode,
-                                               Allocation allocation, std::optional<std::size_t> family)
+ConditionalComposition::ConditionalComposition(Means means, double sigma, double spent_delta, Direction direction,
+                                               Mode mode, Allocation allocation, std::optional<std::size_t> family)
     : means_(std::move(means)), sigma_(sigma), spent_delta_(spent_delta), direction_(direction) {
   check_noise_multiplier(sigma);
   if (!(spent_delta > 0.0) || !(spent_delta < 1.0))
@@ -534,7 +550,8 @@ void ConditionalComposition::find_hazards(Mode mode, Allocation allocation, std:
         const double tau = tail.quantile_of(order[i], others, level, static_cast<double>(n));
         const double hazard = 1.0 / (1.0 + apart + static_cast<double>(others.size()) * std::exp(tau));
         // Without a τ, only those alike are counted. e^τ is off by a few units.
-        const double most = std::isfinite(tau) ? hazard * (1.0 + 16.0 * roundoff) : 1.0 / (1.0 + apart) * (1.0 + 4.0 * roundoff);
+        const double most =
+            std::isfinite(tau) ? hazard * (1.0 + 16.0 * roundoff) : 1.0 / (1.0 + apart) * (1.0 + 4.0 * roundoff);
         hazards.push_back(std::clamp(most, 1e-200, 1.0));  // (e^τ may overflow)
       }
       if (work > most_work)
@@ -560,7 +577,8 @@ void ConditionalComposition::find_hazards(Mode mode, Allocation allocation, std:
 }
 
 std::vector<std::int64_t> ConditionalComposition::order(std::int64_t n) const {
-  const auto order = by_mean(means_.values.data() + static_cast<std::size_t>(n * means_.bins), static_cast<std::size_t>(means_.bins));
+  const auto order =
+      by_mean(means_.values.data() + static_cast<std::size_t>(n * means_.bins), static_cast<std::size_t>(means_.bins));
   return {order.begin(), order.end()};
 }
 
@@ -596,10 +614,8 @@ void ConditionalComposition::find_pairs() {
     for (std::size_t i = 0; i < b; ++i) {
       if (!(weight[i] > 0.0)) continue;
       const double mean = now[order[i]];
-      if (!mixture.parts.empty() && mixture.parts.back().mean == mean)
-        mixture.parts.back().weight += weight[i];
-      else
-        mixture.parts.push_back({mean, weight[i]});
+      if (!mixture.parts.empty() && mixture.parts.back().mean == mean) mixture.parts.back().weight += weight[i];
+      else mixture.parts.push_back({mean, weight[i]});
     }
     merge_upwards(mixture, inverse, most_components);
     mixtures.push_back(std::move(mixture));
@@ -659,7 +675,8 @@ void ConditionalComposition::find_pairs() {
   for (const auto& place : places) steps.push_back({number[place.a], number[place.b], place.share});
   pairs_ = pairs.size();
   // Weights are products of up to b numbers, each off by two units, and sums of them.
-  loss_ = std::make_shared<const BlendedLoss>(std::move(pairs), std::move(steps), direction_, (6.0 * static_cast<double>(b) + 64.0) * roundoff);
+  loss_ = std::make_shared<const BlendedLoss>(std::move(pairs), std::move(steps), direction_,
+                                              (6.0 * static_cast<double>(b) + 64.0) * roundoff);
 }
 
 double ConditionalComposition::composed(double epsilon, double precision) const {

@@ -26,10 +26,13 @@ struct Means {
 
   /// Throws UsageError unless there are b N finite numbers, none negative; OutOfReach for more than most_values.
   Means(std::int64_t bins, std::int64_t steps, std::vector<double> values);
-  /// m_i = Σ_{j < k} C_{:, i + jb}, rounded up. Throws PrivacyError where an entry of C may be negative: the pair is proven for C ≥ 0.
+  /// m_i = Σ_{j < k} C_{:, i + jb}, rounded up. Throws PrivacyError where an entry of C may be negative: the pair is
+  /// proven for C ≥ 0.
   Means(const Strategy& strategy, std::int64_t bins, std::int64_t epochs);
 
-  [[nodiscard]] double at(std::int64_t i, std::int64_t n) const { return values[static_cast<std::size_t>(n * bins + i)]; }
+  [[nodiscard]] double at(std::int64_t i, std::int64_t n) const {
+    return values[static_cast<std::size_t>(n * bins + i)];
+  }
 };
 
 /// Means of b steps whose Gram matrix is at least G in every entry: rows of a triangular factor L ≥ 0, L Lᵀ ≥ G, in the
@@ -80,20 +83,24 @@ class ConditionalComposition {
   /// σ > 0, 0 < δ_E < 1. `family`: the number of the one temperature that is used; none: all, of which the best counts.
   /// Throws OutOfReach for more bins or more work.
   ConditionalComposition(Means means, double sigma, double spent_delta, Direction direction, Mode mode = Mode::sharp,
-                         Allocation allocation = Allocation::union_bound, std::optional<std::size_t> family = std::nullopt);
+                         Allocation allocation = Allocation::union_bound,
+                         std::optional<std::size_t> family = std::nullopt);
 
   [[nodiscard]] const Means& means() const { return means_; }
   [[nodiscard]] double spent_delta() const { return spent_delta_; }
   /// Bins of step n (from 0) in the order of their means.
   [[nodiscard]] std::vector<std::int64_t> order(std::int64_t n) const;
   /// λ̄ of the last positions in that order; the positions before these are one component.
-  [[nodiscard]] const std::vector<double>& hazards(std::int64_t n) const { return hazards_[static_cast<std::size_t>(n)]; }
+  [[nodiscard]] const std::vector<double>& hazards(std::int64_t n) const {
+    return hazards_[static_cast<std::size_t>(n)];
+  }
   /// p of all b positions: 0 for those that are one component with the next.
   [[nodiscard]] std::vector<double> weights(std::int64_t n) const;
   /// Number of pairs of which the steps are mixed.
   [[nodiscard]] std::size_t pairs() const { return pairs_; }
 
-  /// The composed steps alone, and with δ_E: upper ends of δ(ε), ε ≥ 0, about a relative `precision` above what the λ̄ give.
+  /// The composed steps alone, and with δ_E: upper ends of δ(ε), ε ≥ 0, about a relative `precision` above what the λ̄
+  /// give.
   [[nodiscard]] double composed(double epsilon, double precision = 1e-3) const;
   [[nodiscard]] double delta(double epsilon, double precision = 1e-3) const;
 

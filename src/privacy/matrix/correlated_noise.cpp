@@ -35,7 +35,8 @@ constexpr std::int64_t first_orders = 16;
 
 constexpr const char* by_fixed_batches = "fixed batches, a Gaussian mechanism (joint convexity)";
 constexpr const char* by_gram = "a larger Gram matrix (tsdp docs/proofs/correlated-noise.md, Theorem 1)";
-constexpr const char* by_laplace = "Laplace transforms of an addition (tsdp docs/proofs/correlated-noise.md, Theorem 2)";
+constexpr const char* by_laplace =
+    "Laplace transforms of an addition (tsdp docs/proofs/correlated-noise.md, Theorem 2)";
 constexpr const char* by_renyi = "Rényi divergences (Schuchardt and Kalinin 2026, Lemmas 3.2 and 3.4)";
 constexpr const char* by_conditions = "conditional composition (tsdp docs/proofs/conditional-composition.md)";
 constexpr const char* by_smaller_gram = "a smaller Gram matrix (tsdp docs/proofs/correlated-noise.md, Theorem 1)";
@@ -62,20 +63,29 @@ struct CorrelatedNoiseCurve::Bounds {
   std::vector<double> removal;  // divergences by order, as far as they are made
   std::optional<Means> means;
   bool means_known = false;
-  std::map<std::pair<Direction, double>, std::unique_ptr<ConditionalComposition>> conditional;  // by δ_E; null: out of reach
+  std::map<std::pair<Direction, double>, std::unique_ptr<ConditionalComposition>>
+      conditional;  // by δ_E; null: out of reach
 };
 
-CorrelatedNoiseCurve::CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strategy, TopLevel sampler, std::int64_t bins,
-                                           double noise_multiplier, std::optional<Direction> only, CorrelatedMethod method)
-    : strategy_(std::move(strategy)), sampler_(sampler), bins_(bins), noise_multiplier_(noise_multiplier), only_(only), method_(method) {
+CorrelatedNoiseCurve::CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strategy, TopLevel sampler,
+                                           std::int64_t bins, double noise_multiplier, std::optional<Direction> only,
+                                           CorrelatedMethod method)
+    : strategy_(std::move(strategy)),
+      sampler_(sampler),
+      bins_(bins),
+      noise_multiplier_(noise_multiplier),
+      only_(only),
+      method_(method) {
   check_noise_multiplier(noise_multiplier);
-  if (bins < 1 || bins > strategy_->steps()) throw UsageError(cat("batches: found ", bins, " for ", strategy_->steps(), " planned steps"));
+  if (bins < 1 || bins > strategy_->steps())
+    throw UsageError(cat("batches: found ", bins, " for ", strategy_->steps(), " planned steps"));
   if (sampler != TopLevel::deterministic && sampler != TopLevel::shuffled && sampler != TopLevel::balls_in_bins)
-    throw PrivacyError(cat("correlated noise with top level ", name(sampler), ": nothing covers it; balls_in_bins is the nearest that is covered"));
+    throw PrivacyError(cat("correlated noise with top level ", name(sampler),
+                           ": nothing covers it; balls_in_bins is the nearest that is covered"));
   if (sampler == TopLevel::balls_in_bins && !strategy_->non_negative())
     throw PrivacyError(
-        "correlated noise with top level balls_in_bins: a strategy matrix with negative entries is not covered; top level "
-        "deterministic is, with the absolute values");
+        "correlated noise with top level balls_in_bins: a strategy matrix with negative entries is not covered; top "
+        "level deterministic is, with the absolute values");
   if (sampler == TopLevel::balls_in_bins && method == CorrelatedMethod::automatic && strategy_->is_identity())
     exact_ = std::make_unique<RandomAllocationCurve>(bins, noise_multiplier, only);
 }
@@ -88,8 +98,11 @@ CorrelatedNoiseCurve::Bounds& CorrelatedNoiseCurve::bounds(std::uint64_t uses) {
   if (!bounds_ || bounds_->uses != uses) {
     bounds_ = std::make_unique<Bounds>();
     bounds_->uses = uses;
-    bounds_->mu = std::sqrt(squared_sensitivity(*strategy_, bins_, static_cast<std::int64_t>(uses))) / noise_multiplier_ * (1.0 + 1e-15);
-    bounds_->least_mu = std::sqrt(squared_sensitivity(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::lower)) / noise_multiplier_ * (1.0 - 1e-15);
+    bounds_->mu = std::sqrt(squared_sensitivity(*strategy_, bins_, static_cast<std::int64_t>(uses))) /
+                  noise_multiplier_ * (1.0 + 1e-15);
+    bounds_->least_mu =
+        std::sqrt(squared_sensitivity(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::lower)) /
+        noise_multiplier_ * (1.0 - 1e-15);
     if (sampler_ == TopLevel::balls_in_bins && bins_ <= Gram::most_bins &&
         static_cast<double>(uses) * static_cast<double>(bins_) * static_cast<double>(bins_) <= Gram::most_work) {
       bounds_->above.emplace(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::upper);
@@ -126,19 +139,17 @@ double CorrelatedNoiseCurve::conditional(Direction direction, double epsilon, st
         if (at == 0.0) throw;
       }
     }
-  } catch (const OutOfReach&) {
-    return 1.0;
-  }
+  } catch (const OutOfReach&) { return 1.0; }
 }
 
 void CorrelatedNoiseCurve::extend_removal(Bounds& known) const {
   const auto& gram = *known.above;
   const auto now = static_cast<std::int64_t>(known.removal.size()) - 1;
-  const auto next = now < first_orders ? first_orders : now < most_order ? most_order
-                                                                         : most_order_of_one_band;
+  const auto next = now < first_orders ? first_orders : now < most_order ? most_order : most_order_of_one_band;
   known.removal.assign(static_cast<std::size_t>(next) + 1, infinity);
   std::vector<std::int64_t> tried = {1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25};
-  if (strategy_->bands() <= 25 && std::find(tried.begin(), tried.end(), strategy_->bands()) == tried.end()) tried.push_back(strategy_->bands());
+  if (strategy_->bands() <= 25 && std::find(tried.begin(), tried.end(), strategy_->bands()) == tried.end())
+    tried.push_back(strategy_->bands());
   std::sort(tried.begin(), tried.end());
   for (const auto bands : tried) {
     const bool own = gram.largest_beyond(bands) == 0.0;
@@ -180,14 +191,16 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
     if (wanted(CorrelatedMethod::gram)) {
       if (!known.more) {
         const double common = known.above->largest_beside();
-        known.more.emplace(bins_, common / variance * (1.0 + 1e-15), std::max(0.0, known.above->largest_diagonal() - common) / variance * (1.0 + 1e-15));
+        known.more.emplace(bins_, common / variance * (1.0 + 1e-15),
+                           std::max(0.0, known.above->largest_diagonal() - common) / variance * (1.0 + 1e-15));
       }
       take(known.more->delta(direction, epsilon).upper, by_gram);
     }
     if (wanted(CorrelatedMethod::renyi)) {
       const auto& gram = *known.above;
       if (direction == Direction::remove) {
-        // (α − 1)(R_α − ε) is convex in α: where the least is not at the end, larger orders gain nothing. So few are made first.
+        // (α − 1)(R_α − ε) is convex in α: where the least is not at the end, larger orders gain nothing. So few are
+        // made first.
         const auto at_end = [&] {
           std::size_t least = 2;
           double value = infinity;
@@ -198,7 +211,8 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
           take(value, by_renyi);
           return least + 1 >= known.removal.size();
         };
-        while (at_end() && best > enough && known.removal.size() <= static_cast<std::size_t>(most_order_of_one_band)) extend_removal(known);
+        while (at_end() && best > enough && known.removal.size() <= static_cast<std::size_t>(most_order_of_one_band))
+          extend_removal(known);
       } else {
         if (!known.addition) known.addition.emplace(gram, noise_multiplier_);
         for (double order = 1.0625; order < 1e5; order = 1.0 + 1.0625 * (order - 1.0))
@@ -210,7 +224,8 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
         }
       }
     }
-    if (spent > 0.0 && wanted(CorrelatedMethod::conditional)) take(conditional(direction, epsilon, uses, spent), by_conditions);
+    if (spent > 0.0 && wanted(CorrelatedMethod::conditional))
+      take(conditional(direction, epsilon, uses, spent), by_conditions);
     worst = std::max(worst, best);
     if (enough > 0.0 && worst > enough) return worst;  // the other direction changes nothing
     if (all_by.find(best_by) == std::string::npos) all_by += cat(all_by.empty() ? "" : "; ", best_by);
@@ -236,7 +251,8 @@ double CorrelatedNoiseCurve::lower(double epsilon, std::uint64_t uses, std::stri
     const double variance = noise_multiplier_ * noise_multiplier_;
     const double least = known.below->least_diagonal();
     const double common = std::min(bins_ > 1 ? known.below->least_beside() : least, least);
-    known.less.emplace(bins_, common / variance * (1.0 - 1e-15), std::max(0.0, least - common) / variance * (1.0 - 1e-14));
+    known.less.emplace(bins_, common / variance * (1.0 - 1e-15),
+                       std::max(0.0, least - common) / variance * (1.0 - 1e-14));
   }
   double most = 0.0;
   for (const auto direction : {Direction::remove, Direction::add})
@@ -250,7 +266,8 @@ Interval CorrelatedNoiseCurve::find_delta(double epsilon, std::uint64_t uses, do
   auto& known = bounds(uses);  // (throws for more uses than were planned)
   if (exact_) return answer_of(exact_->delta(epsilon, uses, precision), why);
   double high = upper(epsilon, uses, 0.0, 0.0, &why.upper);
-  if (sampler_ == TopLevel::balls_in_bins && (method_ == CorrelatedMethod::automatic || method_ == CorrelatedMethod::conditional)) {
+  if (sampler_ == TopLevel::balls_in_bins &&
+      (method_ == CorrelatedMethod::automatic || method_ == CorrelatedMethod::conditional)) {
     // epsilon() certifies δ where conditional composition that may fail with δ/2 gives at most δ. So the least such δ
     // is looked for; whatever is found on the way is a bound as well. The more may fail, the less the steps cost, so
     // every larger δ is one too.
@@ -278,7 +295,8 @@ Interval CorrelatedNoiseCurve::find_delta(double epsilon, std::uint64_t uses, do
     }
   }
   const double low = lower(epsilon, uses, &why.lower);
-  if (!(low <= high * (1.0 + 1e-9) + 1e-300)) throw Error(ExitCode::failure, cat("a lower end of ", low, " above an upper end of ", high));
+  if (!(low <= high * (1.0 + 1e-9) + 1e-300))
+    throw Error(ExitCode::failure, cat("a lower end of ", low, " above an upper end of ", high));
   return {std::min(low, high), high};
 }
 
@@ -316,15 +334,22 @@ Interval CorrelatedNoiseCurve::find_epsilon(double delta, std::uint64_t uses, do
     if (why.lower.empty()) return {0.0, cap};
     return {std::min(cap, GaussianCurve(1.0 / bounds(uses).least_mu * (1.0 + 1e-15)).epsilon(delta, 1).lower), cap};
   }
-  double high = method_ == CorrelatedMethod::conditional ? cap : root([&](double e) { return upper(e, uses, delta, 0.0); }, cap).second;
+  double high = method_ == CorrelatedMethod::conditional
+                    ? cap
+                    : root([&](double e) { return upper(e, uses, delta, 0.0); }, cap).second;
   const bool conditions = method_ == CorrelatedMethod::automatic || method_ == CorrelatedMethod::conditional;
   if (conditions && upper(0.99 * high, uses, delta, 0.5 * delta) <= delta)
-    high = bracket_root([&](double e) { return over(upper(e, uses, delta, 0.5 * delta)); }, 0.0, 1.0, 0.99 * high, -1e-3, std::max(0.1 * precision, 1e-4)).second;
+    high = bracket_root([&](double e) { return over(upper(e, uses, delta, 0.5 * delta)); }, 0.0, 1.0, 0.99 * high,
+                        -1e-3, std::max(0.1 * precision, 1e-4))
+               .second;
   else if (method_ == CorrelatedMethod::conditional && upper(high, uses, delta, 0.5 * delta) > delta)
-    throw PrivacyError(cat("delta: found ", delta, "; conditional composition certifies no epsilon for it that fixed batches do not: ask for method auto"));
+    throw PrivacyError(
+        cat("delta: found ", delta,
+            "; conditional composition certifies no epsilon for it that fixed batches do not: ask for method auto"));
   const double low = root([&](double e) { return lower(e, uses); }, high).first;
   // Finds what certifies the end that is stated.
-  if (upper(high, uses, delta, 0.0, &why.upper) > delta) static_cast<void>(upper(high, uses, delta, 0.5 * delta, &why.upper));
+  if (upper(high, uses, delta, 0.0, &why.upper) > delta)
+    static_cast<void>(upper(high, uses, delta, 0.5 * delta, &why.upper));
   static_cast<void>(lower(low, uses, &why.lower));
   return {std::min(low, high), high};
 }
@@ -338,7 +363,8 @@ bool CorrelatedNoiseCurve::certifies(double epsilon, double delta, std::uint64_t
   // An event may refute it before anything is made: identity balls in bins of the least diagonal cost no more
   // (Theorem 1).
   if (only_ != Direction::add && bounds(uses).below &&
-      LargestCoordinate(bins_, 1.0, 0.0, noise_multiplier_ / std::sqrt(bounds(uses).below->least_diagonal())).best_event(epsilon) > delta)
+      LargestCoordinate(bins_, 1.0, 0.0, noise_multiplier_ / std::sqrt(bounds(uses).below->least_diagonal()))
+              .best_event(epsilon) > delta)
     return false;
   return upper(epsilon, uses, delta, 0.5 * delta) <= delta;
 }
@@ -361,7 +387,10 @@ Certificate CorrelatedNoiseCurve::methods() const {
                  ? Certificate{sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches,
                                sampler_ == TopLevel::deterministic && strategy_->non_negative() ? exactly : "",
                                {}}
-                 : Certificate{cat("the least of: ", by_fixed_batches, "; ", by_renyi, "; ", by_laplace, "; ", by_conditions, "; ", by_gram), by_smaller_gram, {}};
+                 : Certificate{cat("the least of: ", by_fixed_batches, "; ", by_renyi, "; ", by_laplace, "; ",
+                                   by_conditions, "; ", by_gram),
+                               by_smaller_gram,
+                               {}};
   if (sampler_ == TopLevel::balls_in_bins || (sampler_ == TopLevel::deterministic && strategy_->non_negative()))
     out.assumptions.push_back("the strategy matrix has no negative entries (checked)");
   return out;

@@ -19,8 +19,8 @@ namespace tsdp::privacy {
 /// How an upper end is found. `automatic`: the least that any of the others certifies.
 ///   deterministic: fixed batches, which cost no less (joint convexity).
 ///   gram: a larger Gram matrix of the form t 11ᵀ + u I. It gives the lower end of all methods, too.
-///   renyi: Rényi divergences of both directions; for an addition Laplace transforms as well, where the matrix is banded.
-///   conditional: step by step, given what was released before (docs/proofs/conditional-composition.md).
+///   renyi: Rényi divergences of both directions; for an addition Laplace transforms as well, where the matrix is
+///   banded. conditional: step by step, given what was released before (docs/proofs/conditional-composition.md).
 enum class CorrelatedMethod {
   automatic,
   renyi,
@@ -39,7 +39,8 @@ constexpr Names<CorrelatedMethod, 5> names_of(CorrelatedMethod) {
 /// Whether batches made this way are covered with correlated noise: all parts of a record must be a fixed number of
 /// steps apart.
 [[nodiscard]] constexpr bool covers_correlated_noise(TopLevel sampler, Reshuffle reshuffle) {
-  return sampler == TopLevel::balls_in_bins || sampler == TopLevel::deterministic || (sampler == TopLevel::shuffled && reshuffle == Reshuffle::once);
+  return sampler == TopLevel::balls_in_bins || sampler == TopLevel::deterministic ||
+         (sampler == TopLevel::shuffled && reshuffle == Reshuffle::once);
 }
 
 /// One run of a matrix mechanism over k epochs of b steps; a use is one of the N/b epochs that were planned. Stopping
@@ -56,13 +57,16 @@ constexpr Names<CorrelatedMethod, 5> names_of(CorrelatedMethod) {
 /// With the identity as matrix, `automatic` asks RandomAllocationCurve, which knows the exact profile.
 class CorrelatedNoiseCurve final : public PrivacyCurve {
  public:
-  /// b bins or batches. Throws PrivacyError for another sampler, and for balls in bins with a matrix that has negative entries.
-  CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strategy, TopLevel sampler, std::int64_t bins, double noise_multiplier,
-                       std::optional<Direction> only = std::nullopt, CorrelatedMethod method = CorrelatedMethod::automatic);
+  /// b bins or batches. Throws PrivacyError for another sampler, and for balls in bins with a matrix that has negative
+  /// entries.
+  CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strategy, TopLevel sampler, std::int64_t bins,
+                       double noise_multiplier, std::optional<Direction> only = std::nullopt,
+                       CorrelatedMethod method = CorrelatedMethod::automatic);
   ~CorrelatedNoiseCurve() override;
 
   /// Throw PrivacyError for more uses than were planned.
-  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses,
+                               double precision = default_precision) override;
   [[nodiscard]] Certificate methods() const override;
 
   /// Epochs that were planned.
@@ -77,13 +81,14 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
   struct Bounds;
   /// What is known for this many epochs.
   Bounds& bounds(std::uint64_t uses);
-  /// Upper end; stops looking once it is at most `enough`, or once one direction is above. `spent`: what the failure of conditional composition may add
-  /// to δ; 0: it is not used. `by`, if given, is set to the methods that gave it; left as it is if the search stops
-  /// early.
+  /// Upper end; stops looking once it is at most `enough`, or once one direction is above. `spent`: what the failure of
+  /// conditional composition may add to δ; 0: it is not used. `by`, if given, is set to the methods that gave it; left
+  /// as it is if the search stops early.
   double upper(double epsilon, std::uint64_t uses, double enough, double spent, std::string* by = nullptr);
   /// Divergences of a removal up to the next number of orders.
   void extend_removal(Bounds& known) const;
-  /// By conditional composition alone, at ε or, where that is out of reach, at a smaller ε: δ(ε) ≤ δ(ε′) for ε′ ≤ ε. 1 where nothing is in reach.
+  /// By conditional composition alone, at ε or, where that is out of reach, at a smaller ε: δ(ε) ≤ δ(ε′) for ε′ ≤ ε. 1
+  /// where nothing is in reach.
   double conditional(Direction direction, double epsilon, std::uint64_t uses, double spent);
   double lower(double epsilon, std::uint64_t uses, std::string* by = nullptr);
 

@@ -24,13 +24,15 @@ using Numbers = std::vector<double>;
 /// The value of an evaluation that is not finite: above the logarithm of every double.
 constexpr double beyond = 1e3;
 
-/// Numbers below this add nothing to a sum that starts at 1. Still smaller ones lose digits, which costs processors a hundred times the work.
+/// Numbers below this add nothing to a sum that starts at 1. Still smaller ones lose digits, which costs processors a
+/// hundred times the work.
 constexpr double nothing = 1e-290;
 
 /// The two factors of the objective, and their slopes. All slopes here are those of the logarithms.
 class Pattern {
  public:
-  Pattern(std::int64_t bins, std::int64_t epochs) : bins_(static_cast<std::size_t>(bins)), steps_(static_cast<std::size_t>(bins * epochs)) {}
+  Pattern(std::int64_t bins, std::int64_t epochs)
+      : bins_(static_cast<std::size_t>(bins)), steps_(static_cast<std::size_t>(bins * epochs)) {}
 
   [[nodiscard]] std::size_t steps() const { return steps_; }
 
@@ -155,7 +157,8 @@ class InverseBands {
 ///   θ_j = exp(−e^{u_1} − … − e^{u_j}),   ω_j/θ_j = e^{v_j} / (1 + Σ_i e^{v_i}).
 class Buffers {
  public:
-  Buffers(Pattern pattern, std::size_t buffers) : pattern_(pattern), size_(buffers), r_(empty(buffers)), share_(buffers) {}
+  Buffers(Pattern pattern, std::size_t buffers)
+      : pattern_(pattern), size_(buffers), r_(empty(buffers)), share_(buffers) {}
 
   static NoiseRecursion empty(std::size_t buffers) {
     return {NoiseRecursion::Form::buffered, {}, Numbers(buffers), Numbers(buffers)};
@@ -310,14 +313,15 @@ class Search {
 
 std::int64_t checked_steps(std::int64_t bins, std::int64_t epochs) {
   if (bins < 1 || epochs < 1 || bins > Strategy::most_steps / epochs)
-    throw UsageError(cat("best coefficients: found ", epochs, " epochs of ", bins, " steps; from 1 to ", Strategy::most_steps,
-                         " steps in all are accepted"));
+    throw UsageError(cat("best coefficients: found ", epochs, " epochs of ", bins, " steps; from 1 to ",
+                         Strategy::most_steps, " steps in all are accepted"));
   return bins * epochs;
 }
 
 /// For the two forms with bands: coefficients from 1 on between `lower` and `upper`.
 template <class Objective>
-NoiseRecursion best_coefficients(NoiseRecursion start, std::int64_t bins, std::int64_t epochs, double lower, double upper) {
+NoiseRecursion best_coefficients(NoiseRecursion start, std::int64_t bins, std::int64_t epochs, double lower,
+                                 double upper) {
   auto& a = start.coefficients;
   if (a.size() == 1) return start;
   Objective objective(Pattern(bins, epochs), a.size());
@@ -329,11 +333,13 @@ NoiseRecursion best_coefficients(NoiseRecursion start, std::int64_t bins, std::i
 
 void check_bands(std::int64_t bands, std::int64_t bins, std::int64_t epochs) {
   const auto steps = checked_steps(bins, epochs);
-  if (bands < 1 || bands > steps) throw UsageError(cat("bands: found ", bands, "; from 1 to ", steps, ", the steps, are accepted"));
+  if (bands < 1 || bands > steps)
+    throw UsageError(cat("bands: found ", bands, "; from 1 to ", steps, ", the steps, are accepted"));
 }
 
-/// The square root with d buffers: r_t = (1/π) ∫ θ^{t−1/2} (1 − θ)^{−1/2} dθ = (1/π) ∫ θ^{t−1} θ √(θ(1 − θ)) dy for θ = 1/(1 + e^{−y}),
-/// by the midpoints of d intervals from −4 to a little beyond log N. Slower decays cannot be told from 1 within N steps.
+/// The square root with d buffers: r_t = (1/π) ∫ θ^{t−1/2} (1 − θ)^{−1/2} dθ = (1/π) ∫ θ^{t−1} θ √(θ(1 − θ)) dy for θ =
+/// 1/(1 + e^{−y}), by the midpoints of d intervals from −4 to a little beyond log N. Slower decays cannot be told from
+/// 1 within N steps.
 Numbers square_root_buffers(std::size_t size, std::int64_t steps) {
   constexpr double lowest = -4.0;
   constexpr double most_share = 0.95;
@@ -374,7 +380,8 @@ NoiseRecursion best_bands(std::int64_t bands, std::int64_t bins, std::int64_t ep
 
 NoiseRecursion best_inverse_bands(std::int64_t bands, std::int64_t bins, std::int64_t epochs) {
   check_bands(bands, bins, epochs);
-  return best_coefficients<InverseBands>(inverse_square_root_bands(bands), bins, epochs, -std::numeric_limits<double>::infinity(), 0.0);
+  return best_coefficients<InverseBands>(inverse_square_root_bands(bands), bins, epochs,
+                                         -std::numeric_limits<double>::infinity(), 0.0);
 }
 
 NoiseRecursion best_buffers(std::int64_t buffers, std::int64_t bins, std::int64_t epochs) {
@@ -405,21 +412,22 @@ NoiseRecursion best_buffers(std::int64_t buffers, std::int64_t bins, std::int64_
 }
 
 NoiseRecursion read_coefficients(const std::filesystem::path& file) {
-  constexpr auto expected = "a JSON list of finite numbers, the first column of C, as [1, 0.5, 0.25], or {\"inverse\": [1, -0.5]}, that of its inverse";
+  constexpr auto expected =
+      "a JSON list of finite numbers, the first column of C, as [1, 0.5, 0.25], or {\"inverse\": [1, -0.5]}, that of "
+      "its inverse";
   auto json = parse_json(read_file(file), file.string(), expected);
   NoiseRecursion recursion;
   if (json.is_object() && json.size() == 1 && json.contains("inverse")) {
     recursion.form = NoiseRecursion::Form::banded_inverse;
     json = nlohmann::ordered_json(json["inverse"]);
   }
-  if (!json.is_array() || json.empty() || !std::all_of(json.begin(), json.end(), [](const auto& x) { return x.is_number(); }))
+  if (!json.is_array() || json.empty() ||
+      !std::all_of(json.begin(), json.end(), [](const auto& x) { return x.is_number(); }))
     throw DataError(cat(file.string(), ": no list of numbers; expected ", expected));
   recursion.coefficients = json.get<std::vector<double>>();
   try {
     static_cast<void>(Strategy(StrategyKind::file, recursion, 1));
-  } catch (const UsageError& error) {
-    throw DataError(cat(file.string(), ": ", error.what()));
-  }
+  } catch (const UsageError& error) { throw DataError(cat(file.string(), ": ", error.what())); }
   return recursion;
 }
 
@@ -431,7 +439,8 @@ std::string coefficients_text(const NoiseRecursion& recursion) {
 
 Strategy planned_strategy(const WantedStrategy& wanted, std::int64_t bins, std::int64_t epochs) {
   if (bins < 1 || epochs < 1 || epochs > Strategy::most_steps / bins)
-    throw UsageError(cat("correlated noise: found ", epochs, " epochs of ", bins, " steps; at most ", Strategy::most_steps, " steps can be planned"));
+    throw UsageError(cat("correlated noise: found ", epochs, " epochs of ", bins, " steps; at most ",
+                         Strategy::most_steps, " steps can be planned"));
   const auto steps = bins * epochs;
   if (wanted.bands < 1) throw UsageError(cat("bands: found ", wanted.bands, "; expected an integer of at least 1"));
   const auto bands = std::min(wanted.bands, steps);
@@ -446,9 +455,7 @@ Strategy planned_strategy(const WantedStrategy& wanted, std::int64_t bins, std::
       if (!wanted.coefficients) break;
       try {
         return {wanted.kind, *wanted.coefficients, steps};
-      } catch (const UsageError& error) {
-        throw DataError(cat(wanted.coefficients_file, ": ", error.what()));
-      }
+      } catch (const UsageError& error) { throw DataError(cat(wanted.coefficients_file, ": ", error.what())); }
   }
   throw UsageError("mechanism: found file without coefficients");
 }

@@ -13,9 +13,11 @@ inline void check_noise_multiplier(double sigma) {
     throw PrivacyError(cat("noise multiplier: found ", sigma, "; expected a positive finite number"));
 }
 
-/// Of a whole mechanism. With less than 0.01 a single step has a loss in the ten thousands, and no budget that anyone states survives it.
+/// Of a whole mechanism. With less than 0.01 a single step has a loss in the ten thousands, and no budget that anyone
+/// states survives it.
 inline void check_noise_multiplier_of_mechanism(double sigma) {
-  if (!(sigma >= 0.01) || !(sigma <= 1e6)) throw UsageError(cat("noise multiplier: found ", sigma, "; expected a number from 0.01 to 1e6"));
+  if (!(sigma >= 0.01) || !(sigma <= 1e6))
+    throw UsageError(cat("noise multiplier: found ", sigma, "; expected a number from 0.01 to 1e6"));
 }
 
 inline void check_epsilon(double epsilon) {
@@ -25,7 +27,8 @@ inline void check_epsilon(double epsilon) {
 
 /// Truncated tails leave up to max_uses_ever · 4e-36 of infinite loss: no smaller delta could be answered.
 inline void check_delta(double delta) {
-  if (!(delta >= 1e-25) || !(delta < 1.0)) throw PrivacyError(cat("delta: found ", delta, "; expected a number from 1e-25 to below 1"));
+  if (!(delta >= 1e-25) || !(delta < 1.0))
+    throw PrivacyError(cat("delta: found ", delta, "; expected a number from 1e-25 to below 1"));
 }
 
 }  // namespace tsdp::privacy

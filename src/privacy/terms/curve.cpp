@@ -23,10 +23,9 @@ Certified PrivacyCurve::epsilon(double delta, std::uint64_t uses, double precisi
 bool PrivacyCurve::stays_within(double epsilon, double delta, std::uint64_t uses, double precision) {
   if (uses == 0) return true;
   try {
-    return certifies(epsilon, delta, uses, std::min(precision, finest_precision)) && upper_epsilon(delta, uses, precision) <= epsilon;
-  } catch (const PrivacyError&) {
-    return false;
-  }
+    return certifies(epsilon, delta, uses, std::min(precision, finest_precision)) &&
+           upper_epsilon(delta, uses, precision) <= epsilon;
+  } catch (const PrivacyError&) { return false; }
 }
 
 std::uint64_t PrivacyCurve::max_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
@@ -51,9 +50,7 @@ std::uint64_t PrivacyCurve::max_uses(double epsilon, double delta, std::uint64_t
     double stated = 0.0;
     try {
       stated = upper_epsilon(delta, uses);
-    } catch (const PrivacyError&) {
-      stated = 2.0 * epsilon;
-    }
+    } catch (const PrivacyError&) { stated = 2.0 * epsilon; }
     if (stated <= epsilon) break;
     // ε grows at least as fast as the root of the uses.
     const double share = std::clamp(epsilon / stated, 0.5, 1.0);

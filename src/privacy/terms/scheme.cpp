@@ -41,8 +41,9 @@ SubsamplingScheme::SubsamplingScheme(Parameters parameters) : parameters_(std::m
   at_least_one("subsequences per sequence", p.subsequences_per_sequence);
   check_series();
   if (p.batches || p.rate) {
-    parameters_.batch_size = std::clamp<std::int64_t>(std::llround(expected_sequences() * static_cast<double>(p.subsequences_per_sequence)),
-                                                      p.subsequences_per_sequence, largest_count);
+    parameters_.batch_size =
+        std::clamp<std::int64_t>(std::llround(expected_sequences() * static_cast<double>(p.subsequences_per_sequence)),
+                                 p.subsequences_per_sequence, largest_count);
   } else if (p.subsequences_per_sequence > p.batch_size) {
     throw UsageError(cat("subsequences per sequence: found ", p.subsequences_per_sequence, " with batch size ",
                          p.batch_size, "; expected at most the batch size (lambda <= Lambda)"));
@@ -69,19 +70,21 @@ void SubsamplingScheme::check_series() const {
     throw UsageError(cat("sampling rate: found ", *p.rate, " and ", *p.batches, " batches; expected one of them"));
   if (p.rate) {
     if (p.top_level != TopLevel::poisson)
-      throw UsageError(cat("sampling rate: found ", *p.rate, " with top level ", name(p.top_level), "; only poisson has one"));
+      throw UsageError(
+          cat("sampling rate: found ", *p.rate, " with top level ", name(p.top_level), "; only poisson has one"));
     if (!(*p.rate > 0.0) || !(*p.rate <= 1.0))
       throw UsageError(cat("sampling rate: found ", *p.rate, "; expected a number above 0 and at most 1"));
     return;
   }
   if (*p.batches < 1 || *p.batches > sequences())
-    throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(), " series; expected an integer from 1 to the number of series"));
+    throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(),
+                         " series; expected an integer from 1 to the number of series"));
   if (draws_each_series()) return;
   // Fixed batches of one size, except for ghosts in the last one.
   const auto size = sequences_per_batch();
   if (const auto made = (sequences() + size - 1) / size; made != *p.batches)
-    throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(), " series; batches of one size are ", made, " (of ", size,
-                         " series) or ", (sequences() + size - 2) / (size - 1), " (of ", size - 1, ")"));
+    throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(), " series; batches of one size are ", made,
+                         " (of ", size, " series) or ", (sequences() + size - 2) / (size - 1), " (of ", size - 1, ")"));
 }
 
 std::int64_t SubsamplingScheme::sequences_per_batch() const noexcept {
@@ -97,11 +100,12 @@ double SubsamplingScheme::drawn_share() const noexcept {
   switch (p.top_level) {
     case TopLevel::poisson: {
       // A quotient is off by 2^-53 of itself, which the next double makes up for.
-      const double rate = p.rate ? *p.rate
-                                 : std::nextafter(p.batches ? 1.0 / static_cast<double>(*p.batches)
-                                                            : static_cast<double>(p.batch_size) /
-                                                                  (static_cast<double>(p.subsequences_per_sequence) * n),
-                                                  1.0);
+      const double rate = p.rate
+                              ? *p.rate
+                              : std::nextafter(p.batches ? 1.0 / static_cast<double>(*p.batches)
+                                                         : static_cast<double>(p.batch_size) /
+                                                               (static_cast<double>(p.subsequences_per_sequence) * n),
+                                               1.0);
       return std::min(1.0, std::ceil(rate * 0x1p53) * 0x1p-53);
     }
     case TopLevel::balls_in_bins: return 1.0 / static_cast<double>(steps_per_epoch());
@@ -113,14 +117,16 @@ double SubsamplingScheme::drawn_share() const noexcept {
 }
 
 double SubsamplingScheme::expected_sequences() const noexcept {
-  return draws_each_series() ? drawn_share() * static_cast<double>(sequences()) : static_cast<double>(sequences_per_batch());
+  return draws_each_series() ? drawn_share() * static_cast<double>(sequences())
+                             : static_cast<double>(sequences_per_batch());
 }
 
 std::int64_t SubsamplingScheme::steps_per_epoch() const noexcept {
   const auto& p = parameters_;
   if (p.batches) return *p.batches;
   // A rate raised by less than that is still 1/T.
-  if (p.rate) return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(1.0 / *p.rate * (1.0 + 0x1p-40), 1e9)));
+  if (p.rate)
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(1.0 / *p.rate * (1.0 + 0x1p-40), 1e9)));
   if (p.record == Record::series && (p.top_level == TopLevel::deterministic || p.top_level == TopLevel::shuffled))
     return (sequences() + sequences_per_batch() - 1) / sequences_per_batch();
   return std::max<std::int64_t>(1, sequences() * p.subsequences_per_sequence / p.batch_size);

@@ -18,7 +18,8 @@ constexpr long double unit = std::numeric_limits<long double>::epsilon();
 ///
 /// Rounding: an entry inherits Σ |a_j/a_0| times the errors of earlier ones, and adds p + 3 units of
 /// Σ |a_j y_{t−j} / a_0|.
-std::vector<long double> inverse_column(const std::vector<double>& a, std::int64_t n, std::vector<long double>* error = nullptr) {
+std::vector<long double> inverse_column(const std::vector<double>& a, std::int64_t n,
+                                        std::vector<long double>* error = nullptr) {
   const auto size = static_cast<std::size_t>(n);
   const auto bands = std::min(a.size(), size);
   std::vector<long double> y(size);
@@ -78,12 +79,12 @@ Strategy::Strategy(StrategyKind kind, NoiseRecursion recursion, std::int64_t ste
   for (const double a : r.coefficients)
     if (!std::isfinite(a)) throw UsageError("coefficients: found a number that is not finite");
   if (!buffered && !(r.coefficients.front() > 0.0))
-    throw UsageError(cat("coefficients: found ", r.coefficients.front(), " as the first one; expected a positive number"));
+    throw UsageError(
+        cat("coefficients: found ", r.coefficients.front(), " as the first one; expected a positive number"));
   const auto rows = static_cast<double>(std::max(r.coefficients.size(), r.decays.size()));
   if (rows * static_cast<double>(steps) > most_work)
     throw UsageError(cat("correlated noise: found ", rows, " coefficients for ", steps, " steps; at most ", most_work,
-                         " for their product: take "
-                         "fewer of either"));
+                         " for their product: take fewer of either"));
   for (std::size_t j = 0; j < r.decays.size(); ++j)
     if (!(r.decays[j] > 0.0) || !(r.decays[j] < 1.0) || !(r.weights[j] > 0.0) || !std::isfinite(r.weights[j]))
       throw UsageError("buffers: a decay lies in (0, 1), and a weight is positive");
@@ -115,7 +116,8 @@ Strategy::Strategy(StrategyKind kind, NoiseRecursion recursion, std::int64_t ste
 }
 
 bool Strategy::is_identity() const noexcept {
-  return recursion_.form != NoiseRecursion::Form::buffered && recursion_.coefficients.size() == 1 && recursion_.coefficients.front() == 1.0;
+  return recursion_.form != NoiseRecursion::Form::buffered && recursion_.coefficients.size() == 1 &&
+         recursion_.coefficients.front() == 1.0;
 }
 
 std::vector<double> Strategy::column() const {
@@ -145,8 +147,10 @@ std::vector<double> Strategy::inverse() const {
       std::vector<double> out;
       for (std::int64_t t = 0; t < steps_; ++t) {
         long double x = t == 0 ? 1.0L : 0.0L;
-        for (std::size_t j = 0; j < buffers.size(); ++j) x -= static_cast<long double>(recursion_.weights[j]) * buffers[j];
-        for (std::size_t j = 0; j < buffers.size(); ++j) buffers[j] = static_cast<long double>(recursion_.decays[j]) * buffers[j] + x;
+        for (std::size_t j = 0; j < buffers.size(); ++j)
+          x -= static_cast<long double>(recursion_.weights[j]) * buffers[j];
+        for (std::size_t j = 0; j < buffers.size(); ++j)
+          buffers[j] = static_cast<long double>(recursion_.decays[j]) * buffers[j] + x;
         out.push_back(static_cast<double>(x));
       }
       return out;
@@ -179,7 +183,8 @@ NoiseRecursion square_root_bands(std::int64_t bands) {
   if (bands < 1) throw UsageError(cat("bands: found ", bands, "; expected an integer of at least 1"));
   NoiseRecursion out;
   for (std::int64_t j = 1; j < bands; ++j)
-    out.coefficients.push_back(out.coefficients.back() * (2.0 * static_cast<double>(j) - 1.0) / (2.0 * static_cast<double>(j)));
+    out.coefficients.push_back(out.coefficients.back() * (2.0 * static_cast<double>(j) - 1.0) /
+                               (2.0 * static_cast<double>(j)));
   return out;
 }
 
@@ -187,14 +192,16 @@ NoiseRecursion inverse_square_root_bands(std::int64_t bands) {
   if (bands < 1) throw UsageError(cat("bands: found ", bands, "; expected an integer of at least 1"));
   NoiseRecursion out{NoiseRecursion::Form::banded_inverse};
   for (std::int64_t j = 1; j < bands; ++j)
-    out.coefficients.push_back(out.coefficients.back() * (2.0 * static_cast<double>(j) - 3.0) / (2.0 * static_cast<double>(j)));
+    out.coefficients.push_back(out.coefficients.back() * (2.0 * static_cast<double>(j) - 3.0) /
+                               (2.0 * static_cast<double>(j)));
   return out;
 }
 
 namespace {
 void check_pattern(const Strategy& strategy, std::int64_t bins, std::int64_t epochs) {
   if (bins < 1 || epochs < 1 || bins > strategy.steps() || epochs > strategy.steps() / bins)
-    throw UsageError(cat("correlated noise: found ", epochs, " epochs of ", bins, " steps; ", strategy.steps(), " steps were planned"));
+    throw UsageError(cat("correlated noise: found ", epochs, " epochs of ", bins, " steps; ", strategy.steps(),
+                         " steps were planned"));
 }
 /// Sums of n products of numbers of one sign are off by this share of themselves.
 double of_sums(std::int64_t n) { return (static_cast<double>(n) + 16.0) * std::numeric_limits<double>::epsilon(); }
@@ -204,7 +211,8 @@ Gram::Gram(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, Sid
   check_pattern(strategy, bins, epochs);
   const auto b = static_cast<double>(bins);
   if (bins > most_bins || static_cast<double>(epochs) * b * b > most_work)
-    throw PrivacyError(cat("correlated noise: found ", bins, " batches and ", epochs, " epochs; at most ", most_bins, " batches and ", most_work,
+    throw PrivacyError(cat("correlated noise: found ", bins, " batches and ", epochs, " epochs; at most ", most_bins,
+                           " batches and ", most_work,
                            " for epochs × batches² are accounted for: take larger batches or fewer epochs"));
   const auto steps = bins * epochs;
   const auto& column = side == Side::upper ? strategy.column_upper() : strategy.column_lower();
@@ -218,14 +226,16 @@ Gram::Gram(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, Sid
     for (std::int64_t j = bins - 1; j >= d; --j) {
       for (; l < steps - j; ++l) sum += s[static_cast<std::size_t>(l + d)] * s[static_cast<std::size_t>(l)];
       const auto i = j - d;
-      entries_[static_cast<std::size_t>(i * bins + j)] = entries_[static_cast<std::size_t>(j * bins + i)] = sum * factor;
+      entries_[static_cast<std::size_t>(i * bins + j)] = entries_[static_cast<std::size_t>(j * bins + i)] =
+          sum * factor;
     }
   }
   look();
 }
 
 Gram::Gram(std::vector<double> entries, std::int64_t bins) : bins_(bins), entries_(std::move(entries)) {
-  if (bins < 1 || entries_.size() != static_cast<std::size_t>(bins * bins)) throw UsageError("a Gram matrix has b × b entries");
+  if (bins < 1 || entries_.size() != static_cast<std::size_t>(bins * bins))
+    throw UsageError("a Gram matrix has b × b entries");
   look();
 }
 
@@ -254,7 +264,8 @@ double squared_sensitivity(const Strategy& strategy, std::int64_t bins, std::int
   const auto steps = bins * epochs;
   double sum = 0.0;
   const bool up_to = side == Gram::Side::upper;
-  for (const double s : summed_over_epochs(up_to ? strategy.column_upper() : strategy.column_lower(), bins, steps)) sum += s * s;
+  for (const double s : summed_over_epochs(up_to ? strategy.column_upper() : strategy.column_lower(), bins, steps))
+    sum += s * s;
   return sum * (up_to ? 1.0 + 2.0 * of_sums(steps + epochs) : 1.0 - 2.0 * of_sums(steps + epochs));
 }
 

@@ -53,7 +53,8 @@ AttackBound attack_bound(PrivacyCurve& curve, std::uint64_t uses, double false_p
 
 AttackBound stated(const AttackBound& bound) {
   constexpr double room = 1.0 + 1e-6;
-  return {std::min(1.0, bound.advantage * room), bound.false_positive_rate, std::min(1.0, bound.true_positive_rate * room)};
+  return {std::min(1.0, bound.advantage * room), bound.false_positive_rate,
+          std::min(1.0, bound.true_positive_rate * room)};
 }
 
 std::vector<double> trade_off(PrivacyCurve& curve, std::uint64_t uses, std::span<const double> rates,

@@ -25,7 +25,7 @@ enum class DropPattern {
 
 struct InferenceMechanism {
   std::int64_t changed = 1;  ///< w ≥ 1
-  double keep = 1.0;         ///< r in (0, 1]
+  double keep = 1.0;  ///< r in (0, 1]
   DropPattern pattern = DropPattern::visible;
 };
 

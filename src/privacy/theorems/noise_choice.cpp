@@ -19,7 +19,8 @@
 namespace tsdp::privacy {
 namespace {
 
-// Where adaptive composition is chosen: with less noise its first answer takes more than 20 seconds, with more it saves less than a tenth of the steps.
+// Where adaptive composition is chosen: with less noise its first answer takes more than 20 seconds, with more it saves
+// less than a tenth of the steps.
 constexpr double least_adaptive_sigma = 3.0;
 constexpr double largest_adaptive_sigma = 12.0;
 
@@ -28,7 +29,8 @@ AppliedTheorem theorem_of(const NoiseTarget& target, const std::shared_ptr<const
 }
 
 std::uint64_t uses_of(const NoiseTarget& target, const AppliedTheorem& theorem) {
-  return theorem.uses_of_steps(static_cast<std::uint64_t>(target.epochs) * static_cast<std::uint64_t>(theorem.steps_per_epoch));
+  return theorem.uses_of_steps(static_cast<std::uint64_t>(target.epochs) *
+                               static_cast<std::uint64_t>(theorem.steps_per_epoch));
 }
 
 bool certified(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double sigma) {
@@ -38,7 +40,8 @@ bool certified(const NoiseTarget& target, const std::shared_ptr<const Strategy>&
 
 /// σ with seven digits, or the next one above it with which the uses stay within the target as all commands state it.
 /// Calibration asks for δ(ε), on coarser grids; what epsilon() then gives may lie above the target by its rounding.
-double as_stated(double sigma, const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at, double precision) {
+double as_stated(double sigma, const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at,
+                 double precision) {
   constexpr int digits = 7;
   constexpr int most_tries = 60;
   double step = 2e-6;
@@ -56,21 +59,30 @@ double as_stated(double sigma, const PrivacyTarget& target, const std::function<
 
 StepComposition chosen_composition(const AppliedTheorem& theorem) {
   const double sigma = theorem.noise_multiplier;
-  return covers_adaptive_composition(theorem) && sigma >= least_adaptive_sigma && sigma <= largest_adaptive_sigma ? StepComposition::adaptive : StepComposition::symmetrised;
+  return covers_adaptive_composition(theorem) && sigma >= least_adaptive_sigma && sigma <= largest_adaptive_sigma
+             ? StepComposition::adaptive
+             : StepComposition::symmetrised;
 }
 
-StepComposition chosen_composition(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at) {
+StepComposition chosen_composition(const PrivacyTarget& target,
+                                   const std::function<AppliedTheorem(double)>& theorem_at) {
   if (!covers_adaptive_composition(theorem_at(1.0))) return StepComposition::symmetrised;
   // Adaptive composition needs less noise, at the lower edge by up to a seventh: the noise that is used has to be in
   // the range too.
   constexpr double least_symmetrised_sigma = 3.5;
   const double sigma = least_noise(target, theorem_at);
-  return sigma >= least_symmetrised_sigma && sigma <= largest_adaptive_sigma ? StepComposition::adaptive : StepComposition::symmetrised;
+  return sigma >= least_symmetrised_sigma && sigma <= largest_adaptive_sigma ? StepComposition::adaptive
+                                                                             : StepComposition::symmetrised;
 }
 
-double least_noise(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at, double tolerance, double precision) {
-  const auto suffices = [&](const AppliedTheorem& theorem) { return theorem.curve()->certifies(target.epsilon, target.delta, target.uses, precision); };
-  if (theorem_at(1.0).composition == StepComposition::symmetrised) return as_stated(calibrate_noise([&](double sigma) { return suffices(theorem_at(sigma)); }, tolerance), target, theorem_at, precision);
+double least_noise(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at,
+                   double tolerance, double precision) {
+  const auto suffices = [&](const AppliedTheorem& theorem) {
+    return theorem.curve()->certifies(target.epsilon, target.delta, target.uses, precision);
+  };
+  if (theorem_at(1.0).composition == StepComposition::symmetrised)
+    return as_stated(calibrate_noise([&](double sigma) { return suffices(theorem_at(sigma)); }, tolerance), target,
+                     theorem_at, precision);
 
   // The noise that the symmetrised composition of the pair needs is enough: an adaptive curve certifies whatever that
   // composition does.
@@ -91,9 +103,9 @@ double least_noise(const PrivacyTarget& target, const std::function<AppliedTheor
   double last_sigma = 0.0;
   double last_log = 0.0;
   for (int tries = 0; tries < most_tries && enough > too_little * (1.0 + tolerance); ++tries) {
-    const bool inside = next > too_little * (1.0 + 0.2 * tolerance) && next < enough * (1.0 - 0.2 * tolerance);  // (false for NaN)
-    const double sigma = inside ? next : too_little > 0.0 ? std::sqrt(too_little * enough)
-                                                          : 0.5 * enough;
+    const bool inside =
+        next > too_little * (1.0 + 0.2 * tolerance) && next < enough * (1.0 - 0.2 * tolerance);  // (false for NaN)
+    const double sigma = inside ? next : too_little > 0.0 ? std::sqrt(too_little * enough) : 0.5 * enough;
     next = std::numeric_limits<double>::quiet_NaN();
     // Noise so small that its loss is beyond accounting is not enough.
     bool certified = false;
@@ -102,9 +114,7 @@ double least_noise(const PrivacyTarget& target, const std::function<AppliedTheor
       const auto theorem = theorem_at(sigma);
       certified = suffices(theorem);
       epsilon = theorem.curve()->epsilon(target.delta, target.uses, precision).upper - theorem.pure_release;
-    } catch (const OutOfReach&) {
-      certified = false;
-    }
+    } catch (const OutOfReach&) { certified = false; }
     (certified ? enough : too_little) = sigma;
     if (!(epsilon > 0.0) || !std::isfinite(epsilon) || !(left > 0.0)) continue;
     const double log_excess = std::log(epsilon / left);
@@ -123,12 +133,13 @@ double least_noise(const PrivacyTarget& target, const std::function<AppliedTheor
 double least_noise(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double tolerance) {
   const auto theorem_at = [&](double sigma) { return theorem_of(target, strategy, sigma); };
   const auto uses = uses_of(target, theorem_at(1.0));
-  return as_stated(calibrate_noise([&](double sigma) { return certified(target, strategy, sigma); }, tolerance), {target.epsilon, target.delta, uses}, theorem_at, default_precision);
+  return as_stated(calibrate_noise([&](double sigma) { return certified(target, strategy, sigma); }, tolerance),
+                   {target.epsilon, target.delta, uses}, theorem_at, default_precision);
 }
 
 std::span<const StrategyKind> searched_kinds() {
-  static constexpr std::array kinds = {StrategyKind::identity, StrategyKind::bsr, StrategyKind::bisr,
-                                       StrategyKind::band_mf, StrategyKind::band_inv_mf, StrategyKind::blt};
+  static constexpr std::array kinds = {StrategyKind::identity, StrategyKind::bsr,         StrategyKind::bisr,
+                                       StrategyKind::band_mf,  StrategyKind::band_inv_mf, StrategyKind::blt};
   return kinds;
 }
 
@@ -148,7 +159,8 @@ PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy
     const double unamplified = mean_error * squared_sensitivity(*strategy, bins, target.epochs);
     tried.push_back({std::move(strategy), mean_error, unamplified});
   }
-  std::stable_sort(tried.begin(), tried.end(), [](const auto& a, const auto& b) { return a.unamplified < b.unamplified; });
+  std::stable_sort(tried.begin(), tried.end(),
+                   [](const auto& a, const auto& b) { return a.unamplified < b.unamplified; });
   PricedStrategy best;
   std::exception_ptr why_none;
   for (const auto& [strategy, mean_error, unamplified] : tried) {

@@ -28,14 +28,15 @@ struct PrivacyTarget {
 /// The same where σ is `auto` as well; theorem_at(σ) is the mechanism with its uses symmetrised. Decided by the σ that
 /// the target needs that way: adaptively from 3.5 on, as adaptive composition needs less, so that the noise that is
 /// used is in the range too. Throws as calibrate_noise does.
-[[nodiscard]] StepComposition chosen_composition(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at);
+[[nodiscard]] StepComposition chosen_composition(const PrivacyTarget& target,
+                                                 const std::function<AppliedTheorem(double)>& theorem_at);
 
 /// The least σ, within a relative `tolerance`, with which the uses stay within the target (PrivacyCurve::stays_within);
 /// theorem_at(σ) is the mechanism. It has as many digits as are printed, seven, so that asking with the printed number
 /// gives the promised answer. Uses that are composed adaptively take seconds for every σ that is tried, so few are
 /// tried: from what the symmetrised composition needs, by the ratio of their ε. Throws as calibrate_noise does.
-[[nodiscard]] double least_noise(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at, double tolerance = 2e-4,
-                                 double precision = default_precision);
+[[nodiscard]] double least_noise(const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at,
+                                 double tolerance = 2e-4, double precision = default_precision);
 
 /// (ε, δ) for k ≥ 1 epochs of a law; strategies are planned for k times its batches.
 struct NoiseTarget {
@@ -47,10 +48,11 @@ struct NoiseTarget {
 
 /// The same for whole series; identity stands for independent noise. Throws as
 /// calibrate_noise and series_theorem do.
-[[nodiscard]] double least_noise(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double tolerance = 2e-4);
+[[nodiscard]] double least_noise(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy,
+                                 double tolerance = 2e-4);
 
-/// A matrix with its σ, and σ² times the mean squared error of its prefix sums (strategy.h): what training feels of the noise, in squares of
-/// the clip norm.
+/// A matrix with its σ, and σ² times the mean squared error of its prefix sums (strategy.h): what training feels of the
+/// noise, in squares of the clip norm.
 struct PricedStrategy {
   std::shared_ptr<const Strategy> strategy;
   double noise_multiplier = 0.0;
@@ -66,6 +68,7 @@ struct PricedStrategy {
 /// Kinds are tried in the order of their error without amplification. With T the least total error so far, another can
 /// only be better if it is certified at σ = √(T/mean error), as a certified σ stays certified when it grows; that is
 /// checked first.
-[[nodiscard]] PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy& sizes, double tolerance = 2e-4);
+[[nodiscard]] PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy& sizes,
+                                               double tolerance = 2e-4);
 
 }  // namespace tsdp::privacy

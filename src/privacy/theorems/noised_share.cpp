@@ -69,8 +69,9 @@ class ConsecutiveChange {
 };
 
 /// The largest noised_share over `lengths`.
-double largest_share(const std::vector<std::int64_t>& lengths, std::int64_t context_length, std::int64_t forecast_length,
-                     const PrivacyUnit& unit, double context_noise, double forecast_noise) {
+double largest_share(const std::vector<std::int64_t>& lengths, std::int64_t context_length,
+                     std::int64_t forecast_length, const PrivacyUnit& unit, double context_noise,
+                     double forecast_noise) {
   const bool user = unit.relation == Relation::user;
   const auto at_least_touched = [&](std::int64_t length) {
     return touched_windows(length, context_length, forecast_length, unit);

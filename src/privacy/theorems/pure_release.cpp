@@ -23,7 +23,8 @@ Certificate with_release(Certificate why) {
 
 }  // namespace
 
-CurveWithPureRelease::CurveWithPureRelease(std::unique_ptr<PrivacyCurve> curve, double epsilon) : curve_(std::move(curve)), pure_(epsilon) {
+CurveWithPureRelease::CurveWithPureRelease(std::unique_ptr<PrivacyCurve> curve, double epsilon)
+    : curve_(std::move(curve)), pure_(epsilon) {
   if (!(epsilon > 0.0) || !std::isfinite(epsilon))
     throw PrivacyError(cat("epsilon of a pure release: found ", epsilon, "; expected a positive finite number"));
 }
@@ -67,8 +68,6 @@ std::uint64_t CurveWithPureRelease::search_uses(double epsilon, double delta, st
   return left >= 0.0 ? curve_->max_uses(left, delta, limit, precision) : 0;
 }
 
-Certificate CurveWithPureRelease::methods() const {
-  return with_release(curve_->methods());
-}
+Certificate CurveWithPureRelease::methods() const { return with_release(curve_->methods()); }
 
 }  // namespace tsdp::privacy

@@ -12,14 +12,17 @@ namespace tsdp::privacy {
 /// they released. With k = 0 uses there is no release.
 ///
 /// Theorem tsdp.7 (docs/proofs/private-choice.md): δ(ε) ≤ p δ₁(ε − ε₂) + (1 − p) δ₁(ε + ε₂), p = 1/(1 + e^{−ε₂}), where
-/// δ₁(−t) = 1 − e^{−t} + e^{−t} δ₁(t); and ε(δ) ≤ ε₁(δ) + ε₂. Lower ends are those of the uses alone. Upper ends are rounded up.
+/// δ₁(−t) = 1 − e^{−t} + e^{−t} δ₁(t); and ε(δ) ≤ ε₁(δ) + ε₂. Lower ends are those of the uses alone. Upper ends are
+/// rounded up.
 class CurveWithPureRelease final : public PrivacyCurve {
  public:
-  /// `curve` must bound both directions of a symmetric relation, as those of the theorem table do. Throws PrivacyError unless 0 < epsilon < ∞.
+  /// `curve` must bound both directions of a symmetric relation, as those of the theorem table do. Throws PrivacyError
+  /// unless 0 < epsilon < ∞.
   CurveWithPureRelease(std::unique_ptr<PrivacyCurve> curve, double epsilon);
 
   [[nodiscard]] double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
-  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses,
+                               double precision = default_precision) override;
   [[nodiscard]] Certificate methods() const override;
 
  protected:

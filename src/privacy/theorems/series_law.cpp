@@ -18,7 +18,8 @@ namespace tsdp::privacy {
 namespace {
 
 constexpr const char* matrix_row = "series.matrix";
-/// The most that a series may move sums by under correlated noise, in clip norms and as the root of an epoch's share: beyond, nothing is private.
+/// The most that a series may move sums by under correlated noise, in clip norms and as the root of an epoch's share:
+/// beyond, nothing is private.
 constexpr double most_share = 1e9;
 
 /// Upper ends only: what a pair that is not exact gives.
@@ -29,12 +30,18 @@ class UpperCurve final : public PrivacyCurve {
   bool certifies(double epsilon, double delta, std::uint64_t uses, double precision) override {
     return of_->certifies(epsilon, delta, uses, precision);
   }
-  double upper_epsilon(double delta, std::uint64_t uses, double precision) override { return of_->upper_epsilon(delta, uses, precision); }
+  double upper_epsilon(double delta, std::uint64_t uses, double precision) override {
+    return of_->upper_epsilon(delta, uses, precision);
+  }
   [[nodiscard]] Certificate methods() const override { return {why_, "", {}}; }
 
  protected:
-  Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate&) override { return {0.0, of_->delta(epsilon, uses, precision).upper}; }
-  Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate&) override { return {0.0, of_->epsilon(delta, uses, precision).upper}; }
+  Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate&) override {
+    return {0.0, of_->delta(epsilon, uses, precision).upper};
+  }
+  Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate&) override {
+    return {0.0, of_->epsilon(delta, uses, precision).upper};
+  }
   std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override {
     return of_->max_uses(epsilon, delta, limit, precision);
   }
@@ -44,21 +51,23 @@ class UpperCurve final : public PrivacyCurve {
   std::string why_;
 };
 
-std::unique_ptr<PrivacyCurve> curve_of(const SeriesLaw& law, double rate, double sigma, std::optional<Direction> direction) {
+std::unique_ptr<PrivacyCurve> curve_of(const SeriesLaw& law, double rate, double sigma,
+                                       std::optional<Direction> direction) {
   switch (law.sampler) {
     case TopLevel::deterministic: return std::make_unique<GaussianCurve>(sigma);  // the same in both directions
     case TopLevel::shuffled:
       // No lower bound of an addition is known.
       if (direction == Direction::add)
-        return std::make_unique<UpperCurve>(std::make_unique<GaussianCurve>(sigma), "deterministic batches (Chua et al. 2024, Theorem 4.1)");
+        return std::make_unique<UpperCurve>(std::make_unique<GaussianCurve>(sigma),
+                                            "deterministic batches (Chua et al. 2024, Theorem 4.1)");
       return std::make_unique<ShuffledCurve>(law.batches, sigma, law.reshuffle);
     case TopLevel::poisson:
       if (direction) return std::make_unique<Accountant>(poisson_step(rate, sigma), *direction);
       return std::make_unique<PoissonCurve>(rate, sigma);
     case TopLevel::without_replacement:
       return std::make_unique<UpperCurve>(std::make_unique<Accountant>(one_window_pair(rate, sigma)),
-                                          "sample without replacement, another series in the absent one's place (Schuchardt et al. 2025, "
-                                          "Theorem 4.4 with r = 1)");
+                                          "sample without replacement, another series in the absent one's place "
+                                          "(Schuchardt et al. 2025, Theorem 4.4 with r = 1)");
     case TopLevel::balls_in_bins: return std::make_unique<RandomAllocationCurve>(law.batches, sigma, direction);
   }
   throw Error(ExitCode::failure, "a sampler that no row is about");
@@ -67,7 +76,8 @@ std::unique_ptr<PrivacyCurve> curve_of(const SeriesLaw& law, double rate, double
 /// Upper bounds of the Rényi divergences of `epochs` epochs of balls in bins with a strategy C ≥ 0, of an addition or
 /// of a removal, whichever is larger: RenyiAdd, and renyi_remove, which has whole orders; divergences grow with the
 /// order, so the next whole one bounds the others. +∞ for orders and numbers of bins that would take long.
-std::vector<double> bins_renyi(const Strategy& strategy, std::int64_t bins, double sigma, std::uint64_t epochs, std::span<const double> orders) {
+std::vector<double> bins_renyi(const Strategy& strategy, std::int64_t bins, double sigma, std::uint64_t epochs,
+                               std::span<const double> orders) {
   constexpr std::int64_t most_bins = 4096;
   constexpr double most_work = 1e8;  // tenths of a second per bandwidth
   std::vector<double> out(orders.size(), std::numeric_limits<double>::infinity());
@@ -94,7 +104,8 @@ std::vector<double> bins_renyi(const Strategy& strategy, std::int64_t bins, doub
 }  // namespace
 
 const std::vector<TheoremSummary>& series_table() {
-  const auto row = [](const char* id, const char* covers, Bound bound, CompositionUnit unit, TopLevel sampler, const char* source) {
+  const auto row = [](const char* id, const char* covers, Bound bound, CompositionUnit unit, TopLevel sampler,
+                      const char* source) {
     TheoremSummary out{id, covers, bound, unit};
     out.top_level = sampler;
     out.source = source;
@@ -102,39 +113,51 @@ const std::vector<TheoremSummary>& series_table() {
   };
   constexpr auto chua = "Chua et al., How Private are DP-SGD Implementations?, ICML 2024";
   static const std::vector<TheoremSummary> rows = {
-      row("series.deterministic", "fixed batches of whole series, in turn", Bound::tight, CompositionUnit::epoch, TopLevel::deterministic, chua),
-      row("series.shuffled", "batches of whole series in random order", Bound::upper, CompositionUnit::epoch, TopLevel::shuffled, chua),
-      row("series.poisson", "every series by a coin of its own", Bound::tight, CompositionUnit::step, TopLevel::poisson, chua),
-      row("series.wor", "batches of whole series without replacement", Bound::upper, CompositionUnit::step, TopLevel::without_replacement, ""),
-      row("series.balls_in_bins", "every series in one bin, drawn once", Bound::tight, CompositionUnit::epoch, TopLevel::balls_in_bins,
+      row("series.deterministic", "fixed batches of whole series, in turn", Bound::tight, CompositionUnit::epoch,
+          TopLevel::deterministic, chua),
+      row("series.shuffled", "batches of whole series in random order", Bound::upper, CompositionUnit::epoch,
+          TopLevel::shuffled, chua),
+      row("series.poisson", "every series by a coin of its own", Bound::tight, CompositionUnit::step, TopLevel::poisson,
+          chua),
+      row("series.wor", "batches of whole series without replacement", Bound::upper, CompositionUnit::step,
+          TopLevel::without_replacement, ""),
+      row("series.balls_in_bins", "every series in one bin, drawn once", Bound::tight, CompositionUnit::epoch,
+          TopLevel::balls_in_bins,
           "Choquette-Choo et al., Near-Exact Privacy Amplification for Matrix Mechanisms, ICLR 2025"),
-      row(matrix_row, "correlated noise: bins, fixed batches, or batches shuffled once", Bound::upper, CompositionUnit::epoch,
-          TopLevel::balls_in_bins, "Schuchardt and Kalinin, Sampling-Free Privacy Accounting for Matrix Mechanisms under Random Allocation, 2026"),
+      row(matrix_row, "correlated noise: bins, fixed batches, or batches shuffled once", Bound::upper,
+          CompositionUnit::epoch, TopLevel::balls_in_bins,
+          "Schuchardt and Kalinin, Sampling-Free Privacy Accounting for Matrix Mechanisms under Random Allocation, "
+          "2026"),
   };
   return rows;
 }
 
-AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::optional<Direction> direction, CorrelatedMethod method) {
+AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::optional<Direction> direction,
+                              CorrelatedMethod method) {
   if (noise.kind == NoiseKind::independent) return series_theorem(law, noise.multiplier, direction);
   if (noise.strategy == nullptr) throw Error(ExitCode::failure, "correlated noise without a strategy matrix");
   // The checks of numbers are those of independent noise.
   auto out = series_theorem(law, noise.multiplier, direction);
   if (law.sampler == TopLevel::shuffled && law.reshuffle != Reshuffle::once)
     throw PrivacyError(
-        "correlated noise with top level shuffled and an order of its own in every epoch: nothing covers it, as two parts of a "
-        "series may come together; reshuffle once, or balls_in_bins, is covered");
-  const auto probe = CorrelatedNoiseCurve(noise.strategy, law.sampler, law.batches, noise.multiplier, direction, method);
+        "correlated noise with top level shuffled and an order of its own in every epoch: nothing covers it, as two "
+        "parts of a series may come together; reshuffle once, or balls_in_bins, is covered");
+  const auto probe =
+      CorrelatedNoiseCurve(noise.strategy, law.sampler, law.batches, noise.multiplier, direction, method);
   const auto epochs = probe.planned();
-  const double share = std::sqrt(squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(epochs)) / static_cast<double>(epochs));
+  const double share = std::sqrt(squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(epochs)) /
+                                 static_cast<double>(epochs));
   if (!(share <= most_share))
-    throw PrivacyError(cat("coefficients: one series moves the sums by up to ", share, " times the clip norm; at most ", most_share,
+    throw PrivacyError(cat("coefficients: one series moves the sums by up to ", share, " times the clip norm; at most ",
+                           most_share,
                            " is accounted for: expected coefficients that are not so far above the first one"));
   out.theorem = matrix_row;
   out.bound = Bound::upper;
   out.unit = CompositionUnit::epoch;
   out.pair = DominatingPair({{share * (1.0 + 1e-14), 1.0}}, noise.multiplier);
   if (law.sampler == TopLevel::balls_in_bins)
-    out.own_renyi = [=, strategy = noise.strategy, sigma = noise.multiplier](std::uint64_t uses, std::span<const double> orders) {
+    out.own_renyi = [=, strategy = noise.strategy, sigma = noise.multiplier](std::uint64_t uses,
+                                                                             std::span<const double> orders) {
       return bins_renyi(*strategy, law.batches, sigma, uses, orders);
     };
   out.own_curve = [=, strategy = noise.strategy, sigma = noise.multiplier] {
@@ -155,7 +178,8 @@ AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std
   if (law.batches < 1 || law.batches > largest_count)
     throw UsageError(cat("batches: found ", law.batches, "; expected an integer from 1 to ", largest_count));
   if (law.rate && law.sampler != TopLevel::poisson && law.sampler != TopLevel::without_replacement)
-    throw UsageError(cat("sampling rate: found ", *law.rate, " with top level ", name(law.sampler), "; only poisson and wor have one"));
+    throw UsageError(cat("sampling rate: found ", *law.rate, " with top level ", name(law.sampler),
+                         "; only poisson and wor have one"));
   if (law.rate && (!(*law.rate > 0.0) || !(*law.rate <= 1.0)))
     throw UsageError(cat("sampling rate: found ", *law.rate, "; expected a number above 0 and at most 1"));
   if (law.reshuffle == Reshuffle::once && law.sampler != TopLevel::shuffled)
@@ -214,39 +238,51 @@ double two_in_a_row(const AppliedTheorem& theorem, std::uint64_t uses, double de
 
 }  // namespace
 
-Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint64_t uses, double epsilon, double delta) {
+Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint64_t uses, double epsilon,
+                             double delta) {
   if (uses == 0) return {0.0, delta};
   if (law.sampler == TopLevel::without_replacement) return {epsilon, delta};
   double least = std::numeric_limits<double>::infinity();
-  // Given batches, bins or coins, whose law is the same in both data sets, sums move by at most 2 wherever the series takes part; divergences are jointly convex.
-  const double sensitivity = noise.kind == NoiseKind::independent
-                                 ? 2.0
-                                 : 2.0 * std::sqrt(squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(uses))) * (1.0 + 1e-15);
+  // Given batches, bins or coins, whose law is the same in both data sets, sums move by at most 2 wherever the series
+  // takes part; divergences are jointly convex.
+  const double sensitivity =
+      noise.kind == NoiseKind::independent
+          ? 2.0
+          : 2.0 * std::sqrt(squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(uses))) *
+                (1.0 + 1e-15);
   try {
-    least = GaussianCurve(noise.multiplier, sensitivity).epsilon(delta, noise.kind == NoiseKind::independent ? uses : 1).upper;
+    least = GaussianCurve(noise.multiplier, sensitivity)
+                .epsilon(delta, noise.kind == NoiseKind::independent ? uses : 1)
+                .upper;
   } catch (const PrivacyError&) {
     // No ε that large is stated.
   }
   // Amplified laws may gain more from two neighbours. With correlated noise, by Rényi divergences, which do not take
   // seconds.
   if (law.sampler == TopLevel::poisson || law.sampler == TopLevel::balls_in_bins)
-    least = std::min(least, two_in_a_row(series_theorem(law, noise, std::nullopt, CorrelatedMethod::renyi), uses, delta, epsilon));
+    least = std::min(
+        least, two_in_a_row(series_theorem(law, noise, std::nullopt, CorrelatedMethod::renyi), uses, delta, epsilon));
   // `epsilon` may be that of one direction, and a replaced series takes both: nothing follows from it.
   return std::isfinite(least) ? Substitution{least, delta} : Substitution{2.0 * epsilon, 1.0};
 }
 
-Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses, double epsilon, double delta) {
+Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses, double epsilon,
+                             double delta) {
   return substitution_of(law, noise_by(nullptr, noise_multiplier), uses, epsilon, delta);
 }
 
 Certificate asked_certificate(const AppliedTheorem& theorem, double delta, std::uint64_t uses) {
   const auto curve = theorem.curve();
-  if (uses == 0 || !theorem_row(theorem.theorem).whole_series()) return curve->methods();  // (others say the same of every answer)
+  if (uses == 0 || !theorem_row(theorem.theorem).whole_series())
+    return curve->methods();  // (others say the same of every answer)
   static thread_local std::pair<std::string, Certificate> last;
   // What a curve says unasked tells apart samplers and kinds of matrices whose pairs may be the same.
   const auto unasked = curve->methods();
-  const auto key = cat(unasked.upper, "; ", unasked.lower, "; ", unasked.assumptions.size(), "; ", theorem.theorem, " ", theorem.steps_per_epoch, " ", exact(theorem.noise_multiplier), " ", exact(theorem.pair.components().back().mean), " ",
-                       exact(theorem.pair.components().back().weight), " ", exact(delta), " ", uses, " ", name(theorem.composition));
+  const auto key =
+      cat(unasked.upper, "; ", unasked.lower, "; ", unasked.assumptions.size(), "; ", theorem.theorem, " ",
+          theorem.steps_per_epoch, " ", exact(theorem.noise_multiplier), " ",
+          exact(theorem.pair.components().back().mean), " ", exact(theorem.pair.components().back().weight), " ",
+          exact(delta), " ", uses, " ", name(theorem.composition));
   if (last.first != key) last = {key, curve->epsilon(delta, uses).why};
   return last.second;
 }

@@ -1,8 +1,8 @@
 // A whole series as the record: how series are drawn for the batches of an epoch, and what that is worth.
 //
-// Neighbours differ in one series, present or absent (zero-out: a ghost that contributes nothing takes its place; the number of
-// series and the others' lengths stay public). A series contributes a vector of norm at most C to the sum of a step in which it is
-// drawn. [C] is Chua et al., "How Private are DP-SGD Implementations?" (ICML 2024).
+// Neighbours differ in one series, present or absent (zero-out: a ghost that contributes nothing takes its place; the
+// number of series and the others' lengths stay public). A series contributes a vector of norm at most C to the sum of
+// a step in which it is drawn. [C] is Chua et al., "How Private are DP-SGD Implementations?" (ICML 2024).
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,19 @@ struct SeriesLaw {
 /// How `scheme`, whose records are series, draws them.
 [[nodiscard]] SeriesLaw series_law_of(const SubsamplingScheme& scheme);
 
-/// The row that covers a law. Throws UsageError for numbers out of range, and for a rate or an order that the sampler has no use for.
+/// The row that covers a law. Throws UsageError for numbers out of range, and for a rate or an order that the sampler
+/// has no use for.
 ///
 /// | id | one use | upper end | lower end |
 /// | series.deterministic | epoch | Gaussian mechanism, exact ([C] §2.1) | the same |
 /// | series.shuffled | epoch | deterministic ([C] Theorem 4.1) | events E_C ([C] §2.3), composed |
 /// | series.poisson | step | composition of the exact pair, both directions apart ([C] §2.2) | the same |
-/// | series.wor | step | Theorem 4.4 of Schuchardt et al. (2025) with r = 1: another series takes the absent one's place, so
+/// | series.wor | step | Theorem 4.4 of Schuchardt et al. (2025) with r = 1: another series takes the absent one's
+/// place, so
 ///   that the sum moves by up to 2 | none |
-/// | series.balls_in_bins | epoch | exact pair of random allocation (Choquette-Choo et al. 2025, Lemma 3.2) | the same |
-/// | series.matrix | epoch | correlated noise with bins, fixed batches, or batches shuffled once: CorrelatedNoiseCurve | the same |
+/// | series.balls_in_bins | epoch | exact pair of random allocation (Choquette-Choo et al. 2025, Lemma 3.2) | the same
+/// | | series.matrix | epoch | correlated noise with bins, fixed batches, or batches shuffled once:
+/// CorrelatedNoiseCurve | the same |
 ///
 /// `direction` asks for one direction alone: `remove` (the series is there, and is taken away) or `add`.
 [[nodiscard]] AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier,
@@ -45,7 +48,8 @@ struct SeriesLaw {
 /// throws PrivacyError, naming the nearest. Composing its pair, a Gaussian mechanism with the share of an epoch in the
 /// squared norm of all planned ones, is an upper bound for any number of epochs up to those: an epoch of a non-negative
 /// matrix adds more the more epochs went before it.
-[[nodiscard]] AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::optional<Direction> direction = std::nullopt,
+[[nodiscard]] AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise,
+                                            std::optional<Direction> direction = std::nullopt,
                                             CorrelatedMethod method = CorrelatedMethod::automatic);
 
 /// What is known about replacing a series by another, at the same δ, where (ε, δ) holds after `uses` uses for one that
@@ -65,8 +69,10 @@ struct Substitution {
   double epsilon;
   double delta;
 };
-[[nodiscard]] Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint64_t uses, double epsilon, double delta);
-[[nodiscard]] Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses, double epsilon, double delta);
+[[nodiscard]] Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint64_t uses, double epsilon,
+                                           double delta);
+[[nodiscard]] Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses,
+                                           double epsilon, double delta);
 
 /// What gives ε(δ) after `uses` uses, for a theorem that asks its curve for it. The last answer is kept, as asking a
 /// curve may take seconds.

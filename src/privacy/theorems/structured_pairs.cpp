@@ -35,7 +35,8 @@ DominatingPair poisson_optimistic_mirrored(std::int64_t m, double rate, double r
   return {diluted(binomial_components(m, rate, 1.0), rho), sigma, DominatingPair::Against::mirror};
 }
 
-DominatingPair flat_optimistic(std::int64_t records, std::int64_t window_length, std::int64_t batch_size, double sigma) {
+DominatingPair flat_optimistic(std::int64_t records, std::int64_t window_length, std::int64_t batch_size,
+                               double sigma) {
   return {hypergeometric_components(records, window_length, batch_size, 2.0), sigma};
 }
 

@@ -40,9 +40,10 @@ struct Row {
       : one_window(only_one_window), noise(input_noise), pair(std::move(make_pair)) {
     summary.id = std::move(id);
     summary.bound = bound;
-    // In an epoch that takes series in turn, in whatever order, a series is in one batch: the epoch is one use (parallel
-    // composition, Props. E.2, E.3). A sample without replacement is fresh in every step.
-    summary.unit = top == TopLevel::deterministic || top == TopLevel::shuffled ? CompositionUnit::epoch : CompositionUnit::step;
+    // In an epoch that takes series in turn, in whatever order, a series is in one batch: the epoch is one use
+    // (parallel composition, Props. E.2, E.3). A sample without replacement is fresh in every step.
+    summary.unit =
+        top == TopLevel::deterministic || top == TopLevel::shuffled ? CompositionUnit::epoch : CompositionUnit::step;
     summary.ours = !proof.empty();
     summary.only_if_named = bound == Bound::optimistic_lower || noise == InputNoise::any;
     summary.needs_every_length = noise == InputNoise::any;
@@ -52,14 +53,15 @@ struct Row {
     // With λ = 1 window with replacement, a step moves by one window at most, whatever the top level. E.1, E.8 and
     // their kin are mixtures of several.
     summary.couples_steps = one_window && bottom == BottomLevel::with_replacement && bound != Bound::optimistic_lower;
-    summary.covers = cat(top == TopLevel::without_replacement ? std::string("top level without replacement") : cat("top level ", name(top)),
-                         bottom == BottomLevel::poisson ? ", bottom level poisson" : ", bottom level with replacement",
-                         one_window ? ", 1 subsequence per sequence" : ", any number of subsequences per sequence",
-                         noise == InputNoise::none    ? ", no noise on data"
-                         : noise == InputNoise::equal ? ", equal noise on context and forecast"
-                         : noise == InputNoise::split ? ", noise on context and forecast, equal unless w = 1 and "
-                                                        "T >= L_C + L_F"
-                                                      : ", any noise on context and forecast");
+    summary.covers =
+        cat(top == TopLevel::without_replacement ? std::string("top level without replacement")
+                                                 : cat("top level ", name(top)),
+            bottom == BottomLevel::poisson ? ", bottom level poisson" : ", bottom level with replacement",
+            one_window ? ", 1 subsequence per sequence" : ", any number of subsequences per sequence",
+            noise == InputNoise::none    ? ", no noise on data"
+            : noise == InputNoise::equal ? ", equal noise on context and forecast"
+            : noise == InputNoise::split ? ", noise on context and forecast, equal unless w = 1 and T >= L_C + L_F"
+                                         : ", any noise on context and forecast");
   }
 
   /// The parts of the scheme that the row does not cover, one text each; empty if it covers the scheme.
@@ -118,10 +120,8 @@ PoissonReach largest_poisson_reach(const SubsamplingScheme& scheme, const Privac
   for (const auto length : scheme.parameters().lengths.distinct()) {
     const auto reach = poisson_reach_of(scheme, unit, length);
     const bool both = reach.touched >= worst.touched && reach.rate >= worst.rate;
-    if (reach.touched > worst.touched || reach.rate > worst.rate)
-      worst.of_one_series = both;
-    else
-      worst.of_one_series = worst.of_one_series || both;
+    if (reach.touched > worst.touched || reach.rate > worst.rate) worst.of_one_series = both;
+    else worst.of_one_series = worst.of_one_series || both;
     worst.touched = std::max(worst.touched, reach.touched);
     worst.rate = std::max(worst.rate, reach.rate);
   }
@@ -297,7 +297,8 @@ const std::vector<Row>& table() {
                                                 touched_share(scheme, unit), scheme.drawn_share(), sigma);
        },
        "batches.md"},
-      // Ours, docs/proofs/batches.md, Theorem tsdp.4. One epoch in an order that does not depend on the data, published or not: given the
+      // Ours, docs/proofs/batches.md, Theorem tsdp.4. One epoch in an order that does not depend on the data, published
+      // or not: given the
       // order it is deterministic iteration, and H_α is jointly convex. Upper bound by the pairs of 4.2, E.1 and E.8.
       {"tsdp.4", Bound::upper, shuffled, with_replacement, true, InputNoise::none,
        [](const SubsamplingScheme& scheme, const PrivacyUnit& unit, double sigma) {
@@ -332,20 +333,15 @@ const std::vector<FlatRow>& flat_table() {
       // C.1. What an accountant of ordinary DP-SGD states: exact for the substitution of one of n independent records,
       //   P = (1 − Λ/n) N(0, σ) + Λ/n N(2, σ),  Q = N(0, σ),  symmetrised;
       // no bound for series, where one value lies in many windows.
-      {{"C.1",
-        "a flat data set of windows as if they were independent records: not valid for time series",
-        Bound::tight,
-        CompositionUnit::step},
+      {{"C.1", "a flat data set of windows as if they were independent records: not valid for time series",
+        Bound::tight, CompositionUnit::step},
        false,
        [](const FlatSampling& s, double sigma) {
          return privacy::one_window_pair(static_cast<double>(s.batch_size) / static_cast<double>(s.records), sigma);
        }},
       // C.2. Optimistic lower bound of what such a step does to series, where a value lies in W windows:
       //   P = Σ_{i ≤ W} Hypergeom(i; n, W, Λ) N(2i, σ),  Q = N(0, σ),  symmetrised.
-      {{"C.2",
-        "a flat data set of windows of time series",
-        Bound::optimistic_lower,
-        CompositionUnit::step},
+      {{"C.2", "a flat data set of windows of time series", Bound::optimistic_lower, CompositionUnit::step},
        true,
        [](const FlatSampling& s, double sigma) {
          return privacy::flat_optimistic(s.records, s.window_length, s.batch_size, sigma);
@@ -382,11 +378,13 @@ Certified after(const AppliedTheorem& theorem, std::uint64_t steps, Ends ends) {
 }
 }  // namespace
 
-Certified epsilon_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double delta, std::uint64_t steps, double precision) {
+Certified epsilon_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double delta, std::uint64_t steps,
+                        double precision) {
   return after(theorem, steps, [&](std::uint64_t uses) { return curve.epsilon(delta, uses, precision); });
 }
 
-Certified delta_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double epsilon, std::uint64_t steps, double precision) {
+Certified delta_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double epsilon, std::uint64_t steps,
+                      double precision) {
   return after(theorem, steps, [&](std::uint64_t uses) { return curve.delta(epsilon, uses, precision); });
 }
 
@@ -414,7 +412,9 @@ std::unique_ptr<PrivacyCurve> AppliedTheorem::curve() const {
   return steps;
 }
 
-std::string_view composition_cited(StepComposition composition) { return composition == StepComposition::adaptive ? ", its steps composed by tsdp.6" : ""; }
+std::string_view composition_cited(StepComposition composition) {
+  return composition == StepComposition::adaptive ? ", its steps composed by tsdp.6" : "";
+}
 
 bool covers_adaptive_composition(const AppliedTheorem& theorem) {
   return theorem_row(theorem.theorem).couples_steps && AdaptiveCurve::serves(theorem.pair);
@@ -422,12 +422,14 @@ bool covers_adaptive_composition(const AppliedTheorem& theorem) {
 
 AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block) {
   if (theorem_row(theorem.theorem).whole_series())
-    throw PrivacyError("composition: found adaptive with relation series, whose steps leak in one direction each; expected symmetrised");
+    throw PrivacyError(
+        "composition: found adaptive with relation series, whose steps leak in one direction each; expected "
+        "symmetrised");
   if (!covers_adaptive_composition(theorem))
     throw PrivacyError(cat("composition: found adaptive with Theorem ", theorem.theorem,
                            theorem.pair.components().size() == 1 ? ", every step of which touches a changed value" : "",
-                           "; it is proven for one window a series, drawn with replacement, of which not every one is touched (subsequences_per_sequence 1, "
-                           "bottom level wr); expected symmetrised otherwise"));
+                           "; it is proven for one window a series, drawn with replacement, of which not every one is "
+                           "touched (subsequences_per_sequence 1, bottom level wr); expected symmetrised otherwise"));
   theorem.composition = StepComposition::adaptive;
   theorem.adaptive_block = block;
   return theorem;
@@ -435,8 +437,11 @@ AppliedTheorem composed_adaptively(AppliedTheorem theorem, std::size_t block) {
 
 AppliedTheorem followed_by_pure_release(AppliedTheorem theorem, double epsilon) {
   if (theorem.bound == Bound::optimistic_lower)
-    throw PrivacyError(cat("theorem: found ", theorem.theorem, ", a lower bound, with a release after it; expected one that bounds the loss from above"));
-  if (theorem.pure_release > 0.0) throw PrivacyError(cat("theorem ", theorem.theorem, ": found a second release after the last use; expected at most one"));
+    throw PrivacyError(cat("theorem: found ", theorem.theorem,
+                           ", a lower bound, with a release after it; expected one that bounds the loss from above"));
+  if (theorem.pure_release > 0.0)
+    throw PrivacyError(
+        cat("theorem ", theorem.theorem, ": found a second release after the last use; expected at most one"));
   theorem.pure_release = epsilon;
   theorem.bound = Bound::upper;
   return theorem;
@@ -489,13 +494,14 @@ const TheoremSummary& theorem_row(const std::string& id) {
   throw PrivacyError(cat("theorem: found '", id, "'; available are ", join(known, ", ")));
 }
 
-AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, const Noise& noise, std::optional<std::string> theorem) {
+AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, const Noise& noise,
+                             std::optional<std::string> theorem) {
   if (noise.kind == NoiseKind::independent) return apply_theorem(scheme, unit, noise.multiplier, std::move(theorem));
   check_noise_multiplier_of_mechanism(noise.multiplier);
   if (unit.relation != Relation::series || scheme.parameters().record != Record::series)
     throw PrivacyError(cat("correlated noise with relation ", name(unit.relation),
-                           ": nothing covers it; relation series with top level "
-                           "balls_in_bins is the nearest that is covered, or independent noise"));
+                           ": nothing covers it; relation series with top level balls_in_bins is the nearest that is "
+                           "covered, or independent noise"));
   auto out = series_theorem(series_law_of(scheme), noise);
   if (theorem && *theorem != out.theorem)
     throw PrivacyError(cat("Theorem ", *theorem, " does not cover correlated noise; ", out.theorem, " does"));
@@ -507,13 +513,12 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
   check_noise_multiplier_of_mechanism(noise_multiplier);
   if ((unit.relation == Relation::series) != (scheme.parameters().record == Record::series))
     throw PrivacyError(cat("relation: found ", name(unit.relation), " with ", name(scheme.parameters().record),
-                           "s as records; expected series "
-                           "where whole series are clipped as one, and there alone"));
+                           "s as records; expected series where whole series are clipped as one, and there alone"));
   if (unit.relation == Relation::series) {
     auto out = series_theorem(series_law_of(scheme), noise_multiplier);
     if (theorem && *theorem != out.theorem)
-      throw PrivacyError(cat("Theorem ", *theorem, " does not cover whole series with top level ", name(scheme.parameters().top_level),
-                             "; ", out.theorem, " does"));
+      throw PrivacyError(cat("Theorem ", *theorem, " does not cover whole series with top level ",
+                             name(scheme.parameters().top_level), "; ", out.theorem, " does"));
     return out;
   }
   if (unit.v && (!(*unit.v > 0.0) || !std::isfinite(*unit.v)))
@@ -529,7 +534,8 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
       throw PrivacyError(
           cat("Theorem ", *theorem, " is about one flat data set, not about series of which windows are drawn"));
     if (row.whole_series())
-      throw PrivacyError(cat("Theorem ", *theorem, " is about whole series, not about values of one: expected with it relation series"));
+      throw PrivacyError(cat("Theorem ", *theorem,
+                             " is about whole series, not about values of one: expected with it relation series"));
   }
   std::vector<std::string> nearest;  // refusals with the fewest objections, one for each kind of them
   std::vector<std::vector<std::string>> kinds;
@@ -549,8 +555,9 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
       if (bound == Bound::tight && p.bottom_level == BottomLevel::poisson &&
           !largest_poisson_reach(scheme, unit).of_one_series)
         bound = Bound::upper;
-      if (bound == Bound::tight && leaves_out_a_series(scheme) && p.lengths.shortest() != p.lengths.longest()) bound = Bound::upper;
-      return {row.summary.id, bound,
+      if (bound == Bound::tight && leaves_out_a_series(scheme) && p.lengths.shortest() != p.lengths.longest())
+        bound = Bound::upper;
+      return {row.summary.id,   bound,
               row.summary.unit, scheme.steps_per_epoch(),
               noise_multiplier, row.pair(scheme, unit, noise_multiplier)};
     }

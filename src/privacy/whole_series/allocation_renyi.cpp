@@ -13,15 +13,21 @@ namespace tsdp::privacy {
 namespace {
 
 /// n over k.
-double binomial(double n, double k) { return std::exp(std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0)); }
+double binomial(double n, double k) {
+  return std::exp(std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0));
+}
 
 /// H = G^{(p)}/σ² inside the cyclic band, rounded up, and τ/σ².
 class Band {
  public:
   Band(const Gram& gram, double sigma, std::int64_t bands)
-      : gram_(gram), bands_(bands), beyond_(gram.largest_beyond(bands)), inverse_(1.0 / (sigma * sigma) * (1.0 + 8.0 * roundoff)) {
+      : gram_(gram),
+        bands_(bands),
+        beyond_(gram.largest_beyond(bands)),
+        inverse_(1.0 / (sigma * sigma) * (1.0 + 8.0 * roundoff)) {
     for (std::int64_t i = 0; i < gram.bins(); ++i)
-      for (std::int64_t d = 0; d < std::min(bands, gram.bins()); ++d) largest_ = std::max(largest_, at(i, (i + d) % gram.bins()));
+      for (std::int64_t d = 0; d < std::min(bands, gram.bins()); ++d)
+        largest_ = std::max(largest_, at(i, (i + d) % gram.bins()));
   }
   [[nodiscard]] double at(std::int64_t i, std::int64_t j) const {
     const auto distance = std::abs(i - j);
@@ -48,7 +54,8 @@ class Band {
 /// Bins grouped by the diagonal entries of H: how many, and the largest of those that count as one.
 using Classes = std::map<std::int64_t, std::pair<double, std::uint64_t>>;
 
-/// W_α b^{−α} for one band: a product of b polynomials, those of equal bins by squaring. Long double: terms reach e^{α²H/2}.
+/// W_α b^{−α} for one band: a product of b polynomials, those of equal bins by squaring. Long double: terms reach
+/// e^{α²H/2}.
 std::vector<long double> independent_sums(const Classes& classes, std::int64_t bins, std::int64_t most) {
   using Polynomial = std::vector<long double>;
   const auto size = static_cast<std::size_t>(most) + 1;
@@ -97,11 +104,14 @@ std::vector<double> divergences_of(const std::vector<long double>& sums, double 
   std::vector<double> out(sums.size(), infinity);
   const auto order = static_cast<double>(sums.size() - 1);
   const auto b = static_cast<double>(bins);
-  const double relative = 2.0 * roundoff * (order * 4.0 * (h * order * order + 64.0 + order * std::log(b)) + 8.0 * b * (order + 2.0) + 4.0 * (order + 2.0));
+  const double relative =
+      2.0 * roundoff *
+      (order * 4.0 * (h * order * order + 64.0 + order * std::log(b)) + 8.0 * b * (order + 2.0) + 4.0 * (order + 2.0));
   for (std::size_t a = 2; a < sums.size(); ++a) {
     if (!std::isfinite(sums[a]) || !(sums[a] > 1e-4000L)) continue;
     const auto alpha = static_cast<double>(a);
-    const double log_moment = static_cast<double>(std::log(sums[a])) + std::lgamma(alpha + 1.0) * (1.0 + 16.0 * roundoff);
+    const double log_moment =
+        static_cast<double>(std::log(sums[a])) + std::lgamma(alpha + 1.0) * (1.0 + 16.0 * roundoff);
     const double value = (log_moment + relative) / (alpha - 1.0) + 0.5 * beyond * alpha;
     if (std::isfinite(value)) out[a] = std::max(0.0, value) * (1.0 + 16.0 * roundoff);
   }
@@ -110,9 +120,11 @@ std::vector<double> divergences_of(const std::vector<long double>& sums, double 
 
 /// The dynamic program on bins first … b − 1, with windows of w ≥ 1 counts.
 ///
-/// State: window s = (s_1 … s_w), the oldest first, and m, the sum of what came before it. With n = m + |s| balls put it holds
+/// State: window s = (s_1 … s_w), the oldest first, and m, the sum of what came before it. With n = m + |s| balls put
+/// it holds
 ///   U = n! W b^{−n} e^{−h n(n−1)/2},   h the largest entry of H,
-/// at most 1 up to fields, so that no number leaves the range of doubles where the answer does not. Putting t balls into the next bin,
+/// at most 1 up to fields, so that no number leaves the range of doubles where the answer does not. Putting t balls
+/// into the next bin,
 ///   U′ += U · (n + t over t) e^{(H_κκ − h) t(t−1)/2 − t log b} Π_i e^{t (H_i − h) s_i} e^{−h t m} e^{t field}.
 class Windows {
  public:
@@ -215,7 +227,8 @@ class Windows {
     for (const auto& rest : rests_)  // (those of larger sums have no s)
       for (std::int64_t s = 0; s + rest.sum <= most; ++s)
         for (std::int64_t m = 0; m + s + rest.sum <= most; ++m)
-          total[static_cast<std::size_t>(m + s + rest.sum)] += now_[rest.source[static_cast<std::size_t>(s)] + static_cast<std::size_t>(m)];
+          total[static_cast<std::size_t>(m + s + rest.sum)] +=
+              now_[rest.source[static_cast<std::size_t>(s)] + static_cast<std::size_t>(m)];
     return total;
   }
 
@@ -225,8 +238,8 @@ class Windows {
   /// Windows that agree except for the oldest count, and those that come next.
   struct Rest {
     std::vector<std::int64_t> counts;  // s_2 … s_w
-    std::vector<std::size_t> source;   // by s_1: where (s_1, s_2 …) begins
-    std::vector<std::size_t> target;   // by t: where (s_2 …, t) begins
+    std::vector<std::size_t> source;  // by s_1: where (s_1, s_2 …) begins
+    std::vector<std::size_t> target;  // by t: where (s_2 …, t) begins
     std::int64_t sum;
   };
   void enumerate(std::vector<std::int64_t>& tuple, std::size_t place, std::int64_t left) {
@@ -242,8 +255,12 @@ class Windows {
     }
     tuple[place] = 0;
   }
-  [[nodiscard]] std::size_t at(std::int64_t t, std::int64_t m) const { return static_cast<std::size_t>(t) * side_ + static_cast<std::size_t>(m); }
-  [[nodiscard]] std::size_t pull(std::int64_t k, std::int64_t d) const { return static_cast<std::size_t>(k * w_ + d - 1) * side_ * side_; }
+  [[nodiscard]] std::size_t at(std::int64_t t, std::int64_t m) const {
+    return static_cast<std::size_t>(t) * side_ + static_cast<std::size_t>(m);
+  }
+  [[nodiscard]] std::size_t pull(std::int64_t k, std::int64_t d) const {
+    return static_cast<std::size_t>(k * w_ + d - 1) * side_ * side_;
+  }
 
   const Band& band_;
   std::int64_t bins_, w_, most_;
@@ -256,7 +273,8 @@ class Windows {
 
 }  // namespace
 
-std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std::int64_t bands, std::int64_t most_order) {
+std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std::int64_t bands,
+                                 std::int64_t most_order) {
   const auto b = gram.bins();
   const auto w = std::min(bands, b) - 1;
   std::vector<double> out(static_cast<std::size_t>(most_order) + 1, infinity);
@@ -266,14 +284,19 @@ std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std:
   // Roundings that affect a term: those of at most α bins with balls, each a few exponentials of exponents up to h α²,
   // and those of sums.
   const auto order = static_cast<double>(most_order);
-  const double relative = 2.0 * roundoff * (order * static_cast<double>(w + 4) * (h * order * order + 64.0 + order * std::log(static_cast<double>(b))) + 8.0 * static_cast<double>(b) * (order + 2.0) +
-                                  // Windows and fillings of the first bins, one after the other.
-                                            4.0 * binomial(order + static_cast<double>(w), static_cast<double>(w)) * (order + 2.0));
+  const double relative =
+      2.0 * roundoff *
+      (order * static_cast<double>(w + 4) * (h * order * order + 64.0 + order * std::log(static_cast<double>(b))) +
+       8.0 * static_cast<double>(b) * (order + 2.0) +
+       // Windows and fillings of the first bins, one after the other.
+       4.0 * binomial(order + static_cast<double>(w), static_cast<double>(w)) * (order + 2.0));
   const auto put = [&](std::int64_t a, double log_moment) {
-    const double value = (log_moment + relative) / static_cast<double>(a - 1) + 0.5 * band.beyond() * static_cast<double>(a);
+    const double value =
+        (log_moment + relative) / static_cast<double>(a - 1) + 0.5 * band.beyond() * static_cast<double>(a);
     if (std::isfinite(value)) out[static_cast<std::size_t>(a)] = std::max(0.0, value) * (1.0 + 16.0 * roundoff);
   };
-  if (w == 0) return divergences_of(independent_sums(classes_of(band, b, most_order), b, most_order), h, b, band.beyond());
+  if (w == 0)
+    return divergences_of(independent_sums(classes_of(band, b, most_order), b, most_order), h, b, band.beyond());
   Windows windows(band, b, w, most_order);
   std::vector<double> fields(static_cast<std::size_t>(b), 0.0);
   std::vector<double> total(out.size(), 0.0);
@@ -292,23 +315,27 @@ std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std:
         return;
       }
       // |l|! w_l b^{−|l|} e^{−h |l|(|l|−1)/2}.
-      double log_weight = std::lgamma(static_cast<double>(used) + 1.0) - static_cast<double>(used) * std::log(static_cast<double>(b)) -
+      double log_weight = std::lgamma(static_cast<double>(used) + 1.0) -
+                          static_cast<double>(used) * std::log(static_cast<double>(b)) -
                           0.5 * h * static_cast<double>(used) * static_cast<double>(used - 1);
       for (std::int64_t i = 0; i < w; ++i) {
         const auto n = static_cast<double>(l[static_cast<std::size_t>(i)]);
         log_weight += 0.5 * band.at(i, i) * n * (n - 1.0) - std::lgamma(n + 1.0);
-        for (std::int64_t j = 0; j < i; ++j) log_weight += band.at(j, i) * n * static_cast<double>(l[static_cast<std::size_t>(j)]);
+        for (std::int64_t j = 0; j < i; ++j)
+          log_weight += band.at(j, i) * n * static_cast<double>(l[static_cast<std::size_t>(j)]);
       }
       // Its pull on the bins within the band to either side, each pair once.
       std::fill(fields.begin(), fields.end(), 0.0);
       for (std::int64_t i = 0; i < w; ++i)
         for (std::int64_t k = w; k < b; ++k)
-          if (k - i < bands || b - (k - i) < bands) fields[static_cast<std::size_t>(k)] += band.at(i, k) * static_cast<double>(l[static_cast<std::size_t>(i)]);
+          if (k - i < bands || b - (k - i) < bands)
+            fields[static_cast<std::size_t>(k)] += band.at(i, k) * static_cast<double>(l[static_cast<std::size_t>(i)]);
       const auto sums = windows.sums(w, most_order - used, fields);
       for (std::int64_t n = 0; n + used <= most_order; ++n) {
         // Long double: the sum may be as large as fields make it, and this factor as small.
-        const auto factor = std::exp(static_cast<long double>(log_weight - h * static_cast<double>(used) * static_cast<double>(n))) *
-                            static_cast<long double>(binomial(static_cast<double>(n + used), static_cast<double>(used)));
+        const auto factor =
+            std::exp(static_cast<long double>(log_weight - h * static_cast<double>(used) * static_cast<double>(n))) *
+            static_cast<long double>(binomial(static_cast<double>(n + used), static_cast<double>(used)));
         total[static_cast<std::size_t>(n + used)] +=
             static_cast<double>(static_cast<long double>(sums[static_cast<std::size_t>(n)]) * factor) + Windows::least;
       }
@@ -317,16 +344,21 @@ std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std:
   }
   for (std::int64_t a = 2; a <= most_order; ++a) {
     const double sum = total[static_cast<std::size_t>(a)];
-    if (std::isfinite(sum) && sum > 0.0) put(a, std::log(sum) + 0.5 * h * static_cast<double>(a) * static_cast<double>(a - 1));
+    if (std::isfinite(sum) && sum > 0.0)
+      put(a, std::log(sum) + 0.5 * h * static_cast<double>(a) * static_cast<double>(a - 1));
   }
   return out;
 }
 
-std::vector<double> renyi_remove_independent(std::int64_t bins, double noise_multiplier, std::uint64_t uses, std::int64_t most_order) {
+std::vector<double> renyi_remove_independent(std::int64_t bins, double noise_multiplier, std::uint64_t uses,
+                                             std::int64_t most_order) {
   const double h = static_cast<double>(uses) / (noise_multiplier * noise_multiplier) * (1.0 + 8.0 * roundoff);
   // No term may underflow. The least is 1/(α! b^α), and the least long double is e^{−11355}.
   auto order = most_order;
-  while (order > 2 && static_cast<double>(order) * (std::log(static_cast<double>(bins)) + std::log(static_cast<double>(order))) > 11000.0) --order;
+  while (order > 2 &&
+         static_cast<double>(order) * (std::log(static_cast<double>(bins)) + std::log(static_cast<double>(order))) >
+             11000.0)
+    --order;
   auto out = divergences_of(independent_sums({{0, {h, static_cast<std::uint64_t>(bins)}}}, bins, order), h, bins, 0.0);
   out.resize(static_cast<std::size_t>(most_order) + 1, infinity);
   return out;
@@ -346,7 +378,8 @@ double renyi_remove_work(const Gram& gram, std::int64_t bands, std::int64_t most
   // Numbers that sums run over, their windows, and what windows cost by themselves.
   const double w = (cyclic ? 2.0 : 1.0) * (p - 1.0);
   const double outside = cyclic ? 2.0 : 1.0;
-  return b * (binomial(a + w + 2.0, w + 2.0) + 4.0 * binomial(a + w + 1.0, w + 1.0) + 10.0 * outside * binomial(a + w, w)) +
+  return b * (binomial(a + w + 2.0, w + 2.0) + 4.0 * binomial(a + w + 1.0, w + 1.0) +
+              10.0 * outside * binomial(a + w, w)) +
          // Tables.
          b * p * a * a * 16.0;
 }
@@ -367,13 +400,15 @@ RenyiAdd::RenyiAdd(const Gram& gram, double noise_multiplier)
 }
 
 double RenyiAdd::operator()(double order) const {
-  const auto bound = (diagonal_ / bins_ + (static_cast<long double>(order) - 1.0L) * all_ / (bins_ * bins_)) / (2.0L * sigma_ * sigma_);
+  const auto bound = (diagonal_ / bins_ + (static_cast<long double>(order) - 1.0L) * all_ / (bins_ * bins_)) /
+                     (2.0L * sigma_ * sigma_);
   return static_cast<double>(bound) * (1.0 + 32.0 * roundoff);
 }
 
 double delta_of_renyi(double divergence, double order, double epsilon) {
   if (!std::isfinite(divergence)) return 1.0;
-  const double exponent = (order - 1.0) * (divergence - epsilon) + order * std::log1p(-1.0 / order) - std::log(order - 1.0);
+  const double exponent =
+      (order - 1.0) * (divergence - epsilon) + order * std::log1p(-1.0 / order) - std::log(order - 1.0);
   const double error = 16.0 * roundoff * (4.0 + order * (divergence + epsilon + 1.0));
   return std::min(1.0, std::exp(exponent + error) * (1.0 + 8.0 * roundoff));
 }

@@ -76,7 +76,8 @@ double LargestCoordinate::best_event(double epsilon) const {
   const auto value = [&](double threshold) {
     const double q = without_tail(threshold);
     if (!(q > 1e-300)) return -1.0;
-    return with_tail(threshold) * (1.0 - tail_error) - std::exp(std::min(epsilon + std::log(q), 700.0)) * (1.0 + tail_error + 1e-15 * epsilon);
+    return with_tail(threshold) * (1.0 - tail_error) -
+           std::exp(std::min(epsilon + std::log(q), 700.0)) * (1.0 + tail_error + 1e-15 * epsilon);
   };
   return std::max(0.0, value(best_threshold(value)) * (1.0 - 1e-15));
 }
@@ -97,7 +98,8 @@ double LargestCoordinate::best_count(double epsilon, std::uint64_t uses) const {
     const double p = std::min(1.0, with_tail(threshold) * (1.0 - tail_error));
     const double q = std::min(1.0, without_tail(threshold) * (1.0 + tail_error));
     if (!(p > 0.0) || !(q > 1e-300) || !(p > q) || p == 1.0 || q == 1.0) return 0.0;
-    // The ratio of terms grows with j: the sum is over j ≥ j₀. Terms are good to 1e-13 (k + ε) (logarithms of binomials).
+    // The ratio of terms grows with j: the sum is over j ≥ j₀. Terms are good to 1e-13 (k + ε) (logarithms of
+    // binomials).
     double sum = 0.0;
     const double error = 1e-13 * (k + epsilon + 10.0) + 2e-15 * k * (std::abs(std::log(q)) + std::abs(std::log(p)));
     for (std::uint64_t j = uses;; --j) {

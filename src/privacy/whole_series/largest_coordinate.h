@@ -27,8 +27,8 @@ class LargestCoordinate {
   /// `best_event` for k independent M, by the number of them with M ≥ C, a binomial variable:
   ///   max_C Σ_j Bin(k, j) [p^j (1 − p)^{k−j} − e^ε q^j (1 − q)^{k−j}]₊.
   [[nodiscard]] double best_count(double epsilon, std::uint64_t uses) const;
-  /// The loss of M in the direction P against Q, on multiples of `step`, rounded down: cells of M with their P-mass rounded down
-  /// and the logarithm of the ratio of masses rounded down to the grid.
+  /// The loss of M in the direction P against Q, on multiples of `step`, rounded down: cells of M with their P-mass
+  /// rounded down and the logarithm of the ratio of masses rounded down to the grid.
   [[nodiscard]] LossDistribution loss(double step) const;
   /// A step for which `loss` has about `points` points.
   [[nodiscard]] double step_for(double points) const;

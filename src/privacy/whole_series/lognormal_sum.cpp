@@ -40,7 +40,8 @@ LognormalSum::LognormalSum(std::int64_t terms, long double mu, long double large
   }
   // (η₀ + η*)²/2 ≤ 8 where both are 2, and less elsewhere; e^{c} for e^{s}, cut off on both sides.
   const auto aliased = std::exp(8.0L - 56.0L);
-  rule_error_ = std::exp(line_) * (2.0L * aliased / (1.0L - aliased) + 2.0L * std::exp(2.0L) * std::erfc(reach / std::sqrt(2.0L)));
+  rule_error_ = std::exp(line_) *
+                (2.0L * aliased / (1.0L - aliased) + 2.0L * std::exp(2.0L) * std::erfc(reach / std::sqrt(2.0L)));
 
   // What is cut off: Σ_{n > N} (1/π) Δ e^{cK} |φ|^b/y² ≤ e^{cK} bound^b/(π y_N).
   const auto cut_at = [&](long double y) { return b * (log_bound(y) + 1e-16L) - std::log(pi * y); };
@@ -89,8 +90,8 @@ void LognormalSum::add_block(std::int64_t first, std::int64_t count) {
     const auto w_im = weight_[j] * front * std::sin(turn * z_[j]);
     const auto weight = weight_[j] * front;
     // X is off by as many units as its exponent is large, and exponents of e^{u} by 8 more, of |s| (1 + X), which e^{u}
-    // multiplies; weights and products by 16 units and z²/2 for the weight's exponent; every advance by 8 more, of e − 1 and of
-    // D − 1, and by the error of D's exponent.
+    // multiplies; weights and products by 16 units and z²/2 for the weight's exponent; every advance by 8 more, of e −
+    // 1 and of D − 1, and by the error of D's exponent.
     const auto off_x = (8.0L + 2.0L * mu_ * (std::abs(z_[j]) + mu_)) * (1.0L + x_[j]);
     const auto off_weight = 16.0L + z_[j] * z_[j] + 0.5L * static_cast<long double>(z_.size());  // and the sum over z
     const auto step_size = std::abs(d_re) + std::abs(d_im);
@@ -113,7 +114,8 @@ void LognormalSum::add_block(std::int64_t first, std::int64_t count) {
     const auto off = unit * error[n] * 1.01L + rule_error_;
     const auto square = re[n] * (2.0L + re[n]) + im[n] * im[n];  // |1 + v|² − 1
     const auto modulus = square > -0.5L ? std::sqrt(1.0L + square) : std::hypot(1.0L + re[n], im[n]);
-    Node out{square > -0.5L ? 0.5L * std::log1p(square) : std::log(std::max(modulus, 1e-4000L)), std::atan2(im[n], 1.0L + re[n]), 0.0L, 0.0L};
+    Node out{square > -0.5L ? 0.5L * std::log1p(square) : std::log(std::max(modulus, 1e-4000L)),
+             std::atan2(im[n], 1.0L + re[n]), 0.0L, 0.0L};
     // log(1 + v): off by error/|1 + v|, and rounding.
     out.log_most = std::log(modulus + off);
     out.error = off / std::max(modulus - off, 1e-300L) + 4.0L * unit * (std::abs(out.log_re) + std::abs(out.log_im));
@@ -152,14 +154,17 @@ LognormalSum::Value LognormalSum::below(long double threshold) const {
     // 1/s² = conj(s)²/|s|⁴: an angle of −2 arg s.
     const auto angle = phase - 2.0L * std::atan2(y, line_);
     sum += size * std::cos(angle);
-    const auto off = b * at.error + unit * (4.0L * ((line_ + y) * std::abs(gap) + b * (std::abs(at.log_re) + std::abs(at.log_im))) + 16.0L);
+    const auto off =
+        b * at.error +
+        unit * (4.0L * ((line_ + y) * std::abs(gap) + b * (std::abs(at.log_re) + std::abs(at.log_im))) + 16.0L);
     // Where nothing is known of the angle, both the term and the true one are at most as large as φ can be.
     const auto most = (n == 0 ? 0.5L : 1.0L) * 2.0L * std::exp(line_ * gap + b * at.log_most) / square;
     error += off < 0.5L ? std::min(1.3L * off * size, most) : most;
   }
   const auto scale = distance_ / pi;
   const auto count = static_cast<long double>(nodes_.size());
-  return {scale * sum, scale * (error * 1.01L + unit * count * std::abs(sum)) + alias_ + std::exp(line_ * threshold + log_cut_)};
+  return {scale * sum,
+          scale * (error * 1.01L + unit * count * std::abs(sum)) + alias_ + std::exp(line_ * threshold + log_cut_)};
 }
 
 }  // namespace tsdp::privacy

@@ -6,13 +6,15 @@
 
 namespace tsdp::privacy {
 
-/// E[(K − S)₊] for S = X_1 + … + X_b, X_i = e^{μ z_i − μ²/2} with z_i ~ N(0, 1) independent, at thresholds 0 < K ≤ K_max.
+/// E[(K − S)₊] for S = X_1 + … + X_b, X_i = e^{μ z_i − μ²/2} with z_i ~ N(0, 1) independent, at thresholds 0 < K ≤
+/// K_max.
 ///
-/// With φ(s) = E e^{−sX}, the Laplace transform in K of that expectation is φ(s)^b/s², Re s > 0. On the line s = c + iy the
-/// trapezoid rule of distance 2π/L inverts it up to aliases (Abate and Whitt 1992), by Poisson's formula exactly
+/// With φ(s) = E e^{−sX}, the Laplace transform in K of that expectation is φ(s)^b/s², Re s > 0. On the line s = c + iy
+/// the trapezoid rule of distance 2π/L inverts it up to aliases (Abate and Whitt 1992), by Poisson's formula exactly
 ///   (1/L) Σ_n e^{sK} φ(s)^b/s² |_{s = c + 2πin/L} = Σ_m e^{−cmL} E[(K + mL − S)₊].
-/// For L ≥ K terms of m < 0 vanish, as S > 0; those of m > 0 are at most Σ_m e^{−cmL} (K + mL). The sum over n is cut where
-/// |φ(c + iy)| ≤ e^{θ²/2μ²} φ(c cos θ + y sin θ) proves the rest small, for any θ in [0, π/2) (turning z by −iθ/μ).
+/// For L ≥ K terms of m < 0 vanish, as S > 0; those of m > 0 are at most Σ_m e^{−cmL} (K + mL). The sum over n is cut
+/// where |φ(c + iy)| ≤ e^{θ²/2μ²} φ(c cos θ + y sin θ) proves the rest small, for any θ in [0, π/2) (turning z by
+/// −iθ/μ).
 ///
 /// φ(s) is the trapezoid rule in z, turned by −iη₀ with η₀ = min(a/2μ, 2), a the least arg s of a block of frequencies
 /// and a′ the largest: on lines up to η* = min(π/5μ, 2) to either side, |e^{−sX}| ≤ 1 still holds (a′ − a/2 ≤ 3π/10
@@ -51,11 +53,11 @@ class LognormalSum {
   std::int64_t terms_;
   long double mu_, largest_;
   long double line_, distance_;  // c, 2π/L
-  long double alias_;            // Σ_m of the bound above
+  long double alias_;  // Σ_m of the bound above
   std::vector<long double> z_, weight_, x_, less_one_;  // points, d N(z), X and X − 1
-  long double rule_error_;       // of φ, apart from rounding
+  long double rule_error_;  // of φ, apart from rounding
   std::vector<Node> nodes_;
-  long double log_cut_;          // log of a bound on what is cut off, less c K
+  long double log_cut_;  // log of a bound on what is cut off, less c K
 };
 
 }  // namespace tsdp::privacy

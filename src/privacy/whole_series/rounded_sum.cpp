@@ -23,7 +23,8 @@ struct Law {
 /// Transform of a law, padded so that sums below nh are not overlaid by others.
 class Transformed {
  public:
-  Transformed(const Law& law, std::int64_t size) : values_(static_cast<std::size_t>(size) + 2, 0.0), size_(size), error_(law.error), cells_(law.cells) {
+  Transformed(const Law& law, std::int64_t size)
+      : values_(static_cast<std::size_t>(size) + 2, 0.0), size_(size), error_(law.error), cells_(law.cells) {
     std::copy(law.mass.begin(), law.mass.end(), values_.begin());
     for (const double m : law.mass) {
       square_ += m * m;
@@ -45,7 +46,8 @@ class Transformed {
     // Three transforms, each off by 8 log₂ N units (Higham 2002, Theorem 24.2, generously), and the product. An entry
     // of the answer is the mean of N terms |â_k b̂_k|, each rounded log₂ N times on its way: off by at most that many
     // units of Σ|â_k b̂_k|/N ≤ ‖a‖₂ ‖b‖₂.
-    const double own = (24.0 * std::log2(static_cast<double>(a.size_)) + 16.0) * roundoff * std::sqrt(a.square_ * b.square_) * 1.001;
+    const double own =
+        (24.0 * std::log2(static_cast<double>(a.size_)) + 16.0) * roundoff * std::sqrt(a.square_ * b.square_) * 1.001;
     // The errors of the factors: each entry of one meets masses of the other, which sum up to at most 1, and errors.
     const auto points = static_cast<double>(n);
     out.error = own + a.error_ * (b.sum_ + points * b.error_) + b.error_ * (a.sum_ + points * a.error_);
@@ -78,22 +80,20 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
     one.mass[j] = std::max(0.0, before - after);
     before = after;
   }
-  // Arguments are off by 4 units of the logarithm over μ and of μ, which a tail at t makes 1 + |t| times as many; tails by themselves by
-  // t² and a few units.
+  // Arguments are off by 4 units of the logarithm over μ and of μ, which a tail at t makes 1 + |t| times as many; tails
+  // by themselves by t² and a few units.
   const double logs = std::abs(std::log(threshold)) + std::abs(std::log(h));
   const double farthest = logs / mu + mu;
   const double off = roundoff * (16.0 + 2.0 * farthest * farthest + 4.0 * (1.0 + farthest) * (logs + mu * mu) / mu);
-  // So a cell's mass is off by `relative` of itself where it is not far below the tail, which multiplies what all sums of b − 1 cells weigh;
-  // elsewhere (far below the median) the errors themselves are added up.
+  // So a cell's mass is off by `relative` of itself where it is not far below the tail, which multiplies what all sums
+  // of b − 1 cells weigh; elsewhere (far below the median) the errors themselves are added up.
   double relative = 0.0;
   double together = 0.0;  // what all cells are off by
   for (std::size_t j = 0; j < n; ++j) {
     const double tails = 2.0 * off * above(static_cast<double>(j) * h);
     together += tails;
-    if (tails <= 1e-8 * one.mass[j])
-      relative = std::max(relative, tails / one.mass[j]);
-    else
-      one.cells += tails;
+    if (tails <= 1e-8 * one.mass[j]) relative = std::max(relative, tails / one.mass[j]);
+    else one.cells += tails;
   }
 
   // (b − 1)-fold, from the highest digit on.
@@ -136,11 +136,10 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
     const double rest = std::max(threshold - right, 0.0);
     // What is left of the threshold loses digits near its end.
     const double near_end = (1.0 + farthest) / mu * 8.0 * roundoff * threshold / std::max(rest, h);
-    const double slack = (g_off + near_end) * (std::max(std::abs(at_left), std::abs(at_right)) +
-                                               (1.0 + gamma) * (rest > 0.0 ? normal_tail(std::log(rest) / mu + 0.5 * mu) : 1.0));
-    const double most = (right <= peak ? at_right : left >= peak ? at_left
-                                                                 : g(peak)) +
-                        slack;
+    const double slack =
+        (g_off + near_end) * (std::max(std::abs(at_left), std::abs(at_right)) +
+                              (1.0 + gamma) * (rest > 0.0 ? normal_tail(std::log(rest) / mu + 0.5 * mu) : 1.0));
+    const double most = (right <= peak ? at_right : left >= peak ? at_left : g(peak)) + slack;
     const double least = std::min(at_left, at_right) - slack;
     upper += most * (most > 0.0 ? at_most(mass) : at_least(mass));
     lower += least * (least < 0.0 ? at_most(mass) : at_least(mass));
@@ -150,7 +149,8 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
   // Sums of n terms, and errors of cells far below the median.
   const double of_sums = static_cast<double>(n) * roundoff * 1.01 * sizes + sum.cells * std::max(1.0, gamma) + 1e-300;
   // From γb on, g is 1 − γ. One variable alone reaches it with at least this probability.
-  const double held_off = sum.error * static_cast<double>(n) + 1.01 * (b - 1.0) * together + static_cast<double>(n) * roundoff;
+  const double held_off =
+      sum.error * static_cast<double>(n) + 1.01 * (b - 1.0) * together + static_cast<double>(n) * roundoff;
   const double alone = -std::expm1(static_cast<double>(times) * std::log1p(-above(threshold) * (1.0 - off)));
   const double beyond_least = std::max({0.0, 1.0 - held - held_off, alone * (1.0 - 64.0 * roundoff)});
   const double beyond_most = std::min(1.0, std::max(beyond_least, 1.0 - held + held_off));

@@ -6,8 +6,8 @@
 
 namespace tsdp::privacy {
 
-/// δ_remove of balls in bins for one threshold: with X = e^{μz − μ²/2}, X′ = e^{μz + μ²/2}, z ~ N(0, 1), S′ the sum of b − 1 variables
-/// like X, and γ = e^ε,
+/// δ_remove of balls in bins for one threshold: with X = e^{μz − μ²/2}, X′ = e^{μz + μ²/2}, z ~ N(0, 1), S′ the sum of
+/// b − 1 variables like X, and γ = e^ε,
 ///   δ = P[X′ + S′ > γb] − γ P[X + S′ > γb] = E g(S′),   g(s) = P[X′ > γb − s] − γ P[X > γb − s],
 /// since dP/dQ = S/b, and P is the mean of b laws, each of which has one X′ (zero_out.h). dX′/dX at x is x, so that g
 /// rises up to s = γ(b − 1) and falls beyond; from s = γb on it is 1 − γ.

@@ -28,7 +28,8 @@ long double below(long double z) { return 0.5L * std::erfc(-z / std::numbers::sq
 /// A bracket whose ends come from different theorems. It is an error of the program if they cross by more than
 /// rounding.
 Interval in_order(Interval bracket) {
-  if (!(bracket.lower <= bracket.upper * (1.0 + 1e-9) + 1e-300)) throw Error(ExitCode::failure, cat("a lower end of ", bracket.lower, " above an upper end of ", bracket.upper));
+  if (!(bracket.lower <= bracket.upper * (1.0 + 1e-9) + 1e-300))
+    throw Error(ExitCode::failure, cat("a lower end of ", bracket.lower, " above an upper end of ", bracket.upper));
   return {std::min(bracket.lower, bracket.upper), bracket.upper};
 }
 
@@ -39,17 +40,21 @@ long double mills_ratio(long double z) {
 }
 
 void check_uses(std::uint64_t uses) {
-  if (uses > max_uses_ever) throw PrivacyError(cat("steps: found ", uses, "; at most ", max_uses_ever, " are accounted for"));
+  if (uses > max_uses_ever)
+    throw PrivacyError(cat("steps: found ", uses, "; at most ", max_uses_ever, " are accounted for"));
 }
 
 /// σ/√k: k epochs with the same batches are one with less noise.
-double of_one_epoch(double noise_multiplier, std::uint64_t epochs) { return noise_multiplier / std::sqrt(static_cast<double>(epochs)); }
+double of_one_epoch(double noise_multiplier, std::uint64_t epochs) {
+  return noise_multiplier / std::sqrt(static_cast<double>(epochs));
+}
 
 }  // namespace
 
 Interval gaussian_delta(double epsilon, double mu) {
   check_epsilon(epsilon);
-  if (!(mu > 0.0) || !std::isfinite(mu)) throw PrivacyError(cat("Gaussian mechanism: found a ratio of ", mu, " to the noise"));
+  if (!(mu > 0.0) || !std::isfinite(mu))
+    throw PrivacyError(cat("Gaussian mechanism: found a ratio of ", mu, " to the noise"));
   const auto e = static_cast<long double>(epsilon);
   const auto m = static_cast<long double>(mu);
   const auto near = -e / m + m / 2.0L;
@@ -57,10 +62,12 @@ Interval gaussian_delta(double epsilon, double mu) {
   const auto first = below(near);
   // e^ε φ(far) = φ(near), which gives the second term where e^ε or Φ(far) leave the range of numbers.
   const auto second = far > -60.0L ? std::exp(e) * below(far)
-                                   : std::exp(-0.5L * near * near) / std::sqrt(2.0L * std::numbers::pi_v<long double>) * mills_ratio(-far);
+                                   : std::exp(-0.5L * near * near) / std::sqrt(2.0L * std::numbers::pi_v<long double>) *
+                                         mills_ratio(-far);
   // Arguments are off by 3 units of themselves, which moves a tail by z² of them; erfc by 4 units.
   constexpr auto unit = std::numeric_limits<long double>::epsilon();
-  const auto error = unit * first * (16.0L + 4.0L * (near * near + (far > -60.0L ? far * far + e : 0.0L) + std::abs(near) * e / m));
+  const auto error =
+      unit * first * (16.0L + 4.0L * (near * near + (far > -60.0L ? far * far + e : 0.0L) + std::abs(near) * e / m));
   const bool resolved = std::isfinite(second) && first > 1e-4000L;
   const auto value = resolved ? std::clamp(first - second, 0.0L, 1.0L) : 0.0L;
   const auto upper = resolved ? value + error : first + std::numeric_limits<long double>::min();
@@ -73,7 +80,8 @@ Interval gaussian_delta(double epsilon, double mu) {
 GaussianCurve::GaussianCurve(double noise_multiplier, double distance) : least_distance_(distance / noise_multiplier) {
   check_noise_multiplier(noise_multiplier);
   if (!(least_distance_ > 0.0) || !std::isfinite(least_distance_))
-    throw PrivacyError(cat("Gaussian mechanism: found a distance of ", distance, "; expected a positive finite number"));
+    throw PrivacyError(
+        cat("Gaussian mechanism: found a distance of ", distance, "; expected a positive finite number"));
 }
 
 Interval GaussianCurve::find_delta(double epsilon, std::uint64_t uses, double, Certificate&) {
@@ -136,7 +144,8 @@ DominatingPair poisson_step(double rate, double noise_multiplier) {
 }
 
 PoissonCurve::PoissonCurve(double rate, double noise_multiplier)
-    : remove_(poisson_step(rate, noise_multiplier), Direction::remove), add_(poisson_step(rate, noise_multiplier), Direction::add) {}
+    : remove_(poisson_step(rate, noise_multiplier), Direction::remove),
+      add_(poisson_step(rate, noise_multiplier), Direction::add) {}
 
 Interval PoissonCurve::find_delta(double epsilon, std::uint64_t uses, double precision, Certificate&) {
   const Interval removed = remove_.delta(epsilon, uses, precision);
@@ -190,9 +199,7 @@ double ShuffledCurve::composed(double epsilon, std::uint64_t uses) {
     }
     auto& composer = composed_->composer;
     return composer.compose(uses, best_tilt_for_epsilon(composer.loss(), uses, epsilon)).delta(epsilon);
-  } catch (const OutOfReach&) {
-    return 0.0;
-  }
+  } catch (const OutOfReach&) { return 0.0; }
 }
 
 double ShuffledCurve::counted(double epsilon, std::uint64_t uses) const {
@@ -216,12 +223,15 @@ Interval ShuffledCurve::find_epsilon(double delta, std::uint64_t uses, double pr
   const auto upper = upper_.epsilon(delta, uses, precision).upper;
   if (uses == 0 || upper == 0.0) return {0.0, upper};
   if (uses == 1 || reshuffle_ == Reshuffle::once)
-    return {std::min(LargestCoordinate(batches_, 2.0, 1.0, of_one_epoch(noise_multiplier_, uses)).best_epsilon(delta), upper), upper};
+    return {std::min(LargestCoordinate(batches_, 2.0, 1.0, of_one_epoch(noise_multiplier_, uses)).best_epsilon(delta),
+                     upper),
+            upper};
   const auto largest = [&](double low, auto delta_at) {
     const auto over = [&](double e) { return std::log(std::max(delta_at(e), 1e-320)) - std::log(delta); };
     const double at_low = over(low);
     const double at_upper = over(upper);
-    return at_low > 0.0 && at_upper <= 0.0 ? bracket_root(over, low, at_low, upper, at_upper, 0.1 * precision).first : low;
+    return at_low > 0.0 && at_upper <= 0.0 ? bracket_root(over, low, at_low, upper, at_upper, 0.1 * precision).first
+                                           : low;
   };
   // Counts of events cost more to compute and hardly ever give more.
   const double by_composition = largest(0.0, [&](double e) { return composed(e, uses); });
@@ -234,8 +244,9 @@ std::uint64_t ShuffledCurve::search_uses(double epsilon, double delta, std::uint
 
 Certificate ShuffledCurve::methods() const {
   return {"deterministic batches (Chua et al. 2024, Theorem 4.1)",
-          reshuffle_ == Reshuffle::once ? "events of the largest coordinate (Chua et al. 2024, section 2.3), epochs summed up"
-                                        : "events of the largest coordinate (Chua et al. 2024, section 2.3), composed over epochs",
+          reshuffle_ == Reshuffle::once
+              ? "events of the largest coordinate (Chua et al. 2024, section 2.3), epochs summed up"
+              : "events of the largest coordinate (Chua et al. 2024, section 2.3), composed over epochs",
           {}};
 }
 
@@ -256,9 +267,13 @@ struct RandomAllocationCurve::Tables {
   static double end_of(int range) { return 0.25 * std::exp2(0.5 * range); }
   static constexpr int points = 32;  // per range: 1.1 % apart
   static double point_at(int k) { return 0.25 * std::exp2(0.5 / points * k); }
-  static int last_point_to(double epsilon) { return static_cast<int>(std::floor(2.0 * points * std::log2(4.0 * epsilon))); }
+  static int last_point_to(double epsilon) {
+    return static_cast<int>(std::floor(2.0 * points * std::log2(4.0 * epsilon)));
+  }
   /// The range of ε; more than `most` where there is none.
-  static int range_of(double epsilon) { return std::max(least, static_cast<int>(std::ceil(2.0 * std::log2(4.0 * std::max(epsilon, 1e-3)) - 1e-9))); }
+  static int range_of(double epsilon) {
+    return std::max(least, static_cast<int>(std::ceil(2.0 * std::log2(4.0 * std::max(epsilon, 1e-3)) - 1e-9)));
+  }
   void begin(std::uint64_t for_uses) {
     if (uses == for_uses) return;
     uses = for_uses;
@@ -274,7 +289,8 @@ struct RandomAllocationCurve::Tables {
     auto found = by_range.find(range);
     // A little beyond its end, as an ε next to it may round to either side.
     if (found == by_range.end() || (!found->second.sum.made() && found->second.work < work)) {
-      const auto threshold = static_cast<long double>(bins) * std::exp(1.000001L * static_cast<long double>(end_of(range)));
+      const auto threshold =
+          static_cast<long double>(bins) * std::exp(1.000001L * static_cast<long double>(end_of(range)));
       found = by_range.insert_or_assign(range, Table{LognormalSum(bins, mu, threshold, work), work}).first;
     }
     return found->second.sum.made() ? &found->second.sum : nullptr;
@@ -287,9 +303,13 @@ constexpr double coarse = 5e-3;
 /// And from this one on, closed forms suffice where a table would take more than a tenth of a second.
 constexpr double quick = 1e-2;
 
-constexpr const char* by_exact_pair = "balls in bins with independent noise, exact pair (Choquette-Choo et al. 2025, Lemma 3.2)";
-constexpr const char* by_smaller_epsilon = "balls in bins with independent noise at a smaller epsilon, where delta is no less (Choquette-Choo et al. 2025, Lemma 3.2)";
-constexpr const char* by_divergences = "Rényi divergences of balls in bins (Schuchardt and Kalinin 2026, Lemmas 3.2 and 3.4)";
+constexpr const char* by_exact_pair =
+    "balls in bins with independent noise, exact pair (Choquette-Choo et al. 2025, Lemma 3.2)";
+constexpr const char* by_smaller_epsilon =
+    "balls in bins with independent noise at a smaller epsilon, where delta is no less (Choquette-Choo et al. 2025, "
+    "Lemma 3.2)";
+constexpr const char* by_divergences =
+    "Rényi divergences of balls in bins (Schuchardt and Kalinin 2026, Lemmas 3.2 and 3.4)";
 constexpr const char* by_fixed_batches = "fixed batches, a Gaussian mechanism (joint convexity)";
 constexpr const char* by_events = "events of the largest coordinate";
 }  // namespace
@@ -306,7 +326,8 @@ double RandomAllocationCurve::by_renyi(Direction direction, double epsilon, std:
   double least = 1.0;
   if (direction == Direction::add) {
     for (double order = 1.0625; order < 1e5; order = 1.0 + 1.0625 * (order - 1.0))
-      least = std::min(least, delta_of_renyi(renyi_add_independent(bins_, noise_multiplier_, uses, order), order, epsilon));
+      least =
+          std::min(least, delta_of_renyi(renyi_add_independent(bins_, noise_multiplier_, uses, order), order, epsilon));
     return least;
   }
   // Larger orders are made where the largest known one is the best, as (α − 1)(R_α − ε) is convex in α.
@@ -316,14 +337,16 @@ double RandomAllocationCurve::by_renyi(Direction direction, double epsilon, std:
   while (true) {
     std::size_t best = 0;
     for (std::size_t a = 2; a < known.size(); ++a)
-      if (const double delta = delta_of_renyi(known[a], static_cast<double>(a), epsilon); delta < least) least = delta, best = a;
+      if (const double delta = delta_of_renyi(known[a], static_cast<double>(a), epsilon); delta < least)
+        least = delta, best = a;
     const bool at_end = known.empty() || best + 1 == known.size() || best == 0;
     if (!at_end || known.size() > static_cast<std::size_t>(many)) return least;
     known = renyi_remove_independent(bins_, noise_multiplier_, uses, known.empty() ? few : many);
   }
 }
 
-bool RandomAllocationCurve::by_table(Direction direction, double epsilon, std::uint64_t uses, double work, Ends& known) {
+bool RandomAllocationCurve::by_table(Direction direction, double epsilon, std::uint64_t uses, double work,
+                                     Ends& known) {
   const LognormalSum* table = tables_->serving(bins_, noise_multiplier_, epsilon, work);
   // An addition asks for a threshold below the mean, which smaller tables serve too.
   if (table == nullptr && direction == Direction::add) table = tables_->serving(bins_, noise_multiplier_, 0.0, work);
@@ -342,13 +365,15 @@ bool RandomAllocationCurve::by_table(Direction direction, double epsilon, std::u
     value = put.value * gamma / b;
     error = put.error * gamma / b + unit * 8.0L * (1.0L + gamma * mu);
   } else {
-    if (!(b * gamma <= sum.largest_threshold())) throw Error(ExitCode::failure, "a table that ends before its threshold");
+    if (!(b * gamma <= sum.largest_threshold()))
+      throw Error(ExitCode::failure, "a table that ends before its threshold");
     const auto put = sum.below(b * gamma);
     value = put.value / b + 1.0L - gamma;
     error = put.error / b + unit * 8.0L * gamma * (1.0L + mu);
   }
   if (!std::isfinite(value) || !std::isfinite(error)) return true;
-  if (const double lower = static_cast<double>(value - error) * (1.0 - 1e-15); lower > known.delta.lower) known.delta.lower = lower, known.lower_by = by_exact_pair;
+  if (const double lower = static_cast<double>(value - error) * (1.0 - 1e-15); lower > known.delta.lower)
+    known.delta.lower = lower, known.lower_by = by_exact_pair;
   if (const double upper = std::max(0.0, static_cast<double>(value + error) * (1.0 + 1e-15)); upper < known.delta.upper)
     known.delta.upper = upper, known.upper_by = by_exact_pair;
   return true;
@@ -359,11 +384,13 @@ RandomAllocationCurve::Reach RandomAllocationCurve::reach(double epsilon, std::u
   Reach out;
   out.tables = mu <= 30.0 && mu >= 1e-4;
   out.grid = out.tables && bins_ <= RoundedSum::most_bins && epsilon <= 600.0 && precision < quick;
-  out.work = (out.grid && precision >= coarse) || precision >= quick ? LognormalSum::little_work : LognormalSum::most_work;
+  out.work =
+      (out.grid && precision >= coarse) || precision >= quick ? LognormalSum::little_work : LognormalSum::most_work;
   return out;
 }
 
-RandomAllocationCurve::Ends RandomAllocationCurve::ends(Direction direction, double epsilon, std::uint64_t uses, double precision) {
+RandomAllocationCurve::Ends RandomAllocationCurve::ends(Direction direction, double epsilon, std::uint64_t uses,
+                                                        double precision) {
   Ends out{{0.0, cap_.delta(epsilon, uses).upper}, by_fixed_batches, ""};
   if (uses == 0) return out;
   tables_->begin(uses);
@@ -395,8 +422,11 @@ RandomAllocationCurve::Ends RandomAllocationCurve::ends(Direction direction, dou
   return out;
 }
 
-void RandomAllocationCurve::refine(Direction direction, double epsilon, std::uint64_t uses, double precision, Ends& known) {
-  if (uses == 0 || bins_ == 1 || !(known.delta.upper > 1.05 * known.delta.lower) || !(epsilon > Tables::point_at(Tables::points * Tables::least))) return;
+void RandomAllocationCurve::refine(Direction direction, double epsilon, std::uint64_t uses, double precision,
+                                   Ends& known) {
+  if (uses == 0 || bins_ == 1 || !(known.delta.upper > 1.05 * known.delta.lower) ||
+      !(epsilon > Tables::point_at(Tables::points * Tables::least)))
+    return;
   const auto how = reach(epsilon, uses, precision);
   if (!how.tables) return;
   // δ does not grow with ε, but a table's error does, and tables end, so bounds at a smaller ε count too. They are
@@ -420,7 +450,8 @@ void RandomAllocationCurve::refine(Direction direction, double epsilon, std::uin
     (there == nullptr || there->delta.upper > 2.0 * there->delta.lower ? hidden : seen) = middle;
   }
   for (int k = std::max(seen, Tables::points * Tables::least); k < std::min(end, hidden + 64); ++k)
-    if (const auto* there = at_point(k); there != nullptr && Tables::point_at(k) <= epsilon && there->delta.upper < known.delta.upper)
+    if (const auto* there = at_point(k);
+        there != nullptr && Tables::point_at(k) <= epsilon && there->delta.upper < known.delta.upper)
       known.delta.upper = there->delta.upper, known.upper_by = by_smaller_epsilon;
 }
 
@@ -535,7 +566,9 @@ std::uint64_t RandomAllocationCurve::search_uses(double epsilon, double delta, s
 }
 
 Certificate RandomAllocationCurve::methods() const {
-  return {cat("the least of: ", by_exact_pair, "; ", by_divergences, "; ", by_fixed_batches), cat("the largest of: ", by_exact_pair, "; ", by_events), {}};
+  return {cat("the least of: ", by_exact_pair, "; ", by_divergences, "; ", by_fixed_batches),
+          cat("the largest of: ", by_exact_pair, "; ", by_events),
+          {}};
 }
 
 }  // namespace tsdp::privacy

@@ -1,6 +1,7 @@
 // Curves where neighbours differ in one whole record, present or absent (zero-out).
 //
-// Units: clip norm C = 1, σ the noise multiplier. Chua et al., "How Private are DP-SGD Implementations?" (ICML 2024), is [C].
+// Units: clip norm C = 1, σ the noise multiplier. Chua et al., "How Private are DP-SGD Implementations?" (ICML 2024),
+// is [C].
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,10 @@ namespace tsdp::privacy {
 ///
 /// Object: N(s√k, σ²) against N(0, σ²), where s is the distance between neighbours' sums. With μ = s√k/σ,
 ///   δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2),
-/// the same in both directions. With s = 1 it is deterministic iteration over fixed batches of records ([C] §2.1, tightly
-/// dominating; a use is an epoch, in which a record takes part once; over k epochs the record's contribution is a vector of norm
-/// √k); with s = 2 the same for a record that is replaced by another.
-/// Rounding: long double; brackets are wider than the closed form's error of 1e-17 z² by an order of magnitude.
+/// the same in both directions. With s = 1 it is deterministic iteration over fixed batches of records ([C] §2.1,
+/// tightly dominating; a use is an epoch, in which a record takes part once; over k epochs the record's contribution is
+/// a vector of norm √k); with s = 2 the same for a record that is replaced by another. Rounding: long double; brackets
+/// are wider than the closed form's error of 1e-17 z² by an order of magnitude.
 class GaussianCurve final : public PrivacyCurve {
  public:
   /// Throws PrivacyError unless both are positive and finite.
@@ -51,7 +52,8 @@ class PoissonCurve final : public PrivacyCurve {
   /// rate q in (0, 1]. Throws PrivacyError for it or σ out of range.
   PoissonCurve(double rate, double noise_multiplier);
 
-  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses,
+                               double precision = default_precision) override;
   [[nodiscard]] Certificate methods() const override;
 
   /// One direction alone.
@@ -104,11 +106,12 @@ class ShuffledCurve final : public PrivacyCurve {
   std::unique_ptr<Composed> composed_;  // the loss of M, made on demand
 };
 
-/// Balls in bins (random allocation): every record draws one of b bins, once, and takes part in that batch of every epoch; a use is an
-/// epoch. Independent noise.
+/// Balls in bins (random allocation): every record draws one of b bins, once, and takes part in that batch of every
+/// epoch; a use is an epoch. Independent noise.
 ///
-/// Object (Choquette-Choo et al. 2025, Lemma 3.2, for the identity strategy): P = (1/b) Σ_i N(√k e_i, σ²I_b) against N(0, σ²I_b);
-/// removal is P against Q, addition Q against P. With μ = √k/σ, X_i = e^{μ z_i − μ²/2} independent, S their sum, γ = e^ε:
+/// Object (Choquette-Choo et al. 2025, Lemma 3.2, for the identity strategy): P = (1/b) Σ_i N(√k e_i, σ²I_b) against
+/// N(0, σ²I_b); removal is P against Q, addition Q against P. With μ = √k/σ, X_i = e^{μ z_i − μ²/2} independent, S
+/// their sum, γ = e^ε:
 ///   δ_remove = E[(S − γb)₊]/b = E[(γb − S)₊]/b + 1 − γ,   δ_add = (γ/b) E[(b/γ − S)₊],
 /// exact; both from the Laplace transform of X (lognormal_sum.h), to an absolute error of about 1e-17 γ. Where that
 /// would take too long (thresholds far above the mean), the law of S on a grid gives both ends of δ_remove
@@ -125,12 +128,14 @@ class RandomAllocationCurve final : public PrivacyCurve {
   ~RandomAllocationCurve() override;
 
   /// Where fixed batches certify it, or an event refutes it, no table is made.
-  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) override;
+  [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses,
+                               double precision = default_precision) override;
   [[nodiscard]] Certificate methods() const override;
 
   using PrivacyCurve::delta;
   /// One direction alone, `remove` or `add`.
-  [[nodiscard]] Interval delta(Direction direction, double epsilon, std::uint64_t uses, double precision = default_precision);
+  [[nodiscard]] Interval delta(Direction direction, double epsilon, std::uint64_t uses,
+                               double precision = default_precision);
 
  protected:
   [[nodiscard]] Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) override;

@@ -27,8 +27,8 @@ enum class Kind {
   poisson_mirrored,
   flat
 };
-constexpr Kind kinds[] = {Kind::one_window, Kind::wr_optimistic, Kind::wr_upper,
-                          Kind::wr_upper, Kind::poisson_upper, Kind::poisson_upper,
+constexpr Kind kinds[] = {Kind::one_window,      Kind::wr_optimistic,    Kind::wr_upper,
+                          Kind::wr_upper,        Kind::poisson_upper,    Kind::poisson_upper,
                           Kind::poisson_printed, Kind::poisson_mirrored, Kind::flat};
 constexpr std::int64_t flat_records = 400;
 
@@ -45,20 +45,13 @@ struct Case {
   }
   [[nodiscard]] DominatingPair pair() const {
     switch (kind) {
-      case Kind::one_window:
-        return one_window_pair(rho * share, sigma);
-      case Kind::wr_optimistic:
-        return with_replacement_optimistic(count, share, rho, sigma);
-      case Kind::wr_upper:
-        return with_replacement_upper(count, share, rho, sigma);
-      case Kind::poisson_upper:
-        return privacy::poisson_upper(count, share, rho, sigma);
-      case Kind::poisson_printed:
-        return poisson_optimistic_printed(count, share, rho, sigma);
-      case Kind::poisson_mirrored:
-        return poisson_optimistic_mirrored(count, share, rho, sigma);
-      case Kind::flat:
-        break;
+      case Kind::one_window: return one_window_pair(rho * share, sigma);
+      case Kind::wr_optimistic: return with_replacement_optimistic(count, share, rho, sigma);
+      case Kind::wr_upper: return with_replacement_upper(count, share, rho, sigma);
+      case Kind::poisson_upper: return privacy::poisson_upper(count, share, rho, sigma);
+      case Kind::poisson_printed: return poisson_optimistic_printed(count, share, rho, sigma);
+      case Kind::poisson_mirrored: return poisson_optimistic_mirrored(count, share, rho, sigma);
+      case Kind::flat: break;
     }
     return flat_optimistic(flat_records, count, drawn(), sigma);
   }
@@ -69,20 +62,13 @@ struct Case {
     const second::Real r = share;
     const second::Real use = rho;
     switch (kind) {
-      case Kind::one_window:
-        return Mixture(diluted({{2, 1}}, use * r), sigma, false);
-      case Kind::wr_optimistic:
-        return Mixture(diluted(binomial(count, r, 2), use), sigma, false);
-      case Kind::wr_upper:
-        return Mixture(binomial(count, r, 2), sigma, true, use);
-      case Kind::poisson_upper:
-        return Mixture(binomial(count, r, 1), sigma, true, use);
-      case Kind::poisson_printed:
-        return Mixture(diluted(binomial(count, r, 1), use), sigma, false);
-      case Kind::poisson_mirrored:
-        return Mixture(diluted(binomial(count, r, 1), use), sigma, true);
-      case Kind::flat:
-        break;
+      case Kind::one_window: return Mixture(diluted({{2, 1}}, use * r), sigma, false);
+      case Kind::wr_optimistic: return Mixture(diluted(binomial(count, r, 2), use), sigma, false);
+      case Kind::wr_upper: return Mixture(binomial(count, r, 2), sigma, true, use);
+      case Kind::poisson_upper: return Mixture(binomial(count, r, 1), sigma, true, use);
+      case Kind::poisson_printed: return Mixture(diluted(binomial(count, r, 1), use), sigma, false);
+      case Kind::poisson_mirrored: return Mixture(diluted(binomial(count, r, 1), use), sigma, true);
+      case Kind::flat: break;
     }
     // Hypergeom(i; R, W, B): the W marked records one by one, i of them among the B drawn.
     std::vector<second::Atom> atoms;
@@ -115,7 +101,9 @@ Case random_case(test::Draw& draw, int i, double least_sigma = 0.4) {
   return c;
 }
 
-std::uint64_t random_uses(test::Draw& draw, double most) { return static_cast<std::uint64_t>(draw.log_between(1.0, most)); }
+std::uint64_t random_uses(test::Draw& draw, double most) {
+  return static_cast<std::uint64_t>(draw.log_between(1.0, most));
+}
 
 /// Both signs of ε, around 0 and far out.
 constexpr double places[] = {-6.0, -2.0, -0.5, -0.04, -1e-3, 0.0, 1e-3, 0.04, 0.3, 1.0, 2.5, 7.0};
@@ -332,9 +320,7 @@ TEST(Accountants, InvertTheirOwnAnswersForEveryPair) {
     EXPECT_LE(accountant.delta(epsilon.upper, uses).lower, delta * (1 + 1e-12));
     // The bracket of delta aims at 1e-3 of it.
     EXPECT_LE(accountant.delta(epsilon.upper * (1 + 1e-9), uses).upper, delta * 1.01);
-    if (epsilon.lower > 0.0) {
-      EXPECT_GE(accountant.delta(epsilon.lower, uses).upper, delta * (1 - 1e-12));
-    }
+    if (epsilon.lower > 0.0) { EXPECT_GE(accountant.delta(epsilon.lower, uses).upper, delta * (1 - 1e-12)); }
   }
 }
 
@@ -359,9 +345,7 @@ TEST(Accountants, CertifyTheMostUsesOfEveryPair) {
     // in the uses, so half a percent more is not certified, and one percent more is refuted.
     EXPECT_GE(accountant.epsilon(delta, most + 1, 1e-4).upper, epsilon * (1 - 3e-4));
     EXPECT_GT(accountant.delta(epsilon, most + most / 200 + 1, 1e-4).upper, delta);
-    if (most >= 200) {
-      EXPECT_GT(accountant.delta(epsilon, most + most / 100 + 1, 1e-4).lower, delta);
-    }
+    if (most >= 200) { EXPECT_GT(accountant.delta(epsilon, most + most / 100 + 1, 1e-4).lower, delta); }
   }
   EXPECT_GT(searched, 20);
 }
@@ -372,7 +356,9 @@ TEST(Accountants, ComposeGaussiansOfEveryPairToAGaussian) {
   const struct {
     Case c;
     double distance;
-  } cases[] = {{{Kind::one_window, 1.0, 1.0, 1, 3.0}, 2.0}, {{Kind::wr_upper, 1.0, 1.0, 2, 20.0}, 8.0}, {{Kind::poisson_upper, 1.0, 1.0, 3, 10.0}, 6.0}, {{Kind::poisson_printed, 1.0, 1.0, 3, 4.0}, 3.0}, {{Kind::poisson_mirrored, 1.0, 1.0, 1, 2.0}, 2.0}, {{Kind::flat, 1.0, 1.0, 3, 20.0}, 6.0}};
+  } cases[] = {{{Kind::one_window, 1.0, 1.0, 1, 3.0}, 2.0},       {{Kind::wr_upper, 1.0, 1.0, 2, 20.0}, 8.0},
+               {{Kind::poisson_upper, 1.0, 1.0, 3, 10.0}, 6.0},   {{Kind::poisson_printed, 1.0, 1.0, 3, 4.0}, 3.0},
+               {{Kind::poisson_mirrored, 1.0, 1.0, 1, 2.0}, 2.0}, {{Kind::flat, 1.0, 1.0, 3, 20.0}, 6.0}};
   for (const auto& [c, distance] : cases) {
     Accountant accountant(c.pair());
     for (const std::uint64_t uses : {1U, 3U, 100U, 20000U}) {
@@ -450,7 +436,8 @@ TEST(Accountants, AnswerWithinAThousandthUnlessToldOtherwise) {
                         {Kind::poisson_mirrored, 0.1, 0.2, 3, 1.5},
                         {Kind::flat, 0.05, 1.0, 16, 6.0}};
   for (const auto& c : cases)
-    EXPECT_GE(expect_narrow(c, 1e-3, true, {1e-3, 1e-5, 1e-7, 1e-10, 1e-15}, {1, 10, 1000, 100'000, 1'000'000}), 20) << c;
+    EXPECT_GE(expect_narrow(c, 1e-3, true, {1e-3, 1e-5, 1e-7, 1e-10, 1e-15}, {1, 10, 1000, 100'000, 1'000'000}), 20)
+        << c;
 }
 
 TEST(Accountants, AnswerWithinAHundredThousandthOnRequest) {
@@ -468,8 +455,8 @@ TEST(Profiles, ObeyTheIdentityOfSwappedMeasuresForEveryPair) {
     const auto c = random_case(draw, i);
     const auto pair = c.pair();
     for (const double epsilon : {1e-4, 0.03, 0.5, 2.0, 5.0}) {
-      // The product takes H(−ε) from H(ε) by (3.1). Here by its definition, α = e^{−ε} < 1: Q(S) − α P(S) over the set S
-      // where Q's density is above α times P's, which is where P's loss is below ε; unused (public coin), 1 − α.
+      // The product takes H(−ε) from H(ε) by (3.1). Here by its definition, α = e^{−ε} < 1: Q(S) − α P(S) over the set
+      // S where Q's density is above α times P's, which is where P's loss is below ε; unused (public coin), 1 − α.
       const auto mixture = c.mixture();
       const second::Real alpha = std::exp(-static_cast<second::Real>(epsilon));
       const second::Real x = mixture.at_loss(epsilon);

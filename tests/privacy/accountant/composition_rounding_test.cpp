@@ -58,7 +58,8 @@ struct Tilted {
     Real re = at_zero;
     Real im = 0;
     for (std::size_t i = 0; i < index.size(); ++i) {
-      const Real angle = 2 * std::numbers::pi_v<Real> * static_cast<Real>(index[i] * m % size) / static_cast<Real>(size);
+      const Real angle =
+          2 * std::numbers::pi_v<Real> * static_cast<Real>(index[i] * m % size) / static_cast<Real>(size);
       re += (static_cast<Real>(plus[i]) + static_cast<Real>(minus[i])) * std::cos(angle);
       im -= (static_cast<Real>(plus[i]) - static_cast<Real>(minus[i])) * std::sin(angle);
     }
@@ -115,8 +116,8 @@ TEST(RoundingCharge, HoldsForEveryCoefficientOfTheFastTransform) {
         most_together = std::max(most_together, errors.euclidean);
 
         // Higham (2002), Theorem 24.2: a radix-2 transform with twiddles accurate to mu has a relative error of at most
-        // log2(N) eta, eta = mu + gamma_4 (sqrt 2 + mu); with mu = u, in l2 over all coefficients and, as every output is
-        // a sum over as many stages, for each of them against the sum of the input.
+        // log2(N) eta, eta = mu + gamma_4 (sqrt 2 + mu); with mu = u, in l2 over all coefficients and, as every output
+        // is a sum over as many stages, for each of them against the sum of the input.
         const Tilted input(d, theta, transform.at_theta().value);
         const double eta = unit + 4.0 * unit / (1.0 - 4.0 * unit) * (std::numbers::sqrt2 + unit);
         const double stages = std::log2(static_cast<double>(size));
@@ -177,9 +178,9 @@ Real delta_of(const std::vector<Real>& masses, double step, double epsilon) {
   return sum;
 }
 
-// Where the truth is far below what a transform tuned for another epsilon can resolve, all that it finds is rounding. The
-// upper end, less its charge, is that rounding itself: never above the charge, and not so far below it that a smaller
-// charge would do.
+// Where the truth is far below what a transform tuned for another epsilon can resolve, all that it finds is rounding.
+// The upper end, less its charge, is that rounding itself: never above the charge, and not so far below it that a
+// smaller charge would do.
 TEST(RoundingCharge, HoldsForComposedValuesDownToTheNoiseOfTransforms) {
   double most = 0.0;
   int in_noise = 0;
@@ -197,8 +198,8 @@ TEST(RoundingCharge, HoldsForComposedValuesDownToTheNoiseOfTransforms) {
         const auto lower = for_lower.compose(static_cast<std::uint64_t>(uses), theta);
         for (int i = 0; i < 250; ++i) {
           const double epsilon = 0.00123 + reach * i / 250.0;
-          SCOPED_TRACE(testing::Message() << points.size() << " points, uses " << uses << ", theta " << theta
-                                          << ", epsilon " << epsilon);
+          SCOPED_TRACE(testing::Message()
+                       << points.size() << " points, uses " << uses << ", theta " << theta << ", epsilon " << epsilon);
           const auto exact = static_cast<double>(delta_of(masses, upper_law.step, epsilon));
           const double high = upper.delta(epsilon);
           const double charge = upper.charge(epsilon);
@@ -217,8 +218,8 @@ TEST(RoundingCharge, HoldsForComposedValuesDownToTheNoiseOfTransforms) {
   EXPECT_GT(most, 2e-3) << "a thousandth of the charge would pass";
 }
 
-// The charge from its definition: errors of coefficients, raised to the power of the uses and summed against the weights
-// w(u) = e^{-theta u} (1 - e^{-u}), either all with the same sign or by Cauchy and Schwarz.
+// The charge from its definition: errors of coefficients, raised to the power of the uses and summed against the
+// weights w(u) = e^{-theta u} (1 - e^{-u}), either all with the same sign or by Cauchy and Schwarz.
 TEST(RoundingCharge, OfACompositionHasThatOfItsCoefficients) {
   for (const auto& points : laws()) {
     const auto d = law(points);
@@ -251,8 +252,8 @@ TEST(RoundingCharge, OfACompositionHasThatOfItsCoefficients) {
           const double both = m == 0 || 2 * static_cast<std::int64_t>(m) == size ? 1.0 : 2.0;
           together += both * k * transform.error() * std::pow(std::abs(transform.coefficients()[m]), k - 1.0);
         }
-        const double least = std::min(together / static_cast<double>(size) * sum,
-                                      k * transform.euclidean_error() * std::sqrt(squares));
+        const double least =
+            std::min(together / static_cast<double>(size) * sum, k * transform.euclidean_error() * std::sqrt(squares));
         for (const double epsilon : {0.0, 0.1, 1.0}) {
           const double front = std::exp(k * transform.at_theta().value - t * epsilon);
           EXPECT_GE(composition.charge(epsilon), front * least) << points.size() << " " << uses << " " << theta;
@@ -263,7 +264,8 @@ TEST(RoundingCharge, OfACompositionHasThatOfItsCoefficients) {
 }
 
 // The sums over i of w(u + ih) y^i, taken in every frequency at once, are rounded as well: at least as much as Higham's
-// bounds say for a recursive sum (few frequencies) or another transform (all of them), relative to the sizes of the terms.
+// bounds say for a recursive sum (few frequencies) or another transform (all of them), relative to the sizes of the
+// terms.
 TEST(RoundingCharge, OfSuffixSumsIsThatOfTheirTerms) {
   int direct = 0;
   int fast = 0;
@@ -295,8 +297,8 @@ TEST(RoundingCharge, OfSuffixSumsIsThatOfTheirTerms) {
         ++(few ? direct : fast);
         const double eta = unit + 4.0 * unit * (std::numbers::sqrt2 + unit);
         const double rounding = (few ? static_cast<double>(count) * unit : std::log2(n) * eta) * terms;
-        // What depends on the place is charged for the suffix from the next grid point on, u = h/2 above epsilon, and for
-        // that behind the window, which is taken off.
+        // What depends on the place is charged for the suffix from the next grid point on, u = h/2 above epsilon, and
+        // for that behind the window, which is taken off.
         const double last = d.step * static_cast<double>(window.first + size);
         const double everywhere = composition.charge(last + 1.0) * std::exp(t * (last + 1.0));
         const double u = 0.5 * d.step;
@@ -307,7 +309,8 @@ TEST(RoundingCharge, OfSuffixSumsIsThatOfTheirTerms) {
           return std::exp(-t * above) *
                  (-std::expm1(-above) + std::exp(-(t + 1.0) * d.step) * std::abs(std::expm1(d.step - above)));
         };
-        const double least = std::exp(k * transform.at_theta().value) * (weights(u) + weights(last - epsilon)) * rounding;
+        const double least =
+            std::exp(k * transform.at_theta().value) * (weights(u) + weights(last - epsilon)) * rounding;
         // Both charges hold the same part for coefficients, whose difference is taken here.
         EXPECT_GE(here - everywhere, 0.999 * least - 1e-9 * here)
             << points.size() << " points, uses " << uses << ", theta " << t << (few ? ", few" : ", all");

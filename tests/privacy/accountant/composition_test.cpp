@@ -107,17 +107,13 @@ Masses rounded_loss(const Pair& pair, Direction direction, Real step, Side side)
     const Real p = pair.p_beyond(left) - pair.p_beyond(right);
     const Real q = pair.q_beyond(left) - pair.q_beyond(right);
     const bool up = side == Side::up;
-    if (direction != Direction::backward) add(open_left && !up ? -n - 1 : up ? i + 1
-                                                                             : i,
-                                              p);
+    if (direction != Direction::backward) add(open_left && !up ? -n - 1 : up ? i + 1 : i, p);
     // -L lies in (-(i + 1) h, -i h].
     if (direction != Direction::forward) {
       if (open_left) {
         add(up ? n + 1 : n, q);
       } else {
-        add(up ? -i : i == n ? -n - 1
-                             : -i - 1,
-            q);
+        add(up ? -i : i == n ? -n - 1 : -i - 1, q);
       }
     }
   }
@@ -305,7 +301,8 @@ TEST(CompositionOfSeveral, OverlapsWithDirectConvolutionFromTheRightSides) {
       EXPECT_LE(bracket.lower, up.delta(epsilon)) << parts.size() << " parts, " << epsilon;
       EXPECT_GE(bracket.upper, down.delta(epsilon)) << parts.size() << " parts, " << epsilon;
       EXPECT_LE(bracket.upper - bracket.lower, 2e-3 * bracket.upper) << epsilon;
-      EXPECT_LE(up.delta(epsilon) - down.delta(epsilon), 0.2 * bracket.upper) << epsilon;  // the other side tells something
+      EXPECT_LE(up.delta(epsilon) - down.delta(epsilon), 0.2 * bracket.upper)
+          << epsilon;  // the other side tells something
     }
     // ε and δ are one curve.
     const auto epsilon = accountant.epsilon(1e-5, 1, 1e-3);
@@ -356,12 +353,14 @@ TEST(CompositionOfSeveral, HoldsForLossesOfDifferentScales) {
 
 // Mechanisms of very different sizes, and many of them: still a bracket, and not a wide one.
 TEST(CompositionOfSeveral, HoldsForUnlikeMechanisms) {
-  Accountant accountant(std::vector<MechanismUse>{{one_window_pair(1e-4, 1.0), 20000},
-                                                  {one_window_pair(1.0, 30.0), 10},
-                                                  {DominatingPair({{0.0, 0.9}, {2.0, 0.08}, {4.0, 0.02}}, 3.0, DominatingPair::Against::mirror), 200}});
+  Accountant accountant(std::vector<MechanismUse>{
+      {one_window_pair(1e-4, 1.0), 20000},
+      {one_window_pair(1.0, 30.0), 10},
+      {DominatingPair({{0.0, 0.9}, {2.0, 0.08}, {4.0, 0.02}}, 3.0, DominatingPair::Against::mirror), 200}});
   const auto bracket = accountant.epsilon(1e-6, 1, 1e-3);
   EXPECT_GT(bracket.lower, 0.99 * bracket.upper);
-  for (const auto& m : accountant.mechanisms()) EXPECT_GT(bracket.upper, Accountant(m.pair).epsilon(1e-6, m.uses).lower);
+  for (const auto& m : accountant.mechanisms())
+    EXPECT_GT(bracket.upper, Accountant(m.pair).epsilon(1e-6, m.uses).lower);
   EXPECT_THROW(Accountant(std::vector<MechanismUse>{}), PrivacyError);
   EXPECT_THROW(Accountant(std::vector<MechanismUse>{{one_window_pair(0.1, 1.0), 0}}), PrivacyError);
 }
@@ -473,9 +472,7 @@ TEST(Accountants, AnswerEpsilonAndDeltaConsistently) {
     const auto epsilon = accountant.epsilon(delta, uses);
     // truth(upper) <= delta <= truth(lower) if lower > 0.
     EXPECT_LE(accountant.delta(epsilon.upper, uses).lower, delta * (1 + 1e-12));
-    if (epsilon.lower > 0.0) {
-      EXPECT_GE(accountant.delta(epsilon.lower, uses).upper, delta * (1 - 1e-12));
-    }
+    if (epsilon.lower > 0.0) { EXPECT_GE(accountant.delta(epsilon.lower, uses).upper, delta * (1 - 1e-12)); }
   }
 }
 
@@ -635,7 +632,8 @@ TEST(Composition, ChargesWhatLiesBeyondTheLastPoint) {
       // At least that a single use passes epsilon, in any of them.
       const double truth = Accountant(dominating).delta(epsilon, uses).lower;
       EXPECT_GE(bound, truth) << tail << ", " << uses << " uses";
-      EXPECT_LE(bound, 1.5 * truth + 2.0 * static_cast<double>(uses) * cut.infinite_mass) << tail << ", " << uses << " uses";
+      EXPECT_LE(bound, 1.5 * truth + 2.0 * static_cast<double>(uses) * cut.infinite_mass)
+          << tail << ", " << uses << " uses";
     }
   }
 }

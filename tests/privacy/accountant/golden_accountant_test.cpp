@@ -66,9 +66,15 @@ void for_each_record(const std::string& section, Check check) {
   EXPECT_GT(ran, 0);
 }
 
-// What another golden folder lacks is skipped; the shipped one lacks nothing, a record of every theorem of the paper included.
+// What another golden folder lacks is skipped; the shipped one lacks nothing, a record of every theorem of the paper
+// included.
 TEST(GoldenAccountant, TheShippedFileHasEverySection) {
-  test::expect_own_entries("accountant.json", {{"/single", 89}, {"/composed", 59}, {"/epochs", 36}, {"/inference", 55}, {"/calibration", 3}, {"/dp_accounting", 12}});
+  test::expect_own_entries("accountant.json", {{"/single", 89},
+                                               {"/composed", 59},
+                                               {"/epochs", 36},
+                                               {"/inference", 55},
+                                               {"/calibration", 3},
+                                               {"/dp_accounting", 12}});
   const auto all = json::parse(std::ifstream(test::own_golden_folder() / "accountant.json"));
   std::set<std::string> theorems;
   for (const auto& record : all["single"]) theorems.insert(record["params"]["theorem"]);

@@ -1,4 +1,5 @@
-// The commands `epsilon`, `delta`, `steps` and `sigma` are inverses of each other, and none asks for more where less is wanted: random settings of all rows.
+// The commands `epsilon`, `delta`, `steps` and `sigma` are inverses of each other, and none asks for more where less is
+// wanted: random settings of all rows.
 //
 // CTest takes a few with a fixed seed; scripts/inverses.sh takes as many as it is told.
 #include <gtest/gtest.h>
@@ -43,12 +44,16 @@ enum class Rows {
 };
 constexpr int rows = 9;
 
-AppliedTheorem of_pair(DominatingPair pair, double sigma) { return {"4.4", Bound::upper, CompositionUnit::step, 1, sigma, std::move(pair)}; }
+AppliedTheorem of_pair(DominatingPair pair, double sigma) {
+  return {"4.4", Bound::upper, CompositionUnit::step, 1, sigma, std::move(pair)};
+}
 
 Setting random_setting(test::Draw& draw, int number) {
   const auto row = static_cast<Rows>(number % rows);
   Setting out;
-  const auto count = [&](double least, double most) { return static_cast<std::int64_t>(draw.log_between(least, most + 0.999)); };
+  const auto count = [&](double least, double most) {
+    return static_cast<std::int64_t>(draw.log_between(least, most + 0.999));
+  };
   out.target.epsilon = draw.log_between(0.2, 12.0);
   out.target.delta = number % 7 == 6 ? 1e-15 : draw.log_between(1e-11, 1e-3);
   const bool steps = row == Rows::poisson || row == Rows::wor || row <= Rows::poisson_windows;
@@ -61,8 +66,12 @@ Setting random_setting(test::Draw& draw, int number) {
   SeriesLaw law{TopLevel::deterministic, batches};
   switch (row) {
     case Rows::one_window: out.at = [=](double s) { return of_pair(one_window_pair(rho * share, s), s); }; break;
-    case Rows::with_replacement: out.at = [=](double s) { return of_pair(with_replacement_upper(windows, share, rho, s), s); }; break;
-    case Rows::poisson_windows: out.at = [=](double s) { return of_pair(poisson_upper(windows, share, rho, s), s); }; break;
+    case Rows::with_replacement:
+      out.at = [=](double s) { return of_pair(with_replacement_upper(windows, share, rho, s), s); };
+      break;
+    case Rows::poisson_windows:
+      out.at = [=](double s) { return of_pair(poisson_upper(windows, share, rho, s), s); };
+      break;
     case Rows::deterministic: break;
     case Rows::shuffled:
       law.sampler = TopLevel::shuffled;
@@ -78,7 +87,8 @@ Setting random_setting(test::Draw& draw, int number) {
       const auto epochs = std::min<std::int64_t>(static_cast<std::int64_t>(out.target.uses), 4);
       out.target.uses = static_cast<std::uint64_t>(epochs);
       out.limit = static_cast<std::uint64_t>(epochs);
-      const auto strategy = std::make_shared<const Strategy>(planned_strategy({kinds[number / rows % 3], count(2.0, 4.0), 2}, law.batches, epochs));
+      const auto strategy = std::make_shared<const Strategy>(
+          planned_strategy({kinds[number / rows % 3], count(2.0, 4.0), 2}, law.batches, epochs));
       // (Conditional composition takes seconds for every σ: few settings.)
       const auto method = number / rows % 8 == 7 ? CorrelatedMethod::automatic : CorrelatedMethod::renyi;
       out.at = [=](double s) { return series_theorem(law, noise_by(strategy, s), std::nullopt, method); };
@@ -87,8 +97,9 @@ Setting random_setting(test::Draw& draw, int number) {
     }
   }
   if (row >= Rows::deterministic && row < Rows::matrix) out.at = [=](double s) { return series_theorem(law, s); };
-  out.text = cat("number ", number, ", ", number % rows, " ", out.text, ": ", name(law.sampler), " ", law.batches, ", share ", share, ", rho ", rho, ", windows ", windows, ", epsilon ", out.target.epsilon,
-                 ", delta ", out.target.delta, ", uses ", out.target.uses);
+  out.text = cat("number ", number, ", ", number % rows, " ", out.text, ": ", name(law.sampler), " ", law.batches,
+                 ", share ", share, ", rho ", rho, ", windows ", windows, ", epsilon ", out.target.epsilon, ", delta ",
+                 out.target.delta, ", uses ", out.target.uses);
   return out;
 }
 
@@ -116,9 +127,7 @@ void expect_consistent(const Setting& setting) {
   EXPECT_GE(most, uses) << "steps(sigma)";
   if (most > 0) {
     EXPECT_LE(fresh()->epsilon(delta, most).upper, epsilon) << "epsilon(steps), " << most;
-    if (most < setting.limit) {
-      EXPECT_FALSE(fresh()->stays_within(epsilon, delta, most + 1)) << most;
-    }
+    if (most < setting.limit) { EXPECT_FALSE(fresh()->stays_within(epsilon, delta, most + 1)) << most; }
   }
   const auto curve = fresh();
   if (stated.upper > 0.0) {
@@ -152,7 +161,8 @@ TEST(Inverses, OfAllRowsAtRandom) {
   }
 }
 
-// Of many bins with independent noise tables end at an epsilon of four or so: what is enough for less is enough for more, and calibration asks this.
+// Of many bins with independent noise tables end at an epsilon of four or so: what is enough for less is enough for
+// more, and calibration asks this.
 TEST(Inverses, MoreEpsilonNeverAsksForMoreNoiseOfBins) {
   RandomAllocationCurve curve(1000, 0.4667);
   ASSERT_TRUE(curve.certifies(4.0, 1e-5, 1));
@@ -174,15 +184,17 @@ TEST(Inverses, DeltaOfBinsFallsAndNamesItsMethod) {
       last = at.upper;
       const auto& why = at.why;
       const bool exact = why.upper.find("exact pair") != std::string::npos;
-      if (exact && at.upper > 1e-12) {
-        EXPECT_LT(at.upper - at.lower, 0.05 * at.upper) << why.upper;
-      }
-      EXPECT_TRUE(exact || why.upper.find("Rényi") != std::string::npos || why.upper.find("Gaussian") != std::string::npos || why.upper.find("smaller epsilon") != std::string::npos) << why.upper;
+      if (exact && at.upper > 1e-12) { EXPECT_LT(at.upper - at.lower, 0.05 * at.upper) << why.upper; }
+      EXPECT_TRUE(exact || why.upper.find("Rényi") != std::string::npos ||
+                  why.upper.find("Gaussian") != std::string::npos ||
+                  why.upper.find("smaller epsilon") != std::string::npos)
+          << why.upper;
     }
   }
 }
 
-// Where the errors of tables hide δ, what a smaller ε has counts; so an ε that is stated for a δ is found from it again.
+// Where the errors of tables hide δ, what a smaller ε has counts; so an ε that is stated for a δ is found from it
+// again.
 TEST(Inverses, DeltaOfBinsFallsBelowTheErrorsOfItsTables) {
   RandomAllocationCurve curve(377, 1.292458);
   double last = 1.0;
@@ -195,10 +207,12 @@ TEST(Inverses, DeltaOfBinsFallsBelowTheErrorsOfItsTables) {
   EXPECT_LT(last, 1.2e-15);
 }
 
-// Fixed batches cost no less than bins, whatever method is asked, and are an answer of each but conditional composition, which is asked for what it gives.
+// Fixed batches cost no less than bins, whatever method is asked, and are an answer of each but conditional
+// composition, which is asked for what it gives.
 TEST(Inverses, DeltaOfOneMethodIsThatOfItsEpsilon) {
   const auto strategy = std::make_shared<const Strategy>(planned_strategy({StrategyKind::bsr, 4, 2}, 2, 4));
-  for (const auto method : {CorrelatedMethod::renyi, CorrelatedMethod::gram, CorrelatedMethod::deterministic, CorrelatedMethod::automatic}) {
+  for (const auto method : {CorrelatedMethod::renyi, CorrelatedMethod::gram, CorrelatedMethod::deterministic,
+                            CorrelatedMethod::automatic}) {
     CorrelatedNoiseCurve curve(strategy, TopLevel::balls_in_bins, 2, 12.36277, std::nullopt, method);
     const double delta = 9.524928769008386e-06;
     const double epsilon = curve.epsilon(delta, 4).upper;
@@ -245,8 +259,9 @@ TEST(Inverses, OneStepFitsTheNoiseThatIsCalibratedForIt) {
 }
 
 // A replaced series is known at the same δ, whatever (1 + e^ε) δ is.
-// A replaced series is removed and added: what one direction costs says nothing of it. Here all of it lies in a removal: with noise this small the event that the sum is
-// above 0.5 has a chance of 1/20 where the series is there, and of next to nothing where another one points the other way.
+// A replaced series is removed and added: what one direction costs says nothing of it. Here all of it lies in a
+// removal: with noise this small the event that the sum is above 0.5 has a chance of 1/20 where the series is there,
+// and of next to nothing where another one points the other way.
 TEST(Substitution, AsksBothDirectionsWhateverOneIsStated) {
   const SeriesLaw law{TopLevel::poisson, 20};
   const auto one_sided = series_theorem(law, 0.02, Direction::add).curve()->epsilon(1e-6, 1).upper;
@@ -257,7 +272,8 @@ TEST(Substitution, AsksBothDirectionsWhateverOneIsStated) {
 
 TEST(Substitution, IsAtTheSameDeltaAndAtMostTheGaussianOfTwiceTheDistance) {
   const double delta = 1e-2;
-  for (const auto sampler : {TopLevel::deterministic, TopLevel::shuffled, TopLevel::poisson, TopLevel::balls_in_bins, TopLevel::without_replacement}) {
+  for (const auto sampler : {TopLevel::deterministic, TopLevel::shuffled, TopLevel::poisson, TopLevel::balls_in_bins,
+                             TopLevel::without_replacement}) {
     const SeriesLaw law{sampler, 20};
     const double sigma = 0.4;
     const auto theorem = series_theorem(law, sigma);
@@ -295,7 +311,10 @@ TEST(Inverses, WildCoefficientsAreAnsweredOrRefusedAtOnce) {
     return std::make_shared<const Strategy>(StrategyKind::file, recursion, 20);
   };
   const auto epsilon_of = [&](std::shared_ptr<const Strategy> strategy) {
-    return series_theorem({TopLevel::balls_in_bins, 10}, noise_by(std::move(strategy), 8.0)).curve()->epsilon(1e-5, 2).upper;
+    return series_theorem({TopLevel::balls_in_bins, 10}, noise_by(std::move(strategy), 8.0))
+        .curve()
+        ->epsilon(1e-5, 2)
+        .upper;
   };
   EXPECT_GT(epsilon_of(with({1.0, -2.0}, NoiseRecursion::Form::banded_inverse)), 1e6);
   for (const auto& numbers : {std::vector<double>{1e-300, 1e300}, {1.0, 1e12}, {1.0, 1e200}}) {
@@ -303,7 +322,8 @@ TEST(Inverses, WildCoefficientsAreAnsweredOrRefusedAtOnce) {
       static_cast<void>(epsilon_of(with(numbers, NoiseRecursion::Form::banded)));
       ADD_FAILURE() << "answered";
     } catch (const PrivacyError& error) {
-      EXPECT_NE(std::string(error.what()).find("coefficients: one series moves the sums"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("coefficients: one series moves the sums"), std::string::npos)
+          << error.what();
     }
   }
 }
@@ -317,7 +337,9 @@ TEST(Inverses, CoefficientsThatAreNoJsonAreToldWhatIsExpected) {
       static_cast<void>(read_coefficients(file));
       ADD_FAILURE() << text;
     } catch (const DataError& error) {
-      EXPECT_NE(std::string(error.what()).find("expected a JSON list of finite numbers, the first column of C"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("expected a JSON list of finite numbers, the first column of C"),
+                std::string::npos)
+          << error.what();
     }
   }
   std::filesystem::remove(file);
@@ -326,7 +348,8 @@ TEST(Inverses, CoefficientsThatAreNoJsonAreToldWhatIsExpected) {
 // A record's certificate names the method that gave its number.
 TEST(Inverses, AnAskedCertificateNamesOneMethod) {
   const auto strategy = std::make_shared<const Strategy>(planned_strategy({StrategyKind::bsr, 3, 1}, 10, 2));
-  for (const auto& theorem : {series_theorem({TopLevel::balls_in_bins, 10}, noise_by(strategy, 4.0)), series_theorem({TopLevel::balls_in_bins, 10}, 2.0)}) {
+  for (const auto& theorem : {series_theorem({TopLevel::balls_in_bins, 10}, noise_by(strategy, 4.0)),
+                              series_theorem({TopLevel::balls_in_bins, 10}, 2.0)}) {
     const auto why = asked_certificate(theorem, 1e-5, 2);
     EXPECT_FALSE(why.upper.empty());
     EXPECT_EQ(why.upper.find("the least of"), std::string::npos) << why.upper;

@@ -53,8 +53,9 @@ TEST(Renyi, OfAGaussianIsThatOfAGaussian) {
 }
 
 TEST(Renyi, IsNoLessThanEitherDirectionAndNotMuchMore) {
-  const DominatingPair pairs[] = {one_window_pair(0.01, 2.0), one_window_pair(0.3, 1.0),
-                                  DominatingPair({{0.0, 0.9}, {2.0, 0.08}, {4.0, 0.02}}, 3.0, DominatingPair::Against::mirror)};
+  const DominatingPair pairs[] = {
+      one_window_pair(0.01, 2.0), one_window_pair(0.3, 1.0),
+      DominatingPair({{0.0, 0.9}, {2.0, 0.08}, {4.0, 0.02}}, 3.0, DominatingPair::Against::mirror)};
   const std::vector<double> orders = {1.5, 2.0, 4.0, 8.0, 16.0};
   for (const auto& pair : pairs) {
     const auto found = renyi_divergences(pair, orders);
@@ -76,7 +77,8 @@ TEST(Renyi, GrowsWithTheOrderAndIsDilutedByUseProbability) {
   for (std::size_t i = 1; i < found.size(); ++i) EXPECT_GE(found[i], found[i - 1]);
   const DominatingPair often({{0.0, 0.5}, {2.0, 0.5}}, 2.0);
   const DominatingPair seldom({{0.0, 0.5}, {2.0, 0.5}}, 2.0, DominatingPair::Against::noise, 0.1);
-  EXPECT_LT(renyi_divergences(seldom, std::vector<double>{4.0})[0], renyi_divergences(often, std::vector<double>{4.0})[0]);
+  EXPECT_LT(renyi_divergences(seldom, std::vector<double>{4.0})[0],
+            renyi_divergences(often, std::vector<double>{4.0})[0]);
   EXPECT_TRUE(std::isinf(renyi_divergences(one_window_pair(1.0, 0.05), std::vector<double>{256.0})[0]));
   EXPECT_THROW(static_cast<void>(renyi_divergences(often, std::vector<double>{1.0})), PrivacyError);
 }

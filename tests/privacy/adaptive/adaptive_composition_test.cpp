@@ -1,4 +1,5 @@
-// Adaptive composition (tsdp.6): the cover of triangles, their profiles, the game and its brackets against values computed in other ways.
+// Adaptive composition (tsdp.6): the cover of triangles, their profiles, the game and its brackets against values
+// computed in other ways.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -72,7 +73,8 @@ TEST(TriangleCover, EveryTriangleOfTheBallIsBelowAMember) {
     std::mt19937_64 engine(1);
     int uncovered = 0;
     const auto check = [&](const TriangleGram& g) {
-      uncovered += std::none_of(cover.begin(), cover.end(), [&](const TriangleGram& c) { return is_below(g, c) || is_below(g, c.swapped()); });
+      uncovered += std::none_of(cover.begin(), cover.end(),
+                                [&](const TriangleGram& c) { return is_below(g, c) || is_below(g, c.swapped()); });
     };
     for (int i = 0; i < 700; ++i) {
       check(gram_of(points_of_the_ball<1>(engine), sigma));
@@ -96,7 +98,8 @@ TEST(TriangleCover, EveryTriangleOfTheBallIsBelowAMember) {
   }
 }
 
-/// H_α of a matrix by the trapezoidal rule in the plane, where the densities relative to N(u) are those of correlated lognormals.
+/// H_α of a matrix by the trapezoidal rule in the plane, where the densities relative to N(u) are those of correlated
+/// lognormals.
 double by_plane(const TriangleGram& g, double q, double alpha) {
   const double a = std::sqrt(g.r);
   const double b = g.r > 0.0 ? g.t / a : 0.0;
@@ -151,15 +154,27 @@ TEST(TriangleProfile, CornersAreTheoremFourPointFour) {
     }
 }
 
-/// The game's values of a second implementation, made from the proof's definitions alone, by integration in the plane over a grid of angles; and what
-/// composing the symmetrised pair gives.
+/// The game's values of a second implementation, made from the proof's definitions alone, by integration in the plane
+/// over a grid of angles; and what composing the symmetrised pair gives.
 struct GameValue {
   double sigma, q;
   std::size_t k;
   double alpha, game, accuracy, symmetrised;
 };
-const std::vector<GameValue> game_values = {
-    {1, 0.1, 1, 1.0, 0.068268949214, 1e-12, 0.068268949214}, {1, 0.1, 1, 1.35, 0.041844172936, 1e-12, 0.041844172936}, {1, 0.1, 2, 1.0, 0.121982651018, 4e-12, 0.126215924136}, {1, 0.1, 2, 1.05, 0.111387881324, 3e-12, 0.115489167599}, {1, 0.1, 2, 1.35, 0.079749345420, 2e-12, 0.081590342837}, {1, 0.1, 3, 1.0, 0.166110548, 3e-8, 0.176252411104}, {1, 0.1, 3, 1.05, 0.153693221067, 7e-8, 0.163216844702}, {1, 0.1, 3, 1.35, 0.114274861312, 2e-7, 0.11921969347}, {1, 0.5, 1, 2.0, 0.245966339589, 1e-12, 0.245966339589}, {1, 0.5, 2, 1.0, 0.522195253031, 2e-11, 0.537866632143}, {1, 0.5, 2, 2.0, 0.409639648301, 2e-11, 0.426478768035}, {4, 0.00256519, 1, 1.0, 0.000506400959, 1e-12, 0.000506400959}, {4, 0.00256519, 2, 1.0, 0.000774848744, 1e-12, 0.000808543207}, {4, 0.00256519, 3, 1.0, 0.000971788754, 1e-10, 0.001030580976}};
+const std::vector<GameValue> game_values = {{1, 0.1, 1, 1.0, 0.068268949214, 1e-12, 0.068268949214},
+                                            {1, 0.1, 1, 1.35, 0.041844172936, 1e-12, 0.041844172936},
+                                            {1, 0.1, 2, 1.0, 0.121982651018, 4e-12, 0.126215924136},
+                                            {1, 0.1, 2, 1.05, 0.111387881324, 3e-12, 0.115489167599},
+                                            {1, 0.1, 2, 1.35, 0.079749345420, 2e-12, 0.081590342837},
+                                            {1, 0.1, 3, 1.0, 0.166110548, 3e-8, 0.176252411104},
+                                            {1, 0.1, 3, 1.05, 0.153693221067, 7e-8, 0.163216844702},
+                                            {1, 0.1, 3, 1.35, 0.114274861312, 2e-7, 0.11921969347},
+                                            {1, 0.5, 1, 2.0, 0.245966339589, 1e-12, 0.245966339589},
+                                            {1, 0.5, 2, 1.0, 0.522195253031, 2e-11, 0.537866632143},
+                                            {1, 0.5, 2, 2.0, 0.409639648301, 2e-11, 0.426478768035},
+                                            {4, 0.00256519, 1, 1.0, 0.000506400959, 1e-12, 0.000506400959},
+                                            {4, 0.00256519, 2, 1.0, 0.000774848744, 1e-12, 0.000808543207},
+                                            {4, 0.00256519, 3, 1.0, 0.000971788754, 1e-10, 0.001030580976}};
 
 TEST(AdaptiveGame, IsAboveTheValuesOfASecondImplementation) {
   for (const auto& [sigma, q] : std::vector<std::pair<double, double>>{{1.0, 0.1}, {1.0, 0.5}, {4.0, 0.00256519}}) {
@@ -171,9 +186,7 @@ TEST(AdaptiveGame, IsAboveTheValuesOfASecondImplementation) {
       const double found = game.profiles().profile(v.k, std::log(v.alpha));
       EXPECT_GE(found, v.game - v.accuracy);
       EXPECT_LE(found, v.game * 1.02);
-      if (v.k > 1) {
-        EXPECT_LT(v.game, v.symmetrised);
-      }
+      if (v.k > 1) { EXPECT_LT(v.game, v.symmetrised); }
     }
   }
 }
@@ -243,7 +256,8 @@ TEST(SharedGames, AreKnownByShareAndNoise) {
   for (const bool again : {false, true})
     for (std::size_t i = 0; i < settings.size(); ++i) {
       const auto& [q, sigma] = settings[i];
-      EXPECT_EQ(game_profiles(q, sigma, 2)->profile(2, 0.3), own[i]) << "q " << q << ", sigma " << sigma << (again ? ", again" : "");
+      EXPECT_EQ(game_profiles(q, sigma, 2)->profile(2, 0.3), own[i])
+          << "q " << q << ", sigma " << sigma << (again ? ", again" : "");
     }
 }
 
@@ -286,7 +300,8 @@ TEST(AdaptiveCurve, TheLeastNoiseIsFoundInFewTries) {
   const double sigma = least_noise(target, theorem_at);
   EXPECT_TRUE(theorem_at(sigma).curve()->certifies(target.epsilon, target.delta, target.uses));
   EXPECT_FALSE(theorem_at(sigma / 1.002).curve()->certifies(target.epsilon, target.delta, target.uses));
-  const double of_pair = calibrate_noise([&](double s) { return Accountant(theorem_at(s).pair).certifies(target.epsilon, target.delta, target.uses); });
+  const double of_pair = calibrate_noise(
+      [&](double s) { return Accountant(theorem_at(s).pair).certifies(target.epsilon, target.delta, target.uses); });
   EXPECT_LT(sigma, 0.97 * of_pair);
 }
 
@@ -302,7 +317,8 @@ TEST(AdaptiveCurve, TheLeastNoiseIsCertifiedAtTheEdges) {
     double q, pure;
     PrivacyTarget target;
   };
-  for (const auto& [q, pure, target] : std::vector<Case>{{1e-8, 0.0, {1.0, 1e-6, 3}}, {0.1, 0.0, {2.0, 0.9, 3}}, {0.3, 0.3, {1.0, 1e-3, 3}}}) {
+  for (const auto& [q, pure, target] :
+       std::vector<Case>{{1e-8, 0.0, {1.0, 1e-6, 3}}, {0.1, 0.0, {2.0, 0.9, 3}}, {0.3, 0.3, {1.0, 1e-3, 3}}}) {
     SCOPED_TRACE(cat("q ", q, ", pure ", pure));
     const double sigma = least_noise(target, at(q, pure), 1e-2);
     EXPECT_TRUE(at(q, pure)(sigma).curve()->certifies(target.epsilon, target.delta, target.uses));
@@ -331,8 +347,10 @@ TEST(AdaptiveCurve, FallsBackToTheSymmetrisedPair) {
 TEST(AdaptiveCurve, OtherPairsAreRefused) {
   EXPECT_THROW(AdaptiveCurve(DominatingPair({{2.0, 1.0}}, 1.0)), PrivacyError);
   EXPECT_THROW(AdaptiveCurve(DominatingPair({{0.0, 0.9}, {1.0, 0.1}}, 1.0)), PrivacyError);
-  EXPECT_THROW(AdaptiveCurve(DominatingPair({{0.0, 0.9}, {2.0, 0.1}}, 1.0, DominatingPair::Against::mirror)), PrivacyError);
-  EXPECT_THROW(AdaptiveCurve(DominatingPair({{0.0, 0.9}, {2.0, 0.1}}, 1.0, DominatingPair::Against::noise, 0.5)), PrivacyError);
+  EXPECT_THROW(AdaptiveCurve(DominatingPair({{0.0, 0.9}, {2.0, 0.1}}, 1.0, DominatingPair::Against::mirror)),
+               PrivacyError);
+  EXPECT_THROW(AdaptiveCurve(DominatingPair({{0.0, 0.9}, {2.0, 0.1}}, 1.0, DominatingPair::Against::noise, 0.5)),
+               PrivacyError);
   EXPECT_THROW(AdaptiveCurve(step_pair(0.1, 1.0), 0), PrivacyError);
   EXPECT_THROW(AdaptiveGame(0.0, 1.0), PrivacyError);
   EXPECT_THROW(AdaptiveGame(1.0, 1.0), PrivacyError);

@@ -1,4 +1,5 @@
-// Games in the cache folder: read back as they were, and left aside where they are not what this program and user wrote.
+// Games in the cache folder: read back as they were, and left aside where they are not what this program and user
+// wrote.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -37,10 +38,8 @@ class GameFile : public test::TemporaryFolder {
     set(folder_ / "cache");
   }
   void TearDown() override {
-    if (before_)
-      ::setenv("TSDP_CACHE_DIR", before_->c_str(), 1);
-    else
-      ::unsetenv("TSDP_CACHE_DIR");
+    if (before_) ::setenv("TSDP_CACHE_DIR", before_->c_str(), 1);
+    else ::unsetenv("TSDP_CACHE_DIR");
     TemporaryFolder::TearDown();
   }
   static void set(const std::filesystem::path& folder) { ::setenv("TSDP_CACHE_DIR", folder.c_str(), 1); }
@@ -105,12 +104,15 @@ TEST_F(GameFile, ThatSaysLessThanIsPossibleIsNoticed) {
   keep_game(q, sigma, less);
   ASSERT_NE(read_game(q, sigma), nullptr);
   AdaptiveCurve curve(DominatingPair({{0.0, 1.0 - q}, {2.0, q}}, sigma));
-  for (const auto& ask : {std::function<Interval()>([&] { return curve.epsilon(1e-3, 5); }), std::function<Interval()>([&] { return curve.delta(0.1, 5); })}) {
+  for (const auto& ask : {std::function<Interval()>([&] { return curve.epsilon(1e-3, 5); }),
+                          std::function<Interval()>([&] { return curve.delta(0.1, 5); })}) {
     try {
       ask();
       ADD_FAILURE() << "an answer";
     } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("a stored game is damaged; remove the folder of games"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("a stored game is damaged; remove the folder of games"),
+                std::string::npos)
+          << error.what();
     }
   }
 }

@@ -12,7 +12,8 @@
 namespace tsdp::privacy {
 namespace {
 
-// All bins alike are one Gaussian mechanism: R_α = α g/2σ². The terms of the sum lie further apart than a double's exponents.
+// All bins alike are one Gaussian mechanism: R_α = α g/2σ². The terms of the sum lie further apart than a double's
+// exponents.
 TEST(AllocationRenyi, BinsThatAreAlikeAreOneGaussian) {
   for (const double g : {0.693, 0.05, 3.0})
     for (const std::int64_t bins : {3, 5}) {

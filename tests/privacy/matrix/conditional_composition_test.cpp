@@ -1,4 +1,5 @@
-// Bounds by conditional composition: known values, exact profiles below them, and how often the bounds of the steps really fail.
+// Bounds by conditional composition: known values, exact profiles below them, and how often the bounds of the steps
+// really fail.
 #include "privacy/matrix/conditional_composition.h"
 
 #include <gtest/gtest.h>
@@ -24,8 +25,12 @@ using Allocation = ConditionalComposition::Allocation;
 constexpr Direction directions[] = {Direction::remove, Direction::add};
 
 Strategy identity(std::int64_t steps) { return Strategy(StrategyKind::identity, {}, steps); }
-Strategy bsr(std::int64_t bands, std::int64_t steps) { return Strategy(StrategyKind::bsr, square_root_bands(bands), steps); }
-Strategy bisr(std::int64_t bands, std::int64_t steps) { return Strategy(StrategyKind::bisr, inverse_square_root_bands(bands), steps); }
+Strategy bsr(std::int64_t bands, std::int64_t steps) {
+  return Strategy(StrategyKind::bsr, square_root_bands(bands), steps);
+}
+Strategy bisr(std::int64_t bands, std::int64_t steps) {
+  return Strategy(StrategyKind::bisr, inverse_square_root_bands(bands), steps);
+}
 
 /// Values of a second program.
 TEST(ConditionalComposition, HazardsWeightsAndProfilesKnownFromElsewhere) {
@@ -38,13 +43,20 @@ TEST(ConditionalComposition, HazardsWeightsAndProfilesKnownFromElsewhere) {
     double hazard, epsilon, delta;
   };
   const std::vector<Row> rows = {
-      {Means(identity(8), 8, 1), 1.0, 1e-3, Direction::remove, Mode::all_in, 5, 0.2332857417887461, 0.5, 0.19256403015613455},
-      {Means(identity(8), 8, 1), 1.0, 1e-3, Direction::remove, Mode::sharp, 8, 0.4537955156364278, 1.0, 0.0891854625984528},
-      {Means(identity(8), 8, 1), 1.0, 1e-3, Direction::add, Mode::sharp, 5, 0.22750665003628323, 1.0, 0.025802986322642524},
-      {Means(bsr(2, 8), 8, 1), 2.0, 5e-6, Direction::remove, Mode::sharp, 8, 0.37510111670913104, 1.0, 0.032021535124175375},
-      {Means(bsr(4, 30), 30, 1), 3.0, 5e-6, Direction::add, Mode::all_in, 30, 0.07321276425928544, 0.5, 0.03606208812870502},
-      {Means(bisr(4, 20), 20, 1), 4.0, 5e-6, Direction::remove, Mode::sharp, 16, 0.09314325474276719, 0.5, 0.012886419325713052},
-      {Means(identity(20), 10, 2), 3.0, 5e-6, Direction::remove, Mode::sharp, 11, 0.39658869733188873, 1.0, 0.0056679162031076456},
+      {Means(identity(8), 8, 1), 1.0, 1e-3, Direction::remove, Mode::all_in, 5, 0.2332857417887461, 0.5,
+       0.19256403015613455},
+      {Means(identity(8), 8, 1), 1.0, 1e-3, Direction::remove, Mode::sharp, 8, 0.4537955156364278, 1.0,
+       0.0891854625984528},
+      {Means(identity(8), 8, 1), 1.0, 1e-3, Direction::add, Mode::sharp, 5, 0.22750665003628323, 1.0,
+       0.025802986322642524},
+      {Means(bsr(2, 8), 8, 1), 2.0, 5e-6, Direction::remove, Mode::sharp, 8, 0.37510111670913104, 1.0,
+       0.032021535124175375},
+      {Means(bsr(4, 30), 30, 1), 3.0, 5e-6, Direction::add, Mode::all_in, 30, 0.07321276425928544, 0.5,
+       0.03606208812870502},
+      {Means(bisr(4, 20), 20, 1), 4.0, 5e-6, Direction::remove, Mode::sharp, 16, 0.09314325474276719, 0.5,
+       0.012886419325713052},
+      {Means(identity(20), 10, 2), 3.0, 5e-6, Direction::remove, Mode::sharp, 11, 0.39658869733188873, 1.0,
+       0.0056679162031076456},
   };
   for (const auto& row : rows) {
     const ConditionalComposition found(row.means, row.sigma, row.spent, row.direction, row.mode);
@@ -172,14 +184,17 @@ TEST(BlendedLoss, SeveralMeansAgainstSummedOutputs) {
   }
 }
 
-// How often bounds fail --------------------------------------------------------------------------------------------------------------
+// How often bounds fail
+// --------------------------------------------------------------------------------------------------------------
 
 /// Log-likelihoods of the bins, up to a common term, as outputs come in.
 class Posterior {
  public:
-  Posterior(const Means& means, double sigma) : means_(means), inverse_(1.0 / (sigma * sigma)), log_(static_cast<std::size_t>(means.bins), 0.0) {}
+  Posterior(const Means& means, double sigma)
+      : means_(means), inverse_(1.0 / (sigma * sigma)), log_(static_cast<std::size_t>(means.bins), 0.0) {}
   void add(std::int64_t n, double y) {
-    for (std::int64_t i = 0; i < means_.bins; ++i) log_[static_cast<std::size_t>(i)] += means_.at(i, n) * (y - 0.5 * means_.at(i, n)) * inverse_;
+    for (std::int64_t i = 0; i < means_.bins; ++i)
+      log_[static_cast<std::size_t>(i)] += means_.at(i, n) * (y - 0.5 * means_.at(i, n)) * inverse_;
   }
   /// P(z = i | z ≤ i, y) of all positions of an order.
   [[nodiscard]] const std::vector<double>& hazards(const std::vector<std::int64_t>& order) {
@@ -216,12 +231,9 @@ TEST(ConditionalComposition, AllBoundsTogetherFailWithinTheirBudget) {
     double sigma, spent;
   };
   const std::vector<Case> cases = {
-      {Means(identity(10), 10, 1), 1.0, 0.1},
-      {Means(identity(3), 3, 1), 0.7, 0.1},
-      {Means(identity(20), 10, 2), 1.5, 0.1},
-      {Means(bsr(3, 10), 10, 1), 1.0, 0.1},
-      {Means(bsr(2, 16), 8, 2), 2.0, 0.2},
-      {Means(bisr(3, 8), 8, 1), 1.5, 0.2},
+      {Means(identity(10), 10, 1), 1.0, 0.1}, {Means(identity(3), 3, 1), 0.7, 0.1},
+      {Means(identity(20), 10, 2), 1.5, 0.1}, {Means(bsr(3, 10), 10, 1), 1.0, 0.1},
+      {Means(bsr(2, 16), 8, 2), 2.0, 0.2},    {Means(bisr(3, 8), 8, 1), 1.5, 0.2},
   };
   std::mt19937_64 random(20250101);
   for (const auto& c : cases)
@@ -233,12 +245,15 @@ TEST(ConditionalComposition, AllBoundsTogetherFailWithinTheirBudget) {
         constexpr int runs = 100'000;
         int failed = 0;
         for (int i = 0; i < runs; ++i) {
-          const auto bin = direction == Direction::add ? -1 : static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(c.means.bins));
+          const auto bin = direction == Direction::add
+                               ? -1
+                               : static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(c.means.bins));
           bool ok = true;
           run(c.means, c.sigma, bin, random, [&](std::int64_t n, Posterior& posterior) {
             const auto& hazards = posterior.hazards(orders[static_cast<std::size_t>(n)]);
             const auto& most = bound.hazards(n);
-            for (std::size_t k = 1; k <= most.size() && ok; ++k) ok = hazards[hazards.size() - k] <= most[most.size() - k] * (1.0 + 1e-9);
+            for (std::size_t k = 1; k <= most.size() && ok; ++k)
+              ok = hazards[hazards.size() - k] <= most[most.size() - k] * (1.0 + 1e-9);
             return ok;
           });
           failed += ok ? 0 : 1;
@@ -256,8 +271,8 @@ double upper_quantile(std::vector<double> values, double chance) {
   return values[static_cast<std::size_t>(place)];
 }
 
-/// A slip in print: outputs of bins before i are left out of the mixture of which the tail is taken. With exact quantiles the
-/// bound then fails several times more often than it says.
+/// A slip in print: outputs of bins before i are left out of the mixture of which the tail is taken. With exact
+/// quantiles the bound then fails several times more often than it says.
 TEST(ConditionalComposition, AReferenceMixtureThatIsCutFailsTooOften) {
   const std::int64_t bins = 20;
   const double beta = 1e-3;
@@ -292,7 +307,8 @@ TEST(ConditionalComposition, AReferenceMixtureThatIsCutFailsTooOften) {
   EXPECT_LT(share_above(by_full), 2.0 * beta);
 }
 
-/// The other: the largest of the quantiles of an epoch's steps, each at β, is exceeded in some step far more often than β.
+/// The other: the largest of the quantiles of an epoch's steps, each at β, is exceeded in some step far more often than
+/// β.
 TEST(ConditionalComposition, TheLargestQuantileOfAnEpochIsExceededTooOften) {
   const std::int64_t bins = 10;
   const double beta = 0.02;
@@ -301,15 +317,16 @@ TEST(ConditionalComposition, TheLargestQuantileOfAnEpochIsExceededTooOften) {
   constexpr int runs = 40'000;
   const auto one_run = [&] {
     std::vector<double> top;
-    run(means, 1.0, static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(bins)), random, [&](std::int64_t n, Posterior& posterior) {
-      if (n < bins) return true;
-      std::vector<std::int64_t> order;
-      for (std::int64_t i = 0; i < bins; ++i)
-        if (i != n - bins) order.push_back(i);
-      order.push_back(n - bins);
-      top.push_back(posterior.hazards(order).back());
-      return true;
-    });
+    run(means, 1.0, static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(bins)), random,
+        [&](std::int64_t n, Posterior& posterior) {
+          if (n < bins) return true;
+          std::vector<std::int64_t> order;
+          for (std::int64_t i = 0; i < bins; ++i)
+            if (i != n - bins) order.push_back(i);
+          order.push_back(n - bins);
+          top.push_back(posterior.hazards(order).back());
+          return true;
+        });
     return top;
   };
   std::vector<std::vector<double>> by_step(static_cast<std::size_t>(bins));
@@ -337,25 +354,29 @@ TEST(ConditionalComposition, TheLargestQuantileOfAnEpochIsExceededTooOften) {
 TEST(ConditionalComposition, ThePublishedAllocationClaimsLess) {
   const Means means(identity(40), 20, 2);
   const ConditionalComposition certified(means, 2.0, 5e-6, Direction::remove);
-  const ConditionalComposition published(means, 2.0, 5e-6, Direction::remove, Mode::sharp, Allocation::largest_of_epoch);
+  const ConditionalComposition published(means, 2.0, 5e-6, Direction::remove, Mode::sharp,
+                                         Allocation::largest_of_epoch);
   EXPECT_EQ(published.hazards(25), published.hazards(35));
   EXPECT_LT(published.hazards(39).back(), certified.hazards(39).back());
 }
 
-// One epoch in place of several --------------------------------------------------------------------------------------------------------
+// One epoch in place of several
+// --------------------------------------------------------------------------------------------------------
 
 void expect_covers(const Means& means, const Gram& gram, double most) {
   for (std::int64_t i = 0; i < gram.bins(); ++i)
     for (std::int64_t j = 0; j < gram.bins(); ++j) {
       long double sum = 0.0L;
-      for (std::int64_t n = 0; n < means.steps; ++n) sum += static_cast<long double>(means.at(i, n)) * static_cast<long double>(means.at(j, n));
+      for (std::int64_t n = 0; n < means.steps; ++n)
+        sum += static_cast<long double>(means.at(i, n)) * static_cast<long double>(means.at(j, n));
       ASSERT_GE(sum, static_cast<long double>(gram.at(i, j)) * (1.0L - 1e-17L)) << i << " " << j;
       ASSERT_LE(sum, static_cast<long double>(gram.at(i, j) + most * gram.largest_diagonal())) << i << " " << j;
     }
 }
 
 TEST(OneEpoch, ItsGramMatrixIsAtLeastTheGivenOne) {
-  for (const auto& [strategy, bins, epochs] : {std::tuple{bisr(4, 1000), 100, 10}, {bisr(4, 60), 20, 3}, {identity(60), 20, 3}, {bsr(4, 30), 30, 1}}) {
+  for (const auto& [strategy, bins, epochs] :
+       {std::tuple{bisr(4, 1000), 100, 10}, {bisr(4, 60), 20, 3}, {identity(60), 20, 3}, {bsr(4, 30), 30, 1}}) {
     const Gram gram(strategy, bins, epochs, Gram::Side::upper);
     const auto means = one_epoch(gram);
     ASSERT_TRUE(means) << tsdp::name(strategy.kind());

@@ -20,12 +20,23 @@ namespace {
 
 using nlohmann::json;
 
-const std::set<std::string> known = {"identity_profile", "profile_two_bins", "profile_three_bins",
-                                     "coefficients", "objective", "gram",
-                                     "renyi_remove", "renyi_remove_large", "algorithm1_as_printed_counts_twice",
-                                     "renyi_remove_identity", "renyi_add_exact_two_bins", "renyi_to_dp",
-                                     "extension_add_laplace", "conditional_composition", "profile_monte_carlo",
-                                     "extension_gram_monotone", "optimised"};
+const std::set<std::string> known = {"identity_profile",
+                                     "profile_two_bins",
+                                     "profile_three_bins",
+                                     "coefficients",
+                                     "objective",
+                                     "gram",
+                                     "renyi_remove",
+                                     "renyi_remove_large",
+                                     "algorithm1_as_printed_counts_twice",
+                                     "renyi_remove_identity",
+                                     "renyi_add_exact_two_bins",
+                                     "renyi_to_dp",
+                                     "extension_add_laplace",
+                                     "conditional_composition",
+                                     "profile_monte_carlo",
+                                     "extension_gram_monotone",
+                                     "optimised"};
 
 /// A strategy by its name in the reference values: `bsr:4`.
 Strategy strategy_of(const std::string& text, std::int64_t steps) {
@@ -34,12 +45,16 @@ Strategy strategy_of(const std::string& text, std::int64_t steps) {
   const auto number = colon == std::string::npos ? 0 : std::stoll(text.substr(colon + 1));
   if (kind == "identity") return {StrategyKind::identity, {}, steps};
   if (kind == "sqrt") return {StrategyKind::bsr, square_root_bands(steps), steps};
-  if (kind == "inverse_sqrt") return {StrategyKind::file, {NoiseRecursion::Form::banded, inverse_square_root_bands(steps).coefficients}, steps};
+  if (kind == "inverse_sqrt")
+    return {StrategyKind::file, {NoiseRecursion::Form::banded, inverse_square_root_bands(steps).coefficients}, steps};
   if (kind == "bsr") return {StrategyKind::bsr, square_root_bands(number), steps};
   if (kind == "bisr") return {StrategyKind::bisr, inverse_square_root_bands(number), steps};
   if (text == "blt:2")
     return {StrategyKind::blt,
-            {NoiseRecursion::Form::buffered, {}, {0.9888596997267308, 0.7729881333431666}, {0.14602780421913836, 0.32354096817067296}},
+            {NoiseRecursion::Form::buffered,
+             {},
+             {0.9888596997267308, 0.7729881333431666},
+             {0.14602780421913836, 0.32354096817067296}},
             steps};
   throw std::runtime_error("reference values of an unknown strategy " + text);
 }
@@ -48,7 +63,9 @@ Gram gram_of(const json& record, Gram::Side side) {
   const std::int64_t epochs = record["epochs"];
   return Gram(strategy_of(record.value("strategy", "identity"), bins * epochs), bins, epochs, side);
 }
-double number(const json& value) { return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>(); }
+double number(const json& value) {
+  return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>();
+}
 
 TEST(GoldenMatrix, EverySectionIsKnown) {
   const auto all = test::golden_json("matrix-mechanisms.json");
@@ -95,10 +112,12 @@ TEST(GoldenMatrix, IdentityProfile) {
   }
 }
 
-constexpr CorrelatedMethod methods[] = {CorrelatedMethod::automatic, CorrelatedMethod::renyi, CorrelatedMethod::conditional,
-                                        CorrelatedMethod::gram, CorrelatedMethod::deterministic};
+constexpr CorrelatedMethod methods[] = {CorrelatedMethod::automatic, CorrelatedMethod::renyi,
+                                        CorrelatedMethod::conditional, CorrelatedMethod::gram,
+                                        CorrelatedMethod::deterministic};
 
-/// Quadrature in two and three dimensions: of identity exact, of the others each method's upper end lies above, and every lower end below.
+/// Quadrature in two and three dimensions: of identity exact, of the others each method's upper end lies above, and
+/// every lower end below.
 TEST(GoldenMatrix, ProfilesOfTwoAndThreeBins) {
   for (const std::string section : {"profile_two_bins", "profile_three_bins"}) {
     const auto records = test::golden_entry("matrix-mechanisms.json", "/" + section);
@@ -150,7 +169,8 @@ TEST(GoldenMatrix, ProfilesByMonteCarlo) {
   }
 }
 
-/// A larger matrix of the form t 11ᵀ + u I lies above what is larger by quadrature, a smaller one below what is smaller.
+/// A larger matrix of the form t 11ᵀ + u I lies above what is larger by quadrature, a smaller one below what is
+/// smaller.
 TEST(GoldenMatrix, LargerGramMatricesCostMore) {
   const auto records = test::golden_entry("matrix-mechanisms.json", "/extension_gram_monotone");
   TSDP_GOLDEN_OR_LEAVE(records, "section extension_gram_monotone of matrix-mechanisms.json");
@@ -166,8 +186,10 @@ TEST(GoldenMatrix, LargerGramMatricesCostMore) {
     const auto large = gram_from("gram_large");
     const auto small = gram_from("gram_small");
     const auto direction = record["direction"] == "remove" ? Direction::remove : Direction::add;
-    CommonAndOwn above(large.bins(), large.largest_beside() / variance, (large.largest_diagonal() - large.largest_beside()) / variance);
-    CommonAndOwn below(small.bins(), small.least_beside() / variance, (small.least_diagonal() - small.least_beside()) / variance);
+    CommonAndOwn above(large.bins(), large.largest_beside() / variance,
+                       (large.largest_diagonal() - large.largest_beside()) / variance);
+    CommonAndOwn below(small.bins(), small.least_beside() / variance,
+                       (small.least_diagonal() - small.least_beside()) / variance);
     EXPECT_GE(above.delta(direction, record["epsilon"]).upper, record["large"].get<double>() - 1e-7);
     EXPECT_LE(below.delta(direction, record["epsilon"]).lower, record["small"].get<double>() + 1e-7);
     EXPECT_LE(record["small"].get<double>(), record["large"].get<double>());
@@ -184,12 +206,14 @@ TEST(GoldenMatrix, OptimisedStrategies) {
     const std::int64_t bins = record["n"].get<std::int64_t>() / epochs;
     const std::string word = record["name"];
     const auto size = std::stoll(word.substr(word.find(':') + 1));
-    const auto kind = word.starts_with("bandmf:") ? StrategyKind::band_mf : word.starts_with("blt:") ? StrategyKind::blt
-                                                                                                     : StrategyKind::band_inv_mf;
+    const auto kind = word.starts_with("bandmf:") ? StrategyKind::band_mf
+                      : word.starts_with("blt:")  ? StrategyKind::blt
+                                                  : StrategyKind::band_inv_mf;
     const auto strategy = planned_strategy({kind, size, size}, bins, epochs);
     EXPECT_TRUE(strategy.non_negative());
     const double expected = record["objective"];
-    EXPECT_LE(strategy.mean_error() * squared_sensitivity(strategy, bins, epochs), expected * (1.0 + record["tolerance"].get<double>()));
+    EXPECT_LE(strategy.mean_error() * squared_sensitivity(strategy, bins, epochs),
+              expected * (1.0 + record["tolerance"].get<double>()));
   }
 }
 
@@ -261,7 +285,9 @@ TEST(GoldenMatrix, RenyiDivergences) {
       if (record.contains("value")) by_bandwidth["1"] = record["value"];
       for (const auto& [bands, expected] : by_bandwidth.items()) {
         const auto found = renyi_remove(gram, record["sigma"], std::stoll(bands), order);
-        EXPECT_NEAR(found[static_cast<std::size_t>(order)], number(expected), tolerance * std::max(1.0, number(expected))) << bands;
+        EXPECT_NEAR(found[static_cast<std::size_t>(order)], number(expected),
+                    tolerance * std::max(1.0, number(expected)))
+            << bands;
         EXPECT_GE(found[static_cast<std::size_t>(order)], number(expected) * (1.0 - 1e-13)) << bands;
         const double least = record.contains("exact") ? number(record["exact"]) : 0.0;
         EXPECT_GE(found[static_cast<std::size_t>(order)], least * (1.0 - 1e-14)) << bands;
@@ -319,13 +345,15 @@ TEST(GoldenMatrix, LaplaceBoundOfAnAddition) {
     EXPECT_NEAR(bound.delta(record["epsilon"]), expected, 1e-4 * expected);
     double renyi = 1.0;
     for (std::int64_t order = 2; order <= 256; ++order)
-      renyi = std::min(renyi, delta_of_renyi(RenyiAdd(gram, record["sigma"])(static_cast<double>(order)), static_cast<double>(order), record["epsilon"]));
+      renyi = std::min(renyi, delta_of_renyi(RenyiAdd(gram, record["sigma"])(static_cast<double>(order)),
+                                             static_cast<double>(order), record["epsilon"]));
     // (Of fewer orders there.)
     EXPECT_LE(renyi, record["am_gm_renyi"].get<double>() * (1.0 + 1e-9));
   }
 }
 
-/// Hazards and weights to 1e-6. δ within 1 %, or lower by what its grid had not converged by; never below the exact profile.
+/// Hazards and weights to 1e-6. δ within 1 %, or lower by what its grid had not converged by; never below the exact
+/// profile.
 TEST(GoldenMatrix, ConditionalComposition) {
   const auto records = test::golden_entry("matrix-mechanisms.json", "/conditional_composition");
   TSDP_GOLDEN_OR_LEAVE(records, "section conditional_composition of matrix-mechanisms.json");
@@ -337,7 +365,8 @@ TEST(GoldenMatrix, ConditionalComposition) {
     const std::int64_t bins = record["bins"];
     const std::int64_t epochs = record["epochs"];
     const auto direction = record["relation"] == "remove" ? Direction::remove : Direction::add;
-    const auto mode = record["mode"] == "sharp" ? ConditionalComposition::Mode::sharp : ConditionalComposition::Mode::all_in;
+    const auto mode =
+        record["mode"] == "sharp" ? ConditionalComposition::Mode::sharp : ConditionalComposition::Mode::all_in;
     const Means means(strategy_of(record["strategy"], bins * epochs), bins, epochs);
     const ConditionalComposition found(means, record["sigma"], record["delta_E"], direction, mode);
     for (const auto& [step, hazard] : record["top_reverse_hazard"].items())
@@ -346,7 +375,8 @@ TEST(GoldenMatrix, ConditionalComposition) {
       for (const auto& [step, weights] : record["weights_at_step"].items()) {
         const auto own = found.weights(std::stoll(step) - 1);
         ASSERT_EQ(own.size(), weights.size());
-        for (std::size_t i = 0; i < own.size(); ++i) EXPECT_NEAR(own[i], weights[i].get<double>(), 1e-6) << "step " << step << ", place " << i;
+        for (std::size_t i = 0; i < own.size(); ++i)
+          EXPECT_NEAR(own[i], weights[i].get<double>(), 1e-6) << "step " << step << ", place " << i;
       }
     for (const auto& row : record["profile"]) {
       const double expected = row["delta"];

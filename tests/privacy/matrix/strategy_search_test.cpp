@@ -137,7 +137,8 @@ TEST(StrategySearch, MinimaOfAllShapes) {
   for (const Shape shape : {Shape{100, 1}, {25, 4}, {100, 10}, {3, 20}, {1, 40}, {7, 1}, {300, 2}})
     for (const std::int64_t bands : {1, 2, 4, 7, 40, 64}) {
       if (bands > shape.bins * shape.epochs) continue;
-      SCOPED_TRACE(std::to_string(bands) + " bands, " + std::to_string(shape.bins) + " bins, " + std::to_string(shape.epochs) + " epochs");
+      SCOPED_TRACE(std::to_string(bands) + " bands, " + std::to_string(shape.bins) + " bins, " +
+                   std::to_string(shape.epochs) + " epochs");
       const auto c = best_bands(bands, shape.bins, shape.epochs);
       ASSERT_EQ(c.coefficients.size(), static_cast<std::size_t>(bands));
       expect_in_order(c, shape);
@@ -159,7 +160,8 @@ TEST(StrategySearch, BuffersOfAllShapes) {
     const double least = objective(best_bands(steps, shape.bins, shape.epochs), shape);
     double before = std::numeric_limits<double>::infinity();
     for (const std::int64_t buffers : {1, 2, 3, 5, 8}) {
-      SCOPED_TRACE(std::to_string(buffers) + " buffers, " + std::to_string(shape.bins) + " bins, " + std::to_string(shape.epochs) + " epochs");
+      SCOPED_TRACE(std::to_string(buffers) + " buffers, " + std::to_string(shape.bins) + " bins, " +
+                   std::to_string(shape.epochs) + " epochs");
       const auto r = best_buffers(buffers, shape.bins, shape.epochs);
       ASSERT_EQ(r.decays.size(), static_cast<std::size_t>(buffers));
       expect_in_order(r, shape);

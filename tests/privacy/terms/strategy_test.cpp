@@ -49,11 +49,13 @@ TEST(Gram, IsThatOfTheSummedColumns) {
     for (const auto& [bins, epochs] : {std::pair<std::int64_t, std::int64_t>{6, 4}, {6, 3}, {24, 1}, {1, 24}, {5, 2}}) {
       const auto steps = bins * epochs;
       const auto c = strategy.column();
-      std::vector<std::vector<double>> m(static_cast<std::size_t>(bins), std::vector<double>(static_cast<std::size_t>(steps), 0.0));
+      std::vector<std::vector<double>> m(static_cast<std::size_t>(bins),
+                                         std::vector<double>(static_cast<std::size_t>(steps), 0.0));
       for (std::int64_t i = 0; i < bins; ++i)
         for (std::int64_t j = 0; j < epochs; ++j)
           for (std::int64_t n = i + j * bins; n < steps; ++n)
-            m[static_cast<std::size_t>(i)][static_cast<std::size_t>(n)] += std::abs(c[static_cast<std::size_t>(n - i - j * bins)]);
+            m[static_cast<std::size_t>(i)][static_cast<std::size_t>(n)] +=
+                std::abs(c[static_cast<std::size_t>(n - i - j * bins)]);
       const Gram upper(strategy, bins, epochs, Gram::Side::upper);
       const Gram lower(strategy, bins, epochs, Gram::Side::lower);
       for (std::int64_t i = 0; i < bins; ++i)
@@ -66,7 +68,8 @@ TEST(Gram, IsThatOfTheSummedColumns) {
           EXPECT_LE(lower.at(i, j), product * (1 + 1e-14));
           EXPECT_GE(upper.at(i, j), product * (1 - 1e-14));
         }
-      EXPECT_NEAR(squared_sensitivity(strategy, bins, epochs), upper.largest_diagonal(), 1e-12 * upper.largest_diagonal());
+      EXPECT_NEAR(squared_sensitivity(strategy, bins, epochs), upper.largest_diagonal(),
+                  1e-12 * upper.largest_diagonal());
     }
   }
 }

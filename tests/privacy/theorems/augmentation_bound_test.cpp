@@ -50,8 +50,7 @@ Law gradient_law(const Tiny& tiny, std::int64_t t, unsigned changed, double move
     variance += weight * weight * noise * noise;
   }
   const auto below = [&](double threshold) {
-    return variance > 0.0 ? normal_below((threshold - mean) / std::sqrt(variance)) : mean < threshold ? 1.0
-                                                                                                      : 0.0;
+    return variance > 0.0 ? normal_below((threshold - mean) / std::sqrt(variance)) : mean < threshold ? 1.0 : 0.0;
   };
   Law law(3, 0.0);
   law[static_cast<std::size_t>(g.below + 1)] += below(g.first);
@@ -148,10 +147,9 @@ Findings search(const Tiny& tiny, const privacy::DominatingPair& claimed, int tr
 }
 
 const std::vector<Tiny> event_cases = {
-    {3, 1, 1, 1, 1.0, 0.5, 2, 1}, {3, 1, 1, 1, 0.0, 1.0, 2, 1}, {4, 1, 2, 2, 1.0, 0.7, 2, 1}, {4, 2, 1, 3, 0.5, 2.0, 3, 1}, {2, 2, 1, 1, 1.0, 0.0, 2, 1},  // T = 2 < L_C + L_F
-    {3, 2, 2, 2, 0.8, 0.8, 2, 2},
-    {4, 1, 1, 1, 1.5, 1.0, 1, 1},
-    {3, 1, 2, 1, 0.0, 3.0, 3, 3}};
+    {3, 1, 1, 1, 1.0, 0.5, 2, 1}, {3, 1, 1, 1, 0.0, 1.0, 2, 1}, {4, 1, 2, 2, 1.0, 0.7, 2, 1},
+    {4, 2, 1, 3, 0.5, 2.0, 3, 1}, {2, 2, 1, 1, 1.0, 0.0, 2, 1},  // T = 2 < L_C + L_F
+    {3, 2, 2, 2, 0.8, 0.8, 2, 2}, {4, 1, 1, 1, 1.5, 1.0, 1, 1}, {3, 1, 2, 1, 0.0, 3.0, 3, 3}};
 
 TEST(AugmentationBound, HoldsAndIsExactAtTotalVariation) {
   for (const auto& tiny : event_cases) {

@@ -86,7 +86,8 @@ void expect_tight(const Tiny& tiny, const privacy::DominatingPair& pair) {
 /// A scheme with `windows` windows a series of which one changed value touches 2, w of them w + 1: L_C = L_F = 1.
 AppliedTheorem mechanism_for(const Tiny& tiny, TopLevel top_level, double sigma) {
   SubsamplingScheme::Parameters p;
-  p.lengths = privacy::SeriesLengths::equal(static_cast<std::size_t>(tiny.series), tiny.windows);  // T = L − L_F + 1 = L
+  p.lengths =
+      privacy::SeriesLengths::equal(static_cast<std::size_t>(tiny.series), tiny.windows);  // T = L − L_F + 1 = L
   p.batch_size = tiny.chosen;
   p.top_level = top_level;
   const PrivacyUnit unit{Relation::event, tiny.touched - 1, std::nullopt};
@@ -159,7 +160,8 @@ double epoch_hockey_stick(const EpochLaw& a, const EpochLaw& b, double alpha, do
   return sum * step * step / (2.0 * std::numbers::pi * sigma * sigma);
 }
 
-/// docs/proofs/batches.md, Theorem tsdp.3: N = 2 series of two windows, each drawn by a coin; all gradients of norm at most 1, 0 included.
+/// docs/proofs/batches.md, Theorem tsdp.3: N = 2 series of two windows, each drawn by a coin; all gradients of norm at
+/// most 1, 0 included.
 TEST(BruteForce, PoissonAtTheTopLevelIsWithinItsBound) {
   const double sigma = 1.0;
   for (const std::int64_t lambda : {1, 2})
@@ -182,11 +184,10 @@ TEST(BruteForce, PoissonAtTheTopLevelIsWithinItsBound) {
         const double rate = lambda == 1 ? 0.5 : 1.0;
         if (bottom == BottomLevel::poisson)
           for (int coins = 0; coins < 4; ++coins)
-            out[(coins & 1) * a + (coins >> 1) * b] += ((coins & 1) != 0 ? rate : 1.0 - rate) * ((coins >> 1) != 0 ? rate : 1.0 - rate);
-        else if (lambda == 1)
-          out[a] += 0.5, out[b] += 0.5;
-        else
-          out[2 * a] += 0.25, out[a + b] += 0.5, out[2 * b] += 0.25;
+            out[(coins & 1) * a + (coins >> 1) * b] +=
+                ((coins & 1) != 0 ? rate : 1.0 - rate) * ((coins >> 1) != 0 ? rate : 1.0 - rate);
+        else if (lambda == 1) out[a] += 0.5, out[b] += 0.5;
+        else out[2 * a] += 0.25, out[a + b] += 0.5, out[2 * b] += 0.25;
         return out;
       };
       const auto step = [&](int a, int b, int c, int d) {
@@ -203,11 +204,13 @@ TEST(BruteForce, PoissonAtTheTopLevelIsWithinItsBound) {
       const auto divergence = [&](const std::map<int, double>& from, const std::map<int, double>& to, double alpha) {
         const auto density = [&](const std::map<int, double>& law, double x) {
           double sum = 0.0;
-          for (const auto& [mean, weight] : law) sum += weight * std::exp(-0.5 * (x - mean) * (x - mean) / (sigma * sigma));
+          for (const auto& [mean, weight] : law)
+            sum += weight * std::exp(-0.5 * (x - mean) * (x - mean) / (sigma * sigma));
           return sum / (sigma * std::sqrt(2.0 * std::numbers::pi));
         };
         double sum = 0.0;
-        for (double x = -13.0; x <= 13.0; x += 0.02) sum += 0.02 * std::max(0.0, density(from, x) - alpha * density(to, x));
+        for (double x = -13.0; x <= 13.0; x += 0.02)
+          sum += 0.02 * std::max(0.0, density(from, x) - alpha * density(to, x));
         return sum;
       };
       double nearest = 1.0;
@@ -226,7 +229,8 @@ TEST(BruteForce, PoissonAtTheTopLevelIsWithinItsBound) {
     }
 }
 
-/// docs/proofs/batches.md, Theorem tsdp.4: N = 2 series of two windows with one each a batch, and N = 3 with two a batch, one left out.
+/// docs/proofs/batches.md, Theorem tsdp.4: N = 2 series of two windows with one each a batch, and N = 3 with two a
+/// batch, one left out.
 TEST(BruteForce, ShuffledEpochsAreWithinDeterministicOnes) {
   const double sigma = 1.0;
   const auto theorem_for = [&](std::int64_t series, std::int64_t batch) {
@@ -273,7 +277,8 @@ TEST(BruteForce, ShuffledEpochsAreWithinDeterministicOnes) {
   const auto three = theorem_for(3, 2);
   EXPECT_EQ(three.steps_per_epoch, 1);
   for (const auto& [a, b] : all_pairs({3, 2, 2, 2}))
-    for (const double alpha : {0.7, 1.0, 1.6}) EXPECT_LE(hockey_stick(a, b, alpha, sigma), three.pair.symmetrised_profile(std::log(alpha)) + 1e-9);
+    for (const double alpha : {0.7, 1.0, 1.6})
+      EXPECT_LE(hockey_stick(a, b, alpha, sigma), three.pair.symmetrised_profile(std::log(alpha)) + 1e-9);
 }
 
 }  // namespace

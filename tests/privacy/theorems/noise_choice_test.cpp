@@ -12,16 +12,20 @@
 namespace tsdp::privacy {
 namespace {
 
-NoiseTarget target_of(TopLevel sampler, std::int64_t bins, std::int64_t epochs, double epsilon) { return {{sampler, bins}, epochs, epsilon, 1e-5}; }
+NoiseTarget target_of(TopLevel sampler, std::int64_t bins, std::int64_t epochs, double epsilon) {
+  return {{sampler, bins}, epochs, epsilon, 1e-5};
+}
 
 // Against all kinds one by one.
 TEST(LeastTotalError, IsTheLeastOfAllKinds) {
-  for (const auto& target : {target_of(TopLevel::balls_in_bins, 6, 3, 2.0), target_of(TopLevel::deterministic, 6, 5, 1.0)}) {
+  for (const auto& target :
+       {target_of(TopLevel::balls_in_bins, 6, 3, 2.0), target_of(TopLevel::deterministic, 6, 5, 1.0)}) {
     SCOPED_TRACE(std::to_string(target.law.batches) + " bins, epsilon " + std::to_string(target.epsilon));
     double least = std::numeric_limits<double>::infinity();
     StrategyKind best = StrategyKind::file;
     for (const auto kind : searched_kinds()) {
-      const auto strategy = std::make_shared<const Strategy>(planned_strategy({kind, 4, 2}, target.law.batches, target.epochs));
+      const auto strategy =
+          std::make_shared<const Strategy>(planned_strategy({kind, 4, 2}, target.law.batches, target.epochs));
       const double sigma = least_noise(target, strategy, 1e-3);
       const double total = sigma * sigma * strategy->mean_error();
       if (total < least) {
@@ -33,7 +37,8 @@ TEST(LeastTotalError, IsTheLeastOfAllKinds) {
     // What is within the tolerance of the best may be taken for it.
     EXPECT_LE(found.total_error, least * 1.005) << name(found.strategy->kind()) << " for " << name(best);
     EXPECT_GE(found.total_error, least * 0.995);
-    EXPECT_NEAR(found.total_error, found.noise_multiplier * found.noise_multiplier * found.strategy->mean_error(), 1e-9 * found.total_error);
+    EXPECT_NEAR(found.total_error, found.noise_multiplier * found.noise_multiplier * found.strategy->mean_error(),
+                1e-9 * found.total_error);
   }
 }
 
@@ -60,9 +65,12 @@ TEST(ChosenComposition, FollowsRowAndNoise) {
     p.top_level = top_level;
     return apply_theorem(SubsamplingScheme(p), {Relation::event, 1, std::nullopt}, sigma, std::nullopt);
   };
-  for (const auto top_level : {TopLevel::without_replacement, TopLevel::poisson, TopLevel::shuffled, TopLevel::deterministic}) {
-    for (const double sigma : {3.0, 6.0, 12.0}) EXPECT_EQ(chosen_composition(row(sigma, top_level, 1)), StepComposition::adaptive) << sigma;
-    for (const double sigma : {1.0, 2.99, 12.01, 100.0}) EXPECT_EQ(chosen_composition(row(sigma, top_level, 1)), StepComposition::symmetrised) << sigma;
+  for (const auto top_level :
+       {TopLevel::without_replacement, TopLevel::poisson, TopLevel::shuffled, TopLevel::deterministic}) {
+    for (const double sigma : {3.0, 6.0, 12.0})
+      EXPECT_EQ(chosen_composition(row(sigma, top_level, 1)), StepComposition::adaptive) << sigma;
+    for (const double sigma : {1.0, 2.99, 12.01, 100.0})
+      EXPECT_EQ(chosen_composition(row(sigma, top_level, 1)), StepComposition::symmetrised) << sigma;
     EXPECT_EQ(chosen_composition(row(6.0, top_level, 2)), StepComposition::symmetrised);
   }
   // Every window touches the value.
@@ -110,7 +118,8 @@ TEST(CoefficientsFile, IsAColumnOrAnInverse) {
   const auto strategy = planned_strategy({StrategyKind::file, 4, 2, inverse}, 3, 1);
   EXPECT_EQ(strategy.column(), (std::vector<double>{1.0, 0.5, 0.25}));
   EXPECT_THROW(static_cast<void>(planned_strategy({StrategyKind::file}, 3, 1)), UsageError);
-  for (const char* text : {"[]", "[0, 1]", "[-1]", "[1, \"a\"]", "{\"inverse\": [1], \"more\": 1}", "3", "[1e999]", "not JSON"}) {
+  for (const char* text :
+       {"[]", "[0, 1]", "[-1]", "[1, \"a\"]", "{\"inverse\": [1], \"more\": 1}", "3", "[1e999]", "not JSON"}) {
     SCOPED_TRACE(text);
     write_file_atomically(file, text);
     try {

@@ -15,7 +15,8 @@
 namespace tsdp::privacy {
 namespace {
 
-/// k uses of a coin that tells the truth with probability 1/(1 + e^{−ε₁}), k ≤ 1: the worst ε₁-differentially private mechanism.
+/// k uses of a coin that tells the truth with probability 1/(1 + e^{−ε₁}), k ≤ 1: the worst ε₁-differentially private
+/// mechanism.
 class Coin final : public PrivacyCurve {
  public:
   explicit Coin(double epsilon) : epsilon_(epsilon) {}
@@ -30,7 +31,9 @@ class Coin final : public PrivacyCurve {
   Certificate methods() const override { return {"a coin", "a coin", {}}; }
 
  protected:
-  std::uint64_t search_uses(double epsilon, double delta, std::uint64_t, double) override { return certifies(epsilon, delta, 1) ? 1 : 0; }
+  std::uint64_t search_uses(double epsilon, double delta, std::uint64_t, double) override {
+    return certifies(epsilon, delta, 1) ? 1 : 0;
+  }
 
  private:
   double epsilon_;
@@ -130,7 +133,8 @@ TEST(PureRelease, StaysAfterStepsThatAreComposedAdaptively) {
   p.batch_size = 10;
   const auto steps = apply_theorem(SubsamplingScheme(p), {}, 4.0, std::nullopt);
   const auto alone = composed_adaptively(steps, 20).curve()->epsilon(1e-6, 20).upper;
-  for (const auto& both : {composed_adaptively(followed_by_pure_release(steps, 0.25), 20), followed_by_pure_release(composed_adaptively(steps, 20), 0.25),
+  for (const auto& both : {composed_adaptively(followed_by_pure_release(steps, 0.25), 20),
+                           followed_by_pure_release(composed_adaptively(steps, 20), 0.25),
                            composed_adaptively(followed_by_pure_release(composed_adaptively(steps, 10), 0.25), 20)}) {
     EXPECT_EQ(both.pure_release, 0.25);
     EXPECT_NEAR(both.curve()->epsilon(1e-6, 20).upper, alone + 0.25, 1e-9);
@@ -138,11 +142,13 @@ TEST(PureRelease, StaysAfterStepsThatAreComposedAdaptively) {
   EXPECT_EQ(steps.bound, Bound::tight);
   EXPECT_EQ(followed_by_pure_release(steps, 0.25).bound, Bound::upper);
   EXPECT_THROW(static_cast<void>(followed_by_pure_release(followed_by_pure_release(steps, 0.25), 0.25)), PrivacyError);
-  EXPECT_THROW(static_cast<void>(followed_by_pure_release(apply_theorem(SubsamplingScheme(p), {}, 4.0, "F.7"), 0.25)), PrivacyError);
+  EXPECT_THROW(static_cast<void>(followed_by_pure_release(apply_theorem(SubsamplingScheme(p), {}, 4.0, "F.7"), 0.25)),
+               PrivacyError);
 }
 
 TEST(PureRelease, RefusesWhatIsNoEpsilon) {
-  for (const double epsilon : {0.0, -1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+  for (const double epsilon :
+       {0.0, -1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
     EXPECT_THROW(CurveWithPureRelease(std::make_unique<Coin>(1.0), epsilon), PrivacyError);
 }
 

@@ -38,9 +38,9 @@ TEST(TouchedWindows, FollowsTheFormulas) {
   const PrivacyUnit one;
   EXPECT_EQ(touched_windows(13916, 96, 24, one), 120);                                                // L_C + L_F
   EXPECT_EQ(touched_windows(13916, 96, 24, {Relation::event, 8, {}}), 127);                           // + w − 1
-  EXPECT_EQ(touched_windows(13916, 96, 24, {Relation::user, 8, {}}), 960);                            // w (L_C + L_F)
-  EXPECT_EQ(touched_windows(100, 96, 24, one), 77);                                                   // T = 77 < 120
-  EXPECT_EQ(touched_windows(24, 96, 24, one), 1);                                                     // a single window
+  EXPECT_EQ(touched_windows(13916, 96, 24, {Relation::user, 8, {}}), 960);  // w (L_C + L_F)
+  EXPECT_EQ(touched_windows(100, 96, 24, one), 77);  // T = 77 < 120
+  EXPECT_EQ(touched_windows(24, 96, 24, one), 1);  // a single window
   EXPECT_EQ(touched_windows(1000000000, 500000000, 24, {Relation::user, 900000000, {}}), 999999977);  // no overflow
 }
 
@@ -171,7 +171,7 @@ TEST(Theorems, RowsThatAgreeWhereTheyMeet) {
     return apply_theorem(SubsamplingScheme(p), unit, 1.0, theorem).pair.symmetrised_profile(0.05);
   };
   const double exact = at(traffic(), "4.4");
-  EXPECT_DOUBLE_EQ(at(traffic(), "F.7"), exact);          // λ = 1
+  EXPECT_DOUBLE_EQ(at(traffic(), "F.7"), exact);  // λ = 1
   EXPECT_NEAR(at(traffic(), "G.1") / exact, 1.0, 1e-12);  // no noise on data
   EXPECT_NEAR(at(traffic(), "4.5") / exact, 1.0, 1e-12);
   EXPECT_NEAR(at(traffic(), "tsdp.1") / exact, 1.0, 1e-12);
@@ -215,7 +215,7 @@ TEST(Theorems, PoissonTakesTheWorstOfEverySeries) {
     return apply_theorem(SubsamplingScheme(p), {}, 1.0, theorem);
   };
   for (const auto* theorem : {"E.8", "F.2"}) {
-    const auto short_one = at({7}, theorem);   // T = 6, m = 6
+    const auto short_one = at({7}, theorem);  // T = 6, m = 6
     const auto long_one = at({101}, theorem);  // T = 100, m = 10
     const auto both = at({7, 101}, theorem);
     EXPECT_EQ(both.bound, Bound::upper) << theorem;
@@ -232,7 +232,8 @@ TEST(Theorems, PoissonTakesTheWorstOfEverySeries) {
   EXPECT_DOUBLE_EQ(at({7, 101}, "F.8a").pair.symmetrised_profile(0.1), at({7}, "F.8a").pair.symmetrised_profile(0.1));
 }
 
-// Of 3 series in batches of 2 the third is never read in turn: where that may be the worst one, its cost is attained by none.
+// Of 3 series in batches of 2 the third is never read in turn: where that may be the worst one, its cost is attained by
+// none.
 TEST(Theorems, OrdersThatLeaveAWorseSeriesOutAreNotTight) {
   auto p = traffic();
   p.context_length = 8;
@@ -313,12 +314,14 @@ TEST(Theorems, RefusesWhatNoTheoremCovers) {
   refused(refusal(p, bounded_change), {"Theorem 4.5 does not cover top level deterministic", "Theorem 4.2", "tsdp.2"});
   p = noisy(1.0, 1.0);
   p.top_level = TopLevel::shuffled;
-  refused(refusal(p, bounded_change), {"no theorem covers", "Theorem tsdp.4 does not cover noise on context or forecast"});
+  refused(refusal(p, bounded_change),
+          {"no theorem covers", "Theorem tsdp.4 does not cover noise on context or forecast"});
   refused(
       refusal(noisy(0.0, 1.0), {Relation::user, 2, 0.1}),
       {"Theorem G.1 does not cover unequal noise on context (0) and forecast (1) with w = 2", "Theorem 4.5", "tsdp.1"});
   p = noisy(0.0, 1.0);
-  p.lengths = privacy::SeriesLengths::equal(862, 100);  // 77 windows, of which all are touched, but not in the share that G.1 counts on
+  p.lengths = privacy::SeriesLengths::equal(
+      862, 100);  // 77 windows, of which all are touched, but not in the share that G.1 counts on
   refused(refusal(p, bounded_change), {"Theorem G.1", "77 windows", "T < L_C + L_F", "tsdp.1"});
   refused(refusal(traffic(), {}, "4.2"), {"Theorem 4.2 does not cover top level without replacement"});
   refused(refusal(traffic(), {}, "9.9"), {"'9.9'", "available are 4.2, 4.4", "C.2"});

@@ -27,8 +27,21 @@ void for_each_record(const std::string& section, const std::function<void(const 
 }
 
 TEST(GoldenSamplers, TheShippedFileHasEverySection) {
-  test::expect_own_entries("batch-samplers.json",
-                           {{"/deterministic_delta", 11}, {"/deterministic_epsilon", 5}, {"/shuffle_lower_delta", 11}, {"/shuffle_lower_epsilon", 6}, {"/event_probabilities", 3}, {"/shuffle_pair_exact_T2", 5}, {"/shuffle_pair_monte_carlo", 7}, {"/shuffle_lower_delta_reshuffled_epochs", 3}, {"/poisson_exact_T1", 4}, {"/poisson_exact_T2", 4}, {"/poisson_composition", 10}, {"/poisson_epsilon", 6}, {"/poisson_renyi_step", 5}, {"/theorem_4_2_halfspace", 4}, {"/published_claims", 9}});
+  test::expect_own_entries("batch-samplers.json", {{"/deterministic_delta", 11},
+                                                   {"/deterministic_epsilon", 5},
+                                                   {"/shuffle_lower_delta", 11},
+                                                   {"/shuffle_lower_epsilon", 6},
+                                                   {"/event_probabilities", 3},
+                                                   {"/shuffle_pair_exact_T2", 5},
+                                                   {"/shuffle_pair_monte_carlo", 7},
+                                                   {"/shuffle_lower_delta_reshuffled_epochs", 3},
+                                                   {"/poisson_exact_T1", 4},
+                                                   {"/poisson_exact_T2", 4},
+                                                   {"/poisson_composition", 10},
+                                                   {"/poisson_epsilon", 6},
+                                                   {"/poisson_renyi_step", 5},
+                                                   {"/theorem_4_2_halfspace", 4},
+                                                   {"/published_claims", 9}});
 }
 
 void expect_relative(double found, double expected, double tolerance) {
@@ -50,7 +63,8 @@ TEST(GoldenSamplers, Deterministic) {
 
 TEST(GoldenSamplers, ShuffledFromBelow) {
   for_each_record("shuffle_lower_delta", [](const json& record) {
-    const auto found = ShuffledCurve(record["batches"], record["sigma"], Reshuffle::every_epoch).delta(record["epsilon"], 1);
+    const auto found =
+        ShuffledCurve(record["batches"], record["sigma"], Reshuffle::every_epoch).delta(record["epsilon"], 1);
     const double supremum = golden_number(record["supremum"]);
     EXPECT_GE(found.lower, golden_number(record["grid_value"]) * (1.0 - 1e-10));
     EXPECT_LE(found.lower, supremum * (1.0 + 1e-10));
@@ -58,7 +72,8 @@ TEST(GoldenSamplers, ShuffledFromBelow) {
     expect_relative(found.upper, golden_number(record["deterministic_upper"]), 1e-12);
   });
   for_each_record("shuffle_lower_epsilon", [](const json& record) {
-    const auto found = ShuffledCurve(record["batches"], record["sigma"], Reshuffle::every_epoch).epsilon(record["delta"], 1);
+    const auto found =
+        ShuffledCurve(record["batches"], record["sigma"], Reshuffle::every_epoch).epsilon(record["delta"], 1);
     EXPECT_GE(found.lower, golden_number(record["epsilon"]) - 1e-9);
     expect_relative(found.lower, golden_number(record["epsilon"]), 1e-4);  // by how much all C exceed a grid of them
     EXPECT_LT(found.lower, found.upper);
@@ -76,7 +91,8 @@ TEST(GoldenSamplers, ShuffledAroundTheConjecturedPair) {
     EXPECT_GE(found.lower, 0.95 * pair);
   });
   for_each_record("shuffle_pair_monte_carlo", [](const json& record) {
-    const auto found = ShuffledCurve(record["batches"], record["sigma"], Reshuffle::every_epoch).delta(record["epsilon"], 1);
+    const auto found =
+        ShuffledCurve(record["batches"], record["sigma"], Reshuffle::every_epoch).delta(record["epsilon"], 1);
     const double pair = golden_number(record["PQ"]);
     const double error = 5.0 * record["PQ_se"].get<double>();
     EXPECT_LE(found.lower, pair + error);
@@ -133,8 +149,8 @@ TEST(GoldenSamplers, PoissonOfFewSteps) {
   });
 }
 
-/// δ of k steps by the inverse Laplace transform of the loss, E[(1 − e^{ε−S})₊] = (1/2πi) ∫ e^{kK(s) − sε}/(s(s+1)) ds over Re s = θ,
-/// K by the trapezoid rule: nothing in common with grids and Fourier transforms of masses.
+/// δ of k steps by the inverse Laplace transform of the loss, E[(1 − e^{ε−S})₊] = (1/2πi) ∫ e^{kK(s) − sε}/(s(s+1)) ds
+/// over Re s = θ, K by the trapezoid rule: nothing in common with grids and Fourier transforms of masses.
 double inverted(double q, double sigma, int steps, double epsilon, double theta) {
   constexpr int points = 20'001;
   const double low = -14.0 * sigma;
@@ -174,15 +190,17 @@ double inverted(double q, double sigma, int steps, double epsilon, double theta)
     }
     const std::complex<double> s(theta, n * distance);
     const auto term =
-        std::exp(static_cast<double>(steps) * (std::log(std::complex(re, im)) + std::log(at_theta)) - s * epsilon) / (s * (s + 1.0));
+        std::exp(static_cast<double>(steps) * (std::log(std::complex(re, im)) + std::log(at_theta)) - s * epsilon) /
+        (s * (s + 1.0));
     sum += (n == 0 ? 0.5 : 1.0) * term.real();
     if (n > 100 && std::abs(term) < 1e-12 * std::abs(sum)) break;
   }
   return sum * distance / std::numbers::pi;
 }
 
-/// The reference's own Fourier transforms leave about 6e-13 in every δ, more than its uncertainties say: two of its values are below
-/// 1e-8, and both are too large by that. Checked by inverse Laplace transforms, which know no such floor.
+/// The reference's own Fourier transforms leave about 6e-13 in every δ, more than its uncertainties say: two of its
+/// values are below 1e-8, and both are too large by that. Checked by inverse Laplace transforms, which know no such
+/// floor.
 constexpr double floor_of_the_reference = 1e-12;
 
 TEST(GoldenSamplers, PoissonComposition) {
@@ -201,7 +219,8 @@ TEST(GoldenSamplers, PoissonComposition) {
     EXPECT_GE(both.upper, record["PQ"].get<double>() - record["PQ_uncertainty"].get<double>() - floor_of_the_reference);
   });
   for (const auto& [q, sigma, steps, epsilon, theta] :
-       {std::tuple{1e-3, 0.8, 1000, 1.0, 7.6}, std::tuple{1e-3, 1.0, 1000, 0.5, 12.5}, std::tuple{1e-2, 0.5, 100, 3.0, 1.35}}) {
+       {std::tuple{1e-3, 0.8, 1000, 1.0, 7.6}, std::tuple{1e-3, 1.0, 1000, 0.5, 12.5},
+        std::tuple{1e-2, 0.5, 100, 3.0, 1.35}}) {
     SCOPED_TRACE(cat("q ", q, ", sigma ", sigma, ", epsilon ", epsilon));
     const double expected = inverted(q, sigma, steps, epsilon, theta);
     const auto found = PoissonCurve(q, sigma).delta(epsilon, static_cast<std::uint64_t>(steps));
@@ -238,19 +257,26 @@ TEST(GoldenSamplers, PoissonRenyi) {
 TEST(GoldenSamplers, TheHalfSpaceOfTheorem42IsBelow) {
   for_each_record("theorem_4_2_halfspace", [](const json& record) {
     const auto steps = record["batches"].get<std::uint64_t>();
-    const auto found = PoissonCurve(1.0 / static_cast<double>(steps), record["sigma"]).of(Direction::remove).delta(record["epsilon"], steps);
+    const auto found = PoissonCurve(1.0 / static_cast<double>(steps), record["sigma"])
+                           .of(Direction::remove)
+                           .delta(record["epsilon"], steps);
     EXPECT_GE(found.upper, golden_number(record["value"]) * (1.0 - 1e-10));
   });
 }
 
-/// What the paper prints, with our notes on its misprints (flags 1 to 4: Figure 7's three values belong to ε = 0.5, Figure 4's caption
-/// has T = 10,000 for 100,000, Figure 3's last value is rounded up, and printed values are roundings).
+/// What the paper prints, with our notes on its misprints (flags 1 to 4: Figure 7's three values belong to ε = 0.5,
+/// Figure 4's caption has T = 10,000 for 100,000, Figure 3's last value is rounded up, and printed values are
+/// roundings).
 TEST(GoldenSamplers, PublishedClaims) {
   const auto poisson_epsilon = [](double sigma, std::int64_t steps, double delta) {
-    return PoissonCurve(1.0 / static_cast<double>(steps), sigma).epsilon(delta, static_cast<std::uint64_t>(steps)).upper;
+    return PoissonCurve(1.0 / static_cast<double>(steps), sigma)
+        .epsilon(delta, static_cast<std::uint64_t>(steps))
+        .upper;
   };
   const auto poisson_delta = [](double sigma, std::int64_t steps, double epsilon) {
-    return PoissonCurve(1.0 / static_cast<double>(steps), sigma).delta(epsilon, static_cast<std::uint64_t>(steps)).upper;
+    return PoissonCurve(1.0 / static_cast<double>(steps), sigma)
+        .delta(epsilon, static_cast<std::uint64_t>(steps))
+        .upper;
   };
   const auto shuffled_epsilon = [](double sigma, std::int64_t steps, double delta) {
     return ShuffledCurve(steps, sigma, Reshuffle::every_epoch).epsilon(delta, 1).lower;

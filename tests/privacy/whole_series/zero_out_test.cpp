@@ -27,7 +27,9 @@ struct Atoms {
 };
 
 Atoms atoms_of(double q, double sigma, Direction direction, int cells) {
-  const auto below = [&](double x, double mean) { return 0.5 * std::erfc(-(x - mean) / (sigma * std::numbers::sqrt2)); };
+  const auto below = [&](double x, double mean) {
+    return 0.5 * std::erfc(-(x - mean) / (sigma * std::numbers::sqrt2));
+  };
   Atoms out;
   const double low = -9.0 * sigma;
   const double high = 1.0 + 9.0 * sigma;
@@ -219,13 +221,15 @@ TEST(RandomAllocationCurve, HoldsAtAndBesideTheEndsOfItsTables) {
       }
 }
 
-/// Where e^ε or Q's tail leave the range of numbers nothing is claimed from below, and the Gaussian curve goes on by Mills' ratio.
+/// Where e^ε or Q's tail leave the range of numbers nothing is claimed from below, and the Gaussian curve goes on by
+/// Mills' ratio.
 TEST(ZeroOutCurves, AreRightWhereNumbersEnd) {
   RandomAllocationCurve bins(1'000'000, 0.02);
   const auto delta = bins.delta(Direction::remove, 1250.0, 1);
   EXPECT_LE(delta.lower, delta.upper);
   EXPECT_LE(ShuffledCurve(1000, 0.02, Reshuffle::every_epoch).delta(1250.0, 1).lower, 0.492);
-  EXPECT_LE(RandomAllocationCurve(1'000'000, 0.5).epsilon(1e-5, 400).lower, 958.0);  // δ(958) ≤ Φ((800 − 958 − log b + log 2)/40) < 1e-5
+  EXPECT_LE(RandomAllocationCurve(1'000'000, 0.5).epsilon(1e-5, 400).lower,
+            958.0);  // δ(958) ≤ Φ((800 − 958 − log b + log 2)/40) < 1e-5
   // By 60 digits.
   const auto far = gaussian_delta(11340.0, 142.5);
   EXPECT_NEAR(far.lower / 3.84986319971e-17, 1.0, 1e-11);
@@ -266,7 +270,8 @@ TEST(RoundedSum, HoldsTheExactProfile) {
     for (double z = -10.0; z < 10.0; z += 1e-4) {
       const double rest = threshold - std::exp(mu * z - 0.5 * mu * mu);
       const double at = rest > 0.0 ? std::log(rest) / mu : 0.0;
-      const double g = rest > 0.0 ? tail(at - 0.5 * mu) - std::exp(epsilon) * tail(at + 0.5 * mu) : 1.0 - std::exp(epsilon);
+      const double g =
+          rest > 0.0 ? tail(at - 0.5 * mu) - std::exp(epsilon) * tail(at + 0.5 * mu) : 1.0 - std::exp(epsilon);
       sum += 1e-4 * std::exp(-0.5 * z * z) / std::sqrt(2.0 * std::numbers::pi) * g;
     }
     const auto ends = RoundedSum::removal(2, mu, epsilon);
@@ -297,7 +302,8 @@ TEST(RoundedSum, ByMonteCarlo) {
         const auto shifted = itself ? 0 : 1 + choice.below(bins - 1);
         own[shifted] += itself ? own_shift : other_shift;
         double all = std::exp(mu * own[0] + 0.5 * mu * mu);
-        double density = 0.7 * std::exp(own_shift * own[0] - 0.5 * own_shift * own_shift);  // of the draw, over that of normals
+        double density =
+            0.7 * std::exp(own_shift * own[0] - 0.5 * own_shift * own_shift);  // of the draw, over that of normals
         for (std::int64_t j = 1; j < bins; ++j) {
           all += std::exp(mu * own[j] - 0.5 * mu * mu);
           density += 0.3 / (bins - 1) * std::exp(other_shift * own[j] - 0.5 * other_shift * other_shift);
@@ -367,7 +373,8 @@ TEST(SeriesTheorem, NamesItsRowAndRefusesWhatASamplerHasNoUseFor) {
 
 /// Every use of a row's pair costs at least what its own curve says: totals and budgets compose the pair.
 TEST(SeriesTheorem, PairsBoundTheirCurvesFromAbove) {
-  for (const auto sampler : {TopLevel::deterministic, TopLevel::shuffled, TopLevel::poisson, TopLevel::without_replacement, TopLevel::balls_in_bins}) {
+  for (const auto sampler : {TopLevel::deterministic, TopLevel::shuffled, TopLevel::poisson,
+                             TopLevel::without_replacement, TopLevel::balls_in_bins}) {
     const auto theorem = series_theorem({sampler, 20}, 1.5);
     for (const std::uint64_t uses : {1U, 3U}) {
       const auto own = theorem.curve()->delta(0.4, uses);
@@ -404,7 +411,8 @@ TEST(Substitution, IsTwoNeighboursInARowUnlessMoreIsKnown) {
   const auto doubled = [&](double e) { return (1.0 + std::exp(e)) * poisson.delta(e, 1).upper; };
   EXPECT_LE(doubled(0.5 * twice.epsilon), 1e-6 * (1.0 + 1e-9));
   EXPECT_GT(doubled(0.49 * twice.epsilon), 1e-6);
-  const auto exact = substitution_of({TopLevel::deterministic}, 3.0, 1, GaussianCurve(3.0).epsilon(1e-6, 1).upper, 1e-6);
+  const auto exact =
+      substitution_of({TopLevel::deterministic}, 3.0, 1, GaussianCurve(3.0).epsilon(1e-6, 1).upper, 1e-6);
   EXPECT_EQ(exact.delta, 1e-6);
   EXPECT_NEAR(exact.epsilon, GaussianCurve(1.5).epsilon(1e-6, 1).upper, 1e-9);
   const auto same = substitution_of({TopLevel::without_replacement, 20}, 1.0, 1, 0.5, 1e-6);

@@ -46,7 +46,8 @@ class DominatingPair {
 
   /// Throws PrivacyError if σ is not positive and finite, a mean is negative, no mean is positive, weights are not
   /// positive with sum 1 within 1e-12, or use_probability is not in (0, 1].
-  DominatingPair(std::vector<Component> p, double sigma, Against against = Against::noise, double use_probability = 1.0);
+  DominatingPair(std::vector<Component> p, double sigma, Against against = Against::noise,
+                 double use_probability = 1.0);
 
   [[nodiscard]] double sigma() const noexcept { return sigma_; }
   [[nodiscard]] double largest_mean() const noexcept { return p_.back().mean; }
@@ -87,7 +88,9 @@ class DominatingPair {
   /// (1e-11 at z = 10, 1e-9 at the 33 that belong to 1e-250); absolute 1e-15 at ε < 0.
   [[nodiscard]] double symmetrised_profile(double epsilon) const;
   /// The same as a bracket: widened outwards by a bound on these errors.
-  [[nodiscard]] Interval profile_bracket(double epsilon) const { return profile_bracket(Direction::symmetrised, epsilon); }
+  [[nodiscard]] Interval profile_bracket(double epsilon) const {
+    return profile_bracket(Direction::symmetrised, epsilon);
+  }
   /// H_{e^ε} in one direction, ε ≥ 0 (symmetrised: of either sign), and as a bracket. A single direction is only for
   /// pairs with one moved component and ρ_out = 1: (1 − q) N(0, σ²) + q N(μ, σ²) against N(0, σ²). Throws Error for
   /// others.

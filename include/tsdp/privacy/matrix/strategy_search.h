@@ -2,12 +2,12 @@
 //
 // What is minimised: mean_error() · squared_sensitivity() (strategy.h) over N = bins · epochs steps, that is
 //   (1/N) ‖E C⁻¹‖²_F · Σ_{n < N} s_n²,   s_n = Σ_{j < epochs, j·bins ≤ n} c_{n − j·bins}.
-// It does not depend on the scale of C, so the first coefficient is 1. For several epochs it depends on the number of bins too: what
-// one record adds in one epoch may still be there in the next.
+// It does not depend on the scale of C, so the first coefficient is 1. For several epochs it depends on the number of
+// bins too: what one record adds in one epoch may still be there in the next.
 //
-// Sources: McKenna, "Scaling up the Banded Matrix Factorization Mechanism" (ICLR 2025); Kalinin et al. (2025) for banded inverses;
-// Dvijotham et al. (FOCS 2024) and McMahan et al., "A Hassle-free Algorithm for Strong Differential Privacy in Federated Learning
-// Systems" (2024) for buffers.
+// Sources: McKenna, "Scaling up the Banded Matrix Factorization Mechanism" (ICLR 2025); Kalinin et al. (2025) for
+// banded inverses; Dvijotham et al. (FOCS 2024) and McMahan et al., "A Hassle-free Algorithm for Strong Differential
+// Privacy in Federated Learning Systems" (2024) for buffers.
 #pragma once
 
 #include <cstdint>

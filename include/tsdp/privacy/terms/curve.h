@@ -49,7 +49,8 @@ class PrivacyCurve {
   [[nodiscard]] Certified epsilon(double delta, std::uint64_t uses, double precision = default_precision);
 
   /// Whether δ(ε) ≤ delta is certified after `uses` uses, by δ's upper end at `precision`.
-  [[nodiscard]] virtual bool certifies(double epsilon, double delta, std::uint64_t uses, double precision = default_precision) {
+  [[nodiscard]] virtual bool certifies(double epsilon, double delta, std::uint64_t uses,
+                                       double precision = default_precision) {
     return this->delta(epsilon, uses, precision).upper <= delta;
   }
 
@@ -59,14 +60,16 @@ class PrivacyCurve {
   }
 
   /// Whether `uses` uses stay within a target, as all commands decide it: δ(ε) ≤ delta is certified at
-  /// finest_precision or `precision`, whichever is finer, and epsilon() says at most ε. Both calibrated noise and max_uses() are decided by this. False
-  /// for more uses than are accounted for, and if no ε can be certified.
-  [[nodiscard]] bool stays_within(double epsilon, double delta, std::uint64_t uses, double precision = default_precision);
+  /// finest_precision or `precision`, whichever is finer, and epsilon() says at most ε. Both calibrated noise and
+  /// max_uses() are decided by this. False for more uses than are accounted for, and if no ε can be certified.
+  [[nodiscard]] bool stays_within(double epsilon, double delta, std::uint64_t uses,
+                                  double precision = default_precision);
 
   /// The most uses k ≤ limit that stay within a target, as far as brackets of relative width `precision` in ε tell them
   /// apart; 0 if not even one does. A search on grids only gives the starting point: from there, uses are added as long
   /// as one more is certified, then removed until epsilon() agrees.
-  [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever, double precision = finest_precision);
+  [[nodiscard]] std::uint64_t max_uses(double epsilon, double delta, std::uint64_t limit = max_uses_ever,
+                                       double precision = finest_precision);
 
   /// The methods that may give the ends of an answer; the answer itself says which of them did.
   [[nodiscard]] virtual Certificate methods() const = 0;
@@ -76,7 +79,8 @@ class PrivacyCurve {
   [[nodiscard]] virtual Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) = 0;
   [[nodiscard]] virtual Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) = 0;
   /// About the most uses k ≤ limit for which δ(ε) ≤ delta is certified; 0 if it finds none.
-  [[nodiscard]] virtual std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) = 0;
+  [[nodiscard]] virtual std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit,
+                                                  double precision) = 0;
 };
 
 }  // namespace tsdp::privacy

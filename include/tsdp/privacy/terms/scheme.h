@@ -11,15 +11,17 @@
 
 namespace tsdp::privacy {
 
-/// The lengths of N series; public. Either each is known, or only how many there are and which lengths occur, which is all
-/// that theorems ask for and that a ledger holds.
+/// The lengths of N series; public. Either each is known, or only how many there are and which lengths occur, which is
+/// all that theorems ask for and that a ledger holds.
 class SeriesLengths {
  public:
   SeriesLengths() = default;
   SeriesLengths(std::vector<std::int64_t> each);  // NOLINT: lengths are what a list of numbers is here
   SeriesLengths(std::initializer_list<std::int64_t> each) : SeriesLengths(std::vector<std::int64_t>(each)) {}
   /// `count` series of one length.
-  [[nodiscard]] static SeriesLengths equal(std::int64_t count, std::int64_t length) { return between(count, length, length); }
+  [[nodiscard]] static SeriesLengths equal(std::int64_t count, std::int64_t length) {
+    return between(count, length, length);
+  }
   /// `count` series, the shortest and the longest of which have these lengths. If these differ, the last series has the
   /// longest.
   [[nodiscard]] static SeriesLengths between(std::int64_t count, std::int64_t shortest, std::int64_t longest);
@@ -50,26 +52,26 @@ enum class NewKey {
 
 /// Structured subsampling (paper, Algorithms 1–6): first whole series, then windows inside them.
 ///
-/// Records are windows, or whole series: then a drawn series' windows are summed, divided by λ, and clipped as one. Epochs of batches in
-/// turn leave out the series after the last full batch where records are windows; where they are series, ghosts that contribute
-/// nothing fill the last batch.
+/// Records are windows, or whole series: then a drawn series' windows are summed, divided by λ, and clipped as one.
+/// Epochs of batches in turn leave out the series after the last full batch where records are windows; where they are
+/// series, ghosts that contribute nothing fill the last batch.
 class SubsamplingScheme {
  public:
   struct Parameters {
-    SeriesLengths lengths;                      ///< L of every training series, N ≥ 1 of them
-    std::int64_t context_length = 1;            ///< L_C ≥ 1: all past steps that can influence a window's gradient
-    std::int64_t forecast_length = 1;           ///< L_F ≥ 1
+    SeriesLengths lengths;  ///< L of every training series, N ≥ 1 of them
+    std::int64_t context_length = 1;  ///< L_C ≥ 1: all past steps that can influence a window's gradient
+    std::int64_t forecast_length = 1;  ///< L_F ≥ 1
     /// Λ ≥ 1: expected windows per step. Follows from `batches` or `rate` if one of them is given.
     std::int64_t batch_size = 1;
-    std::int64_t subsequences_per_sequence = 1; ///< λ, 1 ≤ λ ≤ Λ
+    std::int64_t subsequences_per_sequence = 1;  ///< λ, 1 ≤ λ ≤ Λ
     TopLevel top_level = TopLevel::without_replacement;
     BottomLevel bottom_level = BottomLevel::with_replacement;
-    double context_noise = 0.0;                 ///< σ_C ≥ 0, standard deviation in multiples of v
-    double forecast_noise = 0.0;                ///< σ_F ≥ 0, likewise
+    double context_noise = 0.0;  ///< σ_C ≥ 0, standard deviation in multiples of v
+    double forecast_noise = 0.0;  ///< σ_F ≥ 0, likewise
     Record record = Record::window;
     Reshuffle reshuffle = Reshuffle::every_epoch;  ///< for shuffled batches
-    std::optional<std::int64_t> batches = {};      ///< T: steps of an epoch; for whole series, 1 ≤ T ≤ N
-    std::optional<double> rate = {};               ///< q in (0, 1]: for Poisson batches of series
+    std::optional<std::int64_t> batches = {};  ///< T: steps of an epoch; for whole series, 1 ≤ T ≤ N
+    std::optional<double> rate = {};  ///< q in (0, 1]: for Poisson batches of series
   };
 
   /// Throws UsageError or PrivacyError naming the condition that is broken.
@@ -103,7 +105,8 @@ class SubsamplingScheme {
   }
   /// What the sum of a record's windows is multiplied by: 1/λ for series.
   [[nodiscard]] double record_scale() const noexcept {
-    return parameters_.record == Record::window ? 1.0 : 1.0 / static_cast<double>(parameters_.subsequences_per_sequence);
+    return parameters_.record == Record::window ? 1.0
+                                                : 1.0 / static_cast<double>(parameters_.subsequences_per_sequence);
   }
   [[nodiscard]] bool has_noise_on_data() const noexcept {
     return parameters_.context_noise > 0.0 || parameters_.forecast_noise > 0.0;
@@ -120,7 +123,9 @@ class SubsamplingScheme {
   }
   /// Whether every place holds the same number of windows in every batch of neighbouring data; if not, the number
   /// depends on coins or on whether a series is there.
-  [[nodiscard]] bool has_fixed_windows() const noexcept { return parameters_.record == Record::window && has_bounded_windows(); }
+  [[nodiscard]] bool has_fixed_windows() const noexcept {
+    return parameters_.record == Record::window && has_bounded_windows();
+  }
   /// Whether no place ever holds more windows than are expected.
   [[nodiscard]] bool has_bounded_windows() const noexcept {
     return !draws_each_series() && parameters_.bottom_level == BottomLevel::with_replacement;

@@ -5,10 +5,10 @@
 // Toeplitz: the first column c determines them. Nothing is normalised: (λC, λσ) is the same mechanism, so a noise
 // multiplier is meaningful only together with its c.
 //
-// Sources: Choquette-Choo et al., "Near-Exact Privacy Amplification for Matrix Mechanisms" (ICLR 2025), [CC]; Kalinin and Lampert,
-// "Banded Square Root Matrix Factorization" (NeurIPS 2024); Kalinin et al. (2025) for banded inverses; McKenna, "Scaling up the Banded
-// Matrix Factorization Mechanism" (ICLR 2025); Dvijotham et al., "Efficient and Near-Optimal Noise Generation for Streaming
-// Differential Privacy" (FOCS 2024) for buffered linear Toeplitz matrices.
+// Sources: Choquette-Choo et al., "Near-Exact Privacy Amplification for Matrix Mechanisms" (ICLR 2025), [CC]; Kalinin
+// and Lampert, "Banded Square Root Matrix Factorization" (NeurIPS 2024); Kalinin et al. (2025) for banded inverses;
+// McKenna, "Scaling up the Banded Matrix Factorization Mechanism" (ICLR 2025); Dvijotham et al., "Efficient and
+// Near-Optimal Noise Generation for Streaming Differential Privacy" (FOCS 2024) for buffered linear Toeplitz matrices.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +54,8 @@ struct NoiseRecursion {
   };
   Form form = Form::banded;
   std::vector<double> coefficients = {1.0};  ///< c_0 … c_{p−1} or q_0 … q_{p−1}; none if buffered
-  std::vector<double> decays = {};           ///< θ, each in (0, 1)
-  std::vector<double> weights = {};          ///< ω, as many as decays, each positive
+  std::vector<double> decays = {};  ///< θ, each in (0, 1)
+  std::vector<double> weights = {};  ///< ω, as many as decays, each positive
 
   bool operator==(const NoiseRecursion&) const = default;
 };
@@ -104,8 +104,9 @@ class Strategy {
 [[nodiscard]] NoiseRecursion square_root_bands(std::int64_t bands);
 [[nodiscard]] NoiseRecursion inverse_square_root_bands(std::int64_t bands);
 
-/// What a record adds to C G if it takes part in steps i, i + b, …, i + (k − 1)b with gradients of norm 1 that point the same way:
-/// m_i = Σ_j |C|_{:, i + jb}, and the Gram matrix G_ij = ⟨m_i, m_j⟩ of all b places ([CC] Lemma 3.2). Rounded to one side.
+/// What a record adds to C G if it takes part in steps i, i + b, …, i + (k − 1)b with gradients of norm 1 that point
+/// the same way: m_i = Σ_j |C|_{:, i + jb}, and the Gram matrix G_ij = ⟨m_i, m_j⟩ of all b places ([CC] Lemma 3.2).
+/// Rounded to one side.
 class Gram {
  public:
   enum class Side {
@@ -121,7 +122,9 @@ class Gram {
   Gram(std::vector<double> entries, std::int64_t bins);
 
   [[nodiscard]] std::int64_t bins() const noexcept { return bins_; }
-  [[nodiscard]] double at(std::int64_t i, std::int64_t j) const { return entries_[static_cast<std::size_t>(i * bins_ + j)]; }
+  [[nodiscard]] double at(std::int64_t i, std::int64_t j) const {
+    return entries_[static_cast<std::size_t>(i * bins_ + j)];
+  }
   [[nodiscard]] double largest_diagonal() const noexcept { return largest_diagonal_; }
   [[nodiscard]] double least_diagonal() const noexcept { return least_diagonal_; }
   /// Largest and least entry off the diagonal; 0 where there is none.
@@ -138,6 +141,7 @@ class Gram {
 };
 
 /// max_i ‖m_i‖², rounded to one side: the squared sensitivity for b batches in turn, k epochs. In O(k b).
-[[nodiscard]] double squared_sensitivity(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, Gram::Side side = Gram::Side::upper);
+[[nodiscard]] double squared_sensitivity(const Strategy& strategy, std::int64_t bins, std::int64_t epochs,
+                                         Gram::Side side = Gram::Side::upper);
 
 }  // namespace tsdp::privacy

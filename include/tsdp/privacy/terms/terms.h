@@ -13,9 +13,9 @@ namespace tsdp::privacy {
 /// Largest length and count that is accepted anywhere.
 inline constexpr std::int64_t largest_count = 1'000'000'000;
 
-/// How the series of a step are drawn. `deterministic`: in turn. `wor`: a fresh sample without replacement. `shuffled`: in turn, in a
-/// random order. `poisson`: each by a coin of its own. `balls_in_bins`: each in one bin, drawn once for the whole run; a step is a
-/// bin.
+/// How the series of a step are drawn. `deterministic`: in turn. `wor`: a fresh sample without replacement. `shuffled`:
+/// in turn, in a random order. `poisson`: each by a coin of its own. `balls_in_bins`: each in one bin, drawn once for
+/// the whole run; a step is a bin.
 enum class TopLevel {
   deterministic,
   without_replacement,
@@ -35,7 +35,9 @@ enum class Reshuffle {
   every_epoch,
   once
 };
-constexpr Names<Reshuffle, 2> names_of(Reshuffle) { return {{{Reshuffle::every_epoch, "every_epoch"}, {Reshuffle::once, "once"}}}; }
+constexpr Names<Reshuffle, 2> names_of(Reshuffle) {
+  return {{{Reshuffle::every_epoch, "every_epoch"}, {Reshuffle::once, "once"}}};
+}
 enum class BottomLevel {
   with_replacement,
   poisson
@@ -43,8 +45,8 @@ enum class BottomLevel {
 constexpr Names<BottomLevel, 2> names_of(BottomLevel) {
   return {{{BottomLevel::with_replacement, "wr"}, {BottomLevel::poisson, "poisson"}}};
 }
-/// How the steps of value-level rows are composed: as dominating pairs that may leak in both directions at once, or as what an adaptive adversary can
-/// truly make of them (tsdp.6, adaptive_curve.h).
+/// How the steps of value-level rows are composed: as dominating pairs that may leak in both directions at once, or as
+/// what an adaptive adversary can truly make of them (tsdp.6, adaptive_curve.h).
 enum class StepComposition {
   symmetrised,
   adaptive
@@ -86,7 +88,8 @@ enum class ClippingKind {
   automatic
 };
 constexpr Names<ClippingKind, 3> names_of(ClippingKind) {
-  return {{{ClippingKind::flat, "flat"}, {ClippingKind::per_layer, "per_layer"}, {ClippingKind::automatic, "automatic"}}};
+  return {
+      {{ClippingKind::flat, "flat"}, {ClippingKind::per_layer, "per_layer"}, {ClippingKind::automatic, "automatic"}}};
 }
 
 /// The bound on what a record adds to the sum of a step.
@@ -111,7 +114,8 @@ class Strategy;
 /// Gaussian noise on the sum of a step.
 struct Noise {
   NoiseKind kind = NoiseKind::independent;
-  double multiplier = 1.0;  ///< σ: the standard deviation of Z in multiples of the clip norm; nothing is normalised by C
+  double multiplier =
+      1.0;  ///< σ: the standard deviation of Z in multiples of the clip norm; nothing is normalised by C
   std::shared_ptr<const Strategy> strategy = nullptr;  ///< of correlated noise only
 };
 

@@ -71,7 +71,9 @@ struct AppliedTheorem {
   /// pure release.
   [[nodiscard]] std::unique_ptr<PrivacyCurve> curve() const;
   /// Whether curve() is `pair` composed with itself and nothing more.
-  [[nodiscard]] bool composes_its_pair() const { return !own_curve && composition == StepComposition::symmetrised && pure_release == 0.0; }
+  [[nodiscard]] bool composes_its_pair() const {
+    return !own_curve && composition == StepComposition::symmetrised && pure_release == 0.0;
+  }
   /// Upper bounds on the Rényi divergences of `uses` uses together at each of `orders` (in (1, 1024]), in either
   /// direction, without `pure_release`; +∞ where no bound is of use.
   [[nodiscard]] std::vector<double> renyi(std::uint64_t uses, std::span<const double> orders) const;
@@ -95,10 +97,10 @@ struct AppliedTheorem {
 
 /// ε(δ) and δ(ε) of `curve`, which must be the theorem's, after `steps` steps: the upper end counts an epoch that has
 /// begun, the lower end only complete ones, as nothing is known of the others from below.
-[[nodiscard]] Certified epsilon_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double delta, std::uint64_t steps,
-                                      double precision = default_precision);
-[[nodiscard]] Certified delta_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double epsilon, std::uint64_t steps,
-                                    double precision = default_precision);
+[[nodiscard]] Certified epsilon_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double delta,
+                                      std::uint64_t steps, double precision = default_precision);
+[[nodiscard]] Certified delta_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double epsilon,
+                                    std::uint64_t steps, double precision = default_precision);
 
 /// The number of windows of one series of length `length` that a changed unit can touch, in the worst place:
 ///   event: m = min(L_C + L_F + w − 1, T),   user: m = min(w (L_C + L_F), T),   T = L − L_F + 1
@@ -111,21 +113,23 @@ struct AppliedTheorem {
 
 /// The mechanism of training with `scheme` and noise multiplier σ under `unit`.
 ///
-/// `theorem` picks a row of the table; without it the tightest upper bound that covers the scheme is taken, of the paper's and of ours that
-/// are not `only_if_named`, never an optimistic one. With series of differing lengths the worst counts. Throws PrivacyError (exit 4) that
-/// names what no theorem covers and the nearest combinations that are covered.
-[[nodiscard]] AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, double noise_multiplier,
-                                           std::optional<std::string> theorem = std::nullopt);
+/// `theorem` picks a row of the table; without it the tightest upper bound that covers the scheme is taken, of the
+/// paper's and of ours that are not `only_if_named`, never an optimistic one. With series of differing lengths the
+/// worst counts. Throws PrivacyError (exit 4) that names what no theorem covers and the nearest combinations that are
+/// covered.
+[[nodiscard]] AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit,
+                                           double noise_multiplier, std::optional<std::string> theorem = std::nullopt);
 
-/// The same for noise of either kind: correlated noise is covered where records are whole series (series_law.h), and nowhere else.
+/// The same for noise of either kind: correlated noise is covered where records are whole series (series_law.h), and
+/// nowhere else.
 [[nodiscard]] AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, const Noise& noise,
                                            std::optional<std::string> theorem = std::nullopt);
 
 /// A flat data set of records, from which batches are drawn without replacement (paper, Appendix C.3). Not a scheme of
 /// this project: for comparison only.
 struct FlatSampling {
-  std::int64_t records = 1;        ///< windows of all series
-  std::int64_t batch_size = 1;     ///< Λ ≤ records
+  std::int64_t records = 1;  ///< windows of all series
+  std::int64_t batch_size = 1;  ///< Λ ≤ records
   std::int64_t window_length = 1;  ///< W = L_C + L_F ≤ records: windows that one value lies in; used only by C.2
 };
 /// C.1 or C.2. Throws UsageError for a count out of range, PrivacyError for another theorem.
@@ -138,7 +142,7 @@ struct TheoremSummary {
   std::string covers;
   Bound bound;
   CompositionUnit unit;
-  bool ours = false;           ///< proven in docs/proofs, not in the paper
+  bool ours = false;  ///< proven in docs/proofs, not in the paper
   bool only_if_named = false;  ///< training does not take it unless asked
   /// Whether it needs the length of every series; others need the shortest and the longest.
   bool needs_every_length = false;
@@ -146,9 +150,10 @@ struct TheoremSummary {
   std::optional<TopLevel> top_level = {};
   std::optional<BottomLevel> bottom_level = {};
   std::string proof = {};  ///< for a row of ours: its file in docs/proofs
-  std::string source = {}; ///< for a row that is neither ours nor the paper's
+  std::string source = {};  ///< for a row that is neither ours nor the paper's
 
-  bool couples_steps = false;  ///< adaptive composition is proven for it (Lemma 1 of docs/proofs/adaptive-composition.md)
+  bool couples_steps =
+      false;  ///< adaptive composition is proven for it (Lemma 1 of docs/proofs/adaptive-composition.md)
 
   [[nodiscard]] bool flat() const { return !top_level; }
   [[nodiscard]] bool whole_series() const { return top_level && !bottom_level; }
