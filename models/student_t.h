@@ -62,8 +62,8 @@ class StudentTHead final : public dp::Layer {
   bool by_kernel_ = false;  // whether the last losses were the kernel's
 };
 
-/// TorchScript lines that turn a local `steps` (…, D) into locals df, loc, scale by the maps `self.<prefix>_0_weight`
-/// ….
+/// TorchScript lines that turn a local `steps` (…, D) into locals df, loc and scale by the maps whose weights are
+/// PREFIX_0_weight and so on.
 [[nodiscard]] std::string student_t_script(const std::string& prefix);
 
 }  // namespace tsdp::models

@@ -567,7 +567,8 @@ TEST_F(Forecast, RefusesMistakesAndKeepsWhatWasThere) {
   const std::vector<std::string> start = {"--start", "2015-01-01"};
   expect_refused({}, 2, {"--start: not given", "series.txt", "first row"});
   expect_refused({"--start", "yesterday"}, 2, {"--start", "'yesterday'", "YYYY-MM-DD"});
-  expect_refused(with(start, {"--frequency", "1D"}), 2, {"--frequency: found 1D", "trained on series of 1h"});
+  expect_refused(with(start, {"--frequency", "1D"}), 2,
+                 {"--frequency: found 1D", "expected 1h, the step of the series"});
   expect_refused(with(start, {"--frequency", "fortnight"}), 2, {"--frequency", "'fortnight'", "10min"});
   expect_refused(with(start, {"--format", "parquet"}), 2, {"--format", "parquet"});
   expect_refused({"--config", "config.yaml", "--frequency", "1h"}, 2, {"--config", "--frequency"});

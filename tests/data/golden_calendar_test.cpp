@@ -94,8 +94,9 @@ TEST(GoldenCalendar, FeaturesAndSeasonsOfFrequencies) {
     const auto names = calendar_feature_names(frequency);
     EXPECT_EQ(std::vector<std::string>(names.begin(), names.end()), entry["names"].get<std::vector<std::string>>());
     // GluonTS's season of days and weeks is 1; ours is a week and a year.
-    if (frequency.unit != Frequency::Unit::day && frequency.unit != Frequency::Unit::week)
+    if (frequency.unit != Frequency::Unit::day && frequency.unit != Frequency::Unit::week) {
       EXPECT_EQ(usual_season_length(frequency), entry["seasonality"].get<std::int64_t>());
+    }
     for (const auto& row : entry["rows"]) expect_row(row, frequency, names.size());
   }
 }
