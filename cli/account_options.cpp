@@ -105,9 +105,8 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
       "given beside --config, which names the mechanism; expected --set to change the configuration, or no --config";
   refuse(app, scheme_options, why);
   refuse(app, {"--batch-size"}, why);
-  auto asked = read_config(file, o.set);
-  const auto data = data::prepare_data(asked, file);
-  auto settled = mechanism::settle_scheme(asked, data.split.training_length, file);
+  const auto data = data::prepare_data(read_config(file, o.set), file);
+  auto settled = mechanism::settle_scheme(data.config, data.split.training_length, file);
   if (const auto what = mechanism::not_counted_of_start(settled.start_origin()); !what.empty())
     log::warning(cat(file.string(), ": model.start: not counted in epsilon: ", what));
   auto config = std::move(settled.config);

@@ -85,11 +85,11 @@ int main(int argc, char** argv) {
     options.mode = mode == "data" ? tsdp::audit::Mode::data : tsdp::audit::Mode::canary;
     if (!theorem.empty()) options.theorem = theorem;
     const auto config_file = tsdp::find_config_file(config_name);
-    auto asked = tsdp::read_config(config_file, set);
     tsdp::cli::set_threads(threads);
     // Uses only what is public about the data: how many series, and how long.
-    const auto lengths = tsdp::data::prepare_data(asked, config_file).split.training_length;
-    auto config = tsdp::mechanism::settle(asked, lengths, config_file).config;
+    const auto data = tsdp::data::prepare_data(tsdp::read_config(config_file, set), config_file);
+    const auto& lengths = data.split.training_length;
+    auto config = tsdp::mechanism::settle(data.config, lengths, config_file).config;
     config.model.start = "fresh";  // the audit does not depend on the weights
     if (const double choice = tsdp::mechanism::choice_epsilon_of(config); choice > 0.0) {
       tsdp::log::info(cat("privacy.choice_share: the steps are audited, for which ",

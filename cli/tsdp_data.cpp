@@ -155,9 +155,9 @@ struct SplitCommand {
 
   int run(bool json) const {
     const auto path = find_config_file(config);
-    auto c = read_config(path, set);
-    const auto prepared = data::prepare_data(c, path);
-    data::write_split(prepared.dataset, prepared.split, {c.dataset.prediction_length, c.dataset.season_length}, output);
+    const auto prepared = data::prepare_data(read_config(path, set), path);
+    const auto& d = prepared.config.dataset;
+    data::write_split(prepared.dataset, prepared.split, {d.prediction_length, d.season_length}, output);
     if (json) {
       const Json out = {{"output", output},
                         {"series", prepared.dataset.series.size()},

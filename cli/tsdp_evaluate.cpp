@@ -159,6 +159,7 @@ int main(int argc, char** argv) {
                                  "; expected what the model reads: ", tsdp::join(covariates, ", ")));
     config.dataset.covariate_columns = covariates;
     const auto data = tsdp::data::prepare_data(config, config_file, privacy.has_value());
+    config = data.config;
     if (const auto trained_on = metadata.model.value("frequency", config.dataset.frequency);
         tsdp::data::Frequency::parse(trained_on) != tsdp::data::Frequency::parse(config.dataset.frequency))
       throw tsdp::UsageError(cat(config_file.string(), ": dataset.frequency: found ", config.dataset.frequency,

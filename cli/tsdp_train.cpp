@@ -255,11 +255,11 @@ int main(int argc, char** argv) {
     if (!budget.empty() && !asked.privacy.composition)
       asked.privacy.composition = tsdp::privacy::StepComposition::symmetrised;
     const auto data = tsdp::data::prepare_data(asked, config_file);
-    auto settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file);
+    auto settled = tsdp::mechanism::settle(data.config, data.split.training_length, config_file);
     if (advise) {
       const double seconds = tsdp::training::seconds_per_step(settled.config, settled.method, device);
       if (minutes)
-        settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file,
+        settled = tsdp::mechanism::settle(data.config, data.split.training_length, config_file,
                                           {std::max(1.0, 60.0 * *minutes / seconds)});
       const auto& p = settled.config.privacy;
       print_advice(settled,

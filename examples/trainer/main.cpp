@@ -15,10 +15,10 @@
 namespace {
 
 void train(const std::filesystem::path& config_file, const std::filesystem::path& output) {
-  auto asked = tsdp::read_config(config_file, {"model.name=autoregression"});
-  const auto data = tsdp::data::prepare_data(asked, config_file);
+  const auto data =
+      tsdp::data::prepare_data(tsdp::read_config(config_file, {"model.name=autoregression"}), config_file);
   // `auto` is settled by public facts: lengths, and no value of a series.
-  const auto settled = tsdp::mechanism::settle(asked, data.split.training_length, config_file);
+  const auto settled = tsdp::mechanism::settle(data.config, data.split.training_length, config_file);
   const tsdp::training::RunFolder folder{output};
   tsdp::training::Trainer trainer(settled, data, at::kCPU, folder);
   trainer.begin();

@@ -93,7 +93,7 @@ SplitOptions split_options_of(const Config& config) {
   return split;
 }
 
-PreparedData prepare_data(Config& config, const std::filesystem::path& config_file, bool private_forecasts) {
+PreparedData prepare_data(Config config, const std::filesystem::path& config_file, bool private_forecasts) {
   const auto& noise = config.augmentation;
   // Without noise on the data, guarantees hold for changes of any size, and v does not matter.
   const bool trains_on_noised_values =
@@ -124,9 +124,8 @@ PreparedData prepare_data(Config& config, const std::filesystem::path& config_fi
         throw UsageError(cat(where, ": found '", name,
                              "', which the calendar tells the model already; expected another name, or other columns"));
   }
-  PreparedData out{std::move(dataset), {}};
-  out.split = split_dataset(out.dataset, options);
-  return out;
+  auto split = split_dataset(dataset, options);
+  return {std::move(dataset), std::move(split), std::move(config)};
 }
 
 }  // namespace tsdp::data

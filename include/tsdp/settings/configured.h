@@ -25,12 +25,13 @@ namespace tsdp::data {
 struct PreparedData {
   Dataset dataset;
   Split split;
+  Config config = {};  ///< as it was written, with format, frequency and columns of covariates as the files have them
 };
-/// Reads and splits the data, and writes format and frequency into the configuration if it leaves them to the file.
+/// Reads and splits the data of a configuration as it was written.
 /// Series::exact is filled where a proof needs it: for private training with noise on the data, and for forecasts from
 /// privatised pasts (`private_forecasts`). Series too short for the split are dropped or padded as dataset.short_series
 /// says, based on their lengths alone. Throws DataError or UsageError.
-[[nodiscard]] PreparedData prepare_data(Config& config, const std::filesystem::path& config_file,
+[[nodiscard]] PreparedData prepare_data(Config config, const std::filesystem::path& config_file,
                                         bool private_forecasts = false);
 
 }  // namespace tsdp::data
