@@ -174,6 +174,212 @@ void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training:
       ".\n", not_counted.empty() ? std::string() : cat("Not counted in epsilon: ", not_counted, ".\n")));
 }
 
+/// What the program is asked for.
+struct Options {
+  tsdp::cli::CommonOptions common;
+  std::string config_name, output, resume, budget, help_options;
+  std::vector<std::string> set;
+  std::string device_name = "auto";
+  std::optional<int> threads;  ///< none: all cores, or those of the run that is resumed
+  bool dry_run = false;
+  bool advise = false;
+  std::optional<double> minutes;
+};
+
+void add_options(CLI::App& app, Options& o) {
+  tsdp::cli::add_common_options(app, o.common);
+  app.add_option("--config", o.config_name, "Configuration file; a bare name is also looked up in configs/");
+  app.add_option("--set", o.set, "section.name=value over the configuration; may be repeated")->allow_extra_args(false);
+  app.add_option("--output", o.output, "New folder for the run (default: runs/<configuration>-<time>)");
+  app.add_option("--resume", o.resume, "Folder of a run to take up again");
+  app.add_option("--device", o.device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
+  app.add_option("--budget", o.budget,
+                 "File of tsdp-account budget, which the whole plan is charged to before the run begins; a run that "
+                 "would pass it is refused");
+  app.add_option("--threads", o.threads,
+                 "CPU threads; 0: all cores, as without it. A resumed run keeps its number, unless it is given")
+      ->check(CLI::Range(0, 4096));
+  app.add_flag("--dry-run", o.dry_run, "Print the whole plan and train nothing");
+  app.add_flag("--advise", o.advise,
+               "Print what `auto` settings mean for this configuration and these series' number and lengths, why, and "
+               "how long training takes");
+  app.add_option("--minutes", o.minutes, "With --advise: the time that training may take")->check(CLI::PositiveNumber);
+  app.add_option("--help-options", o.help_options, "Print the configuration options: text or markdown")
+      ->check(CLI::IsMember({"text", "markdown"}));
+}
+
+void check_together(const Options& o) {
+  if (o.config_name.empty() == o.resume.empty())
+    throw tsdp::UsageError(cat("--config and --resume: found ", o.config_name.empty() ? "neither" : "both",
+                               "; expected exactly one of them"));
+  if (o.minutes && !o.advise) throw tsdp::UsageError("--minutes: given without --advise; expected with it alone");
+  if (o.resume.empty()) return;
+  if (!o.set.empty() || !o.output.empty())
+    throw tsdp::UsageError(
+        "--resume: takes its configuration and folder from the run; expected without --set, --output");
+  if (o.advise) throw tsdp::UsageError("--advise: found with --resume, whose settings are kept; expected --config");
+  if (!o.budget.empty())
+    throw tsdp::UsageError("--budget: found with --resume; a run is charged whole when it begins, so expected without");
+}
+
+/// The folder of the run, the configuration file, and how many threads it has.
+struct Place {
+  tsdp::training::RunFolder folder;
+  std::filesystem::path config_file;
+  int threads;
+};
+
+Place place_of(const Options& o) {
+  if (o.resume.empty()) {
+    auto config_file = tsdp::find_config_file(o.config_name);
+    auto root = o.output.empty() ? default_output(config_file) : std::filesystem::path(o.output);
+    return {{std::move(root)}, std::move(config_file), o.threads.value_or(0)};
+  }
+  Place out{{o.resume}, {}, o.threads.value_or(0)};
+  out.config_file = out.folder.config();
+  // A crash right after the start leaves only the configuration next to the checkpoint.
+  if (!tsdp::is_there(out.config_file) && tsdp::is_there(out.folder.charged_config()))
+    tsdp::training::put_config_back(out.folder);
+  if (!tsdp::is_there(out.config_file))
+    throw tsdp::UsageError(cat("--resume: no ", out.config_file.string(), "; expected the folder of an earlier run"));
+  if (!o.threads)
+    if (const auto checkpoint = tsdp::training::load_checkpoint(out.folder.last())) out.threads = checkpoint->threads;
+  return out;
+}
+
+void advise(const Options& o, tsdp::mechanism::Settled settled, const tsdp::data::PreparedData& data,
+            const std::filesystem::path& config_file, const at::Device& device) {
+  const double seconds = tsdp::training::seconds_per_step(settled.config, settled.method, device);
+  if (o.minutes)
+    settled = tsdp::mechanism::settle(data.config, data.split.training_length, config_file,
+                                      {std::max(1.0, 60.0 * *o.minutes / seconds)});
+  const auto& p = settled.config.privacy;
+  const auto plan = tsdp::training::make_plan(settled.method, {p.target_epsilon, p.delta},
+                                              settled.config.training.max_epochs.value());
+  print_advice(settled, plan, seconds, o.common.json);
+}
+
+/// Takes all steps, or throws when it is interrupted.
+void take_steps(tsdp::training::Trainer& trainer, const tsdp::training::RunFolder& folder, bool quiet) {
+  struct sigaction action{};
+  action.sa_handler = ask_to_stop;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  tsdp::cli::ProgressLine line(trainer.config().privacy.target_epsilon);
+  tsdp::training::TrainOptions options;
+  if (!quiet) options.progress = [&](const tsdp::training::Progress& p) { line.show(p); };
+  options.stop = &stop_asked;
+  bool done = false;
+  try {
+    done = trainer.run(options);
+  } catch (...) {
+    line.end();  // the reason must be on a line of its own
+    throw;
+  }
+  line.end();
+  if (!done)
+    throw tsdp::Error(tsdp::ExitCode::interrupted,
+                      cat("interrupted after step ", trainer.step(), " of ", trainer.plan().steps,
+                          "; go on with: tsdp-train --resume ", folder.root.string()));
+}
+
+/// Exports the trained model, scores the exported file, and writes the report.
+void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedData& data,
+             const tsdp::training::RunFolder& folder, const Json& plan, bool json) {
+  const auto& config = trainer.config();
+  {
+    const auto trained = tsdp::cli::model_of_run(folder, config, config.training.checkpoint);
+    tsdp::exporting::save_model(*trained.model, trained.sampled_forecasts, trained.metadata, folder.model());
+  }
+  // Scores what is released: the exported file.
+  auto exported = tsdp::exporting::load_model(folder.model(), at::kCPU);
+  const auto ledger = exported.metadata.privacy;
+  const auto scores = tsdp::evaluation::backtest(exported.module, data.dataset, data.split.test,
+                                                 config.dataset.season_length, at::kCPU);
+  tsdp::log::info(cat("the model: ", ledger["statement"].get<std::string>()));
+  if (const auto unused = unused_text(plan, "would have used"); !unused.empty())
+    tsdp::log::info(
+        cat("training.max_epochs ended the run, which ", unused, " (a further run on these data adds its own cost)"));
+  if (ledger.contains("warnings"))
+    for (const auto& warning : ledger["warnings"]) tsdp::log::warning(warning.get<std::string>());
+  const auto start_scores = tsdp::cli::scores_of_start(folder, config, data, data.split.test, ledger);
+  const auto origin = tsdp::mechanism::start_origin_of(ledger, folder.ledger().string());
+  tsdp::log::info(cat(
+      "on the test windows: ", tsdp::cli::what_data_added(scores.model, start_scores, origin, scores.seasonal_naive),
+      " (of true values: epsilon does not cover scores)"));
+  tsdp::log::info(cat("model: ", folder.model().string()));
+  try {
+    tsdp::exporting::write_report({config, folder, data, exported.module, exported.metadata, scores, &start_scores});
+    tsdp::log::info(cat("report, not for release: ", folder.report().string()));
+  } catch (const tsdp::Error& error) {
+    // The run is still done and its model released.
+    tsdp::log::warning(
+        cat("no report: ", error.what(), "; write it with: tsdp-evaluate --run ", folder.root.string(), " --report"));
+  }
+  if (!json) return;
+  Json out;
+  out["output"] = folder.root.string();
+  out["plan"] = plan;
+  out["privacy"] = ledger;
+  out["metrics"] = scores.model.json();
+  out["baselines"] = {{"seasonal_naive", scores.seasonal_naive.json()}, {"start", start_scores.json()}};
+  out["epsilon_covers"] = tsdp::cli::epsilon_covers(ledger);
+  out["epsilon_does_not_cover"] = tsdp::cli::epsilon_does_not_cover(ledger, {"metrics", "baselines"});
+  out["reproducible"] = ledger.value("reproducible", false);
+  tsdp::cli::print_json(out);
+}
+
+int train(const Options& o) {
+  if (!o.help_options.empty()) {
+    std::cout << (o.help_options == "markdown" ? tsdp::options_reference() : tsdp::options_help());
+    return 0;
+  }
+  check_together(o);
+  const auto [folder, config_file, threads] = place_of(o);
+  tsdp::cli::set_threads(threads);
+  const auto device = tsdp::cli::device_of(o.device_name);
+  auto asked = tsdp::read_config(config_file, o.set);
+  // Budgets compose pairs: noise that suffices only for adaptive composition would be charged above the target.
+  if (!o.budget.empty() && !asked.privacy.composition)
+    asked.privacy.composition = tsdp::privacy::StepComposition::symmetrised;
+  const auto data = tsdp::data::prepare_data(asked, config_file);
+  auto settled = tsdp::mechanism::settle(data.config, data.split.training_length, config_file);
+  if (o.advise) {
+    advise(o, std::move(settled), data, config_file, device);
+    return 0;
+  }
+  auto& config = settled.config;
+  if (o.resume.empty() && !config.dataset.is_synthetic())
+    config.dataset.path =
+        path_for_run(config.dataset.path, tsdp::find_data_file(config.dataset.path, config_file), folder.root);
+  if (auto& file = config.dataset.covariates; file && o.resume.empty())
+    file = path_for_run(*file, tsdp::find_file("dataset.covariates.file", *file, config_file), folder.root);
+  // Before a plan is made for something the run was not charged for.
+  if (!o.resume.empty() && tsdp::is_there(folder.charged_config()))
+    tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
+  warn_of_sizes(config, settled.method.scheme());
+  tsdp::training::Trainer trainer(settled, data, device, folder);
+  const auto plan = plan_json(config, trainer, trainer.model(), settled.start_origin());
+  if (o.dry_run) {
+    std::cout << (o.common.json ? tsdp::json_text(plan, 2) : plan_text(plan)) << "\n";
+    return 0;
+  }
+  tsdp::log::info(plan_text(plan));
+  if (trainer.method().privacy() && config.privacy.relation == tsdp::privacy::Relation::series &&
+      config.sampling.top_level == tsdp::privacy::TopLevel::shuffled)
+    tsdp::cli::warn_of_shuffling("epsilon", trainer.plan().epsilon);
+  if (o.resume.empty()) {
+    trainer.begin(o.budget.empty() ? std::nullopt : std::optional<std::filesystem::path>(o.budget));
+  } else {
+    trainer.resume();
+  }
+  tsdp::log::info(cat("training in ", folder.root.string(), " on ", device.str(), " from step ", trainer.step()));
+  take_steps(trainer, folder, o.common.quiet);
+  release(trainer, data, folder, plan, o.common.json);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -182,185 +388,7 @@ int main(int argc, char** argv) {
       "Trains a neural forecaster on many time series under differential privacy, never beyond the target epsilon, "
       "scores it by CRPS and exports TorchScript.",
       "tsdp-train");
-  tsdp::cli::CommonOptions common;
-  tsdp::cli::add_common_options(app, common);
-  std::string config_name;
-  std::vector<std::string> set;
-  std::string output;
-  std::string resume;
-  std::string device_name = "auto";
-  int threads = 0;
-  bool dry_run = false;
-  bool advise = false;
-  std::optional<double> minutes;
-  std::string help_options;
-  app.add_option("--config", config_name, "Configuration file; a bare name is also looked up in configs/");
-  app.add_option("--set", set, "section.name=value over the configuration; may be repeated")->allow_extra_args(false);
-  app.add_option("--output", output, "New folder for the run (default: runs/<configuration>-<time>)");
-  app.add_option("--resume", resume, "Folder of a run to take up again");
-  app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
-  std::string budget;
-  app.add_option("--budget", budget,
-                 "File of tsdp-account budget, which the whole plan is charged to before the run begins; a run that "
-                 "would pass it is refused");
-  auto* threads_option = app.add_option("--threads", threads,
-                                        "CPU threads; 0: all cores. A resumed run keeps its number, unless it is given")
-                             ->check(CLI::Range(0, 4096))
-                             ->capture_default_str();
-  app.add_flag("--dry-run", dry_run, "Print the whole plan and train nothing");
-  app.add_flag("--advise", advise,
-               "Print what `auto` settings mean for this configuration and these series' number and lengths, why, and "
-               "how long training takes");
-  app.add_option("--minutes", minutes, "With --advise: the time that training may take")->check(CLI::PositiveNumber);
-  app.add_option("--help-options", help_options, "Print the configuration options: text or markdown")
-      ->check(CLI::IsMember({"text", "markdown"}));
-
-  return tsdp::cli::run(app, argc, argv, common, [&]() -> int {
-    if (!help_options.empty()) {
-      std::cout << (help_options == "markdown" ? tsdp::options_reference() : tsdp::options_help());
-      return 0;
-    }
-    if (config_name.empty() == resume.empty())
-      throw tsdp::UsageError(cat("--config and --resume: found ", config_name.empty() ? "neither" : "both",
-                                 "; expected exactly one of them"));
-    if (!resume.empty() && (!set.empty() || !output.empty()))
-      throw tsdp::UsageError(
-          "--resume: takes its configuration and folder from the run; expected without --set, --output");
-    if (minutes && !advise) throw tsdp::UsageError("--minutes: given without --advise; expected with it alone");
-    if (advise && !resume.empty())
-      throw tsdp::UsageError("--advise: found with --resume, whose settings are kept; expected --config");
-    if (!resume.empty() && !budget.empty())
-      throw tsdp::UsageError(
-          "--budget: found with --resume; a run is charged whole when it begins, so expected without");
-    tsdp::training::RunFolder folder;
-    std::filesystem::path config_file;
-    if (resume.empty()) {
-      config_file = tsdp::find_config_file(config_name);
-      folder.root = output.empty() ? default_output(config_file) : std::filesystem::path(output);
-    } else {
-      folder.root = resume;
-      config_file = folder.config();
-      // A crash right after the start leaves only the configuration next to the checkpoint.
-      if (!tsdp::is_there(config_file) && tsdp::is_there(folder.charged_config()))
-        tsdp::training::put_config_back(folder);
-      if (!tsdp::is_there(config_file))
-        throw tsdp::UsageError(cat("--resume: no ", config_file.string(), "; expected the folder of an earlier run"));
-      if (threads_option->count() == 0)
-        if (const auto checkpoint = tsdp::training::load_checkpoint(folder.last())) threads = checkpoint->threads;
-    }
-    tsdp::cli::set_threads(threads);
-    const auto device = tsdp::cli::device_of(device_name);
-    auto asked = tsdp::read_config(config_file, set);
-    // Budgets compose pairs: noise that suffices only for adaptive composition would be charged above the target.
-    if (!budget.empty() && !asked.privacy.composition)
-      asked.privacy.composition = tsdp::privacy::StepComposition::symmetrised;
-    const auto data = tsdp::data::prepare_data(asked, config_file);
-    auto settled = tsdp::mechanism::settle(data.config, data.split.training_length, config_file);
-    if (advise) {
-      const double seconds = tsdp::training::seconds_per_step(settled.config, settled.method, device);
-      if (minutes)
-        settled = tsdp::mechanism::settle(data.config, data.split.training_length, config_file,
-                                          {std::max(1.0, 60.0 * *minutes / seconds)});
-      const auto& p = settled.config.privacy;
-      print_advice(settled,
-                   tsdp::training::make_plan(settled.method, {p.target_epsilon, p.delta},
-                                             settled.config.training.max_epochs.value()),
-                   seconds, common.json);
-      return 0;
-    }
-    auto& config = settled.config;
-    if (resume.empty() && !config.dataset.is_synthetic())
-      config.dataset.path =
-          path_for_run(config.dataset.path, tsdp::find_data_file(config.dataset.path, config_file), folder.root);
-    if (auto& file = config.dataset.covariates; file && resume.empty())
-      file = path_for_run(*file, tsdp::find_file("dataset.covariates.file", *file, config_file), folder.root);
-    // Before a plan is made for something the run was not charged for.
-    if (!resume.empty() && tsdp::is_there(folder.charged_config()))
-      tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
-    warn_of_sizes(config, settled.method.scheme());
-    const auto origin = settled.start_origin();
-    tsdp::training::Trainer trainer(settled, data, device, folder);
-    const auto plan = plan_json(config, trainer, trainer.model(), origin);
-    if (dry_run) {
-      std::cout << (common.json ? tsdp::json_text(plan, 2) : plan_text(plan)) << "\n";
-      return 0;
-    }
-    tsdp::log::info(plan_text(plan));
-    if (trainer.method().privacy() && config.privacy.relation == tsdp::privacy::Relation::series &&
-        config.sampling.top_level == tsdp::privacy::TopLevel::shuffled)
-      tsdp::cli::warn_of_shuffling("epsilon", trainer.plan().epsilon);
-    if (resume.empty()) {
-      trainer.begin(budget.empty() ? std::nullopt : std::optional<std::filesystem::path>(budget));
-    } else {
-      trainer.resume();
-    }
-    tsdp::log::info(cat("training in ", folder.root.string(), " on ", device.str(), " from step ", trainer.step()));
-
-    struct sigaction action{};
-    action.sa_handler = ask_to_stop;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
-    ::sigaction(SIGINT, &action, nullptr);
-    ::sigaction(SIGTERM, &action, nullptr);
-    tsdp::cli::ProgressLine line(config.privacy.target_epsilon);
-    tsdp::training::TrainOptions options;
-    if (!common.quiet) options.progress = [&](const tsdp::training::Progress& p) { line.show(p); };
-    options.stop = &stop_asked;
-    bool done = false;
-    try {
-      done = trainer.run(options);
-    } catch (...) {
-      line.end();  // the reason must be on a line of its own
-      throw;
-    }
-    line.end();
-    if (!done)
-      throw tsdp::Error(tsdp::ExitCode::interrupted,
-                        cat("interrupted after step ", trainer.step(), " of ", trainer.plan().steps,
-                            "; go on with: tsdp-train --resume ", folder.root.string()));
-
-    {
-      const auto trained = tsdp::cli::model_of_run(folder, trainer.config(), config.training.checkpoint);
-      tsdp::exporting::save_model(*trained.model, trained.sampled_forecasts, trained.metadata, folder.model());
-    }
-    // Scores what is released: the exported file.
-    auto exported = tsdp::exporting::load_model(folder.model(), at::kCPU);
-    const auto ledger = exported.metadata.privacy;
-    const auto scores = tsdp::evaluation::backtest(exported.module, data.dataset, data.split.test,
-                                                   config.dataset.season_length, at::kCPU);
-    tsdp::log::info(cat("the model: ", ledger["statement"].get<std::string>()));
-    if (const auto unused = unused_text(plan, "would have used"); !unused.empty())
-      tsdp::log::info(
-          cat("training.max_epochs ended the run, which ", unused, " (a further run on these data adds its own cost)"));
-    if (ledger.contains("warnings"))
-      for (const auto& warning : ledger["warnings"]) tsdp::log::warning(warning.get<std::string>());
-    const auto start_scores = tsdp::cli::scores_of_start(folder, trainer.config(), data, data.split.test, ledger);
-    tsdp::log::info(cat("on the test windows: ",
-                        tsdp::cli::what_data_added(scores.model, start_scores,
-                                                   tsdp::mechanism::start_origin_of(ledger, folder.ledger().string()),
-                                                   scores.seasonal_naive),
-                        " (of true values: epsilon does not cover scores)"));
-    tsdp::log::info(cat("model: ", folder.model().string()));
-    try {
-      tsdp::exporting::write_report(
-          {trainer.config(), folder, data, exported.module, exported.metadata, scores, &start_scores});
-      tsdp::log::info(cat("report, not for release: ", folder.report().string()));
-    } catch (const tsdp::Error& error) {
-      // The run is still done and its model released.
-      tsdp::log::warning(
-          cat("no report: ", error.what(), "; write it with: tsdp-evaluate --run ", folder.root.string(), " --report"));
-    }
-    if (common.json) {
-      Json out;
-      out["output"] = folder.root.string();
-      out["plan"] = plan;
-      out["privacy"] = ledger;
-      out["metrics"] = scores.model.json();
-      out["baselines"] = {{"seasonal_naive", scores.seasonal_naive.json()}, {"start", start_scores.json()}};
-      out["epsilon_covers"] = tsdp::cli::epsilon_covers(ledger);
-      out["epsilon_does_not_cover"] = tsdp::cli::epsilon_does_not_cover(ledger, {"metrics", "baselines"});
-      out["reproducible"] = ledger.value("reproducible", false);
-      tsdp::cli::print_json(out);
-    }
-    return 0;
-  });
+  Options options;
+  add_options(app, options);
+  return tsdp::cli::run(app, argc, argv, options.common, [&] { return train(options); });
 }
