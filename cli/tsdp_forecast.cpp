@@ -125,133 +125,168 @@ void check_output(const char* option, const std::string& output, const std::vect
       throw UsageError(cat(option, ": found '", output, "', which is read, too; expected another file"));
 }
 
-}  // namespace
-}  // namespace tsdp::cli
-
-int main(int argc, char** argv) {
-  using tsdp::cat;
-  namespace evaluation = tsdp::evaluation;
-  CLI::App app("Forecasts what comes after the end of each series.", "tsdp-forecast");
-  tsdp::cli::CommonOptions common;
-  tsdp::cli::add_common_options(app, common);
-  tsdp::cli::InputOptions input;
-  tsdp::cli::InferenceOptions inference;
-  std::string model;
-  std::string output;
-  std::string naive_output;
+/// What the program is asked for.
+struct Options {
+  CommonOptions common;
+  InputOptions input;
+  InferenceOptions inference;
+  std::string model, output, naive_output;
   std::string quantiles = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9";
   std::string device_name = "auto";
   std::int64_t samples = 0;
   std::int64_t season_length = 0;
   int threads = 0;
-  app.add_option("--model", model, "Exported model")->required();
-  app.add_option("--input", input.input, "Series to forecast")->required();
-  app.add_option("--output", output, "File to write: .csv, or .jsonl for JSON Lines")->required();
+  bool trust = false;
+};
+
+void add_options(CLI::App& app, Options& o) {
+  add_common_options(app, o.common);
+  app.add_option("--model", o.model, "Exported model")->required();
+  app.add_option("--input", o.input.input, "Series to forecast")->required();
+  app.add_option("--output", o.output, "File to write: .csv, or .jsonl for JSON Lines")->required();
   auto* config =
-      app.add_option("--config", input.config, "Configuration whose dataset section says how --input is read");
-  app.add_option("--format", input.form.format,
+      app.add_option("--config", o.input.config, "Configuration whose dataset section says how --input is read");
+  app.add_option("--format", o.input.form.format,
                  "lstnet, tsf, csv, csv_long or jsonl; by the name of --input if not given")
       ->excludes(config);
-  app.add_option("--frequency", input.form.frequency, "Calendar step of the input; the model's if not given")
+  app.add_option("--frequency", o.input.form.frequency, "Calendar step of the input; the model's if not given")
       ->excludes(config);
-  app.add_option("--start", input.form.start, "Moment of the first row of an lstnet file: \"YYYY-MM-DD hh:mm\"")
+  app.add_option("--start", o.input.form.start, "Moment of the first row of an lstnet file: \"YYYY-MM-DD hh:mm\"")
       ->excludes(config);
-  for (auto* option : tsdp::cli::add_table_options(app, input.form)) option->excludes(config);
-  app.add_option("--covariates", input.covariates,
+  for (auto* option : add_table_options(app, o.input.form)) option->excludes(config);
+  app.add_option("--covariates", o.input.covariates,
                  "CSV file of what the model is told of every step beside the series, to the end of the forecasts");
-  app.add_option("--quantiles", quantiles, "Levels in (0, 1), separated by commas")->capture_default_str();
-  app.add_option("--samples", samples, "Sample paths of each series, into JSON Lines")->check(CLI::Range(1, 1'000'000));
-  app.add_option("--seasonal-naive", naive_output, "File for seasonal-naive forecasts from the same past");
-  app.add_option("--season-length", season_length, "Season of --seasonal-naive; the frequency's usual one if not given")
+  app.add_option("--quantiles", o.quantiles, "Levels in (0, 1), separated by commas")->capture_default_str();
+  app.add_option("--samples", o.samples, "Sample paths of each series, into JSON Lines")
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--seasonal-naive", o.naive_output, "File for seasonal-naive forecasts from the same past");
+  app.add_option("--season-length", o.season_length,
+                 "Season of --seasonal-naive; the frequency's usual one if not given")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
-  tsdp::cli::add_inference_options(app, inference,
-                                   "Makes sample paths, and noise with --private, repeatable: then not for release");
-  bool trust = false;
+  add_inference_options(app, o.inference,
+                        "Makes sample paths, and noise with --private, repeatable: then not for release");
   app.add_flag(
-      "--trust", trust,
+      "--trust", o.trust,
       "Run the code inside --model, which can do whatever you may; without it the model is built from its data");
-  app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
-  app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
+  app.add_option("--device", o.device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
+  app.add_option("--threads", o.threads, "CPU threads; 0: all cores")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+}
 
-  return tsdp::cli::run(app, argc, argv, common, [&] {
-    evaluation::ForecastRequest request;
-    request.levels = tsdp::cli::levels_of(quantiles);
-    request.samples = samples;
-    std::vector<std::string> inputs = {input.input, model};
-    if (!input.config.empty()) inputs.push_back(input.config);
-    if (!input.covariates.empty()) inputs.push_back(input.covariates);
-    tsdp::cli::check_output("--output", output, inputs);
-    if (!naive_output.empty()) {
-      tsdp::cli::check_output("--seasonal-naive", naive_output, inputs);
-      if (tsdp::cli::same_file(naive_output, output))
-        throw tsdp::UsageError("--seasonal-naive: found the file of --output; expected another one");
-    } else if (season_length > 0) {
-      throw tsdp::UsageError("--season-length: given without --seasonal-naive; expected with it alone");
-    }
-    if (samples > 0 && !tsdp::cli::ends_in(output, ".jsonl"))
-      throw tsdp::UsageError(cat("--samples: found '", output, "' to write them to; expected --output in .jsonl"));
-    const auto privacy = tsdp::cli::inference_of(inference);
-    request.privacy = privacy ? &*privacy : nullptr;
-    if (inference.seed) request.draws = tsdp::SecretKey::from_seed(*inference.seed);
-    if (privacy && !inference.seed) request.draws = privacy->key;
+void check_outputs(const Options& o) {
+  std::vector<std::string> inputs = {o.input.input, o.model};
+  if (!o.input.config.empty()) inputs.push_back(o.input.config);
+  if (!o.input.covariates.empty()) inputs.push_back(o.input.covariates);
+  check_output("--output", o.output, inputs);
+  if (!o.naive_output.empty()) {
+    check_output("--seasonal-naive", o.naive_output, inputs);
+    if (same_file(o.naive_output, o.output))
+      throw UsageError("--seasonal-naive: found the file of --output; expected another one");
+  } else if (o.season_length > 0) {
+    throw UsageError("--season-length: given without --seasonal-naive; expected with it alone");
+  }
+  if (o.samples > 0 && !ends_in(o.output, ".jsonl"))
+    throw UsageError(cat("--samples: found '", o.output, "' to write them to; expected --output in .jsonl"));
+}
 
-    tsdp::cli::set_threads(threads);
-    const auto device = tsdp::cli::device_of(device_name);
-    auto [module, metadata] = tsdp::exporting::load_model(
-        model, device, trust ? tsdp::exporting::ArchiveCode::run : tsdp::exporting::ArchiveCode::never);
-    const auto frequency = metadata.model.value("frequency", std::string());
-    if (frequency.empty())
-      throw tsdp::DataError(cat(model, ": names no frequency; expected a model that tsdp-export or tsdp-train wrote"));
-    auto dataset = tsdp::cli::read_input(input, model, frequency, privacy.has_value());
-    tsdp::cli::add_covariates(dataset, input, tsdp::mechanism::covariates_of(metadata.model, model), model,
-                              metadata.model.value("prediction_length", std::int64_t{1}));
-    request.season_length = season_length > 0 ? season_length
-                            : !input.config.empty()
-                                ? tsdp::read_config(tsdp::find_config_file(input.config)).dataset.season_length
-                                : tsdp::data::usual_season_length(dataset.frequency);
-    // What seasonal naive would read beyond the model's past is released only if it is asked for.
-    if (naive_output.empty()) request.season_length = 1;
-    const auto forecasts = evaluation::forecast_series(module, dataset, request, device);
+/// Steps of seasonal naive's season. What it would read beyond the model's past is released only if it is asked for.
+std::int64_t season_of(const Options& o, const data::Frequency& frequency) {
+  if (o.naive_output.empty()) return 1;
+  if (o.season_length > 0) return o.season_length;
+  if (!o.input.config.empty()) return read_config(find_config_file(o.input.config)).dataset.season_length;
+  return data::usual_season_length(frequency);
+}
 
-    const auto statement = privacy ? evaluation::inference_privacy(*privacy, 1) : nlohmann::ordered_json();
-    const auto together = privacy ? evaluation::with_training(*privacy, metadata.privacy) : nlohmann::ordered_json();
-    const auto write = [&](const std::string& file, const std::vector<evaluation::SeriesForecast>& what) {
-      tsdp::write_file_atomically(file, tsdp::cli::ends_in(file, ".csv")
-                                            ? evaluation::forecasts_as_csv(what, request.levels)
-                                            : evaluation::forecasts_as_json_lines(what, request.levels, statement));
-    };
-    write(output, forecasts);
-    if (!naive_output.empty()) write(naive_output, evaluation::seasonal_naive_of(forecasts, request.levels.size()));
+/// What was written, and what it costs.
+struct Written {
+  std::size_t series;
+  std::string frequency;
+  std::vector<double> levels;
+  const exporting::ModelMetadata& metadata;
+  nlohmann::ordered_json statement, together;  ///< null without --private
+};
 
-    const auto horizon = metadata.model.value("prediction_length", std::int64_t{0});
-    if (common.json) {
-      nlohmann::ordered_json out;
-      out["output"] = output;
-      out["seasonal_naive"] =
-          naive_output.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(naive_output);
-      out["model"] = metadata.model.value("name", "");
-      out["series"] = forecasts.size();
-      out["prediction_length"] = horizon;
-      out["frequency"] = dataset.frequency.text();
-      out["quantiles"] = request.levels;
-      if (privacy) {
-        tsdp::cli::put_training_privacy(out, metadata, {});
-      } else {
-        tsdp::cli::put_training_privacy(out, metadata, {"output"});
-      }
-      out["inference_privacy"] = statement;
-      out["with_training"] = together;
-      tsdp::cli::print_json(out);
-      return 0;
-    }
-    tsdp::cli::print(cat(output, ": ", forecasts.size(), " series, ", horizon, " steps of ", dataset.frequency.text(),
-                         " each, by ", metadata.model.value("name", ""), "\n"));
-    tsdp::cli::print(tsdp::cli::unfinished_text(metadata));
-    if (!naive_output.empty()) tsdp::cli::print(cat(naive_output, ": the same by seasonal naive\n"));
-    tsdp::cli::print(
-        privacy ? cat(statement["statement"].get<std::string>(), "\n", together["text"].get<std::string>(), "\n")
-                : cat("Forecasts show the series they were made from: no --private. Of the model's training: ",
-                      metadata.privacy.value("statement", std::string("no privacy statement")), "\n"));
-    return 0;
-  });
+void print_as_json(const Options& o, const Written& written) {
+  const auto& metadata = written.metadata;
+  nlohmann::ordered_json out;
+  out["output"] = o.output;
+  out["seasonal_naive"] =
+      o.naive_output.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(o.naive_output);
+  out["model"] = metadata.model.value("name", "");
+  out["series"] = written.series;
+  out["prediction_length"] = metadata.model.value("prediction_length", std::int64_t{0});
+  out["frequency"] = written.frequency;
+  out["quantiles"] = written.levels;
+  if (o.inference.privately) {
+    put_training_privacy(out, metadata, {});
+  } else {
+    put_training_privacy(out, metadata, {"output"});
+  }
+  out["inference_privacy"] = written.statement;
+  out["with_training"] = written.together;
+  print_json(out);
+}
+
+void print_as_text(const Options& o, const Written& written) {
+  const auto& metadata = written.metadata;
+  print(cat(o.output, ": ", written.series, " series, ", metadata.model.value("prediction_length", std::int64_t{0}),
+            " steps of ", written.frequency, " each, by ", metadata.model.value("name", ""), "\n"));
+  print(unfinished_text(metadata));
+  if (!o.naive_output.empty()) print(cat(o.naive_output, ": the same by seasonal naive\n"));
+  print(o.inference.privately
+            ? cat(written.statement["statement"].get<std::string>(), "\n", written.together["text"].get<std::string>(),
+                  "\n")
+            : cat("Forecasts show the series they were made from: no --private. Of the model's training: ",
+                  metadata.privacy.value("statement", std::string("no privacy statement")), "\n"));
+}
+
+int forecast(const Options& o) {
+  evaluation::ForecastRequest request;
+  request.levels = levels_of(o.quantiles);
+  request.samples = o.samples;
+  check_outputs(o);
+  const auto privacy = inference_of(o.inference);
+  request.privacy = privacy ? &*privacy : nullptr;
+  if (o.inference.seed) request.draws = SecretKey::from_seed(*o.inference.seed);
+  if (privacy && !o.inference.seed) request.draws = privacy->key;
+
+  set_threads(o.threads);
+  const auto device = device_of(o.device_name);
+  auto [module, metadata] =
+      exporting::load_model(o.model, device, o.trust ? exporting::ArchiveCode::run : exporting::ArchiveCode::never);
+  const auto frequency = metadata.model.value("frequency", std::string());
+  if (frequency.empty())
+    throw DataError(cat(o.model, ": names no frequency; expected a model that tsdp-export or tsdp-train wrote"));
+  auto dataset = read_input(o.input, o.model, frequency, privacy.has_value());
+  add_covariates(dataset, o.input, mechanism::covariates_of(metadata.model, o.model), o.model,
+                 metadata.model.value("prediction_length", std::int64_t{1}));
+  request.season_length = season_of(o, dataset.frequency);
+  const auto forecasts = evaluation::forecast_series(module, dataset, request, device);
+
+  Written written{forecasts.size(), dataset.frequency.text(), request.levels, metadata, {}, {}};
+  if (privacy) {
+    written.statement = evaluation::inference_privacy(*privacy, 1);
+    written.together = evaluation::with_training(*privacy, metadata.privacy);
+  }
+  const auto write = [&](const std::string& file, const std::vector<evaluation::SeriesForecast>& what) {
+    write_file_atomically(file, ends_in(file, ".csv")
+                                    ? evaluation::forecasts_as_csv(what, request.levels)
+                                    : evaluation::forecasts_as_json_lines(what, request.levels, written.statement));
+  };
+  write(o.output, forecasts);
+  if (!o.naive_output.empty()) write(o.naive_output, evaluation::seasonal_naive_of(forecasts, request.levels.size()));
+  if (o.common.json) print_as_json(o, written);
+  else print_as_text(o, written);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tsdp::cli
+
+int main(int argc, char** argv) {
+  CLI::App app("Forecasts what comes after the end of each series.", "tsdp-forecast");
+  tsdp::cli::Options options;
+  tsdp::cli::add_options(app, options);
+  return tsdp::cli::run(app, argc, argv, options.common, [&] { return tsdp::cli::forecast(options); });
 }
