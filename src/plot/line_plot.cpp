@@ -252,6 +252,47 @@ struct Place {
   double height;
 };
 
+struct Tick {
+  double at;
+  std::string label;
+};
+
+/// The panel between its axes, which are placed: grid, labels, curves.
+std::string inside_axes(const PlotPanel& panel, const Place& place, const std::vector<Style>& styles,
+                        const Sizes& sizes, const Axis& x, const Axis& y, const std::vector<Tick>& x_ticks,
+                        const std::vector<Tick>& y_ticks) {
+  const double left = x.from, right = x.to, bottom = y.from, top = y.to;
+  std::string out = "<g>\n";
+  if (!panel.title.empty()) out += text_at(left, place.top + 13.0, "panel", "start", panel.title);
+  for (const auto& [place_x, label] : x_ticks) {
+    out += line_at(x.at(place_x), top, x.at(place_x), bottom, "grid");
+    out += text_at(x.at(place_x), bottom + 16.0, "tick", "middle", label);
+  }
+  for (const auto& [place_y, label] : y_ticks) {
+    out += line_at(left, y.at(place_y), right, y.at(place_y), "grid");
+    out += text_at(left - 6.0, y.at(place_y) + 0.35 * sizes.small_text, "tick", "end", label);
+  }
+  out += line_at(left, top, left, bottom, "frame");
+  out += line_at(left, bottom, right, bottom, "frame");
+  if (!panel.x.label.empty())
+    out += text_at((left + right) / 2.0, bottom + 33.0, "label x-label", "middle", panel.x.label);
+  if (!panel.y.label.empty()) {
+    const auto at = cat(put(place.left + sizes.text), " ", put((top + bottom) / 2.0));
+    out += cat("<text class=\"label y-label\" text-anchor=\"middle\" transform=\"translate(", at, ") rotate(-90)\">",
+               xml_escaped(panel.y.label), "</text>\n");
+  }
+  // An inner svg cuts off what lies beyond the axes, without an id that could clash when plots share a page.
+  constexpr double edge = 2.0;
+  const auto box =
+      cat(put(left - edge), " ", put(top - edge), " ", put(right - left + 2 * edge), " ", put(bottom - top + 2 * edge));
+  out += cat("<svg x=\"", put(left - edge), "\" y=\"", put(top - edge), "\" width=\"", put(right - left + 2 * edge),
+             "\" height=\"", put(bottom - top + 2 * edge), "\" viewBox=\"", box, "\">\n");
+  for (const double rule : panel.x_rules)
+    if (shows(rule, x.scale)) out += line_at(x.at(rule), top, x.at(rule), bottom, "rule");
+  for (std::size_t i = 0; i < panel.series.size(); ++i) out += curve(panel.series[i], styles[i], x, y);
+  return out + "</svg>\n</g>\n";
+}
+
 std::string panel_svg(const PlotPanel& panel, const Place& place, const std::vector<Style>& styles,
                       const Sizes& sizes) {
   std::vector<double> xs;
@@ -272,10 +313,6 @@ std::string panel_svg(const PlotPanel& panel, const Place& place, const std::vec
   const auto most_y = static_cast<std::size_t>(std::max(3.0, place.height / 36.0));
   auto x = axis_of(panel.x, xs, most_x);
   auto y = axis_of(panel.y, ys, most_y);
-  struct Tick {
-    double at;
-    std::string label;
-  };
   const auto shown_of = [](const PlotTicks& wanted, const Axis& axis) {
     std::vector<Tick> ticks;
     for (std::size_t i = 0; i < wanted.at.size(); ++i)
@@ -319,35 +356,7 @@ std::string panel_svg(const PlotPanel& panel, const Place& place, const std::vec
   y.from = bottom;
   y.to = top;
 
-  std::string out = "<g>\n";
-  if (!panel.title.empty()) out += text_at(left, place.top + 13.0, "panel", "start", panel.title);
-  for (const auto& [place_x, label] : x_ticks) {
-    out += line_at(x.at(place_x), top, x.at(place_x), bottom, "grid");
-    out += text_at(x.at(place_x), bottom + 16.0, "tick", "middle", label);
-  }
-  for (const auto& [place_y, label] : y_ticks) {
-    out += line_at(left, y.at(place_y), right, y.at(place_y), "grid");
-    out += text_at(left - 6.0, y.at(place_y) + 0.35 * sizes.small_text, "tick", "end", label);
-  }
-  out += line_at(left, top, left, bottom, "frame");
-  out += line_at(left, bottom, right, bottom, "frame");
-  if (!panel.x.label.empty())
-    out += text_at((left + right) / 2.0, bottom + 33.0, "label x-label", "middle", panel.x.label);
-  if (!panel.y.label.empty()) {
-    const auto at = cat(put(place.left + sizes.text), " ", put((top + bottom) / 2.0));
-    out += cat("<text class=\"label y-label\" text-anchor=\"middle\" transform=\"translate(", at, ") rotate(-90)\">",
-               xml_escaped(panel.y.label), "</text>\n");
-  }
-  // An inner svg cuts off what lies beyond the axes, without an id that could clash when plots share a page.
-  constexpr double edge = 2.0;
-  const auto box =
-      cat(put(left - edge), " ", put(top - edge), " ", put(right - left + 2 * edge), " ", put(bottom - top + 2 * edge));
-  out += cat("<svg x=\"", put(left - edge), "\" y=\"", put(top - edge), "\" width=\"", put(right - left + 2 * edge),
-             "\" height=\"", put(bottom - top + 2 * edge), "\" viewBox=\"", box, "\">\n");
-  for (const double rule : panel.x_rules)
-    if (shows(rule, x.scale)) out += line_at(x.at(rule), top, x.at(rule), bottom, "rule");
-  for (std::size_t i = 0; i < panel.series.size(); ++i) out += curve(panel.series[i], styles[i], x, y);
-  return out + "</svg>\n</g>\n";
+  return inside_axes(panel, place, styles, sizes, x, y, x_ticks, y_ticks);
 }
 
 }  // namespace
@@ -447,37 +456,84 @@ struct Drawing {
   bool on_its_own;  ///< with style sheet, title and notes
 };
 
-std::string drawn(const LinePlot& plot, const Drawing& how) {
-  const auto& panels = plot.panels;
-  const auto& sizes = how.sizes;
-  const double gap = sizes.gap;
-  // Names in the order of their appearance; each with the style of the first series that bears it.
+/// The names of all curves in the order of their appearance, each with the style of the first series that bears it, and
+/// the styles of every panel's series.
+struct Curves {
   std::vector<std::string> names;
   std::vector<Style> legend;
   std::vector<bool> band_alone;
   std::vector<std::vector<Style>> styles;
+};
+
+Curves curves_of(const std::vector<PlotPanel>& panels) {
+  Curves out;
   for (const auto& panel : panels) {
     for (const auto* axis : {&panel.x, &panel.y})
       for (const auto& ticks : axis->ticks)
         if (!ticks.labels.empty() && ticks.labels.size() != ticks.at.size())
           throw std::invalid_argument(cat("line plot: axis '", axis->label, "' has ", ticks.at.size(), " ticks and ",
                                           ticks.labels.size(), " labels of them"));
-    auto& of_panel = styles.emplace_back();
+    auto& of_panel = out.styles.emplace_back();
     for (const auto& s : panel.series) {
       const bool band = !s.band_lower.empty() || !s.band_upper.empty();
       if (s.y.size() != s.x.size() ||
           (band && (s.band_lower.size() != s.x.size() || s.band_upper.size() != s.x.size())))
         throw std::invalid_argument(cat("line plot: series '", s.name, "' has vectors of different lengths"));
-      const auto known = static_cast<std::size_t>(std::find(names.begin(), names.end(), s.name) - names.begin());
-      if (known == names.size()) {
-        names.push_back(s.name);
-        legend.push_back({s.colour.value_or(known), s.dash.value_or(known)});
-        band_alone.push_back(band && std::none_of(s.y.begin(), s.y.end(), [](double v) { return std::isfinite(v); }));
+      const auto known =
+          static_cast<std::size_t>(std::find(out.names.begin(), out.names.end(), s.name) - out.names.begin());
+      if (known == out.names.size()) {
+        out.names.push_back(s.name);
+        out.legend.push_back({s.colour.value_or(known), s.dash.value_or(known)});
+        out.band_alone.push_back(band &&
+                                 std::none_of(s.y.begin(), s.y.end(), [](double v) { return std::isfinite(v); }));
       }
-      of_panel.push_back(legend[known]);
+      of_panel.push_back(out.legend[known]);
     }
   }
+  return out;
+}
 
+/// The legend from `y` on, which is moved to its end.
+std::string legend_svg(const Curves& curves, const Sizes& sizes, double width, double& y) {
+  const auto& names = curves.names;
+  const double gap = sizes.gap;
+  std::string body;
+  constexpr double sample = 38.0;
+  double entry = 0.0;
+  for (const auto& name : names) entry = std::max(entry, sample + 8.0 + text_width(name, sizes.text) + gap);
+  const auto beside = std::max<std::size_t>(1, static_cast<std::size_t>((width - 2 * gap) / entry));
+  // Filled column by column, as evenly as the number of rows allows.
+  const std::size_t rows = (names.size() + beside - 1) / beside;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const double at = gap + static_cast<double>(i / rows) * entry;
+    const double line = y + (static_cast<double>(i % rows) + 0.6) * line_height * sizes.text;
+    if (curves.band_alone[i]) {
+      body += cat("<path class=\"band f", curves.legend[i].colour % light_colours.size(), "\" d=\"M", put(at), " ",
+                  put(line - 6.0), "h", put(sample), "v12h", put(-sample), "Z\"/>\n");
+    } else {
+      body += line_at(at, line, at + sample, line, stroke_classes(curves.legend[i]));
+    }
+    body += text_at(at + sample + 8.0, line + 0.35 * sizes.text, "label", "start", names[i]);
+  }
+  y += static_cast<double>(rows) * line_height * sizes.text + 0.5 * gap;
+  return body;
+}
+
+std::string description_of(const LinePlot& plot, const std::vector<std::string>& names) {
+  std::string about = plot.description;
+  for (const auto& panel : plot.panels) {
+    if (!about.empty()) about += ' ';
+    about += cat(panel.title.empty() ? "Panel" : panel.title, ": ", panel.y.label, " over ", panel.x.label, ".");
+  }
+  if (names.size() > 1) about += cat(" Curves: ", join(names, "; "), ".");
+  return about;
+}
+
+std::string drawn(const LinePlot& plot, const Drawing& how) {
+  const auto& panels = plot.panels;
+  const auto& sizes = how.sizes;
+  const double gap = sizes.gap;
+  const auto curves = curves_of(panels);
   const std::size_t across = how.columns;
   const std::size_t down = (panels.size() + across - 1) / across;
   const double width_each = how.panel_width;
@@ -497,46 +553,20 @@ std::string drawn(const LinePlot& plot, const Drawing& how) {
     const auto row = static_cast<double>(i / across);
     body += panel_svg(panels[i],
                       {gap + column * (width_each + gap), y + row * (height_each + gap), width_each, height_each},
-                      styles[i], sizes);
+                      curves.styles[i], sizes);
   }
   y += static_cast<double>(down) * (height_each + gap);
 
-  if (names.size() > 1 && plot.legend) {
-    constexpr double sample = 38.0;
-    double entry = 0.0;
-    for (const auto& name : names) entry = std::max(entry, sample + 8.0 + text_width(name, sizes.text) + gap);
-    const auto beside = std::max<std::size_t>(1, static_cast<std::size_t>((width - 2 * gap) / entry));
-    // Filled column by column, as evenly as the number of rows allows.
-    const std::size_t rows = (names.size() + beside - 1) / beside;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const double at = gap + static_cast<double>(i / rows) * entry;
-      const double line = y + (static_cast<double>(i % rows) + 0.6) * line_height * sizes.text;
-      if (band_alone[i]) {
-        body += cat("<path class=\"band f", legend[i].colour % light_colours.size(), "\" d=\"M", put(at), " ",
-                    put(line - 6.0), "h", put(sample), "v12h", put(-sample), "Z\"/>\n");
-      } else {
-        body += line_at(at, line, at + sample, line, stroke_classes(legend[i]));
-      }
-      body += text_at(at + sample + 8.0, line + 0.35 * sizes.text, "label", "start", names[i]);
-    }
-    y += static_cast<double>(rows) * line_height * sizes.text + 0.5 * gap;
-  }
+  if (curves.names.size() > 1 && plot.legend) body += legend_svg(curves, sizes, width, y);
   for (const auto& note : how.on_its_own ? plot.notes : std::vector<std::string>{})
     for (const auto& line : wrapped(note, width - 2 * gap, sizes.small_text)) {
       y += line_height * sizes.small_text;
       body += text_at(gap, y, "note", "start", line);
     }
   const double height = y + gap;
-
-  std::string about = plot.description;
-  for (const auto& panel : panels) {
-    if (!about.empty()) about += ' ';
-    about += cat(panel.title.empty() ? "Panel" : panel.title, ": ", panel.y.label, " over ", panel.x.label, ".");
-  }
-  if (names.size() > 1) about += cat(" Curves: ", join(names, "; "), ".");
   return cat("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"tsdp-plot\" role=\"img\" viewBox=\"0 0 ", put(width),
              " ", put(height), "\">\n<title>", xml_escaped(plot.title.empty() ? "Plot" : plot.title),
-             "</title>\n<desc>", xml_escaped(about), "</desc>\n",
+             "</title>\n<desc>", xml_escaped(description_of(plot, curves.names)), "</desc>\n",
              how.on_its_own ? cat("<style>", colours_and_sizes(sizes), "</style>\n") : std::string(),
              "<rect class=\"paper\" width=\"", put(width), "\" height=\"", put(height), "\"/>\n", body, "</svg>\n");
 }
