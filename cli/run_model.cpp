@@ -102,25 +102,48 @@ std::string what_data_added(const evaluation::Metrics& model, const evaluation::
   return text;
 }
 
-RunModel model_of_run(const training::RunFolder& folder, const Config& config, ExportedWeights which,
-                      Unfinished unfinished) {
+namespace {
+
+/// What a run's folder holds of one of its models.
+struct RunFiles {
+  bool best;
+  std::filesystem::path checkpoint_file;
+  training::Checkpoint checkpoint;
+  nlohmann::ordered_json document;
+  mechanism::Ledger ledger;  ///< as the document states it
+  training::Charge charge;
+
+  [[nodiscard]] bool finished() const { return ledger.state == mechanism::RunState::finished; }
+};
+
+RunFiles files_of(const training::RunFolder& folder, const Config& config, ExportedWeights which) {
   const bool best = which == ExportedWeights::best;
   if (best && config.privacy.enabled)
     throw PrivacyError(
         "--checkpoint: found best of a private run; weights chosen by losses without noise are covered by no theorem: "
         "expected last");
-  const auto file = best ? folder.best() : folder.last();
-  const auto checkpoint = training::load_checkpoint(file);
+  auto file = best ? folder.best() : folder.last();
+  auto checkpoint = training::load_checkpoint(file);
   if (!checkpoint)
     throw DataError(cat(file.string(), ": no such checkpoint; expected the folder of a run",
                         best ? " with training.checkpoint: best" : ""));
-  const auto json = parse_json(read_file(folder.ledger()), folder.ledger().string());
-  const auto ledger = mechanism::read_ledger(json, folder.ledger().string());
-  // All files must belong to one run: the statement is about these weights.
-  const training::Charge charge(folder.charged());
+  auto document = parse_json(read_file(folder.ledger()), folder.ledger().string());
+  auto ledger = mechanism::read_ledger(document, folder.ledger().string());
+  return {best,
+          std::move(file),
+          std::move(*checkpoint),
+          std::move(document),
+          std::move(ledger),
+          training::Charge(folder.charged())};
+}
+
+/// All files must belong to one run: the statement is about these weights.
+void require_one_run(const training::RunFolder& folder, const Config& config, const RunFiles& files) {
+  const auto& ledger = files.ledger;
   const auto run = training::run_charged_for(folder);
-  for (const auto& [from, found] : {std::pair{folder.ledger(), ledger.run.id},
-                                    std::pair{folder.charged(), charge.run()}, std::pair{file, checkpoint->run}})
+  for (const auto& [from, found] :
+       {std::pair{folder.ledger(), ledger.run.id}, std::pair{folder.charged(), files.charge.run()},
+        std::pair{files.checkpoint_file, files.checkpoint.run}})
     if (found != run)
       throw DataError(cat(from.string(), ": belongs to run ", found, "; the run in this folder is ", run,
                           ": put its own file back"));
@@ -130,48 +153,79 @@ RunModel model_of_run(const training::RunFolder& folder, const Config& config, E
         folder.config().string(),
         ": is not the configuration that the run was charged for and its ledger names; put the run's own file back"));
   mechanism::require_terms_of(config, ledger, folder.ledger().string());
-  if (ledger.run.key_print != charge.print())
+  if (ledger.run.key_print != files.charge.print())
     throw DataError(cat(folder.ledger().string(), ": names another key than ", folder.charged().string(),
                         "; resume the run, which writes both anew, or put the run's own file back"));
-  if (!best && ledger.state == mechanism::RunState::finished &&
-      (checkpoint->step != ledger.steps_charged || checkpoint->step - checkpoint->given_up != ledger.steps_taken))
-    throw DataError(cat(file.string(), ": is of step ", checkpoint->step, "; the run ended after ",
+}
+
+/// A finished run's last checkpoint must be that of its end.
+void require_checkpoint_of_the_end(const RunFiles& files) {
+  const auto& checkpoint = files.checkpoint;
+  const auto& ledger = files.ledger;
+  if (!files.best && files.finished() &&
+      (checkpoint.step != ledger.steps_charged || checkpoint.step - checkpoint.given_up != ledger.steps_taken))
+    throw DataError(cat(files.checkpoint_file.string(), ": is of step ", checkpoint.step, "; the run ended after ",
                         ledger.steps_charged, ": resume it, or put its own file back"));
-  if (ledger.state == mechanism::RunState::finished && ledger.method.choice_epsilon() > 0.0 && checkpoint->key)
+  if (files.finished() && ledger.method.choice_epsilon() > 0.0 && checkpoint.key)
     throw DataError(
-        cat(file.string(),
+        cat(files.checkpoint_file.string(),
             ": is of the time before the private choice; resume the run, which makes it, or put its own file back"));
-  if (ledger.accounted_steps() < std::max(charge.steps(), checkpoint->step))
-    throw PrivacyError(cat(folder.ledger().string(), ": states the cost of ", ledger.accounted_steps(), " steps; ",
-                           std::max(charge.steps(), checkpoint->step),
-                           " are charged or taken: resume the run, which writes it anew"));
-  if (const auto found = mechanism::verify(json, folder.ledger().string()); !found.agrees())
+}
+
+/// The ledger must state the cost of every step, and nothing but what follows from its terms.
+void require_whole_cost(const training::RunFolder& folder, const RunFiles& files) {
+  if (const auto spent = std::max(files.charge.steps(), files.checkpoint.step); files.ledger.accounted_steps() < spent)
+    throw PrivacyError(cat(folder.ledger().string(), ": states the cost of ", files.ledger.accounted_steps(),
+                           " steps; ", spent, " are charged or taken: resume the run, which writes it anew"));
+  if (const auto found = mechanism::verify(files.document, folder.ledger().string()); !found.agrees())
     throw PrivacyError(
         cat(folder.ledger().string(), ": ", found.differences.front(), "; put the ledger back that tsdp-train wrote"));
-  if (ledger.state != mechanism::RunState::finished && unfinished == Unfinished::refuse)
-    throw PrivacyError(cat(folder.root.string(), ": the run is not finished (", ledger.steps_taken, " of ",
-                           ledger.steps_planned,
-                           " steps taken); expected tsdp-train --resume first, or --unfinished with tsdp-export"));
-  RunModel out;
-  out.model = training::model_of(config, at::TensorOptions(at::kFloat));
-  if (checkpoint->values.numel() != out.model->parameters().count())
-    throw DataError(cat(file.string(), ": found ", checkpoint->values.numel(), " parameters; expected ",
-                        out.model->parameters().count(), " for the run's configuration"));
-  out.model->parameters().values().copy_(checkpoint->values);
-  if (!out.model->parameters().values().isfinite().all().item<bool>())
-    throw Error(ExitCode::failure, cat(file.string(), ": the weights are not finite, so there is no model"));
-  out.sampled_forecasts = config.model.sampled_forecasts;
+}
+
+std::unique_ptr<models::Forecaster> model_with_weights(const Config& config, const RunFiles& files) {
+  auto model = training::model_of(config, at::TensorOptions(at::kFloat));
+  if (files.checkpoint.values.numel() != model->parameters().count())
+    throw DataError(cat(files.checkpoint_file.string(), ": found ", files.checkpoint.values.numel(),
+                        " parameters; expected ", model->parameters().count(), " for the run's configuration"));
+  model->parameters().values().copy_(files.checkpoint.values);
+  if (!model->parameters().values().isfinite().all().item<bool>())
+    throw Error(ExitCode::failure,
+                cat(files.checkpoint_file.string(), ": the weights are not finite, so there is no model"));
+  return model;
+}
+
+exporting::ModelMetadata metadata_of_run(const Config& config, const models::Forecaster& model, const RunFiles& files) {
+  const auto& checkpoint = files.checkpoint;
+  const auto& ledger = files.ledger;
   auto stated = ledger;
   const bool was_killed = ledger.state == mechanism::RunState::running;
   if (was_killed) {  // after its last checkpoint and before its ledger followed; the ledger's cost is that of the whole
                      // plan
-    stated.steps_taken = checkpoint->step - checkpoint->given_up;
-    stated.steps_charged = std::max({ledger.steps_charged, charge.steps(), checkpoint->step});
+    stated.steps_taken = checkpoint.step - checkpoint.given_up;
+    stated.steps_charged = std::max({ledger.steps_charged, files.charge.steps(), checkpoint.step});
   }
-  out.metadata = metadata_of(config, *out.model, was_killed ? mechanism::document(stated) : json);
-  if (ledger.state != mechanism::RunState::finished)
-    out.metadata.model["unfinished"] = {{"step", checkpoint->step - checkpoint->given_up},
-                                        {"of", ledger.steps_planned}};
+  auto out = metadata_of(config, model, was_killed ? mechanism::document(stated) : files.document);
+  if (!files.finished())
+    out.model["unfinished"] = {{"step", checkpoint.step - checkpoint.given_up}, {"of", ledger.steps_planned}};
+  return out;
+}
+
+}  // namespace
+
+RunModel model_of_run(const training::RunFolder& folder, const Config& config, ExportedWeights which,
+                      Unfinished unfinished) {
+  const auto files = files_of(folder, config, which);
+  require_one_run(folder, config, files);
+  require_checkpoint_of_the_end(files);
+  require_whole_cost(folder, files);
+  if (!files.finished() && unfinished == Unfinished::refuse)
+    throw PrivacyError(cat(folder.root.string(), ": the run is not finished (", files.ledger.steps_taken, " of ",
+                           files.ledger.steps_planned,
+                           " steps taken); expected tsdp-train --resume first, or --unfinished with tsdp-export"));
+  RunModel out;
+  out.model = model_with_weights(config, files);
+  out.sampled_forecasts = config.model.sampled_forecasts;
+  out.metadata = metadata_of_run(config, *out.model, files);
   return out;
 }
 
