@@ -46,6 +46,100 @@ std::string text_of(const tsdp::audit::Claim& claim, const tsdp::audit::Measurem
   return out;
 }
 
+/// What the program is asked for.
+struct Options {
+  tsdp::cli::CommonOptions common;
+  std::string config_name, theorem;
+  std::vector<std::string> set;
+  std::string mode = "canary";
+  tsdp::audit::AuditOptions audit;
+  int threads = 1;
+};
+
+void add_options(CLI::App& app, Options& o) {
+  tsdp::cli::add_common_options(app, o.common);
+  app.add_option("--config", o.config_name, "Configuration file; a bare name is also looked up in configs/")
+      ->required();
+  app.add_option("--set", o.set, "section.name=value over the configuration; may be repeated")->allow_extra_args(false);
+  app.add_option("--mode", o.mode, "canary: a forecaster of the audit's own; data: the configured one on extreme data")
+      ->check(CLI::IsMember({"canary", "data"}))
+      ->capture_default_str();
+  app.add_option("--trials", o.audit.trials, "Uses of the mechanism on each of the two data sets")
+      ->check(tsdp::cli::whole_number)
+      ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{10'000'000}))
+      ->capture_default_str();
+  app.add_option("--confidence", o.audit.confidence, "Chance that everything found is true, above 0 and below 1")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option(
+      "--theorem", o.theorem,
+      "Row of the theorem table to hold against it, for instance tsdp.1 (default: the one that training rests on)");
+  app.add_option("--threads", o.threads, "CPU threads; 0: all cores")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+}
+
+tsdp::audit::AuditOptions audit_options_of(const Options& o) {
+  auto out = o.audit;
+  if (!(out.confidence > 0.0) || !(out.confidence < 1.0))
+    throw tsdp::UsageError(cat("--confidence: found ", out.confidence, "; expected a number above 0 and below 1"));
+  out.mode = o.mode == "data" ? tsdp::audit::Mode::data : tsdp::audit::Mode::canary;
+  if (!o.theorem.empty()) out.theorem = o.theorem;
+  out.stop = &stop_asked;
+  return out;
+}
+
+/// The configuration without what is not audited: its start, and the choice after the steps.
+tsdp::Config audited_part_of(tsdp::Config config) {
+  config.model.start = "fresh";  // the audit does not depend on the weights
+  if (const double choice = tsdp::mechanism::choice_epsilon_of(config); choice > 0.0) {
+    tsdp::log::info(cat("privacy.choice_share: the steps are audited, for which ",
+                        config.privacy.target_epsilon - choice,
+                        " of the target is left, and not the choice after them"));
+    config.privacy.target_epsilon -= choice;
+    config.privacy.choice_share = 0.0;
+  }
+  return config;
+}
+
+void stop_on_signals() {
+  struct sigaction action{};
+  action.sa_handler = ask_to_stop;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+int audit(const Options& o) {
+  auto options = audit_options_of(o);
+  const auto config_file = tsdp::find_config_file(o.config_name);
+  tsdp::cli::set_threads(o.threads);
+  // Uses only what is public about the data: how many series, and how long.
+  const auto data = tsdp::data::prepare_data(tsdp::read_config(config_file, o.set), config_file);
+  const auto& lengths = data.split.training_length;
+  const auto config = audited_part_of(tsdp::mechanism::settle(data.config, lengths, config_file).config);
+  stop_on_signals();
+  int shown = 0;
+  options.progress = [&](double share) {
+    if (const int percent = static_cast<int>(100.0 * share); percent / 10 > shown / 10)
+      tsdp::log::info(cat("audit: ", shown = percent, " %"));
+  };
+  try {
+    const auto measurement = tsdp::audit::measure(config, lengths, options);
+    const auto claim = tsdp::audit::claim_of(config, lengths, options, measurement);
+    const auto verdict = tsdp::audit::judge(claim, measurement.uses, options.confidence);
+    if (o.common.json) std::cout << tsdp::audit::to_json(claim, measurement, verdict, options).dump(2) << "\n";
+    else std::cout << text_of(claim, measurement, verdict, options);
+    if (verdict.contradicted())
+      throw tsdp::Error(tsdp::ExitCode::failure,
+                        cat(config_file.string(),
+                            ": what was measured contradicts what is certified: ", verdict.contradictions.front()));
+  } catch (const tsdp::audit::Stopped&) {
+    throw tsdp::Error(tsdp::ExitCode::interrupted, "interrupted; nothing was found out, and nothing is left behind");
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -53,75 +147,7 @@ int main(int argc, char** argv) {
       "Attacks the trainer of a configuration on worst-case neighbouring data sets, made for the purpose, and says how "
       "much of the certified epsilon is reached. Exit code 1 where what is measured contradicts what is certified.",
       "tsdp-audit");
-  tsdp::cli::CommonOptions common;
-  tsdp::cli::add_common_options(app, common);
-  std::string config_name;
-  std::vector<std::string> set;
-  std::string mode = "canary";
-  std::string theorem;
-  tsdp::audit::AuditOptions options;
-  int threads = 1;
-  app.add_option("--config", config_name, "Configuration file; a bare name is also looked up in configs/")->required();
-  app.add_option("--set", set, "section.name=value over the configuration; may be repeated")->allow_extra_args(false);
-  app.add_option("--mode", mode, "canary: a forecaster of the audit's own; data: the configured one on extreme data")
-      ->check(CLI::IsMember({"canary", "data"}))
-      ->capture_default_str();
-  app.add_option("--trials", options.trials, "Uses of the mechanism on each of the two data sets")
-      ->check(tsdp::cli::whole_number)
-      ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{10'000'000}))
-      ->capture_default_str();
-  app.add_option("--confidence", options.confidence, "Chance that everything found is true, above 0 and below 1")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  app.add_option(
-      "--theorem", theorem,
-      "Row of the theorem table to hold against it, for instance tsdp.1 (default: the one that training rests on)");
-  app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
-
-  return tsdp::cli::run(app, argc, argv, common, [&]() -> int {
-    if (!(options.confidence > 0.0) || !(options.confidence < 1.0))
-      throw tsdp::UsageError(
-          cat("--confidence: found ", options.confidence, "; expected a number above 0 and below 1"));
-    options.mode = mode == "data" ? tsdp::audit::Mode::data : tsdp::audit::Mode::canary;
-    if (!theorem.empty()) options.theorem = theorem;
-    const auto config_file = tsdp::find_config_file(config_name);
-    tsdp::cli::set_threads(threads);
-    // Uses only what is public about the data: how many series, and how long.
-    const auto data = tsdp::data::prepare_data(tsdp::read_config(config_file, set), config_file);
-    const auto& lengths = data.split.training_length;
-    auto config = tsdp::mechanism::settle(data.config, lengths, config_file).config;
-    config.model.start = "fresh";  // the audit does not depend on the weights
-    if (const double choice = tsdp::mechanism::choice_epsilon_of(config); choice > 0.0) {
-      tsdp::log::info(cat("privacy.choice_share: the steps are audited, for which ",
-                          config.privacy.target_epsilon - choice,
-                          " of the target is left, and not the choice after them"));
-      config.privacy.target_epsilon -= choice;
-      config.privacy.choice_share = 0.0;
-    }
-    options.stop = &stop_asked;
-    struct sigaction action{};
-    action.sa_handler = ask_to_stop;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
-    ::sigaction(SIGINT, &action, nullptr);
-    ::sigaction(SIGTERM, &action, nullptr);
-    int shown = 0;
-    options.progress = [&](double share) {
-      if (const int percent = static_cast<int>(100.0 * share); percent / 10 > shown / 10)
-        tsdp::log::info(cat("audit: ", shown = percent, " %"));
-    };
-    try {
-      const auto measurement = tsdp::audit::measure(config, lengths, options);
-      const auto claim = tsdp::audit::claim_of(config, lengths, options, measurement);
-      const auto verdict = tsdp::audit::judge(claim, measurement.uses, options.confidence);
-      if (common.json) std::cout << tsdp::audit::to_json(claim, measurement, verdict, options).dump(2) << "\n";
-      else std::cout << text_of(claim, measurement, verdict, options);
-      if (verdict.contradicted())
-        throw tsdp::Error(tsdp::ExitCode::failure,
-                          cat(config_file.string(),
-                              ": what was measured contradicts what is certified: ", verdict.contradictions.front()));
-    } catch (const tsdp::audit::Stopped&) {
-      throw tsdp::Error(tsdp::ExitCode::interrupted, "interrupted; nothing was found out, and nothing is left behind");
-    }
-    return 0;
-  });
+  Options options;
+  add_options(app, options);
+  return tsdp::cli::run(app, argc, argv, options.common, [&] { return audit(options); });
 }
