@@ -62,76 +62,104 @@ void print_plan(const tsdp::sweep::SweepPlan& plan, int threads, bool as_json) {
   tsdp::cli::print(text);
 }
 
+/// What the program is asked for.
+struct Options {
+  tsdp::cli::CommonOptions common;
+  std::string config, output;
+  bool smoke = false;
+  bool dry_run = false;
+  tsdp::sweep::SweepOptions sweep;
+};
+
+void add_options(CLI::App& app, Options& o) {
+  tsdp::cli::add_common_options(app, o.common);
+  app.add_option("--config", o.config, "Sweep file; also looked up in configs/sweeps, configs/paper and configs")
+      ->required();
+  app.add_option("--output", o.output, "Folder of the sweep, new or to go on with (default: runs/sweep-<name>)");
+  app.add_flag("--smoke", o.smoke,
+               "Only show that all of it runs: look-alike data, one seed, two steps, each row and column once");
+  app.add_option("--jobs", o.sweep.jobs, "Most runs at a time; 0: as many as cores and memory allow")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+  app.add_option("--threads", o.sweep.threads, "CPU threads of each run; 0: one (all cores for a single run)")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+  app.add_flag("--dry-run", o.dry_run, "Print the runs, how far each is, and the commands, and run nothing");
+}
+
+void stop_on_signals() {
+  struct sigaction action{};
+  action.sa_handler = ask_to_stop;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+/// The folder that this program lies in, beside those that it starts.
+std::filesystem::path folder_of_programs() {
+  std::error_code error;
+  auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  if (error)
+    throw tsdp::Error(tsdp::ExitCode::failure, cat("/proc/self/exe: cannot be read: ", error.message(),
+                                                   "; the programs beside this one are looked up by it"));
+  return folder;
+}
+
+/// Takes every run to its end, and writes the table anew after each.
+tsdp::sweep::Failures take_runs(const tsdp::sweep::SweepPlan& plan, const Options& o) {
+  stop_on_signals();
+  auto options = o.sweep;
+  options.stop = &stop_asked;
+  options.progress = !o.common.quiet;
+  options.programs = folder_of_programs();
+  options.on_done = [&](const tsdp::sweep::Failures& so_far) {
+    tsdp::sweep::write_table(plan, tsdp::sweep::read_table(plan, so_far));
+  };
+  try {
+    return tsdp::sweep::run_sweep(plan, options);
+  } catch (const tsdp::sweep::Interrupted& interrupted) {
+    throw tsdp::Error(interrupted.code(),
+                      cat(interrupted.what(), "; go on with: tsdp-sweep --config ", plan.file.path.string(),
+                          " --output ", plan.output.string(), plan.smoke ? " --smoke" : ""));
+  }
+}
+
+/// One line with each reason once, together with the first run that it ended.
+std::string failed_text(const tsdp::sweep::SweepPlan& plan, const tsdp::sweep::Failures& failures) {
+  std::vector<std::string> reasons;
+  std::set<std::string> said;
+  for (const auto& [i, reason] : failures)
+    if (said.insert(reason).second) reasons.push_back(cat(plan.runs[i].name, ": ", reason));
+  return cat(failures.size(), " of ", plan.runs.size(), " runs failed: ", tsdp::join(reasons, "; "));
+}
+
+int sweep(const Options& o) {
+  const auto file = tsdp::sweep::find_sweep_file(o.config);
+  const auto output = o.output.empty() ? cat("runs/sweep-", file.stem().string(), o.smoke ? "-smoke" : "") : o.output;
+  const auto plan = tsdp::sweep::make_plan(tsdp::sweep::read_sweep_file(file), output, o.smoke);
+  if (o.dry_run) {
+    print_plan(plan, tsdp::sweep::threads_of(plan, o.sweep), o.common.json);
+    return 0;
+  }
+  const auto failures = take_runs(plan, o);
+  auto table = tsdp::sweep::read_table(plan, failures);
+  table.joint = tsdp::sweep::joint_statements(plan);
+  tsdp::sweep::write_table(plan, table);
+  if (o.common.json) {
+    std::cout << tsdp::sweep::json(table);
+  } else {
+    tsdp::cli::print(tsdp::sweep::markdown(table));
+  }
+  if (!failures.empty()) throw tsdp::Error(tsdp::ExitCode::failure, failed_text(plan, failures));
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("Trains and scores a grid of configurations and seeds, and sets the table beside a paper's numbers.",
                "tsdp-sweep");
-  tsdp::cli::CommonOptions common;
-  tsdp::cli::add_common_options(app, common);
-  std::string config;
-  std::string output;
-  bool smoke = false;
-  bool dry_run = false;
-  tsdp::sweep::SweepOptions options;
-  app.add_option("--config", config, "Sweep file; also looked up in configs/sweeps, configs/paper and configs")
-      ->required();
-  app.add_option("--output", output, "Folder of the sweep, new or to go on with (default: runs/sweep-<name>)");
-  app.add_flag("--smoke", smoke,
-               "Only show that all of it runs: look-alike data, one seed, two steps, each row and column once");
-  app.add_option("--jobs", options.jobs, "Most runs at a time; 0: as many as cores and memory allow")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str();
-  app.add_option("--threads", options.threads, "CPU threads of each run; 0: one (all cores for a single run)")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str();
-  app.add_flag("--dry-run", dry_run, "Print the runs, how far each is, and the commands, and run nothing");
-
-  return tsdp::cli::run(app, argc, argv, common, [&]() -> int {
-    const auto file = tsdp::sweep::find_sweep_file(config);
-    if (output.empty()) output = cat("runs/sweep-", file.stem().string(), smoke ? "-smoke" : "");
-    const auto plan = tsdp::sweep::make_plan(tsdp::sweep::read_sweep_file(file), output, smoke);
-    if (dry_run) {
-      print_plan(plan, tsdp::sweep::threads_of(plan, options), common.json);
-      return 0;
-    }
-    struct sigaction action{};
-    action.sa_handler = ask_to_stop;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
-    ::sigaction(SIGINT, &action, nullptr);
-    ::sigaction(SIGTERM, &action, nullptr);
-    options.stop = &stop_asked;
-    options.progress = !common.quiet;
-    std::error_code error;
-    options.programs = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-    if (error)
-      throw tsdp::Error(tsdp::ExitCode::failure, cat("/proc/self/exe: cannot be read: ", error.message(),
-                                                     "; the programs beside this one are looked up by it"));
-    tsdp::sweep::Failures failures;
-    options.on_done = [&](const tsdp::sweep::Failures& so_far) {
-      tsdp::sweep::write_table(plan, tsdp::sweep::read_table(plan, so_far));
-    };
-    try {
-      failures = tsdp::sweep::run_sweep(plan, options);
-    } catch (const tsdp::sweep::Interrupted& interrupted) {
-      throw tsdp::Error(interrupted.code(), cat(interrupted.what(), "; go on with: tsdp-sweep --config ", file.string(),
-                                                " --output ", output, smoke ? " --smoke" : ""));
-    }
-    auto table = tsdp::sweep::read_table(plan, failures);
-    table.joint = tsdp::sweep::joint_statements(plan);
-    tsdp::sweep::write_table(plan, table);
-    if (common.json) {
-      std::cout << tsdp::sweep::json(table);
-    } else {
-      tsdp::cli::print(tsdp::sweep::markdown(table));
-    }
-    if (failures.empty()) return 0;
-    // One line with each reason once, together with the first run that it ended.
-    std::vector<std::string> reasons;
-    std::set<std::string> said;
-    for (const auto& [i, reason] : failures)
-      if (said.insert(reason).second) reasons.push_back(cat(plan.runs[i].name, ": ", reason));
-    throw tsdp::Error(tsdp::ExitCode::failure,
-                      cat(failures.size(), " of ", plan.runs.size(), " runs failed: ", tsdp::join(reasons, "; ")));
-  });
+  Options options;
+  add_options(app, options);
+  return tsdp::cli::run(app, argc, argv, options.common, [&] { return sweep(options); });
 }
