@@ -368,93 +368,117 @@ void give(const Answer& answer, bool json) {
   else tsdp::cli::print(answer.text + "\n");
 }
 
+/// What the program is asked for.
+struct Options {
+  tsdp::cli::CommonOptions common;
+  tsdp::cli::MechanismOptions mechanism;
+  QueryOptions query;
+  std::string figure_number, verified, budget_file;
+  std::vector<std::string> totalled;
+};
+
+/// Runs a command; returns the exit code.
+using Run = std::function<int(const CLI::App& command, const Options& options)>;
+
 /// A command, with options of its own, and an example that runs.
 struct Command {
   std::string name, description;
   bool about_a_mechanism;
   std::vector<std::string> options;  ///< and those
   std::string example;
-  std::function<int(const CLI::App&)> run;
+  Run run;
 };
+
+/// One of the five questions about one mechanism.
+using Question = Answer (*)(const Subject&, const QueryOptions&);
+
+/// Prints the answer, or the estimate that --method asks for.
+void answer(Question question, const CLI::App& command, const Options& o) {
+  std::error_code ignored;
+  for (const auto& [option, file] : {std::pair{"--csv", o.query.csv}, std::pair{"--plot", o.query.plot}})
+    if (file && o.mechanism.config &&
+        std::filesystem::equivalent(*file, tsdp::find_config_file(*o.mechanism.config), ignored))
+      throw UsageError(cat(option, ": found '", *file, "', which is read, too; expected another file"));
+  if (tsdp::cli::asks_for_estimate(o.mechanism)) {
+    tsdp::cli::run_estimate(command.get_name(), command, o.mechanism, o.query, o.common.json);
+    return;
+  }
+  // The published rule shares a delta between composition and hazards, whatever is asked for.
+  if (question == delta && o.query.delta)
+    throw UsageError(
+        "--delta: not used by delta, but with --method estimate; expected the other numbers, as that is what is "
+        "asked for");
+  give(question(subject_of(command, o.mechanism), o.query), o.common.json);
+}
+
+Run answering(Question question) {
+  return [question](const CLI::App& command, const Options& o) {
+    answer(question, command, o);
+    return 0;
+  };
+}
+
+int make_budget(const CLI::App& command, const Options& o) {
+  std::optional<tsdp::privacy::PrivacyUnit> unit;
+  if (command.count("--relation") + command.count("--w") + command.count("--v") > 0)
+    unit = {tsdp::named<tsdp::privacy::Relation>(o.mechanism.relation, "--relation"), o.mechanism.w, o.mechanism.v};
+  tsdp::mechanism::create_budget(o.budget_file, tsdp::cli::needed_epsilon(o.query, {}),
+                                 tsdp::cli::needed_delta(o.query, {}), unit);
+  return 0;
+}
+
+int make_figure(const CLI::App& command, const Options& o) {
+  tsdp::cli::FigureOptions options;
+  options.csv = o.query.csv;
+  options.plot = o.query.plot;
+  options.json = o.common.json;
+  if (command.count("--precision") > 0) options.precision = precision_of(o.query);
+  return tsdp::cli::run_figure(o.figure_number, options);
+}
 
 constexpr const char* example_of_windows =
     "--num-sequences 321 --sequence-length 5000 --context-length 168 --forecast-length 24 --batch-size 32 "
     "--noise-multiplier 4";
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  CLI::App app("Privacy numbers of structured subsampling: proven brackets, without training anything.",
-               "tsdp-account");
-  tsdp::cli::CommonOptions common;
-  tsdp::cli::MechanismOptions mechanism;
-  QueryOptions query;
-  tsdp::cli::add_common_options(app, common);
-  app.require_subcommand(1);
-  app.fallthrough();
-  app.footer("Each command has its own options: tsdp-account COMMAND --help.");
-
-  // The five questions about one mechanism.
-  const auto asks = [&](Answer (*answer)(const Subject&, const QueryOptions&)) {
-    return [&, answer](const CLI::App& command) {
-      std::error_code ignored;
-      for (const auto& [option, file] : {std::pair{"--csv", query.csv}, std::pair{"--plot", query.plot}})
-        if (file && mechanism.config &&
-            std::filesystem::equivalent(*file, tsdp::find_config_file(*mechanism.config), ignored))
-          throw UsageError(cat(option, ": found '", *file, "', which is read, too; expected another file"));
-      if (tsdp::cli::asks_for_estimate(mechanism)) {
-        tsdp::cli::run_estimate(command.get_name(), command, mechanism, query, common.json);
-        return 0;
-      }
-      // The published rule shares a delta between composition and hazards, whatever is asked for.
-      if (answer == delta && query.delta)
-        throw UsageError(
-            "--delta: not used by delta, but with --method estimate; expected the other numbers, as that is what is "
-            "asked for");
-      give(answer(subject_of(command, mechanism), query), common.json);
-      return 0;
-    };
-  };
-  std::string figure_number, verified, budget_file;
-  std::vector<std::string> totalled;
-  const std::vector<Command> commands = {
+std::vector<Command> all_commands() {
+  return {
       {"epsilon",
        "epsilon at --delta after --steps or --epochs",
        true,
        {"--delta", "--steps", "--epochs", "--precision"},
        cat(example_of_windows, " --delta 1e-7 --steps 1000"),
-       asks(epsilon)},
+       answering(epsilon)},
       {"delta",
        "delta at --epsilon after --steps or --epochs",
        true,
        {"--epsilon", "--delta", "--steps", "--epochs", "--precision"},
        cat(example_of_windows, " --epsilon 1 --steps 1000"),
-       asks(delta)},
+       answering(delta)},
       {"steps",
        "the most steps that stay within --epsilon at --delta",
        true,
        {"--epsilon", "--delta", "--precision"},
        cat(example_of_windows, " --epsilon 1 --delta 1e-7"),
-       asks(steps)},
+       answering(steps)},
       {"sigma",
        "the least noise multiplier for --epsilon, --delta and --steps or --epochs",
        true,
        {"--epsilon", "--delta", "--steps", "--epochs", "--precision"},
        "--relation series --top-level balls_in_bins --batches 100 --epochs 10 --epsilon 1 --delta 1e-6",
-       asks(sigma)},
+       answering(sigma)},
       {"profile",
        "delta over the grid --epsilons, of one use or after --steps or --epochs",
        true,
        {"--epsilons", "--steps", "--epochs", "--precision", "--csv", "--plot"},
        cat(example_of_windows, " --steps 1000 --epsilons 0.1,0.5,1"),
-       asks(profile)},
+       answering(profile)},
       {"theorems",
        "every row of the table of theorems, with what it covers",
        false,
        {},
        "",
-       [&](const CLI::App&) {
-         give(theorems(), common.json);
+       [](const CLI::App&, const Options& o) {
+         give(theorems(), o.common.json);
          return 0;
        }},
       {"compare",
@@ -463,8 +487,8 @@ int main(int argc, char** argv) {
        {"--batches", "--noise-multiplier", "--sampling-rate", "--relation", "--epochs", "--delta", "--precision",
         "--plot"},
        "--batches 100 --epochs 10 --noise-multiplier 1 --delta 1e-6",
-       [&](const CLI::App&) {
-         tsdp::cli::run_compare(mechanism, query, common.json);
+       [](const CLI::App&, const Options& o) {
+         tsdp::cli::run_compare(o.mechanism, o.query, o.common.json);
          return 0;
        }},
       {"strategy",
@@ -473,8 +497,8 @@ int main(int argc, char** argv) {
        false,
        {"--top-level", "--reshuffle", "--bands", "--buffers", "--steps", "--epochs", "--epsilon", "--delta", "--plot"},
        "--steps 200 --epochs 2",
-       [&](const CLI::App&) {
-         tsdp::cli::run_strategy(mechanism, query, common.json);
+       [](const CLI::App&, const Options& o) {
+         tsdp::cli::run_strategy(o.mechanism, o.query, o.common.json);
          return 0;
        }},
       {"budget",
@@ -482,22 +506,15 @@ int main(int argc, char** argv) {
        false,
        {"--relation", "--w", "--v", "--epsilon", "--delta"},
        "budget.json --epsilon 2 --delta 1e-6",
-       [&](const CLI::App& command) {
-         std::optional<tsdp::privacy::PrivacyUnit> unit;
-         if (command.count("--relation") + command.count("--w") + command.count("--v") > 0)
-           unit = {tsdp::named<tsdp::privacy::Relation>(mechanism.relation, "--relation"), mechanism.w, mechanism.v};
-         tsdp::mechanism::create_budget(budget_file, tsdp::cli::needed_epsilon(query, {}),
-                                        tsdp::cli::needed_delta(query, {}), unit);
-         return 0;
-       }},
+       make_budget},
       {"total",
        "epsilon at --delta of several runs on the same data together, whose settings were fixed beforehand",
        false,
        {"--delta", "--precision"},
        "runs/a runs/b --delta 1e-7",
-       [&](const CLI::App&) {
-         tsdp::cli::run_total({totalled.begin(), totalled.end()}, tsdp::cli::needed_delta(query, {}),
-                              precision_of(query), common.json);
+       [](const CLI::App&, const Options& o) {
+         tsdp::cli::run_total({o.totalled.begin(), o.totalled.end()}, tsdp::cli::needed_delta(o.query, {}),
+                              precision_of(o.query), o.common.json);
          return 0;
        }},
       {"verify",
@@ -505,38 +522,48 @@ int main(int argc, char** argv) {
        false,
        {},
        "runs/a",
-       [&](const CLI::App&) { return tsdp::cli::run_verify(verified, common.json); }},
+       [](const CLI::App&, const Options& o) { return tsdp::cli::run_verify(o.verified, o.common.json); }},
       {"figure",
        "the curves of the paper's numerical figure N, B1 to B7 of batch samplers, or C1 to C6 of correlated noise, as "
        "CSV and plot",
        false,
        {"--precision", "--csv", "--plot"},
        "4 --csv figure4.csv",
-       [&](const CLI::App& command) {
-         tsdp::cli::FigureOptions options;
-         options.csv = query.csv;
-         options.plot = query.plot;
-         options.json = common.json;
-         if (command.count("--precision") > 0) options.precision = precision_of(query);
-         return tsdp::cli::run_figure(figure_number, options);
-       }},
+       make_figure},
   };
+}
+
+void add_commands(CLI::App& app, const std::vector<Command>& commands, Options& o) {
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer("Each command has its own options: tsdp-account COMMAND --help.");
   for (const auto& command : commands) {
     auto* added = app.add_subcommand(command.name, command.description);
-    tsdp::cli::add_options(*added, mechanism, query, command.about_a_mechanism, command.options);
+    tsdp::cli::add_options(*added, o.mechanism, o.query, command.about_a_mechanism, command.options);
     if (command.name == "sigma") added->remove_option(added->get_option("--noise-multiplier"));  // which it answers
-    if (command.name == "figure") added->add_option("N", figure_number, "number in the paper")->required();
+    if (command.name == "figure") added->add_option("N", o.figure_number, "number in the paper")->required();
     if (command.name == "verify")
-      added->add_option("RUN", verified, "folder of a run, a privacy.json or an exported model")->required();
-    if (command.name == "budget") added->add_option("FILE", budget_file, "new file")->required();
+      added->add_option("RUN", o.verified, "folder of a run, a privacy.json or an exported model")->required();
+    if (command.name == "budget") added->add_option("FILE", o.budget_file, "new file")->required();
     if (command.name == "total")
-      added->add_option("RUN", totalled, "folders of runs, privacy.json files or exported models")->required();
+      added->add_option("RUN", o.totalled, "folders of runs, privacy.json files or exported models")->required();
     if (!command.example.empty()) added->footer(cat("Example:\n  tsdp-account ", command.name, " ", command.example));
   }
-  return tsdp::cli::run(app, argc, argv, common, [&] {
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Privacy numbers of structured subsampling: proven brackets, without training anything.",
+               "tsdp-account");
+  Options options;
+  tsdp::cli::add_common_options(app, options.common);
+  const auto commands = all_commands();
+  add_commands(app, commands, options);
+  return tsdp::cli::run(app, argc, argv, options.common, [&] {
     const auto* chosen = app.get_subcommands().front();
     return std::find_if(commands.begin(), commands.end(),
                         [&](const Command& one) { return one.name == chosen->get_name(); })
-        ->run(*chosen);
+        ->run(*chosen, options);
   });
 }
