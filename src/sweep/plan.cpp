@@ -151,6 +151,139 @@ std::vector<std::string> assignments_of(const std::vector<Setting>& settings) {
 
 std::string quoted(const std::string& text) { return json_text(nlohmann::json(text)); }  // YAML reads JSON's strings
 
+/// The cell's configuration.
+Config resolved(const SweepFile& file, const std::vector<Setting>& set, const Axis& row, const Axis& column) {
+  try {
+    return read_config(file.config, assignments_of(set));
+  } catch (const UsageError& error) {
+    throw UsageError(cat(place_of(file, row), "row '", row.label, "', column '", column.label, "': ", error.what()));
+  }
+}
+
+/// What a cell asks for, for any seed.
+struct WantedCell {
+  std::vector<Setting> set;
+  EvaluateOptions evaluate;
+  bool tells_frequency = true;
+  std::int64_t length = 1;  ///< length_for its configuration
+  bool left_out = false;    ///< of a smoke run
+};
+
+WantedCell wanted_cell(const SweepFile& file, const Axis& row, const Axis& column) {
+  WantedCell out{merged(file, row, column), merged_evaluate(file, row, column)};
+  const auto config = resolved(file, out.set, row, column);
+  out.tells_frequency = !config.dataset.frequency.empty() && config.dataset.frequency != "auto";
+  out.length = length_for(config);
+  return out;
+}
+
+/// A row of baselines stands for all rows above it: they must have the same data, and be scored as the first.
+void check_shared_baselines(const SweepFile& file, const Axis& row, const EvaluateOptions& evaluate,
+                            const EvaluateOptions& of_first_row) {
+  if (std::any_of(row.set.begin(), row.set.end(), [](const Setting& s) { return s.key.rfind("dataset.", 0) == 0; }))
+    throw UsageError(cat(place_of(file, row), "baselines: the row '", row.label,
+                         "' has data of its own; expected rows with 'baseline' in place of 'baselines'"));
+  if (evaluate_arguments(file, evaluate, 0) != evaluate_arguments(file, of_first_row, 0))
+    throw UsageError(
+        cat(place_of(file, row), "baselines: the row '", row.label,
+            "' is scored otherwise than the first; expected rows with 'baseline' in place of 'baselines'"));
+}
+
+/// What the cells ask for, row by row.
+std::vector<WantedCell> wanted_cells(const SweepFile& file, bool smoke) {
+  const auto rows = file.rows.size();
+  const auto columns = file.columns.size();
+  std::set<std::pair<std::size_t, std::size_t>> chosen;  // of a smoke run: every row and every column once
+  for (std::size_t i = 0; i < std::max(rows, columns); ++i) chosen.emplace(i % rows, i % columns);
+  std::vector<WantedCell> out;
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < columns; ++c) {
+      auto cell = wanted_cell(file, file.rows[r], file.columns[c]);
+      cell.left_out = smoke && !chosen.contains({r, c});
+      if (!file.baselines.empty())
+        check_shared_baselines(file, file.rows[r], cell.evaluate, r > 0 ? out[c].evaluate : cell.evaluate);
+      out.push_back(std::move(cell));
+    }
+  return out;
+}
+
+/// Series that every cell can be trained on.
+LookAlike look_alike_for(const std::vector<WantedCell>& wanted, const std::filesystem::path& output) {
+  std::int64_t length = 1;
+  for (const auto& cell : wanted) length = std::max(length, cell.length);
+  if (std::error_code reason; !is_utf8(std::filesystem::absolute(output, reason).string()) || reason)
+    throw UsageError(cat("--output: found '", output.string(), "'",
+                         reason ? cat(": ", reason.message()) : ", whose path is not UTF-8, as YAML needs it",
+                         "; expected another folder for a smoke run"));
+  return {std::filesystem::absolute(output).lexically_normal() / "data" /
+              cat("look-alike-", smoke_series, "x", length, ".txt"),
+          {smoke_series, length, 1}};
+}
+
+/// Look-alike data, two steps and large noise in place of what the cell asks for.
+void put_smoke_settings(const SweepFile& file, const LookAlike& look_alike, WantedCell& cell) {
+  const auto put = [&](const std::string& key, const std::string& value) {
+    std::erase_if(cell.set, [&](const Setting& s) { return s.key == key; });
+    cell.set.push_back({key, value});
+  };
+  put("dataset.path", quoted(look_alike.file.string()));
+  put("dataset.format", "lstnet");
+  put("dataset.start", quoted("2015-01-01 00:00"));
+  if (!cell.tells_frequency) put("dataset.frequency", "1h");  // as the look-alike does not
+  put("dataset.covariates.file", "null");  // which are not known for these steps
+  put("dataset.covariates.columns", "[]");
+  put("training.max_epochs", "2");
+  put("privacy.noise_multiplier", cat(smoke_noise));
+  for (const auto& [key, value] : file.smoke) put(key, value);
+}
+
+/// The training of a cell, without its scores.
+Run run_of(const SweepFile& file, std::vector<Setting> set, const Axis& row, const Axis& column, std::int64_t seed) {
+  Run run;
+  set.push_back({"training.seed", cat(seed)});
+  run.set = assignments_of(set);
+  run.seed = seed;
+  run.config = resolved(file, set, row, column);
+  run.hash = hash_of(beside_defaults(run.config));
+  auto seedless = run.config;
+  seedless.training.seed = Config{}.training.seed;
+  run.plan = hash_of(beside_defaults(seedless));
+  run.name = cat(readable_name(run.config, row, column, seed), "-", run.hash);
+  return run;
+}
+
+/// The place among `scores` of a score with these options, which is put there if it is new.
+std::size_t place_among(std::vector<ScoreRequest>& scores, const SweepFile& file, const EvaluateOptions& evaluate,
+                        std::int64_t seed) {
+  ScoreRequest score{{}, evaluate_arguments(file, evaluate, seed)};
+  score.hash = score_hash(file, score.arguments);
+  const auto same =
+      std::find_if(scores.begin(), scores.end(), [&](const ScoreRequest& s) { return s.hash == score.hash; });
+  const auto place = static_cast<std::size_t>(same - scores.begin());
+  if (same == scores.end()) scores.push_back(std::move(score));
+  return place;
+}
+
+/// The cells' runs, each once, and the cells with what they show of them.
+void put_runs(SweepPlan& plan, const std::vector<WantedCell>& wanted) {
+  const auto& file = plan.file;
+  const auto rows = file.rows.size();
+  const auto columns = file.columns.size();
+  plan.cells.reserve(rows * columns);
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < columns; ++c) plan.cells.push_back({r, c, {}});
+  std::map<std::string, std::size_t> known;
+  for (const auto seed : plan.seeds)
+    for (auto& cell : plan.cells) {
+      const auto& w = wanted[cell.row * columns + cell.column];
+      if (w.left_out) continue;
+      auto run = run_of(file, w.set, file.rows[cell.row], file.columns[cell.column], seed);
+      const auto [there, is_new] = known.emplace(run.hash, plan.runs.size());
+      if (is_new) plan.runs.push_back(std::move(run));
+      cell.sources.push_back({there->second, place_among(plan.runs[there->second].scores, file, w.evaluate, seed)});
+    }
+}
+
 }  // namespace
 
 std::filesystem::path SweepPlan::folder_of(const Run& run) const {
@@ -173,101 +306,12 @@ SweepPlan make_plan(const SweepFile& file, const std::filesystem::path& output, 
   plan.seeds = file.seeds;
   if (smoke) plan.seeds.resize(1);
   plan.base = read_file(file.config);
-  const auto rows = file.rows.size();
-  const auto columns = file.columns.size();
-  std::set<std::pair<std::size_t, std::size_t>> chosen;  // of a smoke run: every row and every column once
-  for (std::size_t i = 0; i < std::max(rows, columns); ++i) chosen.emplace(i % rows, i % columns);
-
-  struct Wanted {
-    std::vector<Setting> set;
-    EvaluateOptions evaluate;
-    bool chosen;
-    bool tells_frequency;
-  };
-  std::vector<Wanted> wanted;
-  std::int64_t length = 1;
-  const auto resolved = [&](const std::vector<Setting>& set, const Axis& row, const Axis& column) {
-    try {
-      return read_config(file.config, assignments_of(set));
-    } catch (const UsageError& error) {
-      throw UsageError(cat(place_of(file, row), "row '", row.label, "', column '", column.label, "': ", error.what()));
-    }
-  };
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t c = 0; c < columns; ++c) {
-      const auto& row = file.rows[r];
-      const auto& column = file.columns[c];
-      Wanted w{merged(file, row, column), merged_evaluate(file, row, column), !smoke || chosen.contains({r, c}), true};
-      const auto config = resolved(w.set, row, column);
-      w.tells_frequency = !config.dataset.frequency.empty() && config.dataset.frequency != "auto";
-      length = std::max(length, length_for(config));
-      if (!file.baselines.empty() &&
-          std::any_of(row.set.begin(), row.set.end(), [](const Setting& s) { return s.key.rfind("dataset.", 0) == 0; }))
-        throw UsageError(cat(place_of(file, row), "baselines: the row '", row.label,
-                             "' has data of its own; expected rows with 'baseline' in place of 'baselines'"));
-      if (!file.baselines.empty() && r > 0 &&
-          evaluate_arguments(file, w.evaluate, 0) != evaluate_arguments(file, wanted[c].evaluate, 0))
-        throw UsageError(
-            cat(place_of(file, row), "baselines: the row '", row.label,
-                "' is scored otherwise than the first; expected rows with 'baseline' in place of 'baselines'"));
-      wanted.push_back(std::move(w));
-    }
+  auto wanted = wanted_cells(file, smoke);
   if (smoke) {
-    if (std::error_code reason; !is_utf8(std::filesystem::absolute(output, reason).string()) || reason)
-      throw UsageError(cat("--output: found '", output.string(), "'",
-                           reason ? cat(": ", reason.message()) : ", whose path is not UTF-8, as YAML needs it",
-                           "; expected another folder for a smoke run"));
-    plan.look_alike = {std::filesystem::absolute(output).lexically_normal() / "data" /
-                           cat("look-alike-", smoke_series, "x", length, ".txt"),
-                       {smoke_series, length, 1}};
-    for (auto& w : wanted) {
-      const auto put = [&](const std::string& key, const std::string& value) {
-        std::erase_if(w.set, [&](const Setting& s) { return s.key == key; });
-        w.set.push_back({key, value});
-      };
-      put("dataset.path", quoted(plan.look_alike->file.string()));
-      put("dataset.format", "lstnet");
-      put("dataset.start", quoted("2015-01-01 00:00"));
-      if (!w.tells_frequency) put("dataset.frequency", "1h");  // as the look-alike does not
-      put("dataset.covariates.file", "null");  // which are not known for these steps
-      put("dataset.covariates.columns", "[]");
-      put("training.max_epochs", "2");
-      put("privacy.noise_multiplier", cat(smoke_noise));
-      for (const auto& [key, value] : file.smoke) put(key, value);
-    }
+    plan.look_alike = look_alike_for(wanted, output);
+    for (auto& cell : wanted) put_smoke_settings(file, *plan.look_alike, cell);
   }
-
-  plan.cells.reserve(rows * columns);
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t c = 0; c < columns; ++c) plan.cells.push_back({r, c, {}});
-  std::map<std::string, std::size_t> known;
-  for (const auto seed : plan.seeds)
-    for (auto& cell : plan.cells) {
-      const auto& row = file.rows[cell.row];
-      const auto& column = file.columns[cell.column];
-      const auto& w = wanted[cell.row * columns + cell.column];
-      if (!w.chosen) continue;
-      Run run;
-      auto set = w.set;
-      set.push_back({"training.seed", cat(seed)});
-      run.set = assignments_of(set);
-      run.seed = seed;
-      run.config = resolved(set, row, column);
-      run.hash = hash_of(beside_defaults(run.config));
-      auto seedless = run.config;
-      seedless.training.seed = Config{}.training.seed;
-      run.plan = hash_of(beside_defaults(seedless));
-      run.name = cat(readable_name(run.config, row, column, seed), "-", run.hash);
-      const auto [there, is_new] = known.emplace(run.hash, plan.runs.size());
-      if (is_new) plan.runs.push_back(std::move(run));
-      auto& scores = plan.runs[there->second].scores;
-      ScoreRequest score{{}, evaluate_arguments(file, w.evaluate, seed)};
-      score.hash = score_hash(file, score.arguments);
-      const auto same =
-          std::find_if(scores.begin(), scores.end(), [&](const ScoreRequest& s) { return s.hash == score.hash; });
-      cell.sources.push_back({there->second, static_cast<std::size_t>(same - scores.begin())});
-      if (same == scores.end()) scores.push_back(std::move(score));
-    }
+  put_runs(plan, wanted);
   return plan;
 }
 
