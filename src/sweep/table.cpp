@@ -129,6 +129,47 @@ void add_epsilon(const SweepPlan& plan, const Source& source, TableCell& cell) {
   cell.by_max_epochs = planned >= static_cast<double>(run.config.training.max_epochs.value_or(0)) * per_epoch;
 }
 
+std::optional<PaperNumber> paper_of(const SweepPlan& plan, const std::string& label, std::size_t column) {
+  const auto there = plan.file.paper.find(label);
+  return there == plan.file.paper.end() ? std::nullopt : there->second[column];
+}
+
+/// Of row `r` and column `c` of the grid.
+TableCell cell_of(const SweepPlan& plan, const Failures& failures, std::size_t r, std::size_t c) {
+  const auto& axis = plan.file.rows[r];
+  TableCell cell;
+  cell.paper = paper_of(plan, axis.label, c);
+  const auto& sources = plan.cells[r * plan.file.columns.size() + c].sources;
+  if (sources.empty()) add_missing(cell, left_out);
+  for (const auto& source : sources) {
+    const bool there = add_score(plan, source, axis.baseline, cell);
+    if (there && axis.baseline.empty()) add_epsilon(plan, source, cell);
+    if (there) continue;
+    const auto failed = failures.find(source.run);
+    if (failed == failures.end()) {
+      add_missing(cell, "not finished");
+    } else {
+      add_missing(cell, failed->second);
+    }
+  }
+  return cell;
+}
+
+/// Of a row that stands below all others.
+TableCell cell_of_baseline(const SweepPlan& plan, const Baseline& baseline, std::size_t c) {
+  TableCell cell;
+  cell.paper = paper_of(plan, baseline.label, c);
+  // All rows are scored on the same windows, so any that has got that far will do.
+  for (std::size_t s = 0; s < plan.seeds.size(); ++s)
+    for (std::size_t r = 0; r < plan.file.rows.size(); ++r) {
+      const auto& sources = plan.cells[r * plan.file.columns.size() + c].sources;
+      if (s < sources.size() && add_score(plan, sources[s], baseline.name, cell)) break;
+    }
+  if (cell.scores.empty()) add_missing(cell, "not finished");
+  if (cell.missing.size() > 1) std::erase(cell.missing, "not finished");
+  return cell;
+}
+
 /// Noise calibrated to max_epochs spends the whole target, up to rounding.
 bool ended_early(const TableCell& cell) {
   return cell.by_max_epochs && cell.epsilon_upper < 0.99 * cell.target_epsilon;
@@ -192,6 +233,112 @@ bool any(const Table& table, bool (*fits)(const TableCell&)) {
                      [&](const TableRow& row) { return std::any_of(row.cells.begin(), row.cells.end(), fits); });
 }
 
+/// Title, and what the numbers of the first table are.
+std::string heading_text(const Table& table) {
+  std::vector<std::string> seeds;
+  for (const auto seed : table.seeds) seeds.push_back(cat(seed));
+  std::string out = cat("# ", table.title, "\n\n");
+  if (table.smoke)
+    out += cat("**smoke: look-alike data, a few steps; no claim about forecasts**\n\nCells with – are ", left_out,
+               ": every row and every column runs once.\n\n");
+  out += cat(table.metric, ", lower is better; mean ± standard deviation (n − 1) over ",
+             table.seeds.size() == 1 ? "the seed " : "the seeds ", join(seeds, ", "), ".");
+  if (any(table, [](const TableCell& cell) { return cell.paper.has_value(); }))
+    out += " Lines marked *paper* are what the paper prints.";
+  return out + "\n\n";
+}
+
+std::string scores_text(const Table& table) {
+  std::string out = head_of(table);
+  for (const auto& row : table.rows) {
+    std::vector<std::string> ours = {escaped(row.label)};
+    std::vector<std::string> theirs = {cat(escaped(row.label), ", *paper*")};
+    bool printed = false;
+    for (const auto& cell : row.cells) {
+      ours.push_back(shown(row, cell, table.seeds.size()));
+      theirs.push_back(cell.paper ? shown(*cell.paper) : "–");
+      printed |= cell.paper.has_value();
+    }
+    out += line_of(ours);
+    if (printed) out += line_of(theirs);
+  }
+  return out;
+}
+
+std::string epsilon_text(const Table& table) {
+  std::string out =
+      "\n## Epsilon that training spent\n\nBrackets hold the epsilons of the runs behind a cell, each by itself; "
+      "where max_epochs ended training with more than 1 % of the target left, a star stands behind them.\n\n" +
+      head_of(table);
+  for (const auto& row : table.rows) {
+    if (row.is_baseline) continue;
+    std::vector<std::string> parts = {escaped(row.label)};
+    for (const auto& cell : row.cells)
+      parts.push_back(cell.is_private       ? bracket(cell) + (ended_early(cell) ? " *" : "")
+                      : cell.scores.empty() ? "–"
+                                            : "not private");
+    out += line_of(parts);
+  }
+  return out;
+}
+
+/// A line for every row and reason.
+std::string missing_text(const Table& table) {
+  std::string out;
+  for (const auto& row : table.rows) {
+    std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // each with the columns it applies to
+    for (std::size_t c = 0; c < row.cells.size(); ++c)
+      for (const auto& reason : row.cells[c].missing) {
+        if (reason == left_out) continue;  // said once, above
+        auto there = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == reason; });
+        if (there == reasons.end()) there = reasons.insert(reasons.end(), {reason, {}});
+        there->second.push_back(table.columns[c]);
+      }
+    for (const auto& [reason, columns] : reasons)
+      out += cat("- ", row.label, columns.size() == table.columns.size() ? "" : cat(" (", join(columns, ", "), ")"),
+                 ": ", reason, "\n");
+  }
+  return out;
+}
+
+std::string not_covered_text(const Table& table) {
+  std::string out =
+      "\n## What epsilon does not cover\n\nThe scores are computed from test data, which no epsilon above covers";
+  if (table.private_models > 1)
+    out +=
+        ". Each model's epsilon is its own: whoever releases several of them, or chooses one by its scores, releases "
+        "more than its epsilon says";
+  if (table.private_forecasts)
+    out +=
+        ". Epsilon in labels of private forecasts is that of one forecast, and covers the series that the model was "
+        "applied to, not how well it did";
+  return out + ". So this page lies under private/.\n";
+}
+
+std::string joint_text(const Table& table) {
+  std::string out =
+      "\n## All private models together\n\nWhoever sees every private model of this sweep on a data set, and chooses "
+      "among them, learns no more than this (their mechanisms and those of the runs that they started from composed; "
+      "files of the same bytes, or with the same training values, are one data set; others that share series are not "
+      "known to). It holds if the sweep file has not changed since the first of them, or of the runs that they "
+      "started from, was seen:\n\n";
+  for (const auto& joint : table.joint) {
+    out += cat("- ", joint.data, ", ", joint.models, joint.models == 1 ? " model: " : " models: ");
+    if (joint.why.empty()) {
+      const auto upper = rounded_up(joint.epsilon.upper, 4);
+      out += cat(joint.epsilon.lower > 0.0 ? cat("epsilon in [", rounded_down(joint.epsilon.lower, 4), ", ", upper, "]")
+                                           : cat("epsilon at most ", upper),
+                 " at delta ", joint.delta);
+    } else {
+      out += cat("nothing is stated; ", joint.why);
+    }
+    out += joint.without_privacy > 0 ? cat("; not counted: ", joint.without_privacy,
+                                           joint.without_privacy == 1 ? " model" : " models", " without privacy\n")
+                                     : std::string("\n");
+  }
+  return out;
+}
+
 }  // namespace
 
 double TableCell::mean() const {
@@ -222,143 +369,29 @@ Table read_table(const SweepPlan& plan, const Failures& failures) {
   }
   for (const auto& column : plan.file.columns) out.columns.push_back(column.label);
   const auto columns = out.columns.size();
-  const auto paper_of = [&](const std::string& label, std::size_t column) -> std::optional<PaperNumber> {
-    const auto there = plan.file.paper.find(label);
-    return there == plan.file.paper.end() ? std::nullopt : there->second[column];
-  };
   for (std::size_t r = 0; r < plan.file.rows.size(); ++r) {
     const auto& axis = plan.file.rows[r];
     TableRow row{axis.label, !axis.baseline.empty(), {}};
-    for (std::size_t c = 0; c < columns; ++c) {
-      TableCell cell;
-      cell.paper = paper_of(axis.label, c);
-      const auto& sources = plan.cells[r * columns + c].sources;
-      if (sources.empty()) add_missing(cell, left_out);
-      for (const auto& source : sources) {
-        const bool there = add_score(plan, source, axis.baseline, cell);
-        if (there && axis.baseline.empty()) add_epsilon(plan, source, cell);
-        if (there) continue;
-        const auto failed = failures.find(source.run);
-        if (failed == failures.end()) {
-          add_missing(cell, "not finished");
-        } else {
-          add_missing(cell, failed->second);
-        }
-      }
-      row.cells.push_back(std::move(cell));
-    }
+    for (std::size_t c = 0; c < columns; ++c) row.cells.push_back(cell_of(plan, failures, r, c));
     out.rows.push_back(std::move(row));
     if (axis.baseline.empty()) add_start_of(plan, r, out);
   }
   for (const auto& baseline : plan.file.baselines) {
     TableRow row{baseline.label, true, {}};
-    for (std::size_t c = 0; c < columns; ++c) {
-      TableCell cell;
-      cell.paper = paper_of(baseline.label, c);
-      // All rows are scored on the same windows, so any that has got that far will do.
-      for (std::size_t s = 0; s < plan.seeds.size(); ++s)
-        for (std::size_t r = 0; r < plan.file.rows.size(); ++r) {
-          const auto& sources = plan.cells[r * columns + c].sources;
-          if (s < sources.size() && add_score(plan, sources[s], baseline.name, cell)) break;
-        }
-      if (cell.scores.empty()) add_missing(cell, "not finished");
-      if (cell.missing.size() > 1) std::erase(cell.missing, "not finished");
-      row.cells.push_back(std::move(cell));
-    }
+    for (std::size_t c = 0; c < columns; ++c) row.cells.push_back(cell_of_baseline(plan, baseline, c));
     out.rows.push_back(std::move(row));
   }
   return out;
 }
 
 std::string markdown(const Table& table) {
-  std::vector<std::string> seeds;
-  for (const auto seed : table.seeds) seeds.push_back(cat(seed));
-  std::string out = cat("# ", table.title, "\n\n");
-  if (table.smoke)
-    out += cat("**smoke: look-alike data, a few steps; no claim about forecasts**\n\nCells with – are ", left_out,
-               ": every row and every column runs once.\n\n");
-  out += cat(table.metric, ", lower is better; mean ± standard deviation (n − 1) over ",
-             table.seeds.size() == 1 ? "the seed " : "the seeds ", join(seeds, ", "), ".");
-  if (any(table, [](const TableCell& cell) { return cell.paper.has_value(); }))
-    out += " Lines marked *paper* are what the paper prints.";
-  out += "\n\n" + head_of(table);
-  for (const auto& row : table.rows) {
-    std::vector<std::string> ours = {escaped(row.label)};
-    std::vector<std::string> theirs = {cat(escaped(row.label), ", *paper*")};
-    bool printed = false;
-    for (const auto& cell : row.cells) {
-      ours.push_back(shown(row, cell, table.seeds.size()));
-      theirs.push_back(cell.paper ? shown(*cell.paper) : "–");
-      printed |= cell.paper.has_value();
-    }
-    out += line_of(ours);
-    if (printed) out += line_of(theirs);
-  }
-
-  if (any(table, [](const TableCell& cell) { return cell.is_private; })) {
-    out +=
-        "\n## Epsilon that training spent\n\nBrackets hold the epsilons of the runs behind a cell, each by itself; "
-        "where max_epochs ended training with more than 1 % of the target left, a star stands behind them.\n\n" +
-        head_of(table);
-    for (const auto& row : table.rows) {
-      if (row.is_baseline) continue;
-      std::vector<std::string> parts = {escaped(row.label)};
-      for (const auto& cell : row.cells)
-        parts.push_back(cell.is_private       ? bracket(cell) + (ended_early(cell) ? " *" : "")
-                        : cell.scores.empty() ? "–"
-                                              : "not private");
-      out += line_of(parts);
-    }
-  }
-
-  std::string missing;
-  for (const auto& row : table.rows) {
-    std::vector<std::pair<std::string, std::vector<std::string>>> reasons;  // each with the columns it applies to
-    for (std::size_t c = 0; c < row.cells.size(); ++c)
-      for (const auto& reason : row.cells[c].missing) {
-        if (reason == left_out) continue;  // said once, above
-        auto there = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == reason; });
-        if (there == reasons.end()) there = reasons.insert(reasons.end(), {reason, {}});
-        there->second.push_back(table.columns[c]);
-      }
-    for (const auto& [reason, columns] : reasons)
-      missing += cat("- ", row.label, columns.size() == table.columns.size() ? "" : cat(" (", join(columns, ", "), ")"),
-                     ": ", reason, "\n");
-  }
-  if (!missing.empty()) out += "\n## What is missing\n\n" + missing;
-
-  out += "\n## What epsilon does not cover\n\nThe scores are computed from test data, which no epsilon above covers";
-  if (table.private_models > 1)
-    out +=
-        ". Each model's epsilon is its own: whoever releases several of them, or chooses one by its scores, releases "
-        "more than its epsilon says";
-  if (table.private_forecasts)
-    out +=
-        ". Epsilon in labels of private forecasts is that of one forecast, and covers the series that the model was "
-        "applied to, not how well it did";
-  out += ". So this page lies under private/.\n";
+  std::string out = heading_text(table);
+  out += scores_text(table);
+  if (any(table, [](const TableCell& cell) { return cell.is_private; })) out += epsilon_text(table);
+  if (const auto missing = missing_text(table); !missing.empty()) out += "\n## What is missing\n\n" + missing;
+  out += not_covered_text(table);
   if (!table.joint.empty()) {
-    out +=
-        "\n## All private models together\n\nWhoever sees every private model of this sweep on a data set, and chooses "
-        "among them, learns no more than this (their mechanisms and those of the runs that they started from composed; "
-        "files of the same bytes, or with the same training values, are one data set; others that share series are not "
-        "known to). It holds if the sweep file has not changed since the first of them, or of the runs that they "
-        "started from, was seen:\n\n";
-    for (const auto& joint : table.joint) {
-      out += cat("- ", joint.data, ", ", joint.models, joint.models == 1 ? " model: " : " models: ");
-      if (joint.why.empty()) {
-        const auto upper = rounded_up(joint.epsilon.upper, 4);
-        out +=
-            cat(joint.epsilon.lower > 0.0 ? cat("epsilon in [", rounded_down(joint.epsilon.lower, 4), ", ", upper, "]")
-                                          : cat("epsilon at most ", upper),
-                " at delta ", joint.delta);
-      } else {
-        out += cat("nothing is stated; ", joint.why);
-      }
-      out += joint.without_privacy > 0 ? cat("; not counted: ", joint.without_privacy,
-                                             joint.without_privacy == 1 ? " model" : " models", " without privacy\n")
-                                       : std::string("\n");
-    }
+    out += joint_text(table);
   } else if (table.private_models > 1) {
     out +=
         "\nFor private models together nothing is stated here: some runs have not ended, or no two of them share a "
