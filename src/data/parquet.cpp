@@ -151,9 +151,7 @@ Append append_of(const arrow::DataType& type) {
   }
 }
 
-}  // namespace
-
-std::string parquet_as_csv(const std::filesystem::path& file) {
+std::shared_ptr<arrow::Table> table_of(const std::filesystem::path& file) {
   const auto input = value_or_refuse(arrow::io::ReadableFile::Open(file.string()), file);
   auto properties = parquet::default_reader_properties();
   properties.set_page_checksum_verification(true);
@@ -161,25 +159,31 @@ std::string parquet_as_csv(const std::filesystem::path& file) {
   if (const auto status = builder.Open(input, properties); !status.ok())
     refuse(file, cat("cannot be read as Parquet (", status.message(), ")"));
   const auto reader = value_or_refuse(builder.Build(), file);
-  const auto table = value_or_refuse(reader->ReadTable(), file);
+  return value_or_refuse(reader->ReadTable(), file);
+}
 
-  struct Column {
-    std::shared_ptr<arrow::Field> field;
-    std::shared_ptr<arrow::ChunkedArray> values;
-    Append append;
-  };
+struct Column {
+  std::shared_ptr<arrow::Field> field;
+  std::shared_ptr<arrow::ChunkedArray> values;
+  Append append;
+};
+
+std::vector<Column> columns_of(const arrow::Table& table) {
   std::vector<Column> columns;
-  for (int i = 0; i < table->num_columns(); ++i) {
-    const auto& field = table->field(i);
+  for (int i = 0; i < table.num_columns(); ++i) {
+    const auto& field = table.field(i);
     auto append = append_of(*field->type());
     // Columns of other types may be ones that nobody reads.
     if (!append)
       append = [type = cat("a ", field->type()->ToString())](std::string& out, const arrow::Array&, std::int64_t) {
         append_quoted(out, type);
       };
-    columns.push_back({field, table->column(i), std::move(append)});
+    columns.push_back({field, table.column(i), std::move(append)});
   }
-  if (columns.empty()) refuse(file, "found no columns; expected times and values");
+  return columns;
+}
+
+void put_times_first(std::vector<Column>& columns) {
   auto first_time =
       std::find_if(columns.begin(), columns.end(), [](const Column& column) { return is_time(*column.field->type()); });
   if (first_time == columns.end())  // Times that are texts may be pandas' index without a name, which it writes last.
@@ -188,20 +192,24 @@ std::string parquet_as_csv(const std::filesystem::path& file) {
                                                              column.field->type()->id() == arrow::Type::LARGE_STRING);
     });
   if (first_time != columns.end()) std::rotate(columns.begin(), first_time, first_time + 1);
+}
 
-  std::string out;
+void append_names(std::string& out, const std::vector<Column>& columns) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (i > 0) out += ',';
     append_quoted(out, columns[i].field->name());
   }
   out += '\n';
+}
+
+void append_rows(std::string& out, const std::vector<Column>& columns, std::int64_t rows) {
   // Where each column's row lies: which of its chunks, and where in it.
   struct Place {
     int chunk = 0;
     std::int64_t row = 0;
   };
   std::vector<Place> places(columns.size());
-  for (std::int64_t row = 0; row < table->num_rows(); ++row) {
+  for (std::int64_t row = 0; row < rows; ++row) {
     for (std::size_t i = 0; i < columns.size(); ++i) {
       if (i > 0) out += ',';
       auto& place = places[i];
@@ -212,6 +220,18 @@ std::string parquet_as_csv(const std::filesystem::path& file) {
     }
     out += '\n';
   }
+}
+
+}  // namespace
+
+std::string parquet_as_csv(const std::filesystem::path& file) {
+  const auto table = table_of(file);
+  auto columns = columns_of(*table);
+  if (columns.empty()) refuse(file, "found no columns; expected times and values");
+  put_times_first(columns);
+  std::string out;
+  append_names(out, columns);
+  append_rows(out, columns, table->num_rows());
   return out;
 }
 
