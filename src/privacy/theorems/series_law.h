@@ -30,16 +30,16 @@ struct SeriesLaw {
 /// The row that covers a law. Throws UsageError for numbers out of range, and for a rate or an order that the sampler
 /// has no use for.
 ///
-/// | id | one use | upper end | lower end |
-/// | series.deterministic | epoch | Gaussian mechanism, exact ([C] §2.1) | the same |
-/// | series.shuffled | epoch | deterministic ([C] Theorem 4.1) | events E_C ([C] §2.3), composed |
-/// | series.poisson | step | composition of the exact pair, both directions apart ([C] §2.2) | the same |
-/// | series.wor | step | Theorem 4.4 of Schuchardt et al. (2025) with r = 1: another series takes the absent one's
-/// place, so
-///   that the sum moves by up to 2 | none |
-/// | series.balls_in_bins | epoch | exact pair of random allocation (Choquette-Choo et al. 2025, Lemma 3.2) | the same
-/// | | series.matrix | epoch | correlated noise with bins, fixed batches, or batches shuffled once:
-/// CorrelatedNoiseCurve | the same |
+/// What one use is; what its upper end and its lower end are:
+///   series.deterministic   an epoch; the Gaussian mechanism, exact ([C] §2.1); the same
+///   series.shuffled        an epoch; that of deterministic ([C] Theorem 4.1); events E_C ([C] §2.3), composed
+///   series.poisson         a step; composition of the exact pair, both directions apart ([C] §2.2); the same
+///   series.wor             a step; Theorem 4.4 of Schuchardt et al. (2025) with r = 1, since another series takes the
+///                          place of the absent one and the sum moves by up to 2; none
+///   series.balls_in_bins   an epoch; the exact pair of random allocation (Choquette-Choo et al. 2025, Lemma 3.2); the
+///                          same
+///   series.matrix          an epoch; correlated noise with bins, fixed batches, or batches shuffled once
+///                          (CorrelatedNoiseCurve); the same
 ///
 /// `direction` asks for one direction alone: `remove` (the series is there, and is taken away) or `add`.
 [[nodiscard]] AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier,
