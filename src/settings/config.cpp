@@ -100,110 +100,117 @@ bool within(const RealRange& r, double v) {
   return std::isfinite(v) && (r.open_low ? v > r.low : v >= r.low) && (r.open_high ? v < r.high : v <= r.high);
 }
 
-/// Stores the scalar or sequence `node` in `config`; false if type or range is wrong.
-bool store(const Option& option, const YAML::Node& node, Config& config) {
-  const bool scalar = node.IsScalar();
-  const std::string text = scalar ? node.Scalar() : std::string();
-  const bool quoted = scalar && node.Tag() == "!";  // yaml-cpp marks quoted scalars this way
-  const auto integer = [&](const IntRange& range, std::int64_t& out) {
-    long long parsed = 0;
-    if (!scalar || quoted || !parse_int(text, parsed) || !within(range, parsed)) return false;
-    out = parsed;
+bool is_quoted(const YAML::Node& scalar) { return scalar.Tag() == "!"; }  // yaml-cpp marks quoted scalars this way
+bool is_word(const YAML::Node& node, const std::string& word) { return node.IsScalar() && node.Scalar() == word; }
+
+/// Takes the number in `node`; false if it is none, or out of range.
+bool take_number(const YAML::Node& node, const IntRange& range, std::int64_t& out) {
+  long long parsed = 0;
+  if (!node.IsScalar() || is_quoted(node) || !parse_int(node.Scalar(), parsed) || !within(range, parsed)) return false;
+  out = parsed;
+  return true;
+}
+bool take_number(const YAML::Node& node, const RealRange& range, double& out) {
+  double parsed = 0.0;
+  if (!node.IsScalar() || is_quoted(node) || !parse_double(node.Scalar(), parsed) || !within(range, parsed))
+    return false;
+  out = parsed;
+  return true;
+}
+
+// Each stores the scalar or sequence `node` in `config`; false if type or range is wrong.
+
+bool store(const Text& o, const YAML::Node& node, Config& config) {
+  if (!node.IsScalar() || node.Scalar().empty()) return false;
+  o.at(config) = node.Scalar();
+  return true;
+}
+
+bool store(const OptionalText& o, const YAML::Node& node, Config& config) {
+  if (node.IsNull()) {
+    o.at(config).reset();
     return true;
-  };
-  const auto real = [&](const RealRange& range, double& out) {
-    double parsed = 0.0;
-    if (!scalar || quoted || !parse_double(text, parsed) || !within(range, parsed)) return false;
-    out = parsed;
+  }
+  if (!node.IsScalar() || node.Scalar().empty()) return false;
+  o.at(config) = node.Scalar();
+  return true;
+}
+
+bool store(const Choice& o, const YAML::Node& node, Config& config) {
+  if (!node.IsScalar() || std::find(o.choices.begin(), o.choices.end(), node.Scalar()) == o.choices.end()) return false;
+  o.set(config, node.Scalar());
+  return true;
+}
+
+bool store(const Integer& o, const YAML::Node& node, Config& config) {
+  return take_number(node, o.range, o.at(config));
+}
+
+bool store(const OptionalInteger& o, const YAML::Node& node, Config& config) {
+  if (is_word(node, o.none) || (o.none == "null" && node.IsNull())) {
+    o.at(config).reset();
     return true;
-  };
-  return std::visit(Overloaded{[&](const Text& o) {
-                                 if (!scalar || text.empty()) return false;
-                                 o.at(config) = text;
-                                 return true;
-                               },
-                               [&](const OptionalText& o) {
-                                 if (node.IsNull()) {
-                                   o.at(config).reset();
-                                   return true;
-                                 }
-                                 if (!scalar || text.empty()) return false;
-                                 o.at(config) = text;
-                                 return true;
-                               },
-                               [&](const Choice& o) {
-                                 if (!scalar || std::find(o.choices.begin(), o.choices.end(), text) == o.choices.end())
-                                   return false;
-                                 o.set(config, text);
-                                 return true;
-                               },
-                               [&](const Integer& o) { return integer(o.range, o.at(config)); },
-                               [&](const OptionalInteger& o) {
-                                 if ((scalar && text == o.none) || (o.none == "null" && node.IsNull())) {
-                                   o.at(config).reset();
-                                   return true;
-                                 }
-                                 std::int64_t value = 0;
-                                 if (!integer(o.range, value)) return false;
-                                 o.at(config) = value;
-                                 return true;
-                               },
-                               [&](const IntegerNullOrAuto& o) {
-                                 o.at(config).reset();
-                                 o.is_auto(config) = scalar && text == "auto";
-                                 if (o.is_auto(config) || node.IsNull()) return true;
-                                 std::int64_t value = 0;
-                                 if (!integer(o.range, value)) return false;
-                                 o.at(config) = value;
-                                 return true;
-                               },
-                               [&](const IntegerList& o) {
-                                 o.is_auto(config) = scalar && text == "auto";
-                                 if (o.is_auto(config)) {
-                                   o.at(config).clear();
-                                   return true;
-                                 }
-                                 if (!node.IsSequence() || node.size() > o.most) return false;
-                                 std::vector<std::int64_t> items;
-                                 for (const auto& item : node) {
-                                   long long parsed = 0;
-                                   if (!item.IsScalar() || item.Tag() == "!" || !parse_int(item.Scalar(), parsed) ||
-                                       !within(o.range, parsed))
-                                     return false;
-                                   items.push_back(parsed);
-                                 }
-                                 o.at(config) = std::move(items);
-                                 return true;
-                               },
-                               [&](const TextList& o) {
-                                 if (!node.IsSequence() || node.size() > o.most) return false;
-                                 std::vector<std::string> items;
-                                 for (const auto& item : node) {
-                                   if (!item.IsScalar() || item.Scalar().empty() ||
-                                       std::find(items.begin(), items.end(), item.Scalar()) != items.end())
-                                     return false;
-                                   items.push_back(item.Scalar());
-                                 }
-                                 o.at(config) = std::move(items);
-                                 return true;
-                               },
-                               [&](const Real& o) { return real(o.range, o.at(config)); },
-                               [&](const OptionalReal& o) {
-                                 if ((o.none == "null" && node.IsNull()) || (scalar && text == o.none)) {
-                                   o.at(config).reset();
-                                   return true;
-                                 }
-                                 double value = 0.0;
-                                 if (!real(o.range, value)) return false;
-                                 o.at(config) = value;
-                                 return true;
-                               },
-                               [&](const Flag& o) {
-                                 if (!scalar || quoted || (text != "true" && text != "false")) return false;
-                                 o.at(config) = text == "true";
-                                 return true;
-                               }},
-                    option.value);
+  }
+  std::int64_t value = 0;
+  if (!take_number(node, o.range, value)) return false;
+  o.at(config) = value;
+  return true;
+}
+
+bool store(const IntegerNullOrAuto& o, const YAML::Node& node, Config& config) {
+  o.at(config).reset();
+  o.is_auto(config) = is_word(node, "auto");
+  if (o.is_auto(config) || node.IsNull()) return true;
+  std::int64_t value = 0;
+  if (!take_number(node, o.range, value)) return false;
+  o.at(config) = value;
+  return true;
+}
+
+bool store(const IntegerList& o, const YAML::Node& node, Config& config) {
+  o.is_auto(config) = is_word(node, "auto");
+  if (o.is_auto(config)) {
+    o.at(config).clear();
+    return true;
+  }
+  if (!node.IsSequence() || node.size() > o.most) return false;
+  std::vector<std::int64_t> items;
+  for (const auto& item : node)
+    if (!take_number(item, o.range, items.emplace_back())) return false;
+  o.at(config) = std::move(items);
+  return true;
+}
+
+bool store(const TextList& o, const YAML::Node& node, Config& config) {
+  if (!node.IsSequence() || node.size() > o.most) return false;
+  std::vector<std::string> items;
+  for (const auto& item : node) {
+    if (!item.IsScalar() || item.Scalar().empty() ||
+        std::find(items.begin(), items.end(), item.Scalar()) != items.end())
+      return false;
+    items.push_back(item.Scalar());
+  }
+  o.at(config) = std::move(items);
+  return true;
+}
+
+bool store(const Real& o, const YAML::Node& node, Config& config) { return take_number(node, o.range, o.at(config)); }
+
+bool store(const OptionalReal& o, const YAML::Node& node, Config& config) {
+  if ((o.none == "null" && node.IsNull()) || is_word(node, o.none)) {
+    o.at(config).reset();
+    return true;
+  }
+  double value = 0.0;
+  if (!take_number(node, o.range, value)) return false;
+  o.at(config) = value;
+  return true;
+}
+
+bool store(const Flag& o, const YAML::Node& node, Config& config) {
+  if (!node.IsScalar() || is_quoted(node) || (node.Scalar() != "true" && node.Scalar() != "false")) return false;
+  o.at(config) = node.Scalar() == "true";
+  return true;
 }
 
 std::string shown(const YAML::Node& node) {
@@ -272,7 +279,7 @@ void assign(const std::string& where, const Option& option, const YAML::Node& no
   if (node.IsScalar() && !is_utf8(node.Scalar()))
     throw UsageError(
         cat(where, option.key, ": found ", shown(node), ", which is not UTF-8; expected ", accepts(option.value)));
-  if (!store(option, node, config))
+  if (!std::visit([&](const auto& value) { return store(value, node, config); }, option.value))
     throw UsageError(cat(where, option.key, ": found ", shown(node), "; expected ", accepts(option.value)));
 }
 
@@ -288,8 +295,8 @@ void assign_text(const std::string& where, const std::string& what, const std::s
   } catch (const YAML::Exception& error) { throw UsageError(cat(what, key, "=", value, ": not YAML: ", error.msg)); }
 }
 
-/// The batch size is stated only once, and options about values of a series do not go with whole series.
-void check_sampling(const std::string& where, const Config& c) {
+/// The batch size is stated only once.
+void check_batch_size(const std::string& where, const Config& c) {
   const auto& s = c.sampling;
   const bool whole_series = c.privacy.relation == privacy::Relation::series;
   const auto in_place = [&](const char* key, const auto& value) {
@@ -316,6 +323,12 @@ void check_sampling(const std::string& where, const Config& c) {
   if (s.batch_size && s.subsequences_per_sequence > *s.batch_size)
     throw UsageError(cat(where, "sampling.subsequences_per_sequence: found ", s.subsequences_per_sequence,
                          "; expected at most sampling.batch_size (", *s.batch_size, ")"));
+}
+
+/// A mechanism of correlated noise has its coefficients, and goes with the sampling.
+void check_noise_mechanism(const std::string& where, const Config& c) {
+  const auto& s = c.sampling;
+  const bool whole_series = c.privacy.relation == privacy::Relation::series;
   const bool of_file = c.privacy.noise_mechanism == privacy::StrategyKind::file;
   if (of_file && !c.privacy.noise_coefficients)
     throw UsageError(
@@ -341,14 +354,10 @@ void check_sampling(const std::string& where, const Config& c) {
                              ", which is not implemented; expected balls_in_bins, deterministic, or shuffled with "
                              "sampling.reshuffle once"));
   }
-  if (s.reshuffle == privacy::Reshuffle::once && s.top_level != privacy::TopLevel::shuffled)
-    throw UsageError(cat(where, "sampling.reshuffle: found once with sampling.top_level ", name(s.top_level),
-                         "; expected shuffled"));
-  if (s.top_level == privacy::TopLevel::balls_in_bins && !whole_series)
-    throw PrivacyError(
-        cat(where, "sampling.top_level: found balls_in_bins with privacy.relation ", name(c.privacy.relation),
-            ", which no theorem covers; expected privacy.relation series, or shuffled, deterministic, wor or poisson"));
-  if (!whole_series) return;
+}
+
+/// Options about values of a series do not go with whole series.
+void check_no_values(const std::string& where, const Config& c) {
   const auto of_values = [&](const char* key, const std::string& found, const char* expected) {
     throw UsageError(cat(where, key, ": found ", found,
                          " with privacy.relation series, which is about whole series and not their values; expected ",
@@ -360,6 +369,21 @@ void check_sampling(const std::string& where, const Config& c) {
     of_values("augmentation.context_noise", cat(c.augmentation.context_noise), "0");
   if (c.augmentation.forecast_noise > 0.0)
     of_values("augmentation.forecast_noise", cat(c.augmentation.forecast_noise), "0");
+}
+
+void check_sampling(const std::string& where, const Config& c) {
+  check_batch_size(where, c);
+  check_noise_mechanism(where, c);
+  const auto& s = c.sampling;
+  const bool whole_series = c.privacy.relation == privacy::Relation::series;
+  if (s.reshuffle == privacy::Reshuffle::once && s.top_level != privacy::TopLevel::shuffled)
+    throw UsageError(cat(where, "sampling.reshuffle: found once with sampling.top_level ", name(s.top_level),
+                         "; expected shuffled"));
+  if (s.top_level == privacy::TopLevel::balls_in_bins && !whole_series)
+    throw PrivacyError(
+        cat(where, "sampling.top_level: found balls_in_bins with privacy.relation ", name(c.privacy.relation),
+            ", which no theorem covers; expected privacy.relation series, or shuffled, deterministic, wor or poisson"));
+  if (whole_series) check_no_values(where, c);
 }
 
 /// The longest season that a model that starts as a naive forecast sees as a whole. A context that is not settled yet
@@ -447,69 +471,96 @@ std::string read_yaml_text(const std::filesystem::path& file) {
   return text;
 }
 
+namespace {
+
+/// A configuration, and the keys that were given for it.
+struct GivenConfig {
+  Config config;
+  std::set<std::string> keys;
+};
+
+std::string place_of(const std::filesystem::path& file, const YAML::Node& node) {
+  return cat(file.string(), ":", node.Mark().line + 1, ": ");
+}
+
+void read_keys(const std::filesystem::path& file, const std::string& prefix, const YAML::Node& items,
+               GivenConfig& out) {
+  const auto& table = option_table();
+  for (const auto& item : items) {
+    const auto key = cat(prefix, ".", item.first.Scalar());
+    const auto* option = find_option(key);
+    const auto inside = key + ".";
+    if (option == nullptr && item.second.IsMap() &&
+        std::any_of(table.begin(), table.end(), [&](const Option& o) { return o.key.starts_with(inside); })) {
+      if (!out.keys.insert(inside).second)
+        throw UsageError(cat(place_of(file, item.first), "duplicate key '", key, "'"));
+      read_keys(file, key, item.second, out);
+      continue;
+    }
+    if (option == nullptr) unknown_key(place_of(file, item.first), key, nearest_name(key, known_keys()));
+    if (!out.keys.insert(key).second) throw UsageError(cat(place_of(file, item.first), "duplicate key '", key, "'"));
+    // An empty value has no position of its own; the key's line is the one to look at.
+    assign(place_of(file, item.first), *option, item.second, out.config);
+  }
+}
+
+void read_sections(const std::filesystem::path& file, const YAML::Node& root, GivenConfig& out) {
+  if (!root.IsMap()) throw UsageError(cat(file.string(), ": found ", shown(root), "; expected sections of keys"));
+  std::set<std::string> sections;
+  for (const auto& entry : root) {
+    const auto section = entry.first.Scalar();
+    if (!sections.insert(section).second)
+      throw UsageError(cat(place_of(file, entry.first), "duplicate key '", section, "'"));
+    const auto& table = option_table();
+    if (std::none_of(table.begin(), table.end(), [&](const Option& o) { return section_of(o.key) == section; }))
+      unknown_key(place_of(file, entry.first), section, nearest_to_section(section));
+    if (entry.second.IsNull()) continue;
+    if (!entry.second.IsMap())
+      throw UsageError(
+          cat(place_of(file, entry.second), section, ": found ", shown(entry.second), "; expected a section of keys"));
+    read_keys(file, section, entry.second, out);
+  }
+}
+
+/// Takes "key.path=value" of `--set`.
+void read_assignment(const std::string& assignment, GivenConfig& out) {
+  const auto equals = assignment.find('=');
+  if (equals == std::string::npos) throw UsageError(cat("--set ", assignment, ": expected key.path=value"));
+  const auto key = assignment.substr(0, equals);
+  assign_text("--set: ", "--set ", key, assignment.substr(equals + 1), out.config);
+  out.keys.insert(key);
+}
+
+void settle_lags(Config& config) {
+  if (!config.model.auto_lags) return;
+  config.model.auto_lags = false;
+  const auto* model = find_model(config.model.name);
+  if (model != nullptr && model->reads_lags) config.model.lags = usual_lags(config.dataset.season_length);
+  config.model.chosen_lags = !config.model.lags.empty();
+}
+
+}  // namespace
+
 Config read_config(const std::filesystem::path& file, const std::vector<std::string>& assignments) {
   const auto text = read_yaml_text(file);
-  Config config;
-  std::set<std::string> given;
-  const auto at = [&](const YAML::Node& node) { return cat(file.string(), ":", node.Mark().line + 1, ": "); };
+  GivenConfig given;
   try {
-    const auto root = YAML::Load(text);
-    if (!root.IsMap()) throw UsageError(cat(file.string(), ": found ", shown(root), "; expected sections of keys"));
-    std::set<std::string> sections;
-    for (const auto& entry : root) {
-      const auto section = entry.first.Scalar();
-      if (!sections.insert(section).second) throw UsageError(cat(at(entry.first), "duplicate key '", section, "'"));
-      const auto& table = option_table();
-      if (std::none_of(table.begin(), table.end(), [&](const Option& o) { return section_of(o.key) == section; }))
-        unknown_key(at(entry.first), section, nearest_to_section(section));
-      if (entry.second.IsNull()) continue;
-      if (!entry.second.IsMap())
-        throw UsageError(
-            cat(at(entry.second), section, ": found ", shown(entry.second), "; expected a section of keys"));
-      const auto take = [&](auto&& self, const std::string& prefix, const YAML::Node& items) -> void {
-        for (const auto& item : items) {
-          const auto key = cat(prefix, ".", item.first.Scalar());
-          const auto* option = find_option(key);
-          const auto inside = key + ".";
-          if (option == nullptr && item.second.IsMap() &&
-              std::any_of(table.begin(), table.end(), [&](const Option& o) { return o.key.starts_with(inside); })) {
-            if (!given.insert(inside).second) throw UsageError(cat(at(item.first), "duplicate key '", key, "'"));
-            self(self, key, item.second);
-            continue;
-          }
-          if (option == nullptr) unknown_key(at(item.first), key, nearest_name(key, known_keys()));
-          if (!given.insert(key).second) throw UsageError(cat(at(item.first), "duplicate key '", key, "'"));
-          // An empty value has no position of its own; the key's line is the one to look at.
-          assign(at(item.first), *option, item.second, config);
-        }
-      };
-      take(take, section, entry.second);
-    }
+    read_sections(file, YAML::Load(text), given);
   } catch (const YAML::Exception& error) {
     throw UsageError(
         cat(file.string(), ":", error.mark.line + 1, ":", error.mark.column + 1, ": not YAML: ", error.msg));
   }
-  for (const auto& assignment : assignments) {
-    const auto equals = assignment.find('=');
-    if (equals == std::string::npos) throw UsageError(cat("--set ", assignment, ": expected key.path=value"));
-    const auto key = assignment.substr(0, equals);
-    assign_text("--set: ", "--set ", key, assignment.substr(equals + 1), config);
-    given.insert(key);
-  }
+  for (const auto& assignment : assignments) read_assignment(assignment, given);
   for (const auto& option : option_table())
-    if (option.required && !given.contains(option.key))
+    if (option.required && !given.keys.contains(option.key))
       throw UsageError(cat(file.string(), ": ", option.key, ": not given; expected ", accepts(option.value)));
-  if (config.model.auto_lags) {
-    config.model.auto_lags = false;
-    const auto* model = find_model(config.model.name);
-    if (model != nullptr && model->reads_lags) config.model.lags = usual_lags(config.dataset.season_length);
-    config.model.chosen_lags = !config.model.lags.empty();
-  }
+  auto& config = given.config;
+  settle_lags(config);
   check_together(cat(file.string(), ": "), config);
   if (const auto& coefficients = config.privacy.noise_coefficients)
     config.privacy.noise_recursion =
         privacy::read_coefficients(find_file("privacy.noise.coefficients", *coefficients, file));
-  return config;
+  return std::move(config);
 }
 
 Prior prior_of(const Config& config) {
