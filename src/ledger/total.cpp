@@ -218,14 +218,74 @@ Stated Total::cost(double delta, double precision) const {
   return out;
 }
 
+namespace {
+
+void check_start(const Ledger& ledger) {
+  if (ledger.start.origin == StartOrigin::trained_without_privacy)
+    throw PrivacyError(cat("total: run ", ledger.run.id,
+                           " started from weights that were trained without privacy, or with noise that follows from "
+                           "a seed, so no epsilon covers it with its start; ",
+                           "expected runs whose starts are private, too"));
+}
+
+void check_protects(const Ledger& ledger) {
+  if (!ledger.protects())
+    throw PrivacyError(cat("total: run ", ledger.run.id,
+                           ledger.is_private()
+                               ? " has noise that follows from a seed (training.reproducible), which runs of one "
+                                 "seed share, so no epsilon covers them together"
+                               : " was trained without privacy, so no epsilon covers it with the others",
+                           "; expected private runs with noise of their own"));
+}
+
+/// The one of two units that the other contains.
+PrivacyUnit smaller_of(const PrivacyUnit& so_far, const PrivacyUnit& unit) {
+  if (contains(so_far, unit)) return unit;
+  if (!contains(unit, so_far))
+    throw PrivacyError(cat("total: found the relations '", unit_text(so_far), "' and '", unit_text(unit),
+                           "', neither of which contains the other; expected runs whose relations do"));
+  return so_far;
+}
+
+/// What is known of the mechanisms of a total while runs are added to it.
+struct Added {
+  std::vector<std::string> keys;  ///< key_of each mechanism
+  std::vector<PrivacyUnit> units;
+  bool adaptive = false;  ///< whether one of them composes adaptively
+};
+
+/// Adds the uses of a run. Runs of one mechanism are one with more uses.
+void add_uses(Total& out, const Ledger& ledger, const PrivacyUnit& unit, Added& added) {
+  const auto& mechanism = *ledger.method.privacy();
+  const auto own = key_of(mechanism);
+  const auto complete = mechanism.theorem().complete_uses(ledger.accounted_steps());
+  const auto same = static_cast<std::size_t>(std::find(added.keys.begin(), added.keys.end(), own) - added.keys.begin());
+  if (same < added.keys.size()) {
+    out.mechanisms[same].uses += ledger.accounted_uses();
+    out.complete_uses[same] += complete;
+  } else if (const auto uses = ledger.accounted_uses(); uses > 0) {
+    added.keys.push_back(own);
+    const bool by_game = mechanism.composition() == privacy::StepComposition::adaptive;
+    // For whole series, the pairs of two samplers are exact; those of the others only lie above.
+    const bool poisson =
+        unit.relation == Relation::series && mechanism.scheme().parameters().top_level == privacy::TopLevel::poisson;
+    const bool in_turn = unit.relation == Relation::series &&
+                         mechanism.scheme().parameters().top_level == privacy::TopLevel::deterministic &&
+                         !mechanism.noise().strategy;
+    if (mechanism.theorem().own_curve && !poisson && !in_turn) out.known_from_below = false;
+    added.adaptive = added.adaptive || by_game;
+    out.mechanisms.push_back(
+        {mechanism.theorem().pair, uses, poisson ? privacy::Direction::remove : privacy::Direction::symmetrised});
+    out.complete_uses.push_back(complete);
+    added.units.push_back(unit);
+  }
+}
+
+}  // namespace
+
 Total total_of(const std::vector<Ledger>& given) {
   if (given.empty()) throw UsageError("total: found no run; expected at least one");
-  for (const auto& ledger : given)
-    if (ledger.start.origin == StartOrigin::trained_without_privacy)
-      throw PrivacyError(cat("total: run ", ledger.run.id,
-                             " started from weights that were trained without privacy, or with noise that follows from "
-                             "a seed, so no epsilon covers it with its start; ",
-                             "expected runs whose starts are private, too"));
+  for (const auto& ledger : given) check_start(ledger);
   const auto ledgers = with_earlier_runs(given);
   if (ledgers.empty())
     throw UsageError("total: found runs on synthetic series alone, which cost nothing; expected a run on data");
@@ -234,63 +294,28 @@ Total total_of(const std::vector<Ledger>& given) {
     if (std::none_of(given.begin(), given.end(), [&](const Ledger& one) { return one.run.id == ledger.run.id; }))
       out.earlier.push_back(ledger.run.id);
   std::set<std::string> runs;
-  std::vector<std::string> seen;  // terms of out.mechanisms
-  std::vector<PrivacyUnit> units;
-  bool adaptive = false;
+  Added added;
   for (const auto& ledger : ledgers) {
-    if (!ledger.protects())
-      throw PrivacyError(cat("total: run ", ledger.run.id,
-                             ledger.is_private()
-                                 ? " has noise that follows from a seed (training.reproducible), which runs of one "
-                                   "seed share, so no epsilon covers them together"
-                                 : " was trained without privacy, so no epsilon covers it with the others",
-                             "; expected private runs with noise of their own"));
+    check_protects(ledger);
     if (!runs.insert(ledger.run.id).second)
       throw UsageError(cat("total: run ", ledger.run.id, " is given twice; expected every run once"));
     const auto& mechanism = *ledger.method.privacy();
     const auto unit = guaranteed_unit(mechanism);
-    if (out.mechanisms.empty() || contains(out.unit, unit)) {
-      out.unit = unit;
-    } else if (!contains(unit, out.unit)) {
-      throw PrivacyError(cat("total: found the relations '", unit_text(out.unit), "' and '", unit_text(unit),
-                             "', neither of which contains the other; expected runs whose relations do"));
-    }
+    out.unit = out.mechanisms.empty() ? unit : smaller_of(out.unit, unit);
     if (ledger.accounted_uses() > privacy::max_uses_ever)
       throw PrivacyError(cat("total: run ", ledger.run.id, " states ", ledger.accounted_uses(), " uses; at most ",
                              privacy::max_uses_ever, " are accounted for"));
     if (ledger.accounted_uses() > 0) out.runs.push_back({mechanism, ledger.accounted_steps()});
     if (ledger.accounted_uses() > 0 && mechanism.choice_epsilon() > 0.0)
       out.pure_releases = up(out.pure_releases + mechanism.choice_epsilon());
-    // Runs of one mechanism are one with more uses.
-    const auto own = key_of(mechanism);
-    const auto complete = mechanism.theorem().complete_uses(ledger.accounted_steps());
-    const auto same = std::find(seen.begin(), seen.end(), own) - seen.begin();
-    if (static_cast<std::size_t>(same) < seen.size()) {
-      out.mechanisms[static_cast<std::size_t>(same)].uses += ledger.accounted_uses();
-      out.complete_uses[static_cast<std::size_t>(same)] += complete;
-    } else if (const auto uses = ledger.accounted_uses(); uses > 0) {
-      seen.push_back(own);
-      const bool by_game = mechanism.composition() == privacy::StepComposition::adaptive;
-      // For whole series, the pairs of two samplers are exact; those of the others only lie above.
-      const bool poisson =
-          unit.relation == Relation::series && mechanism.scheme().parameters().top_level == privacy::TopLevel::poisson;
-      const bool in_turn = unit.relation == Relation::series &&
-                           mechanism.scheme().parameters().top_level == privacy::TopLevel::deterministic &&
-                           !mechanism.noise().strategy;
-      if (mechanism.theorem().own_curve && !poisson && !in_turn) out.known_from_below = false;
-      adaptive = adaptive || by_game;
-      out.mechanisms.push_back(
-          {mechanism.theorem().pair, uses, poisson ? privacy::Direction::remove : privacy::Direction::symmetrised});
-      out.complete_uses.push_back(complete);
-      units.push_back(unit);
-    }
+    add_uses(out, ledger, unit, added);
   }
   // A pair for more changes than the total is about bounds it only from above.
-  for (const auto& unit : units) out.known_from_below = out.known_from_below && unit == out.unit;
+  for (const auto& unit : added.units) out.known_from_below = out.known_from_below && unit == out.unit;
   // Theorem tsdp.6 requires one pair in every round, no matter whose run a round belongs to. With several pairs, the
   // symmetrised ones bound the steps; they are not attained.
-  out.composed_adaptively = adaptive && out.mechanisms.size() == 1;
-  if (adaptive && !out.composed_adaptively) out.known_from_below = false;
+  out.composed_adaptively = added.adaptive && out.mechanisms.size() == 1;
+  if (added.adaptive && !out.composed_adaptively) out.known_from_below = false;
   return out;
 }
 
