@@ -76,69 +76,74 @@ Metrics::Metrics(std::vector<double> scored, const std::vector<double>& further)
     if (std::abs(intervals_[i].nominal - (1.0 - msis_alpha)) < same_level) msis_place_ = i;
 }
 
-void Metrics::add(const WindowForecast& w) {
-  ++windows_;
+namespace {
+
+void check(const WindowForecast& w, std::size_t rows) {
   const auto horizon = w.target.size();
   const auto is_nan = [](double x) { return std::isnan(x); };
   if (std::any_of(w.quantiles.begin(), w.quantiles.end(), is_nan) || std::any_of(w.mean.begin(), w.mean.end(), is_nan))
     throw Error(ExitCode::failure, "a forecast holds NaN; the model did not train to finite weights");
-  if (w.quantiles.size() != rows_ * horizon || w.mean.size() != horizon)
+  if (w.quantiles.size() != rows * horizon || w.mean.size() != horizon)
     throw Error(ExitCode::failure, "a forecast has another shape than its metrics");
-  std::size_t observed = 0;
-  double squared = 0.0;
-  double absolute_target = 0.0;
-  double absolute_error = 0.0;
-  double interval_score = 0.0;
-  Mean mape;
-  Mean smape;
-  std::vector<double> covered(levels_.size());
-  std::vector<double> inside(intervals_.size());
-  std::vector<double> width(intervals_.size());
-  for (std::size_t k = 0; k < horizon; ++k) {
-    const double y = w.target[k];
-    if (!std::isfinite(y)) {
-      ++masked_;
-      continue;
-    }
-    ++observed;
-    const double median = w.quantiles[median_ * horizon + k];
-    squared += (y - w.mean[k]) * (y - w.mean[k]);
-    absolute_target += std::abs(y);
-    absolute_error += std::abs(y - median);
-    mape.add(std::abs(y - median) / std::abs(y));  // not finite where y = 0: masked
-    smape.add(2.0 * std::abs(y - median) / (std::abs(y) + std::abs(median)));
-    for (std::size_t q = 0; q < levels_.size(); ++q) {
-      const double x = w.quantiles[q * horizon + k];
-      const double below = y <= x ? 1.0 : 0.0;
-      quantile_loss_[q] += 2.0 * std::abs((x - y) * (below - levels_[q]));
-      covered[q] += below;
-    }
-    for (std::size_t i = 0; i < intervals_.size(); ++i) {
-      const double lower = w.quantiles[intervals_[i].lower * horizon + k];
-      const double upper = w.quantiles[intervals_[i].upper * horizon + k];
-      inside[i] += lower <= y && y <= upper ? 1.0 : 0.0;
-      width[i] += upper - lower;
-      if (i == msis_place_)
-        interval_score += upper - lower + 2.0 / msis_alpha * (std::max(lower - y, 0.0) + std::max(y - upper, 0.0));
-    }
+}
+
+}  // namespace
+
+void Metrics::add_step(const WindowForecast& w, std::size_t k, WindowSums& sums) {
+  const auto horizon = w.target.size();
+  const double y = w.target[k];
+  if (!std::isfinite(y)) {
+    ++masked_;
+    return;
   }
+  ++sums.observed;
+  const double median = w.quantiles[median_ * horizon + k];
+  sums.squared += (y - w.mean[k]) * (y - w.mean[k]);
+  sums.absolute_target += std::abs(y);
+  sums.absolute_error += std::abs(y - median);
+  sums.mape.add(std::abs(y - median) / std::abs(y));  // not finite where y = 0: masked
+  sums.smape.add(2.0 * std::abs(y - median) / (std::abs(y) + std::abs(median)));
+  for (std::size_t q = 0; q < levels_.size(); ++q) {
+    const double x = w.quantiles[q * horizon + k];
+    const double below = y <= x ? 1.0 : 0.0;
+    quantile_loss_[q] += 2.0 * std::abs((x - y) * (below - levels_[q]));
+    sums.covered[q] += below;
+  }
+  for (std::size_t i = 0; i < intervals_.size(); ++i) {
+    const double lower = w.quantiles[intervals_[i].lower * horizon + k];
+    const double upper = w.quantiles[intervals_[i].upper * horizon + k];
+    sums.inside[i] += lower <= y && y <= upper ? 1.0 : 0.0;
+    sums.width[i] += upper - lower;
+    if (i == msis_place_)
+      sums.interval_score += upper - lower + 2.0 / msis_alpha * (std::max(lower - y, 0.0) + std::max(y - upper, 0.0));
+  }
+}
+
+void Metrics::add(const WindowForecast& w) {
+  ++windows_;
+  check(w, rows_);
+  WindowSums sums;
+  sums.covered.resize(levels_.size());
+  sums.inside.resize(intervals_.size());
+  sums.width.resize(intervals_.size());
+  for (std::size_t k = 0; k < w.target.size(); ++k) add_step(w, k, sums);
   seasonal_error_.add(w.seasonal_error);
   // A window with nothing observed adds to no sum and is left out of every mean of errors.
-  if (observed == 0) return;
-  const auto n = static_cast<double>(observed);
-  absolute_target_ += absolute_target;
-  absolute_error_ += absolute_error;
-  mse_.add(squared / n);
-  absolute_target_mean_.add(absolute_target / n);
-  mase_.add(absolute_error / n / w.seasonal_error);
-  mape_.add(mape.value());
-  smape_.add(smape.value());
-  if (msis_place_ < intervals_.size()) msis_.add(interval_score / n / w.seasonal_error);
-  for (std::size_t q = 0; q < levels_.size(); ++q) coverage_[q].add(covered[q] / n);
+  if (sums.observed == 0) return;
+  const auto n = static_cast<double>(sums.observed);
+  absolute_target_ += sums.absolute_target;
+  absolute_error_ += sums.absolute_error;
+  mse_.add(sums.squared / n);
+  absolute_target_mean_.add(sums.absolute_target / n);
+  mase_.add(sums.absolute_error / n / w.seasonal_error);
+  mape_.add(sums.mape.value());
+  smape_.add(sums.smape.value());
+  if (msis_place_ < intervals_.size()) msis_.add(sums.interval_score / n / w.seasonal_error);
+  for (std::size_t q = 0; q < levels_.size(); ++q) coverage_[q].add(sums.covered[q] / n);
   for (std::size_t i = 0; i < intervals_.size(); ++i) {
-    intervals_[i].coverage.add(inside[i] / n);
-    intervals_[i].width.add(width[i] / n);
-    intervals_[i].total_width += width[i];
+    intervals_[i].coverage.add(sums.inside[i] / n);
+    intervals_[i].width.add(sums.width[i] / n);
+    intervals_[i].total_width += sums.width[i];
   }
 }
 

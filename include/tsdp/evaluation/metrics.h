@@ -69,6 +69,23 @@ class Metrics {
     Mean width = {};
   };
 
+  /// Sums over the observed steps of one window.
+  struct WindowSums {
+    std::size_t observed = 0;
+    double squared = 0.0;
+    double absolute_target = 0.0;
+    double absolute_error = 0.0;
+    double interval_score = 0.0;
+    Mean mape = {};
+    Mean smape = {};
+    std::vector<double> covered;  // by level
+    std::vector<double> inside;  // by interval
+    std::vector<double> width;  // by interval
+  };
+
+  /// Adds one step of a window, or counts it as masked.
+  void add_step(const WindowForecast& window, std::size_t step, WindowSums& sums);
+
   std::vector<double> levels_;  // the scored levels: the first rows of the quantiles
   std::size_t rows_;
   std::size_t median_;
