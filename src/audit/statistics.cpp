@@ -359,43 +359,39 @@ std::string text(const privacy::Interval& bracket) {
   return cat("[", rounded(bracket.lower), ", ", rounded(bracket.upper), "]");
 }
 
-}  // namespace
-
-Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
-  if (seen.first.empty() || seen.second.empty())
-    throw UsageError("audit: found no uses on one of the data sets; expected at least one on each");
-  Verdict out;
-  const auto pair = claim.pair_at(claim.noise_multiplier);
-  const Attack attack(claim.shape, claim.noise_multiplier);
-  const auto thresholds = telling_thresholds(attack, pair);
-  const double error = (1.0 - confidence) / (4.0 * static_cast<double>(thresholds.size()) + 9.0);
-
-  // Events.
-  std::vector<std::uint64_t> hits[2];
-  for (const bool second : {false, true}) {
-    auto& h = hits[second ? 1 : 0];
-    h.assign(thresholds.size(), 0);
-    for (const auto& release : second ? seen.second : seen.first) {
-      const double score = attack.score(release.along, release.across);
-      for (std::size_t i = 0; i < thresholds.size(); ++i) h[i] += score > thresholds[i] ? 1 : 0;
-    }
+/// For each event, the number of releases in it.
+std::vector<std::uint64_t> hits_of(const Attack& attack, const std::vector<Attack::Event>& events,
+                                   const std::vector<Release>& releases) {
+  std::vector<std::uint64_t> out(events.size(), 0);
+  for (const auto& release : releases) {
+    const double score = attack.score(release.along, release.across);
+    for (std::size_t i = 0; i < events.size(); ++i) out[i] += score > events[i].threshold ? 1 : 0;
   }
-  std::vector<Attack::Event> events;
-  for (std::size_t i = 0; i < thresholds.size(); ++i) {
+  return out;
+}
+
+std::vector<Measured> measured_of(const Claim& claim, const Attack& attack, const std::vector<Attack::Event>& events,
+                                  const Observations& seen, double error) {
+  const auto first = hits_of(attack, events, seen.first);
+  const auto second = hits_of(attack, events, seen.second);
+  std::vector<Measured> out;
+  for (std::size_t i = 0; i < events.size(); ++i) {
     Measured m;
-    m.threshold = thresholds[i];
-    m.first = share_bracket(hits[0][i], seen.first.size(), error);
-    m.second = share_bracket(hits[1][i], seen.second.size(), error);
-    events.push_back(attack.event(thresholds[i]));
+    m.threshold = events[i].threshold;
+    m.first = share_bracket(first[i], seen.first.size(), error);
+    m.second = share_bracket(second[i], seen.second.size(), error);
     if (claim.shape_is_exact) {
       m.law_first = attack.probability(events[i], false, claim.noise_multiplier);
       m.law_second = attack.probability(events[i], true, claim.noise_multiplier);
     }
-    out.events.push_back(m);
+    out.push_back(m);
   }
+  return out;
+}
 
-  // The certificate of a single use.
-  const auto sides = sides_of(out.events);
+/// The certificate of a single use.
+void judge_one_use(const Claim& claim, const privacy::DominatingPair& pair, const std::vector<Side>& sides,
+                   Verdict& out) {
   if (const auto found = contradiction(pair, sides)) {
     const auto& [side, e] = *found;
     out.contradictions.push_back(cat(
@@ -409,95 +405,136 @@ Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
       out.direct_epsilon = std::max(out.direct_epsilon, std::log((side.low - claim.delta) / side.high));
   privacy::Accountant single(pair);
   out.direct_upper = single.epsilon(claim.delta, 1).upper;
+}
 
-  // The noise multiplier.
-  out.noise_multiplier.upper = least_contradicted(claim, sides);
-  const double concentrated = allowed_by_concentration(claim.noise_multiplier, seen, error);
+/// `concentrated`: allowed_by_concentration.
+void judge_concentration(const Claim& claim, double concentrated, Verdict& out) {
   out.noise_multiplier.upper = std::min(out.noise_multiplier.upper, concentrated);
   if (concentrated < claim.noise_multiplier)
     out.contradictions.push_back(cat("noise multiplier: certified ", claim.noise_multiplier, ", measured at most ",
                                      rounded_up(concentrated), " along a blank direction"));
-  if (claim.shape_is_exact) {
-    const auto allowed = allowed_by_law(attack, events, out.events);
-    if (allowed.lower > allowed.upper) {
-      out.contradictions.push_back(cat("the releases do not have the law of Theorem ", claim.theorem,
-                                       "'s scheme at any noise multiplier within a factor ", Attack::fit_range, " of ",
-                                       claim.noise_multiplier));
-    } else {
-      out.noise_multiplier.lower = allowed.lower;
-      out.noise_multiplier.upper = std::min(out.noise_multiplier.upper, allowed.upper);
-      if (allowed.upper < claim.noise_multiplier)
-        out.contradictions.push_back(cat("noise multiplier: certified ", claim.noise_multiplier, ", measured at most ",
-                                         rounded_up(allowed.upper)));
-      if (allowed.lower > claim.noise_multiplier)
-        out.remarks.push_back(cat("noise multiplier: certified ", claim.noise_multiplier, ", measured at least ",
-                                  rounded_down(allowed.lower), ": there is more noise than is accounted for"));
-    }
-  }
-  out.epsilon.upper = claim.epsilon.upper;
-  if (std::isfinite(out.noise_multiplier.upper)) {
-    const double sigma = std::clamp(out.noise_multiplier.upper, 0.01, 1e6);
-    // This is about the mechanism, however its cost is composed: a run whose neighbours differ in the same direction in
-    // every step reaches the composition of that direction, while no run reaches the symmetrised profile
-    // (docs/proofs/adaptive-composition.md). Pairs of several windows per series have no direction of their own; their
-    // steps are never composed adaptively, so the symmetrised composition is at most what is certified.
-    const auto loosest = claim.pair_at(sigma);
-    const auto directions = privacy::AdaptiveCurve::serves(loosest)
-                                ? std::vector{privacy::Direction::remove, privacy::Direction::add}
-                                : std::vector{privacy::Direction::symmetrised};
-    for (const auto direction : directions)
-      out.epsilon.lower =
-          std::max(out.epsilon.lower, privacy::Accountant(loosest, direction).epsilon(claim.delta, claim.uses).lower);
-    if (out.epsilon.lower > out.epsilon.upper)
-      out.contradictions.push_back(cat("epsilon: certified at most ", rounded_up(out.epsilon.upper),
-                                       ", measured at least ", rounded_down(out.epsilon.lower)));
-  }
+}
 
-  // Whether uses are independent, and drawn as often as they should be.
-  std::uint64_t pairs = 0, agree = 0, counted = 0, touched = 0, touched_pairs = 0, touched_agree = 0;
+/// `allowed`: allowed_by_law.
+void judge_law(const Claim& claim, const privacy::Interval& allowed, Verdict& out) {
+  if (allowed.lower > allowed.upper) {
+    out.contradictions.push_back(cat("the releases do not have the law of Theorem ", claim.theorem,
+                                     "'s scheme at any noise multiplier within a factor ", Attack::fit_range, " of ",
+                                     claim.noise_multiplier));
+  } else {
+    out.noise_multiplier.lower = allowed.lower;
+    out.noise_multiplier.upper = std::min(out.noise_multiplier.upper, allowed.upper);
+    if (allowed.upper < claim.noise_multiplier)
+      out.contradictions.push_back(cat("noise multiplier: certified ", claim.noise_multiplier, ", measured at most ",
+                                       rounded_up(allowed.upper)));
+    if (allowed.lower > claim.noise_multiplier)
+      out.remarks.push_back(cat("noise multiplier: certified ", claim.noise_multiplier, ", measured at least ",
+                                rounded_down(allowed.lower), ": there is more noise than is accounted for"));
+  }
+}
+
+/// The whole run at the largest noise multiplier that the measurement allows.
+void judge_epsilon(const Claim& claim, Verdict& out) {
+  out.epsilon.upper = claim.epsilon.upper;
+  if (!std::isfinite(out.noise_multiplier.upper)) return;
+  const double sigma = std::clamp(out.noise_multiplier.upper, 0.01, 1e6);
+  // This is about the mechanism, however its cost is composed: a run whose neighbours differ in the same direction in
+  // every step reaches the composition of that direction, while no run reaches the symmetrised profile
+  // (docs/proofs/adaptive-composition.md). Pairs of several windows per series have no direction of their own; their
+  // steps are never composed adaptively, so the symmetrised composition is at most what is certified.
+  const auto loosest = claim.pair_at(sigma);
+  const auto directions = privacy::AdaptiveCurve::serves(loosest)
+                              ? std::vector{privacy::Direction::remove, privacy::Direction::add}
+                              : std::vector{privacy::Direction::symmetrised};
+  for (const auto direction : directions)
+    out.epsilon.lower =
+        std::max(out.epsilon.lower, privacy::Accountant(loosest, direction).epsilon(claim.delta, claim.uses).lower);
+  if (out.epsilon.lower > out.epsilon.upper)
+    out.contradictions.push_back(cat("epsilon: certified at most ", rounded_up(out.epsilon.upper),
+                                     ", measured at least ", rounded_down(out.epsilon.lower)));
+}
+
+/// Uses with a known number of touched windows, and pairs of consecutive uses, of both data sets.
+struct Counts {
+  std::uint64_t counted = 0, touched = 0;
+  std::uint64_t pairs = 0, agree = 0;  ///< agree: in the sign of the blank coordinate
+  std::uint64_t touched_pairs = 0, touched_agree = 0;  ///< agree: in having touched windows
+};
+
+Counts counts_of(const Observations& seen) {
+  Counts out;
   for (const auto* uses : {&seen.first, &seen.second}) {
     for (std::size_t i = 0; i < uses->size(); ++i) {
       const auto& use = (*uses)[i];
       if (use.touched >= 0) {
-        ++counted;
-        touched += use.touched > 0 ? 1 : 0;
+        ++out.counted;
+        out.touched += use.touched > 0 ? 1 : 0;
       }
       if (i % 2 == 0) continue;
       const auto& before = (*uses)[i - 1];
-      ++pairs;
-      agree += (use.blank > 0.0F) == (before.blank > 0.0F) ? 1 : 0;
+      ++out.pairs;
+      out.agree += (use.blank > 0.0F) == (before.blank > 0.0F) ? 1 : 0;
       if (use.touched >= 0 && before.touched >= 0) {
-        ++touched_pairs;
-        touched_agree += (use.touched > 0) == (before.touched > 0) ? 1 : 0;
+        ++out.touched_pairs;
+        out.touched_agree += (use.touched > 0) == (before.touched > 0) ? 1 : 0;
       }
     }
   }
+  return out;
+}
+
+/// Whether uses are independent, and drawn as often as they should be.
+void judge_draws(const Claim& claim, const Observations& seen, double error, Verdict& out) {
+  const auto c = counts_of(seen);
   if (seen.repeats > 0)
     out.contradictions.push_back(
         cat("noise: ", seen.repeats, " releases equal the one before them in every coordinate"));
   if (seen.strays > 0)
     out.contradictions.push_back(
         cat("sampling: the changed series was drawn in ", seen.strays, " batches of an epoch that are not its own"));
-  if (claim.shape_is_exact && pairs > 0) {
-    const auto bracket = share_bracket(agree, pairs, error);
+  if (claim.shape_is_exact && c.pairs > 0) {
+    const auto bracket = share_bracket(c.agree, c.pairs, error);
     if (bracket.lower > 0.5 || bracket.upper < 0.5)
       out.contradictions.push_back(cat("noise: that of consecutive uses agrees in sign in a share ", text(bracket),
                                        " of them; independent noise does in 0.5"));
   }
-  if (claim.touched_share && counted > 0) {
+  if (claim.touched_share && c.counted > 0) {
     const double share = *claim.touched_share;
-    out.touched = share_bracket(touched, counted, error);
+    out.touched = share_bracket(c.touched, c.counted, error);
     if (out.touched->lower > share || out.touched->upper < share)
       out.contradictions.push_back(cat("sampling: the changed windows were drawn in a share ", text(*out.touched),
                                        " of the uses; the scheme draws them in ", rounded(share)));
-    if (touched_pairs > 0) {
-      const auto bracket = share_bracket(touched_agree, touched_pairs, error);
+    if (c.touched_pairs > 0) {
+      const auto bracket = share_bracket(c.touched_agree, c.touched_pairs, error);
       const double independent = share * share + (1.0 - share) * (1.0 - share);
       if (bracket.lower > independent || bracket.upper < independent)
         out.contradictions.push_back(cat("sampling: consecutive uses agree in drawing the changed windows in a share ",
                                          text(bracket), " of them; independent draws do in ", rounded(independent)));
     }
   }
+}
+
+}  // namespace
+
+Verdict judge(const Claim& claim, const Observations& seen, double confidence) {
+  if (seen.first.empty() || seen.second.empty())
+    throw UsageError("audit: found no uses on one of the data sets; expected at least one on each");
+  const auto pair = claim.pair_at(claim.noise_multiplier);
+  const Attack attack(claim.shape, claim.noise_multiplier);
+  const auto thresholds = telling_thresholds(attack, pair);
+  const double error = (1.0 - confidence) / (4.0 * static_cast<double>(thresholds.size()) + 9.0);
+  std::vector<Attack::Event> events;
+  for (const double threshold : thresholds) events.push_back(attack.event(threshold));
+
+  Verdict out;
+  out.events = measured_of(claim, attack, events, seen, error);
+  const auto sides = sides_of(out.events);
+  judge_one_use(claim, pair, sides, out);
+  out.noise_multiplier.upper = least_contradicted(claim, sides);
+  judge_concentration(claim, allowed_by_concentration(claim.noise_multiplier, seen, error), out);
+  if (claim.shape_is_exact) judge_law(claim, allowed_by_law(attack, events, out.events), out);
+  judge_epsilon(claim, out);
+  judge_draws(claim, seen, error, out);
   return out;
 }
 
