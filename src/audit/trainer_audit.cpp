@@ -338,6 +338,7 @@ training::Plan plan_of(const Config& config, const mechanism::PrivateMechanism& 
 const char* name(Mode value) { return value == Mode::canary ? "canary" : "data"; }
 
 namespace {
+
 void require_attackable(const privacy::SubsamplingScheme& scheme) {
   if (scheme.parameters().record == privacy::Record::series)
     throw PrivacyError(
@@ -356,6 +357,101 @@ void require_attackable(const privacy::SubsamplingScheme& scheme) {
       cat("sampling.top_level: found ", tsdp::name(scheme.parameters().top_level),
           ", whose batches have no fixed size, which the attack needs; expected wor, which has the same bound"));
 }
+
+/// Which steps are uses: each of them, or, where series are read in turn, the one of every epoch that reads the changed
+/// series.
+struct Turns {
+  bool in_turn;
+  std::uint64_t steps_per_epoch;
+  std::uint64_t due;  ///< that step, from 0
+
+  /// `taken`: steps so far, with this one.
+  [[nodiscard]] bool is_use(std::uint64_t taken) const { return !in_turn || (taken - 1) % steps_per_epoch == due; }
+};
+
+Turns turns_of(const privacy::SubsamplingScheme& scheme, const Neighbours& neighbours) {
+  const bool in_turn = scheme.parameters().top_level == TopLevel::deterministic;
+  return {in_turn, static_cast<std::uint64_t>(scheme.steps_per_epoch()),
+          in_turn ? static_cast<std::uint64_t>(neighbours.series / scheme.sequences_per_batch()) : 0};
+}
+
+/// What the attacker puts into the two data sets, and how a release is read.
+struct View {
+  Neighbours neighbours;
+  models::ModelOptions canary_options;
+  MarkCode code;
+  std::optional<Projection> projection;  ///< of the configured forecaster; none: the canary
+  at::Tensor directions;  ///< of the projection
+  double divisor = 1.0;
+  double offset = 0.0;
+
+  [[nodiscard]] std::vector<float> values(std::int64_t series, std::int64_t length, bool second) const {
+    return projection ? DataAttack::values(projection->extremes, neighbours, series, length, second)
+                      : marked_values(code, neighbours, series, length, second);
+  }
+
+  [[nodiscard]] Release read(const at::Tensor& gradients, std::int64_t touched) const {
+    Release use;
+    if (projection) {
+      const auto release = at::mv(directions, gradients.to(at::kDouble));
+      use.along = static_cast<float>(release[0].item<double>() * divisor - offset);
+      use.blank = static_cast<float>(release[1].item<double>() * divisor);
+    } else {
+      const auto* release = gradients.const_data_ptr<float>();
+      use.along = static_cast<float>(static_cast<double>(release[0]) * divisor - offset);
+      use.across = static_cast<float>(static_cast<double>(release[1]) * divisor);
+      use.blank = static_cast<float>(static_cast<double>(release[2]) * divisor);
+      use.touched = static_cast<std::int32_t>(touched);
+    }
+    return use;
+  }
+};
+
+/// The attacker's view. What it shows of the forecaster goes into `out`.
+View view_of(const Config& config, const mechanism::PrivateMechanism& audited, const Neighbours& neighbours, Mode mode,
+             Measurement& out) {
+  const auto& scheme = audited.scheme();
+  View view;
+  view.neighbours = neighbours;
+  view.canary_options.context_length = mechanism::accounted_context(config);
+  view.canary_options.prediction_length = config.dataset.prediction_length;
+  view.code = mark_code(scheme, audited.unit());
+  view.divisor = static_cast<double>(scheme.parameters().batch_size) / config.privacy.clip_norm;
+  if (mode == Mode::canary) {
+    out.unit_length = unit_length_of(config, scheme, view.canary_options, view.code);
+    out.model = "canary";
+    if (view.code.kind == CanaryKind::substituted)
+      view.offset = -out.unit_length * static_cast<double>(scheme.expected_windows());
+    return view;
+  }
+  // The attacker knows the initial weights, which depend only on the seed.
+  const auto model = training::model_of(config, on_cpu);
+  RandomStream weights(SecretKey::from_seed(static_cast<std::uint64_t>(config.training.seed)), "initial weights", 0);
+  model->initialise(weights);
+  view.projection = DataAttack(config, scheme, neighbours, *model).best();
+  view.directions = at::stack({view.projection->direction, view.projection->blank});
+  view.offset = view.projection->offset;
+  out.shape = view.projection->shape;
+  out.model = model->name();
+  return view;
+}
+
+/// Tells of progress, four times a second at most.
+class Progress {
+ public:
+  explicit Progress(const std::function<void(double share)>& tell) : tell_(tell) {}
+  void show(double share) {
+    if (const auto now = std::chrono::steady_clock::now(); tell_ && now - shown_ > std::chrono::milliseconds(250)) {
+      shown_ = now;
+      tell_(share);
+    }
+  }
+
+ private:
+  const std::function<void(double share)>& tell_;
+  std::chrono::steady_clock::time_point shown_ = std::chrono::steady_clock::now();
+};
+
 }  // namespace
 
 Measurement measure(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options) {
@@ -363,56 +459,28 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
   const auto audited = mechanism_of(config, lengths);
   static_cast<void>(plan_of(config, audited));  // refuses what cannot be claimed before attacking it
   const auto& scheme = audited.scheme();
-  const auto& unit = audited.unit();
   require_attackable(scheme);
-  const auto neighbours = worst_neighbours(scheme, unit);
-  const bool canary = options.mode == Mode::canary;
-  const bool in_turn = scheme.parameters().top_level == TopLevel::deterministic;
-  const auto steps_per_epoch = static_cast<std::uint64_t>(scheme.steps_per_epoch());
-  const auto due = in_turn ? static_cast<std::uint64_t>(neighbours.series / scheme.sequences_per_batch()) : 0;
-  const auto steps = options.trials * (in_turn ? steps_per_epoch : 1);
-  const auto run_config = attacked(config, audited.noise().multiplier, (steps + steps_per_epoch - 1) / steps_per_epoch);
-
-  models::ModelOptions canary_options;
-  canary_options.context_length = mechanism::accounted_context(config);
-  canary_options.prediction_length = config.dataset.prediction_length;
-  const auto code = mark_code(scheme, unit);
+  const auto neighbours = worst_neighbours(scheme, audited.unit());
+  const auto turns = turns_of(scheme, neighbours);
+  const auto steps = options.trials * (turns.in_turn ? turns.steps_per_epoch : 1);
+  const auto run_config =
+      attacked(config, audited.noise().multiplier, (steps + turns.steps_per_epoch - 1) / turns.steps_per_epoch);
   Measurement out;
-  std::optional<Projection> projection;
-  if (canary) {
-    out.unit_length = unit_length_of(config, scheme, canary_options, code);
-    out.model = "canary";
-  } else {
-    // The attacker knows the initial weights, which depend only on the seed.
-    const auto model = training::model_of(config, on_cpu);
-    RandomStream weights(SecretKey::from_seed(static_cast<std::uint64_t>(config.training.seed)), "initial weights", 0);
-    model->initialise(weights);
-    projection = DataAttack(config, scheme, neighbours, *model).best();
-    out.shape = projection->shape;
-    out.model = model->name();
-  }
-  const double divisor = static_cast<double>(scheme.parameters().batch_size) / config.privacy.clip_norm;
-  const double offset = canary && code.kind == CanaryKind::substituted
-                            ? -out.unit_length * static_cast<double>(scheme.expected_windows())
-                        : canary ? 0.0
-                                 : projection->offset;
-
-  const auto views = canary ? at::Tensor() : at::stack({projection->direction, projection->blank});
+  const auto view = view_of(config, audited, neighbours, options.mode, out);
 
   const Scratch scratch;
   at::Tensor weights;
   for (const bool second : {false, true}) {
-    const auto data = data_of(config, lengths, [&](std::int64_t series, std::int64_t length) {
-      return canary ? marked_values(code, neighbours, series, length, second)
-                    : DataAttack::values(projection->extremes, neighbours, series, length, second);
-    });
+    const auto data = data_of(
+        config, lengths, [&](std::int64_t series, std::int64_t length) { return view.values(series, length, second); });
     auto own = run_config;
     if (second) ++own.training.seed;
     const auto touched = std::make_shared<std::atomic<std::int64_t>>(0);
-    training::Trainer trainer(
-        mechanism::settle_noise({own}, lengths), data, at::Device(at::kCPU),
-        {scratch.path() / (second ? "second" : "first")},
-        canary ? std::make_unique<Canary>(canary_options, on_cpu, code, config.privacy.clip_norm, touched) : nullptr);
+    training::Trainer trainer(mechanism::settle_noise({own}, lengths), data, at::Device(at::kCPU),
+                              {scratch.path() / (second ? "second" : "first")},
+                              view.projection ? nullptr
+                                              : std::make_unique<Canary>(view.canary_options, on_cpu, view.code,
+                                                                         config.privacy.clip_norm, touched));
     trainer.begin();
     // The same weights on both: only data and key differ.
     if (second) trainer.model().parameters().values().copy_(weights);
@@ -422,36 +490,20 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
     auto& uses = second ? out.uses.second : out.uses.first;
     uses.reserve(options.trials);
     Repeats repeats;
-    auto shown = std::chrono::steady_clock::now();
+    Progress progress(options.progress);
     training::TrainOptions how;
     how.most_steps = steps;
     how.stop = options.stop;
     how.after_step = [&](std::uint64_t taken) {
       const auto found = touched->exchange(0, std::memory_order_relaxed);
       if (repeats.again(gradients)) ++out.uses.repeats;
-      if (in_turn && (taken - 1) % steps_per_epoch != due) {
+      if (!turns.is_use(taken)) {
         if (found > 0) ++out.uses.strays;
         return;
       }
-      Release use;
-      if (canary) {
-        const auto* release = gradients.const_data_ptr<float>();
-        use.along = static_cast<float>(static_cast<double>(release[0]) * divisor - offset);
-        use.across = static_cast<float>(static_cast<double>(release[1]) * divisor);
-        use.blank = static_cast<float>(static_cast<double>(release[2]) * divisor);
-        use.touched = static_cast<std::int32_t>(found);
-      } else {
-        const auto release = at::mv(views, gradients.to(at::kDouble));
-        use.along = static_cast<float>(release[0].item<double>() * divisor - offset);
-        use.blank = static_cast<float>(release[1].item<double>() * divisor);
-      }
-      uses.push_back(use);
-      if (const auto now = std::chrono::steady_clock::now();
-          options.progress && now - shown > std::chrono::milliseconds(250)) {
-        shown = now;
-        options.progress(
-            (static_cast<double>(uses.size()) / static_cast<double>(options.trials) + (second ? 1.0 : 0.0)) / 2.0);
-      }
+      uses.push_back(view.read(gradients, found));
+      progress.show((static_cast<double>(uses.size()) / static_cast<double>(options.trials) + (second ? 1.0 : 0.0)) /
+                    2.0);
     };
     trainer.run(how);
     if (options.stop != nullptr && options.stop->load()) throw Stopped{};
