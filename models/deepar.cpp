@@ -144,7 +144,9 @@ std::int64_t DeepAR::bytes_per_window() const {
   return 4 * (steps() * (2 * inputs() + layer_count * 12 * width()) + parameters_.count());
 }
 
-std::string DeepAR::script() const {
+namespace {
+
+std::string cell_script() {
   std::string cell;
   for (const std::string l : {"0", "1"}) {
     const auto input = l == "0" ? std::string("x") : std::string("h0");
@@ -154,41 +156,47 @@ std::string DeepAR::script() const {
     cell += "    c" + l + " = torch.sigmoid(f) * c" + l + " + torch.sigmoid(i) * torch.tanh(g)\n";
     cell += "    h" + l + " = torch.sigmoid(o) * torch.tanh(c" + l + ")\n";
   }
-  // Values of a path in units of the window, and the naive forecast of every step in these units.
-  const auto& prior = options_.prior;
-  const std::string own_scale = "self.mean_scale(past_target[:, past - context:], past_observed[:, past - context:])";
-  std::string begin, naive = "torch.zeros_like(loc)", cut;
-  if (prior.kind == PriorKind::none) {
-    begin = "    affine_scale = " + own_scale +
-            "\n    values = past_target / affine_scale\n    centre = torch.zeros_like(affine_scale)\n    level = "
-            "torch.log(affine_scale)\n";
-  } else {
-    begin =
-        "    filled, mean, affine_scale = self.filled_past(past_target, past_observed, context, " + own_scale + ")\n";
-    begin += prior.kind == PriorKind::last_value ? "    centre = filled[:, past - context:past - context + 1]\n"
-                                                 : "    centre = mean\n";
-    begin += "    values = (filled - centre) / affine_scale\n    level = torch.zeros_like(affine_scale)\n";
-    naive = cat("values[:, values.size(1) - ", prior.season, "]");
-    cut = cat(".clamp(min=-", largest_input, ", max=", largest_input, ")");
-  }
-  return std::string(mean_scale_script()) + filled_past_script(prior) + R"(
+  return R"(
 def cell(self, x: Tensor, h0: Tensor, c0: Tensor, h1: Tensor, c1: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
 )" + cell +
-         R"(    return h0, c0, h1, c1
+         "    return h0, c0, h1, c1\n";
+}
 
-def step_distribution(self, steps: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-)" + student_t_script("param_proj_proj") +
-         R"(    return df, loc, scale
+/// Values of a path in units of the window (set by `begin`, clamped by `cut`), and the naive forecast of every step in
+/// these units.
+struct UnitsScript {
+  std::string begin;
+  std::string naive = "torch.zeros_like(loc)";
+  std::string cut;
+};
 
-def paths(self, past_target: Tensor, past_observed: Tensor, time_features: Tensor, draws: Tensor) -> Tensor:
-    samples, df, loc, scale = self.ancestral(past_target, past_observed, time_features, draws, None)
-    return samples
+UnitsScript units_script(const Prior& prior) {
+  UnitsScript out;
+  const std::string own_scale = "self.mean_scale(past_target[:, past - context:], past_observed[:, past - context:])";
+  if (prior.kind == PriorKind::none) {
+    out.begin = "    affine_scale = " + own_scale +
+                "\n    values = past_target / affine_scale\n    centre = torch.zeros_like(affine_scale)\n    level = "
+                "torch.log(affine_scale)\n";
+  } else {
+    out.begin =
+        "    filled, mean, affine_scale = self.filled_past(past_target, past_observed, context, " + own_scale + ")\n";
+    out.begin += prior.kind == PriorKind::last_value ? "    centre = filled[:, past - context:past - context + 1]\n"
+                                                     : "    centre = mean\n";
+    out.begin += "    values = (filled - centre) / affine_scale\n    level = torch.zeros_like(affine_scale)\n";
+    out.naive = cat("values[:, values.size(1) - ", prior.season, "]");
+    out.cut = cat(".clamp(min=-", largest_input, ", max=", largest_input, ")");
+  }
+  return out;
+}
 
+std::string ancestral_script(const Prior& prior) {
+  const auto units = units_script(prior);
+  return R"(
 def ancestral(self, past_target: Tensor, past_observed: Tensor, time_features: Tensor, draws: Tensor, given: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     # Parameters of step k are those of the distribution that path value k is drawn from; `given` paths replace the draws.
     context = self.context_length
     past = past_target.size(1)
-)" + begin +
+)" + units.begin +
          R"(    embedded = self.embedder__embedders_0_weight.expand(values.size(0), 1)
     static = torch.cat([embedded, torch.zeros_like(affine_scale), level], 1)
     h0 = torch.zeros([values.size(0), self.rnn_weight_hh_l0.size(1)], dtype=values.dtype, device=values.device)
@@ -198,7 +206,7 @@ def ancestral(self, past_target: Tensor, past_observed: Tensor, time_features: T
     for k in range(context):
         place = past - context + 1 + k
         x = torch.cat([values.index_select(1, place - self.lags))" +
-         cut + R"(, static, time_features[:, place]], 1)
+         units.cut + R"(, static, time_features[:, place]], 1)
         h0, c0, h1, c1 = self.cell(x, h0, c0, h1, c1)
     paths = draws.size(1)
     h0 = h0.repeat_interleave(paths, 0)
@@ -218,11 +226,11 @@ def ancestral(self, past_target: Tensor, past_observed: Tensor, time_features: T
             place = past + k
             features = time_features[:, place].repeat_interleave(paths, 0)
             x = torch.cat([values.index_select(1, place - self.lags))" +
-         cut + R"(, static, features], 1)
+         units.cut + R"(, static, features], 1)
             h0, c0, h1, c1 = self.cell(x, h0, c0, h1, c1)
         df, loc, scale = self.step_distribution(h1)
         loc = loc + )" +
-         naive + R"(
+         units.naive + R"(
         if given is not None:
             value = (given.reshape(values.size(0), -1)[:, k] - row_centre[:, 0]) / row_scale[:, 0]
         else:
@@ -235,6 +243,20 @@ def ancestral(self, past_target: Tensor, past_observed: Tensor, time_features: T
     samples = (row_centre + values[:, past:] * row_scale).reshape(shape)
     return samples, torch.stack(dfs, 1).reshape(shape), torch.stack(locs, 1).reshape(shape), torch.stack(scales, 1).reshape(shape)
 )";
+}
+
+}  // namespace
+
+std::string DeepAR::script() const {
+  return std::string(mean_scale_script()) + filled_past_script(options_.prior) + cell_script() + R"(
+def step_distribution(self, steps: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+)" + student_t_script("param_proj_proj") +
+         R"(    return df, loc, scale
+
+def paths(self, past_target: Tensor, past_observed: Tensor, time_features: Tensor, draws: Tensor) -> Tensor:
+    samples, df, loc, scale = self.ancestral(past_target, past_observed, time_features, draws, None)
+    return samples
+)" + ancestral_script(options_.prior);
 }
 
 }  // namespace tsdp::models
