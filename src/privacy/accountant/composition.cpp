@@ -16,64 +16,114 @@ namespace {
 // The most coefficients that are kept for the next composition (2 MB).
 constexpr std::size_t max_kept = std::size_t{1} << 17;
 
-}  // namespace
+/// All draws of all factors.
+struct Draws {
+  double count = 0.0;            // k
+  double error = 0.0;            // Σ draws · error
+  double euclidean_error = 0.0;  // with several factors Σ k_i times their own, as |F_i| ≤ 1
+};
 
-Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
-    : rounding_(factors.front().transform->distribution().rounding),
-      step_(factors.front().transform->distribution().step),
-      theta_(factors.front().transform->theta()),
-      size_(factors.front().transform->size()),
-      first_(first) {
-  const auto n = static_cast<double>(size_);
-  constexpr double log_vanishing = TiltedTransform::log_vanishing;
-  // The coefficients that do not vanish: |F|^k > e^{log_vanishing}, with the error counted in, for every factor; the
-  // others are at most 1, as transforms of probabilities are.
-  auto end = size_ / 2 + 1;
-  double k = 0.0;                 // draws of all factors
-  double first_order_error = 0.0; // Σ draws · error
+/// k, and the errors of the transforms summed up over all draws; sums to nearest, as what follows has room for them.
+Draws draws_of(const std::vector<Composition::Factor>& factors) {
+  Draws out;
+  for (const auto& [transform, draws] : factors) {
+    const auto times = static_cast<double>(draws);
+    out.count += times;
+    out.error += times * transform->error();
+    out.euclidean_error += times * transform->euclidean_error();
+  }
+  return out;
+}
+
+/// How many coefficients of F^k, from the lowest on, do not vanish, from above: |F|^k > e^{log_vanishing}, with the
+/// error counted in, for every factor; the others are at most 1, as transforms of probabilities are.
+std::int64_t count_of_coefficients(const std::vector<Composition::Factor>& factors) {
+  auto end = factors.front().transform->size() / 2 + 1;
   for (const auto& [transform, draws] : factors) {
     const auto& f = transform->coefficients();
-    const auto times = static_cast<double>(draws);
-    const double least = std::exp(log_vanishing / times) - transform->error();
+    const double least = std::exp(TiltedTransform::log_vanishing / static_cast<double>(draws)) - transform->error();
     auto own_end = std::min(end, static_cast<std::int64_t>(f.size()));
     while (own_end > 0 && least > 0.0 && std::norm(f[static_cast<std::size_t>(own_end - 1)]) <= least * least)
       --own_end;
     end = own_end;
-    k += times;
-    first_order_error += times * transform->error();
+  }
+  return end;
+}
+
+/// (1 − z)(1 − z′) at the frequencies of a circle, to nearest.
+class Divisor {
+ public:
+  explicit Divisor(const TiltedTransform& f)
+      : angle_(2.0 * std::numbers::pi / static_cast<double>(f.size())),
+        near_fall_(std::exp(-f.theta() * f.distribution().step)),
+        far_fall_(std::exp(-(f.theta() + 1.0) * f.distribution().step)),
+        near_gap_(-std::expm1(-f.theta() * f.distribution().step)),
+        far_gap_(-std::expm1(-(f.theta() + 1.0) * f.distribution().step)) {}
+
+  [[nodiscard]] std::complex<double> at(std::int64_t m) const {
+    // 1 − z = (1 − e^{−θh}) + e^{−θh} (1 − y), 1 − y = 2 sin²(φ/2) − i sin φ: nothing cancels.
+    const double sin_half = std::sin(0.5 * angle_ * static_cast<double>(m));
+    const double cos_half = std::cos(0.5 * angle_ * static_cast<double>(m));
+    const std::complex<double> turn{2.0 * sin_half * sin_half, -2.0 * sin_half * cos_half};
+    return (near_gap_ + near_fall_ * turn) * (far_gap_ + far_fall_ * turn);
   }
 
-  // F ↦ F^k through logarithms. With a_i = |F_i| and e_i its error, by the mean value theorem (the derivative along a +
-  // t e grows in t) the product is off by at most
-  //   Σ_i k_i e_i/(a_i + e_i) · Π_j (a_j + e_j)^{k_j} ≤ S e^S Π_j a_j^{k_j},   S = Σ_i k_i e_i/a_i,
-  // and 16 k u relative for logarithm, angle (up to π) and k-fold products.
-  const bool direct = end <= std::min(most_direct, size_ / 4);
-  if (direct) {
-    low_.resize(static_cast<std::size_t>(end));
-  } else {
-    all_.assign(static_cast<std::size_t>(size_) + 2, 0.0);
+ private:
+  double angle_, near_fall_, far_fall_, near_gap_, far_gap_;
+};
+
+/// A factor, ready for the loop over frequencies.
+struct Term {
+  const std::complex<double>* coefficients;
+  double times, error;
+  std::uint64_t draws;
+  double log_power = 0.0;  // of the present coefficient
+};
+
+/// Π_i F_i^{k_i} at frequency m, at which every `log_power` is set; to nearest, off by at most (16 k + 16) u of itself.
+std::complex<double> power_at(const std::vector<Term>& terms, std::int64_t m) {
+  std::complex<double> power = 1.0;
+  for (const auto& t : terms) {
+    if (t.draws <= 1024) {
+      // Repeated squaring: at most 2(k − 1) rounded products.
+      auto base = t.coefficients[m];
+      for (auto left = t.draws;; base *= base) {
+        if (left % 2 == 1) power *= base;
+        left /= 2;
+        if (left == 0) break;
+      }
+    } else {
+      power *= std::polar(std::exp(t.log_power), t.times * std::arg(t.coefficients[m]));
+    }
   }
-  auto* out = direct ? low_.data() : reinterpret_cast<std::complex<double>*>(all_.data());
-  double power_error = std::exp(log_vanishing) * n;  // of the coefficients left out
-  double power_square = 0.0;  // ‖F^k‖₂²
+  return power;
+}
+
+/// Sums over all frequencies.
+struct PowerSums {
+  double error;  // Σ|ΔF^k|, from above
+  double square = 0.0;  // ‖F^k‖₂²
   double twice = 0.0;  // Σ |D's coefficients|
-  const double angle = 2.0 * std::numbers::pi / n;
-  const double near_fall = std::exp(-theta_ * step_);
-  const double far_fall = std::exp(-(theta_ + 1.0) * step_);
-  const double near_gap = -std::expm1(-theta_ * step_);
-  const double far_gap = -std::expm1(-(theta_ + 1.0) * step_);
-  /// A factor, ready for the loop over frequencies.
-  struct Term {
-    const std::complex<double>* coefficients;
-    double times, error;
-    std::uint64_t draws;
-    double log_power = 0.0;  // of the present coefficient
-  };
+};
+
+/// F^k / ((1 − z)(1 − z′)) / N, to nearest, goes to `out` at the frequencies below `end`; the others vanish.
+///
+/// F ↦ F^k through logarithms. With a_i = |F_i| and e_i its error, by the mean value theorem (the derivative along a +
+/// t e grows in t) the product is off by at most
+///   Σ_i k_i e_i/(a_i + e_i) · Π_j (a_j + e_j)^{k_j} ≤ S e^S Π_j a_j^{k_j},   S = Σ_i k_i e_i/a_i,
+/// and 16 k u relative for logarithm, angle (up to π) and k-fold products.
+PowerSums divided_powers(const std::vector<Composition::Factor>& factors, double k, std::int64_t end,
+                         std::complex<double>* out) {
+  constexpr double log_vanishing = TiltedTransform::log_vanishing;
+  const auto size = factors.front().transform->size();
+  const auto n = static_cast<double>(size);
+  PowerSums sums{std::exp(log_vanishing) * n};  // of the coefficients left out
+  const Divisor divisor_of(*factors.front().transform);
   std::vector<Term> terms;
   for (const auto& [transform, draws] : factors)
     terms.push_back({transform->coefficients().data(), static_cast<double>(draws), transform->error(), draws});
   for (std::int64_t m = 0; m < end; ++m) {
-    const double both = (m == 0 || 2 * m == size_) ? 1.0 : 2.0;
+    const double both = (m == 0 || 2 * m == size) ? 1.0 : 2.0;
     double log_power = 0.0;
     double relative = 0.0;  // S
     for (auto& t : terms) {
@@ -90,38 +140,43 @@ Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
         share += t.times * t.error / raised;
         log_raised += t.times * std::log(raised);
       }
-      power_error += both * share * std::exp(log_raised);
+      sums.error += both * share * std::exp(log_raised);
       out[m] = 0.0;
       continue;
     }
-    std::complex<double> power = 1.0;
-    for (const auto& t : terms) {
-      if (t.draws <= 1024) {
-        // Repeated squaring: at most 2(k − 1) rounded products.
-        auto base = t.coefficients[m];
-        for (auto left = t.draws;; base *= base) {
-          if (left % 2 == 1) power *= base;
-          left /= 2;
-          if (left == 0) break;
-        }
-      } else {
-        power *= std::polar(std::exp(t.log_power), t.times * std::arg(t.coefficients[m]));
-      }
-    }
-    const double size = std::sqrt(std::norm(power));
-    power_square += both * size * size;
-    power_error += both * size * (relative * std::exp(relative) + (16.0 * k + 16.0) * roundoff);
-    // 1 − z = (1 − e^{−θh}) + e^{−θh} (1 − y), 1 − y = 2 sin²(φ/2) − i sin φ: nothing cancels.
-    const double sin_half = std::sin(0.5 * angle * static_cast<double>(m));
-    const double cos_half = std::cos(0.5 * angle * static_cast<double>(m));
-    const std::complex<double> turn{2.0 * sin_half * sin_half, -2.0 * sin_half * cos_half};
-    const auto divisor = (near_gap + near_fall * turn) * (far_gap + far_fall * turn);
+    const auto power = power_at(terms, m);
+    const double magnitude = std::sqrt(std::norm(power));
+    sums.square += both * magnitude * magnitude;
+    sums.error += both * magnitude * (relative * std::exp(relative) + (16.0 * k + 16.0) * roundoff);
+    const auto divisor = divisor_of.at(m);
     // Division written out: std::complex guards against overflow that cannot occur here.
     const double scale = 1.0 / (std::norm(divisor) * n);
     out[m] = {(power.real() * divisor.real() + power.imag() * divisor.imag()) * scale,
               (power.imag() * divisor.real() - power.real() * divisor.imag()) * scale};
-    twice += both * size * std::sqrt(std::norm(divisor)) * scale;
+    sums.twice += both * magnitude * std::sqrt(std::norm(divisor)) * scale;
   }
+  return sums;
+}
+
+}  // namespace
+
+Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
+    : rounding_(factors.front().transform->distribution().rounding),
+      step_(factors.front().transform->distribution().step),
+      theta_(factors.front().transform->theta()),
+      size_(factors.front().transform->size()),
+      first_(first) {
+  const auto n = static_cast<double>(size_);
+  const auto draws = draws_of(factors);
+  const auto end = count_of_coefficients(factors);
+  const bool direct = end <= std::min(most_direct, size_ / 4);
+  if (direct) {
+    low_.resize(static_cast<std::size_t>(end));
+  } else {
+    all_.assign(static_cast<std::size_t>(size_) + 2, 0.0);
+  }
+  auto* out = direct ? low_.data() : reinterpret_cast<std::complex<double>*>(all_.data());
+  const auto powers = divided_powers(factors, draws.count, end, out);
   double sum_rounding = 0.0;  // of D_j, relative to Σ |coefficients|
   if (direct) {
     // 64 turns of an angle of up to π (8 units) with 3 roundings each, and the sum.
@@ -130,22 +185,24 @@ Composition::Composition(const std::vector<Factor>& factors, std::int64_t first)
     fourier::backward(all_.data(), size_);
     sum_rounding = roundoff * (8.0 * std::log2(n) + 60.0);
   }
-  twice_error_ = sum_rounding * twice;
+  twice_error_ = sum_rounding * powers.twice;
 
   // Window: the missing mass and its alias, at weights of at most c. Coefficients: an error of Σ|ΔF^k|/N on every t_j,
   // and Σ_j w(u_j) ≤ max w + ∫w/h, as w rises once and falls.
   const double c = std::exp(log_c(theta_));
-  const double absolute = power_error / n * (c + 1.0 / (step_ * theta_ * (1.0 + theta_)));
+  const double absolute = powers.error / n * (c + 1.0 / (step_ * theta_ * (1.0 + theta_)));
   // The same by Cauchy and Schwarz, better where no frequency vanishes: the fast transform's error in ℓ₂ is relative to
   // ‖F‖₂ = √N ‖p^θ‖₂ (Higham 2002, Thm. 24.2), a k-th power multiplies it by at most k, and Σ_j w(u_j)² is at most
   // max w² + ∫w²/h, ∫w² = 1 / (2θ(2θ+1)(θ+1)).
   const double square = std::sqrt(c * c + 1.0 / (step_ * 2.0 * theta_ * (2.0 * theta_ + 1.0) * (theta_ + 1.0)));
-  double euclidean_error = 0.0;  // with several factors Σ k_i times their own, as |F_i| ≤ 1
-  for (const auto& [transform, draws] : factors)
-    euclidean_error += static_cast<double>(draws) * transform->euclidean_error();
   const double euclidean =
-      square * (euclidean_error + (16.0 * k + 16.0) * roundoff * std::sqrt(power_square / n) + std::exp(log_vanishing));
-  sum_error_ = c * 4.0 * std::exp(log_outside) + std::min(absolute, euclidean * std::exp(first_order_error));
+      square * (draws.euclidean_error + (16.0 * draws.count + 16.0) * roundoff * std::sqrt(powers.square / n) +
+                std::exp(TiltedTransform::log_vanishing));
+  sum_error_ = c * 4.0 * std::exp(log_outside) + std::min(absolute, euclidean * std::exp(draws.error));
+  add_losses(factors);
+}
+
+void Composition::add_losses(const std::vector<Factor>& factors) {
   // Relative errors of single masses multiply δ by at most (1 + η)^k, since δ is linear with non-negative coefficients
   // in the product of masses; tilting adds the rounding of its exponent.
   double relative_errors = 0.0;

@@ -43,6 +43,8 @@ class Composition {
   [[nodiscard]] double charge(double epsilon) const;
 
  private:
+  /// k K(θ), to nearest, and what single draws are off by, summed up over all of them, from above.
+  void add_losses(const std::vector<Factor>& factors);
   /// D_j.
   [[nodiscard]] double twice_summed(std::int64_t j) const;
   struct Part {
