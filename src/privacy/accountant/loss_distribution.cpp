@@ -204,6 +204,63 @@ enum class Unfitting {
           ///< mass
 };
 
+/// A cell [inner, outer] whose loss is to become that of its point.
+struct Cell {
+  double inner, outer;
+  CellMasses masses;  // base: the point's loss
+  double residual;  // merged loss − point
+};
+
+/// The cell between two borders, by quadrature (mass_error); its point has the loss `target`.
+template <class Side>
+Cell cell_between(const Side& side, double inner, double outer, double target) {
+  const auto masses = integrate(side, inner, outer, target);
+  return {inner, outer, masses, std::log1p(masses.excess / masses.q)};
+}
+
+/// Moves a cell's inner border until the merged loss is that of the point at `dot`, or as near as rounding allows; the
+/// residual says how near. False if the border would have to lie further in than `least`.
+template <class Side>
+bool fit_inner_border(const Side& side, Cell& cell, double least, double dot, double target, double tolerance) {
+  // ∂/∂border of ∫ e^{target} q (e^{L − target} − 1).
+  const auto slope = [&](double x) { return side.scaled_density_q(x, target) * std::expm1(side.loss(x) - target); };
+  // Newton's method inside a bracket: the excess falls as the border moves inwards.
+  double low = least;
+  double high = dot;
+  bool tried_least = false;
+  for (int round = 0; std::abs(cell.residual) > tolerance && round < 100; ++round) {
+    (cell.masses.excess > 0.0 ? high : low) = cell.inner;
+    double next = cell.inner + cell.masses.excess / slope(cell.inner);
+    if (!(next > low && next < high)) {
+      if (cell.masses.excess > 0.0 && low == least && !tried_least) {
+        next = least;
+        tried_least = true;
+      } else {
+        next = 0.5 * (low + high);
+      }
+    }
+    if (cell.inner == least && cell.masses.excess > 0.0) return false;  // it would have to reach beyond the next point
+    if (next == cell.inner) break;
+    cell = cell_between(side, next, cell.outer, target);
+  }
+  return true;
+}
+
+/// The cell from `inner` outwards whose outer border, between the point at `dot` and `outer`, is drawn in until the
+/// merged loss is the point's, or as near as rounding allows; the residual says how near.
+template <class Side>
+Cell drawn_in(const Side& side, double inner, double dot, double outer, double target, double tolerance) {
+  double low = dot;
+  double high = outer;
+  Cell cell{};
+  for (int round = 0; round < 100; ++round) {
+    cell = cell_between(side, inner, 0.5 * (low + high), target);
+    if (std::abs(cell.residual) <= tolerance || !(cell.outer > low && cell.outer < high)) break;
+    (cell.masses.excess > 0.0 ? high : low) = cell.outer;
+  }
+  return cell;
+}
+
 /// Merging outputs is post-processing: the pair of merged masses is dominated by the original (data processing).
 /// Cell i is [b_{i−1}, b_i] with merged loss log(P(cell)/Q(cell)) equal to its point's, index·step + offset. So b_i
 /// gives b_{i−1}, from the tail inwards; in that direction an error of a border shrinks (masses grow), outwards it
@@ -223,59 +280,22 @@ MergedCells merge(const Side& side, const std::vector<std::int64_t>& index, doub
   for (std::size_t i = last; i >= 1; --i) {
     const double target = loss_of(i);
     const double back = std::exp(-target);
-    // ∂/∂border of ∫ e^{target} q (e^{L − target} − 1).
-    const auto slope = [&](double x) { return side.scaled_density_q(x, target) * std::expm1(side.loss(x) - target); };
     const double width = dot[i] - dot[i - 1];
     const double least = dot[i - 1] + 1e-3 * width;
-    double inner = std::clamp(dot[i] - share * (outer - dot[i]), least, dot[i] - 1e-3 * width);
-    CellMasses cell = integrate(side, inner, outer, target);
-    double residual = std::log1p(cell.excess / cell.q);
-    // Newton's method inside a bracket: the excess falls as the border moves inwards.
-    double low = least;
-    double high = dot[i];
-    bool tried_least = false;
-    bool fits = true;
-    for (int round = 0; std::abs(residual) > tolerance && round < 100; ++round) {
-      (cell.excess > 0.0 ? high : low) = inner;
-      double next = inner + cell.excess / slope(inner);
-      if (!(next > low && next < high)) {
-        if (cell.excess > 0.0 && low == least && !tried_least) {
-          next = least;
-          tried_least = true;
-        } else {
-          next = 0.5 * (low + high);
-        }
-      }
-      if (inner == least && cell.excess > 0.0) {  // the cell would have to reach beyond the next point
-        fits = false;
-        break;
-      }
-      if (next == inner) break;
-      inner = next;
-      cell = integrate(side, inner, outer, target);
-      residual = std::log1p(cell.excess / cell.q);
-    }
-    if (!fits && unfitting == Unfitting::joins) continue;
-    if (!fits) {
+    const double start = std::clamp(dot[i] - share * (outer - dot[i]), least, dot[i] - 1e-3 * width);
+    auto cell = cell_between(side, start, outer, target);
+    if (!fit_inner_border(side, cell, least, dot[i], target, tolerance)) {
+      if (unfitting == Unfitting::joins) continue;
       // Leave a gap: the inner border half way between the points, the outer one drawn in to match.
-      inner = dot[i] - 0.5 * width;
-      low = dot[i];
-      high = outer;
-      for (int round = 0; round < 100; ++round) {
-        outer = 0.5 * (low + high);
-        cell = integrate(side, inner, outer, target);
-        residual = std::log1p(cell.excess / cell.q);
-        if (std::abs(residual) <= tolerance || !(outer > low && outer < high)) break;
-        (cell.excess > 0.0 ? high : low) = outer;
-      }
+      cell = drawn_in(side, dot[i] - 0.5 * width, dot[i], outer, target, tolerance);
     }
-    if (std::abs(residual) <= 1e3 * tolerance) {
-      share = std::clamp((dot[i] - inner) / (outer - dot[i]), 0.1, 10.0);
-      out.worst = std::max(out.worst, std::abs(residual));
-      out.masses.heavy[i] = cell.q + cell.excess;
-      out.masses.light[i] = cell.q * back;
+    if (std::abs(cell.residual) <= 1e3 * tolerance) {
+      share = std::clamp((dot[i] - cell.inner) / (cell.outer - dot[i]), 0.1, 10.0);
+      out.worst = std::max(out.worst, std::abs(cell.residual));
+      out.masses.heavy[i] = cell.masses.q + cell.masses.excess;
+      out.masses.light[i] = cell.masses.q * back;
     }  // else rounding of far, wide cells kept a border from converging: such a cell is dropped, not charged
-    outer = inner;
+    outer = cell.inner;
   }
   out.border = outer;
   return out;
@@ -321,106 +341,132 @@ struct Moved {
   double lost;  ///< by how much rounding the middle down lowers the mean loss
 };
 
-/// One direction: losses of both sides, of which one is the mirror image of the other's in the other direction.
-void fill_directed(LossDistribution& out, const DominatingPair& pair, const std::vector<std::int64_t>& index_above,
-                   const std::vector<std::int64_t>& index_below, double end_above, double end_below,
-                   Direction direction) {
-  const Above above(pair);
-  const Below below(pair);
-  const double zero = pair.inverse_loss(0.0);
-  const bool remove = direction == Direction::remove;
+/// What one direction is made of: both half lines, and the points and the end of each.
+struct BothSides {
+  Above above;
+  Below below;
+  double zero;  ///< where the loss is 0, seen from above
+  const std::vector<std::int64_t>& index_above;
+  const std::vector<std::int64_t>& index_below;
+  double end_above, end_below;
+  bool remove;  ///< the direction; else add
+};
+
+/// Puts masses at the points, unrounded: those under the first measure of the direction, heavier where losses are
+/// positive (`up`) and lighter where they are negative (`down`).
+void put_points(LossDistribution& into, const BothSides& sides, const SideMasses& up, const SideMasses& down) {
   // One rule of distances makes both lists: the shorter is the beginning of the longer.
-  const auto& longest = index_above.size() > index_below.size() ? index_above : index_below;
-  const auto put = [&](LossDistribution& into, const SideMasses& up, const SideMasses& down) {
-    // Under the first measure of the direction: heavier where losses are positive, lighter where they are negative.
-    const auto at = [](const std::vector<double>& masses, std::size_t i) {
-      return i < masses.size() ? masses[i] : 0.0;
-    };
-    into.points.reserve(longest.size());
-    for (std::size_t i = 1; i < longest.size(); ++i)
-      into.points.push_back({longest[i], at(up.heavy, i), at(down.light, i)});
-  };
-  if (out.rounding == Rounding::pessimistic) {
-    const auto high = spread(above, index_above, out.step, zero, end_above);
-    const auto low = spread(below, index_below, out.step, -zero, end_below);
-    const auto& up = remove ? high : low;
-    const auto& down = remove ? low : high;
-    put(out, up, down);
-    out.at_zero = up.heavy[0] + down.light[0];
-    // Past the last point's x, losses go on and may be less far out than the point itself: their mass goes to the one
-    // before.
-    (down.light.size() > 2 ? out.points[down.light.size() - 3].minus : out.at_zero) += down.light_beyond;
-    out.infinite_mass += up.heavy_beyond;
-    return;
+  const auto& longest = sides.index_above.size() > sides.index_below.size() ? sides.index_above : sides.index_below;
+  const auto at = [](const std::vector<double>& masses, std::size_t i) { return i < masses.size() ? masses[i] : 0.0; };
+  into.points.reserve(longest.size());
+  for (std::size_t i = 1; i < longest.size(); ++i)
+    into.points.push_back({longest[i], at(up.heavy, i), at(down.light, i)});
+}
+
+/// One direction from above: the cells of both sides, spread to their ends.
+void fill_pessimistic(LossDistribution& out, const BothSides& sides) {
+  const auto high = spread(sides.above, sides.index_above, out.step, sides.zero, sides.end_above);
+  const auto low = spread(sides.below, sides.index_below, out.step, -sides.zero, sides.end_below);
+  const auto& up = sides.remove ? high : low;
+  const auto& down = sides.remove ? low : high;
+  put_points(out, sides, up, down);
+  out.at_zero = up.heavy[0] + down.light[0];
+  // Past the last point's x, losses go on and may be less far out than the point itself: their mass goes to the one
+  // before.
+  (down.light.size() > 2 ? out.points[down.light.size() - 3].minus : out.at_zero) += down.light_beyond;
+  out.infinite_mass += up.heavy_beyond;
+}
+
+/// Adds `mass` of the loss offset + `beyond`, from below: to the nearest point that is not above it. Returns by how
+/// much that lowers its loss.
+double add_rounded_down(LossDistribution& found, double beyond, double mass) {
+  auto& points = found.points;
+  if (beyond >= 0.0) {
+    const auto reached = static_cast<std::int64_t>(beyond / found.step * (1.0 - 1e-14));
+    const auto past =
+        std::find_if(points.begin(), points.end(), [&](const auto& point) { return point.index > reached; });
+    (past == points.begin() ? found.at_zero : std::prev(past)->plus) += mass;
+    return beyond - (past == points.begin() ? 0.0 : static_cast<double>(std::prev(past)->index) * found.step);
   }
-  // What is left in the middle is merged too, and its loss is rounded down to the grid. The whole grid is moved a
-  // little, so that this costs least: to where most mass lies. That is the middle itself, or, for small σ, the bounded
-  // end of the losses below.
-  const auto at_offset = [&](double offset) {
-    const auto high = merge(above, index_above, out.step, offset, zero, end_above, Unfitting::joins);
-    const auto low = merge(below, index_below, out.step, -offset, -zero, end_below, Unfitting::joins);
-    const auto right = integrate(above, zero, high.border, 0.0);
-    const auto left = integrate(below, -zero, low.border, 0.0);
-    const double p = right.q + right.excess + left.q;
-    const double q = right.q + left.q + left.excess;
-    LossDistribution found = out;
-    put(found, remove ? high.masses : low.masses, remove ? low.masses : high.masses);
-    found.offset = remove ? offset : -offset;
-    found.loss_error += std::max(high.worst, low.worst);
-    // In the other direction losses have the other sign. Each of the two integrals is off by 1e-13 of itself.
-    const double off = std::log1p((right.excess - left.excess) / q) - offset;
-    const double beyond = (remove ? off : -off) - 2.0 * mass_error * (right.excess + left.excess) / std::min(p, q);
-    const double mass = remove ? p : q;
-    // To the nearest point that is not above it.
-    auto& points = found.points;
-    double lost = 0.0;
-    if (beyond >= 0.0) {
-      const auto reached = static_cast<std::int64_t>(beyond / out.step * (1.0 - 1e-14));
-      const auto past =
-          std::find_if(points.begin(), points.end(), [&](const auto& point) { return point.index > reached; });
-      (past == points.begin() ? found.at_zero : std::prev(past)->plus) += mass;
-      lost = beyond - (past == points.begin() ? 0.0 : static_cast<double>(std::prev(past)->index) * out.step);
-    } else {
-      const auto needed = static_cast<std::int64_t>(std::ceil(-beyond / out.step * (1.0 + 1e-14)));
-      auto at = std::find_if(points.begin(), points.end(), [&](const auto& point) { return point.index >= needed; });
-      if (at == points.end()) at = points.insert(at, {needed, 0.0, 0.0});
-      at->minus += mass;
-      lost = beyond + static_cast<double>(at->index) * out.step;
-    }
-    return Moved{std::move(found), off, mass * lost};
-  };
-  auto best = at_offset(0.0);
+  const auto needed = static_cast<std::int64_t>(std::ceil(-beyond / found.step * (1.0 + 1e-14)));
+  auto at = std::find_if(points.begin(), points.end(), [&](const auto& point) { return point.index >= needed; });
+  if (at == points.end()) at = points.insert(at, {needed, 0.0, 0.0});
+  at->minus += mass;
+  return beyond + static_cast<double>(at->index) * found.step;
+}
+
+/// One direction from below, on the grid moved by `offset` (direction `remove`): merged cells of both sides, and what
+/// is left in the middle, which is merged too. `empty` says all but the masses.
+Moved moved_by(double offset, const LossDistribution& empty, const BothSides& sides) {
+  const auto high =
+      merge(sides.above, sides.index_above, empty.step, offset, sides.zero, sides.end_above, Unfitting::joins);
+  const auto low =
+      merge(sides.below, sides.index_below, empty.step, -offset, -sides.zero, sides.end_below, Unfitting::joins);
+  const auto right = integrate(sides.above, sides.zero, high.border, 0.0);
+  const auto left = integrate(sides.below, -sides.zero, low.border, 0.0);
+  const double p = right.q + right.excess + left.q;
+  const double q = right.q + left.q + left.excess;
+  LossDistribution found = empty;
+  put_points(found, sides, sides.remove ? high.masses : low.masses, sides.remove ? low.masses : high.masses);
+  found.offset = sides.remove ? offset : -offset;
+  found.loss_error += std::max(high.worst, low.worst);
+  // In the other direction losses have the other sign. Each of the two integrals is off by 1e-13 of itself.
+  const double off = std::log1p((right.excess - left.excess) / q) - offset;
+  const double beyond = (sides.remove ? off : -off) - 2.0 * mass_error * (right.excess + left.excess) / std::min(p, q);
+  const double mass = sides.remove ? p : q;
+  const double lost = add_rounded_down(found, beyond, mass);
+  return {std::move(found), off, mass * lost};
+}
+
+/// One direction from below, on the moved grid that costs least of those tried. `empty` says all but the masses.
+///
+/// What is left in the middle is merged too, and its loss is rounded down to the grid. The whole grid is moved a
+/// little, so that this costs least: to where most mass lies. That is the middle itself, or, for small σ, the bounded
+/// end of the losses below.
+LossDistribution best_moved(const LossDistribution& empty, const BothSides& sides) {
+  const double step = empty.step;
+  auto best = moved_by(0.0, empty, sides);
   const auto consider = [&](double offset) {
-    auto found = at_offset(std::clamp(offset, -0.49 * out.step, 0.49 * out.step));
+    auto found = moved_by(std::clamp(offset, -0.49 * step, 0.49 * step), empty, sides);
     const double off = found.off;
     if (found.lost < best.lost) best = std::move(found);
     return off;
   };
   // Negligible next to what cells of width h cost otherwise, h²/8 and more.
-  const double enough = 0.01 * out.step * std::min(out.step, 1.0);
-  const double far = std::abs(below.loss(end_below));
-  if (best.lost > enough && std::isfinite(far) && far > 0.5 * out.step) {
-    const double border = below.inverse_loss(far - 0.5 * out.step, 0.0);
-    const auto cell = integrate(below, border, end_below, far);
+  const double enough = 0.01 * step * std::min(step, 1.0);
+  const double far = std::abs(sides.below.loss(sides.end_below));
+  if (best.lost > enough && std::isfinite(far) && far > 0.5 * step) {
+    const double border = sides.below.inverse_loss(far - 0.5 * step, 0.0);
+    const auto cell = integrate(sides.below, border, sides.end_below, far);
     const double target = far + std::log1p(cell.excess / cell.q);
-    consider(std::round(target / out.step) * out.step - target);
+    consider(std::round(target / step) * step - target);
   }
   // Offsets at which the middle's loss is on the grid, by secants. Where losses below end in what is almost an atom,
   // the middle joins it.
-  const auto beside = [&](double off) { return off - std::round(off / out.step) * out.step; };
+  const auto beside = [&](double off) { return off - std::round(off / step) * step; };
   double offset = 0.0;
   double off = best.off;
   double slope = -1.0;
   for (int round = 0; best.lost > enough && round < 6; ++round) {
     // A little to the side on which it is rounded down by next to nothing.
-    const double next = offset - (beside(off) - (remove ? 0.1 : -0.1) * enough) / slope;
+    const double next = offset - (beside(off) - (sides.remove ? 0.1 : -0.1) * enough) / slope;
     const double found = consider(next);
-    if (next == offset || std::abs(next) > 0.49 * out.step) break;
+    if (next == offset || std::abs(next) > 0.49 * step) break;
     slope = std::clamp((found - off) / (next - offset), -4.0, -0.2);
     offset = next;
     off = found;
   }
-  out = std::move(best.distribution);
+  return std::move(best.distribution);
+}
+
+/// One direction: losses of both sides, of which one is the mirror image of the other's in the other direction.
+void fill_directed(LossDistribution& out, const DominatingPair& pair, const std::vector<std::int64_t>& index_above,
+                   const std::vector<std::int64_t>& index_below, double end_above, double end_below,
+                   Direction direction) {
+  const BothSides sides{Above(pair), Below(pair), pair.inverse_loss(0.0),        index_above, index_below,
+                        end_above,   end_below,   direction == Direction::remove};
+  if (out.rounding == Rounding::pessimistic) fill_pessimistic(out, sides);
+  else out = best_moved(out, sides);
 }
 
 }  // namespace
