@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 
 #include "gauss_rule.h"
 #include "privacy/terms/checks.h"
@@ -219,19 +220,52 @@ double DominatingPair::loss(double x) const {
   return log_mixture(x, 1.0) - (against_ == Against::mirror ? log_mixture(x, -1.0) : 0.0);
 }
 
-double DominatingPair::inverse_loss(double target, double guess) const {
-  if (against_ == Against::mirror && target == 0.0) return 0.0;
+double DominatingPair::inverse_loss_of_one_moved(double target) const {
   // One moved component, (1−q) N(0) + q N(μ) or N(μ) alone: log(1 + q expm1(u)) = ℓ ⇔ u = log1p(expm1(ℓ)/q), the
   // large-ℓ form avoiding overflow, and x = σ² u/μ + μ/2.
-  if (against_ == Against::noise && (p_.size() == 1 || (p_.size() == 2 && p_[0].mean == 0.0))) {
-    const double q = p_.back().weight;
-    const double mean = p_.back().mean;
-    const double u = q == 1.0        ? target
-                     : target > 30.0 ? target - std::log(q) + std::log1p(-(1.0 - q) * std::exp(-target))
-                                     : std::log1p(std::expm1(target) / q);
-    if (std::isnan(u) || std::isinf(u)) throw OutOfReach(cat("no point has privacy loss ", target));
-    return sigma_ * sigma_ * u / mean + 0.5 * mean;
+  const double q = p_.back().weight;
+  const double mean = p_.back().mean;
+  const double u = q == 1.0        ? target
+                   : target > 30.0 ? target - std::log(q) + std::log1p(-(1.0 - q) * std::exp(-target))
+                                   : std::log1p(std::expm1(target) / q);
+  if (std::isnan(u) || std::isinf(u)) throw OutOfReach(cat("no point has privacy loss ", target));
+  return sigma_ * sigma_ * u / mean + 0.5 * mean;
+}
+
+double DominatingPair::mean_at(double x, double sign) const {
+  double top = -std::numeric_limits<double>::infinity();
+  for (const auto& c : p_) top = std::max(top, exponent({sign * c.mean, c.weight}, x));
+  double numerator = 0.0;
+  double denominator = 0.0;
+  for (const auto& c : p_) {
+    const double e = c.weight * std::exp(exponent({sign * c.mean, c.weight}, x) - top);
+    numerator += c.mean * e;
+    denominator += e;
   }
+  return numerator / denominator;
+}
+
+std::pair<double, double> DominatingPair::loss_and_slope(double x) const {
+  if (against_ == Against::mirror) return {loss(x), mean_at(x, 1.0) + mean_at(x, -1.0)};
+  if (exponent(p_.back(), x) < large_exponent) {
+    // The terms of `excess`, which give the slope too.
+    double sum = 0.0;
+    double weighted = 0.0;
+    for (const auto& c : p_) {
+      if (!(c.mean > 0.0)) continue;
+      const double e = c.weight * std::expm1(exponent(c, x));
+      sum += e;
+      weighted += c.mean * (e + c.weight);
+    }
+    if (sum > -0.5 && std::isfinite(sum)) return {std::log1p(sum), weighted / (1.0 + sum)};
+  }
+  return {loss(x), mean_at(x, 1.0)};
+}
+
+double DominatingPair::inverse_loss(double target, double guess) const {
+  if (against_ == Against::mirror && target == 0.0) return 0.0;
+  if (against_ == Against::noise && (p_.size() == 1 || (p_.size() == 2 && p_[0].mean == 0.0)))
+    return inverse_loss_of_one_moved(target);
   // Bracket by doubling around the guess, then safeguarded Newton: L is increasing and L' > 0.
   double low = guess > 0.0 ? guess : 0.5 * largest_mean();
   double high = low;
@@ -245,38 +279,8 @@ double DominatingPair::inverse_loss(double target, double guess) const {
   }
   for (double step = sigma_; loss(high) < target; step *= 2.0) high += step;
   double x = guess > low && guess < high ? guess : 0.5 * (low + high);
-  // L'(x) = (E_P[μ | x] − E_Q[μ | x]) / σ². Newton's steps are guarded: a rounded slope costs at most a step.
-  const auto mean_at = [&](double sign) {
-    double top = -std::numeric_limits<double>::infinity();
-    for (const auto& c : p_) top = std::max(top, exponent({sign * c.mean, c.weight}, x));
-    double numerator = 0.0;
-    double denominator = 0.0;
-    for (const auto& c : p_) {
-      const double e = c.weight * std::exp(exponent({sign * c.mean, c.weight}, x) - top);
-      numerator += c.mean * e;
-      denominator += e;
-    }
-    return numerator / denominator;
-  };
-  // L(x) and L'(x) σ².
-  const auto loss_and_slope = [&]() -> std::pair<double, double> {
-    if (against_ == Against::mirror) return {loss(x), mean_at(1.0) + mean_at(-1.0)};
-    if (exponent(p_.back(), x) < large_exponent) {
-      // The terms of `excess`, which give the slope too.
-      double sum = 0.0;
-      double weighted = 0.0;
-      for (const auto& c : p_) {
-        if (!(c.mean > 0.0)) continue;
-        const double e = c.weight * std::expm1(exponent(c, x));
-        sum += e;
-        weighted += c.mean * (e + c.weight);
-      }
-      if (sum > -0.5 && std::isfinite(sum)) return {std::log1p(sum), weighted / (1.0 + sum)};
-    }
-    return {loss(x), mean_at(1.0)};
-  };
   for (int i = 0; i < 200 && low < high; ++i) {
-    const auto [at_x, slope] = loss_and_slope();
+    const auto [at_x, slope] = loss_and_slope(x);
     const double value = at_x - target;
     if (value > 0.0) {
       high = x;
@@ -284,6 +288,7 @@ double DominatingPair::inverse_loss(double target, double guess) const {
       low = x;
     }
     if (value == 0.0) break;
+    // Newton's steps are guarded: a rounded slope costs at most a step.
     double next = x - value / (slope * inverse_variance_);
     if (!(next > low && next < high)) next = 0.5 * (low + high);
     if (next == x || std::abs(next - x) <= 2e-16 * std::max(std::abs(x), sigma_ * 1e-3)) return next;

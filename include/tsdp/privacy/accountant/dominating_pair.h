@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "tsdp/base/names.h"
@@ -102,6 +103,13 @@ class DominatingPair {
  private:
   [[nodiscard]] double exponent(const Component& c, double x) const;
   [[nodiscard]] double log_mixture(double x, double sign) const;
+  /// The x with L(x) = loss of one moved component against noise, in closed form, to nearest. Throws OutOfReach where
+  /// there is none.
+  [[nodiscard]] double inverse_loss_of_one_moved(double loss) const;
+  /// E[μ | x] under Σ_k w_k N(±μ_k, σ²), `sign` being ±1; to nearest.
+  [[nodiscard]] double mean_at(double x, double sign) const;
+  /// L(x), and L′(x) σ² = E_P[μ | x] − E_Q[μ | x]; to nearest.
+  [[nodiscard]] std::pair<double, double> loss_and_slope(double x) const;
   void require_one_moved() const;
   struct Value {
     double value, error;
