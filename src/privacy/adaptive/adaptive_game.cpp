@@ -76,6 +76,158 @@ void hull_through_origin(const std::vector<double>& z, std::vector<double>& f) {
   std::copy_n(value.begin(), f.size(), f.begin());
 }
 
+/// The points at which profiles are evaluated, and the rows n = −reach … reach of their tables.
+struct ProfileGrid {
+  double step;                       ///< h
+  double fine;                       ///< of point_indices, in points
+  std::vector<std::int64_t> points;  ///< n ≥ 0, rising
+
+  [[nodiscard]] std::size_t half() const { return points.size(); }
+  [[nodiscard]] Eigen::Index rows() const { return static_cast<Eigen::Index>(2 * half() - 1); }
+  [[nodiscard]] Eigen::Index row(int side, std::size_t i) const {
+    return static_cast<Eigen::Index>(half() - 1) + side * static_cast<Eigen::Index>(i);
+  }
+};
+
+/// The grid as far as profiles reach, as far as the corner's. The others have no heavier tails than it, except for the
+/// cover's excess. No bound rests on it: what lies beyond the last point is charged.
+ProfileGrid grid_of(double q, double sigma, double step, const GameSettings& settings) {
+  const TriangleGram corner{4.0 / (sigma * sigma), 0.0, 0.0};
+  const TriangleProfile first(corner, q, settings.spacing);
+  const TriangleProfile second(corner.swapped(), q, settings.spacing);
+  const double fine = 4.0 / settings.step;
+  const auto points_to = [&](std::int64_t n) {
+    return point_indices(step, fine * step, step * static_cast<double>(n), most_points);
+  };
+  auto points = points_to(1);
+  while (true) {
+    const double loss = step * static_cast<double>(points.back());
+    if (std::max(first.upper(loss), second.upper(loss)) * std::exp(-0.5 * loss) < tail) break;
+    if (points.back() > most_points)
+      throw OutOfReach(cat("the privacy loss of one step reaches ", loss, ", too far for a grid of distance ", step));
+    points = points_to(points.back() + std::max<std::int64_t>(1, points.back() / 8));
+  }
+  return {step, fine, std::move(points)};
+}
+
+/// h̃_j of all pairs of the cover, in both orders, from above, each raised to a convex function (Section 6): rows n =
+/// −reach … reach at the points, columns pairs, in balanced units.
+Eigen::MatrixXd convex_profiles(const ProfileGrid& grid, const std::vector<TriangleGram>& cover, double q,
+                                double spacing) {
+  const auto half = grid.half();
+  Eigen::MatrixXd profiles(grid.rows(), static_cast<Eigen::Index>(2 * cover.size()));
+  std::vector<double> z(half);
+  for (std::size_t i = 0; i < half; ++i) z[i] = std::exp(grid.step * static_cast<double>(grid.points[i]));
+  in_parallel(cover.size(), [&](std::size_t c) {
+    const TriangleProfile one(cover[c], q, spacing);
+    const TriangleProfile other(cover[c].swapped(), q, spacing);
+    // In units of W: at z < 1 H_{1/z}(A‖B) z, at z > 1 H_z(B‖A).
+    std::vector<double> below(half), above(half);
+    for (std::size_t i = 0; i < half; ++i) {
+      const double loss = grid.step * static_cast<double>(grid.points[i]);
+      below[i] = one.upper(loss) / z[i];
+      above[i] = other.upper(loss);
+    }
+    below[0] = above[0] = std::max(below[0], above[0]);
+    falling_hull(z, above);
+    hull_through_origin(z, below);
+    const auto j = static_cast<Eigen::Index>(2 * c);
+    for (std::size_t i = 0; i < half; ++i) {
+      const double balance = std::exp(-0.5 * grid.step * static_cast<double>(grid.points[i]));
+      profiles(grid.row(1, i), j) = profiles(grid.row(-1, i), j + 1) = above[i] * balance;
+      profiles(grid.row(-1, i), j) = profiles(grid.row(1, i), j + 1) = below[i] / balance;
+    }
+  });
+  return profiles;
+}
+
+/// Throws OutOfReach unless all profiles are convex at z = 1 too; otherwise the pair would have no mass at loss 0.
+void check_convex_at_one(const ProfileGrid& grid, const Eigen::MatrixXd& profiles) {
+  const double step = grid.step;
+  for (Eigen::Index j = 0; j < profiles.cols(); ++j) {
+    const double left =
+        (profiles(grid.row(0, 0), j) - profiles(grid.row(-1, 1), j) * std::exp(-0.5 * step)) / -std::expm1(-step);
+    const double right =
+        (profiles(grid.row(1, 1), j) * std::exp(0.5 * step) - profiles(grid.row(0, 0), j)) / std::expm1(step);
+    if (!(left <= right + 1.0)) throw OutOfReach("a step's privacy loss has no mass at 0 on so wide a grid");
+  }
+}
+
+/// An orthonormal basis of the profiles relative to the largest at each point, to nearest: what it leaves is charged.
+/// Each step adds the profile furthest from the basis.
+Eigen::MatrixXd basis_of(const Eigen::MatrixXd& relative) {
+  Eigen::MatrixXd rest = relative;
+  Eigen::MatrixXd all(relative.rows(), 0);
+  while (all.cols() < static_cast<Eigen::Index>(most_ranks)) {
+    Eigen::Index j = 0;
+    if (!(rest.cwiseAbs().colwise().maxCoeff().maxCoeff(&j) > basis_tolerance)) break;
+    Eigen::VectorXd one = rest.col(j);
+    one -= all * (all.transpose() * one);
+    one.normalize();
+    all.conservativeResize(Eigen::NoChange, all.cols() + 1);
+    all.rightCols(1) = one;
+    rest.noalias() -= one * (one.transpose() * rest);
+  }
+  return all;
+}
+
+/// Rotates a basis so that the first members are those of which most is left after many rounds, which smooth; the
+/// others then need not be evaluated. To nearest: any basis will do.
+void put_smoothest_first(const ProfileGrid& grid, const Eigen::VectorXd& envelope, Eigen::MatrixXd& all) {
+  constexpr int smooth = 121;
+  const auto& points = grid.points;
+  const auto half = grid.half();
+  Eigen::MatrixXd smoothed(smooth, grid.rows());
+  for (int t = 0; t < smooth; ++t)
+    for (std::size_t i = 0; i < half; ++i)
+      for (const int side : {-1, 1}) {
+        const double width = 0.5 * static_cast<double>(points[std::min(i + 1, half - 1)] - points[i == 0 ? 0 : i - 1]);
+        const double place = (side * static_cast<double>(points[i]) - grid.fine * (t - smooth / 2)) / (2.0 * grid.fine);
+        smoothed(t, grid.row(side, i)) = width * std::exp(-0.5 * place * place);
+      }
+  const Eigen::MatrixXd seen = smoothed * envelope.asDiagonal() * all;
+  all *= Eigen::BDCSVD<Eigen::MatrixXd>(seen, Eigen::ComputeFullV).matrixV();
+}
+
+/// b_l on every n of the grid, from −reach to reach around `out`, to nearest: straight lines in z, in the units of W.
+/// `all`: values of all members at the rows of the tables.
+void put_on_grid(const ProfileGrid& grid, const Eigen::MatrixXd& all, std::size_t l, double* out) {
+  const auto& points = grid.points;
+  const double step = grid.step;
+  const auto at = [&](int side, std::size_t i) {
+    return all(grid.row(side, i), static_cast<Eigen::Index>(l)) *
+           std::exp(side * 0.5 * step * static_cast<double>(points[i]));
+  };
+  for (const int side : {-1, 1})
+    for (std::size_t i = 0; i + 1 < points.size(); ++i) {
+      const double near = at(side, i);
+      const double far = at(side, i + 1);
+      const double all_of_it = std::expm1(side * step * static_cast<double>(points[i + 1] - points[i]));
+      for (auto n = points[i]; n <= points[i + 1]; ++n) {
+        const double share = std::expm1(side * step * static_cast<double>(n - points[i])) / all_of_it;
+        out[side * n] = (near + share * (far - near)) * std::exp(-side * 0.5 * step * static_cast<double>(n));
+      }
+    }
+}
+
+/// max_j Σ_n h̃_j(n), from above, where h̃ between two points is at most the larger end's value times e^{width/2}.
+/// In the basis it exceeds the convex one by at most twice the residual times the envelope.
+double largest_mass(const ProfileGrid& grid, const Eigen::MatrixXd& profiles, const Eigen::VectorXd& envelope,
+                    double residual, double widest) {
+  const auto& points = grid.points;
+  const auto half = grid.half();
+  double largest = 0.0;
+  for (Eigen::Index j = 0; j < profiles.cols(); ++j) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < half; ++i)
+      for (const int side : {-1, 1})
+        sum += (profiles(grid.row(side, i), j) + 2.0 * residual * envelope(grid.row(side, i))) *
+               static_cast<double>(points[std::min(i + 1, half - 1)] - points[i] + 1);
+    largest = std::max(largest, sum * std::exp(0.5 * widest) * (1.0 + 1e-6));
+  }
+  return largest;
+}
+
 }  // namespace
 
 AdaptiveGame::AdaptiveGame(double q, double sigma, GameSettings settings) {
@@ -95,93 +247,17 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
   const double bulk = std::sqrt(0.5 * std::numbers::pi) * 2.0 * q * std::erf(1.0 / (sigma * std::numbers::sqrt2));
   step_ = std::min(settings.step * std::min(bulk, deviation_), 0.05);
   const auto cover = triangle_cover(sigma, settings.cover);
-
-  // How far profiles reach: as far as the corner's. The others have no heavier tails than it, except for the cover's
-  // excess.
-  const TriangleGram corner{4.0 / (sigma * sigma), 0.0, 0.0};
-  const TriangleProfile first(corner, q, settings.spacing);
-  const TriangleProfile second(corner.swapped(), q, settings.spacing);
-  const double fine = 4.0 / settings.step;  // in points
-  const auto points_to = [&](std::int64_t n) {
-    return point_indices(step_, fine * step_, step_ * static_cast<double>(n), most_points);
-  };
-  auto points = points_to(1);
-  while (true) {
-    const double loss = step_ * static_cast<double>(points.back());
-    if (std::max(first.upper(loss), second.upper(loss)) * std::exp(-0.5 * loss) < tail) break;
-    if (points.back() > most_points)
-      throw OutOfReach(cat("the privacy loss of one step reaches ", loss, ", too far for a grid of distance ", step_));
-    points = points_to(points.back() + std::max<std::int64_t>(1, points.back() / 8));
-  }
+  const auto grid = grid_of(q, sigma, step_, settings);
+  const auto& points = grid.points;
   reach_ = points.back();
-
-  // Rows n = −reach … reach at the points, columns pairs, in balanced units.
-  const auto half = points.size();
-  const auto rows = static_cast<Eigen::Index>(2 * half - 1);
   kernels_ = 2 * cover.size();
-  Eigen::MatrixXd profiles(rows, static_cast<Eigen::Index>(kernels_));
-  const auto row = [&](int side, std::size_t i) {
-    return static_cast<Eigen::Index>(half - 1) + side * static_cast<Eigen::Index>(i);
-  };
-  std::vector<double> z(half);
-  for (std::size_t i = 0; i < half; ++i) z[i] = std::exp(step_ * static_cast<double>(points[i]));
-  in_parallel(cover.size(), [&](std::size_t c) {
-    const TriangleProfile one(cover[c], q, settings.spacing);
-    const TriangleProfile other(cover[c].swapped(), q, settings.spacing);
-    // In units of W: at z < 1 H_{1/z}(A‖B) z, at z > 1 H_z(B‖A).
-    std::vector<double> below(half), above(half);
-    for (std::size_t i = 0; i < half; ++i) {
-      const double loss = step_ * static_cast<double>(points[i]);
-      below[i] = one.upper(loss) / z[i];
-      above[i] = other.upper(loss);
-    }
-    below[0] = above[0] = std::max(below[0], above[0]);
-    falling_hull(z, above);
-    hull_through_origin(z, below);
-    const auto j = static_cast<Eigen::Index>(2 * c);
-    for (std::size_t i = 0; i < half; ++i) {
-      const double balance = std::exp(-0.5 * step_ * static_cast<double>(points[i]));
-      profiles(row(1, i), j) = profiles(row(-1, i), j + 1) = above[i] * balance;
-      profiles(row(-1, i), j) = profiles(row(1, i), j + 1) = below[i] / balance;
-    }
-  });
-  for (Eigen::Index j = 0; j < profiles.cols(); ++j) {
-    // Convex at z = 1 too; otherwise the pair would have no mass at loss 0.
-    const double left =
-        (profiles(row(0, 0), j) - profiles(row(-1, 1), j) * std::exp(-0.5 * step_)) / -std::expm1(-step_);
-    const double right = (profiles(row(1, 1), j) * std::exp(0.5 * step_) - profiles(row(0, 0), j)) / std::expm1(step_);
-    if (!(left <= right + 1.0)) throw OutOfReach("a step's privacy loss has no mass at 0 on so wide a grid");
-  }
+  const Eigen::MatrixXd profiles = convex_profiles(grid, cover, q, settings.spacing);
+  check_convex_at_one(grid, profiles);
 
-  // An orthonormal basis of the profiles relative to the largest at each point. Each step adds the profile furthest
-  // from the basis.
   const Eigen::VectorXd envelope = profiles.rowwise().maxCoeff();
-  Eigen::MatrixXd rest = envelope.cwiseInverse().asDiagonal() * profiles;
-  const Eigen::MatrixXd relative = rest;
-  Eigen::MatrixXd all(rows, 0);
-  while (all.cols() < static_cast<Eigen::Index>(most_ranks)) {
-    Eigen::Index j = 0;
-    if (!(rest.cwiseAbs().colwise().maxCoeff().maxCoeff(&j) > basis_tolerance)) break;
-    Eigen::VectorXd one = rest.col(j);
-    one -= all * (all.transpose() * one);
-    one.normalize();
-    all.conservativeResize(Eigen::NoChange, all.cols() + 1);
-    all.rightCols(1) = one;
-    rest.noalias() -= one * (one.transpose() * rest);
-  }
-  // Rotated so that the first members are those of which most is left after many rounds, which smooth; the others then
-  // need not be evaluated.
-  constexpr int smooth = 121;
-  Eigen::MatrixXd smoothed(smooth, rows);
-  for (int t = 0; t < smooth; ++t)
-    for (std::size_t i = 0; i < half; ++i)
-      for (const int side : {-1, 1}) {
-        const double width = 0.5 * static_cast<double>(points[std::min(i + 1, half - 1)] - points[i == 0 ? 0 : i - 1]);
-        const double place = (side * static_cast<double>(points[i]) - fine * (t - smooth / 2)) / (2.0 * fine);
-        smoothed(t, row(side, i)) = width * std::exp(-0.5 * place * place);
-      }
-  const Eigen::MatrixXd seen = smoothed * envelope.asDiagonal() * all;
-  all *= Eigen::BDCSVD<Eigen::MatrixXd>(seen, Eigen::ComputeFullV).matrixV();
+  const Eigen::MatrixXd relative = envelope.cwiseInverse().asDiagonal() * profiles;
+  Eigen::MatrixXd all = basis_of(relative);
+  put_smoothest_first(grid, envelope, all);
   // One more basis function, the envelope times the residual, is added to every profile, so that they are bounds again.
   const auto ranks = all.cols() + 1;
   ranks_ = static_cast<std::size_t>(ranks);
@@ -197,44 +273,18 @@ void AdaptiveGame::make_kernels(double q, double sigma, const GameSettings& sett
   all.conservativeResize(Eigen::NoChange, ranks);
   all.rightCols(1).setConstant(residual);
   all = (envelope.asDiagonal() * all).eval();
-
-  // On every n of the grid: straight lines in z, in the units of W.
   const auto length = static_cast<std::size_t>(2 * reach_ + 1);
   basis_.assign(ranks_ * length, 0.0);
-  double widest = 0.0;  // of a cell, in loss
-  in_parallel(ranks_, [&](std::size_t l) {
-    auto* out = basis_.data() + l * length + reach_;
-    const auto at = [&](int side, std::size_t i) {
-      return all(row(side, i), static_cast<Eigen::Index>(l)) *
-             std::exp(side * 0.5 * step_ * static_cast<double>(points[i]));
-    };
-    for (const int side : {-1, 1})
-      for (std::size_t i = 0; i + 1 < half; ++i) {
-        const double near = at(side, i);
-        const double far = at(side, i + 1);
-        const double all_of_it = std::expm1(side * step_ * static_cast<double>(points[i + 1] - points[i]));
-        for (auto n = points[i]; n <= points[i + 1]; ++n) {
-          const double share = std::expm1(side * step_ * static_cast<double>(n - points[i])) / all_of_it;
-          out[side * n] = (near + share * (far - near)) * std::exp(-side * 0.5 * step_ * static_cast<double>(n));
-        }
-      }
-  });
-  for (std::size_t i = 0; i + 1 < half; ++i)
-    widest = std::max(widest, step_ * static_cast<double>(points[i + 1] - points[i]));
+  in_parallel(ranks_, [&](std::size_t l) { put_on_grid(grid, all, l, basis_.data() + l * length + reach_); });
 
+  double widest = 0.0;  // of a cell, in loss
+  for (std::size_t i = 0; i + 1 < points.size(); ++i)
+    widest = std::max(widest, step_ * static_cast<double>(points[i + 1] - points[i]));
   // A profile at a rounded loss: its slope in the loss is at most 1 in these units.
-  kernel_error_ = std::max(profiles.row(0).maxCoeff(), profiles.row(rows - 1).maxCoeff()) + 8.0 * roundoff;
+  kernel_error_ = std::max(profiles.row(0).maxCoeff(), profiles.row(profiles.rows() - 1).maxCoeff()) + 8.0 * roundoff;
   // Twice the residual; between points at most the larger end's value times e^{width/2}.
   kernel_excess_ = 2.0 * residual * envelope.maxCoeff() * std::exp(0.5 * widest) * (1.0 + 1e-12);
-  // Σ_n h̃(n), where h̃ between two points is at most the larger end's value times e^{width/2}.
-  for (Eigen::Index j = 0; j < profiles.cols(); ++j) {
-    double sum = 0.0;
-    for (std::size_t i = 0; i < half; ++i)
-      for (const int side : {-1, 1})
-        sum += (profiles(row(side, i), j) + 2.0 * residual * envelope(row(side, i))) *
-               static_cast<double>(points[std::min(i + 1, half - 1)] - points[i] + 1);
-    kernel_mass_ = std::max(kernel_mass_, sum * std::exp(0.5 * widest) * (1.0 + 1e-6));
-  }
+  kernel_mass_ = largest_mass(grid, profiles, envelope, residual, widest);
 }
 
 /// Rounds on one circle. Lists of the pairs that may be the maximum are kept from round to round.
@@ -286,34 +336,82 @@ class AdaptiveGame::Rounds {
   std::pair<std::vector<double>, double> next(const std::vector<double>& before, std::int64_t last) {
     const auto n = static_cast<double>(size_);
     const double transform_error = 8.0 * std::log2(n) * roundoff;  // relative, in the Euclidean norm
+    const auto measure = transform_measure(before);
+    const double dropped = drop_small();
+    double transforms = 0.0;
+    for (std::size_t l = 0; l < game_.ranks_; ++l)
+      transforms += most_(static_cast<Eigen::Index>(l)) * transform_error *
+                    (3.0 * heights_[l] * std::sqrt(measure.squares) + 2.0 * norms_[l] * measure.mass);
+    const auto rows = static_cast<Eigen::Index>(last + 1);
+    convolve(rows);
 
+    std::vector<double> out(static_cast<std::size_t>(rows));
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] = k < before.size() ? before[k] : 0.0;
+    const auto blocks = static_cast<std::size_t>((rows + block_rows - 1) / block_rows);
+    if (lists_.size() < blocks) lists_.resize(blocks);
+    std::vector<double> terms_of(blocks, 0.0);
+    in_parallel(blocks, [&](std::size_t b) { terms_of[b] = add_maxima(b, rows, out); });
+    const double terms = *std::max_element(terms_of.begin(), terms_of.end());
+    // The rounding of each product's sum, also where a list of candidates rests on one, and of each addition to D̃.
+    const double sums =
+        3.0 * (static_cast<double>(ranks_) + 8.0) * roundoff * terms + 2.0 * roundoff * (measure.largest + terms);
+    const double error = game_.kernel_error_ * (measure.mass + 1.0) + game_.kernel_excess_ * measure.negative +
+                         measure.error * game_.kernel_mass_ + transforms + dropped + left_out + sums;
+    return {std::move(out), error};
+  }
+
+ private:
+  /// The pairs of a block of rows, sorted by how far g may turn before they may be the maximum, as of the round in
+  /// which all were evaluated.
+  struct List {
+    Eigen::MatrixXd then;  ///< g of that round
+    Eigen::RowVectorXd scale;  ///< of g's entries
+    std::vector<std::pair<double, Eigen::Index>> turn;  ///< rising
+  };
+
+  /// Sums of μ̃, to nearest, which e_t is made of.
+  struct Measure {
+    double mass = 0.0;  ///< Σ|μ̃|
+    double negative = 0.0;  ///< Σ μ̃⁻
+    double squares = 0.0;
+    double largest = 0.0;  ///< D̃ of the round before
+    double error = 0.0;  ///< of each μ̃(n), from above
+  };
+
+  /// Frequencies that share a bound of a spectrum; `f` is a place in it.
+  static std::size_t band_of(std::size_t f) { return f / 32; }
+
+  /// Makes `measure_` the transform of μ̃, of the round before, to nearest.
+  Measure transform_measure(const std::vector<double>& before) {
     const auto at = [&](std::int64_t k) {
       const auto i = static_cast<std::size_t>(std::abs(k));
       return i < before.size() ? before[i] : 0.0;
     };
     const SecondDifference difference(game_.step_);
     measure_.assign(static_cast<std::size_t>(size_) + 2, 0.0);
-    double mass = 0.0;
-    double negative = 0.0;  // Σ μ̃⁻
-    double squares = 0.0;
-    double largest = 0.0;
+    Measure sums;
     const auto end = static_cast<std::int64_t>(before.size());
     for (std::int64_t k = -end; k <= end; ++k) {
       const double m = difference(at, k);
       measure_[static_cast<std::size_t>((k + size_) % size_)] = m;
-      mass += std::abs(m);
-      negative += std::max(0.0, -m);
-      squares += m * m;
-      largest = std::max(largest, at(k));
+      sums.mass += std::abs(m);
+      sums.negative += std::max(0.0, -m);
+      sums.squares += m * m;
+      sums.largest = std::max(sums.largest, at(k));
     }
-    const double measure_error = 8.0 * roundoff * (largest * difference.scale() * 2.0 + 1.0);  // of each
+    sums.error = 8.0 * roundoff * (sums.largest * difference.scale() * 2.0 + 1.0);
     fourier::forward(measure_.data(), size_);
     // μ̃ is even, so its transform is real, and any imaginary part is rounding. Each real part is stored twice, for
     // products with both parts of a spectrum.
     for (std::size_t f = 0; f + 1 < measure_.size(); f += 2) measure_[f + 1] = measure_[f];
+    return sums;
+  }
 
-    // Basis functions that add next to nothing in this round, by |g_l| ≤ (1/N) Σ |b̂_l| |μ̂|, where b̂_l is at most its
-    // largest value in a band.
+  /// Leaves out basis functions that add next to nothing in this round; returns the most that they add, from above
+  /// (e_drop, Section 6).
+  double drop_small() {
+    const auto n = static_cast<double>(size_);
+    // By |g_l| ≤ (1/N) Σ |b̂_l| |μ̂|, where b̂_l is at most its largest value in a band.
     std::vector<double> band_sums(bands_.front().size(), 0.0);
     for (std::size_t f = 0; f + 1 < measure_.size(); f += 2)
       band_sums[band_of(f)] += (f == 0 || f + 2 == measure_.size() ? 1.0 : 2.0) * std::abs(measure_[f]);
@@ -330,13 +428,13 @@ class AdaptiveGame::Rounds {
     std::vector<std::size_t> active(order.begin() + static_cast<std::ptrdiff_t>(drops), order.end());
     std::sort(active.begin(), active.end());
     use(std::move(active));
-    double transforms = 0.0;
-    for (std::size_t l = 0; l < game_.ranks_; ++l)
-      transforms += most_(static_cast<Eigen::Index>(l)) * transform_error *
-                    (3.0 * heights_[l] * std::sqrt(squares) + 2.0 * norms_[l] * mass);
+    return dropped;
+  }
 
-    // g_l = b_l * μ̃.
-    const auto rows = static_cast<Eigen::Index>(last + 1);
+  /// g_l = b_l * μ̃ of the active basis functions, in the first `rows` rows, to nearest: it is off by at most e_l
+  /// (Section 6).
+  void convolve(Eigen::Index rows) {
+    const auto n = static_cast<double>(size_);
     in_parallel(active_.size(), [&](std::size_t i) {
       const auto l = active_[i];
       thread_local std::vector<double> buffer;
@@ -346,33 +444,7 @@ class AdaptiveGame::Rounds {
       double* const out = convolved_.col(static_cast<Eigen::Index>(l)).data();
       for (Eigen::Index k = 0; k < rows; ++k) out[k] = buffer[static_cast<std::size_t>(k)] / n;
     });
-
-    std::vector<double> out(static_cast<std::size_t>(rows));
-    for (std::size_t k = 0; k < out.size(); ++k) out[k] = k < before.size() ? before[k] : 0.0;
-    const auto blocks = static_cast<std::size_t>((rows + block_rows - 1) / block_rows);
-    if (lists_.size() < blocks) lists_.resize(blocks);
-    std::vector<double> terms_of(blocks, 0.0);
-    in_parallel(blocks, [&](std::size_t b) { terms_of[b] = add_maxima(b, rows, out); });
-    const double terms = *std::max_element(terms_of.begin(), terms_of.end());
-    // The rounding of each product's sum, also where a list of candidates rests on one, and of each addition to D̃.
-    const double sums =
-        3.0 * (static_cast<double>(ranks_) + 8.0) * roundoff * terms + 2.0 * roundoff * (largest + terms);
-    const double error = game_.kernel_error_ * (mass + 1.0) + game_.kernel_excess_ * negative +
-                         measure_error * game_.kernel_mass_ + transforms + dropped + left_out + sums;
-    return {std::move(out), error};
   }
-
- private:
-  /// The pairs of a block of rows, sorted by how far g may turn before they may be the maximum, as of the round in
-  /// which all were evaluated.
-  struct List {
-    Eigen::MatrixXd then;  ///< g of that round
-    Eigen::RowVectorXd scale;  ///< of g's entries
-    std::vector<std::pair<double, Eigen::Index>> turn;  ///< rising
-  };
-
-  /// Frequencies that share a bound of a spectrum; `f` is a place in it.
-  static std::size_t band_of(std::size_t f) { return f / 32; }
 
   /// Makes `active` the basis functions of a round. The convolutions of the others are 0.
   void use(std::vector<std::size_t> active) {
