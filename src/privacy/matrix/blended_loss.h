@@ -46,6 +46,18 @@ class BlendedLoss {
     double charge;  ///< the part of it that is for transforms
   };
   [[nodiscard]] Answer composed(const std::vector<LossDistribution>& losses, double theta, double epsilon) const;
+  /// A window that holds all but 2 e^{log_outside} of the tilted sum's mass, by Chernoff's bound; as many cells as a
+  /// circle has. Where the wanted θ gives no window of allowed size, a smaller θ is taken.
+  [[nodiscard]] Window window_of(const std::vector<LossDistribution>& losses, double theta) const;
+  /// The largest loss of direction `add`, from above. No loss of a pair is larger than −log of the weight at mean 0.
+  [[nodiscard]] double largest_addition() const;
+  struct Tilt {
+    double theta;
+    double tail;  ///< mass that a discretisation may leave out
+  };
+  /// On a coarse grid: the tilt θ at which Chernoff's bound K(θ) − θε + log c(θ), convex in θ, is least. Not certified:
+  /// any tilt gives a bound, and every tail is charged.
+  [[nodiscard]] Tilt best_tilt(double epsilon, double precision) const;
 
   std::vector<DominatingPair> pairs_;
   std::vector<Step> steps_;
