@@ -145,48 +145,16 @@ class TailBound {
   double quantile_of(std::size_t i, const std::vector<std::size_t>& others, const Level& level, double steps) {
     const double beta = level.beta;
     prepare(i, others, steps);
-    const auto count = shares_.empty() ? std::size_t{1} : shares_.size();
-    // Where Φ is below 1e-9 β, it is replaced by 1e-9 β, which is more.
-    const double least_counted = 1e-9 * level.beta;
-    const double z_counted = level.z_counted;
-    const auto at = [&](double tau) {
-      std::fill(least_.begin(), least_.end(), infinity);
-      for (std::size_t f = 0; f < families_; ++f) {
-        const double* centre = centres_of_.data() + f * count;
-        const double of_wide = over_wide_[f];
-        const double of_narrow = over_narrow_[f];
-        double* least = least_.data();
-        for (std::size_t k = 0; k < count; ++k) {
-          const double over = tau - centre[k];
-          const double z = over * (over < 0.0 ? of_wide : of_narrow);
-          least[k] = z < least[k] ? z : least[k];
-        }
-      }
-      double sum = 0.0;
-      for (std::size_t k = 0; k < count; ++k)
-        sum +=
-            (least_[k] <= z_counted ? least_counted : below_at_most(least_[k])) * (shares_.empty() ? 1.0 : shares_[k]);
-      return sum * (1.0 + 1e-12);
-    };
-    // Where every ρ has Φ = β the mean is β, so that τ lies between the least and the largest of these places.
-    double low = infinity;
-    double high = -infinity;
-    for (std::size_t k = 0; k < count; ++k) {
-      double place = -infinity;
-      for (std::size_t f = 0; f < families_; ++f)
-        place = std::max(place, centres_of_[f * count + k] + std::min(level.z, 0.0) * wide_[f]);
-      low = std::min(low, place);
-      high = std::max(high, place);
-    }
+    auto [low, high] = range_of_quantile(level);
     low -= 1e-10 * (1.0 + std::abs(low));
-    double f_low = at(low);
+    double f_low = chance_below(low, level);
     for (int round = 0; round < 40 && !(f_low <= beta); ++round) {
       low -= std::ldexp(1e-9, round) * (1.0 + std::abs(low));
-      f_low = at(low);
+      f_low = chance_below(low, level);
     }
     if (!(f_low <= beta)) return -infinity;
     if (high - low <= 3e-10 * (1.0 + std::abs(low))) return low;
-    double f_high = at(high);
+    double f_high = chance_below(high, level);
     if (f_high <= beta) return high;
     // Bisection with secant steps of log P, which is smooth (Illinois): `low` stays on the safe side.
     double g_low = std::log(f_low / beta);
@@ -197,7 +165,7 @@ class TailBound {
       const double least = std::max(0.01 * (high - low), 1e-9);
       middle = std::clamp(middle - 5e-10, std::min(low + least, high), std::max(high - least, low));
       if (!(middle > low && middle < high)) middle = 0.5 * (low + high);
-      const double value = at(middle);
+      const double value = chance_below(middle, level);
       if (value <= beta) {
         low = middle;
         g_low = std::log(value / beta);
@@ -214,70 +182,70 @@ class TailBound {
   }
 
  private:
+  /// Values of ρ that are told apart: one for `add`.
+  [[nodiscard]] std::size_t centre_count() const { return shares_.empty() ? std::size_t{1} : shares_.size(); }
+
+  /// P[L_i < τ] of the bin that was prepared, from above: the mean over ρ of the least Φ((τ − ν)/ξ) of all families.
+  double chance_below(double tau, const Level& level) {
+    const auto count = centre_count();
+    // Where Φ is below 1e-9 β, it is replaced by 1e-9 β, which is more.
+    const double least_counted = 1e-9 * level.beta;
+    const double z_counted = level.z_counted;
+    std::fill(least_.begin(), least_.end(), infinity);
+    for (std::size_t f = 0; f < families_; ++f) {
+      const double* centre = centres_of_.data() + f * count;
+      const double of_wide = over_wide_[f];
+      const double of_narrow = over_narrow_[f];
+      double* least = least_.data();
+      for (std::size_t k = 0; k < count; ++k) {
+        const double over = tau - centre[k];
+        const double z = over * (over < 0.0 ? of_wide : of_narrow);
+        least[k] = z < least[k] ? z : least[k];
+      }
+    }
+    double sum = 0.0;
+    for (std::size_t k = 0; k < count; ++k)
+      sum += (least_[k] <= z_counted ? least_counted : below_at_most(least_[k])) * (shares_.empty() ? 1.0 : shares_[k]);
+    return sum * (1.0 + 1e-12);
+  }
+
+  /// Ends between which the quantile of β lies, to nearest: the lower end is safe only once it is checked.
+  [[nodiscard]] std::pair<double, double> range_of_quantile(const Level& level) const {
+    const auto count = centre_count();
+    // Where every ρ has Φ = β the mean is β, so that τ lies between the least and the largest of these places.
+    double low = infinity;
+    double high = -infinity;
+    for (std::size_t k = 0; k < count; ++k) {
+      double place = -infinity;
+      for (std::size_t f = 0; f < families_; ++f)
+        place = std::max(place, centres_of_[f * count + k] + std::min(level.z, 0.0) * wide_[f]);
+      low = std::min(low, place);
+      high = std::max(high, place);
+    }
+    return {low, high};
+  }
+
+  /// ν and ξ of bin i for all families of weights, ν from below and ξ on the side that makes Φ larger.
   void prepare(std::size_t i, const std::vector<std::size_t>& others, double steps) {
-    const auto count = shares_.empty() ? std::size_t{1} : shares_.size();
+    const auto count = centre_count();
     const auto r = static_cast<double>(others.size());
     const auto b = static_cast<double>(bins_);
     const double off = (steps + 2.0 * b + 32.0) * roundoff * prefix_.largest() * inverse_;
     const double own = prefix_.at(i, i);
-    distance_.resize(others.size());
-    for (auto* v : {&weight_, &warm_, &hot_}) v->resize(others.size());
+    for (auto* v : {&distance_, &weight_, &warm_, &hot_}) v->resize(others.size());
     least_.resize(count);
-    double nearest = infinity;
-    double furthest = 0.0;
-    for (std::size_t k = 0; k < others.size(); ++k) {
-      const auto j = others[k];
-      distance_[k] = own + prefix_.at(j, j) - 2.0 * prefix_.at(i, j);
-      nearest = std::min(nearest, distance_[k]);
-      furthest = std::max(furthest, distance_[k]);
-    }
+    const auto [nearest, furthest] = find_distances(i, others);
     centres_of_.assign(most_families * count, 0.0);
     families_ = 0;
     for (std::size_t family = 0; family < most_families; ++family) {
       if (family > 0 && nearest == furthest) break;  // the uniform weights once more
-      // e^{a_j}, a_j = −(d_j − least)/t; what is below e^{−40} is left out.
-      const double cold = coldness()[family];
-      double sum = 0.0;
-      double mean_exponent = 0.0;
-      auto& powers = family % 2 == 0 ? warm_ : hot_;
-      for (std::size_t k = 0; k < others.size(); ++k) {
-        const double a = cold * (nearest - distance_[k]);
-        double w = 0.0;
-        if (family == 0) {
-          w = 1.0;
-        } else if (!(a < -40.0)) {
-          const double p = powers[k];
-          const double p2 = p * p;
-          const double p4 = p2 * p2;
-          w = family <= 2 ? std::exp(a) : p4 * p4 * p2;  // within 128 units of itself
-        }
-        if (family > 0) powers[k] = w;
-        weight_[k] = w;
-        sum += w;
-        mean_exponent += w * a;
-      }
+      const auto [sum, sum_of_exponents] = weigh(family, nearest);
       if (only_ && *only_ != family && nearest < furthest) continue;
-      mean_exponent /= sum;
+      const double mean_exponent = sum_of_exponents / sum;
       // KL(ψ‖uniform) = Σ ψ log(r ψ), log ψ_j = a_j − log Σ e^a.
       const double divergence = std::log(r) - std::log(sum) + mean_exponent;
       const double divergence_off = (b + 512.0) * roundoff * (1.0 + std::log(r) + std::log(sum) - mean_exponent);
-      // y = Σ_j ψ_j G_j.
-      mixed_.assign(bins_, 0.0);
-      double square = 0.0;
-      for (std::size_t k = 0; k < others.size(); ++k) {
-        if (weight_[k] == 0.0) continue;
-        const auto j = others[k];
-        const double psi = weight_[k] / sum;
-        square += psi * prefix_.at(j, j);
-        const auto& beside = prefix_.beside(j);
-        const double* row = prefix_.row(j);
-        work_ += static_cast<double>(beside.size());
-        if (beside.size() * 4 > bins_)
-          for (std::size_t l = 0; l < bins_; ++l) mixed_[l] += psi * row[l];
-        else
-          for (const auto l : beside) mixed_[l] += psi * row[l];
-        weight_[k] = psi;
-      }
+      const double square = mix(others, sum);
       double both = 0.0;
       for (std::size_t k = 0; k < others.size(); ++k)
         if (weight_[k] > 0.0) both += weight_[k] * mixed_[others[k]];
@@ -296,6 +264,68 @@ class TailBound {
           out[k] = base + (mixed_[centres_[k]] - prefix_.at(centres_[k], i)) * inverse_;
       ++families_;
     }
+  }
+
+  /// d_j = ‖μ_i − μ_j‖² of all others, to nearest; returns the least and the largest.
+  std::pair<double, double> find_distances(std::size_t i, const std::vector<std::size_t>& others) {
+    const double own = prefix_.at(i, i);
+    double nearest = infinity;
+    double furthest = 0.0;
+    for (std::size_t k = 0; k < others.size(); ++k) {
+      const auto j = others[k];
+      distance_[k] = own + prefix_.at(j, j) - 2.0 * prefix_.at(i, j);
+      nearest = std::min(nearest, distance_[k]);
+      furthest = std::max(furthest, distance_[k]);
+    }
+    return {nearest, furthest};
+  }
+
+  /// Weights of one family, not yet divided by their sum: e^{a_j}, a_j = −(d_j − least)/t, to nearest; what is below
+  /// e^{−40} is left out. Any are valid. Returns Σ e^a and Σ a e^a. Families are made in their order.
+  std::pair<double, double> weigh(std::size_t family, double nearest) {
+    const double cold = coldness()[family];
+    double sum = 0.0;
+    double sum_of_exponents = 0.0;
+    auto& powers = family % 2 == 0 ? warm_ : hot_;
+    for (std::size_t k = 0; k < distance_.size(); ++k) {
+      const double a = cold * (nearest - distance_[k]);
+      double w = 0.0;
+      if (family == 0) {
+        w = 1.0;
+      } else if (!(a < -40.0)) {
+        const double p = powers[k];
+        const double p2 = p * p;
+        const double p4 = p2 * p2;
+        w = family <= 2 ? std::exp(a) : p4 * p4 * p2;  // within 128 units of itself
+      }
+      if (family > 0) powers[k] = w;
+      weight_[k] = w;
+      sum += w;
+      sum_of_exponents += w * a;
+    }
+    return {sum, sum_of_exponents};
+  }
+
+  /// Divides the weights by their sum, and mixes rows of the Gram matrix: y = Σ_j ψ_j G_j, to nearest. Returns Σ_j ψ_j
+  /// ‖μ_j‖².
+  double mix(const std::vector<std::size_t>& others, double sum) {
+    mixed_.assign(bins_, 0.0);
+    double square = 0.0;
+    for (std::size_t k = 0; k < others.size(); ++k) {
+      if (weight_[k] == 0.0) continue;
+      const auto j = others[k];
+      const double psi = weight_[k] / sum;
+      square += psi * prefix_.at(j, j);
+      const auto& beside = prefix_.beside(j);
+      const double* row = prefix_.row(j);
+      work_ += static_cast<double>(beside.size());
+      if (beside.size() * 4 > bins_)
+        for (std::size_t l = 0; l < bins_; ++l) mixed_[l] += psi * row[l];
+      else
+        for (const auto l : beside) mixed_[l] += psi * row[l];
+      weight_[k] = psi;
+    }
+    return square;
   }
 
   const Prefix& prefix_;
@@ -395,6 +425,101 @@ std::optional<double> share_between(const Mixture& a, const Mixture& b, const Mi
     if (!((1.0 - t) * from(a, m) + t * from(b, m) >= from(step, m) * (1.0 + 5e-12))) return std::nullopt;
   }
   return t;
+}
+
+/// The mixture of a step whose bins have these means and, in the `order` of their means, these weights; equal means are
+/// one component. Some weights are moved upwards, which dominates (Lemma 2).
+Mixture mixture_of(const double* means, const std::vector<std::size_t>& order, const std::vector<double>& weight,
+                   double inverse) {
+  constexpr std::size_t most_components = 24;
+  Mixture mixture;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (!(weight[i] > 0.0)) continue;
+    const double mean = means[order[i]];
+    if (!mixture.parts.empty() && mixture.parts.back().mean == mean) mixture.parts.back().weight += weight[i];
+    else mixture.parts.push_back({mean, weight[i]});
+  }
+  merge_upwards(mixture, inverse, most_components);
+  return mixture;
+}
+
+/// Few of many mixtures, and every mixture's place between two of them: (1 − share) a + share b.
+struct Few {
+  struct Place {
+    std::size_t a, b;
+    double share;
+  };
+  std::vector<std::size_t> kept;
+  std::vector<Place> places;
+};
+
+/// In the order of their cost, each mixture between two others a, b is replaced by (1 − t) a + t b with the least t for
+/// which it is stochastically at least the mixture (Lemma 2), and which of the two is drawn is revealed (Lemma 3).
+/// Where that costs more than a share `slack` of it, the mixture in the middle becomes one of the few.
+Few few_of(const std::vector<Mixture>& mixtures, double slack) {
+  const auto count = mixtures.size();
+  Few out{{0}, std::vector<Few::Place>(count)};
+  auto& [kept, places] = out;
+  std::vector<std::pair<std::size_t, std::size_t>> open;
+  places[0] = {0, 0, 0.0};
+  if (count > 1) {
+    open.emplace_back(0, count - 1);
+    places[count - 1] = {count - 1, count - 1, 0.0};
+    kept.push_back(count - 1);
+  }
+  while (!open.empty()) {
+    const auto [left, right] = open.back();
+    open.pop_back();
+    if (right - left < 2) continue;
+    const auto& a = mixtures[left];
+    const auto& z = mixtures[right];
+    double extra = 0.0;
+    double whole = 0.0;
+    bool fits = true;
+    for (auto k = left + 1; k < right && fits; ++k) {
+      const auto t = share_between(a, z, mixtures[k]);
+      fits = t.has_value();
+      if (!fits) break;
+      extra += (1.0 - *t) * a.cost + *t * z.cost - mixtures[k].cost;
+      whole += mixtures[k].cost;
+      places[k] = {left, right, *t};
+    }
+    if (fits && extra <= slack * whole) continue;
+    const auto middle = left + (right - left) / 2;
+    places[middle] = {middle, middle, 0.0};
+    kept.push_back(middle);
+    open.emplace_back(left, middle);
+    open.emplace_back(middle, right);
+  }
+  std::sort(kept.begin(), kept.end());
+  return out;
+}
+
+/// λ̄ of one bin, from above: 1/(1 + apart + others e^τ), where `apart` bins before it are alike and give 1 each, and
+/// `others` give at least e^τ on average.
+double hazard_at_most(double tau, double others, double apart) {
+  const double hazard = 1.0 / (1.0 + apart + others * std::exp(tau));
+  // Without a τ, only those alike are counted. e^τ is off by a few units.
+  const double most =
+      std::isfinite(tau) ? hazard * (1.0 + 16.0 * roundoff) : 1.0 / (1.0 + apart) * (1.0 + 4.0 * roundoff);
+  return std::clamp(most, 1e-200, 1.0);  // (e^τ may overflow)
+}
+
+/// Gives the steps of every epoch but the first each position's largest hazard of that epoch: the published rule, which
+/// is NOT a bound.
+void take_largest_of_epoch(const Means& means, std::vector<std::vector<double>>& hazards) {
+  for (std::int64_t from_step = means.bins; from_step < means.steps; from_step += means.bins) {
+    const auto to = std::min(from_step + means.bins, means.steps);
+    std::vector<double> largest(static_cast<std::size_t>(means.bins), 0.0);  // from the last position on
+    for (auto n = from_step; n < to; ++n) {
+      const auto& own = hazards[static_cast<std::size_t>(n)];
+      for (std::size_t k = 0; k < own.size(); ++k) largest[k] = std::max(largest[k], own[own.size() - 1 - k]);
+    }
+    for (auto n = from_step; n < to; ++n) {
+      auto& own = hazards[static_cast<std::size_t>(n)];
+      for (std::size_t k = 0; k < own.size(); ++k) own[own.size() - 1 - k] = largest[k];
+    }
+  }
 }
 
 }  // namespace
@@ -548,11 +673,7 @@ void ConditionalComposition::find_hazards(Mode mode, Allocation allocation, std:
           if (mode == Mode::all_in || prefix.alike(order[j]) != prefix.alike(order[i])) others.push_back(order[j]);
         const double apart = mode == Mode::all_in ? 0.0 : static_cast<double>(same[i]);
         const double tau = tail.quantile_of(order[i], others, level, static_cast<double>(n));
-        const double hazard = 1.0 / (1.0 + apart + static_cast<double>(others.size()) * std::exp(tau));
-        // Without a τ, only those alike are counted. e^τ is off by a few units.
-        const double most =
-            std::isfinite(tau) ? hazard * (1.0 + 16.0 * roundoff) : 1.0 / (1.0 + apart) * (1.0 + 4.0 * roundoff);
-        hazards.push_back(std::clamp(most, 1e-200, 1.0));  // (e^τ may overflow)
+        hazards.push_back(hazard_at_most(tau, static_cast<double>(others.size()), apart));
       }
       if (work > most_work)
         throw OutOfReach(cat("correlated noise: ", means_.steps, " steps of ", means_.bins,
@@ -561,19 +682,7 @@ void ConditionalComposition::find_hazards(Mode mode, Allocation allocation, std:
     hazards_.push_back(std::move(hazards));
     prefix.add(now);
   }
-  if (allocation != Allocation::largest_of_epoch) return;
-  for (std::int64_t from_step = means_.bins; from_step < means_.steps; from_step += means_.bins) {
-    const auto to = std::min(from_step + means_.bins, means_.steps);
-    std::vector<double> largest(b, 0.0);  // from the last position on
-    for (auto n = from_step; n < to; ++n) {
-      const auto& own = hazards_[static_cast<std::size_t>(n)];
-      for (std::size_t k = 0; k < own.size(); ++k) largest[k] = std::max(largest[k], own[own.size() - 1 - k]);
-    }
-    for (auto n = from_step; n < to; ++n) {
-      auto& own = hazards_[static_cast<std::size_t>(n)];
-      for (std::size_t k = 0; k < own.size(); ++k) own[own.size() - 1 - k] = largest[k];
-    }
-  }
+  if (allocation == Allocation::largest_of_epoch) take_largest_of_epoch(means_, hazards_);
 }
 
 std::vector<std::int64_t> ConditionalComposition::order(std::int64_t n) const {
@@ -596,11 +705,8 @@ std::vector<double> ConditionalComposition::weights(std::int64_t n) const {
   return out;
 }
 
-/// Steps become mixtures of few of them. In the order of their cost, each step between two others a, b is replaced by
-/// (1 − t) a + t b with the least t for which it is stochastically at least the step (Lemma 2), and which of the two is
-/// drawn is revealed (Lemma 3). Where that costs too much, the step in the middle becomes one of the few.
+/// Steps become mixtures of few of them, which dominate them (Lemmas 2 and 3).
 void ConditionalComposition::find_pairs() {
-  constexpr std::size_t most_components = 24;
   constexpr std::size_t most_pairs = 256;
   const double inverse = 1.0 / (sigma_ * sigma_);
   const auto b = static_cast<std::size_t>(means_.bins);
@@ -609,70 +715,21 @@ void ConditionalComposition::find_pairs() {
     const double* now = means_.values.data() + static_cast<std::size_t>(n) * b;
     const auto order = by_mean(now, b);
     if (!(now[order.back()] > 0.0)) continue;  // such a step tells nothing
-    const auto weight = weights(n);
-    Mixture mixture;
-    for (std::size_t i = 0; i < b; ++i) {
-      if (!(weight[i] > 0.0)) continue;
-      const double mean = now[order[i]];
-      if (!mixture.parts.empty() && mixture.parts.back().mean == mean) mixture.parts.back().weight += weight[i];
-      else mixture.parts.push_back({mean, weight[i]});
-    }
-    merge_upwards(mixture, inverse, most_components);
-    mixtures.push_back(std::move(mixture));
+    mixtures.push_back(mixture_of(now, order, weights(n), inverse));
   }
   if (mixtures.empty()) return;
   std::stable_sort(mixtures.begin(), mixtures.end(), [](const auto& x, const auto& y) { return x.cost < y.cost; });
-  const auto count = mixtures.size();
-  struct Place {
-    std::size_t a, b;
-    double share;
-  };
-  std::vector<Place> places(count);
-  std::vector<std::size_t> kept;
-  for (double slack = 1e-4;; slack *= 4.0) {
-    kept = {0};
-    std::vector<std::pair<std::size_t, std::size_t>> open;
-    places[0] = {0, 0, 0.0};
-    if (count > 1) {
-      open.emplace_back(0, count - 1);
-      places[count - 1] = {count - 1, count - 1, 0.0};
-      kept.push_back(count - 1);
-    }
-    while (!open.empty()) {
-      const auto [left, right] = open.back();
-      open.pop_back();
-      if (right - left < 2) continue;
-      const auto& a = mixtures[left];
-      const auto& z = mixtures[right];
-      double extra = 0.0;
-      double whole = 0.0;
-      bool fits = true;
-      for (auto k = left + 1; k < right && fits; ++k) {
-        const auto t = share_between(a, z, mixtures[k]);
-        fits = t.has_value();
-        if (!fits) break;
-        extra += (1.0 - *t) * a.cost + *t * z.cost - mixtures[k].cost;
-        whole += mixtures[k].cost;
-        places[k] = {left, right, *t};
-      }
-      if (fits && extra <= slack * whole) continue;
-      const auto middle = left + (right - left) / 2;
-      places[middle] = {middle, middle, 0.0};
-      kept.push_back(middle);
-      open.emplace_back(left, middle);
-      open.emplace_back(middle, right);
-    }
-    if (kept.size() <= most_pairs || slack > 1.0) break;
-  }
-  std::sort(kept.begin(), kept.end());
-  std::vector<std::size_t> number(count, 0);
+  double slack = 1e-4;
+  auto few = few_of(mixtures, slack);
+  while (few.kept.size() > most_pairs && slack <= 1.0) few = few_of(mixtures, slack *= 4.0);
+  std::vector<std::size_t> number(mixtures.size(), 0);
   std::vector<DominatingPair> pairs;
-  for (const auto k : kept) {
+  for (const auto k : few.kept) {
     number[k] = pairs.size();
     pairs.emplace_back(mixtures[k].parts, sigma_);
   }
   std::vector<BlendedLoss::Step> steps;
-  for (const auto& place : places) steps.push_back({number[place.a], number[place.b], place.share});
+  for (const auto& place : few.places) steps.push_back({number[place.a], number[place.b], place.share});
   pairs_ = pairs.size();
   // Weights are products of up to b numbers, each off by two units, and sums of them.
   loss_ = std::make_shared<const BlendedLoss>(std::move(pairs), std::move(steps), direction_,
