@@ -163,6 +163,48 @@ void CorrelatedNoiseCurve::extend_removal(Bounds& known) const {
   }
 }
 
+/// The least upper end so far, and the method that gave it.
+struct CorrelatedNoiseCurve::Least {
+  double value;
+  std::string by;
+
+  void take(double other, const char* why) {
+    if (other < value) {
+      value = other;
+      by = why;
+    }
+  }
+};
+
+void CorrelatedNoiseCurve::take_removal(Bounds& known, double epsilon, double enough, Least& best) const {
+  // (α − 1)(R_α − ε) is convex in α: where the least is not at the end, larger orders gain nothing. So few are made
+  // first.
+  const auto at_end = [&] {
+    std::size_t least = 2;
+    double value = infinity;
+    for (std::size_t a = 2; a < known.removal.size(); ++a) {
+      const double delta = delta_of_renyi(known.removal[a], static_cast<double>(a), epsilon);
+      if (delta < value) value = delta, least = a;
+    }
+    best.take(value, by_renyi);
+    return least + 1 >= known.removal.size();
+  };
+  while (at_end() && best.value > enough && known.removal.size() <= static_cast<std::size_t>(most_order_of_one_band))
+    extend_removal(known);
+}
+
+void CorrelatedNoiseCurve::take_addition(Bounds& known, double epsilon, double enough, Least& best) const {
+  const auto& gram = *known.above;
+  if (!known.addition) known.addition.emplace(gram, noise_multiplier_);
+  for (double order = 1.0625; order < 1e5; order = 1.0 + 1.0625 * (order - 1.0))
+    best.take(delta_of_renyi((*known.addition)(order), order, epsilon), by_renyi);
+  if (!known.banded) known.banded = gram.largest_beyond(strategy_->bands()) == 0.0;
+  if (best.value > enough && *known.banded) {
+    if (!known.laplace) known.laplace.emplace(gram, noise_multiplier_, strategy_->bands());
+    best.take(known.laplace->delta(epsilon), by_laplace);
+  }
+}
+
 double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double enough, double spent, std::string* by) {
   auto& known = bounds(uses);
   double worst = 0.0;
@@ -178,15 +220,8 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
     if (only_ && *only_ != direction) continue;
     const bool all = method_ == CorrelatedMethod::automatic;
     // Conditional composition is asked for by itself, to see what it gives.
-    double best = method_ == CorrelatedMethod::conditional ? 1.0 : closed;
-    std::string best_by = by_fixed_batches;
-    const auto take = [&](double value, const char* why) {
-      if (value < best) {
-        best = value;
-        best_by = why;
-      }
-    };
-    const auto wanted = [&](CorrelatedMethod method) { return (all || method_ == method) && best > enough; };
+    Least best{method_ == CorrelatedMethod::conditional ? 1.0 : closed, by_fixed_batches};
+    const auto wanted = [&](CorrelatedMethod method) { return (all || method_ == method) && best.value > enough; };
     // The cheap ones first.
     if (wanted(CorrelatedMethod::gram)) {
       if (!known.more) {
@@ -194,41 +229,17 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
         known.more.emplace(bins_, common / variance * (1.0 + 1e-15),
                            std::max(0.0, known.above->largest_diagonal() - common) / variance * (1.0 + 1e-15));
       }
-      take(known.more->delta(direction, epsilon).upper, by_gram);
+      best.take(known.more->delta(direction, epsilon).upper, by_gram);
     }
     if (wanted(CorrelatedMethod::renyi)) {
-      const auto& gram = *known.above;
-      if (direction == Direction::remove) {
-        // (α − 1)(R_α − ε) is convex in α: where the least is not at the end, larger orders gain nothing. So few are
-        // made first.
-        const auto at_end = [&] {
-          std::size_t least = 2;
-          double value = infinity;
-          for (std::size_t a = 2; a < known.removal.size(); ++a) {
-            const double delta = delta_of_renyi(known.removal[a], static_cast<double>(a), epsilon);
-            if (delta < value) value = delta, least = a;
-          }
-          take(value, by_renyi);
-          return least + 1 >= known.removal.size();
-        };
-        while (at_end() && best > enough && known.removal.size() <= static_cast<std::size_t>(most_order_of_one_band))
-          extend_removal(known);
-      } else {
-        if (!known.addition) known.addition.emplace(gram, noise_multiplier_);
-        for (double order = 1.0625; order < 1e5; order = 1.0 + 1.0625 * (order - 1.0))
-          take(delta_of_renyi((*known.addition)(order), order, epsilon), by_renyi);
-        if (!known.banded) known.banded = gram.largest_beyond(strategy_->bands()) == 0.0;
-        if (best > enough && *known.banded) {
-          if (!known.laplace) known.laplace.emplace(gram, noise_multiplier_, strategy_->bands());
-          take(known.laplace->delta(epsilon), by_laplace);
-        }
-      }
+      if (direction == Direction::remove) take_removal(known, epsilon, enough, best);
+      else take_addition(known, epsilon, enough, best);
     }
     if (spent > 0.0 && wanted(CorrelatedMethod::conditional))
-      take(conditional(direction, epsilon, uses, spent), by_conditions);
-    worst = std::max(worst, best);
+      best.take(conditional(direction, epsilon, uses, spent), by_conditions);
+    worst = std::max(worst, best.value);
     if (enough > 0.0 && worst > enough) return worst;  // the other direction changes nothing
-    if (all_by.find(best_by) == std::string::npos) all_by += cat(all_by.empty() ? "" : "; ", best_by);
+    if (all_by.find(best.by) == std::string::npos) all_by += cat(all_by.empty() ? "" : "; ", best.by);
   }
   if (by != nullptr) *by = all_by;
   return worst;

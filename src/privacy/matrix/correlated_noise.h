@@ -85,6 +85,12 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
   /// conditional composition may add to δ; 0: it is not used. `by`, if given, is set to the methods that gave it; left
   /// as it is if the search stops early.
   double upper(double epsilon, std::uint64_t uses, double enough, double spent, std::string* by = nullptr);
+  struct Least;
+  /// Takes δ(ε) from above by Rényi divergences of a removal into account, as many as it takes for `enough`.
+  void take_removal(Bounds& known, double epsilon, double enough, Least& best) const;
+  /// Takes δ(ε) from above by Rényi divergences of an addition into account and, where that is not enough and the
+  /// matrix is banded, by Laplace transforms.
+  void take_addition(Bounds& known, double epsilon, double enough, Least& best) const;
   /// Divergences of a removal up to the next number of orders.
   void extend_removal(Bounds& known) const;
   /// By conditional composition alone, at ε or, where that is out of reach, at a smaller ε: δ(ε) ≤ δ(ε′) for ε′ ≤ ε. 1
