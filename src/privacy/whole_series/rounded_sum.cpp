@@ -61,6 +61,63 @@ class Transformed {
   double error_, cells_, square_ = 0.0, sum_ = 0.0;
 };
 
+/// P[X ≥ x], to nearest.
+double tail_of(double x, double mu) { return x <= 0.0 ? 1.0 : normal_tail(std::log(x) / mu + 0.5 * mu); }
+
+/// g(s) = P[X′ > γb − s] − γ P[X > γb − s] from what s leaves of γb, to nearest.
+double g_of(double left, double mu, double gamma) {
+  if (!(left > 0.0)) return 1.0 - gamma;
+  const double at = std::log(left) / mu;
+  return normal_tail(at - 0.5 * mu) - gamma * normal_tail(at + 0.5 * mu);
+}
+
+/// One X, rounded down to multiples of h.
+struct Summand {
+  Law law;
+  double relative = 0.0;  // of itself, what a cell is off by
+  double together = 0.0;  // what all cells are off by
+};
+
+/// The first n cells [jh, (j + 1)h) of X, to nearest, whose tails are off by at most `off` of themselves; what the
+/// cells are off by, from above.
+Summand summand_of(double mu, double h, std::size_t n, double off) {
+  Summand out;
+  Law& one = out.law;
+  one.mass.resize(n);
+  double before = 1.0;
+  for (std::size_t j = 0; j < n; ++j) {
+    const double after = tail_of(static_cast<double>(j + 1) * h, mu);
+    one.mass[j] = std::max(0.0, before - after);
+    before = after;
+  }
+  // A cell's mass is off by `relative` of itself where it is not far below the tail, which multiplies what all sums of
+  // b − 1 cells weigh; elsewhere (far below the median) the errors themselves are added up.
+  for (std::size_t j = 0; j < n; ++j) {
+    const double tails = 2.0 * off * tail_of(static_cast<double>(j) * h, mu);
+    out.together += tails;
+    if (tails <= 1e-8 * one.mass[j]) out.relative = std::max(out.relative, tails / one.mass[j]);
+    else one.cells += tails;
+  }
+  return out;
+}
+
+/// The law of the sum of `times` such variables below nh, n as many as `one` has; its errors from above.
+Law sum_of(const Law& one, std::uint64_t times) {
+  const auto n = one.mass.size();
+  const auto size = fourier::good_size(2 * static_cast<std::int64_t>(n));
+  Law sum = one;
+  const Transformed of_one(one, size);
+  // From the highest digit on.
+  int digit = 63;
+  while ((times >> digit & 1) == 0) --digit;
+  for (--digit; digit >= 0; --digit) {
+    const Transformed half(sum, size);
+    sum = Transformed::product(half, half, n);
+    if ((times >> digit & 1) != 0) sum = Transformed::product(Transformed(sum, size), of_one, n);
+  }
+  return sum;
+}
+
 }  // namespace
 
 RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilon) {
@@ -70,57 +127,21 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
   const auto points = std::clamp<std::int64_t>(1024 * bins, 1 << 14, most_points);
   const auto n = static_cast<std::size_t>(points);
   const double h = threshold / static_cast<double>(points);
-  // Cells [jh, (j + 1)h) of X.
-  const auto above = [&](double x) { return x <= 0.0 ? 1.0 : normal_tail(std::log(x) / mu + 0.5 * mu); };
-  Law one;
-  one.mass.resize(n);
-  double before = 1.0;
-  for (std::size_t j = 0; j < n; ++j) {
-    const double after = above(static_cast<double>(j + 1) * h);
-    one.mass[j] = std::max(0.0, before - after);
-    before = after;
-  }
   // Arguments are off by 4 units of the logarithm over μ and of μ, which a tail at t makes 1 + |t| times as many; tails
   // by themselves by t² and a few units.
   const double logs = std::abs(std::log(threshold)) + std::abs(std::log(h));
   const double farthest = logs / mu + mu;
   const double off = roundoff * (16.0 + 2.0 * farthest * farthest + 4.0 * (1.0 + farthest) * (logs + mu * mu) / mu);
-  // So a cell's mass is off by `relative` of itself where it is not far below the tail, which multiplies what all sums
-  // of b − 1 cells weigh; elsewhere (far below the median) the errors themselves are added up.
-  double relative = 0.0;
-  double together = 0.0;  // what all cells are off by
-  for (std::size_t j = 0; j < n; ++j) {
-    const double tails = 2.0 * off * above(static_cast<double>(j) * h);
-    together += tails;
-    if (tails <= 1e-8 * one.mass[j]) relative = std::max(relative, tails / one.mass[j]);
-    else one.cells += tails;
-  }
-
-  // (b − 1)-fold, from the highest digit on.
-  const auto size = fourier::good_size(2 * points);
-  Law sum = one;
+  const auto one = summand_of(mu, h, n, off);
   const auto times = static_cast<std::uint64_t>(bins - 1);
-  const Transformed of_one(one, size);
-  int digit = 63;
-  while ((times >> digit & 1) == 0) --digit;
-  for (--digit; digit >= 0; --digit) {
-    const Transformed half(sum, size);
-    sum = Transformed::product(half, half, n);
-    if ((times >> digit & 1) != 0) sum = Transformed::product(Transformed(sum, size), of_one, n);
-  }
-
+  const auto sum = sum_of(one.law, times);
   const double peak = gamma * (b - 1.0);
   const double width = (b - 1.0) * h * (1.0 + 1e-12) + 8.0 * roundoff * threshold;
-  const auto g = [&](double s) {
-    const double left = threshold - s;
-    if (!(left > 0.0)) return 1.0 - gamma;
-    const double at = std::log(left) / mu;
-    return normal_tail(at - 0.5 * mu) - gamma * normal_tail(at + 0.5 * mu);
-  };
+  const auto g = [&](double s) { return g_of(threshold - s, mu, gamma); };
   // The error of g: tails and their arguments, and the difference.
   const double g_off = 32.0 * off;
   // The errors of masses, entry by entry: of transforms, and of cells, relative to the mass.
-  const double of_itself = 1.01 * (b - 1.0) * relative;
+  const double of_itself = 1.01 * (b - 1.0) * one.relative;
   const auto at_least = [&](double mass) { return std::max(0.0, mass * (1.0 - of_itself) - sum.error); };
   const auto at_most = [&](double mass) { return mass * (1.0 + of_itself) + sum.error; };
   double lower = 0.0;
@@ -150,8 +171,8 @@ RoundedSum::Ends RoundedSum::removal(std::int64_t bins, double mu, double epsilo
   const double of_sums = static_cast<double>(n) * roundoff * 1.01 * sizes + sum.cells * std::max(1.0, gamma) + 1e-300;
   // From γb on, g is 1 − γ. One variable alone reaches it with at least this probability.
   const double held_off =
-      sum.error * static_cast<double>(n) + 1.01 * (b - 1.0) * together + static_cast<double>(n) * roundoff;
-  const double alone = -std::expm1(static_cast<double>(times) * std::log1p(-above(threshold) * (1.0 - off)));
+      sum.error * static_cast<double>(n) + 1.01 * (b - 1.0) * one.together + static_cast<double>(n) * roundoff;
+  const double alone = -std::expm1(static_cast<double>(times) * std::log1p(-tail_of(threshold, mu) * (1.0 - off)));
   const double beyond_least = std::max({0.0, 1.0 - held - held_off, alone * (1.0 - 64.0 * roundoff)});
   const double beyond_most = std::min(1.0, std::max(beyond_least, 1.0 - held + held_off));
   upper += of_sums + (1.0 - gamma) * beyond_least * (1.0 - 8.0 * roundoff);
