@@ -271,6 +271,67 @@ class Windows {
   std::vector<double> fades_, choose_, own_, pulls_, now_, next_;
 };
 
+/// log of |l|! w_l b^{−|l|} e^{−h |l|(|l|−1)/2} for one filling l of the first bins, to nearest; |l| = `used`.
+double log_weight_of(const Band& band, const std::vector<std::int64_t>& l, std::int64_t used, std::int64_t bins) {
+  double log_weight = std::lgamma(static_cast<double>(used) + 1.0) -
+                      static_cast<double>(used) * std::log(static_cast<double>(bins)) -
+                      0.5 * band.largest() * static_cast<double>(used) * static_cast<double>(used - 1);
+  const auto w = static_cast<std::int64_t>(l.size());
+  for (std::int64_t i = 0; i < w; ++i) {
+    const auto n = static_cast<double>(l[static_cast<std::size_t>(i)]);
+    log_weight += 0.5 * band.at(i, i) * n * (n - 1.0) - std::lgamma(n + 1.0);
+    for (std::int64_t j = 0; j < i; ++j)
+      log_weight += band.at(j, i) * n * static_cast<double>(l[static_cast<std::size_t>(j)]);
+  }
+  return log_weight;
+}
+
+/// The pull of such a filling on the bins within the band to either side, each pair once; to nearest. `fields`: one per
+/// bin.
+void set_fields(const Band& band, const std::vector<std::int64_t>& l, std::int64_t bands, std::vector<double>& fields) {
+  std::fill(fields.begin(), fields.end(), 0.0);
+  const auto w = static_cast<std::int64_t>(l.size());
+  const auto b = static_cast<std::int64_t>(fields.size());
+  for (std::int64_t i = 0; i < w; ++i)
+    for (std::int64_t k = w; k < b; ++k)
+      if (k - i < bands || b - (k - i) < bands)
+        fields[static_cast<std::size_t>(k)] += band.at(i, k) * static_cast<double>(l[static_cast<std::size_t>(i)]);
+}
+
+/// U by the number of balls, where the first bins meet the last ones around the cycle: every filling of the first w
+/// bins by itself. What has underflowed counts as `Windows::least`, which is more; otherwise to nearest.
+std::vector<double> cyclic_sums(const Band& band, Windows& windows, std::int64_t bins, std::int64_t bands,
+                                std::int64_t most_order) {
+  const double h = band.largest();
+  const auto w = std::min(bands, bins) - 1;
+  std::vector<double> total(static_cast<std::size_t>(most_order) + 1, 0.0);
+  std::vector<double> fields(static_cast<std::size_t>(bins), 0.0);
+  std::vector<std::int64_t> l(static_cast<std::size_t>(w), 0);
+  const auto visit = [&](auto&& self, std::size_t place, std::int64_t used) -> void {
+    if (place < l.size()) {
+      for (std::int64_t x = 0; x + used <= most_order; ++x) {
+        l[place] = x;
+        self(self, place + 1, used + x);
+      }
+      l[place] = 0;
+      return;
+    }
+    const double log_weight = log_weight_of(band, l, used, bins);
+    set_fields(band, l, bands, fields);
+    const auto sums = windows.sums(w, most_order - used, fields);
+    for (std::int64_t n = 0; n + used <= most_order; ++n) {
+      // Long double: the sum may be as large as fields make it, and this factor as small.
+      const auto factor =
+          std::exp(static_cast<long double>(log_weight - h * static_cast<double>(used) * static_cast<double>(n))) *
+          static_cast<long double>(binomial(static_cast<double>(n + used), static_cast<double>(used)));
+      total[static_cast<std::size_t>(n + used)] +=
+          static_cast<double>(static_cast<long double>(sums[static_cast<std::size_t>(n)]) * factor) + Windows::least;
+    }
+  };
+  visit(visit, 0, 0);
+  return total;
+}
+
 }  // namespace
 
 std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std::int64_t bands,
@@ -298,50 +359,9 @@ std::vector<double> renyi_remove(const Gram& gram, double noise_multiplier, std:
   if (w == 0)
     return divergences_of(independent_sums(classes_of(band, b, most_order), b, most_order), h, b, band.beyond());
   Windows windows(band, b, w, most_order);
-  std::vector<double> fields(static_cast<std::size_t>(b), 0.0);
-  std::vector<double> total(out.size(), 0.0);
-  if (!band.is_cyclic()) {
-    total = windows.sums(0, most_order, fields);
-  } else {
-    // Every filling of the first w bins.
-    std::vector<std::int64_t> l(static_cast<std::size_t>(w), 0);
-    const auto visit = [&](auto&& self, std::size_t place, std::int64_t used) -> void {
-      if (place < l.size()) {
-        for (std::int64_t x = 0; x + used <= most_order; ++x) {
-          l[place] = x;
-          self(self, place + 1, used + x);
-        }
-        l[place] = 0;
-        return;
-      }
-      // |l|! w_l b^{−|l|} e^{−h |l|(|l|−1)/2}.
-      double log_weight = std::lgamma(static_cast<double>(used) + 1.0) -
-                          static_cast<double>(used) * std::log(static_cast<double>(b)) -
-                          0.5 * h * static_cast<double>(used) * static_cast<double>(used - 1);
-      for (std::int64_t i = 0; i < w; ++i) {
-        const auto n = static_cast<double>(l[static_cast<std::size_t>(i)]);
-        log_weight += 0.5 * band.at(i, i) * n * (n - 1.0) - std::lgamma(n + 1.0);
-        for (std::int64_t j = 0; j < i; ++j)
-          log_weight += band.at(j, i) * n * static_cast<double>(l[static_cast<std::size_t>(j)]);
-      }
-      // Its pull on the bins within the band to either side, each pair once.
-      std::fill(fields.begin(), fields.end(), 0.0);
-      for (std::int64_t i = 0; i < w; ++i)
-        for (std::int64_t k = w; k < b; ++k)
-          if (k - i < bands || b - (k - i) < bands)
-            fields[static_cast<std::size_t>(k)] += band.at(i, k) * static_cast<double>(l[static_cast<std::size_t>(i)]);
-      const auto sums = windows.sums(w, most_order - used, fields);
-      for (std::int64_t n = 0; n + used <= most_order; ++n) {
-        // Long double: the sum may be as large as fields make it, and this factor as small.
-        const auto factor =
-            std::exp(static_cast<long double>(log_weight - h * static_cast<double>(used) * static_cast<double>(n))) *
-            static_cast<long double>(binomial(static_cast<double>(n + used), static_cast<double>(used)));
-        total[static_cast<std::size_t>(n + used)] +=
-            static_cast<double>(static_cast<long double>(sums[static_cast<std::size_t>(n)]) * factor) + Windows::least;
-      }
-    };
-    visit(visit, 0, 0);
-  }
+  const auto total = band.is_cyclic()
+                         ? cyclic_sums(band, windows, b, bands, most_order)
+                         : windows.sums(0, most_order, std::vector<double>(static_cast<std::size_t>(b), 0.0));
   for (std::int64_t a = 2; a <= most_order; ++a) {
     const double sum = total[static_cast<std::size_t>(a)];
     if (std::isfinite(sum) && sum > 0.0)
