@@ -508,6 +508,33 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
   return out;
 }
 
+namespace {
+
+/// Throws unless `theorem` is about values of series of which windows are drawn.
+void check_named_theorem(const std::string& theorem) {
+  const auto row = theorem_row(theorem);
+  if (row.flat())
+    throw PrivacyError(
+        cat("Theorem ", theorem, " is about one flat data set, not about series of which windows are drawn"));
+  if (row.whole_series())
+    throw PrivacyError(
+        cat("Theorem ", theorem, " is about whole series, not about values of one: expected with it relation series"));
+}
+
+/// The row's bound; where it is tight for other schemes only, an upper one.
+Bound bound_of(const Row& row, const SubsamplingScheme& scheme, const PrivacyUnit& unit) {
+  const auto& p = scheme.parameters();
+  auto bound = row.summary.bound;
+  if (bound == Bound::tight && p.bottom_level == BottomLevel::poisson &&
+      !largest_poisson_reach(scheme, unit).of_one_series)
+    bound = Bound::upper;
+  if (bound == Bound::tight && leaves_out_a_series(scheme) && p.lengths.shortest() != p.lengths.longest())
+    bound = Bound::upper;
+  return bound;
+}
+
+}  // namespace
+
 AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, double noise_multiplier,
                              std::optional<std::string> theorem) {
   check_noise_multiplier_of_mechanism(noise_multiplier);
@@ -528,15 +555,7 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
     throw PrivacyError(
         "noise on context or forecast amplifies privacy only if a value changes by at most v: no finite v is given; "
         "set privacy.v (--v), or both noises to 0");
-  if (theorem) {
-    const auto row = theorem_row(*theorem);
-    if (row.flat())
-      throw PrivacyError(
-          cat("Theorem ", *theorem, " is about one flat data set, not about series of which windows are drawn"));
-    if (row.whole_series())
-      throw PrivacyError(cat("Theorem ", *theorem,
-                             " is about whole series, not about values of one: expected with it relation series"));
-  }
+  if (theorem) check_named_theorem(*theorem);
   std::vector<std::string> nearest;  // refusals with the fewest objections, one for each kind of them
   std::vector<std::vector<std::string>> kinds;
   std::size_t fewest = std::numeric_limits<std::size_t>::max();
@@ -551,13 +570,7 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
       continue;
     }
     if (objections.empty()) {
-      auto bound = row.summary.bound;
-      if (bound == Bound::tight && p.bottom_level == BottomLevel::poisson &&
-          !largest_poisson_reach(scheme, unit).of_one_series)
-        bound = Bound::upper;
-      if (bound == Bound::tight && leaves_out_a_series(scheme) && p.lengths.shortest() != p.lengths.longest())
-        bound = Bound::upper;
-      return {row.summary.id,   bound,
+      return {row.summary.id,   bound_of(row, scheme, unit),
               row.summary.unit, scheme.steps_per_epoch(),
               noise_multiplier, row.pair(scheme, unit, noise_multiplier)};
     }
