@@ -100,8 +100,7 @@ std::string plot_of(const std::vector<Row>& rows, const PlannedSteps& planned) {
   LinePlot plot;
   plot.title = cat("Squared error of prefix sums, ", planned.text());
   plot.description =
-      "Mean squared error of the first t prefix sums of noise, at equal sensitivity, for every mechanism: lower is "
-      "better.";
+      "Squared error of the t-th prefix sum of noise, at equal sensitivity, for every mechanism: lower is better.";
   PlotPanel panel;
   panel.x.label = "step";
   panel.y.label = "squared error × squared sensitivity";
@@ -174,12 +173,10 @@ Json strategy_json(const privacy::Strategy& strategy) {
 
 void run_strategy(const MechanismOptions& o, const QueryOptions& query, bool json) {
   const auto planned = planned_steps_of(o, query);
+  if (query.plot) check_plot_name(*query.plot);
   std::vector<Row> rows;
   for (const auto kind : privacy::searched_kinds()) rows.push_back(row_of(kind, o, query, planned));
-  if (query.plot) {
-    check_plot_name(*query.plot);
-    write_file_atomically(*query.plot, plot_of(rows, planned));
-  }
+  if (query.plot) write_file_atomically(*query.plot, plot_of(rows, planned));
   if (json) print_as_json(rows, planned);
   else print_as_table(rows, planned, query.epsilon.has_value());
 }

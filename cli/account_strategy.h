@@ -14,8 +14,8 @@ namespace tsdp::cli {
 
 /// Prints, for N = --steps in k = --epochs: mean and largest squared error of prefix sums for sigma 1, the sensitivity
 /// max_i |m_i|, and the objective, the mean error times the sensitivity squared; with --epsilon and --delta the least
-/// noise multiplier and the total error, its square times the mean error. A table, or JSON; with --plot bars of the
-/// error.
+/// noise multiplier and the total error, its square times the mean error. A table, or JSON; with --plot the error
+/// over the steps.
 void run_strategy(const MechanismOptions& mechanism, const QueryOptions& query, bool json);
 
 }  // namespace tsdp::cli
