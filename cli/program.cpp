@@ -21,6 +21,11 @@
 namespace tsdp::cli {
 namespace {
 
+std::atomic<bool> stop_asked{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "the signal handler needs it");
+
+extern "C" void ask_to_stop(int) { stop_asked = true; }
+
 /// If one of these is closed, the next file opened takes its number and receives all that is printed. Nothing can be
 /// read from the stand-ins, nor results written to them; what is said on stderr goes nowhere.
 void open_standard_streams() {
@@ -96,6 +101,15 @@ void warn_of_shuffling(const std::string& what, const privacy::Interval& bracket
 
 void print(const std::string& text) { std::cout << visible(text, true); }
 void print_json(const nlohmann::ordered_json& json) { std::cout << json_text(json, 2) << "\n"; }
+
+const std::atomic<bool>& stop_on_signals() {
+  struct sigaction action{};
+  action.sa_handler = ask_to_stop;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  return stop_asked;
+}
 
 int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std::function<int()>& body) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error line, not a death

@@ -1,6 +1,7 @@
 // What all programs share: common options, exit codes, one line per error.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 
@@ -32,6 +33,9 @@ void print(const std::string& text);
 
 /// Writes the single object of --json to stdout.
 void print_json(const nlohmann::ordered_json& json);
+
+/// From now on SIGINT and SIGTERM set what is returned; a second signal ends the program at once.
+[[nodiscard]] const std::atomic<bool>& stop_on_signals();
 
 /// Makes sure that stdin, stdout and stderr are open, parses the command line and runs `body`. Turns every failure into
 /// one line on stderr and its exit code. Output that could not be written to stdout, including help and version, is

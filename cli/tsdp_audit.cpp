@@ -1,6 +1,4 @@
 // tsdp-audit: attacks the trainer on worst-case neighbours and says how much of the certified epsilon is reached.
-#include <atomic>
-#include <csignal>
 #include <iostream>
 
 #include "audit/trainer_audit.h"
@@ -19,11 +17,6 @@ using tsdp::cat;
 using tsdp::rounded;
 using tsdp::rounded_down;
 using tsdp::rounded_up;
-
-std::atomic<bool> stop_asked{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "the signal handler needs it");
-
-extern "C" void ask_to_stop(int) { stop_asked = true; }
 
 std::string text_of(const tsdp::audit::Claim& claim, const tsdp::audit::Measurement& measurement,
                     const tsdp::audit::Verdict& verdict, const tsdp::audit::AuditOptions& options) {
@@ -85,7 +78,6 @@ tsdp::audit::AuditOptions audit_options_of(const Options& o) {
     throw tsdp::UsageError(cat("--confidence: found ", out.confidence, "; expected a number above 0 and below 1"));
   out.mode = o.mode == "data" ? tsdp::audit::Mode::data : tsdp::audit::Mode::canary;
   if (!o.theorem.empty()) out.theorem = o.theorem;
-  out.stop = &stop_asked;
   return out;
 }
 
@@ -102,14 +94,6 @@ tsdp::Config audited_part_of(tsdp::Config config) {
   return config;
 }
 
-void stop_on_signals() {
-  struct sigaction action{};
-  action.sa_handler = ask_to_stop;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-}
-
 int audit(const Options& o) {
   auto options = audit_options_of(o);
   const auto config_file = tsdp::find_config_file(o.config_name);
@@ -118,7 +102,7 @@ int audit(const Options& o) {
   const auto data = tsdp::data::prepare_data(tsdp::read_config(config_file, o.set), config_file);
   const auto& lengths = data.split.training_length;
   const auto config = audited_part_of(tsdp::mechanism::settle(data.config, lengths, config_file).config);
-  stop_on_signals();
+  options.stop = &tsdp::cli::stop_on_signals();
   int shown = 0;
   options.progress = [&](double share) {
     if (const int percent = static_cast<int>(100.0 * share); percent / 10 > shown / 10)

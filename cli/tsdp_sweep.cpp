@@ -1,6 +1,4 @@
 // tsdp-sweep: a grid of configurations and seeds, several runs at a time, resumable, ending in a table.
-#include <atomic>
-#include <csignal>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -13,11 +11,6 @@
 namespace {
 
 using tsdp::cat;
-
-std::atomic<bool> stop_asked{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "the signal handler needs it");
-
-extern "C" void ask_to_stop(int) { stop_asked = true; }
 
 const char* name(tsdp::sweep::Need need) {
   switch (need) {
@@ -87,14 +80,6 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("--dry-run", o.dry_run, "Print the runs, how far each is, and the commands, and run nothing");
 }
 
-void stop_on_signals() {
-  struct sigaction action{};
-  action.sa_handler = ask_to_stop;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-}
-
 /// The folder that this program lies in, beside those that it starts.
 std::filesystem::path folder_of_programs() {
   std::error_code error;
@@ -107,9 +92,8 @@ std::filesystem::path folder_of_programs() {
 
 /// Takes every run to its end, and writes the table anew after each.
 tsdp::sweep::Failures take_runs(const tsdp::sweep::SweepPlan& plan, const Options& o) {
-  stop_on_signals();
   auto options = o.sweep;
-  options.stop = &stop_asked;
+  options.stop = &tsdp::cli::stop_on_signals();
   options.progress = !o.common.quiet;
   options.programs = folder_of_programs();
   options.on_done = [&](const tsdp::sweep::Failures& so_far) {

@@ -1,6 +1,4 @@
 // tsdp-train: trains a forecaster under differential privacy until the target epsilon would be passed.
-#include <atomic>
-#include <csignal>
 #include <ctime>
 #include <iostream>
 
@@ -26,11 +24,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using tsdp::cat;
-
-std::atomic<bool> stop_asked{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "the signal handler needs it");
-
-extern "C" void ask_to_stop(int) { stop_asked = true; }
 
 std::filesystem::path default_output(const std::filesystem::path& config) {
   const std::time_t now = std::time(nullptr);
@@ -261,15 +254,10 @@ void advise(const Options& o, tsdp::mechanism::Settled settled, const tsdp::data
 
 /// Takes all steps, or throws when it is interrupted.
 void take_steps(tsdp::training::Trainer& trainer, const tsdp::training::RunFolder& folder, bool quiet) {
-  struct sigaction action{};
-  action.sa_handler = ask_to_stop;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
   tsdp::cli::ProgressLine line(trainer.config().privacy.target_epsilon);
   tsdp::training::TrainOptions options;
   if (!quiet) options.progress = [&](const tsdp::training::Progress& p) { line.show(p); };
-  options.stop = &stop_asked;
+  options.stop = &tsdp::cli::stop_on_signals();
   bool done = false;
   try {
     done = trainer.run(options);
