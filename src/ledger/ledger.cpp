@@ -50,18 +50,18 @@ Json not_covered(const Ledger& ledger) {
   Json out = {
       "everything under private/: losses, norms, validation scores, plots, checkpoints and the key of the randomness",
       "what the programs print or write besides model.pt, this ledger and config.yaml: scores, losses, forecasts",
-      "other models and other runs on the same data, those of a sweep included: their privacy costs compose with this "
-      "one's",
+      ("other models and other runs on the same data, those of a sweep included: their privacy costs compose with this "
+       "one's"),
       "one person or household with several series or columns, beyond what `groups` states",
       ledger.method.choice_epsilon() > 0.0
           ? "validation and test values beyond the private choice, and any other choice made by looking at them "
             "(settings, model, number of epochs)"
           : "validation and test values, and any choice made by looking at them (settings, model, number of epochs)",
-      "the time that training took, and stopping it, or not releasing a model, because of what its logs or scores "
-      "showed",
+      ("the time that training took, and stopping it, or not releasing a model, because of what its logs or scores "
+       "showed"),
       "the number and lengths of the series, their calendar, and which values are missing: treated as public",
-      "whether training begins at all: values that are no numbers, too large, or not to be told apart in single "
-      "precision, are refused, as are data of which half of the series or more are copies of others",
+      ("whether training begins at all: values that are no numbers, too large, or not to be told apart in single "
+       "precision, are refused, as are data of which half of the series or more are copies of others"),
       "forecasts from a series' own recent values: the guarantee is about training data, not about a model's inputs",
       ("floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 "
        "standard deviations, and added to single-precision sums on a grid of 2^-24 of its deviation; a window's "
