@@ -76,8 +76,7 @@ privacy::Interval share_bracket(std::uint64_t hits, std::uint64_t trials, double
 
 Attack::Attack(Shape shape, double sigma) : shape_(std::move(shape)), sigma_(sigma) {
   privacy::check_noise_multiplier(sigma);
-  if (!(shape_.drawn > 0.0) || !(shape_.drawn <= 1.0))
-    throw PrivacyError(cat("sampling probability: found ", shape_.drawn, "; expected a number in (0, 1]"));
+  privacy::check_sampling_probability(shape_.drawn);
   check(shape_.first);
   check(shape_.second);
   for (auto* parts : {&shape_.first, &shape_.second})

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "editions.h"
+#include "privacy/terms/numbers.h"
 #include "privacy/theorems/series_law.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -305,8 +306,7 @@ Json substitution_json(const Ledger& ledger, Edition edition, const std::string&
                        ledger.method.privacy()->noise().kind == privacy::NoiseKind::independent;
   if (edition == Edition::second && !in_turn && scheme.top_level != privacy::TopLevel::without_replacement)
     replaced = {2.0 * p.epsilon.upper,
-                std::min(1.0, std::nextafter(p.delta * (1.0 + std::exp(p.epsilon.upper)) * (1.0 + 1e-15),
-                                             std::numeric_limits<double>::infinity()))};
+                std::min(1.0, privacy::up(p.delta * (1.0 + std::exp(p.epsilon.upper)) * (1.0 + 1e-15)))};
   return {{"meaning", cat("the guarantee for data sets that differ in one series, replaced by another", but)},
           {"epsilon", replaced.epsilon},
           {"delta", replaced.delta}};
@@ -399,9 +399,8 @@ std::string statement(const Ledger& ledger) { return statement_as(ledger, Editio
 GroupPrivacy group_privacy(std::int64_t series, double epsilon, double delta) {
   double sum = 0.0;
   for (std::int64_t i = 0; i < series && sum < 1e300; ++i) sum += std::exp(static_cast<double>(i) * epsilon);
-  const auto up = [](double x) { return std::nextafter(x, std::numeric_limits<double>::infinity()); };
   // exp is good to an ulp, each sum and product to half of one: 2^-40 covers thousands of them.
-  return {series, up(static_cast<double>(series) * epsilon), std::min(1.0, delta * sum * (1.0 + 0x1p-40))};
+  return {series, privacy::up(static_cast<double>(series) * epsilon), std::min(1.0, delta * sum * (1.0 + 0x1p-40))};
 }
 
 }  // namespace tsdp::mechanism

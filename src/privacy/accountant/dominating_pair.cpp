@@ -129,8 +129,7 @@ std::vector<DominatingPair::Component> hypergeometric_components(std::int64_t po
 }
 
 std::vector<DominatingPair::Component> diluted(std::vector<DominatingPair::Component> components, double use) {
-  if (!(use > 0.0) || !(use <= 1.0))
-    throw PrivacyError(cat("sampling probability: found ", use, "; expected a number in (0, 1]"));
+  check_sampling_probability(use);
   if (use == 1.0) return components;
   for (auto& c : components) c.weight *= use;
   if (!components.empty() && components.front().mean == 0.0) components.front().weight += 1.0 - use;
@@ -145,8 +144,7 @@ DominatingPair::DominatingPair(std::vector<Component> p, double sigma, Against a
       against_(against),
       use_probability_(use_probability) {
   check_noise_multiplier(sigma);
-  if (!(use_probability > 0.0) || !(use_probability <= 1.0))
-    throw PrivacyError(cat("sampling probability: found ", use_probability, "; expected a number in (0, 1]"));
+  check_sampling_probability(use_probability);
   double total = 0.0;
   std::sort(p_.begin(), p_.end(), [](const Component& a, const Component& b) { return a.mean < b.mean; });
   for (const auto& c : p_) {

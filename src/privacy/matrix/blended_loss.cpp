@@ -62,6 +62,17 @@ std::vector<Transform> transforms_of(const std::vector<LossDistribution>& losses
   return transforms;
 }
 
+/// (1 − share) e^a + share e^b, from the larger exponent on: its logarithm, and b's share of it.
+struct LogMixture {
+  LogMixture(double a, double b, double share_of_b) : top(std::max(a, b)) {
+    const double of_a = (1.0 - share_of_b) * std::exp(a - top);
+    const double of_b = share_of_b * std::exp(b - top);
+    share = of_b / (of_a + of_b);
+    value = top + std::log(of_a + of_b);
+  }
+  double top, value = 0.0, share = 0.0;
+};
+
 /// Sums over all steps.
 struct Totals {
   std::vector<double> shares;  // τ of every step: b's of its tilted mass
@@ -77,21 +88,16 @@ Totals totals_of(const std::vector<BlendedLoss::Step>& steps, const std::vector<
   const double furthest_up = largest_plus(losses);
   Totals totals;
   for (const auto& s : steps) {
-    const auto& a = transforms[s.a];
-    const auto& b = transforms[s.b];
-    const double top = std::max(a.log_mass, b.log_mass);
-    const double of_a = (1.0 - s.share) * std::exp(a.log_mass - top);
-    const double of_b = s.share * std::exp(b.log_mass - top);
-    totals.shares.push_back(of_b / (of_a + of_b));
-    const double log_mass = top + std::log(of_a + of_b);
-    totals.log_scale += log_mass;
+    const LogMixture mass(transforms[s.a].log_mass, transforms[s.b].log_mass, s.share);
+    totals.shares.push_back(mass.share);
+    totals.log_scale += mass.value;
     const auto& da = losses[s.a];
     const auto& db = losses[s.b];
     totals.infinite_mass += (1.0 - s.share) * da.infinite_mass + s.share * db.infinite_mass;
     totals.loss_error += std::max(da.loss_error, db.loss_error);
     totals.relative_errors +=
         std::max(da.relative_error, db.relative_error) +
-        roundoff * (24.0 + 4.0 * (theta * furthest_up + std::abs(log_mass)) + 8.0 * std::abs(top));
+        roundoff * (24.0 + 4.0 * (theta * furthest_up + std::abs(mass.value)) + 8.0 * std::abs(mass.top));
   }
   totals.infinite_mass *= 1.0 + 1e-12;
   return totals;
@@ -180,11 +186,9 @@ Cumulants BlendedLoss::sums(const std::vector<LossDistribution>& losses, double 
   for (const auto& s : steps_) {
     const auto& a = own[s.a];
     const auto& b = own[s.b];
-    const double top = std::max(a.value, b.value);
-    const double of_a = (1.0 - s.share) * std::exp(a.value - top);
-    const double of_b = s.share * std::exp(b.value - top);
-    const double t = of_b / (of_a + of_b);
-    sum.value += top + std::log(of_a + of_b);
+    const LogMixture mass(a.value, b.value, s.share);
+    const double t = mass.share;
+    sum.value += mass.value;
     sum.mean += (1.0 - t) * a.mean + t * b.mean;
     sum.variance += (1.0 - t) * a.variance + t * b.variance + t * (1.0 - t) * (b.mean - a.mean) * (b.mean - a.mean);
   }

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "blended_loss.h"
-#include "privacy/accountant/rounding.h"
 #include "privacy/terms/checks.h"
 #include "privacy/terms/numbers.h"
 #include "privacy/terms/out_of_reach.h"

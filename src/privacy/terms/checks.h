@@ -20,6 +20,11 @@ inline void check_noise_multiplier_of_mechanism(double sigma) {
     throw UsageError(cat("noise multiplier: found ", sigma, "; expected a number from 0.01 to 1e6"));
 }
 
+inline void check_sampling_probability(double q) {
+  if (!(q > 0.0) || !(q <= 1.0))
+    throw PrivacyError(cat("sampling probability: found ", q, "; expected a number in (0, 1]"));
+}
+
 inline void check_epsilon(double epsilon) {
   if (!(epsilon >= 0.0) || !std::isfinite(epsilon))
     throw PrivacyError(cat("epsilon: found ", epsilon, "; expected a finite number of at least 0"));

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "privacy/accountant/rounding.h"
+#include "privacy/terms/numbers.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 

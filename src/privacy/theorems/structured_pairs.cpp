@@ -1,5 +1,6 @@
 #include "privacy/theorems/structured_pairs.h"
 
+#include "privacy/terms/checks.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
@@ -9,8 +10,7 @@ namespace tsdp::privacy {
 // the spacings 2 (with replacement) and 1 (Poisson).
 
 DominatingPair one_window_pair(double q, double sigma) {
-  if (!(q > 0.0) || !(q <= 1.0))
-    throw PrivacyError(cat("sampling probability: found ", q, "; expected a number in (0, 1]"));
+  check_sampling_probability(q);
   if (q == 1.0) return DominatingPair({{2.0, 1.0}}, sigma);
   return DominatingPair({{0.0, 1.0 - q}, {2.0, q}}, sigma);
 }
