@@ -80,20 +80,54 @@ double SampledProfile::epsilon(double wanted) const {
   return high;
 }
 
-const std::vector<double>& hazard_temperatures() { return ConditionalComposition::temperatures(); }
+namespace {
+
+/// Gives the steps of every epoch but the first each position's largest hazard of that epoch: the published rule, which
+/// is NOT a bound.
+void take_largest_of_epoch(const Means& means, Hazards& hazards) {
+  for (std::int64_t from_step = means.bins; from_step < means.steps; from_step += means.bins) {
+    const auto to = std::min(from_step + means.bins, means.steps);
+    std::vector<double> largest(static_cast<std::size_t>(means.bins), 0.0);  // from the last position on
+    for (auto n = from_step; n < to; ++n) {
+      const auto& own = hazards[static_cast<std::size_t>(n)];
+      for (std::size_t k = 0; k < own.size(); ++k) largest[k] = std::max(largest[k], own[own.size() - 1 - k]);
+    }
+    for (auto n = from_step; n < to; ++n) {
+      auto& own = hazards[static_cast<std::size_t>(n)];
+      for (std::size_t k = 0; k < own.size(); ++k) own[own.size() - 1 - k] = largest[k];
+    }
+  }
+}
+
+/// λ̄ of the published rule: the later epochs spend δ_E/k on every step and take each position's largest hazard of the
+/// epoch.
+Hazards published_hazards(const Means& means, double sigma, double spent_delta, Direction direction, HazardMode mode,
+                          std::optional<std::size_t> family = std::nullopt) {
+  const auto epochs = static_cast<double>((means.steps + means.bins - 1) / means.bins);
+  auto out = hazards_of(
+      means, sigma, direction,
+      [&](std::int64_t n) {
+        return n < means.bins ? spent_delta / (epochs * static_cast<double>(means.bins)) : spent_delta / epochs;
+      },
+      mode, family);
+  take_largest_of_epoch(means, out);
+  return out;
+}
+
+}  // namespace
 
 std::vector<double> top_hazards(const Strategy& strategy, std::int64_t bins, std::int64_t epochs,
                                 double noise_multiplier, double spent_delta, Direction direction, HazardRule rule,
                                 std::optional<std::size_t> family) {
-  const auto allocation = rule == HazardRule::published ? ConditionalComposition::Allocation::largest_of_epoch
-                                                        : ConditionalComposition::Allocation::union_bound;
-  const ConditionalComposition composed(Means(strategy, bins, epochs), noise_multiplier, spent_delta, direction,
-                                        ConditionalComposition::Mode::sharp, allocation, family);
+  const Means means(strategy, bins, epochs);
+  const double of_step = means.steps > 1 ? spent_delta / static_cast<double>(means.steps - 1) : 0.0;
+  const auto all =
+      rule == HazardRule::published
+          ? published_hazards(means, noise_multiplier, spent_delta, direction, HazardMode::sharp, family)
+          : hazards_of(
+                means, noise_multiplier, direction, [&](std::int64_t) { return of_step; }, HazardMode::sharp, family);
   std::vector<double> out;
-  for (std::int64_t n = 0; n < composed.means().steps; ++n) {
-    const auto& hazards = composed.hazards(n);
-    out.push_back(hazards.empty() ? 1.0 : hazards.back());
-  }
+  for (const auto& hazards : all) out.push_back(hazards.empty() ? 1.0 : hazards.back());
   return out;
 }
 
@@ -110,12 +144,9 @@ class Published {
  private:
   static ConditionalComposition made(const Strategy& strategy, std::int64_t bins, std::int64_t epochs, double sigma,
                                      double spent, Direction direction) {
-    return {Means(strategy, bins, epochs),
-            sigma,
-            spent,
-            direction,
-            ConditionalComposition::Mode::all_in,
-            ConditionalComposition::Allocation::largest_of_epoch};
+    Means means(strategy, bins, epochs);
+    auto hazards = published_hazards(means, sigma, spent, direction, HazardMode::all_in);
+    return {std::move(means), sigma, spent, direction, std::move(hazards)};
   }
   ConditionalComposition remove_, add_;
 };

@@ -59,12 +59,8 @@ enum class HazardRule {
   published
 };
 
-/// Temperatures t of the variational bound's weights softmax_j(−‖μ_i − μ_j‖²/t); the first is +∞, uniform weights
-/// (appendix F).
-[[nodiscard]] const std::vector<double>& hazard_temperatures();
-
 /// λ̄ of the bin with the largest mean, of every step of conditional composition; `direction` remove or add. `family`:
-/// the number of the one temperature that is used; none: all of them.
+/// the number of the one of hazard_temperatures() that is used (appendix F); none: all of them.
 [[nodiscard]] std::vector<double> top_hazards(const Strategy& strategy, std::int64_t bins, std::int64_t epochs,
                                               double noise_multiplier, double spent_delta, Direction direction,
                                               HazardRule rule, std::optional<std::size_t> family = std::nullopt);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "privacy/matrix/correlated_noise.h"
+#include "privacy/matrix/hazards.h"
 #include "privacy/terms/out_of_reach.h"
 #include "privacy/theorems/series_law.h"
 #include "privacy/whole_series/zero_out.h"

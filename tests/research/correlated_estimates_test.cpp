@@ -8,6 +8,7 @@
 #include <string>
 
 #include "privacy/matrix/correlated_noise.h"
+#include "privacy/matrix/hazards.h"
 #include "privacy/whole_series/zero_out.h"
 #include "support/seeded_draws.h"
 #include "tsdp/base/error.h"

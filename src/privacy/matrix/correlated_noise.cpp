@@ -114,7 +114,7 @@ CorrelatedNoiseCurve::Bounds& CorrelatedNoiseCurve::bounds(std::uint64_t uses) {
 
 double CorrelatedNoiseCurve::conditional(Direction direction, double epsilon, std::uint64_t uses, double spent) {
   auto& known = bounds(uses);
-  if (!known.above || bins_ > ConditionalComposition::most_bins) return 1.0;
+  if (!known.above || bins_ > most_composed_bins) return 1.0;
   try {
     if (!known.means_known) {
       known.means_known = true;

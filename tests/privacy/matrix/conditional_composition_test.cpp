@@ -20,8 +20,7 @@
 namespace tsdp::privacy {
 namespace {
 
-using Mode = ConditionalComposition::Mode;
-using Allocation = ConditionalComposition::Allocation;
+using Mode = HazardMode;
 constexpr Direction directions[] = {Direction::remove, Direction::add};
 
 Strategy identity(std::int64_t steps) { return Strategy(StrategyKind::identity, {}, steps); }
@@ -348,16 +347,6 @@ TEST(ConditionalComposition, TheLargestQuantileOfAnEpochIsExceededTooOften) {
   }
   EXPECT_GT(above, 5.0 * beta * runs);
   EXPECT_LE(above_union, beta * runs + 5.0 * std::sqrt(beta * runs));
-}
-
-/// What the published rule gives is smaller in the later epochs, and marked as an estimate for that.
-TEST(ConditionalComposition, ThePublishedAllocationClaimsLess) {
-  const Means means(identity(40), 20, 2);
-  const ConditionalComposition certified(means, 2.0, 5e-6, Direction::remove);
-  const ConditionalComposition published(means, 2.0, 5e-6, Direction::remove, Mode::sharp,
-                                         Allocation::largest_of_epoch);
-  EXPECT_EQ(published.hazards(25), published.hazards(35));
-  EXPECT_LT(published.hazards(39).back(), certified.hazards(39).back());
 }
 
 // One epoch in place of several

@@ -365,8 +365,7 @@ TEST(GoldenMatrix, ConditionalComposition) {
     const std::int64_t bins = record["bins"];
     const std::int64_t epochs = record["epochs"];
     const auto direction = record["relation"] == "remove" ? Direction::remove : Direction::add;
-    const auto mode =
-        record["mode"] == "sharp" ? ConditionalComposition::Mode::sharp : ConditionalComposition::Mode::all_in;
+    const auto mode = record["mode"] == "sharp" ? HazardMode::sharp : HazardMode::all_in;
     const Means means(strategy_of(record["strategy"], bins * epochs), bins, epochs);
     const ConditionalComposition found(means, record["sigma"], record["delta_E"], direction, mode);
     for (const auto& [step, hazard] : record["top_reverse_hazard"].items())
