@@ -14,7 +14,7 @@
 
 #include "cli/program.h"
 #include "privacy/theorems/structured_pairs.h"
-#include "privacy/whole_series/zero_out.h"
+#include "privacy/whole_series/poisson_curve.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant/accountant.h"

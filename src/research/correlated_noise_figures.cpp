@@ -13,7 +13,7 @@
 #include "privacy/matrix/hazards.h"
 #include "privacy/terms/out_of_reach.h"
 #include "privacy/theorems/series_law.h"
-#include "privacy/whole_series/zero_out.h"
+#include "privacy/whole_series/gaussian_curve.h"
 #include "research/correlated_estimates.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"

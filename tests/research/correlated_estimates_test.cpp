@@ -9,7 +9,7 @@
 
 #include "privacy/matrix/correlated_noise.h"
 #include "privacy/matrix/hazards.h"
-#include "privacy/whole_series/zero_out.h"
+#include "privacy/whole_series/random_allocation_curve.h"
 #include "support/seeded_draws.h"
 #include "tsdp/base/error.h"
 #include "tsdp/privacy/matrix/strategy_search.h"

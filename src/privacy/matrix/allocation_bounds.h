@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "privacy/whole_series/zero_out.h"
+#include "privacy/whole_series/random_allocation_curve.h"
 #include "tsdp/privacy/accountant/dominating_pair.h"
 #include "tsdp/privacy/terms/interval.h"
 #include "tsdp/privacy/terms/strategy.h"

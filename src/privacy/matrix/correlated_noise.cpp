@@ -15,8 +15,9 @@
 #include "privacy/terms/numbers.h"
 #include "privacy/terms/out_of_reach.h"
 #include "privacy/whole_series/allocation_renyi.h"
+#include "privacy/whole_series/gaussian_curve.h"
 #include "privacy/whole_series/largest_coordinate.h"
-#include "privacy/whole_series/zero_out.h"
+#include "privacy/whole_series/random_allocation_curve.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 

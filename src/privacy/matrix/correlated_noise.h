@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "privacy/whole_series/zero_out.h"
+#include "privacy/whole_series/random_allocation_curve.h"
 #include "tsdp/privacy/accountant/dominating_pair.h"
 #include "tsdp/privacy/terms/curve.h"
 #include "tsdp/privacy/terms/strategy.h"

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "privacy/whole_series/allocation_renyi.h"
-#include "privacy/whole_series/zero_out.h"
+#include "privacy/whole_series/gaussian_curve.h"
+#include "privacy/whole_series/random_allocation_curve.h"
 
 namespace tsdp::privacy {
 namespace {

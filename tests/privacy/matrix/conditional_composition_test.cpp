@@ -12,7 +12,7 @@
 
 #include "privacy/matrix/blended_loss.h"
 #include "privacy/terms/out_of_reach.h"
-#include "privacy/whole_series/zero_out.h"
+#include "privacy/whole_series/random_allocation_curve.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant/accountant.h"

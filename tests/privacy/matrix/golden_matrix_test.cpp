@@ -9,7 +9,7 @@
 #include "privacy/matrix/conditional_composition.h"
 #include "privacy/matrix/correlated_noise.h"
 #include "privacy/whole_series/allocation_renyi.h"
-#include "privacy/whole_series/zero_out.h"
+#include "privacy/whole_series/random_allocation_curve.h"
 #include "support/golden.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/matrix/strategy_search.h"

@@ -7,7 +7,9 @@
 
 #include "privacy/accountant/renyi.h"
 #include "privacy/theorems/series_law.h"
-#include "privacy/whole_series/zero_out.h"
+#include "privacy/whole_series/gaussian_curve.h"
+#include "privacy/whole_series/poisson_curve.h"
+#include "privacy/whole_series/shuffled_curve.h"
 #include "support/golden.h"
 #include "tsdp/base/text.h"
 

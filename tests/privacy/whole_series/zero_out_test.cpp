@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "privacy/theorems/series_law.h"
+#include "privacy/whole_series/gaussian_curve.h"
+#include "privacy/whole_series/poisson_curve.h"
+#include "privacy/whole_series/random_allocation_curve.h"
 #include "privacy/whole_series/rounded_sum.h"
-#include "privacy/whole_series/zero_out.h"
+#include "privacy/whole_series/shuffled_curve.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/random/random.h"

@@ -1,0 +1,27 @@
+// What the curves of shuffled batches and of balls in bins share: ends from different theorems, and epochs as one.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+#include "tsdp/privacy/terms/interval.h"
+
+namespace tsdp::privacy {
+
+/// A bracket whose ends come from different theorems. It is an error of the program if they cross by more than
+/// rounding.
+inline Interval in_order(Interval bracket) {
+  if (!(bracket.lower <= bracket.upper * (1.0 + 1e-9) + 1e-300))
+    throw Error(ExitCode::failure, cat("a lower end of ", bracket.lower, " above an upper end of ", bracket.upper));
+  return {std::min(bracket.lower, bracket.upper), bracket.upper};
+}
+
+/// σ/√k: k epochs with the same batches are one with less noise.
+inline double of_one_epoch(double noise_multiplier, std::uint64_t epochs) {
+  return noise_multiplier / std::sqrt(static_cast<double>(epochs));
+}
+
+}  // namespace tsdp::privacy
