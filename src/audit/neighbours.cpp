@@ -5,6 +5,7 @@
 
 #include "privacy/theorems/noised_share.h"
 #include "privacy/theorems/structured_pairs.h"
+#include "tsdp/privacy/accountant/components.h"
 
 namespace tsdp::audit {
 namespace {

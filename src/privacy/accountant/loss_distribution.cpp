@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "gauss_rule.h"
+#include "half_lines.h"
+#include "loss_cells.h"
 #include "point_indices.h"
 #include "privacy/terms/numbers.h"
 #include "privacy/terms/out_of_reach.h"
@@ -19,11 +19,8 @@ namespace tsdp::privacy {
 namespace {
 
 const GaussRule<4> rule4;
-const GaussRule<8> rule8;
 const auto& nodes4 = rule4.nodes;
 const auto& weights4 = rule4.weights;
-const auto& nodes8 = rule8.nodes;
-const auto& weights8 = rule8.weights;
 
 // P-tail beyond this many σ right of the largest mean: 4e-36, and it is charged as infinite loss.
 constexpr double reach = 12.5;
@@ -36,99 +33,6 @@ constexpr double most_work = 4e6;
 
 // Components of larger means of at most this total weight count as infinite loss.
 constexpr double negligible = 1e-45;
-
-// Relative error of a mass. An n-point Gauss–Legendre rule over a panel of half width r leaves at most
-// (64/15) M η^{−2n} r, M the integrand's largest modulus on the ellipse with foci at the ends and half axes summing to
-// η r. The integrand is a Gaussian times exponentials: with change e = |d log| · 2r of its exponent over the panel,
-// M ≤ e^{e η/4 + (r η/2σ)²/2} times its value in the middle.
-//   n = 4, 2r ≤ 0.05 σ, e ≤ 0.05: η = 75 leaves 2e-14;   n = 8, 2r ≤ 0.25 σ, e ≤ 1: η = 30 leaves 1e-18
-// of ∫q. Of ∫q (e^{L−l} − 1), whose integrand vanishes at one end, the eighth derivative in the rule's own error term
-// leaves 1e-15.
-// Rounding of the terms (all of one sign) adds less than 2e-14, mixture weights (structured_pairs) less than 1e-14.
-// 1e-13 leaves a margin.
-constexpr double mass_error = 1e-13;
-
-struct CellMasses {
-  double q = 0.0;       // e^{base} ∫ q
-  double excess = 0.0;  // e^{base} ∫ q (e^{L − base} − 1), base the loss the caller names
-};
-
-/// The half line on which P is the heavier measure, seen from the point of loss 0 outwards.
-class Above {
- public:
-  explicit Above(const DominatingPair& pair) : pair_(pair) {}
-  [[nodiscard]] double sigma() const { return pair_.sigma(); }
-  [[nodiscard]] double largest_mean() const { return pair_.largest_mean(); }
-  /// log of the heavier over the lighter measure, increasing in x; and its exponential less 1.
-  [[nodiscard]] double loss(double x) const { return pair_.loss(x); }
-  [[nodiscard]] double excess(double x) const { return pair_.excess(x); }
-  [[nodiscard]] double inverse_loss(double loss, double guess) const { return pair_.inverse_loss(loss, guess); }
-  /// Density of the lighter measure.
-  [[nodiscard]] double scaled_density_q(double x, double log_scale) const {
-    return pair_.scaled_density_q(x, log_scale);
-  }
-  /// Masses beyond x of the heavier and the lighter measure.
-  [[nodiscard]] double log_tail_p(double x) const { return pair_.log_tail_p(x); }
-  [[nodiscard]] double log_tail_q(double x) const { return pair_.log_tail_q(x); }
-
- private:
-  const DominatingPair& pair_;
-};
-
-/// The other half line, on which Q is the heavier measure: reflected, so that its losses increase as well.
-class Below {
- public:
-  explicit Below(const DominatingPair& pair) : pair_(pair) {}
-  [[nodiscard]] double sigma() const { return pair_.sigma(); }
-  [[nodiscard]] double largest_mean() const { return pair_.largest_mean(); }
-  [[nodiscard]] double loss(double y) const { return -pair_.loss(-y); }
-  /// Q/P − 1 = −(P/Q − 1) Q/P: no cancellation, as neither factor has any.
-  [[nodiscard]] double excess(double y) const { return -pair_.excess(-y) * std::exp(-pair_.loss(-y)); }
-  [[nodiscard]] double inverse_loss(double loss, double) const { return -pair_.inverse_loss(-loss); }
-  [[nodiscard]] double scaled_density_q(double y, double log_scale) const {
-    return pair_.scaled_density_p(-y, log_scale);
-  }
-  [[nodiscard]] double log_tail_p(double y) const { return pair_.log_head_q(-y); }
-  [[nodiscard]] double log_tail_q(double y) const { return pair_.log_head_p(-y); }
-
- private:
-  const DominatingPair& pair_;
-};
-
-/// Integrals of e^{base} q and of e^{base} q (e^{L(x) − base} − 1) over [from, to], by panels on which the integrand is
-/// tame. Scaled this way because P-mass is e^{L} times Q-mass: far out Q-mass underflows where P-mass does not.
-template <class Side>
-CellMasses integrate(const Side& pair, double from, double to, double base) {
-  const double sigma = pair.sigma();
-  // |d log q|, |d log p| ≤ (|x| + largest mean)/σ² on either side of the means.
-  const double rate = (std::max(std::abs(from), std::abs(to)) + pair.largest_mean()) / (sigma * sigma);
-  const double width = to - from;
-  const bool narrow = width <= 0.05 * sigma && width * rate <= 0.05;
-  const double panels = narrow ? 1.0 : std::max(1.0, std::ceil(width * std::max(4.0 / sigma, rate)));
-  const double half = 0.5 * width / panels;
-  // Where e^L is representable the difference e^{L−base} − 1 = (excess − expm1(base)) e^{−base} needs no logarithm;
-  // its rounding is that of L by a few units, which `loss_error` carries.
-  const double base_excess = std::expm1(base);
-  const double base_scale = std::exp(-base);
-  const bool direct = std::isfinite(pair.excess(to)) && std::isfinite(base_excess);
-  CellMasses sum;
-  const auto add = [&](double x, double weight) {
-    const double mass = weight * half * pair.scaled_density_q(x, base);
-    sum.q += mass;
-    sum.excess += mass * (direct ? (pair.excess(x) - base_excess) * base_scale : std::expm1(pair.loss(x) - base));
-  };
-  for (double panel = 0.0; panel < panels; panel += 1.0) {
-    const double middle = from + (2.0 * panel + 1.0) * half;
-    if (narrow) {
-      for (std::size_t i = 0; i < nodes4.size(); ++i)
-        for (const double sign : {-1.0, 1.0}) add(middle + sign * half * nodes4[i], weights4[i]);
-    } else {
-      for (std::size_t i = 0; i < nodes8.size(); ++i)
-        for (const double sign : {-1.0, 1.0}) add(middle + sign * half * nodes8[i], weights8[i]);
-    }
-  }
-  return sum;
-}
 
 /// Mass of loss exactly 0: 1 − ρ_out (P(x > x₀) + Q(x > x₀)), to absolute 4 units.
 double mass_at_zero(const DominatingPair& pair, double zero) {
@@ -148,157 +52,6 @@ double end_of(const Side& pair, double zero, double log_tail) {
     (pair.log_tail_p(middle) > log_tail ? low : high) = middle;
   }
   return high;
-}
-
-/// Masses of one side at the points, `heavy` of the heavier measure and `light` of the lighter; [0] is at loss 0.
-struct SideMasses {
-  std::vector<double> heavy, light;
-  double heavy_beyond = 0.0;  ///< of the heavier measure past the last point
-  double light_beyond = 0.0;
-
-  explicit SideMasses(std::size_t points) : heavy(points), light(points) {}
-};
-
-/// Connect the dots (Doroshenko et al. 2022; notes D.16), in the form that keeps each cell's P- and Q-mass: the mass of
-/// the cell of losses [l, l + Δ] goes to its two ends as Q-masses a, b with
-///   b = ∫ q (e^{L−l} − 1) / (e^Δ − 1),   a = ∫ q − b,   and P-masses a e^{l}, b e^{l+Δ}.
-/// A mean-preserving spread of the likelihood ratio only raises every hockey-stick divergence, so the result dominates.
-/// Below, where losses are bounded, the last cell ends at `end`; its losses still lie in it.
-template <class Side>
-SideMasses spread(const Side& side, const std::vector<std::int64_t>& index, double step, double zero, double end) {
-  const auto cells = index.size() - 1;
-  SideMasses out(index.size());
-  double x = zero;
-  for (std::size_t i = 0; i < cells; ++i) {
-    const double low = static_cast<double>(index[i]) * step;
-    const double width = static_cast<double>(index[i + 1] - index[i]) * step;
-    const bool last = i + 1 == cells;
-    const double next =
-        last && std::is_same_v<Side, Below> ? end : side.inverse_loss(static_cast<double>(index[i + 1]) * step, x);
-    const auto cell = integrate(side, x, next, low);
-    const double b = std::clamp(cell.excess / std::expm1(width), 0.0, cell.q);
-    const double a = cell.q - b;
-    const double back = std::exp(-low);
-    out.heavy[i] += a;
-    out.light[i] += a * back;
-    out.heavy[i + 1] += b * std::exp(width);
-    out.light[i + 1] += b * back;
-    x = next;
-  }
-  out.heavy_beyond = std::exp(side.log_tail_p(x)) * (1.0 + mass_error);
-  out.light_beyond = std::exp(side.log_tail_q(x)) * (1.0 + mass_error);
-  return out;
-}
-
-/// Cells of one side whose merged masses have a loss on the grid, from the outermost inwards.
-struct MergedCells {
-  SideMasses masses;
-  double border;  ///< inner border of the innermost cell
-  double worst;  ///< largest |merged loss − point|
-};
-
-/// What becomes of a cell that would have to reach beyond the next point.
-enum class Unfitting {
-  draws_in,  ///< its outer border is drawn in, and what lies beyond is dropped: for tails of next to no mass
-  joins,  ///< its outputs join the next cell: for losses that are bounded, where the outermost may hold most of the
-          ///< mass
-};
-
-/// A cell [inner, outer] whose loss is to become that of its point.
-struct Cell {
-  double inner, outer;
-  CellMasses masses;  // base: the point's loss
-  double residual;  // merged loss − point
-};
-
-/// The cell between two borders, by quadrature (mass_error); its point has the loss `target`.
-template <class Side>
-Cell cell_between(const Side& side, double inner, double outer, double target) {
-  const auto masses = integrate(side, inner, outer, target);
-  return {inner, outer, masses, std::log1p(masses.excess / masses.q)};
-}
-
-/// Moves a cell's inner border until the merged loss is that of the point at `dot`, or as near as rounding allows; the
-/// residual says how near. False if the border would have to lie further in than `least`.
-template <class Side>
-bool fit_inner_border(const Side& side, Cell& cell, double least, double dot, double target, double tolerance) {
-  // ∂/∂border of ∫ e^{target} q (e^{L − target} − 1).
-  const auto slope = [&](double x) { return side.scaled_density_q(x, target) * std::expm1(side.loss(x) - target); };
-  // Newton's method inside a bracket: the excess falls as the border moves inwards.
-  double low = least;
-  double high = dot;
-  bool tried_least = false;
-  for (int round = 0; std::abs(cell.residual) > tolerance && round < 100; ++round) {
-    (cell.masses.excess > 0.0 ? high : low) = cell.inner;
-    double next = cell.inner + cell.masses.excess / slope(cell.inner);
-    if (!(next > low && next < high)) {
-      if (cell.masses.excess > 0.0 && low == least && !tried_least) {
-        next = least;
-        tried_least = true;
-      } else {
-        next = 0.5 * (low + high);
-      }
-    }
-    if (cell.inner == least && cell.masses.excess > 0.0) return false;  // it would have to reach beyond the next point
-    if (next == cell.inner) break;
-    cell = cell_between(side, next, cell.outer, target);
-  }
-  return true;
-}
-
-/// The cell from `inner` outwards whose outer border, between the point at `dot` and `outer`, is drawn in until the
-/// merged loss is the point's, or as near as rounding allows; the residual says how near.
-template <class Side>
-Cell drawn_in(const Side& side, double inner, double dot, double outer, double target, double tolerance) {
-  double low = dot;
-  double high = outer;
-  Cell cell{};
-  for (int round = 0; round < 100; ++round) {
-    cell = cell_between(side, inner, 0.5 * (low + high), target);
-    if (std::abs(cell.residual) <= tolerance || !(cell.outer > low && cell.outer < high)) break;
-    (cell.masses.excess > 0.0 ? high : low) = cell.outer;
-  }
-  return cell;
-}
-
-/// Merging outputs is post-processing: the pair of merged masses is dominated by the original (data processing).
-/// Cell i is [b_{i−1}, b_i] with merged loss log(P(cell)/Q(cell)) equal to its point's, index·step + offset. So b_i
-/// gives b_{i−1}, from the tail inwards; in that direction an error of a border shrinks (masses grow), outwards it
-/// would grow. What remains of |merged loss − point| is charged as loss error. Mass beyond the outermost border
-/// `outer`, and between cells that cannot meet, is dropped, which only lowers.
-template <class Side>
-MergedCells merge(const Side& side, const std::vector<std::int64_t>& index, double step, double offset, double zero,
-                  double outer, Unfitting unfitting) {
-  const double tolerance = 1e-9 * step;
-  const auto last = index.size() - 1;
-  const auto loss_of = [&](std::size_t i) { return static_cast<double>(index[i]) * step + offset; };
-  MergedCells out{SideMasses(index.size()), outer, 0.0};
-  std::vector<double> dot(index.size());
-  dot[0] = zero;
-  for (std::size_t i = 1; i <= last; ++i) dot[i] = side.inverse_loss(loss_of(i), dot[i - 1]);
-  double share = 1.0;  // (dot − inner) / (outer − dot) of the cell before: a good start for the next
-  for (std::size_t i = last; i >= 1; --i) {
-    const double target = loss_of(i);
-    const double back = std::exp(-target);
-    const double width = dot[i] - dot[i - 1];
-    const double least = dot[i - 1] + 1e-3 * width;
-    const double start = std::clamp(dot[i] - share * (outer - dot[i]), least, dot[i] - 1e-3 * width);
-    auto cell = cell_between(side, start, outer, target);
-    if (!fit_inner_border(side, cell, least, dot[i], target, tolerance)) {
-      if (unfitting == Unfitting::joins) continue;
-      // Leave a gap: the inner border half way between the points, the outer one drawn in to match.
-      cell = drawn_in(side, dot[i] - 0.5 * width, dot[i], outer, target, tolerance);
-    }
-    if (std::abs(cell.residual) <= 1e3 * tolerance) {
-      share = std::clamp((dot[i] - cell.inner) / (cell.outer - dot[i]), 0.1, 10.0);
-      out.worst = std::max(out.worst, std::abs(cell.residual));
-      out.masses.heavy[i] = cell.masses.q + cell.masses.excess;
-      out.masses.light[i] = cell.masses.q * back;
-    }  // else rounding of far, wide cells kept a border from converging: such a cell is dropped, not charged
-    outer = cell.inner;
-  }
-  out.border = outer;
-  return out;
 }
 
 /// Symmetrised: ρ_out times one side and its mirror image, and the mass that is left at 0.

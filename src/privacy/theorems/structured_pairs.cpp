@@ -3,6 +3,7 @@
 #include "privacy/terms/checks.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
+#include "tsdp/privacy/accountant/components.h"
 
 namespace tsdp::privacy {
 

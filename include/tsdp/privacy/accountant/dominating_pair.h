@@ -3,7 +3,6 @@
 // Units: clipping norm C = 1, σ = standard deviation of the noise added to the sum of clipped gradients.
 #pragma once
 
-#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -128,20 +127,6 @@ struct DominatingPair::Truncated {
   DominatingPair pair;
   double dropped;  ///< d
 };
-
-/// Components {spacing·i : Binomial(i; trials, probability)}, i = 0 … trials, by recurrence from the mode in extended
-/// precision (relative error below 1e-14 up to 1e6 components that matter). 1 ≤ trials, 0 < probability ≤ 1. Weights
-/// below 1e-300 are left out. Throws PrivacyError if more than 5000 are left.
-[[nodiscard]] std::vector<DominatingPair::Component> binomial_components(std::int64_t trials, double probability,
-                                                                         double spacing);
-/// Components {spacing·i : Hypergeometric(i; population, marked, drawn)}, likewise: drawing `drawn` of `population`
-/// without replacement, `marked` of which are marked.
-[[nodiscard]] std::vector<DominatingPair::Component> hypergeometric_components(std::int64_t population,
-                                                                               std::int64_t marked, std::int64_t drawn,
-                                                                               double spacing);
-/// The mixture of a series that is drawn with probability `use`: (1 − use) of the mass at mean 0, the rest as given.
-[[nodiscard]] std::vector<DominatingPair::Component> diluted(std::vector<DominatingPair::Component> components,
-                                                             double use);
 
 /// log Φ̄(z) = log P(N(0,1) > z); relative error of e^{·} below 1e-13 for z ≤ 25 and about 1e-16 z² beyond.
 [[nodiscard]] double log_normal_tail(double z);
