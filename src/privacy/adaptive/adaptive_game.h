@@ -22,6 +22,9 @@ struct GameSettings {
 /// Theorems A to C. Rounding: every error of a round is bounded and added to the row's; see the proof's Section 6.
 class AdaptiveGame {
  public:
+  /// More points of a grid are refused.
+  static constexpr std::int64_t most_points = std::int64_t{1} << 20;
+
   /// `q` in (0, 1): the most probable touch of a step (Lemma 1); `sigma` the noise multiplier. Throws OutOfReach where
   /// losses are too large for a grid, PrivacyError for other q or σ.
   AdaptiveGame(double q, double sigma, GameSettings settings = {});
