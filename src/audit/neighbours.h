@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "audit/statistics.h"
+#include "audit/attack.h"
 #include "tsdp/privacy/terms/scheme.h"
 #include "tsdp/privacy/theorems/theorems.h"
 

@@ -6,19 +6,15 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <limits>
-#include <map>
-#include <span>
 #include <system_error>
 
+#include "audit/attacked_run.h"
 #include "audit/canary.h"
+#include "audit/data_attack.h"
 #include "audit/neighbours.h"
-#include "privacy/terms/numbers.h"
 #include "sampling/structured_sampler.h"
 #include "settings/setup.h"
 #include "training/model_setup.h"
-#include "training/step_engine.h"
-#include "training/window_source.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant/accountant.h"
@@ -29,8 +25,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using privacy::TopLevel;
-
-const auto on_cpu = at::TensorOptions().dtype(at::kFloat);
 
 /// A temporary folder, removed at the end.
 class Scratch {
@@ -53,68 +47,6 @@ class Scratch {
   std::filesystem::path path_;
 };
 
-data::PreparedData data_of(const Config& config, const std::vector<std::int64_t>& lengths,
-                           const std::function<std::vector<float>(std::int64_t series, std::int64_t length)>& values) {
-  data::PreparedData out;
-  out.dataset.name = "audit";
-  out.dataset.frequency = data::Frequency::parse(config.dataset.frequency);
-  for (std::size_t s = 0; s < lengths.size(); ++s) {
-    data::Series series{std::to_string(s), 0, values(static_cast<std::int64_t>(s), lengths[s])};
-    if (config.augmentation.context_noise > 0.0 || config.augmentation.forecast_noise > 0.0)
-      series.exact.assign(series.values.begin(), series.values.end());
-    out.dataset.series.push_back(std::move(series));
-  }
-  out.dataset.covariates.names = config.dataset.covariate_columns;  // public, so what they are does not matter: 0
-  out.split.training_length = lengths;
-  return out;
-}
-
-/// The same run with no end to its budget and with weights that stay as they are.
-Config attacked(Config config, double noise_multiplier, std::uint64_t epochs) {
-  config.privacy.noise_multiplier = noise_multiplier;
-  config.privacy.target_epsilon = 1e12;
-  config.optimizer.learning_rate = 1e-30;
-  config.optimizer.weight_decay = 0.0;
-  config.optimizer.gradient_norm_bound.reset();
-  config.optimizer.plateau_looks.reset();
-  config.training.max_epochs = static_cast<std::int64_t>(epochs);
-  config.training.validate_every = *config.training.max_epochs + 1;
-  config.training.checkpoint = ExportedWeights::last;
-  config.training.checkpoint_seconds = 1e6;
-  return config;
-}
-
-/// What the clipping of a run leaves of given windows.
-class Clipped {
- public:
-  Clipped(models::Forecaster& model, const Config& config, const mechanism::TrainingMethod& method)
-      : clip_norm_(config.privacy.clip_norm), engine_(model, method, options(config)) {}
-  /// The clipped sum, in multiples of C.
-  at::Tensor sum(const models::WindowBatch& batch, std::span<const std::int64_t> places) {
-    return (engine_.sum(batch, places) / clip_norm_).to(at::kFloat);
-  }
-
- private:
-  static training::StepEngine::Options options(const Config& config) {
-    training::StepEngine::Options o;
-    o.memory_budget = config.training.memory_mb.value_or(0) << 20;
-    return o;
-  }
-
-  double clip_norm_;
-  training::StepEngine engine_;
-};
-
-/// A method that clips as the run's method does, in batches of a single window.
-mechanism::TrainingMethod method_of_one(Config config) {
-  config.sampling = {};
-  config.sampling.top_level = privacy::TopLevel::deterministic;
-  config.sampling.batch_size = 1;
-  config.augmentation = {};
-  config.privacy.noise_multiplier = 1.0;
-  return mechanism::method_of(config, {config.dataset.prediction_length + config.privacy.w});
-}
-
 /// What clipping leaves of a canary's gradient in a batch of the scheme, in multiples of C.
 double unit_length_of(const Config& config, const privacy::SubsamplingScheme& scheme,
                       const models::ModelOptions& options, const MarkCode& code) {
@@ -134,177 +66,6 @@ double unit_length_of(const Config& config, const privacy::SubsamplingScheme& sc
   const auto future = at::zeros({windows, options.prediction_length});
   return -clipped.sum({past, past, future, future, {}}, drawn.places)[0].item<double>() / static_cast<double>(windows);
 }
-
-// Extreme data for the configured forecaster
-// ------------------------------------------------------------------------------------------
-
-/// Values of the changed places; everything else is 0.
-struct Extremes {
-  float first = 0.0F;
-  float second = 0.0F;
-};
-
-/// The attacker's view of the configured forecaster.
-struct Projection {
-  Extremes extremes;
-  at::Tensor direction;  ///< unit vector, double precision
-  at::Tensor blank;      ///< a unit vector orthogonal to it and to what untouched windows have, otherwise random
-  double offset = 0.0;   ///< of the sum of a batch without touched windows, with replacement
-  Shape shape;
-};
-
-class DataAttack {
- public:
-  DataAttack(const Config& config, const privacy::SubsamplingScheme& scheme, const Neighbours& neighbours,
-             models::Forecaster& model)
-      : config_(config),
-        scheme_(scheme),
-        neighbours_(neighbours),
-        model_(model),
-        clipped_(model, config, method_of_one(config)) {}
-
-  /// The extremes, among those tried, that move the clipped gradients of touched windows furthest, and what follows
-  /// from them.
-  [[nodiscard]] Projection best() {
-    Projection out;
-    double furthest = -1.0;
-    for (int exponent = -12; exponent <= 6; ++exponent) {
-      const double most = config_.privacy.v.value_or(privacy::infinity);
-      const double size = std::pow(10.0, exponent);
-      if (size > most) break;
-      for (const bool opposite : {false, true}) {
-        const Extremes tried{static_cast<float>(opposite ? -0.5 * size : 0.0),
-                             static_cast<float>(opposite ? 0.5 * size : size)};
-        const auto [first, second] = touched(tried, 8);
-        const double distance = (second - first).square().sum().item<double>();
-        if (distance > furthest) {
-          furthest = distance;
-          out.extremes = tried;
-        }
-      }
-    }
-    if (!(furthest > 0.0)) {
-      const double most = config_.privacy.v.value_or(1.0);
-      out.extremes = {0.0F, static_cast<float>(most)};
-    }
-    const auto [first, second] = touched(out.extremes, 128);
-    const auto plain = untouched();
-    const auto moved = second - first;
-    auto direction = moved.t().mv(moved.norm(2, {1}));  // those that move far count most
-    const bool poisson = scheme_.parameters().bottom_level == privacy::BottomLevel::poisson;
-    if (poisson) {
-      // The number of windows is random, so what they have in common is left out of the attacker's view.
-      const auto square = plain.dot(plain);
-      if (square.item<double>() > 0.0) direction = direction - plain * (direction.dot(plain) / square);
-    }
-    out.direction = direction / direction.norm().clamp_min(1e-300);
-    std::vector<double> z(static_cast<std::size_t>(out.direction.numel()));
-    RandomStream(SecretKey::from_seed(0), "blank direction of an audit", 0).normals(0, z);
-    out.blank = at::tensor(z, at::kDouble);
-    for (int i = 0; i < 2; ++i)  // twice, because of rounding
-      for (const auto& other : {out.direction, plain / plain.norm().clamp_min(1e-300)})
-        out.blank -= other * out.blank.dot(other);
-    out.blank /= out.blank.norm();
-    const double base = plain.dot(out.direction).item<double>();
-    out.offset = poisson ? 0.0 : base * static_cast<double>(scheme_.expected_windows());
-    const double from = poisson ? 0.0 : base;
-    out.shape.drawn = canary_shape(scheme_, neighbours_).drawn;
-    out.shape.first = law_of(first.mv(out.direction) - from);
-    out.shape.second = law_of(second.mv(out.direction) - from);
-    return out;
-  }
-
-  [[nodiscard]] static std::vector<float> values(const Extremes& extremes, const Neighbours& neighbours,
-                                                 std::int64_t series, std::int64_t length, bool second) {
-    std::vector<float> out(static_cast<std::size_t>(length), 0.0F);
-    if (series != neighbours.series) return out;
-    for (const auto place : neighbours.places)
-      out[static_cast<std::size_t>(place)] = second ? extremes.second : extremes.first;
-    return out;
-  }
-
- private:
-  /// Clipped gradients of single windows of the changed series, one per row, in multiples of C.
-  at::Tensor gradients(const Extremes& extremes, bool second, const std::vector<std::int64_t>& starts) {
-    const auto length = scheme_.parameters().lengths[neighbours_.series];
-    const Neighbours alone{0, neighbours_.places};
-    const auto data = data_of(config_, {length},
-                              [&](std::int64_t s, std::int64_t l) { return values(extremes, alone, s, l, second); });
-    const data::WindowStore store(data.dataset, model_.past_length(), config_.dataset.prediction_length);
-    training::WindowSource source(store, training::features_of(model_, data.dataset), on_cpu);
-    std::vector<at::Tensor> rows;
-    for (const auto start : starts) {
-      const std::vector<data::WindowIndex> one = {{0, start}};
-      rows.push_back(clipped_.sum(source.gather(one), std::vector<std::int64_t>{0}).to(at::kDouble));
-    }
-    return at::stack(rows);
-  }
-
-  /// The law of Σ moves over the drawn touched windows, on a grid; `moves` holds those of evenly spaced windows.
-  [[nodiscard]] std::vector<Component> law_of(const at::Tensor& moves) const {
-    constexpr double grid = 0.02;
-    constexpr double negligible = 1e-9;
-    using Law = std::map<std::int64_t, double>;
-    const auto windows = static_cast<double>(scheme_.windows_of(neighbours_.series));
-    const auto taken = static_cast<double>(moves.numel());
-    // Windows that each one stands for.
-    const auto each = static_cast<double>(touched_windows_of(scheme_, neighbours_).size()) / taken;
-    const auto lambda = scheme_.parameters().subsequences_per_sequence;
-    const auto sum_of = [&](const Law& a, const Law& b) {
-      Law out;
-      for (const auto& [x, p] : a)
-        for (const auto& [y, q] : b)
-          if (p * q > negligible) out[x + y] += p * q;
-      return out;
-    };
-    const auto place = [&](std::int64_t i) { return std::llround(moves[i].item<double>() / grid); };
-    Law law = {{0, 1.0}};
-    if (scheme_.parameters().bottom_level == privacy::BottomLevel::poisson) {
-      const double rate = std::min(1.0, each * static_cast<double>(lambda) / windows);
-      for (std::int64_t i = 0; i < moves.numel(); ++i) {
-        Law one = {{0, 1.0 - rate}};
-        one[place(i)] += rate;
-        law = sum_of(law, one);
-      }
-    } else {
-      Law one = {{0, 1.0 - each * taken / windows}};
-      for (std::int64_t i = 0; i < moves.numel(); ++i) one[place(i)] += each / windows;
-      for (std::int64_t i = 0; i < lambda; ++i) law = sum_of(law, one);
-    }
-    double total = 0.0;
-    for (const auto& [x, p] : law) total += p;
-    std::vector<Component> out;
-    for (const auto& [x, p] : law) out.push_back({grid * static_cast<double>(x), p / total});
-    return out;
-  }
-
-  /// Gradients of at most `most` of the touched windows, evenly spaced, on D and on D′.
-  std::pair<at::Tensor, at::Tensor> touched(const Extremes& extremes, std::size_t most) {
-    const auto all = touched_windows_of(scheme_, neighbours_);
-    const auto every = (all.size() + most - 1) / most;
-    std::vector<std::int64_t> starts;
-    for (std::size_t i = 0; i < all.size(); i += every) starts.push_back(all[i].start);
-    return {gradients(extremes, false, starts), gradients(extremes, true, starts)};
-  }
-
-  /// Mean over windows of a series of zeros.
-  at::Tensor untouched() {
-    const auto windows = scheme_.windows_of(neighbours_.series);
-    const auto every = (windows + 63) / 64;
-    std::vector<std::int64_t> starts;
-    for (std::int64_t start = 0; start < windows; start += every) starts.push_back(start);
-    return gradients({0.0F, 0.0F}, false, starts).mean(0);
-  }
-
-  const Config& config_;
-  const privacy::SubsamplingScheme& scheme_;
-  const Neighbours& neighbours_;
-  models::Forecaster& model_;
-  Clipped clipped_;
-};
-
-// Runs
-// -----------------------------------------------------------------------------------------------------------------
 
 /// Whether a release equals the last one, judged by its first coordinates.
 class Repeats {
