@@ -4,15 +4,12 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-namespace tsdp {
+#include "plot/ticks.h"
+#include "plot/xml.h"
 
-enum class AxisScale {
-  linear,
-  log10
-};
+namespace tsdp {
 
 /// Places on an axis, ascending, and their labels: as many as places, or none to show the numbers.
 struct PlotTicks {
@@ -78,16 +75,5 @@ struct LinePlot {
 /// What a page with plots of `page_svg` needs in a style element: colours for light and dark screens (light in print),
 /// and sizes.
 [[nodiscard]] std::string plot_style_sheet();
-
-/// Ticks within [lower, upper], increasing: multiples of 1, 2 or 5 times a power of ten, at most `most` + 1. On a log
-/// axis of two decades or more: powers of ten, every one or evenly spaced. Requires lower < upper, on a log axis 0 <
-/// lower.
-[[nodiscard]] std::vector<double> plot_ticks(double lower, double upper, AxisScale scale, std::size_t most);
-
-/// A tick for people: "0.25", "2·10⁻⁵"; on a log axis powers of ten as "10⁻³", "1", "10", "10²".
-[[nodiscard]] std::string tick_label(double value, AxisScale scale);
-
-/// `text` for use in XML content and attributes; what XML 1.0 cannot hold (control characters, broken UTF-8) becomes �.
-[[nodiscard]] std::string xml_escaped(std::string_view text);
 
 }  // namespace tsdp
