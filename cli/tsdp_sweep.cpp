@@ -5,6 +5,7 @@
 
 #include "program.h"
 #include "sweep/table.h"
+#include "sweep/table_text.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 

@@ -35,6 +35,9 @@ struct TableCell {
   [[nodiscard]] std::optional<double> std() const;
 };
 
+/// Why a cell that a smoke run does not fill has no scores.
+inline constexpr const char* left_out = "left out of a smoke run";
+
 struct TableRow {
   std::string label;
   bool is_baseline = false;
@@ -55,15 +58,5 @@ struct Table {
 
 /// Reads all scores on disk. `failures`: why runs have none.
 [[nodiscard]] Table read_table(const SweepPlan& plan, const Failures& failures);
-
-/// The table for people, with what it does not say by itself: what epsilon was spent, what is missing and why, what
-/// epsilon does not cover.
-[[nodiscard]] std::string markdown(const Table& table);
-/// One line per cell, with a header.
-[[nodiscard]] std::string csv(const Table& table);
-[[nodiscard]] std::string json(const Table& table);
-
-/// Writes table.md, table.csv and table.json into the private folder of the sweep, each atomically.
-void write_table(const SweepPlan& plan, const Table& table);
 
 }  // namespace tsdp::sweep

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sweep/sweep_fixture.h"
+#include "sweep/table_text.h"
 
 namespace tsdp::sweep {
 namespace {
