@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "privacy/accountant/components.h"
 #include "privacy/theorems/noised_share.h"
 #include "privacy/theorems/structured_pairs.h"
-#include "tsdp/privacy/accountant/components.h"
 
 namespace tsdp::audit {
 namespace {

@@ -1,4 +1,4 @@
-#include "tsdp/privacy/accountant/components.h"
+#include "privacy/accountant/components.h"
 
 #include <algorithm>
 

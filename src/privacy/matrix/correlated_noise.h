@@ -96,6 +96,8 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
   /// By conditional composition alone, at ε or, where that is out of reach, at a smaller ε: δ(ε) ≤ δ(ε′) for ε′ ≤ ε. 1
   /// where nothing is in reach.
   double conditional(Direction direction, double epsilon, std::uint64_t uses, double spent);
+  /// Whether conditional composition is asked at all.
+  [[nodiscard]] bool asks_conditions(const Bounds& known) const;
   double lower(double epsilon, std::uint64_t uses, std::string* by = nullptr);
 
   std::shared_ptr<const Strategy> strategy_;

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
+#include "privacy/accountant/components.h"
 #include "privacy/terms/checks.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/privacy/accountant/components.h"
 
 namespace tsdp::privacy {
 namespace {

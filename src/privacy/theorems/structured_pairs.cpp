@@ -1,9 +1,9 @@
 #include "privacy/theorems/structured_pairs.h"
 
+#include "privacy/accountant/components.h"
 #include "privacy/terms/checks.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/privacy/accountant/components.h"
 
 namespace tsdp::privacy {
 

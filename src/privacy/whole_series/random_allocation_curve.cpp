@@ -176,7 +176,10 @@ RandomAllocationCurve::Ends RandomAllocationCurve::ends(Direction direction, dou
   if (bins_ == 1) return out;  // (a Gaussian mechanism)
   take(by_renyi(direction, epsilon, uses), by_divergences);
   const auto how = reach(epsilon, uses, precision);
+  out.without_table = out.delta.upper;
+  out.without_table_by = out.upper_by;
   const bool in_table = how.tables && by_table(direction, epsilon, uses, how.work, out);
+  out.by_table = in_table;
   if (how.tables && !in_table && direction == Direction::add) {
     // Q(S < b/γ) − γ P(S < b/γ) is at most the probability that all of b variables are below b/γ.
     const auto b = static_cast<double>(bins_);
@@ -194,14 +197,13 @@ RandomAllocationCurve::Ends RandomAllocationCurve::ends(Direction direction, dou
 
 void RandomAllocationCurve::refine(Direction direction, double epsilon, std::uint64_t uses, double precision,
                                    Ends& known) {
-  if (uses == 0 || bins_ == 1 || !(known.delta.upper > 1.05 * known.delta.lower) ||
+  if (uses == 0 || bins_ == 1 || !(known.delta.upper > (1.0 + 1e-7) * known.delta.lower) ||
       !(epsilon > Tables::point_at(Tables::points * Tables::least)))
     return;
   const auto how = reach(epsilon, uses, precision);
   if (!how.tables) return;
-  // δ does not grow with ε, but a table's error does, and tables end, so bounds at a smaller ε count too. They are
-  // looked for at points of their own, so that no answer depends on earlier questions: where errors begin to hide δ, or
-  // tables end, and 64 points on from there, where the sum of both is least.
+  // δ does not grow with ε, but a table's error does, from table to table by leaps, and tables end. So bounds at
+  // smaller ε count too, at points of their own, so that no answer depends on earlier questions.
   const auto at_point = [&](int k) -> const Ends* {
     auto found = tables_->at_points.find({direction, k});
     if (found == tables_->at_points.end()) {
@@ -211,18 +213,29 @@ void RandomAllocationCurve::refine(Direction direction, double epsilon, std::uin
     }
     return &found->second;
   };
-  int seen = Tables::points * Tables::least - 1;
-  int hidden = Tables::last_point_to(epsilon) + 1;
-  const int end = hidden;
-  while (hidden - seen > 1) {
-    const int middle = seen + (hidden - seen) / 2;
-    const auto* there = at_point(middle);
-    (there == nullptr || there->delta.upper > 2.0 * there->delta.lower ? hidden : seen) = middle;
-  }
-  for (int k = std::max(seen, Tables::points * Tables::least); k < std::min(end, hidden + 64); ++k)
+  const auto take = [&](int k) {
     if (const auto* there = at_point(k);
         there != nullptr && Tables::point_at(k) <= epsilon && there->delta.upper < known.delta.upper)
       known.delta.upper = there->delta.upper, known.upper_by = by_smaller_epsilon;
+  };
+  const auto hides = [&](int k, double most) {  // whether errors hide δ at a point
+    const auto* there = at_point(k);
+    return there == nullptr || there->delta.upper > most * there->delta.lower;
+  };
+  constexpr int first = Tables::points * Tables::least;
+  take(std::clamp(Tables::points * (Tables::range_of(epsilon) - 1), first, Tables::points * Tables::most));
+  const int end = Tables::last_point_to(epsilon) + 1;
+  if (!hides(end, 1.05)) return;
+  // From here on tables count at points alone: between them the rounding of their values is larger than what δ falls.
+  if (known.by_table) known.delta.upper = known.without_table, known.upper_by = known.without_table_by;
+  // From where errors begin to hide δ, or tables end, and 64 points on, the sum of both is least.
+  int seen = first - 1;
+  int hidden = end;
+  while (hidden - seen > 1) {
+    const int middle = seen + (hidden - seen) / 2;
+    (hides(middle, 2.0) ? hidden : seen) = middle;
+  }
+  for (int k = std::max(seen, first); k < std::min(end, hidden + 64); ++k) take(k);
 }
 
 Interval RandomAllocationCurve::delta(Direction direction, double epsilon, std::uint64_t uses, double precision) {

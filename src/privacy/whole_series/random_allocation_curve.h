@@ -56,6 +56,9 @@ class RandomAllocationCurve final : public PrivacyCurve {
     Interval delta;
     const char* upper_by;
     const char* lower_by;
+    bool by_table = false;  ///< whether a table was asked; the upper end without it:
+    double without_table = 1.0;
+    const char* without_table_by = "";
   };
   Ends ends(Direction direction, double epsilon, std::uint64_t uses, double precision);
   /// Takes the bound at a smaller ε where that is less: δ does not grow with ε, though bounds of it may.
