@@ -91,15 +91,41 @@ evaluation::Metrics scores_of_start(const training::RunFolder& folder, const Con
   return evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, at::kCPU).model;
 }
 
-std::string what_data_added(const evaluation::Metrics& model, const evaluation::Metrics& start,
-                            mechanism::StartOrigin origin, const evaluation::Metrics& naive) {
+nlohmann::ordered_json Beside::json() const {
+  auto out = evaluation::json_of(baselines);
+  if (start) out["start"] = start->json();
+  out.update(others);
+  return out;
+}
+
+std::optional<evaluation::BestFree> Beside::best_free() const { return evaluation::best_free(json(), origin); }
+
+void put_beside(nlohmann::ordered_json& out, const Beside& beside) {
+  out["baselines"] = beside.json();
+  out["best_free"] = nullptr;
+  if (const auto best = beside.best_free())
+    out["best_free"] = {{"name", best->name}, {"mean_weighted_quantile_loss", best->crps}};
+}
+
+std::string what_data_added(const evaluation::Metrics& model, const Beside& beside) {
   const double score = model.mean_weighted_quantile_loss();
-  const double before = start.mean_weighted_quantile_loss();
-  auto text = cat("CRPS ", rounded(score, 4), ", at its start (", mechanism::start_cited(origin), ") ",
-                  rounded(before, 4), ", of seasonal naive ", rounded(naive.mean_weighted_quantile_loss(), 4));
+  auto text = cat("CRPS ", rounded(score, 4));
+  std::vector<std::string> did;
+  if (beside.start) {
+    const double before = beside.start->mean_weighted_quantile_loss();
+    text += cat(", at its start (", mechanism::start_cited(beside.origin), ") ", rounded(before, 4));
+    did.push_back(evaluation::what_data_did(score, before));
+  }
+  if (const auto best = beside.best_free()) {
+    if (best->name == "start") text += ", the best that is free";
+    else {
+      text += cat(", of the best that is free (", best->name, ") ", rounded(best->crps, 4));
+      did.push_back(evaluation::beside_free(score, best->crps));
+    }
+  }
   if (!std::isfinite(score)) text += ", as all true values are 0, of which no loss is a share";
-  if (const auto did = evaluation::what_data_did(score, before); !did.empty()) text += cat(": ", did);
-  return text;
+  std::erase(did, "");
+  return did.empty() ? text : cat(text, ": ", join(did, "; "));
 }
 
 namespace {

@@ -29,7 +29,7 @@ nlohmann::ordered_json baselines_of(const std::vector<std::string>& given, const
     const auto name = one.substr(0, equals);
     if (equals == std::string::npos || name.empty() || equals + 1 == one.size())
       throw UsageError(cat("--baseline: found '", one, "'; expected NAME=FILE"));
-    if (name == "seasonal_naive" || name == "start" || out.contains(name))
+    if (name == "start" || out.contains(name) || evaluation::is_baseline(name))
       throw UsageError(cat("--baseline: found the name '", name, "' again; expected each name once"));
     out[name] = evaluation::score_baseline(one.substr(equals + 1), data.dataset, ranges,
                                            config.dataset.prediction_length, config.dataset.season_length)
@@ -47,16 +47,18 @@ std::int64_t uses_of_a_change(const evaluation::PrivateInference& privacy, const
   return std::min(privacy.mechanism.parameters().w * of_a_value, static_cast<std::int64_t>(windows / series));
 }
 
-/// For every series with windows: its scores and those of seasonal naive.
+/// For every series with windows: its scores and those of the baselines.
 nlohmann::ordered_json scores_by_series(const data::Dataset& dataset, const evaluation::BacktestResult& result) {
   auto out = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < dataset.series.size(); ++i) {
     const auto& scores = result.by_series[i];
     if (scores.windows() == 0) continue;
+    auto baselines = nlohmann::ordered_json::object();
+    for (const auto& one : result.baselines) baselines[name(one.baseline)] = one.by_series[i].json();
     out.push_back({{"series", dataset.series[i].id},
                    {"windows", scores.windows()},
                    {"metrics", scores.json()},
-                   {"baselines", {{"seasonal_naive", result.naive_by_series[i].json()}}}});
+                   {"baselines", std::move(baselines)}});
   }
   return out;
 }
@@ -86,7 +88,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--split", o.split, "validation or test")
       ->check(CLI::IsMember({"validation", "test"}))
       ->capture_default_str();
-  app.add_option("--baseline", o.baselines, "NAME=FILE: forecasts of the same windows by another program; repeatable")
+  app.add_option("--baseline", o.baselines,
+                 "NAME=FILE: forecasts of the same windows by another program, which count as free; repeatable")
       ->allow_extra_args(false);
   add_inference_options(app, o.inference, "Makes the noise of --private repeatable: then not for release");
   app.add_option("--device", o.device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
@@ -162,9 +165,7 @@ struct Scores {
   std::string dataset;
   exporting::ModelMetadata metadata;
   evaluation::BacktestResult result;
-  std::optional<evaluation::Metrics> start = {};
-  mechanism::StartOrigin origin = mechanism::StartOrigin::fresh;
-  nlohmann::ordered_json others = {};  ///< by name: those of --baseline
+  Beside beside;
   nlohmann::ordered_json by_series = {}, inference_privacy = {};
 };
 
@@ -175,10 +176,8 @@ void print_as_json(const Options& o, const Scores& scores) {
   out["split"] = o.split;
   out["windows"] = scores.result.model.windows();
   out["metrics"] = scores.result.model.json();
-  out["baselines"] = {{"seasonal_naive", scores.result.seasonal_naive.json()}};
-  if (scores.start) out["baselines"]["start"] = scores.start->json();
-  out["baselines"].update(scores.others);
-  std::vector<std::string> of_true_values = {"metrics", "baselines"};
+  put_beside(out, scores.beside);
+  std::vector<std::string> of_true_values = {"metrics", "baselines", "best_free"};
   if (o.per_series) {
     out["by_series"] = scores.by_series;
     of_true_values.emplace_back("by_series");
@@ -191,7 +190,6 @@ void print_as_json(const Options& o, const Scores& scores) {
 void print_as_table(const Options& o, const Scores& scores) {
   const auto& metadata = scores.metadata;
   const auto metrics = scores.result.model.json();
-  const auto naive = scores.result.seasonal_naive.json();
   const auto shown = [](const nlohmann::ordered_json& value) {
     return value.is_null() ? std::string("-") : rounded(value.get<double>(), 5);
   };
@@ -201,19 +199,22 @@ void print_as_table(const Options& o, const Scores& scores) {
   };
   print(unfinished_text(metadata));
   print(cat(scores.dataset, ", ", scores.result.model.windows(), " ", o.split, " windows\n"));
-  std::cout << cell("", 30) << cell(metadata.model.value("name", "model"), 16) << cell("seasonal naive", 16);
-  if (scores.start)
-    std::cout << cell(mechanism::rests_on_data(scores.origin) ? "start (trained)" : "start (eps 0)", 16);
-  for (const auto& [name, unused] : scores.others.items()) std::cout << cell(name, 16);
+  const auto others = scores.beside.json();
+  const auto heading = [&](const std::string& name) {
+    return name != "start"                                  ? name
+           : mechanism::rests_on_data(scores.beside.origin) ? "start (trained)"
+                                                            : "start (eps 0)";
+  };
+  const auto width = [&](const std::string& name) { return std::max<std::size_t>(16, heading(name).size() + 2); };
+  std::cout << cell("", 30) << cell(metadata.model.value("name", "model"), 16);
+  for (const auto& [name, unused] : others.items()) std::cout << cell(heading(name), width(name));
   std::cout << "\n";
   for (const auto* name : {"mean_weighted_quantile_loss", "ND", "NRMSE", "MASE", "sMAPE", "MSIS", "MAE_coverage"}) {
-    std::cout << cell(name, 30) << cell(shown(metrics[name]), 16) << cell(shown(naive[name]), 16);
-    if (scores.start) std::cout << cell(shown(scores.start->json()[name]), 16);
-    for (const auto& [unused, other] : scores.others.items()) std::cout << cell(shown(other[name]), 16);
+    std::cout << cell(name, 30) << cell(shown(metrics[name]), 16);
+    for (const auto& [other, its] : others.items()) std::cout << cell(shown(its[name]), width(other));
     std::cout << "\n";
   }
-  if (scores.start)
-    print(cat(what_data_added(scores.result.model, *scores.start, scores.origin, scores.result.seasonal_naive), ".\n"));
+  print(cat(what_data_added(scores.result.model, scores.beside), ".\n"));
   if (!scores.inference_privacy.is_null()) print(cat(scores.inference_privacy["statement"].get<std::string>(), "\n"));
   print(cat("The model: ", metadata.privacy.value("statement", std::string("no privacy statement")),
             "\nThe scores compare with true values: no epsilon covers them.\n"));
@@ -245,12 +246,13 @@ int evaluate(const Options& o) {
                 .metadata = metadata,
                 .result = evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, device,
                                                privacy ? &*privacy : nullptr),
-                .others = std::move(others)};
+                .beside = {.others = std::move(others)}};
+  scores.beside.baselines = scores.result.baselines;
   if (o.per_series) scores.by_series = scores_by_series(data.dataset, scores.result);
   // From true pasts, so not shown next to forecasts from privatised ones.
   if (o.model.empty() && !privacy) {
-    scores.start = scores_of_start(folder, read_config(folder.config()), data, ranges, metadata.privacy);
-    scores.origin = mechanism::start_origin_of(metadata.privacy, folder.ledger().string());
+    scores.beside.start = scores_of_start(folder, read_config(folder.config()), data, ranges, metadata.privacy);
+    scores.beside.origin = mechanism::start_origin_of(metadata.privacy, folder.ledger().string());
   }
   if (privacy)
     scores.inference_privacy = evaluation::inference_privacy(
@@ -259,7 +261,8 @@ int evaluate(const Options& o) {
   if (o.report) {
     module.to(at::kCPU);
     exporting::write_report({config, folder, data, module, metadata, scores.result,
-                             scores.start ? &*scores.start : nullptr, o.split, scores.others, o.series});
+                             scores.beside.start ? &*scores.beside.start : nullptr, o.split, scores.beside.others,
+                             o.series});
     log::info(cat("report: ", folder.report().string()));
   }
   if (o.common.json) print_as_json(o, scores);
@@ -271,7 +274,7 @@ int evaluate(const Options& o) {
 }  // namespace tsdp::cli
 
 int main(int argc, char** argv) {
-  CLI::App app("Scores a forecaster on rolling windows, beside seasonal naive.", "tsdp-evaluate");
+  CLI::App app("Scores a forecaster on rolling windows, beside what can be forecast for nothing.", "tsdp-evaluate");
   tsdp::cli::Options options;
   tsdp::cli::add_options(app, options);
   return tsdp::cli::run(app, argc, argv, options.common, [&] { return tsdp::cli::evaluate(options); });

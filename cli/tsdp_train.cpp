@@ -291,14 +291,14 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
         cat("training.max_epochs ended the run, which ", unused, " (a further run on these data adds its own cost)"));
   if (ledger.contains("warnings"))
     for (const auto& warning : ledger["warnings"]) tsdp::log::warning(warning.get<std::string>());
-  const auto start_scores = tsdp::cli::scores_of_start(folder, config, data, data.split.test, ledger);
-  const auto origin = tsdp::mechanism::start_origin_of(ledger, folder.ledger().string());
-  tsdp::log::info(cat(
-      "on the test windows: ", tsdp::cli::what_data_added(scores.model, start_scores, origin, scores.seasonal_naive),
-      " (of true values: epsilon does not cover scores)"));
+  const tsdp::cli::Beside beside{scores.baselines,
+                                 tsdp::cli::scores_of_start(folder, config, data, data.split.test, ledger),
+                                 tsdp::mechanism::start_origin_of(ledger, folder.ledger().string())};
+  tsdp::log::info(cat("on the test windows: ", tsdp::cli::what_data_added(scores.model, beside),
+                      " (of true values: epsilon does not cover scores)"));
   tsdp::log::info(cat("model: ", folder.model().string()));
   try {
-    tsdp::exporting::write_report({config, folder, data, exported.module, exported.metadata, scores, &start_scores});
+    tsdp::exporting::write_report({config, folder, data, exported.module, exported.metadata, scores, &*beside.start});
     tsdp::log::info(cat("report, not for release: ", folder.report().string()));
   } catch (const tsdp::Error& error) {
     // The run is still done and its model released.
@@ -311,9 +311,9 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
   out["plan"] = plan;
   out["privacy"] = ledger;
   out["metrics"] = scores.model.json();
-  out["baselines"] = {{"seasonal_naive", scores.seasonal_naive.json()}, {"start", start_scores.json()}};
+  tsdp::cli::put_beside(out, beside);
   out["epsilon_covers"] = tsdp::cli::epsilon_covers(ledger);
-  out["epsilon_does_not_cover"] = tsdp::cli::epsilon_does_not_cover(ledger, {"metrics", "baselines"});
+  out["epsilon_does_not_cover"] = tsdp::cli::epsilon_does_not_cover(ledger, {"metrics", "baselines", "best_free"});
   out["reproducible"] = ledger.value("reproducible", false);
   tsdp::cli::print_json(out);
 }

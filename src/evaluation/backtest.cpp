@@ -28,44 +28,15 @@ const std::vector<double>& forecast_levels() {
   return levels;
 }
 
-void add_naive(std::initializer_list<Metrics*> to, std::span<const float> past, std::int64_t season,
-               const Truth& truth) {
-  const auto naive = seasonal_naive(past, season, static_cast<std::int64_t>(truth.target.size()));
-  std::vector<double> quantiles;
-  for (std::size_t i = 0; i < forecast_levels().size(); ++i)
-    quantiles.insert(quantiles.end(), naive.begin(), naive.end());
-  for (auto* metrics : to) metrics->add({truth.target, quantiles, naive, truth.seasonal_error});
+/// Scores a baseline's forecast of one window.
+void add_baseline(Baseline baseline, std::span<const float> past, const Seasons& seasons, const Truth& truth,
+                  std::initializer_list<Metrics*> to) {
+  const auto made =
+      baseline_forecast(baseline, past, seasons, static_cast<std::int64_t>(truth.target.size()), forecast_levels());
+  for (auto* metrics : to) metrics->add({truth.target, made.quantiles, made.mean, truth.seasonal_error});
 }
 
 }  // namespace
-
-std::vector<double> seasonal_naive(std::span<const float> past, std::int64_t season_length,
-                                   std::int64_t prediction_length) {
-  // GluonTS uses float32 here; so do we.
-  std::vector<float> filled(past.begin(), past.end());
-  float last = 0.0F;
-  const auto first = std::find_if(filled.begin(), filled.end(), [](float v) { return !std::isnan(v); });
-  if (first != filled.end()) last = *first;
-  for (auto& value : filled) {
-    if (std::isnan(value)) {
-      value = last;
-    } else {
-      last = value;
-    }
-  }
-  std::vector<double> out(static_cast<std::size_t>(prediction_length));
-  const auto n = static_cast<std::int64_t>(filled.size());
-  if (n < season_length) {
-    float sum = 0.0F;
-    for (const float value : filled) sum += value;
-    std::fill(out.begin(), out.end(), n > 0 ? static_cast<double>(sum / static_cast<float>(n)) : 0.0);
-    return out;
-  }
-  for (std::int64_t k = 0; k < prediction_length; ++k)
-    out[static_cast<std::size_t>(k)] =
-        static_cast<double>(filled[static_cast<std::size_t>(n - season_length + k % season_length)]);
-  return out;
-}
 
 ModelShape shape_of(const torch::jit::Module& model) {
   const auto refuse = [](const char* name, const char* expected) {
@@ -149,8 +120,11 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
   const KnownFeatures features(model, dataset);
   RandomStream draws(SecretKey::from_seed(0), "evaluation", 0);
   const Metrics empty(default_levels(), interval_levels());
-  BacktestResult out{empty, empty, std::vector<Metrics>(dataset.series.size(), empty),
-                     std::vector<Metrics>(dataset.series.size(), empty)};
+  const std::vector<Metrics> empty_by_series(dataset.series.size(), empty);
+  const auto seasons = seasons_of(dataset.frequency, season_length);
+  BacktestResult out{empty, empty_by_series, {}};
+  for (const auto& [baseline, unused] : names_of(Baseline{}))
+    out.baselines.push_back({baseline, empty, empty_by_series});
   const auto horizon = static_cast<std::size_t>(prediction_length);
   const auto levels = forecast_levels().size();
   for (std::size_t begin = 0; begin < ranges.size(); begin += batch_rows) {
@@ -169,18 +143,36 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
       out.model.add(window);
       const auto series = static_cast<std::size_t>(part[i].series);
       out.by_series[series].add(window);
-      add_naive({&out.seasonal_naive, &out.naive_by_series[series]}, pasts.naive_past(i), season_length, truth);
+      for (auto& scores : out.baselines)
+        add_baseline(scores.baseline, pasts.naive_past(i), seasons, truth, {&scores.all, &scores.by_series[series]});
     }
   }
   return out;
 }
 
-Metrics backtest_seasonal_naive(const data::Dataset& dataset, std::span<const data::ForecastRange> ranges,
-                                std::int64_t prediction_length, std::int64_t season_length) {
+nlohmann::ordered_json json_of(const std::vector<BaselineScores>& baselines) {
+  auto out = nlohmann::ordered_json::object();
+  for (const auto& scores : baselines) out[name(scores.baseline)] = scores.all.json();
+  return out;
+}
+
+std::optional<BestFree> best_free(const nlohmann::ordered_json& scores, mechanism::StartOrigin origin) {
+  std::optional<BestFree> best;
+  for (const auto& [name, metrics] : scores.items()) {
+    if (name == "start" && mechanism::rests_on_data(origin)) continue;
+    const auto& crps = metrics.at("mean_weighted_quantile_loss");
+    if (crps.is_number() && (!best || crps.get<double>() < best->crps)) best = {name, crps.get<double>()};
+  }
+  return best;
+}
+
+Metrics backtest_baseline(Baseline baseline, const data::Dataset& dataset, std::span<const data::ForecastRange> ranges,
+                          std::int64_t prediction_length, std::int64_t season_length) {
   Metrics metrics(default_levels(), interval_levels());
+  const auto seasons = seasons_of(dataset.frequency, season_length);
   for (const auto& range : ranges)
-    add_naive({&metrics}, past_of(dataset, range), season_length,
-              truth_of(dataset, range, prediction_length, season_length));
+    add_baseline(baseline, past_of(dataset, range), seasons, truth_of(dataset, range, prediction_length, season_length),
+                 {&metrics});
   return metrics;
 }
 

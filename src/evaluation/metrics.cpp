@@ -162,6 +162,14 @@ std::string what_data_did(double score, double of_start) {
                        : cat("training made it ", rounded(-percent, 3), " % worse than its start");
 }
 
+std::string beside_free(double score, double free) {
+  const double percent = 100.0 * (score / free - 1.0);
+  if (!std::isfinite(percent)) return "";
+  if (std::abs(percent) < 0.5) return "the model is as good as what is free";
+  return cat("the model is ", rounded(std::abs(percent), 2), percent < 0.0 ? " % better" : " % worse",
+             " than what is free");
+}
+
 nlohmann::ordered_json Metrics::json() const {
   nlohmann::ordered_json out;
   const double rmse = std::sqrt(mse_.value());

@@ -125,23 +125,35 @@ std::string tile(const std::string& number, const std::string& what) {
 
 constexpr const char* crps_name = "mean_weighted_quantile_loss";
 
-/// The model's score next to the first one it is compared with, in words; empty if either is missing.
-std::string comparison(const ReportContent& c, const char* metric = crps_name) {
-  if (c.scores.size() < 2) return {};
-  const double ours = number_in(c.scores[0].metrics, metric);
-  const double theirs = number_in(c.scores[1].metrics, metric);
-  if (!std::isfinite(ours) || !std::isfinite(theirs) || !(theirs > 0.0)) return {};
-  const double gap = ours / theirs - 1.0;
-  if (std::abs(gap) < 0.005) return cat("as good as ", c.scores[1].name);
-  if (gap >= 1.0) return cat(rounded(ours / theirs, 2), " times as bad as ", c.scores[1].name);
-  return cat(percent(std::abs(gap), 2), gap < 0.0 ? " better than " : " worse than ", c.scores[1].name);
+/// What the model is compared with: the best by CRPS of the forecasts that are free; null if none has a score.
+const ReportScore* best_free(const ReportContent& c) {
+  const ReportScore* best = nullptr;
+  for (const auto& score : c.scores)
+    if (const double crps = number_in(score.metrics, crps_name);
+        score.free && std::isfinite(crps) && (best == nullptr || crps < number_in(best->metrics, crps_name)))
+      best = &score;
+  return best;
 }
 
-/// Whether the model's median alone is worse than that of the first it is compared with, though CRPS is better.
+/// The model's score next to the best that is free, in words; empty if either is missing.
+std::string comparison(const ReportContent& c, const char* metric = crps_name) {
+  const auto* free = best_free(c);
+  if (free == nullptr) return {};
+  const double ours = number_in(c.scores[0].metrics, metric);
+  const double theirs = number_in(free->metrics, metric);
+  if (!std::isfinite(ours) || !std::isfinite(theirs) || !(theirs > 0.0)) return {};
+  const double gap = ours / theirs - 1.0;
+  if (std::abs(gap) < 0.005) return cat("as good as ", free->name);
+  if (gap >= 1.0) return cat(rounded(ours / theirs, 2), " times as bad as ", free->name);
+  return cat(percent(std::abs(gap), 2), gap < 0.0 ? " better than " : " worse than ", free->name);
+}
+
+/// Whether the model's median alone is worse than that of the best that is free, though CRPS is better.
 bool only_bands_help(const ReportContent& c) {
-  if (c.scores.size() < 2) return false;
+  const auto* free = best_free(c);
+  if (free == nullptr) return false;
   const auto gap = [&](const char* metric) {
-    return number_in(c.scores[0].metrics, metric) - number_in(c.scores[1].metrics, metric);
+    return number_in(c.scores[0].metrics, metric) - number_in(free->metrics, metric);
   };
   return gap(crps_name) < 0.0 && gap("ND") > 0.0;
 }
@@ -198,7 +210,8 @@ std::string header(const ReportContent& c) {
     if (const double crps = number_in(c.scores[0].metrics, "mean_weighted_quantile_loss"); std::isfinite(crps)) {
       const auto compared = comparison(c);
       out += tile(cat("CRPS ", score_text(crps)),
-                  cat("on the ", c.windows, " windows (lower is better)", compared.empty() ? "" : ": ", compared));
+                  cat("on the ", c.windows, " windows (lower is better)", compared.empty() ? "" : ": ", compared,
+                      compared.empty() ? "" : ", the best that is free"));
     }
   return out + "</ul>\n</header>\n";
 }
@@ -248,7 +261,8 @@ std::string scores(const ReportContent& c) {
   const auto chart = score_chart(c);
   if (const auto compared = comparison(c); !compared.empty())
     out += cat(
-        "<p>By CRPS, the model is <strong>", e(compared), "</strong> on the ", e(c.windows), " windows.",
+        "<p>By CRPS, the model is <strong>", e(compared), "</strong>, the best that can be had for nothing, on the ",
+        e(c.windows), " windows.",
         only_bands_help(c) ? cat(" Its median alone, without the bands, is ", e(comparison(c, "ND")), " (ND).") : "",
         "</p>\n");
   if (const auto did =

@@ -37,6 +37,7 @@ struct ReportForecast {
 struct ReportScore {
   std::string name;
   nlohmann::ordered_json metrics;
+  bool free = false;  ///< whether no private data went into it
 };
 
 /// What the page says. Empty parts are left out, and the page says why where a reader would look for them.

@@ -109,6 +109,12 @@ std::vector<Chosen> choose_named(const ReportSources& s, std::span<const data::F
   return out;
 }
 
+/// The words of a name.
+std::string spaced(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
 double or_nan(float value) {
   return std::isfinite(value) ? static_cast<double>(value) : std::numeric_limits<double>::quiet_NaN();
 }
@@ -277,14 +283,16 @@ ReportContent report_content(const ReportSources& s) {
       how_chosen(s.data.dataset.series.size(), scored, content.forecasts.size(), !s.series.empty(), s.windows);
   content.how_chosen += cat(". Of each the window in the middle of its ", s.windows,
                             " windows is shown, whatever the forecast there looks like.");
-  content.scores = {{content.model, s.scores.model.json()}, {"seasonal naive", s.scores.seasonal_naive.json()}};
+  content.scores = {{content.model, s.scores.model.json()}};
+  for (const auto& one : s.scores.baselines)
+    content.scores.push_back({spaced(name(one.baseline)), one.all.json(), true});
   if (s.start) {
+    const bool trained = mechanism::rests_on_data(content.start_origin);
     content.scores.push_back(
-        {mechanism::rests_on_data(content.start_origin) ? "its start (trained on data)" : "its start (epsilon 0)",
-         s.start->json()});
+        {trained ? "its start (trained on data)" : "its start (epsilon 0)", s.start->json(), !trained});
     content.start_crps = s.start->mean_weighted_quantile_loss();
   }
-  for (const auto& [name, metrics] : s.baselines.items()) content.scores.push_back({name, metrics});
+  for (const auto& [name, metrics] : s.baselines.items()) content.scores.push_back({name, metrics, true});
   if (s.scores.model.windows() == 0) content.scores.clear();
   content.metrics = training::read_metrics(s.folder.metrics());
   add_attack(content, s);

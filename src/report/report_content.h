@@ -24,7 +24,7 @@ struct ReportSources {
   const evaluation::Metrics* start = nullptr;  ///< of the weights that training began with; null if they are not known
   std::string windows = "test";  ///< "test" or "validation"
   nlohmann::ordered_json baselines =
-      nlohmann::ordered_json::object();  ///< metrics by name, in addition to seasonal naive
+      nlohmann::ordered_json::object();  ///< metrics by name, in addition to the built-in ones
   std::vector<std::string> series = {};  ///< ids of the series to show; chosen by their scores if none
 };
 

@@ -1,5 +1,7 @@
 // A run's folder as the programs find it: threads, data and files that belong to it.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "run_fixture.h"
 
@@ -148,7 +150,15 @@ TEST_F(RunFolders, TheReportShowsEachForecastersOwnScores) {
   ASSERT_GT(std::abs(start["ND"].get<double>() - answer["metrics"]["ND"].get<double>()),
             2e-3 * start["ND"].get<double>());
   shows("its start", start);
-  shows("seasonal naive", answer["baselines"]["seasonal_naive"]);
+  shows("seasonal naive<", answer["baselines"]["seasonal_naive"]);
+  shows("seasonal naive bands", answer["baselines"]["seasonal_naive_bands"]);
+  shows("seasonal quantiles", answer["baselines"]["seasonal_quantiles"]);
+  // The best that is free is the least of them.
+  const auto crps = [](const nlohmann::json& of) { return of["mean_weighted_quantile_loss"].get<double>(); };
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [name, metrics] : answer["baselines"].items()) least = std::min(least, crps(metrics));
+  EXPECT_EQ(crps(answer["best_free"]), least);
+  EXPECT_EQ(crps(answer["baselines"][answer["best_free"]["name"].get<std::string>()]), least);
   shows(answer["model"].get<std::string>(), answer["metrics"]);
 }
 

@@ -350,7 +350,8 @@ TEST(GoldenEvaluation, BaselinesOfTheShippedFiles) {
     if (c.contains("train_length") && c["train_length"].is_number()) {
       EXPECT_EQ(split.training_length[0], c["train_length"].get<std::int64_t>());
     }
-    const auto metrics = evaluation::backtest_seasonal_naive(dataset, split.test, horizon, c["season_length"]);
+    const auto metrics = evaluation::backtest_baseline(evaluation::Baseline::seasonal_naive, dataset, split.test,
+                                                       horizon, c["season_length"]);
     expect_metrics(metrics.json(), c["metrics"], 2e-5);
   }
 }

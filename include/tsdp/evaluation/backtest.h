@@ -1,26 +1,72 @@
-// Rolling-window evaluation of an exported model, with the seasonal-naive baseline.
+// Rolling-window evaluation of an exported model, beside forecasts that are free.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <torch/csrc/jit/api/module.h>
+#include <nlohmann/json.hpp>
 
+#include "tsdp/base/names.h"
 #include "tsdp/data/dataset.h"
 #include "tsdp/data/feature_store.h"
 #include "tsdp/data/split.h"
 #include "tsdp/evaluation/metrics.h"
+#include "tsdp/ledger/ledger.h"
 #include "tsdp/random/random.h"
 
 namespace tsdp::evaluation {
 
 struct PrivateInference;
 
-/// The forecast of seasonal naive with season m: forecast_k = y[n − m + (k mod m)], k from 0. Missing values are filled
-/// with the last observed one (leading ones with the first observed one). With fewer than m values every forecast is
-/// their mean, 0 of none.
+/// Forecasts that anybody can make of the past of one series, without training and without other series: what a model
+/// must beat to be worth releasing. With season m, and ⌈k/m⌉ = j for step k = 1, …, H of the forecast:
+///   seasonal_naive: y[n + k − jm], the last season again. All quantiles are in one place.
+///   seasonal_naive_bands: the same, and as quantiles those of its own errors y[t] − y[t − jm] in the last S seasons.
+///   seasonal_quantiles: the empirical quantiles of y[n + k − jm], y[n + k − (j + 1)m], …: the same place of the last S
+///   seasons.
+/// S is 28 where a season is a day or less, and 8 where it is longer; fewer where the past is shorter. Empirical
+/// quantiles are interpolated linearly between order statistics. Missing values are left out. Where nothing is left,
+/// all values of the last S seasons count, then all of the past; with none at all, 0. seasonal_naive alone fills
+/// missing values with the last observed one (leading ones with the first observed one), as GluonTS does, and with
+/// fewer than m values forecasts their mean.
+enum class Baseline {
+  seasonal_naive,
+  seasonal_naive_bands,
+  seasonal_quantiles
+};
+constexpr Names<Baseline, 3> names_of(Baseline) {
+  return {{{Baseline::seasonal_naive, "seasonal_naive"},
+           {Baseline::seasonal_naive_bands, "seasonal_naive_bands"},
+           {Baseline::seasonal_quantiles, "seasonal_quantiles"}}};
+}
+
+/// Whether a baseline has this name.
+[[nodiscard]] inline bool is_baseline(const std::string& name) {
+  Baseline found{};
+  return parse_name(name, found);
+}
+
+/// The season that baselines read, m ≥ 1 steps, and how many of them, S ≥ 1. Both follow from public facts.
+struct Seasons {
+  std::int64_t length = 1;
+  std::int64_t count = 1;
+};
+[[nodiscard]] Seasons seasons_of(const data::Frequency& step, std::int64_t season_length);
+
+/// A forecast of one window: (levels, H), row-major, and (H).
+struct BaselineForecast {
+  std::vector<double> quantiles;
+  std::vector<double> mean;
+};
+/// Past values, oldest first, NaN if missing; H ≥ 1; levels in (0, 1).
+[[nodiscard]] BaselineForecast baseline_forecast(Baseline baseline, std::span<const float> past, const Seasons& seasons,
+                                                 std::int64_t prediction_length, const std::vector<double>& levels);
+
+/// The point forecast of seasonal naive (H).
 [[nodiscard]] std::vector<double> seasonal_naive(std::span<const float> past, std::int64_t season_length,
                                                  std::int64_t prediction_length);
 
@@ -64,21 +110,40 @@ class KnownFeatures {
   std::optional<data::FeatureStore> store_;
 };
 
-/// Metrics of `model` over `ranges` of `dataset`, and of seasonal naive over the same. Sampled forecasts draw from one
-/// fixed public stream, so that a score can be repeated. With `privacy`, both forecast from privatised pasts, with
+/// Metrics of one baseline.
+struct BaselineScores {
+  Baseline baseline;
+  Metrics all;
+  std::vector<Metrics> by_series;  ///< for each series of the data set
+};
+
+/// Metrics of `model` over `ranges` of `dataset`, and of all baselines over the same. Sampled forecasts draw from one
+/// fixed public stream, so that a score can be repeated. With `privacy`, all forecast from privatised pasts, with
 /// window i of `ranges` as use i; the scores themselves compare with true values and are not private.
 struct BacktestResult {
   Metrics model;
-  Metrics seasonal_naive;
   std::vector<Metrics> by_series;  ///< of the model, for each series of the data set
-  std::vector<Metrics> naive_by_series;  ///< of seasonal naive
+  std::vector<BaselineScores> baselines;  ///< all, in the order of their enumeration
 };
 [[nodiscard]] BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                                       std::span<const data::ForecastRange> ranges, std::int64_t season_length,
                                       const at::Device& device, const PrivateInference* privacy = nullptr);
 
-/// Metrics of seasonal naive alone.
-[[nodiscard]] Metrics backtest_seasonal_naive(const data::Dataset& dataset, std::span<const data::ForecastRange> ranges,
-                                              std::int64_t prediction_length, std::int64_t season_length);
+/// Metrics of all baselines by name.
+[[nodiscard]] nlohmann::ordered_json json_of(const std::vector<BaselineScores>& baselines);
+
+/// What can be had for nothing: the one of the least CRPS of forecasts that no private data went into.
+struct BestFree {
+  std::string name;
+  double crps;
+};
+/// `scores`: metrics by name. The one named "start", which has this origin, is free unless it rests on data. None where
+/// no CRPS is a number.
+[[nodiscard]] std::optional<BestFree> best_free(const nlohmann::ordered_json& scores, mechanism::StartOrigin origin);
+
+/// Metrics of one baseline alone.
+[[nodiscard]] Metrics backtest_baseline(Baseline baseline, const data::Dataset& dataset,
+                                        std::span<const data::ForecastRange> ranges, std::int64_t prediction_length,
+                                        std::int64_t season_length);
 
 }  // namespace tsdp::evaluation

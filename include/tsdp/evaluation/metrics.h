@@ -105,4 +105,8 @@ class Metrics {
 /// if a score is missing.
 [[nodiscard]] std::string what_data_did(double score, double of_start);
 
+/// Compares a score with the best that is free: "the model is 11 % better than what is free", "… 14 % worse than …",
+/// "the model is as good as what is free" for less than half a percent; empty if a score is missing.
+[[nodiscard]] std::string beside_free(double score, double free);
+
 }  // namespace tsdp::evaluation
