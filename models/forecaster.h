@@ -38,6 +38,10 @@ struct ModelOptions {
   /// the mean of the observed ones in its context (0 if there are none) instead of as 0, as GluonTS does. With a prior
   /// they always are.
   bool imputes = false;
+  /// What no value of any series leaves: no quantile, mean or sample of a forecast lies outside. The loss does not know
+  /// of it.
+  double lower_bound = -std::numeric_limits<double>::infinity();
+  double upper_bound = std::numeric_limits<double>::infinity();
   Prior prior = {};  ///< its season is at most the context; for a model that reads lags, at most the largest
   /// More parameters are refused (DataError) before memory is taken; for sizes from a file.
   std::int64_t most_parameters = std::numeric_limits<std::int64_t>::max();

@@ -28,11 +28,13 @@ const std::vector<double>& forecast_levels() {
   return levels;
 }
 
-/// Scores a baseline's forecast of one window.
+/// Scores a baseline's forecast of one window, cut at the bounds of `shape`.
 void add_baseline(Baseline baseline, std::span<const float> past, const Seasons& seasons, const Truth& truth,
-                  std::initializer_list<Metrics*> to) {
-  const auto made =
+                  const ModelShape& shape, std::initializer_list<Metrics*> to) {
+  auto made =
       baseline_forecast(baseline, past, seasons, static_cast<std::int64_t>(truth.target.size()), forecast_levels());
+  for (auto* values : {&made.quantiles, &made.mean})
+    for (auto& value : *values) value = std::clamp(value, shape.lower_bound, shape.upper_bound);
   for (auto* metrics : to) metrics->add({truth.target, made.quantiles, made.mean, truth.seasonal_error});
 }
 
@@ -49,8 +51,16 @@ ModelShape shape_of(const torch::jit::Module& model) {
     return found;
   };
   if (!model.hasattr("from_samples") || !model.attr("from_samples").isBool()) refuse("from_samples", "true or false");
-  return {number("past_length", 1), number("prediction_length", 1), number("time_feature_count", 0),
-          model.attr("from_samples").toBool()};
+  ModelShape out{number("past_length", 1), number("prediction_length", 1), number("time_feature_count", 0),
+                 model.attr("from_samples").toBool()};
+  // Models from before they had bounds have none.
+  for (auto [name, bound] : {std::pair{"lower_bound", &out.lower_bound}, {"upper_bound", &out.upper_bound}}) {
+    if (!model.hasattr(name)) continue;
+    if (!model.attr(name).isDouble()) refuse(name, "a number");
+    *bound = model.attr(name).toDouble();
+  }
+  if (!(out.lower_bound < out.upper_bound)) refuse("lower_bound", "a number below upper_bound");
+  return out;
 }
 
 BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target, const at::Tensor& past_observed,
@@ -144,7 +154,8 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
       const auto series = static_cast<std::size_t>(part[i].series);
       out.by_series[series].add(window);
       for (auto& scores : out.baselines)
-        add_baseline(scores.baseline, pasts.naive_past(i), seasons, truth, {&scores.all, &scores.by_series[series]});
+        add_baseline(scores.baseline, pasts.naive_past(i), seasons, truth, shape,
+                     {&scores.all, &scores.by_series[series]});
     }
   }
   return out;
@@ -172,7 +183,7 @@ Metrics backtest_baseline(Baseline baseline, const data::Dataset& dataset, std::
   const auto seasons = seasons_of(dataset.frequency, season_length);
   for (const auto& range : ranges)
     add_baseline(baseline, past_of(dataset, range), seasons, truth_of(dataset, range, prediction_length, season_length),
-                 {&metrics});
+                 ModelShape{}, {&metrics});
   return metrics;
 }
 

@@ -76,16 +76,32 @@ def forward(self, past_target: Tensor, past_observed: Tensor, levels: Optional[T
 const char* from_distribution_script =
     R"(    df, loc, scale, affine_scale = self.distribution(past_target, past_observed)
     samples = affine_scale.unsqueeze(1) * (loc.unsqueeze(1) + scale.unsqueeze(1) * self.student_t_draw(df.unsqueeze(1), uniform))
+    samples = samples.clamp(self.lower_bound, self.upper_bound)
     if self.from_samples:
         return self.order_statistics(samples, asked), samples.mean(1), samples
     t = self.student_t_quantile(df.double().unsqueeze(1), asked.reshape(1, -1, 1))
     quantiles = affine_scale.unsqueeze(1) * (loc.unsqueeze(1) + scale.unsqueeze(1) * t)
-    return quantiles.to(past_target.dtype), affine_scale * loc, samples
+    mean = affine_scale * loc
+    return quantiles.to(past_target.dtype).clamp(self.lower_bound, self.upper_bound), mean.clamp(self.lower_bound, self.upper_bound), samples
 )";
 
-const char* from_paths_script = R"(    samples = self.paths(past_target, past_observed, features, uniform)
+const char* from_paths_script =
+    R"(    samples = self.paths(past_target, past_observed, features, uniform).clamp(self.lower_bound, self.upper_bound)
     return self.order_statistics(samples, asked), samples.mean(1), samples
 )";
+
+}  // namespace
+
+namespace {
+
+/// The bound in the precision of the weights, rounded inwards, so that nothing cut there is outside.
+double within(double bound, bool from_below, at::ScalarType precision) {
+  if (precision != at::kFloat || !std::isfinite(bound)) return bound;
+  auto rounded = static_cast<float>(bound);
+  if (from_below && rounded < bound) rounded = std::nextafter(rounded, std::numeric_limits<float>::infinity());
+  if (!from_below && rounded > bound) rounded = std::nextafter(rounded, -std::numeric_limits<float>::infinity());
+  return rounded;
+}
 
 }  // namespace
 
@@ -172,6 +188,9 @@ torch::jit::Module make_module(const models::Forecaster& model, bool sampled_for
   number("prediction_length", options.prediction_length);
   number("time_feature_count", model.reads_time_features() ? options.time_features : 0);
   module.register_attribute("default_scale", c10::FloatType::get(), options.default_scale);
+  const auto precision = model.parameters().values().scalar_type();
+  module.register_attribute("lower_bound", c10::FloatType::get(), within(options.lower_bound, true, precision));
+  module.register_attribute("upper_bound", c10::FloatType::get(), within(options.upper_bound, false, precision));
   module.register_attribute("from_samples", c10::BoolType::get(), model.samples_paths() || sampled_forecasts);
   module.register_attribute("imputes", c10::BoolType::get(), options.imputes && options.prior.kind == PriorKind::none);
   module.register_buffer("lags", at::tensor(options.lags, at::kLong));
@@ -211,6 +230,10 @@ class Sizes {
   [[nodiscard]] double real(const char* key) const {
     if (!at(key).is_number() || !std::isfinite(at(key).get<double>())) refuse(key, "a number");
     return at(key).get<double>();
+  }
+  /// `none` where it is null, or absent as in models from before it was an option.
+  [[nodiscard]] double bound(const char* key, double none) const {
+    return !has(key) || at(key).is_null() ? none : real(key);
   }
   [[nodiscard]] bool flag(const char* key) const {
     if (!at(key).is_boolean()) refuse(key, "true or false");
@@ -278,6 +301,9 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
   options.width_factor = sizes.number("width_factor", 1, 1024);
   options.width = sizes.has("width") ? sizes.number("width", 0, 65536) : 0;  // older models have none
   options.imputes = sizes.has("imputes") && sizes.flag("imputes");  // older models read zeros
+  options.lower_bound = sizes.bound("lower_bound", options.lower_bound);
+  options.upper_bound = sizes.bound("upper_bound", options.upper_bound);
+  if (!(options.lower_bound < options.upper_bound)) sizes.refuse("lower_bound", "a number below upper_bound");
   options.prior = sizes.prior();
   std::int64_t stored = 0;
   for (const auto& tensor : data.tensors) stored += static_cast<std::int64_t>(tensor.bytes.size() / 4);
@@ -314,6 +340,7 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
 void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMetadata metadata,
                 const std::filesystem::path& file) {
   const auto& options = model.options();
+  const auto bound = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
   metadata.model["sizes"] = {{"context_length", options.context_length},
                              {"prediction_length", options.prediction_length},
                              {"lags", options.lags},
@@ -322,6 +349,8 @@ void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMe
                              {"width_factor", options.width_factor},
                              {"width", options.width},
                              {"imputes", options.imputes},
+                             {"lower_bound", bound(options.lower_bound)},
+                             {"upper_bound", bound(options.upper_bound)},
                              {"prior", name(options.prior.kind)},
                              {"season", options.prior.season},
                              {"sampled_forecasts", sampled_forecasts}};

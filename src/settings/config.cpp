@@ -407,6 +407,9 @@ void check_together(const std::string& where, const Config& c) {
   if (c.dataset.format == "lstnet" && !c.dataset.start)
     throw UsageError(cat(
         where, "dataset.start: not given; an lstnet file has no time stamps; expected the moment of its first row"));
+  if (c.dataset.lower_bound && c.dataset.upper_bound && !(*c.dataset.lower_bound < *c.dataset.upper_bound))
+    throw UsageError(cat(where, "dataset.lower_bound: found ", *c.dataset.lower_bound, " with dataset.upper_bound ",
+                         *c.dataset.upper_bound, "; expected a number below it"));
   const auto* model = find_model(c.model.name);
   if (c.dataset.covariates && (model == nullptr || !model->reads_covariates))
     throw UsageError(cat(where, "dataset.covariates.file: found ", *c.dataset.covariates, "; ", c.model.name,

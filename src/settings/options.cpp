@@ -107,6 +107,11 @@ const std::vector<Option>& option_table() {
       {"dataset.validation_length", false,
        OptionalInteger{AT(dataset.validation_length), {0, many}, "5 * prediction_length"},
        "Values held out of training, at the end of its part of each series."},
+      {"dataset.lower_bound", false, OptionalReal{AT(dataset.lower_bound), {-1e30, 1e30}, "null"},
+       "What no value of any series is below, as is known without looking at the data (0 for a load): no forecast is "
+       "below it either."},
+      {"dataset.upper_bound", false, OptionalReal{AT(dataset.upper_bound), {-1e30, 1e30}, "null"},
+       "The same from above (1 for a share)."},
       {"dataset.synthetic.series", false, Integer{AT(dataset.synthetic_series), {1, 1'000'000}},
        "Of format synthetic: how many series."},
       {"dataset.synthetic.length", false, Integer{AT(dataset.synthetic_length), {1, many}},

@@ -321,6 +321,8 @@ TEST_F(Errors, WholeSeries) {
   refused({"sampling.top_level=bins"}, 2, {"sampling.top_level: found 'bins'", "balls_in_bins"});
   refused({"sampling.rate=0"}, 2, {"sampling.rate: found '0'", "greater than 0 and at most 1"});
   refused({"sampling.rate=1.5"}, 2, {"sampling.rate: found '1.5'"});
+  refused({"dataset.lower_bound=2", "dataset.upper_bound=2"}, 2,
+          {"dataset.lower_bound: found 2 with dataset.upper_bound 2", "expected a number below it"});
   refused({"sampling.rate=0.5"}, 2, {"sampling.rate: found 0.5 beside sampling.batch_size 2", "expected one of them"});
   refused({"sampling.rate=0.5", "sampling.batch_size=null"}, 2,
           {"sampling.rate: found 0.5 with sampling.top_level wor", "expected poisson"});

@@ -433,6 +433,27 @@ TEST_F(Forecast, EvaluationOnPrivatisedPasts) {
   EXPECT_NEAR(same["metrics"]["ND"].get<double>(), plain["metrics"]["ND"].get<double>(), 1e-4);
 }
 
+// What is known of all values before looking is known of all forecasts: the model's, and those that are free.
+TEST_F(Forecast, StayWithinTheBoundsOfTheData) {
+  make_model({"dataset.lower_bound=12.5", "dataset.upper_bound=25"});
+  forecast_to("out.jsonl", {"--samples", "20"});
+  for (const auto& one : json_lines("out.jsonl")) {
+    const auto inside = [&](const json& values) {
+      for (const double value : values) EXPECT_TRUE(value >= 12.5 && value <= 25.0) << value;
+    };
+    inside(one["mean"]);
+    for (const auto& [unused, quantile] : one["quantiles"].items()) inside(quantile);
+    for (const auto& path : one["samples"]) inside(path);
+  }
+  // Cut at 25, a forecast of the third series, whose values are 30 and more, has no width.
+  const auto all = scores({"--per-series"});
+  const auto width = [&](const std::string& name) {
+    return all["by_series"][2]["baselines"][name]["intervals"]["0.8"]["mean_width"].get<double>();
+  };
+  EXPECT_EQ(width("seasonal_quantiles"), 0.0);
+  EXPECT_EQ(width("seasonal_naive_bands"), 0.0);
+}
+
 TEST_F(Forecast, EvaluationOfEverySeries) {
   make_model();
   EXPECT_FALSE(scores().contains("by_series"));

@@ -72,7 +72,9 @@ TEST_F(SavedModel, IsBuiltAnewFromItsData) {
   for (const auto& name : models::model_names())
     for (const bool sampled : {false, true}) {
       SCOPED_TRACE(name);
-      const auto model = make(6, 3, name);
+      auto options = make(6, 3, name)->options();
+      options.lower_bound = 0.25;
+      const auto model = models::make_model(name, options, at::TensorOptions(at::kFloat));
       RandomStream weights(SecretKey::from_seed(3), "initial weights", 0);
       model->initialise(weights);
       save_model(*model, sampled, metadata_of(*model), file());

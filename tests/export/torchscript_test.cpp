@@ -92,6 +92,41 @@ at::IValue features_of(const models::WindowBatch& batch) {
   return batch.time_features.defined() ? at::IValue(batch.time_features) : at::IValue();
 }
 
+// No quantile, mean or sample leaves the bounds, also where these are no numbers of single precision; what lies within
+// is left as it is (a mean of samples is that of the cut ones).
+TEST(Module, ForecastsStayWithinTheBounds) {
+  constexpr double lower = 10.1;
+  constexpr double upper = 12.3;
+  for (const auto& name : models::model_names())
+    for (const bool sampled : {false, true}) {
+      SCOPED_TRACE(name);
+      const auto unbounded = make(9, 4, name);
+      auto options = unbounded->options();
+      options.lower_bound = lower;
+      options.upper_bound = upper;
+      const auto model = models::make_model(name, options, at::TensorOptions(at::kFloat));
+      model->parameters().values().copy_(unbounded->parameters().values());
+      const auto batch = windows(*model, 3);
+      const std::vector<at::IValue> inputs = {batch.past_target, batch.past_observed,
+                                              at::tensor({0.01, 0.5, 0.99}, at::kDouble), features_of(batch),
+                                              at::rand({3, 20, 4, 2})};
+      auto cut_module = make_module(*model, sampled);
+      auto free_module = make_module(*unbounded, sampled);
+      const auto cut = cut_module.forward(inputs).toTuple();
+      const auto free = free_module.forward(inputs).toTuple();
+      for (std::size_t i = 0; i < 3; ++i) {
+        const auto found = cut->elements()[i].toTensor().to(at::kDouble);
+        EXPECT_GE(found.min().item<double>(), lower) << i;
+        EXPECT_LE(found.max().item<double>(), upper) << i;
+        const auto before = free->elements()[i].toTensor().to(at::kDouble);
+        EXPECT_TRUE(before.lt(lower).logical_or(before.gt(upper)).any().item<bool>()) << i << ": nothing to cut";
+        if (i == 1) continue;
+        const auto inside = before.ge(lower).logical_and(before.le(upper));
+        EXPECT_TRUE(at::equal(found.masked_select(inside), before.masked_select(inside))) << i;
+      }
+    }
+}
+
 TEST(Module, GivesTheModelsForecastAtAnyBatchSize) {
   for (const auto& variant : variants()) {
     SCOPED_TRACE(variant.text());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -75,9 +76,11 @@ inline constexpr std::int64_t sample_paths = 100;
 
 /// The shape that an exported model states.
 struct ModelShape {
-  std::int64_t past_length, prediction_length;  ///< P, H ≥ 1
-  std::int64_t time_features;  ///< F; 0: it reads none
-  bool from_samples;  ///< whether its quantiles come from sample paths
+  std::int64_t past_length = 1, prediction_length = 1;  ///< P, H ≥ 1
+  std::int64_t time_features = 0;  ///< F; 0: it reads none
+  bool from_samples = false;  ///< whether its quantiles come from sample paths
+  double lower_bound = -std::numeric_limits<double>::infinity();  ///< what no forecast is below
+  double upper_bound = std::numeric_limits<double>::infinity();  ///< or above
 };
 /// Throws DataError if an attribute is missing, of another type or out of range.
 [[nodiscard]] ModelShape shape_of(const torch::jit::Module& model);
@@ -117,9 +120,10 @@ struct BaselineScores {
   std::vector<Metrics> by_series;  ///< for each series of the data set
 };
 
-/// Metrics of `model` over `ranges` of `dataset`, and of all baselines over the same. Sampled forecasts draw from one
-/// fixed public stream, so that a score can be repeated. With `privacy`, all forecast from privatised pasts, with
-/// window i of `ranges` as use i; the scores themselves compare with true values and are not private.
+/// Metrics of `model` over `ranges` of `dataset`, and of all baselines over the same, cut at the same bounds. Sampled
+/// forecasts draw from one fixed public stream, so that a score can be repeated. With `privacy`, all forecast from
+/// privatised pasts, with window i of `ranges` as use i; the scores themselves compare with true values and are not
+/// private.
 struct BacktestResult {
   Metrics model;
   std::vector<Metrics> by_series;  ///< of the model, for each series of the data set
@@ -141,7 +145,7 @@ struct BestFree {
 /// no CRPS is a number.
 [[nodiscard]] std::optional<BestFree> best_free(const nlohmann::ordered_json& scores, mechanism::StartOrigin origin);
 
-/// Metrics of one baseline alone.
+/// Metrics of one baseline alone, without bounds.
 [[nodiscard]] Metrics backtest_baseline(Baseline baseline, const data::Dataset& dataset,
                                         std::span<const data::ForecastRange> ranges, std::int64_t prediction_length,
                                         std::int64_t season_length);

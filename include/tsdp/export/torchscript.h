@@ -25,7 +25,8 @@ struct ModelMetadata {
 /// Longer pasts are cut to the last P values, shorter ones padded in front; NaN counts as unobserved. Sample paths come
 /// from the uniform `draws`, or from `num_samples` that the module draws. Only models that read time features need
 /// them. Quantiles and means are those of the distribution where it is known at each step; for models that sample
-/// paths, and for all models if `sampled_forecasts`, they are order statistics and means of the samples. Models of the
+/// paths, and for all models if `sampled_forecasts`, they are order statistics and means of the samples. All are cut at
+/// the model's bounds. Models of the
 /// first kind also have
 ///   distribution(past_target (B, P), past_observed (B, P)) -> (df, loc, scale (B, H), affine_scale (B, 1)).
 /// The weights are a copy.

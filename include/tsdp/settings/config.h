@@ -42,6 +42,7 @@ struct Config {
     std::string split = "lstnet";
     std::int64_t test_windows = 1;
     std::optional<std::int64_t> validation_length;
+    std::optional<double> lower_bound, upper_bound;
     std::int64_t synthetic_series = 300;  // for format synthetic
     std::int64_t synthetic_length = 3000;
     std::int64_t synthetic_seed = 1;
