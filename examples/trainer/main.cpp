@@ -30,8 +30,10 @@ void train(const std::filesystem::path& config_file, const std::filesystem::path
   auto module = tsdp::exporting::make_module(trainer.model(), /*sampled_forecasts=*/false);
   const auto scores =
       tsdp::evaluation::backtest(module, data.dataset, data.split.test, settled.config.dataset.season_length, at::kCPU);
-  std::cout << "CRPS on the test windows " << scores.model.mean_weighted_quantile_loss() << ", of seasonal naive "
-            << scores.seasonal_naive.mean_weighted_quantile_loss() << "\n";
+  std::cout << "CRPS on the test windows " << scores.model.mean_weighted_quantile_loss();
+  for (const auto& free : scores.baselines)
+    std::cout << ", of " << tsdp::name(free.baseline) << " " << free.all.mean_weighted_quantile_loss();
+  std::cout << "\n";
 }
 
 }  // namespace

@@ -127,6 +127,7 @@ def check_paper(browser, charts, screenshots):
             paths += len(re.findall(rb"\n(?:S|f|f\*|B)\n", content))
     assert paths > 12 * charts, f"{paths} paths on {pages} pages"
     browser.emulate(width=688, height=1017, scheme="dark", media="print")  # A4 within its margins
+    browser.call("Emulation.setScrollbarsHidden", hidden=True)  # as on paper; pictures of what is out of view have none
     found = browser.evaluate(MEASURE)
     assert found["background"] == "rgb(255, 255, 255)", f"paper is {found['background']}"
     for text in found["texts"]:

@@ -210,8 +210,12 @@ TEST(Inverses, DeltaOfBinsFallsBelowTheErrorsOfItsTables) {
   EXPECT_LT(last, 1.2e-15);
   // Between the points at which tables are asked, the rounding of their values is larger than what δ falls.
   RandomAllocationCurve other(564, 1.204193);
-  const double there = other.epsilon(1e-15, 1).upper;
-  EXPECT_LE(other.delta(1.3 * there, 1).upper, other.delta(there, 1).upper);
+  double before = 1.0;
+  for (double epsilon = 0.9; epsilon < 1.45; epsilon *= 1.0037) {
+    const double upper = other.delta(epsilon, 1).upper;
+    EXPECT_LE(upper, before * (1.0 + 1e-12)) << epsilon;
+    before = upper;
+  }
 }
 
 // Fixed batches cost no less than bins, whatever method is asked, and are an answer of each but conditional
