@@ -126,8 +126,9 @@ def check_paper(browser, charts, screenshots):
         if b" re\n" in content or b" l\n" in content:
             paths += len(re.findall(rb"\n(?:S|f|f\*|B)\n", content))
     assert paths > 12 * charts, f"{paths} paths on {pages} pages"
-    browser.emulate(width=688, height=1017, scheme="dark", media="print")  # A4 within its margins
-    browser.call("Emulation.setScrollbarsHidden", hidden=True)  # as on paper; pictures of what is out of view have none
+    # A4 within its margins, all pages in view at once: what is out of view moves when it is pictured.
+    browser.emulate(width=688, height=1017, scheme="dark", media="print")
+    browser.emulate(width=688, height=browser.evaluate("document.documentElement.scrollHeight"), scheme="dark", media="print")
     found = browser.evaluate(MEASURE)
     assert found["background"] == "rgb(255, 255, 255)", f"paper is {found['background']}"
     for text in found["texts"]:

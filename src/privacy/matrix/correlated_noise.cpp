@@ -156,7 +156,7 @@ void CorrelatedNoiseCurve::extend_removal(Bounds& known) const {
   const auto& gram = *known.above;
   const auto now = static_cast<std::int64_t>(known.removal.size()) - 1;
   const auto next = now < first_orders ? first_orders : now < most_order ? most_order : most_order_of_one_band;
-  known.removal.assign(static_cast<std::size_t>(next) + 1, infinity);
+  known.removal.resize(static_cast<std::size_t>(next) + 1, infinity);
   std::vector<std::int64_t> tried = {1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25};
   if (strategy_->bands() <= 25 && std::find(tried.begin(), tried.end(), strategy_->bands()) == tried.end())
     tried.push_back(strategy_->bands());
@@ -297,7 +297,7 @@ Interval CorrelatedNoiseCurve::find_delta(double epsilon, std::uint64_t uses, do
       return std::log(allowed / std::max(found, 1e-320));
     };
     constexpr double resolution = 5e-3;
-    constexpr double least_delta = 1e-16;  // small enough for anybody, and each evaluation may take a second
+    constexpr double least_delta = 1e-26;  // below any that is asked for; each evaluation may take a second
     const double deepest = std::log(told / least_delta);
     double low = 0.0;
     double at_low = told > 1e-30 ? room(low) : -1.0;

@@ -16,7 +16,8 @@
 
 namespace tsdp::privacy {
 
-/// How an upper end is found. `automatic`: the least that any of the others certifies.
+/// How an upper end is found. `automatic`: the least that any of the others certifies; conditional composition is asked
+/// only where it can win (README.md).
 ///   deterministic: fixed batches, which cost no less (joint convexity).
 ///   gram: a larger Gram matrix of the form t 11ᵀ + u I. It gives the lower end of all methods, too.
 ///   renyi: Rényi divergences of both directions; for an addition Laplace transforms as well, where the matrix is

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <numbers>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,16 +21,13 @@
 
 namespace tsdp::privacy {
 
-/// What is known for one k: sums of lognormal variables by the largest ε that they serve, 2^(range/2)/4, and
-/// divergences of a removal by order.
+/// What is known for one k: sums of lognormal variables by the largest ε that they serve, 2^(range/2)/4, and the work
+/// that they were allowed; and divergences of a removal by order. What one work has made no other is answered with, so
+/// that no answer depends on what was asked before.
 struct RandomAllocationCurve::Tables {
   std::uint64_t uses = 0;
-  struct Table {
-    LognormalSum sum;
-    double work;  ///< that it was allowed
-  };
-  std::map<int, Table> by_range;
-  std::map<std::pair<Direction, int>, Ends> at_points;  ///< what tables give at point_at(k)
+  std::map<std::pair<int, double>, LognormalSum> by_range;  ///< and work
+  std::map<std::tuple<Direction, int, double>, Ends> at_points;  ///< what tables of a work give at point_at(k)
   std::vector<double> removal;
 
   static constexpr int most = 12;    // ε = 16
@@ -56,14 +54,14 @@ struct RandomAllocationCurve::Tables {
     const auto mu = std::sqrt(static_cast<long double>(uses)) / static_cast<long double>(noise_multiplier);
     const int range = range_of(epsilon);
     if (range > most) return nullptr;
-    auto found = by_range.find(range);
-    // A little beyond its end, as an ε next to it may round to either side.
-    if (found == by_range.end() || (!found->second.sum.made() && found->second.work < work)) {
+    auto found = by_range.find({range, work});
+    if (found == by_range.end()) {
+      // A little beyond its end, as an ε next to it may round to either side.
       const auto threshold =
           static_cast<long double>(bins) * std::exp(1.000001L * static_cast<long double>(end_of(range)));
-      found = by_range.insert_or_assign(range, Table{LognormalSum(bins, mu, threshold, work), work}).first;
+      found = by_range.emplace(std::pair{range, work}, LognormalSum(bins, mu, threshold, work)).first;
     }
-    return found->second.sum.made() ? &found->second.sum : nullptr;
+    return found->second.made() ? &found->second : nullptr;
   }
 };
 
@@ -72,6 +70,9 @@ namespace {
 constexpr double coarse = 5e-3;
 /// And from this one on, closed forms suffice where a table would take more than a tenth of a second.
 constexpr double quick = 1e-2;
+/// From this ratio of its ends on, a table's error hides δ.
+constexpr double hiding = 1.05;
+bool hides_delta(const Interval& delta, double most = hiding) { return delta.upper > most * delta.lower; }
 
 constexpr const char* by_exact_pair =
     "balls in bins with independent noise, exact pair (Choquette-Choo et al. 2025, Lemma 3.2)";
@@ -185,10 +186,11 @@ RandomAllocationCurve::Ends RandomAllocationCurve::ends(Direction direction, dou
     const auto b = static_cast<double>(bins_);
     const double at = (std::log(b) - epsilon) * sigma + 0.5 / sigma;
     take(std::exp(b * log_normal_tail(-at) * (1.0 - 1e-12)) * (1.0 + 1e-9), by_exact_pair);
-  } else if (how.tables && !in_table && how.grid) {
+  } else if (how.grid && direction == Direction::remove && (!in_table || hides_delta(out.delta))) {
     // Few bins far above their mean: the law on a grid.
     const auto found = RoundedSum::removal(bins_, 1.0 / sigma, epsilon);
     take(found.upper, by_exact_pair);
+    if (found.upper < out.without_table) out.without_table = found.upper, out.without_table_by = by_exact_pair;
     if (found.lower > out.delta.lower) out.delta.lower = found.lower, out.lower_by = by_exact_pair;
   }
   out.delta = in_order(out.delta);
@@ -205,11 +207,11 @@ void RandomAllocationCurve::refine(Direction direction, double epsilon, std::uin
   // δ does not grow with ε, but a table's error does, from table to table by leaps, and tables end. So bounds at
   // smaller ε count too, at points of their own, so that no answer depends on earlier questions.
   const auto at_point = [&](int k) -> const Ends* {
-    auto found = tables_->at_points.find({direction, k});
+    auto found = tables_->at_points.find({direction, k, how.work});
     if (found == tables_->at_points.end()) {
       Ends there{{0.0, 1.0}, "", ""};
       if (!by_table(direction, Tables::point_at(k), uses, how.work, there)) return nullptr;
-      found = tables_->at_points.emplace(std::pair{direction, k}, there).first;
+      found = tables_->at_points.emplace(std::tuple{direction, k, how.work}, there).first;
     }
     return &found->second;
   };
@@ -220,12 +222,12 @@ void RandomAllocationCurve::refine(Direction direction, double epsilon, std::uin
   };
   const auto hides = [&](int k, double most) {  // whether errors hide δ at a point
     const auto* there = at_point(k);
-    return there == nullptr || there->delta.upper > most * there->delta.lower;
+    return there == nullptr || hides_delta(there->delta, most);
   };
   constexpr int first = Tables::points * Tables::least;
   take(std::clamp(Tables::points * (Tables::range_of(epsilon) - 1), first, Tables::points * Tables::most));
   const int end = Tables::last_point_to(epsilon) + 1;
-  if (!hides(end, 1.05)) return;
+  if (!hides(end, hiding)) return;
   // From here on tables count at points alone: between them the rounding of their values is larger than what δ falls.
   if (known.by_table) known.delta.upper = known.without_table, known.upper_by = known.without_table_by;
   // From where errors begin to hide δ, or tables end, and 64 points on, the sum of both is least.

@@ -218,6 +218,19 @@ TEST(Inverses, DeltaOfBinsFallsBelowTheErrorsOfItsTables) {
   }
 }
 
+// Where a table's errors hide delta, few bins have a grid: whoever asks more finely is told no more.
+TEST(Inverses, AFinerAnswerOfBinsIsNoLarger) {
+  RandomAllocationCurve fine(64, 1.0);
+  RandomAllocationCurve rough(64, 1.0);
+  const double epsilon = fine.epsilon(6e-15, 1, 1e-3).upper;
+  EXPECT_LE(epsilon, rough.epsilon(6e-15, 1, 7e-3).upper * 1.001);
+  EXPECT_LE(fine.delta(3.97, 1, 1e-3).upper, rough.delta(3.97, 1, 7e-3).upper * 1.001);
+  // And whatever was asked before.
+  EXPECT_EQ(fine.delta(3.97, 1, 7e-3).upper, rough.delta(3.97, 1, 7e-3).upper);
+  EXPECT_EQ(RandomAllocationCurve(64, 1.0).certifies(1.01 * epsilon, 6e-15, 1),
+            fine.certifies(1.01 * epsilon, 6e-15, 1));
+}
+
 // Fixed batches cost no less than bins, whatever method is asked, and are an answer of each but conditional
 // composition, which is asked for what it gives.
 TEST(Inverses, DeltaOfOneMethodIsThatOfItsEpsilon) {
