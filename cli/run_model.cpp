@@ -91,32 +91,23 @@ evaluation::Metrics scores_of_start(const training::RunFolder& folder, const Con
   return evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, at::kCPU).model;
 }
 
-nlohmann::ordered_json Beside::json() const {
-  auto out = evaluation::json_of(baselines);
-  if (start) out["start"] = start->json();
-  out.update(others);
-  return out;
-}
-
-std::optional<evaluation::BestFree> Beside::best_free() const { return evaluation::best_free(json(), origin); }
-
-void put_beside(nlohmann::ordered_json& out, const Beside& beside) {
-  out["baselines"] = beside.json();
+void put_beside(nlohmann::ordered_json& out, const evaluation::BacktestResult& scores) {
+  out["baselines"] = evaluation::scored_beside(scores);
   out["best_free"] = nullptr;
-  if (const auto best = beside.best_free())
+  if (const auto best = evaluation::best_free(scores))
     out["best_free"] = {{"name", best->name}, {"mean_weighted_quantile_loss", best->crps}};
 }
 
-std::string what_data_added(const evaluation::Metrics& model, const Beside& beside) {
-  const double score = model.mean_weighted_quantile_loss();
+std::string what_data_added(const evaluation::BacktestResult& scores) {
+  const double score = scores.model.mean_weighted_quantile_loss();
   auto text = cat("CRPS ", rounded(score, 4));
   std::vector<std::string> did;
-  if (beside.start) {
-    const double before = beside.start->mean_weighted_quantile_loss();
-    text += cat(", at its start (", mechanism::start_cited(beside.origin), ") ", rounded(before, 4));
+  if (scores.start) {
+    const double before = scores.start->mean_weighted_quantile_loss();
+    text += cat(", at its start (", mechanism::start_cited(scores.start_origin), ") ", rounded(before, 4));
     did.push_back(evaluation::what_data_did(score, before));
   }
-  if (const auto best = beside.best_free()) {
+  if (const auto best = evaluation::best_free(scores)) {
     if (best->name == "start") text += ", the best that is free";
     else {
       text += cat(", of the best that is free (", best->name, ") ", rounded(best->crps, 4));

@@ -55,23 +55,11 @@ struct RunModel {
                                                   const data::PreparedData& data,
                                                   std::span<const data::ForecastRange> ranges,
                                                   const nlohmann::ordered_json& ledger);
-/// What a model is scored beside.
-struct Beside {
-  std::vector<evaluation::BaselineScores> baselines = {};
-  std::optional<evaluation::Metrics> start = {};  ///< of the weights that training began with
-  mechanism::StartOrigin origin = mechanism::StartOrigin::fresh;  ///< where these come from
-  nlohmann::ordered_json others = nlohmann::ordered_json::object();  ///< metrics by name, of --baseline
-
-  /// Metrics of all of them by name.
-  [[nodiscard]] nlohmann::ordered_json json() const;
-  /// The best of those that can be had for nothing: all but a start that rests on data.
-  [[nodiscard]] std::optional<evaluation::BestFree> best_free() const;
-};
-/// Puts "baselines" and "best_free" (null where nothing has a score).
-void put_beside(nlohmann::ordered_json& out, const Beside& beside);
+/// Puts "baselines" (all that the model is scored beside) and "best_free" (null where nothing has a score).
+void put_beside(nlohmann::ordered_json& out, const evaluation::BacktestResult& scores);
 /// "CRPS 0.0712, at its start (epsilon 0: …) 0.0903, of the best that is free (seasonal_quantiles) 0.0801: your data
 /// took 21 % off the start's; the model is 11 % better than what is free".
-[[nodiscard]] std::string what_data_added(const evaluation::Metrics& model, const Beside& beside);
+[[nodiscard]] std::string what_data_added(const evaluation::BacktestResult& scores);
 
 /// Whether the model of an unfinished run is wanted.
 enum class Unfinished {

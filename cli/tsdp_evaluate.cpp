@@ -165,7 +165,6 @@ struct Scores {
   std::string dataset;
   exporting::ModelMetadata metadata;
   evaluation::BacktestResult result;
-  Beside beside;
   nlohmann::ordered_json by_series = {}, inference_privacy = {};
 };
 
@@ -176,7 +175,7 @@ void print_as_json(const Options& o, const Scores& scores) {
   out["split"] = o.split;
   out["windows"] = scores.result.model.windows();
   out["metrics"] = scores.result.model.json();
-  put_beside(out, scores.beside);
+  put_beside(out, scores.result);
   std::vector<std::string> of_true_values = {"metrics", "baselines", "best_free"};
   if (o.per_series) {
     out["by_series"] = scores.by_series;
@@ -199,11 +198,11 @@ void print_as_table(const Options& o, const Scores& scores) {
   };
   print(unfinished_text(metadata));
   print(cat(scores.dataset, ", ", scores.result.model.windows(), " ", o.split, " windows\n"));
-  const auto others = scores.beside.json();
+  const auto others = evaluation::scored_beside(scores.result);
   const auto heading = [&](const std::string& name) {
-    return name != "start"                                  ? name
-           : mechanism::rests_on_data(scores.beside.origin) ? "start (trained)"
-                                                            : "start (eps 0)";
+    return name != "start"                                        ? name
+           : mechanism::rests_on_data(scores.result.start_origin) ? "start (trained)"
+                                                                  : "start (eps 0)";
   };
   const auto width = [&](const std::string& name) { return std::max<std::size_t>(16, heading(name).size() + 2); };
   std::cout << cell("", 30) << cell(metadata.model.value("name", "model"), 16);
@@ -214,7 +213,7 @@ void print_as_table(const Options& o, const Scores& scores) {
     for (const auto& [other, its] : others.items()) std::cout << cell(shown(its[name]), width(other));
     std::cout << "\n";
   }
-  print(cat(what_data_added(scores.result.model, scores.beside), ".\n"));
+  print(cat(what_data_added(scores.result), ".\n"));
   if (!scores.inference_privacy.is_null()) print(cat(scores.inference_privacy["statement"].get<std::string>(), "\n"));
   print(cat("The model: ", metadata.privacy.value("statement", std::string("no privacy statement")),
             "\nThe scores compare with true values: no epsilon covers them.\n"));
@@ -245,14 +244,13 @@ int evaluate(const Options& o) {
   Scores scores{.dataset = data.dataset.name,
                 .metadata = metadata,
                 .result = evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, device,
-                                               privacy ? &*privacy : nullptr),
-                .beside = {.others = std::move(others)}};
-  scores.beside.baselines = scores.result.baselines;
+                                               privacy ? &*privacy : nullptr)};
+  scores.result.others = std::move(others);
   if (o.per_series) scores.by_series = scores_by_series(data.dataset, scores.result);
   // From true pasts, so not shown next to forecasts from privatised ones.
   if (o.model.empty() && !privacy) {
-    scores.beside.start = scores_of_start(folder, read_config(folder.config()), data, ranges, metadata.privacy);
-    scores.beside.origin = mechanism::start_origin_of(metadata.privacy, folder.ledger().string());
+    scores.result.start = scores_of_start(folder, read_config(folder.config()), data, ranges, metadata.privacy);
+    scores.result.start_origin = mechanism::start_origin_of(metadata.privacy, folder.ledger().string());
   }
   if (privacy)
     scores.inference_privacy = evaluation::inference_privacy(
@@ -260,9 +258,7 @@ int evaluate(const Options& o) {
                                    ranges.size(), data.dataset.series.size()));
   if (o.report) {
     module.to(at::kCPU);
-    exporting::write_report({config, folder, data, module, metadata, scores.result,
-                             scores.beside.start ? &*scores.beside.start : nullptr, o.split, scores.beside.others,
-                             o.series});
+    exporting::write_report({config, folder, data, module, metadata, scores.result, o.split, o.series});
     log::info(cat("report: ", folder.report().string()));
   }
   if (o.common.json) print_as_json(o, scores);

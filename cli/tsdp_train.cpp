@@ -283,22 +283,21 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
   // Scores what is released: the exported file.
   auto exported = tsdp::exporting::load_model(folder.model(), at::kCPU);
   const auto ledger = exported.metadata.privacy;
-  const auto scores = tsdp::evaluation::backtest(exported.module, data.dataset, data.split.test,
-                                                 config.dataset.season_length, at::kCPU);
+  auto scores = tsdp::evaluation::backtest(exported.module, data.dataset, data.split.test, config.dataset.season_length,
+                                           at::kCPU);
   tsdp::log::info(cat("the model: ", ledger["statement"].get<std::string>()));
   if (const auto unused = unused_text(plan, "would have used"); !unused.empty())
     tsdp::log::info(
         cat("training.max_epochs ended the run, which ", unused, " (a further run on these data adds its own cost)"));
   if (ledger.contains("warnings"))
     for (const auto& warning : ledger["warnings"]) tsdp::log::warning(warning.get<std::string>());
-  const tsdp::cli::Beside beside{scores.baselines,
-                                 tsdp::cli::scores_of_start(folder, config, data, data.split.test, ledger),
-                                 tsdp::mechanism::start_origin_of(ledger, folder.ledger().string())};
-  tsdp::log::info(cat("on the test windows: ", tsdp::cli::what_data_added(scores.model, beside),
+  scores.start = tsdp::cli::scores_of_start(folder, config, data, data.split.test, ledger);
+  scores.start_origin = tsdp::mechanism::start_origin_of(ledger, folder.ledger().string());
+  tsdp::log::info(cat("on the test windows: ", tsdp::cli::what_data_added(scores),
                       " (of true values: epsilon does not cover scores)"));
   tsdp::log::info(cat("model: ", folder.model().string()));
   try {
-    tsdp::exporting::write_report({config, folder, data, exported.module, exported.metadata, scores, &*beside.start});
+    tsdp::exporting::write_report({config, folder, data, exported.module, exported.metadata, scores});
     tsdp::log::info(cat("report, not for release: ", folder.report().string()));
   } catch (const tsdp::Error& error) {
     // The run is still done and its model released.
@@ -311,7 +310,7 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
   out["plan"] = plan;
   out["privacy"] = ledger;
   out["metrics"] = scores.model.json();
-  tsdp::cli::put_beside(out, beside);
+  tsdp::cli::put_beside(out, scores);
   out["epsilon_covers"] = tsdp::cli::epsilon_covers(ledger);
   out["epsilon_does_not_cover"] = tsdp::cli::epsilon_does_not_cover(ledger, {"metrics", "baselines", "best_free"});
   out["reproducible"] = ledger.value("reproducible", false);

@@ -161,9 +161,11 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
   return out;
 }
 
-nlohmann::ordered_json json_of(const std::vector<BaselineScores>& baselines) {
+nlohmann::ordered_json scored_beside(const BacktestResult& result) {
   auto out = nlohmann::ordered_json::object();
-  for (const auto& scores : baselines) out[name(scores.baseline)] = scores.all.json();
+  for (const auto& scores : result.baselines) out[name(scores.baseline)] = scores.all.json();
+  if (result.start) out["start"] = result.start->json();
+  out.update(result.others);
   return out;
 }
 

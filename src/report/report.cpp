@@ -125,15 +125,8 @@ std::string tile(const std::string& number, const std::string& what) {
 
 constexpr const char* crps_name = "mean_weighted_quantile_loss";
 
-/// What the model is compared with: the best by CRPS of the forecasts that are free; null if none has a score.
-const ReportScore* best_free(const ReportContent& c) {
-  const ReportScore* best = nullptr;
-  for (const auto& score : c.scores)
-    if (const double crps = number_in(score.metrics, crps_name);
-        score.free && std::isfinite(crps) && (best == nullptr || crps < number_in(best->metrics, crps_name)))
-      best = &score;
-  return best;
-}
+/// What the model is compared with; null if nothing that is free has a score.
+const ReportScore* best_free(const ReportContent& c) { return c.best_free == 0 ? nullptr : &c.scores.at(c.best_free); }
 
 /// The model's score next to the best that is free, in words; empty if either is missing.
 std::string comparison(const ReportContent& c, const char* metric = crps_name) {

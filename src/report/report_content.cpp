@@ -109,9 +109,11 @@ std::vector<Chosen> choose_named(const ReportSources& s, std::span<const data::F
   return out;
 }
 
-/// The words of a name.
-std::string spaced(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
+/// How a report calls what a model is scored beside.
+std::string shown_name(std::string name, mechanism::StartOrigin origin) {
+  if (name == "start")
+    return mechanism::rests_on_data(origin) ? "its start (trained on data)" : "its start (epsilon 0)";
+  if (evaluation::is_baseline(name)) std::replace(name.begin(), name.end(), '_', ' ');
   return name;
 }
 
@@ -284,16 +286,14 @@ ReportContent report_content(const ReportSources& s) {
   content.how_chosen += cat(". Of each the window in the middle of its ", s.windows,
                             " windows is shown, whatever the forecast there looks like.");
   content.scores = {{content.model, s.scores.model.json()}};
-  for (const auto& one : s.scores.baselines)
-    content.scores.push_back({spaced(name(one.baseline)), one.all.json(), true});
-  if (s.start) {
-    const bool trained = mechanism::rests_on_data(content.start_origin);
-    content.scores.push_back(
-        {trained ? "its start (trained on data)" : "its start (epsilon 0)", s.start->json(), !trained});
-    content.start_crps = s.start->mean_weighted_quantile_loss();
+  const auto best = evaluation::best_free(s.scores);
+  const auto beside = evaluation::scored_beside(s.scores);
+  for (const auto& [name, metrics] : beside.items()) {
+    if (best && best->name == name) content.best_free = content.scores.size();
+    content.scores.push_back({shown_name(name, content.start_origin), metrics});
   }
-  for (const auto& [name, metrics] : s.baselines.items()) content.scores.push_back({name, metrics, true});
-  if (s.scores.model.windows() == 0) content.scores.clear();
+  if (s.scores.start) content.start_crps = s.scores.start->mean_weighted_quantile_loss();
+  if (s.scores.model.windows() == 0) content.scores.clear(), content.best_free = 0;
   content.metrics = training::read_metrics(s.folder.metrics());
   add_attack(content, s);
   content.facts = facts_of(s);

@@ -20,11 +20,8 @@ struct ReportSources {
   const data::PreparedData& data;
   torch::jit::Module& module;                ///< the exported model, on the CPU
   const ModelMetadata& metadata;             ///< with the ledger
-  const evaluation::BacktestResult& scores;  ///< of `module` on the windows
-  const evaluation::Metrics* start = nullptr;  ///< of the weights that training began with; null if they are not known
-  std::string windows = "test";  ///< "test" or "validation"
-  nlohmann::ordered_json baselines =
-      nlohmann::ordered_json::object();  ///< metrics by name, in addition to the built-in ones
+  const evaluation::BacktestResult& scores;  ///< of `module` on the windows, and of all that it is scored beside
+  std::string windows = "test";              ///< "test" or "validation"
   std::vector<std::string> series = {};  ///< ids of the series to show; chosen by their scores if none
 };
 

@@ -120,12 +120,9 @@ std::vector<double> top_hazards(const Strategy& strategy, std::int64_t bins, std
                                 double noise_multiplier, double spent_delta, Direction direction, HazardRule rule,
                                 std::optional<std::size_t> family) {
   const Means means(strategy, bins, epochs);
-  const double of_step = means.steps > 1 ? spent_delta / static_cast<double>(means.steps - 1) : 0.0;
-  const auto all =
-      rule == HazardRule::published
-          ? published_hazards(means, noise_multiplier, spent_delta, direction, HazardMode::sharp, family)
-          : hazards_of(
-                means, noise_multiplier, direction, [&](std::int64_t) { return of_step; }, HazardMode::sharp, family);
+  const auto all = rule == HazardRule::published
+                       ? published_hazards(means, noise_multiplier, spent_delta, direction, HazardMode::sharp, family)
+                       : union_hazards(means, noise_multiplier, spent_delta, direction, HazardMode::sharp, family);
   std::vector<double> out;
   for (const auto& hazards : all) out.push_back(hazards.empty() ? 1.0 : hazards.back());
   return out;

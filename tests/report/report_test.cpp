@@ -47,7 +47,8 @@ ReportContent content() {
   c.how_chosen = "All series";
   c.scores = {{"simple_ff",
                {{"mean_weighted_quantile_loss", 0.09}, {"MASE", nullptr}, {"coverage", {{"0.1", 0.15}, {"0.9", 0.8}}}}},
-              {"seasonal naive", {{"mean_weighted_quantile_loss", 0.12}}, true}};
+              {"seasonal naive", {{"mean_weighted_quantile_loss", 0.12}}}};
+  c.best_free = 1;
   for (int step = 1; step <= 400; ++step)
     c.metrics.push_back({{"step", step}, {"loss", 3.0 + 1.0 / step}, {"clipped_share", 0.5}});
   c.metrics.push_back({{"step", 200}, {"epsilon_upper", 0.7}});
@@ -182,12 +183,13 @@ TEST(Report, SaysWhenTheModelIsWorse) {
 
 TEST(Report, ComparesWithTheBestThatIsFree) {
   auto c = content();
-  c.scores.push_back({"seasonal quantiles", {{"mean_weighted_quantile_loss", 0.06}}, true});
-  c.scores.push_back({"its start (trained on data)", {{"mean_weighted_quantile_loss", 0.03}}, false});
+  c.scores.push_back({"seasonal quantiles", {{"mean_weighted_quantile_loss", 0.06}}});
+  c.scores.push_back({"its start (trained on data)", {{"mean_weighted_quantile_loss", 0.03}}});
+  c.best_free = 2;
   const auto page = report_html(c);
   EXPECT_TRUE(holds(page, "<strong>50 % worse than seasonal quantiles</strong>, the best that can be had for nothing"));
   EXPECT_TRUE(holds(page, "50 % worse than seasonal quantiles, the best that is free"));
-  c.scores.back().free = true;
+  c.best_free = 3;
   EXPECT_TRUE(holds(report_html(c), "3 times as bad as its start"));
 }
 

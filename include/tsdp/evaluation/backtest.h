@@ -128,13 +128,18 @@ struct BacktestResult {
   Metrics model;
   std::vector<Metrics> by_series;  ///< of the model, for each series of the data set
   std::vector<BaselineScores> baselines;  ///< all, in the order of their enumeration
+  /// Of the weights that training began with, and where these come from. Left to whoever knows them.
+  std::optional<Metrics> start = std::nullopt;
+  mechanism::StartOrigin start_origin = mechanism::StartOrigin::fresh;
+  /// Of forecasts by other programs, by name (score_baseline). Left to whoever has them.
+  nlohmann::ordered_json others = nlohmann::ordered_json::object();
 };
 [[nodiscard]] BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                                       std::span<const data::ForecastRange> ranges, std::int64_t season_length,
                                       const at::Device& device, const PrivateInference* privacy = nullptr);
 
-/// Metrics of all baselines by name.
-[[nodiscard]] nlohmann::ordered_json json_of(const std::vector<BaselineScores>& baselines);
+/// Metrics by name of all that the model is scored beside: the baselines, "start" if it is known, the others.
+[[nodiscard]] nlohmann::ordered_json scored_beside(const BacktestResult& result);
 
 /// What can be had for nothing: the one of the least CRPS of forecasts that no private data went into.
 struct BestFree {
@@ -144,6 +149,9 @@ struct BestFree {
 /// `scores`: metrics by name. The one named "start", which has this origin, is free unless it rests on data. None where
 /// no CRPS is a number.
 [[nodiscard]] std::optional<BestFree> best_free(const nlohmann::ordered_json& scores, mechanism::StartOrigin origin);
+[[nodiscard]] inline std::optional<BestFree> best_free(const BacktestResult& result) {
+  return best_free(scored_beside(result), result.start_origin);
+}
 
 /// Metrics of one baseline alone, without bounds.
 [[nodiscard]] Metrics backtest_baseline(Baseline baseline, const data::Dataset& dataset,

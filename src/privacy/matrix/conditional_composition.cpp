@@ -172,13 +172,6 @@ double checked(double spent_delta, double sigma) {
   return spent_delta;
 }
 
-/// λ̄ by the union bound: δ_E divided evenly among the steps from the second on.
-Hazards by_union(const Means& means, double sigma, double spent_delta, Direction direction, HazardMode mode) {
-  const auto steps = static_cast<double>(means.steps);
-  const double of_step = steps > 1.0 ? spent_delta / (steps - 1.0) : 0.0;
-  return hazards_of(means, sigma, direction, [&](std::int64_t) { return of_step; }, mode);
-}
-
 }  // namespace
 
 ConditionalComposition::ConditionalComposition(Means means, double sigma, double spent_delta, Direction direction,
@@ -187,7 +180,7 @@ ConditionalComposition::ConditionalComposition(Means means, double sigma, double
       sigma_(sigma),
       spent_delta_(checked(spent_delta, sigma)),
       direction_(direction),
-      hazards_(by_union(means_, sigma, spent_delta, direction, mode)) {
+      hazards_(union_hazards(means_, sigma, spent_delta, direction, mode)) {
   find_pairs();
 }
 

@@ -15,6 +15,7 @@
 #include "privacy/terms/numbers.h"
 #include "privacy/terms/out_of_reach.h"
 #include "privacy/whole_series/allocation_renyi.h"
+#include "privacy/whole_series/epoch_bounds.h"
 #include "privacy/whole_series/gaussian_curve.h"
 #include "privacy/whole_series/largest_coordinate.h"
 #include "privacy/whole_series/random_allocation_curve.h"
@@ -314,10 +315,7 @@ Interval CorrelatedNoiseCurve::find_delta(double epsilon, std::uint64_t uses, do
       low = next, at_low = at_next;
     }
   }
-  const double low = lower(epsilon, uses, &why.lower);
-  if (!(low <= high * (1.0 + 1e-9) + 1e-300))
-    throw Error(ExitCode::failure, cat("a lower end of ", low, " above an upper end of ", high));
-  return {std::min(low, high), high};
+  return in_order({lower(epsilon, uses, &why.lower), high});
 }
 
 Interval CorrelatedNoiseCurve::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) {

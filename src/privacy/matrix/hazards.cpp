@@ -104,4 +104,11 @@ Hazards hazards_of(const Means& means, double sigma, Direction direction,
   return all;
 }
 
+Hazards union_hazards(const Means& means, double sigma, double spent_delta, Direction direction, HazardMode mode,
+                      std::optional<std::size_t> family) {
+  const auto steps = static_cast<double>(means.steps);
+  const double of_step = steps > 1.0 ? spent_delta / (steps - 1.0) : 0.0;
+  return hazards_of(means, sigma, direction, [&](std::int64_t) { return of_step; }, mode, family);
+}
+
 }  // namespace tsdp::privacy

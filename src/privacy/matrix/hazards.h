@@ -46,4 +46,10 @@ using Hazards = std::vector<std::vector<double>>;
                                  const std::function<double(std::int64_t)>& may_fail,
                                  HazardMode mode = HazardMode::sharp, std::optional<std::size_t> family = std::nullopt);
 
+/// The same by the union bound: every step from the second on may fail with δ_E/(N − 1), so all together with at most
+/// δ_E.
+[[nodiscard]] Hazards union_hazards(const Means& means, double sigma, double spent_delta, Direction direction,
+                                    HazardMode mode = HazardMode::sharp,
+                                    std::optional<std::size_t> family = std::nullopt);
+
 }  // namespace tsdp::privacy

@@ -1,4 +1,4 @@
-// What the curves of shuffled batches and of balls in bins share: ends from different theorems, and epochs as one.
+// What curves of whole series share: ends from different theorems, and epochs as one.
 #pragma once
 
 #include <algorithm>

@@ -177,22 +177,25 @@ RandomAllocationCurve::Ends RandomAllocationCurve::ends(Direction direction, dou
   if (bins_ == 1) return out;  // (a Gaussian mechanism)
   take(by_renyi(direction, epsilon, uses), by_divergences);
   const auto how = reach(epsilon, uses, precision);
-  out.without_table = out.delta.upper;
-  out.without_table_by = out.upper_by;
-  const bool in_table = how.tables && by_table(direction, epsilon, uses, how.work, out);
-  out.by_table = in_table;
+  // A table is asked first, as what it leaves open is asked elsewhere.
+  auto with_table = out;
+  const bool in_table = how.tables && by_table(direction, epsilon, uses, how.work, with_table);
   if (how.tables && !in_table && direction == Direction::add) {
     // Q(S < b/γ) − γ P(S < b/γ) is at most the probability that all of b variables are below b/γ.
     const auto b = static_cast<double>(bins_);
     const double at = (std::log(b) - epsilon) * sigma + 0.5 / sigma;
     take(std::exp(b * log_normal_tail(-at) * (1.0 - 1e-12)) * (1.0 + 1e-9), by_exact_pair);
-  } else if (how.grid && direction == Direction::remove && (!in_table || hides_delta(out.delta))) {
+  } else if (how.grid && direction == Direction::remove && (!in_table || hides_delta(with_table.delta))) {
     // Few bins far above their mean: the law on a grid.
     const auto found = RoundedSum::removal(bins_, 1.0 / sigma, epsilon);
     take(found.upper, by_exact_pair);
-    if (found.upper < out.without_table) out.without_table = found.upper, out.without_table_by = by_exact_pair;
     if (found.lower > out.delta.lower) out.delta.lower = found.lower, out.lower_by = by_exact_pair;
   }
+  out.without_table = out.delta.upper;
+  out.without_table_by = out.upper_by;
+  take(with_table.delta.upper, with_table.upper_by);
+  if (with_table.delta.lower > out.delta.lower)
+    out.delta.lower = with_table.delta.lower, out.lower_by = with_table.lower_by;
   out.delta = in_order(out.delta);
   return out;
 }
@@ -229,7 +232,7 @@ void RandomAllocationCurve::refine(Direction direction, double epsilon, std::uin
   const int end = Tables::last_point_to(epsilon) + 1;
   if (!hides(end, hiding)) return;
   // From here on tables count at points alone: between them the rounding of their values is larger than what δ falls.
-  if (known.by_table) known.delta.upper = known.without_table, known.upper_by = known.without_table_by;
+  known.delta.upper = known.without_table, known.upper_by = known.without_table_by;
   // From where errors begin to hide δ, or tables end, and 64 points on, the sum of both is least.
   int seen = first - 1;
   int hidden = end;

@@ -56,8 +56,7 @@ class RandomAllocationCurve final : public PrivacyCurve {
     Interval delta;
     const char* upper_by;
     const char* lower_by;
-    bool by_table = false;  ///< whether a table was asked; the upper end without it:
-    double without_table = 1.0;
+    double without_table = 1.0;  ///< the upper end that no table gave
     const char* without_table_by = "";
   };
   Ends ends(Direction direction, double epsilon, std::uint64_t uses, double precision);
