@@ -24,7 +24,7 @@ exporting::ModelMetadata metadata_of(const Config& config, const models::Forecas
   about["format"] = "tsdp-model-2";
   about["program"] = cat("tsdp ", version());
   about["name"] = model.name();
-  about["past_length"] = model.past_length();
+  about["past_length"] = exporting::forecast_past_length(model);
   about["prediction_length"] = model.options().prediction_length;
   about["frequency"] = data::Frequency::parse(config.dataset.frequency).text();
   about["time_features"] = nlohmann::ordered_json::array();

@@ -18,6 +18,7 @@
 #include "tsdp/dp/parameters.h"
 #include "tsdp/dp/tape.h"
 #include "tsdp/random/random.h"
+#include "tsdp/settings/mixture.h"
 #include "tsdp/settings/models.h"
 
 namespace tsdp::models {
@@ -42,6 +43,7 @@ struct ModelOptions {
   /// of it.
   double lower_bound = -std::numeric_limits<double>::infinity();
   double upper_bound = std::numeric_limits<double>::infinity();
+  Mixture mixture = {};  ///< what exported forecasts are mixed with; the loss knows nothing of it
   Prior prior = {};  ///< its season is at most the context; for a model that reads lags, at most the largest
   /// More parameters are refused (DataError) before memory is taken; for sizes from a file.
   std::int64_t most_parameters = std::numeric_limits<std::int64_t>::max();

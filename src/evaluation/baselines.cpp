@@ -72,23 +72,7 @@ BaselineForecast of_samples(const std::vector<std::vector<double>>& samples, con
 }  // namespace
 
 Seasons seasons_of(const data::Frequency& step, std::int64_t season_length) {
-  const auto seconds = [&]() -> std::int64_t {
-    using Unit = data::Frequency::Unit;
-    switch (step.unit) {
-      case Unit::second: return 1;
-      case Unit::minute: return 60;
-      case Unit::hour: return 3600;
-      case Unit::day:
-      case Unit::business_day:
-      case Unit::week:
-      case Unit::month:
-      case Unit::quarter:
-      case Unit::year: break;
-    }
-    return 86400;
-  }();
-  const bool within_a_day = season_length <= 86400 / (seconds * step.multiple);
-  return {season_length, within_a_day ? 28 : 8};
+  return {season_length, season_length <= 86400 / data::shortest_step(step) ? 28 : 8};
 }
 
 std::vector<double> seasonal_naive(std::span<const float> past, std::int64_t season_length,

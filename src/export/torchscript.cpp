@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "dp/stored_tensor.h"
+#include "models/mixture.h"
 #include "models/scalers.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
@@ -27,8 +28,8 @@ constexpr const char* data_entry = "tsdp.safetensors";
 constexpr const char* format_name = "tsdp-model-2";
 constexpr std::int64_t largest_length = 1'000'000;  // of context, forecast and lags of a model from elsewhere
 
-// Shared by all models: cutting, padding and masking of the past, quantiles and mean.
-const char* forward_script = R"(
+// Shared by all models: draws and quantiles, and cutting, padding and masking of the past.
+const char* draws_script = R"(
 def student_t_draw(self, df: Tensor, draws: Tensor) -> Tensor:
     # Bailey's polar method: exactly Student-t with df degrees of freedom from two uniforms.
     return torch.sqrt(df * torch.expm1(-2.0 * torch.log(draws[..., 0]) / df)) * torch.cos(6.283185307179586 * draws[..., 1])
@@ -36,7 +37,9 @@ def student_t_draw(self, df: Tensor, draws: Tensor) -> Tensor:
 def order_statistics(self, samples: Tensor, levels: Tensor) -> Tensor:
     sorted, places = torch.sort(samples, 1)
     return sorted.index_select(1, torch.round((samples.size(1) - 1) * levels.double()).long())
+)";
 
+const char* forward_script = R"(
 def forward(self, past_target: Tensor, past_observed: Tensor, levels: Optional[Tensor] = None, time_features: Optional[Tensor] = None, draws: Optional[Tensor] = None, num_samples: int = 100) -> Tuple[Tensor, Tensor, Tensor]:
     # Weights have one precision; numbers of any other kind (numpy has double precision, counts are whole) are turned into it.
     if self.machine_epsilon < 1e-12:
@@ -63,14 +66,19 @@ def forward(self, past_target: Tensor, past_observed: Tensor, levels: Optional[T
         past_target = torch.constant_pad_nd(past_target, [self.past_length - given, 0], 0.0)
         past_observed = torch.constant_pad_nd(past_observed, [self.past_length - given, 0], 0.0)
         features = torch.constant_pad_nd(features, [0, 0, self.past_length - given, 0], 0.0)
-    if self.imputes:
-        past_target = torch.where(past_observed > 0.0, past_target, self.context_mean(past_target, past_observed, self.context_length))
     asked = torch.arange(1, 10, device=past_target.device).double() / 10.0
     if levels is not None:
         asked = levels.double().to(past_target.device)
     uniform = 1.0 - torch.rand([past_target.size(0), num_samples, horizon, 2], dtype=past_target.dtype, device=past_target.device)
     if draws is not None:
         uniform = draws.to(past_target.dtype)
+)";
+
+// The network's own forecast of pasts of the length that it reads.
+const char* network_script = R"(
+def network(self, past_target: Tensor, past_observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    if self.imputes:
+        past_target = torch.where(past_observed > 0.0, past_target, self.context_mean(past_target, past_observed, self.context_length))
 )";
 
 const char* from_distribution_script =
@@ -183,7 +191,8 @@ torch::jit::Module make_module(const models::Forecaster& model, bool sampled_for
   const auto number = [&](const char* name, std::int64_t value) {
     module.register_attribute(name, c10::IntType::get(), value);
   };
-  number("past_length", model.past_length());
+  const auto& mixture = options.mixture;
+  number("past_length", forecast_past_length(model));
   number("context_length", options.context_length);
   number("prediction_length", options.prediction_length);
   number("time_feature_count", model.reads_time_features() ? options.time_features : 0);
@@ -195,13 +204,25 @@ torch::jit::Module make_module(const models::Forecaster& model, bool sampled_for
   module.register_attribute("imputes", c10::BoolType::get(), options.imputes && options.prior.kind == PriorKind::none);
   module.register_buffer("lags", at::tensor(options.lags, at::kLong));
   // A method is known only to those defined after it.
-  const std::string whole = forward_script;
-  const auto forward = whole.find("def forward");
   module.define(student_t_quantile_script());
   module.define(models::context_mean_script());
-  module.define(whole.substr(0, forward));
+  module.define(draws_script);
   module.define(model.script());
-  module.define(whole.substr(forward) + (model.samples_paths() ? from_paths_script : from_distribution_script));
+  module.define(cat(network_script, model.samples_paths() ? from_paths_script : from_distribution_script));
+  if (!mixture.members.empty()) {
+    number("network_length", model.past_length());
+    number("mixture_windows", mixture.windows);
+    number("mixture_stride", mixture.stride);
+    number("candidate_count", static_cast<std::int64_t>(mixture.members.size()) + 1);
+    number("longest_season", mixture.longest_season());
+    module.register_buffer("spreads", at::tensor(models::mixture_spreads(), at::TensorOptions(precision)));
+    std::vector<double> ages;
+    for (std::int64_t window = 1; window <= mixture.windows; ++window) ages.push_back(models::mixture_weight(window));
+    module.register_buffer("ages", at::tensor(ages, at::kDouble));
+    module.define(models::mixture_script(mixture));
+  }
+  module.define(cat(forward_script, "    return self.", mixture.members.empty() ? "network" : "mixture",
+                    "(past_target, past_observed, features, asked, uniform)\n"));
   module.eval();
   return module;
 }
@@ -210,11 +231,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Sizes of a model, from "sizes" in its metadata.
+/// Sizes of a model, from "sizes" in its metadata, or of a part of it, whose keys begin with `prefix`.
 class Sizes {
  public:
-  Sizes(const Json& about, std::string where)
-      : sizes_(about.is_object() ? about.value("sizes", Json()) : Json()), where_(std::move(where)) {
+  Sizes(Json sizes, std::string where, std::string prefix = "")
+      : sizes_(std::move(sizes)), where_(std::move(where)), prefix_(std::move(prefix)) {
     if (!sizes_.is_object()) refuse("sizes", "the sizes that the model is built from");
   }
   [[nodiscard]] std::int64_t number(const char* key, std::int64_t least, std::int64_t most) const {
@@ -240,17 +261,38 @@ class Sizes {
     return at(key).get<bool>();
   }
   [[nodiscard]] bool has(const char* key) const { return sizes_.contains(key); }
+  template <class Enum>
+  [[nodiscard]] Enum one_of(const char* key) const {
+    Enum out{};
+    if (!at(key).is_string() || !parse_name(at(key).get<std::string>(), out))
+      refuse(key, cat("one of ", join(all_names<Enum>(), ", ")));
+    return out;
+  }
   /// None in models from before it was an option.
   [[nodiscard]] Prior prior() const {
-    if (!sizes_.contains("prior")) return {};
-    const auto names = all_names<PriorKind>();
-    const auto& found = at("prior");
-    if (!found.is_string() || std::find(names.begin(), names.end(), found.get<std::string>()) == names.end())
-      refuse("prior", cat("one of ", join(names, ", ")));
-    return {named<PriorKind>(found.get<std::string>(), where_), number("season", 1, largest_length)};
+    if (!has("prior")) return {};
+    return {one_of<PriorKind>("prior"), number("season", 1, largest_length)};
+  }
+  /// None in models from before there were candidates, or where the network forecasts alone.
+  [[nodiscard]] Mixture mixture(std::int64_t prediction_length) const {
+    Mixture out;
+    if (!has("mixture") || at("mixture").is_null()) return out;
+    const Sizes sizes(at("mixture"), where_, "mixture.");
+    out.windows = sizes.number("windows", 1, 1000);
+    out.stride = sizes.number("stride", prediction_length, largest_length);
+    const auto& members = sizes.at("members");
+    if (!members.is_array() || members.empty() || members.size() > 100) sizes.refuse("members", "a list of candidates");
+    for (const auto& item : members) {
+      const Sizes member(item, where_, "mixture.members.");
+      out.members.push_back({member.one_of<Candidate>("method"), member.number("season", 1, largest_length),
+                             member.number("seasons", 1, largest_length)});
+    }
+    if (out.past_length(1, prediction_length) > largest_length)
+      refuse("mixture", cat("one that reads at most ", largest_length, " values"));
+    return out;
   }
   [[noreturn]] void refuse(const char* key, const std::string& expected) const {
-    throw DataError(cat(where_, ": model: ", key, ": expected ", expected));
+    throw DataError(cat(where_, ": model: ", prefix_, key, ": expected ", expected));
   }
 
  private:
@@ -268,8 +310,16 @@ class Sizes {
   }
 
   Json sizes_;
-  std::string where_;
+  std::string where_, prefix_;
 };
+
+Json sizes_of(const Mixture& mixture) {
+  if (mixture.members.empty()) return nullptr;
+  auto members = Json::array();
+  for (const auto& member : mixture.members)
+    members.push_back({{"method", name(member.method)}, {"season", member.season}, {"seasons", member.seasons}});
+  return {{"windows", mixture.windows}, {"stride", mixture.stride}, {"members", std::move(members)}};
+}
 
 /// The metadata, with the parts that programs read checked for their types and the ledger verified.
 ModelMetadata metadata_of(const mechanism::ExportedModel& found, const std::string& where) {
@@ -291,7 +341,7 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
   if (std::find(known.begin(), known.end(), name) == known.end())
     throw DataError(cat(where, ": found a model '", name, "'; this program builds ", join(known, ", "),
                         " (--trust runs the code in the archive instead, if you trust where it is from)"));
-  const Sizes sizes(metadata.model, where);
+  const Sizes sizes(metadata.model.value("sizes", Json()), where);
   models::ModelOptions options;
   options.context_length = sizes.number("context_length", 1, largest_length);
   options.prediction_length = sizes.number("prediction_length", 1, largest_length);
@@ -305,6 +355,7 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
   options.upper_bound = sizes.bound("upper_bound", options.upper_bound);
   if (!(options.lower_bound < options.upper_bound)) sizes.refuse("lower_bound", "a number below upper_bound");
   options.prior = sizes.prior();
+  options.mixture = sizes.mixture(options.prediction_length);
   std::int64_t stored = 0;
   for (const auto& tensor : data.tensors) stored += static_cast<std::int64_t>(tensor.bytes.size() / 4);
   options.most_parameters = stored;
@@ -328,7 +379,7 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
     throw DataError(cat(where, ": holds weights that the model has not"));
   if (!parameters.values().isfinite().all().item<bool>())
     throw DataError(cat(where, ": holds weights that are not finite; expected a model that trained to its end"));
-  if (metadata.model["past_length"] != model->past_length() ||
+  if (metadata.model["past_length"] != forecast_past_length(*model) ||
       metadata.model["prediction_length"] != options.prediction_length)
     throw DataError(cat(where, ": model: past_length and prediction_length are not those of its sizes"));
   metadata.model["parameters"] = parameters.count();
@@ -353,6 +404,7 @@ void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMe
                              {"upper_bound", bound(options.upper_bound)},
                              {"prior", name(options.prior.kind)},
                              {"season", options.prior.season},
+                             {"mixture", sizes_of(options.mixture)},
                              {"sampled_forecasts", sampled_forecasts}};
   TensorFile data;
   data.texts = {{"format", format_name},

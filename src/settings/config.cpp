@@ -16,6 +16,7 @@
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
+#include "tsdp/data/dataset.h"
 #include "tsdp/settings/models.h"
 
 namespace tsdp {
@@ -55,7 +56,10 @@ std::string accepts(const Value& value) {
                                [](const IntegerList& o) {
                                  return cat("a list of at most ", o.most, ", each ", range_text(o.range), ", or auto");
                                },
-                               [](const TextList& o) { return cat("a list of at most ", o.most, " different names"); },
+                               [](const TextList& o) {
+                                 return cat("a list of at most ", o.most, " different names",
+                                            o.is_auto ? ", or auto" : "");
+                               },
                                [](const Real& o) { return range_text(o.range); },
                                [](const OptionalReal& o) { return cat(range_text(o.range), ", or ", o.none); },
                                [](const Flag&) -> std::string { return "true or false"; }},
@@ -85,6 +89,7 @@ std::string value_text(const Value& value, const Config& config) {
                    return cat("[", join(parts, ", "), "]");
                  },
                  [&](const TextList& o) {
+                   if (o.is_auto && o.is_auto(c)) return std::string("auto");
                    std::vector<std::string> parts;
                    for (const auto& item : o.at(c)) parts.push_back(quoted(item));
                    return cat("[", join(parts, ", "), "]");
@@ -182,6 +187,11 @@ bool store(const IntegerList& o, const YAML::Node& node, Config& config) {
 }
 
 bool store(const TextList& o, const YAML::Node& node, Config& config) {
+  if (o.is_auto) {
+    o.is_auto(config) = is_word(node, "auto");
+    o.at(config).clear();
+    if (o.is_auto(config)) return true;
+  }
   if (!node.IsSequence() || node.size() > o.most) return false;
   std::vector<std::string> items;
   for (const auto& item : node) {
@@ -445,6 +455,10 @@ void check_together(const std::string& where, const Config& c) {
                            reads_lags ? " steps by its lags" : " steps", "; expected ",
                            reads_lags ? "a lag" : "model.context_length", " of at least the season, or last_value"));
   }
+  for (const auto& candidate : c.model.candidates)
+    if (Candidate known{}; !parse_name(candidate, known))
+      throw UsageError(cat(where, "model.candidates: found ", candidate, "; expected names out of ",
+                           join(all_names<Candidate>(), ", ")));
   if (c.privacy.enabled && c.optimizer.gradient_norm_bound)
     throw UsageError(cat(where, "optimizer.gradient_norm_bound: found ", *c.optimizer.gradient_norm_bound,
                          " in a private run, where privacy.clip_norm bounds every window's gradient; expected null"));
@@ -571,6 +585,48 @@ Prior prior_of(const Config& config) {
   const auto by_season = season >= 2 && season <= longest_season(config);
   const auto kind = config.model.prior.value_or(by_season ? PriorKind::seasonal_naive : PriorKind::last_value);
   return {kind, kind == PriorKind::seasonal_naive ? season : 1};
+}
+
+Mixture mixture_of(const Config& config) {
+  constexpr std::int64_t most_read = 20'000;  // values
+  auto chosen = config.model.candidates;
+  if (config.model.auto_candidates && config.model.prior != PriorKind::none) chosen = all_names<Candidate>();
+  const auto season = config.dataset.season_length;
+  const auto step = data::shortest_step(data::Frequency::parse(config.dataset.frequency));
+  const bool within_a_day = season <= 86400 / step;
+  const auto horizon = config.dataset.prediction_length;
+  Mixture out;
+  const auto add = [&](Candidate method, std::int64_t length, std::initializer_list<std::int64_t> counts) {
+    for (const auto count : counts)
+      if (const Mixture::Member member{method, length, count}; length <= most_read / member.read(horizon))
+        out.members.push_back(member);
+  };
+  for (const auto& text : chosen) {
+    const auto method = named<Candidate>(text, "model.candidates");
+    switch (method) {
+      case Candidate::seasonal_quantiles:
+        if (within_a_day) add(method, season, {4, 7, 14, 28, 56});
+        else add(method, season, {2, 4, 8, 16});
+        if (season >= 2 && season * step == 86400) add(method, 7 * season, {8});
+        break;
+      case Candidate::moved_quantiles:
+        if (season == 1) break;  // every season would be the last value
+        if (within_a_day) add(method, season, {7, 28});
+        else add(method, season, {4, 16});
+        break;
+      case Candidate::seasonal_naive_bands:
+        if (season >= 2) add(method, season, {within_a_day ? 28 : 8});
+        break;
+      case Candidate::last_value_bands: add(method, 1, {100}); break;
+      case Candidate::seasonal_regression:
+        if (season >= 2) add(method, season, {28});
+        break;
+    }
+  }
+  if (out.members.empty()) return out;
+  out.stride = std::max(horizon, season);
+  out.windows = std::clamp<std::int64_t>(most_read / out.stride, 1, 20);
+  return out;
 }
 
 std::int64_t width_of(const Config& config) {

@@ -59,9 +59,11 @@ struct IntegerList {
   IntRange range;
   std::size_t most;
 };
+/// A list of names; or `auto`, which is kept apart, where there is an `is_auto`.
 struct TextList {
   std::function<std::vector<std::string>&(Config&)> at;
   std::size_t most;
+  std::function<bool&(Config&)> is_auto = {};
 };
 struct Real {
   std::function<double&(Config&)> at;

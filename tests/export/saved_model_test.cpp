@@ -31,7 +31,7 @@ std::unique_ptr<models::Forecaster> make(std::int64_t context, std::int64_t hori
 ModelMetadata metadata_of(const models::Forecaster& model) {
   return {{{"format", "tsdp-model-2"},
            {"name", model.name()},
-           {"past_length", model.past_length()},
+           {"past_length", forecast_past_length(model)},
            {"prediction_length", model.options().prediction_length},
            {"frequency", "1h"}},
           test::ledger()};
@@ -74,6 +74,11 @@ TEST_F(SavedModel, IsBuiltAnewFromItsData) {
       SCOPED_TRACE(name);
       auto options = make(6, 3, name)->options();
       options.lower_bound = 0.25;
+      options.mixture = {{{Candidate::seasonal_quantiles, 2, 3},
+                          {Candidate::last_value_bands, 1, 4},
+                          {Candidate::seasonal_regression, 2, 3}},
+                         2,
+                         3};
       const auto model = models::make_model(name, options, at::TensorOptions(at::kFloat));
       RandomStream weights(SecretKey::from_seed(3), "initial weights", 0);
       model->initialise(weights);
@@ -83,7 +88,7 @@ TEST_F(SavedModel, IsBuiltAnewFromItsData) {
         auto loaded = load_model(file(), at::kCPU, code);
         EXPECT_EQ(loaded.metadata.privacy, test::ledger());
         EXPECT_EQ(loaded.metadata.model["name"], name);
-        const auto past = model->past_length();
+        const auto past = forecast_past_length(*model);
         const auto features = model->reads_time_features() ? at::IValue(at::rand({2, past + 3, 3})) : at::IValue();
         const std::vector<at::IValue> inputs = {at::rand({2, past}), at::ones({2, past}),
                                                 at::tensor({0.1, 0.5}, at::kDouble), features, at::rand({2, 5, 3, 2})};
@@ -181,6 +186,24 @@ TEST_F(SavedModel, LiesAboutItselfAreRefused) {
     m.model["sizes"]["season"] = 1'000'000;
   });
   expect_refused("season");
+  // Its mixture, which this model has none of.
+  EXPECT_TRUE(model->options().mixture.members.empty());
+  const auto mixture = [&](const char* text) {
+    saved([&](ModelMetadata& m) { m.model["sizes"]["mixture"] = nlohmann::ordered_json::parse(text); });
+  };
+  mixture("7");
+  expect_refused("mixture.sizes");
+  mixture(R"({"windows": 2, "stride": 1, "members": [{"method": "seasonal_quantiles", "season": 1, "seasons": 1}]})");
+  expect_refused("mixture.stride: expected an integer from 2");
+  mixture(R"({"windows": 2, "stride": 2, "members": []})");
+  expect_refused("mixture.members: expected a list of candidates");
+  mixture(R"({"windows": 2, "stride": 2, "members": [{"method": "oracle", "season": 1, "seasons": 1}]})");
+  expect_refused("mixture.members.method: expected one of seasonal_quantiles");
+  mixture(
+      R"({"windows": 2, "stride": 2, "members": [{"method": "moved_quantiles", "season": 1000, "seasons": 1000}]})");
+  expect_refused("mixture: expected one that reads at most 1000000 values");
+  mixture(R"({"windows": 2, "stride": 2, "members": [{"method": "moved_quantiles", "season": 2, "seasons": 2}]})");
+  expect_refused("not those of its sizes");
   saved([](ModelMetadata& m) { m.model["sizes"]["default_scale"] = "large"; });
   expect_refused("default_scale");
   saved([](ModelMetadata& m) { m.privacy["epsilon"] = "none"; });

@@ -418,6 +418,32 @@ TEST_F(ConfigTest, WidthsFollowThePrior) {
   EXPECT_EQ(width({"model.name=dlinear", "model.width=7"}), 7);
 }
 
+// By season and step alone; judged by 20 windows, or by as many as 20,000 values hold.
+TEST_F(ConfigTest, CandidatesFollowTheSeason) {
+  const auto config = read(least_text, {"model.prior=seasonal_naive"});
+  ASSERT_TRUE(config.model.auto_candidates);
+  const auto daily = mixture_of(config);
+  EXPECT_EQ(daily.windows, 20);
+  EXPECT_EQ(daily.stride, 30);
+  EXPECT_EQ(daily.members.size(), 9U);
+  EXPECT_EQ(daily.members.front(), (Mixture::Member{Candidate::seasonal_quantiles, 7, 2}));
+  EXPECT_EQ(daily.past_length(30, 30), 7 * (28 + 6 + 5) + 20 * 30);
+  EXPECT_TRUE(mixture_of(read(least_text)).members.empty()) << "as in GluonTS, without a prior";
+  EXPECT_TRUE(mixture_of(read(least_text, {"model.prior=seasonal_naive", "model.candidates=[]"})).members.empty());
+  const auto chosen = mixture_of(read(least_text, {"model.candidates=[last_value_bands]"}));
+  EXPECT_EQ(chosen.members, (std::vector<Mixture::Member>{{Candidate::last_value_bands, 1, 100}}));
+  const auto hourly =
+      mixture_of(read(least_text, {"model.prior=last_value", "dataset.frequency=1h", "dataset.season_length=24"}));
+  EXPECT_TRUE(std::find(hourly.members.begin(), hourly.members.end(),
+                        Mixture::Member{Candidate::seasonal_quantiles, 168, 8}) != hourly.members.end())
+      << "the same hour of the week";
+  // A season that no past holds many of.
+  const auto long_season =
+      mixture_of(read(least_text, {"model.prior=last_value", "dataset.frequency=1h", "dataset.season_length=8760"}));
+  for (const auto& member : long_season.members) EXPECT_LE(member.season * member.read(30), 20'000);
+  EXPECT_EQ(long_season.windows, 2);
+}
+
 TEST_F(ConfigTest, RefusesBrokenYaml) {
   expect_refused(changed("model: {context_length: 30}", "model: {context_length: 30"), {"config.yaml:", "YAML"});
   expect_refused(changed("  season_length", "\tseason_length"), {"config.yaml:7:", "YAML"});

@@ -17,6 +17,11 @@ struct ModelMetadata {
   nlohmann::ordered_json privacy;  ///< the ledger
 };
 
+/// P: how many past values a forecast reads; more than the network where it is mixed with other candidates.
+[[nodiscard]] inline std::int64_t forecast_past_length(const models::Forecaster& model) {
+  return model.options().mixture.past_length(model.past_length(), model.options().prediction_length);
+}
+
 /// A module with
 ///   forward(past_target: Tensor (B, any), past_observed: Tensor (B, any), levels: Tensor (Q) in (0, 1) = 0.1 … 0.9,
 ///           time_features: Tensor (B, any + H, F) = None, draws: Tensor (B, S, H, 2) in (0, 1] = None,
@@ -24,11 +29,12 @@ struct ModelMetadata {
 ///     -> (quantiles (B, Q, H), mean (B, H), samples (B, S, H)), in units of the data, any batch size.
 /// Longer pasts are cut to the last P values, shorter ones padded in front; NaN counts as unobserved. Sample paths come
 /// from the uniform `draws`, or from `num_samples` that the module draws. Only models that read time features need
-/// them. Quantiles and means are those of the distribution where it is known at each step; for models that sample
-/// paths, and for all models if `sampled_forecasts`, they are order statistics and means of the samples. All are cut at
-/// the model's bounds. Models of the
-/// first kind also have
-///   distribution(past_target (B, P), past_observed (B, P)) -> (df, loc, scale (B, H), affine_scale (B, 1)).
+/// them. The network's quantiles and means are those of the distribution where it is known at each step; for models
+/// that sample paths, and for all models if `sampled_forecasts`, they are order statistics and means of the samples.
+/// Where the model's options have a mixture, they are mixed as it says (tsdp/settings/mixture.h). All are cut at the
+/// model's bounds. Models of the first kind also have
+///   distribution(past_target, past_observed) -> (df, loc, scale (B, H), affine_scale (B, 1))
+/// of a past that is as long as the network reads.
 /// The weights are a copy.
 [[nodiscard]] torch::jit::Module make_module(const models::Forecaster& model, bool sampled_forecasts = false);
 

@@ -11,6 +11,7 @@
 #include "tsdp/base/names.h"
 #include "tsdp/privacy/matrix/strategy_search.h"
 #include "tsdp/privacy/terms/terms.h"
+#include "tsdp/settings/mixture.h"
 #include "tsdp/settings/models.h"
 
 namespace tsdp {
@@ -62,6 +63,8 @@ struct Config {
     bool sampled_forecasts = false;
     std::optional<PriorKind> prior = PriorKind::none;  // none: `auto`
     std::string start = "fresh";                       // or pretrained, auto, a file
+    std::vector<std::string> candidates = {};          // beside the network
+    bool auto_candidates = true;
   } model;
   struct Sampling {
     tsdp::privacy::TopLevel top_level = tsdp::privacy::TopLevel::without_replacement;
@@ -136,6 +139,10 @@ void check_setting(const std::string& where, const std::string& key, const std::
 /// The prior of a configuration's model, from public facts alone: `auto` is seasonal_naive if a season of 2 or more
 /// steps is stated and the model sees a whole one, else last_value.
 [[nodiscard]] Prior prior_of(const Config& config);
+
+/// What a configuration's forecasts are mixed with, from public facts alone: of each candidate several, which look back
+/// over different numbers of seasons. `auto` is all of them with a prior, and none without one, as in GluonTS.
+[[nodiscard]] Mixture mixture_of(const Config& config);
 
 /// Hidden units of a configuration's model; 0: the standard ones times model.width_factor.
 [[nodiscard]] std::int64_t width_of(const Config& config);

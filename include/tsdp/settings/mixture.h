@@ -1,0 +1,74 @@
+// Forecasts that need no training, and their mixture with a network's.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "tsdp/base/names.h"
+
+namespace tsdp {
+
+/// A forecast from one series' own past, without training. With season m, S seasons and horizon H:
+///   seasonal_quantiles: empirical quantiles of the same place of the last S seasons.
+///   moved_quantiles: the same, each season moved so that its mean is that of the last one.
+///   seasonal_naive_bands: the last season again, with the quantiles of what was wrong with that in the last S seasons.
+///   last_value_bands: the same for m = 1: the last value, and S values.
+///   seasonal_regression: the values j = ⌈k/m⌉ seasons ahead are regressed on those of the same place 0, 1, 2 and 6
+///     seasons before the last one known, their mean over the last 7 seasons, the mean of the last season, the mean of
+///     its last eighth, and 1; with the quantiles of the residuals of the same place over the S seasons it is fitted
+///     to. Ridge 0.01, in units of the deviation of what is read, towards 0.3 of the last season and 0.7 of the mean of
+///     seven. A missing value counts as the mean of its place, or of all, and is not fitted to.
+enum class Candidate {
+  seasonal_quantiles,
+  moved_quantiles,
+  seasonal_naive_bands,
+  last_value_bands,
+  seasonal_regression
+};
+constexpr Names<Candidate, 5> names_of(Candidate) {
+  return {{{Candidate::seasonal_quantiles, "seasonal_quantiles"},
+           {Candidate::moved_quantiles, "moved_quantiles"},
+           {Candidate::seasonal_naive_bands, "seasonal_naive_bands"},
+           {Candidate::last_value_bands, "last_value_bands"},
+           {Candidate::seasonal_regression, "seasonal_regression"}}};
+}
+
+/// What a network's forecasts are mixed with. Candidate i forecasts the coming window, and each of the last J that
+/// begin `stride` steps apart, from the values before it. Of these, window j counts if the series was there for its
+/// longest season and its horizon before, with weight exp(−j/14); e_i is the mean of candidate i's quantile losses
+/// (levels 0.1, …, 0.9, observed steps) on them. Of n windows that count, the mixture's quantile at every level is
+/// Σ w_i q_i with w_i ∝ c_i e_i^−min(n, 16), where c_i is 2 for the network and 1 for the others; it is then spread
+/// about its median by s^(n/(n+3)), where s is the one of a grid that does best on the same windows with the same
+/// weights. If no window counts, w_i ∝ c_i.
+struct Mixture {
+  struct Member {
+    Candidate method = Candidate::seasonal_quantiles;
+    std::int64_t season = 1;  ///< m ≥ 1, in steps
+    std::int64_t seasons = 1;  ///< S ≥ 1
+
+    /// How many seasons it reads for a forecast of `prediction_length` steps.
+    [[nodiscard]] std::int64_t read(std::int64_t prediction_length) const {
+      return seasons + (method == Candidate::seasonal_regression ? 6 : 0) + (prediction_length + season - 1) / season;
+    }
+    bool operator==(const Member&) const = default;
+  };
+  std::vector<Member> members = {};  ///< beside the network; none: the network alone
+  std::int64_t windows = 0;  ///< J ≥ 1 where there are members
+  std::int64_t stride = 1;  ///< at least the forecast length
+
+  /// How many past values a forecast of `prediction_length` steps reads, where the network reads `network_past`.
+  [[nodiscard]] std::int64_t past_length(std::int64_t network_past, std::int64_t prediction_length) const {
+    auto longest = network_past;
+    for (const auto& member : members) longest = std::max(longest, member.season * member.read(prediction_length));
+    return members.empty() ? network_past : longest + windows * stride;
+  }
+  [[nodiscard]] std::int64_t longest_season() const {
+    std::int64_t longest = 1;
+    for (const auto& member : members) longest = std::max(longest, member.season);
+    return longest;
+  }
+  bool operator==(const Mixture&) const = default;
+};
+
+}  // namespace tsdp

@@ -1,0 +1,227 @@
+#include "mixture.h"
+
+#include "tsdp/base/text.h"
+
+namespace tsdp::models {
+namespace {
+
+// Values are (B, L), oldest first, NaN if missing. Samples are (B, S, K), levels (A).
+const char* methods = R"(
+def mean_of_known(self, sample: Tensor, dim: int) -> Tensor:
+    known = sample.eq(sample)
+    return sample.masked_fill(known.logical_not(), 0.0).sum(dim) / known.sum(dim)
+
+def empirical(self, sample: Tensor, levels: Tensor) -> Tuple[Tensor, Tensor]:
+    # Quantiles (B, A, K), interpolated between order statistics, and means (B, K); NaN of nothing.
+    ordered, places = torch.sort(sample.transpose(1, 2), 2)
+    last = (ordered.eq(ordered).sum(2, keepdim=True) - 1).clamp(min=0)
+    place = levels.to(sample.dtype).reshape(1, 1, -1) * last
+    below = place.floor().long()
+    low = ordered.gather(2, below)
+    high = ordered.gather(2, torch.minimum(below + 1, last))
+    return (low + (place - below) * (high - low)).transpose(1, 2), self.mean_of_known(sample, 1)
+
+def last_seasons(self, values: Tensor, season: int, count: int) -> Tensor:
+    # (B, S, m), the last season first
+    if values.size(1) < season * count:
+        values = torch.constant_pad_nd(values, [season * count - values.size(1), 0], float('nan'))
+    return values[:, values.size(1) - season * count:].reshape(values.size(0), count, season).flip(1)
+
+def otherwise(self, found: Tuple[Tensor, Tensor], values: Tensor, read: int, levels: Tensor) -> Tuple[Tensor, Tensor]:
+    # Where nothing is known of a step: what is known of the last `read` values, or of all, or 0.
+    quantiles, mean = found
+    if bool(mean.ne(mean).any()):
+        recent = values[:, max(0, values.size(1) - read):]
+        for part in [recent, values]:
+            q, m = self.empirical(part.unsqueeze(2), levels)
+            quantiles = torch.where(quantiles.eq(quantiles), quantiles, q)
+            mean = torch.where(mean.eq(mean), mean, m)
+        quantiles = torch.where(quantiles.eq(quantiles), quantiles, torch.zeros_like(quantiles))
+        mean = torch.where(mean.eq(mean), mean, torch.zeros_like(mean))
+    return quantiles, mean
+
+def seasonal_quantiles(self, values: Tensor, season: int, count: int, moved: bool, levels: Tensor) -> Tuple[Tensor, Tensor]:
+    steps = torch.arange(self.prediction_length, device=values.device) % season
+    sample = self.last_seasons(values, season, count)
+    if moved:
+        level = self.mean_of_known(sample, 2).unsqueeze(2)
+        sample = sample + (level[:, :1] - level)
+    quantiles, mean = self.empirical(sample[:, :, :min(self.prediction_length, season)], levels)
+    return self.otherwise((quantiles.index_select(2, steps), mean.index_select(1, steps)), values, season * count, levels)
+
+def seasonal_naive_bands(self, values: Tensor, season: int, count: int, levels: Tensor) -> Tuple[Tensor, Tensor]:
+    horizon = self.prediction_length
+    length = values.size(1)
+    # Missing values are the last known one; those before the first known one are that.
+    known = values.eq(values)
+    places = torch.arange(length, device=values.device).expand_as(values)
+    last, whence = torch.where(known, places, torch.full_like(places, -1)).cummax(1)
+    first = torch.where(known, places, torch.full_like(places, length - 1)).min(1, keepdim=True)[0]
+    filled = values.gather(1, torch.maximum(last, first))
+    filled = torch.where(filled.eq(filled), filled, torch.zeros_like(filled))
+    steps = torch.arange(horizon, device=values.device)
+    point = filled[:, length - season:].index_select(1, steps % season)
+    quantiles: List[Tensor] = []
+    means: List[Tensor] = []
+    for seasons in range(1, (horizon - 1) // season + 2):
+        apart = seasons * season
+        begin = max(apart, length - season * count)
+        errors = values[:, begin:] - values[:, begin - apart:length - apart]
+        q, m = self.empirical(errors.unsqueeze(2), levels)
+        quantiles.append(q)
+        means.append(m)
+    q = torch.cat(quantiles, 2).index_select(2, steps // season)
+    m = torch.cat(means, 1).index_select(1, steps // season)
+    return point.unsqueeze(1) + torch.where(q.eq(q), q, torch.zeros_like(q)), point + torch.where(m.eq(m), m, torch.zeros_like(m))
+
+def regressors(self, seasons: Tensor, first: int, count: int) -> Tensor:
+    # (B, S, m, 8): what the S seasons from `first` on are regressed on, where each is the last one known
+    week = seasons.unfold(1, 7, 1).mean(3)[:, first - 6:first - 6 + count]
+    last = seasons[:, first:first + count]
+    level = last.mean(2, keepdim=True).expand_as(last)
+    end = last[:, :, last.size(2) - max(1, last.size(2) // 8):].mean(2, keepdim=True).expand_as(last)
+    lagged = [seasons[:, first - lag:first - lag + count] for lag in [1, 2, 6]]
+    return torch.stack([last] + lagged + [week, level, end, torch.ones_like(last)], 3)
+
+def seasonal_regression(self, values: Tensor, season: int, count: int, levels: Tensor) -> Tuple[Tensor, Tensor]:
+    horizon = self.prediction_length
+    ahead = (horizon - 1) // season + 1
+    read = count + 6 + ahead
+    found = self.last_seasons(values.double(), season, read).flip(1)
+    known = found.eq(found)
+    place = self.mean_of_known(found, 1).unsqueeze(1).expand_as(found)
+    everything = self.mean_of_known(found.reshape(found.size(0), -1), 1).nan_to_num(0.0).reshape(-1, 1, 1).expand_as(found)
+    filled = torch.where(known, found, torch.where(place.eq(place), place, everything))
+    centre = filled.mean([1, 2], keepdim=True)
+    scale = filled.std([1, 2], unbiased=False, keepdim=True)
+    scale = torch.where(scale > 0.0, scale, torch.ones_like(scale))
+    filled = (filled - centre) / scale
+    towards = torch.zeros([8, 1], device=values.device).double()
+    towards[0] += 0.3
+    towards[4] += 0.7
+    ridge = 0.01 * torch.eye(8, device=values.device).double()
+    quantiles: List[Tensor] = []
+    means: List[Tensor] = []
+    for seasons in range(1, ahead + 1):
+        inputs = self.regressors(filled, read - count - seasons, count)
+        outputs = filled[:, read - count:]
+        fitted = known[:, read - count:]
+        x = inputs.reshape(values.size(0), -1, 8)
+        weighted = x * fitted.reshape(values.size(0), -1, 1).double()
+        number = weighted[:, :, 7].sum(1).clamp(min=1.0).reshape(-1, 1, 1)
+        normal = weighted.transpose(1, 2).matmul(x) / number
+        residual = outputs.reshape(values.size(0), -1, 1) - x.matmul(towards)
+        weights, info = torch.linalg_solve_ex(normal + ridge, weighted.transpose(1, 2).matmul(residual) / number)
+        weights = (weights + towards).unsqueeze(1)
+        errors = torch.where(fitted, outputs - inputs.matmul(weights).squeeze(3), torch.full_like(outputs, float('nan')))
+        steps = min(season, horizon - (seasons - 1) * season)
+        point = self.regressors(filled, read - 1, 1).matmul(weights).squeeze(3).squeeze(1)[:, :steps]
+        q, m = self.empirical(errors[:, :, :steps], levels)
+        quantiles.append(point.unsqueeze(1) + q.nan_to_num(0.0))
+        means.append(point + m.nan_to_num(0.0))
+    centre, scale = centre.squeeze(2), scale.squeeze(2)
+    return (torch.cat(quantiles, 2) * scale.unsqueeze(2) + centre.unsqueeze(2)).to(values.dtype), (torch.cat(means, 1) * scale + centre).to(values.dtype)
+)";
+
+const char* mixing = R"(
+def quantile_loss(self, quantiles: Tensor, values: Tensor, levels: Tensor, known: Tensor) -> Tensor:
+    # (..., A, H) and (..., H) -> (...), summed over levels and known steps
+    error = (values.unsqueeze(-2) - quantiles).double()
+    level = levels.reshape(-1, 1)
+    loss = torch.maximum(level * error, (level - 1.0) * error)
+    return torch.where(known.unsqueeze(-2), loss, torch.zeros_like(loss)).sum([-1, -2])
+
+def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    network = self.network_length
+    horizon = self.prediction_length
+    length = past_target.size(1)
+    values = torch.where(past_observed > 0.0, past_target, torch.full_like(past_target, float('nan')))
+    deciles = torch.arange(1, 10, device=values.device).double() / 10.0
+    # What each candidate would have forecast of the last windows.
+    losses = torch.zeros([values.size(0), self.candidate_count], device=values.device).double()
+    counted = torch.zeros([values.size(0), 1], device=values.device).double()
+    forecasts: List[Tensor] = []
+    truths: List[Tensor] = []
+    for window in range(1, self.mixture_windows + 1):
+        end = length - window * self.mixture_stride
+        began = values[:, :max(0, end - max(self.longest_season, horizon))]
+        counts = began.eq(began).any(1, keepdim=True)
+        if not bool(counts.any()):
+            break
+        truth = values[:, end:end + horizon]
+        truth = torch.where(counts, truth, torch.full_like(truth, float('nan')))
+        draws = uniform if self.from_samples else uniform[:, :0]
+        q, mean, samples = self.network(past_target[:, end - network:end], past_observed[:, end - network:end], features[:, end - network:end + horizon], deciles, draws)
+        candidates, means = self.candidates(values[:, :end], deciles)
+        both = torch.cat([q.unsqueeze(1), candidates], 1)
+        losses = losses + self.ages[window - 1] * self.quantile_loss(both, truth.unsqueeze(1), deciles, truth.eq(truth).unsqueeze(1))
+        counted = counted + truth.eq(truth).any(1, keepdim=True)
+        forecasts.append(both)
+        truths.append(truth)
+    losses = losses + 1e-9 * losses.max(1, keepdim=True)[0] + 1e-300
+    evidence = -counted.clamp(max=16.0) * torch.log(losses)
+    evidence[:, 0] += 0.6931471805599453
+    weights = torch.softmax(evidence, 1).to(values.dtype)
+    spread = torch.ones([values.size(0), 1, 1], device=values.device).double()
+    if len(forecasts) > 0:
+        history = (torch.stack(forecasts, 1) * weights.reshape(values.size(0), 1, -1, 1, 1)).sum(2)
+        truth = torch.stack(truths, 1)
+        middle = history[:, :, 4:5]
+        by_spread: List[Tensor] = []
+        for i in range(self.spreads.size(0)):
+            wide = middle + self.spreads[i] * (history - middle)
+            by_spread.append((self.ages[:truth.size(1)] * self.quantile_loss(wide, truth, deciles, truth.eq(truth))).sum(1))
+        best = self.spreads.index_select(0, torch.stack(by_spread, 1).argmin(1)).double()
+        spread = torch.exp(torch.log(best.unsqueeze(1)) * counted / (counted + 3.0)).unsqueeze(2)
+    spread = spread.to(values.dtype)
+    # The forecast. Sample i of S at a step is the mixture's quantile at its rank there among the network's samples.
+    count = uniform.size(1)
+    half = torch.full([1], 0.5, device=values.device).double()
+    ranks = (torch.arange(count, device=values.device).double() + 0.5) / max(1, count)
+    asked = torch.cat([asked, half])
+    q, mean, samples = self.network(past_target[:, length - network:], past_observed[:, length - network:], features[:, features.size(1) - network - horizon:], asked, uniform)
+    candidates, means = self.candidates(values, torch.cat([asked, ranks]))
+    ordered, order = torch.sort(samples, 1)
+    both = torch.cat([torch.cat([q, ordered], 1).unsqueeze(1), candidates], 1)
+    mixed = (both * weights.unsqueeze(2).unsqueeze(3)).sum(1)
+    middle = mixed[:, asked.size(0) - 1:asked.size(0)]
+    mixed = middle + spread * (mixed - middle)
+    mean = (torch.cat([mean.unsqueeze(1), means], 1) * weights.unsqueeze(2)).sum(1)
+    mean = middle.squeeze(1) + spread.squeeze(2) * (mean - middle.squeeze(1))
+    samples = mixed[:, asked.size(0):].gather(1, torch.argsort(order, 1))
+    low, high = self.lower_bound, self.upper_bound
+    return mixed[:, :asked.size(0) - 1].clamp(low, high), mean.clamp(low, high), samples.clamp(low, high)
+)";
+
+std::string call(const Mixture::Member& member) {
+  const auto sizes = cat("values, ", member.season, ", ", member.seasons, ", ");
+  switch (member.method) {
+    case Candidate::seasonal_quantiles: return cat("seasonal_quantiles(", sizes, "False, levels)");
+    case Candidate::moved_quantiles: return cat("seasonal_quantiles(", sizes, "True, levels)");
+    case Candidate::seasonal_naive_bands:
+    case Candidate::last_value_bands: return cat("seasonal_naive_bands(", sizes, "levels)");
+    case Candidate::seasonal_regression: return cat("seasonal_regression(", sizes, "levels)");
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<double>& mixture_spreads() {
+  static const std::vector<double> spreads = {0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5};
+  return spreads;
+}
+
+std::string mixture_script(const Mixture& mixture) {
+  std::string all = R"(
+def candidates(self, values: Tensor, levels: Tensor) -> Tuple[Tensor, Tensor]:
+    # (B, K, A, H) and (B, K, H)
+    quantiles: List[Tensor] = []
+    means: List[Tensor] = []
+)";
+  for (const auto& member : mixture.members)
+    all += cat("    q, m = self.", call(member), "\n    quantiles.append(q)\n    means.append(m)\n");
+  return cat(methods, all, "    return torch.stack(quantiles, 1), torch.stack(means, 1)\n", mixing);
+}
+
+}  // namespace tsdp::models

@@ -1,0 +1,414 @@
+// What an exported model makes of its candidates, computed again from the network alone and from the baselines.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "models/mixture.h"
+#include "tsdp/evaluation/backtest.h"
+#include "tsdp/export/torchscript.h"
+#include "tsdp/random/random.h"
+
+namespace tsdp::exporting {
+namespace {
+
+constexpr float missing = std::numeric_limits<float>::quiet_NaN();
+const std::vector<double> deciles = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
+
+models::ModelOptions options_with(Mixture mixture, std::int64_t horizon, const std::string& name = "dlinear") {
+  models::ModelOptions options{8, horizon, {}, 3, 0.0};
+  if (name == "deepar") options.lags = {1, 2, 4};
+  options.prior = {PriorKind::seasonal_naive, 4};
+  options.mixture = std::move(mixture);
+  return options;
+}
+
+std::unique_ptr<models::Forecaster> make(const models::ModelOptions& options, const std::string& name = "dlinear",
+                                         at::ScalarType type = at::kDouble) {
+  auto model = models::make_model(name, options, at::TensorOptions(type));
+  RandomStream stream(SecretKey::from_seed(5), "initial weights", 0);
+  model->initialise(stream);
+  return model;
+}
+
+Mixture mixture_of(std::int64_t horizon) {
+  return {{{Candidate::seasonal_quantiles, 4, 3},
+           {Candidate::moved_quantiles, 4, 3},
+           {Candidate::seasonal_naive_bands, 4, 5},
+           {Candidate::last_value_bands, 1, 20},
+           {Candidate::seasonal_regression, 4, 6}},
+          6,
+          std::max<std::int64_t>(horizon, 4)};
+}
+
+/// A series with a season of 4 and missing values, of which all before `begin` are missing.
+std::vector<float> series(std::size_t length, std::size_t begin, std::uint64_t number) {
+  RandomStream draws(SecretKey::from_seed(9), "series", number);
+  std::vector<float> out;
+  for (std::size_t t = 0; t < length; ++t) {
+    const double value = 10.0 + 3.0 * static_cast<double>(t % 4) + draws.uniform() + 0.02 * static_cast<double>(t);
+    out.push_back(t < begin || draws.uniform() < 0.1 ? missing : static_cast<float>(value));
+  }
+  return out;
+}
+
+struct Input {
+  at::Tensor target, observed;
+};
+Input input_of(const std::vector<std::vector<float>>& series) {
+  std::vector<at::Tensor> rows;
+  for (const auto& one : series) rows.push_back(at::tensor(one).to(at::kDouble));
+  const auto values = at::stack(rows);
+  return {values.nan_to_num(0.0), values.eq(values).to(at::kDouble)};
+}
+
+struct Output {
+  at::Tensor quantiles, mean, samples;
+};
+Output run(torch::jit::Module& module, const Input& input, const at::Tensor& draws,
+           std::vector<double> levels = deciles, const at::IValue& features = {}) {
+  const auto found =
+      module.forward({input.target, input.observed, at::tensor(levels, at::kDouble), features, draws}).toTuple();
+  return {found->elements()[0].toTensor(), found->elements()[1].toTensor(), found->elements()[2].toTensor()};
+}
+
+/// The last S seasons, each moved to the mean of the last one: quantiles of the same place.
+evaluation::BaselineForecast moved_quantiles(std::vector<float> past, const evaluation::Seasons& seasons,
+                                             std::int64_t horizon, const std::vector<double>& levels) {
+  const auto m = static_cast<std::size_t>(seasons.length);
+  std::vector<double> level;
+  for (std::size_t s = 0; s < static_cast<std::size_t>(seasons.count) && (s + 1) * m <= past.size(); ++s) {
+    double sum = 0.0;
+    double count = 0.0;
+    for (std::size_t i = 0; i < m; ++i)
+      if (const float value = past[past.size() - (s + 1) * m + i]; !std::isnan(value)) {
+        sum += value;
+        ++count;
+      }
+    level.push_back(sum / count);
+    for (std::size_t i = 0; i < m; ++i)
+      past[past.size() - (s + 1) * m + i] += static_cast<float>(level.front() - level.back());
+  }
+  return evaluation::baseline_forecast(evaluation::Baseline::seasonal_quantiles, past, seasons, horizon, levels);
+}
+
+/// The definition at Candidate::seasonal_regression, a value at a time.
+evaluation::BaselineForecast regression(const std::vector<float>& past, std::int64_t season, std::int64_t count,
+                                        std::int64_t horizon, const std::vector<double>& levels) {
+  const auto h = static_cast<std::size_t>(horizon);
+  const auto ahead = (horizon - 1) / season + 1;
+  const auto read = (count + 6 + ahead) * season;
+  const auto n = static_cast<std::int64_t>(past.size());
+  // Value t of the part that is read, from 0; NaN where missing or before the series.
+  const auto raw = [&](std::int64_t t) {
+    const auto at = n - read + t;
+    return at < 0 ? std::nan("") : static_cast<double>(past[static_cast<std::size_t>(at)]);
+  };
+  std::vector<double> filled;
+  for (std::int64_t t = 0; t < read; ++t) {
+    double sums[2] = {0.0, 0.0};
+    double counts[2] = {0.0, 0.0};
+    for (std::int64_t u = 0; u < read; ++u)
+      if (!std::isnan(raw(u)))
+        for (const int which : {0, 1})
+          if (which == 1 || u % season == t % season) {
+            sums[which] += raw(u);
+            ++counts[which];
+          }
+    const double filler = counts[0] > 0.0 ? sums[0] / counts[0] : counts[1] > 0.0 ? sums[1] / counts[1] : 0.0;
+    filled.push_back(std::isnan(raw(t)) ? filler : raw(t));
+  }
+  double centre = 0.0;
+  for (const double x : filled) centre += x / static_cast<double>(filled.size());
+  double variance = 0.0;
+  for (const double x : filled) variance += (x - centre) * (x - centre) / static_cast<double>(filled.size());
+  const double scale = variance > 0.0 ? std::sqrt(variance) : 1.0;
+  for (auto& x : filled) x = (x - centre) / scale;
+  // What the value at place `place` is regressed on, where season `last` is the last one known.
+  const auto inputs = [&](std::int64_t last, std::int64_t place) {
+    const auto z = [&](std::int64_t s, std::int64_t p) { return filled[static_cast<std::size_t>(s * season + p)]; };
+    double week = 0.0;
+    for (std::int64_t s = last - 6; s <= last; ++s) week += z(s, place) / 7.0;
+    double level = 0.0;
+    double end = 0.0;
+    const auto eighth = std::max<std::int64_t>(1, season / 8);
+    for (std::int64_t p = 0; p < season; ++p) level += z(last, p) / static_cast<double>(season);
+    for (std::int64_t p = season - eighth; p < season; ++p) end += z(last, p) / static_cast<double>(eighth);
+    return std::vector<double>{
+        z(last, place), z(last - 1, place), z(last - 2, place), z(last - 6, place), week, level, end, 1.0};
+  };
+  evaluation::BaselineForecast out{std::vector<double>(levels.size() * h), std::vector<double>(h)};
+  const std::vector<double> towards = {0.3, 0.0, 0.0, 0.0, 0.7, 0.0, 0.0, 0.0};
+  const auto times = [](const std::vector<double>& x, const double* weights) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * weights[i];
+    return sum;
+  };
+  for (std::int64_t j = 1; j <= ahead; ++j) {
+    auto normal = at::zeros({8, 8}, at::kDouble);
+    auto right = at::zeros({8, 1}, at::kDouble);
+    double fitted = 0.0;
+    const auto each = [&](const auto& use) {
+      for (std::int64_t s = 6 + ahead; s < count + 6 + ahead; ++s)
+        for (std::int64_t p = 0; p < season; ++p)
+          if (!std::isnan(raw(s * season + p)))
+            use(inputs(s - j, p), filled[static_cast<std::size_t>(s * season + p)], p);
+    };
+    each([&](const std::vector<double>& x, double y, std::int64_t) {
+      const auto row = at::tensor(x, at::kDouble).view({8, 1});
+      normal += row.mm(row.t());
+      right += row * (y - times(x, towards.data()));
+      ++fitted;
+    });
+    const auto solved = at::linalg_solve(normal / std::max(1.0, fitted) + 0.01 * at::eye(8, at::kDouble),
+                                         right / std::max(1.0, fitted));
+    std::vector<double> weights = towards;
+    for (std::size_t i = 0; i < 8; ++i) weights[i] += solved[static_cast<std::int64_t>(i)][0].item<double>();
+    std::vector<std::vector<float>> errors(static_cast<std::size_t>(season));
+    each([&](const std::vector<double>& x, double y, std::int64_t p) {
+      errors[static_cast<std::size_t>(p)].push_back(static_cast<float>(y - times(x, weights.data())));
+    });
+    for (std::int64_t k = (j - 1) * season; k < std::min(horizon, j * season); ++k) {
+      const double point = times(inputs(count + 5 + ahead, k % season), weights.data());
+      // (The quantiles of a sample are those of the seasonal baseline with a season of one step.)
+      const auto& sample = errors[static_cast<std::size_t>(k % season)];
+      const auto own = evaluation::baseline_forecast(
+          evaluation::Baseline::seasonal_quantiles, sample,
+          {1, std::max<std::int64_t>(1, static_cast<std::int64_t>(sample.size()))}, 1, levels);
+      for (std::size_t q = 0; q < levels.size(); ++q)
+        out.quantiles[q * h + static_cast<std::size_t>(k)] = (point + own.quantiles[q]) * scale + centre;
+      out.mean[static_cast<std::size_t>(k)] = (point + own.mean[0]) * scale + centre;
+    }
+  }
+  return out;
+}
+
+/// The definition at Mixture, one series at a time and in plain loops.
+struct Reference {
+  std::vector<double> quantiles, mean, weights;
+  double spread = 1.0;
+};
+Reference reference(torch::jit::Module& network, const Mixture& mixture, std::int64_t network_past,
+                    std::int64_t horizon, const std::vector<float>& past, const std::vector<double>& asked) {
+  const auto h = static_cast<std::size_t>(horizon);
+  auto levels = asked;
+  levels.push_back(0.5);
+  const auto all = [&](std::size_t end, const std::vector<double>& at) {
+    std::vector<evaluation::BaselineForecast> out;
+    std::vector<float> read(past.begin(), past.begin() + static_cast<std::ptrdiff_t>(end));
+    const auto own = input_of({std::vector<float>(read.end() - network_past, read.end())});
+    const auto found = run(network, own, at::ones({1, 1, horizon, 2}, at::kDouble), at);
+    const auto values = [](const at::Tensor& t) {
+      const auto flat = t.contiguous().to(at::kDouble);
+      return std::vector<double>(flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel());
+    };
+    out.push_back({values(found.quantiles), values(found.mean)});
+    for (const auto& member : mixture.members) {
+      const evaluation::Seasons seasons{member.season, member.seasons};
+      const auto bands = evaluation::Baseline::seasonal_naive_bands;
+      switch (member.method) {
+        case Candidate::seasonal_quantiles:
+          out.push_back(baseline_forecast(evaluation::Baseline::seasonal_quantiles, read, seasons, horizon, at));
+          break;
+        case Candidate::moved_quantiles: out.push_back(moved_quantiles(read, seasons, horizon, at)); break;
+        case Candidate::seasonal_naive_bands:
+        case Candidate::last_value_bands: out.push_back(baseline_forecast(bands, read, seasons, horizon, at)); break;
+        case Candidate::seasonal_regression:
+          out.push_back(regression(read, member.season, member.seasons, horizon, at));
+          break;
+      }
+    }
+    return out;
+  };
+  const auto loss = [&](const std::vector<double>& quantiles, std::size_t end) {
+    double sum = 0.0;
+    for (std::size_t q = 0; q < deciles.size(); ++q)
+      for (std::size_t k = 0; k < h; ++k)
+        if (!std::isnan(past[end + k])) {
+          const double error = past[end + k] - quantiles[q * h + k];
+          sum += std::max(deciles[q] * error, (deciles[q] - 1.0) * error);
+        }
+    return sum;
+  };
+  Reference out;
+  std::vector<double> losses(mixture.members.size() + 1, 0.0);
+  struct Window {
+    std::size_t end;
+    double weight;
+    std::vector<evaluation::BaselineForecast> candidates;
+  };
+  std::vector<Window> record;
+  for (std::int64_t j = 1; j <= mixture.windows; ++j) {
+    const auto end = past.size() - static_cast<std::size_t>(j * mixture.stride);
+    const auto before = end - static_cast<std::size_t>(std::max(mixture.longest_season(), horizon));
+    const auto is_known = [](float x) { return !std::isnan(x); };
+    if (!std::any_of(past.begin(), past.begin() + static_cast<std::ptrdiff_t>(before), is_known) ||
+        !std::any_of(past.begin() + static_cast<std::ptrdiff_t>(end),
+                     past.begin() + static_cast<std::ptrdiff_t>(end + h), is_known))
+      continue;
+    record.push_back({end, std::exp(-static_cast<double>(j) / 14.0), all(end, deciles)});
+    for (std::size_t i = 0; i < losses.size(); ++i)
+      losses[i] += record.back().weight * loss(record.back().candidates[i].quantiles, end);
+  }
+  const auto n = static_cast<double>(record.size());
+  double total = 0.0;
+  for (const double x : losses) {
+    out.weights.push_back((out.weights.empty() ? 2.0 : 1.0) * std::pow(x > 0.0 ? x : 1.0, -std::min(n, 16.0)));
+    total += out.weights.back();
+  }
+  for (auto& weight : out.weights) weight /= total;
+  const auto mixed = [&](const std::vector<evaluation::BaselineForecast>& candidates) {
+    evaluation::BaselineForecast sum{std::vector<double>(candidates[0].quantiles.size()), std::vector<double>(h)};
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      for (std::size_t q = 0; q < sum.quantiles.size(); ++q)
+        sum.quantiles[q] += out.weights[i] * candidates[i].quantiles[q];
+      for (std::size_t k = 0; k < h; ++k) sum.mean[k] += out.weights[i] * candidates[i].mean[k];
+    }
+    return sum;
+  };
+  const auto spread_by = [&](double s, const std::vector<double>& quantiles, std::size_t median) {
+    auto wide = quantiles;
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+      const double middle = quantiles[median * h + i % h];
+      wide[i] = middle + s * (quantiles[i] - middle);
+    }
+    return wide;
+  };
+  double least = std::numeric_limits<double>::infinity();
+  for (const double s : models::mixture_spreads()) {
+    double sum = 0.0;
+    for (const auto& window : record)
+      sum += window.weight * loss(spread_by(s, mixed(window.candidates).quantiles, 4), window.end);
+    if (!record.empty() && sum < least) {
+      least = sum;
+      out.spread = std::pow(s, n / (n + 3.0));
+    }
+  }
+  const auto coming = mixed(all(past.size(), levels));
+  out.quantiles = spread_by(out.spread, coming.quantiles, asked.size());
+  out.mean = coming.mean;
+  for (std::size_t k = 0; k < h; ++k)
+    out.mean[k] =
+        coming.quantiles[asked.size() * h + k] + out.spread * (coming.mean[k] - coming.quantiles[asked.size() * h + k]);
+  out.quantiles.resize(asked.size() * h);
+  return out;
+}
+
+TEST(Mixture, IsWhatItsDefinitionSays) {
+  for (const std::int64_t horizon : {3, 4, 9}) {
+    const auto mixture = mixture_of(horizon);
+    const auto model = make(options_with(mixture, horizon));
+    auto alone = options_with({}, horizon);
+    auto network = make_module(*make(alone));
+    auto module = make_module(*model);
+    const auto length = static_cast<std::size_t>(forecast_past_length(*model));
+    ASSERT_EQ(module.attr("past_length").toInt(), static_cast<std::int64_t>(length));
+    EXPECT_EQ(network.attr("past_length").toInt(), 8);
+    std::vector<std::vector<float>> rows;
+    // The third begins so late that two windows count, the fourth that none does.
+    const auto stride = static_cast<std::size_t>(mixture.stride);
+    const auto lead = static_cast<std::size_t>(std::max<std::int64_t>(horizon, 4));
+    for (const std::size_t begin : {std::size_t{0}, std::size_t{3}, length - 2 * stride - lead - 1, length - lead})
+      rows.push_back(series(length, begin, rows.size()));
+    const std::vector<double> asked = {0.05, 0.5, 0.77};
+    const auto draws = at::rand({4, 2, horizon, 2}, at::kDouble);
+    const auto found = run(module, input_of(rows), draws, asked);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto expected = reference(network, mixture, 8, horizon, rows[i], asked);
+      const auto row = static_cast<std::int64_t>(i);
+      for (std::int64_t k = 0; k < horizon; ++k) {
+        for (std::int64_t q = 0; q < 3; ++q)
+          EXPECT_NEAR(found.quantiles[row][q][k].item<double>(),
+                      expected.quantiles[static_cast<std::size_t>(q * horizon + k)], 1e-5)
+              << "series " << i << ", level " << asked[static_cast<std::size_t>(q)] << ", step " << k;
+        EXPECT_NEAR(found.mean[row][k].item<double>(), expected.mean[static_cast<std::size_t>(k)], 1e-5);
+      }
+      if (i == 3) {
+        EXPECT_NEAR(expected.weights[0], 2.0 / 7.0, 1e-15);
+        EXPECT_NEAR(expected.weights[5], 1.0 / 7.0, 1e-15);
+        EXPECT_EQ(expected.spread, 1.0);
+      }
+    }
+  }
+}
+
+// Sorted, the samples of a step are the mixture's quantiles at (i + ½)/S; each keeps the rank of the network's sample,
+// so that paths stay paths.
+TEST(Mixture, SamplesKeepTheirRanks) {
+  for (const auto& name : models::model_names()) {
+    SCOPED_TRACE(name);
+    constexpr std::int64_t horizon = 6;
+    constexpr std::int64_t paths = 8;
+    const auto mixture = mixture_of(horizon);
+    const auto model = make(options_with(mixture, horizon, name), name);
+    auto module = make_module(*model);
+    auto network = make_module(*make(options_with({}, horizon, name), name));
+    const auto length = forecast_past_length(*model);
+    const auto own = network.attr("past_length").toInt();
+    const auto input =
+        input_of({series(static_cast<std::size_t>(length), 0, 0), series(static_cast<std::size_t>(length), 2, 1)});
+    const auto draws = 1.0 - at::rand({2, paths, horizon, 2}, at::kDouble);
+    at::IValue features;
+    at::IValue own_features;
+    if (model->reads_time_features()) {
+      const auto all = at::rand({2, length + horizon, 3}, at::kDouble) - 0.5;
+      features = all;
+      own_features = all.narrow(1, length - own, own + horizon);
+    }
+    std::vector<double> ranks;
+    for (std::int64_t i = 0; i < paths; ++i) ranks.push_back((static_cast<double>(i) + 0.5) / paths);
+    const auto mixed = run(module, input, draws, ranks, features);
+    const auto free =
+        run(network, {input.target.narrow(1, length - own, own), input.observed.narrow(1, length - own, own)}, draws,
+            ranks, own_features);
+    EXPECT_TRUE(mixed.samples.argsort(std::int64_t{1}).equal(free.samples.argsort(std::int64_t{1})));
+    if (model->samples_paths()) {
+      EXPECT_TRUE(std::get<0>(mixed.samples.sort(1)).allclose(mixed.quantiles, 1e-9, 1e-9));
+    }
+  }
+}
+
+// A forecast depends on its own past alone; a longer past is cut, and a shorter one is one that begins later.
+TEST(Mixture, RowsAreApart) {
+  constexpr std::int64_t horizon = 4;
+  const auto model = make(options_with(mixture_of(horizon), horizon));
+  auto module = make_module(*model);
+  const auto length = static_cast<std::size_t>(forecast_past_length(*model));
+  const auto draws = at::rand({1, 3, horizon, 2}, at::kDouble);
+  const auto one = series(length, 0, 0);
+  const auto late = series(length, length / 2, 1);
+  const auto alone = run(module, input_of({one}), draws);
+  const auto beside = run(module, input_of({one, late}), draws.expand({2, -1, -1, -1}));
+  EXPECT_TRUE(alone.quantiles[0].allclose(beside.quantiles[0], 1e-12, 1e-12));
+  EXPECT_TRUE(alone.samples[0].allclose(beside.samples[0], 1e-12, 1e-12));
+  auto longer = series(7, 0, 2);
+  longer.insert(longer.end(), one.begin(), one.end());
+  EXPECT_TRUE(run(module, input_of({longer}), draws).quantiles.allclose(alone.quantiles, 1e-12, 1e-12));
+  const std::vector<float> shorter(late.begin() + static_cast<std::ptrdiff_t>(length / 2), late.end());
+  EXPECT_TRUE(run(module, input_of({shorter}), draws).quantiles[0].allclose(beside.quantiles[1], 1e-12, 1e-12));
+  const auto nothing = run(module, input_of({std::vector<float>(length, missing)}), draws);
+  EXPECT_TRUE(nothing.quantiles.isfinite().all().item<bool>());
+}
+
+// Every candidate may leave the bounds that its past stays within; the mixture, its mean and its samples do not.
+TEST(Mixture, StaysWithinTheBounds) {
+  constexpr std::int64_t horizon = 4;
+  auto options = options_with(mixture_of(horizon), horizon);
+  options.lower_bound = 13.0;
+  options.upper_bound = 17.5;
+  const auto model = make(options);
+  auto module = make_module(*model);
+  const auto length = static_cast<std::size_t>(forecast_past_length(*model));
+  const auto found =
+      run(module, input_of({series(length, 0, 0)}), at::rand({1, 50, horizon, 2}, at::kDouble), {0.001, 0.5, 0.999});
+  for (const auto& part : {found.quantiles, found.mean, found.samples}) {
+    EXPECT_GE(part.min().item<double>(), 13.0);
+    EXPECT_LE(part.max().item<double>(), 17.5);
+  }
+  EXPECT_EQ(found.quantiles.min().item<double>(), 13.0);
+  EXPECT_EQ(found.quantiles.max().item<double>(), 17.5);
+}
+
+}  // namespace
+}  // namespace tsdp::exporting
