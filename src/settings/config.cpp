@@ -591,7 +591,7 @@ Mixture mixture_of(const Config& config) {
   constexpr std::int64_t most_read = 20'000;  // values
   auto chosen = config.model.candidates;
   if (config.model.auto_candidates && config.model.prior != PriorKind::none) chosen = all_names<Candidate>();
-  const auto season = config.dataset.season_length;
+  const auto season = std::max<std::int64_t>(1, config.dataset.season_length);  // no file leaves it out
   const auto step = data::shortest_step(data::Frequency::parse(config.dataset.frequency));
   const bool within_a_day = season <= 86400 / step;
   const auto horizon = config.dataset.prediction_length;

@@ -437,6 +437,12 @@ TEST_F(ConfigTest, CandidatesFollowTheSeason) {
   EXPECT_TRUE(std::find(hourly.members.begin(), hourly.members.end(),
                         Mixture::Member{Candidate::seasonal_quantiles, 168, 8}) != hourly.members.end())
       << "the same hour of the week";
+  // A configuration that no file was read for may state no season.
+  Config none;
+  none.dataset.prediction_length = 3;
+  none.dataset.frequency = "1h";
+  none.model.prior = PriorKind::last_value;
+  for (const auto& member : mixture_of(none).members) EXPECT_EQ(member.season, 1);
   // A season that no past holds many of.
   const auto long_season =
       mixture_of(read(least_text, {"model.prior=last_value", "dataset.frequency=1h", "dataset.season_length=8760"}));
