@@ -11,6 +11,9 @@ def mean_of_known(self, sample: Tensor, dim: int) -> Tensor:
     known = sample.eq(sample)
     return sample.masked_fill(known.logical_not(), 0.0).sum(dim) / known.sum(dim)
 
+def known_or(self, values: Tensor, other: Tensor) -> Tensor:
+    return torch.where(values.eq(values), values, other)
+
 def empirical(self, sample: Tensor, levels: Tensor) -> Tuple[Tensor, Tensor]:
     # Quantiles (B, A, K), interpolated between order statistics, and means (B, K); NaN of nothing.
     ordered, places = torch.sort(sample.transpose(1, 2), 2)
@@ -34,10 +37,10 @@ def otherwise(self, found: Tuple[Tensor, Tensor], values: Tensor, read: int, lev
         recent = values[:, max(0, values.size(1) - read):]
         for part in [recent, values]:
             q, m = self.empirical(part.unsqueeze(2), levels)
-            quantiles = torch.where(quantiles.eq(quantiles), quantiles, q)
-            mean = torch.where(mean.eq(mean), mean, m)
-        quantiles = torch.where(quantiles.eq(quantiles), quantiles, torch.zeros_like(quantiles))
-        mean = torch.where(mean.eq(mean), mean, torch.zeros_like(mean))
+            quantiles = self.known_or(quantiles, q)
+            mean = self.known_or(mean, m)
+        quantiles = self.known_or(quantiles, torch.zeros_like(quantiles))
+        mean = self.known_or(mean, torch.zeros_like(mean))
     return quantiles, mean
 
 def seasonal_quantiles(self, values: Tensor, season: int, count: int, moved: bool, levels: Tensor) -> Tuple[Tensor, Tensor]:
@@ -58,7 +61,7 @@ def seasonal_naive_bands(self, values: Tensor, season: int, count: int, levels: 
     last, whence = torch.where(known, places, torch.full_like(places, -1)).cummax(1)
     first = torch.where(known, places, torch.full_like(places, length - 1)).min(1, keepdim=True)[0]
     filled = values.gather(1, torch.maximum(last, first))
-    filled = torch.where(filled.eq(filled), filled, torch.zeros_like(filled))
+    filled = self.known_or(filled, torch.zeros_like(filled))
     steps = torch.arange(horizon, device=values.device)
     point = filled[:, length - season:].index_select(1, steps % season)
     quantiles: List[Tensor] = []
@@ -72,7 +75,7 @@ def seasonal_naive_bands(self, values: Tensor, season: int, count: int, levels: 
         means.append(m)
     q = torch.cat(quantiles, 2).index_select(2, steps // season)
     m = torch.cat(means, 1).index_select(1, steps // season)
-    return point.unsqueeze(1) + torch.where(q.eq(q), q, torch.zeros_like(q)), point + torch.where(m.eq(m), m, torch.zeros_like(m))
+    return point.unsqueeze(1) + self.known_or(q, torch.zeros_like(q)), point + self.known_or(m, torch.zeros_like(m))
 
 def regressors(self, seasons: Tensor, first: int, count: int) -> Tensor:
     # (B, S, m, 8): what the S seasons from `first` on are regressed on, where each is the last one known
@@ -91,7 +94,7 @@ def seasonal_regression(self, values: Tensor, season: int, count: int, levels: T
     known = found.eq(found)
     place = self.mean_of_known(found, 1).unsqueeze(1).expand_as(found)
     everything = self.mean_of_known(found.reshape(found.size(0), -1), 1).nan_to_num(0.0).reshape(-1, 1, 1).expand_as(found)
-    filled = torch.where(known, found, torch.where(place.eq(place), place, everything))
+    filled = self.known_or(found, self.known_or(place, everything))
     centre = filled.mean([1, 2], keepdim=True)
     scale = filled.std([1, 2], unbiased=False, keepdim=True)
     scale = torch.where(scale > 0.0, scale, torch.ones_like(scale))
@@ -124,12 +127,12 @@ def seasonal_regression(self, values: Tensor, season: int, count: int, levels: T
 )";
 
 const char* mixing = R"(
-def quantile_loss(self, quantiles: Tensor, values: Tensor, levels: Tensor, known: Tensor) -> Tensor:
+def quantile_loss(self, quantiles: Tensor, values: Tensor, levels: Tensor) -> Tensor:
     # (..., A, H) and (..., H) -> (...), summed over levels and known steps
     error = (values.unsqueeze(-2) - quantiles).double()
     level = levels.reshape(-1, 1)
     loss = torch.maximum(level * error, (level - 1.0) * error)
-    return torch.where(known.unsqueeze(-2), loss, torch.zeros_like(loss)).sum([-1, -2])
+    return torch.where(values.eq(values).unsqueeze(-2), loss, torch.zeros_like(loss)).sum([-1, -2])
 
 def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     network = self.network_length
@@ -137,6 +140,8 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
     length = past_target.size(1)
     values = torch.where(past_observed > 0.0, past_target, torch.full_like(past_target, float('nan')))
     deciles = torch.arange(1, 10, device=values.device).double() / 10.0
+    ages = torch.exp(-torch.arange(1, self.mixture_windows + 1, device=values.device).double() / 14.0)
+    draws = uniform if self.from_samples else uniform[:, :0]
     # What each candidate would have forecast of the last windows.
     losses = torch.zeros([values.size(0), self.candidate_count], device=values.device).double()
     counted = torch.zeros([values.size(0), 1], device=values.device).double()
@@ -150,11 +155,10 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
             break
         truth = values[:, end:end + horizon]
         truth = torch.where(counts, truth, torch.full_like(truth, float('nan')))
-        draws = uniform if self.from_samples else uniform[:, :0]
         q, mean, samples = self.network(past_target[:, end - network:end], past_observed[:, end - network:end], features[:, end - network:end + horizon], deciles, draws)
         candidates, means = self.candidates(values[:, :end], deciles)
         both = torch.cat([q.unsqueeze(1), candidates], 1)
-        losses = losses + self.ages[window - 1] * self.quantile_loss(both, truth.unsqueeze(1), deciles, truth.eq(truth).unsqueeze(1))
+        losses = losses + ages[window - 1] * self.quantile_loss(both, truth.unsqueeze(1), deciles)
         counted = counted + truth.eq(truth).any(1, keepdim=True)
         forecasts.append(both)
         truths.append(truth)
@@ -170,7 +174,7 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
         by_spread: List[Tensor] = []
         for i in range(self.spreads.size(0)):
             wide = middle + self.spreads[i] * (history - middle)
-            by_spread.append((self.ages[:truth.size(1)] * self.quantile_loss(wide, truth, deciles, truth.eq(truth))).sum(1))
+            by_spread.append((ages[:truth.size(1)] * self.quantile_loss(wide, truth, deciles)).sum(1))
         best = self.spreads.index_select(0, torch.stack(by_spread, 1).argmin(1)).double()
         spread = torch.exp(torch.log(best.unsqueeze(1)) * counted / (counted + 3.0)).unsqueeze(2)
     spread = spread.to(values.dtype)

@@ -216,9 +216,6 @@ torch::jit::Module make_module(const models::Forecaster& model, bool sampled_for
     number("candidate_count", static_cast<std::int64_t>(mixture.members.size()) + 1);
     number("longest_season", mixture.longest_season());
     module.register_buffer("spreads", at::tensor(models::mixture_spreads(), at::TensorOptions(precision)));
-    std::vector<double> ages;
-    for (std::int64_t window = 1; window <= mixture.windows; ++window) ages.push_back(models::mixture_weight(window));
-    module.register_buffer("ages", at::tensor(ages, at::kDouble));
     module.define(models::mixture_script(mixture));
   }
   module.define(cat(forward_script, "    return self.", mixture.members.empty() ? "network" : "mixture",
