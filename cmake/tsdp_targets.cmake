@@ -76,9 +76,21 @@ function(tsdp_find_parquet)
   set(TSDP_PARQUET_INCLUDE "${include}" PARENT_SCOPE)
 endfunction()
 
+# The C++ library comes before LibTorch, whose CUDA build exports parts of one of its own (std::filesystem): they crash
+# when a program that is built with another compiler calls them. By its full path, since some compilers take the static
+# one, and two C++ libraries in a process do not go together.
+function(tsdp_find_cxx_library)
+  add_library(tsdp_cxx_library INTERFACE)
+  find_library(TSDP_CXX_LIBRARY libstdc++.so.6)
+  if(TSDP_CXX_LIBRARY)
+    target_link_libraries(tsdp_cxx_library INTERFACE $<BUILD_INTERFACE:${TSDP_CXX_LIBRARY}>)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY TSDP_TORCH_MODULES tsdp_cxx_library)
+endfunction()
+
 # LibTorch's headers cost 15 s a file; all users share one precompiled header.
 function(tsdp_torch_settings target)
-  target_link_libraries(${target} PUBLIC torch tsdp_torch_openmp)
+  target_link_libraries(${target} PUBLIC tsdp_cxx_library torch tsdp_torch_openmp)
   get_target_property(kind ${target} TYPE)
   if(kind STREQUAL "EXECUTABLE")
     # The precompiled header is made for libraries; programs must be compiled alike to use it.
