@@ -47,6 +47,13 @@ const at::Tensor& LayerNorm::forward(const at::Tensor& input) {
     });
     return output_;
   }
+  if (!input.device().is_cpu()) {
+    device_input_ = input;
+    std::tie(normalised_, mean_, inverse_) =
+        at::native_layer_norm(input, {input.size(-1)}, std::nullopt, std::nullopt, variance_floor);
+    output_ = at::addcmul(bias_, normalised_, weight_);
+    return output_;
+  }
   const auto centred = input - input.mean(-1, /*keepdim=*/true);
   inverse_deviation_ = centred.square().mean(-1, /*keepdim=*/true).add_(variance_floor).rsqrt_();
   normalised_ = centred * inverse_deviation_;
@@ -76,6 +83,9 @@ at::Tensor LayerNorm::backward(const Gradient& arrived, bool want_input_gradient
     by_bias_ = by_bias_.sum(1);
   }
   if (!want_input_gradient) return {};
+  if (device_input_.defined())
+    return std::get<0>(at::native_layer_norm_backward(output_gradient, device_input_, {device_input_.size(-1)}, mean_,
+                                                      inverse_, weight_, bias_, {true, false, false}));
   const auto g = output_gradient * weight_;
   const auto along = (g * normalised_).mean(-1, /*keepdim=*/true);
   return (g - g.mean(-1, /*keepdim=*/true) - normalised_ * along) * inverse_deviation_;

@@ -3,8 +3,14 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
 
+#include "base/log.h"
+#include "dp/device_kind.h"
 #include "lstm_cpu.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::dp {
 
@@ -162,7 +168,126 @@ const at::Tensor& Lstm::forward(const at::Tensor& input) {
   return *below;
 }
 
+namespace {
+
+/// The kernels of `device` for layers of `units`; null if it has none, or if they disagree with LibTorch's cells. They
+/// are tried once on each device and width, before anything is recorded.
+const LstmKernels* kernels_for(const at::TensorOptions& options, std::int64_t units) {
+  if (options.dtype() != at::kFloat) return nullptr;
+  static std::mutex lock;
+  static std::map<std::pair<std::string, std::int64_t>, const LstmKernels*> tried;
+  const std::lock_guard<std::mutex> guard(lock);
+  const auto [place, is_new] = tried.try_emplace({options.device().str(), units}, nullptr);
+  if (!is_new) return place->second;
+  const auto* kernels = lstm_kernels_of(options.device());
+  if (kernels == nullptr || !kernels->serves(options.device(), units)) return nullptr;
+  constexpr std::int64_t windows = 3, steps = 4;
+  const auto some = [&](at::IntArrayRef shape) {
+    const auto count = c10::multiply_integers(shape);
+    return at::arange(count, options).mul_(0.7).sin_().mul_(0.5).view(shape);
+  };
+  const auto from_input = some({windows, steps, 4 * units});
+  const auto weight = some({4 * units, units});
+  const auto by_states = some({windows, steps, units});
+  const auto gates = at::empty_like(from_input);
+  const auto by_gates = at::empty_like(from_input);
+  const auto cells = at::empty_like(by_states);
+  const auto states = at::empty_like(by_states);
+  kernels->forward(from_input, weight, gates, cells, states);
+  kernels->backward(by_states, weight, gates, cells, by_gates);
+  auto state = at::zeros({windows, units}, options);
+  auto cell = at::zeros_like(state);
+  std::vector<at::Tensor> expected_states, before{cell}, expected(steps);
+  for (std::int64_t t = 0; t < steps; ++t) {
+    std::tie(state, cell, std::ignore) =
+        at::_thnn_fused_lstm_cell(from_input.select(1, t), at::mm(state, weight.t()), cell);
+    expected_states.push_back(state);
+    before.push_back(cell);
+  }
+  at::Tensor by_cell = at::zeros_like(cell);
+  for (auto t = static_cast<std::size_t>(steps); t-- > 0;) {
+    auto by_state = by_states.select(1, static_cast<std::int64_t>(t)).clone();
+    if (t + 1 < expected.size()) by_state.add_(at::mm(expected[t + 1], weight));
+    std::tie(expected[t], by_cell, std::ignore) = at::_thnn_fused_lstm_cell_backward_impl(
+        by_state, by_cell, before[t], before[t + 1], gates.select(1, static_cast<std::int64_t>(t)).contiguous(),
+        /*has_bias=*/false);
+  }
+  const bool agree = at::allclose(states, at::stack(expected_states, 1), 1e-4, 1e-5) &&
+                     at::allclose(by_gates, at::stack(expected, 1), 1e-4, 1e-5);
+  if (agree) place->second = kernels;
+  else
+    log::warning(
+        cat("the LSTM kernels of ", options.device().str(), " disagree with LibTorch's cells and stay unused"));
+  return place->second;
+}
+
+}  // namespace
+
+const at::Tensor& Lstm::forward_at_once(Level& level, const at::Tensor& input, const LstmKernels& kernels) {
+  const auto batch = input.size(0);
+  const auto steps = input.size(1);
+  const auto hidden = level.weight_hh.size(1);
+  level.input = input;
+  const auto from_input =
+      at::addmm(level.bias_ih + level.bias_hh, input.reshape({-1, input.size(2)}), level.weight_ih.t());
+  fitted(level.gates, {batch, steps, 4 * hidden}, input.options());
+  fitted(level.cells, {batch, steps, hidden}, input.options());
+  fitted(level.output, {batch, steps, hidden}, input.options());
+  kernels.forward(from_input, level.weight_hh, level.gates, level.cells, level.output);
+  return level.output;
+}
+
+const at::Tensor& Lstm::forward_fused(Level& level, const at::Tensor& input) {
+  const auto batch = input.size(0);
+  const auto steps = input.size(1);
+  const auto hidden = level.weight_hh.size(1);
+  level.input = input;
+  // Steps first, so that what a step reads lies side by side.
+  const auto from_input =
+      at::addmm(level.bias_ih + level.bias_hh, input.transpose(0, 1).reshape({-1, input.size(2)}), level.weight_ih.t())
+          .view({steps, batch, 4 * hidden});
+  // cuBLAS splits the product with the transposed view into two launches.
+  const auto weight = level.weight_hh.t().contiguous();
+  level.fused_gates.clear();
+  level.fused_cells.clear();
+  std::vector<at::Tensor> states;
+  auto from_state = at::zeros({batch, 4 * hidden}, input.options());
+  auto cell = at::zeros({batch, hidden}, input.options());
+  for (std::int64_t t = 0; t < steps; ++t) {
+    if (t > 0) from_state = at::mm(states.back(), weight);
+    auto [state, next, gates] = at::_thnn_fused_lstm_cell(from_input[t], from_state, cell);
+    states.push_back(std::move(state));
+    level.fused_gates.push_back(std::move(gates));
+    level.fused_cells.push_back(next);
+    cell = std::move(next);
+  }
+  level.output = at::stack(states, 1);
+  return level.output;
+}
+
+void Lstm::backward_fused(Level& level, const at::Tensor& output_gradient) {
+  const auto steps = output_gradient.size(1);
+  std::vector<at::Tensor> gates(static_cast<std::size_t>(steps));
+  const auto first_cell = at::zeros_like(level.fused_cells.front());
+  at::Tensor by_cell;  // the gradient that comes back from step t + 1
+  const auto arrived = output_gradient.transpose(0, 1).clone(at::MemoryFormat::Contiguous);
+  for (auto t = static_cast<std::size_t>(steps); t-- > 0;) {
+    auto by_state = arrived[static_cast<std::int64_t>(t)];
+    if (t + 1 < gates.size()) by_state.addmm_(gates[t + 1], level.weight_hh);
+    std::optional<at::Tensor> later;
+    if (by_cell.defined()) later = by_cell;
+    std::tie(gates[t], by_cell, std::ignore) = at::_thnn_fused_lstm_cell_backward_impl(
+        by_state, later, t > 0 ? level.fused_cells[t - 1] : first_cell, level.fused_cells[t], level.fused_gates[t],
+        /*has_bias=*/false);
+  }
+  level.gate_gradients = at::stack(gates, 1);
+}
+
 const at::Tensor& Lstm::forward(Level& level, const at::Tensor& input) {
+  if (!input.device().is_cpu()) {
+    level.kernels = kernels_for(input.options(), level.weight_hh.size(1));
+    return level.kernels ? forward_at_once(level, input, *level.kernels) : forward_fused(level, input);
+  }
   const auto batch = input.size(0);
   const auto steps = input.size(1);
   const auto hidden = level.weight_hh.size(1);
@@ -217,6 +342,25 @@ at::Tensor Lstm::backward(const Gradient& arrived, bool want_input_gradient) {
 
 void Lstm::backward(Level& level, const at::Tensor& output_gradient) {
   const auto batch = output_gradient.size(0);
+  const auto hidden = output_gradient.size(2);
+  const auto steps = output_gradient.size(1);
+  if (level.kernels != nullptr) {
+    fitted(level.gate_gradients, {batch, steps, 4 * hidden}, output_gradient.options());
+    level.kernels->backward(output_gradient.contiguous(), level.weight_hh, level.gates, level.cells,
+                            level.gate_gradients);
+  } else if (output_gradient.device().is_cpu()) {
+    backward_plain(level, output_gradient);
+  } else {
+    backward_fused(level, output_gradient);
+  }
+  level.by_input.set(level.input, {level.gate_gradients});
+  level.by_state.set(
+      at::cat({at::zeros({batch, 1, hidden}, output_gradient.options()), level.output.narrow(1, 0, steps - 1)}, 1),
+      {level.gate_gradients});
+}
+
+void Lstm::backward_plain(Level& level, const at::Tensor& output_gradient) {
+  const auto batch = output_gradient.size(0);
   const auto steps = output_gradient.size(1);
   const auto hidden = output_gradient.size(2);
   fitted(level.gate_gradients, {batch, steps, 4 * hidden}, output_gradient.options());
@@ -244,10 +388,6 @@ void Lstm::backward(Level& level, const at::Tensor& output_gradient) {
     by_cell = dc * f;
     by_state = at::mm(level.gate_gradients.select(1, t), level.weight_hh);
   }
-  level.by_input.set(level.input, {level.gate_gradients});
-  level.by_state.set(
-      at::cat({at::zeros({batch, 1, hidden}, output_gradient.options()), level.output.narrow(1, 0, steps - 1)}, 1),
-      {level.gate_gradients});
 }
 
 at::Tensor Lstm::summed_input_gradient() const {

@@ -9,6 +9,8 @@
 
 namespace tsdp::dp {
 
+struct LstmKernels;
+
 /// PyTorch's LSTM (gates i, f, g, o; both bias vectors; zero initial state) over x (B, T, F), giving the top layer's h
 /// (B, T, U). All layers and steps are recorded; window i's gradients are Σ_t dgate_it x_itᵀ, Σ_t dgate_it h_{i,t−1}ᵀ
 /// and Σ_t dgate_it for both biases.
@@ -49,9 +51,17 @@ class Lstm final : public Map {
     at::Tensor cells;  // (T, B, U)
     at::Tensor output;  // (B, T, U)
     at::Tensor gate_gradients;  // (B, T, 4U), before the nonlinearities
+    const LstmKernels* kernels = nullptr;  // of the last forward pass
+    std::vector<at::Tensor> fused_gates = {}, fused_cells = {};  // like gates (B, 4U) and cells (B, U), a tensor a step
   };
   const at::Tensor& forward(Level& level, const at::Tensor& input);
   void backward(Level& level, const at::Tensor& output_gradient);
+  /// The same with LibTorch's fused cells, a launch a step in either direction; it has them off the CPU.
+  const at::Tensor& forward_fused(Level& level, const at::Tensor& input);
+  /// The same with a launch for all steps, by the device's own kernels.
+  const at::Tensor& forward_at_once(Level& level, const at::Tensor& input, const LstmKernels& kernels);
+  void backward_fused(Level& level, const at::Tensor& output_gradient);
+  void backward_plain(Level& level, const at::Tensor& output_gradient);
 
   std::vector<Level> levels_;
   std::unique_ptr<Kernel> kernel_;

@@ -23,6 +23,7 @@ class LayerNorm final : public Map {
 
   at::Tensor weight_, bias_, weight_gradient_, bias_gradient_;
   at::Tensor output_, normalised_, inverse_deviation_;
+  at::Tensor device_input_;  // off the CPU, for LibTorch's own backward pass, with mean_ and inverse_
   at::Tensor by_weight_, by_bias_;  // (B, d): the windows' or the records' gradients
   bool joined_by_kernel_ = false;
   // For the CPU kernel, with one position per window: what it recorded, and the windows' squared norms.
