@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "device.h"
+#include "dp/device_kind.h"
 #include "mechanism/private_choice.h"
 #include "program.h"
 #include "progress_line.h"
@@ -172,7 +173,7 @@ struct Options {
   tsdp::cli::CommonOptions common;
   std::string config_name, output, resume, budget, help_options;
   std::vector<std::string> set;
-  std::string device_name = "auto";
+  std::optional<std::string> device_name;
   std::optional<int> threads;  ///< none: all cores, or those of the run that is resumed
   bool dry_run = false;
   bool advise = false;
@@ -185,7 +186,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--set", o.set, "section.name=value over the configuration; may be repeated")->allow_extra_args(false);
   app.add_option("--output", o.output, "New folder for the run (default: runs/<configuration>-<time>)");
   app.add_option("--resume", o.resume, "Folder of a run to take up again");
-  app.add_option("--device", o.device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
+  app.add_option("--device", o.device_name,
+                 "auto (as without it: a GPU if there is one), cpu, cuda or cuda:i. A resumed run keeps its device, "
+                 "unless it is given");
   app.add_option("--budget", o.budget,
                  "File of tsdp-account budget, which the whole plan is charged to before the run begins; a run that "
                  "would pass it is refused");
@@ -215,28 +218,32 @@ void check_together(const Options& o) {
     throw tsdp::UsageError("--budget: found with --resume; a run is charged whole when it begins, so expected without");
 }
 
-/// The folder of the run, the configuration file, and how many threads it has.
+/// The folder of the run, the configuration file, how many threads it has and on what device.
 struct Place {
   tsdp::training::RunFolder folder;
   std::filesystem::path config_file;
   int threads;
+  std::string device;
 };
 
 Place place_of(const Options& o) {
   if (o.resume.empty()) {
     auto config_file = tsdp::find_config_file(o.config_name);
     auto root = o.output.empty() ? default_output(config_file) : std::filesystem::path(o.output);
-    return {{std::move(root)}, std::move(config_file), o.threads.value_or(0)};
+    return {{std::move(root)}, std::move(config_file), o.threads.value_or(0), o.device_name.value_or("auto")};
   }
-  Place out{{o.resume}, {}, o.threads.value_or(0)};
+  Place out{{o.resume}, {}, o.threads.value_or(0), o.device_name.value_or("auto")};
   out.config_file = out.folder.config();
   // A crash right after the start leaves only the configuration next to the checkpoint.
   if (!tsdp::is_there(out.config_file) && tsdp::is_there(out.folder.charged_config()))
     tsdp::training::put_config_back(out.folder);
   if (!tsdp::is_there(out.config_file))
     throw tsdp::UsageError(cat("--resume: no ", out.config_file.string(), "; expected the folder of an earlier run"));
-  if (!o.threads)
-    if (const auto checkpoint = tsdp::training::load_checkpoint(out.folder.last())) out.threads = checkpoint->threads;
+  if (o.threads && o.device_name) return out;
+  if (const auto checkpoint = tsdp::training::load_checkpoint(out.folder.last())) {
+    if (!o.threads) out.threads = checkpoint->threads;
+    if (!o.device_name) out.device = checkpoint->device;
+  }
   return out;
 }
 
@@ -323,9 +330,10 @@ int train(const Options& o) {
     return 0;
   }
   check_together(o);
-  const auto [folder, config_file, threads] = place_of(o);
+  const auto [folder, config_file, threads, device_name] = place_of(o);
   tsdp::cli::set_threads(threads);
-  const auto device = tsdp::cli::device_of(o.device_name);
+  const auto device = tsdp::cli::device_of(device_name);
+  tsdp::dp::settle_device(device);
   auto asked = tsdp::read_config(config_file, o.set);
   // Budgets compose pairs: noise that suffices only for adaptive composition would be charged above the target.
   if (!o.budget.empty() && !asked.privacy.composition)

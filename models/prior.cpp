@@ -55,8 +55,11 @@ float frame_row(const Prior& prior, const float* past, const float* observed, st
   return scale;
 }
 
-/// √(k + 1) for step k. Not computed by ATen: see settle_vector_functions in training/step_engine.cpp.
+/// √(k + 1) for step k. On the CPU not computed by ATen: see settle_vector_functions in training/step_engine.cpp.
+/// Elsewhere not copied from the host, which would wait; roots in double precision are correctly rounded there, too.
 at::Tensor growth_of_walks(std::int64_t horizon, const at::TensorOptions& options) {
+  if (!options.device().is_cpu())
+    return at::arange(1, horizon + 1, options.dtype(at::kDouble)).sqrt_().to(options.dtype());
   auto growth = at::empty({horizon}, at::kDouble);
   for (std::int64_t k = 0; k < horizon; ++k) growth.data_ptr<double>()[k] = std::sqrt(static_cast<double>(k + 1));
   return growth.to(options);

@@ -3,19 +3,24 @@
 #include <algorithm>
 #include <utility>
 
-#include "dp/private_step.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::dp {
 
-void IndependentNoise::finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key,
-                              std::uint64_t step, double scale) {
-  finish_sum(gradient, parts, deviation_, RandomStream(key, noise_purpose, step), scale);
+void NoiseMechanism::finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key,
+                            std::uint64_t step, double scale) {
+  const auto correlate = next(step);
+  finish_sum(gradient, parts, deviation_, RandomStream(key, noise_purpose, step), scale, correlate);
+}
+
+void NoiseMechanism::draw(const at::Tensor& noise, const SecretKey& key, std::uint64_t step) {
+  const auto correlate = next(step);
+  draw_noise(noise, deviation_, RandomStream(key, noise_purpose, step), correlate);
 }
 
 CorrelatedNoise::CorrelatedNoise(Recursion recursion, std::uint64_t steps, double deviation, std::int64_t coordinates)
-    : recursion_(std::move(recursion)), steps_(steps), deviation_(deviation) {
+    : NoiseMechanism(deviation), recursion_(std::move(recursion)), steps_(steps) {
   const bool buffered = recursion_.form == Form::buffered;
   const auto rows = static_cast<std::int64_t>(buffered ? recursion_.decays.size() : recursion_.coefficients.size() - 1);
   // On the host, where noise is drawn.
@@ -25,8 +30,7 @@ CorrelatedNoise::CorrelatedNoise(Recursion recursion, std::uint64_t steps, doubl
 
 std::vector<at::Tensor> CorrelatedNoise::state() const { return {kept_, next_}; }
 
-void CorrelatedNoise::finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key,
-                             std::uint64_t step, double scale) {
+Correlate CorrelatedNoise::next(std::uint64_t step) {
   if (step >= steps_)
     throw Error(ExitCode::failure,
                 cat("step ", step + 1, " of correlated noise that was planned for ", steps_, " steps"));
@@ -34,8 +38,7 @@ void CorrelatedNoise::finish(const at::Tensor& gradient, const std::vector<at::T
   if (step != static_cast<std::uint64_t>(next))
     throw Error(ExitCode::failure, cat("step ", step + 1, " of correlated noise whose next step is ", next + 1));
   ++next;
-  finish_sum(gradient, parts, deviation_, RandomStream(key, noise_purpose, step), scale,
-             [&](std::int64_t place, std::span<double> noise) { correlate(step, place, noise); });
+  return [this, step](std::int64_t place, std::span<double> noise) { correlate(step, place, noise); };
 }
 
 void CorrelatedNoise::correlate(std::uint64_t step, std::int64_t place, std::span<double> noise) {

@@ -7,6 +7,7 @@
 
 #include <ATen/ATen.h>
 
+#include "dp/private_step.h"
 #include "tsdp/random/random.h"
 
 namespace tsdp::dp {
@@ -15,30 +16,39 @@ namespace tsdp::dp {
 inline constexpr const char* noise_purpose = "noise";
 
 /// The noise added to the sum of the clipped gradients of step t = 0, 1, …; the noise of several steps may be
-/// dependent. Steps are taken in their order.
+/// dependent. Steps are taken in their order. It depends only on (key, noise_purpose, steps up to this one) and on the
+/// state.
 class NoiseMechanism {
  public:
+  explicit NoiseMechanism(double deviation) : deviation_(deviation) {}
   virtual ~NoiseMechanism() = default;
 
-  /// gradient ← (Σ parts + noise of step `step`) · scale, as in finish_sum. The noise depends only on (key,
-  /// noise_purpose, steps up to this one) and on the state.
-  virtual void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key,
-                      std::uint64_t step, double scale) = 0;
+  /// gradient ← (Σ parts + noise of step `step`) · scale, as in finish_sum.
+  void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key,
+              std::uint64_t step, double scale);
+  /// noise ← the noise of step `step`, for finish_noised; `noise` is double precision on the CPU. A step is finished or
+  /// its noise drawn, not both.
+  void draw(const at::Tensor& noise, const SecretKey& key, std::uint64_t step);
+  [[nodiscard]] double deviation() const noexcept { return deviation_; }
 
   /// What it must keep between steps, for checkpoints: views that are written to when a run is resumed.
   [[nodiscard]] virtual std::vector<at::Tensor> state() const { return {}; }
-};
 
-/// N(0, deviation²) in every coordinate, fresh in every step: finish_sum.
-class IndependentNoise final : public NoiseMechanism {
- public:
-  explicit IndependentNoise(double deviation) : deviation_(deviation) {}
-
-  void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key,
-              std::uint64_t step, double scale) override;
+ protected:
+  /// What turns independent normals into the noise of step `step`, which is the next one.
+  virtual Correlate next(std::uint64_t step) = 0;
 
  private:
   double deviation_;
+};
+
+/// N(0, deviation²) in every coordinate, fresh in every step.
+class IndependentNoise final : public NoiseMechanism {
+ public:
+  using NoiseMechanism::NoiseMechanism;
+
+ protected:
+  Correlate next(std::uint64_t) override { return {}; }
 };
 
 /// Noise that later steps take back in part: row t of C⁻¹Z, Z independent N(0, deviation²), C lower triangular and
@@ -64,19 +74,19 @@ class CorrelatedNoise final : public NoiseMechanism {
   /// For steps 0 … `steps` − 1 on this many coordinates.
   CorrelatedNoise(Recursion recursion, std::uint64_t steps, double deviation, std::int64_t coordinates);
 
-  /// Throws Error for a step that was not planned, or is not the next one.
-  void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, const SecretKey& key,
-              std::uint64_t step, double scale) override;
   /// (rows, coordinates) in double precision, where row (t mod (p − 1)) of a band belongs to step t; and the number of
   /// the next step.
   [[nodiscard]] std::vector<at::Tensor> state() const override;
+
+ protected:
+  /// Throws Error for a step that was not planned, or is not the next one.
+  Correlate next(std::uint64_t step) override;
 
  private:
   void correlate(std::uint64_t step, std::int64_t place, std::span<double> noise);
 
   Recursion recursion_;
   std::uint64_t steps_;
-  double deviation_;
   at::Tensor kept_, next_;
 };
 

@@ -11,6 +11,7 @@
 #include <limits>
 #include <string_view>
 
+#include "dp/device_kind.h"
 #include "row_kernels.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -73,8 +74,8 @@ at::Tensor clip_factors(const at::Tensor& squared_norms, const Clipping& clippin
 }
 
 void require_full_precision(const at::Device& device) {
-  for (const auto* variable :
-       {"NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "ONEDNN_DEFAULT_FPMATH_MODE"})
+  for (const auto* variable : {"NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+                               "CUBLAS_EMULATE_SINGLE_PRECISION", "ONEDNN_DEFAULT_FPMATH_MODE"})
     if (const char* value = std::getenv(variable);
         value != nullptr && *value != '\0' && std::string_view(value) != "0" && std::string_view(value) != "STRICT")
       throw PrivacyError(cat(variable, ": found ", value,
@@ -92,9 +93,15 @@ void require_full_precision(const at::Device& device) {
     const auto values = k.to(at::kDouble).mul(0x1p-23).add(1.0);
     const auto there = values.to(at::kFloat).to(device);
     const auto permutation = at::eye(n, at::kFloat).flip(0).to(device);
-    if (!at::equal(there.matmul(permutation).to(at::kCPU).to(at::kDouble), values.flip(1)) ||
-        !at::equal(permutation.t().matmul(there.t()).t().to(at::kCPU).to(at::kDouble), values.flip(1)))
-      refuse();
+    // By every product that steps are made of: libraries may choose other code for each.
+    const auto none = at::zeros({n}, there.options());
+    for (const auto& product :
+         {there.matmul(permutation), permutation.t().matmul(there.t()).t(), at::addmm(none, there, permutation),
+          at::bmm(there.unsqueeze(0), permutation.unsqueeze(0))[0]})
+      if (!at::equal(product.to(at::kCPU).to(at::kDouble), values.flip(1))) refuse();
+    for (const auto& column :
+         {at::mv(there, permutation.select(1, 0)), at::addmv(none, there, permutation.select(1, 0))})
+      if (!at::equal(column.to(at::kCPU).to(at::kDouble), values.select(1, n - 1))) refuse();
     // Against itself: off by at most γ_n of the sum of products, all positive.
     const auto exact = values.matmul(values.t());
     const auto off = (there.matmul(there.t()).to(at::kCPU).to(at::kDouble) - exact).abs() / exact;
@@ -103,7 +110,7 @@ void require_full_precision(const at::Device& device) {
 }
 
 at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, const Records& records, const Clipping& clipping,
-                           const at::TensorOptions& options) {
+                           const at::TensorOptions& options, const at::Tensor& kept) {
   const auto type = c10::typeMetaToScalarType(options.dtype());
   const auto count = records.count();
   const auto zeros = [&] { return at::zeros({count}, options.dtype(at::kDouble)); };
@@ -133,13 +140,17 @@ at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, const Records& rec
     for (auto* layer : layers) layer->discard(bad);
     for (auto& norms : by_layer) norms.masked_fill_(bad, std::numeric_limits<double>::infinity());
   }
+  const auto factors_of = [&](const at::Tensor& norms, const Clipping& of) {
+    auto factors = clip_factors(norms, of, type);
+    return kept.defined() ? factors.mul_(kept) : factors;
+  };
   if (!clipping.per_layer) {
-    const auto factors = clip_factors(squared, clipping, type);
+    const auto factors = factors_of(squared, clipping);
     for (auto* layer : layers) layer->add_gradient(factors);
   } else {
     auto share = clipping;
     share.norm = clipping.norm / std::sqrt(static_cast<double>(layers.size()));
-    for (std::size_t i = 0; i < layers.size(); ++i) layers[i]->add_gradient(clip_factors(by_layer[i], share, type));
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i]->add_gradient(factors_of(by_layer[i], share));
   }
   return squared.sqrt_().mul_(clipping.scale);
 }
@@ -200,18 +211,29 @@ void finish(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, do
   auto sum = at::zeros({count}, gradient.options().dtype(at::kDouble));
   if (deviation > 0.0) {
     // The same normals travel; they are drawn here, where the key is. From pinned memory the copy does not make the
-    // host wait. They are not on the grid yet: if they were, rounding their sum would round the gradient, which is no
-    // post-processing but a larger sensitivity.
-    auto noise = at::empty({count}, at::TensorOptions().dtype(at::kDouble).pinned_memory(gradient.is_cuda()));
-    finish_on_cpu(noise.data_ptr<double>(), count, {}, deviation, stream, /*offset=*/0.0, 1.0, correlate);
+    // host wait.
+    auto noise = at::empty({count}, host_memory_for(gradient.device()).dtype(at::kDouble));
+    draw_noise(noise, deviation, *stream, correlate);
     sum.copy_(noise, /*non_blocking=*/true);
   }
   for (const auto& part : parts) sum.add_(part);
-  sum.add_(offset).sub_(offset);
-  gradient.copy_(sum).mul_(scale);
+  finish_noised(gradient, sum, deviation, scale);
 }
 
 }  // namespace
+
+void draw_noise(const at::Tensor& noise, double deviation, const RandomStream& stream, const Correlate& correlate) {
+  TORCH_CHECK(noise.is_cpu() && noise.is_contiguous(), "noise is drawn on the CPU");
+  // Not on the grid yet: if it were, rounding the sum with it would round the gradient, which is no post-processing but
+  // a larger sensitivity.
+  finish_on_cpu(noise.data_ptr<double>(), noise.numel(), {}, deviation, &stream, /*offset=*/0.0, 1.0, correlate);
+}
+
+void finish_noised(const at::Tensor& gradient, at::Tensor sum, double deviation, double scale) {
+  const double offset = noise_grid_offset(deviation);
+  sum.add_(offset).sub_(offset);
+  gradient.copy_(sum).mul_(scale);
+}
 
 void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation,
                 const RandomStream& stream, double scale, const Correlate& correlate) {

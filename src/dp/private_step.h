@@ -84,8 +84,11 @@ void require_full_precision(const at::Device& device);
 /// they write to, which holds zeros. Requires at most clipping.summed windows, or one record. Sensitivity: see
 /// rounding_guard. Returns the records' norms (double precision) before clipping, for the private metrics. Nothing here
 /// makes the host wait for another device.
+///
+/// `kept`, if given, holds 1 for the records that are added and 0 for those that only fill the batch up to a public
+/// size.
 at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, const Records& records, const Clipping& clipping,
-                           const at::TensorOptions& options);
+                           const at::TensorOptions& options, const at::Tensor& kept = {});
 
 /// gradient_j ← (Σ parts_j + deviation · z_j) · scale for every coordinate j (flat, contiguous): what threads gathered
 /// (each part like `gradient`, which may be one of them, or in double precision), with N(0, deviation²) noise from
@@ -98,6 +101,13 @@ at::Tensor add_clipped_sum(const std::vector<Layer*>& layers, const Records& rec
 using Correlate = std::function<void(std::int64_t place, std::span<double> noise)>;
 void finish_sum(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double deviation,
                 const RandomStream& stream, double scale, const Correlate& correlate = {});
+
+/// noise ← deviation · z, correlated as above: what finish_sum adds, before anything is rounded. `noise`: double
+/// precision, on the CPU, contiguous.
+void draw_noise(const at::Tensor& noise, double deviation, const RandomStream& stream, const Correlate& correlate = {});
+/// The end of finish_sum: `sum` (double precision, on the gradient's device) holds the parts and the noise. Rounds it
+/// to the grid of the noise, in place, and to the gradient's type, and scales. Nothing here makes the host wait.
+void finish_noised(const at::Tensor& gradient, at::Tensor sum, double deviation, double scale);
 
 /// gradient ← (Σ parts) · scale, in the same way without noise.
 void add_up(const at::Tensor& gradient, const std::vector<at::Tensor>& parts, double scale);
@@ -122,6 +132,7 @@ class Adam {
   void step(const at::Tensor& values, const at::Tensor& gradient);
 
   void set_learning_rate(double learning_rate) noexcept { options_.learning_rate = learning_rate; }
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
 
   /// State for checkpoints: first moment, second moment (like the values), number of steps taken (1 element).
   [[nodiscard]] std::vector<at::Tensor> state() const { return {first_, second_, steps_}; }

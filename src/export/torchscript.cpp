@@ -1,5 +1,6 @@
 #include "tsdp/export/torchscript.h"
 
+#include <torch/csrc/jit/passes/tensorexpr_fuser.h>
 #include <torch/csrc/jit/serialization/import.h>
 #include <algorithm>
 #include <cmath>
@@ -421,6 +422,9 @@ void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMe
 
 LoadedModel load_model(const std::filesystem::path& file, const at::Device& device, ArchiveCode code) {
   const auto where = file.string();
+  // Off the CPU LibTorch would compile the forecast's operators anew as it sees fit; what runs is then not what was
+  // tested.
+  if (!device.is_cpu()) torch::jit::setTensorExprFuserEnabled(false);
   const auto found = mechanism::read_exported_model(file);
   auto metadata = metadata_of(found, where);
   if (code == ArchiveCode::never) {

@@ -23,8 +23,11 @@ at::Tensor counts_of(std::initializer_list<std::int64_t> counts) {
 
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& c) {
   TensorFile out;
-  out.texts = {
-      {"format", format_name}, {"run", c.run}, {"key", c.key ? c.key->hex() : ""}, {"environment", c.environment}};
+  out.texts = {{"format", format_name},
+               {"run", c.run},
+               {"key", c.key ? c.key->hex() : ""},
+               {"environment", c.environment},
+               {"device", c.device}};
   out.tensors = {
       dp::stored("counts", counts_of({static_cast<std::int64_t>(c.step), static_cast<std::int64_t>(c.given_up),
                                       c.threads, c.schedule.looks_since})),
@@ -57,6 +60,7 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
   c.run = found.text("run", where);
   if (const auto& key = found.text("key", where); !key.empty()) c.key = SecretKey::from_hex(key);
   c.environment = found.text("environment", where);
+  if (found.texts.contains("device")) c.device = found.text("device", where);  // older ones do not say
   const auto counts = tensor("counts", "I64", 4);
   const auto* count = counts.const_data_ptr<std::int64_t>();
   if (count[0] < 0 || count[1] < 0 || count[1] > count[0] || count[2] < 1 || count[2] > 4096 || count[3] < 0)

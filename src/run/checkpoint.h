@@ -28,6 +28,7 @@ struct Checkpoint {
   at::Tensor values;
   std::vector<at::Tensor> optimizer;
   std::vector<at::Tensor> noise = {};  ///< what the noise keeps between steps
+  std::string device = "cpu";  ///< it was made on
 };
 
 /// Atomic and durable; mode 0600. A tensor file (base/tensor_file.h): only data, under one checksum.

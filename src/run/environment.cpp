@@ -17,6 +17,7 @@
 
 #include "base/digest.h"
 #include "base/version.h"
+#include "dp/device_kind.h"
 #include "tsdp/base/text.h"
 #include "tsdp/random/random.h"
 
@@ -114,13 +115,13 @@ std::string steering_variables() {
 
 }  // namespace
 
-std::string environment_of(const at::Device& device) {
+std::string environment_of(const at::Device& device, bool repeats) {
   const auto variables = steering_variables();
-  return cat(
-      "tsdp ", version(), ", LibTorch ", TORCH_VERSION, ", ", device.str(), ", ", at::get_num_threads(), " threads, ",
-      processor(), ", ", at::get_cpu_capability(), ", code ", loaded_code,
-      variables.empty() ? std::string() : cat(", ", variables),
-      device.is_cpu() ? std::string() : cat(", process ", SecretKey::from_system().hex().substr(0, digits_shown)));
+  return cat("tsdp ", version(), ", LibTorch ", TORCH_VERSION, ", ", device.str(), ", ", at::get_num_threads(),
+             " threads, ", processor(), ", ", at::get_cpu_capability(), ", code ", loaded_code,
+             variables.empty() ? std::string() : cat(", ", variables),
+             device.is_cpu() ? std::string() : cat(", ", dp::description_of(device)),
+             repeats ? std::string() : cat(", process ", SecretKey::from_system().hex().substr(0, digits_shown)));
 }
 
 }  // namespace tsdp::training

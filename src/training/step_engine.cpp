@@ -160,15 +160,9 @@ at::Tensor StepEngine::work(models::Forecaster& model, at::Tensor& sum, const mo
   for (const auto& piece : pieces) {
     const auto begin = records.begin(piece.first);
     const auto count = records.begin(piece.last) - begin;
-    result.losses.narrow(0, begin, count).copy_(model.losses(batch.rows(begin, count)));
-    model.backward();
-    if (is_private()) {
-      result.norms.narrow(0, piece.first, piece.last - piece.first)
-          .copy_(dp::add_clipped_sum(model.layers(), records.range(piece.first, piece.last), clipping_,
-                                     gradients.options()));
-    } else {
-      for (auto* layer : model.layers()) layer->add_gradient({});
-    }
+    add_gradients(model, batch.rows(begin, count), records.range(piece.first, piece.last),
+                  result.losses.narrow(0, begin, count),
+                  is_private() ? result.norms.narrow(0, piece.first, piece.last - piece.first) : at::Tensor());
     if (pieces.size() == 1) return gradients;
     if (&piece == &pieces.front()) dp::fitted(sum, gradients.sizes(), gradients.options().dtype(at::kDouble)).zero_();
     sum.add_(gradients);
@@ -177,24 +171,50 @@ at::Tensor StepEngine::work(models::Forecaster& model, at::Tensor& sum, const mo
   return pieces.empty() ? gradients : sum;
 }
 
+void StepEngine::add_gradients(models::Forecaster& model, const models::WindowBatch& batch, const dp::Records& records,
+                               at::Tensor losses, at::Tensor norms, const at::Tensor& kept) const {
+  losses.copy_(model.losses(batch));
+  model.backward();
+  if (is_private()) {
+    norms.copy_(
+        dp::add_clipped_sum(model.layers(), records, clipping_, model.parameters().gradients().options(), kept));
+  } else {
+    for (auto* layer : model.layers()) layer->add_gradient(kept);
+  }
+}
+
+void StepEngine::check(std::span<const std::int64_t> places, std::int64_t windows) const {
+  if (static_cast<std::int64_t>(places.size()) != windows ||
+      (windows > 0 && (places.front() < 0 || places.back() >= places_)))
+    throw Error(ExitCode::failure, "a batch comes with the places of its windows");
+}
+
+void StepEngine::check_pieces(std::int64_t windows, std::size_t pieces) const {
+  if (is_private() && static_cast<double>(windows) * static_cast<double>(pieces) > dp::most_pieces_times_windows)
+    throw Error(
+        ExitCode::failure,
+        cat("a batch of ", windows,
+            " windows is larger than the rounding of its sum is proven for; expected a smaller sampling.batch_size"));
+}
+
+void StepEngine::update(const at::Tensor& values, const at::Tensor& gradients, dp::Adam& adam) const {
+  if (!is_private() && options_.gradient_norm_bound > 0.0)
+    gradients.mul_((options_.gradient_norm_bound / (gradients.norm() + 1e-6)).clamp_max_(1.0));
+  adam.step(values, gradients);
+}
+
 std::vector<at::Tensor> StepEngine::parts_of(const models::WindowBatch& batch, std::span<const std::int64_t> places,
                                              Result& result) {
   const auto& gradients = model_.parameters().gradients();
   const auto windows = batch.size();
-  if (static_cast<std::int64_t>(places.size()) != windows ||
-      (windows > 0 && (places.front() < 0 || places.back() >= places_)))
-    throw Error(ExitCode::failure, "a batch comes with the places of its windows");
+  check(places, windows);
   const auto records = records_of(places);
   result.losses = at::empty({windows}, gradients.options());
   if (is_private()) result.norms = at::empty({records.count()}, gradients.options().dtype(at::kDouble));
   const auto pieces = pieces_of(records, places);
   std::size_t count = 0;
   for (const auto& of_thread : pieces) count += of_thread.size();
-  if (is_private() && static_cast<double>(windows) * static_cast<double>(count) > dp::most_pieces_times_windows)
-    throw Error(
-        ExitCode::failure,
-        cat("a batch of ", windows,
-            " windows is larger than the rounding of its sum is proven for; expected a smaller sampling.batch_size"));
+  check_pieces(windows, count);
   sums_.resize(static_cast<std::size_t>(threads()));
   std::vector<at::Tensor> parts(static_cast<std::size_t>(threads()));
   const auto work_of = [&](std::int64_t thread) {
@@ -232,10 +252,8 @@ StepEngine::Result StepEngine::step(const models::WindowBatch& batch, std::span<
     noise_->finish(gradients, parts, key, step, 1.0 / divisor_);
   } else {
     dp::add_up(gradients, parts, 1.0 / divisor_);
-    if (options_.gradient_norm_bound > 0.0)
-      gradients.mul_((options_.gradient_norm_bound / (gradients.norm() + 1e-6)).clamp_max_(1.0));
   }
-  adam_.step(parameters.values(), gradients);
+  update(parameters.values(), gradients, adam_);
   return result;
 }
 

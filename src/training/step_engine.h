@@ -64,6 +64,8 @@ class StepEngine {
   [[nodiscard]] std::vector<at::Tensor> noise_state() const;
 
  private:
+  friend class ReplayedStep;  // takes the same steps in another way
+
   /// Records `first` … `last − 1` of a batch, worked on at a time.
   struct Piece {
     std::int64_t first, last;
@@ -84,6 +86,16 @@ class StepEngine {
   /// or, if there are several pieces, `sum` (double precision).
   at::Tensor work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch,
                   const dp::Records& records, std::span<const Piece> pieces, const Result& result) const;
+  /// Writes the losses of `batch` and, if private, the norms of its records' gradients; adds the sum of the gradients,
+  /// clipped if private, to the model's gradient buffer, which holds zeros. `kept`: dp::add_clipped_sum.
+  void add_gradients(models::Forecaster& model, const models::WindowBatch& batch, const dp::Records& records,
+                     at::Tensor losses, at::Tensor norms, const at::Tensor& kept = {}) const;
+  /// Throws Error unless a batch of `windows` comes with their places.
+  void check(std::span<const std::int64_t> places, std::int64_t windows) const;
+  /// Throws Error if a private batch is summed in more pieces than rounding_guard allows for.
+  void check_pieces(std::int64_t windows, std::size_t pieces) const;
+  /// values ← values after the step with `gradients`, the sum of a batch divided by the divisor.
+  void update(const at::Tensor& values, const at::Tensor& gradients, dp::Adam& adam) const;
   [[nodiscard]] bool is_private() const { return noise_ != nullptr; }
   [[nodiscard]] std::int64_t threads() const { return static_cast<std::int64_t>(replicas_.size()) + 1; }
   /// Most windows whose gradients are summed in their own precision.

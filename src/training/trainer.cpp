@@ -21,6 +21,7 @@
 #include "sampling/structured_sampler.h"
 #include "settings/setup.h"
 #include "training/model_setup.h"
+#include "training/replayed_step.h"
 #include "training/start_weights.h"
 #include "training/step_engine.h"
 #include "training/window_source.h"
@@ -40,7 +41,10 @@ constexpr double epsilon_precision = 5e-3;         // of those epsilons
 constexpr double epsilon_share = 0.01;             // of the time, at most, plus a second
 constexpr double charge_seconds = 5.0;             // seconds of training covered by one block of charged steps
 constexpr std::uint64_t first_block = 16;          // before the rate is known
-constexpr std::size_t validation_rows = 256;       // windows whose loss is taken at a time
+constexpr std::uint64_t most_blocks = 100;         // of a plan: a killed run loses at most a hundredth of it
+constexpr std::size_t most_lines_waiting = 256;    // of the log, for numbers that are still computed
+constexpr std::size_t validation_rows = 256;       // windows whose loss is taken at a time on the CPU
+constexpr std::size_t more_validation_rows = 1024;  // elsewhere, where every launch costs more
 constexpr double checkpoint_share = 0.005;         // of the time, at most
 
 StepEngine::Options step_options(const Config& config) {
@@ -149,8 +153,12 @@ class Trainer::Run {
   void charge_ahead(const Session& session);
   /// Gathers the windows, adds noise to them if the scheme says so, and takes the step.
   StepEngine::Result take(const sampling::Draw& drawn);
+  /// Whether the device gives the same sum of the same batch, bit by bit, each time: seen by trying; always on the CPU.
+  bool repeats();
   /// Logs the step just taken, and looks at losses if due.
   void observe(const sampling::Draw& drawn, const StepEngine::Result& result, Session& session);
+  /// Logs the lines that wait for their numbers.
+  void settle_lines(Session& session);
   /// Writes a checkpoint if one is due.
   void save(Session& session);
   void report(const TrainOptions& options, Session& session) const;
@@ -186,6 +194,7 @@ class Trainer::Run {
   sampling::StructuredSampler sampler_;
   Plan plan_;
   StepEngine engine_;
+  std::unique_ptr<ReplayedStep> replayed_;  // null: every step is launched anew
   SecretKey key_;
   std::string key_print_;  // of key_, or of the last key if it is gone
   bool key_is_gone_ = false;  // with the end of the run
@@ -203,7 +212,6 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
       start_(std::move(run.start)),
       data_(data),
       device_(device),
-      environment_(environment_of(device)),
       store_(std::move(folder)),
       model_(forecaster ? std::move(forecaster) : model_of(config_, at::TensorOptions(device).dtype(at::kFloat))),
       windows_(data.dataset, model_->past_length(), config_.dataset.prediction_length),
@@ -215,6 +223,8 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
       engine_(*model_, method_, step_options(config_)),
       best_loss_(std::numeric_limits<double>::infinity()),
       loss_sum_(at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble))) {
+  if (!method_.scheme().has_noise_on_data()) replayed_ = ReplayedStep::of(engine_, *model_, source_);
+  environment_ = environment_of(device, repeats());
   // The accounting covers what a window reads.
   if (model_->past_length() > method_.scheme().parameters().context_length)
     throw PrivacyError(cat("model ", model_->name(), " reads ", model_->past_length(), " past steps; only ",
@@ -376,7 +386,8 @@ Checkpoint Trainer::Run::checkpoint(WithKey with_key) const {
           schedule_,
           model_->parameters().values(),
           engine_.optimizer().state(),
-          engine_.noise_state()};
+          engine_.noise_state(),
+          device_.str()};
 }
 
 mechanism::Ledger Trainer::Run::current_ledger(mechanism::RunState state) const {
@@ -459,9 +470,10 @@ void Trainer::Run::look(MetricsLog& metrics) {
 
 double Trainer::Run::mean_loss(std::span<const data::WindowIndex> windows) {
   const c10::NoGradGuard no_autograd;
+  const auto rows = device_.is_cpu() ? validation_rows : more_validation_rows;
   double sum = 0.0;
-  for (std::size_t begin = 0; begin < windows.size(); begin += validation_rows)
-    sum += model_->losses(source_.gather(windows.subspan(begin, std::min(validation_rows, windows.size() - begin))))
+  for (std::size_t begin = 0; begin < windows.size(); begin += rows)
+    sum += model_->losses(source_.gather(windows.subspan(begin, std::min(rows, windows.size() - begin))))
                .sum()
                .item<double>();
   return sum / static_cast<double>(windows.size());
@@ -519,6 +531,9 @@ struct Trainer::Run::Session {
   }
 
   MetricsLog metrics;
+  /// Lines for the log whose numbers (loss; if private also the median of the norms and the share of clipped ones) may
+  /// still lie on the device: asking for them makes the host wait.
+  std::vector<std::pair<Metrics, at::Tensor>> lines;
   std::uint64_t every;  ///< steps between two lines of the log
   EpsilonAhead epsilon;
   std::uint64_t first_step;
@@ -545,17 +560,20 @@ bool Trainer::Run::train(const TrainOptions& options) {
     save(session);
     report(options, session);
   }
+  settle_lines(session);
   session.metrics.flush();
   return close();
 }
 
 void Trainer::Run::charge_ahead(const Session& session) {
   if (step_ < store_.charged()) return;
-  const auto block = std::max(first_block, static_cast<std::uint64_t>(session.rate(step_) * charge_seconds));
+  const auto block = std::max(first_block, std::min(plan_.steps / most_blocks,
+                                                    static_cast<std::uint64_t>(session.rate(step_) * charge_seconds)));
   charge_to(std::min(plan_.steps, step_ + block));
 }
 
 StepEngine::Result Trainer::Run::take(const sampling::Draw& drawn) {
+  if (replayed_) return replayed_->step(drawn, key_, step_);
   WindowSource::Augment augment;
   const auto count = static_cast<std::int64_t>(drawn.windows.size());
   const double v = (method_.privacy() ? method_.privacy()->unit().v : config_.privacy.v).value_or(1.0);
@@ -569,6 +587,14 @@ StepEngine::Result Trainer::Run::take(const sampling::Draw& drawn) {
   return engine_.step(source_.gather(drawn.windows, augment), drawn.places, key_, step_);
 }
 
+bool Trainer::Run::repeats() {
+  if (device_.is_cpu()) return true;
+  if (replayed_) return replayed_->repeats();
+  const auto drawn = sampler_.draw(SecretKey::from_seed(0), 0);
+  const auto batch = source_.gather(drawn.windows);
+  return at::equal(engine_.sum(batch, drawn.places), engine_.sum(batch, drawn.places));
+}
+
 void Trainer::Run::observe(const sampling::Draw& drawn, const StepEngine::Result& result, Session& session) {
   if (watches_training_loss() && !drawn.windows.empty()) {
     loss_sum_[0].add_(result.losses.sum());
@@ -577,18 +603,37 @@ void Trainer::Run::observe(const sampling::Draw& drawn, const StepEngine::Result
   session.epsilon.cover(step_);
   if (step_ % session.every == 0 || step_ == plan_.steps) {
     auto line = metrics_at_step();
+    at::Tensor numbers;
     if (!drawn.windows.empty()) {
-      line.loss = session.loss = result.losses.mean().item<double>();
-      if (result.norms.defined()) {
-        line.gradient_norm_median = result.norms.median().item<double>();
-        line.clipped_share = result.norms.gt(config_.privacy.clip_norm).to(at::kDouble).mean().item<double>();
-      }
+      numbers = result.losses.mean().to(at::kDouble);
+      if (result.norms.defined())
+        numbers = at::stack(
+            {numbers, result.norms.median(), result.norms.gt(config_.privacy.clip_norm).to(at::kDouble).mean()});
     }
     if (method_.privacy() && step_ == session.epsilon.step()) line.epsilon_upper = session.epsilon.value();
-    session.metrics.add(line);
+    session.lines.emplace_back(line, numbers);
+    if (device_.is_cpu() || session.lines.size() >= most_lines_waiting) settle_lines(session);
   }
   const auto validation_steps = static_cast<std::uint64_t>(config_.training.validate_every) * plan_.steps_per_epoch;
-  if (step_ % validation_steps == 0 || step_ == plan_.steps) look(session.metrics);
+  if (step_ % validation_steps != 0 && step_ != plan_.steps) return;
+  settle_lines(session);
+  look(session.metrics);
+}
+
+void Trainer::Run::settle_lines(Session& session) {
+  for (auto& [line, numbers] : session.lines) {
+    if (numbers.defined()) {
+      const auto here = numbers.cpu().view({-1});
+      const auto* number = here.const_data_ptr<double>();
+      line.loss = session.loss = number[0];
+      if (here.numel() == 3) {
+        line.gradient_norm_median = number[1];
+        line.clipped_share = number[2];
+      }
+    }
+    session.metrics.add(line);
+  }
+  session.lines.clear();
 }
 
 void Trainer::Run::save(Session& session) {
@@ -597,6 +642,7 @@ void Trainer::Run::save(Session& session) {
       (wanted < 1.0 ? wanted : std::max(wanted, session.checkpoint_cost / checkpoint_share)))
     return;
   const auto begin = Clock::now();
+  settle_lines(session);
   session.metrics.flush();
   store_.write_last(checkpoint(WithKey::yes));
   session.checkpoint_cost = seconds_since(begin);

@@ -1,5 +1,9 @@
 #include "training/window_source.h"
 
+#include <algorithm>
+
+#include "dp/device_kind.h"
+
 namespace tsdp::training {
 namespace {
 
@@ -8,21 +12,12 @@ at::Tensor& with_rows(at::Tensor& buffer, std::int64_t rows, std::int64_t width)
   return buffer;
 }
 
-/// Where windows begin in the flat buffer of a store.
-template <class Store>
-at::Tensor places_of(const Store& store, std::span<const data::WindowIndex> indices, const at::Device& device) {
-  auto places = at::empty({static_cast<std::int64_t>(indices.size())}, at::kLong);
-  auto* out = places.data_ptr<std::int64_t>();
-  for (const auto& index : indices) *out++ = store.offset(index);
-  return places.to(device);
-}
-
 }  // namespace
 
 WindowSource::WindowSource(const data::WindowStore& store, std::optional<data::FeatureStore> features,
                            const at::TensorOptions& options)
     : store_(store), features_(std::move(features)), options_(options) {
-  if (options.device().is_cpu()) return;
+  if (options.device().is_cpu() && dp::graph_of(options.device()) == nullptr) return;
   const auto on_device = [&](std::span<const float> flat, std::int64_t width) {
     const auto size = static_cast<std::int64_t>(flat.size());
     auto all = at::from_blob(const_cast<float*>(flat.data()), {size}, at::kFloat).to(options);
@@ -34,45 +29,59 @@ WindowSource::WindowSource(const data::WindowStore& store, std::optional<data::F
     device_features_ = on_device(features_->values(), features_->window_length() * features_->feature_count());
 }
 
+at::Tensor WindowSource::places(std::span<const data::WindowIndex> indices, std::int64_t rows) const {
+  auto out = at::zeros({2, rows}, dp::host_memory_for(options_.device()).dtype(at::kLong));
+  auto* of_values = out.data_ptr<std::int64_t>();
+  for (const auto& index : indices) *of_values++ = store_.offset(index);
+  if (!features_) return out;
+  auto* of_features = out.data_ptr<std::int64_t>() + rows;
+  for (const auto& index : indices) *of_features++ = features_->offset(index);
+  return out;
+}
+
+at::Tensor WindowSource::first_places(std::int64_t rows) const {
+  const auto there = features_ ? std::min(device_values_.size(0), device_features_.size(0)) : device_values_.size(0);
+  return at::arange(rows, device_values_.options().dtype(at::kLong)).remainder_(there).expand({2, rows}).clone();
+}
+
+models::WindowBatch WindowSource::gather_at(const at::Tensor& places) const {
+  return parted(device_values_.index_select(0, places[0]), device_observed_.index_select(0, places[0]),
+                features_ ? device_features_.index_select(0, places[1]) : at::Tensor());
+}
+
+models::WindowBatch WindowSource::parted(const at::Tensor& values, const at::Tensor& observed,
+                                         const at::Tensor& flat_features) const {
+  const auto past = store_.past_length();
+  return {values.narrow(1, 0, past), observed.narrow(1, 0, past), values.narrow(1, past, store_.future_length()),
+          observed.narrow(1, past, store_.future_length()),
+          features_ ? flat_features.view({values.size(0), features_->window_length(), features_->feature_count()})
+                    : flat_features};
+}
+
 at::Tensor WindowSource::gather_features(std::span<const data::WindowIndex> indices) {
   if (!features_) return {};
   const auto rows = static_cast<std::int64_t>(indices.size());
   const auto width = features_->window_length() * features_->feature_count();
-  at::Tensor flat;
-  if (device_features_.defined()) {
-    flat = device_features_.index_select(0, places_of(*features_, indices, options_.device()));
-  } else {
-    features_->gather(indices, with_rows(feature_rows_, rows, width).data_ptr<float>());
-    flat = feature_rows_.to(options_);
-  }
-  return flat.view({rows, features_->window_length(), features_->feature_count()});
+  features_->gather(indices, with_rows(feature_rows_, rows, width).data_ptr<float>());
+  return feature_rows_.to(options_);
 }
 
 models::WindowBatch WindowSource::gather(std::span<const data::WindowIndex> indices, const Augment& augmented) {
+  if (device_values_.defined() && !augmented)
+    return gather_at(
+        places(indices, static_cast<std::int64_t>(indices.size())).to(options_.device(), /*non_blocking=*/true));
   const auto rows = static_cast<std::int64_t>(indices.size());
-  const auto past = store_.past_length();
-  at::Tensor values;
-  at::Tensor observed;
-  if (device_values_.defined() && !augmented) {
-    const auto places = places_of(store_, indices, options_.device());
-    values = device_values_.index_select(0, places);
-    observed = device_observed_.index_select(0, places);
+  auto* out = with_rows(values_, rows, store_.window_length()).data_ptr<float>();
+  auto* marks = with_rows(observed_, rows, store_.window_length()).data_ptr<float>();
+  const bool in_double = augmented && store_.has_exact();
+  if (in_double) {
+    exact_.resize(static_cast<std::size_t>(rows * store_.window_length()));
+    store_.gather(indices, exact_.data(), marks);
   } else {
-    auto* out = with_rows(values_, rows, store_.window_length()).data_ptr<float>();
-    auto* marks = with_rows(observed_, rows, store_.window_length()).data_ptr<float>();
-    const bool in_double = augmented && store_.has_exact();
-    if (in_double) {
-      exact_.resize(static_cast<std::size_t>(rows * store_.window_length()));
-      store_.gather(indices, exact_.data(), marks);
-    } else {
-      store_.gather(indices, out, marks);
-    }
-    if (augmented) augmented(in_double ? exact_.data() : nullptr, out, marks);
-    values = values_.to(options_);
-    observed = observed_.to(options_);
+    store_.gather(indices, out, marks);
   }
-  return {values.narrow(1, 0, past), observed.narrow(1, 0, past), values.narrow(1, past, store_.future_length()),
-          observed.narrow(1, past, store_.future_length()), gather_features(indices)};
+  if (augmented) augmented(in_double ? exact_.data() : nullptr, out, marks);
+  return parted(values_.to(options_), observed_.to(options_), gather_features(indices));
 }
 
 }  // namespace tsdp::training

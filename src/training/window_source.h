@@ -25,8 +25,18 @@ class WindowSource {
   using Augment = std::function<void(const double* exact, float* values, const float* observed)>;
   models::WindowBatch gather(std::span<const data::WindowIndex> indices, const Augment& augmented = nullptr);
 
+  /// Off the CPU: where these windows begin, for `gather_at`, filled up to `rows` with the beginning of the data: (2,
+  /// rows), in pinned memory.
+  [[nodiscard]] at::Tensor places(std::span<const data::WindowIndex> indices, std::int64_t rows) const;
+  /// Off the CPU: `rows` places near the beginning of the data, whatever lies there; on the device.
+  [[nodiscard]] at::Tensor first_places(std::int64_t rows) const;
+  /// Off the CPU: the batch of the windows at `places`, which lie on the device. The host does not wait.
+  [[nodiscard]] models::WindowBatch gather_at(const at::Tensor& places) const;
+
  private:
   [[nodiscard]] at::Tensor gather_features(std::span<const data::WindowIndex> indices);
+  [[nodiscard]] models::WindowBatch parted(const at::Tensor& values, const at::Tensor& observed,
+                                           const at::Tensor& flat_features) const;
 
   const data::WindowStore& store_;
   std::optional<data::FeatureStore> features_;

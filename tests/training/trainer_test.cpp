@@ -253,6 +253,21 @@ TEST_F(TrainerTest, ANewKeyGoesOnWhereTheLawAllowsIt) {
 
 // Two copies of a run that go on in two environments take the same steps from other weights: with noise in common, the
 // difference of their releases would show gradients without noise.
+TEST_F(TrainerTest, ChargesAtMostAHundredthOfThePlanAhead) {
+  auto config = small_config();
+  config.privacy.noise_multiplier = 100.0;
+  config.training.max_epochs = 5000;
+  const auto t = trainer("run", config);
+  t->begin();
+  ASSERT_EQ(t->plan().steps, 10'000U);
+  std::uint64_t most = 0;
+  t->run({.most_steps = 400, .after_step = [&](std::uint64_t step) {
+            most = std::max(most, Charge(folder("run").charged()).steps() - step);
+          }});
+  EXPECT_LE(most, 100U);
+  EXPECT_GE(most, 50U);  // nor one by one
+}
+
 TEST_F(TrainerTest, CopiesThatPartHaveNoiseOfTheirOwn) {
   for (const bool reproducible : {false, true}) {
     auto config = small_config();
@@ -377,6 +392,7 @@ TEST(Environment, TellsWhatBitsHangOn) {
   const at::Device cpu(at::kCPU);
   const auto here = environment_of(cpu);
   EXPECT_EQ(environment_of(cpu), here);
+  EXPECT_NE(environment_of(cpu, /*repeats=*/false), environment_of(cpu, /*repeats=*/false));
   EXPECT_NE(here.find(", code "), std::string::npos);
   ASSERT_EQ(::setenv("MKL_CBWR", "COMPATIBLE", 1), 0);
   const auto other = environment_of(cpu);

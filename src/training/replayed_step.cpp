@@ -1,0 +1,118 @@
+#include "training/replayed_step.h"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "tsdp/base/error.h"
+
+namespace tsdp::training {
+
+std::unique_ptr<ReplayedStep> ReplayedStep::of(StepEngine& engine, models::Forecaster& model, WindowSource& source) {
+  const auto device = model.parameters().values().device();
+  if (engine.joins_ || engine.threads() != 1 || dp::graph_of(device) == nullptr) return nullptr;
+  return std::unique_ptr<ReplayedStep>(new ReplayedStep(engine, model, source));
+}
+
+ReplayedStep::ReplayedStep(StepEngine& engine, models::Forecaster& model, WindowSource& source)
+    : engine_(engine), original_(model), source_(source), model_(model.replica()) {
+  const auto options = model_->parameters().values().options();
+  const auto in_double = options.dtype(at::kDouble);
+  const auto largest = engine_.bounded_windows_ ? engine_.expected_windows_ : engine_.most_summed();
+  most_ = std::max<std::int64_t>(1, std::min(engine_.piece_size(0), largest));
+  losses_ = at::zeros({most_}, options);
+  sum_ = at::zeros({model_->parameters().count()}, in_double);
+  // Where every batch is one full piece, nothing has to be left out.
+  if (!engine_.fixed_windows_ || most_ < engine_.expected_windows_) kept_ = at::ones({most_}, options);
+  if (engine_.is_private()) {
+    norms_ = at::zeros({most_}, in_double);
+    noise_ = at::zeros_like(sum_);
+  }
+  prepare();
+}
+
+void ReplayedStep::prepare() {
+  const c10::NoGradGuard no_autograd;
+  places_ = source_.first_places(most_);
+  std::vector<at::Tensor> sums;
+  const auto keep = [&](const auto& work) {
+    sum_.zero_();
+    work();
+    sums.push_back(sum_.clone());
+  };
+  keep([&] { add(); });
+  keep([&] { add(); });
+  add_ = dp::graph_of(sum_.device());
+  add_->record([&] { add(); });
+  keep([&] { add_->replay(); });
+  repeats_ = at::equal(sums[0], sums[1]) && at::equal(sums[0], sums[2]);
+  // On copies: what is prepared must not move a weight.
+  const auto values = original_.parameters().values().clone();
+  dp::Adam adam(engine_.adam_.options(), values);
+  finish(values, adam);
+}
+
+void ReplayedStep::add() {
+  const auto& gradients = model_->parameters().gradients();
+  gradients.zero_();
+  engine_.add_gradients(*model_, source_.gather_at(places_), dp::Records::each_window(most_), losses_, norms_, kept_);
+  sum_.add_(gradients);
+}
+
+void ReplayedStep::finish(const at::Tensor& values, dp::Adam& adam) {
+  const auto& gradients = original_.parameters().gradients();  // where a step's release is looked for
+  if (noise_.defined()) sum_.add_(noise_);
+  dp::finish_noised(gradients, sum_, engine_.noise_ ? engine_.noise_->deviation() : 0.0, 1.0 / engine_.divisor_);
+  engine_.update(values, gradients, adam);
+  sum_.zero_();
+  if (noise_.defined()) noise_.fill_(std::numeric_limits<double>::quiet_NaN());
+}
+
+void ReplayedStep::add_piece(std::span<const data::WindowIndex> windows) {
+  const auto count = static_cast<std::int64_t>(windows.size());
+  places_.copy_(source_.places(windows, most_), /*non_blocking=*/true);
+  if (kept_.defined()) {
+    kept_.narrow(0, 0, count).fill_(1.0);
+    kept_.narrow(0, count, most_ - count).zero_();
+  }
+  add_->replay();
+}
+
+StepEngine::Result ReplayedStep::step(const sampling::Draw& drawn, const SecretKey& key, std::uint64_t step) {
+  const c10::NoGradGuard no_autograd;
+  const auto windows = static_cast<std::int64_t>(drawn.windows.size());
+  engine_.check(drawn.places, windows);
+  const auto pieces = engine_.pieces_of(dp::Records::each_window(windows), drawn.places).front();
+  engine_.check_pieces(windows, pieces.size());
+  std::vector<at::Tensor> losses;
+  std::vector<at::Tensor> norms;
+  for (const auto& piece : pieces) {
+    const auto count = piece.last - piece.first;
+    add_piece(std::span(drawn.windows).subspan(static_cast<std::size_t>(piece.first), static_cast<std::size_t>(count)));
+    const auto part = [&](const at::Tensor& all) {
+      const auto own = all.narrow(0, 0, count);
+      return pieces.size() == 1 ? own : own.clone();  // the next piece writes to the same place
+    };
+    losses.push_back(part(losses_));
+    if (engine_.is_private()) norms.push_back(part(norms_));
+  }
+  if (engine_.noise_) {
+    auto noise = at::empty(noise_.sizes(), dp::host_memory_for(noise_.device()).dtype(at::kDouble));
+    engine_.noise_->draw(noise, key, step);
+    noise_.copy_(noise, /*non_blocking=*/true);
+  }
+  if (const auto rate = engine_.adam_.options().learning_rate; !finish_ || rate != recorded_rate_) {
+    finish_ = dp::graph_of(sum_.device());
+    finish_->record([&] { finish(original_.parameters().values(), engine_.adam_); });
+    recorded_rate_ = rate;
+  }
+  finish_->replay();
+  const auto joined = [](const std::vector<at::Tensor>& parts, const at::Tensor& like) {
+    if (parts.size() == 1) return parts.front();
+    return parts.empty() ? at::empty({0}, like.options()) : at::cat(parts);
+  };
+  return {joined(losses, losses_), engine_.is_private() ? joined(norms, norms_) : at::Tensor()};
+}
+
+}  // namespace tsdp::training
