@@ -12,6 +12,7 @@
 #include "cli/device.h"
 #include "cli/program.h"
 #include "data/generate.h"
+#include "dp/device_kind.h"
 #include "dp/private_step.h"
 #include "privacy/theorems/structured_pairs.h"
 #include "run/charge.h"
@@ -135,6 +136,7 @@ int main(int argc, char** argv) {
   return tsdp::cli::run(app, argc, argv, common, [&] {
     tsdp::cli::set_threads(threads);
     const auto device = tsdp::cli::device_of(device_name);
+    tsdp::dp::settle_device(device);
     const std::regex wanted(only);
     Json rows = Json::array();
     const std::regex chosen(models);

@@ -5,7 +5,10 @@
 
 #include <cmath>
 
+#include "dp/device_kind.h"
 #include "settings/setup.h"
+#include "training/model_setup.h"
+#include "training/replayed_step.h"
 #include "training/step_engine.h"
 #include "tsdp/privacy/matrix/strategy_search.h"
 #include "tsdp/training/trainer.h"
@@ -45,12 +48,15 @@ class Candidate {
     const bool of_series = mode_.starts_with("private-series");
     for (std::int64_t i = 0; i < s.batch; ++i) places_.push_back(of_series ? i / series_windows : i);
     engine_ = std::make_unique<training::StepEngine>(
-        *model_, of_series ? method_of_series(s.batch, mode_) : method_of(s.batch, mode_ != "nonprivate"),
+        *model_, of_series ? method_of_series(s.batch, mode_) : method_of(s.batch, !mode_.starts_with("nonprivate")),
         training::StepEngine::Options());
+    if (mode_.ends_with("-replayed")) replay();
   }
 
   void step(const models::WindowBatch& windows) {
-    if (mode_ == "loop") {
+    if (replayed_) {
+      replayed_->step(drawn_, key_, steps_++);
+    } else if (mode_ == "loop") {
       loop(windows, RandomStream(key_, dp::noise_purpose, steps_++));
     } else {
       engine_->step(windows, places_, key_, steps_++);
@@ -59,6 +65,24 @@ class Candidate {
   }
 
  private:
+  /// Steps are replayed from now on, with a window of every series of random values.
+  void replay() {
+    RandomStream random(key_, "values", 0);
+    const auto length = model_->past_length() + setting_.forecast;
+    dataset_.frequency = data::Frequency::parse("1h");
+    for (std::int64_t i = 0; i < setting_.batch; ++i) {
+      data::Series series{std::to_string(i), 0, {}, {}};
+      for (std::int64_t t = 0; t < length; ++t) series.values.push_back(static_cast<float>(random.uniform()));
+      dataset_.series.push_back(std::move(series));
+      drawn_.windows.push_back({i, model_->past_length()});
+    }
+    drawn_.places = places_;
+    store_ = std::make_unique<data::WindowStore>(dataset_, model_->past_length(), setting_.forecast);
+    source_ = std::make_unique<training::WindowSource>(*store_, training::features_of(*model_, dataset_),
+                                                       model_->parameters().values().options());
+    replayed_ = training::ReplayedStep::of(*engine_, *model_, *source_);
+  }
+
   /// One window of every series, in turn; clipped to 1e-4 with noise multiplier 4.
   static mechanism::TrainingMethod method_of(std::int64_t batch, bool is_private) {
     privacy::SubsamplingScheme::Parameters p;
@@ -118,6 +142,11 @@ class Candidate {
   std::unique_ptr<training::StepEngine> engine_;
   std::vector<std::int64_t> places_;
   std::uint64_t steps_ = 0;
+  data::Dataset dataset_;
+  sampling::Draw drawn_;
+  std::unique_ptr<data::WindowStore> store_;
+  std::unique_ptr<training::WindowSource> source_;
+  std::unique_ptr<training::ReplayedStep> replayed_;
 };
 
 /// Rows of `modes`, without their "bench".
@@ -176,6 +205,10 @@ void bench_step(Json& rows, const StepSetting& setting, double seconds) {
   std::vector<std::string> modes = {
       "private", "private-prior", "private-series", "private-series-bsr", "private-series-blt", "nonprivate"};
   if (setting.device.is_cpu()) modes.emplace_back("loop");
+  if (dp::graph_of(setting.device) != nullptr) {
+    modes.emplace_back("private-replayed");
+    modes.emplace_back("nonprivate-replayed");
+  }
   for (const auto& row : measured(setting, modes, seconds)) rows.push_back(named("step", row));
 }
 

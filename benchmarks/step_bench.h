@@ -18,8 +18,9 @@ struct StepSetting {
 };
 
 /// One row for each of "private", "private-prior" (starting as seasonal naive of season 24), "private-series" (four
-/// windows a series), the same with correlated noise of four bands or two buffers, "nonprivate", "loop": times side by
-/// side, and the memory each needs beyond what the process held before it (step_mb).
+/// windows a series), the same with correlated noise of four bands or two buffers, "nonprivate", "loop", and on a
+/// device that records also "private-replayed", "nonprivate-replayed": times side by side, and the memory each needs
+/// beyond what the process held before it (step_mb).
 void bench_step(Json& rows, const StepSetting& setting, double seconds);
 
 /// Times and memory against batch, context and width, and the exponents of their growth: rows "scaling" and "exponent".

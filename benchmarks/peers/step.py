@@ -59,6 +59,7 @@ class Task:
     model: str
     batch: int
     threads: int = 2
+    device: str = "cpu"
     noise_multiplier: float = 4.0
     clip: float = 1e-4
     learning_rate: float = 1e-3
@@ -170,7 +171,7 @@ def gradient_case(task):
 def run_case(options):
     """Runs in a process of its own: writes figures, or the reason why there are none, as JSON to the file --case-out."""
     engine, model, batch = options.case
-    task = Task(engine, model, int(batch), options.threads)
+    task = Task(engine, model, int(batch), options.threads, options.device)
     try:
         row = gradient_case(task) if options.check else time_case(task, options.seconds)
     except Exception as e:  # an engine's failure is its result
@@ -215,7 +216,7 @@ def start_case(options, folder, engine, model, batch):
     """The figures of a case, or its error."""
     out = os.path.join(folder, "case.json")
     command = [sys.executable, os.path.abspath(__file__), "--case", engine, model, str(batch), "--case-out", out,
-               f"--threads={options.threads}", f"--seconds={options.seconds}"] + (["--check"] if options.check else [])
+               f"--threads={options.threads}", f"--device={options.device}", f"--seconds={options.seconds}"] + (["--check"] if options.check else [])
     with open(os.path.join(folder, "case.err"), "w+", encoding="utf-8") as said:
         # A process group of its own, so that an abandoned case ends together with the compilers it started.
         process = subprocess.Popen(command, env=environment(options), stdout=said, stderr=said, start_new_session=True)
@@ -240,7 +241,7 @@ def time_peers(options, folder):
     for i, (model, batch, engine) in enumerate(cases):
         print(f"{i + 1} of {len(cases)}: {engine}, {model}, batch {batch}", file=sys.stderr, flush=True)
         row = {"bench": "step", "engine": engine, "model": model, "mode": "private" if engine in PRIVATE else "nonprivate",
-               "device": "cpu", "threads": options.threads, "batch": batch, "context": Task.context, "forecast": Task.forecast}
+               "device": options.device, "threads": options.threads, "batch": batch, "context": Task.context, "forecast": Task.forecast}
         row |= start_case(options, folder, engine, model, batch)
         if "error" in row:
             print(f"step.py: {engine}, {model}, batch {batch}: {row['error']}", file=sys.stderr)
@@ -251,7 +252,8 @@ def time_peers(options, folder):
 def time_own(options, folder, when):
     print(f"tsdp, {when} its peers", file=sys.stderr, flush=True)
     out = os.path.join(folder, "own.json")
-    command = [options.own, "--only", "step", "--json", out, "--threads", str(options.threads), "--seconds", str(options.seconds)]
+    command = [options.own, "--only", "step", "--json", out, "--threads", str(options.threads), "--device", options.device,
+               "--seconds", str(options.seconds)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     with open(out, encoding="utf-8") as lines:
         return [{"engine": "tsdp", "when": when} | row for row in json.load(lines)]
@@ -353,6 +355,7 @@ def main():
     parser.add_argument("--batches", nargs="+", type=int, default=[32, 256, 1024])
     parser.add_argument("--seconds", type=float, default=5.0, help="timed for so long a case, and for three steps at least")
     parser.add_argument("--threads", type=int, default=2, help="threads, and cores to run on")
+    parser.add_argument("--device", default="cpu", help="cpu, or cuda for PyTorch's engines and tsdp")
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds after which a case is given up")
     parser.add_argument("--allocator", metavar="FILE", default=find_allocator(), help="preloaded for the peers; empty: glibc's, tuned")
     parser.add_argument("--busy-ok", action="store_true", help="run on a busy machine too")
@@ -381,7 +384,8 @@ def main():
         rows = time_own(options, folder, "before") if options.own else []
         rows += time_peers(options, folder)
         rows += time_own(options, folder, "after") if options.own else []
-    versions = {name: importlib.metadata.version(name) for name in ("torch", "opacus", "jax", "jaxlib", "numpy")}
+    installed = {package.name.lower() for package in importlib.metadata.distributions()}
+    versions = {name: importlib.metadata.version(name) for name in ("torch", "opacus", "jax", "jaxlib", "numpy") if name in installed}
     versions["python"] = platform.python_version()
     allocator = os.path.basename(options.allocator) or "glibc"
     print(f"{machine()}, {options.threads} threads, allocator {allocator}, load at the start {load:.2f}; "

@@ -138,7 +138,7 @@ def make_model(task, lstm=nn.LSTM):
     models = {"simple_ff": SimpleFF, "dlinear": DLinear, "itransformer": ITransformer}
     model = DeepAR(task, lstm) if task.model == "deepar" else models[task.model](task)
     model.load_state_dict({name: torch.from_numpy(value) for name, value in task.parameters().items()}, strict=True)
-    return model.train()
+    return model.to(task.device).train()
 
 
 # ---- the steps -------------------------------------------------------------------------------------------------------
@@ -223,12 +223,18 @@ def prepare(task):
     """A training step, and a function that returns Adam's first moments after it."""
     torch.set_num_threads(task.threads)
     torch.set_flush_denormal(True)
-    data = tuple(torch.from_numpy(x) for x in task.data())
-    step, adam = {
+    data = tuple(torch.from_numpy(x).to(task.device) for x in task.data())
+    work, adam = {
         "torch": lambda: plain_step(task, data),
         "opacus": lambda: opacus_step(task, data, ghost=False),
         "opacus_ghost": lambda: opacus_step(task, data, ghost=True),
         "torch_vmap": lambda: vmap_step(task, data, compiled=False),
         "torch_compile_vmap": lambda: vmap_step(task, data, compiled=True),
     }[task.engine]()
-    return step, lambda: [state["exp_avg"].numpy() for state in adam.state.values()]
+
+    def step():
+        work()
+        if task.device != "cpu":
+            torch.cuda.synchronize()
+
+    return step, lambda: [state["exp_avg"].cpu().numpy() for state in adam.state.values()]
