@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "device.h"
-#include "dp/device_kind.h"
 #include "mechanism/private_choice.h"
 #include "program.h"
 #include "progress_line.h"
@@ -333,7 +332,6 @@ int train(const Options& o) {
   const auto [folder, config_file, threads, device_name] = place_of(o);
   tsdp::cli::set_threads(threads);
   const auto device = tsdp::cli::device_of(device_name);
-  tsdp::dp::settle_device(device);
   auto asked = tsdp::read_config(config_file, o.set);
   // Budgets compose pairs: noise that suffices only for adaptive composition would be charged above the target.
   if (!o.budget.empty() && !asked.privacy.composition)

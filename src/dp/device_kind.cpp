@@ -115,6 +115,9 @@ void settle_device(const at::Device& device) {
   context.setAllowTF32CuDNN(false);
   const c10::impl::VirtualGuardImpl guard(device.type());
   guard.setDevice(device);
+  const auto common = guard.getDefaultStream(device);
+  if (guard.getStream(device) != common) return;
+  guard.synchronizeStream(common);
   guard.exchangeStream(guard.getStreamFromGlobalPool(device));
 }
 

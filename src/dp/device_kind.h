@@ -54,9 +54,9 @@ void register_device_kind(at::DeviceType type, DeviceKind kind);
 /// Empty where nothing is known.
 [[nodiscard]] std::string description_of(const at::Device& device);
 
-/// Prepares the process for work on `device`, if it is not the CPU, before the first tensor is there: operators whose
-/// results vary from run to run throw from now on, matrix products keep all digits, and the calling thread gets a
-/// stream on which work can be recorded.
+/// Prepares the process for work on `device`, if it is not the CPU: operators whose results vary from run to run throw
+/// from now on, matrix products keep all digits, and the calling thread gets a stream on which work can be recorded,
+/// after what it has begun so far.
 void settle_device(const at::Device& device);
 
 }  // namespace tsdp::dp

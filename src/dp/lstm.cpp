@@ -197,11 +197,13 @@ const LstmKernels* kernels_for(const at::TensorOptions& options, std::int64_t un
   kernels->backward(by_states, weight, gates, cells, by_gates);
   auto state = at::zeros({windows, units}, options);
   auto cell = at::zeros_like(state);
-  std::vector<at::Tensor> expected_states, before{cell}, expected(steps);
+  std::vector<at::Tensor> expected_states, gates_of_step, before{cell}, expected(steps);
   for (std::int64_t t = 0; t < steps; ++t) {
-    std::tie(state, cell, std::ignore) =
-        at::_thnn_fused_lstm_cell(from_input.select(1, t), at::mm(state, weight.t()), cell);
+    auto [next, next_cell, all] = at::_thnn_fused_lstm_cell(from_input.select(1, t), at::mm(state, weight.t()), cell);
+    state = next;
+    cell = next_cell;
     expected_states.push_back(state);
+    gates_of_step.push_back(all);
     before.push_back(cell);
   }
   at::Tensor by_cell = at::zeros_like(cell);
@@ -209,11 +211,14 @@ const LstmKernels* kernels_for(const at::TensorOptions& options, std::int64_t un
     auto by_state = by_states.select(1, static_cast<std::int64_t>(t)).clone();
     if (t + 1 < expected.size()) by_state.add_(at::mm(expected[t + 1], weight));
     std::tie(expected[t], by_cell, std::ignore) = at::_thnn_fused_lstm_cell_backward_impl(
-        by_state, by_cell, before[t], before[t + 1], gates.select(1, static_cast<std::int64_t>(t)).contiguous(),
-        /*has_bias=*/false);
+        by_state, by_cell, before[t], before[t + 1], gates_of_step[t], /*has_bias=*/false);
   }
-  const bool agree = at::allclose(states, at::stack(expected_states, 1), 1e-4, 1e-5) &&
-                     at::allclose(by_gates, at::stack(expected, 1), 1e-4, 1e-5);
+  before.erase(before.begin());
+  const auto close = [](const at::Tensor& found, const std::vector<at::Tensor>& by_step) {
+    return at::allclose(found, at::stack(by_step, 1), 1e-4, 1e-5);
+  };
+  const bool agree = close(states, expected_states) && close(cells, before) && close(gates, gates_of_step) &&
+                     close(by_gates, expected);
   if (agree) place->second = kernels;
   else
     log::warning(

@@ -74,8 +74,9 @@ at::Tensor clip_factors(const at::Tensor& squared_norms, const Clipping& clippin
 }
 
 void require_full_precision(const at::Device& device) {
-  for (const auto* variable : {"NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-                               "CUBLAS_EMULATE_SINGLE_PRECISION", "ONEDNN_DEFAULT_FPMATH_MODE"})
+  for (const auto* variable :
+       {"NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION",
+        "CUBLAS_EMULATE_DOUBLE_PRECISION", "ONEDNN_DEFAULT_FPMATH_MODE"})
     if (const char* value = std::getenv(variable);
         value != nullptr && *value != '\0' && std::string_view(value) != "0" && std::string_view(value) != "STRICT")
       throw PrivacyError(cat(variable, ": found ", value,

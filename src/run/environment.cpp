@@ -90,19 +90,22 @@ int add_object(dl_phdr_info* object, std::size_t, void* texts) {
   return 0;
 }
 
-/// Taken before main: what is loaded later, and when, is not part of how a program was built.
-const std::string loaded_code = [] {
+std::string code_loaded_now() {
   std::vector<std::string> texts;
   ::dl_iterate_phdr(add_object, &texts);
   std::sort(texts.begin(), texts.end());
   return short_digest(join(texts, " "));
-}();
+}
+
+/// Taken before main: what is loaded later, and when, is not part of how a program was built.
+const std::string loaded_code = code_loaded_now();
 
 /// NAME=VALUE of every variable that may choose other code paths, in order.
 std::string steering_variables() {
-  static constexpr std::array prefixes = {"MKL_",   "OMP_",    "GOMP_",      "KMP_",           "ONEDNN_", "DNNL_",
-                                          "ATEN_",  "TORCH_",  "PYTORCH_",   "OPENBLAS_",      "CUBLAS_", "CUDA_",
-                                          "CUDNN_", "NVIDIA_", "LD_PRELOAD", "GLIBC_TUNABLES", "OPENSSL_"};
+  static constexpr std::array prefixes = {"MKL_",    "OMP_",    "GOMP_",      "KMP_",           "ONEDNN_",
+                                          "DNNL_",   "ATEN_",   "TORCH_",     "PYTORCH_",       "OPENBLAS_",
+                                          "CUBLAS_", "CUDA_",   "CUBLASLT_",  "DISABLE_ADDMM_", "NVRTC_",
+                                          "CUDNN_",  "NVIDIA_", "LD_PRELOAD", "GLIBC_TUNABLES", "OPENSSL_"};
   std::vector<std::string> found;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
@@ -118,7 +121,9 @@ std::string steering_variables() {
 std::string environment_of(const at::Device& device, bool repeats) {
   const auto variables = steering_variables();
   return cat("tsdp ", version(), ", LibTorch ", TORCH_VERSION, ", ", device.str(), ", ", at::get_num_threads(),
-             " threads, ", processor(), ", ", at::get_cpu_capability(), ", code ", loaded_code,
+             " threads, ", processor(), ", ", at::get_cpu_capability(), ", code ",
+      // A GPU's libraries are loaded with its first work, which has been done by now.
+             device.is_cpu() ? loaded_code : code_loaded_now(),
              variables.empty() ? std::string() : cat(", ", variables),
              device.is_cpu() ? std::string() : cat(", ", dp::description_of(device)),
              repeats ? std::string() : cat(", process ", SecretKey::from_system().hex().substr(0, digits_shown)));

@@ -32,25 +32,48 @@ ReplayedStep::ReplayedStep(StepEngine& engine, models::Forecaster& model, Window
   prepare();
 }
 
+bool give_the_same(models::Forecaster& model, const std::vector<std::function<at::Tensor()>>& sums) {
+  const c10::NoGradGuard no_autograd;
+  constexpr double least_share = 0.25;  // of coordinates that are not 0
+  auto values = model.parameters().values();
+  const auto kept = values.clone();
+  values.copy_(at::arange(values.numel(), values.options()).mul_(0.7).sin_().mul_(0.1));
+  bool same = true;
+  at::Tensor first;
+  for (const auto& sum : sums) {
+    const auto found = sum();
+    if (!first.defined()) first = found;
+    same = same && at::equal(found, first);
+  }
+  values.copy_(kept);
+  return same && first.ne(0.0).to(at::kDouble).mean().item<double>() >= least_share;
+}
+
 void ReplayedStep::prepare() {
   const c10::NoGradGuard no_autograd;
-  places_ = source_.first_places(most_);
-  std::vector<at::Tensor> sums;
-  const auto keep = [&](const auto& work) {
-    sum_.zero_();
-    work();
-    sums.push_back(sum_.clone());
+  places_ = source_.trial_places(most_);
+  const auto sum_of = [this](const std::function<void()>& work) {
+    return [this, work] {
+      sum_.zero_();
+      work();
+      return sum_.clone();
+    };
   };
-  keep([&] { add(); });
-  keep([&] { add(); });
-  add_ = dp::graph_of(sum_.device());
-  add_->record([&] { add(); });
-  keep([&] { add_->replay(); });
-  repeats_ = at::equal(sums[0], sums[1]) && at::equal(sums[0], sums[2]);
+  const auto eager = sum_of([this] { add(); });
+  // Recorded once it has been done: what is done for the first time may not be recordable.
+  const auto replayed = sum_of([this] {
+    if (!add_) {
+      add_ = dp::graph_of(sum_.device());
+      add_->record([this] { add(); });
+    }
+    add_->replay();
+  });
+  repeats_ = give_the_same(*model_, {eager, eager, replayed, replayed});
   // On copies: what is prepared must not move a weight.
   const auto values = original_.parameters().values().clone();
   dp::Adam adam(engine_.adam_.options(), values);
   finish(values, adam);
+  original_.parameters().gradients().zero_();  // it held a sum without noise
 }
 
 void ReplayedStep::add() {
@@ -71,6 +94,7 @@ void ReplayedStep::finish(const at::Tensor& values, dp::Adam& adam) {
 
 void ReplayedStep::add_piece(std::span<const data::WindowIndex> windows) {
   const auto count = static_cast<std::int64_t>(windows.size());
+  TORCH_CHECK(count <= most_ && (kept_.defined() || count == most_), "a piece has another size than was planned");
   places_.copy_(source_.places(windows, most_), /*non_blocking=*/true);
   if (kept_.defined()) {
     kept_.narrow(0, 0, count).fill_(1.0);
@@ -81,6 +105,10 @@ void ReplayedStep::add_piece(std::span<const data::WindowIndex> windows) {
 
 StepEngine::Result ReplayedStep::step(const sampling::Draw& drawn, const SecretKey& key, std::uint64_t step) {
   const c10::NoGradGuard no_autograd;
+  if (in_a_step_)
+    throw Error(ExitCode::failure, "a step failed before this one; the run must be resumed from its folder");
+  in_a_step_ = true;
+  sum_.zero_();
   const auto windows = static_cast<std::int64_t>(drawn.windows.size());
   engine_.check(drawn.places, windows);
   const auto pieces = engine_.pieces_of(dp::Records::each_window(windows), drawn.places).front();
@@ -107,12 +135,14 @@ StepEngine::Result ReplayedStep::step(const sampling::Draw& drawn, const SecretK
     finish_->record([&] { finish(original_.parameters().values(), engine_.adam_); });
     recorded_rate_ = rate;
   }
-  finish_->replay();
   const auto joined = [](const std::vector<at::Tensor>& parts, const at::Tensor& like) {
     if (parts.size() == 1) return parts.front();
     return parts.empty() ? at::empty({0}, like.options()) : at::cat(parts);
   };
-  return {joined(losses, losses_), engine_.is_private() ? joined(norms, norms_) : at::Tensor()};
+  StepEngine::Result result{joined(losses, losses_), engine_.is_private() ? joined(norms, norms_) : at::Tensor()};
+  finish_->replay();
+  in_a_step_ = false;
+  return result;
 }
 
 }  // namespace tsdp::training

@@ -1,7 +1,9 @@
 // Steps that a device records once and replays.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "dp/device_kind.h"
 #include "sampling/structured_sampler.h"
@@ -19,18 +21,19 @@ namespace tsdp::training {
 /// up is left out of the sum. So how a window's gradient is rounded does not depend on how many windows are drawn.
 ///
 /// The noise of a step is drawn on the host, from the step's number and the key, and travels before *finish* is
-/// launched. *Finish* overwrites it with values that are not numbers. A step that was launched twice, or without noise
-/// of its own, thus ruins the weights and never releases the same noise twice.
+/// launched. *Finish* overwrites it with values that are not numbers: launched twice, or without noise of its own, it
+/// ruins the weights and releases nothing.
 class ReplayedStep {
  public:
   /// Null where the device cannot record, or steps are of another kind (records of several windows). `engine`, `model`
   /// and `source` must outlive it; `model` is the engine's. Adds a batch twice and replays it, to see whether the sums
-  /// are equal (`repeats`); no weight changes.
+  /// are equal (`repeats`); no weight is changed by that.
   static std::unique_ptr<ReplayedStep> of(StepEngine& engine, models::Forecaster& model, WindowSource& source);
 
-  /// StepEngine::step with the windows of `drawn`. The result is valid until the next step.
+  /// StepEngine::step with the windows of `drawn`. The result is valid until the next step. Once a step has thrown, all
+  /// further ones do: it may have been taken in part.
   StepEngine::Result step(const sampling::Draw& drawn, const SecretKey& key, std::uint64_t step);
-  /// Whether the same batch gave the same bits three times: twice as it is, once as a replay.
+  /// Whether the same batch gave the same bits four times: twice as it is, twice as a replay.
   [[nodiscard]] bool repeats() const noexcept { return repeats_; }
 
  private:
@@ -52,6 +55,11 @@ class ReplayedStep {
   std::unique_ptr<dp::DeviceGraph> add_, finish_;
   double recorded_rate_ = 0.0;  // the learning rate in `finish_`
   bool repeats_ = false;
+  bool in_a_step_ = false;
 };
+
+/// Whether all of `sums` give the same bits, with weights of `model` at which gradients are not 0. Keeps the weights. A
+/// sum that is 0 at most coordinates shows nothing, so the answer is then no.
+[[nodiscard]] bool give_the_same(models::Forecaster& model, const std::vector<std::function<at::Tensor()>>& sums);
 
 }  // namespace tsdp::training

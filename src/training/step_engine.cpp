@@ -179,7 +179,10 @@ void StepEngine::add_gradients(models::Forecaster& model, const models::WindowBa
     norms.copy_(
         dp::add_clipped_sum(model.layers(), records, clipping_, model.parameters().gradients().options(), kept));
   } else {
-    for (auto* layer : model.layers()) layer->add_gradient(kept);
+    for (auto* layer : model.layers()) {
+      if (kept.defined()) layer->discard(kept.eq(0.0));  // what only fills the batch up may hold anything
+      layer->add_gradient(kept);
+    }
   }
 }
 

@@ -39,9 +39,14 @@ at::Tensor WindowSource::places(std::span<const data::WindowIndex> indices, std:
   return out;
 }
 
-at::Tensor WindowSource::first_places(std::int64_t rows) const {
+at::Tensor WindowSource::trial_places(std::int64_t rows) const {
   const auto there = features_ ? std::min(device_values_.size(0), device_features_.size(0)) : device_values_.size(0);
-  return at::arange(rows, device_values_.options().dtype(at::kLong)).remainder_(there).expand({2, rows}).clone();
+  const auto apart = std::max<std::int64_t>(1, there / rows);
+  return at::arange(rows, device_values_.options().dtype(at::kLong))
+      .mul_(apart)
+      .remainder_(there)
+      .expand({2, rows})
+      .clone();
 }
 
 models::WindowBatch WindowSource::gather_at(const at::Tensor& places) const {

@@ -28,8 +28,8 @@ class WindowSource {
   /// Off the CPU: where these windows begin, for `gather_at`, filled up to `rows` with the beginning of the data: (2,
   /// rows), in pinned memory.
   [[nodiscard]] at::Tensor places(std::span<const data::WindowIndex> indices, std::int64_t rows) const;
-  /// Off the CPU: `rows` places near the beginning of the data, whatever lies there; on the device.
-  [[nodiscard]] at::Tensor first_places(std::int64_t rows) const;
+  /// Off the CPU: `rows` places all over the data, whatever lies there; on the device.
+  [[nodiscard]] at::Tensor trial_places(std::int64_t rows) const;
   /// Off the CPU: the batch of the windows at `places`, which lie on the device. The host does not wait.
   [[nodiscard]] models::WindowBatch gather_at(const at::Tensor& places) const;
 

@@ -11,8 +11,9 @@ namespace {
 
 TEST(FullPrecision, IsThereUnlessItWasSwitchedOff) {
   EXPECT_NO_THROW(require_full_precision(at::Device(at::kCPU)));
-  for (const auto* variable : {"NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-                               "CUBLAS_EMULATE_SINGLE_PRECISION", "ONEDNN_DEFAULT_FPMATH_MODE"}) {
+  for (const auto* variable :
+       {"NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION",
+        "CUBLAS_EMULATE_DOUBLE_PRECISION", "ONEDNN_DEFAULT_FPMATH_MODE"}) {
     ASSERT_EQ(::setenv(variable, "1", 1), 0);
     try {
       require_full_precision(at::Device(at::kCPU));

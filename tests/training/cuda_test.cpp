@@ -131,6 +131,17 @@ std::vector<std::pair<std::string, Config>> kinds_of_runs() {
   for (const auto& model : models::model_names()) add(model, model);
   add("poisson", "simple_ff", [](Config& c) { c.sampling.top_level = privacy::TopLevel::poisson; });
   add("not private", "simple_ff", [](Config& c) { c.privacy.enabled = false; });
+  add("a learning rate that changes", "simple_ff", [](Config& c) {
+    c.privacy.enabled = false;
+    c.optimizer.gradient_norm_bound = 0.01;
+    c.optimizer.plateau_looks = 1;
+    c.training.validate_every = 1;
+  });
+  add("many pieces", "simple_ff", [](Config& c) {
+    c.sampling.batch_size = 900;
+    c.sampling.subsequences_per_sequence = 150;
+    c.privacy.noise_multiplier = 600.0;
+  });
   add("per layer", "itransformer", [](Config& c) { c.privacy.clipping = privacy::ClippingKind::per_layer; });
   add("automatic", "dlinear", [](Config& c) { c.privacy.clipping = privacy::ClippingKind::automatic; });
   for (const std::string model : {"deepar", "itransformer"}) add("series " + model, model, series);

@@ -19,6 +19,7 @@
 #include "mechanism/private_choice.h"
 #include "privacy/adaptive/adaptive_curve.h"
 #include "run/charge.h"
+#include "run/checkpoint.h"
 #include "sampling/augmentation.h"
 #include "sampling/structured_sampler.h"
 #include "settings/setup.h"
@@ -175,6 +176,11 @@ const std::vector<Case>& cases() {
 
 class Wiring : public TrainingFixture {
  protected:
+  /// Whether steps of this run may be replayed in another process.
+  [[nodiscard]] bool says_that_it_repeats(const std::string& name) const {
+    return load_checkpoint(folder(name).last())->environment.find(", process ") == std::string::npos;
+  }
+
   /// Takes `steps` steps and expects each release to be (Σ clipped + σ C x_t) / divisor of the records of step t, x the
   /// t-th row of C⁻¹Z; of independent noise it is z_t.
   void expect_releases(const Config& given, const std::string& name, std::uint64_t steps, double divisor = 3.0) {
@@ -288,6 +294,7 @@ class RecordingCpu {
 
   std::function<void()> last;  ///< what was replayed last
   int replays = 0;
+  bool varies = false;  ///< every other replay does its work twice
 
  private:
   class Kept final : public dp::DeviceGraph {
@@ -296,8 +303,8 @@ class RecordingCpu {
     void record(const std::function<void()>& work) override { work_ = work; }
     void replay() override {
       of_.last = work_;
-      ++of_.replays;
       work_();
+      if (++of_.replays % 2 == 0 && of_.varies) work_();
     }
 
    private:
@@ -373,7 +380,16 @@ TEST_F(Wiring, ReplayedStepsAreTheEnginesBits) {
       if (name == "many pieces") EXPECT_LT((found - expected).abs().mean().item<double>(), 1e-6);
       else EXPECT_TRUE(at::equal(found, expected));
       EXPECT_GT(recording.replays, 6);
+      EXPECT_TRUE(says_that_it_repeats(model + name + "-replayed"));
     }
+}
+
+TEST_F(Wiring, ADeviceThatVariesDoesNotSayThatItRepeats) {
+  const Threads one(1);
+  RecordingCpu recording;
+  recording.varies = true;
+  trainer("run", small_training())->begin();
+  EXPECT_FALSE(says_that_it_repeats("run"));
 }
 
 TEST_F(Wiring, AStepReplayedWithoutNoiseOfItsOwnReleasesNothing) {
