@@ -205,7 +205,7 @@ void bench_step(Json& rows, const StepSetting& setting, double seconds) {
   std::vector<std::string> modes = {
       "private", "private-prior", "private-series", "private-series-bsr", "private-series-blt", "nonprivate"};
   if (setting.device.is_cpu()) modes.emplace_back("loop");
-  if (dp::graph_of(setting.device) != nullptr) {
+  if (dp::can_record(setting.device)) {
     modes.emplace_back("private-replayed");
     modes.emplace_back("nonprivate-replayed");
   }

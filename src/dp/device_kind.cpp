@@ -50,9 +50,7 @@ std::string describe_cuda(const at::Device& device) {
              " multiprocessors, driver for CUDA ", of_driver, " (", driver, "), CUDA ", CUDART_VERSION, ", ",
              at::detail::getCUDAHooks().versionRuntimeCuDNN());
 }
-#endif
 
-#ifdef TSDP_CUDA
 LstmKernels cuda_lstm() {
   const auto stream = [] { return static_cast<void*>(at::cuda::getCurrentCUDAStream().stream()); };
   return {[](const at::Device& device, std::int64_t units) { return lstm_cuda_serves(device.index(), units); },
@@ -81,13 +79,23 @@ std::map<at::DeviceType, DeviceKind>& kinds() {
   return known;
 }
 
+/// A kind without anything where nothing is known.
+const DeviceKind& kind_of(const at::Device& device) {
+  static const DeviceKind unknown;
+  const auto found = kinds().find(device.type());
+  return found == kinds().end() ? unknown : found->second;
+}
+
 }  // namespace
 
 void register_device_kind(at::DeviceType type, DeviceKind kind) { kinds()[type] = std::move(kind); }
 
-std::unique_ptr<DeviceGraph> graph_of(const at::Device& device) {
-  const auto found = kinds().find(device.type());
-  return found == kinds().end() || !found->second.graph ? nullptr : found->second.graph();
+bool can_record(const at::Device& device) { return static_cast<bool>(kind_of(device).graph); }
+
+std::unique_ptr<DeviceGraph> recorded(const at::Device& device, const std::function<void()>& work) {
+  auto graph = kind_of(device).graph();
+  graph->record(work);
+  return graph;
 }
 
 at::TensorOptions host_memory_for(const at::Device& device) {
@@ -95,13 +103,13 @@ at::TensorOptions host_memory_for(const at::Device& device) {
 }
 
 const LstmKernels* lstm_kernels_of(const at::Device& device) {
-  const auto found = kinds().find(device.type());
-  return found == kinds().end() || !found->second.lstm ? nullptr : &*found->second.lstm;
+  const auto& lstm = kind_of(device).lstm;
+  return lstm ? &*lstm : nullptr;
 }
 
 std::string description_of(const at::Device& device) {
-  const auto found = kinds().find(device.type());
-  return found == kinds().end() || !found->second.description ? std::string() : found->second.description(device);
+  const auto& description = kind_of(device).description;
+  return description ? description(device) : std::string();
 }
 
 void settle_device(const at::Device& device) {

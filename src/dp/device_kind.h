@@ -36,9 +36,9 @@ struct LstmKernels {
 
 /// What is known of a kind of device.
 struct DeviceKind {
-  std::function<std::unique_ptr<DeviceGraph>()> graph;
+  std::function<std::unique_ptr<DeviceGraph>()> graph = {};
   /// Everything that decides how results are rounded: chip, driver, libraries.
-  std::function<std::string(const at::Device&)> description;
+  std::function<std::string(const at::Device&)> description = {};
   std::optional<LstmKernels> lstm = {};
 };
 /// Makes a kind of device known; CUDA is, where LibTorch has it. Tests make the CPU one that records, too.
@@ -47,8 +47,9 @@ void register_device_kind(at::DeviceType type, DeviceKind kind);
 /// Memory of the host that `device` copies from without making the host wait.
 [[nodiscard]] at::TensorOptions host_memory_for(const at::Device& device);
 
-/// Null where the device cannot record.
-[[nodiscard]] std::unique_ptr<DeviceGraph> graph_of(const at::Device& device);
+[[nodiscard]] bool can_record(const at::Device& device);
+/// A record of `work` on a device that can: DeviceGraph::record.
+[[nodiscard]] std::unique_ptr<DeviceGraph> recorded(const at::Device& device, const std::function<void()>& work);
 /// Null where there are none.
 [[nodiscard]] const LstmKernels* lstm_kernels_of(const at::Device& device);
 /// Empty where nothing is known.

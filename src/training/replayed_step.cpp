@@ -11,7 +11,7 @@ namespace tsdp::training {
 
 std::unique_ptr<ReplayedStep> ReplayedStep::of(StepEngine& engine, models::Forecaster& model, WindowSource& source) {
   const auto device = model.parameters().values().device();
-  if (engine.joins_ || engine.threads() != 1 || dp::graph_of(device) == nullptr) return nullptr;
+  if (engine.joins_ || engine.threads() != 1 || !dp::can_record(device)) return nullptr;
   return std::unique_ptr<ReplayedStep>(new ReplayedStep(engine, model, source));
 }
 
@@ -59,15 +59,10 @@ void ReplayedStep::prepare() {
       return sum_.clone();
     };
   };
+  add();  // what is done for the first time may not be recordable
+  add_ = dp::recorded(sum_.device(), [this] { add(); });
   const auto eager = sum_of([this] { add(); });
-  // Recorded once it has been done: what is done for the first time may not be recordable.
-  const auto replayed = sum_of([this] {
-    if (!add_) {
-      add_ = dp::graph_of(sum_.device());
-      add_->record([this] { add(); });
-    }
-    add_->replay();
-  });
+  const auto replayed = sum_of([this] { add_->replay(); });
   repeats_ = give_the_same(*model_, {eager, eager, replayed, replayed});
   // On copies: what is prepared must not move a weight.
   const auto values = original_.parameters().values().clone();
@@ -131,8 +126,7 @@ StepEngine::Result ReplayedStep::step(const sampling::Draw& drawn, const SecretK
     noise_.copy_(noise, /*non_blocking=*/true);
   }
   if (const auto rate = engine_.adam_.options().learning_rate; !finish_ || rate != recorded_rate_) {
-    finish_ = dp::graph_of(sum_.device());
-    finish_->record([&] { finish(original_.parameters().values(), engine_.adam_); });
+    finish_ = dp::recorded(sum_.device(), [this] { finish(original_.parameters().values(), engine_.adam_); });
     recorded_rate_ = rate;
   }
   const auto joined = [](const std::vector<at::Tensor>& parts, const at::Tensor& like) {

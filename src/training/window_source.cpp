@@ -17,7 +17,7 @@ at::Tensor& with_rows(at::Tensor& buffer, std::int64_t rows, std::int64_t width)
 WindowSource::WindowSource(const data::WindowStore& store, std::optional<data::FeatureStore> features,
                            const at::TensorOptions& options)
     : store_(store), features_(std::move(features)), options_(options) {
-  if (options.device().is_cpu() && dp::graph_of(options.device()) == nullptr) return;
+  if (options.device().is_cpu() && !dp::can_record(options.device())) return;
   const auto on_device = [&](std::span<const float> flat, std::int64_t width) {
     const auto size = static_cast<std::int64_t>(flat.size());
     auto all = at::from_blob(const_cast<float*>(flat.data()), {size}, at::kFloat).to(options);
