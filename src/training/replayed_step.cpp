@@ -83,7 +83,6 @@ void ReplayedStep::finish(const at::Tensor& values, dp::Adam& adam) {
   if (noise_.defined()) sum_.add_(noise_);
   dp::finish_noised(gradients, sum_, engine_.noise_ ? engine_.noise_->deviation() : 0.0, 1.0 / engine_.divisor_);
   engine_.update(values, gradients, adam);
-  sum_.zero_();
   if (noise_.defined()) noise_.fill_(std::numeric_limits<double>::quiet_NaN());
 }
 
