@@ -243,8 +243,8 @@ def time_peers(options, folder):
         row = {"bench": "step", "engine": engine, "model": model, "mode": "private" if engine in PRIVATE else "nonprivate",
                "device": options.device, "threads": options.threads, "batch": batch, "context": Task.context, "forecast": Task.forecast}
         row |= start_case(options, folder, engine, model, batch)
-        if "error" in row:
-            print(f"step.py: {engine}, {model}, batch {batch}: {row['error']}", file=sys.stderr)
+        # Said at once: a run that is stopped later has shown what it measured.
+        print(f"step.py: {engine}, {model}, batch {batch}: {row.get('error') or ms(row) + ' ms'}", file=sys.stderr, flush=True)
         rows.append(row)
     return rows
 
