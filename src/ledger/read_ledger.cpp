@@ -235,9 +235,13 @@ bool check_cost(Verification& out) {
     out.epsilon =
         privacy::epsilon_after(ledger.method.privacy()->theorem(), accountant, p.delta, ledger.accounted_steps());
     // The stated upper end must be certified, not only close; it may have come from another grid, or be the target,
-    // which was certified by a curve that had not been asked before.
-    if (p.epsilon.upper < out.epsilon.upper && !accountant.certifies(p.epsilon.upper, p.delta, uses) &&
-        !ledger.method.privacy()->curve()->certifies(p.epsilon.upper, p.delta, uses))
+    // which was certified by a curve that had not been asked before. A finer precision certifies what lies a rounding
+    // below its answer at this one.
+    const auto certified = [&](privacy::PrivacyCurve& by) {
+      return by.certifies(p.epsilon.upper, p.delta, uses) ||
+             by.certifies(p.epsilon.upper, p.delta, uses, privacy::finest_precision);
+    };
+    if (p.epsilon.upper < out.epsilon.upper && !certified(accountant) && !certified(*ledger.method.privacy()->curve()))
       differs(out, "epsilon: found an upper end of ", p.epsilon.upper, "; ", rounded_up(out.epsilon.upper, 7),
               " follows from its terms");
     else out.epsilon.upper = std::min(out.epsilon.upper, p.epsilon.upper);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
+#include <tuple>
 
 #include "base/version.h"
 #include "support/ledger.h"
@@ -120,6 +122,46 @@ TEST(LedgerDocument, APrivateChoiceIsPartOfTheTerms) {
   less.erase("choice");
   EXPECT_FALSE(verify(less, "ledger").agrees());
   EXPECT_FALSE(document(example()).contains("choice"));
+}
+
+// A plan asks its curve for steps before it asks for the epsilon of them, at whatever precision: the answers differ in
+// their last digits, and each is stated by some run. Without a choice and with one, whose epsilon is added.
+TEST(LedgerDocument, AgreesWhateverItsCurveWasAskedBefore) {
+  std::mt19937_64 draw(7);
+  const auto between = [&](double low, double high) {
+    return low * std::pow(high / low, std::uniform_real_distribution<>()(draw));
+  };
+  for (int i = 0; i < 12; ++i) {
+    SCOPED_TRACE(i);
+    auto law = six_series();
+    const auto series = static_cast<std::int64_t>(between(20, 600));
+    const auto length = static_cast<std::int64_t>(between(300, 4000));
+    law.lengths = SeriesLengths::between(series, length, length);
+    law.context_length = 168;
+    law.forecast_length = 24;
+    law.batch_size = series;
+    const double target = between(0.1, 2.0);
+    const double choice = i % 2 == 0 ? 0.0 : 0.05 * target;
+    const PrivateMechanism mechanism({}, SubsamplingScheme(law), {ClippingKind::flat, 1e-4},
+                                     {NoiseKind::independent, between(20.0, 400.0)}, std::nullopt, choice);
+    const std::uint64_t uses = 4000;
+    const double delta = 1e-7;
+    for (const double precision : {1e-3, 1e-4, finest_precision}) {
+      auto curve = mechanism.curve();
+      if (precision == 1e-3) std::ignore = curve->max_uses(target, delta, uses);
+      auto ledger = example();
+      ledger.method = mechanism;
+      ledger.steps_planned = ledger.steps_charged = ledger.steps_taken = uses;
+      ledger.cost->delta = delta;
+      ledger.cost->target_epsilon = 100.0;
+      ledger.cost->epsilon = curve->epsilon(delta, uses, precision);
+      const auto found = verify(document(ledger), "ledger");
+      EXPECT_TRUE(found.agrees()) << precision << ": " << found.differences.front();
+      // What is not certified at any precision does not follow.
+      ledger.cost->epsilon.upper = ledger.cost->epsilon.lower * (1.0 - 1e-6);
+      EXPECT_FALSE(verify(document(ledger), "ledger").agrees());
+    }
+  }
 }
 
 TEST(LedgerDocument, TheCompositionIsPartOfTheTerms) {

@@ -15,13 +15,15 @@ namespace {
 constexpr double outwards = 1.0 + 1e-14;
 
 /// The uses' own certificate, extended by the release.
-Certificate with_release(Certificate why) {
+Certificate extended(Certificate why) {
   why.upper += ", with tsdp.7";
   why.lower += why.lower.empty() ? "" : ", without the release after it";
   return why;
 }
 
 }  // namespace
+
+double CurveWithPureRelease::with_release(double epsilon) const { return up(epsilon + pure_); }
 
 CurveWithPureRelease::CurveWithPureRelease(std::unique_ptr<PrivacyCurve> curve, double epsilon)
     : curve_(std::move(curve)), pure_(epsilon) {
@@ -49,25 +51,32 @@ Interval CurveWithPureRelease::find_delta(double epsilon, std::uint64_t uses, do
 Interval CurveWithPureRelease::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) {
   if (uses == 0) return {0.0, 0.0};
   const auto of_uses = curve_->epsilon(delta, uses, precision);
-  why = with_release(of_uses.why);
-  return {of_uses.lower, up(of_uses.upper + pure_)};
+  why = extended(of_uses.why);
+  return {of_uses.lower, with_release(of_uses.upper)};
+}
+
+double CurveWithPureRelease::left_of(double epsilon) const {
+  double left = down(epsilon - pure_);
+  while (with_release(up(left)) <= epsilon) left = up(left);
+  while (with_release(left) > epsilon) left = down(left);
+  return left;
 }
 
 double CurveWithPureRelease::upper_epsilon(double delta, std::uint64_t uses, double precision) {
-  return uses == 0 ? 0.0 : up(curve_->upper_epsilon(delta, uses, precision) + pure_);
+  return uses == 0 ? 0.0 : with_release(curve_->upper_epsilon(delta, uses, precision));
 }
 
 bool CurveWithPureRelease::certifies(double epsilon, double delta, std::uint64_t uses, double precision) {
   if (uses == 0) return true;
-  const double left = down(epsilon - pure_);
+  const double left = left_of(epsilon);
   return left >= 0.0 && curve_->certifies(left, delta, uses, precision);
 }
 
 std::uint64_t CurveWithPureRelease::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
-  const double left = down(epsilon - pure_);
+  const double left = left_of(epsilon);
   return left >= 0.0 ? curve_->max_uses(left, delta, limit, precision) : 0;
 }
 
-Certificate CurveWithPureRelease::methods() const { return with_release(curve_->methods()); }
+Certificate CurveWithPureRelease::methods() const { return extended(curve_->methods()); }
 
 }  // namespace tsdp::privacy

@@ -31,6 +31,12 @@ class CurveWithPureRelease final : public PrivacyCurve {
   [[nodiscard]] std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override;
 
  private:
+  /// ε₁ + ε₂, rounded up.
+  [[nodiscard]] double with_release(double epsilon) const;
+  /// The largest ε₁ whose with_release() is at most `epsilon`: exactly that inverse, or an ε that was stated would not
+  /// be certified when it is checked.
+  [[nodiscard]] double left_of(double epsilon) const;
+
   std::unique_ptr<PrivacyCurve> curve_;
   double pure_;  ///< ε₂
 };

@@ -39,6 +39,23 @@ class Coin final : public PrivacyCurve {
   double epsilon_;
 };
 
+/// One use that costs exactly `epsilon` at any delta.
+class Step final : public PrivacyCurve {
+ public:
+  explicit Step(double epsilon) : epsilon_(epsilon) {}
+  Interval find_delta(double epsilon, std::uint64_t, double, Certificate&) override {
+    return epsilon >= epsilon_ ? Interval{0.0, 0.0} : Interval{0.5, 0.5};
+  }
+  Interval find_epsilon(double, std::uint64_t, double, Certificate&) override { return {epsilon_, epsilon_}; }
+  Certificate methods() const override { return {"a step", "a step", {}}; }
+
+ protected:
+  std::uint64_t search_uses(double epsilon, double, std::uint64_t, double) override { return epsilon >= epsilon_; }
+
+ private:
+  double epsilon_;
+};
+
 /// H_{e^ε} of two coins together, by their four outcomes.
 double two_coins(double first, double second, double epsilon) {
   const double p = 1.0 / (1.0 + std::exp(-first));
@@ -96,6 +113,20 @@ TEST(PureRelease, LiesAboveAGaussianAndACoin) {
     EXPECT_LE(whole.upper, alone.epsilon(1e-5, 1).upper + coin + 1e-12);
     EXPECT_EQ(whole.lower, alone.epsilon(1e-5, 1).lower);
     EXPECT_LE(gaussian_and_coin(sigma, coin, whole.upper), 1e-5);
+  }
+}
+
+// What epsilon() answers is certified by what is left of it, whatever way the sum was rounded.
+TEST(PureRelease, IsTakenOffAsItWasAdded) {
+  for (int i = 1; i < 4000; ++i) {
+    const double first = std::fmod(0.6180339887498949 * i, 3.0);
+    const double second = 1e-4 + std::fmod(0.4142135623730951 * i, 0.7);
+    CurveWithPureRelease curve(std::make_unique<Step>(first), second);
+    const double whole = curve.epsilon(1e-6, 1).upper;
+    EXPECT_GE(whole, first + second);
+    EXPECT_TRUE(curve.certifies(whole, 1e-6, 1)) << first << " " << second;
+    EXPECT_FALSE(curve.certifies(whole * (1.0 - 1e-15), 1e-6, 1)) << first << " " << second;
+    EXPECT_EQ(curve.max_uses(whole, 1e-6, 1), 1U);
   }
 }
 
