@@ -77,16 +77,27 @@ void put_training_privacy(nlohmann::ordered_json& out, const exporting::ModelMet
   out["statement"] = ledger.value("statement", std::string());
 }
 
-evaluation::Metrics scores_of_start(const training::RunFolder& folder, const Config& config,
-                                    const data::PreparedData& data, std::span<const data::ForecastRange> ranges,
-                                    const nlohmann::ordered_json& ledger) {
+namespace {
+
+/// Gives `model` the weights that the run began with. Throws DataError if they are not those of its ledger.
+void initialise_as_stated(models::Forecaster& model, const training::RunFolder& folder, const Config& config,
+                          const mechanism::Ledger& ledger) {
   const auto start = mechanism::find_start(config, folder.config());
-  if (mechanism::read_ledger(ledger, folder.ledger().string()).start != mechanism::start_of(config, start))
+  if (ledger.start != mechanism::start_of(config, start))
     throw DataError(cat(folder.config().string(),
                         ": model.start: found other weights than the run began with; put the run's own ",
                         config.model.start, " back"));
+  training::initialise(model, config.training.seed, start);
+}
+
+}  // namespace
+
+evaluation::Metrics scores_of_start(const training::RunFolder& folder, const Config& config,
+                                    const data::PreparedData& data, std::span<const data::ForecastRange> ranges,
+                                    const nlohmann::ordered_json& ledger) {
+  // With the same mixture, in which network and start are then the same weights: what training added is the difference.
   auto model = training::model_of(config, at::TensorOptions(at::kFloat));
-  training::initialise(*model, config.training.seed, start);
+  initialise_as_stated(*model, folder, config, mechanism::read_ledger(ledger, folder.ledger().string()));
   auto module = exporting::make_module(*model, config.model.sampled_forecasts);
   return evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, at::kCPU).model;
 }
@@ -199,8 +210,10 @@ void require_whole_cost(const training::RunFolder& folder, const RunFiles& files
         cat(folder.ledger().string(), ": ", found.differences.front(), "; put the ledger back that tsdp-train wrote"));
 }
 
-std::unique_ptr<models::Forecaster> model_with_weights(const Config& config, const RunFiles& files) {
+std::unique_ptr<models::Forecaster> model_with_weights(const training::RunFolder& folder, const Config& config,
+                                                       const RunFiles& files) {
   auto model = training::model_of(config, at::TensorOptions(at::kFloat));
+  initialise_as_stated(*model, folder, config, files.ledger);
   if (files.checkpoint.values.numel() != model->parameters().count())
     throw DataError(cat(files.checkpoint_file.string(), ": found ", files.checkpoint.values.numel(),
                         " parameters; expected ", model->parameters().count(), " for the run's configuration"));
@@ -240,7 +253,7 @@ RunModel model_of_run(const training::RunFolder& folder, const Config& config, E
                            files.ledger.steps_planned,
                            " steps taken); expected tsdp-train --resume first, or --unfinished with tsdp-export"));
   RunModel out;
-  out.model = model_with_weights(config, files);
+  out.model = model_with_weights(folder, config, files);
   out.sampled_forecasts = config.model.sampled_forecasts;
   out.metadata = metadata_of_run(config, *out.model, files);
   return out;

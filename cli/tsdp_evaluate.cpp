@@ -214,6 +214,11 @@ void print_as_table(const Options& o, const Scores& scores) {
     std::cout << "\n";
   }
   print(cat(what_data_added(scores.result), ".\n"));
+  if (const double share = evaluation::share_in_band(metrics); std::isfinite(share)) {
+    const auto words = evaluation::band_in_words(share);
+    print(cat("80 % band: ", rounded(100.0 * share, 3), " % of the true values", words.empty() ? "" : ", ", words,
+              ".\n"));
+  }
   if (!scores.inference_privacy.is_null()) print(cat(scores.inference_privacy["statement"].get<std::string>(), "\n"));
   print(cat("The model: ", metadata.privacy.value("statement", std::string("no privacy statement")),
             "\nThe scores compare with true values: no epsilon covers them.\n"));

@@ -101,6 +101,11 @@ class Forecaster {
 
   /// Loss of each window (B): negative log-likelihood as GluonTS has it. Records activations.
   at::Tensor losses(const WindowBatch& batch);
+  /// Keeps the present weights as those of the start, a candidate of the mixture of exported forecasts.
+  void keep_start() { start_ = parameters_.values().clone(); }
+  /// All parameters of the start, flat; undefined if they are not kept.
+  [[nodiscard]] const at::Tensor& start() const noexcept { return start_; }
+
   /// Backward pass of Σ_i loss_i through everything `losses` recorded.
   virtual void backward();
   /// Forecast distribution of every step that enters the loss, given the values before it.
@@ -170,6 +175,7 @@ class Forecaster {
 
   ModelOptions options_;
   dp::ParameterBuffer parameters_;
+  at::Tensor start_;
   std::vector<dp::Layer*> layer_list_;
   dp::Tape tape_;
   std::unique_ptr<StudentTHead> head_;

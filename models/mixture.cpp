@@ -156,7 +156,7 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
         truth = values[:, end:end + horizon]
         truth = torch.where(counts, truth, torch.full_like(truth, float('nan')))
         q, mean, samples = self.network(past_target[:, end - network:end], past_observed[:, end - network:end], features[:, end - network:end + horizon], deciles, draws)
-        candidates, means = self.candidates(values[:, :end], deciles)
+        candidates, means = self.candidates(past_target[:, end - network:end], past_observed[:, end - network:end], features[:, end - network:end + horizon], values[:, :end], deciles, draws)
         both = torch.cat([q.unsqueeze(1), candidates], 1)
         losses = losses + ages[window - 1] * self.quantile_loss(both, truth.unsqueeze(1), deciles)
         counted = counted + truth.eq(truth).any(1, keepdim=True)
@@ -184,7 +184,8 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
     ranks = (torch.arange(count, device=values.device).double() + 0.5) / max(1, count)
     asked = torch.cat([asked, half])
     q, mean, samples = self.network(past_target[:, length - network:], past_observed[:, length - network:], features[:, features.size(1) - network - horizon:], asked, uniform)
-    candidates, means = self.candidates(values, torch.cat([asked, ranks]))
+    draws = uniform if self.from_samples else uniform[:, :0]
+    candidates, means = self.candidates(past_target[:, length - network:], past_observed[:, length - network:], features[:, features.size(1) - network - horizon:], values, torch.cat([asked, ranks]), draws)
     ordered, order = torch.sort(samples, 1)
     both = torch.cat([torch.cat([q, ordered], 1).unsqueeze(1), candidates], 1)
     mixed = (both * weights.unsqueeze(2).unsqueeze(3)).sum(1)
@@ -200,11 +201,12 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
 std::string call(const Mixture::Member& member) {
   const auto sizes = cat("values, ", member.season, ", ", member.seasons, ", ");
   switch (member.method) {
-    case Candidate::seasonal_quantiles: return cat("seasonal_quantiles(", sizes, "False, levels)");
-    case Candidate::moved_quantiles: return cat("seasonal_quantiles(", sizes, "True, levels)");
+    case Candidate::start: return "q, m, s = self.start.network(past_target, past_observed, features, levels, draws)";
+    case Candidate::seasonal_quantiles: return cat("q, m = self.seasonal_quantiles(", sizes, "False, levels)");
+    case Candidate::moved_quantiles: return cat("q, m = self.seasonal_quantiles(", sizes, "True, levels)");
     case Candidate::seasonal_naive_bands:
-    case Candidate::last_value_bands: return cat("seasonal_naive_bands(", sizes, "levels)");
-    case Candidate::seasonal_regression: return cat("seasonal_regression(", sizes, "levels)");
+    case Candidate::last_value_bands: return cat("q, m = self.seasonal_naive_bands(", sizes, "levels)");
+    case Candidate::seasonal_regression: return cat("q, m = self.seasonal_regression(", sizes, "levels)");
   }
   return {};
 }
@@ -218,13 +220,13 @@ const std::vector<double>& mixture_spreads() {
 
 std::string mixture_script(const Mixture& mixture) {
   std::string all = R"(
-def candidates(self, values: Tensor, levels: Tensor) -> Tuple[Tensor, Tensor]:
+def candidates(self, past_target: Tensor, past_observed: Tensor, features: Tensor, values: Tensor, levels: Tensor, draws: Tensor) -> Tuple[Tensor, Tensor]:
     # (B, K, A, H) and (B, K, H)
     quantiles: List[Tensor] = []
     means: List[Tensor] = []
 )";
   for (const auto& member : mixture.members)
-    all += cat("    q, m = self.", call(member), "\n    quantiles.append(q)\n    means.append(m)\n");
+    all += cat("    ", call(member), "\n    quantiles.append(q)\n    means.append(m)\n");
   return cat(methods, all, "    return torch.stack(quantiles, 1), torch.stack(means, 1)\n", mixing);
 }
 

@@ -10,10 +10,11 @@ namespace tsdp::models {
 
 /// TorchScript: the method
 ///   mixture(self, past_target, past_observed, features, asked, uniform) -> Tuple[Tensor, Tensor, Tensor]
-/// of pasts of Mixture::past_length values, from a method `network` of the same form for pasts of self.network_length
-/// values. What it is stands at Mixture (tsdp/settings/mixture.h). It reads one window's own past alone, and no weight.
-/// It uses self.prediction_length, mixture_windows, mixture_stride, candidate_count, longest_season, from_samples,
-/// lower_bound, upper_bound, and self.spreads, which is mixture_spreads().
+/// of pasts of Mixture::past_length values, from a method `network` (for Candidate::start also self.start.network) of
+/// the same form for pasts of self.network_length values. What it is stands at Mixture (tsdp/settings/mixture.h). It
+/// reads one window's own past alone. It uses self.prediction_length, mixture_windows, mixture_stride,
+/// candidate_count, longest_season, from_samples, lower_bound, upper_bound, and self.spreads, which is
+/// mixture_spreads().
 [[nodiscard]] std::string mixture_script(const Mixture& mixture);
 
 /// The grid of spreads s.

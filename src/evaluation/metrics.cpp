@@ -170,6 +170,21 @@ std::string beside_free(double score, double free) {
              " than what is free");
 }
 
+double share_in_band(const nlohmann::ordered_json& metrics) {
+  const auto coverage = metrics.value("coverage", nlohmann::ordered_json());
+  const auto at = [&](const char* level) {
+    return coverage.is_object() && coverage.contains(level) && coverage[level].is_number()
+               ? coverage[level].get<double>()
+               : std::nan("");
+  };
+  return at("0.9") - at("0.1");
+}
+
+std::string band_in_words(double share) {
+  if (share < 0.77) return "too narrow";
+  return share > 0.83 ? "too wide" : "";
+}
+
 nlohmann::ordered_json Metrics::json() const {
   nlohmann::ordered_json out;
   const double rmse = std::sqrt(mse_.value());

@@ -162,7 +162,10 @@ def student_t_quantile(self, df: Tensor, level: Tensor) -> Tensor:
 )";
 }
 
-torch::jit::Module make_module(const models::Forecaster& model, bool sampled_forecasts) {
+namespace {
+
+/// What forecasts a past of the length that the network reads: its weights, and all methods up to `network`.
+torch::jit::Module network_module(const models::Forecaster& model, bool sampled_forecasts) {
   torch::jit::Module module("TsdpForecaster");
   for (std::size_t i = 0; i < model.parameters().entries().size(); ++i) {
     auto name = model.parameters().entries()[i].name;
@@ -192,8 +195,6 @@ torch::jit::Module make_module(const models::Forecaster& model, bool sampled_for
   const auto number = [&](const char* name, std::int64_t value) {
     module.register_attribute(name, c10::IntType::get(), value);
   };
-  const auto& mixture = options.mixture;
-  number("past_length", forecast_past_length(model));
   number("context_length", options.context_length);
   number("prediction_length", options.prediction_length);
   number("time_feature_count", model.reads_time_features() ? options.time_features : 0);
@@ -210,13 +211,37 @@ torch::jit::Module make_module(const models::Forecaster& model, bool sampled_for
   module.define(draws_script);
   module.define(model.script());
   module.define(cat(network_script, model.samples_paths() ? from_paths_script : from_distribution_script));
+  return module;
+}
+
+/// The forecaster of the weights that training of `model` began with.
+std::unique_ptr<models::Forecaster> start_of(const models::Forecaster& model) {
+  if (!model.start().defined())
+    throw Error(ExitCode::failure, "a mixture has the candidate start, and the model has not kept its start");
+  auto options = model.options();
+  options.mixture = {};
+  options.parameter_values = model.start();
+  return models::make_model(model.name(), options, model.start().options());
+}
+
+}  // namespace
+
+torch::jit::Module make_module(const models::Forecaster& model, bool sampled_forecasts) {
+  auto module = network_module(model, sampled_forecasts);
+  const auto& mixture = model.options().mixture;
+  const auto number = [&](const char* name, std::int64_t value) {
+    module.register_attribute(name, c10::IntType::get(), value);
+  };
+  number("past_length", forecast_past_length(model));
   if (!mixture.members.empty()) {
     number("network_length", model.past_length());
     number("mixture_windows", mixture.windows);
     number("mixture_stride", mixture.stride);
     number("candidate_count", static_cast<std::int64_t>(mixture.members.size()) + 1);
     number("longest_season", mixture.longest_season());
-    module.register_buffer("spreads", at::tensor(models::mixture_spreads(), at::TensorOptions(precision)));
+    module.register_buffer("spreads", at::tensor(models::mixture_spreads(), model.parameters().values().scalar_type()));
+    if (mixture.has(Candidate::start))
+      module.register_module("start", network_module(*start_of(model), sampled_forecasts));
     module.define(models::mixture_script(mixture));
   }
   module.define(cat(forward_script, "    return self.", mixture.members.empty() ? "network" : "mixture",
@@ -365,18 +390,26 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
     model = models::make_model(name, options, at::TensorOptions(type == "F32" ? at::kFloat : at::kDouble));
   } catch (const Error& error) { throw DataError(cat(where, ": model: ", error.what())); }
   const auto& parameters = model->parameters();
-  for (std::size_t i = 0; i < parameters.entries().size(); ++i) {
-    const auto& entry = parameters.entries()[i];
-    const auto& found = data.tensor(entry.name, where);
-    if (found.type != type || found.shape != entry.shape)
-      throw DataError(
-          cat(where, ": weights '", entry.name, "': have another type or shape than the model of these sizes"));
-    parameters.value(i).copy_(dp::tensor_of(found));
+  const auto read = [&](const std::string& prefix) {
+    for (std::size_t i = 0; i < parameters.entries().size(); ++i) {
+      const auto& entry = parameters.entries()[i];
+      const auto& found = data.tensor(prefix + entry.name, where);
+      if (found.type != type || found.shape != entry.shape)
+        throw DataError(cat(where, ": weights '", prefix, entry.name,
+                            "': have another type or shape than the model of these sizes"));
+      parameters.value(i).copy_(dp::tensor_of(found));
+    }
+    if (!parameters.values().isfinite().all().item<bool>())
+      throw DataError(cat(where, ": holds weights that are not finite; expected a model that trained to its end"));
+  };
+  const bool has_start = options.mixture.has(Candidate::start);
+  if (has_start) {
+    read(std::string(mechanism::start_prefix));
+    model->keep_start();
   }
-  if (data.tensors.size() != parameters.entries().size())
+  read("");
+  if (data.tensors.size() != (has_start ? 2 : 1) * parameters.entries().size())
     throw DataError(cat(where, ": holds weights that the model has not"));
-  if (!parameters.values().isfinite().all().item<bool>())
-    throw DataError(cat(where, ": holds weights that are not finite; expected a model that trained to its end"));
   if (metadata.model["past_length"] != forecast_past_length(*model) ||
       metadata.model["prediction_length"] != options.prediction_length)
     throw DataError(cat(where, ": model: past_length and prediction_length are not those of its sizes"));
@@ -408,8 +441,12 @@ void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMe
   data.texts = {{"format", format_name},
                 {model_entry, json_text(metadata.model, 2)},
                 {privacy_entry, json_text(metadata.privacy, 2)}};
-  for (std::size_t i = 0; i < model.parameters().entries().size(); ++i)
-    data.tensors.push_back(dp::stored(model.parameters().entries()[i].name, model.parameters().value(i)));
+  const auto put = [&](const models::Forecaster& from, const std::string& prefix) {
+    for (std::size_t i = 0; i < from.parameters().entries().size(); ++i)
+      data.tensors.push_back(dp::stored(prefix + from.parameters().entries()[i].name, from.parameters().value(i)));
+  };
+  put(model, "");
+  if (options.mixture.has(Candidate::start)) put(*start_of(model), std::string(mechanism::start_prefix));
   const torch::jit::ExtraFilesMap extra = {{model_entry, data.texts[model_entry]},
                                            {privacy_entry, data.texts[privacy_entry]},
                                            {data_entry, tensor_file_bytes(data)}};

@@ -196,8 +196,8 @@ void charge_budget(const std::filesystem::path& file, const std::string& run, co
   if (std::any_of(budget.charges.begin(), budget.charges.end(), [&](const auto& c) { return c.run == run; }))
     throw UsageError(cat(file.string(), ": run ", run, " is charged already"));
   require_charged(budget, start, file.string());
-  if (!budget.unit) budget.unit = unit;
-  if (!contains(unit, *budget.unit))
+  if (uses > 0 && !budget.unit) budget.unit = unit;
+  if (uses > 0 && !contains(unit, *budget.unit))  // a run without steps costs nothing, whatever the change
     throw PrivacyError(cat(file.string(), ": the budget is for changes of relation ", unit_text(*budget.unit),
                            ", which this run's relation ", unit_text(unit),
                            " does not contain; expected one that does"));

@@ -81,6 +81,7 @@ Json not_covered(const Ledger& ledger) {
 
 StartOrigin origin_of_weights(const Ledger& ledger) {
   const auto before = rests_on_data(ledger.start.origin) ? ledger.start.origin : StartOrigin::synthetic;
+  if (ledger.is_private() && ledger.accounted_steps() == 0) return before;  // nothing of its data reached the weights
   if (ledger.synthetic || before == StartOrigin::trained_without_privacy) return before;
   return ledger.protects() ? StartOrigin::trained : StartOrigin::trained_without_privacy;
 }

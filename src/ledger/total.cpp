@@ -169,7 +169,8 @@ double Total::by_renyi(double delta) const {
 
 Stated Total::cost(double delta, double precision) const {
   const std::string fixed = "settings fixed beforehand";
-  if (runs.empty()) return {{0.0, 0.0}, {"nothing was released", "nothing was released", {fixed}}};
+  const auto* no_step = "no step was taken on the data";
+  if (runs.empty()) return {{0.0, 0.0}, {no_step, no_step, {fixed}}};
   if (runs.size() == 1) {
     const auto& [mechanism, steps] = runs.front();
     const auto curve = mechanism.curve();

@@ -278,17 +278,18 @@ std::string scores(const ReportContent& c) {
       const double value = number_in(score.metrics, column.name);
       out += cat("<td data-label=\"", column.label, "\">", score_text(value), "</td>");
     }
-    const auto& coverage = part(score.metrics, "coverage");
-    const double share = number_in(coverage, "0.9") - number_in(coverage, "0.1");
+    const double share = evaluation::share_in_band(score.metrics);
+    const auto words = evaluation::band_in_words(share);
     out += cat("<td data-label=\"", band_label, "\">", std::isfinite(share) ? percent(share) : std::string("–"),
-               "</td></tr>\n");
+               words.empty() ? "" : ", ", words, "</td></tr>\n");
   }
   out +=
       "</tbody></table></div>\n<p class=\"faint\">CRPS: losses at the quantiles 10 %, 20 %, … 90 %, as a share of the "
       "values’ size. ND: absolute errors of the median, as a share of the values’ size. NRMSE: root of the mean "
       "squared error, likewise. MASE: absolute errors beside those of seasonal naive within the past. sMAPE: relative "
       "errors of the median. 80 % band: how many true values lie between the quantiles 10 % and 90 %; 80 % would be "
-      "right. A forecaster without bands has all its quantiles in one place. Its start is the same model before this "
+      "right, and less than 77 % or more than 83 % is called too narrow or too wide. A forecaster without bands has "
+      "all its quantiles in one place. Its start is the same model before this "
       "run.</p>\n</div>\n";
   if (!chart.empty()) out += cat("<figure>", chart, "</figure>\n");
   return out + "</div>\n</section>\n";

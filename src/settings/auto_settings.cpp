@@ -67,6 +67,27 @@ std::int64_t context_of(const Config& c, const privacy::SeriesLengths& lengths) 
   return std::max(std::min(wanted, held), by_season && season <= held ? season : 1);
 }
 
+/// A start that was trained on data is no public forecast. As a candidate its weights would lie in the exported model
+/// as they are, and with a target of 0 they would be the model: the run's epsilon covers neither.
+void settle_trained_start(Config& c, StartOrigin origin) {
+  if (!rests_on_data(origin)) return;
+  const auto refuse = [&](const std::string& key, const auto& found) {
+    throw PrivacyError(
+        cat(key, ": found ", found, " with ", c.model.start,
+            ", which was trained on data: the model would hold those weights as they are, and no epsilon "
+            "of this run covers them; expected a model.start of auto or fresh, or another ",
+            key));
+  };
+  if (!c.privacy.enabled) return;
+  if (c.privacy.target_epsilon == 0.0) refuse("privacy.target_epsilon", "0");
+  const std::string start(name(Candidate::start));
+  if (std::count(c.model.candidates.begin(), c.model.candidates.end(), start) > 0) refuse("model.candidates", start);
+  if (!c.model.auto_candidates || c.model.prior == PriorKind::none) return;
+  c.model.auto_candidates = false;
+  c.model.candidates = all_names<Candidate>();
+  std::erase(c.model.candidates, start);
+}
+
 }  // namespace
 
 SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths,
@@ -84,6 +105,7 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
                    ? "no shipped weights are offered for this shape"
                    : "no shipped weights are offered for this shape, so the prior is the start");
   }
+  settle_trained_start(c, start_of(c, out.start).origin);
   if (c.model.chosen_lags) {
     std::vector<std::string> lags;
     for (const auto lag : c.model.lags) lags.push_back(cat(lag));
@@ -140,7 +162,7 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
                  adaptive ? "the same steps for less epsilon; seconds of work when a noise is new"
                           : "with this noise adaptive composition saves little, or takes minutes");
     }
-    if (noise)
+    if (noise && c.privacy.target_epsilon > 0.0)
       out.choose(
           "privacy.noise_multiplier", exact(*c.privacy.noise_multiplier),
           cat("the least that spends epsilon ", c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));

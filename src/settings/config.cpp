@@ -459,6 +459,9 @@ void check_together(const std::string& where, const Config& c) {
     if (Candidate known{}; !parse_name(candidate, known))
       throw UsageError(cat(where, "model.candidates: found ", candidate, "; expected names out of ",
                            join(all_names<Candidate>(), ", ")));
+  if (c.privacy.target_epsilon == 0.0 && c.privacy.choice_share > 0.0)
+    throw UsageError(cat(where, "privacy.choice_share: found ", c.privacy.choice_share,
+                         " with privacy.target_epsilon 0, at which the start is the model; expected choice_share 0"));
   if (c.privacy.enabled && c.optimizer.gradient_norm_bound)
     throw UsageError(cat(where, "optimizer.gradient_norm_bound: found ", *c.optimizer.gradient_norm_bound,
                          " in a private run, where privacy.clip_norm bounds every window's gradient; expected null"));
@@ -604,6 +607,9 @@ Mixture mixture_of(const Config& config) {
   for (const auto& text : chosen) {
     const auto method = named<Candidate>(text, "model.candidates");
     switch (method) {
+      case Candidate::start:  // which is the network itself where nothing is trained
+        if (!config.privacy.enabled || config.privacy.target_epsilon > 0.0) add(method, 1, {1});
+        break;
       case Candidate::seasonal_quantiles:
         if (within_a_day) add(method, season, {4, 7, 14, 28, 56});
         else add(method, season, {2, 4, 8, 16});

@@ -153,9 +153,10 @@ const std::vector<Option>& option_table() {
       {"model.candidates", false,
        TextList{AT(model.candidates), all_names<Candidate>().size(), AT(model.auto_candidates)},
        "Public forecasts that the exported model mixes its network's with, by how each did on the last windows of the "
-       "series' own past (docs/forecasting.md): seasonal_quantiles, moved_quantiles, seasonal_naive_bands, "
-       "last_value_bands, seasonal_regression. They need no training and cost no epsilon. An empty list: the network "
-       "alone; auto: all of them with a prior, none without one."},
+       "series' own past (docs/forecasting.md): start (the weights before training, unless "
+       "they were trained on data), seasonal_quantiles, moved_quantiles, seasonal_naive_bands, last_value_bands, "
+       "seasonal_regression. They cost no epsilon. An empty list: the network alone; auto: all of them with a prior, "
+       "none without one."},
       {"sampling.top_level", false, choice(AT(sampling.top_level)),
        "How series are chosen: wor, a fresh sample without replacement each step; deterministic, in turn; shuffled, in "
        "turn, in a random order (costs what in turn does); poisson, each by its own coin in every step; balls_in_bins, "
@@ -207,8 +208,8 @@ const std::vector<Option>& option_table() {
       {"privacy.clipping", false, choice(AT(privacy.clipping)),
        "flat: a window's gradient is scaled down to clip_norm where it is longer; per_layer: each of M layers on its "
        "own, to clip_norm / sqrt(M); automatic: every gradient g is scaled by clip_norm / (|g| + 0.01)."},
-      {"privacy.target_epsilon", false, Real{AT(privacy.target_epsilon), {0.0, 1e6, true}},
-       "Training stops before epsilon passes this."},
+      {"privacy.target_epsilon", false, Real{AT(privacy.target_epsilon), {0.0, 1e6}},
+       "Training stops before epsilon passes this. 0: no step is taken, and the model is released as it starts."},
       {"privacy.choice_share", false, Real{AT(privacy.choice_share), {0.0, 0.5}},
        "Share of target_epsilon that pays for a private choice after training, between the trained model and its "
        "start, by the likelihood of the validation windows (docs/choosing.md); 0: the trained model is kept. With "

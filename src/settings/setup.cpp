@@ -81,7 +81,9 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
   const auto epochs = config.training.max_epochs.value();
   auto strategy = planned_strategy_of(config, scheme);
   auto multiplier_of = p.noise_multiplier;
-  if (const auto& t = scheme.parameters(); !p.noise_mechanism && p.relation == privacy::Relation::series &&
+  if (p.target_epsilon == 0.0) multiplier_of = multiplier_of.value_or(1.0);  // no step will be taken
+  if (const auto& t = scheme.parameters(); p.target_epsilon > 0.0 && !p.noise_mechanism &&
+                                           p.relation == privacy::Relation::series &&
                                            privacy::covers_correlated_noise(t.top_level, t.reshuffle)) {
     // auto, which elsewhere is identity, as nothing else is covered there.
     auto best = privacy::least_total_error({privacy::series_law_of(scheme), epochs, p.target_epsilon, p.delta},

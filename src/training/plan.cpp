@@ -17,6 +17,12 @@ Plan make_plan(const mechanism::TrainingMethod& method, const PrivacyBudget& bud
     return plan;
   }
   const auto& theorem = method.privacy()->theorem();
+  if (budget.epsilon == 0.0) {
+    // Nothing of the data reaches the model: delta is 0, too.
+    plan.limited_by_epsilon = true;
+    plan.attack = privacy::stated(privacy::attack_bound(*method.privacy()->curve(), 0));
+    return plan;
+  }
   const auto uses_at_limit = mechanism::uses_of_epochs(theorem, max_epochs);
   const auto curve = method.privacy()->curve();
   // Asked first: what a calibrated noise multiplier was certified for must not be lost to the coarser search.

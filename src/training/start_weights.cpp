@@ -1,5 +1,7 @@
 #include "training/start_weights.h"
 
+#include <algorithm>
+
 #include "dp/stored_tensor.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -9,13 +11,19 @@ namespace tsdp::training {
 void initialise(models::Forecaster& model, std::int64_t seed, const std::optional<mechanism::StartWeights>& start) {
   RandomStream weights(SecretKey::from_seed(static_cast<std::uint64_t>(seed)), "initial weights", 0);
   model.initialise(weights);
-  if (!start) return;
+  if (!start) {
+    model.keep_start();
+    return;
+  }
   const auto where = start->file.string();
   const auto& data = start->content.data;
   const auto& parameters = model.parameters();
   const auto& entries = parameters.entries();
-  if (data.tensors.size() != entries.size())
-    throw DataError(cat(where, ": holds ", data.tensors.size(), " weights; the model has ", entries.size()));
+  const auto found_weights = std::count_if(data.tensors.begin(), data.tensors.end(), [](const auto& tensor) {
+    return !tensor.name.starts_with(mechanism::start_prefix);  // those of an earlier start
+  });
+  if (found_weights != std::ssize(entries))
+    throw DataError(cat(where, ": holds ", found_weights, " weights; the model has ", entries.size()));
   const auto horizon = model.options().prediction_length;
   const auto& sizes = start->content.model.at("sizes");
   const auto theirs = sizes.at("prediction_length").get<std::int64_t>();
@@ -32,6 +40,7 @@ void initialise(models::Forecaster& model, std::int64_t seed, const std::optiona
       throw DataError(cat(where, ": holds weights that are not finite; expected a model that trained to its end"));
     parameters.value(i).copy_(by_steps ? value.narrow(0, 0, entries[i].shape.front()) : value);
   }
+  model.keep_start();
 }
 
 }  // namespace tsdp::training

@@ -224,6 +224,7 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
       engine_(*model_, method_, step_options(config_)),
       best_loss_(std::numeric_limits<double>::infinity()),
       loss_sum_(at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble))) {
+  initialise(*model_, config_.training.seed, start_);
   if (!method_.scheme().has_noise_on_data()) replayed_ = ReplayedStep::of(engine_, *model_, source_);
   environment_ = environment_of(device, repeats());
   // The accounting covers what a window reads.
@@ -236,7 +237,6 @@ void Trainer::Run::start_fresh() {
   key_ = config_.training.reproducible ? SecretKey::from_seed(static_cast<std::uint64_t>(config_.training.seed))
                                        : SecretKey::from_system();
   key_print_ = key_print(key_);
-  initialise(*model_, config_.training.seed, start_);
 }
 
 void Trainer::Run::begin(const std::optional<std::filesystem::path>& budget) {

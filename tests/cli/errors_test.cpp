@@ -324,7 +324,7 @@ TEST_F(Errors, WholeSeries) {
   refused({"dataset.lower_bound=2", "dataset.upper_bound=2"}, 2,
           {"dataset.lower_bound: found 2 with dataset.upper_bound 2", "expected a number below it"});
   refused({"model.candidates=[seasonal_quantile]"}, 2,
-          {"model.candidates: found seasonal_quantile", "expected names out of seasonal_quantiles, moved_quantiles"});
+          {"model.candidates: found seasonal_quantile", "expected names out of start, seasonal_quantiles"});
   refused({"model.candidates=all"}, 2, {"model.candidates: found 'all'", "different names, or auto"});
   refused({"sampling.rate=0.5"}, 2, {"sampling.rate: found 0.5 beside sampling.batch_size 2", "expected one of them"});
   refused({"sampling.rate=0.5", "sampling.batch_size=null"}, 2,

@@ -208,6 +208,35 @@ TEST_F(Release, PlotsAndTablesOverwriteNothingThatIsRead) {
                  {"--plot", "--csv"});
 }
 
+// Nothing of the data is in such a model, and its ledger says so.
+TEST_F(Release, ATargetOfZeroReleasesTheStart) {
+  make_run("run", {"--set", "privacy.target_epsilon=0", "--set", "privacy.noise_multiplier=auto", "--set",
+                   "model.prior=last_value"});
+  const auto ledger = nlohmann::json::parse(content_of(path("run/privacy.json")));
+  EXPECT_EQ(ledger["state"], "finished");
+  EXPECT_EQ(ledger["steps_planned"], 0);
+  EXPECT_EQ(ledger["epsilon"]["lower"], 0.0);
+  EXPECT_EQ(ledger["epsilon"]["upper"], 0.0);
+  const auto found = answer(account, {"verify", "run", "--json"});
+  EXPECT_EQ(found["agrees"], true) << found;
+  EXPECT_EQ(found["epsilon"]["upper"], 0.0);
+  const auto scores = answer(evaluate, {"--run", "run", "--json", "--threads", "1"});
+  EXPECT_EQ(scores["metrics"], scores["baselines"]["start"]);
+  EXPECT_EQ(run("tsdp-export", {"--run", "run", "--output", "model.pt"}).exit_code, 0);
+  const auto ended = run(train, {"--resume", "run", "--quiet"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(nlohmann::json::parse(content_of(path("run/privacy.json"))), ledger);
+  const auto total = answer(account, {"total", "run", "--delta", "1e-4", "--json"});
+  EXPECT_EQ(total["epsilon"]["upper"], 0.0) << total;
+  const auto plan =
+      answer(train, {"--config", "config.yaml", "--dry-run", "--json", "--set", "privacy.target_epsilon=0"});
+  EXPECT_EQ(plan["steps"], 0) << plan;
+  EXPECT_NE(content_of(path("run/private/report.html")).find("no step was taken"), std::string::npos);
+  expect_failure(run(train, {"--config", "config.yaml", "--set", "privacy.target_epsilon=0", "--set",
+                             "privacy.choice_share=0.1", "--output", "chosen"}),
+                 train, 2, {"privacy.choice_share", "expected choice_share 0"});
+}
+
 TEST_F(Release, AFinishedRunTakenUpAgainChangesNothing) {
   make_run("run");
   const auto ledger = content_of(path("run/privacy.json"));

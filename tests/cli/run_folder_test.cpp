@@ -162,6 +162,34 @@ TEST_F(RunFolders, TheReportShowsEachForecastersOwnScores) {
   shows(answer["model"].get<std::string>(), answer["metrics"]);
 }
 
+// Weights that were trained on data are no public forecast, and no model of epsilon 0.
+TEST_F(RunFolders, AStartThatWasTrainedOnDataIsNoCandidate) {
+  make_run("first", {"--set", "model.prior=last_value"});
+  for (const auto* is_private : {"true", "false"}) {
+    SCOPED_TRACE(is_private);
+    make_run(std::string("open-") + is_private,
+             {"--set", "model.prior=last_value", "--set", std::string("privacy.enabled=") + is_private});
+  }
+  for (const std::string from : {"open-true", "open-false"}) {
+    SCOPED_TRACE(from);
+    const std::vector<std::string> given = {"--set", "model.prior=last_value", "--set",
+                                            "model.start=" + from + "/model.pt"};
+    make_run(from + "-next", given);
+    const auto config = content_of(path(from + "-next/config.yaml"));
+    EXPECT_NE(config.find("last_value_bands"), std::string::npos) << config;
+    EXPECT_EQ(config.find("candidates: [start"), std::string::npos) << config;
+    for (const std::string setting : {"privacy.target_epsilon=0", "model.candidates=[start]"}) {
+      std::vector<std::string> asked = {"--config", "config.yaml", "--dry-run", "--set", setting};
+      asked.insert(asked.end(), given.begin(), given.end());
+      const auto refused = run(train, asked);
+      EXPECT_EQ(refused.exit_code, 4) << refused.out << refused.err;
+      EXPECT_NE(refused.err.find("trained on data"), std::string::npos) << refused.err;
+    }
+  }
+  // Fresh weights are one.
+  EXPECT_NE(content_of(path("first/config.yaml")).find("auto"), std::string::npos);
+}
+
 // A start that was trained on data is no "epsilon 0", wherever a score of it stands, and a budget pays for no such run
 // that it does not know.
 TEST_F(RunFolders, AStartThatWasTrainedOnDataIsSaidToBe) {

@@ -80,6 +80,11 @@ TEST(Metrics, WhatDataDidToAScore) {
   EXPECT_EQ(what_data_did(0.9995, 1.0), "your data made no difference");
   EXPECT_EQ(what_data_did(1.0005, 1.0), "your data made no difference");
   EXPECT_EQ(what_data_did(std::nan(""), 1.0), "");
+  EXPECT_EQ(band_in_words(0.769), "too narrow");
+  EXPECT_EQ(band_in_words(0.771), "");
+  EXPECT_EQ(band_in_words(0.831), "too wide");
+  EXPECT_EQ(band_in_words(share_in_band({{"coverage", {{"0.1", nullptr}, {"0.9", 0.9}}}})), "");
+  EXPECT_EQ(share_in_band({{"coverage", {{"0.1", 0.25}, {"0.9", 0.75}}}}), 0.5);
 }
 
 TEST(Metrics, ForecastsThatAreNoNumbersAreErrors) {

@@ -24,16 +24,26 @@ models::ModelOptions options_with(Mixture mixture, std::int64_t horizon, const s
   return options;
 }
 
+enum class Weights {
+  trained,
+  start
+};
 std::unique_ptr<models::Forecaster> make(const models::ModelOptions& options, const std::string& name = "dlinear",
-                                         at::ScalarType type = at::kDouble) {
+                                         Weights weights = Weights::trained, at::ScalarType type = at::kDouble) {
   auto model = models::make_model(name, options, at::TensorOptions(type));
   RandomStream stream(SecretKey::from_seed(5), "initial weights", 0);
   model->initialise(stream);
+  if (weights == Weights::start) return model;
+  model->keep_start();
+  // As if it had been trained.
+  for (std::int64_t i = 0; i < model->parameters().count(); ++i)
+    model->parameters().values()[i] += 0.02 * stream.uniform();
   return model;
 }
 
 Mixture mixture_of(std::int64_t horizon) {
-  return {{{Candidate::seasonal_quantiles, 4, 3},
+  return {{{Candidate::start, 1, 1},
+           {Candidate::seasonal_quantiles, 4, 3},
            {Candidate::moved_quantiles, 4, 3},
            {Candidate::seasonal_naive_bands, 4, 5},
            {Candidate::last_value_bands, 1, 20},
@@ -189,8 +199,9 @@ struct Reference {
   std::vector<double> quantiles, mean, weights;
   double spread = 1.0;
 };
-Reference reference(torch::jit::Module& network, const Mixture& mixture, std::int64_t network_past,
-                    std::int64_t horizon, const std::vector<float>& past, const std::vector<double>& asked) {
+Reference reference(torch::jit::Module& network, torch::jit::Module& start, const Mixture& mixture,
+                    std::int64_t network_past, std::int64_t horizon, const std::vector<float>& past,
+                    const std::vector<double>& asked) {
   const auto h = static_cast<std::size_t>(horizon);
   auto levels = asked;
   levels.push_back(0.5);
@@ -198,16 +209,20 @@ Reference reference(torch::jit::Module& network, const Mixture& mixture, std::in
     std::vector<evaluation::BaselineForecast> out;
     std::vector<float> read(past.begin(), past.begin() + static_cast<std::ptrdiff_t>(end));
     const auto own = input_of({std::vector<float>(read.end() - network_past, read.end())});
-    const auto found = run(network, own, at::ones({1, 1, horizon, 2}, at::kDouble), at);
     const auto values = [](const at::Tensor& t) {
       const auto flat = t.contiguous().to(at::kDouble);
       return std::vector<double>(flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel());
     };
-    out.push_back({values(found.quantiles), values(found.mean)});
+    const auto by = [&](torch::jit::Module& module) {
+      const auto found = run(module, own, at::ones({1, 1, horizon, 2}, at::kDouble), at);
+      out.push_back({values(found.quantiles), values(found.mean)});
+    };
+    by(network);
     for (const auto& member : mixture.members) {
       const evaluation::Seasons seasons{member.season, member.seasons};
       const auto bands = evaluation::Baseline::seasonal_naive_bands;
       switch (member.method) {
+        case Candidate::start: by(start); break;
         case Candidate::seasonal_quantiles:
           out.push_back(baseline_forecast(evaluation::Baseline::seasonal_quantiles, read, seasons, horizon, at));
           break;
@@ -301,6 +316,7 @@ TEST(Mixture, IsWhatItsDefinitionSays) {
     const auto model = make(options_with(mixture, horizon));
     auto alone = options_with({}, horizon);
     auto network = make_module(*make(alone));
+    auto start = make_module(*make(alone, "dlinear", Weights::start));
     auto module = make_module(*model);
     const auto length = static_cast<std::size_t>(forecast_past_length(*model));
     ASSERT_EQ(module.attr("past_length").toInt(), static_cast<std::int64_t>(length));
@@ -315,7 +331,7 @@ TEST(Mixture, IsWhatItsDefinitionSays) {
     const auto draws = at::rand({4, 2, horizon, 2}, at::kDouble);
     const auto found = run(module, input_of(rows), draws, asked);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const auto expected = reference(network, mixture, 8, horizon, rows[i], asked);
+      const auto expected = reference(network, start, mixture, 8, horizon, rows[i], asked);
       const auto row = static_cast<std::int64_t>(i);
       for (std::int64_t k = 0; k < horizon; ++k) {
         for (std::int64_t q = 0; q < 3; ++q)
@@ -325,8 +341,8 @@ TEST(Mixture, IsWhatItsDefinitionSays) {
         EXPECT_NEAR(found.mean[row][k].item<double>(), expected.mean[static_cast<std::size_t>(k)], 1e-5);
       }
       if (i == 3) {
-        EXPECT_NEAR(expected.weights[0], 2.0 / 7.0, 1e-15);
-        EXPECT_NEAR(expected.weights[5], 1.0 / 7.0, 1e-15);
+        EXPECT_NEAR(expected.weights[0], 2.0 / 8.0, 1e-15);
+        EXPECT_NEAR(expected.weights[6], 1.0 / 8.0, 1e-15);
         EXPECT_EQ(expected.spread, 1.0);
       }
     }

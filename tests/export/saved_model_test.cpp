@@ -74,13 +74,16 @@ TEST_F(SavedModel, IsBuiltAnewFromItsData) {
       SCOPED_TRACE(name);
       auto options = make(6, 3, name)->options();
       options.lower_bound = 0.25;
-      options.mixture = {{{Candidate::seasonal_quantiles, 2, 3},
+      options.mixture = {{{Candidate::start, 1, 1},
+                          {Candidate::seasonal_quantiles, 2, 3},
                           {Candidate::last_value_bands, 1, 4},
                           {Candidate::seasonal_regression, 2, 3}},
                          2,
                          3};
       const auto model = models::make_model(name, options, at::TensorOptions(at::kFloat));
       RandomStream weights(SecretKey::from_seed(3), "initial weights", 0);
+      model->initialise(weights);
+      model->keep_start();
       model->initialise(weights);
       save_model(*model, sampled, metadata_of(*model), file());
       auto expected = make_module(*model, sampled);
@@ -198,7 +201,7 @@ TEST_F(SavedModel, LiesAboutItselfAreRefused) {
   mixture(R"({"windows": 2, "stride": 2, "members": []})");
   expect_refused("mixture.members: expected a list of candidates");
   mixture(R"({"windows": 2, "stride": 2, "members": [{"method": "oracle", "season": 1, "seasons": 1}]})");
-  expect_refused("mixture.members.method: expected one of seasonal_quantiles");
+  expect_refused("mixture.members.method: expected one of start, seasonal_quantiles");
   mixture(
       R"({"windows": 2, "stride": 2, "members": [{"method": "moved_quantiles", "season": 1000, "seasons": 1000}]})");
   expect_refused("mixture: expected one that reads at most 1000000 values");

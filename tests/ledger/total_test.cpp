@@ -307,7 +307,9 @@ TEST_F(BudgetTest, AdmitsWhatItPaysForAndNoMore) {
 
 TEST_F(BudgetTest, KeepsToOneRelation) {
   create_budget(file_, 8.0, 1e-6);
+  charge_budget(file_, "without steps", mechanism_of({Relation::user, 9, {}}), {}, 0);  // costs nothing under any
   charge_budget(file_, "first", mechanism_of({Relation::event, 5, {}}), {}, 10);
+  charge_budget(file_, "without steps, later", mechanism_of({}), {}, 0);
   EXPECT_EQ(read_budget(file_).unit, (PrivacyUnit{Relation::event, 5, {}}));
   EXPECT_THROW(charge_budget(file_, "smaller", mechanism_of({}), {}, 10), PrivacyError);
   EXPECT_NO_THROW(charge_budget(file_, "larger", mechanism_of({Relation::user, 5, {}}), {}, 10));

@@ -79,7 +79,7 @@ TEST(Report, SaysWhatTheRunCameTo) {
   for (const auto* text :
        {"Private: shows data, do not release", "ε ≤ 1<", "at δ = 10⁻⁷, for any single value of any one series",
         "≤ 56.17 %", "25 % better than seasonal naive", "zone 7", "best of 3",
-        "<td data-label=\"in the 80 % band\">65 %</td>", "<td data-label=\"MASE\">–</td>",
+        "<td data-label=\"in the 80 % band\">65 %, too narrow</td>", "<td data-label=\"MASE\">–</td>",
         "in at most <strong>56.17 of 100</strong>", "0.1 % of all cases finds a true one in at most 0.231 %",
         "(1, 1e-07)-differential privacy.", "What it does not cover", "what &lt;else&gt; is public", "Noise multiplier",
         "[0.99961, 0.99993]"})

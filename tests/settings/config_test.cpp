@@ -309,7 +309,7 @@ TEST_F(ConfigTest, RefusesValuesOutOfRange) {
                           "privacy.noise_multiplier=0",
                           "privacy.noise_multiplier=-4",
                           "privacy.noise_multiplier=inf",
-                          "privacy.target_epsilon=0",
+                          "privacy.target_epsilon=-1",
                           "privacy.w=0",
                           "privacy.v=0",
                           "privacy.v=inf",
@@ -425,8 +425,9 @@ TEST_F(ConfigTest, CandidatesFollowTheSeason) {
   const auto daily = mixture_of(config);
   EXPECT_EQ(daily.windows, 20);
   EXPECT_EQ(daily.stride, 30);
-  EXPECT_EQ(daily.members.size(), 9U);
-  EXPECT_EQ(daily.members.front(), (Mixture::Member{Candidate::seasonal_quantiles, 7, 2}));
+  EXPECT_EQ(daily.members.size(), 10U);
+  EXPECT_EQ(daily.members[0], (Mixture::Member{Candidate::start, 1, 1}));
+  EXPECT_EQ(daily.members[1], (Mixture::Member{Candidate::seasonal_quantiles, 7, 2}));
   EXPECT_EQ(daily.past_length(30, 30), 7 * (28 + 6 + 5) + 20 * 30);
   EXPECT_TRUE(mixture_of(read(least_text)).members.empty()) << "as in GluonTS, without a prior";
   EXPECT_TRUE(mixture_of(read(least_text, {"model.prior=seasonal_naive", "model.candidates=[]"})).members.empty());

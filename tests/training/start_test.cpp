@@ -38,6 +38,7 @@ class StartFixture : public TrainingFixture {
     auto model = model_of(config, at::TensorOptions(at::kFloat));
     RandomStream stream(SecretKey::from_seed(5), "weights of a start", 0);
     model->initialise(stream);
+    model->keep_start();
     model->parameters().values().add_(0.01 * at::randn_like(model->parameters().values()));
     auto ledger =
         mechanism::Ledger(mechanism::TrainingMethod(mechanism::scheme_of(config, data_.split.training_length)));

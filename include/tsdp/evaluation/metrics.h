@@ -108,5 +108,9 @@ class Metrics {
 /// Compares a score with the best that is free: "the model is 11 % better than what is free", "… 14 % worse than …",
 /// "the model is as good as what is free" for less than half a percent; empty if a score is missing.
 [[nodiscard]] std::string beside_free(double score, double free);
+/// Of Metrics::json(): the share of true values between the quantiles 10 % and 90 %; NaN where there is none.
+[[nodiscard]] double share_in_band(const nlohmann::ordered_json& metrics);
+/// "too narrow" or "too wide", by that share; empty where it is within 3 points of 80 %, or NaN.
+[[nodiscard]] std::string band_in_words(double share);
 
 }  // namespace tsdp::evaluation

@@ -12,6 +12,9 @@
 
 namespace tsdp::mechanism {
 
+/// Before the names of the weights that training began with, where they are part of the model (Candidate::start).
+inline constexpr std::string_view start_prefix = "start.";
+
 /// The parts of model.pt that are data.
 struct ExportedModel {
   TensorFile data;                 ///< weights, and the texts below under one checksum

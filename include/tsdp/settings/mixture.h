@@ -9,7 +9,8 @@
 
 namespace tsdp {
 
-/// A forecast from one series' own past, without training. With season m, S seasons and horizon H:
+/// A forecast from one series' own past; none but `start` needs training. With season m, S seasons and horizon H:
+///   start: that of the network with the weights that training began with.
 ///   seasonal_quantiles: empirical quantiles of the same place of the last S seasons.
 ///   moved_quantiles: the same, each season moved so that its mean is that of the last one.
 ///   seasonal_naive_bands: the last season again, with the quantiles of what was wrong with that in the last S seasons.
@@ -20,14 +21,16 @@ namespace tsdp {
 ///     to. Ridge 0.01, in units of the deviation of what is read, towards 0.3 of the last season and 0.7 of the mean of
 ///     seven. A missing value counts as the mean of its place, or of all, and is not fitted to.
 enum class Candidate {
+  start,
   seasonal_quantiles,
   moved_quantiles,
   seasonal_naive_bands,
   last_value_bands,
   seasonal_regression
 };
-constexpr Names<Candidate, 5> names_of(Candidate) {
-  return {{{Candidate::seasonal_quantiles, "seasonal_quantiles"},
+constexpr Names<Candidate, 6> names_of(Candidate) {
+  return {{{Candidate::start, "start"},
+           {Candidate::seasonal_quantiles, "seasonal_quantiles"},
            {Candidate::moved_quantiles, "moved_quantiles"},
            {Candidate::seasonal_naive_bands, "seasonal_naive_bands"},
            {Candidate::last_value_bands, "last_value_bands"},
@@ -62,6 +65,9 @@ struct Mixture {
     auto longest = network_past;
     for (const auto& member : members) longest = std::max(longest, member.season * member.read(prediction_length));
     return members.empty() ? network_past : longest + windows * stride;
+  }
+  [[nodiscard]] bool has(Candidate method) const {
+    return std::any_of(members.begin(), members.end(), [&](const Member& member) { return member.method == method; });
   }
   [[nodiscard]] std::int64_t longest_season() const {
     std::int64_t longest = 1;
