@@ -153,11 +153,19 @@ double Metrics::mean_weighted_quantile_loss() const {
   return sum / static_cast<double>(levels_.size());
 }
 
+namespace {
+
+constexpr double told_as_factor = 200.0;  // percent worse, from where on a factor is easier to read
+
+}  // namespace
+
 std::string what_data_did(double score, double of_start) {
   constexpr double shows = 0.1;
   const double percent = 100.0 * (1.0 - score / of_start);
   if (!std::isfinite(percent)) return "";
   if (std::abs(percent) < shows) return "your data made no difference";
+  if (-percent >= told_as_factor)
+    return cat("training made its CRPS ", rounded(score / of_start, 2), " times its start's");
   return percent > 0.0 ? cat("your data took ", rounded(percent, 3), " % off the start's")
                        : cat("training made it ", rounded(-percent, 3), " % worse than its start");
 }
@@ -166,6 +174,8 @@ std::string beside_free(double score, double free) {
   const double percent = 100.0 * (score / free - 1.0);
   if (!std::isfinite(percent)) return "";
   if (std::abs(percent) < 0.5) return "the model is as good as what is free";
+  if (percent >= told_as_factor)
+    return cat("the model's CRPS is ", rounded(score / free, 2), " times that of what is free");
   return cat("the model is ", rounded(std::abs(percent), 2), percent < 0.0 ? " % better" : " % worse",
              " than what is free");
 }

@@ -79,6 +79,7 @@ TEST(Metrics, WhatDataDidToAScore) {
   EXPECT_EQ(what_data_did(1.03, 1.0), "training made it 3 % worse than its start");
   EXPECT_EQ(what_data_did(0.9995, 1.0), "your data made no difference");
   EXPECT_EQ(what_data_did(1.0005, 1.0), "your data made no difference");
+  EXPECT_EQ(what_data_did(78.04, 1.0), "training made its CRPS 78 times its start's");
   EXPECT_EQ(what_data_did(std::nan(""), 1.0), "");
   EXPECT_EQ(band_in_words(0.769), "too narrow");
   EXPECT_EQ(band_in_words(0.771), "");

@@ -106,7 +106,8 @@ class Metrics {
 [[nodiscard]] std::string what_data_did(double score, double of_start);
 
 /// Compares a score with the best that is free: "the model is 11 % better than what is free", "… 14 % worse than …",
-/// "the model is as good as what is free" for less than half a percent; empty if a score is missing.
+/// "the model's CRPS is 78 times that of …" from 200 % worse on, "the model is as good as what is free" for less than
+/// half a percent; empty if a score is missing.
 [[nodiscard]] std::string beside_free(double score, double free);
 /// Of Metrics::json(): the share of true values between the quantiles 10 % and 90 %; NaN where there is none.
 [[nodiscard]] double share_in_band(const nlohmann::ordered_json& metrics);
