@@ -163,7 +163,7 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
         forecasts.append(both)
         truths.append(truth)
     losses = losses + 1e-9 * losses.max(1, keepdim=True)[0] + 1e-300
-    evidence = -counted.clamp(max=16.0) * torch.log(losses)
+    evidence = -counted.clamp(max=8.0) * torch.log(losses)
     evidence[:, 0] += 0.6931471805599453
     weights = torch.softmax(evidence, 1).to(values.dtype)
     spread = torch.ones([values.size(0), 1, 1], device=values.device).double()

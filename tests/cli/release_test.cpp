@@ -228,10 +228,12 @@ TEST_F(Release, ATargetOfZeroReleasesTheStart) {
   EXPECT_EQ(nlohmann::json::parse(content_of(path("run/privacy.json"))), ledger);
   const auto total = answer(account, {"total", "run", "--delta", "1e-4", "--json"});
   EXPECT_EQ(total["epsilon"]["upper"], 0.0) << total;
-  const auto plan =
-      answer(train, {"--config", "config.yaml", "--dry-run", "--json", "--set", "privacy.target_epsilon=0"});
+  const auto plan = answer(train, {"--config", "config.yaml", "--dry-run", "--json", "--set",
+                                   "privacy.target_epsilon=0", "--set", "model.prior=last_value"});
   EXPECT_EQ(plan["steps"], 0) << plan;
   EXPECT_NE(content_of(path("run/private/report.html")).find("no step was taken"), std::string::npos);
+  expect_failure(run(train, {"--config", "config.yaml", "--dry-run", "--set", "privacy.target_epsilon=0"}), train, 2,
+                 {"random weights", "expected another model.start or a model.prior"});
   expect_failure(run(train, {"--config", "config.yaml", "--set", "privacy.target_epsilon=0", "--set",
                              "privacy.choice_share=0.1", "--output", "chosen"}),
                  train, 2, {"privacy.choice_share", "expected choice_share 0"});

@@ -269,7 +269,7 @@ Reference reference(torch::jit::Module& network, torch::jit::Module& start, cons
   const auto n = static_cast<double>(record.size());
   double total = 0.0;
   for (const double x : losses) {
-    out.weights.push_back((out.weights.empty() ? 2.0 : 1.0) * std::pow(x > 0.0 ? x : 1.0, -std::min(n, 16.0)));
+    out.weights.push_back((out.weights.empty() ? 2.0 : 1.0) * std::pow(x > 0.0 ? x : 1.0, -std::min(n, 8.0)));
     total += out.weights.back();
   }
   for (auto& weight : out.weights) weight /= total;

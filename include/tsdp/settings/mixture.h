@@ -41,7 +41,7 @@ constexpr Names<Candidate, 6> names_of(Candidate) {
 /// begin `stride` steps apart, from the values before it. Of these, window j counts if the series was there for its
 /// longest season and its horizon before, with weight exp(−j/14); e_i is the mean of candidate i's quantile losses
 /// (levels 0.1, …, 0.9, observed steps) on them. Of n windows that count, the mixture's quantile at every level is
-/// Σ w_i q_i with w_i ∝ c_i e_i^−min(n, 16), where c_i is 2 for the network and 1 for the others; it is then spread
+/// Σ w_i q_i with w_i ∝ c_i e_i^−min(n, 8), where c_i is 2 for the network and 1 for the others; it is then spread
 /// about its median by s^(n/(n+3)), where s is the one of a grid that does best on the same windows with the same
 /// weights. If no window counts, w_i ∝ c_i.
 struct Mixture {
