@@ -215,7 +215,7 @@ void print_as_table(const Options& o, const Scores& scores) {
   }
   print(cat(what_data_added(scores.result), ".\n"));
   if (const double share = evaluation::share_in_band(metrics); std::isfinite(share)) {
-    const auto words = evaluation::band_in_words(share);
+    const auto words = evaluation::band_in_words(metrics);
     print(cat("80 % band: ", rounded(100.0 * share, 3), " % of the true values", words.empty() ? "" : ", ", words,
               ".\n"));
   }

@@ -180,17 +180,24 @@ std::string beside_free(double score, double free) {
              " than what is free");
 }
 
-double share_in_band(const nlohmann::ordered_json& metrics) {
-  const auto coverage = metrics.value("coverage", nlohmann::ordered_json());
-  const auto at = [&](const char* level) {
-    return coverage.is_object() && coverage.contains(level) && coverage[level].is_number()
-               ? coverage[level].get<double>()
-               : std::nan("");
-  };
-  return at("0.9") - at("0.1");
+namespace {
+
+/// A number of the 80 % interval in Metrics::json(); NaN where there is none.
+double of_band(const nlohmann::ordered_json& metrics, const char* what) {
+  const auto intervals = metrics.is_object() ? metrics.value("intervals", nlohmann::ordered_json::object())
+                                             : nlohmann::ordered_json::object();
+  const auto band = intervals.value("0.8", nlohmann::ordered_json::object());
+  const auto found = band.value(what, nlohmann::ordered_json());
+  return found.is_number() ? found.get<double>() : std::nan("");
 }
 
-std::string band_in_words(double share) {
+}  // namespace
+
+double share_in_band(const nlohmann::ordered_json& metrics) { return of_band(metrics, "coverage"); }
+
+std::string band_in_words(const nlohmann::ordered_json& metrics) {
+  const double share = share_in_band(metrics);
+  if (!(of_band(metrics, "mean_width") > 0.0)) return "";
   if (share < 0.77) return "too narrow";
   return share > 0.83 ? "too wide" : "";
 }

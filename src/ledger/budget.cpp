@@ -201,7 +201,7 @@ void charge_budget(const std::filesystem::path& file, const std::string& run, co
     throw PrivacyError(cat(file.string(), ": the budget is for changes of relation ", unit_text(*budget.unit),
                            ", which this run's relation ", unit_text(unit),
                            " does not contain; expected one that does"));
-  if (!budget.admits(charge.renyi))
+  if (uses > 0 && !budget.admits(charge.renyi))
     throw PrivacyError(
         cat(file.string(), ": the run would pass the budget of epsilon ", budget.epsilon, " at delta ", budget.delta,
             ", of which ", rounded_up(100.0 * budget.spent(), 3), " % is spent by ", budget.charges.size(),

@@ -401,7 +401,8 @@ GroupPrivacy group_privacy(std::int64_t series, double epsilon, double delta) {
   double sum = 0.0;
   for (std::int64_t i = 0; i < series && sum < 1e300; ++i) sum += std::exp(static_cast<double>(i) * epsilon);
   // exp is good to an ulp, each sum and product to half of one: 2^-40 covers thousands of them.
-  return {series, privacy::up(static_cast<double>(series) * epsilon), std::min(1.0, delta * sum * (1.0 + 0x1p-40))};
+  return {series, epsilon > 0.0 ? privacy::up(static_cast<double>(series) * epsilon) : 0.0,
+          std::min(1.0, delta * sum * (1.0 + 0x1p-40))};
 }
 
 }  // namespace tsdp::mechanism

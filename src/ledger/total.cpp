@@ -264,7 +264,8 @@ void add_uses(Total& out, const Ledger& ledger, const PrivacyUnit& unit, Added& 
   if (same < added.keys.size()) {
     out.mechanisms[same].uses += ledger.accounted_uses();
     out.complete_uses[same] += complete;
-  } else if (const auto uses = ledger.accounted_uses(); uses > 0) {
+  } else {
+    const auto uses = ledger.accounted_uses();
     added.keys.push_back(own);
     const bool by_game = mechanism.composition() == privacy::StepComposition::adaptive;
     // For whole series, the pairs of two samplers are exact; those of the others only lie above.
@@ -302,13 +303,16 @@ Total total_of(const std::vector<Ledger>& given) {
       throw UsageError(cat("total: run ", ledger.run.id, " is given twice; expected every run once"));
     const auto& mechanism = *ledger.method.privacy();
     const auto unit = guaranteed_unit(mechanism);
-    out.unit = out.mechanisms.empty() ? unit : smaller_of(out.unit, unit);
+    if (ledger.accounted_uses() == 0) {  // costs nothing, whatever the change
+      if (out.runs.empty()) out.unit = unit;
+      continue;
+    }
+    out.unit = out.runs.empty() ? unit : smaller_of(out.unit, unit);
     if (ledger.accounted_uses() > privacy::max_uses_ever)
       throw PrivacyError(cat("total: run ", ledger.run.id, " states ", ledger.accounted_uses(), " uses; at most ",
                              privacy::max_uses_ever, " are accounted for"));
-    if (ledger.accounted_uses() > 0) out.runs.push_back({mechanism, ledger.accounted_steps()});
-    if (ledger.accounted_uses() > 0 && mechanism.choice_epsilon() > 0.0)
-      out.pure_releases = up(out.pure_releases + mechanism.choice_epsilon());
+    out.runs.push_back({mechanism, ledger.accounted_steps()});
+    if (mechanism.choice_epsilon() > 0.0) out.pure_releases = up(out.pure_releases + mechanism.choice_epsilon());
     add_uses(out, ledger, unit, added);
   }
   // A pair for more changes than the total is about bounds it only from above.

@@ -279,7 +279,7 @@ std::string scores(const ReportContent& c) {
       out += cat("<td data-label=\"", column.label, "\">", score_text(value), "</td>");
     }
     const double share = evaluation::share_in_band(score.metrics);
-    const auto words = evaluation::band_in_words(share);
+    const auto words = evaluation::band_in_words(score.metrics);
     out += cat("<td data-label=\"", band_label, "\">", std::isfinite(share) ? percent(share) : std::string("–"),
                words.empty() ? "" : ", ", words, "</td></tr>\n");
   }

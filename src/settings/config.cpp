@@ -459,7 +459,7 @@ void check_together(const std::string& where, const Config& c) {
     if (Candidate known{}; !parse_name(candidate, known))
       throw UsageError(cat(where, "model.candidates: found ", candidate, "; expected names out of ",
                            join(all_names<Candidate>(), ", ")));
-  if (c.privacy.target_epsilon == 0.0 && c.privacy.choice_share > 0.0)
+  if (c.privacy.enabled && c.privacy.target_epsilon == 0.0 && c.privacy.choice_share > 0.0)
     throw UsageError(cat(where, "privacy.choice_share: found ", c.privacy.choice_share,
                          " with privacy.target_epsilon 0, at which the start is the model; expected choice_share 0"));
   if (c.privacy.enabled && c.optimizer.gradient_norm_bound)

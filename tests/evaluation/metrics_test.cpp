@@ -81,11 +81,16 @@ TEST(Metrics, WhatDataDidToAScore) {
   EXPECT_EQ(what_data_did(1.0005, 1.0), "your data made no difference");
   EXPECT_EQ(what_data_did(78.04, 1.0), "training made its CRPS 78 times its start's");
   EXPECT_EQ(what_data_did(std::nan(""), 1.0), "");
-  EXPECT_EQ(band_in_words(0.769), "too narrow");
-  EXPECT_EQ(band_in_words(0.771), "");
-  EXPECT_EQ(band_in_words(0.831), "too wide");
-  EXPECT_EQ(band_in_words(share_in_band({{"coverage", {{"0.1", nullptr}, {"0.9", 0.9}}}})), "");
-  EXPECT_EQ(share_in_band({{"coverage", {{"0.1", 0.25}, {"0.9", 0.75}}}}), 0.5);
+  const auto band = [](nlohmann::ordered_json coverage, double width = 1.0) {
+    return nlohmann::ordered_json{{"intervals", {{"0.8", {{"coverage", std::move(coverage)}, {"mean_width", width}}}}}};
+  };
+  EXPECT_EQ(band_in_words(band(0.769)), "too narrow");
+  EXPECT_EQ(band_in_words(band(0.771)), "");
+  EXPECT_EQ(band_in_words(band(0.831)), "too wide");
+  EXPECT_EQ(band_in_words(band(0.3, 0.0)), "");  // a forecaster without bands
+  EXPECT_EQ(band_in_words(band(nullptr)), "");
+  EXPECT_EQ(band_in_words({{"coverage", {}}}), "");
+  EXPECT_EQ(share_in_band(band(0.5)), 0.5);
 }
 
 TEST(Metrics, ForecastsThatAreNoNumbersAreErrors) {

@@ -259,6 +259,22 @@ TEST(Total, ComposesMechanismsForTheSmallestRelation) {
   EXPECT_LE(std::max(parts.lower, alone.lower), std::min(parts.upper, alone.upper));
 }
 
+// A run without steps costs nothing under any relation, whatever its place among the others.
+TEST(Total, RunsWithoutStepsDecideNothing) {
+  const auto counts = ledger_of(mechanism_of({Relation::user, 2, {}}), "counts", 10);
+  const auto expected = total_of({counts});
+  for (const auto& unit : {PrivacyUnit{Relation::event, 5, {}}, PrivacyUnit{}, PrivacyUnit{Relation::user, 9, {}}}) {
+    const auto free = ledger_of(mechanism_of(unit), "free", 0);
+    for (const auto& both : {std::vector{free, counts}, std::vector{counts, free}}) {
+      const auto total = total_of(both);
+      EXPECT_EQ(total.unit, expected.unit);
+      EXPECT_EQ(total.epsilon(1e-6).upper, expected.epsilon(1e-6).upper);
+    }
+    EXPECT_EQ(total_of({free}).epsilon(1e-6).upper, 0.0);
+  }
+  EXPECT_EQ(group_privacy(3, 0.0, 1e-6).epsilon, 0.0);
+}
+
 TEST(Total, RefusesWhatDoesNotCompose) {
   const auto one = ledger_of(mechanism_of({}), "one", 10);
   EXPECT_THROW(static_cast<void>(total_of({})), UsageError);
@@ -310,6 +326,13 @@ TEST_F(BudgetTest, KeepsToOneRelation) {
   charge_budget(file_, "without steps", mechanism_of({Relation::user, 9, {}}), {}, 0);  // costs nothing under any
   charge_budget(file_, "first", mechanism_of({Relation::event, 5, {}}), {}, 10);
   charge_budget(file_, "without steps, later", mechanism_of({}), {}, 0);
+  // Next to no noise: a step would cost more than any number, none costs nothing, also of a budget that pays for none.
+  charge_budget(file_, "without steps or noise", mechanism_of({}, 0.01), {}, 0);
+  EXPECT_EQ(read_budget(file_).charges.back().renyi, std::vector<double>(renyi_orders().size()));
+  const auto little = folder_ / "little.json";
+  create_budget(little, 1e-3, 1e-20);
+  EXPECT_NO_THROW(charge_budget(little, "without steps", mechanism_of({}), {}, 0));
+  EXPECT_THROW(charge_budget(little, "with one", mechanism_of({}), {}, 1), PrivacyError);
   EXPECT_EQ(read_budget(file_).unit, (PrivacyUnit{Relation::event, 5, {}}));
   EXPECT_THROW(charge_budget(file_, "smaller", mechanism_of({}), {}, 10), PrivacyError);
   EXPECT_NO_THROW(charge_budget(file_, "larger", mechanism_of({Relation::user, 5, {}}), {}, 10));

@@ -46,7 +46,9 @@ ReportContent content() {
   c.forecasts = {f};
   c.how_chosen = "All series";
   c.scores = {{"simple_ff",
-               {{"mean_weighted_quantile_loss", 0.09}, {"MASE", nullptr}, {"coverage", {{"0.1", 0.15}, {"0.9", 0.8}}}}},
+               {{"mean_weighted_quantile_loss", 0.09},
+                {"MASE", nullptr},
+                {"intervals", {{"0.8", {{"coverage", 0.65}, {"mean_width", 1.0}}}}}}},
               {"seasonal naive", {{"mean_weighted_quantile_loss", 0.12}}}};
   c.best_free = 1;
   for (int step = 1; step <= 400; ++step)

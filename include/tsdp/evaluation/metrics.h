@@ -109,9 +109,11 @@ class Metrics {
 /// "the model's CRPS is 78 times that of …" from 200 % worse on, "the model is as good as what is free" for less than
 /// half a percent; empty if a score is missing.
 [[nodiscard]] std::string beside_free(double score, double free);
-/// Of Metrics::json(): the share of true values between the quantiles 10 % and 90 %; NaN where there is none.
+/// Of Metrics::json(): the share of true values from the quantile 10 % to that of 90 %, both included; NaN where there
+/// is none.
 [[nodiscard]] double share_in_band(const nlohmann::ordered_json& metrics);
-/// "too narrow" or "too wide", by that share; empty where it is within 3 points of 80 %, or NaN.
-[[nodiscard]] std::string band_in_words(double share);
+/// "too narrow" or "too wide", by that share; empty where it is within 3 points of 80 %, unknown, or of a band that has
+/// no width (a forecaster without bands).
+[[nodiscard]] std::string band_in_words(const nlohmann::ordered_json& metrics);
 
 }  // namespace tsdp::evaluation

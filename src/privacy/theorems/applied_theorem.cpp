@@ -55,6 +55,7 @@ std::uint64_t AppliedTheorem::steps_of_uses(std::uint64_t uses) const {
 }
 
 std::vector<double> AppliedTheorem::renyi(std::uint64_t uses, std::span<const double> orders) const {
+  if (uses == 0) return std::vector<double>(orders.size());  // nothing, though a use may cost more than any number
   auto out = renyi_divergences(pair, orders);
   for (auto& value : out) value = std::nextafter(value * static_cast<double>(uses), infinity);
   if (own_renyi) {

@@ -1,6 +1,7 @@
 #include "privacy/theorems/pure_release.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -56,10 +57,16 @@ Interval CurveWithPureRelease::find_epsilon(double delta, std::uint64_t uses, do
 }
 
 double CurveWithPureRelease::left_of(double epsilon) const {
-  double left = down(epsilon - pure_);
-  while (with_release(up(left)) <= epsilon) left = up(left);
-  while (with_release(left) > epsilon) left = down(left);
-  return left;
+  if (!(with_release(0.0) <= epsilon)) return -1.0;
+  if (with_release(epsilon) <= epsilon) return epsilon;  // infinity alone
+  // with_release() never falls, and numbers from 0 on are in the order of their bits.
+  auto low = std::bit_cast<std::uint64_t>(0.0);
+  auto high = std::bit_cast<std::uint64_t>(epsilon);
+  while (high - low > 1) {
+    const auto middle = low + (high - low) / 2;
+    (with_release(std::bit_cast<double>(middle)) <= epsilon ? low : high) = middle;
+  }
+  return std::bit_cast<double>(low);
 }
 
 double CurveWithPureRelease::upper_epsilon(double delta, std::uint64_t uses, double precision) {

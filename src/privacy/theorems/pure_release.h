@@ -33,8 +33,8 @@ class CurveWithPureRelease final : public PrivacyCurve {
  private:
   /// ε₁ + ε₂, rounded up.
   [[nodiscard]] double with_release(double epsilon) const;
-  /// The largest ε₁ whose with_release() is at most `epsilon`: exactly that inverse, or an ε that was stated would not
-  /// be certified when it is checked.
+  /// The largest ε₁ whose with_release() is at most `epsilon`; −1 if there is none. Exactly that inverse, or an ε that
+  /// was stated would not be certified when it is checked.
   [[nodiscard]] double left_of(double epsilon) const;
 
   std::unique_ptr<PrivacyCurve> curve_;

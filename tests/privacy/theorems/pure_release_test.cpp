@@ -127,6 +127,10 @@ TEST(PureRelease, IsTakenOffAsItWasAdded) {
     EXPECT_TRUE(curve.certifies(whole, 1e-6, 1)) << first << " " << second;
     EXPECT_FALSE(curve.certifies(whole * (1.0 - 1e-15), 1e-6, 1)) << first << " " << second;
     EXPECT_EQ(curve.max_uses(whole, 1e-6, 1), 1U);
+    // Nothing is left of as much as the release costs, or of what is no number; and this is found at once.
+    for (const double much : {second, std::nextafter(second, 1.0), second * (1.0 + 1e-9), 0.0, std::nan("")})
+      EXPECT_FALSE(curve.certifies(much, 1e-6, 1)) << much;
+    EXPECT_TRUE(curve.certifies(std::numeric_limits<double>::infinity(), 1e-6, 1));
   }
 }
 
