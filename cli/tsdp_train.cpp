@@ -47,8 +47,25 @@ std::string path_for_run(const std::string& given, const std::filesystem::path& 
   return std::filesystem::relative(std::filesystem::absolute(found), std::filesystem::absolute(run)).string();
 }
 
+/// What training is expected to add; null where no rule of thumb says it.
+Json expected_json(const tsdp::mechanism::Settled& run) {
+  if (!run.expected || !run.config.privacy.enabled) return nullptr;
+  return {{"signal_to_noise", run.expected->signal}, {"enough", run.expected->enough}, {"share", run.expected->share}};
+}
+
+/// What expected_json() says, where that is little; else empty.
+std::string expected_text(const Json& expected) {
+  constexpr double little = 0.1;
+  if (expected.is_null() || expected["share"].get<double>() >= little) return {};
+  return cat("training is expected to add little to the start (",
+             tsdp::rounded(100.0 * expected["share"].get<double>(), 2), " % of what it could): signal to noise ",
+             tsdp::rounded(expected["signal_to_noise"].get<double>(), 3), ", where ", expected["enough"].get<double>(),
+             " is enough; more or longer series, or a larger privacy.target_epsilon, would help; "
+             "privacy.target_epsilon=0 releases the start and spends nothing");
+}
+
 Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& trainer, tsdp::models::Forecaster& model,
-               tsdp::mechanism::StartOrigin origin) {
+               const Json& expected, tsdp::mechanism::StartOrigin origin) {
   const auto& plan = trainer.plan();
   const auto& method = trainer.method();
   Json out;
@@ -69,6 +86,7 @@ Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& traine
     out["composition_unit"] = tsdp::name(theorem.unit);
     out["compositions"] = theorem.uses_of_steps(plan.steps);
     out["noise_multiplier"] = method.privacy()->noise().multiplier;
+    out["expected"] = expected;
     if (const double epsilon = method.choice_epsilon(); epsilon > 0.0) out["choice_epsilon"] = epsilon;
     out["delta"] = config.privacy.delta;
     out["target_epsilon"] = config.privacy.target_epsilon;
@@ -119,6 +137,7 @@ std::string plan_text(const Json& p) {
                 tsdp::rounded_up(p["epsilon"]["upper"].get<double>(), 6), "] at delta ", p["delta"].get<double>());
   if (p.contains("not_counted")) text += cat("; not counted: ", p["not_counted"].get<std::string>());
   if (const auto unused = unused_text(p, "would use"); !unused.empty()) text += cat("; ", unused);
+  if (const auto little = expected_text(p.value("expected", Json())); !little.empty()) text += cat("; ", little);
   return text;
 }
 
@@ -153,7 +172,8 @@ void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training:
       out["settings"][setting.key] = {{"value", setting.value}, {"why", setting.why}};
     out["expected"] = {{"steps", plan.steps},
                        {"seconds", seconds},
-                       {"epsilon", is_private ? Json(plan.epsilon.upper) : Json(nullptr)}};
+                       {"epsilon", is_private ? Json(plan.epsilon.upper) : Json(nullptr)},
+                       {"training", expected_json(settled)}};
     if (!not_counted.empty()) out["expected"]["not_counted"] = not_counted;
     tsdp::cli::print_json(out);
     return;
@@ -165,6 +185,10 @@ void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training:
       "Expected: ", plan.steps, " steps, about ", tsdp::rounded(seconds, 2), " s of training on this machine",
       is_private ? cat(", epsilon at most ", tsdp::rounded_up(plan.epsilon.upper, 4), " at the end") : std::string(),
       ".\n", not_counted.empty() ? std::string() : cat("Not counted in epsilon: ", not_counted, ".\n")));
+  if (auto little = expected_text(expected_json(settled)); !little.empty()) {
+    little.front() = 'T';
+    tsdp::cli::print(cat(little, ".\n"));
+  }
 }
 
 /// What the program is asked for.
@@ -353,7 +377,7 @@ int train(const Options& o) {
     tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
   warn_of_sizes(config, settled.method.scheme());
   tsdp::training::Trainer trainer(settled, data, device, folder);
-  const auto plan = plan_json(config, trainer, trainer.model(), settled.start_origin());
+  const auto plan = plan_json(config, trainer, trainer.model(), expected_json(settled), settled.start_origin());
   if (o.dry_run) {
     std::cout << (o.common.json ? tsdp::json_text(plan, 2) : plan_text(plan)) << "\n";
     return 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "settings/setup.h"
@@ -167,22 +168,26 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
           "privacy.noise_multiplier", exact(*c.privacy.noise_multiplier),
           cat("the least that spends epsilon ", c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
   }
+  const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(scheme.steps_per_epoch());
+  const bool from_random = !out.start && prior_of(c).kind == PriorKind::none;
+  const auto reach = out.start ? reach_with_start(c.model.name) : reach_with_prior;
+  const double by_lengths = share_of_reach(c, lengths);
+  if (const bool steps_are_taken = !c.privacy.enabled || c.privacy.target_epsilon > 0.0;
+      steps_are_taken && !from_random) {
+    const double signal = c.privacy.enabled ? std::sqrt(steps) * scheme.divisor() / *c.privacy.noise_multiplier
+                                            : std::numeric_limits<double>::infinity();
+    out.expected = {signal, reach.enough, by_lengths * std::min(1.0, std::pow(signal / reach.enough, 2.0))};
+  }
   if (!c.optimizer.learning_rate) {
-    const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(scheme.steps_per_epoch());
-    const bool from_prior = prior_of(c).kind != PriorKind::none;
     double rate = rate_without_prior;
-    std::string why = "GluonTS's, as the model starts from random weights";
-    if (out.start || from_prior) {
-      const auto reach = out.start ? reach_with_start(c.model.name) : reach_with_prior;
-      const double signal =
-          c.privacy.enabled ? std::sqrt(steps) * scheme.divisor() / *c.privacy.noise_multiplier : reach.enough;
-      const double share = share_of_reach(c, lengths);
-      rate = reach.most * share * std::min(1.0, std::pow(signal / reach.enough, 2.0)) / std::sqrt(steps);
+    std::string why = from_random ? "GluonTS's, as the model starts from random weights" : "no step is taken";
+    if (out.expected) {
+      rate = reach.most * out.expected->share / std::sqrt(steps);
       why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ",
-                                    rounded(signal, 3), "; the less, the nearer to the start")
+                                    rounded(out.expected->signal, 3), "; the less, the nearer to the start")
                               : std::string("so small that the weights stay near those they start from");
-      if (share < 1.0)
-        why += cat("; ", rounded(100.0 * share, 2), " % of it, as series this short say little about later days");
+      if (by_lengths < 1.0)
+        why += cat("; ", rounded(100.0 * by_lengths, 2), " % of it, as series this short say little about later days");
     }
     c.optimizer.learning_rate = rate;
     out.choose("optimizer.learning_rate", rounded(rate, 4), why);

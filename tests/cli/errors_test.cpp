@@ -258,6 +258,14 @@ TEST_F(Errors, AdviceIsTold) {
   arguments.insert(arguments.end(), {"--minutes", "1e-5"});
   const auto hurried = nlohmann::json::parse(run(train, arguments).out);
   EXPECT_LT(hurried["expected"]["steps"].get<int>(), advice["expected"]["steps"].get<int>());
+  EXPECT_TRUE(advice["expected"]["training"].is_null());  // of random weights nothing is known
+  auto from_prior = arguments;
+  from_prior.resize(from_prior.size() - 2);
+  from_prior.insert(from_prior.end(), {"--set", "model.prior=last_value"});
+  const auto expected = nlohmann::json::parse(run(train, from_prior).out)["expected"]["training"];
+  EXPECT_LT(expected["share"].get<double>(), 0.1) << expected;
+  std::erase(from_prior, "--json");
+  EXPECT_NE(run(train, from_prior).out.find("Training is expected to add little to the start"), std::string::npos);
   expect_failure(plan({"--minutes", "5"}), train, 2, {"--minutes", "--advise"});
   const auto nothing = run(train, {"--config", "config.yaml", "--advise"});
   EXPECT_EQ(nothing.exit_code, 0);

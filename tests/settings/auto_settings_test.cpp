@@ -125,6 +125,31 @@ TEST(AutoSettings, FollowTheNoise) {
   EXPECT_LT(*settle(c, lengths, "").config.optimizer.learning_rate, rate);
 }
 
+// What a run is expected to learn is what its rate goes by, also where the rate is given.
+TEST(AutoSettings, SayWhatTrainingIsExpectedToAdd) {
+  auto c = all_auto();
+  c.training.max_epochs = 100;
+  c.privacy.noise_multiplier = 40.0;
+  const auto quiet = settle(c, lengths, "");
+  c.privacy.noise_multiplier = 80.0;
+  const auto loud = settle(c, lengths, "");
+  ASSERT_TRUE(quiet.expected && loud.expected);
+  EXPECT_DOUBLE_EQ(quiet.expected->signal, 10.0 * 40.0 / 40.0);  // root of 100 steps, 40 windows
+  EXPECT_DOUBLE_EQ(loud.expected->signal, quiet.expected->signal / 2.0);
+  EXPECT_NEAR(loud.expected->share, quiet.expected->share / 4.0, 1e-15);
+  EXPECT_NEAR(*loud.config.optimizer.learning_rate, *quiet.config.optimizer.learning_rate / 4.0, 1e-15);
+  c.optimizer.learning_rate = 1e-3;
+  EXPECT_EQ(settle(c, lengths, "").expected->share, loud.expected->share);
+  c.privacy.noise_multiplier = 1e-2;
+  EXPECT_LE(settle(c, lengths, "").expected->share, 1.0);
+  c.privacy.target_epsilon = 0.0;
+  EXPECT_FALSE(settle(c, lengths, "").expected);
+  c.privacy.enabled = false;
+  EXPECT_GT(settle(c, lengths, "").expected->share, loud.expected->share);
+  c.model.prior = PriorKind::none;
+  EXPECT_FALSE(settle(c, lengths, "").expected);
+}
+
 TEST(AutoSettings, FewWindowsStayNearTheirStart) {
   auto c = all_auto();
   c.training.max_epochs = 1000;

@@ -33,10 +33,20 @@ struct SettledScheme {
   }
 };
 
+/// How far training is expected to carry a model from its start, by public facts alone: the sizes of the data and the
+/// noise. It is what the rule for the learning rate goes by (docs/choosing.md), measured on public and made data; a
+/// rule of thumb, and no promise.
+struct Expectation {
+  double signal;  ///< to noise of the run, √T Λ/σ; infinite without privacy
+  double enough;  ///< the signal from which on it learns all it can
+  double share;   ///< of what it would learn with more of either, in (0, 1]
+};
+
 /// Everything that a run does, derived once from the configuration as written and from public facts. Training, its plan
 /// and advice read this. Nothing that enters the accounting of a private run is `auto`.
 struct Settled : SettledScheme {
   TrainingMethod method;
+  std::optional<Expectation> expected = {};  ///< none: from random weights, or without a step
 };
 
 /// Limits on the run that the rules may choose.
