@@ -58,7 +58,7 @@ TEST_F(SweepFileTest, EveryMistakeNamesItsLineAndWhatWouldDo) {
        {"sweep.yaml:3: ", "unknown key 'privacy.target_epsilom'", "'privacy.target_epsilon'"}},
       {"privacy.target_epsilon: 2",
        "privacy.target_epsilon: many",
-       {"sweep.yaml:3: privacy.target_epsilon: ", "'many'", "greater than 0"}},
+       {"sweep.yaml:3: privacy.target_epsilon: ", "'many'", "at least 0"}},
       {"privacy.target_epsilon: 2", "training.seed: 2", {"sweep.yaml:3: training.seed: ", "seeds"}},
       {"privacy.target_epsilon: 2", "privacy.w: {a: 1}", {"sweep.yaml:3: privacy.w: ", "a section"}},
       {"{label: FF, set", "{lable: FF, set", {"sweep.yaml:6: ", "unknown key 'lable'", "'label'"}},
