@@ -196,16 +196,18 @@ void charge_budget(const std::filesystem::path& file, const std::string& run, co
   if (std::any_of(budget.charges.begin(), budget.charges.end(), [&](const auto& c) { return c.run == run; }))
     throw UsageError(cat(file.string(), ": run ", run, " is charged already"));
   require_charged(budget, start, file.string());
-  if (uses > 0 && !budget.unit) budget.unit = unit;
-  if (uses > 0 && !contains(unit, *budget.unit))  // a run without steps costs nothing, whatever the change
-    throw PrivacyError(cat(file.string(), ": the budget is for changes of relation ", unit_text(*budget.unit),
-                           ", which this run's relation ", unit_text(unit),
-                           " does not contain; expected one that does"));
-  if (uses > 0 && !budget.admits(charge.renyi))
-    throw PrivacyError(
-        cat(file.string(), ": the run would pass the budget of epsilon ", budget.epsilon, " at delta ", budget.delta,
-            ", of which ", rounded_up(100.0 * budget.spent(), 3), " % is spent by ", budget.charges.size(),
-            " runs; expected a run that costs less: more noise, fewer epochs or a smaller privacy.target_epsilon"));
+  if (uses > 0) {  // a run without steps costs nothing, whatever the change
+    if (!budget.unit) budget.unit = unit;
+    if (!contains(unit, *budget.unit))
+      throw PrivacyError(cat(file.string(), ": the budget is for changes of relation ", unit_text(*budget.unit),
+                             ", which this run's relation ", unit_text(unit),
+                             " does not contain; expected one that does"));
+    if (!budget.admits(charge.renyi))
+      throw PrivacyError(
+          cat(file.string(), ": the run would pass the budget of epsilon ", budget.epsilon, " at delta ", budget.delta,
+              ", of which ", rounded_up(100.0 * budget.spent(), 3), " % is spent by ", budget.charges.size(),
+              " runs; expected a run that costs less: more noise, fewer epochs or a smaller privacy.target_epsilon"));
+  }
   budget.charges.push_back(std::move(charge));
   write(file, budget);
 }

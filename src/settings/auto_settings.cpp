@@ -80,7 +80,7 @@ void settle_trained_start(Config& c, StartOrigin origin) {
             key));
   };
   if (!c.privacy.enabled) return;
-  if (c.privacy.target_epsilon == 0.0) refuse("privacy.target_epsilon", "0");
+  if (!takes_steps(c)) refuse("privacy.target_epsilon", "0");
   const std::string start(name(Candidate::start));
   if (std::count(c.model.candidates.begin(), c.model.candidates.end(), start) > 0) refuse("model.candidates", start);
   if (!c.model.auto_candidates || c.model.prior == PriorKind::none) return;
@@ -90,6 +90,8 @@ void settle_trained_start(Config& c, StartOrigin origin) {
 }
 
 }  // namespace
+
+bool SettledScheme::begins_at_random() const { return !start && prior_of(config).kind == PriorKind::none; }
 
 SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths,
                             const std::filesystem::path& config_file, SettleLimits limits) {
@@ -163,24 +165,23 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
                  adaptive ? "the same steps for less epsilon; seconds of work when a noise is new"
                           : "with this noise adaptive composition saves little, or takes minutes");
     }
-    if (noise && c.privacy.target_epsilon > 0.0)
+    if (noise && takes_steps(c))
       out.choose(
           "privacy.noise_multiplier", exact(*c.privacy.noise_multiplier),
           cat("the least that spends epsilon ", c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
   }
   const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(scheme.steps_per_epoch());
-  const bool from_random = !out.start && prior_of(c).kind == PriorKind::none;
   const auto reach = out.start ? reach_with_start(c.model.name) : reach_with_prior;
   const double by_lengths = share_of_reach(c, lengths);
-  if (const bool steps_are_taken = !c.privacy.enabled || c.privacy.target_epsilon > 0.0;
-      steps_are_taken && !from_random) {
+  if (takes_steps(c) && !out.begins_at_random()) {
     const double signal = c.privacy.enabled ? std::sqrt(steps) * scheme.divisor() / *c.privacy.noise_multiplier
                                             : std::numeric_limits<double>::infinity();
     out.expected = {signal, reach.enough, by_lengths * std::min(1.0, std::pow(signal / reach.enough, 2.0))};
   }
   if (!c.optimizer.learning_rate) {
     double rate = rate_without_prior;
-    std::string why = from_random ? "GluonTS's, as the model starts from random weights" : "no step is taken";
+    std::string why =
+        out.begins_at_random() ? "GluonTS's, as the model starts from random weights" : "no step is taken";
     if (out.expected) {
       rate = reach.most * out.expected->share / std::sqrt(steps);
       why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ",

@@ -13,6 +13,7 @@
 
 #include "options.h"
 #include "privacy/matrix/correlated_noise.h"
+#include "settings/setup.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
@@ -459,7 +460,7 @@ void check_together(const std::string& where, const Config& c) {
     if (Candidate known{}; !parse_name(candidate, known))
       throw UsageError(cat(where, "model.candidates: found ", candidate, "; expected names out of ",
                            join(all_names<Candidate>(), ", ")));
-  if (c.privacy.enabled && c.privacy.target_epsilon == 0.0 && c.privacy.choice_share > 0.0)
+  if (!mechanism::takes_steps(c) && c.privacy.choice_share > 0.0)
     throw UsageError(cat(where, "privacy.choice_share: found ", c.privacy.choice_share,
                          " with privacy.target_epsilon 0, at which the start is the model; expected choice_share 0"));
   if (c.privacy.enabled && c.optimizer.gradient_norm_bound)
@@ -608,7 +609,7 @@ Mixture mixture_of(const Config& config) {
     const auto method = named<Candidate>(text, "model.candidates");
     switch (method) {
       case Candidate::start:  // which is the network itself where nothing is trained
-        if (!config.privacy.enabled || config.privacy.target_epsilon > 0.0) add(method, 1, {1});
+        if (mechanism::takes_steps(config)) add(method, 1, {1});
         break;
       case Candidate::seasonal_quantiles:
         if (within_a_day) add(method, season, {4, 7, 14, 28, 56});

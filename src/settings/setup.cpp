@@ -55,6 +55,8 @@ privacy::PrivacyUnit unit_of(const Config& config) {
   return {config.privacy.relation, config.privacy.w, config.privacy.v};
 }
 
+bool takes_steps(const Config& config) { return !config.privacy.enabled || config.privacy.target_epsilon > 0.0; }
+
 double choice_epsilon_of(const Config& config) { return config.privacy.choice_share * config.privacy.target_epsilon; }
 
 std::uint64_t uses_of_epochs(const privacy::AppliedTheorem& theorem, std::int64_t max_epochs) {
@@ -81,8 +83,8 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
   const auto epochs = config.training.max_epochs.value();
   auto strategy = planned_strategy_of(config, scheme);
   auto multiplier_of = p.noise_multiplier;
-  if (p.target_epsilon == 0.0) multiplier_of = multiplier_of.value_or(1.0);  // no step will be taken
-  if (const auto& t = scheme.parameters(); p.target_epsilon > 0.0 && !p.noise_mechanism &&
+  if (!takes_steps(config)) multiplier_of = multiplier_of.value_or(1.0);
+  if (const auto& t = scheme.parameters(); takes_steps(config) && !p.noise_mechanism &&
                                            p.relation == privacy::Relation::series &&
                                            privacy::covers_correlated_noise(t.top_level, t.reshuffle)) {
     // auto, which elsewhere is identity, as nothing else is covered there.

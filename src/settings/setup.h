@@ -36,6 +36,9 @@ namespace tsdp::mechanism {
 /// or choose, differently.
 void keep_choices(Config& config, const PrivateMechanism& mechanism);
 
+/// Whether a run of `config` takes any step: with a target of 0 it releases the start.
+[[nodiscard]] bool takes_steps(const Config& config);
+
 /// ε₂ of the private choice that a run of `config` ends with; 0: there is none.
 [[nodiscard]] double choice_epsilon_of(const Config& config);
 

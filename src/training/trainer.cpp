@@ -105,18 +105,17 @@ const Config& checked(const mechanism::Settled& run, const data::PreparedData& d
   if (start.has_value() == (config.model.start == "fresh"))
     throw UsageError(cat("model.start: found ", config.model.start, start ? " with weights" : " without weights",
                          ": model.start needs a file of weights, or fresh"));
-  const bool random = !start && prior_of(config).kind == PriorKind::none;
   if (run.method.choice_epsilon() > 0.0) {
     if (data.split.validation.empty())
       throw UsageError(cat("privacy.choice_share: found ", config.privacy.choice_share,
                            " without validation windows; expected a dataset.validation_length of at least ",
                            config.dataset.prediction_length, ", or choice_share 0"));
-    if (random)
+    if (run.begins_at_random())
       throw UsageError(cat("privacy.choice_share: found ", config.privacy.choice_share,
                            " with random weights to start from, which are no model to keep; expected another "
                            "model.start or a model.prior, or choice_share 0"));
   }
-  if (random && config.privacy.enabled && config.privacy.target_epsilon == 0.0)
+  if (run.begins_at_random() && !mechanism::takes_steps(config))
     throw UsageError(
         "privacy.target_epsilon: found 0 with random weights to start from, which are no model to release; expected "
         "another model.start or a model.prior, or a target above 0");

@@ -26,6 +26,8 @@ struct SettledScheme {
   std::optional<StartWeights> start = {};  ///< none: fresh weights, and model.start is fresh
   std::vector<ChosenSetting> chosen = {};
 
+  /// Whether the weights before training are drawn, and no prior makes a forecast of them: no model to release.
+  [[nodiscard]] bool begins_at_random() const;
   [[nodiscard]] StartOrigin start_origin() const { return start ? start->origin : StartOrigin::fresh; }
   template <class Value>
   void choose(const char* key, const Value& value, const std::string& why) {
