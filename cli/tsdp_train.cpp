@@ -77,6 +77,7 @@ Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& traine
   out["windows_per_step"] = static_cast<double>(method.scheme().expected_windows());
   out["model"] = model.name();
   out["parameters"] = model.parameters().count();
+  out["trained_parameters"] = model.parameters().trained_count();
   out["memory_mb"] = static_cast<double>(trainer.memory()) / 1e6;
   if (method.privacy()) {
     const auto& theorem = method.privacy()->theorem();
@@ -125,8 +126,11 @@ std::string plan_text(const Json& p) {
       cat(p["steps"].get<std::uint64_t>(), " steps (", tsdp::rounded(p["epochs"].get<double>(), 6), " epochs of ",
           p["steps_per_epoch"].get<std::uint64_t>(), "), ends by ", p["ends_by"].get<std::string>(), "; ",
           p["sequences"].get<std::int64_t>(), " series, ", p["windows_per_step"].get<double>(), " windows a step; ",
-          p["model"].get<std::string>(), " with ", p["parameters"].get<std::int64_t>(), " parameters, about ",
-          tsdp::rounded(p["memory_mb"].get<double>(), 3), " MB");
+          p["model"].get<std::string>(), " with ", p["parameters"].get<std::int64_t>(), " parameters, ",
+          p["trained_parameters"] == p["parameters"]
+              ? std::string()
+              : cat(p["trained_parameters"].get<std::int64_t>(), " of them trained, "),
+          "about ", tsdp::rounded(p["memory_mb"].get<double>(), 3), " MB");
   if (!p["epsilon"].is_null())
     text += cat("; Theorem ", p["theorem"].get<std::string>(),
                 tsdp::privacy::composition_cited(

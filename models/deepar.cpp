@@ -19,14 +19,16 @@ DeepAR::DeepAR(const ModelOptions& options, const at::TensorOptions& tensor_opti
         "2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data");
   if (options.time_features < 1) throw UsageError("deepar needs time features; found none");
   const auto head = StudentTHead::declare(parameters_, "param_proj.proj", width());
-  const auto embedding = parameters_.declare("embedder._embedders.0.weight", {1, 1});
-  const auto rnn = dp::Lstm::declare(parameters_, "rnn", inputs(), width(), layer_count);
+  const auto embedding = parameters_.declare("embedder._embedders.0.weight", {1, 1}, trains_all());
+  const auto rnn = dp::Lstm::declare(parameters_, "rnn", inputs(), width(), layer_count, trains_all());
   allocate(tensor_options, head, width());
   embedding_value_ = parameters_.value(embedding);
   embedding_ = std::make_unique<ConstantEmbedding>(parameters_.gradient(embedding));
   lstm_ = std::make_unique<dp::Lstm>(parameters_, rnn, layer_count, /*input_is_constant=*/true);
-  layer_list_.push_back(embedding_.get());
-  layer_list_.push_back(lstm_.get());
+  if (trains_all()) {
+    layer_list_.push_back(embedding_.get());
+    layer_list_.push_back(lstm_.get());
+  }
 
   std::vector<std::int64_t> places;
   for (std::int64_t k = 0; k < steps(); ++k)
@@ -124,6 +126,7 @@ std::int64_t DeepAR::preferred_chunk(bool is_private) const {
 }
 
 void DeepAR::backward() {
+  if (!trains_all()) return;  // the head has its gradients already
   Forecaster::backward();
   embedding_->record(
       lstm_->summed_input_gradient().select(1, static_cast<std::int64_t>(options_.lags.size())).contiguous());

@@ -112,7 +112,7 @@ Forecaster::Scored Forecaster::scored(const WindowBatch& batch) const {
 }
 
 std::size_t Forecaster::declare_linear(const std::string& prefix, std::int64_t outputs, std::int64_t inputs) {
-  const auto place = parameters_.declare(prefix + ".weight", {outputs, inputs});
+  const auto place = parameters_.declare(prefix + ".weight", {outputs, inputs}, trains_all());
   parameters_.declare(prefix + ".bias", {outputs});
   return place;
 }

@@ -13,13 +13,12 @@
 
 #include "prior.h"
 #include "student_t.h"
-#include "tsdp/dp/layer_norm.h"
-#include "tsdp/dp/linear.h"
+#include "tsdp/dp/layers.h"
 #include "tsdp/dp/parameters.h"
 #include "tsdp/dp/tape.h"
 #include "tsdp/random/random.h"
+#include "tsdp/settings/config.h"
 #include "tsdp/settings/mixture.h"
-#include "tsdp/settings/models.h"
 
 namespace tsdp::models {
 
@@ -43,6 +42,8 @@ struct ModelOptions {
   /// of it.
   double lower_bound = -std::numeric_limits<double>::infinity();
   double upper_bound = std::numeric_limits<double>::infinity();
+  /// Which parameters are trained; the others stay as they are initialised.
+  Trainable trainable = Trainable::all;
   Mixture mixture = {};  ///< what exported forecasts are mixed with; the loss knows nothing of it
   Prior prior = {};  ///< its season is at most the context; for a model that reads lags, at most the largest
   /// More parameters are refused (DataError) before memory is taken; for sizes from a file.
@@ -156,6 +157,8 @@ class Forecaster {
   /// Unless overridden: the steps to forecast, each observed one weighted by its share of them.
   [[nodiscard]] virtual Scored scored(const WindowBatch& batch) const;
 
+  /// Whether what is neither bias, norm nor head is trained.
+  [[nodiscard]] bool trains_all() const noexcept { return options_.trainable == Trainable::all; }
   /// Declares weight and bias of a layer from `inputs` to `outputs`; `linear` makes it after `allocate`.
   std::size_t declare_linear(const std::string& prefix, std::int64_t outputs, std::int64_t inputs);
   /// Allocates parameters and makes the head, which becomes the first of the layers.

@@ -26,7 +26,7 @@ ITransformer::ITransformer(const ModelOptions& options, const at::TensorOptions&
   for (std::size_t l = 0; l < places.size(); ++l) {
     const auto prefix = "encoder.layers." + std::to_string(l) + ".";
     auto& p = places[l];
-    p.in = parameters_.declare(prefix + "self_attn.in_proj_weight", {3 * width(), width()});
+    p.in = parameters_.declare(prefix + "self_attn.in_proj_weight", {3 * width(), width()}, trains_all());
     parameters_.declare(prefix + "self_attn.in_proj_bias", {3 * width()});
     p.out = declare_linear(prefix + "self_attn.out_proj", width(), width());
     p.up = declare_linear(prefix + "linear1", feed_forward(), width());
@@ -43,7 +43,9 @@ ITransformer::ITransformer(const ModelOptions& options, const at::TensorOptions&
     const auto& p = places[l];
     auto& e = encoders_[l];
     // Rows 2d … 3d − 1 of the stacked projections are the value's.
-    const auto value_rows = [&](const at::Tensor& stacked) { return stacked.narrow(0, 2 * width(), width()); };
+    const auto value_rows = [&](const at::Tensor& stacked) {
+      return stacked.defined() ? stacked.narrow(0, 2 * width(), width()) : stacked;
+    };
     e.value = std::make_unique<dp::Linear>(value_rows(parameters_.value(p.in)), value_rows(parameters_.value(p.in + 1)),
                                            value_rows(parameters_.gradient(p.in)),
                                            value_rows(parameters_.gradient(p.in + 1)));

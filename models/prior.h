@@ -6,7 +6,7 @@
 
 #include <ATen/ATen.h>
 
-#include "tsdp/settings/models.h"
+#include "tsdp/settings/config.h"
 
 namespace tsdp::models {
 

@@ -6,7 +6,7 @@
 
 #include <ATen/ATen.h>
 
-#include "tsdp/dp/linear.h"
+#include "tsdp/dp/layers.h"
 #include "tsdp/dp/parameters.h"
 
 namespace tsdp::models {

@@ -12,7 +12,7 @@
 
 #include "audit/attack.h"
 #include "tsdp/privacy/accountant/dominating_pair.h"
-#include "tsdp/privacy/terms/interval.h"
+#include "tsdp/privacy/terms/curve.h"
 
 namespace tsdp::audit {
 

@@ -10,7 +10,7 @@
 
 #include "data/oddities.h"
 #include "tsdp/data/dataset.h"
-#include "tsdp/data/split.h"
+#include "tsdp/data/windows.h"
 
 namespace tsdp::data {
 

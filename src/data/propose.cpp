@@ -6,7 +6,7 @@
 #include "data/calendar_features.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/data/split.h"
+#include "tsdp/data/windows.h"
 
 namespace tsdp::data {
 namespace {

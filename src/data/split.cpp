@@ -1,4 +1,4 @@
-#include "tsdp/data/split.h"
+#include "tsdp/data/windows.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "tsdp/dp/layer_norm.h"
+#include "tsdp/dp/layers.h"
 
 #include <ATen/Parallel.h>
 

@@ -1,4 +1,4 @@
-#include "tsdp/dp/linear.h"
+#include "tsdp/dp/layers.h"
 
 #include <algorithm>
 #include <limits>
@@ -197,10 +197,20 @@ void LinearRecord::add_gradient(const at::Tensor& factors) {
   }
 }
 
+void BiasRecord::set(const Gradient& output_gradient) {
+  const auto& g = output_gradient.value;
+  of_windows_ = g.dim() == 2 ? g : g.sum(1);
+}
+
+void BiasRecord::add_gradient(const at::Tensor& factors) const {
+  if (factors.defined()) gradient_.addmv_(of_windows_.t(), factors);
+  else gradient_.add_(of_windows_.sum(0));
+}
+
 Linear::Linear(at::Tensor weight, at::Tensor bias, at::Tensor weight_gradient, at::Tensor bias_gradient)
-    : weight_(std::move(weight)),
-      bias_(std::move(bias)),
-      record_(std::move(weight_gradient), std::move(bias_gradient)) {}
+    : weight_(std::move(weight)), bias_(std::move(bias)), record_(BiasRecord(bias_gradient)) {
+  if (weight_gradient.defined()) record_.emplace<LinearRecord>(std::move(weight_gradient), std::move(bias_gradient));
+}
 
 const at::Tensor& Linear::forward(const at::Tensor& input) {
   input_ = input;
@@ -213,7 +223,8 @@ const at::Tensor& Linear::forward(const at::Tensor& input) {
 }
 
 at::Tensor Linear::backward(const Gradient& arrived, bool want_input_gradient) {
-  record_.set(input_, arrived);
+  if (auto* bias = std::get_if<BiasRecord>(&record_)) bias->set(arrived);
+  else std::get<LinearRecord>(record_).set(input_, arrived);
   const auto& output_gradient = arrived.value;
   if (!want_input_gradient) return {};
   fitted(input_gradient_, input_.sizes(), input_.options());

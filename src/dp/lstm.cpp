@@ -124,14 +124,15 @@ class Lstm::Kernel {
 Lstm::~Lstm() = default;
 
 std::size_t Lstm::declare(ParameterBuffer& parameters, const std::string& prefix, std::int64_t inputs,
-                          std::int64_t hidden, std::int64_t layers) {
+                          std::int64_t hidden, std::int64_t layers, bool trained) {
   std::size_t first = 0;
   for (std::int64_t l = 0; l < layers; ++l) {
     const auto suffix = "_l" + std::to_string(l);
-    const auto place = parameters.declare(prefix + ".weight_ih" + suffix, {4 * hidden, l == 0 ? inputs : hidden});
-    parameters.declare(prefix + ".weight_hh" + suffix, {4 * hidden, hidden});
-    parameters.declare(prefix + ".bias_ih" + suffix, {4 * hidden});
-    parameters.declare(prefix + ".bias_hh" + suffix, {4 * hidden});
+    const auto place =
+        parameters.declare(prefix + ".weight_ih" + suffix, {4 * hidden, l == 0 ? inputs : hidden}, trained);
+    parameters.declare(prefix + ".weight_hh" + suffix, {4 * hidden, hidden}, trained);
+    parameters.declare(prefix + ".bias_ih" + suffix, {4 * hidden}, trained);
+    parameters.declare(prefix + ".bias_hh" + suffix, {4 * hidden}, trained);
     if (l == 0) first = place;
   }
   return first;
@@ -156,7 +157,8 @@ Lstm::Lstm(const ParameterBuffer& parameters, std::size_t first, std::int64_t la
   const auto offset = parameters.entries().at(first).offset;
   const auto& last = parameters.entries().at(first + static_cast<std::size_t>(4 * layers) - 1);
   const auto flat = [&](const at::Tensor& all) { return all.narrow(0, offset, last.offset + last.count - offset); };
-  kernel_ = std::make_unique<Kernel>(flat(parameters.values()), flat(parameters.gradients()),
+  const bool trained = parameters.entries().at(first).trained;
+  kernel_ = std::make_unique<Kernel>(flat(parameters.values()), trained ? flat(parameters.gradients()) : at::Tensor(),
                                      levels_.front().weight_ih.size(1), levels_.front().weight_hh.size(1), layers);
 }
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "tsdp/dp/linear.h"
+#include "tsdp/dp/layers.h"
 #include "tsdp/dp/parameters.h"
 
 namespace tsdp::dp {
@@ -17,9 +17,9 @@ struct LstmKernels;
 class Lstm final : public Map {
  public:
   /// Declares `<prefix>.weight_ih_l0`, `.weight_hh_l0`, `.bias_ih_l0`, `.bias_hh_l0`, then those of the layers above.
-  /// Returns the place of the first.
+  /// Returns the place of the first. One that is not `trained` can only be run forwards.
   static std::size_t declare(ParameterBuffer& parameters, const std::string& prefix, std::int64_t inputs,
-                             std::int64_t hidden, std::int64_t layers);
+                             std::int64_t hidden, std::int64_t layers, bool trained = true);
   /// Uses parameters that `declare` declared. The CPU's kernel gives no gradient of every single input, so it serves
   /// only if `input_is_constant`: no parameter below, or one whose input is the same at all steps
   /// (`summed_input_gradient`).

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "tsdp/data/dataset.h"
-#include "tsdp/data/split.h"
+#include "tsdp/data/windows.h"
 #include "tsdp/evaluation/metrics.h"
 
 namespace tsdp::evaluation {

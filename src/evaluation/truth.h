@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tsdp/data/dataset.h"
-#include "tsdp/data/split.h"
+#include "tsdp/data/windows.h"
 
 namespace tsdp::evaluation {
 

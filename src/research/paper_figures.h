@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "plot/line_plot.h"
-#include "tsdp/privacy/terms/interval.h"
+#include "tsdp/privacy/terms/curve.h"
 #include "tsdp/privacy/theorems/theorems.h"
 
 namespace tsdp::figures {

@@ -28,9 +28,13 @@ constexpr double rate_without_prior = 1e-3;
 struct Reach {
   double most, enough;
 };
-constexpr Reach reach_with_prior{0.1, 400.0};
+constexpr Reach reach_of_head{0.03, 100.0};
+/// The signal carries weights g times as far as the noise does. In a mixture, which widens and narrows forecasts by
+/// itself, biases and the head may be carried so far: they have little else to learn.
+constexpr double furthest_in_a_mixture = 2.0;
 
-Reach reach_with_start(const std::string& model) {
+Reach reach_of_all(const std::string& model, bool with_start) {
+  if (!with_start) return {0.1, 400.0};
   // Models that read a window more deeply are led astray sooner.
   if (model == "itransformer") return {0.0078, 6000.0};
   if (model == "deepar") return {0.0015, 6000.0};
@@ -171,19 +175,38 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
           cat("the least that spends epsilon ", c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
   }
   const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(scheme.steps_per_epoch());
-  const auto reach = out.start ? reach_with_start(c.model.name) : reach_with_prior;
   const double by_lengths = share_of_reach(c, lengths);
-  if (takes_steps(c) && !out.begins_at_random()) {
-    const double signal = c.privacy.enabled ? std::sqrt(steps) * scheme.divisor() / *c.privacy.noise_multiplier
-                                            : std::numeric_limits<double>::infinity();
-    out.expected = {signal, reach.enough, by_lengths * std::min(1.0, std::pow(signal / reach.enough, 2.0))};
+  const bool trained = takes_steps(c) && !out.begins_at_random();
+  const bool noisy = trained && c.privacy.enabled;
+  const double signal = noisy ? std::sqrt(steps) * scheme.divisor() / *c.privacy.noise_multiplier
+                              : std::numeric_limits<double>::infinity();
+  const auto of_all = reach_of_all(c.model.name, out.start.has_value());
+  if (!c.training.trainable) {
+    const bool little = out.start && !c.optimizer.learning_rate && signal < of_all.enough;
+    c.training.trainable = little ? Trainable::head : Trainable::all;
+    if (out.start)
+      out.choose("training.trainable", name(*c.training.trainable),
+                 little ? cat("the run's signal to noise, ", rounded(signal, 3), ", is below the ", of_all.enough,
+                              " that training all weights needs")
+                 : c.optimizer.learning_rate ? std::string("as optimizer.learning_rate is given")
+                                             : std::string("noise is small enough for all weights"));
+  }
+  const bool of_head = c.training.trainable == Trainable::head;
+  const bool mixed = !mixture_of(c).members.empty();
+  const auto reach = of_head ? reach_of_head : of_all;
+  const auto share_with = [&](double enough) { return by_lengths * std::min(1.0, std::pow(signal / enough, 2.0)); };
+  if (trained) {
+    const double enough = mixed ? of_all.enough : reach.enough;
+    out.expected = {signal, enough, share_with(enough)};
   }
   if (!c.optimizer.learning_rate) {
     double rate = rate_without_prior;
     std::string why =
         out.begins_at_random() ? "GluonTS's, as the model starts from random weights" : "no step is taken";
     if (out.expected) {
-      rate = reach.most * out.expected->share / std::sqrt(steps);
+      double carried = reach.most * share_with(reach.enough);
+      if (of_head && mixed && noisy) carried = std::min(carried, by_lengths * furthest_in_a_mixture / signal);
+      rate = carried / std::sqrt(steps);
       why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ",
                                     rounded(out.expected->signal, 3), "; the less, the nearer to the start")
                               : std::string("so small that the weights stay near those they start from");

@@ -18,7 +18,6 @@
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
 #include "tsdp/data/dataset.h"
-#include "tsdp/settings/models.h"
 
 namespace tsdp {
 namespace {

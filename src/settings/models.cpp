@@ -1,4 +1,4 @@
-#include "tsdp/settings/models.h"
+#include "tsdp/settings/config.h"
 
 #include <utility>
 

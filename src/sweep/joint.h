@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sweep/plan.h"
-#include "tsdp/privacy/terms/interval.h"
+#include "tsdp/privacy/terms/curve.h"
 
 namespace tsdp::sweep {
 

@@ -15,6 +15,7 @@ models::ModelOptions model_options(const Config& config) {
   options.width_factor = config.model.width_factor;
   options.width = width_of(config);
   options.prior = prior_of(config);
+  options.trainable = config.training.trainable.value_or(Trainable::all);
   options.mixture = mixture_of(config);
   if (config.dataset.lower_bound) options.lower_bound = *config.dataset.lower_bound;
   if (config.dataset.upper_bound) options.upper_bound = *config.dataset.upper_bound;

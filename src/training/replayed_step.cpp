@@ -22,7 +22,7 @@ ReplayedStep::ReplayedStep(StepEngine& engine, models::Forecaster& model, Window
   const auto largest = engine_.bounded_windows_ ? engine_.expected_windows_ : engine_.most_summed();
   most_ = std::max<std::int64_t>(1, std::min(engine_.piece_size(0), largest));
   losses_ = at::zeros({most_}, options);
-  sum_ = at::zeros({model_->parameters().count()}, in_double);
+  sum_ = at::zeros({model_->parameters().trained_count()}, in_double);
   // Where every batch is one full piece, nothing has to be left out.
   if (!engine_.fixed_windows_ || most_ < engine_.expected_windows_) kept_ = at::ones({most_}, options);
   if (engine_.is_private()) {
@@ -65,7 +65,7 @@ void ReplayedStep::prepare() {
   const auto replayed = sum_of([this] { add_->replay(); });
   repeats_ = give_the_same(*model_, {eager, eager, replayed, replayed});
   // On copies: what is prepared must not move a weight.
-  const auto values = original_.parameters().values().clone();
+  const auto values = original_.parameters().trained_values().clone();
   dp::Adam adam(engine_.adam_.options(), values);
   finish(values, adam);
   original_.parameters().gradients().zero_();  // it held a sum without noise
@@ -125,7 +125,7 @@ StepEngine::Result ReplayedStep::step(const sampling::Draw& drawn, const SecretK
     noise_.copy_(noise, /*non_blocking=*/true);
   }
   if (const auto rate = engine_.adam_.options().learning_rate; !finish_ || rate != recorded_rate_) {
-    finish_ = dp::recorded(sum_.device(), [this] { finish(original_.parameters().values(), engine_.adam_); });
+    finish_ = dp::recorded(sum_.device(), [this] { finish(original_.parameters().trained_values(), engine_.adam_); });
     recorded_rate_ = rate;
   }
   const auto joined = [](const std::vector<at::Tensor>& parts, const at::Tensor& like) {

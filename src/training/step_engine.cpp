@@ -57,14 +57,14 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
       joins_(method.scheme().parameters().record == privacy::Record::series),
       record_windows_(method.scheme().parameters().subsequences_per_sequence),
       divisor_(method.divisor()),
-      adam_(options.adam, model.parameters().values()) {
+      adam_(options.adam, model.parameters().trained_values()) {
   if (model.parameters().values().device().is_cpu() && at::get_num_threads() > 1) {
     settle_vector_functions();
     for (int i = 1; i < at::get_num_threads(); ++i) replicas_.push_back(model.replica());
   }
   if (!method.privacy()) return;
   dp::require_full_precision(model.parameters().values().device());
-  noise_ = noise_of(*method.privacy(), model.parameters().values().numel());
+  noise_ = noise_of(*method.privacy(), model.parameters().trained_count());
   clipping_ = clipping_of(method.privacy()->clipping());
   clipping_.summed = most_summed();
   clipping_.joined = joins_;
@@ -256,7 +256,7 @@ StepEngine::Result StepEngine::step(const models::WindowBatch& batch, std::span<
   } else {
     dp::add_up(gradients, parts, 1.0 / divisor_);
   }
-  update(parameters.values(), gradients, adam_);
+  update(parameters.trained_values(), gradients, adam_);
   return result;
 }
 

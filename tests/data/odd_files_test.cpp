@@ -10,7 +10,7 @@
 #include "tsdp/base/text.h"
 #include "tsdp/data/feature_store.h"
 #include "tsdp/data/input_form.h"
-#include "tsdp/data/split.h"
+#include "tsdp/data/windows.h"
 
 namespace tsdp::data {
 namespace {

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "tsdp/base/error.h"
-#include "tsdp/data/split.h"
 
 namespace tsdp::data {
 namespace {

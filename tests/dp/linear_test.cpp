@@ -4,7 +4,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include "tsdp/dp/linear.h"
+#include "tsdp/dp/layers.h"
 #include "tsdp/random/random.h"
 
 namespace tsdp::dp {
@@ -176,6 +176,48 @@ TEST(Linear, JoinedWindowsAreTheSumOfTheirGradients) {
       EXPECT_TRUE(at::allclose(weight_gradient.to(at::kDouble), expected_weight, 10 * tolerance, 10 * tolerance));
       EXPECT_TRUE(at::allclose(bias_gradient.to(at::kDouble), expected_bias, 10 * tolerance, 10 * tolerance));
     }
+  }
+}
+
+// Where weights are not trained: the gradients of the bias alone, of windows and of records of several.
+TEST(Linear, TheBiasAloneAgreesWithALoopOverRecords) {
+  RandomStream sizes(SecretKey::from_seed(97), "sizes", 0);
+  for (std::uint64_t trial = 0; trial < 60; ++trial) {
+    const auto up_to = [&](std::uint64_t n) { return static_cast<std::int64_t>(1 + sizes.below(n)); };
+    const auto inputs = up_to(20);
+    const auto outputs = up_to(20);
+    const auto positions = static_cast<std::int64_t>(sizes.below(4));
+    std::vector<std::int64_t> starts = {0};
+    for (std::int64_t r = up_to(6); r > 0; --r) starts.push_back(starts.back() + (trial % 2 == 0 ? 1 : up_to(5)));
+    const Records records(starts);
+    RandomStream stream(SecretKey::from_seed(2000 + trial), "test", 0);
+    const auto shape = [&](std::int64_t last) {
+      return positions == 0 ? std::vector<std::int64_t>{records.windows(), last}
+                            : std::vector<std::int64_t>{records.windows(), positions, last};
+    };
+    const auto weight = random({outputs, inputs}, stream);
+    const auto bias = random({outputs}, stream);
+    const auto x = random(shape(inputs), stream);
+    const auto g = random(shape(outputs), stream);
+    const auto factors = random({records.count()}, stream).abs();
+    auto bias_gradient = at::zeros_like(bias);
+    Linear layer(weight, bias, {}, bias_gradient);
+    layer.forward(x);
+    EXPECT_TRUE(at::allclose(layer.backward({g}, true), at::matmul(g, weight), 1e-12, 1e-12));
+    if (trial % 2 == 1) layer.join(records);
+    auto norms = at::zeros({records.count()}, at::kDouble);
+    layer.add_squared_norms(norms);
+    layer.discard(at::arange(records.count()).eq(0));
+    layer.add_gradient(factors);
+    auto expected = at::zeros_like(bias);
+    for (std::int64_t r = 0; r < records.count(); ++r) {
+      const auto length = records.end(r) - records.begin(r);
+      const auto own =
+          oracle(x.narrow(0, records.begin(r), length), g.narrow(0, records.begin(r), length), weight, bias);
+      EXPECT_NEAR(norms[r].item<double>(), own.second.square().sum().item<double>(), 1e-11);
+      if (r > 0) expected += own.second * factors[r];
+    }
+    EXPECT_TRUE(at::allclose(bias_gradient, expected, 1e-11, 1e-11));
   }
 }
 

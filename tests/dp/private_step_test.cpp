@@ -1,7 +1,7 @@
 #include "dp/private_step.h"
 #include "dp/noise_mechanism.h"
 #include "src/dp/lstm_cpu.h"
-#include "tsdp/dp/linear.h"
+#include "tsdp/dp/layers.h"
 
 #include <gtest/gtest.h>
 

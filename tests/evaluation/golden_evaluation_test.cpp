@@ -11,7 +11,6 @@
 #include "support/golden.h"
 #include "tsdp/base/text.h"
 #include "tsdp/data/readers.h"
-#include "tsdp/data/split.h"
 #include "tsdp/data/windows.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/torchscript.h"

@@ -20,11 +20,16 @@ struct Setting {
   std::int64_t windows, context, horizon;
   std::vector<std::int64_t> lags = {};
   std::int64_t features = 0;
+  Trainable trainable = Trainable::all;
 
-  [[nodiscard]] ModelOptions options() const { return {context, horizon, lags, features, 0.7, 1}; }
+  [[nodiscard]] ModelOptions options() const {
+    ModelOptions out{context, horizon, lags, features, 0.7, 1};
+    out.trainable = trainable;
+    return out;
+  }
   [[nodiscard]] std::string text() const {
     return model + ", " + std::to_string(windows) + " windows, " + std::to_string(context) + " + " +
-           std::to_string(horizon);
+           std::to_string(horizon) + ", " + std::string(name(trainable));
   }
 };
 
@@ -161,6 +166,15 @@ std::unique_ptr<Forecaster> make(const Setting& s, std::uint64_t seed, at::Scala
 
 using test::clipped_sum;
 
+/// Whether training changes a parameter if it is of the head alone.
+bool is_of_the_head(const Setting& s, const std::string& name) {
+  if (name.find("proj.") != std::string::npos && name.find("_proj.") != std::string::npos &&
+      name.find("self_attn") == std::string::npos)
+    return true;
+  if (s.model == "deepar") return false;
+  return name.ends_with("bias") || name.find("norm") != std::string::npos;
+}
+
 std::vector<Setting> settings(bool small) {
   std::vector<Setting> out;
   for (const auto* name : {"simple_ff", "dlinear", "itransformer"})
@@ -170,6 +184,10 @@ std::vector<Setting> settings(bool small) {
   out.push_back({"deepar", 3, 4, 3, {1, 2, 5}, 2});
   out.push_back({"deepar", 2, 1, 1, {1}, 1});
   if (!small) out.push_back({"deepar", 3, 9, 7, {3, 1, 11, 4}, 5});
+  for (std::size_t i = 0, all = out.size(); i < all; ++i) {
+    out.push_back(out[i]);
+    out.back().trainable = Trainable::head;
+  }
   return out;
 }
 
@@ -196,14 +214,20 @@ TEST(Models, AgreeWithALoopOverWindows) {
       std::vector<at::Tensor> flat;
       for (const auto& g : torch::autograd::grad({loss}, in_order, {}, std::nullopt, false, /*allow_unused=*/true))
         flat.push_back(g.defined() ? g.reshape({-1}) : at::Tensor());
-      for (std::size_t p = 0; p < flat.size(); ++p)
+      std::vector<at::Tensor> trained;
+      for (std::size_t p = 0; p < flat.size(); ++p) {
         if (!flat[p].defined()) flat[p] = at::zeros({in_order[p].numel()}, at::kDouble);
-      const auto gradient = at::cat(flat);
+        if (s.trainable == Trainable::all || is_of_the_head(s, model->parameters().entries()[p].name))
+          trained.push_back(flat[p]);
+      }
+      const auto gradient = at::cat(trained);
       const double norm = gradient.norm().item<double>();
       EXPECT_NEAR(norms[i].item<double>(), norm, 1e-9 * (1.0 + norm));
       expected += gradient * std::min(1.0, clip / norm);
     }
     for (const auto& entry : model->parameters().entries()) {
+      EXPECT_EQ(entry.trained, s.trainable == Trainable::all || is_of_the_head(s, entry.name)) << entry.name;
+      if (!entry.trained) continue;
       const auto part = [&](const at::Tensor& all) { return all.narrow(0, entry.offset, entry.count); };
       EXPECT_TRUE(at::allclose(part(model->parameters().gradients()), part(expected), 1e-8, 1e-10)) << entry.name;
     }
@@ -217,6 +241,7 @@ TEST(Models, KernelsAgreeWithPlainOperations) {
   for (int trial = 0; trial < 24; ++trial) {
     const auto name = model_names()[static_cast<std::size_t>(trial) % model_names().size()];
     Setting s{name, up_to(80), up_to(40), up_to(12)};
+    if (trial / 4 % 2 == 1) s.trainable = Trainable::head;
     if (name == "deepar") {
       s.features = up_to(6);
       for (std::int64_t i = up_to(8); i > 0; --i) s.lags.push_back(up_to(30));

@@ -87,6 +87,7 @@ TEST(AutoSettings, LeaveWhatIsGiven) {
   c.optimizer.learning_rate = 0.5;
   c.privacy.noise_multiplier = 3.0;
   c.privacy.composition = privacy::StepComposition::symmetrised;
+  c.training.trainable = Trainable::head;
   const auto settled = settle(c, lengths, "config.yaml");
   EXPECT_TRUE(settled.chosen.empty());
   EXPECT_EQ(config_text(settled.config), config_text(c));
@@ -148,6 +149,45 @@ TEST(AutoSettings, SayWhatTrainingIsExpectedToAdd) {
   EXPECT_GT(settle(c, lengths, "").expected->share, loud.expected->share);
   c.model.prior = PriorKind::none;
   EXPECT_FALSE(settle(c, lengths, "").expected);
+}
+
+// All weights of a start are trained where noise is small, else the head; and the head less far within a mixture.
+TEST(AutoSettings, TrainTheHeadOfAStartWhereThereIsMuchNoise) {
+  auto c = all_auto();
+  c.dataset.prediction_length = 24;
+  c.model.start = "auto";
+  c.model.candidates = {};
+  c.model.auto_candidates = false;
+  c.training.max_epochs = 10'000;
+  const auto settled = [&](double noise) {
+    c.privacy.noise_multiplier = noise;
+    return settle(c, lengths, "");
+  };
+  constexpr double signal = 40.0 * 100.0;  // at noise 1
+  const auto quiet = settled(signal / 2600.0);
+  ASSERT_TRUE(quiet.start);
+  EXPECT_EQ(quiet.config.training.trainable, Trainable::all);
+  const auto loud = settled(signal / 1000.0);
+  EXPECT_EQ(loud.config.training.trainable, Trainable::head);
+  EXPECT_EQ(loud.expected->enough, 100.0);
+  EXPECT_NEAR(*loud.config.optimizer.learning_rate, 0.03 * loud.expected->share / 100.0, 1e-12);
+  EXPECT_NEAR(settled(signal / 50.0).expected->share / loud.expected->share, 0.25, 1e-12);
+  c.model.auto_candidates = true;
+  const auto mixed = settled(signal / 1000.0);
+  EXPECT_NEAR(*mixed.config.optimizer.learning_rate / *loud.config.optimizer.learning_rate, 2.0 / 1000.0 / 0.03, 1e-9);
+  EXPECT_EQ(mixed.expected->enough, 2500.0);
+  c.optimizer.learning_rate = 1e-3;  // which was chosen for all weights
+  EXPECT_EQ(settled(signal / 1000.0).config.training.trainable, Trainable::all);
+  c.training.trainable = Trainable::head;
+  EXPECT_EQ(settled(signal / 2600.0).config.training.trainable, Trainable::head);
+  // Without a start, and without privacy, all is trained.
+  c = all_auto();
+  c.privacy.noise_multiplier = 1000.0;
+  EXPECT_EQ(settle(c, lengths, "").config.training.trainable, Trainable::all);
+  c.model.start = "auto";
+  c.dataset.prediction_length = 24;
+  c.privacy.enabled = false;
+  EXPECT_EQ(settle(c, lengths, "").config.training.trainable, Trainable::all);
 }
 
 TEST(AutoSettings, FewWindowsStayNearTheirStart) {

@@ -5,7 +5,7 @@
 
 #include <boost/math/distributions/binomial.hpp>
 
-#include "tsdp/privacy/terms/interval.h"
+#include "tsdp/privacy/terms/curve.h"
 
 namespace tsdp::test {
 

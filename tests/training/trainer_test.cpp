@@ -616,6 +616,27 @@ TEST_F(TrainerTest, EveryModelResumesToTheSameBits) {
   }
 }
 
+TEST_F(TrainerTest, WhatIsNotTrainedStaysAsItWas) {
+  for (const bool is_private : {true, false})
+    for (const auto& name : models::model_names()) {
+      SCOPED_TRACE(name + (is_private ? ", private" : ", not private"));
+      auto config = small_training_of(name);
+      config.privacy.enabled = is_private;
+      config.training.trainable = Trainable::head;
+      const auto t = trainer(name + (is_private ? " private" : ""), config);
+      t->begin();
+      const auto& parameters = t->model().parameters();
+      EXPECT_LT(parameters.trained_count(), parameters.count());
+      const auto before = parameters.values().clone();
+      t->run({.most_steps = 3});
+      for (const auto& entry : parameters.entries()) {
+        const auto part = [&](const at::Tensor& all) { return all.narrow(0, entry.offset, entry.count); };
+        const bool same = at::equal(part(before), part(parameters.values()));
+        EXPECT_TRUE(entry.trained ? !is_private || !same : same) << entry.name;
+      }
+    }
+}
+
 TEST_F(TrainerTest, AWindowWithLagsIsAccountedWhole) {
   // P = C + max(lag) − 1.
   const auto t = trainer("lags", config_of("deepar"));

@@ -235,11 +235,11 @@ class Wiring : public TrainingFixture {
         test::clipped_sum(*model, source.gather(windows, augment), clipping);
         sum = model->parameters().gradients().to(at::kDouble);
       }
-      auto noise = at::zeros({model->parameters().count()}, at::kDouble);
+      auto noise = at::zeros({model->parameters().trained_count()}, at::kDouble);
       for (std::uint64_t earlier = 0; earlier <= step; ++earlier) {
         const double share = inverse.empty() ? (earlier == step ? 1.0 : 0.0) : inverse[step - earlier];
         if (share == 0.0) continue;
-        std::vector<double> z(static_cast<std::size_t>(model->parameters().count()));
+        std::vector<double> z(static_cast<std::size_t>(model->parameters().trained_count()));
         RandomStream(key, dp::noise_purpose, earlier).normals(0, z);
         noise += at::tensor(z, at::kDouble) * (share * deviation);
       }
@@ -272,14 +272,16 @@ TEST_F(Wiring, EveryReleaseIsTheMechanismsOwn) {
 
 TEST_F(Wiring, EveryModelReleasesTheMechanismsOwn) {
   for (const auto& model : models::model_names())
-    for (const auto& clipping : all_names<privacy::ClippingKind>())
-      for (const auto& bottom : all_names<privacy::BottomLevel>()) {
-        SCOPED_TRACE(model + ", " + clipping + ", " + bottom);
-        auto config = small_training_of(model);
-        config.privacy.clipping = named<privacy::ClippingKind>(clipping, "a case");
-        config.sampling.bottom_level = named<privacy::BottomLevel>(bottom, "a case");
-        expect_releases(config, model + clipping + bottom, 3);
-      }
+    for (const auto& trainable : all_names<Trainable>())
+      for (const auto& clipping : all_names<privacy::ClippingKind>())
+        for (const auto& bottom : all_names<privacy::BottomLevel>()) {
+          SCOPED_TRACE(model + ", " + trainable + ", " + clipping + ", " + bottom);
+          auto config = small_training_of(model);
+          config.training.trainable = named<Trainable>(trainable, "a case");
+          config.privacy.clipping = named<privacy::ClippingKind>(clipping, "a case");
+          config.sampling.bottom_level = named<privacy::BottomLevel>(bottom, "a case");
+          expect_releases(config, model + trainable + clipping + bottom, 3);
+        }
 }
 
 /// While it lives, the CPU is a device that records: it keeps the work and does it again.
@@ -338,7 +340,10 @@ TEST_F(Wiring, ReplayedStepsOfEveryModelReleaseTheMechanismsOwn) {
       auto config = small_training_of(model);
       config.privacy.clipping = named<privacy::ClippingKind>(clipping, "a case");
       config.sampling.bottom_level = privacy::BottomLevel::poisson;
-      expect_releases(config, model + clipping, 3);
+      for (const auto& trainable : all_names<Trainable>()) {
+        config.training.trainable = named<Trainable>(trainable, "a case");
+        expect_releases(config, model + clipping + trainable, 3);
+      }
     }
 }
 
@@ -419,7 +424,10 @@ TEST_F(Wiring, EveryModelReleasesTheSumOfClippedSeries) {
           config.sampling.top_level = privacy::TopLevel::shuffled;
           config.sampling.batch_size = 16;
           config.sampling.subsequences_per_sequence = 4;
-          expect_releases(config, name, 2, 4.0);
+          for (const auto& trainable : all_names<Trainable>()) {
+            config.training.trainable = named<Trainable>(trainable, "a case");
+            expect_releases(config, cat(name, ", ", trainable), 2, 4.0);
+          }
         }
 }
 

@@ -14,7 +14,7 @@
 #include "tsdp/base/names.h"
 #include "tsdp/data/dataset.h"
 #include "tsdp/data/feature_store.h"
-#include "tsdp/data/split.h"
+#include "tsdp/data/windows.h"
 #include "tsdp/evaluation/metrics.h"
 #include "tsdp/ledger/ledger.h"
 #include "tsdp/random/random.h"

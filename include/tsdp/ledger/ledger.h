@@ -13,7 +13,6 @@
 #include "tsdp/mechanism/prior.h"
 #include "tsdp/mechanism/training_method.h"
 #include "tsdp/privacy/terms/curve.h"
-#include "tsdp/privacy/terms/interval.h"
 #include "tsdp/privacy/theorems/attack.h"
 
 namespace tsdp::mechanism {

@@ -57,9 +57,9 @@ struct SettleLimits {
 };
 
 /// Replaces `auto` in model.start, model.context_length, sampling.batch_size, training.max_epochs,
-/// privacy.noise_multiplier and optimizer.learning_rate by what the rules of docs/choosing.md give. The rules read the
-/// configuration, the number and lengths of the series and the shipped weights, but no value of a series. Throws as
-/// find_start and method_of do.
+/// privacy.noise_multiplier, training.trainable and optimizer.learning_rate by what the rules of docs/choosing.md give.
+/// The rules read the configuration, the number and lengths of the series and the shipped weights, but no value of a
+/// series. Throws as find_start and method_of do.
 [[nodiscard]] Settled settle(Config config, const privacy::SeriesLengths& training_lengths,
                              const std::filesystem::path& config_file, SettleLimits limits = {});
 

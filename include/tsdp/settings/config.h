@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "tsdp/base/names.h"
+#include "tsdp/mechanism/prior.h"
 #include "tsdp/privacy/matrix/strategy_search.h"
 #include "tsdp/privacy/terms/terms.h"
 #include "tsdp/settings/mixture.h"
-#include "tsdp/settings/models.h"
 
 namespace tsdp {
 
@@ -24,6 +24,13 @@ enum class ExportedWeights {
 constexpr Names<ExportedWeights, 2> names_of(ExportedWeights) {
   return {{{ExportedWeights::last, "last"}, {ExportedWeights::best, "best"}}};
 }
+
+/// Which parameters training changes. Noise grows with their number; the others stay those of the start.
+enum class Trainable {
+  all,
+  head  ///< biases, layer norms and the head, which makes a distribution of hidden units
+};
+constexpr Names<Trainable, 2> names_of(Trainable) { return {{{Trainable::all, "all"}, {Trainable::head, "head"}}}; }
 
 /// Defaults are those of the option table's documentation; options without a default must be given.
 struct Config {
@@ -115,6 +122,7 @@ struct Config {
     std::int64_t seed = 1;
     bool reproducible = false;
     std::int64_t validate_every = 50;
+    std::optional<Trainable> trainable;  // none: `auto`
     ExportedWeights checkpoint = ExportedWeights::last;
     double checkpoint_seconds = 10.0;
     std::optional<std::int64_t> memory_mb;
@@ -172,5 +180,25 @@ void check_setting(const std::string& where, const std::string& key, const std::
 
 /// Root of the source tree or installation that the running program belongs to; empty if it cannot be determined.
 [[nodiscard]] std::filesystem::path project_root();
+
+/// What the configuration has to know about a forecaster; everything else is up to the forecaster.
+struct ModelRules {
+  std::string name;  ///< model.name
+  bool reads_lags = false;  ///< whether model.lags must be given, or must be empty
+  bool has_prior = false;  ///< whether it can begin as a naive forecast (model.prior)
+  std::int64_t width_with_prior =
+      0;  ///< hidden units to use with it, as noise grows with parameters; 0: the standard ones
+  bool reads_covariates = false;  ///< whether it is given what is known of every step (dataset.covariates)
+
+  bool operator==(const ModelRules&) const = default;
+};
+
+/// All forecasters, in the order in which they are offered, including those that a program links itself.
+[[nodiscard]] const std::vector<ModelRules>& known_models();
+/// The forecaster of that name; null if there is none.
+[[nodiscard]] const ModelRules* find_model(const std::string& name);
+/// Adds a forecaster. To be called when the program starts, before a configuration is read. Throws Error if the name is
+/// taken.
+void add_model(ModelRules rules);
 
 }  // namespace tsdp

@@ -5,7 +5,7 @@
 
 #include "tsdp/data/dataset.h"
 #include "tsdp/data/input_form.h"
-#include "tsdp/data/split.h"
+#include "tsdp/data/windows.h"
 #include "tsdp/settings/config.h"
 
 namespace tsdp::data {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "tsdp/mechanism/training_method.h"
-#include "tsdp/privacy/terms/interval.h"
+#include "tsdp/privacy/terms/curve.h"
 #include "tsdp/privacy/theorems/attack.h"
 #include "tsdp/settings/config.h"
 

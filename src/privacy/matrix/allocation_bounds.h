@@ -9,7 +9,7 @@
 
 #include "privacy/whole_series/random_allocation_curve.h"
 #include "tsdp/privacy/accountant/dominating_pair.h"
-#include "tsdp/privacy/terms/interval.h"
+#include "tsdp/privacy/terms/curve.h"
 #include "tsdp/privacy/terms/strategy.h"
 
 namespace tsdp::privacy {

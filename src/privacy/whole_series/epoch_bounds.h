@@ -7,7 +7,7 @@
 
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/privacy/terms/interval.h"
+#include "tsdp/privacy/terms/curve.h"
 
 namespace tsdp::privacy {
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "tsdp/privacy/terms/interval.h"
+#include "tsdp/privacy/terms/curve.h"
 
 namespace tsdp::privacy::second {
 

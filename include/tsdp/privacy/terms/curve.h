@@ -5,9 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "tsdp/privacy/terms/interval.h"
-
 namespace tsdp::privacy {
+
+/// lower ≤ truth ≤ upper. Every comparison that could spend privacy uses `upper`.
+struct Interval {
+  double lower = 0.0;
+  double upper = 0.0;
+};
 
 /// Relative width that brackets aim at unless told otherwise.
 inline constexpr double default_precision = 1e-3;

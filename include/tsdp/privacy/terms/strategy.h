@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tsdp/base/names.h"
-#include "tsdp/privacy/terms/interval.h"
+#include "tsdp/privacy/terms/curve.h"
 
 namespace tsdp::privacy {
 
