@@ -126,7 +126,10 @@ std::int64_t DeepAR::preferred_chunk(bool is_private) const {
 }
 
 void DeepAR::backward() {
-  if (!trains_all()) return;  // the head has its gradients already
+  if (!trains_all()) {
+    static_cast<void>(head_->hidden_gradient());  // records its own; nothing below is trained
+    return;
+  }
   Forecaster::backward();
   embedding_->record(
       lstm_->summed_input_gradient().select(1, static_cast<std::int64_t>(options_.lags.size())).contiguous());

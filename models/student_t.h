@@ -42,7 +42,8 @@ class StudentTHead final : public dp::Layer {
   /// Losses (B), as `student_t_loss`; records.
   at::Tensor losses(const at::Tensor& hidden, const at::Tensor& target, const at::Tensor& affine_scale,
                     const at::Tensor& weights);
-  /// The gradient of Σ_i loss_i with respect to the hidden rows (B, K, D).
+  /// The gradient of Σ_i loss_i with respect to the hidden rows (B, K, D). Also records what the head's own gradients
+  /// are made of: it is to be called even where nothing below the head is trained.
   dp::Gradient hidden_gradient();
 
   void join(const dp::Records& records) override;
