@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/log.h"
-#include "mechanism/private_choice.h"
 #include "privacy/adaptive/adaptive_curve.h"
 #include "privacy/matrix/correlated_noise.h"
 #include "privacy/theorems/noise_choice.h"
@@ -122,9 +121,8 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
                          ": privacy.noise.mechanism: found auto, which is chosen with its noise when a run begins; "
                          "expected --set privacy.noise.mechanism=NAME (the command strategy shows them side by side)"));
   const auto strategy = mechanism::planned_strategy_of(config, scheme);
-  const double choice = mechanism::choice_epsilon_of(config);
   const auto with_noise = [=](double multiplier) {
-    return mechanism::covering_theorem(unit, scheme, privacy::noise_by(strategy, multiplier), theorem, choice);
+    return mechanism::covering_theorem(unit, scheme, privacy::noise_by(strategy, multiplier), theorem);
   };
   return {with_noise, sigma, std::move(config), {}, {}, strategy};
 }

@@ -194,10 +194,6 @@ void require_checkpoint_of_the_end(const RunFiles& files) {
       (checkpoint.step != ledger.steps_charged || checkpoint.step - checkpoint.given_up != ledger.steps_taken))
     throw DataError(cat(files.checkpoint_file.string(), ": is of step ", checkpoint.step, "; the run ended after ",
                         ledger.steps_charged, ": resume it, or put its own file back"));
-  if (files.finished() && ledger.method.choice_epsilon() > 0.0 && checkpoint.key)
-    throw DataError(
-        cat(files.checkpoint_file.string(),
-            ": is of the time before the private choice; resume the run, which makes it, or put its own file back"));
 }
 
 /// The ledger must state the cost of every step, and nothing but what follows from its terms.

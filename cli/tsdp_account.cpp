@@ -20,7 +20,6 @@
 #include "account_verify.h"
 #include "base/log.h"
 #include "ledger/budget.h"
-#include "mechanism/private_choice.h"
 #include "privacy/theorems/noise_choice.h"
 #include "program.h"
 #include "tsdp/base/error.h"
@@ -92,7 +91,6 @@ void put_mechanism(Json& out, const AppliedTheorem& m, std::uint64_t steps) {
   out["bound"] = tsdp::name(m.bound);
   out["composition_unit"] = tsdp::name(m.unit);
   out["compositions"] = m.uses_of_steps(steps);
-  if (m.pure_release > 0.0) out["choice_epsilon"] = m.pure_release;
   if (!m.rigorous(m.uses_of_steps(steps))) out["rigorous"] = false;
   if (!m.valid_for_time_series) out["valid_for_time_series"] = false;
 }
@@ -100,7 +98,7 @@ void put_mechanism(Json& out, const AppliedTheorem& m, std::uint64_t steps) {
 std::string of_mechanism(const AppliedTheorem& m, std::uint64_t steps) {
   return cat(steps, " steps (", epochs_of(m, steps), " epochs), noise multiplier ",
              tsdp::rounded_up(m.noise_multiplier, 7), ", Theorem ", m.theorem,
-             tsdp::privacy::composition_cited(m.composition), tsdp::mechanism::choice_cited(m.pure_release));
+             tsdp::privacy::composition_cited(m.composition));
 }
 
 /// What the numbers do not mean, one line each.
@@ -249,9 +247,8 @@ Certified profile_at(const AppliedTheorem& m, PrivacyCurve& curve, double epsilo
   const double e = std::abs(epsilon);
   if (uses == 1 && m.composes_its_pair()) return {m.pair.profile_bracket(epsilon), curve.methods()};
   if (!m.composes_its_pair() && epsilon < 0.0)
-    throw UsageError(
-        cat("--epsilons: found ", epsilon,
-            "; expected numbers of at least 0 with --relation series, --composition adaptive or a private choice"));
+    throw UsageError(cat("--epsilons: found ", epsilon,
+                         "; expected numbers of at least 0 with --relation series or --composition adaptive"));
   auto positive = curve.delta(e, uses, precision);
   if (epsilon >= 0.0) return positive;
   // Swapping the measures of a symmetrised pair leaves all divergences as they are (H_sym(α) = 1 − α + α H_sym(1/α)),

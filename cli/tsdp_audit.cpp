@@ -81,16 +81,9 @@ tsdp::audit::AuditOptions audit_options_of(const Options& o) {
   return out;
 }
 
-/// The configuration without what is not audited: its start, and the choice after the steps.
+/// The configuration without its start: the audit does not depend on the weights.
 tsdp::Config audited_part_of(tsdp::Config config) {
-  config.model.start = "fresh";  // the audit does not depend on the weights
-  if (const double choice = tsdp::mechanism::choice_epsilon_of(config); choice > 0.0) {
-    tsdp::log::info(cat("privacy.choice_share: the steps are audited, for which ",
-                        config.privacy.target_epsilon - choice,
-                        " of the target is left, and not the choice after them"));
-    config.privacy.target_epsilon -= choice;
-    config.privacy.choice_share = 0.0;
-  }
+  config.model.start = "fresh";
   return config;
 }
 

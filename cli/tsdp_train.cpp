@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "device.h"
-#include "mechanism/private_choice.h"
 #include "program.h"
 #include "progress_line.h"
 #include "report/report_content.h"
@@ -88,7 +87,6 @@ Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& traine
     out["compositions"] = theorem.uses_of_steps(plan.steps);
     out["noise_multiplier"] = method.privacy()->noise().multiplier;
     out["expected"] = expected;
-    if (const double epsilon = method.choice_epsilon(); epsilon > 0.0) out["choice_epsilon"] = epsilon;
     out["delta"] = config.privacy.delta;
     out["target_epsilon"] = config.privacy.target_epsilon;
     out["epsilon"] = {{"lower", plan.epsilon.lower}, {"upper", plan.epsilon.upper}};
@@ -135,9 +133,8 @@ std::string plan_text(const Json& p) {
     text += cat("; Theorem ", p["theorem"].get<std::string>(),
                 tsdp::privacy::composition_cited(
                     tsdp::named<tsdp::privacy::StepComposition>(p["composition"].get<std::string>(), "composition")),
-                tsdp::mechanism::choice_cited(p.value("choice_epsilon", 0.0)), ", noise multiplier ",
-                tsdp::rounded(p["noise_multiplier"].get<double>(), 5), ": epsilon at the end in [",
-                tsdp::rounded_down(p["epsilon"]["lower"].get<double>(), 6), ", ",
+                ", noise multiplier ", tsdp::rounded(p["noise_multiplier"].get<double>(), 5),
+                ": epsilon at the end in [", tsdp::rounded_down(p["epsilon"]["lower"].get<double>(), 6), ", ",
                 tsdp::rounded_up(p["epsilon"]["upper"].get<double>(), 6), "] at delta ", p["delta"].get<double>());
   if (p.contains("not_counted")) text += cat("; not counted: ", p["not_counted"].get<std::string>());
   if (const auto unused = unused_text(p, "would use"); !unused.empty()) text += cat("; ", unused);

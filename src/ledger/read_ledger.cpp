@@ -7,7 +7,6 @@
 #include "base/version.h"
 #include "editions.h"
 #include "fields.h"
-#include "mechanism/private_choice.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"

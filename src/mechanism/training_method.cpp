@@ -3,12 +3,25 @@
 #include <cmath>
 #include <utility>
 
-#include "mechanism/private_choice.h"
 #include "privacy/adaptive/adaptive_curve.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::mechanism {
+namespace {
+
+/// The steps of `theorem` followed by the choice between the trained model and its start.
+privacy::AppliedTheorem followed_by_choice(privacy::AppliedTheorem theorem, privacy::Relation relation,
+                                           double epsilon) {
+  if (relation == privacy::Relation::series)
+    throw PrivacyError(
+        cat("private choice: found epsilon ", epsilon, " with relation series; it is proven for event and user"));
+  if (!(epsilon >= least_choice_epsilon) || !std::isfinite(epsilon))
+    throw UsageError(cat("private choice: found epsilon ", epsilon, "; expected at least ", least_choice_epsilon));
+  return privacy::followed_by_pure_release(std::move(theorem), epsilon);
+}
+
+}  // namespace
 
 privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& scheme,
                                          const privacy::Noise& noise, const std::optional<std::string>& theorem,

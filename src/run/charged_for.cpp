@@ -63,16 +63,6 @@ std::string charged_for(const Config& config, const data::PreparedData& data, co
   }
   values.add(std::as_bytes(std::span(data.split.training_length)));
   series_alone.add(std::as_bytes(std::span(data.split.training_length)));
-  // A private choice also reads the validation windows, and as their context whatever lies before them.
-  if (config.privacy.enabled && config.privacy.choice_share > 0.0)
-    for (const auto& range : data.split.validation) {
-      const auto s = static_cast<std::size_t>(range.series);
-      const auto from = std::min(data.split.training_length[s], range.forecast_start);
-      values.add(std::as_bytes(
-          std::span(data.dataset.series[s].values)
-              .subspan(static_cast<std::size_t>(from),
-                       static_cast<std::size_t>(range.forecast_start + config.dataset.prediction_length - from))));
-    }
   return cat(config_text(config), training_values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(), "\n",
              covariates_text(data.dataset), coefficients_text(config), training_series_line, series_alone.hex(), "\n",
              run_line, run, "\n");

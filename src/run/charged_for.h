@@ -15,9 +15,8 @@ namespace tsdp::training {
 /// and uses them: a digest of only the lengths and single-precision values.
 inline constexpr std::string_view training_series_line = "training series, SHA-256: ";
 
-/// The configuration; digests of all values the run reads (those of the training part in double precision, too, if
-/// present; for a private choice also what it looks at), of start times, and of the training series; and the run
-/// (RunIdentity::id).
+/// The configuration; digests of all values the run reads (in double precision, too, if present), of start times, and
+/// of the training series; and the run (RunIdentity::id).
 [[nodiscard]] std::string charged_for(const Config& config, const data::PreparedData& data, const std::string& run);
 
 /// What the run in `folder` wrote of this when it began: the run, and the text of the configuration. Both throw

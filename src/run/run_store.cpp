@@ -142,12 +142,6 @@ std::optional<Checkpoint> RunStore::take_up(const Config& config, const data::Pr
   return checkpoint;
 }
 
-bool RunStore::claim_choice(const std::string& print) const {
-  if (is_there(folder_.choice())) return trimmed(read_file(folder_.choice())) == print;
-  write_file_atomically(folder_.choice(), print + "\n", FileAccess::owner);
-  return true;
-}
-
 void RunStore::write_ledger(const mechanism::Ledger& ledger) const {
   write_file_atomically(folder_.ledger(), json_text(mechanism::document(ledger), 2) + "\n");
 }

@@ -62,11 +62,6 @@ class RunStore {
   void write_last(const Checkpoint& checkpoint) const { save_checkpoint(folder_.last(), checkpoint); }
   void write_best(const Checkpoint& checkpoint) const { save_checkpoint(folder_.best(), checkpoint); }
   void write_ledger(const mechanism::Ledger& ledger) const;
-  /// Whether a private choice may be drawn with the key of this print: the first key that asks may, on disk when this
-  /// returns, and no other after it. A draw with a second key would be a second release.
-  [[nodiscard]] bool claim_choice(const std::string& print) const;
-  /// Leaves a choice that no key has claimed to the key under which steps are charged so far.
-  void count_choice_as_drawn() const { static_cast<void>(claim_choice(charged_key())); }
   /// Removes files left by crashes that may hold the key.
   void tidy() const { folder_.remove_leftovers(); }
 

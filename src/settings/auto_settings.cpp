@@ -246,7 +246,6 @@ void require_settled(const Settled& run, const privacy::SeriesLengths& lengths) 
           config.privacy.noise_mechanism == (noise.strategy ? noise.strategy->kind() : privacy::StrategyKind::identity),
       "privacy.noise_multiplier or privacy.noise.mechanism");
   require(config.privacy.composition == mechanism.composition(), "privacy.composition");
-  require(choice_epsilon_of(config) == mechanism.choice_epsilon(), "privacy.choice_share or privacy.target_epsilon");
 }
 
 }  // namespace tsdp::mechanism

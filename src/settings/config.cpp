@@ -244,6 +244,15 @@ std::vector<std::string> known_keys() {
   return keys;
 }
 
+/// Whether `key` is an option of earlier versions, with the value that did nothing: config.yaml of their runs has it.
+bool is_retired(const std::string& where, const std::string& key, const YAML::Node& node) {
+  if (key != "privacy.choice_share") return false;
+  if (node.IsScalar() && node.Scalar() == "0") return true;
+  throw UsageError(cat(where, key, ": found ", shown(node),
+                       "; there is no private choice any more, since the mixture weighs the start beside the trained "
+                       "model for nothing (model.candidates): remove this line"));
+}
+
 [[noreturn]] void unknown_key(const std::string& where, const std::string& key, const std::string& nearest) {
   throw UsageError(cat(where, "unknown key '", key, "'; the nearest known key is '", nearest, "'"));
 }
@@ -297,10 +306,11 @@ void assign(const std::string& where, const Option& option, const YAML::Node& no
 void assign_text(const std::string& where, const std::string& what, const std::string& key, const std::string& value,
                  Config& config) {
   const auto* option = find_option(key);
-  if (option == nullptr) unknown_key(where, key, nearest_name(key, known_keys()));
   if (second_document(value) > 0)
     throw UsageError(cat(what, key, ": found a second YAML document in the value; expected one"));
   try {
+    if (option == nullptr && is_retired(what, key, YAML::Load(value))) return;
+    if (option == nullptr) unknown_key(where, key, nearest_name(key, known_keys()));
     assign(what, *option, YAML::Load(value), config);
   } catch (const YAML::Exception& error) { throw UsageError(cat(what, key, "=", value, ": not YAML: ", error.msg)); }
 }
@@ -459,9 +469,6 @@ void check_together(const std::string& where, const Config& c) {
     if (Candidate known{}; !parse_name(candidate, known))
       throw UsageError(cat(where, "model.candidates: found ", candidate, "; expected names out of ",
                            join(all_names<Candidate>(), ", ")));
-  if (!mechanism::takes_steps(c) && c.privacy.choice_share > 0.0)
-    throw UsageError(cat(where, "privacy.choice_share: found ", c.privacy.choice_share,
-                         " with privacy.target_epsilon 0, at which the start is the model; expected choice_share 0"));
   if (c.privacy.enabled && c.optimizer.gradient_norm_bound)
     throw UsageError(cat(where, "optimizer.gradient_norm_bound: found ", *c.optimizer.gradient_norm_bound,
                          " in a private run, where privacy.clip_norm bounds every window's gradient; expected null"));
@@ -517,6 +524,7 @@ void read_keys(const std::filesystem::path& file, const std::string& prefix, con
       read_keys(file, key, item.second, out);
       continue;
     }
+    if (option == nullptr && is_retired(place_of(file, item.first), key, item.second)) continue;
     if (option == nullptr) unknown_key(place_of(file, item.first), key, nearest_name(key, known_keys()));
     if (!out.keys.insert(key).second) throw UsageError(cat(place_of(file, item.first), "duplicate key '", key, "'"));
     // An empty value has no position of its own; the key's line is the one to look at.

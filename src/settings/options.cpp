@@ -210,10 +210,6 @@ const std::vector<Option>& option_table() {
        "own, to clip_norm / sqrt(M); automatic: every gradient g is scaled by clip_norm / (|g| + 0.01)."},
       {"privacy.target_epsilon", false, Real{AT(privacy.target_epsilon), {0.0, 1e6}},
        "Training stops before epsilon passes this. 0: no step is taken, and the model is released as it starts."},
-      {"privacy.choice_share", false, Real{AT(privacy.choice_share), {0.0, 0.5}},
-       "Share of target_epsilon that pays for a private choice after training, between the trained model and its "
-       "start, by the likelihood of the validation windows (docs/choosing.md); 0: the trained model is kept. With "
-       "privacy.relation event or user."},
       {"privacy.composition", false, choice(AT(privacy.composition)),
        "How the steps are composed, for one window a series with relation event or user: symmetrised, which lets a "
        "step leak in both directions at once, or adaptive, which is what an adaptive adversary can make of them "

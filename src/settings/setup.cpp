@@ -57,8 +57,6 @@ privacy::PrivacyUnit unit_of(const Config& config) {
 
 bool takes_steps(const Config& config) { return !config.privacy.enabled || config.privacy.target_epsilon > 0.0; }
 
-double choice_epsilon_of(const Config& config) { return config.privacy.choice_share * config.privacy.target_epsilon; }
-
 std::uint64_t uses_of_epochs(const privacy::AppliedTheorem& theorem, std::int64_t max_epochs) {
   const auto steps = static_cast<std::uint64_t>(max_epochs) * static_cast<std::uint64_t>(theorem.steps_per_epoch);
   const auto uses = theorem.uses_of_steps(steps);
@@ -103,7 +101,7 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
   };
   const auto with_noise = [&](double multiplier) {
     return PrivateMechanism(unit_of(config), scheme, {p.clipping, p.clip_norm}, privacy::noise_by(strategy, multiplier),
-                            std::nullopt, choice_epsilon_of(config),
+                            std::nullopt, /*choice_epsilon=*/0.0,
                             composition.value_or(privacy::StepComposition::symmetrised));
   };
   if (multiplier_of) {

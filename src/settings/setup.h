@@ -39,9 +39,6 @@ void keep_choices(Config& config, const PrivateMechanism& mechanism);
 /// Whether a run of `config` takes any step: with a target of 0 it releases the start.
 [[nodiscard]] bool takes_steps(const Config& config);
 
-/// ε₂ of the private choice that a run of `config` ends with; 0: there is none.
-[[nodiscard]] double choice_epsilon_of(const Config& config);
-
 /// Uses that max_epochs epochs cost at most. Throws UsageError if they are more than are accounted for.
 [[nodiscard]] std::uint64_t uses_of_epochs(const privacy::AppliedTheorem& theorem, std::int64_t max_epochs);
 

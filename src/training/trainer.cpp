@@ -14,7 +14,6 @@
 #include "base/version.h"
 #include "dp/device_kind.h"
 #include "ledger/budget.h"
-#include "mechanism/private_choice.h"
 #include "run/environment.h"
 #include "run/metrics_log.h"
 #include "run/run_store.h"
@@ -105,16 +104,6 @@ const Config& checked(const mechanism::Settled& run, const data::PreparedData& d
   if (start.has_value() == (config.model.start == "fresh"))
     throw UsageError(cat("model.start: found ", config.model.start, start ? " with weights" : " without weights",
                          ": model.start needs a file of weights, or fresh"));
-  if (run.method.choice_epsilon() > 0.0) {
-    if (data.split.validation.empty())
-      throw UsageError(cat("privacy.choice_share: found ", config.privacy.choice_share,
-                           " without validation windows; expected a dataset.validation_length of at least ",
-                           config.dataset.prediction_length, ", or choice_share 0"));
-    if (run.begins_at_random())
-      throw UsageError(cat("privacy.choice_share: found ", config.privacy.choice_share,
-                           " with random weights to start from, which are no model to keep; expected another "
-                           "model.start or a model.prior, or choice_share 0"));
-  }
   if (run.begins_at_random() && !mechanism::takes_steps(config))
     throw UsageError(
         "privacy.target_epsilon: found 0 with random weights to start from, which are no model to release; expected "
@@ -172,11 +161,6 @@ class Trainer::Run {
   /// Mean loss of these windows; NaN if there are none.
   double mean_loss(std::span<const data::WindowIndex> windows);
   double validation_loss();
-  /// Mean loss of each series' validation windows, in nats a value.
-  std::vector<double> validation_losses_by_series();
-  /// Replaces the trained weights by the start's, or keeps them: docs/proofs/private-choice.md. Does nothing without a
-  /// choice.
-  void choose_privately();
   /// Whether the exported weights are those with the least mean training loss.
   [[nodiscard]] bool best_by_training_loss() const;
   /// Whether anything depends on the mean training loss between two looks; never in a private run.
@@ -207,7 +191,6 @@ class Trainer::Run {
   std::uint64_t given_up_ = 0;  // of those steps: charged and not taken, or taken and lost
   double best_loss_;  // of the validation part, or of training
   PlateauSchedule schedule_;
-  std::optional<PrivateChoice> choice_;
   at::Tensor loss_sum_;  // of all windows since the last look, and their number; double precision
 };
 
@@ -302,9 +285,6 @@ void Trainer::Run::resume() {
       key_print_ = key_print(key_);
     }
   }
-  // Under the previous key, all steps may have been taken, and the choice drawn and released, if the record of it was
-  // put back to an earlier time.
-  if (!as_before && method_.choice_epsilon() > 0.0 && store_.charged() >= plan_.steps) store_.count_choice_as_drawn();
   if (!as_before) {
     store_.change_key(key_);  // first: a crash in between gives up what is charged, and replays nothing
     store_.write_last(checkpoint(WithKey::yes));
@@ -490,38 +470,6 @@ double Trainer::Run::validation_loss() {
   return mean_loss(windows);
 }
 
-std::vector<double> Trainer::Run::validation_losses_by_series() {
-  std::vector<std::vector<data::WindowIndex>> windows(data_.dataset.series.size());
-  for (const auto& range : data_.split.validation)
-    windows[static_cast<std::size_t>(range.series)].push_back({range.series, range.forecast_start});
-  std::vector<double> out;
-  out.reserve(windows.size());
-  // Each series alone: with others, its own rounding might depend on theirs.
-  for (const auto& of_series : windows) out.push_back(mean_loss(of_series));
-  return out;
-}
-
-void Trainer::Run::choose_privately() {
-  const double epsilon = method_.choice_epsilon();
-  if (!(epsilon > 0.0)) return;
-  if (!store_.claim_choice(key_print_)) {
-    log::warning(cat(store_.folder().choice().string(),
-                     ": the private choice was, or may have been, drawn under another key; the trained model is kept, "
-                     "which costs nothing more"));
-    return;
-  }
-  const c10::NoGradGuard no_autograd;
-  auto values = model_->parameters().values();
-  const auto trained = values.clone();
-  const auto of_trained = validation_losses_by_series();
-  initialise(*model_, config_.training.seed, start_);
-  const auto of_start = validation_losses_by_series();
-  auto& choice = choice_.emplace();
-  for (std::size_t s = 0; s < of_start.size(); ++s) choice.sum += mechanism::choice_score(of_trained[s], of_start[s]);
-  choice.keeps_trained = mechanism::keeps_trained(choice.sum, epsilon, key_);
-  if (choice.keeps_trained) values.copy_(trained);
-}
-
 struct Trainer::Run::Session {
   explicit Session(Run& run)
       : metrics(run.store_.folder(), run.step_),
@@ -675,9 +623,6 @@ bool Trainer::Run::close() {
                 cat("after ", step_,
                     " steps the weights are not finite, so there is no model; begin a new run with a smaller "
                     "optimizer.learning_rate or more noise: what this one has charged stays spent"));
-  // Before the ledger says finished: a run killed in between chooses again by the same draw, or, under another key, not
-  // at all.
-  if (done) choose_privately();
   store_.settle(step_);
   write_ledger(done ? mechanism::RunState::finished : mechanism::RunState::interrupted);
   if (!done) return false;
@@ -685,10 +630,6 @@ bool Trainer::Run::close() {
   store_.write_last(checkpoint(WithKey::no));
   key_is_gone_ = true;
   store_.tidy();
-  if (choice_)
-    log::info(choice_->keeps_trained
-                  ? "the private choice keeps the trained model"
-                  : "the private choice keeps the start: model.pt holds the weights that training began with");
   return true;
 }
 
@@ -702,7 +643,6 @@ const Plan& Trainer::plan() const noexcept { return run_->plan_; }
 const Config& Trainer::config() const noexcept { return run_->config_; }
 const mechanism::TrainingMethod& Trainer::method() const noexcept { return run_->method_; }
 models::Forecaster& Trainer::model() noexcept { return *run_->model_; }
-const std::optional<Trainer::PrivateChoice>& Trainer::choice() const noexcept { return run_->choice_; }
 std::int64_t Trainer::memory() const { return run_->memory(); }
 void Trainer::begin(const std::optional<std::filesystem::path>& budget) { run_->begin(budget); }
 void Trainer::resume() { run_->resume(); }

@@ -341,29 +341,6 @@ TEST_F(Account, ConfigurationOfTheExchangeRates) {
   EXPECT_EQ(answer["noise_multiplier"].get<double>(), 4.0);
 }
 
-TEST_F(Account, AConfigurationsPrivateChoiceCostsItsShare) {
-  const auto ask = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"epsilon", "--config", "configs/exchange_rate.yaml",
-                                          "--steps", "10",       "--json"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run(account, arguments, source_folder(), played);
-  };
-  const auto epsilon = [&](const std::vector<std::string>& more) {
-    return answer_of(ask(more))["epsilon"]["upper"].get<double>();
-  };
-  const std::vector<std::string> choice = {"--set", "privacy.choice_share=0.25"};
-  const auto answer = answer_of(ask(choice));
-  EXPECT_EQ(answer["choice_epsilon"].get<double>(), 0.25);
-  EXPECT_EQ(answer["bound"], "upper");
-  EXPECT_NEAR(epsilon(choice), epsilon({}) + 0.25, 1e-9);
-  EXPECT_NEAR(epsilon({"--set", "privacy.choice_share=0.25", "--composition", "adaptive"}),
-              epsilon({"--composition", "adaptive"}) + 0.25, 1e-9);
-  expect_failure(ask({"--set", "privacy.choice_share=0.25", "--set", "privacy.relation=series"}), account, 4,
-                 {"privacy.choice_share"});
-  expect_failure(ask({"--set", "privacy.choice_share=1e-7"}), account, 2, {"privacy.choice_share"});
-  expect_failure(ask({"--set", "privacy.choice_share=0.25", "--theorem", "F.7"}), account, 4, {"F.7", "lower bound"});
-}
-
 // Options beside a configuration are honoured or refused: an answer for another mechanism than asked for is neither.
 TEST_F(Account, OptionsBesideAConfigurationAreNotIgnored) {
   const auto ask = [&](const std::vector<std::string>& more) {

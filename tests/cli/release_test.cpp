@@ -234,9 +234,6 @@ TEST_F(Release, ATargetOfZeroReleasesTheStart) {
   EXPECT_NE(content_of(path("run/private/report.html")).find("no step was taken"), std::string::npos);
   expect_failure(run(train, {"--config", "config.yaml", "--dry-run", "--set", "privacy.target_epsilon=0"}), train, 2,
                  {"random weights", "expected another model.start or a model.prior"});
-  expect_failure(run(train, {"--config", "config.yaml", "--set", "privacy.target_epsilon=0", "--set",
-                             "privacy.choice_share=0.1", "--output", "chosen"}),
-                 train, 2, {"privacy.choice_share", "expected choice_share 0"});
 }
 
 TEST_F(Release, AFinishedRunTakenUpAgainChangesNothing) {

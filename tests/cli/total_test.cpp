@@ -98,9 +98,6 @@ TEST_F(Together, BudgetsRefuseInOneLine) {
   write("broken.json", "{");
   expect_failure(run(train, {"--config", "config.yaml", "--output", "c", "--budget", "broken.json", "--quiet"}), train,
                  3, {"broken.json"});
-  expect_failure(run(train, {"--config", "config.yaml", "--output", "c", "--budget", "budget.json", "--quiet", "--set",
-                             "model.prior=last_value", "--set", "privacy.choice_share=0.1"}),
-                 train, 4, {"--budget", "privacy.choice_share"});
   make_run("run");
   expect_failure(run(train, {"--resume", "run", "--budget", "budget.json"}), train, 2,
                  {"--budget: found with --resume"});

@@ -217,19 +217,6 @@ def bins(gram, sigma):
     return Known(profile_of(points), profile_of(points * 3 // 4))
 
 
-def with_choice(known, pure):
-    """Theorem tsdp.7."""
-    p = 1 / (1 + math.exp(-pure))
-
-    def of(profile):
-        def signed(e):
-            return profile(e) if e >= 0 else 1 - math.exp(e) + math.exp(e) * profile(-e)
-
-        return lambda e: p * signed(e - pure) + (1 - p) * signed(e + pure)
-
-    return Known(of(known.fine), of(known.coarse))
-
-
 # ---- what the data and the configuration say ----
 
 
@@ -487,17 +474,12 @@ class Derivation:
         theorem, training = self.profile(self.uses)
         self.expect("theorem", ledger["theorem"], theorem)
         estimate, error = training.epsilon(delta)
-        share = self.option("privacy.choice_share")
         self.total = training
         loosest = estimate
-        if share:
-            self.pure = share * self.option("privacy.target_epsilon")
-            self.total = with_choice(training, self.pure)
-            loosest = estimate + self.pure
         least, _ = self.total.epsilon(delta)
         adaptive = self.option("privacy.composition") == "adaptive"
         self.expect("composition", ledger.get("composition", "symmetrised"), "adaptive" if adaptive else "symmetrised")
-        self.bounded = adaptive or theorem == "series.matrix" or bool(share)
+        self.bounded = adaptive or theorem == "series.matrix"
         if adaptive:
             least = self.one_direction(self.uses).epsilon(delta)[0]
             self.require("epsilon.lower", lower >= least * (1 - 2 * PROMISED_WIDTH) - error, f"found {lower}; the same direction in every step costs {least}")
@@ -640,7 +622,7 @@ class Derivation:
         self.expect("epsilon_covers", ledger["epsilon_covers"], ["model"])
         self.expect("bound", ledger["bound"] in ("tight", "upper"), True)
         if ledger["theorem"] in ("E.1", "F.1", "F.2", "G.1", "4.5", "tsdp.3", "tsdp.4", "series.wor", "series.shuffled", "series.matrix") \
-                or self.option("privacy.choice_share") or self.option("privacy.composition") == "adaptive" and ledger["epsilon"]["lower"] < ledger["epsilon"]["upper"] * 0.99:
+                or self.option("privacy.composition") == "adaptive" and ledger["epsilon"]["lower"] < ledger["epsilon"]["upper"] * 0.99:
             self.expect("bound", ledger["bound"], "upper")
         covered = " ".join(ledger["not_covered"])
         for fact in ("private/", "other runs on the same data", "several series", "validation and test values", "time that training took", "lengths of the series",
@@ -662,10 +644,7 @@ class Derivation:
             certificate = ledger.get("certificate") or {}
             self.require("certificate", bool(certificate.get("upper")), "no theorem is named for the upper end")
             self.expect("certificate.lower is named", certificate.get("lower") is not None, ledger["theorem"] != "series.wor")
-        share = self.option("privacy.choice_share")
-        self.expect("choice is there", ledger.get("choice") is not None, share > 0)
-        if share and ledger.get("choice"):
-            self.expect("choice.epsilon", ledger["choice"]["epsilon"], share * self.option("privacy.target_epsilon"))
+        self.expect("choice is there", ledger.get("choice") is not None, False)
         kind = self.option("privacy.noise.mechanism")
         self.expect("noise is there", ledger.get("noise") is not None, kind != "identity")
         if ledger.get("noise"):

@@ -9,6 +9,8 @@
 #include "base/version.h"
 #include "support/ledger.h"
 #include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
 #include "tsdp/privacy/accountant/accountant.h"
 
 namespace tsdp::mechanism {
@@ -122,6 +124,16 @@ TEST(LedgerDocument, APrivateChoiceIsPartOfTheTerms) {
   less.erase("choice");
   EXPECT_FALSE(verify(less, "ledger").agrees());
   EXPECT_FALSE(document(example()).contains("choice"));
+}
+
+// As tsdp 0.5.0 wrote it, at the end of a run that is no longer offered.
+TEST(LedgerDocument, AnEarlierRunsPrivateChoiceIsReadAndVerified) {
+  const auto file = std::string(TSDP_SOURCE_DIR) + "/tests/ledger/ledger_of_0.5_with_a_choice.json";
+  const auto json = parse_json(read_file(file), file);
+  EXPECT_TRUE(verify(json, file).agrees());
+  const auto ledger = read_ledger(json, file);
+  EXPECT_EQ(ledger.method.privacy()->choice_epsilon(), 2.0);
+  EXPECT_GT(ledger.cost->epsilon.upper, 2.0);
 }
 
 // A plan asks its curve for steps before it asks for the epsilon of them, at whatever precision: the answers differ in

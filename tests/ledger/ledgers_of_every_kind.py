@@ -66,7 +66,6 @@ RUNS = {
         "series by coins": {"sampling.top_level": "poisson"},
         "both by coins": {**TWO_WINDOWS, "sampling.batch_size": 5, "sampling.bottom_level": "poisson", "sampling.top_level": "poisson"},
         "noise on the data": {"augmentation.context_noise": 0.5, "augmentation.forecast_noise": 1, "privacy.v": 0.5},
-        "chosen": {"model.prior": "last_value", "privacy.choice_share": 0.25},
     },
     "adaptive": {
         "composed adaptively": {"privacy.composition": "adaptive", "privacy.noise_multiplier": 6, "training.max_epochs": 1, "sampling.batch_size": 4},
@@ -97,7 +96,7 @@ RUNS = {
 }
 LONG = {"training.max_epochs": 150, "privacy.noise_multiplier": 4}
 STOPPED = {
-    "stopped, chosen": {**LONG, "model.prior": "last_value", "privacy.choice_share": 0.25},
+    "stopped": {**LONG, "model.prior": "last_value"},
     "stopped, whole series, shuffled": series("shuffled", **{"training.max_epochs": 500, "privacy.noise_multiplier": 40}),
     "stopped, in turn with correlated noise": {**RUNS["series"]["in turn with correlated noise"], "training.max_epochs": 300, "privacy.noise_multiplier": 200},
 }

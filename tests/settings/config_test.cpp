@@ -579,6 +579,17 @@ TEST_F(ConfigTest, FindsRelativeNamesInTheFoldersOfTheProject) {
   EXPECT_THROW(static_cast<void>(find_config_file("/paper/table2.yaml")), UsageError);
 }
 
+// The configuration of an earlier version's run holds it.
+TEST_F(ConfigTest, AnOptionThatIsGoneIsReadWhereItDidNothing) {
+  EXPECT_EQ(config_text(read(least_text + "privacy: {choice_share: 0}\n")), config_text(read(least_text)));
+  EXPECT_NO_THROW(read(least_text, {"privacy.choice_share=0"}));
+  for (const auto* value : {"0.05", "[0]", "null"})
+    expect_set_refused(std::string("privacy.choice_share=") + value,
+                       {"--set privacy.choice_share: found", "no private choice"});
+  expect_refused(least_text + "privacy: {choice_share: 0.1}\n",
+                 {"config.yaml:10: privacy.choice_share: found", "no private choice"});
+}
+
 TEST_F(ConfigTest, ChecksASettingAlone) {
   EXPECT_NO_THROW(check_setting("here: ", "model.name", "deepar"));  // that it needs lags is not its own affair
   EXPECT_NO_THROW(check_setting("here: ", "model.lags", "[1, 24]"));

@@ -28,14 +28,12 @@ class UnusedBudgetTest : public testing::Test {
 // Whichever of the two numbers is taken, the run goes through to its last epoch, within the target and with next to
 // nothing left.
 TEST_F(UnusedBudgetTest, EitherNumberUsesItAndNoMore) {
-  for (const auto& [top_level, share] :
-       {std::pair{privacy::TopLevel::without_replacement, 0.0}, {privacy::TopLevel::deterministic, 0.2}}) {
+  for (const auto top_level : {privacy::TopLevel::without_replacement, privacy::TopLevel::deterministic}) {
     SCOPED_TRACE(name(top_level));
     auto config = small_training();
     config.sampling.top_level = top_level;
     config.privacy.target_epsilon = 8.0;
     config.privacy.noise_multiplier = 4.0;
-    config.privacy.choice_share = share;
     config.model.prior = PriorKind::last_value;
     const auto plan = plan_of(config);
     const auto left = unused(config);

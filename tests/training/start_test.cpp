@@ -156,31 +156,6 @@ TEST_F(StartFixture, RunsStateAndKeepTheirStart) {
   }
 }
 
-// What a private choice keeps in place of the trained model is what the run began with, were it drawn, computed or read
-// from a file.
-TEST_F(StartFixture, AChoiceKeepsTheWeightsOfTheFile) {
-  auto config = config_of("simple_ff");
-  const auto start = start_of(config, true);
-  config.model.start = start.file.string();
-  config.training.max_epochs = 2;
-  config.training.reproducible = true;
-  config.privacy.choice_share = 1e-4;  // next to a coin: some seeds keep the start
-  auto expected = model_of(config, at::TensorOptions(at::kFloat));
-  initialise(*expected, 1, start);
-  bool kept_start = false;
-  for (std::int64_t seed = 1; seed <= 20 && !kept_start; ++seed) {
-    config.training.seed = seed;
-    Trainer made(settled(config, data_, start), data_, at::Device(at::kCPU), folder(std::to_string(seed)));
-    made.begin();
-    ASSERT_TRUE(made.run({}));
-    ASSERT_TRUE(made.choice().has_value());
-    if (made.choice()->keeps_trained) continue;
-    kept_start = true;
-    EXPECT_TRUE(at::equal(made.model().parameters().values(), expected->parameters().values()));
-  }
-  EXPECT_TRUE(kept_start);
-}
-
 TEST_F(StartFixture, AnotherStartIsNoResume) {
   auto config = config_of("simple_ff");
   const auto start = start_of(config, true);

@@ -800,7 +800,6 @@ TEST_F(TrainerTest, WhatIsNotAsItWasSettledIsNotTrained) {
       {"privacy.noise_multiplier", [](Config& c) { c.privacy.noise_multiplier = 0.5; }},
       {"privacy.clip_norm", [](Config& c) { c.privacy.clip_norm = 10.0; }},
       {"privacy.composition", [](Config& c) { c.privacy.composition = privacy::StepComposition::adaptive; }},
-      {"privacy.choice_share", [](Config& c) { c.privacy.choice_share = 0.5; }},
       {"sampling", [](Config& c) { c.sampling.batch_size = 6; }},
   };
   for (const auto& [what, change] : changes) {

@@ -16,7 +16,6 @@
 #include <boost/math/distributions/normal.hpp>
 
 #include "dp/device_kind.h"
-#include "mechanism/private_choice.h"
 #include "privacy/adaptive/adaptive_curve.h"
 #include "run/charge.h"
 #include "run/checkpoint.h"

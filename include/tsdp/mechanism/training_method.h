@@ -13,9 +13,14 @@
 
 namespace tsdp::mechanism {
 
+/// The least ε₂ of a private choice.
+inline constexpr double least_choice_epsilon = 1e-4;
+
 /// The theorem that covers these terms, with its uses composed by `composition` and followed by a private choice of
-/// `choice_epsilon` (private_choice.h; 0: none). Everything stated about a configured mechanism takes its theorem from
-/// here. Throws as privacy::apply_theorem, composed_adaptively and followed_by_choice do.
+/// `choice_epsilon` (0: none), with which runs of earlier versions ended (docs/proofs/private-choice.md). Everything
+/// stated about a configured mechanism takes its theorem from here. Throws as privacy::apply_theorem,
+/// composed_adaptively and followed_by_pure_release do; for a choice also PrivacyError with the relation series, and
+/// UsageError below least_choice_epsilon.
 [[nodiscard]] privacy::AppliedTheorem covering_theorem(
     const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& scheme, const privacy::Noise& noise,
     const std::optional<std::string>& theorem = std::nullopt, double choice_epsilon = 0.0,
@@ -28,9 +33,9 @@ class PrivateMechanism {
  public:
   /// `theorem` names a row of the table; without it the row that apply_theorem chooses for the scheme is
   /// taken. Throws PrivacyError if no theorem covers the combination or the named one bounds nothing from above,
-  /// UsageError for numbers out of range. After the last step, a choice (private_choice.h) of `choice_epsilon` keeps
-  /// the trained model or its start; 0: no choice. `composition` says how the steps are composed; throws PrivacyError
-  /// if that is not proven.
+  /// UsageError for numbers out of range. After the last step, a choice of `choice_epsilon` kept the trained model or
+  /// its start; 0: no choice, as in all runs of this version. `composition` says how the steps are composed; throws
+  /// PrivacyError if that is not proven.
   PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme scheme, privacy::Clipping clipping,
                    privacy::Noise noise, const std::optional<std::string>& theorem = std::nullopt,
                    double choice_epsilon = 0.0,

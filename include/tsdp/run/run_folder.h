@@ -19,8 +19,6 @@ struct RunFolder {
   [[nodiscard]] std::filesystem::path last() const { return checkpoints() / "last.pt"; }
   [[nodiscard]] std::filesystem::path best() const { return checkpoints() / "best.pt"; }
   [[nodiscard]] std::filesystem::path charged() const { return checkpoints() / "charged"; }
-  /// The print of the one key that a private choice was drawn with.
-  [[nodiscard]] std::filesystem::path choice() const { return checkpoints() / "choice"; }
   /// The configuration the run began with: what was charged was charged for this one.
   [[nodiscard]] std::filesystem::path charged_config() const { return checkpoints() / "config.yaml"; }
 

@@ -106,7 +106,6 @@ struct Config {
     double clip_norm = 1e-4;
     tsdp::privacy::ClippingKind clipping = tsdp::privacy::ClippingKind::flat;
     double target_epsilon = 1.0;
-    double choice_share = 0.0;
     std::optional<tsdp::privacy::StepComposition> composition;  // none: `auto`
     double delta = 1e-7;
   } privacy;

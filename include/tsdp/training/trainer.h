@@ -55,14 +55,6 @@ class Trainer {
   /// What the run does with its data.
   [[nodiscard]] const mechanism::TrainingMethod& method() const noexcept;
   [[nodiscard]] models::Forecaster& model() noexcept;
-  /// The private choice that a run may end with (mechanism/private_choice.h). `sum`, the sum of all series' scores, is
-  /// private.
-  struct PrivateChoice {
-    std::int64_t sum = 0;
-    bool keeps_trained = true;
-  };
-  /// None before the choice is made, and if there is no choice.
-  [[nodiscard]] const std::optional<PrivateChoice>& choice() const noexcept;
   /// Approximate memory of a step in bytes: parameters with gradients and optimizer, and the records of a batch.
   [[nodiscard]] std::int64_t memory() const;
 
