@@ -81,9 +81,10 @@ tsdp::audit::AuditOptions audit_options_of(const Options& o) {
   return out;
 }
 
-/// The configuration without its start: the audit does not depend on the weights.
+/// The configuration without its start, of which nothing is left as it is: the audit does not depend on the weights.
 tsdp::Config audited_part_of(tsdp::Config config) {
   config.model.start = "fresh";
+  config.training.trainable = tsdp::Trainable::all;
   return config;
 }
 

@@ -162,7 +162,7 @@ void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingS
 
 /// What `auto` became, setting by setting, and what it amounts to.
 void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training::Plan& plan, double step_seconds,
-                  bool json) {
+                  const std::vector<tsdp::mechanism::Alternative>& alternatives, bool json) {
   const double seconds = step_seconds * static_cast<double>(plan.steps);
   const bool is_private = settled.config.privacy.enabled;
   const auto not_counted = is_private ? tsdp::mechanism::not_counted_of_start(settled.start_origin()) : std::string();
@@ -176,6 +176,10 @@ void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training:
                        {"epsilon", is_private ? Json(plan.epsilon.upper) : Json(nullptr)},
                        {"training", expected_json(settled)}};
     if (!not_counted.empty()) out["expected"]["not_counted"] = not_counted;
+    out["alternatives"] = Json::array();
+    for (const auto& other : alternatives)
+      out["alternatives"].push_back(
+          {{"what", other.what}, {"noise_multiplier", other.noise_multiplier}, {"signal_to_noise", other.signal}});
     tsdp::cli::print_json(out);
     return;
   }
@@ -190,6 +194,12 @@ void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training:
     little.front() = 'T';
     tsdp::cli::print(cat(little, ".\n"));
   }
+  if (alternatives.empty()) return;
+  tsdp::cli::print(cat("Signal to noise ", tsdp::rounded(settled.expected->signal, 3), ", noise multiplier ",
+                       tsdp::rounded(*settled.config.privacy.noise_multiplier, 4), ". It would be:\n"));
+  for (const auto& other : alternatives)
+    tsdp::cli::print(cat("  ", tsdp::rounded(other.signal, 3), " with noise multiplier ",
+                         tsdp::rounded(other.noise_multiplier, 4), ": ", other.what, "\n"));
 }
 
 /// What the program is asked for.
@@ -280,7 +290,9 @@ void advise(const Options& o, tsdp::mechanism::Settled settled, const tsdp::data
   const auto& p = settled.config.privacy;
   const auto plan = tsdp::training::make_plan(settled.method, {p.target_epsilon, p.delta},
                                               settled.config.training.max_epochs.value());
-  print_advice(settled, plan, seconds, o.common.json);
+  print_advice(settled, plan, seconds,
+               tsdp::mechanism::alternatives(data.config, data.split.training_length, config_file, settled),
+               o.common.json);
 }
 
 /// Takes all steps, or throws when it is interrupted.

@@ -241,9 +241,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   add("Weights", c.training.checkpoint == ExportedWeights::best ? std::string("of the best checkpoint")
                  : ledger.value("steps_taken", std::uint64_t{1}) == 0
                      ? std::string("as the run began: no step was taken")
-                 : ledger.contains("choice") ? cat("of the last step or of the start, by a private choice of epsilon ",
-                                                   ledger["choice"].value("epsilon", 0.0), " (tsdp.7)")
-                                             : std::string("of the last step"));
+                     : std::string("of the last step"));
   return out;
 }
 

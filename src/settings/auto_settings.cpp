@@ -182,12 +182,15 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
                               : std::numeric_limits<double>::infinity();
   const auto of_all = reach_of_all(c.model.name, out.start.has_value());
   if (!c.training.trainable) {
-    const bool little = out.start && !c.optimizer.learning_rate && signal < of_all.enough;
+    // Weights that were trained on data are not left as they are.
+    const bool may_stay = out.start && !rests_on_data(out.start_origin());
+    const bool little = may_stay && !c.optimizer.learning_rate && signal < of_all.enough;
     c.training.trainable = little ? Trainable::head : Trainable::all;
     if (out.start)
       out.choose("training.trainable", name(*c.training.trainable),
-                 little ? cat("the run's signal to noise, ", rounded(signal, 3), ", is below the ", of_all.enough,
-                              " that training all weights needs")
+                 little      ? cat("the run's signal to noise, ", rounded(signal, 3), ", is below the ", of_all.enough,
+                                   " that training all weights needs")
+                 : !may_stay ? std::string("the start was trained on data")
                  : c.optimizer.learning_rate ? std::string("as optimizer.learning_rate is given")
                                              : std::string("noise is small enough for all weights"));
   }
@@ -219,6 +222,46 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
   return out;
 }
 
+std::vector<Alternative> alternatives(const Config& written, const privacy::SeriesLengths& lengths,
+                                      const std::filesystem::path& config_file, const Settled& settled) {
+  std::vector<Alternative> out;
+  const auto& p = settled.config.privacy;
+  if (!settled.expected || !settled.method.privacy() || written.privacy.noise_multiplier) return out;
+  const auto add = [&](const std::string& what, const Config& config, const privacy::SeriesLengths& of) {
+    try {
+      const auto other = settle(config, of, config_file);
+      if (other.expected) out.push_back({what, *other.config.privacy.noise_multiplier, other.expected->signal});
+    } catch (const Error&) {}  // another setting may rule it out
+  };
+  std::vector<std::int64_t> kept;
+  for (std::int64_t i = 0; i < lengths.count(); ++i) kept.push_back(lengths[i]);
+  std::sort(kept.begin(), kept.end());
+  const auto most_left_out = std::max<std::int64_t>(1, lengths.count() / 20);
+  if (const auto place = kept.begin() + std::min(most_left_out, lengths.count() - 1); *place > lengths.shortest()) {
+    const auto least = *place;
+    const auto left_out = std::lower_bound(kept.begin(), kept.end(), least) - kept.begin();
+    kept.erase(kept.begin(), kept.begin() + left_out);
+    add(cat("without the ", left_out, " series of fewer than ", least, " training values"), written,
+        privacy::SeriesLengths(kept));
+  }
+  auto other = written;
+  other.privacy.target_epsilon *= 2.0;
+  add(cat("privacy.target_epsilon=", other.privacy.target_epsilon), other, lengths);
+  const auto season = settled.config.dataset.season_length;
+  if (p.relation == privacy::Relation::event && season > p.w) {
+    other = written;
+    other.privacy.w = season;
+    add(cat("privacy.w=", season, ", which protects a whole season of values"), other, lengths);
+  }
+  if (p.relation == privacy::Relation::series && written.sampling.top_level != privacy::TopLevel::poisson) {
+    other = written;
+    other.sampling.top_level = privacy::TopLevel::poisson;
+    other.privacy.noise_mechanism = privacy::StrategyKind::identity;
+    add("sampling.top_level=poisson, with independent noise", other, lengths);
+  }
+  return out;
+}
+
 void require_settled(const Settled& run, const privacy::SeriesLengths& lengths) {
   const auto& config = run.config;
   const auto& scheme = run.method.scheme();
@@ -246,6 +289,7 @@ void require_settled(const Settled& run, const privacy::SeriesLengths& lengths) 
           config.privacy.noise_mechanism == (noise.strategy ? noise.strategy->kind() : privacy::StrategyKind::identity),
       "privacy.noise_multiplier or privacy.noise.mechanism");
   require(config.privacy.composition == mechanism.composition(), "privacy.composition");
+  require(mechanism.choice_epsilon() == 0.0, "a private choice, which no run of this version ends with,");
 }
 
 }  // namespace tsdp::mechanism

@@ -244,13 +244,14 @@ std::vector<std::string> known_keys() {
   return keys;
 }
 
-/// Whether `key` is an option of earlier versions, with the value that did nothing: config.yaml of their runs has it.
-bool is_retired(const std::string& where, const std::string& key, const YAML::Node& node) {
-  if (key != "privacy.choice_share") return false;
-  if (node.IsScalar() && node.Scalar() == "0") return true;
-  throw UsageError(cat(where, key, ": found ", shown(node),
+/// An option of earlier versions. config.yaml of their runs holds it with the value 0, which did nothing.
+constexpr const char* retired_key = "privacy.choice_share";
+
+void refuse_but_for_zero(const std::string& where, const YAML::Node& node) {
+  if (node.IsScalar() && node.Scalar() == "0") return;
+  throw UsageError(cat(where, retired_key, ": found ", shown(node),
                        "; there is no private choice any more, since the mixture weighs the start beside the trained "
-                       "model for nothing (model.candidates): remove this line"));
+                       "model for nothing (model.candidates): remove it"));
 }
 
 [[noreturn]] void unknown_key(const std::string& where, const std::string& key, const std::string& nearest) {
@@ -306,11 +307,11 @@ void assign(const std::string& where, const Option& option, const YAML::Node& no
 void assign_text(const std::string& where, const std::string& what, const std::string& key, const std::string& value,
                  Config& config) {
   const auto* option = find_option(key);
+  if (option == nullptr && key != retired_key) unknown_key(where, key, nearest_name(key, known_keys()));
   if (second_document(value) > 0)
     throw UsageError(cat(what, key, ": found a second YAML document in the value; expected one"));
   try {
-    if (option == nullptr && is_retired(what, key, YAML::Load(value))) return;
-    if (option == nullptr) unknown_key(where, key, nearest_name(key, known_keys()));
+    if (option == nullptr) return refuse_but_for_zero(what, YAML::Load(value));
     assign(what, *option, YAML::Load(value), config);
   } catch (const YAML::Exception& error) { throw UsageError(cat(what, key, "=", value, ": not YAML: ", error.msg)); }
 }
@@ -524,7 +525,10 @@ void read_keys(const std::filesystem::path& file, const std::string& prefix, con
       read_keys(file, key, item.second, out);
       continue;
     }
-    if (option == nullptr && is_retired(place_of(file, item.first), key, item.second)) continue;
+    if (key == retired_key) {
+      refuse_but_for_zero(place_of(file, item.first), item.second);
+      continue;
+    }
     if (option == nullptr) unknown_key(place_of(file, item.first), key, nearest_name(key, known_keys()));
     if (!out.keys.insert(key).second) throw UsageError(cat(place_of(file, item.first), "duplicate key '", key, "'"));
     // An empty value has no position of its own; the key's line is the one to look at.

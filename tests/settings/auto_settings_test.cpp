@@ -190,6 +190,31 @@ TEST(AutoSettings, TrainTheHeadOfAStartWhereThereIsMuchNoise) {
   EXPECT_EQ(settle(c, lengths, "").config.training.trainable, Trainable::all);
 }
 
+// One series that begins late sets the noise of all; the others are as if it were not there.
+TEST(AutoSettings, TellWhatWouldChangeTheNoise) {
+  auto c = all_auto();
+  c.training.max_epochs = 200;
+  std::vector<std::int64_t> with_one_short(40, 5000);
+  with_one_short[7] = 600;
+  const privacy::SeriesLengths uneven(with_one_short);
+  const auto settled = settle(c, uneven, "");
+  const auto told = alternatives(c, uneven, "", settled);
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told[0].what, "without the 1 series of fewer than 5000 training values");
+  const auto rest = settle(c, privacy::SeriesLengths::equal(39, 5000), "");
+  EXPECT_EQ(told[0].noise_multiplier, *rest.config.privacy.noise_multiplier);
+  EXPECT_EQ(told[0].signal, rest.expected->signal);
+  EXPECT_GT(told[0].signal, 1.5 * settled.expected->signal);
+  EXPECT_GT(told[1].signal, settled.expected->signal);  // twice the epsilon
+  EXPECT_LT(told[2].signal, settled.expected->signal);  // a season of values
+  EXPECT_NE(told[2].what.find("privacy.w=24"), std::string::npos);
+  EXPECT_EQ(alternatives(c, lengths, "", settle(c, lengths, "")).size(), 2u);  // all have one length
+  c.privacy.noise_multiplier = 4.0;
+  EXPECT_TRUE(alternatives(c, uneven, "", settle(c, uneven, "")).empty());
+  c.privacy.enabled = false;
+  EXPECT_TRUE(alternatives(c, uneven, "", settle(c, uneven, "")).empty());
+}
+
 TEST(AutoSettings, FewWindowsStayNearTheirStart) {
   auto c = all_auto();
   c.training.max_epochs = 1000;
