@@ -29,9 +29,6 @@ struct Reach {
   double most, enough;
 };
 constexpr Reach reach_of_head{0.03, 100.0};
-/// The signal carries weights g times as far as the noise does. In a mixture, which widens and narrows forecasts by
-/// itself, biases and the head may be carried so far: they have little else to learn.
-constexpr double furthest_in_a_mixture = 2.0;
 
 Reach reach_of_all(const std::string& model, bool with_start) {
   if (!with_start) return {0.1, 400.0};
@@ -177,39 +174,32 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
   const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(scheme.steps_per_epoch());
   const double by_lengths = share_of_reach(c, lengths);
   const bool trained = takes_steps(c) && !out.begins_at_random();
-  const bool noisy = trained && c.privacy.enabled;
-  const double signal = noisy ? std::sqrt(steps) * scheme.divisor() / *c.privacy.noise_multiplier
-                              : std::numeric_limits<double>::infinity();
+  const double signal = trained && c.privacy.enabled ? std::sqrt(steps) * scheme.divisor() / *c.privacy.noise_multiplier
+                                                     : std::numeric_limits<double>::infinity();
   const auto of_all = reach_of_all(c.model.name, out.start.has_value());
   if (!c.training.trainable) {
-    // Weights that were trained on data are not left as they are.
-    const bool may_stay = out.start && !rests_on_data(out.start_origin());
-    const bool little = may_stay && !c.optimizer.learning_rate && signal < of_all.enough;
-    c.training.trainable = little ? Trainable::head : Trainable::all;
+    // A mixture widens and narrows forecasts by itself, which is most of what the head can learn. And weights that were
+    // trained on data are not left as they are.
+    const char* all_because = !mixture_of(c).members.empty()          ? "the mixture does what training the head would"
+                              : rests_on_data(out.start_origin())     ? "the start was trained on data"
+                              : c.optimizer.learning_rate.has_value() ? "optimizer.learning_rate is given"
+                              : signal >= of_all.enough               ? "noise is small enough for all weights"
+                                                                      : nullptr;
+    c.training.trainable = out.start && all_because == nullptr ? Trainable::head : Trainable::all;
     if (out.start)
       out.choose("training.trainable", name(*c.training.trainable),
-                 little      ? cat("the run's signal to noise, ", rounded(signal, 3), ", is below the ", of_all.enough,
-                                   " that training all weights needs")
-                 : !may_stay ? std::string("the start was trained on data")
-                 : c.optimizer.learning_rate ? std::string("as optimizer.learning_rate is given")
-                                             : std::string("noise is small enough for all weights"));
+                 all_because != nullptr ? std::string(all_because)
+                                        : cat("the run's signal to noise, ", rounded(signal, 3), ", is below the ",
+                                              of_all.enough, " that training all weights needs"));
   }
-  const bool of_head = c.training.trainable == Trainable::head;
-  const bool mixed = !mixture_of(c).members.empty();
-  const auto reach = of_head ? reach_of_head : of_all;
-  const auto share_with = [&](double enough) { return by_lengths * std::min(1.0, std::pow(signal / enough, 2.0)); };
-  if (trained) {
-    const double enough = mixed ? of_all.enough : reach.enough;
-    out.expected = {signal, enough, share_with(enough)};
-  }
+  const auto reach = c.training.trainable == Trainable::head ? reach_of_head : of_all;
+  if (trained) out.expected = {signal, reach.enough, by_lengths * std::min(1.0, std::pow(signal / reach.enough, 2.0))};
   if (!c.optimizer.learning_rate) {
     double rate = rate_without_prior;
     std::string why =
         out.begins_at_random() ? "GluonTS's, as the model starts from random weights" : "no step is taken";
     if (out.expected) {
-      double carried = reach.most * share_with(reach.enough);
-      if (of_head && mixed && noisy) carried = std::min(carried, by_lengths * furthest_in_a_mixture / signal);
-      rate = carried / std::sqrt(steps);
+      rate = reach.most * out.expected->share / std::sqrt(steps);
       why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ",
                                     rounded(out.expected->signal, 3), "; the less, the nearer to the start")
                               : std::string("so small that the weights stay near those they start from");

@@ -50,6 +50,7 @@ inline Config small_training() {
   c.privacy.target_epsilon = 50.0;
   c.training.max_epochs = 40;
   c.training.validate_every = 5;
+  c.training.trainable = Trainable::all;
   c.training.checkpoint_seconds = 1e6;  // only what a test asks for
   return c;
 }
