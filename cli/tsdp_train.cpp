@@ -10,6 +10,7 @@
 #include "run/charged_for.h"
 #include "run_model.h"
 #include "settings/setup.h"
+#include "train_plan.h"
 #include "training/step_time.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
@@ -46,102 +47,6 @@ std::string path_for_run(const std::string& given, const std::filesystem::path& 
   return std::filesystem::relative(std::filesystem::absolute(found), std::filesystem::absolute(run)).string();
 }
 
-/// What training is expected to add; null where no rule of thumb says it.
-Json expected_json(const tsdp::mechanism::Settled& run) {
-  if (!run.expected || !run.config.privacy.enabled) return nullptr;
-  return {{"signal_to_noise", run.expected->signal}, {"enough", run.expected->enough}, {"share", run.expected->share}};
-}
-
-/// What expected_json() says, where that is little; else empty.
-std::string expected_text(const Json& expected) {
-  constexpr double little = 0.1;
-  if (expected.is_null() || expected["share"].get<double>() >= little) return {};
-  return cat("training is expected to add little to the start (",
-             tsdp::rounded(100.0 * expected["share"].get<double>(), 2), " % of what it could): signal to noise ",
-             tsdp::rounded(expected["signal_to_noise"].get<double>(), 3), ", where ", expected["enough"].get<double>(),
-             " is enough; more or longer series, or a larger privacy.target_epsilon, would help; "
-             "privacy.target_epsilon=0 releases the start and spends nothing");
-}
-
-Json plan_json(const tsdp::Config& config, const tsdp::training::Trainer& trainer, tsdp::models::Forecaster& model,
-               const Json& expected, tsdp::mechanism::StartOrigin origin) {
-  const auto& plan = trainer.plan();
-  const auto& method = trainer.method();
-  Json out;
-  out["steps"] = plan.steps;
-  out["epochs"] = static_cast<double>(plan.steps) / static_cast<double>(plan.steps_per_epoch);
-  out["steps_per_epoch"] = plan.steps_per_epoch;
-  out["ends_by"] = plan.limited_by_epsilon ? "target_epsilon" : "max_epochs";
-  out["sequences"] = method.scheme().sequences();
-  out["windows_per_step"] = static_cast<double>(method.scheme().expected_windows());
-  out["model"] = model.name();
-  out["parameters"] = model.parameters().count();
-  out["trained_parameters"] = model.parameters().trained_count();
-  out["memory_mb"] = static_cast<double>(trainer.memory()) / 1e6;
-  if (method.privacy()) {
-    const auto& theorem = method.privacy()->theorem();
-    out["theorem"] = theorem.theorem;
-    out["bound"] = tsdp::name(theorem.bound);
-    out["composition"] = tsdp::name(theorem.composition);
-    out["composition_unit"] = tsdp::name(theorem.unit);
-    out["compositions"] = theorem.uses_of_steps(plan.steps);
-    out["noise_multiplier"] = method.privacy()->noise().multiplier;
-    out["expected"] = expected;
-    out["delta"] = config.privacy.delta;
-    out["target_epsilon"] = config.privacy.target_epsilon;
-    out["epsilon"] = {{"lower", plan.epsilon.lower}, {"upper", plan.epsilon.upper}};
-    if (const auto what = tsdp::mechanism::not_counted_of_start(origin); !what.empty()) out["not_counted"] = what;
-    out["unused"] = nullptr;
-    if (const auto unused = tsdp::training::unused_budget(config, method, plan)) {
-      const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
-      out["unused"] = {{"epsilon", unused->epsilon},
-                       {"max_epochs", or_null(unused->max_epochs)},
-                       {"noise_multiplier", or_null(unused->noise_multiplier)}};
-    }
-  } else {
-    out["epsilon"] = nullptr;
-  }
-  return out;
-}
-
-/// What max_epochs leaves of the target, and what would use it; empty if hardly anything is left. Rounded down and up,
-/// so that either number keeps the target.
-std::string unused_text(const Json& plan, const char* would_use) {
-  const auto unused = plan.value("unused", Json());
-  if (unused.is_null()) return {};
-  std::string by;
-  if (!unused["max_epochs"].is_null())
-    by = cat("training.max_epochs=", unused["max_epochs"].get<std::int64_t>(), " or ");
-  by += unused["noise_multiplier"].is_null()
-            ? std::string("privacy.noise_multiplier=auto")
-            : cat("privacy.noise_multiplier=", tsdp::rounded_up(unused["noise_multiplier"].get<double>(), 5));
-  return cat("leaves ", tsdp::rounded_down(unused["epsilon"].get<double>(), 3), " of the target epsilon ",
-             plan["target_epsilon"].get<double>(), " unused: ", by, " ", would_use, " it");
-}
-
-std::string plan_text(const Json& p) {
-  std::string text =
-      cat(p["steps"].get<std::uint64_t>(), " steps (", tsdp::rounded(p["epochs"].get<double>(), 6), " epochs of ",
-          p["steps_per_epoch"].get<std::uint64_t>(), "), ends by ", p["ends_by"].get<std::string>(), "; ",
-          p["sequences"].get<std::int64_t>(), " series, ", p["windows_per_step"].get<double>(), " windows a step; ",
-          p["model"].get<std::string>(), " with ", p["parameters"].get<std::int64_t>(), " parameters, ",
-          p["trained_parameters"] == p["parameters"]
-              ? std::string()
-              : cat(p["trained_parameters"].get<std::int64_t>(), " of them trained, "),
-          "about ", tsdp::rounded(p["memory_mb"].get<double>(), 3), " MB");
-  if (!p["epsilon"].is_null())
-    text += cat("; Theorem ", p["theorem"].get<std::string>(),
-                tsdp::privacy::composition_cited(
-                    tsdp::named<tsdp::privacy::StepComposition>(p["composition"].get<std::string>(), "composition")),
-                ", noise multiplier ", tsdp::rounded(p["noise_multiplier"].get<double>(), 5),
-                ": epsilon at the end in [", tsdp::rounded_down(p["epsilon"]["lower"].get<double>(), 6), ", ",
-                tsdp::rounded_up(p["epsilon"]["upper"].get<double>(), 6), "] at delta ", p["delta"].get<double>());
-  if (p.contains("not_counted")) text += cat("; not counted: ", p["not_counted"].get<std::string>());
-  if (const auto unused = unused_text(p, "would use"); !unused.empty()) text += cat("; ", unused);
-  if (const auto little = expected_text(p.value("expected", Json())); !little.empty()) text += cat("; ", little);
-  return text;
-}
-
 /// Warns if the series are fewer or shorter than the settings assume.
 void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingScheme& scheme) {
   if (const auto windows = scheme.expected_windows();
@@ -158,48 +63,6 @@ void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingS
                            config.model.lags.empty()
                                ? "expected a shorter context"
                                : "expected a shorter context, or shorter lags (auto follows dataset.season_length)"));
-}
-
-/// What `auto` became, setting by setting, and what it amounts to.
-void print_advice(const tsdp::mechanism::Settled& settled, const tsdp::training::Plan& plan, double step_seconds,
-                  const std::vector<tsdp::mechanism::Alternative>& alternatives, bool json) {
-  const double seconds = step_seconds * static_cast<double>(plan.steps);
-  const bool is_private = settled.config.privacy.enabled;
-  const auto not_counted = is_private ? tsdp::mechanism::not_counted_of_start(settled.start_origin()) : std::string();
-  if (json) {
-    Json out;
-    out["settings"] = Json::object();
-    for (const auto& setting : settled.chosen)
-      out["settings"][setting.key] = {{"value", setting.value}, {"why", setting.why}};
-    out["expected"] = {{"steps", plan.steps},
-                       {"seconds", seconds},
-                       {"epsilon", is_private ? Json(plan.epsilon.upper) : Json(nullptr)},
-                       {"training", expected_json(settled)}};
-    if (!not_counted.empty()) out["expected"]["not_counted"] = not_counted;
-    out["alternatives"] = Json::array();
-    for (const auto& other : alternatives)
-      out["alternatives"].push_back(
-          {{"what", other.what}, {"noise_multiplier", other.noise_multiplier}, {"signal_to_noise", other.signal}});
-    tsdp::cli::print_json(out);
-    return;
-  }
-  if (settled.chosen.empty()) tsdp::cli::print("No setting is auto: nothing is chosen.\n");
-  for (const auto& setting : settled.chosen)
-    tsdp::cli::print(cat(setting.key, ": ", setting.value, "    # ", setting.why, "\n"));
-  tsdp::cli::print(cat(
-      "Expected: ", plan.steps, " steps, about ", tsdp::rounded(seconds, 2), " s of training on this machine",
-      is_private ? cat(", epsilon at most ", tsdp::rounded_up(plan.epsilon.upper, 4), " at the end") : std::string(),
-      ".\n", not_counted.empty() ? std::string() : cat("Not counted in epsilon: ", not_counted, ".\n")));
-  if (auto little = expected_text(expected_json(settled)); !little.empty()) {
-    little.front() = 'T';
-    tsdp::cli::print(cat(little, ".\n"));
-  }
-  if (alternatives.empty()) return;
-  tsdp::cli::print(cat("Signal to noise ", tsdp::rounded(settled.expected->signal, 3), ", noise multiplier ",
-                       tsdp::rounded(*settled.config.privacy.noise_multiplier, 4), ". It would be:\n"));
-  for (const auto& other : alternatives)
-    tsdp::cli::print(cat("  ", tsdp::rounded(other.signal, 3), " with noise multiplier ",
-                         tsdp::rounded(other.noise_multiplier, 4), ": ", other.what, "\n"));
 }
 
 /// What the program is asked for.
@@ -290,9 +153,9 @@ void advise(const Options& o, tsdp::mechanism::Settled settled, const tsdp::data
   const auto& p = settled.config.privacy;
   const auto plan = tsdp::training::make_plan(settled.method, {p.target_epsilon, p.delta},
                                               settled.config.training.max_epochs.value());
-  print_advice(settled, plan, seconds,
-               tsdp::mechanism::alternatives(data.config, data.split.training_length, config_file, settled),
-               o.common.json);
+  tsdp::cli::print_advice(settled, plan, seconds,
+                          tsdp::mechanism::alternatives(data.config, data.split.training_length, config_file, settled),
+                          o.common.json);
 }
 
 /// Takes all steps, or throws when it is interrupted.
@@ -329,7 +192,7 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
   auto scores = tsdp::evaluation::backtest(exported.module, data.dataset, data.split.test, config.dataset.season_length,
                                            at::kCPU);
   tsdp::log::info(cat("the model: ", ledger["statement"].get<std::string>()));
-  if (const auto unused = unused_text(plan, "would have used"); !unused.empty())
+  if (const auto unused = tsdp::cli::unused_text(plan, "would have used"); !unused.empty())
     tsdp::log::info(
         cat("training.max_epochs ended the run, which ", unused, " (a further run on these data adds its own cost)"));
   if (ledger.contains("warnings"))
@@ -390,12 +253,13 @@ int train(const Options& o) {
     tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
   warn_of_sizes(config, settled.method.scheme());
   tsdp::training::Trainer trainer(settled, data, device, folder);
-  const auto plan = plan_json(config, trainer, trainer.model(), expected_json(settled), settled.start_origin());
+  const auto plan =
+      tsdp::cli::plan_json(config, trainer, trainer.model(), tsdp::cli::expected_json(settled), settled.start_origin());
   if (o.dry_run) {
-    std::cout << (o.common.json ? tsdp::json_text(plan, 2) : plan_text(plan)) << "\n";
+    std::cout << (o.common.json ? tsdp::json_text(plan, 2) : tsdp::cli::plan_text(plan)) << "\n";
     return 0;
   }
-  tsdp::log::info(plan_text(plan));
+  tsdp::log::info(tsdp::cli::plan_text(plan));
   if (trainer.method().privacy() && config.privacy.relation == tsdp::privacy::Relation::series &&
       config.sampling.top_level == tsdp::privacy::TopLevel::shuffled)
     tsdp::cli::warn_of_shuffling("epsilon", trainer.plan().epsilon);

@@ -90,6 +90,24 @@ void settle_trained_start(Config& c, StartOrigin origin) {
   std::erase(c.model.candidates, start);
 }
 
+/// The head, where weights that rest on no data forecast alone and training all of them needs more than `signal`: a
+/// mixture widens and narrows forecasts by itself, which is most of what the head can learn, and weights that were
+/// trained on data are not left as they are.
+void choose_trainable(Settled& out, double signal, double enough) {
+  auto& c = out.config;
+  const char* all_because = !mixture_of(c).members.empty()          ? "the mixture does what training the head would"
+                            : rests_on_data(out.start_origin())     ? "the start was trained on data"
+                            : c.optimizer.learning_rate.has_value() ? "optimizer.learning_rate is given"
+                            : signal >= enough                      ? "noise is small enough for all weights"
+                                                                    : nullptr;
+  c.training.trainable = out.start && all_because == nullptr ? Trainable::head : Trainable::all;
+  if (!out.start) return;
+  out.choose("training.trainable", name(*c.training.trainable),
+             all_because != nullptr ? std::string(all_because)
+                                    : cat("the run's signal to noise, ", rounded(signal, 3), ", is below the ", enough,
+                                          " that training all weights needs"));
+}
+
 }  // namespace
 
 bool SettledScheme::begins_at_random() const { return !start && prior_of(config).kind == PriorKind::none; }
@@ -177,21 +195,7 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
   const double signal = trained && c.privacy.enabled ? std::sqrt(steps) * scheme.divisor() / *c.privacy.noise_multiplier
                                                      : std::numeric_limits<double>::infinity();
   const auto of_all = reach_of_all(c.model.name, out.start.has_value());
-  if (!c.training.trainable) {
-    // A mixture widens and narrows forecasts by itself, which is most of what the head can learn. And weights that were
-    // trained on data are not left as they are.
-    const char* all_because = !mixture_of(c).members.empty()          ? "the mixture does what training the head would"
-                              : rests_on_data(out.start_origin())     ? "the start was trained on data"
-                              : c.optimizer.learning_rate.has_value() ? "optimizer.learning_rate is given"
-                              : signal >= of_all.enough               ? "noise is small enough for all weights"
-                                                                      : nullptr;
-    c.training.trainable = out.start && all_because == nullptr ? Trainable::head : Trainable::all;
-    if (out.start)
-      out.choose("training.trainable", name(*c.training.trainable),
-                 all_because != nullptr ? std::string(all_because)
-                                        : cat("the run's signal to noise, ", rounded(signal, 3), ", is below the ",
-                                              of_all.enough, " that training all weights needs"));
-  }
+  if (!c.training.trainable) choose_trainable(out, signal, of_all.enough);
   const auto reach = c.training.trainable == Trainable::head ? reach_of_head : of_all;
   if (trained) out.expected = {signal, reach.enough, by_lengths * std::min(1.0, std::pow(signal / reach.enough, 2.0))};
   if (!c.optimizer.learning_rate) {

@@ -1,0 +1,143 @@
+#include "train_plan.h"
+
+#include "program.h"
+#include "tsdp/base/text.h"
+
+namespace tsdp::cli {
+namespace {
+
+/// What expected_json() says, where that is little; else empty.
+std::string expected_text(const Json& expected) {
+  constexpr double little = 0.1;
+  if (expected.is_null() || expected["share"].get<double>() >= little) return {};
+  return cat("training is expected to add little to the start (", rounded(100.0 * expected["share"].get<double>(), 2),
+             " % of what it could): signal to noise ", rounded(expected["signal_to_noise"].get<double>(), 3),
+             ", where ", expected["enough"].get<double>(),
+             " is enough; more or longer series, or a larger privacy.target_epsilon, would help; "
+             "privacy.target_epsilon=0 releases the start and spends nothing");
+}
+
+}  // namespace
+
+Json expected_json(const mechanism::Settled& run) {
+  if (!run.expected || !run.config.privacy.enabled) return nullptr;
+  return {{"signal_to_noise", run.expected->signal}, {"enough", run.expected->enough}, {"share", run.expected->share}};
+}
+
+Json plan_json(const Config& config, const training::Trainer& trainer, models::Forecaster& model, const Json& expected,
+               mechanism::StartOrigin origin) {
+  const auto& plan = trainer.plan();
+  const auto& method = trainer.method();
+  Json out;
+  out["steps"] = plan.steps;
+  out["epochs"] = static_cast<double>(plan.steps) / static_cast<double>(plan.steps_per_epoch);
+  out["steps_per_epoch"] = plan.steps_per_epoch;
+  out["ends_by"] = plan.limited_by_epsilon ? "target_epsilon" : "max_epochs";
+  out["sequences"] = method.scheme().sequences();
+  out["windows_per_step"] = static_cast<double>(method.scheme().expected_windows());
+  out["model"] = model.name();
+  out["parameters"] = model.parameters().count();
+  out["trained_parameters"] = model.parameters().trained_count();
+  out["memory_mb"] = static_cast<double>(trainer.memory()) / 1e6;
+  if (method.privacy()) {
+    const auto& theorem = method.privacy()->theorem();
+    out["theorem"] = theorem.theorem;
+    out["bound"] = name(theorem.bound);
+    out["composition"] = name(theorem.composition);
+    out["composition_unit"] = name(theorem.unit);
+    out["compositions"] = theorem.uses_of_steps(plan.steps);
+    out["noise_multiplier"] = method.privacy()->noise().multiplier;
+    out["expected"] = expected;
+    out["delta"] = config.privacy.delta;
+    out["target_epsilon"] = config.privacy.target_epsilon;
+    out["epsilon"] = {{"lower", plan.epsilon.lower}, {"upper", plan.epsilon.upper}};
+    if (const auto what = mechanism::not_counted_of_start(origin); !what.empty()) out["not_counted"] = what;
+    out["unused"] = nullptr;
+    if (const auto unused = training::unused_budget(config, method, plan)) {
+      const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+      out["unused"] = {{"epsilon", unused->epsilon},
+                       {"max_epochs", or_null(unused->max_epochs)},
+                       {"noise_multiplier", or_null(unused->noise_multiplier)}};
+    }
+  } else {
+    out["epsilon"] = nullptr;
+  }
+  return out;
+}
+
+std::string unused_text(const Json& plan, const char* would_use) {
+  const auto unused = plan.value("unused", Json());
+  if (unused.is_null()) return {};
+  std::string by;
+  if (!unused["max_epochs"].is_null())
+    by = cat("training.max_epochs=", unused["max_epochs"].get<std::int64_t>(), " or ");
+  by += unused["noise_multiplier"].is_null()
+            ? std::string("privacy.noise_multiplier=auto")
+            : cat("privacy.noise_multiplier=", rounded_up(unused["noise_multiplier"].get<double>(), 5));
+  return cat("leaves ", rounded_down(unused["epsilon"].get<double>(), 3), " of the target epsilon ",
+             plan["target_epsilon"].get<double>(), " unused: ", by, " ", would_use, " it");
+}
+
+std::string plan_text(const Json& p) {
+  std::string text =
+      cat(p["steps"].get<std::uint64_t>(), " steps (", rounded(p["epochs"].get<double>(), 6), " epochs of ",
+          p["steps_per_epoch"].get<std::uint64_t>(), "), ends by ", p["ends_by"].get<std::string>(), "; ",
+          p["sequences"].get<std::int64_t>(), " series, ", p["windows_per_step"].get<double>(), " windows a step; ",
+          p["model"].get<std::string>(), " with ", p["parameters"].get<std::int64_t>(), " parameters, ",
+          p["trained_parameters"] == p["parameters"]
+              ? std::string()
+              : cat(p["trained_parameters"].get<std::int64_t>(), " of them trained, "),
+          "about ", rounded(p["memory_mb"].get<double>(), 3), " MB");
+  if (!p["epsilon"].is_null())
+    text += cat(
+        "; Theorem ", p["theorem"].get<std::string>(),
+        privacy::composition_cited(named<privacy::StepComposition>(p["composition"].get<std::string>(), "composition")),
+        ", noise multiplier ", rounded(p["noise_multiplier"].get<double>(), 5), ": epsilon at the end in [",
+        rounded_down(p["epsilon"]["lower"].get<double>(), 6), ", ", rounded_up(p["epsilon"]["upper"].get<double>(), 6),
+        "] at delta ", p["delta"].get<double>());
+  if (p.contains("not_counted")) text += cat("; not counted: ", p["not_counted"].get<std::string>());
+  if (const auto unused = unused_text(p, "would use"); !unused.empty()) text += cat("; ", unused);
+  if (const auto little = expected_text(p.value("expected", Json())); !little.empty()) text += cat("; ", little);
+  return text;
+}
+
+void print_advice(const mechanism::Settled& settled, const training::Plan& plan, double step_seconds,
+                  const std::vector<mechanism::Alternative>& alternatives, bool json) {
+  const double seconds = step_seconds * static_cast<double>(plan.steps);
+  const bool is_private = settled.config.privacy.enabled;
+  const auto not_counted = is_private ? mechanism::not_counted_of_start(settled.start_origin()) : std::string();
+  if (json) {
+    Json out;
+    out["settings"] = Json::object();
+    for (const auto& setting : settled.chosen)
+      out["settings"][setting.key] = {{"value", setting.value}, {"why", setting.why}};
+    out["expected"] = {{"steps", plan.steps},
+                       {"seconds", seconds},
+                       {"epsilon", is_private ? Json(plan.epsilon.upper) : Json(nullptr)},
+                       {"training", expected_json(settled)}};
+    if (!not_counted.empty()) out["expected"]["not_counted"] = not_counted;
+    out["alternatives"] = Json::array();
+    for (const auto& other : alternatives)
+      out["alternatives"].push_back(
+          {{"what", other.what}, {"noise_multiplier", other.noise_multiplier}, {"signal_to_noise", other.signal}});
+    print_json(out);
+    return;
+  }
+  if (settled.chosen.empty()) print("No setting is auto: nothing is chosen.\n");
+  for (const auto& setting : settled.chosen) print(cat(setting.key, ": ", setting.value, "    # ", setting.why, "\n"));
+  print(cat("Expected: ", plan.steps, " steps, about ", rounded(seconds, 2), " s of training on this machine",
+            is_private ? cat(", epsilon at most ", rounded_up(plan.epsilon.upper, 4), " at the end") : std::string(),
+            ".\n", not_counted.empty() ? std::string() : cat("Not counted in epsilon: ", not_counted, ".\n")));
+  if (auto little = expected_text(expected_json(settled)); !little.empty()) {
+    little.front() = 'T';
+    print(cat(little, ".\n"));
+  }
+  if (alternatives.empty()) return;
+  print(cat("Signal to noise ", rounded(settled.expected->signal, 3), ", noise multiplier ",
+            rounded(*settled.config.privacy.noise_multiplier, 4), ". It would be:\n"));
+  for (const auto& other : alternatives)
+    print(cat("  ", rounded(other.signal, 3), " with noise multiplier ", rounded(other.noise_multiplier, 4), ": ",
+              other.what, "\n"));
+}
+
+}  // namespace tsdp::cli
