@@ -13,15 +13,20 @@ std::string expected_text(const Json& expected) {
   return cat("training is expected to add little to the start (", rounded(100.0 * expected["share"].get<double>(), 2),
              " % of what it could): signal to noise ", rounded(expected["signal_to_noise"].get<double>(), 3),
              ", where ", expected["enough"].get<double>(),
-             " is enough; more or longer series, or a larger privacy.target_epsilon, would help; "
-             "privacy.target_epsilon=0 releases the start and spends nothing");
+             " is enough; more or longer series, or a larger privacy.target_epsilon, would help",
+             expected["start_is_public"].get<bool>()
+                 ? "; privacy.target_epsilon=0 releases the start and spends nothing"
+                 : "");
 }
 
 }  // namespace
 
 Json expected_json(const mechanism::Settled& run) {
   if (!run.expected || !run.config.privacy.enabled) return nullptr;
-  return {{"signal_to_noise", run.expected->signal}, {"enough", run.expected->enough}, {"share", run.expected->share}};
+  return {{"signal_to_noise", run.expected->signal},
+          {"enough", run.expected->enough},
+          {"share", run.expected->share},
+          {"start_is_public", !mechanism::rests_on_data(run.start_origin())}};
 }
 
 Json plan_json(const Config& config, const training::Trainer& trainer, models::Forecaster& model, const Json& expected,
@@ -118,8 +123,10 @@ void print_advice(const mechanism::Settled& settled, const training::Plan& plan,
     if (!not_counted.empty()) out["expected"]["not_counted"] = not_counted;
     out["alternatives"] = Json::array();
     for (const auto& other : alternatives)
-      out["alternatives"].push_back(
-          {{"what", other.what}, {"noise_multiplier", other.noise_multiplier}, {"signal_to_noise", other.signal}});
+      out["alternatives"].push_back({{"what", other.what},
+                                     {"noise_multiplier", other.noise_multiplier},
+                                     {"signal_to_noise", other.signal},
+                                     {"share", other.percent / 100.0}});
     print_json(out);
     return;
   }
@@ -134,10 +141,11 @@ void print_advice(const mechanism::Settled& settled, const training::Plan& plan,
   }
   if (alternatives.empty()) return;
   print(cat("Signal to noise ", rounded(settled.expected->signal, 3), ", noise multiplier ",
-            rounded(*settled.config.privacy.noise_multiplier, 4), ". It would be:\n"));
+            rounded(*settled.config.privacy.noise_multiplier, 4), ", ", rounded(100.0 * settled.expected->share, 2),
+            " % of what it could learn. It would be:\n"));
   for (const auto& other : alternatives)
-    print(cat("  ", rounded(other.signal, 3), " with noise multiplier ", rounded(other.noise_multiplier, 4), ": ",
-              other.what, "\n"));
+    print(cat("  ", rounded(other.signal, 3), ", ", rounded(other.noise_multiplier, 4), ", ", rounded(other.percent, 2),
+              " %: ", other.what, "\n"));
 }
 
 }  // namespace tsdp::cli

@@ -147,15 +147,18 @@ Place place_of(const Options& o) {
 void advise(const Options& o, tsdp::mechanism::Settled settled, const tsdp::data::PreparedData& data,
             const std::filesystem::path& config_file, const at::Device& device) {
   const double seconds = tsdp::training::seconds_per_step(settled.config, settled.method, device);
-  if (o.minutes)
-    settled = tsdp::mechanism::settle(data.config, data.split.training_length, config_file,
-                                      {std::max(1.0, 60.0 * *o.minutes / seconds)});
+  tsdp::mechanism::SettleLimits limits;
+  if (o.minutes) {
+    limits.most_steps = std::max(1.0, 60.0 * *o.minutes / seconds);
+    settled = tsdp::mechanism::settle(data.config, data.split.training_length, config_file, limits);
+  }
   const auto& p = settled.config.privacy;
   const auto plan = tsdp::training::make_plan(settled.method, {p.target_epsilon, p.delta},
                                               settled.config.training.max_epochs.value());
-  tsdp::cli::print_advice(settled, plan, seconds,
-                          tsdp::mechanism::alternatives(data.config, data.split.training_length, config_file, settled),
-                          o.common.json);
+  tsdp::cli::print_advice(
+      settled, plan, seconds,
+      tsdp::mechanism::alternatives(data.config, data.split.training_length, config_file, settled, limits),
+      o.common.json);
 }
 
 /// Takes all steps, or throws when it is interrupted.

@@ -29,6 +29,8 @@ struct Reach {
   double most, enough;
 };
 constexpr Reach reach_of_head{0.03, 100.0};
+/// The signal carries weights g times as far as the noise does; biases and the head no further than this.
+constexpr double furthest_of_head = 2.0;
 
 Reach reach_of_all(const std::string& model, bool with_start) {
   if (!with_start) return {0.1, 400.0};
@@ -82,6 +84,7 @@ void settle_trained_start(Config& c, StartOrigin origin) {
   };
   if (!c.privacy.enabled) return;
   if (!takes_steps(c)) refuse("privacy.target_epsilon", "0");
+  if (c.training.trainable == Trainable::head) refuse("training.trainable", name(Trainable::head));
   const std::string start(name(Candidate::start));
   if (std::count(c.model.candidates.begin(), c.model.candidates.end(), start) > 0) refuse("model.candidates", start);
   if (!c.model.auto_candidates || c.model.prior == PriorKind::none) return;
@@ -203,7 +206,10 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
     std::string why =
         out.begins_at_random() ? "GluonTS's, as the model starts from random weights" : "no step is taken";
     if (out.expected) {
-      rate = reach.most * out.expected->share / std::sqrt(steps);
+      double carried = reach.most * out.expected->share;
+      if (c.training.trainable == Trainable::head && c.privacy.enabled)
+        carried = std::min(carried, by_lengths * furthest_of_head / signal);
+      rate = carried / std::sqrt(steps);
       why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ",
                                     rounded(out.expected->signal, 3), "; the less, the nearer to the start")
                               : std::string("so small that the weights stay near those they start from");
@@ -217,14 +223,17 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
 }
 
 std::vector<Alternative> alternatives(const Config& written, const privacy::SeriesLengths& lengths,
-                                      const std::filesystem::path& config_file, const Settled& settled) {
+                                      const std::filesystem::path& config_file, const Settled& settled,
+                                      SettleLimits limits) {
   std::vector<Alternative> out;
   const auto& p = settled.config.privacy;
   if (!settled.expected || !settled.method.privacy() || written.privacy.noise_multiplier) return out;
   const auto add = [&](const std::string& what, const Config& config, const privacy::SeriesLengths& of) {
     try {
-      const auto other = settle(config, of, config_file);
-      if (other.expected) out.push_back({what, *other.config.privacy.noise_multiplier, other.expected->signal});
+      const auto other = settle(config, of, config_file, limits);
+      if (!other.expected) return;
+      out.push_back(
+          {what, *other.config.privacy.noise_multiplier, other.expected->signal, 100.0 * other.expected->share});
     } catch (const Error&) {}  // another setting may rule it out
   };
   std::vector<std::int64_t> kept;
@@ -237,6 +246,7 @@ std::vector<Alternative> alternatives(const Config& written, const privacy::Seri
     kept.erase(kept.begin(), kept.begin() + left_out);
     add(cat("without the ", left_out, " series of fewer than ", least, " training values"), written,
         privacy::SeriesLengths(kept));
+    if (!out.empty() && out.back().percent <= 100.0 * settled.expected->share) out.pop_back();  // no help
   }
   auto other = written;
   other.privacy.target_epsilon *= 2.0;

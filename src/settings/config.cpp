@@ -251,7 +251,7 @@ void refuse_but_for_zero(const std::string& where, const YAML::Node& node) {
   if (node.IsScalar() && node.Scalar() == "0") return;
   throw UsageError(cat(where, retired_key, ": found ", shown(node),
                        "; there is no private choice any more, since the mixture weighs the start beside the trained "
-                       "model for nothing (model.candidates): remove it"));
+                       "model for nothing (model.candidates); expected 0, or no such line"));
 }
 
 [[noreturn]] void unknown_key(const std::string& where, const std::string& key, const std::string& nearest) {

@@ -170,8 +170,11 @@ TEST(AutoSettings, TrainTheHeadOfAStartWhereThereIsMuchNoise) {
   const auto loud = settled(signal / 1000.0);
   EXPECT_EQ(loud.config.training.trainable, Trainable::head);
   EXPECT_EQ(loud.expected->enough, 100.0);
-  EXPECT_NEAR(*loud.config.optimizer.learning_rate, 0.03 * loud.expected->share / 100.0, 1e-12);
-  EXPECT_NEAR(settled(signal / 50.0).expected->share / loud.expected->share, 0.25, 1e-12);
+  // The signal carries weights a thousand times as far as noise does here: by 2 at most.
+  EXPECT_NEAR(*loud.config.optimizer.learning_rate, 2.0 / 1000.0 * loud.expected->share / 100.0, 1e-12);
+  const auto louder = settled(signal / 50.0);
+  EXPECT_NEAR(louder.expected->share / loud.expected->share, 0.25, 1e-12);
+  EXPECT_NEAR(*louder.config.optimizer.learning_rate, 0.03 * louder.expected->share / 100.0, 1e-12);
   c.model.auto_candidates = true;  // a mixture
   EXPECT_EQ(settled(signal / 1000.0).config.training.trainable, Trainable::all);
   c.model.auto_candidates = false;

@@ -69,19 +69,21 @@ struct SettleLimits {
                                           const std::filesystem::path& config_file, SettleLimits limits = {});
 [[nodiscard]] Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& training_lengths);
 
-/// The same run with one thing changed: what the noise and the signal to noise of the run would be.
+/// The same run with one thing changed: what the noise and the signal to noise of the run would be, and how much of
+/// what it could learn it would be expected to.
 struct Alternative {
   std::string what;  ///< in words, with the setting that does it where one does
-  double noise_multiplier, signal;
+  double noise_multiplier, signal, percent;
 };
 
-/// What would change the signal to noise of `settled`, which was settled from `written`: without the shortest series, a
-/// twentieth of all at most, as the shortest sets the noise of all; twice the epsilon; a whole season of values
-/// protected in place of fewer; whole series drawn by coins. From public facts alone, like `settle`. Empty where
-/// `settled` expects nothing, and where the noise is given.
+/// What would change the signal to noise of `settled`, which was settled from `written` with these limits: without the
+/// shortest series, a twentieth of all at most, as the shortest sets the noise of all; twice the epsilon; a whole
+/// season of values protected in place of fewer; whole series drawn by coins. From public facts alone, like `settle`.
+/// Empty where `settled` expects nothing, and where the noise is given.
 [[nodiscard]] std::vector<Alternative> alternatives(const Config& written,
                                                     const privacy::SeriesLengths& training_lengths,
-                                                    const std::filesystem::path& config_file, const Settled& settled);
+                                                    const std::filesystem::path& config_file, const Settled& settled,
+                                                    SettleLimits limits = {});
 
 /// Throws PrivacyError, naming what differs, unless the method of `run` is the one that follows from its configuration
 /// and series of these lengths, so that what is trained is what is stated. A configuration may be changed after it was
