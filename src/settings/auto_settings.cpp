@@ -30,7 +30,7 @@ struct Reach {
 };
 constexpr Reach reach_of_head{0.03, 100.0};
 /// The signal carries weights g times as far as the noise does; biases and the head no further than this.
-constexpr double furthest_of_head = 2.0;
+double furthest_of_head(const std::string& model) { return model == "deepar" ? 0.5 : 2.0; }
 
 Reach reach_of_all(const std::string& model, bool with_start) {
   if (!with_start) return {0.1, 400.0};
@@ -208,7 +208,7 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
     if (out.expected) {
       double carried = reach.most * out.expected->share;
       if (c.training.trainable == Trainable::head && c.privacy.enabled)
-        carried = std::min(carried, by_lengths * furthest_of_head / signal);
+        carried = std::min(carried, by_lengths * furthest_of_head(c.model.name) / signal);
       rate = carried / std::sqrt(steps);
       why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ",
                                     rounded(out.expected->signal, 3), "; the less, the nearer to the start")
