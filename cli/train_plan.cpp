@@ -126,7 +126,7 @@ void print_advice(const mechanism::Settled& settled, const training::Plan& plan,
       out["alternatives"].push_back({{"what", other.what},
                                      {"noise_multiplier", other.noise_multiplier},
                                      {"signal_to_noise", other.signal},
-                                     {"share", other.percent / 100.0}});
+                                     {"share", other.share}});
     print_json(out);
     return;
   }
@@ -144,8 +144,8 @@ void print_advice(const mechanism::Settled& settled, const training::Plan& plan,
             rounded(*settled.config.privacy.noise_multiplier, 4), ", ", rounded(100.0 * settled.expected->share, 2),
             " % of what it could learn. It would be:\n"));
   for (const auto& other : alternatives)
-    print(cat("  ", rounded(other.signal, 3), ", ", rounded(other.noise_multiplier, 4), ", ", rounded(other.percent, 2),
-              " %: ", other.what, "\n"));
+    print(cat("  ", rounded(other.signal, 3), ", ", rounded(other.noise_multiplier, 4), ", ",
+              rounded(100.0 * other.share, 2), " %: ", other.what, "\n"));
 }
 
 }  // namespace tsdp::cli

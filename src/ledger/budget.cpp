@@ -182,6 +182,8 @@ void charge_budget(const std::filesystem::path& file, const std::string& run, co
   if (!is_there(file))
     throw UsageError(cat("--budget: no file '", file.string(), "'; make one with: tsdp-account budget ", file.string(),
                          " --epsilon E --delta D"));
+  if (mechanism.choice_epsilon() > 0.0)
+    throw PrivacyError("--budget: found a mechanism that ends with a private choice, which no budget counts");
   // Divergences take a moment and need no lock.
   BudgetCharge charge{run, mechanism.theorem().theorem, uses, mechanism.theorem().renyi(uses, privacy::renyi_orders())};
   const auto unit = guaranteed_unit(mechanism);

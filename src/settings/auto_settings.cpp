@@ -232,8 +232,7 @@ std::vector<Alternative> alternatives(const Config& written, const privacy::Seri
     try {
       const auto other = settle(config, of, config_file, limits);
       if (!other.expected) return;
-      out.push_back(
-          {what, *other.config.privacy.noise_multiplier, other.expected->signal, 100.0 * other.expected->share});
+      out.push_back({what, *other.config.privacy.noise_multiplier, other.expected->signal, other.expected->share});
     } catch (const Error&) {}  // another setting may rule it out
   };
   std::vector<std::int64_t> kept;
@@ -246,7 +245,7 @@ std::vector<Alternative> alternatives(const Config& written, const privacy::Seri
     kept.erase(kept.begin(), kept.begin() + left_out);
     add(cat("without the ", left_out, " series of fewer than ", least, " training values"), written,
         privacy::SeriesLengths(kept));
-    if (!out.empty() && out.back().percent <= 100.0 * settled.expected->share) out.pop_back();  // no help
+    if (!out.empty() && out.back().share <= settled.expected->share) out.pop_back();  // no help
   }
   auto other = written;
   other.privacy.target_epsilon *= 2.0;

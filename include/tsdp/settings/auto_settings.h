@@ -73,7 +73,7 @@ struct SettleLimits {
 /// what it could learn it would be expected to.
 struct Alternative {
   std::string what;  ///< in words, with the setting that does it where one does
-  double noise_multiplier, signal, percent;
+  double noise_multiplier, signal, share;
 };
 
 /// What would change the signal to noise of `settled`, which was settled from `written` with these limits: without the
