@@ -1,36 +1,57 @@
 #include "train_plan.h"
 
+#include <cctype>
+
 #include "program.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::cli {
 namespace {
 
-/// What expected_json() says, where that is little; else empty.
-std::string expected_text(const Json& expected) {
-  constexpr double little = 0.1;
-  if (expected.is_null() || expected["share"].get<double>() >= little) return {};
-  return cat("training is expected to add little to the start (", rounded(100.0 * expected["share"].get<double>(), 2),
-             " % of what it could): signal to noise ", rounded(expected["signal_to_noise"].get<double>(), 3),
-             ", where ", expected["enough"].get<double>(),
-             " is enough; more or longer series, or a larger privacy.target_epsilon, would help",
-             expected["start_is_public"].get<bool>()
-                 ? "; privacy.target_epsilon=0 releases the start and spends nothing"
-                 : "");
+/// Below this share of what it could add, training is said not to pay.
+constexpr double least_that_pays = 0.1;
+
+std::string why_it_pays_or_not(const mechanism::Settled& run) {
+  if (!run.config.privacy.enabled) return "privacy.enabled is false: training costs no epsilon";
+  if (!run.expected)
+    return run.config.privacy.target_epsilon == 0.0
+               ? "privacy.target_epsilon is 0: nothing is trained, and nothing is spent"
+               : "no rule is known for training from random weights; compare the scores with the best that is free";
+  const auto& expected = *run.expected;
+  const auto share = cat(rounded(100.0 * expected.share, 2), " % of what it could): signal to noise ",
+                         rounded(expected.signal, 3), ", where ", expected.enough, " is enough");
+  if (expected.share >= least_that_pays) return cat("training is expected to add to the start (", share);
+  return cat("training is expected to add little to the start (", share,
+             "; more or longer series, or a larger privacy.target_epsilon, would help",
+             mechanism::rests_on_data(run.start_origin())
+                 ? ""
+                 : "; privacy.target_epsilon=0 releases the start and spends nothing");
 }
 
 }  // namespace
 
-Json expected_json(const mechanism::Settled& run) {
-  if (!run.expected || !run.config.privacy.enabled) return nullptr;
-  return {{"signal_to_noise", run.expected->signal},
-          {"enough", run.expected->enough},
-          {"share", run.expected->share},
-          {"start_is_public", !mechanism::rests_on_data(run.start_origin())}};
+Json expectation_json(const mechanism::Settled& run,
+                      const std::optional<std::vector<mechanism::Alternative>>& alternatives) {
+  const bool known = run.expected && run.config.privacy.enabled;
+  Json out{{"pays", known ? Json(run.expected->share >= least_that_pays) : Json(nullptr)},
+           {"why", why_it_pays_or_not(run)}};
+  if (known) {
+    out["signal_to_noise"] = run.expected->signal;
+    out["enough"] = run.expected->enough;
+    out["share"] = run.expected->share;
+  }
+  if (!alternatives) return out;
+  out["instead"] = Json::array();
+  for (const auto& other : *alternatives)
+    out["instead"].push_back({{"what", other.what},
+                              {"noise_multiplier", other.noise_multiplier},
+                              {"signal_to_noise", other.signal},
+                              {"share", other.share}});
+  return out;
 }
 
-Json plan_json(const Config& config, const training::Trainer& trainer, models::Forecaster& model, const Json& expected,
-               mechanism::StartOrigin origin) {
+Json plan_json(const Config& config, const training::Trainer& trainer, models::Forecaster& model,
+               const Json& expectation, mechanism::StartOrigin origin) {
   const auto& plan = trainer.plan();
   const auto& method = trainer.method();
   Json out;
@@ -52,7 +73,6 @@ Json plan_json(const Config& config, const training::Trainer& trainer, models::F
     out["composition_unit"] = name(theorem.unit);
     out["compositions"] = theorem.uses_of_steps(plan.steps);
     out["noise_multiplier"] = method.privacy()->noise().multiplier;
-    out["expected"] = expected;
     out["delta"] = config.privacy.delta;
     out["target_epsilon"] = config.privacy.target_epsilon;
     out["epsilon"] = {{"lower", plan.epsilon.lower}, {"upper", plan.epsilon.upper}};
@@ -67,6 +87,7 @@ Json plan_json(const Config& config, const training::Trainer& trainer, models::F
   } else {
     out["epsilon"] = nullptr;
   }
+  out["expectation"] = expectation;
   return out;
 }
 
@@ -102,7 +123,7 @@ std::string plan_text(const Json& p) {
         "] at delta ", p["delta"].get<double>());
   if (p.contains("not_counted")) text += cat("; not counted: ", p["not_counted"].get<std::string>());
   if (const auto unused = unused_text(p, "would use"); !unused.empty()) text += cat("; ", unused);
-  if (const auto little = expected_text(p.value("expected", Json())); !little.empty()) text += cat("; ", little);
+  if (p["expectation"]["pays"] == false) text += cat("; ", p["expectation"]["why"].get<std::string>());
   return text;
 }
 
@@ -118,15 +139,9 @@ void print_advice(const mechanism::Settled& settled, const training::Plan& plan,
       out["settings"][setting.key] = {{"value", setting.value}, {"why", setting.why}};
     out["expected"] = {{"steps", plan.steps},
                        {"seconds", seconds},
-                       {"epsilon", is_private ? Json(plan.epsilon.upper) : Json(nullptr)},
-                       {"training", expected_json(settled)}};
+                       {"epsilon", is_private ? Json(plan.epsilon.upper) : Json(nullptr)}};
     if (!not_counted.empty()) out["expected"]["not_counted"] = not_counted;
-    out["alternatives"] = Json::array();
-    for (const auto& other : alternatives)
-      out["alternatives"].push_back({{"what", other.what},
-                                     {"noise_multiplier", other.noise_multiplier},
-                                     {"signal_to_noise", other.signal},
-                                     {"share", other.share}});
+    out["expectation"] = expectation_json(settled, alternatives);
     print_json(out);
     return;
   }
@@ -135,9 +150,10 @@ void print_advice(const mechanism::Settled& settled, const training::Plan& plan,
   print(cat("Expected: ", plan.steps, " steps, about ", rounded(seconds, 2), " s of training on this machine",
             is_private ? cat(", epsilon at most ", rounded_up(plan.epsilon.upper, 4), " at the end") : std::string(),
             ".\n", not_counted.empty() ? std::string() : cat("Not counted in epsilon: ", not_counted, ".\n")));
-  if (auto little = expected_text(expected_json(settled)); !little.empty()) {
-    little.front() = 'T';
-    print(cat(little, ".\n"));
+  if (is_private) {
+    auto why = why_it_pays_or_not(settled);
+    why.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(why.front())));
+    print(cat(why, ".\n"));
   }
   if (alternatives.empty()) return;
   print(cat("Signal to noise ", rounded(settled.expected->signal, 3), ", noise multiplier ",

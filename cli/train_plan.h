@@ -1,6 +1,7 @@
 // What a run of tsdp-train will do, in JSON and in words: its plan, and advice.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,14 @@ namespace tsdp::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// What training is expected to add; null where no rule of thumb says it.
-[[nodiscard]] Json expected_json(const mechanism::Settled& run);
+/// Whether private training is expected to pay ("pays": true, false, or null where no rule says it), "why", and with
+/// `alternatives` what would change it ("instead"). From public facts alone.
+[[nodiscard]] Json expectation_json(const mechanism::Settled& run,
+                                    const std::optional<std::vector<mechanism::Alternative>>& alternatives = {});
 
 /// The plan of a run: its steps, what they cost and what they leave of the target.
 [[nodiscard]] Json plan_json(const Config& config, const training::Trainer& trainer, models::Forecaster& model,
-                             const Json& expected, mechanism::StartOrigin origin);
+                             const Json& expectation, mechanism::StartOrigin origin);
 
 /// What max_epochs leaves of the target, and what would use it; empty if hardly anything is left. Rounded down and up,
 /// so that either number keeps the target.

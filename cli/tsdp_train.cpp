@@ -256,8 +256,11 @@ int train(const Options& o) {
     tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
   warn_of_sizes(config, settled.method.scheme());
   tsdp::training::Trainer trainer(settled, data, device, folder);
-  const auto plan =
-      tsdp::cli::plan_json(config, trainer, trainer.model(), tsdp::cli::expected_json(settled), settled.start_origin());
+  std::optional<std::vector<tsdp::mechanism::Alternative>> alternatives;
+  if (o.dry_run && o.common.json)
+    alternatives = tsdp::mechanism::alternatives(data.config, data.split.training_length, config_file, settled);
+  const auto plan = tsdp::cli::plan_json(config, trainer, trainer.model(),
+                                         tsdp::cli::expectation_json(settled, alternatives), settled.start_origin());
   if (o.dry_run) {
     std::cout << (o.common.json ? tsdp::json_text(plan, 2) : tsdp::cli::plan_text(plan)) << "\n";
     return 0;

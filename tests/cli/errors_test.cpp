@@ -258,12 +258,21 @@ TEST_F(Errors, AdviceIsTold) {
   arguments.insert(arguments.end(), {"--minutes", "1e-5"});
   const auto hurried = nlohmann::json::parse(run(train, arguments).out);
   EXPECT_LT(hurried["expected"]["steps"].get<int>(), advice["expected"]["steps"].get<int>());
-  EXPECT_TRUE(advice["expected"]["training"].is_null());  // of random weights nothing is known
+  EXPECT_TRUE(advice["expectation"]["pays"].is_null()) << advice;  // of random weights nothing is known
+  EXPECT_TRUE(advice["expectation"]["instead"].empty()) << advice;
   auto from_prior = arguments;
   from_prior.resize(from_prior.size() - 2);
   from_prior.insert(from_prior.end(), {"--set", "model.prior=last_value"});
-  const auto expected = nlohmann::json::parse(run(train, from_prior).out)["expected"]["training"];
-  EXPECT_LT(expected["share"].get<double>(), 0.1) << expected;
+  const auto expectation = nlohmann::json::parse(run(train, from_prior).out)["expectation"];
+  EXPECT_EQ(expectation["pays"], false) << expectation;
+  EXPECT_LT(expectation["share"].get<double>(), 0.1) << expectation;
+  ASSERT_FALSE(expectation["instead"].empty()) << expectation;
+  EXPECT_EQ(expectation["instead"][0]["what"], "privacy.target_epsilon=2");
+  // --dry-run and --advise say the same, and without privacy nothing has to pay.
+  auto of_plan = all_auto;
+  of_plan.insert(of_plan.end(), {"--set", "model.prior=last_value"});
+  EXPECT_EQ(nlohmann::json::parse(plan(of_plan).out)["expectation"], expectation);
+  EXPECT_TRUE(nlohmann::json::parse(plan({"--set", "privacy.enabled=false"}).out)["expectation"]["pays"].is_null());
   std::erase(from_prior, "--json");
   EXPECT_NE(run(train, from_prior).out.find("Training is expected to add little to the start"), std::string::npos);
   expect_failure(plan({"--minutes", "5"}), train, 2, {"--minutes", "--advise"});
