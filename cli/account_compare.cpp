@@ -29,9 +29,7 @@ struct Row {
   std::unique_ptr<privacy::PrivacyCurve> curve;
   privacy::Certified epsilon;
 
-  [[nodiscard]] std::string shown_name() const {
-    return law.sampler == TopLevel::shuffled ? cat("shuffled, ", name(law.reshuffle)) : std::string(name(law.sampler));
-  }
+  [[nodiscard]] std::string shown_name() const { return shown_law(law); }
 };
 
 /// Profiles from ε = 0 to a little beyond the largest epsilon of the table.
@@ -89,21 +87,14 @@ void run_compare(const MechanismOptions& o, const QueryOptions& query, bool json
   const double delta = needed_delta(query, {});
   const auto precision = precision_of(query);
   std::vector<Row> rows;
-  const auto add = [&](SeriesLaw law) {
-    law.batches = batches;
+  if (!query.epochs) throw UsageError("--epochs: not given; expected a number of epochs");
+  for (const auto& law : privacy::all_series_laws(batches, o.sampling_rate)) {
     const auto theorem = privacy::series_theorem(law, sigma);
     const auto steps = needed_steps(query, theorem);
     Row row{law, theorem.uses_of_steps(steps), theorem.curve(), {}};
     row.epsilon = row.curve->epsilon(delta, row.uses, precision);
     rows.push_back(std::move(row));
-  };
-  if (!query.epochs) throw UsageError("--epochs: not given; expected a number of epochs");
-  add({TopLevel::deterministic});
-  add({TopLevel::shuffled});
-  add({TopLevel::shuffled, 1, {}, privacy::Reshuffle::once});
-  add({TopLevel::poisson, 1, o.sampling_rate});
-  add({TopLevel::without_replacement});
-  add({TopLevel::balls_in_bins});
+  }
 
   const auto title = cat(batches, " batches an epoch, ", *query.epochs, *query.epochs == "1" ? " epoch" : " epochs",
                          ", noise multiplier ", sigma);
@@ -113,12 +104,10 @@ void run_compare(const MechanismOptions& o, const QueryOptions& query, bool json
     out["compare"] = Json::array();
     for (const auto& row : rows) {
       const auto& why = row.epsilon.why;
-      Json one = {{"top_level", name(row.law.sampler)},
-                  {"epsilon", bracket_json(row.epsilon, why)},
-                  {"certificate", mechanism::certificate_json(why)}};
-      if (row.law.sampler == TopLevel::shuffled) one["reshuffle"] = name(row.law.reshuffle);
-      if (row.law.sampler == TopLevel::poisson)
-        one["sampling_rate"] = row.law.rate.value_or(1.0 / static_cast<double>(batches));
+      Json one;
+      put_law(one, row.law);
+      one["epsilon"] = bracket_json(row.epsilon, why);
+      one["certificate"] = mechanism::certificate_json(why);
       out["compare"].push_back(std::move(one));
     }
     out["delta"] = delta;

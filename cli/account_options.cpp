@@ -40,9 +40,9 @@ std::vector<std::string> method_names() {
 }
 
 constexpr const char* flat_options[] = {"--num-records", "--window-length"};
-constexpr const char* series_options[] = {"--batches",   "--sampling-rate", "--reshuffle", "--direction",
-                                          "--mechanism", "--coefficients",  "--method",    "--bands",
-                                          "--buffers",   "--samples",       "--seed"};
+constexpr const char* series_options[] = {"--batches",   "--sampling-rate", "--reshuffle",    "--redraw",
+                                          "--direction", "--mechanism",     "--coefficients", "--method",
+                                          "--bands",     "--buffers",       "--samples",      "--seed"};
 /// Options that say nothing about whole series: there it costs nothing which windows of a series are drawn and what a
 /// window reads.
 constexpr const char* window_options[] = {"--num-sequences",
@@ -105,6 +105,11 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
   refuse(app, scheme_options, why);
   refuse(app, {"--batch-size"}, why);
   const auto data = data::prepare_data(read_config(file, o.set), file);
+  if (data.config.sampling.auto_top_level && data.config.privacy.relation == privacy::Relation::series)
+    throw UsageError(cat(file.string(),
+                         ": sampling.top_level: found auto, which is chosen with its noise when a run begins; expected "
+                         "--set sampling.top_level=NAME (tsdp-train --dry-run says which it is, the command strategy "
+                         "shows them side by side)"));
   auto settled = mechanism::settle_scheme(data.config, data.split.training_length, file);
   if (const auto what = mechanism::not_counted_of_start(settled.start_origin()); !what.empty())
     log::warning(cat(file.string(), ": model.start: not counted in epsilon: ", what));
@@ -115,8 +120,7 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
   const auto theorem = o.theorem;
   const auto& p = config.privacy;
   const bool whole_series = p.relation == privacy::Relation::series;
-  if (!p.noise_mechanism && whole_series &&
-      privacy::covers_correlated_noise(config.sampling.top_level, config.sampling.reshuffle))
+  if (!p.noise_mechanism && whole_series && privacy::covers_correlated_noise(privacy::series_law_of(scheme)))
     throw UsageError(cat(file.string(),
                          ": privacy.noise.mechanism: found auto, which is chosen with its noise when a run begins; "
                          "expected --set privacy.noise.mechanism=NAME (the command strategy shows them side by side)"));
@@ -178,6 +182,8 @@ void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& q
       "series, poisson: the chance that a series is in a batch; without it 1/T");
   add("--reshuffle", mechanism.reshuffle, "series, shuffled: every_epoch (default) or once",
       CLI::IsMember(tsdp::all_names<privacy::Reshuffle>()));
+  add("--redraw", mechanism.redraw, "series, balls_in_bins: once (default) or every_epoch",
+      CLI::IsMember(tsdp::all_names<privacy::Redraw>()));
   add("--direction", mechanism.direction, "series: both (default), remove or add",
       CLI::IsMember({"both", "remove", "add"}));
   group = "Correlated noise (--relation series)";
@@ -217,8 +223,8 @@ privacy::AppliedTheorem Subject::mechanism() const {
 
 privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& o) {
   refuse(app, window_options,
-         "not used with --relation series, which takes --top-level, --batches, --sampling-rate, --reshuffle and "
-         "--direction");
+         "not used with --relation series, which takes --top-level, --batches, --sampling-rate, --reshuffle, --redraw "
+         "and --direction");
   refuse(app, flat_options, "used by Theorems C.1 and C.2 alone");
   privacy::SeriesLaw law;
   if (!o.top_level)
@@ -226,7 +232,14 @@ privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& o)
                          join(tsdp::all_names<privacy::TopLevel>(), ", ")));
   law.sampler = tsdp::named<privacy::TopLevel>(*o.top_level, "--top-level");
   law.rate = o.sampling_rate;
+  if (law.rate && law.sampler == privacy::TopLevel::cyclic_poisson)
+    throw UsageError(
+        "--sampling-rate: found with --top-level cyclic_poisson, whose coins follow from --batches and --bands");
+  if (o.method && law.sampler == privacy::TopLevel::cyclic_poisson && *o.method != exact_method)
+    throw UsageError(cat("--method: found ", *o.method,
+                         " with --top-level cyclic_poisson, whose exact pair is composed; expected none"));
   if (o.reshuffle) law.reshuffle = tsdp::named<privacy::Reshuffle>(*o.reshuffle, "--reshuffle");
+  if (o.redraw) law.redraw = tsdp::named<privacy::Redraw>(*o.redraw, "--redraw");
   // An epoch of fixed batches costs the same whatever T is, and a rate takes the place of T.
   const bool free =
       law.sampler == privacy::TopLevel::deterministic || (law.sampler == privacy::TopLevel::poisson && law.rate);
@@ -234,6 +247,22 @@ privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& o)
     throw UsageError("--epochs: given without --batches; expected --steps, or --batches for the steps of an epoch");
   law.batches = free ? o.batches.value_or(1) : needed("--batches", o.batches, ": the steps of an epoch");
   return law;
+}
+
+std::string shown_law(const privacy::SeriesLaw& law) {
+  if (law.sampler == privacy::TopLevel::shuffled) return cat("shuffled, ", name(law.reshuffle));
+  if (law.sampler == privacy::TopLevel::balls_in_bins) return cat("balls_in_bins, ", name(law.redraw));
+  if (law.sampler == privacy::TopLevel::cyclic_poisson) return cat("cyclic_poisson, ", law.groups);
+  return name(law.sampler);
+}
+
+void put_law(nlohmann::ordered_json& into, const privacy::SeriesLaw& law) {
+  into["top_level"] = name(law.sampler);
+  if (law.sampler == privacy::TopLevel::shuffled) into["reshuffle"] = name(law.reshuffle);
+  if (law.sampler == privacy::TopLevel::balls_in_bins) into["redraw"] = name(law.redraw);
+  if (law.sampler == privacy::TopLevel::poisson)
+    into["sampling_rate"] = law.rate.value_or(1.0 / static_cast<double>(law.batches));
+  if (law.sampler == privacy::TopLevel::cyclic_poisson) into["groups"] = law.groups;
 }
 
 std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& o, std::int64_t bins,
@@ -288,6 +317,8 @@ PlannedSeries planned_series_of(const CLI::App& app, const MechanismOptions& o) 
   out.law.batches = needed("--batches", o.batches, ": the steps of an epoch");
   out.epochs = planned_epochs(app);
   out.strategy = strategy_of(o, out.law.batches, out.epochs);
+  if (out.law.sampler == privacy::TopLevel::cyclic_poisson)
+    out.law.groups = std::min(out.strategy->bands(), out.law.batches);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "privacy/theorems/series_law.h"
 #include "tsdp/privacy/accountant/accountant.h"
@@ -35,6 +36,7 @@ struct MechanismOptions {
   std::optional<std::int64_t> batches;
   std::optional<double> sampling_rate;
   std::optional<std::string> reshuffle;
+  std::optional<std::string> redraw;
   std::optional<std::string> direction;
   // Correlated noise.
   std::optional<std::string> mechanism, coefficients, method;
@@ -80,9 +82,13 @@ inline constexpr const char* monte_carlo_method = "monte_carlo";
 inline constexpr const char* published_method = "estimate";
 [[nodiscard]] bool asks_for_estimate(const MechanismOptions& options);
 
-/// The law of --relation series, from --top-level, --batches, --sampling-rate and --reshuffle. Throws UsageError for
-/// others.
+/// The law of --relation series, from --top-level, --batches, --sampling-rate, --reshuffle and --redraw. Throws
+/// UsageError for others.
 [[nodiscard]] privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& options);
+
+/// The law in words, and as JSON: "top_level", and what goes with it.
+[[nodiscard]] std::string shown_law(const privacy::SeriesLaw& law);
+void put_law(nlohmann::ordered_json& into, const privacy::SeriesLaw& law);
 
 /// The strategy matrix of --mechanism, --bands, --buffers and --coefficients for `epochs` epochs of `bins` steps; none
 /// for identity without --method. Throws UsageError for options that the mechanism does not use.

@@ -1,5 +1,6 @@
 #include "account_strategy.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -20,10 +21,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Row {
+  privacy::SeriesLaw law;
   std::shared_ptr<const privacy::Strategy> strategy;
   double mean_error, max_error, sensitivity;
   std::optional<double> noise_multiplier;
 
+  [[nodiscard]] std::string shown_name() const { return cat(name(strategy->kind()), ", ", shown_law(law)); }
   [[nodiscard]] std::optional<double> total_error() const {
     if (!noise_multiplier) return std::nullopt;
     return *noise_multiplier * *noise_multiplier * mean_error;
@@ -38,10 +41,10 @@ std::int64_t whole(const char* option, const std::optional<std::string>& text) {
   return value;
 }
 
-/// --steps in --epochs, and how their batches are made.
+/// --steps in --epochs, and how their batches may be made.
 struct PlannedSteps {
   std::int64_t steps, epochs;
-  privacy::SeriesLaw law;
+  std::vector<privacy::SeriesLaw> laws;
 
   [[nodiscard]] std::string text() const {
     return cat(steps, " steps in ", epochs, epochs == 1 ? " epoch" : " epochs");
@@ -55,33 +58,50 @@ PlannedSteps planned_steps_of(const MechanismOptions& o, const QueryOptions& que
     throw UsageError(cat("--epochs: found ", epochs, " for ", steps, " steps; expected a number that divides them"));
   if (query.epsilon.has_value() != query.delta.has_value())
     throw UsageError(cat(query.epsilon ? "--delta" : "--epsilon", ": not given; a target is both, epsilon and delta"));
-  privacy::SeriesLaw law{privacy::TopLevel::balls_in_bins, steps / epochs};
-  if (o.top_level) law.sampler = tsdp::named<privacy::TopLevel>(*o.top_level, "--top-level");
-  if (o.reshuffle) law.reshuffle = tsdp::named<privacy::Reshuffle>(*o.reshuffle, "--reshuffle");
-  return {steps, epochs, law};
+  PlannedSteps out{steps, epochs, {}};
+  if (o.top_level || o.reshuffle || o.redraw || !query.epsilon) {
+    privacy::SeriesLaw law{privacy::TopLevel::balls_in_bins, steps / epochs};
+    if (o.top_level) law.sampler = tsdp::named<privacy::TopLevel>(*o.top_level, "--top-level");
+    if (o.reshuffle) law.reshuffle = tsdp::named<privacy::Reshuffle>(*o.reshuffle, "--reshuffle");
+    if (o.redraw) law.redraw = tsdp::named<privacy::Redraw>(*o.redraw, "--redraw");
+    if (law.sampler == privacy::TopLevel::cyclic_poisson) law.groups = std::min(o.bands.value_or(4), law.batches);
+    out.laws = {law};
+  } else {
+    out.laws = privacy::all_series_laws(steps / epochs);
+    for (const auto& law : privacy::cyclic_laws({privacy::TopLevel::cyclic_poisson, steps / epochs}))
+      if (law.groups > 1) out.laws.push_back(law);
+  }
+  return out;
 }
 
-Row row_of(privacy::StrategyKind kind, const MechanismOptions& o, const QueryOptions& query,
-           const PlannedSteps& planned) {
-  const auto bins = planned.law.batches;
+Row row_of(const privacy::SeriesLaw& law, privacy::StrategyKind kind, const MechanismOptions& o,
+           const QueryOptions& query, const PlannedSteps& planned) {
+  const auto bins = law.batches;
   const auto epochs = planned.epochs;
   auto strategy = std::make_shared<const privacy::Strategy>(
-      privacy::planned_strategy({kind, o.bands.value_or(4), o.buffers.value_or(2), {}}, bins, epochs));
-  Row row{strategy,
+      privacy::planned_strategy({kind,
+                                 law.sampler == privacy::TopLevel::cyclic_poisson ? law.groups : o.bands.value_or(4),
+                                 o.buffers.value_or(2),
+                                 {}},
+                                bins, epochs));
+  Row row{law,
+          strategy,
           strategy->mean_error(),
           strategy->max_error(),
-          std::sqrt(privacy::squared_sensitivity(*strategy, bins, epochs)),
+          // Of cyclic coins all parts that a series may have: they are p steps apart.
+          std::sqrt(privacy::squared_sensitivity(*strategy, law.groups > 1 ? law.groups : bins,
+                                                 law.groups > 1 ? strategy->steps() / law.groups : epochs)),
           {}};
   if (query.epsilon)
     row.noise_multiplier =
-        privacy::least_noise({planned.law, epochs, needed_epsilon(query, {}), needed_delta(query, {})}, strategy, 1e-3);
+        privacy::least_noise({law, epochs, needed_epsilon(query, {}), needed_delta(query, {})}, strategy, 1e-3);
   return row;
 }
 
 /// Squared error of the t-th prefix sum at equal sensitivity, for about 400 of all t.
 PlotSeries curve_of(const Row& row) {
   PlotSeries line;
-  line.name = name(row.strategy->kind());
+  line.name = row.shown_name();
   double prefix = 0.0, sum = 0.0;
   const auto q = row.strategy->inverse();
   const auto each = std::max<std::size_t>(1, q.size() / 400);
@@ -111,6 +131,7 @@ std::string plot_of(const std::vector<Row>& rows, const PlannedSteps& planned) {
 
 Json json_of(const Row& row) {
   auto one = strategy_json(*row.strategy);
+  put_law(one, row.law);
   if (!one.contains("coefficients")) {
     auto column = row.strategy->column();
     column.resize(std::min<std::size_t>(column.size(), 1000));
@@ -131,7 +152,7 @@ void print_as_json(const std::vector<Row>& rows, const PlannedSteps& planned) {
   for (const auto& row : rows) out["strategy"].push_back(json_of(row));
   out["steps"] = planned.steps;
   out["epochs"] = planned.epochs;
-  out["top_level"] = name(planned.law.sampler);
+  if (planned.laws.size() == 1) out["top_level"] = name(planned.laws.front().sampler);
   print_json(out);
 }
 
@@ -145,11 +166,11 @@ void print_as_table(const std::vector<Row>& rows, const PlannedSteps& planned, b
     }
     return cat("  ", out, "\n");
   };
-  text += line({"mechanism", "mean error", "largest", "sensitivity", "mean x sens^2", with_noise ? "sigma" : "",
-                with_noise ? "total error" : ""});
+  text += line({"mechanism", "batches", "mean error", "largest", "sensitivity", "mean x sens^2",
+                with_noise ? "sigma" : "", with_noise ? "total error" : ""});
   for (const auto& row : rows)
-    text += line({name(row.strategy->kind()), cat(row.mean_error), cat(row.max_error), cat(row.sensitivity),
-                  cat(row.mean_error * row.sensitivity * row.sensitivity),
+    text += line({name(row.strategy->kind()), shown_law(row.law), cat(row.mean_error), cat(row.max_error),
+                  cat(row.sensitivity), cat(row.mean_error * row.sensitivity * row.sensitivity),
                   row.noise_multiplier ? rounded_up(*row.noise_multiplier, 5) : "",
                   row.total_error() ? cat(*row.total_error()) : ""});
   print(text);
@@ -175,7 +196,16 @@ void run_strategy(const MechanismOptions& o, const QueryOptions& query, bool jso
   const auto planned = planned_steps_of(o, query);
   if (query.plot) check_plot_name(*query.plot);
   std::vector<Row> rows;
-  for (const auto kind : privacy::searched_kinds()) rows.push_back(row_of(kind, o, query, planned));
+  for (const auto& law : planned.laws)
+    for (const auto kind : privacy::searched_kinds())
+      if (law.sampler == privacy::TopLevel::cyclic_poisson
+              ? kind == privacy::StrategyKind::bsr || kind == privacy::StrategyKind::band_mf
+              : kind == privacy::StrategyKind::identity || privacy::covers_correlated_noise(law))
+        rows.push_back(row_of(law, kind, o, query, planned));
+  // The least first; without a target in the order in which they are searched.
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return a.total_error().value_or(0.0) < b.total_error().value_or(0.0);
+  });
   if (query.plot) write_file_atomically(*query.plot, plot_of(rows, planned));
   if (json) print_as_json(rows, planned);
   else print_as_table(rows, planned, query.epsilon.has_value());

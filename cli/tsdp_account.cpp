@@ -68,6 +68,8 @@ void put_certificate(Json& out, const Subject& subject, const AppliedTheorem& m,
   if (!subject.series) return;
   out["relation"] = "series";
   out["direction"] = subject.direction;
+  if (subject.series && subject.series->sampler == tsdp::privacy::TopLevel::cyclic_poisson)
+    out["groups"] = subject.series->groups;
   out["certificate"] = tsdp::mechanism::certificate_json(why);
   if (subject.strategy) out["noise"] = tsdp::cli::strategy_json(*subject.strategy);
 }
@@ -492,7 +494,8 @@ std::vector<Command> all_commands() {
        "every mechanism of correlated noise for --steps in --epochs, side by side: its error, and with --epsilon and "
        "--delta the noise that it needs",
        false,
-       {"--top-level", "--reshuffle", "--bands", "--buffers", "--steps", "--epochs", "--epsilon", "--delta", "--plot"},
+       {"--top-level", "--reshuffle", "--redraw", "--bands", "--buffers", "--steps", "--epochs", "--epsilon", "--delta",
+        "--plot"},
        "--steps 200 --epochs 2",
        [](const CLI::App&, const Options& o) {
          tsdp::cli::run_strategy(o.mechanism, o.query, o.common.json);

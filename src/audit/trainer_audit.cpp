@@ -112,6 +112,7 @@ void require_attackable(const privacy::SubsamplingScheme& scheme) {
           "sampling.top_level: found shuffled, whose steps that read a series are not known in advance; expected "
           "deterministic, which has the same bound");
     case TopLevel::poisson:
+    case TopLevel::cyclic_poisson:
     case TopLevel::balls_in_bins: break;
   }
   throw PrivacyError(

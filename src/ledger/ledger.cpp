@@ -131,6 +131,8 @@ Json terms_as(const TrainingMethod& method, Edition edition) {
   if (p.record == privacy::Record::series || p.reshuffle != privacy::Reshuffle::every_epoch) {
     out["record"] = name(p.record);
     if (p.top_level == privacy::TopLevel::shuffled || edition == Edition::second) out["reshuffle"] = name(p.reshuffle);
+    if (p.redraw != privacy::Redraw::once) out["redraw"] = name(p.redraw);  // versions before 0.6 knew nothing else
+    if (p.top_level == privacy::TopLevel::cyclic_poisson) out["groups"] = p.groups;
     out["batches"] = p.batches ? Json(*p.batches) : Json(nullptr);
     out["rate"] = p.rate ? Json(*p.rate) : Json(nullptr);
   }

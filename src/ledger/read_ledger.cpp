@@ -66,6 +66,8 @@ privacy::SubsamplingScheme read_scheme(const Fields& m, const std::string& where
   if (m.has("record")) {
     p.record = m.one_of<privacy::Record>("record");
     if (m.has("reshuffle")) p.reshuffle = m.one_of<privacy::Reshuffle>("reshuffle");
+    if (m.has("redraw")) p.redraw = m.one_of<privacy::Redraw>("redraw");
+    if (p.top_level == privacy::TopLevel::cyclic_poisson) p.groups = m.length("groups");
     if (!m.at("batches").is_null()) p.batches = m.length("batches");
     if (!m.at("rate").is_null()) p.rate = m.number("rate", 0.0, 1.0);
   }

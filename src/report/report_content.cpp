@@ -25,13 +25,18 @@ namespace tsdp::exporting {
 namespace {
 
 /// How series are drawn, in words.
-std::string drawn(privacy::TopLevel top_level) {
-  switch (top_level) {
+std::string drawn(const Config::Sampling& sampling) {
+  switch (sampling.top_level) {
     case privacy::TopLevel::without_replacement: return "without replacement";
     case privacy::TopLevel::deterministic: return "in turn";
-    case privacy::TopLevel::shuffled: return "in turn, in another order every epoch";
+    case privacy::TopLevel::shuffled:
+      return sampling.reshuffle == privacy::Reshuffle::once ? "in turn, in one order for all epochs"
+                                                            : "in turn, in another order every epoch";
     case privacy::TopLevel::poisson: return "each by a coin of its own";
-    case privacy::TopLevel::balls_in_bins: return "by bins that were drawn once";
+    case privacy::TopLevel::cyclic_poisson: return "each by a coin of its own when its group has its turn";
+    case privacy::TopLevel::balls_in_bins:
+      return sampling.redraw == privacy::Redraw::once ? "by bins that were drawn once"
+                                                      : "by bins that every epoch drew anew";
   }
   throw Error(ExitCode::failure, "a top level without words");
 }
@@ -209,8 +214,8 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
       cat(s.scores.model.windows(), " (", s.windows, "), ", c.dataset.prediction_length, " steps each"));
   add("Model", cat(c.model.name, ", ", s.metadata.model.value("parameters", std::int64_t{0}), " parameters; reads ",
                    s.metadata.model.value("past_length", std::int64_t{0}), " past values"));
-  add("Batches", cat(scheme.expected_windows(), " windows expected a step; series chosen ", drawn(c.sampling.top_level),
-                     ", ", c.sampling.subsequences_per_sequence, " window",
+  add("Batches", cat(scheme.expected_windows(), " windows expected a step; series chosen ", drawn(c.sampling), ", ",
+                     c.sampling.subsequences_per_sequence, " window",
                      c.sampling.subsequences_per_sequence == 1 ? "" : "s", " of each, drawn ",
                      c.sampling.bottom_level == privacy::BottomLevel::with_replacement ? "with replacement"
                                                                                        : "by Poisson sampling"));

@@ -81,15 +81,16 @@ std::vector<std::int64_t> StructuredSampler::fresh_subset(std::size_t count, Ran
 
 void StructuredSampler::arrange(const SecretKey& key, std::uint64_t epoch) {
   const auto& p = scheme_.parameters();
-  const bool one_draw = p.top_level == TopLevel::balls_in_bins || p.reshuffle == privacy::Reshuffle::once;
+  const bool one_draw = p.top_level == TopLevel::balls_in_bins ? p.redraw == privacy::Redraw::once
+                                                               : p.reshuffle == privacy::Reshuffle::once;
   if (one_draw) epoch = 0;
   if (arranged_by_ == key && arranged_epoch_ == epoch) return;
   const auto batches = static_cast<std::size_t>(scheme_.steps_per_epoch());
   begins_.assign(batches + 1, 0);
   if (p.top_level == TopLevel::balls_in_bins) {
-    RandomStream of_run(key, bins_purpose, 0);
+    RandomStream of_bins(key, bins_purpose, epoch);
     std::vector<std::size_t> bins(identity_.size());
-    for (auto& bin : bins) ++begins_[(bin = static_cast<std::size_t>(of_run.below(batches))) + 1];
+    for (auto& bin : bins) ++begins_[(bin = static_cast<std::size_t>(of_bins.below(batches))) + 1];
     std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
     auto next = begins_;
     order_.resize(bins.size());
@@ -118,7 +119,14 @@ std::vector<std::int64_t> StructuredSampler::series_of(std::uint64_t step, Rando
     case TopLevel::shuffled:
     case TopLevel::balls_in_bins: arrange(key, step / steps); return from(order_, begins_[batch], begins_[batch + 1]);
     case TopLevel::without_replacement: return fresh_subset(chosen, stream);
-    case TopLevel::poisson: return tossed_series(scheme_.sequences(), scheme_.drawn_share(), stream);
+    case TopLevel::poisson: return tossed_series(scheme_.sequences(), scheme_.coin(), stream);
+    case TopLevel::cyclic_poisson: {
+      const auto groups = scheme_.parameters().groups;
+      const auto first = static_cast<std::int64_t>(step % static_cast<std::uint64_t>(groups));
+      auto out = tossed_series((scheme_.sequences() - first + groups - 1) / groups, scheme_.coin(), stream);
+      for (auto& series : out) series = first + groups * series;
+      return out;
+    }
   }
   throw Error(ExitCode::failure, "a top level that no sampler draws");
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "privacy/theorems/noise_choice.h"
 #include "settings/setup.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -113,6 +114,65 @@ void choose_trainable(Settled& out, double signal, double enough) {
 
 }  // namespace
 
+namespace {
+
+/// sampling.top_level `auto`: of whole series the batches and the noise of least total error at the target, among
+/// coins, cyclic coins with banded noise, and bins of either kind. Fixed and shuffled batches cost no less than bins,
+/// and samples without replacement no less than coins.
+void choose_batches(SettledScheme& out, const privacy::SeriesLengths& lengths) {
+  auto& c = out.config;
+  if (!c.sampling.auto_top_level) return;
+  c.sampling.auto_top_level = false;
+  c.sampling.top_level = privacy::TopLevel::without_replacement;
+  if (!c.privacy.enabled || !takes_steps(c) || c.privacy.relation != privacy::Relation::series) {
+    out.choose("sampling.top_level", name(c.sampling.top_level),
+               c.privacy.enabled && takes_steps(c) ? "what costs least in long runs" : "no epsilon is spent");
+    return;
+  }
+  const bool independent = c.privacy.noise_mechanism.has_value();
+  const auto law_of = [&](privacy::TopLevel sampler, privacy::Redraw redraw) {
+    auto with = c;
+    with.sampling.top_level = sampler;
+    with.sampling.redraw = redraw;
+    return privacy::series_law_of(scheme_of(with, lengths));
+  };
+  using privacy::Redraw;
+  using privacy::TopLevel;
+  std::vector<privacy::SeriesLaw> laws = {law_of(TopLevel::cyclic_poisson, Redraw::once),
+                                          law_of(TopLevel::balls_in_bins, Redraw::every_epoch)};
+  if (!independent) laws.push_back(law_of(TopLevel::balls_in_bins, Redraw::once));
+  const auto best =
+      privacy::least_total_error(laws, {{}, *c.training.max_epochs, c.privacy.target_epsilon, c.privacy.delta},
+                                 c.privacy.wanted_strategy(privacy::StrategyKind::identity), independent);
+  const bool cyclic = best.law.sampler == TopLevel::cyclic_poisson;
+  c.sampling.top_level = cyclic && best.law.groups == 1 ? TopLevel::poisson : best.law.sampler;
+  c.sampling.redraw = best.law.redraw;
+  c.privacy.noise_mechanism = best.strategy->kind();
+  if (cyclic && best.law.groups > 1) c.privacy.noise_bands = best.law.groups;
+  c.privacy.noise_multiplier = best.noise_multiplier;
+  const auto why = cat("the least total error of the noise at epsilon ", c.privacy.target_epsilon, ": ",
+                       rounded(best.total_error, 4));
+  out.choose("sampling.top_level", name(c.sampling.top_level), why);
+  if (c.sampling.top_level == TopLevel::balls_in_bins) out.choose("sampling.redraw", name(c.sampling.redraw), why);
+  if (independent) return;
+  out.choose("privacy.noise.mechanism", name(best.strategy->kind()), why);
+  if (cyclic && best.law.groups > 1) out.choose("privacy.noise.bands", best.law.groups, why);
+}
+
+}  // namespace
+
+namespace {
+
+/// By how much less noise training feels than its multiplier says, as later steps take back what earlier ones added:
+/// the root of the mean squared error of independent noise's prefix sums over that of the run's (strategy.h).
+double taken_back(const TrainingMethod& method) {
+  if (!method.privacy() || !method.privacy()->noise().strategy) return 1.0;
+  const auto& strategy = *method.privacy()->noise().strategy;
+  return std::sqrt(0.5 * static_cast<double>(strategy.steps() + 1) / strategy.mean_error());
+}
+
+}  // namespace
+
 bool SettledScheme::begins_at_random() const { return !start && prior_of(config).kind == PriorKind::none; }
 
 SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths,
@@ -120,6 +180,9 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
   SettledScheme out;
   auto& c = config;
 
+  // Until batches are chosen the plan is made for coins, which take any number of them.
+  if (c.sampling.auto_top_level && c.privacy.relation == privacy::Relation::series)
+    c.sampling.top_level = privacy::TopLevel::poisson;
   const auto asked = c.model.start;
   out.start = find_start(c, config_file, lengths.shortest() - c.dataset.prediction_length);
   if (asked == "auto" || asked == "pretrained") {
@@ -172,12 +235,13 @@ Settled settle(Config config, const privacy::SeriesLengths& lengths, const std::
 }
 
 Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& lengths) {
+  const bool noise = !settled.config.privacy.noise_multiplier;
+  choose_batches(settled, lengths);
   auto of_run = method_of(settled.config, lengths);
   Settled out{std::move(settled), std::move(of_run)};
   const auto& method = out.method;
   auto& c = out.config;
   const auto& scheme = method.scheme();
-  const bool noise = !c.privacy.noise_multiplier;
   const bool composition = !c.privacy.composition;
   if (method.privacy()) {
     keep_choices(c, *method.privacy());
@@ -195,8 +259,10 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
   const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(scheme.steps_per_epoch());
   const double by_lengths = share_of_reach(c, lengths);
   const bool trained = takes_steps(c) && !out.begins_at_random();
-  const double signal = trained && c.privacy.enabled ? std::sqrt(steps) * scheme.divisor() / *c.privacy.noise_multiplier
-                                                     : std::numeric_limits<double>::infinity();
+  const double less = trained ? taken_back(method) : 1.0;
+  const double signal = trained && c.privacy.enabled
+                            ? less * std::sqrt(steps) * scheme.divisor() / *c.privacy.noise_multiplier
+                            : std::numeric_limits<double>::infinity();
   const auto of_all = reach_of_all(c.model.name, out.start.has_value());
   if (!c.training.trainable) choose_trainable(out, signal, of_all.enough);
   const auto reach = c.training.trainable == Trainable::head ? reach_of_head : of_all;
@@ -209,7 +275,7 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
       double carried = reach.most * out.expected->share;
       if (c.training.trainable == Trainable::head && c.privacy.enabled)
         carried = std::min(carried, by_lengths * furthest_of_head(c.model.name) / signal);
-      rate = carried / std::sqrt(steps);
+      rate = less * carried / std::sqrt(steps);  // Adam divides by the noise of single steps
       why = c.privacy.enabled ? cat("by the signal to noise of the run, root of the steps times batch over noise: ",
                                     rounded(out.expected->signal, 3), "; the less, the nearer to the start")
                               : std::string("so small that the weights stay near those they start from");
@@ -256,11 +322,14 @@ std::vector<Alternative> alternatives(const Config& written, const privacy::Seri
     other.privacy.w = season;
     add(cat("privacy.w=", season, ", which protects a whole season of values"), other, lengths);
   }
-  if (p.relation == privacy::Relation::series && written.sampling.top_level != privacy::TopLevel::poisson) {
+  if (p.relation == privacy::Relation::series && !written.sampling.auto_top_level) {
     other = written;
-    other.sampling.top_level = privacy::TopLevel::poisson;
+    other.sampling.auto_top_level = true;
+    other.sampling.reshuffle = privacy::Reshuffle::every_epoch;
+    other.sampling.redraw = privacy::Redraw::once;
     other.privacy.noise_mechanism = privacy::StrategyKind::identity;
-    add("sampling.top_level=poisson, with independent noise", other, lengths);
+    add("sampling.top_level=auto, with privacy.noise.mechanism=identity", other, lengths);
+    if (!out.empty() && out.back().share <= settled.expected->share) out.pop_back();  // no help
   }
   return out;
 }

@@ -335,9 +335,10 @@ void check_batch_size(const std::string& where, const Config& c) {
   if (s.batches && s.rate)
     throw UsageError(cat(where, "sampling.rate: found ", *s.rate, " beside sampling.batches ", *s.batches,
                          "; expected one of them"));
-  if (s.rate && s.top_level != privacy::TopLevel::poisson)
-    throw UsageError(cat(where, "sampling.rate: found ", *s.rate, " with sampling.top_level ", name(s.top_level),
-                         "; expected poisson, or sampling.batches"));
+  if (s.rate && s.top_level != privacy::TopLevel::poisson && s.top_level != privacy::TopLevel::cyclic_poisson)
+    throw UsageError(cat(where, "sampling.rate: found ", *s.rate, " with sampling.top_level ",
+                         s.auto_top_level ? "auto" : name(s.top_level),
+                         "; expected poisson, cyclic_poisson, or sampling.batches"));
   if (!s.batch_size && !s.auto_batch_size && !s.batches && !s.rate)
     throw UsageError(cat(where, "sampling.batch_size: not given; expected an integer from 1 to 1000000000, or auto",
                          whole_series ? ", or sampling.batches" : ""));
@@ -357,8 +358,19 @@ void check_noise_mechanism(const std::string& where, const Config& c) {
   if (!of_file && c.privacy.noise_coefficients)
     throw UsageError(cat(where, "privacy.noise.coefficients: found ", *c.privacy.noise_coefficients,
                          " without privacy.noise.mechanism file; expected null"));
+  if (s.auto_top_level && c.privacy.enabled && c.privacy.relation == privacy::Relation::series) {
+    if (c.privacy.noise_multiplier)
+      throw UsageError(cat(where, "sampling.top_level: found auto beside privacy.noise_multiplier ",
+                           *c.privacy.noise_multiplier,
+                           "; expected auto for both, as batches are chosen with their noise"));
+    if (c.privacy.noise_mechanism && *c.privacy.noise_mechanism != privacy::StrategyKind::identity)
+      throw UsageError(cat(where, "sampling.top_level: found auto beside privacy.noise.mechanism ",
+                           name(*c.privacy.noise_mechanism), "; expected auto or identity, or a top level by name"));
+    return;
+  }
   if (c.privacy.enabled && !c.privacy.noise_mechanism && c.privacy.noise_multiplier && whole_series &&
-      privacy::covers_correlated_noise(s.top_level, s.reshuffle))
+      (s.top_level == privacy::TopLevel::cyclic_poisson ||
+       privacy::covers_correlated_noise(s.top_level, s.reshuffle, s.redraw)))
     throw UsageError(cat(where, "privacy.noise.mechanism: found auto beside privacy.noise_multiplier ",
                          *c.privacy.noise_multiplier,
                          "; expected auto for both, as the mechanism is chosen with its noise"));
@@ -369,11 +381,20 @@ void check_noise_mechanism(const std::string& where, const Config& c) {
                              name(c.privacy.relation),
                              ", which is not implemented; expected privacy.relation series with sampling.top_level "
                              "balls_in_bins, or identity"));
-    if (!privacy::covers_correlated_noise(s.top_level, s.reshuffle))
-      throw PrivacyError(cat(where, "privacy.noise.mechanism: found ", mechanism, " with sampling.top_level ",
-                             name(s.top_level),
-                             ", which is not implemented; expected balls_in_bins, deterministic, or shuffled with "
-                             "sampling.reshuffle once"));
+    using Kind = privacy::StrategyKind;
+    const auto kind = *c.privacy.noise_mechanism;
+    if (s.top_level == privacy::TopLevel::cyclic_poisson) {
+      if (kind != Kind::bsr && kind != Kind::band_mf && kind != Kind::file)
+        throw PrivacyError(
+            cat(where, "privacy.noise.mechanism: found ", mechanism,
+                " with sampling.top_level cyclic_poisson, whose matrix is not banded, so that no theorem "
+                "covers it; expected bsr, band_mf, file or identity"));
+    } else if (!privacy::covers_correlated_noise(s.top_level, s.reshuffle, s.redraw))
+      throw PrivacyError(
+          cat(where, "privacy.noise.mechanism: found ", mechanism, " with sampling.top_level ", name(s.top_level),
+              s.redraw == privacy::Redraw::every_epoch ? ", whose bins are drawn anew in every epoch" : "",
+              ", which no theorem covers; expected balls_in_bins with sampling.redraw once, "
+              "deterministic, or shuffled with sampling.reshuffle once"));
   }
 }
 
@@ -400,9 +421,13 @@ void check_sampling(const std::string& where, const Config& c) {
   if (s.reshuffle == privacy::Reshuffle::once && s.top_level != privacy::TopLevel::shuffled)
     throw UsageError(cat(where, "sampling.reshuffle: found once with sampling.top_level ", name(s.top_level),
                          "; expected shuffled"));
-  if (s.top_level == privacy::TopLevel::balls_in_bins && !whole_series)
+  if (s.redraw == privacy::Redraw::every_epoch && s.top_level != privacy::TopLevel::balls_in_bins)
+    throw UsageError(cat(where, "sampling.redraw: found every_epoch with sampling.top_level ", name(s.top_level),
+                         "; expected balls_in_bins"));
+  if ((s.top_level == privacy::TopLevel::balls_in_bins || s.top_level == privacy::TopLevel::cyclic_poisson) &&
+      !whole_series)
     throw PrivacyError(
-        cat(where, "sampling.top_level: found balls_in_bins with privacy.relation ", name(c.privacy.relation),
+        cat(where, "sampling.top_level: found ", name(s.top_level), " with privacy.relation ", name(c.privacy.relation),
             ", which no theorem covers; expected privacy.relation series, or shuffled, deterministic, wor or poisson"));
   if (whole_series) check_no_values(where, c);
 }

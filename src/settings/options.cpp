@@ -47,6 +47,22 @@ Choice choice(At at, std::vector<std::string> choices = {}) {
   return out;
 }
 
+/// sampling.top_level, whose `auto` is kept apart.
+Choice top_level_or_auto() {
+  Choice out;
+  out.choices = all_names<privacy::TopLevel>();
+  out.choices.push_back("auto");
+  out.get = [](const Config& c) {
+    return c.sampling.auto_top_level ? std::string("auto") : std::string(name(c.sampling.top_level));
+  };
+  out.set = [](Config& c, const std::string& text) {
+    c.sampling.auto_top_level = text == "auto";
+    c.sampling.top_level = c.sampling.auto_top_level ? privacy::TopLevel::without_replacement
+                                                     : named<privacy::TopLevel>(text, "an option");
+  };
+  return out;
+}
+
 std::vector<std::string> model_names() {
   std::vector<std::string> out;
   for (const auto& model : known_models()) out.push_back(model.name);
@@ -157,10 +173,13 @@ const std::vector<Option>& option_table() {
        "they were trained on data), seasonal_quantiles, moved_quantiles, seasonal_naive_bands, last_value_bands, "
        "seasonal_regression. They cost no epsilon. An empty list: the network alone; auto: all of them with a prior, "
        "none without one."},
-      {"sampling.top_level", false, choice(AT(sampling.top_level)),
+      {"sampling.top_level", false, top_level_or_auto(),
        "How series are chosen: wor, a fresh sample without replacement each step; deterministic, in turn; shuffled, in "
-       "turn, in a random order (costs what in turn does); poisson, each by its own coin in every step; balls_in_bins, "
-       "each in one bin, drawn once for the run, a bin a step (privacy.relation series only)."},
+       "turn, in a random order (costs what in turn does); poisson, each by its own coin in every step; "
+       "cyclic_poisson, each by its own coin in every p-th step, p the bands of the noise; balls_in_bins, "
+       "each in one bin, a bin a step (both with privacy.relation series only). auto: with "
+       "privacy.relation series, and noise_multiplier and noise.mechanism auto, the batches and the noise of least "
+       "total error at the target; else wor."},
       {"sampling.bottom_level", false, choice(AT(sampling.bottom_level)),
        "How windows are chosen inside a series: with replacement, or each by its own coin."},
       {"sampling.batch_size", false,
@@ -172,10 +191,14 @@ const std::vector<Option>& option_table() {
        "Expected windows of a chosen series, lambda; at most the batch size."},
       {"sampling.reshuffle", false, choice(AT(sampling.reshuffle)),
        "Of shuffled batches: every epoch has an order of its own, or all have the one that is drawn once for the run."},
+      {"sampling.redraw", false, choice(AT(sampling.redraw)),
+       "Of balls_in_bins: bins are drawn once for the run, or anew in every epoch, which costs less and allows "
+       "independent noise alone."},
       {"sampling.batches", false, OptionalInteger{AT(sampling.batches), {1, many}, "null"},
        "Steps of an epoch, of balls_in_bins bins, in place of batch_size; with privacy.relation series only."},
       {"sampling.rate", false, OptionalReal{AT(sampling.rate), {0.0, 1.0, true}, "null"},
-       "Probability with which poisson draws every series, in place of batch_size; with privacy.relation series only."},
+       "Probability with which poisson draws every series (cyclic_poisson: on average over steps), in place of "
+       "batch_size; with privacy.relation series only."},
       {"augmentation.context_noise", false, Real{AT(augmentation.context_noise), {0.0}},
        "Standard deviation of noise on the context, in multiples of privacy.v."},
       {"augmentation.forecast_noise", false, Real{AT(augmentation.forecast_noise), {0.0}},
@@ -195,7 +218,8 @@ const std::vector<Option>& option_table() {
       {"privacy.noise.mechanism", false, choice(AT(privacy.noise_mechanism)),
        "How the noise of different steps is correlated (docs/accounting.md): identity: it is independent; bsr, bisr, "
        "band_mf, band_inv_mf, blt, file: later steps cancel a part of earlier noise. With privacy.relation series, and "
-       "balls_in_bins, deterministic, or shuffled once. auto: where that is covered the one of least total error at "
+       "balls_in_bins drawn once, cyclic_poisson (bsr, band_mf, file), deterministic, or shuffled once. auto: where "
+       "that is covered the one of least total error at "
        "the target, with noise_multiplier auto; elsewhere identity."},
       {"privacy.noise.bands", false, Integer{AT(privacy.noise_bands), {1, 1'000'000}},
        "Bands p of bsr, bisr, band_mf and band_inv_mf."},

@@ -20,6 +20,32 @@ std::int64_t accounted_context(const Config& config) {
   return config.model.context_length.value() + reach;
 }
 
+namespace {
+
+/// p of cyclic Poisson batches: the bands of C, which independent noise has one of.
+std::int64_t groups_of(const Config& config) {
+  if (config.sampling.top_level != privacy::TopLevel::cyclic_poisson) return 1;
+  switch (config.privacy.noise_mechanism.value_or(privacy::StrategyKind::identity)) {
+    case privacy::StrategyKind::bsr:
+    case privacy::StrategyKind::band_mf: return config.privacy.noise_bands;
+    case privacy::StrategyKind::file: {
+      // As Strategy::bands() counts them: zeros at the end are none.
+      std::int64_t bands = 1;
+      if (const auto& recursion = config.privacy.noise_recursion; recursion)
+        for (std::size_t j = 0; j < recursion->coefficients.size(); ++j)
+          if (recursion->coefficients[j] != 0.0) bands = static_cast<std::int64_t>(j) + 1;
+      return bands;
+    }
+    case privacy::StrategyKind::identity:
+    case privacy::StrategyKind::bisr:
+    case privacy::StrategyKind::band_inv_mf:
+    case privacy::StrategyKind::blt: break;
+  }
+  return 1;
+}
+
+}  // namespace
+
 privacy::SubsamplingScheme scheme_of(const Config& config, privacy::SeriesLengths training_lengths) {
   privacy::SubsamplingScheme::Parameters p;
   p.lengths = std::move(training_lengths);
@@ -33,6 +59,8 @@ privacy::SubsamplingScheme scheme_of(const Config& config, privacy::SeriesLength
   p.forecast_noise = config.augmentation.forecast_noise;
   p.record = config.privacy.relation == privacy::Relation::series ? privacy::Record::series : privacy::Record::window;
   p.reshuffle = config.sampling.reshuffle;
+  p.redraw = config.sampling.redraw;
+  p.groups = config.privacy.enabled ? groups_of(config) : 1;
   p.batches = config.sampling.batches;
   p.rate = config.sampling.rate;
   try {
@@ -41,6 +69,11 @@ privacy::SubsamplingScheme scheme_of(const Config& config, privacy::SeriesLength
     // Only the data tell how many series there are.
     if (config.sampling.batches && std::string(error.what()).starts_with("batches: "))
       throw UsageError(cat("sampling.", error.what()));
+    if (std::string(error.what()).starts_with("bands: "))
+      throw UsageError(cat(config.privacy.noise_mechanism == privacy::StrategyKind::file
+                               ? "privacy.noise.coefficients: their "
+                               : "privacy.noise.",
+                           error.what()));
     throw;
   }
 }
@@ -84,11 +117,16 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
   if (!takes_steps(config)) multiplier_of = multiplier_of.value_or(1.0);
   if (const auto& t = scheme.parameters(); takes_steps(config) && !p.noise_mechanism &&
                                            p.relation == privacy::Relation::series &&
-                                           privacy::covers_correlated_noise(t.top_level, t.reshuffle)) {
+                                           privacy::covers_correlated_noise(privacy::series_law_of(scheme))) {
     // auto, which elsewhere is identity, as nothing else is covered there.
     auto best = privacy::least_total_error({privacy::series_law_of(scheme), epochs, p.target_epsilon, p.delta},
                                            p.wanted_strategy(privacy::StrategyKind::identity));
     multiplier_of = best.noise_multiplier;
+    if (t.top_level == privacy::TopLevel::cyclic_poisson) {
+      auto with_groups = t;
+      with_groups.groups = best.law.groups;
+      scheme = privacy::SubsamplingScheme(std::move(with_groups));
+    }
     if (best.strategy->kind() != privacy::StrategyKind::identity) strategy = std::move(best.strategy);
   }
   auto composition = p.composition;
@@ -119,8 +157,11 @@ void keep_choices(Config& config, const PrivateMechanism& mechanism) {
   config.privacy.composition = mechanism.composition();
   const auto& noise = mechanism.noise();
   config.privacy.noise_multiplier = noise.multiplier;
-  if (!config.privacy.noise_mechanism)
+  if (!config.privacy.noise_mechanism) {
     config.privacy.noise_mechanism = noise.strategy ? noise.strategy->kind() : privacy::StrategyKind::identity;
+    const auto& scheme = mechanism.scheme().parameters();
+    if (scheme.top_level == privacy::TopLevel::cyclic_poisson) config.privacy.noise_bands = scheme.groups;
+  }
 }
 
 void require_terms_of(const Config& config, const Ledger& ledger, const std::string& where) {

@@ -37,8 +37,9 @@ Plan make_plan(const mechanism::TrainingMethod& method, const PrivacyBudget& bud
   plan.limited_by_epsilon = uses < uses_at_limit;
   plan.steps = std::min(limit, theorem.steps_of_uses(uses));
   // The same certified quantity decides and is stated: an epsilon whose upper end rounds past the target would be odd,
-  // and min() of two valid upper bounds is valid (delta at the target was certified).
-  plan.epsilon = curve->epsilon(budget.delta, uses);
+  // and min() of two valid upper bounds is valid (delta at the target was certified). A plan may end inside a round,
+  // which counts from above and not from below.
+  plan.epsilon = privacy::epsilon_after(theorem, *curve, budget.delta, plan.steps);
   plan.epsilon.upper = std::min(plan.epsilon.upper, budget.epsilon);
   plan.attack = privacy::stated(privacy::attack_bound(*curve, uses));
   return plan;

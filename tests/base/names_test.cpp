@@ -28,9 +28,9 @@ TEST(Names, UnknownValuesAreErrors) {
     static_cast<void>(named<privacy::TopLevel>("alphabetic", "sampling.top_level"));
     ADD_FAILURE() << "an unknown name was taken";
   } catch (const UsageError& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "sampling.top_level: found 'alphabetic'; expected one of wor, deterministic, shuffled, poisson, balls_in_bins");
+    EXPECT_STREQ(error.what(),
+                 "sampling.top_level: found 'alphabetic'; expected one of wor, deterministic, shuffled, poisson, "
+                 "cyclic_poisson, balls_in_bins");
   }
   privacy::TopLevel value = privacy::TopLevel::shuffled;
   EXPECT_FALSE(parse_name("Wor", value));

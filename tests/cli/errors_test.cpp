@@ -350,6 +350,8 @@ TEST_F(Errors, WholeSeries) {
   refused({"sampling.batches=4", "sampling.batch_size=null"}, 2,
           {"sampling.batches: found 4 of 3 series", "from 1 to the number of series"});
   refused({"sampling.batch_size=null"}, 2, {"sampling.batch_size: not given", "sampling.batches"});
+  refused({"sampling.redraw=every_epoch"}, 2,
+          {"sampling.redraw: found every_epoch with sampling.top_level wor", "expected balls_in_bins"});
   refused({"sampling.reshuffle=once"}, 2,
           {"sampling.reshuffle: found once with sampling.top_level wor", "expected shuffled"});
   expect_failure(plan_setting({"sampling.batches=3"}), train, 2,
@@ -392,8 +394,40 @@ TEST_F(Errors, CorrelatedNoise) {
   refused({"privacy.noise.mechanism=bsr", "sampling.top_level=wor"}, 4, {"sampling.top_level wor"});
   refused({"privacy.noise.mechanism=bsr", "sampling.top_level=shuffled"}, 4,
           {"sampling.top_level shuffled", "sampling.reshuffle once"});
+  refused({"privacy.noise.mechanism=bsr", "sampling.redraw=every_epoch"}, 4,
+          {"bins are drawn anew in every epoch", "sampling.redraw once"});
+  refused({"privacy.noise.mechanism=bisr", "sampling.top_level=cyclic_poisson"}, 4,
+          {"sampling.top_level cyclic_poisson, whose matrix is not banded", "expected bsr, band_mf, file or identity"});
+  refused({"privacy.noise.mechanism=bsr", "privacy.noise.bands=4", "sampling.top_level=cyclic_poisson",
+           "sampling.batch_size=null", "sampling.batches=3"},
+          2, {"privacy.noise.bands: found 4 with 3 steps of an epoch"});
+  expect_failure(plan_setting({"sampling.top_level=cyclic_poisson"}), train, 4,
+                 {"sampling.top_level: found cyclic_poisson with privacy.relation event", "privacy.relation series"});
   expect_failure(plan_setting({"privacy.noise.mechanism=bisr"}), train, 4,
                  {"privacy.noise.mechanism: found bisr with privacy.relation event", "privacy.relation series"});
+}
+
+TEST_F(Errors, BatchesThatAreChosen) {
+  const std::vector<std::string> of_series = {"privacy.relation=series", "sampling.top_level=auto",
+                                              "privacy.target_epsilon=50", "training.max_epochs=4",
+                                              "sampling.batch_size=1"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), of_series.begin(), of_series.end());
+    return plan_setting(more);
+  };
+  expect_failure(with({"privacy.noise_multiplier=5"}), train, 2,
+                 {"sampling.top_level: found auto beside privacy.noise_multiplier 5", "expected auto for both"});
+  expect_failure(with({"privacy.noise_multiplier=auto", "privacy.noise.mechanism=bsr"}), train, 2,
+                 {"sampling.top_level: found auto beside privacy.noise.mechanism bsr", "auto or identity"});
+  const auto chosen = with({"privacy.noise_multiplier=auto", "privacy.noise.mechanism=identity"});
+  ASSERT_EQ(chosen.exit_code, 0) << chosen.err;
+  const auto plan = nlohmann::json::parse(chosen.out);
+  EXPECT_TRUE(plan["theorem"] == "series.poisson" || plan["theorem"] == "series.bins_redrawn") << plan["theorem"];
+  EXPECT_LE(plan["epsilon"]["upper"].get<double>(), 50.0);
+  // For values it is what costs least in long runs.
+  const auto values = plan_setting({"sampling.top_level=auto"});
+  ASSERT_EQ(values.exit_code, 0) << values.err;
+  EXPECT_EQ(nlohmann::json::parse(values.out)["theorem"], "4.4");
 }
 
 TEST_F(Errors, PriorsThatTheModelCannotSee) {

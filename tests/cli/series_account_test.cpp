@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -119,6 +120,17 @@ TEST_F(SeriesAccount, TakesOneDirectionARateAndAnOrder) {
                                              "5",           "--noise-multiplier", "2",         "--delta", "1e-6"};
   auto once = shuffled;
   once.insert(once.end(), {"--reshuffle", "once"});
+  // So do bins that are drawn once; drawn anew in every epoch they cost about what coins do.
+  auto bins = shuffled;
+  bins[1] = "balls_in_bins";
+  auto redrawn = bins;
+  redrawn.insert(redrawn.end(), {"--redraw", "every_epoch"});
+  auto coins = bins;
+  coins[1] = "poisson";
+  const auto anew = json_of("epsilon", redrawn);
+  EXPECT_EQ(anew["theorem"], "series.bins_redrawn");
+  EXPECT_LT(anew["epsilon"]["upper"], 1.01 * json_of("epsilon", coins)["epsilon"]["upper"].get<double>());
+  EXPECT_LT(anew["epsilon"]["upper"], 0.7 * json_of("epsilon", bins)["epsilon"]["lower"].get<double>());
   EXPECT_GT(json_of("epsilon", once)["epsilon"]["lower"], json_of("epsilon", shuffled)["epsilon"]["lower"]);
 }
 
@@ -131,17 +143,21 @@ TEST_F(SeriesAccount, ComparesAllSamplers) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto answer = Json::parse(outcome.out);
   std::map<std::string, double> upper;
+  std::set<std::string> redraws;
   for (const auto& row : answer["compare"]) {
     upper[row["top_level"]] = row["epsilon"]["upper"];
+    if (row.contains("redraw")) redraws.insert(row["redraw"]);
     EXPECT_TRUE(row["certificate"]["upper"].is_string());
   }
   EXPECT_EQ(upper.size(), 5U);
+  EXPECT_EQ(redraws, (std::set<std::string>{"once", "every_epoch"}));
   EXPECT_LT(upper["balls_in_bins"], upper["poisson"]);
   EXPECT_LT(upper["poisson"], 0.1 * upper["shuffled"]);
   EXPECT_EQ(upper["shuffled"], upper["deterministic"]);
   EXPECT_NE(content_of(path("samplers.svg")).find("balls_in_bins"), std::string::npos);
   const auto table = run(account, question);
-  for (const auto* word : {"deterministic", "shuffled, once", "poisson", "not known", "balls_in_bins"})
+  for (const auto* word :
+       {"deterministic", "shuffled, once", "poisson", "not known", "balls_in_bins, once", "balls_in_bins, every_epoch"})
     EXPECT_NE(table.out.find(word), std::string::npos) << word;
   expect_failure(run(account, {"compare", "--batches", "10", "--epochs", "1", "--delta", "1e-6"}), account, 2,
                  {"--noise-multiplier", "not given"});
@@ -175,6 +191,7 @@ TEST_F(SeriesAccount, RefusesWhatSaysNothingOfWholeSeries) {
   refused({"--sampling-rate", "0"}, {"sampling rate: found 0", "above 0 and at most 1"});
   refused({"--sampling-rate", "1.01"}, {"sampling rate: found 1.01"});
   refused({"--reshuffle", "once"}, {"reshuffle: found once with top level poisson"});
+  refused({"--redraw", "every_epoch"}, {"redraw: found every_epoch with top level poisson"});
   refused({"--direction", "sideways"}, {"--direction"});
   const auto other = [&](std::vector<std::string> arguments, int code, const std::vector<std::string>& parts) {
     expect_failure(run(account, arguments), account, code, parts);
@@ -253,6 +270,8 @@ TEST_F(SeriesAccount, CorrelatedNoise) {
   };
   refused({"--top-level", "poisson", "--mechanism", "bsr"}, 4,
           {"correlated noise with top level poisson", "balls_in_bins"});
+  refused({"--top-level", "balls_in_bins", "--redraw", "every_epoch", "--mechanism", "bsr"}, 4,
+          {"bins that are drawn anew in every epoch", "redraw once is covered"});
   refused({"--top-level", "shuffled", "--mechanism", "bsr"}, 4, {"reshuffle once"});
   refused({"--top-level", "wor", "--mechanism", "bsr"}, 4, {"correlated noise with top level wor"});
   refused({"--top-level", "balls_in_bins", "--mechanism", "bsr", "--buffers", "2"}, 2,
@@ -386,6 +405,21 @@ TEST_F(SeriesAccount, StrategiesSideBySide) {
   EXPECT_NEAR(rows[1]["mean_error"].get<double>(), 11.307097804464602, 1e-9);
   for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_LT(rows[i]["objective"].get<double>(), 50.5) << i;
   EXPECT_TRUE(rows[0]["noise_multiplier"].is_null());
+  // With a target every sampler is priced, the least total error first.
+  const auto priced = answered(run(account, {"strategy", "--steps", "40", "--epochs", "4", "--epsilon", "1", "--delta",
+                                             "1e-5", "--json"}))["strategy"];
+  std::set<std::string> samplers;
+  double before = 0.0;
+  for (const auto& row : priced) {
+    samplers.insert(row["top_level"].get<std::string>() + row.value("redraw", "") + row.value("reshuffle", ""));
+    EXPECT_GE(row["total_error"].get<double>(), before) << row["top_level"];
+    before = row["total_error"];
+    const double sigma = row["noise_multiplier"];
+    EXPECT_NEAR(row["total_error"].get<double>(), sigma * sigma * row["mean_error"].get<double>(), 1e-6 * before);
+  }
+  EXPECT_EQ(samplers, (std::set<std::string>{"wor", "deterministic", "shuffledevery_epoch", "shuffledonce", "poisson",
+                                             "cyclic_poisson", "balls_in_binsonce", "balls_in_binsevery_epoch"}));
+  EXPECT_EQ(priced.size(), 3 * 6U + 4U + 3 * 2U);  // and 2, 4 and 8 groups of ten steps
   expect_failure(run(account, {"strategy", "--steps", "100", "--epochs", "3"}), account, 2,
                  {"--epochs: found 3 for 100 steps"});
   expect_failure(run(account, {"strategy", "--steps", "100", "--epsilon", "1"}), account, 2, {"--delta: not given"});

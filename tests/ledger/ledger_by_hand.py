@@ -217,6 +217,23 @@ def bins(gram, sigma):
     return Known(profile_of(points), profile_of(points * 3 // 4))
 
 
+def bins_of_every_epoch(b, uses, sigma, delta):
+    """(1/b) sum N(e_i) against N(0), both ways, each composed by itself: the outputs of an epoch, cut into cells, are released."""
+
+    def pair(points, removed):
+        cells = round(points ** (1 / b))
+        edges = np.linspace(-9 * sigma, 1 + 9 * sigma, cells + 1)
+        edges[0], edges[-1] = -np.inf, np.inf
+        there, absent = (np.diff(normal_cdf((edges - mean) / sigma)) for mean in (1.0, 0.0))
+        without = functools.reduce(np.multiply.outer, [absent] * b)
+        with_it = sum(functools.reduce(np.multiply.outer, [there if i == j else absent for j in range(b)]) for i in range(b)) / b
+        kept = (without > 1e-30) & (with_it > 1e-30)
+        loss = np.log(with_it[kept]) - np.log(without[kept])
+        return (loss, with_it[kept]) if removed else (-loss, without[kept])
+
+    return larger(*(composed(functools.partial(pair, removed=removed), uses, delta) for removed in (True, False)))
+
+
 # ---- what the data and the configuration say ----
 
 
@@ -326,12 +343,14 @@ class Derivation:
         else:
             drawn = min(n, batch // self.per_series)
             # Coins need no whole number of series.
-            self.rate = min(1.0, batch / (self.per_series * n)) if self.top == "poisson" else drawn / n
+            self.rate = min(1.0, batch / (self.per_series * n)) if self.top in ("poisson", "cyclic_poisson") else drawn / n
             if self.whole and self.top in ("deterministic", "shuffled"):
                 self.steps_per_epoch = -(-n // drawn)  # the last one is filled with ghosts
             else:
                 self.steps_per_epoch = max(1, n * self.per_series // batch)
-        self.unit = "epoch" if self.top in ("deterministic", "shuffled", "balls_in_bins") else "step"
+        identity = self.option("privacy.noise.mechanism") == "identity"
+        self.groups = self.option("privacy.noise.bands") if self.top == "cyclic_poisson" and not identity else 1
+        self.unit = "round" if self.top == "cyclic_poisson" else "epoch" if self.top in ("deterministic", "shuffled", "balls_in_bins") else "step"
 
     def check_counts(self):
         ledger = self.ledger
@@ -362,10 +381,11 @@ class Derivation:
         if self.planned < 2000 and ledger["state"] != "running":
             self.require("steps_taken", self.taken <= len(set(logged)), f"found {self.taken}; {len(set(logged))} are in the log")
         steps = self.planned if ledger["state"] == "running" else self.charged
-        self.uses = -(-steps // self.steps_per_epoch) if self.unit == "epoch" else steps
+        each = self.steps_per_use = {"step": 1, "epoch": self.steps_per_epoch, "round": self.groups}[self.unit]
+        self.uses = -(-steps // each)
         # From below an epoch counts once it is complete: the steps that are missing may be those that read the changed series.
-        self.complete = steps // self.steps_per_epoch if self.unit == "epoch" else steps
-        self.most_uses = self.option("training.max_epochs") * (1 if self.unit == "epoch" else self.steps_per_epoch)
+        self.complete = steps // each
+        self.most_uses = -(-self.option("training.max_epochs") * self.steps_per_epoch // each)
 
     def check_mechanism(self):
         found = self.ledger["mechanism"]
@@ -390,6 +410,9 @@ class Derivation:
             self.expect("mechanism.rate", found.get("rate"), self.option("sampling.rate"))
             if self.top == "shuffled":
                 self.expect("mechanism.reshuffle", found.get("reshuffle"), self.option("sampling.reshuffle"))
+            if self.top == "cyclic_poisson":
+                self.expect("mechanism.groups", found.get("groups"), self.groups)
+            self.expect("mechanism.redraw", found.get("redraw", "once"), self.option("sampling.redraw"))
 
     # -- the theorem --
 
@@ -432,6 +455,9 @@ class Derivation:
         return theorem, composed(pair, uses, delta)
 
     def whole_series(self, uses, sigma, delta):
+        if self.top == "cyclic_poisson":
+            pair = functools.partial(zero_out, min(1, self.groups * self.rate), sigma / self.reach())
+            return "series.cyclic_poisson", larger(*(composed(functools.partial(pair, removed=removed), uses, delta) for removed in (True, False)))
         if self.option("privacy.noise.mechanism") != "identity":
             return "series.matrix", self.correlated(uses, sigma)
         if self.top == "deterministic":
@@ -442,7 +468,13 @@ class Derivation:
             return "series.wor", composed(functools.partial(symmetrised, self.rate, sigma), uses, delta)
         if self.top == "poisson":
             return "series.poisson", larger(*(composed(functools.partial(zero_out, self.rate, sigma, removed=removed), uses, delta) for removed in (True, False)))
+        if self.option("sampling.redraw") == "every_epoch":
+            return "series.bins_redrawn", bins_of_every_epoch(self.steps_per_epoch, uses, sigma, delta)
         return "series.balls_in_bins", bins(np.eye(self.steps_per_epoch) * uses, sigma)
+
+    def reach(self):
+        """What one part of a series moves the sums by: the norm of a column of the matrix, of which parts of cyclic batches do not meet."""
+        return math.hypot(*first_column(self.config, self.groups)) if self.top == "cyclic_poisson" else 1.0
 
     def correlated(self, uses, sigma):
         """All planned steps of the matrix: a run of fewer costs no more, and has the matrix's leading part."""
@@ -515,7 +547,7 @@ class Derivation:
         """The most steps within the target: one use more must pass it (where the profile is known), unless max_epochs ends the run."""
         if self.bounded or self.planned >= self.option("training.max_epochs") * self.steps_per_epoch:
             return
-        planned_uses = -(-self.planned // self.steps_per_epoch) if self.unit == "epoch" else self.planned
+        planned_uses = -(-self.planned // self.steps_per_use)
         _, more = self.profile(int(planned_uses * 1.002) + 1)
         estimate, error = more.epsilon(self.option("privacy.delta"))
         target = self.option("privacy.target_epsilon")
@@ -563,8 +595,8 @@ class Derivation:
             # A replaced series is a changed one: it costs no less than the stated lower end, and two in a row of the fixed batches' cost are more than enough.
             self.require("substitution.epsilon", found["epsilon"] >= self.ledger["epsilon"]["lower"], f"found {found['epsilon']}, less than the lower end")
             return
-        expected = gaussian(2 * math.sqrt(self.uses), float(self.option("privacy.noise_multiplier"))).epsilon(delta)[0]
-        if theorem in ("series.poisson", "series.balls_in_bins"):
+        expected = gaussian(2 * self.reach() * math.sqrt(self.uses), float(self.option("privacy.noise_multiplier"))).epsilon(delta)[0]
+        if theorem in ("series.poisson", "series.cyclic_poisson", "series.balls_in_bins", "series.bins_redrawn"):
             expected = min(expected, self.two_in_a_row(delta))
         self.require("substitution.epsilon", expected * (1 - 3e-3) <= found["epsilon"] <= expected * 1.03 + 1e-9,
                      f"found {found['epsilon']}; {expected} follows from both bounds")
@@ -649,7 +681,7 @@ class Derivation:
         self.expect("noise is there", ledger.get("noise") is not None, kind != "identity")
         if ledger.get("noise"):
             self.expect("noise.mechanism", ledger["noise"]["mechanism"], kind)
-            self.expect("noise.steps", ledger["noise"]["steps"], self.most_uses * self.steps_per_epoch)
+            self.expect("noise.steps", ledger["noise"]["steps"], self.option("training.max_epochs") * self.steps_per_epoch)
             column = np.array(first_column(self.config, ledger["noise"]["steps"]))
             inverse = kind == "bisr"
             if inverse:  # the first column of C^-1, which is that of C^-1 applied to the first unit vector

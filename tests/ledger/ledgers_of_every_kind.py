@@ -77,6 +77,8 @@ RUNS = {
         "whole series, by coins of a rate": series("poisson", **{"sampling.batch_size": "null", "sampling.rate": 0.3}),
         "whole series, a sample": series("wor"),
         "whole series, in bins": series("balls_in_bins", **{"sampling.batch_size": "null", "sampling.batches": 2}),
+        "whole series, in bins of every epoch": series("balls_in_bins", **{"sampling.batch_size": "null", "sampling.batches": 2, "sampling.redraw": "every_epoch"}),
+        "whole series, cyclic coins": series("cyclic_poisson", **{"sampling.batch_size": "null", "sampling.batches": 5, "privacy.noise.mechanism": "bsr", "privacy.noise.bands": 4, "privacy.noise_multiplier": 6}),
         "bins with correlated noise": series("balls_in_bins", **{"privacy.noise.mechanism": "bsr", "privacy.noise.bands": 2, "privacy.noise_multiplier": 6}),
         "in turn with correlated noise": series("deterministic", **{"privacy.noise.mechanism": "bisr", "privacy.noise.bands": 3, "privacy.noise_multiplier": 9}),
     },

@@ -231,6 +231,44 @@ TEST(SeriesAttack, BallsInBinsAreAttainedAndNotBroken) {
       outcome, [&](double e) { return series_theorem({TopLevel::balls_in_bins, 6}, 1.1).curve()->delta(e, 1).upper; }));
 }
 
+TEST(SeriesAttack, RedrawnBinsAreAttainedAndNotBroken) {
+  Game game{scheme_of(TopLevel::balls_in_bins, 5, 6), 0.0, 1.1, 4, {}, 150'000, 6};
+  game.law.lengths = SeriesLengths::equal(6, 9);
+  game.law.redraw = Redraw::every_epoch;
+  game.score = [](const std::vector<double>& y) {
+    double score = 0.0;
+    for (std::size_t epoch = 0; epoch < 4; ++epoch) {
+      double sum = 0.0;
+      for (std::size_t b = 0; b < 6; ++b) sum += std::exp((2.0 * y[b + 6 * epoch] - 1.0) / (2.0 * 1.1 * 1.1)) / 6.0;
+      score += std::log(sum);
+    }
+    return score;
+  };
+  expect_exact(game);
+  // Planted: a quarter of the epochs is charged.
+  const Outcome outcome(game);
+  EXPECT_TRUE(refutes(outcome, [&](double e) {
+    return series_theorem(series_law_of(SubsamplingScheme(game.law)), 1.1).curve()->delta(e, 1).upper;
+  }));
+}
+
+TEST(SeriesAttack, CyclicPoissonIsAttainedAndNotBroken) {
+  // Eight steps an epoch, four groups: series 0 has its turn in steps 0 and 4, with a coin that shows heads half the
+  // time.
+  Game game{scheme_of(TopLevel::cyclic_poisson, 9, 8), 0.0, 1.2, 2, {}, 150'000, 7};
+  game.law.groups = 4;
+  game.score = [](const std::vector<double>& y) {
+    double sum = 0.0;
+    for (std::size_t step = 0; step < 16; step += 4) sum += log_ratio(0.5, 1.0, y[step], 1.2);
+    return sum;
+  };
+  expect_exact(game);
+  // Planted: accounted as if every step had a coin of the rate that steps have on average.
+  const Outcome outcome(game);
+  EXPECT_TRUE(refutes(
+      outcome, [&](double e) { return series_theorem({TopLevel::poisson, 8}, 1.2).curve()->delta(e, 16).upper; }));
+}
+
 TEST(SeriesAttack, ShuffledBatchesReachTheLowerEndAndAreNotPoisson) {
   const boost::math::normal standard;
   for (const auto reshuffle : {Reshuffle::every_epoch, Reshuffle::once})

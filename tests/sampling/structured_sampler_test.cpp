@@ -303,6 +303,38 @@ TEST(Sampler, PoissonRatesFollowFromTheBatchSize) {
   EXPECT_EQ(series_of(all, 3).size(), 40U);
 }
 
+TEST(Sampler, CyclicPoissonTossesTheCoinsOfOneGroupAStep) {
+  auto p = base(11, 9);
+  p.record = Record::series;
+  p.top_level = TopLevel::cyclic_poisson;
+  p.batches = 8;
+  p.groups = 3;
+  StructuredSampler sampler{SubsamplingScheme(p)};
+  const auto& scheme = sampler.scheme();
+  EXPECT_EQ(scheme.new_key(), NewKey::at_any_step);
+  EXPECT_GE(scheme.coin(), 3.0 / 8.0);
+  EXPECT_LE(scheme.coin(), 3.0 / 8.0 * (1.0 + 1e-14));
+  EXPECT_EQ(scheme.coin() * 0x1p53, std::floor(scheme.coin() * 0x1p53));
+  EXPECT_NEAR(scheme.divisor(), 11.0 / 8.0, 1e-12);
+  constexpr std::uint64_t rounds = 20000;
+  std::vector<double> drawn(11), both(11);
+  for (std::uint64_t step = 0; step < 3 * rounds; ++step) {
+    const auto [windows, places] = sampler.draw(key, step);
+    bool seven = false;
+    for (std::size_t i = 0; i < windows.size(); ++i) {
+      ASSERT_EQ(windows[i].series % 3, static_cast<std::int64_t>(step % 3));
+      EXPECT_EQ(places[i], windows[i].series);
+      drawn[static_cast<std::size_t>(windows[i].series)] += 1.0;
+      seven = seven || windows[i].series == 7;
+    }
+    for (const auto& window : windows)
+      if (seven) both[static_cast<std::size_t>(window.series)] += 1.0;
+  }
+  for (const double count : drawn) expect_share(count, rounds, 3.0 / 8.0);
+  expect_share(both[1], rounds, 9.0 / 64.0);  // coins of one step are independent
+  expect_share(both[10], rounds, 9.0 / 64.0);
+}
+
 TEST(Sampler, BinsAreDrawnOnceAndComeBackInEveryEpoch) {
   auto p = base(12, 9);
   p.record = Record::series;
@@ -334,6 +366,41 @@ TEST(Sampler, BinsAreDrawnOnceAndComeBackInEveryEpoch) {
   StructuredSampler fresh{SubsamplingScheme(p)};
   static_cast<void>(fresh.draw(SecretKey::from_seed(1), 2));
   EXPECT_EQ(fresh.draw(key, 6).windows, sampler.draw(key, 6).windows);
+}
+
+TEST(Sampler, BinsAreDrawnAnewInEveryEpochIfAskedTo) {
+  auto p = base(12, 9);
+  p.record = Record::series;
+  p.top_level = TopLevel::balls_in_bins;
+  p.batches = 4;
+  p.redraw = Redraw::every_epoch;
+  StructuredSampler sampler{SubsamplingScheme(p)};
+  EXPECT_EQ(sampler.scheme().new_key(), NewKey::at_next_epoch);
+  constexpr std::uint64_t epochs = 6000;
+  std::vector<std::vector<std::size_t>> bin_of(epochs, std::vector<std::size_t>(12));
+  std::vector<double> bins(4), pairs(16), between(16);
+  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+    std::size_t seen = 0;
+    for (std::uint64_t b = 0; b < 4; ++b)
+      for (const auto& window : sampler.draw(key, 4 * epoch + b).windows) {
+        bin_of[epoch][static_cast<std::size_t>(window.series)] = static_cast<std::size_t>(b);
+        ++seen;
+      }
+    ASSERT_EQ(seen, 12U);  // every series once an epoch
+    bins[bin_of[epoch][5]] += 1.0;
+    between[4 * bin_of[epoch][0] + bin_of[epoch][11]] += 1.0;
+    if (epoch > 0) pairs[4 * bin_of[epoch - 1][5] + bin_of[epoch][5]] += 1.0;
+  }
+  expect_law(bins, std::vector<double>(4, epochs / 4.0));
+  expect_law(between, std::vector<double>(16, epochs / 16.0));
+  expect_law(pairs, std::vector<double>(16, (epochs - 1) / 16.0));
+  // The first epoch is that of bins drawn once; a step alone is the same as in turn.
+  p.redraw = Redraw::once;
+  StructuredSampler once{SubsamplingScheme(p)};
+  EXPECT_EQ(once.draw(key, 2).windows, sampler.draw(key, 2).windows);
+  p.redraw = Redraw::every_epoch;
+  StructuredSampler fresh{SubsamplingScheme(p)};
+  EXPECT_EQ(fresh.draw(key, 4 * 77 + 1).windows, sampler.draw(key, 4 * 77 + 1).windows);
 }
 
 TEST(Sampler, SmallDataSetsAreSampledWhole) {
@@ -480,7 +547,7 @@ TEST(Scheme, RefusesWhatMakesNoSense) {
   EXPECT_NE(message(p).find("5 (of 2 series) or 10 (of 1)"), std::string::npos) << message(p);
   p.batches.reset();
   p.rate = 0.5;
-  EXPECT_NE(message(p).find("only poisson has one"), std::string::npos);
+  EXPECT_NE(message(p).find("only poisson and cyclic_poisson have one"), std::string::npos);
   p.top_level = TopLevel::poisson;
   for (const double rate : {0.0, -0.5, 1.5}) {
     p.rate = rate;
@@ -490,6 +557,18 @@ TEST(Scheme, RefusesWhatMakesNoSense) {
   EXPECT_EQ(message(p), "accepted");
   p.reshuffle = Reshuffle::once;
   EXPECT_NE(message(p).find("reshuffle: found once with top level poisson"), std::string::npos);
+  p.reshuffle = Reshuffle::every_epoch;
+  p.redraw = Redraw::every_epoch;
+  EXPECT_NE(message(p).find("redraw: found every_epoch with top level poisson"), std::string::npos);
+  p.redraw = Redraw::once;
+  p.groups = 2;
+  EXPECT_NE(message(p).find("groups: found 2 with top level poisson"), std::string::npos);
+  p.top_level = TopLevel::cyclic_poisson;
+  p.rate = 0.25;
+  p.groups = 4;
+  EXPECT_EQ(message(p), "accepted");
+  p.groups = 5;
+  EXPECT_NE(message(p).find("bands: found 5 with 4 steps of an epoch"), std::string::npos) << message(p);
 }
 
 }  // namespace

@@ -89,5 +89,26 @@ TEST_F(UnusedBudgetTest, IsToldWithoutNumbersWhereTheyAreLongWork) {
   EXPECT_FALSE(left->noise_multiplier);
 }
 
+// What a run of cyclic coins ends with may be a part of a round: from above it costs a whole one, from below nothing.
+TEST(Plan, ARoundThatIsNotCompleteCountsFromAboveAlone) {
+  auto config = small_training();
+  config.privacy.relation = privacy::Relation::series;
+  config.sampling.top_level = privacy::TopLevel::cyclic_poisson;
+  config.sampling.batch_size.reset();
+  config.sampling.batches = 5;
+  config.privacy.noise_mechanism = privacy::StrategyKind::bsr;
+  config.privacy.noise_bands = 4;
+  config.privacy.noise_multiplier = 3.0;
+  config.privacy.target_epsilon = 50.0;
+  config.training.max_epochs = 1;
+  const auto method = mechanism::method_of(config, waves().split.training_length);
+  const auto plan = make_plan(method, {50.0, config.privacy.delta}, 1);
+  ASSERT_EQ(plan.steps, 5U);
+  const auto curve = method.privacy()->curve();
+  EXPECT_EQ(plan.epsilon.upper, curve->epsilon(config.privacy.delta, 2).upper);
+  EXPECT_EQ(plan.epsilon.lower, curve->epsilon(config.privacy.delta, 1).lower);
+  EXPECT_LT(plan.epsilon.lower, 0.9 * plan.epsilon.upper);
+}
+
 }  // namespace
 }  // namespace tsdp::training

@@ -200,6 +200,7 @@ TEST_F(TrainerTest, ANewKeyGoesOnWhereTheLawAllowsIt) {
     privacy::Relation relation;
     std::optional<std::uint64_t> goes_on_at;  ///< of a crash that charged 31 steps of epochs of two
     privacy::StrategyKind mechanism = privacy::StrategyKind::identity;
+    privacy::Redraw redraw = privacy::Redraw::once;
   };
   using enum privacy::TopLevel;
   const auto every = privacy::Reshuffle::every_epoch;
@@ -211,12 +212,16 @@ TEST_F(TrainerTest, ANewKeyGoesOnWhereTheLawAllowsIt) {
         Case{"values, shuffled", shuffled, every, privacy::Relation::event, 32},
         Case{"shuffled once", shuffled, privacy::Reshuffle::once, privacy::Relation::series, {}},
         Case{"bins", balls_in_bins, every, privacy::Relation::series, {}},
+        Case{"bins, redrawn", balls_in_bins, every, privacy::Relation::series, 32, privacy::StrategyKind::identity,
+             privacy::Redraw::every_epoch},
+        Case{"cyclic coins", cyclic_poisson, every, privacy::Relation::series, 31},
         Case{
             "in turn, correlated", deterministic, every, privacy::Relation::series, {}, privacy::StrategyKind::bisr}}) {
     SCOPED_TRACE(c.name);
     auto config = small_config();
     config.sampling.top_level = c.sampler;
     config.sampling.reshuffle = c.reshuffle;
+    config.sampling.redraw = c.redraw;
     config.privacy.relation = c.relation;
     config.privacy.noise_multiplier = c.mechanism == privacy::StrategyKind::identity ? 8.0 : 60.0;
     config.privacy.noise_mechanism = c.mechanism;

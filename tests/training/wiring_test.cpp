@@ -63,9 +63,10 @@ std::function<void(Config&)> correlated(privacy::TopLevel sampler, privacy::Stra
     c.sampling.batch_size.reset();
     c.sampling.batches = 3;
     if (sampler == privacy::TopLevel::shuffled) c.sampling.reshuffle = privacy::Reshuffle::once;
-    c.privacy.noise_multiplier = 20.0;
+    const bool cyclic = sampler == privacy::TopLevel::cyclic_poisson;
+    c.privacy.noise_multiplier = cyclic ? 5.0 : 20.0;
     c.privacy.noise_mechanism = mechanism;
-    c.privacy.noise_bands = 3;
+    c.privacy.noise_bands = cyclic ? 2 : 3;  // coins that do not always show heads
     if (mechanism == privacy::StrategyKind::file) {
       c.privacy.noise_coefficients = "coefficients.json";
       c.privacy.noise_recursion = {privacy::NoiseRecursion::Form::banded, {2.0, 0.75, 0.25}, {}, {}};
@@ -158,6 +159,18 @@ const std::vector<Case>& cases() {
                       c.sampling.batches = 3;
                       c.privacy.noise_multiplier = 8.0;  // of which the exact profile is quickly made
                     }),
+       2.0},
+      {"series, three bins, redrawn",
+       whole_series(privacy::TopLevel::balls_in_bins,
+                    [](Config& c) {
+                      c.sampling.batch_size.reset();
+                      c.sampling.batches = 3;
+                      c.sampling.redraw = privacy::Redraw::every_epoch;
+                      c.privacy.noise_multiplier = 8.0;
+                    }),
+       2.0},
+      {"series, cyclic coins, bsr", correlated(privacy::TopLevel::cyclic_poisson, privacy::StrategyKind::bsr), 2.0},
+      {"series, cyclic coins, band_mf", correlated(privacy::TopLevel::cyclic_poisson, privacy::StrategyKind::band_mf),
        2.0},
       {"series, three bins, bsr", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::bsr), 2.0},
       {"series, three bins, bisr", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::bisr), 2.0},

@@ -78,8 +78,10 @@ struct Config {
     tsdp::privacy::BottomLevel bottom_level = tsdp::privacy::BottomLevel::with_replacement;
     std::optional<std::int64_t> batch_size;  // none: batches or rate, or `auto`
     bool auto_batch_size = false;
+    bool auto_top_level = false;  ///< `top_level` and `redraw` are chosen when the run is settled
     std::int64_t subsequences_per_sequence = 1;
     tsdp::privacy::Reshuffle reshuffle = tsdp::privacy::Reshuffle::every_epoch;
+    tsdp::privacy::Redraw redraw = tsdp::privacy::Redraw::once;
     std::optional<std::int64_t> batches;
     std::optional<double> rate;
   } sampling;

@@ -39,8 +39,8 @@ constexpr Names<CorrelatedMethod, 5> names_of(CorrelatedMethod) {
 
 /// Whether batches made this way are covered with correlated noise: all parts of a record must be a fixed number of
 /// steps apart.
-[[nodiscard]] constexpr bool covers_correlated_noise(TopLevel sampler, Reshuffle reshuffle) {
-  return sampler == TopLevel::balls_in_bins || sampler == TopLevel::deterministic ||
+[[nodiscard]] constexpr bool covers_correlated_noise(TopLevel sampler, Reshuffle reshuffle, Redraw redraw) {
+  return (sampler == TopLevel::balls_in_bins && redraw == Redraw::once) || sampler == TopLevel::deterministic ||
          (sampler == TopLevel::shuffled && reshuffle == Reshuffle::once);
 }
 

@@ -40,6 +40,7 @@ SubsamplingScheme::SubsamplingScheme(Parameters parameters) : parameters_(std::m
   at_least_one("batch size", p.batch_size);
   at_least_one("subsequences per sequence", p.subsequences_per_sequence);
   check_series();
+  check_groups();
   if (p.batches || p.rate) {
     parameters_.batch_size =
         std::clamp<std::int64_t>(std::llround(expected_sequences() * static_cast<double>(p.subsequences_per_sequence)),
@@ -63,15 +64,18 @@ void SubsamplingScheme::check_series() const {
   const auto& p = parameters_;
   if (p.reshuffle == Reshuffle::once && p.top_level != TopLevel::shuffled)
     throw UsageError(cat("reshuffle: found once with top level ", name(p.top_level), "; only shuffled has an order"));
+  if (p.redraw == Redraw::every_epoch && p.top_level != TopLevel::balls_in_bins)
+    throw UsageError(
+        cat("redraw: found every_epoch with top level ", name(p.top_level), "; only balls_in_bins has bins"));
   if (!p.batches && !p.rate) return;
   if (p.record != Record::series)
     throw UsageError("batches, sampling rate: found one of them with windows as records; expected the batch size");
   if (p.batches && p.rate)
     throw UsageError(cat("sampling rate: found ", *p.rate, " and ", *p.batches, " batches; expected one of them"));
   if (p.rate) {
-    if (p.top_level != TopLevel::poisson)
-      throw UsageError(
-          cat("sampling rate: found ", *p.rate, " with top level ", name(p.top_level), "; only poisson has one"));
+    if (p.top_level != TopLevel::poisson && p.top_level != TopLevel::cyclic_poisson)
+      throw UsageError(cat("sampling rate: found ", *p.rate, " with top level ", name(p.top_level),
+                           "; only poisson and cyclic_poisson have one"));
     if (!(*p.rate > 0.0) || !(*p.rate <= 1.0))
       throw UsageError(cat("sampling rate: found ", *p.rate, "; expected a number above 0 and at most 1"));
     return;
@@ -87,6 +91,19 @@ void SubsamplingScheme::check_series() const {
                          " (of ", size, " series) or ", (sequences() + size - 2) / (size - 1), " (of ", size - 1, ")"));
 }
 
+void SubsamplingScheme::check_groups() const {
+  const auto& p = parameters_;
+  if (p.groups != 1 && p.top_level != TopLevel::cyclic_poisson)
+    throw UsageError(
+        cat("groups: found ", p.groups, " with top level ", name(p.top_level), "; only cyclic_poisson has groups"));
+  if (p.top_level == TopLevel::cyclic_poisson && p.record != Record::series)
+    throw PrivacyError(
+        "top level cyclic_poisson with windows as records: nothing covers it; records of whole series are");
+  if (p.groups < 1 || p.groups > steps_per_epoch())
+    throw UsageError(cat("bands: found ", p.groups, " with ", steps_per_epoch(),
+                         " steps of an epoch; cyclic_poisson expects from 1 to as many"));
+}
+
 std::int64_t SubsamplingScheme::sequences_per_batch() const noexcept {
   const auto& p = parameters_;
   if (draws_each_series()) return std::max<std::int64_t>(1, std::llround(expected_sequences()));
@@ -98,7 +115,8 @@ double SubsamplingScheme::drawn_share() const noexcept {
   const auto& p = parameters_;
   const auto n = static_cast<double>(sequences());
   switch (p.top_level) {
-    case TopLevel::poisson: {
+    case TopLevel::poisson:
+    case TopLevel::cyclic_poisson: {
       // A quotient is off by 2^-53 of itself, which the next double makes up for.
       const double rate = p.rate
                               ? *p.rate
@@ -114,6 +132,12 @@ double SubsamplingScheme::drawn_share() const noexcept {
     case TopLevel::without_replacement: break;
   }
   return static_cast<double>(sequences_per_batch()) / n;
+}
+
+double SubsamplingScheme::coin() const noexcept {
+  const auto rate = drawn_share() * static_cast<double>(parameters_.groups);
+  // The product is off by half a unit of itself.
+  return std::min(1.0, std::ceil((parameters_.groups == 1 ? rate : std::nextafter(rate, 2.0)) * 0x1p53) * 0x1p-53);
 }
 
 double SubsamplingScheme::expected_sequences() const noexcept {
@@ -135,10 +159,11 @@ std::int64_t SubsamplingScheme::steps_per_epoch() const noexcept {
 NewKey SubsamplingScheme::new_key() const noexcept {
   switch (parameters_.top_level) {
     case TopLevel::shuffled: return parameters_.reshuffle == Reshuffle::once ? NewKey::never : NewKey::at_next_epoch;
-    case TopLevel::balls_in_bins: return NewKey::never;
+    case TopLevel::balls_in_bins: return parameters_.redraw == Redraw::once ? NewKey::never : NewKey::at_next_epoch;
     case TopLevel::deterministic:
     case TopLevel::without_replacement:
-    case TopLevel::poisson: break;
+    case TopLevel::poisson:
+    case TopLevel::cyclic_poisson: break;
   }
   return NewKey::at_any_step;
 }

@@ -14,15 +14,21 @@
 
 namespace tsdp::privacy {
 
-std::uint64_t AppliedTheorem::uses_of_steps(std::uint64_t steps) const {
-  if (unit == CompositionUnit::step) return steps;
-  const auto per_epoch = static_cast<std::uint64_t>(steps_per_epoch);
-  return steps / per_epoch + (steps % per_epoch != 0 ? 1 : 0);
+std::uint64_t AppliedTheorem::steps_per_use() const {
+  switch (unit) {
+    case CompositionUnit::step: return 1;
+    case CompositionUnit::epoch: return static_cast<std::uint64_t>(steps_per_epoch);
+    case CompositionUnit::round: return static_cast<std::uint64_t>(steps_per_round);
+  }
+  throw Error(ExitCode::failure, "a unit of composition without steps");
 }
 
-std::uint64_t AppliedTheorem::complete_uses(std::uint64_t steps) const {
-  return unit == CompositionUnit::step ? steps : steps / static_cast<std::uint64_t>(steps_per_epoch);
+std::uint64_t AppliedTheorem::uses_of_steps(std::uint64_t steps) const {
+  const auto each = steps_per_use();
+  return steps / each + (steps % each != 0 ? 1 : 0);
 }
+
+std::uint64_t AppliedTheorem::complete_uses(std::uint64_t steps) const { return steps / steps_per_use(); }
 
 namespace {
 /// The answer after `steps` steps, where `ends` gives that of a number of uses.
@@ -50,9 +56,7 @@ Certified delta_after(const AppliedTheorem& theorem, PrivacyCurve& curve, double
   return after(theorem, steps, [&](std::uint64_t uses) { return curve.delta(epsilon, uses, precision); });
 }
 
-std::uint64_t AppliedTheorem::steps_of_uses(std::uint64_t uses) const {
-  return unit == CompositionUnit::step ? uses : uses * static_cast<std::uint64_t>(steps_per_epoch);
-}
+std::uint64_t AppliedTheorem::steps_of_uses(std::uint64_t uses) const { return uses * steps_per_use(); }
 
 std::vector<double> AppliedTheorem::renyi(std::uint64_t uses, std::span<const double> orders) const {
   if (uses == 0) return std::vector<double>(orders.size());  // nothing, though a use may cost more than any number

@@ -143,38 +143,71 @@ std::span<const StrategyKind> searched_kinds() {
   return kinds;
 }
 
-PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy& sizes, double tolerance) {
-  const auto bins = target.law.batches;
-  struct Candidate {
-    std::shared_ptr<const Strategy> strategy;
-    double mean_error, unamplified;
-  };
-  std::vector<Candidate> tried;
-  for (const auto kind : searched_kinds()) {
-    if (kind != StrategyKind::identity && !covers_correlated_noise(target.law.sampler, target.law.reshuffle)) continue;
+namespace {
+
+/// A matrix that is tried with a law.
+struct Candidate {
+  SeriesLaw law;
+  std::shared_ptr<const Strategy> strategy;
+  double mean_error, unamplified;
+};
+
+/// What is tried with a law, by its error without amplification.
+std::vector<Candidate> candidates_of(const SeriesLaw& law, std::int64_t epochs, const WantedStrategy& sizes,
+                                     bool independent) {
+  std::vector<Candidate> out;
+  const auto add = [&](const SeriesLaw& with, StrategyKind kind, std::int64_t bands) {
     auto wanted = sizes;
     wanted.kind = kind;
-    auto strategy = std::make_shared<const Strategy>(planned_strategy(wanted, bins, target.epochs));
+    wanted.bands = bands;
+    auto strategy = std::make_shared<const Strategy>(planned_strategy(wanted, with.batches, epochs));
     const double mean_error = strategy->mean_error();
-    const double unamplified = mean_error * squared_sensitivity(*strategy, bins, target.epochs);
-    tried.push_back({std::move(strategy), mean_error, unamplified});
+    const double unamplified = mean_error * squared_sensitivity(*strategy, with.batches, epochs);
+    out.push_back({with, std::move(strategy), mean_error, unamplified});
+  };
+  if (independent || !covers_correlated_noise(law)) {
+    add(law, StrategyKind::identity, 1);
+  } else if (law.sampler == TopLevel::cyclic_poisson) {
+    for (const auto& grouped : cyclic_laws(law)) {
+      if (grouped.groups == 1) add(grouped, StrategyKind::identity, 1);
+      else
+        for (const auto kind : {StrategyKind::band_mf, StrategyKind::bsr}) add(grouped, kind, grouped.groups);
+    }
+  } else {
+    for (const auto kind : searched_kinds()) add(law, kind, sizes.bands);
   }
-  std::stable_sort(tried.begin(), tried.end(),
-                   [](const auto& a, const auto& b) { return a.unamplified < b.unamplified; });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& one, const auto& other) { return one.unamplified < other.unamplified; });
+  return out;
+}
+
+}  // namespace
+
+PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy& sizes, double tolerance) {
+  return least_total_error({target.law}, target, sizes, /*independent=*/false, tolerance);
+}
+
+PricedStrategy least_total_error(const std::vector<SeriesLaw>& laws, const NoiseTarget& target,
+                                 const WantedStrategy& sizes, bool independent, double tolerance) {
   PricedStrategy best;
   std::exception_ptr why_none;
-  for (const auto& [strategy, mean_error, unamplified] : tried) {
-    try {
-      if (best.strategy) {
-        const double most = std::min(std::sqrt(best.total_error / mean_error) / (1.0 + tolerance), 1e6);
-        if (most < 0.01 || !certified(target, strategy, most)) continue;
+  for (const auto& of_laws : laws) {
+    for (const auto& [law, strategy, mean_error, unamplified] :
+         candidates_of(of_laws, target.epochs, sizes, independent)) {
+      auto of_law = target;
+      of_law.law = law;
+      try {
+        if (best.strategy) {
+          const double most = std::min(std::sqrt(best.total_error / mean_error) / (1.0 + tolerance), 1e6);
+          if (most < 0.01 || !certified(of_law, strategy, most)) continue;
+        }
+        const double sigma = least_noise(of_law, strategy, tolerance);
+        const double total = sigma * sigma * mean_error;
+        if (!best.strategy || total < best.total_error) best = {law, strategy, sigma, total};
+      } catch (const PrivacyError&) {
+        // A target out of reach for one kind may not be for another.
+        if (!why_none) why_none = std::current_exception();
       }
-      const double sigma = least_noise(target, strategy, tolerance);
-      const double total = sigma * sigma * mean_error;
-      if (!best.strategy || total < best.total_error) best = {strategy, sigma, total};
-    } catch (const PrivacyError&) {
-      // A target out of reach for one kind may not be for another.
-      if (!why_none) why_none = std::current_exception();
     }
   }
   if (!best.strategy) std::rethrow_exception(why_none);

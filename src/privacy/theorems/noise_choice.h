@@ -54,6 +54,7 @@ struct NoiseTarget {
 /// A matrix with its σ, and σ² times the mean squared error of its prefix sums (strategy.h): what training feels of the
 /// noise, in squares of the clip norm.
 struct PricedStrategy {
+  SeriesLaw law;  ///< the target's; of cyclic Poisson batches with as many groups as C has bands
   std::shared_ptr<const Strategy> strategy;
   double noise_multiplier = 0.0;
   double total_error = 0.0;
@@ -63,12 +64,17 @@ struct PricedStrategy {
 [[nodiscard]] std::span<const StrategyKind> searched_kinds();
 
 /// The kind with the least total error; identity where the law is covered with independent noise alone
-/// (covers_correlated_noise). `sizes`: bands and buffers; its kind is ignored.
+/// (covers_correlated_noise). `sizes`: bands and buffers; its kind is ignored. Cyclic Poisson batches take banded C
+/// alone, of 1, 2, 4, … bands up to T, at most 64, in place of the bands in `sizes`.
 ///
 /// Kinds are tried in the order of their error without amplification. With T the least total error so far, another can
 /// only be better if it is certified at σ = √(T/mean error), as a certified σ stays certified when it grows; that is
 /// checked first.
 [[nodiscard]] PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy& sizes,
                                                double tolerance = 2e-4);
+/// The least of several laws, of which the target's is none; what answers fastest should come first. With
+/// `independent`, without correlated noise.
+[[nodiscard]] PricedStrategy least_total_error(const std::vector<SeriesLaw>& laws, const NoiseTarget& target,
+                                               const WantedStrategy& sizes, bool independent, double tolerance = 2e-4);
 
 }  // namespace tsdp::privacy

@@ -9,9 +9,11 @@
 #include "privacy/terms/checks.h"
 #include "privacy/theorems/structured_pairs.h"
 #include "privacy/whole_series/allocation_renyi.h"
+#include "privacy/whole_series/epoch_bounds.h"
 #include "privacy/whole_series/gaussian_curve.h"
 #include "privacy/whole_series/poisson_curve.h"
 #include "privacy/whole_series/random_allocation_curve.h"
+#include "privacy/whole_series/redrawn_bins_curve.h"
 #include "privacy/whole_series/shuffled_curve.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -21,14 +23,17 @@ namespace tsdp::privacy {
 namespace {
 
 constexpr const char* matrix_row = "series.matrix";
+constexpr const char* cyclic_row = "series.cyclic_poisson";
+constexpr const char* redrawn_row = "series.bins_redrawn";
 /// The most that a series may move sums by under correlated noise, in clip norms and as the root of an epoch's share:
 /// beyond, nothing is private.
 constexpr double most_share = 1e9;
 
-/// Upper ends only: what a pair that is not exact gives.
+/// The upper ends of one curve, and the lower ends of another; none without it.
 class UpperCurve final : public PrivacyCurve {
  public:
-  UpperCurve(std::unique_ptr<PrivacyCurve> of, std::string why) : of_(std::move(of)), why_(std::move(why)) {}
+  UpperCurve(std::unique_ptr<PrivacyCurve> of, std::string why, std::unique_ptr<PrivacyCurve> lower = nullptr)
+      : of_(std::move(of)), lower_(std::move(lower)), why_(std::move(why)) {}
 
   bool certifies(double epsilon, double delta, std::uint64_t uses, double precision) override {
     return of_->certifies(epsilon, delta, uses, precision);
@@ -36,21 +41,23 @@ class UpperCurve final : public PrivacyCurve {
   double upper_epsilon(double delta, std::uint64_t uses, double precision) override {
     return of_->upper_epsilon(delta, uses, precision);
   }
-  [[nodiscard]] Certificate methods() const override { return {why_, "", {}}; }
+  [[nodiscard]] Certificate methods() const override { return {why_, lower_ ? why_ : "", {}}; }
 
  protected:
   Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate&) override {
-    return {0.0, of_->delta(epsilon, uses, precision).upper};
+    return in_order(
+        {lower_ ? lower_->delta(epsilon, uses, precision).lower : 0.0, of_->delta(epsilon, uses, precision).upper});
   }
   Interval find_epsilon(double delta, std::uint64_t uses, double precision, Certificate&) override {
-    return {0.0, of_->epsilon(delta, uses, precision).upper};
+    return in_order(
+        {lower_ ? lower_->epsilon(delta, uses, precision).lower : 0.0, of_->epsilon(delta, uses, precision).upper});
   }
   std::uint64_t search_uses(double epsilon, double delta, std::uint64_t limit, double precision) override {
     return of_->max_uses(epsilon, delta, limit, precision);
   }
 
  private:
-  std::unique_ptr<PrivacyCurve> of_;
+  std::unique_ptr<PrivacyCurve> of_, lower_;
   std::string why_;
 };
 
@@ -65,15 +72,23 @@ std::unique_ptr<PrivacyCurve> curve_of(const SeriesLaw& law, double rate, double
                                             "deterministic batches (Chua et al. 2024, Theorem 4.1)");
       return std::make_unique<ShuffledCurve>(law.batches, sigma, law.reshuffle);
     case TopLevel::poisson:
+    case TopLevel::cyclic_poisson:
       if (direction) return std::make_unique<Accountant>(poisson_step(rate, sigma), *direction);
       return std::make_unique<PoissonCurve>(rate, sigma);
     case TopLevel::without_replacement:
       return std::make_unique<UpperCurve>(std::make_unique<Accountant>(one_window_pair(rate, sigma)),
                                           "sample without replacement, another series in the absent one's place "
                                           "(Schuchardt et al. 2025, Theorem 4.4 with r = 1)");
-    case TopLevel::balls_in_bins: return std::make_unique<RandomAllocationCurve>(law.batches, sigma, direction);
+    case TopLevel::balls_in_bins:
+      if (law.redraw == Redraw::every_epoch) return std::make_unique<RedrawnBinsCurve>(law.batches, sigma, direction);
+      return std::make_unique<RandomAllocationCurve>(law.batches, sigma, direction);
   }
   throw Error(ExitCode::failure, "a sampler that no row is about");
+}
+
+/// The probability of a coin, or of a sample.
+double rate_of(const SeriesLaw& law) {
+  return law.rate.value_or(static_cast<double>(law.groups) / static_cast<double>(law.batches));
 }
 
 /// Upper bounds of the Rényi divergences of `epochs` epochs of balls in bins with a strategy C ≥ 0, of an addition or
@@ -122,12 +137,19 @@ const std::vector<TheoremSummary>& series_table() {
           TopLevel::shuffled, chua),
       row("series.poisson", "every series by a coin of its own", Bound::tight, CompositionUnit::step, TopLevel::poisson,
           chua),
+      row(cyclic_row, "every series by a coin of its own in every p-th step; noise of p bands", Bound::tight,
+          CompositionUnit::round, TopLevel::cyclic_poisson,
+          "Choquette-Choo et al., (Amplified) Banded Matrix Factorization, NeurIPS 2023"),
       row("series.wor", "batches of whole series without replacement", Bound::upper, CompositionUnit::step,
           TopLevel::without_replacement, ""),
       row("series.balls_in_bins", "every series in one bin, drawn once", Bound::tight, CompositionUnit::epoch,
           TopLevel::balls_in_bins,
           "Choquette-Choo et al., Near-Exact Privacy Amplification for Matrix Mechanisms, ICLR 2025"),
-      row(matrix_row, "correlated noise: bins, fixed batches, or batches shuffled once", Bound::upper,
+      row(redrawn_row, "every series in one bin, drawn anew in every epoch", Bound::tight, CompositionUnit::epoch,
+          TopLevel::balls_in_bins,
+          "Choquette-Choo et al., Near-Exact Privacy Amplification for Matrix Mechanisms, ICLR 2025; composed: Zhu et "
+          "al., Optimal Accounting of Differential Privacy via Characteristic Function, AISTATS 2022"),
+      row(matrix_row, "correlated noise: bins drawn once, fixed batches, or batches shuffled once", Bound::upper,
           CompositionUnit::epoch, TopLevel::balls_in_bins,
           "Schuchardt and Kalinin, Sampling-Free Privacy Accounting for Matrix Mechanisms under Random Allocation, "
           "2026"),
@@ -135,16 +157,62 @@ const std::vector<TheoremSummary>& series_table() {
   return rows;
 }
 
+namespace {
+
+/// Cyclic Poisson batches with noise of a p-banded C: a round moves CG by at most ‖c‖ in the p rows that only this
+/// round's part of a series reaches, with the probability of its coin (docs/proofs/cyclic-poisson.md). Rounding: ‖c‖ up
+/// for upper ends, down for lower ends.
+AppliedTheorem banded_rounds(AppliedTheorem out, const SeriesLaw& law, const Strategy& strategy,
+                             std::optional<Direction> direction) {
+  if (strategy.bands() > law.groups)
+    throw PrivacyError(cat("correlated noise of ", strategy.bands(), " bands with top level cyclic_poisson of ",
+                           law.groups, " groups: nothing covers it, as parts of a series would meet; expected at most ",
+                           law.groups, " bands (bsr, band_mf, or a file of so many coefficients)"));
+  const double upper = std::sqrt(squared_sensitivity(strategy, strategy.steps(), 1)) * (1.0 + 1e-15);
+  const double lower = std::sqrt(squared_sensitivity(strategy, strategy.steps(), 1, Gram::Side::lower)) * (1.0 - 1e-15);
+  if (!(upper <= most_share))
+    throw PrivacyError(cat("coefficients: one series moves the sums by up to ", upper, " times the clip norm; at most ",
+                           most_share, " is accounted for"));
+  const double rate = *law.rate;
+  const double least = out.noise_multiplier / upper * (1.0 - 1e-15);
+  const double most = out.noise_multiplier / lower * (1.0 + 1e-15);
+  out.pair = poisson_step(rate, least);
+  out.own_curve = [=] {
+    const auto one = [&](double sigma) -> std::unique_ptr<PrivacyCurve> {
+      if (rate == 1.0) return std::make_unique<GaussianCurve>(sigma);  // every coin shows heads
+      if (direction) return std::make_unique<Accountant>(poisson_step(rate, sigma), *direction);
+      return std::make_unique<PoissonCurve>(rate, sigma);
+    };
+    return std::make_unique<UpperCurve>(one(least),
+                                        "composition of the exact pair of a round of cyclic Poisson batches with "
+                                        "banded noise (Choquette-Choo et al. 2023)",
+                                        one(most));
+  };
+  return out;
+}
+
+}  // namespace
+
 AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::optional<Direction> direction,
                               CorrelatedMethod method) {
   if (noise.kind == NoiseKind::independent) return series_theorem(law, noise.multiplier, direction);
   if (noise.strategy == nullptr) throw Error(ExitCode::failure, "correlated noise without a strategy matrix");
   // The checks of numbers are those of independent noise.
   auto out = series_theorem(law, noise.multiplier, direction);
+  if (law.sampler == TopLevel::cyclic_poisson) {
+    auto with_rate = law;
+    with_rate.rate = rate_of(law);
+    return banded_rounds(std::move(out), with_rate, *noise.strategy, direction);
+  }
   if (law.sampler == TopLevel::shuffled && law.reshuffle != Reshuffle::once)
     throw PrivacyError(
         "correlated noise with top level shuffled and an order of its own in every epoch: nothing covers it, as two "
         "parts of a series may come together; reshuffle once, or balls_in_bins, is covered");
+  if (law.redraw == Redraw::every_epoch)
+    throw PrivacyError(
+        "correlated noise with bins that are drawn anew in every epoch: nothing covers it, as two parts of a series "
+        "may "
+        "come together; redraw once is covered");
   const auto probe =
       CorrelatedNoiseCurve(noise.strategy, law.sampler, law.batches, noise.multiplier, direction, method);
   const auto epochs = probe.planned();
@@ -169,10 +237,43 @@ AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::opt
   return out;
 }
 
+std::vector<SeriesLaw> all_series_laws(std::int64_t batches, std::optional<double> rate) {
+  std::vector<SeriesLaw> out;
+  for (const auto& [sampler, unused] : names_of(TopLevel{})) {
+    SeriesLaw law{sampler, batches};
+    if (sampler == TopLevel::poisson) law.rate = rate;
+    if (sampler == TopLevel::cyclic_poisson) continue;  // needs the bands of a mechanism
+    out.push_back(law);
+    if (sampler == TopLevel::shuffled) law.reshuffle = Reshuffle::once;
+    else if (sampler == TopLevel::balls_in_bins) law.redraw = Redraw::every_epoch;
+    else continue;
+    out.push_back(law);
+  }
+  return out;
+}
+
+std::vector<SeriesLaw> cyclic_laws(const SeriesLaw& law) {
+  constexpr std::int64_t most_groups = 64;
+  std::vector<SeriesLaw> out;
+  for (std::int64_t groups = 1; groups <= std::min(law.batches, most_groups); groups *= 2) {
+    out.push_back(law);
+    out.back().groups = groups;
+    // As SubsamplingScheme::coin() has it.
+    if (law.rate)
+      out.back().rate =
+          groups == law.groups
+              ? *law.rate
+              : std::min(1.0,
+                         std::ceil(std::nextafter(*law.rate * static_cast<double>(groups), 2.0) * 0x1p53) * 0x1p-53);
+  }
+  return out;
+}
+
 SeriesLaw series_law_of(const SubsamplingScheme& scheme) {
   const auto& p = scheme.parameters();
-  SeriesLaw law{p.top_level, scheme.steps_per_epoch(), {}, p.reshuffle};
-  if (p.top_level == TopLevel::poisson || p.top_level == TopLevel::without_replacement) law.rate = scheme.drawn_share();
+  SeriesLaw law{p.top_level, scheme.steps_per_epoch(), {}, p.reshuffle, p.redraw, p.groups};
+  if (p.top_level == TopLevel::poisson || p.top_level == TopLevel::cyclic_poisson) law.rate = scheme.coin();
+  if (p.top_level == TopLevel::without_replacement) law.rate = scheme.drawn_share();
   return law;
 }
 
@@ -180,25 +281,45 @@ AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std
   check_noise_multiplier_of_mechanism(noise_multiplier);
   if (law.batches < 1 || law.batches > largest_count)
     throw UsageError(cat("batches: found ", law.batches, "; expected an integer from 1 to ", largest_count));
-  if (law.rate && law.sampler != TopLevel::poisson && law.sampler != TopLevel::without_replacement)
+  if (law.rate && law.sampler != TopLevel::poisson && law.sampler != TopLevel::cyclic_poisson &&
+      law.sampler != TopLevel::without_replacement)
     throw UsageError(cat("sampling rate: found ", *law.rate, " with top level ", name(law.sampler),
-                         "; only poisson and wor have one"));
+                         "; only poisson, cyclic_poisson and wor have one"));
   if (law.rate && (!(*law.rate > 0.0) || !(*law.rate <= 1.0)))
     throw UsageError(cat("sampling rate: found ", *law.rate, "; expected a number above 0 and at most 1"));
   if (law.reshuffle == Reshuffle::once && law.sampler != TopLevel::shuffled)
     throw UsageError(cat("reshuffle: found once with top level ", name(law.sampler), "; only shuffled has an order"));
+  if (law.redraw == Redraw::every_epoch && law.sampler != TopLevel::balls_in_bins)
+    throw UsageError(
+        cat("redraw: found every_epoch with top level ", name(law.sampler), "; only balls_in_bins has bins"));
+  if (law.groups != 1 && law.sampler != TopLevel::cyclic_poisson)
+    throw UsageError(
+        cat("groups: found ", law.groups, " with top level ", name(law.sampler), "; only cyclic_poisson has groups"));
+  if (law.groups < 1 || law.groups > law.batches)
+    throw UsageError(
+        cat("bands: found ", law.groups, " with ", law.batches, " batches; cyclic_poisson expects from 1 to as many"));
   const auto& rows = series_table();
-  const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return *r.top_level == law.sampler; });
-  const double rate = law.rate.value_or(1.0 / static_cast<double>(law.batches));
-  auto pair = law.sampler == TopLevel::poisson               ? poisson_step(rate, noise_multiplier)
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) {
+    return *r.top_level == law.sampler && (r.id == redrawn_row) == (law.redraw == Redraw::every_epoch);
+  });
+  const double rate = rate_of(law);
+  const bool coins = law.sampler == TopLevel::poisson || law.sampler == TopLevel::cyclic_poisson;
+  auto pair = coins                                          ? poisson_step(rate, noise_multiplier)
               : law.sampler == TopLevel::without_replacement ? one_window_pair(rate, noise_multiplier)
                                                              : DominatingPair({{1.0, 1.0}}, noise_multiplier);
   AppliedTheorem out{row->id, row->bound, row->unit, law.batches, noise_multiplier, std::move(pair)};
+  out.steps_per_round = law.groups;
   out.own_curve = [=] { return curve_of(law, rate, noise_multiplier, direction); };
   if (law.sampler == TopLevel::balls_in_bins)
     out.own_renyi = [=](std::uint64_t uses, std::span<const double> orders) {
       if (static_cast<double>(uses) * static_cast<double>(law.batches) > static_cast<double>(Strategy::most_steps))
         return std::vector<double>(orders.size(), std::numeric_limits<double>::infinity());
+      if (law.redraw == Redraw::every_epoch) {
+        auto divergences = bins_renyi(Strategy(StrategyKind::identity, {}, law.batches), law.batches, noise_multiplier,
+                                      std::min<std::uint64_t>(uses, 1), orders);
+        for (auto& divergence : divergences) divergence *= static_cast<double>(uses) * (1.0 + 1e-15);
+        return divergences;
+      }
       const auto steps = std::max<std::int64_t>(1, law.batches * static_cast<std::int64_t>(uses));
       return bins_renyi(Strategy(StrategyKind::identity, {}, steps), law.batches, noise_multiplier, uses, orders);
     };
@@ -248,21 +369,22 @@ Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint
   double least = std::numeric_limits<double>::infinity();
   // Given batches, bins or coins, whose law is the same in both data sets, sums move by at most 2 wherever the series
   // takes part; divergences are jointly convex.
-  const double sensitivity =
-      noise.kind == NoiseKind::independent
-          ? 2.0
-          : 2.0 * std::sqrt(squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(uses))) *
-                (1.0 + 1e-15);
+  // With correlated noise that is one Gaussian mechanism for all epochs, or, of cyclic batches, one for every round.
+  const bool by_use = noise.kind == NoiseKind::independent || law.sampler == TopLevel::cyclic_poisson;
+  const double reached = noise.kind == NoiseKind::independent ? 1.0
+                         : law.sampler == TopLevel::cyclic_poisson
+                             ? squared_sensitivity(*noise.strategy, noise.strategy->steps(), 1)
+                             : squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(uses));
+  const double sensitivity = noise.kind == NoiseKind::independent ? 2.0 : 2.0 * std::sqrt(reached) * (1.0 + 1e-15);
   try {
-    least = GaussianCurve(noise.multiplier, sensitivity)
-                .epsilon(delta, noise.kind == NoiseKind::independent ? uses : 1)
-                .upper;
+    least = GaussianCurve(noise.multiplier, sensitivity).epsilon(delta, by_use ? uses : 1).upper;
   } catch (const PrivacyError&) {
     // No ε that large is stated.
   }
   // Amplified laws may gain more from two neighbours. With correlated noise, by Rényi divergences, which do not take
   // seconds.
-  if (law.sampler == TopLevel::poisson || law.sampler == TopLevel::balls_in_bins)
+  if (law.sampler == TopLevel::poisson || law.sampler == TopLevel::cyclic_poisson ||
+      law.sampler == TopLevel::balls_in_bins)
     least = std::min(
         least, two_in_a_row(series_theorem(law, noise, std::nullopt, CorrelatedMethod::renyi), uses, delta, epsilon));
   // `epsilon` may be that of one direction, and a replaced series takes both: nothing follows from it.

@@ -20,9 +20,23 @@ namespace tsdp::privacy {
 struct SeriesLaw {
   TopLevel sampler = TopLevel::deterministic;
   std::int64_t batches = 1;                        ///< T ≥ 1: steps of an epoch; for balls in bins, the bins
-  std::optional<double> rate = {};                 ///< Poisson and without replacement: ρ in (0, 1]; none: 1/T
-  Reshuffle reshuffle = Reshuffle::every_epoch;    ///< shuffled
+  std::optional<double> rate = {};  ///< Poisson (the coin) and without replacement, in (0, 1]; none: 1/T
+  Reshuffle reshuffle = Reshuffle::every_epoch;  ///< shuffled
+  Redraw redraw = Redraw::once;  ///< balls in bins
+  std::int64_t groups = 1;  ///< p of cyclic Poisson, 1 ≤ p ≤ T; its rate: none is p/T
 };
+
+/// Every way of making batches of whole series, `batches` an epoch; with Poisson's `rate`, if it is another than 1/T.
+[[nodiscard]] std::vector<SeriesLaw> all_series_laws(std::int64_t batches, std::optional<double> rate = {});
+
+/// `law`, which is of cyclic Poisson batches, with 1, 2, 4, … groups, as many as an epoch has steps and 64 at most. The
+/// coin of each follows from that of one group.
+[[nodiscard]] std::vector<SeriesLaw> cyclic_laws(const SeriesLaw& law);
+
+/// Whether this law is covered with correlated noise.
+[[nodiscard]] constexpr bool covers_correlated_noise(const SeriesLaw& law) {
+  return law.sampler == TopLevel::cyclic_poisson || covers_correlated_noise(law.sampler, law.reshuffle, law.redraw);
+}
 
 /// How `scheme`, whose records are series, draws them.
 [[nodiscard]] SeriesLaw series_law_of(const SubsamplingScheme& scheme);
@@ -36,9 +50,13 @@ struct SeriesLaw {
 ///   series.poisson         a step; composition of the exact pair, both directions apart ([C] §2.2); the same
 ///   series.wor             a step; Theorem 4.4 of Schuchardt et al. (2025) with r = 1, since another series takes the
 ///                          place of the absent one and the sum moves by up to 2; none
+///   series.cyclic_poisson  a round of p steps; composition of the exact pair of the step in which the series has its
+///                          turn, with independent noise or a p-banded C (docs/proofs/cyclic-poisson.md); the same
 ///   series.balls_in_bins   an epoch; the exact pair of random allocation (Choquette-Choo et al. 2025, Lemma 3.2); the
 ///                          same
-///   series.matrix          an epoch; correlated noise with bins, fixed batches, or batches shuffled once
+///   series.bins_redrawn    an epoch; the same pair of one epoch, composed, both directions apart (RedrawnBinsCurve);
+///                          the same
+///   series.matrix          an epoch; correlated noise with bins drawn once, fixed batches, or batches shuffled once
 ///                          (CorrelatedNoiseCurve); the same
 ///
 /// `direction` asks for one direction alone: `remove` (the series is there, and is taken away) or `add`.

@@ -79,7 +79,10 @@ Setting random_setting(test::Draw& draw, int number) {
       break;
     case Rows::poisson: law.sampler = TopLevel::poisson; break;
     case Rows::wor: law.sampler = TopLevel::without_replacement; break;
-    case Rows::bins: law.sampler = TopLevel::balls_in_bins; break;
+    case Rows::bins:
+      law.sampler = TopLevel::balls_in_bins;
+      if (number / rows % 2 == 1) law.redraw = Redraw::every_epoch;
+      break;
     case Rows::matrix: {
       constexpr StrategyKind kinds[] = {StrategyKind::identity, StrategyKind::bsr, StrategyKind::bisr};
       law.batches = count(2.0, 40.0);

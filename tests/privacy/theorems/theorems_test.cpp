@@ -284,7 +284,9 @@ TEST(TheoremTable, IsWhatTheDocumentsSay) {
       };
       const auto found = std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
         return names(line) && (row.whole_series() || line.find(name(row.bound)) != std::string::npos) &&
-               line.find(row.unit == CompositionUnit::step ? "a step" : "an epoch") != std::string::npos;
+               line.find(row.unit == CompositionUnit::step    ? "a step"
+                         : row.unit == CompositionUnit::epoch ? "an epoch"
+                                                              : "a round") != std::string::npos;
       });
       EXPECT_TRUE(found) << document << ": " << row.id;
     }

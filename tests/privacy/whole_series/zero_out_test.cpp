@@ -368,17 +368,24 @@ TEST(SeriesTheorem, NamesItsRowAndRefusesWhatASamplerHasNoUseFor) {
   };
   refused({TopLevel::poisson, 100, 0.0}, 1.0, "sampling rate: found 0");
   refused({TopLevel::poisson, 100, 1.5}, 1.0, "sampling rate: found 1.5");
-  refused({TopLevel::shuffled, 100, 0.1}, 1.0, "only poisson and wor have one");
+  refused({TopLevel::shuffled, 100, 0.1}, 1.0, "only poisson, cyclic_poisson and wor have one");
   refused({TopLevel::poisson, 100, {}, Reshuffle::once}, 1.0, "only shuffled has an order");
+  refused({TopLevel::poisson, 100, {}, Reshuffle::every_epoch, Redraw::every_epoch}, 1.0,
+          "only balls_in_bins has bins");
   refused({TopLevel::shuffled, 0}, 1.0, "batches: found 0");
   refused({TopLevel::shuffled, 10}, -1.0, "noise multiplier: found -1");
 }
 
 /// Every use of a row's pair costs at least what its own curve says: totals and budgets compose the pair.
 TEST(SeriesTheorem, PairsBoundTheirCurvesFromAbove) {
+  std::vector<SeriesLaw> laws;
   for (const auto sampler : {TopLevel::deterministic, TopLevel::shuffled, TopLevel::poisson,
-                             TopLevel::without_replacement, TopLevel::balls_in_bins}) {
-    const auto theorem = series_theorem({sampler, 20}, 1.5);
+                             TopLevel::without_replacement, TopLevel::balls_in_bins})
+    laws.push_back({sampler, 20});
+  laws.push_back({TopLevel::balls_in_bins, 20, {}, Reshuffle::every_epoch, Redraw::every_epoch});
+  for (const auto& law : laws) {
+    const auto sampler = law.sampler;
+    const auto theorem = series_theorem(law, 1.5);
     for (const std::uint64_t uses : {1U, 3U}) {
       const auto own = theorem.curve()->delta(0.4, uses);
       EXPECT_LE(own.upper, Accountant(theorem.pair).delta(0.4, uses).upper * (1.0 + 1e-3)) << name(sampler);

@@ -70,6 +70,8 @@ class SubsamplingScheme {
     double forecast_noise = 0.0;  ///< σ_F ≥ 0, likewise
     Record record = Record::window;
     Reshuffle reshuffle = Reshuffle::every_epoch;  ///< for shuffled batches
+    Redraw redraw = Redraw::once;  ///< for balls in bins
+    std::int64_t groups = 1;  ///< p of cyclic Poisson batches, 1 ≤ p ≤ T
     std::optional<std::int64_t> batches = {};  ///< T: steps of an epoch; for whole series, 1 ≤ T ≤ N
     std::optional<double> rate = {};  ///< q in (0, 1]: for Poisson batches of series
   };
@@ -84,13 +86,17 @@ class SubsamplingScheme {
   /// Poisson batches and bins, the expected number, rounded.
   [[nodiscard]] std::int64_t sequences_per_batch() const noexcept;
   /// ρ: the chance that a series is in a batch: N′/N in a sample without replacement, 1/T in a bin. Poisson:
-  /// min(1, Λ/(λN)), or the given rate, raised to a multiple of 2⁻⁵³, which is the chance that its coin has.
+  /// min(1, Λ/(λN)), or the given rate, raised to a multiple of 2⁻⁵³, which is the chance that its coin has. Cyclic
+  /// Poisson: the same, on average over steps.
   [[nodiscard]] double drawn_share() const noexcept;
+  /// The chance that a series' coin shows heads: ρ of Poisson batches; min(1, pρ), raised likewise, of cyclic ones.
+  [[nodiscard]] double coin() const noexcept;
   /// Expected number of series per step: N′; for Poisson and bins, ρ N. A fixed batch with ghosts in it counts as N′.
   [[nodiscard]] double expected_sequences() const noexcept;
   /// Whether coins or bins decide how many series a batch has.
   [[nodiscard]] bool draws_each_series() const noexcept {
-    return parameters_.top_level == TopLevel::poisson || parameters_.top_level == TopLevel::balls_in_bins;
+    return parameters_.top_level == TopLevel::poisson || parameters_.top_level == TopLevel::cyclic_poisson ||
+           parameters_.top_level == TopLevel::balls_in_bins;
   }
   /// T: as given, or max(1, ⌊N λ/Λ⌋). For fixed batches of whole series ⌈N/N′⌉, for a Poisson rate max(1, ⌊1/q⌋).
   [[nodiscard]] std::int64_t steps_per_epoch() const noexcept;
@@ -133,6 +139,7 @@ class SubsamplingScheme {
 
  private:
   void check_series() const;
+  void check_groups() const;
 
   Parameters parameters_;
 };

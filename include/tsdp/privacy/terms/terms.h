@@ -14,20 +14,23 @@ namespace tsdp::privacy {
 inline constexpr std::int64_t largest_count = 1'000'000'000;
 
 /// How the series of a step are drawn. `deterministic`: in turn. `wor`: a fresh sample without replacement. `shuffled`:
-/// in turn, in a random order. `poisson`: each by a coin of its own. `balls_in_bins`: each in one bin, drawn once for
-/// the whole run; a step is a bin.
+/// in turn, in a random order. `poisson`: each by a coin of its own. `cyclic_poisson`: the same, but only every p-th
+/// step, with a coin that shows heads p times as often: series s in the steps t with t mod p = s mod p.
+/// `balls_in_bins`: each in one bin (Redraw); a step is a bin.
 enum class TopLevel {
   deterministic,
   without_replacement,
   shuffled,
   poisson,
+  cyclic_poisson,
   balls_in_bins
 };
-constexpr Names<TopLevel, 5> names_of(TopLevel) {
+constexpr Names<TopLevel, 6> names_of(TopLevel) {
   return {{{TopLevel::without_replacement, "wor"},
            {TopLevel::deterministic, "deterministic"},
            {TopLevel::shuffled, "shuffled"},
            {TopLevel::poisson, "poisson"},
+           {TopLevel::cyclic_poisson, "cyclic_poisson"},
            {TopLevel::balls_in_bins, "balls_in_bins"}}};
 }
 /// Whether every epoch of shuffled batches has an order of its own.
@@ -38,6 +41,12 @@ enum class Reshuffle {
 constexpr Names<Reshuffle, 2> names_of(Reshuffle) {
   return {{{Reshuffle::every_epoch, "every_epoch"}, {Reshuffle::once, "once"}}};
 }
+/// Whether bins are drawn once for the whole run, or anew in every epoch.
+enum class Redraw {
+  once,
+  every_epoch
+};
+constexpr Names<Redraw, 2> names_of(Redraw) { return {{{Redraw::once, "once"}, {Redraw::every_epoch, "every_epoch"}}}; }
 enum class BottomLevel {
   with_replacement,
   poisson

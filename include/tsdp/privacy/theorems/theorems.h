@@ -31,10 +31,11 @@ constexpr Names<Bound, 3> names_of(Bound) {
 /// What one use of the profile covers.
 enum class CompositionUnit {
   step,
-  epoch
+  epoch,
+  round  ///< the steps in which each group of cyclic Poisson batches has its turn
 };
-constexpr Names<CompositionUnit, 2> names_of(CompositionUnit) {
-  return {{{CompositionUnit::step, "step"}, {CompositionUnit::epoch, "epoch"}}};
+constexpr Names<CompositionUnit, 3> names_of(CompositionUnit) {
+  return {{{CompositionUnit::step, "step"}, {CompositionUnit::epoch, "epoch"}, {CompositionUnit::round, "round"}}};
 }
 
 /// A noisy training run as the accountant sees it: one use of a dominating pair per step or per epoch.
@@ -56,12 +57,14 @@ struct AppliedTheorem {
   std::size_t adaptive_block = 0;
   /// ε₂ of a release of pure differential privacy after the last use; 0: none.
   double pure_release = 0.0;
+  std::int64_t steps_per_round = 1;
 
   /// Whether the composed profile relates to the composed mechanism as `bound` says for a single use. The optimistic
   /// bounds are suprema over neighbours, taken separately for α ≥ 1 and α < 1: composing them, as the paper's figures
   /// do, is not proven to give a lower bound of anything.
   [[nodiscard]] bool rigorous(std::uint64_t uses) const { return bound != Bound::optimistic_lower || uses <= 1; }
-  /// Uses that `steps` training steps cost. An epoch that has begun counts whole.
+  [[nodiscard]] std::uint64_t steps_per_use() const;
+  /// Uses that `steps` training steps cost. An epoch or round that has begun counts whole.
   [[nodiscard]] std::uint64_t uses_of_steps(std::uint64_t steps) const;
   /// The number of these uses that are complete: all of their steps were taken.
   [[nodiscard]] std::uint64_t complete_uses(std::uint64_t steps) const;
