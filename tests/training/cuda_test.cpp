@@ -158,6 +158,18 @@ std::vector<std::pair<std::string, Config>> kinds_of_runs() {
     c.privacy.noise_bands = 3;
     c.training.max_epochs = 4;
   });
+  add("bins of every epoch", "simple_ff", series, bins, [](Config& c) {
+    c.sampling.redraw = privacy::Redraw::every_epoch;
+    c.training.max_epochs = 4;
+  });
+  add("cyclic coins", "dlinear", series, bins, [](Config& c) {
+    c.sampling.top_level = privacy::TopLevel::cyclic_poisson;
+    c.privacy.noise_mechanism = privacy::StrategyKind::band_mf;
+    c.privacy.noise_bands = 2;
+    c.training.max_epochs = 3;
+  });
+  for (const std::string model : {"simple_ff", "deepar"})
+    add("head of " + model, model, [](Config& c) { c.training.trainable = Trainable::head; });
   add("last value", "simple_ff", [](Config& c) { c.model.prior = PriorKind::last_value; });
   return out;
 }

@@ -152,6 +152,11 @@ struct Candidate {
   double mean_error, unamplified;
 };
 
+/// The share of the series that a step draws on average.
+double share_of(const SeriesLaw& law) {
+  return law.rate ? *law.rate / static_cast<double>(law.groups) : 1.0 / static_cast<double>(law.batches);
+}
+
 /// What is tried with a law, by its error without amplification.
 std::vector<Candidate> candidates_of(const SeriesLaw& law, std::int64_t epochs, const WantedStrategy& sizes,
                                      bool independent) {
@@ -190,20 +195,25 @@ PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy
 PricedStrategy least_total_error(const std::vector<SeriesLaw>& laws, const NoiseTarget& target,
                                  const WantedStrategy& sizes, bool independent, double tolerance) {
   PricedStrategy best;
+  double least = std::numeric_limits<double>::infinity();  // best.total_error by its share
   std::exception_ptr why_none;
   for (const auto& of_laws : laws) {
     for (const auto& [law, strategy, mean_error, unamplified] :
          candidates_of(of_laws, target.epochs, sizes, independent)) {
       auto of_law = target;
       of_law.law = law;
+      const double share = share_of(law);
       try {
         if (best.strategy) {
-          const double most = std::min(std::sqrt(best.total_error / mean_error) / (1.0 + tolerance), 1e6);
+          const double most = std::min(share * std::sqrt(least / mean_error) / (1.0 + tolerance), 1e6);
           if (most < 0.01 || !certified(of_law, strategy, most)) continue;
         }
         const double sigma = least_noise(of_law, strategy, tolerance);
         const double total = sigma * sigma * mean_error;
-        if (!best.strategy || total < best.total_error) best = {law, strategy, sigma, total};
+        if (total / (share * share) < least) {
+          best = {law, strategy, sigma, total};
+          least = total / (share * share);
+        }
       } catch (const PrivacyError&) {
         // A target out of reach for one kind may not be for another.
         if (!why_none) why_none = std::current_exception();

@@ -73,7 +73,8 @@ struct PricedStrategy {
 [[nodiscard]] PricedStrategy least_total_error(const NoiseTarget& target, const WantedStrategy& sizes,
                                                double tolerance = 2e-4);
 /// The least of several laws, of which the target's is none; what answers fastest should come first. With
-/// `independent`, without correlated noise.
+/// `independent`, without correlated noise. Steps that draw more series drown more noise, so what is compared is the
+/// total error for every share of the series that a step draws, squared.
 [[nodiscard]] PricedStrategy least_total_error(const std::vector<SeriesLaw>& laws, const NoiseTarget& target,
                                                const WantedStrategy& sizes, bool independent, double tolerance = 2e-4);
 
