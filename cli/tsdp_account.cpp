@@ -417,7 +417,33 @@ Run answering(Question question) {
   };
 }
 
+/// What a budget file holds: its target, what of it is spent and left, and by which runs.
+int show_budget(const Options& o) {
+  const auto budget = tsdp::mechanism::read_budget(o.budget_file);
+  const double spent = budget.spent_epsilon();
+  Json out = {{"target", budget.epsilon},
+              {"delta", budget.delta},
+              {"spent", spent},
+              {"left", std::max(0.0, budget.epsilon - spent)},
+              {"share_spent", budget.spent()},
+              {"charges", Json::array()}};
+  for (const auto& charge : budget.charges)
+    out["charges"].push_back({{"run", charge.run}, {"theorem", charge.theorem}, {"compositions", charge.uses}});
+  std::string text = cat(o.budget_file, ": ", budget.charges.size(), budget.charges.size() == 1 ? " run" : " runs",
+                         " spent epsilon ", tsdp::rounded_up(spent, 5), " of ", budget.epsilon, " at delta ",
+                         budget.delta, ", ", tsdp::rounded_up(100.0 * budget.spent(), 3),
+                         " % of what the Rényi filter has to give; a further run may cost more or less than the rest");
+  for (const auto& charge : budget.charges)
+    text += cat("\n  run ", charge.run, ": Theorem ", charge.theorem, ", ", charge.uses, " compositions");
+  give({std::move(out), std::move(text)}, o.common.json);
+  return 0;
+}
+
 int make_budget(const CLI::App& command, const Options& o) {
+  const bool asked = command.count("--epsilon") + command.count("--delta") + command.count("--relation") +
+                         command.count("--w") + command.count("--v") >
+                     0;
+  if (!asked && tsdp::is_there(o.budget_file)) return show_budget(o);
   std::optional<tsdp::privacy::PrivacyUnit> unit;
   if (command.count("--relation") + command.count("--w") + command.count("--v") > 0)
     unit = {tsdp::named<tsdp::privacy::Relation>(o.mechanism.relation, "--relation"), o.mechanism.w, o.mechanism.v};
@@ -502,7 +528,7 @@ std::vector<Command> all_commands() {
          return 0;
        }},
       {"budget",
-       "makes a file that tsdp-train --budget charges, of --epsilon at --delta",
+       "makes a file that tsdp-train --budget charges, of --epsilon at --delta; of one that is there: what is left",
        false,
        {"--relation", "--w", "--v", "--epsilon", "--delta"},
        "budget.json --epsilon 2 --delta 1e-6",
@@ -544,7 +570,9 @@ void add_commands(CLI::App& app, const std::vector<Command>& commands, Options& 
     if (command.name == "figure") added->add_option("N", o.figure_number, "number in the paper")->required();
     if (command.name == "verify")
       added->add_option("RUN", o.verified, "folder of a run, a privacy.json or an exported model")->required();
-    if (command.name == "budget") added->add_option("FILE", o.budget_file, "new file")->required();
+    if (command.name == "budget")
+      added->add_option("FILE", o.budget_file, "new file, with --epsilon and --delta; or one that is there")
+          ->required();
     if (command.name == "total")
       added->add_option("RUN", o.totalled, "folders of runs, privacy.json files or exported models")->required();
     if (!command.example.empty()) added->footer(cat("Example:\n  tsdp-account ", command.name, " ", command.example));

@@ -122,6 +122,19 @@ double Budget::spent() const {
   return least;
 }
 
+double Budget::spent_epsilon() const {
+  if (charges.empty()) return 0.0;
+  const std::vector<double> nothing(privacy::renyi_orders().size(), 0.0);
+  auto other = *this;
+  double low = 0.0;
+  double high = epsilon;  // every charge was admitted
+  for (int i = 0; i < 60 && high - low > 1e-9 * high; ++i) {
+    other.epsilon = 0.5 * (low + high);
+    (other.admits(nothing) ? high : low) = other.epsilon;
+  }
+  return high;
+}
+
 void create_budget(const std::filesystem::path& file, double epsilon, double delta,
                    const std::optional<privacy::PrivacyUnit>& unit) {
   check(epsilon, delta);

@@ -31,6 +31,8 @@ struct Budget {
   [[nodiscard]] bool admits(const std::vector<double>& renyi) const;
   /// The share spent, 0 to 1, of the order that has most left.
   [[nodiscard]] double spent() const;
+  /// The least ε found at which a budget at this δ pays for all charges, rounded up; at most `epsilon`.
+  [[nodiscard]] double spent_epsilon() const;
 };
 
 /// Writes a new budget file. Throws UsageError if the file exists, or for ε not in (0, 1e6], δ not in [1e-25, 1).

@@ -59,6 +59,9 @@ TEST_F(Together, RelationsThatDoNotContainEachOtherDoNotCompose) {
 
 TEST_F(Together, ABudgetIsChargedBeforeTrainingAndNeverPassed) {
   ASSERT_EQ(run(account, {"budget", "budget.json", "--epsilon", "2", "--delta", "1e-6"}).exit_code, 0);
+  const auto empty = nlohmann::json::parse(run(account, {"budget", "budget.json", "--json"}).out);
+  EXPECT_EQ(empty["spent"], 0.0);
+  EXPECT_EQ(empty["left"], 2.0);
   expect_failure(run(account, {"budget", "budget.json", "--epsilon", "2", "--delta", "1e-6"}), account, 2,
                  {"is there already"});
   int admitted = 0;
@@ -82,7 +85,16 @@ TEST_F(Together, ABudgetIsChargedBeforeTrainingAndNeverPassed) {
   std::vector<std::string> total = {"total"};
   for (int i = 0; i < admitted; ++i) total.push_back("run" + std::to_string(i));
   for (const char* more : {"--delta", "1e-6", "--json"}) total.emplace_back(more);
-  EXPECT_LE(answer(account, total)["epsilon"]["upper"].get<double>(), 2.0);
+  const double together = answer(account, total)["epsilon"]["upper"];
+  // What the filter says is spent is no less than that, and within the target.
+  const auto left = nlohmann::json::parse(run(account, {"budget", "budget.json", "--json"}).out);
+  EXPECT_EQ(left["target"], 2.0);
+  EXPECT_GE(left["spent"].get<double>(), together);
+  EXPECT_LE(left["spent"].get<double>(), 2.0);
+  EXPECT_DOUBLE_EQ(left["left"].get<double>(), 2.0 - left["spent"].get<double>());
+  EXPECT_EQ(left["charges"].size(), static_cast<std::size_t>(admitted));
+  EXPECT_NE(run(account, {"budget", "budget.json"}).out.find("of 2 at delta 1e-06"), std::string::npos);
+  expect_failure(run(account, {"budget", "config.yaml"}), account, 3, {"config.yaml"});
 }
 
 TEST_F(Together, BudgetsRefuseInOneLine) {
