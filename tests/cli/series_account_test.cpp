@@ -316,6 +316,31 @@ TEST_F(SeriesAccount, AConfigurationsNoiseIsAccountedFor) {
            "privacy.noise_multiplier=auto", "--set", "privacy.noise.mechanism=auto"},
           source_folder()),
       account, 2, {"privacy.noise.mechanism: found auto"});
+  expect_failure(run(account,
+                     {"epsilon", "--config", "configs/exchange_rate.yaml", "--noise-multiplier", "8", "--epochs", "2",
+                      "--delta", "1e-5", "--set", "privacy.relation=series", "--set", "sampling.top_level=auto",
+                      "--set", "privacy.noise_multiplier=auto", "--set", "privacy.noise.mechanism=identity"},
+                     source_folder()),
+                 account, 2, {"sampling.top_level: found auto", "expected --set sampling.top_level=NAME"});
+}
+
+// Zeros at the end of a file of coefficients are no bands, for whoever asks.
+TEST_F(SeriesAccount, CyclicCoinsHaveOneNumberOfGroups) {
+  write("coefficients.json", "[1, 0.5, 0, 0]");
+  const auto file = path("coefficients.json").string();
+  const auto of = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "epsilon");
+    arguments.insert(arguments.end(), {"--noise-multiplier", "3", "--epochs", "2", "--delta", "1e-5", "--json"});
+    return answered(run(account, arguments, source_folder()));
+  };
+  const auto configured = of({"--config", "configs/exchange_rate.yaml", "--set", "privacy.relation=series", "--set",
+                              "sampling.top_level=cyclic_poisson", "--set", "sampling.batch_size=null", "--set",
+                              "sampling.batches=4", "--set", "training.max_epochs=2", "--set",
+                              "privacy.noise.mechanism=file", "--set", "privacy.noise.coefficients=" + file});
+  const auto by_options = of({"--relation", "series", "--top-level", "cyclic_poisson", "--batches", "4", "--mechanism",
+                              "file", "--coefficients", file});
+  EXPECT_EQ(by_options["groups"], 2);
+  EXPECT_NEAR(configured["epsilon"]["upper"].get<double>(), by_options["epsilon"]["upper"].get<double>(), 1e-9);
 }
 
 // An estimate is no end of a bracket, and says so; exact is refused where nothing exact is known.
