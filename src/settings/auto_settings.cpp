@@ -288,10 +288,13 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
   return out;
 }
 
-std::vector<Alternative> alternatives(const Config& written, const privacy::SeriesLengths& lengths,
+std::vector<Alternative> alternatives(const Config& as_written, const privacy::SeriesLengths& lengths,
                                       const std::filesystem::path& config_file, const Settled& settled,
                                       SettleLimits limits) {
   std::vector<Alternative> out;
+  // Adaptive composition would take minutes for every one of them.
+  auto written = as_written;
+  if (!written.privacy.composition) written.privacy.composition = privacy::StepComposition::symmetrised;
   const auto& p = settled.config.privacy;
   if (!settled.expected || !settled.method.privacy() || written.privacy.noise_multiplier) return out;
   const auto add = [&](const std::string& what, const Config& config, const privacy::SeriesLengths& of) {
@@ -300,6 +303,19 @@ std::vector<Alternative> alternatives(const Config& written, const privacy::Seri
       if (!other.expected) return;
       out.push_back({what, *other.config.privacy.noise_multiplier, other.expected->signal, other.expected->share});
     } catch (const Error&) {}  // another setting may rule it out
+  };
+  const auto share_as_written = [&]() -> std::optional<double> {
+    if (as_written.privacy.composition || settled.config.privacy.composition == written.privacy.composition)
+      return settled.expected->share;
+    try {
+      const auto symmetrised = settle(written, lengths, config_file, limits);
+      if (symmetrised.expected) return symmetrised.expected->share;
+    } catch (const Error&) {}  // which may rule it out
+    return std::nullopt;
+  };
+  const auto drop_unless_it_helps = [&] {
+    if (out.empty()) return;
+    if (const auto before = share_as_written(); !before || out.back().share <= *before) out.pop_back();
   };
   std::vector<std::int64_t> kept;
   for (std::int64_t i = 0; i < lengths.count(); ++i) kept.push_back(lengths[i]);
@@ -311,7 +327,7 @@ std::vector<Alternative> alternatives(const Config& written, const privacy::Seri
     kept.erase(kept.begin(), kept.begin() + left_out);
     add(cat("without the ", left_out, " series of fewer than ", least, " training values"), written,
         privacy::SeriesLengths(kept));
-    if (!out.empty() && out.back().share <= settled.expected->share) out.pop_back();  // no help
+    drop_unless_it_helps();
   }
   auto other = written;
   other.privacy.target_epsilon *= 2.0;
@@ -329,7 +345,7 @@ std::vector<Alternative> alternatives(const Config& written, const privacy::Seri
     other.sampling.redraw = privacy::Redraw::once;
     other.privacy.noise_mechanism = privacy::StrategyKind::identity;
     add("sampling.top_level=auto, with privacy.noise.mechanism=identity", other, lengths);
-    if (!out.empty() && out.back().share <= settled.expected->share) out.pop_back();  // no help
+    drop_unless_it_helps();
   }
   return out;
 }

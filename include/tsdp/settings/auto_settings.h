@@ -79,6 +79,7 @@ struct Alternative {
 /// What would change the signal to noise of `settled`, which was settled from `written` with these limits: without the
 /// shortest series, a twentieth of all at most, as the shortest sets the noise of all; twice the epsilon; a whole
 /// season of values protected in place of fewer; whole series drawn by coins. From public facts alone, like `settle`.
+/// Where the composition is `auto` these are composed symmetrically, which takes a moment and a little more noise.
 /// Empty where `settled` expects nothing, and where the noise is given.
 [[nodiscard]] std::vector<Alternative> alternatives(const Config& written,
                                                     const privacy::SeriesLengths& training_lengths,
