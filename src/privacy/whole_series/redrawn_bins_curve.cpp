@@ -148,21 +148,19 @@ struct RedrawnBinsCurve::OneEpoch {
       removed_cells.push_back({p_mass - p_off - beyond(i), q_mass + q_off});
       added_cells.push_back({q_mass - q_off, p_mass + p_off + beyond(i + 1)});
     }
-    const auto composer = [](LossDistribution loss) {
-      return std::make_unique<Composer>(ProductLoss(std::move(loss)));
-    };
-    const auto lower = [&](const std::vector<LossCell>& cells) {
-      const bool known = std::any_of(cells.begin(), cells.end(), [](const auto& c) { return c.first > 0.0L; });
-      return known ? composer(dominated_loss(cells, step)) : nullptr;
-    };
-    removed = {composer(dominating_loss(remove, step)), lower(removed_cells)};
-    added = {composer(dominating_loss(add, step)), lower(added_cells)};
+    set(removed, dominating_loss(remove, step), removed_cells, step);
+    set(added, dominating_loss(add, step), added_cells, step);
   }
 
   /// Null where no table of sums can be made, or errors hide all masses.
   struct Losses {
     std::unique_ptr<Composer> upper, lower;
   };
+  static void set(Losses& losses, LossDistribution upper, const std::vector<LossCell>& cells, double step) {
+    losses.upper = std::make_unique<Composer>(ProductLoss(std::move(upper)));
+    if (std::any_of(cells.begin(), cells.end(), [](const auto& cell) { return cell.first > 0.0L; }))
+      losses.lower = std::make_unique<Composer>(ProductLoss(dominated_loss(cells, step)));
+  }
   [[nodiscard]] Losses& of(Direction direction) { return direction == Direction::remove ? removed : added; }
 
   Losses removed, added;
