@@ -20,7 +20,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using privacy::Interval;
 using privacy::SeriesLaw;
-using privacy::TopLevel;
 
 /// A sampler with its cost.
 struct Row {
