@@ -18,6 +18,23 @@ struct Vertex {
   long double alpha, value;
 };
 
+/// Masses by their place on the grid.
+class Masses {
+ public:
+  void add(std::int64_t index, double mass) {
+    if (index == 0) at_zero_ += mass;
+    else (index > 0 ? by_distance_[index].plus : by_distance_[-index].minus) += mass;
+  }
+  void put(LossDistribution& into) const {
+    into.at_zero = at_zero_;
+    for (const auto& [index, point] : by_distance_) into.points.push_back({index, point.plus, point.minus});
+  }
+
+ private:
+  double at_zero_ = 0.0;
+  std::map<std::int64_t, LossDistribution::Point> by_distance_;
+};
+
 long double slope(const Vertex& from, const Vertex& to) { return (to.value - from.value) / (to.alpha - from.alpha); }
 
 /// The points that the largest convex function below them touches, the first one being (0, 1), up to its least value.
@@ -42,22 +59,16 @@ LossDistribution dominating_loss(const std::vector<ProfilePoint>& points, double
   LossDistribution out;
   out.rounding = Rounding::pessimistic;
   out.step = step;
-  std::map<std::int64_t, LossDistribution::Point> by_distance;
+  Masses masses;
   long double charged = 0.0L;
   for (std::size_t i = 1; i < vertices.size(); ++i) {
     const auto& at = vertices[i];
     const auto before = slope(vertices[i - 1], at);
     const auto after = i + 1 < vertices.size() ? slope(at, vertices[i + 1]) : 0.0L;
-    const auto mass = static_cast<double>(std::max(0.0L, at.alpha * (after - before)));
+    masses.add(at.index, static_cast<double>(std::max(0.0L, at.alpha * (after - before))));
     charged += 8.0L * unit * at.alpha * (std::abs(before) + std::abs(after));
-    if (at.index == 0) {
-      out.at_zero = mass;
-      continue;
-    }
-    auto& point = by_distance[std::abs(at.index)];
-    (at.index > 0 ? point.plus : point.minus) = mass;
   }
-  for (auto& [index, point] : by_distance) out.points.push_back({index, point.plus, point.minus});
+  masses.put(out);
   out.infinite_mass = static_cast<double>(vertices.back().value + charged) * (1.0 + 1e-15);
   out.relative_error = 1e-15;  // of masses as doubles
   return out;
@@ -88,17 +99,9 @@ LossDistribution dominated_loss(const std::vector<LossCell>& cells, double step)
           atom.mass * (atom.loss - (out.offset + step * static_cast<double>(index_of(atom.loss, charge)) - charge));
     if (lowered < least) least = lowered, out.loss_error = charge;
   }
-  std::map<std::int64_t, LossDistribution::Point> by_distance;
-  for (const auto& atom : atoms) {
-    const auto index = index_of(atom.loss, out.loss_error);
-    if (index == 0) {
-      out.at_zero += atom.mass;
-      continue;
-    }
-    auto& point = by_distance[std::abs(index)];
-    (index > 0 ? point.plus : point.minus) += atom.mass;
-  }
-  for (auto& [index, point] : by_distance) out.points.push_back({index, point.plus, point.minus});
+  Masses masses;
+  for (const auto& atom : atoms) masses.add(index_of(atom.loss, out.loss_error), atom.mass);
+  masses.put(out);
   out.loss_error += 1e-14 * (out.largest_loss() + step);
   out.relative_error = 1e-13;  // of sums of masses as doubles
   return out;

@@ -389,6 +389,13 @@ double renyi_add_independent(std::int64_t bins, double noise_multiplier, std::ui
   return 0.5 * h * (1.0 + (order - 1.0) / static_cast<double>(bins)) * (1.0 + 32.0 * roundoff);
 }
 
+double delta_add_independent(std::int64_t bins, double noise_multiplier, std::uint64_t uses, double epsilon) {
+  double least = 1.0;
+  for (double order = 1.0625; order < 1e5; order = 1.0 + 1.0625 * (order - 1.0))
+    least = std::min(least, delta_of_renyi(renyi_add_independent(bins, noise_multiplier, uses, order), order, epsilon));
+  return least;
+}
+
 double renyi_remove_work(const Gram& gram, std::int64_t bands, std::int64_t most_order) {
   const auto a = static_cast<double>(most_order);
   const auto p = static_cast<double>(bands);

@@ -34,6 +34,11 @@ namespace tsdp::privacy {
 [[nodiscard]] double renyi_add_independent(std::int64_t bins, double noise_multiplier, std::uint64_t uses,
                                            double order);
 
+/// The least δ(ε) that these give, for an addition. What they bound grows with k, so it holds for k epochs with bins of
+/// their own as well.
+[[nodiscard]] double delta_add_independent(std::int64_t bins, double noise_multiplier, std::uint64_t uses,
+                                           double epsilon);
+
 /// Number of inner updates that `renyi_remove` takes.
 [[nodiscard]] double renyi_remove_work(const Gram& gram, std::int64_t bands, std::int64_t most_order);
 /// The largest order ≥ 2, at most `limit`, that takes at most `work` updates; 0 where even 2 takes more.

@@ -94,13 +94,8 @@ RandomAllocationCurve::RandomAllocationCurve(std::int64_t bins, double noise_mul
 RandomAllocationCurve::~RandomAllocationCurve() = default;
 
 double RandomAllocationCurve::by_renyi(Direction direction, double epsilon, std::uint64_t uses) {
+  if (direction == Direction::add) return delta_add_independent(bins_, noise_multiplier_, uses, epsilon);
   double least = 1.0;
-  if (direction == Direction::add) {
-    for (double order = 1.0625; order < 1e5; order = 1.0 + 1.0625 * (order - 1.0))
-      least =
-          std::min(least, delta_of_renyi(renyi_add_independent(bins_, noise_multiplier_, uses, order), order, epsilon));
-    return least;
-  }
   // Larger orders are made where the largest known one is the best, as (α − 1)(R_α − ε) is convex in α.
   constexpr std::int64_t few = 64;
   constexpr std::int64_t many = 512;
@@ -339,18 +334,8 @@ bool RandomAllocationCurve::certifies(double epsilon, double delta, std::uint64_
 std::uint64_t RandomAllocationCurve::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
   limit = std::min(limit, max_uses_ever);
   // Fixed batches cost no less, so what they certify needs no check.
-  auto low = cap_.max_uses(epsilon, delta, limit, precision);
-  auto high = std::max<std::uint64_t>(low, 1);
-  while (high <= limit && certifies(epsilon, delta, high)) {
-    low = high;
-    high *= 2;
-  }
-  high = std::min(high, limit + 1);
-  while (high - low > 1) {
-    const auto middle = low + (high - low) / 2;
-    (certifies(epsilon, delta, middle) ? low : high) = middle;
-  }
-  return low;
+  return most_epochs(cap_.max_uses(epsilon, delta, limit, precision), limit,
+                     [&](std::uint64_t uses) { return certifies(epsilon, delta, uses); });
 }
 
 Certificate RandomAllocationCurve::methods() const {

@@ -14,10 +14,7 @@
 #include "privacy/accountant/profile_loss.h"
 #include "privacy/accountant/root_finding.h"
 #include "privacy/terms/out_of_reach.h"
-#include "privacy/whole_series/random_allocation_curve.h"
-#include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/privacy/terms/terms.h"
 
 namespace tsdp::privacy {
 namespace {
@@ -68,7 +65,7 @@ struct RedrawnBinsCurve::OneEpoch {
   };
 
   OneEpoch(std::int64_t bins, double noise_multiplier)
-      : removal(renyi_remove_independent(bins, noise_multiplier, 1, many_orders)), drawn_once(bins, noise_multiplier) {
+      : removal(renyi_remove_independent(bins, noise_multiplier, 1, many_orders)) {
     const auto b = static_cast<long double>(bins);
     const auto mu = 1.0L / static_cast<long double>(noise_multiplier);
     if (mu > 30.0L || mu < 1e-4L) return;
@@ -166,20 +163,22 @@ struct RedrawnBinsCurve::OneEpoch {
   Losses removed, added;
   long double eta = 0.0L;
   std::vector<double> removal;
-  RandomAllocationCurve drawn_once;
 };
 
 RedrawnBinsCurve::RedrawnBinsCurve(std::int64_t bins, double noise_multiplier, std::optional<Direction> only)
     : bins_(bins),
       noise_multiplier_(noise_multiplier),
       only_(only),
+      drawn_once_(bins, noise_multiplier),
       cap_(noise_multiplier),
-      sums_(noise_multiplier, (1.0 - 1e-15) / std::sqrt(static_cast<double>(std::max<std::int64_t>(bins, 1)))) {
-  if (bins < 1 || bins > largest_count)
-    throw PrivacyError(cat("bins: found ", bins, "; expected an integer from 1 to ", largest_count));
-}
+      sums_(noise_multiplier, (1.0 - 1e-15) / std::sqrt(static_cast<double>(bins))) {}
 
 RedrawnBinsCurve::~RedrawnBinsCurve() = default;
+
+RedrawnBinsCurve::OneEpoch& RedrawnBinsCurve::one_epoch() {
+  if (!one_) one_ = std::make_unique<OneEpoch>(bins_, noise_multiplier_);
+  return *one_;
+}
 
 double RedrawnBinsCurve::composed(Composer* side, double epsilon, std::uint64_t uses, double none) {
   if (side == nullptr) return none;
@@ -193,30 +192,23 @@ double RedrawnBinsCurve::composed(Composer* side, double epsilon, std::uint64_t 
 }
 
 double RedrawnBinsCurve::by_renyi(Direction direction, double epsilon, std::uint64_t uses) {
-  const auto k = static_cast<double>(uses);
-  if (direction == Direction::remove) return by_orders(one_->removal, epsilon, k);
-  double least = 1.0;
-  for (double order = 1.0625; order < 1e5; order = 1.0 + 1.0625 * (order - 1.0))
-    least = std::min(
-        least,
-        delta_of_renyi(k * (1.0 + 1e-15) * renyi_add_independent(bins_, noise_multiplier_, 1, order), order, epsilon));
-  return least;
+  return direction == Direction::remove ? by_orders(one_epoch().removal, epsilon, static_cast<double>(uses))
+                                        : delta_add_independent(bins_, noise_multiplier_, uses, epsilon);
 }
 
 RedrawnBinsCurve::End RedrawnBinsCurve::upper(Direction direction, double epsilon, std::uint64_t uses) {
   End out{cap_.delta(epsilon, uses).upper, by_fixed_batches};
   if (uses == 0 || bins_ == 1) return out;
-  if (!one_) one_ = std::make_unique<OneEpoch>(bins_, noise_multiplier_);
   const auto take = [&](double delta, const char* by) {
     if (delta < out.delta) out = {delta, by};
   };
   if (uses == 1) {
     // Bins of one epoch are drawn once.
-    take(one_->drawn_once.delta(direction, epsilon, 1, coarse).upper, by_one_epoch);
+    take(drawn_once_.delta(direction, epsilon, 1, coarse).upper, by_one_epoch);
     return out;
   }
   take(by_renyi(direction, epsilon, uses), by_divergences);
-  take(composed(one_->of(direction).upper.get(), epsilon, uses, 1.0), by_composition);
+  take(composed(one_epoch().of(direction).upper.get(), epsilon, uses, 1.0), by_composition);
   return out;
 }
 
@@ -230,11 +222,10 @@ RedrawnBinsCurve::End RedrawnBinsCurve::upper(double epsilon, std::uint64_t uses
 RedrawnBinsCurve::End RedrawnBinsCurve::lower(double epsilon, std::uint64_t uses) {
   End out{uses == 0 ? 0.0 : sums_.delta(epsilon, uses).lower, by_sums};
   if (uses == 0 || bins_ == 1) return out;  // of one bin the sum is all there is
-  if (!one_) one_ = std::make_unique<OneEpoch>(bins_, noise_multiplier_);
   for (const auto direction : {Direction::remove, Direction::add}) {
     if (only_ && *only_ != direction) continue;
-    const double found = uses == 1 ? one_->drawn_once.delta(direction, epsilon, 1, coarse).lower
-                                   : composed(one_->of(direction).lower.get(), epsilon, uses, 0.0);
+    const double found = uses == 1 ? drawn_once_.delta(direction, epsilon, 1, coarse).lower
+                                   : composed(one_epoch().of(direction).lower.get(), epsilon, uses, 0.0);
     if (found > out.delta) out = {found, uses == 1 ? by_one_epoch : by_composition};
   }
   return out;
@@ -275,23 +266,13 @@ Interval RedrawnBinsCurve::find_epsilon(double delta, std::uint64_t uses, double
 std::uint64_t RedrawnBinsCurve::search_uses(double epsilon, double delta, std::uint64_t limit, double precision) {
   limit = std::min(limit, max_uses_ever);
   // Fixed batches cost no less, so what they certify needs no check.
-  auto low = cap_.max_uses(epsilon, delta, limit, precision);
-  auto high = std::max<std::uint64_t>(low, 1);
-  while (high <= limit && certifies(epsilon, delta, high, precision)) {
-    low = high;
-    high *= 2;
-  }
-  high = std::min(high, limit + 1);
-  while (high - low > 1) {
-    const auto middle = low + (high - low) / 2;
-    (certifies(epsilon, delta, middle, precision) ? low : high) = middle;
-  }
-  return low;
+  return most_epochs(cap_.max_uses(epsilon, delta, limit, precision), limit,
+                     [&](std::uint64_t uses) { return certifies(epsilon, delta, uses, precision); });
 }
 
 Certificate RedrawnBinsCurve::methods() const {
-  return {cat("the least of: ", by_composition, "; ", by_divergences, "; ", by_fixed_batches),
-          cat("the larger of: ", by_composition, "; ", by_sums),
+  return {cat("the least of: ", by_composition, "; ", by_one_epoch, "; ", by_divergences, "; ", by_fixed_batches),
+          cat("the largest of: ", by_composition, "; ", by_one_epoch, "; ", by_sums),
           {}};
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "privacy/whole_series/gaussian_curve.h"
+#include "privacy/whole_series/random_allocation_curve.h"
 #include "tsdp/privacy/accountant/dominating_pair.h"
 #include "tsdp/privacy/terms/curve.h"
 
@@ -60,8 +61,11 @@ class RedrawnBinsCurve final : public PrivacyCurve {
   std::int64_t bins_;
   double noise_multiplier_;
   std::optional<Direction> only_;
+  RandomAllocationCurve drawn_once_;  ///< what one epoch is, and what refuses bins out of range
   GaussianCurve cap_, sums_;
   struct OneEpoch;
+  /// Made on demand.
+  [[nodiscard]] OneEpoch& one_epoch();
   std::unique_ptr<OneEpoch> one_;
 };
 
