@@ -221,6 +221,12 @@ privacy::AppliedTheorem Subject::mechanism() const {
   return mechanism_at(*noise_multiplier);
 }
 
+void put_names(const MechanismOptions& o, privacy::SeriesLaw& into) {
+  if (o.top_level) into.sampler = tsdp::named<privacy::TopLevel>(*o.top_level, "--top-level");
+  if (o.reshuffle) into.reshuffle = tsdp::named<privacy::Reshuffle>(*o.reshuffle, "--reshuffle");
+  if (o.redraw) into.redraw = tsdp::named<privacy::Redraw>(*o.redraw, "--redraw");
+}
+
 privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& o) {
   refuse(app, window_options,
          "not used with --relation series, which takes --top-level, --batches, --sampling-rate, --reshuffle, --redraw "
@@ -230,7 +236,7 @@ privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& o)
   if (!o.top_level)
     throw UsageError(cat("--top-level: not given; expected with --relation series one of ",
                          join(tsdp::all_names<privacy::TopLevel>(), ", ")));
-  law.sampler = tsdp::named<privacy::TopLevel>(*o.top_level, "--top-level");
+  put_names(o, law);
   law.rate = o.sampling_rate;
   if (law.rate && law.sampler == privacy::TopLevel::cyclic_poisson)
     throw UsageError(
@@ -238,8 +244,6 @@ privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& o)
   if (o.method && law.sampler == privacy::TopLevel::cyclic_poisson && *o.method != exact_method)
     throw UsageError(cat("--method: found ", *o.method,
                          " with --top-level cyclic_poisson, whose exact pair is composed; expected none"));
-  if (o.reshuffle) law.reshuffle = tsdp::named<privacy::Reshuffle>(*o.reshuffle, "--reshuffle");
-  if (o.redraw) law.redraw = tsdp::named<privacy::Redraw>(*o.redraw, "--redraw");
   // An epoch of fixed batches costs the same whatever T is, and a rate takes the place of T.
   const bool free =
       law.sampler == privacy::TopLevel::deterministic || (law.sampler == privacy::TopLevel::poisson && law.rate);

@@ -86,6 +86,9 @@ inline constexpr const char* published_method = "estimate";
 /// UsageError for others.
 [[nodiscard]] privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& options);
 
+/// Puts --top-level, --reshuffle and --redraw, where they are given.
+void put_names(const MechanismOptions& options, privacy::SeriesLaw& into);
+
 /// The law in words, and as JSON: "top_level", and what goes with it.
 [[nodiscard]] std::string shown_law(const privacy::SeriesLaw& law);
 void put_law(nlohmann::ordered_json& into, const privacy::SeriesLaw& law);

@@ -61,9 +61,7 @@ PlannedSteps planned_steps_of(const MechanismOptions& o, const QueryOptions& que
   PlannedSteps out{steps, epochs, {}};
   if (o.top_level || o.reshuffle || o.redraw || !query.epsilon) {
     privacy::SeriesLaw law{privacy::TopLevel::balls_in_bins, steps / epochs};
-    if (o.top_level) law.sampler = tsdp::named<privacy::TopLevel>(*o.top_level, "--top-level");
-    if (o.reshuffle) law.reshuffle = tsdp::named<privacy::Reshuffle>(*o.reshuffle, "--reshuffle");
-    if (o.redraw) law.redraw = tsdp::named<privacy::Redraw>(*o.redraw, "--redraw");
+    put_names(o, law);
     if (law.sampler == privacy::TopLevel::cyclic_poisson) law.groups = std::min(o.bands.value_or(4), law.batches);
     out.laws = {law};
   } else {

@@ -68,8 +68,7 @@ void put_certificate(Json& out, const Subject& subject, const AppliedTheorem& m,
   if (!subject.series) return;
   out["relation"] = "series";
   out["direction"] = subject.direction;
-  if (subject.series && subject.series->sampler == tsdp::privacy::TopLevel::cyclic_poisson)
-    out["groups"] = subject.series->groups;
+  if (subject.series->sampler == tsdp::privacy::TopLevel::cyclic_poisson) out["groups"] = subject.series->groups;
   out["certificate"] = tsdp::mechanism::certificate_json(why);
   if (subject.strategy) out["noise"] = tsdp::cli::strategy_json(*subject.strategy);
 }
@@ -440,12 +439,11 @@ int show_budget(const Options& o) {
 }
 
 int make_budget(const CLI::App& command, const Options& o) {
-  const bool asked = command.count("--epsilon") + command.count("--delta") + command.count("--relation") +
-                         command.count("--w") + command.count("--v") >
-                     0;
-  if (!asked && tsdp::is_there(o.budget_file)) return show_budget(o);
+  const bool of_unit = command.count("--relation") + command.count("--w") + command.count("--v") > 0;
+  if (!of_unit && command.count("--epsilon") + command.count("--delta") == 0 && tsdp::is_there(o.budget_file))
+    return show_budget(o);
   std::optional<tsdp::privacy::PrivacyUnit> unit;
-  if (command.count("--relation") + command.count("--w") + command.count("--v") > 0)
+  if (of_unit)
     unit = {tsdp::named<tsdp::privacy::Relation>(o.mechanism.relation, "--relation"), o.mechanism.w, o.mechanism.v};
   tsdp::mechanism::create_budget(o.budget_file, tsdp::cli::needed_epsilon(o.query, {}),
                                  tsdp::cli::needed_delta(o.query, {}), unit);

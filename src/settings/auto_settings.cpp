@@ -112,10 +112,6 @@ void choose_trainable(Settled& out, double signal, double enough) {
                                           " that training all weights needs"));
 }
 
-}  // namespace
-
-namespace {
-
 /// sampling.top_level `auto`: of whole series the batches and the noise of least total error at the target, among
 /// coins, cyclic coins with banded noise, and bins of either kind. Fixed and shuffled batches cost no less than bins,
 /// and samples without replacement no less than coins.
@@ -158,10 +154,6 @@ void choose_batches(SettledScheme& out, const privacy::SeriesLengths& lengths) {
   out.choose("privacy.noise.mechanism", name(best.strategy->kind()), why);
   if (cyclic && best.law.groups > 1) out.choose("privacy.noise.bands", best.law.groups, why);
 }
-
-}  // namespace
-
-namespace {
 
 /// By how much less noise training feels than its multiplier says, as later steps take back what earlier ones added:
 /// the root of the mean squared error of independent noise's prefix sums over that of the run's (strategy.h).

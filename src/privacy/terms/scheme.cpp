@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "privacy/terms/numbers.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
@@ -124,7 +125,7 @@ double SubsamplingScheme::drawn_share() const noexcept {
                                                          : static_cast<double>(p.batch_size) /
                                                                (static_cast<double>(p.subsequences_per_sequence) * n),
                                                1.0);
-      return std::min(1.0, std::ceil(rate * 0x1p53) * 0x1p-53);
+      return of_53_bits(rate);
     }
     case TopLevel::balls_in_bins: return 1.0 / static_cast<double>(steps_per_epoch());
     case TopLevel::deterministic:
@@ -134,11 +135,7 @@ double SubsamplingScheme::drawn_share() const noexcept {
   return static_cast<double>(sequences_per_batch()) / n;
 }
 
-double SubsamplingScheme::coin() const noexcept {
-  const auto rate = drawn_share() * static_cast<double>(parameters_.groups);
-  // The product is off by half a unit of itself.
-  return std::min(1.0, std::ceil((parameters_.groups == 1 ? rate : std::nextafter(rate, 2.0)) * 0x1p53) * 0x1p-53);
-}
+double SubsamplingScheme::coin() const noexcept { return cyclic_coin(drawn_share(), parameters_.groups); }
 
 double SubsamplingScheme::expected_sequences() const noexcept {
   return draws_each_series() ? drawn_share() * static_cast<double>(sequences())

@@ -7,6 +7,7 @@
 
 #include "privacy/accountant/root_finding.h"
 #include "privacy/terms/checks.h"
+#include "privacy/terms/numbers.h"
 #include "privacy/theorems/structured_pairs.h"
 #include "privacy/whole_series/allocation_renyi.h"
 #include "privacy/whole_series/epoch_bounds.h"
@@ -61,6 +62,14 @@ class UpperCurve final : public PrivacyCurve {
   std::string why_;
 };
 
+bool tosses_coins(TopLevel sampler) { return sampler == TopLevel::poisson || sampler == TopLevel::cyclic_poisson; }
+
+/// Steps that draw a series by a coin.
+std::unique_ptr<PrivacyCurve> curve_of_coins(double rate, double sigma, std::optional<Direction> direction) {
+  if (direction) return std::make_unique<Accountant>(poisson_step(rate, sigma), *direction);
+  return std::make_unique<PoissonCurve>(rate, sigma);
+}
+
 std::unique_ptr<PrivacyCurve> curve_of(const SeriesLaw& law, double rate, double sigma,
                                        std::optional<Direction> direction) {
   switch (law.sampler) {
@@ -72,9 +81,7 @@ std::unique_ptr<PrivacyCurve> curve_of(const SeriesLaw& law, double rate, double
                                             "deterministic batches (Chua et al. 2024, Theorem 4.1)");
       return std::make_unique<ShuffledCurve>(law.batches, sigma, law.reshuffle);
     case TopLevel::poisson:
-    case TopLevel::cyclic_poisson:
-      if (direction) return std::make_unique<Accountant>(poisson_step(rate, sigma), *direction);
-      return std::make_unique<PoissonCurve>(rate, sigma);
+    case TopLevel::cyclic_poisson: return curve_of_coins(rate, sigma, direction);
     case TopLevel::without_replacement:
       return std::make_unique<UpperCurve>(std::make_unique<Accountant>(one_window_pair(rate, sigma)),
                                           "sample without replacement, another series in the absent one's place "
@@ -173,15 +180,14 @@ AppliedTheorem banded_rounds(AppliedTheorem out, const SeriesLaw& law, const Str
   if (!(upper <= most_share))
     throw PrivacyError(cat("coefficients: one series moves the sums by up to ", upper, " times the clip norm; at most ",
                            most_share, " is accounted for"));
-  const double rate = *law.rate;
+  const double rate = rate_of(law);
   const double least = out.noise_multiplier / upper * (1.0 - 1e-15);
   const double most = out.noise_multiplier / lower * (1.0 + 1e-15);
   out.pair = poisson_step(rate, least);
   out.own_curve = [=] {
     const auto one = [&](double sigma) -> std::unique_ptr<PrivacyCurve> {
       if (rate == 1.0) return std::make_unique<GaussianCurve>(sigma);  // every coin shows heads
-      if (direction) return std::make_unique<Accountant>(poisson_step(rate, sigma), *direction);
-      return std::make_unique<PoissonCurve>(rate, sigma);
+      return curve_of_coins(rate, sigma, direction);
     };
     return std::make_unique<UpperCurve>(one(least),
                                         "composition of the exact pair of a round of cyclic Poisson batches with "
@@ -199,20 +205,15 @@ AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::opt
   if (noise.strategy == nullptr) throw Error(ExitCode::failure, "correlated noise without a strategy matrix");
   // The checks of numbers are those of independent noise.
   auto out = series_theorem(law, noise.multiplier, direction);
-  if (law.sampler == TopLevel::cyclic_poisson) {
-    auto with_rate = law;
-    with_rate.rate = rate_of(law);
-    return banded_rounds(std::move(out), with_rate, *noise.strategy, direction);
-  }
+  if (law.sampler == TopLevel::cyclic_poisson) return banded_rounds(std::move(out), law, *noise.strategy, direction);
   if (law.sampler == TopLevel::shuffled && law.reshuffle != Reshuffle::once)
     throw PrivacyError(
         "correlated noise with top level shuffled and an order of its own in every epoch: nothing covers it, as two "
         "parts of a series may come together; reshuffle once, or balls_in_bins, is covered");
   if (law.redraw == Redraw::every_epoch)
     throw PrivacyError(
-        "correlated noise with bins that are drawn anew in every epoch: nothing covers it, as two parts of a series "
-        "may "
-        "come together; redraw once is covered");
+        "correlated noise with bins that are drawn anew in every epoch: nothing covers it, as two parts of a "
+        "series may come together; redraw once is covered");
   const auto probe =
       CorrelatedNoiseCurve(noise.strategy, law.sampler, law.batches, noise.multiplier, direction, method);
   const auto epochs = probe.planned();
@@ -258,13 +259,7 @@ std::vector<SeriesLaw> cyclic_laws(const SeriesLaw& law) {
   for (std::int64_t groups = 1; groups <= std::min(law.batches, most_groups); groups *= 2) {
     out.push_back(law);
     out.back().groups = groups;
-    // As SubsamplingScheme::coin() has it.
-    if (law.rate)
-      out.back().rate =
-          groups == law.groups
-              ? *law.rate
-              : std::min(1.0,
-                         std::ceil(std::nextafter(*law.rate * static_cast<double>(groups), 2.0) * 0x1p53) * 0x1p-53);
+    if (law.rate) out.back().rate = cyclic_coin(*law.rate, groups);
   }
   return out;
 }
@@ -272,7 +267,7 @@ std::vector<SeriesLaw> cyclic_laws(const SeriesLaw& law) {
 SeriesLaw series_law_of(const SubsamplingScheme& scheme) {
   const auto& p = scheme.parameters();
   SeriesLaw law{p.top_level, scheme.steps_per_epoch(), {}, p.reshuffle, p.redraw, p.groups};
-  if (p.top_level == TopLevel::poisson || p.top_level == TopLevel::cyclic_poisson) law.rate = scheme.coin();
+  if (tosses_coins(p.top_level)) law.rate = scheme.coin();
   if (p.top_level == TopLevel::without_replacement) law.rate = scheme.drawn_share();
   return law;
 }
@@ -281,8 +276,7 @@ AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std
   check_noise_multiplier_of_mechanism(noise_multiplier);
   if (law.batches < 1 || law.batches > largest_count)
     throw UsageError(cat("batches: found ", law.batches, "; expected an integer from 1 to ", largest_count));
-  if (law.rate && law.sampler != TopLevel::poisson && law.sampler != TopLevel::cyclic_poisson &&
-      law.sampler != TopLevel::without_replacement)
+  if (law.rate && !tosses_coins(law.sampler) && law.sampler != TopLevel::without_replacement)
     throw UsageError(cat("sampling rate: found ", *law.rate, " with top level ", name(law.sampler),
                          "; only poisson, cyclic_poisson and wor have one"));
   if (law.rate && (!(*law.rate > 0.0) || !(*law.rate <= 1.0)))
@@ -303,8 +297,7 @@ AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std
     return *r.top_level == law.sampler && (r.id == redrawn_row) == (law.redraw == Redraw::every_epoch);
   });
   const double rate = rate_of(law);
-  const bool coins = law.sampler == TopLevel::poisson || law.sampler == TopLevel::cyclic_poisson;
-  auto pair = coins                                          ? poisson_step(rate, noise_multiplier)
+  auto pair = tosses_coins(law.sampler)                      ? poisson_step(rate, noise_multiplier)
               : law.sampler == TopLevel::without_replacement ? one_window_pair(rate, noise_multiplier)
                                                              : DominatingPair({{1.0, 1.0}}, noise_multiplier);
   AppliedTheorem out{row->id, row->bound, row->unit, law.batches, noise_multiplier, std::move(pair)};
@@ -383,8 +376,7 @@ Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint
   }
   // Amplified laws may gain more from two neighbours. With correlated noise, by Rényi divergences, which do not take
   // seconds.
-  if (law.sampler == TopLevel::poisson || law.sampler == TopLevel::cyclic_poisson ||
-      law.sampler == TopLevel::balls_in_bins)
+  if (tosses_coins(law.sampler) || law.sampler == TopLevel::balls_in_bins)
     least = std::min(
         least, two_in_a_row(series_theorem(law, noise, std::nullopt, CorrelatedMethod::renyi), uses, delta, epsilon));
   // `epsilon` may be that of one direction, and a replaced series takes both: nothing follows from it.
