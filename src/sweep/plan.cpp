@@ -233,7 +233,11 @@ void put_smoke_settings(const SweepFile& file, const LookAlike& look_alike, Want
   put("dataset.covariates.file", "null");  // which are not known for these steps
   put("dataset.covariates.columns", "[]");
   put("training.max_epochs", "2");
-  put("privacy.noise_multiplier", cat(smoke_noise));
+  // Batches left to `auto` are chosen with their noise.
+  const auto chosen = std::any_of(cell.set.begin(), cell.set.end(), [](const Setting& s) {
+    return s.key == "sampling.top_level" && s.value == "auto";
+  });
+  put("privacy.noise_multiplier", chosen ? "auto" : cat(smoke_noise));
   for (const auto& [key, value] : file.smoke) put(key, value);
 }
 
