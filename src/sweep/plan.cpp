@@ -234,9 +234,8 @@ void put_smoke_settings(const SweepFile& file, const LookAlike& look_alike, Want
   put("dataset.covariates.columns", "[]");
   put("training.max_epochs", "2");
   // Batches left to `auto` are chosen with their noise.
-  const auto chosen = std::any_of(cell.set.begin(), cell.set.end(), [](const Setting& s) {
-    return s.key == "sampling.top_level" && s.value == "auto";
-  });
+  const auto chosen = std::any_of(cell.set.begin(), cell.set.end(),
+                                  [](const Setting& s) { return s.key == "sampling.top_level" && s.value == "auto"; });
   put("privacy.noise_multiplier", chosen ? "auto" : cat(smoke_noise));
   for (const auto& [key, value] : file.smoke) put(key, value);
 }
