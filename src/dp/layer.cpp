@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "dp/device_kind.h"
 #include "row_kernels.h"
 #include "tsdp/base/error.h"
 
@@ -49,11 +50,11 @@ Records Records::range(std::int64_t first, std::int64_t last) const {
 }
 
 at::Tensor Records::places(std::int64_t stride, bool within, const at::Device& device) const {
-  auto out = at::empty({windows_}, at::kLong);
+  auto out = at::empty({windows_}, host_memory_for(device).dtype(at::kLong));
   auto* place = out.data_ptr<std::int64_t>();
   for (std::int64_t r = 0; r < count_; ++r)
     for (auto w = begin(r); w < end(r); ++w) *place++ = r * stride + (within ? w - begin(r) : 0);
-  return out.to(device);
+  return out.to(device, /*non_blocking=*/true);
 }
 
 at::Tensor Records::side_by_side(const at::Tensor& rows) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "dp/device_kind.h"
 #include "row_kernels.h"
 
 namespace tsdp::dp {
@@ -39,10 +40,10 @@ void LinearRecord::join(const Records& records) {
     return;
   }
   const auto each = input_.dim() == 2 ? 1 : input_.size(1);
-  own_positions_ = at::empty({records.count()}, at::kDouble);
+  auto own = at::empty({records.count()}, host_memory_for(input_.device()).dtype(at::kDouble));
   for (std::int64_t r = 0; r < records.count(); ++r)
-    own_positions_.data_ptr<double>()[r] = static_cast<double>((records.end(r) - records.begin(r)) * each);
-  own_positions_ = own_positions_.to(input_.device());
+    own.data_ptr<double>()[r] = static_cast<double>((records.end(r) - records.begin(r)) * each);
+  own_positions_ = own.to(input_.device(), /*non_blocking=*/true);
   input_ = records.side_by_side(input_);
   output_gradient_ = records.side_by_side(output_gradient_);
   output_gradient_norms_.reset();
