@@ -39,8 +39,8 @@ void launch_blocks(std::int64_t windows, int units, const Kernel& kernel) {
 
 }  // namespace
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> fused_cell(const at::Tensor& input_gates,
-                                                          const at::Tensor& hidden_gates, const at::Tensor& cell,
+std::tuple<at::Tensor, at::Tensor, at::Tensor> fused_cell(const at::Tensor& input_gates, const at::Tensor& hidden_gates,
+                                                          const at::Tensor& cell,
                                                           const std::optional<at::Tensor>& input_bias,
                                                           const std::optional<at::Tensor>& hidden_bias) {
   TORCH_CHECK(!input_bias && !hidden_bias, "fake device: fused cells with biases are not there");
@@ -85,33 +85,31 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> fused_cell_backward(const std::op
 }
 
 dp::LstmKernels lstm_kernels() {
-  return {[](const at::Device&, std::int64_t units) {
-            return 4 * units <= 1024 && dp::lstm_shared_bytes(units) <= shared_bytes;
-          },
-          [](const at::Tensor& from_input, const at::Tensor& weight, const at::Tensor& gates, const at::Tensor& cells,
-             const at::Tensor& states) {
-            expect_here({weight, gates, cells, states});
-            const auto windows = states.size(0);
-            const auto steps = states.size(1);
-            const auto units = static_cast<int>(states.size(2));
-            launch_blocks(windows, units,
-                          [x = at_of(from_input), w = at_of(weight), g = at_of(gates), c = at_of(cells),
-                           h = at_of(states), windows, steps, units] {
-                            dp::lstm_forward(x, w, g, c, h, windows, steps, units);
-                          });
-          },
-          [](const at::Tensor& by_states, const at::Tensor& weight, const at::Tensor& gates, const at::Tensor& cells,
-             const at::Tensor& gate_gradients) {
-            expect_here({by_states, weight, gates, cells, gate_gradients});
-            const auto windows = cells.size(0);
-            const auto steps = cells.size(1);
-            const auto units = static_cast<int>(cells.size(2));
-            launch_blocks(windows, units,
-                          [dh = at_of(by_states), w = at_of(weight), g = at_of(gates), c = at_of(cells),
-                           dg = at_of(gate_gradients), windows, steps, units] {
-                            dp::lstm_backward(dh, w, g, c, dg, windows, steps, units);
-                          });
-          }};
+  return {
+      [](const at::Device&, std::int64_t units) {
+        return 4 * units <= 1024 && dp::lstm_shared_bytes(units) <= shared_bytes;
+      },
+      [](const at::Tensor& from_input, const at::Tensor& weight, const at::Tensor& gates, const at::Tensor& cells,
+         const at::Tensor& states) {
+        expect_here({weight, gates, cells, states});
+        const auto windows = states.size(0);
+        const auto steps = states.size(1);
+        const auto units = static_cast<int>(states.size(2));
+        launch_blocks(windows, units,
+                      [x = at_of(from_input), w = at_of(weight), g = at_of(gates), c = at_of(cells), h = at_of(states),
+                       windows, steps, units] { dp::lstm_forward(x, w, g, c, h, windows, steps, units); });
+      },
+      [](const at::Tensor& by_states, const at::Tensor& weight, const at::Tensor& gates, const at::Tensor& cells,
+         const at::Tensor& gate_gradients) {
+        expect_here({by_states, weight, gates, cells, gate_gradients});
+        const auto windows = cells.size(0);
+        const auto steps = cells.size(1);
+        const auto units = static_cast<int>(cells.size(2));
+        launch_blocks(
+            windows, units,
+            [dh = at_of(by_states), w = at_of(weight), g = at_of(gates), c = at_of(cells), dg = at_of(gate_gradients),
+             windows, steps, units] { dp::lstm_backward(dh, w, g, c, dg, windows, steps, units); });
+      }};
 }
 
 }  // namespace tsdp::test::fake

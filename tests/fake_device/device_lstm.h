@@ -14,8 +14,8 @@ namespace tsdp::test::fake {
 [[nodiscard]] at::Tensor bytes_of(const at::Tensor& t);
 
 /// at::_thnn_fused_lstm_cell without biases.
-std::tuple<at::Tensor, at::Tensor, at::Tensor> fused_cell(const at::Tensor& input_gates,
-                                                          const at::Tensor& hidden_gates, const at::Tensor& cell,
+std::tuple<at::Tensor, at::Tensor, at::Tensor> fused_cell(const at::Tensor& input_gates, const at::Tensor& hidden_gates,
+                                                          const at::Tensor& cell,
                                                           const std::optional<at::Tensor>& input_bias,
                                                           const std::optional<at::Tensor>& hidden_bias);
 /// at::_thnn_fused_lstm_cell_backward_impl without biases.

@@ -33,7 +33,9 @@ thread_local c10::StreamId stream_now = 0;  // 0 is the device's default stream
 
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   static constexpr c10::DeviceType static_type = device_type;
-  static c10::Stream stream(c10::StreamId id) { return c10::Stream(c10::Stream::UNSAFE, c10::Device(device_type, 0), id); }
+  static c10::Stream stream(c10::StreamId id) {
+    return c10::Stream(c10::Stream::UNSAFE, c10::Device(device_type, 0), id);
+  }
 
   c10::DeviceType type() const override { return static_type; }
   c10::Device exchangeDevice(c10::Device) const override { return {static_type, 0}; }
@@ -87,8 +89,8 @@ void refuse_what_varies(const std::string& name) {
 
 /// The size of its result is known only when the device is done.
 bool asks_for_a_size(const std::string& name, const std::vector<c10::IValue>& given) {
-  static const std::set<std::string> asks = {"nonzero",   "masked_select", "repeat_interleave.Tensor",
-                                             "_unique2",  "unique_dim",    "bincount"};
+  static const std::set<std::string> asks = {"nonzero",  "masked_select", "repeat_interleave.Tensor",
+                                             "_unique2", "unique_dim",    "bincount"};
   const bool told = name == "repeat_interleave.Tensor" && given.size() > 1 && given[1].isInt();
   return asks.contains(name) && !told;
 }
@@ -335,10 +337,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("resize_", &resize);
   library.impl("_copy_from", &copy_from);
   library.impl("_local_scalar_dense", &number_of);
-  library.impl("as_strided", [](const at::Tensor& self, at::IntArrayRef size, at::IntArrayRef stride,
-                                std::optional<std::int64_t> offset) {
-    return at::cpu::as_strided(self, size, stride, offset);
-  });
+  library.impl("as_strided",
+               [](const at::Tensor& self, at::IntArrayRef size, at::IntArrayRef stride,
+                  std::optional<std::int64_t> offset) { return at::cpu::as_strided(self, size, stride, offset); });
   library.impl("view", [](const at::Tensor& self, at::IntArrayRef size) { return at::cpu::view(self, size); });
   library.impl("_reshape_alias", [](const at::Tensor& self, at::IntArrayRef size, at::IntArrayRef stride) {
     return at::cpu::_reshape_alias(self, size, stride);
