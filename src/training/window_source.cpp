@@ -7,8 +7,11 @@
 namespace tsdp::training {
 namespace {
 
-at::Tensor& with_rows(at::Tensor& buffer, std::int64_t rows, std::int64_t width) {
-  if (!buffer.defined() || buffer.size(0) != rows) buffer = at::empty({rows, width}, at::kFloat);
+/// A buffer of the host's, from which `device` copies. Off the CPU it is a new one each time: the device may not have
+/// read the last one yet.
+at::Tensor& with_rows(at::Tensor& buffer, std::int64_t rows, std::int64_t width, const at::Device& device) {
+  if (!device.is_cpu() || !buffer.defined() || buffer.size(0) != rows)
+    buffer = at::empty({rows, width}, dp::host_memory_for(device).dtype(at::kFloat));
   return buffer;
 }
 
@@ -67,8 +70,8 @@ at::Tensor WindowSource::gather_features(std::span<const data::WindowIndex> indi
   if (!features_) return {};
   const auto rows = static_cast<std::int64_t>(indices.size());
   const auto width = features_->window_length() * features_->feature_count();
-  features_->gather(indices, with_rows(feature_rows_, rows, width).data_ptr<float>());
-  return feature_rows_.to(options_);
+  features_->gather(indices, with_rows(feature_rows_, rows, width, options_.device()).data_ptr<float>());
+  return feature_rows_.to(options_, /*non_blocking=*/true);
 }
 
 models::WindowBatch WindowSource::gather(std::span<const data::WindowIndex> indices, const Augment& augmented) {
@@ -76,8 +79,8 @@ models::WindowBatch WindowSource::gather(std::span<const data::WindowIndex> indi
     return gather_at(
         places(indices, static_cast<std::int64_t>(indices.size())).to(options_.device(), /*non_blocking=*/true));
   const auto rows = static_cast<std::int64_t>(indices.size());
-  auto* out = with_rows(values_, rows, store_.window_length()).data_ptr<float>();
-  auto* marks = with_rows(observed_, rows, store_.window_length()).data_ptr<float>();
+  auto* out = with_rows(values_, rows, store_.window_length(), options_.device()).data_ptr<float>();
+  auto* marks = with_rows(observed_, rows, store_.window_length(), options_.device()).data_ptr<float>();
   const bool in_double = augmented && store_.has_exact();
   if (in_double) {
     exact_.resize(static_cast<std::size_t>(rows * store_.window_length()));
@@ -86,7 +89,8 @@ models::WindowBatch WindowSource::gather(std::span<const data::WindowIndex> indi
     store_.gather(indices, out, marks);
   }
   if (augmented) augmented(in_double ? exact_.data() : nullptr, out, marks);
-  return parted(values_.to(options_), observed_.to(options_), gather_features(indices));
+  return parted(values_.to(options_, /*non_blocking=*/true), observed_.to(options_, /*non_blocking=*/true),
+                gather_features(indices));
 }
 
 }  // namespace tsdp::training
