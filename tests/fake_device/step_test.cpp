@@ -133,12 +133,13 @@ TEST_P(FakeSteps, ReplayedAreTheSameBits) {
       for (std::uint64_t step = 0; step < 3; ++step) {
         const sampling::Draw drawn{OnDevice::windows(kind, step), kind.places};
         // What is used for the first time is tried, and finish is recorded.
-        const fake::Forbidden all({.waits = replays || step > 0, .allocations = replays && step > 0});
+        const bool is_first = step == 0 && !replays;
+        const fake::Forbidden all({.waits = !is_first, .allocations = replays && step > 0});
         fake::reset();
         if (replays) replayed->step(drawn, SecretKey::from_seed(2), step);
         else engine.step(on.source.gather(drawn.windows), drawn.places, SecretKey::from_seed(2), step);
         EXPECT_LE(fake::counts().to_device, 2);
-        EXPECT_EQ(fake::counts().to_host, 0);
+        EXPECT_TRUE(is_first || fake::counts().to_host == 0);
       }
       weights.push_back(on.model->parameters().values().cpu());
     }
