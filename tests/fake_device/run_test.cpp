@@ -1,6 +1,7 @@
 // Whole runs on the fake device: trained, killed, resumed there and elsewhere, exported, scored.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
@@ -50,34 +51,40 @@ class FakeRuns : public TrainingFixture {
   const at::Device there_ = fake::device();
 };
 
+class FakeRunsOfAKind : public FakeRuns, public testing::WithParamInterface<std::pair<std::string, Config>> {};
+
 // Between two looks at losses the host runs ahead of the device: it sends the places of windows and the noise.
-TEST_F(FakeRuns, TrainLikeTheCpuAndWaitOnlyToLookAtLosses) {
-  for (const auto& [name, config] : kinds_of_runs()) {
-    SCOPED_TRACE(name);
-    const auto expected = weights_of_run(at::kCPU, name + "-cpu", config);
-    const auto t = on(there_, name, config);
-    t->begin();
-    const auto looks = static_cast<std::uint64_t>(config.training.validate_every) * t->plan().steps_per_epoch;
-    int steps = 0;
-    TrainOptions options;
-    options.after_step = [&](std::uint64_t step) {
-      const auto counts = fake::counts();
-      // A look comes after its step, so that the next one's counts have it.
-      if ((step - 1) % looks != 0) {
-        ++steps;
-        EXPECT_EQ(counts.waits, 0) << "step " << step << ": " << testing::PrintToString(fake::events());
-        EXPECT_EQ(counts.to_host, 0);
-        EXPECT_EQ(counts.pageable, 0);
-      }
-      fake::reset();
-    };
-    EXPECT_TRUE(t->run(options));
-    EXPECT_GT(steps, 0);
-    const auto found = t->model().parameters().values().cpu();
-    EXPECT_LT((found - expected).abs().mean().item<double>(), config.privacy.enabled ? 1e-5 : 1e-4);
-  }
+TEST_P(FakeRunsOfAKind, TrainLikeTheCpuAndWaitOnlyToLookAtLosses) {
+  const auto& config = GetParam().second;
+  const auto expected = weights_of_run(at::kCPU, "cpu", config);
+  const auto t = on(there_, "there", config);
+  t->begin();
+  const auto looks = static_cast<std::uint64_t>(config.training.validate_every) * t->plan().steps_per_epoch;
+  int steps = 0;
+  TrainOptions options;
+  options.after_step = [&](std::uint64_t step) {
+    const auto counts = fake::counts();
+    // A look comes after its step, so that the next one's counts have it.
+    if ((step - 1) % looks != 0) {
+      ++steps;
+      EXPECT_EQ(counts.waits, 0) << "step " << step << ": " << testing::PrintToString(fake::events());
+      EXPECT_EQ(counts.to_host, 0);
+      EXPECT_EQ(counts.pageable, 0);
+    }
+    fake::reset();
+  };
+  EXPECT_TRUE(t->run(options));
+  EXPECT_GT(steps, 0);
+  const auto found = t->model().parameters().values().cpu();
+  EXPECT_LT((found - expected).abs().mean().item<double>(), config.privacy.enabled ? 1e-5 : 1e-4);
   fake::expect_copies_undisturbed();
 }
+
+INSTANTIATE_TEST_SUITE_P(, FakeRunsOfAKind, testing::ValuesIn(kinds_of_runs()), [](const auto& kind) {
+  std::string name = kind.param.first;
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name;
+});
 
 // Of one kind each: what a step keeps for the next ones.
 TEST_F(FakeRuns, ResumeToTheSameBits) {

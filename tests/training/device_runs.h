@@ -62,7 +62,6 @@ inline std::vector<std::pair<std::string, Config>> kinds_of_runs() {
   add("cyclic coins", "dlinear", series, bins, [](Config& c) {
     c.sampling.top_level = privacy::TopLevel::cyclic_poisson;
     c.privacy.noise_mechanism = privacy::StrategyKind::band_mf;
-    c.privacy.noise_multiplier = 5.0;  // of which the loss is quickly composed
     c.privacy.noise_bands = 2;
     c.privacy.noise_multiplier = 4.0;
     c.training.max_epochs = 3;
