@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -125,13 +127,21 @@ def test_gluonts_entries_of_another_frequency_are_refused(run: tsdp.Run) -> None
             list(run.model.to_gluonts().predict([{"item_id": "a", "start": start, "target": values}]))
 
 
-def with_state(model: Path, to: Path, state: str) -> Path:
-    """A copy whose ledger states another state of its run."""
-    with zipfile.ZipFile(model) as old, zipfile.ZipFile(to, "w") as new:
+def with_texts(source: Path, to: Path, /, **texts: dict[str, Any]) -> Path:
+    """A copy with other texts ("model" or "privacy"), under a checksum that fits."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(to, "w") as new:
         for name in old.namelist():
             data = old.read(name)
-            if name.endswith("privacy.json"):
-                data = json.dumps({**json.loads(data), "state": state}).encode()
+            if name.endswith("extra/tsdp.safetensors"):
+                length = int.from_bytes(data[:8], "little")
+                header = json.loads(data[8 : 8 + length])
+                header["__metadata__"] |= {f"{key}.json": json.dumps(text) for key, text in texts.items()}
+                head = json.dumps(header).encode()
+                data = len(head).to_bytes(8, "little") + head + data[8 + length : -32]
+                data += hashlib.sha256(data).digest()
+            for key, text in texts.items():
+                if name.endswith(f"extra/{key}.json"):
+                    data = json.dumps(text).encode()
             new.writestr(name, data)
     return to
 
@@ -140,9 +150,9 @@ def test_a_model_of_an_unfinished_run_says_so(run: tsdp.Run, tmp_path: Path) -> 
     model = Path(run.folder) / "model.pt"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tsdp.load(with_state(model, tmp_path / "whole.pt", "finished"))
+        tsdp.load(with_texts(model, tmp_path / "whole.pt", privacy={**run.privacy.document, "state": "finished"}))
     with pytest.warns(UserWarning, match="its run is not finished"):
-        tsdp.load(with_state(model, tmp_path / "part.pt", "interrupted"))
+        tsdp.load(with_texts(model, tmp_path / "part.pt", privacy={**run.privacy.document, "state": "interrupted"}))
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:

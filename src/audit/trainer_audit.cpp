@@ -1,17 +1,15 @@
 #include "audit/trainer_audit.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <system_error>
 
 #include "audit/attacked_run.h"
 #include "audit/canary.h"
 #include "audit/data_attack.h"
 #include "audit/neighbours.h"
+#include "base/scratch_folder.h"
 #include "sampling/structured_sampler.h"
 #include "settings/setup.h"
 #include "training/model_setup.h"
@@ -25,27 +23,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using privacy::TopLevel;
-
-/// A temporary folder, removed at the end.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "tsdp-audit-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw Error(ExitCode::failure, cat(name, ": cannot be made: ", std::generic_category().message(errno)));
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// What clipping leaves of a canary's gradient in a batch of the scheme, in multiples of C.
 double unit_length_of(const Config& config, const privacy::SubsamplingScheme& scheme,
@@ -230,7 +207,7 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
   Measurement out;
   const auto view = view_of(config, audited, neighbours, options.mode, out);
 
-  const Scratch scratch;
+  const ScratchFolder scratch("audit");
   at::Tensor weights;
   for (const bool second : {false, true}) {
     const auto data = data_of(

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The Python package's own tests (python/tests, which follow docs/python.md and the docstrings, too), with the programs of this build. `--reads`: those of
-what is read, and of what training writes and says, which need no trained models of every kind; without it the others.
+what is read, and of what training writes and says, which need no trained models of every kind; `--formats`: those of models rebuilt and in other formats;
+without either the others.
 
 Needs the Python packages of scripts/requirements-test.txt.
 """
@@ -20,16 +21,19 @@ try:
 except ImportError as error:
     run.skip(error)
 
-READS = ["tests/test_frames.py", "tests/test_files.py", "tests/test_training.py"]
-of_reads = "--reads" in sys.argv
-if of_reads:
-    sys.argv.remove("--reads")
+PARTS = {
+    "--reads": ["tests/test_frames.py", "tests/test_files.py", "tests/test_training.py"],
+    "--formats": ["tests/test_formats.py"],
+}
+part = next((option for option in PARTS if option in sys.argv), None)
+if part:
+    sys.argv.remove(part)
 
 
 def test(binaries, folder):
     package = pathlib.Path(__file__).resolve().parents[2] / "python"
     environment = dict(os.environ, PYTHONPATH=str(package / "src"), TSDP_BIN=str(binaries.resolve()), PYTHONDONTWRITEBYTECODE="1")
-    which = READS if of_reads else ["tests", *(f"--ignore={file}" for file in READS)]
+    which = PARTS[part] if part else ["tests", *(f"--ignore={file}" for files in PARTS.values() for file in files)]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={folder / 'pytest'}", *which]
     done = subprocess.run(command, cwd=package, env=environment, check=False)
     if done.returncode != 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 import warnings
 from typing import TYPE_CHECKING, Any, Iterable, Sequence
@@ -12,12 +11,14 @@ import numpy as np
 import pandas as pd
 import torch
 
+from .archive import read_archive
 from .calendars import Frequency
 from .covariates import Covariates
 from .draws import key_of, uniforms
 from .errors import DataError, UsageError
 from .frames import Series, series_of
 from .ledger import Ledger
+from .rebuilt import forecaster_of
 
 if TYPE_CHECKING:
     from .darts import TsdpForecaster
@@ -29,31 +30,32 @@ _BATCH_ROWS = 256
 _BATCH_DRAWS = 50_000_000
 
 
-def load(file: str | os.PathLike[str], device: str | torch.device = "cpu") -> "Model":
+def load(file: str | os.PathLike[str], device: str | torch.device = "cpu", *, trust: bool = False) -> "Model":
     """The model of a `model.pt`, on the CPU or another `device` of PyTorch.
 
-    TorchScript is a program: this runs code in the archive, so load what you trust. (`tsdp-account verify` checks the
-    archive's digests and statement, and `tsdp-forecast` forecasts without running its code.)
+    Reads weights and sizes as data and builds the forecaster in plain PyTorch: no code in the archive runs. `trust`: runs that code instead, for a
+    model that this package does not know; it can do whatever you may. (`tsdp-account verify` derives the statement anew.)
 
     Raises DataError for a file that is not there or is no such model. Warns of a model whose run was not finished.
     """
-    extra = {"model.json": "", "privacy.json": ""}
     path = os.fspath(file)
-    if not os.path.isfile(path):
-        raise DataError(f"{path}: no such file; expected a model.pt that tsdp-train or tsdp-export wrote")
+    archive = read_archive(path)
+    module = _run_archive(path, device) if trust else forecaster_of(archive, path).to(device)
+    model = Model(module, archive.about, Ledger(archive.privacy), torch.device(device))
+    if model.privacy.document and not model.privacy.is_finished:
+        at = archive.about.get("unfinished", {})
+        warnings.warn(f"{path}: its run is not finished: these are the weights after step {at.get('step', '?')} of {at.get('of', '?')}", stacklevel=2)
+    return model
+
+
+def _run_archive(path: str, device: str | torch.device) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*torch.jit.load.*")  # It is deprecated; its category differs between releases.
-            module = torch.jit.load(path, map_location=device, _extra_files=extra)  # type: ignore[no-untyped-call]
-        about, ledger = json.loads(extra["model.json"]), json.loads(extra["privacy.json"])
-    except (RuntimeError, ValueError) as error:
+            return torch.jit.load(path, map_location=device)  # type: ignore[no-untyped-call]
+    except RuntimeError as error:
         reason = str(error).strip().split("\n")[0]
-        raise DataError(f"{path}: cannot be read as a model ({reason}); expected one that tsdp-train or tsdp-export wrote") from None
-    model = Model(module, about, Ledger(ledger), torch.device(device))
-    if model.privacy.document and not model.privacy.is_finished:
-        at = about.get("unfinished", {})
-        warnings.warn(f"{path}: its run is not finished: these are the weights after step {at.get('step', '?')} of {at.get('of', '?')}", stacklevel=2)
-    return model
+        raise DataError(f"{path}: its code cannot be loaded ({reason}); expected a model that tsdp-train or tsdp-export wrote") from None
 
 
 class Model:

@@ -1,0 +1,122 @@
+"""Models in formats that other programs run: ONNX and PyTorch's torch.export. Each carries the model's description and its privacy statement.
+
+`python -m tsdp.formats MODEL OUTPUT --format onnx` is what `tsdp-export --format onnx` calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .archive import Archive, read_archive
+from .errors import DataError, Error, no_package
+from .mixture import Forecaster
+from .rebuilt import forecaster_of
+
+FORMATS = ("onnx", "torch_export")
+_PATHS = 3  # of the example that an export is traced with
+_OPSET = 20
+
+
+class Exported(torch.nn.Module):
+    """(past_target (B, P), past_observed (B, P), levels (A)) -> quantiles (B, A, H) and means (B, H), for P = past_length of the model. A model that
+    reads time features is also told them, (B, P + H, F). One that forecasts by sampling is also given draws (B, S, H, 2), uniform in (0, 1], and
+    gives its sample paths (B, S, H), too."""
+
+    def __init__(self, forecaster: Forecaster) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.forecaster = forecaster
+        self.reads_features = forecaster.network.reads_time_features
+
+    def forward(self, past_target: Tensor, past_observed: Tensor, levels: Tensor, *more: Tensor) -> tuple[Tensor, ...]:
+        features = more[0] if self.reads_features else None
+        draws = more[-1] if self.forecaster.from_samples else None
+        found = self.forecaster(past_target, past_observed, levels, features, draws)
+        return tuple(part for part in found if part is not None)
+
+
+def _traced(archive: Archive, path: str) -> tuple[torch.export.ExportedProgram, list[str], list[str]]:
+    """The program of a model, and the names of what it is given and gives."""
+    features = int(archive.about.get("sizes", {}).get("time_features", 0))
+    forecaster = forecaster_of(archive, path)
+    forecaster.at_a_time = max(1, forecaster.windows)
+    network, past = forecaster.network, forecaster.past_length
+    batch, levels, paths = torch.export.Dim("batch"), torch.export.Dim("levels"), torch.export.Dim("paths")
+    stream = torch.Generator().manual_seed(1)
+
+    def made(*shape: int) -> Tensor:
+        return 1.0 - torch.rand(shape, generator=stream)
+
+    given: dict[str, tuple[Tensor, dict[int, Any]]] = {
+        "past_target": (made(2, past), {0: batch}),
+        "past_observed": (torch.ones(2, past), {0: batch}),
+        "levels": (torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64), {0: levels}),
+    }
+    if network.reads_time_features:
+        given["time_features"] = (made(2, past + network.prediction_length, features), {0: batch})
+    if forecaster.from_samples:
+        given["draws"] = (made(2, _PATHS, network.prediction_length, 2), {0: batch, 1: paths})
+    axes = [axes for _, axes in given.values()]
+    shapes = (*axes[:3], tuple(axes[3:])) if axes[3:] else tuple(axes)
+    program = torch.export.export(
+        Exported(forecaster).eval(), tuple(example for example, _ in given.values()), dynamic_shapes=shapes, strict=False
+    )
+    return program, list(given), ["quantiles", "means", "samples"][: 3 if forecaster.from_samples else 2]
+
+
+def export(model: str | os.PathLike[str], output: str | os.PathLike[str], format: str) -> None:
+    """Writes the model of a `model.pt` to `output` as "onnx" or "torch_export". Raises DataError for a file that is no such model, ImportError
+    without the packages onnx and onnxscript where they are needed."""
+    path, target = os.fspath(model), os.fspath(output)
+    archive = read_archive(path)
+    texts = dict(archive.texts)
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(target))) as folder:
+        part = os.path.join(folder, "part.pt2")
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            program, names, results = _traced(archive, path)
+            if format == "torch_export":
+                torch.export.save(program, part, extra_files={**texts, "inputs": " ".join(names), "outputs": " ".join(results)})
+            else:
+                _write_onnx(program, names, results, texts, part)
+        os.replace(part, target)
+
+
+def _write_onnx(program: torch.export.ExportedProgram, names: list[str], results: list[str], texts: dict[str, str], file: str) -> None:
+    try:
+        import onnx
+        import onnxscript  # noqa: F401
+    except ImportError:
+        raise no_package("onnx", "models in that format need, beside onnxscript") from None
+    found = torch.onnx.export(program, input_names=names, output_names=results, opset_version=_OPSET, dynamo=True, verbose=False, optimize=False)
+    assert found is not None
+    model = found.model_proto
+    for key, text in texts.items():
+        model.metadata_props.add(key=key, value=text)
+    onnx.checker.check_model(model)
+    onnx.save_model(model, file)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tsdp.formats", description="Writes a model.pt in another format.")
+    parser.add_argument("model")
+    parser.add_argument("output")
+    parser.add_argument("--format", choices=FORMATS, required=True)
+    given = parser.parse_args()
+    try:
+        export(given.model, given.output, given.format)
+    except (Error, ImportError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 3 if isinstance(error, DataError) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,297 @@
+"""A model as it forecasts: its network mixed with candidates that need no training, each weighed by how it did on the series' own past.
+
+What a candidate is, and how they are mixed, stands in the programs' `include/tsdp/settings/mixture.h`. Values are (B, L), oldest first, NaN where
+missing. Samples are (B, S, K), levels (A).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, Mapping
+
+import torch
+from torch import Tensor
+
+from .networks import Forecast, Network, repeated
+
+_SPREADS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5)
+_REGRESSORS = 8
+_Pair = tuple[Tensor, Tensor]
+
+
+def mean_of_known(sample: Tensor, dim: int) -> Tensor:
+    known = ~torch.isnan(sample)
+    return torch.where(known, sample, torch.zeros_like(sample)).sum(dim) / known.sum(dim).to(sample.dtype)
+
+
+def known_or(values: Tensor, other: Tensor) -> Tensor:
+    return torch.where(torch.isnan(values), other, values)
+
+
+def empirical(sample: Tensor, levels: Tensor) -> _Pair:
+    """Quantiles (B, A, K), interpolated between order statistics, and means (B, K); NaN of nothing."""
+    rows = sample.transpose(1, 2)
+    missing = torch.isnan(rows)
+    # Sorts of other programs do not say where NaN goes.
+    ordered = torch.sort(torch.where(missing, torch.full_like(rows, math.inf), rows), 2)[0]
+    count = (~missing).sum(2, keepdim=True)
+    last = (count - 1).clamp(min=0)
+    place = levels.to(sample.dtype).reshape(1, 1, -1) * last.to(sample.dtype)
+    below = place.floor().long()
+    low = ordered.gather(2, below)
+    high = ordered.gather(2, torch.minimum(below + 1, last))
+    found = torch.where(count > 0, low + (place - below.to(place.dtype)) * (high - low), torch.full_like(low, math.nan))
+    return found.transpose(1, 2), mean_of_known(sample, 1)
+
+
+def last_seasons(values: Tensor, season: int, count: int) -> Tensor:
+    """(B, S, m), the last season first."""
+    missing = season * count - values.size(1)
+    if missing > 0:
+        values = torch.cat([torch.full_like(values[:, :1], math.nan).expand(-1, missing), values], 1)
+    return values[:, values.size(1) - season * count :].reshape(-1, count, season).flip(1)
+
+
+class Candidates:
+    """The forecasts of H steps after `values` that need no training: quantiles (B, A, H) and means (B, H)."""
+
+    def __init__(self, values: Tensor, levels: Tensor, horizon: int) -> None:
+        self.values, self.levels, self.horizon = values, levels, horizon
+
+    @functools.cached_property
+    def of_all(self) -> _Pair:
+        return empirical(self.values.unsqueeze(2), self.levels)
+
+    def otherwise(self, found: _Pair, read: int) -> _Pair:
+        """Where nothing is known of a step: what is known of the last `read` values, or of all, or 0."""
+        quantiles, mean = found
+        for q, m in (empirical(self.values[:, max(0, self.values.size(1) - read) :].unsqueeze(2), self.levels), self.of_all):
+            quantiles, mean = known_or(quantiles, q), known_or(mean, m)
+        return known_or(quantiles, torch.zeros_like(quantiles)), known_or(mean, torch.zeros_like(mean))
+
+    def seasonal_quantiles(self, season: int, count: int, moved: bool = False) -> _Pair:
+        values, levels = self.values, self.levels
+        sample = last_seasons(values, season, count)
+        if moved:
+            level = mean_of_known(sample, 2).unsqueeze(2)
+            sample = sample + (level[:, :1] - level)
+        steps = torch.arange(self.horizon, device=values.device) % season
+        quantiles, mean = empirical(sample[:, :, : min(self.horizon, season)], levels)
+        return self.otherwise((quantiles.index_select(2, steps), mean.index_select(1, steps)), season * count)
+
+    def moved_quantiles(self, season: int, count: int) -> _Pair:
+        return self.seasonal_quantiles(season, count, moved=True)
+
+    def seasonal_naive_bands(self, season: int, count: int) -> _Pair:
+        values, levels, length = self.values, self.levels, self.values.size(1)
+        # Missing values are the last known one; those before the first known one are that.
+        known = ~torch.isnan(values)
+        places = torch.arange(length, device=values.device).expand_as(values)
+        last = torch.where(known, places, torch.full_like(places, -1))
+        first = torch.where(known, places, torch.full_like(places, length - 1)).min(1, keepdim=True)[0]
+        reach = 1
+        while reach < length:  # A running maximum, which no export format knows.
+            last = torch.cat([last[:, :reach], torch.maximum(last[:, reach:], last[:, :-reach])], 1)
+            reach *= 2
+        filled = values.gather(1, torch.maximum(last, first))
+        filled = known_or(filled, torch.zeros_like(filled))
+        steps = torch.arange(self.horizon, device=values.device)
+        point = filled[:, length - season :].index_select(1, steps % season)
+        bands, means = [], []
+        for seasons in range(1, (self.horizon - 1) // season + 2):
+            apart = seasons * season
+            begin = max(apart, length - season * count)
+            q, m = empirical((values[:, begin:] - values[:, begin - apart : length - apart]).unsqueeze(2), levels)
+            bands.append(q)
+            means.append(m)
+        q = torch.cat(bands, 2).index_select(2, steps // season)
+        m = torch.cat(means, 1).index_select(1, steps // season)
+        return point.unsqueeze(1) + known_or(q, torch.zeros_like(q)), point + known_or(m, torch.zeros_like(m))
+
+    last_value_bands = seasonal_naive_bands
+
+    def seasonal_regression(self, season: int, count: int) -> _Pair:
+        values, levels = self.values, self.levels
+        ahead = (self.horizon - 1) // season + 1
+        read = count + 6 + ahead
+        found = last_seasons(values.double(), season, read).flip(1)
+        known = ~torch.isnan(found)
+        place = mean_of_known(found, 1).unsqueeze(1).expand_as(found)
+        everything = mean_of_known(found.reshape(-1, read * season), 1)
+        everything = known_or(everything, torch.zeros_like(everything)).reshape(-1, 1, 1).expand_as(found)
+        filled = known_or(found, known_or(place, everything))
+        centre = filled.mean([1, 2], keepdim=True)
+        scale = torch.sqrt(torch.square(filled - centre).mean([1, 2], keepdim=True))
+        scale = torch.where(scale > 0.0, scale, torch.ones_like(scale))
+        filled = (filled - centre) / scale
+        towards = torch.tensor([0.3, 0.0, 0.0, 0.0, 0.7, 0.0, 0.0, 0.0], dtype=torch.float64, device=values.device).unsqueeze(1)
+        ridge = 0.01 * torch.eye(_REGRESSORS, dtype=torch.float64, device=values.device)
+        quantiles, means = [], []
+        for seasons in range(1, ahead + 1):
+            inputs = regressors(filled, read - count - seasons, count)
+            outputs = filled[:, read - count :]
+            fitted = known[:, read - count :]
+            x = inputs.reshape(-1, count * season, _REGRESSORS)
+            weighted = x * fitted.reshape(-1, count * season, 1).to(x.dtype)
+            number = weighted[:, :, 7].sum(1).clamp(min=1.0).reshape(-1, 1, 1)
+            residual = outputs.reshape(-1, count * season, 1) - x.matmul(towards)
+            normal = weighted.transpose(1, 2).matmul(x) / number + ridge
+            weights = (solved(normal, weighted.transpose(1, 2).matmul(residual) / number) + towards).unsqueeze(1)
+            errors = torch.where(fitted, outputs - inputs.matmul(weights).squeeze(3), torch.full_like(outputs, math.nan))
+            steps = min(season, self.horizon - (seasons - 1) * season)
+            point = regressors(filled, read - 1, 1).matmul(weights).squeeze(3).squeeze(1)[:, :steps]
+            q, m = empirical(errors[:, :, :steps], levels)
+            quantiles.append(point.unsqueeze(1) + known_or(q, torch.zeros_like(q)))
+            means.append(point + known_or(m, torch.zeros_like(m)))
+        centre, scale = centre.squeeze(2), scale.squeeze(2)
+        whole = torch.cat(quantiles, 2) * scale.unsqueeze(2) + centre.unsqueeze(2)
+        return whole.to(values.dtype), (torch.cat(means, 1) * scale + centre).to(values.dtype)
+
+
+def regressors(seasons: Tensor, first: int, count: int) -> Tensor:
+    """(B, S, m, 8): what the S seasons from `first` on are regressed on, where each is the last one known."""
+    last = seasons[:, first : first + count]
+    lagged = [seasons[:, first - lag : first - lag + count] for lag in (1, 2, 3, 4, 5, 6)]
+    week = torch.stack([last, *lagged], 3).mean(3)
+    level = last.mean(2, keepdim=True).expand_as(last)
+    end = last[:, :, last.size(2) - max(1, last.size(2) // 8) :].mean(2, keepdim=True).expand_as(last)
+    return torch.stack([last, lagged[0], lagged[1], lagged[5], week, level, end, torch.ones_like(last)], 3)
+
+
+def solved(normal: Tensor, right: Tensor) -> Tensor:
+    """normal⁻¹ right of (B, n, n), positive definite, and (B, n, 1), by elimination; which needs no pivots there."""
+    rows = torch.cat([normal, right], 2)
+    for k in range(normal.size(1)):
+        pivot = rows[:, k : k + 1] / rows[:, k : k + 1, k : k + 1]
+        below = rows - rows[:, :, k : k + 1] * pivot
+        rows = torch.cat([below[:, :k], pivot, below[:, k + 1 :]], 1)
+    return rows[:, :, normal.size(1) :]
+
+
+def quantile_loss(quantiles: Tensor, values: Tensor, levels: Tensor) -> Tensor:
+    """(…, A, H) and (…, H) -> (…), summed over levels and known steps."""
+    error = (values.unsqueeze(-2) - quantiles).double()
+    level = levels.reshape(-1, 1)
+    loss = torch.maximum(level * error, (level - 1.0) * error)
+    return torch.where(torch.isnan(values).unsqueeze(-2), torch.zeros_like(loss), loss).sum([-1, -2])
+
+
+class Forecaster(torch.nn.Module):
+    """(past_target (B, any), past_observed (B, any), levels (A), time_features (B, any + H, F) or None, draws (B, S, H, 2) or None) ->
+    quantiles (B, A, H), means (B, H), samples (B, S, H) or None, in units of the data. Longer pasts are cut, shorter ones padded in front. A model
+    that forecasts by sampling needs draws."""
+
+    def __init__(self, network: Network, start: Network | None, mixture: Mapping[str, Any] | None, past_length: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.network = network
+        self.start = start
+        self.past_length = past_length
+        self.members: list[tuple[str, int, int]] = [] if mixture is None else [(m["method"], m["season"], m["seasons"]) for m in mixture["members"]]
+        self.windows = 0 if mixture is None else int(mixture["windows"])
+        self.stride = 1 if mixture is None else int(mixture["stride"])
+        self.from_samples = network.from_samples
+        self.at_a_time = 1  # of the past windows; more take more memory
+
+    def forward(self, past_target: Tensor, past_observed: Tensor, levels: Tensor, time_features: Tensor | None, draws: Tensor | None) -> Forecast:
+        network, length, horizon = self.network, self.past_length, self.network.prediction_length
+        given = past_target.size(1)
+        observed = torch.where(torch.isnan(past_target), torch.zeros_like(past_target), past_observed.to(past_target.dtype))
+        past = torch.where(observed.eq(0.0), torch.zeros_like(past_target), past_target) * observed
+        features = past.new_zeros((past.size(0), given + horizon, 0)) if time_features is None else time_features.to(past.dtype)
+        if not network.reads_time_features:
+            features = features[:, :, :0]
+        if given > length:
+            past, observed, features = past[:, given - length :], observed[:, given - length :], features[:, given - length :]
+        elif given < length:
+            past = torch.nn.functional.pad(past, (length - given, 0))
+            observed = torch.nn.functional.pad(observed, (length - given, 0))
+            features = torch.nn.functional.pad(features, (0, 0, length - given, 0))
+        asked = levels.double()
+        if not self.members:
+            found: Forecast = network(past, observed, features, asked, draws)
+            return found
+        return self._mixed(past, observed, features, asked, draws)
+
+    def _candidates(self, past: Tensor, observed: Tensor, features: Tensor, values: Tensor, levels: Tensor, draws: Tensor | None) -> _Pair:
+        """(B, K, A, H) and (B, K, H)."""
+        found = []
+        candidates = Candidates(values, levels, self.network.prediction_length)
+        for method, season, count in self.members:
+            if method == "start":
+                assert self.start is not None
+                found.append(self.start(past, observed, features, levels, draws)[:2])
+            else:
+                found.append(getattr(candidates, method)(season, count))
+        return torch.stack([q for q, _ in found], 1), torch.stack([m for _, m in found], 1)
+
+    def _mixed(self, past: Tensor, observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor | None) -> Forecast:
+        horizon, length, reach = self.network.prediction_length, self.past_length, self.network.past_length
+        rows = past.size(0)
+        values = torch.where(observed > 0.0, past, torch.full_like(past, math.nan))
+        deciles = torch.arange(1, 10, device=past.device).double() / 10.0
+        draws = uniform if self.from_samples else None
+        # What each candidate would have forecast of the last windows: (B, J, K, A, H), the last window first.
+        ends = length - self.stride * torch.arange(1, self.windows + 1, device=past.device)
+
+        def of_windows(whole: Tensor, ends: Tensor, before: int, after: int) -> Tensor:
+            """(B, J, before + after, …): the steps about each end."""
+            places = ends.unsqueeze(1) + torch.arange(-before, after, device=past.device)
+            return whole.index_select(1, places.flatten()).unflatten(1, (ends.size(0), before + after))
+
+        # As long as the longest, so that they are one tensor; no candidate counts what is missing.
+        padding = self.stride * (self.windows - 1)
+        padded = torch.nn.functional.pad(values, (padding, 0), value=math.nan)
+        forecasts = []
+        for some in ends.split(self.at_a_time):
+            count = some.size(0)
+            windows = [
+                of_windows(whole, some, reach, further).flatten(0, 1) for whole, further in ((past, 0), (observed, 0), (features, horizon))
+            ]
+            drawn = None if draws is None else repeated(draws, count)
+            q, _, _ = self.network(*windows, deciles, drawn)
+            before = of_windows(padded, some + padding, length - self.stride, 0).flatten(0, 1)
+            candidates, _ = self._candidates(*windows, before, deciles, drawn)
+            both = torch.cat([q.unsqueeze(1), candidates], 1)
+            forecasts.append(both.unflatten(0, (rows, count)))
+        places = torch.arange(length, device=past.device).expand_as(values)
+        begins = torch.where(torch.isnan(values), torch.full_like(places, length), places).min(1, keepdim=True)[0]
+        counts = begins < ends - max([horizon] + [season for _, season, _ in self.members])
+        truth = of_windows(values, ends, 0, horizon)
+        truth = torch.where(counts.unsqueeze(2), truth, torch.full_like(truth, math.nan))
+        history = torch.cat(forecasts, 1)
+        ages = torch.exp(-torch.arange(1, self.windows + 1, device=past.device).double() / 14.0)
+        losses = (ages.unsqueeze(1) * quantile_loss(history, truth.unsqueeze(2), deciles)).sum(1)
+        counted = (~torch.isnan(truth)).any(2).sum(1, keepdim=True).double()
+        losses = losses + 1e-9 * losses.max(1, keepdim=True)[0]
+        losses = torch.where(losses > 0.0, losses, torch.ones_like(losses))  # all are 0 then, and weigh the same
+        evidence = -counted.clamp(max=8.0) * torch.log(losses)
+        evidence = torch.cat([evidence[:, :1] + math.log(2.0), evidence[:, 1:]], 1)
+        weights = torch.softmax(evidence, 1).to(past.dtype)
+        mixed = (history * weights.reshape(rows, 1, -1, 1, 1)).sum(2)
+        middle = mixed[:, :, 4:5]
+        spreads = torch.tensor(_SPREADS, dtype=past.dtype, device=past.device)
+        wide = middle.unsqueeze(1) + spreads.reshape(-1, 1, 1, 1) * (mixed - middle).unsqueeze(1)
+        by_spread = (ages * quantile_loss(wide, truth.unsqueeze(1), deciles)).sum(2)
+        best = spreads.double().index_select(0, by_spread.argmin(1)).unsqueeze(1)
+        spread = torch.exp(torch.log(best) * counted / (counted + 3.0)).unsqueeze(2).to(past.dtype)
+        # The forecast. Sample i of S at a step is the mixture's quantile at its rank there among the network's samples.
+        asked = torch.cat([asked, torch.full_like(deciles[:1], 0.5)])
+        known = asked.size(0)
+        window = past[:, length - reach :], observed[:, length - reach :], features[:, features.size(1) - reach - horizon :]
+        q, mean, samples = self.network(*window, asked, uniform)
+        order = None
+        if samples is not None:
+            ordered, order = torch.sort(samples, 1)
+            count = samples.size(1)
+            q = torch.cat([q, ordered], 1)
+            asked = torch.cat([asked, (torch.arange(count, device=past.device).double() + 0.5) / max(1, count)])
+        candidates, means = self._candidates(*window, values, asked, draws)
+        mixed = (torch.cat([q.unsqueeze(1), candidates], 1) * weights.unsqueeze(2).unsqueeze(3)).sum(1)
+        middle = mixed[:, known - 1 : known]
+        mixed = middle + spread * (mixed - middle)
+        mean = (torch.cat([mean.unsqueeze(1), means], 1) * weights.unsqueeze(2)).sum(1)
+        mean = middle.squeeze(1) + spread.squeeze(2) * (mean - middle.squeeze(1))
+        low, high = self.network.lower_bound, self.network.upper_bound
+        drawn = None if order is None else mixed[:, known:].gather(1, torch.sort(order, 1)[1]).clamp(low, high)
+        return mixed[:, : known - 1].clamp(low, high), mean.clamp(low, high), drawn

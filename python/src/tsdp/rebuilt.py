@@ -1,0 +1,178 @@
+"""Builds the forecaster of a `model.pt` from its data, in plain PyTorch. Everything that it says of itself is checked first."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NoReturn
+
+import torch
+
+from .archive import Archive
+from .errors import DataError
+from .mixture import Candidates, Forecaster
+from .networks import NETWORKS, Network
+
+_START = "start."  # before the names of the weights that training began with, where they are a candidate
+_LARGEST_LENGTH = 1_000_000
+_PRIORS = ("none", "last_value", "seasonal_naive")
+_METHODS = ("seasonal_quantiles", "moved_quantiles", "seasonal_naive_bands", "last_value_bands", "seasonal_regression")
+_EXTRA_SEASONS = {"seasonal_regression": 6}
+
+
+class _Sizes:
+    """What a model is built from, or a part of it; `read` are the checked values."""
+
+    def __init__(self, found: Any, path: str, prefix: str = "") -> None:
+        self.found, self.path, self.prefix = found, path, prefix
+        self.read: dict[str, Any] = {}
+        if not isinstance(found, dict):
+            self.refuse("sizes", "the sizes that the model is built from")
+
+    def refuse(self, key: str, expected: str) -> NoReturn:
+        raise DataError(f"{self.path}: model: {self.prefix}{key}: expected {expected}")
+
+    def number(self, key: str, least: int, most: int, absent: int | None = None) -> None:
+        self.read[key] = self.checked(key, self.found.get(key, absent), least, most)
+
+    def checked(self, key: str, value: Any, least: int, most: int) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            self.refuse(key, f"an integer from {least} to {most}")
+        return int(value)
+
+    def real(self, key: str, absent: float | None = None) -> None:
+        value = self.found.get(key)
+        value = absent if value is None else value
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or math.isnan(value):
+            self.refuse(key, "a number")
+        self.read[key] = float(value)
+
+    def flag(self, key: str, absent: bool | None = None) -> None:
+        value = self.found.get(key, absent)
+        if not isinstance(value, bool):
+            self.refuse(key, "true or false")
+        self.read[key] = value
+
+    def one_of(self, key: str, names: tuple[str, ...], absent: str | None = None) -> None:
+        value = self.found.get(key, absent)
+        if value not in names:
+            self.refuse(key, f"one of {', '.join(names)}")
+        self.read[key] = value
+
+    def items(self, key: str, most: int) -> list[Any]:
+        value = self.found.get(key)
+        if not isinstance(value, list) or len(value) > most:
+            self.refuse(key, "a list")
+        return value
+
+
+def _sizes(archive: Archive, path: str) -> dict[str, Any]:
+    sizes = _Sizes(archive.about.get("sizes"), path)
+    sizes.number("context_length", 1, _LARGEST_LENGTH)
+    sizes.number("prediction_length", 1, _LARGEST_LENGTH)
+    sizes.read["lags"] = [sizes.checked("lags", lag, 1, _LARGEST_LENGTH) for lag in sizes.items("lags", 10_000)]
+    sizes.number("time_features", 0, 1000)
+    sizes.real("default_scale")
+    # Models from before these were options have none of them.
+    sizes.flag("imputes", False)
+    sizes.real("lower_bound", -math.inf)
+    sizes.real("upper_bound", math.inf)
+    sizes.one_of("prior", _PRIORS, "none")
+    sizes.number("season", 1, _LARGEST_LENGTH, 1)
+    sizes.flag("sampled_forecasts")
+    if not sizes.read["lower_bound"] < sizes.read["upper_bound"]:
+        sizes.refuse("lower_bound", "a number below upper_bound")
+    sizes.read["mixture"] = _mixture(sizes, path)
+    return sizes.read
+
+
+def _mixture(sizes: _Sizes, path: str) -> dict[str, Any] | None:
+    if sizes.found.get("mixture") is None:
+        return None
+    mixture = _Sizes(sizes.found["mixture"], path, "mixture.")
+    mixture.number("windows", 1, 1000)
+    mixture.number("stride", sizes.read["prediction_length"], _LARGEST_LENGTH)
+    members = []
+    for item in mixture.items("members", 100):
+        member = _Sizes(item, path, "mixture.members.")
+        member.one_of("method", ("start", *_METHODS))
+        member.number("season", 1, _LARGEST_LENGTH)
+        member.number("seasons", 1, _LARGEST_LENGTH)
+        members.append(member.read)
+    if not members:
+        mixture.refuse("members", "a list of candidates")
+    mixture.read["members"] = members
+    return mixture.read
+
+
+def _past_length(network: Network, mixture: dict[str, Any] | None) -> int:
+    """How many past values a forecast reads, as Mixture::past_length of the programs has it."""
+    if mixture is None:
+        return network.past_length
+    horizon, longest = network.prediction_length, network.past_length
+    for member in mixture["members"]:
+        seasons = member["seasons"] + _EXTRA_SEASONS.get(member["method"], 0) + -(-horizon // member["season"])
+        longest = max(longest, member["season"] * seasons)
+    return int(longest + mixture["windows"] * mixture["stride"])
+
+
+def _bound(value: float, kind: torch.dtype, upwards: bool) -> float:
+    """A bound in the precision of the weights, rounded inwards, so that nothing cut there is outside."""
+    rounded = float(torch.tensor(value, dtype=kind))
+    if math.isfinite(value) and (rounded < value if upwards else rounded > value):
+        towards = torch.tensor(math.inf if upwards else -math.inf, dtype=kind)
+        rounded = float(torch.nextafter(torch.tensor(value, dtype=kind), towards))
+    return rounded
+
+
+def forecaster_of(archive: Archive, path: str) -> Forecaster:
+    """Raises DataError, beginning with `path`, for a model that this package does not know, or whose weights are not those of its sizes."""
+    about = archive.about
+    described = _Sizes(about, path)
+    for key in ("name", "frequency"):
+        if not isinstance(about.get(key), str):
+            described.refuse(key, "a text")
+    for key in ("past_length", "prediction_length"):
+        described.number(key, 1, _LARGEST_LENGTH)
+    name = about["name"]
+    if name not in NETWORKS:
+        raise DataError(
+            f"{path}: found a model '{name}'; this package builds {', '.join(NETWORKS)} "
+            "(trust=True runs the code in the archive instead, if you trust where it is from)"
+        )
+    sizes, kind = _sizes(archive, path), NETWORKS[name]
+    precision = next((weight.dtype for weight in archive.weights.values()), torch.float32)
+    sizes["lower_bound"] = _bound(sizes["lower_bound"], precision, True)
+    sizes["upper_bound"] = _bound(sizes["upper_bound"], precision, False)
+    if kind.reads_time_features and (not sizes["lags"] or sizes["time_features"] < 1):
+        raise DataError(f"{path}: model: lags, time_features: expected some of each, for {name}")
+
+    def network(prefix: str) -> Network:
+        def width_of(weight: str, axis: int) -> int:
+            found = archive.weights.get(prefix + weight)
+            if found is None or found.dim() <= axis or found.size(axis) < 1:
+                raise DataError(f"{path}: weights '{prefix}{weight}': have another type or shape than the model of these sizes")
+            return found.size(axis)
+
+        weights = {}
+        for weight, shape in kind.shapes(sizes, width_of).items():
+            found = archive.weights.pop(prefix + weight, None)
+            if found is None or tuple(found.shape) != shape or found.dtype != precision:
+                raise DataError(f"{path}: weights '{prefix}{weight}': have another type or shape than the model of these sizes")
+            if not bool(torch.isfinite(found).all()):
+                raise DataError(f"{path}: holds weights that are not finite; expected a model that trained to its end")
+            weights[weight] = found
+        return kind(sizes, weights)
+
+    mixture = sizes["mixture"]
+    has_start = mixture is not None and any(member["method"] == "start" for member in mixture["members"])
+    start = network(_START) if has_start else None
+    whole = network("")
+    if archive.weights:
+        raise DataError(f"{path}: holds weights that the model has not")
+    if whole.prior != "none" and not whole.season <= whole.longest_season:
+        raise DataError(f"{path}: model: season: expected at most {whole.longest_season}")
+    past = _past_length(whole, mixture)
+    if past > _LARGEST_LENGTH or about["past_length"] != past or about["prediction_length"] != whole.prediction_length:
+        raise DataError(f"{path}: model: past_length and prediction_length are not those of its sizes")
+    assert all(hasattr(Candidates, method) for method in _METHODS)
+    return Forecaster(whole, start, mixture, past).eval()

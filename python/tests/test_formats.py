@@ -1,0 +1,191 @@
+"""Models rebuilt in plain PyTorch, and in other formats, forecast as the programs do; and nothing in a file can run, or end the process."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import tsdp
+from conftest import MODELS, hourly_frame
+from test_model import assert_same, by_program, with_texts
+from tsdp import formats
+from tsdp.archive import read_archive
+from tsdp.mixture import Forecaster
+from tsdp.networks import student_t_quantile
+from tsdp.programs import program, run_program
+from tsdp.rebuilt import forecaster_of
+
+KINDS: dict[str, dict[str, Any]] = {
+    "mixed": {"model.prior": "auto", "model.candidates": "auto"},
+    "walks": {"model.prior": "last_value", "model.candidates": []},
+    "bounded": {"model.prior": "seasonal_naive", "model.candidates": ["start", "seasonal_regression"], "dataset.lower_bound": 10.5, "dataset.upper_bound": 50},
+    "zeros": {"model.prior": "none", "model.missing_values": "zero"},
+}
+
+
+def trained(folder: Path, model: str, kind: str) -> tsdp.Run:
+    settings = {"training.max_epochs": 2, "model.context_length": 24, "model.start": "fresh", "optimizer.learning_rate": 0.001}
+    settings |= {"dataset.test_windows": 1, "dataset.validation_length": 6, **KINDS[kind]}
+    if model == "deepar":
+        settings["model.lags"] = [1, 2, 24]
+    return tsdp.train(hourly_frame(), folder, frequency="1h", prediction_length=6, model=model, settings=settings)
+
+
+@pytest.fixture(scope="session", params=[*(f"{model} mixed" for model in MODELS), "itransformer walks", "deepar walks", "dlinear bounded", "dlinear zeros", "deepar zeros"])
+def some(request: pytest.FixtureRequest, programs: None, tmp_path_factory: pytest.TempPathFactory) -> tsdp.Run:
+    return trained(tmp_path_factory.mktemp("some") / "run", *request.param.split())
+
+
+@pytest.fixture(scope="session")
+def mixed(programs: None, tmp_path_factory: pytest.TempPathFactory) -> tsdp.Run:
+    return trained(tmp_path_factory.mktemp("mixed") / "run", "simple_ff", "bounded")
+
+
+def frames() -> pd.DataFrame:
+    """Series with gaps, and one shorter than a season."""
+    return pd.concat([hourly_frame(), hourly_frame(1, 60).iloc[-15:].assign(item_id="short")], ignore_index=True)
+
+
+def test_every_model_prior_and_mixture_is_forecast_as_by_the_program(some: tsdp.Run, tmp_path: Path) -> None:
+    found = some.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], seed=11)
+    assert_same(found, by_program(some, frames(), tmp_path, "--seed=11"))
+    code = tsdp.load(some.folder / "model.pt", trust=True).predict(frames(), quantiles=[0.05, 0.5, 0.9], samples=5, seed=11)
+    pd.testing.assert_frame_equal(some.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], samples=5, seed=11), code, rtol=1e-6, atol=1e-5)
+
+
+def test_quantiles_of_students_t() -> None:
+    levels = [1e-6, 1e-4, 0.01, 0.3, 0.5, 0.77, 0.999]
+    for df in (2.001, 2.5, 5.0, 7.3, 49.0, 400.0, 1e5):
+        found = student_t_quantile(torch.tensor([df], dtype=torch.float64), torch.tensor(levels, dtype=torch.float64))
+        for level, t in zip(levels, found.tolist()):
+            below = mpmath.betainc(df / 2, 0.5, 0, df / (df + t * t), regularized=True) / 2
+            density = mpmath.gamma((df + 1) / 2) / mpmath.gamma(df / 2) / mpmath.sqrt(df * mpmath.pi) * (1 + t * t / df) ** (-(df + 1) / 2)
+            assert abs(below - min(level, 1 - level)) / density <= 2e-8 * max(1.0, abs(t)), (df, level)
+
+
+def test_the_code_in_an_archive_is_not_read(mixed: tsdp.Run, tmp_path: Path) -> None:
+    file = mixed.folder / "model.pt"
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(tmp_path / "other.pt", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, b"raise SystemExit" if "/code/" in name or name.endswith(".pkl") else old.read(name))
+    pd.testing.assert_frame_equal(tsdp.load(tmp_path / "other.pt").predict(frames()), tsdp.load(file).predict(frames()))
+    with pytest.raises(tsdp.DataError, match="cannot be loaded"):
+        tsdp.load(tmp_path / "other.pt", trust=True)
+
+
+def test_changed_bytes_are_refused_or_change_nothing(mixed: tsdp.Run, tmp_path: Path) -> None:
+    whole = (mixed.folder / "model.pt").read_bytes()
+    expected = tsdp.load(mixed.folder / "model.pt").predict(frames())
+    draw = random.Random(5)
+    refused = 0
+    for _ in range(150):
+        data = bytearray(whole)
+        if draw.random() < 0.2:
+            del data[draw.randrange(len(data)) :]
+        for _ in range(draw.choice([1, 1, 4])):
+            if data:
+                data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+        (tmp_path / "hostile.pt").write_bytes(data)
+        try:
+            pd.testing.assert_frame_equal(tsdp.load(tmp_path / "hostile.pt").predict(frames()), expected)
+        except tsdp.DataError:
+            refused += 1
+    assert refused > 20
+
+
+@pytest.mark.parametrize(
+    "change, named",
+    [
+        ({"name": "other"}, "trust=True"),
+        ({"name": 3}, "name"),
+        ({"past_length": 1}, "past_length"),
+        ({"sizes": None}, "sizes"),
+        ({"sizes": {"context_length": 10**12}}, "context_length"),
+        ({"sizes": {"context_length": 23}}, "weights"),
+        ({"sizes": {"prediction_length": 1e300}}, "prediction_length"),
+        ({"sizes": {"lags": "x"}}, "lags"),
+        ({"sizes": {"prior": "__class__"}}, "prior"),
+        ({"sizes": {"season": 25}}, "season"),
+        ({"sizes": {"default_scale": float("nan")}}, "default_scale"),
+        ({"sizes": {"lower_bound": 60}}, "lower_bound"),
+        ({"sizes": {"mixture": {"windows": 10**9, "stride": 6, "members": []}}}, "windows"),
+        ({"sizes": {"mixture": {"windows": 2, "stride": 6, "members": [{"method": "__init__", "season": 1, "seasons": 1}]}}}, "method"),
+        ({"sizes": {"mixture": {"windows": 2, "stride": 6, "members": [{"method": "seasonal_quantiles", "season": 10**6, "seasons": 10**6}]}}}, "holds weights"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_named(change: dict[str, Any], named: str, mixed: tsdp.Run, tmp_path: Path) -> None:
+    about = dict(mixed.model.about)
+    sizes = change.get("sizes")
+    about |= {"sizes": {**about["sizes"], **sizes}} if isinstance(sizes, dict) else change
+    file = with_texts(mixed.folder / "model.pt", tmp_path / "changed.pt", model=about)
+    with pytest.raises(tsdp.DataError, match=named):
+        tsdp.load(file)
+
+
+def given(forecaster: Forecaster, features: int) -> dict[str, np.ndarray]:
+    """Inputs of an exported model: gaps, a short past, one of nothing."""
+    draw = np.random.default_rng(3)
+    past, horizon = forecaster.past_length, forecaster.network.prediction_length
+    observed = (draw.random((5, past)) > 0.1).astype("float32")
+    observed[3, :-20], observed[4] = 0.0, 0.0
+    values = (20.0 + np.sin(np.arange(past) / 24 * 2 * np.pi) + 0.2 * draw.standard_normal((5, past))).astype("float32") * observed
+    out = {"past_target": values, "past_observed": observed, "levels": np.array([0.01, 0.2, 0.5, 0.77])}
+    if forecaster.network.reads_time_features:
+        out["time_features"] = draw.random((5, past + horizon, features)).astype("float32")
+    if forecaster.from_samples:
+        out["draws"] = 1.0 - draw.random((5, 7, horizon, 2), dtype="float32")
+    return out
+
+
+@pytest.mark.parametrize("model, kind", [("simple_ff", "bounded"), ("deepar", "zeros")])
+def test_other_formats_forecast_the_same(model: str, kind: str, mixed: tsdp.Run, programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    import sys
+
+    run = mixed if kind == "bounded" else trained(tmp_path / "run", model, kind)
+    monkeypatch.setenv("TSDP_PYTHON", sys.executable)
+    monkeypatch.setenv("PYTHONPATH", str(Path(formats.__file__).parents[1]))
+    archive = read_archive(str(run.folder / "model.pt"))
+    texts, features = dict(archive.texts), archive.about["sizes"]["time_features"]
+    forecaster = forecaster_of(archive, "model.pt")
+    inputs = given(forecaster, features)
+    told = {name: torch.from_numpy(value) for name, value in inputs.items()}
+    with torch.inference_mode():
+        expected = forecaster(told["past_target"], told["past_observed"], told["levels"], told.get("time_features"), told.get("draws"))
+    expected = [part.numpy() for part in expected if part is not None]
+
+    run_program("tsdp-export", [f"--run={run.folder}", f"--output={tmp_path / 'model.onnx'}"])
+    session = runtime.InferenceSession(tmp_path / "model.onnx")
+    assert [one.name for one in session.get_inputs()] == list(inputs)
+    carried = {one.key: one.value for one in onnx.load(tmp_path / "model.onnx").metadata_props}
+    assert json.loads(carried["privacy.json"]) == json.loads(texts["privacy.json"])
+    for found, wanted in zip(session.run(None, inputs), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
+
+    run_program("tsdp-export", [f"--run={run.folder}", f"--output={tmp_path / 'model.anything'}", "--format=torch_export"])
+    extra = {"privacy.json": ""}
+    exported = torch.export.load(tmp_path / "model.anything", extra_files=extra).module()
+    assert json.loads(extra["privacy.json"]) == json.loads(texts["privacy.json"])
+    for found, wanted in zip(exported(*told.values()), expected, strict=True):
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
+
+
+def test_formats_need_a_python_that_has_the_package(mixed: tsdp.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TSDP_PYTHON", str(tmp_path / "none"))
+    done = subprocess.run(
+        [program("tsdp-export"), f"--run={mixed.folder}", f"--output={tmp_path / 'model.onnx'}"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1 and "TSDP_PYTHON" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "model.onnx").exists()
