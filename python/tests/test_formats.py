@@ -182,6 +182,11 @@ def test_other_formats_forecast_the_same(model: str, kind: str, mixed: tsdp.Run,
         np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
 
 
+def test_other_words_are_no_format(mixed: tsdp.Run, tmp_path: Path) -> None:
+    with pytest.raises(tsdp.UsageError, match="expected one of onnx, torch_export"):
+        formats.export(mixed.folder / "model.pt", tmp_path / "model.onnx", "ONNX")
+
+
 def test_formats_need_a_python_that_has_the_package(mixed: tsdp.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TSDP_PYTHON", str(tmp_path / "none"))
     done = subprocess.run(

@@ -114,7 +114,7 @@ def _read_tensors(data: bytes, path: str) -> tuple[dict[str, str], dict[str, tup
         raise damaged("no texts")
     tensors, place = {}, 0
     for name, about in header.items():
-        kind, shape, ends = (about.get(key) if isinstance(about, dict) else None for key in ("dtype", "shape", "data_offsets"))
+        kind, shape, ends = (about.get(key, []) if isinstance(about, dict) else [] for key in ("dtype", "shape", "data_offsets"))
         if not isinstance(kind, str) or kind not in _TYPES or not _are_counts(shape) or not _are_counts(ends) or len(ends) != 2 or len(shape) > 8:
             raise damaged(f"tensor '{name}' has no type, shape or place")
         size = _TYPES[kind][1]

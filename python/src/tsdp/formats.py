@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .archive import Archive, read_archive
-from .errors import DataError, Error, no_package
+from .errors import DataError, Error, UsageError, no_package
 from .mixture import Forecaster
 from .rebuilt import forecaster_of
 
@@ -72,9 +72,11 @@ def _traced(archive: Archive, path: str) -> tuple[torch.export.ExportedProgram, 
 
 
 def export(model: str | os.PathLike[str], output: str | os.PathLike[str], format: str) -> None:
-    """Writes the model of a `model.pt` to `output` as "onnx" or "torch_export". Raises DataError for a file that is no such model, ImportError
-    without the packages onnx and onnxscript where they are needed."""
+    """Writes the model of a `model.pt` to `output` as "onnx" or "torch_export". Raises DataError for a file that is no such model, UsageError for
+    another format, ImportError without the packages onnx and onnxscript where they are needed."""
     path, target = os.fspath(model), os.fspath(output)
+    if format not in FORMATS:
+        raise UsageError(f"format: found {format}; expected one of {', '.join(FORMATS)}")
     archive = read_archive(path)
     texts = dict(archive.texts)
     with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(target))) as folder:
