@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,9 @@ def test_changed_bytes_are_refused_or_change_nothing(mixed: tsdp.Run, tmp_path: 
         ({"name": "other"}, "trust=True"),
         ({"name": 3}, "name"),
         ({"past_length": 1}, "past_length"),
+        ({"time_features": 5}, "time_features"),
+        ({"covariates": [1]}, "covariates"),
+        ({"unfinished": "no"}, "unfinished"),
         ({"sizes": None}, "sizes"),
         ({"sizes": {"context_length": 10**12}}, "context_length"),
         ({"sizes": {"context_length": 23}}, "weights"),
@@ -118,6 +122,8 @@ def test_changed_bytes_are_refused_or_change_nothing(mixed: tsdp.Run, tmp_path: 
         ({"sizes": {"season": 25}}, "season"),
         ({"sizes": {"default_scale": float("nan")}}, "default_scale"),
         ({"sizes": {"lower_bound": 60}}, "lower_bound"),
+        ({"sizes": {"upper_bound": 10**400}}, "upper_bound"),
+        ({"sizes": {"lower_bound": float("-inf")}}, "lower_bound"),
         ({"sizes": {"mixture": {"windows": 10**9, "stride": 6, "members": []}}}, "windows"),
         ({"sizes": {"mixture": {"windows": 2, "stride": 6, "members": [{"method": "__init__", "season": 1, "seasons": 1}]}}}, "method"),
         ({"sizes": {"mixture": {"windows": 2, "stride": 6, "members": [{"method": "seasonal_quantiles", "season": 10**6, "seasons": 10**6}]}}}, "holds weights"),
@@ -152,15 +158,12 @@ def test_other_formats_forecast_the_same(model: str, kind: str, mixed: tsdp.Run,
     onnx = pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
-    import sys
-
     run = mixed if kind == "bounded" else trained(tmp_path / "run", model, kind)
     monkeypatch.setenv("TSDP_PYTHON", sys.executable)
     monkeypatch.setenv("PYTHONPATH", str(Path(formats.__file__).parents[1]))
     archive = read_archive(str(run.folder / "model.pt"))
-    texts, features = dict(archive.texts), archive.about["sizes"]["time_features"]
     forecaster = forecaster_of(archive, "model.pt")
-    inputs = given(forecaster, features)
+    inputs = given(forecaster, archive.about["sizes"]["time_features"])
     told = {name: torch.from_numpy(value) for name, value in inputs.items()}
     with torch.inference_mode():
         expected = forecaster(told["past_target"], told["past_observed"], told["levels"], told.get("time_features"), told.get("draws"))
@@ -170,14 +173,14 @@ def test_other_formats_forecast_the_same(model: str, kind: str, mixed: tsdp.Run,
     session = runtime.InferenceSession(tmp_path / "model.onnx")
     assert [one.name for one in session.get_inputs()] == list(inputs)
     carried = {one.key: one.value for one in onnx.load(tmp_path / "model.onnx").metadata_props}
-    assert json.loads(carried["privacy.json"]) == json.loads(texts["privacy.json"])
+    assert json.loads(carried["privacy.json"]) == archive.privacy
     for found, wanted in zip(session.run(None, inputs), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
 
     run_program("tsdp-export", [f"--run={run.folder}", f"--output={tmp_path / 'model.anything'}", "--format=torch_export"])
     extra = {"privacy.json": ""}
     exported = torch.export.load(tmp_path / "model.anything", extra_files=extra).module()
-    assert json.loads(extra["privacy.json"]) == json.loads(texts["privacy.json"])
+    assert json.loads(extra["privacy.json"]) == archive.privacy
     for found, wanted in zip(exported(*told.values()), expected, strict=True):
         np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
 

@@ -4,16 +4,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "support/thread_block.h"
-
-#define TSDP_DEVICE_CODE
-#define TSDP_DEVICE inline
-#define TSDP_KERNEL inline void
-#define TSDP_SHARED(name) float* const name = tsdp::test::ThreadBlock::shared()
-#define TSDP_THREAD tsdp::test::ThreadBlock::thread()
-#define TSDP_BLOCK tsdp::test::ThreadBlock::block()
-#define TSDP_WAIT() tsdp::test::ThreadBlock::wait()
-#include "dp/lstm_device.h"
+#include "support/lstm_on_host.h"
 
 namespace tsdp::dp {
 namespace {
@@ -45,8 +36,6 @@ struct Layer {
     const auto [windows, steps, units] = sizes;
     const auto never = [](const at::Tensor& like) { return at::full_like(like, std::nan("")); };
     Written out{never(from_input), never(by_states), never(by_states), never(from_input)};
-    const auto blocks = static_cast<unsigned>((windows + lstm_windows - 1) / lstm_windows);
-    const auto shared = static_cast<std::size_t>(lstm_shared_bytes(units));
     const auto* x = from_input.const_data_ptr<float>();
     const auto* w = weight.const_data_ptr<float>();
     const auto* dh = by_states.const_data_ptr<float>();
@@ -54,10 +43,10 @@ struct Layer {
     auto* c = out.cells.data_ptr<float>();
     auto* h = out.states.data_ptr<float>();
     auto* dg = out.by_gates.data_ptr<float>();
-    ThreadBlock::launch(blocks, static_cast<unsigned>(4 * units), shared, order,
-                        [&] { lstm_forward(x, w, g, c, h, sizes.windows, sizes.steps, sizes.units); });
-    ThreadBlock::launch(blocks, static_cast<unsigned>(4 * units), shared, order,
-                        [&] { lstm_backward(dh, w, g, c, dg, sizes.windows, sizes.steps, sizes.units); });
+    test::launch_lstm(windows, units, order,
+                      [&] { lstm_forward(x, w, g, c, h, sizes.windows, sizes.steps, sizes.units); });
+    test::launch_lstm(windows, units, order,
+                      [&] { lstm_backward(dh, w, g, c, dg, sizes.windows, sizes.steps, sizes.units); });
     return out;
   }
 

@@ -1,16 +1,7 @@
 #include "device_lstm.h"
 
 #include "device_memory.h"
-#include "support/thread_block.h"
-
-#define TSDP_DEVICE_CODE
-#define TSDP_DEVICE inline
-#define TSDP_KERNEL inline void
-#define TSDP_SHARED(name) float* const name = tsdp::test::ThreadBlock::shared()
-#define TSDP_THREAD tsdp::test::ThreadBlock::thread()
-#define TSDP_BLOCK tsdp::test::ThreadBlock::block()
-#define TSDP_WAIT() tsdp::test::ThreadBlock::wait()
-#include "dp/lstm_device.h"
+#include "support/lstm_on_host.h"
 
 namespace tsdp::test::fake {
 namespace {
@@ -30,11 +21,7 @@ float* at_of(const at::Tensor& t) {
 
 template <class Kernel>
 void launch_blocks(std::int64_t windows, int units, const Kernel& kernel) {
-  const auto blocks = static_cast<unsigned>((windows + dp::lstm_windows - 1) / dp::lstm_windows);
-  launch([=] {
-    ThreadBlock::launch(blocks, static_cast<unsigned>(4 * units),
-                        static_cast<std::size_t>(dp::lstm_shared_bytes(units)), ThreadOrder::up, kernel);
-  });
+  launch([=] { launch_lstm(windows, units, ThreadOrder::up, kernel); });
 }
 
 }  // namespace

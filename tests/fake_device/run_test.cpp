@@ -22,17 +22,8 @@ namespace {
 
 namespace fake = test::fake;
 
-class FakeRuns : public TrainingFixture {
+class FakeRuns : public DeviceRuns {
  protected:
-  std::unique_ptr<Trainer> on(const at::Device& device, const std::string& name, const Config& config) const {
-    return std::make_unique<Trainer>(settled(config, data_), data_, device, folder(name));
-  }
-  at::Tensor weights_of_run(const at::Device& device, const std::string& name, const Config& config) const {
-    const auto t = on(device, name, config);
-    t->begin();
-    EXPECT_TRUE(t->run({}));
-    return t->model().parameters().values().cpu();
-  }
   /// 10 steps on one device, the rest on another.
   at::Tensor weights_of_two(const at::Device& first, const at::Device& second, const std::string& name,
                             const Config& config) const {
@@ -51,7 +42,7 @@ class FakeRuns : public TrainingFixture {
   const at::Device there_ = fake::device();
 };
 
-class FakeRunsOfAKind : public FakeRuns, public testing::WithParamInterface<std::pair<std::string, Config>> {};
+class FakeRunsOfAKind : public FakeRuns, public testing::WithParamInterface<KindOfRun> {};
 
 // Between two looks at losses the host runs ahead of the device: it sends the places of windows and the noise.
 TEST_P(FakeRunsOfAKind, TrainLikeTheCpuAndWaitOnlyToLookAtLosses) {
@@ -80,11 +71,7 @@ TEST_P(FakeRunsOfAKind, TrainLikeTheCpuAndWaitOnlyToLookAtLosses) {
   fake::expect_copies_undisturbed();
 }
 
-INSTANTIATE_TEST_SUITE_P(, FakeRunsOfAKind, testing::ValuesIn(kinds_of_runs()), [](const auto& kind) {
-  std::string name = kind.param.first;
-  std::replace(name.begin(), name.end(), ' ', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(, FakeRunsOfAKind, testing::ValuesIn(kinds_of_runs()), name_of_kind);
 
 // Of one kind each: what a step keeps for the next ones.
 TEST_F(FakeRuns, ResumeToTheSameBits) {

@@ -92,22 +92,12 @@ TEST_P(Cuda, ExportsToTheCpu) {
 }
 
 /// Whole runs on the GPU.
-class CudaRuns : public TrainingFixture, public testing::WithParamInterface<std::pair<std::string, Config>> {
+class CudaRuns : public DeviceRuns, public testing::WithParamInterface<KindOfRun> {
  protected:
   void SetUp() override {
     if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU here";
-    TrainingFixture::SetUp();
+    DeviceRuns::SetUp();
     dp::settle_device(gpu);
-  }
-
-  std::unique_ptr<Trainer> on(const at::Device& device, const std::string& name, const Config& config) const {
-    return std::make_unique<Trainer>(settled(config, data_), data_, device, folder(name));
-  }
-  at::Tensor weights_of_run(const at::Device& device, const std::string& name, const Config& config) const {
-    const auto t = on(device, name, config);
-    t->begin();
-    EXPECT_TRUE(t->run({}));
-    return t->model().parameters().values().cpu();
   }
 
   const at::Device gpu = at::Device(at::kCUDA, 0);
@@ -143,11 +133,7 @@ TEST_P(CudaRuns, ResumeToTheSameBits) {
   EXPECT_EQ(t->current_ledger(mechanism::RunState::finished).steps_taken, t->plan().steps);
 }
 
-INSTANTIATE_TEST_SUITE_P(, CudaRuns, testing::ValuesIn(kinds_of_runs()), [](const auto& kind) {
-  std::string name = kind.param.first;
-  std::replace(name.begin(), name.end(), ' ', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(, CudaRuns, testing::ValuesIn(kinds_of_runs()), name_of_kind);
 INSTANTIATE_TEST_SUITE_P(, Cuda, testing::ValuesIn(models::model_names()), [](const auto& name) { return name.param; });
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Runs that are made on a device and on the CPU.
 #pragma once
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,10 +11,32 @@
 
 namespace tsdp::training {
 
+class DeviceRuns : public TrainingFixture {
+ protected:
+  std::unique_ptr<Trainer> on(const at::Device& device, const std::string& name, const Config& config) const {
+    return std::make_unique<Trainer>(settled(config, data_), data_, device, folder(name));
+  }
+  at::Tensor weights_of_run(const at::Device& device, const std::string& name, const Config& config) const {
+    const auto t = on(device, name, config);
+    t->begin();
+    EXPECT_TRUE(t->run({}));
+    return t->model().parameters().values().cpu();
+  }
+};
+
+using KindOfRun = std::pair<std::string, Config>;
+
+/// As GoogleTest wants names.
+inline std::string name_of_kind(const testing::TestParamInfo<KindOfRun>& kind) {
+  auto name = kind.param.first;
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name;
+}
+
 /// One of each kind of step: replayed whole batches, batches of every size, records of several windows; noise that is
 /// fresh and noise that is taken back.
-inline std::vector<std::pair<std::string, Config>> kinds_of_runs() {
-  std::vector<std::pair<std::string, Config>> out;
+inline std::vector<KindOfRun> kinds_of_runs() {
+  std::vector<KindOfRun> out;
   const auto add = [&](const std::string& name, const std::string& model, auto&&... changes) {
     auto config = small_training_of(model);
     config.training.max_epochs = 10;

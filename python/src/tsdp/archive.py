@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .errors import DataError
+from .errors import DataError, first_line
 
 _WRITTEN = "expected a model that tsdp-train or tsdp-export wrote"
 _FORMAT = "tsdp-model-2"
@@ -58,7 +58,7 @@ def read_archive(path: str) -> Archive:
                     raise DataError(f"{path}: extra/{name} is not what its checksummed copy says; {_WRITTEN}")
             beside = {hashlib.sha256(member(name)).digest() for name in members if name.startswith("data/")}
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"{path}: cannot be read as a model ({_reason(error)}); {_WRITTEN}") from None
+        raise DataError(f"{path}: cannot be read as a model ({first_line(error)}); {_WRITTEN}") from None
     if texts.get("format") != _FORMAT:
         raise DataError(f"{path}: found format '{texts.get('format')}', of another version of tsdp; expected {_FORMAT}")
     weights = {}
@@ -70,15 +70,11 @@ def read_archive(path: str) -> Archive:
     return Archive(weights, about, privacy, {name: texts[name] for name in _TEXTS})
 
 
-def _reason(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0] or type(error).__name__
-
-
 def _parsed(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: damaged ({_reason(error)}); {_WRITTEN}") from None
+        raise DataError(f"{where}: damaged ({first_line(error)}); {_WRITTEN}") from None
 
 
 def _object(texts: dict[str, str], name: str, path: str) -> dict[str, Any]:

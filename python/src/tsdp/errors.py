@@ -33,6 +33,15 @@ def error_of_exit(code: int, message: str) -> Error:
     return kinds.get(code, ProgramError)(message)
 
 
+def first_line(error: BaseException) -> str:
+    """What an error says, or its type where it says nothing.
+
+    >>> first_line(ValueError("no number\\nat all")), first_line(EOFError())
+    ('no number', 'EOFError')
+    """
+    return str(error).strip().split("\n")[0] or type(error).__name__
+
+
 def no_package(name: str, what: str) -> ImportError:
     """The error for a package that is needed by one part of this one alone.
 

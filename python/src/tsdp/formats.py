@@ -78,16 +78,15 @@ def export(model: str | os.PathLike[str], output: str | os.PathLike[str], format
     if format not in FORMATS:
         raise UsageError(f"format: found {format}; expected one of {', '.join(FORMATS)}")
     archive = read_archive(path)
-    texts = dict(archive.texts)
     with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(target))) as folder:
         part = os.path.join(folder, "part.pt2")
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
             program, names, results = _traced(archive, path)
             if format == "torch_export":
-                torch.export.save(program, part, extra_files={**texts, "inputs": " ".join(names), "outputs": " ".join(results)})
+                torch.export.save(program, part, extra_files={**archive.texts, "inputs": " ".join(names), "outputs": " ".join(results)})
             else:
-                _write_onnx(program, names, results, texts, part)
+                _write_onnx(program, names, results, archive.texts, part)
         os.replace(part, target)
 
 

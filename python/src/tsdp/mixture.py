@@ -56,6 +56,8 @@ def last_seasons(values: Tensor, season: int, count: int) -> Tensor:
 class Candidates:
     """The forecasts of H steps after `values` that need no training: quantiles (B, A, H) and means (B, H)."""
 
+    METHODS = ("seasonal_quantiles", "moved_quantiles", "seasonal_naive_bands", "last_value_bands", "seasonal_regression")
+
     def __init__(self, values: Tensor, levels: Tensor, horizon: int) -> None:
         self.values, self.levels, self.horizon = values, levels, horizon
 

@@ -15,7 +15,7 @@ from .archive import read_archive
 from .calendars import Frequency
 from .covariates import Covariates
 from .draws import key_of, uniforms
-from .errors import DataError, UsageError
+from .errors import DataError, UsageError, first_line
 from .frames import Series, series_of
 from .ledger import Ledger
 from .rebuilt import forecaster_of
@@ -54,8 +54,7 @@ def _run_archive(path: str, device: str | torch.device) -> Any:
             warnings.filterwarnings("ignore", message=".*torch.jit.load.*")  # It is deprecated; its category differs between releases.
             return torch.jit.load(path, map_location=device)  # type: ignore[no-untyped-call]
     except RuntimeError as error:
-        reason = str(error).strip().split("\n")[0]
-        raise DataError(f"{path}: its code cannot be loaded ({reason}); expected a model that tsdp-train or tsdp-export wrote") from None
+        raise DataError(f"{path}: its code cannot be loaded ({first_line(error)}); expected a model that tsdp-train or tsdp-export wrote") from None
 
 
 class Model:

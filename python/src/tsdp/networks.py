@@ -214,17 +214,25 @@ class Network(torch.nn.Module):
         raise NotImplementedError
 
     def paths(self, past: Tensor, observed: Tensor, features: Tensor, uniform: Tensor) -> Tensor:
-        df, loc, scale, unit = self.distribution(past, observed)
-        return unit.unsqueeze(1) * (loc.unsqueeze(1) + scale.unsqueeze(1) * student_t_draw(df.unsqueeze(1), uniform))
+        """Of a model that samples paths instead: (B, S, H)."""
+        raise NotImplementedError
 
     def forward(self, past: Tensor, observed: Tensor, features: Tensor, levels: Tensor, uniform: Tensor | None) -> Forecast:
         if self.imputes:
             past = torch.where(observed > 0.0, past, context_mean(past, observed, self.context_length))
-        samples = None if uniform is None else self.paths(past, observed, features, uniform).clamp(self.lower_bound, self.upper_bound)
+        samples = None
+        if self.samples_paths:
+            assert uniform is not None
+            samples = self.paths(past, observed, features, uniform)
+        else:
+            df, loc, scale, unit = self.distribution(past, observed)
+            if uniform is not None:
+                samples = unit.unsqueeze(1) * (loc.unsqueeze(1) + scale.unsqueeze(1) * student_t_draw(df.unsqueeze(1), uniform))
+        if samples is not None:
+            samples = samples.clamp(self.lower_bound, self.upper_bound)
         if self.from_samples:
             assert samples is not None
             return order_statistics(samples, levels), samples.mean(1), samples
-        df, loc, scale, unit = self.distribution(past, observed)
         t = student_t_quantile(df.double().unsqueeze(1), levels.reshape(1, -1, 1))
         quantiles = (unit.unsqueeze(1) * (loc.unsqueeze(1) + scale.unsqueeze(1) * t)).to(past.dtype)
         return quantiles.clamp(self.lower_bound, self.upper_bound), (unit * loc).clamp(self.lower_bound, self.upper_bound), samples

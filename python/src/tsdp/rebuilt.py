@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, NoReturn
 
 import torch
@@ -15,7 +16,6 @@ from .networks import NETWORKS, Network
 _START = "start."  # before the names of the weights that training began with, where they are a candidate
 _LARGEST_LENGTH = 1_000_000
 _PRIORS = ("none", "last_value", "seasonal_naive")
-_METHODS = ("seasonal_quantiles", "moved_quantiles", "seasonal_naive_bands", "last_value_bands", "seasonal_regression")
 _EXTRA_SEASONS = {"seasonal_regression": 6}
 
 
@@ -41,8 +41,11 @@ class _Sizes:
 
     def real(self, key: str, absent: float | None = None) -> None:
         value = self.found.get(key)
-        value = absent if value is None else value
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or math.isnan(value):
+        if value is None and absent is not None:
+            self.read[key] = absent
+            return
+        # An integer may be larger than any number in double precision.
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
             self.refuse(key, "a number")
         self.read[key] = float(value)
 
@@ -94,7 +97,7 @@ def _mixture(sizes: _Sizes, path: str) -> dict[str, Any] | None:
     members = []
     for item in mixture.items("members", 100):
         member = _Sizes(item, path, "mixture.members.")
-        member.one_of("method", ("start", *_METHODS))
+        member.one_of("method", ("start", *Candidates.METHODS))
         member.number("season", 1, _LARGEST_LENGTH)
         member.number("seasons", 1, _LARGEST_LENGTH)
         members.append(member.read)
@@ -133,6 +136,11 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
             described.refuse(key, "a text")
     for key in ("past_length", "prediction_length"):
         described.number(key, 1, _LARGEST_LENGTH)
+    for key in ("time_features", "covariates"):
+        if not isinstance(about.get(key, []), list) or not all(isinstance(name, str) for name in about.get(key, [])):
+            described.refuse(key, "a list of names")
+    if not isinstance(about.get("unfinished", {}), dict):
+        described.refuse("unfinished", "the step of the weights")
     name = about["name"]
     if name not in NETWORKS:
         raise DataError(
@@ -140,7 +148,8 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
             "(trust=True runs the code in the archive instead, if you trust where it is from)"
         )
     sizes, kind = _sizes(archive, path), NETWORKS[name]
-    precision = next((weight.dtype for weight in archive.weights.values()), torch.float32)
+    stored = dict(archive.weights)
+    precision = next((weight.dtype for weight in stored.values()), torch.float32)
     sizes["lower_bound"] = _bound(sizes["lower_bound"], precision, True)
     sizes["upper_bound"] = _bound(sizes["upper_bound"], precision, False)
     if kind.reads_time_features and (not sizes["lags"] or sizes["time_features"] < 1):
@@ -148,14 +157,14 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
 
     def network(prefix: str) -> Network:
         def width_of(weight: str, axis: int) -> int:
-            found = archive.weights.get(prefix + weight)
+            found = stored.get(prefix + weight)
             if found is None or found.dim() <= axis or found.size(axis) < 1:
                 raise DataError(f"{path}: weights '{prefix}{weight}': have another type or shape than the model of these sizes")
             return found.size(axis)
 
         weights = {}
         for weight, shape in kind.shapes(sizes, width_of).items():
-            found = archive.weights.pop(prefix + weight, None)
+            found = stored.pop(prefix + weight, None)
             if found is None or tuple(found.shape) != shape or found.dtype != precision:
                 raise DataError(f"{path}: weights '{prefix}{weight}': have another type or shape than the model of these sizes")
             if not bool(torch.isfinite(found).all()):
@@ -167,12 +176,11 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
     has_start = mixture is not None and any(member["method"] == "start" for member in mixture["members"])
     start = network(_START) if has_start else None
     whole = network("")
-    if archive.weights:
+    if stored:
         raise DataError(f"{path}: holds weights that the model has not")
     if whole.prior != "none" and not whole.season <= whole.longest_season:
         raise DataError(f"{path}: model: season: expected at most {whole.longest_season}")
     past = _past_length(whole, mixture)
     if past > _LARGEST_LENGTH or about["past_length"] != past or about["prediction_length"] != whole.prediction_length:
         raise DataError(f"{path}: model: past_length and prediction_length are not those of its sizes")
-    assert all(hasattr(Candidates, method) for method in _METHODS)
     return Forecaster(whole, start, mixture, past).eval()

@@ -1,0 +1,57 @@
+#include "tsdp/settings/mixture.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "settings/setup.h"
+#include "tsdp/data/dataset.h"
+#include "tsdp/settings/config.h"
+
+namespace tsdp {
+
+Mixture mixture_of(const Config& config) {
+  constexpr std::int64_t most_read = 20'000;  // values
+  auto chosen = config.model.candidates;
+  if (config.model.auto_candidates && config.model.prior != PriorKind::none) chosen = all_names<Candidate>();
+  const auto season = std::max<std::int64_t>(1, config.dataset.season_length);  // no file leaves it out
+  const auto step = data::shortest_step(data::Frequency::parse(config.dataset.frequency));
+  const bool within_a_day = season <= 86400 / step;
+  const auto horizon = config.dataset.prediction_length;
+  Mixture out;
+  const auto add = [&](Candidate method, std::int64_t length, std::initializer_list<std::int64_t> counts) {
+    for (const auto count : counts)
+      if (const Mixture::Member member{method, length, count}; length <= most_read / member.read(horizon))
+        out.members.push_back(member);
+  };
+  for (const auto& text : chosen) {
+    const auto method = named<Candidate>(text, "model.candidates");
+    switch (method) {
+      case Candidate::start:  // which is the network itself where nothing is trained
+        if (mechanism::takes_steps(config)) add(method, 1, {1});
+        break;
+      case Candidate::seasonal_quantiles:
+        if (within_a_day) add(method, season, {4, 7, 14, 28, 56});
+        else add(method, season, {2, 4, 8, 16});
+        if (season >= 2 && season * step == 86400) add(method, 7 * season, {8});
+        break;
+      case Candidate::moved_quantiles:
+        if (season == 1) break;  // every season would be the last value
+        if (within_a_day) add(method, season, {7, 28});
+        else add(method, season, {4, 16});
+        break;
+      case Candidate::seasonal_naive_bands:
+        if (season >= 2) add(method, season, {within_a_day ? 28 : 8});
+        break;
+      case Candidate::last_value_bands: add(method, 1, {100}); break;
+      case Candidate::seasonal_regression:
+        if (season >= 2) add(method, season, {28});
+        break;
+    }
+  }
+  if (out.members.empty()) return out;
+  out.stride = std::max(horizon, season);
+  out.windows = std::clamp<std::int64_t>(most_read / out.stride, 1, 20);
+  return out;
+}
+
+}  // namespace tsdp
