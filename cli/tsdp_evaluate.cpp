@@ -29,7 +29,9 @@ nlohmann::ordered_json baselines_of(const std::vector<std::string>& given, const
     const auto name = one.substr(0, equals);
     if (equals == std::string::npos || name.empty() || equals + 1 == one.size())
       throw UsageError(cat("--baseline: found '", one, "'; expected NAME=FILE"));
-    if (name == "start" || out.contains(name) || evaluation::is_baseline(name))
+    const auto is_candidate = [&](const auto& external) { return external->name == name; };
+    if (name == "start" || out.contains(name) || evaluation::is_baseline(name) ||
+        std::any_of(data.dataset.external.begin(), data.dataset.external.end(), is_candidate))
       throw UsageError(cat("--baseline: found the name '", name, "' again; expected each name once"));
     out[name] = evaluation::score_baseline(one.substr(equals + 1), data.dataset, ranges,
                                            config.dataset.prediction_length, config.dataset.season_length)
@@ -176,6 +178,7 @@ void print_as_json(const Options& o, const Scores& scores) {
   out["windows"] = scores.result.model.windows();
   out["metrics"] = scores.result.model.json();
   put_beside(out, scores.result);
+  if (!scores.result.external.empty()) out["external"] = scores.result.external;
   std::vector<std::string> of_true_values = {"metrics", "baselines", "best_free"};
   if (o.per_series) {
     out["by_series"] = scores.by_series;
@@ -214,6 +217,7 @@ void print_as_table(const Options& o, const Scores& scores) {
     std::cout << "\n";
   }
   print(cat(what_data_added(scores.result), ".\n"));
+  if (!scores.result.external.empty()) print(cat(scores.result.external, ".\n"));
   if (const double share = evaluation::share_in_band(metrics); std::isfinite(share)) {
     const auto words = evaluation::band_in_words(metrics);
     print(cat("80 % band: ", rounded(100.0 * share, 3), " % of the true values", words.empty() ? "" : ", ", words,
@@ -250,7 +254,7 @@ int evaluate(const Options& o) {
                 .metadata = metadata,
                 .result = evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, device,
                                                privacy ? &*privacy : nullptr)};
-  scores.result.others = std::move(others);
+  scores.result.others.update(others);
   if (o.per_series) scores.by_series = scores_by_series(data.dataset, scores.result);
   // From true pasts, so not shown next to forecasts from privatised ones.
   if (o.model.empty() && !privacy) {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "data/calendar_features.h"
 #include "data/covariates.h"
+#include "data/forecast_file.h"
 #include "data/oddities.h"
 #include "device.h"
 #include "evaluation/series_forecast.h"
@@ -131,6 +132,7 @@ struct Options {
   InputOptions input;
   InferenceOptions inference;
   std::string model, output, naive_output;
+  std::vector<std::string> candidates;
   std::string quantiles = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9";
   std::string device_name = "auto";
   std::int64_t samples = 0;
@@ -156,6 +158,9 @@ void add_options(CLI::App& app, Options& o) {
   for (auto* option : add_table_options(app, o.input.form)) option->excludes(config);
   app.add_option("--covariates", o.input.covariates,
                  "CSV file of what the model is told of every step beside the series, to the end of the forecasts");
+  app.add_option("--candidates", o.candidates,
+                 "NAME.jsonl: forecasts of another program that the model is mixed with (model.candidates); repeatable")
+      ->allow_extra_args(false);
   app.add_option("--quantiles", o.quantiles, "Levels in (0, 1), separated by commas")->capture_default_str();
   app.add_option("--samples", o.samples, "Sample paths of each series, into JSON Lines")
       ->check(CLI::Range(1, 1'000'000));
@@ -178,6 +183,7 @@ void check_outputs(const Options& o) {
   std::vector<std::string> inputs = {o.input.input, o.model};
   if (!o.input.config.empty()) inputs.push_back(o.input.config);
   if (!o.input.covariates.empty()) inputs.push_back(o.input.covariates);
+  inputs.insert(inputs.end(), o.candidates.begin(), o.candidates.end());
   check_output("--output", o.output, inputs);
   if (!o.naive_output.empty()) {
     check_output("--seasonal-naive", o.naive_output, inputs);
@@ -247,6 +253,9 @@ int forecast(const Options& o) {
   request.samples = o.samples;
   check_outputs(o);
   const auto privacy = inference_of(o.inference);
+  if (privacy && !o.candidates.empty())
+    throw UsageError(
+        "--candidates: given with --private; expected one of them, since other programs read the series as they are");
   request.privacy = privacy ? &*privacy : nullptr;
   if (o.inference.seed) request.draws = SecretKey::from_seed(*o.inference.seed);
   if (privacy && !o.inference.seed) request.draws = privacy->key;
@@ -262,6 +271,14 @@ int forecast(const Options& o) {
   add_covariates(dataset, o.input, mechanism::covariates_of(metadata.model, o.model), o.model,
                  metadata.model.value("prediction_length", std::int64_t{1}));
   request.season_length = season_of(o, dataset.frequency);
+  for (const auto& file : o.candidates)
+    dataset.external.push_back(
+        data::read_external(file, dataset, metadata.model.value("prediction_length", std::int64_t{1})));
+  std::vector<data::WindowIndex> ends;
+  for (std::size_t i = 0; i < dataset.series.size(); ++i)
+    ends.push_back({static_cast<std::int64_t>(i), static_cast<std::int64_t>(dataset.series[i].values.size())});
+  if (const auto text = evaluation::ExternalWindows(module, dataset, request.privacy).taking_part(ends); !text.empty())
+    log::info(text);
   const auto forecasts = evaluation::forecast_series(module, dataset, request, device);
 
   Written written{forecasts.size(), dataset.frequency.text(), request.levels, metadata, {}, {}};

@@ -134,7 +134,16 @@ def quantile_loss(self, quantiles: Tensor, values: Tensor, levels: Tensor) -> Te
     loss = torch.maximum(level * error, (level - 1.0) * error)
     return torch.where(values.eq(values).unsqueeze(-2), loss, torch.zeros_like(loss)).sum([-1, -2])
 
-def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+def between_deciles(self, deciles: Tensor, levels: Tensor) -> Tensor:
+    # (B, E, 9, H) at 0.1, …, 0.9 -> (B, E, A, H): linear in the logit of the level, also beyond the ends
+    known = torch.logit(torch.arange(1, 10, device=deciles.device).double() / 10.0)
+    wanted = torch.logit(levels.double())
+    below = (wanted.unsqueeze(1) > known[1:8]).sum(1)
+    share = ((wanted - known.index_select(0, below)) / (known[1:] - known[:8]).index_select(0, below)).to(deciles.dtype).unsqueeze(1)
+    low, high = deciles.index_select(2, below), deciles.index_select(2, below + 1)
+    return low + share * (high - low)
+
+def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor, external: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     network = self.network_length
     horizon = self.prediction_length
     length = past_target.size(1)
@@ -142,7 +151,10 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
     deciles = torch.arange(1, 10, device=values.device).double() / 10.0
     ages = torch.exp(-torch.arange(1, self.mixture_windows + 1, device=values.device).double() / 14.0)
     draws = uniform if self.from_samples else uniform[:, :0]
-    # What each candidate would have forecast of the last windows.
+    # What each candidate would have forecast of the last windows. Of external ones, which of them take part.
+    known = external.eq(external).flatten(3).all(3)
+    takes_part = known[:, 0]
+    external = torch.where(known.unsqueeze(3).unsqueeze(4), external, torch.zeros_like(external))
     losses = torch.zeros([values.size(0), self.candidate_count], device=values.device).double()
     counted = torch.zeros([values.size(0), 1], device=values.device).double()
     forecasts: List[Tensor] = []
@@ -157,14 +169,18 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
         truth = torch.where(counts, truth, torch.full_like(truth, float('nan')))
         q, mean, samples = self.network(past_target[:, end - network:end], past_observed[:, end - network:end], features[:, end - network:end + horizon], deciles, draws)
         candidates, means = self.candidates(past_target[:, end - network:end], past_observed[:, end - network:end], features[:, end - network:end + horizon], values[:, :end], deciles, draws)
-        both = torch.cat([q.unsqueeze(1), candidates], 1)
+        both = torch.cat([q.unsqueeze(1), candidates, external[:, window, :, :9]], 1)
+        takes_part = takes_part & (known[:, window] | truth.eq(truth).any(1, keepdim=True).logical_not())
         losses = losses + ages[window - 1] * self.quantile_loss(both, truth.unsqueeze(1), deciles)
         counted = counted + truth.eq(truth).any(1, keepdim=True)
         forecasts.append(both)
         truths.append(truth)
+    takes_part = torch.cat([torch.ones_like(losses[:, :losses.size(1) - known.size(2)]).gt(0.0), takes_part], 1)
+    losses = torch.where(takes_part, losses, torch.zeros_like(losses))
     losses = losses + 1e-9 * losses.max(1, keepdim=True)[0] + 1e-300
     evidence = -counted.clamp(max=8.0) * torch.log(losses)
     evidence[:, 0] += 0.6931471805599453
+    evidence = evidence.masked_fill(takes_part.logical_not(), -float('inf'))
     weights = torch.softmax(evidence, 1).to(values.dtype)
     spread = torch.ones([values.size(0), 1, 1], device=values.device).double()
     if len(forecasts) > 0:
@@ -187,11 +203,12 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
     draws = uniform if self.from_samples else uniform[:, :0]
     candidates, means = self.candidates(past_target[:, length - network:], past_observed[:, length - network:], features[:, features.size(1) - network - horizon:], values, torch.cat([asked, ranks]), draws)
     ordered, order = torch.sort(samples, 1)
-    both = torch.cat([torch.cat([q, ordered], 1).unsqueeze(1), candidates], 1)
+    others = self.between_deciles(external[:, 0, :, :9], torch.cat([asked, ranks]))
+    both = torch.cat([torch.cat([q, ordered], 1).unsqueeze(1), candidates, others], 1)
     mixed = (both * weights.unsqueeze(2).unsqueeze(3)).sum(1)
     middle = mixed[:, asked.size(0) - 1:asked.size(0)]
     mixed = middle + spread * (mixed - middle)
-    mean = (torch.cat([mean.unsqueeze(1), means], 1) * weights.unsqueeze(2)).sum(1)
+    mean = (torch.cat([mean.unsqueeze(1), means, external[:, 0, :, 9]], 1) * weights.unsqueeze(2)).sum(1)
     mean = middle.squeeze(1) + spread.squeeze(2) * (mean - middle.squeeze(1))
     samples = mixed[:, asked.size(0):].gather(1, torch.argsort(order, 1))
     low, high = self.lower_bound, self.upper_bound
@@ -227,7 +244,11 @@ def candidates(self, past_target: Tensor, past_observed: Tensor, features: Tenso
 )";
   for (const auto& member : mixture.members)
     all += cat("    ", call(member), "\n    quantiles.append(q)\n    means.append(m)\n");
-  return cat(methods, all, "    return torch.stack(quantiles, 1), torch.stack(means, 1)\n", mixing);
+  all += mixture.members.empty() ? "    return values.new_zeros([values.size(0), 0, levels.size(0), "
+                                   "self.prediction_length]), values.new_zeros([values.size(0), 0, "
+                                   "self.prediction_length])\n"
+                                 : "    return torch.stack(quantiles, 1), torch.stack(means, 1)\n";
+  return cat(methods, all, mixing);
 }
 
 }  // namespace tsdp::models

@@ -29,9 +29,24 @@ from tsdp.rebuilt import forecaster_of
 KINDS: dict[str, dict[str, Any]] = {
     "mixed": {"model.prior": "auto", "model.candidates": "auto"},
     "walks": {"model.prior": "last_value", "model.candidates": []},
-    "bounded": {"model.prior": "seasonal_naive", "model.candidates": ["start", "seasonal_regression"], "dataset.lower_bound": 10.5, "dataset.upper_bound": 50},
+    "bounded": {"model.prior": "seasonal_naive", "model.candidates": ["start", "seasonal_regression", "chronos.jsonl"], "dataset.lower_bound": 10.5, "dataset.upper_bound": 50},
     "zeros": {"model.prior": "none", "model.missing_values": "zero"},
 }
+
+
+def others(frame: pd.DataFrame, folder: Path) -> Path:
+    """What another program might have forecast of every window of 6 hours: the values of the day before."""
+    lines = []
+    for item_id, part in frame.groupby("item_id", sort=False):
+        values = part.set_index("timestamp")["target"].asfreq("h").ffill()
+        for place in range(24, len(values) + 1):
+            before = values.iloc[place - 24 : place - 18].tolist()
+            quantiles = {f"0.{i}": [value + 0.03 * (i - 5) for value in before] for i in range(1, 10)}
+            start = values.index[0] + pd.Timedelta(hours=place)
+            lines.append(json.dumps({"item_id": item_id, "start": str(start), "quantiles": quantiles, "mean": before}))
+    file = folder / "chronos.jsonl"
+    file.write_text("\n".join(lines) + "\n")
+    return file
 
 
 def trained(folder: Path, model: str, kind: str) -> tsdp.Run:
@@ -39,6 +54,9 @@ def trained(folder: Path, model: str, kind: str) -> tsdp.Run:
     settings |= {"dataset.test_windows": 1, "dataset.validation_length": 6, **KINDS[kind]}
     if model == "deepar":
         settings["model.lags"] = [1, 2, 24]
+    if "chronos.jsonl" in settings.get("model.candidates", []):
+        file = others(hourly_frame(), folder.parent)
+        settings["model.candidates"] = [*settings["model.candidates"][:-1], str(file)]
     return tsdp.train(hourly_frame(), folder, frequency="1h", prediction_length=6, model=model, settings=settings)
 
 
@@ -62,6 +80,32 @@ def test_every_model_prior_and_mixture_is_forecast_as_by_the_program(some: tsdp.
     assert_same(found, by_program(some, frames(), tmp_path, "--seed=11"))
     code = tsdp.load(some.folder / "model.pt", trust=True).predict(frames(), quantiles=[0.05, 0.5, 0.9], samples=5, seed=11)
     pd.testing.assert_frame_equal(some.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], samples=5, seed=11), code, rtol=1e-6, atol=1e-5)
+
+
+def test_forecasts_of_other_programs_are_mixed_as_by_the_program(mixed: tsdp.Run, tmp_path: Path) -> None:
+    assert mixed.model.external_candidates == ["chronos"]
+    file = others(frames(), tmp_path)
+    found = mixed.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], seed=11, candidates=[file])
+    assert_same(found, by_program(mixed, frames(), tmp_path, "--seed=11", f"--candidates={file}"))
+    code = tsdp.load(mixed.folder / "model.pt", trust=True).predict(frames(), quantiles=[0.05, 0.5, 0.9], candidates=[file])
+    pd.testing.assert_frame_equal(found, code, rtol=1e-6, atol=1e-5)
+    alone = mixed.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], seed=11)
+    assert not np.allclose(found["0.5"], alone["0.5"], rtol=1e-3)
+    # As places.
+    entries = [json.loads(line) for line in file.read_text().splitlines()]
+    starts = frames().groupby("item_id")["timestamp"].min()
+    for entry in entries:
+        entry["forecast_start"] = int((pd.Timestamp(entry.pop("start")) - starts[entry["item_id"]]) / pd.Timedelta(hours=1))
+    file.write_text("\n".join(map(json.dumps, entries)))
+    pd.testing.assert_frame_equal(mixed.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], seed=11, candidates=[file]), found)
+    file.write_text("\n".join(map(json.dumps, [*entries, entries[-1]])))
+    with pytest.raises(tsdp.DataError, match="a second forecast"):
+        mixed.model.predict(frames(), candidates=[file])
+    file.write_text('{"item_id": "meter 0", "forecast_start": 3}')
+    with pytest.raises(tsdp.DataError, match=r"chronos\.jsonl:1: expected an object"):
+        mixed.model.predict(frames(), candidates=[file])
+    with pytest.raises(tsdp.UsageError, match="one file each of chronos.jsonl"):
+        mixed.model.predict(frames(), candidates=[file, file])
 
 
 def test_quantiles_of_students_t() -> None:
@@ -102,6 +146,14 @@ def test_changed_bytes_are_refused_or_change_nothing(mixed: tsdp.Run, tmp_path: 
         except tsdp.DataError:
             refused += 1
     assert refused > 20
+
+
+def test_a_name_that_is_no_text_is_refused(mixed: tsdp.Run, tmp_path: Path) -> None:
+    whole = (mixed.folder / "model.pt").read_bytes()
+    at = whole.index(b"extra/model.json")
+    (tmp_path / "hostile.pt").write_bytes(whole[:at] + b"\xb1" + whole[at + 1 :])
+    with pytest.raises(tsdp.DataError, match="cannot be read as a model"):
+        tsdp.load(tmp_path / "hostile.pt")
 
 
 @pytest.mark.parametrize(
@@ -150,6 +202,9 @@ def given(forecaster: Forecaster, features: int) -> dict[str, np.ndarray]:
         out["time_features"] = draw.random((5, past + horizon, features)).astype("float32")
     if forecaster.from_samples:
         out["draws"] = 1.0 - draw.random((5, 7, horizon, 2), dtype="float32")
+    if forecaster.external:
+        out["external"] = (20.0 + draw.random((5, forecaster.windows + 1, 1, 10, horizon))).astype("float32")
+        out["external"][2, 1] = np.nan
     return out
 
 
@@ -166,7 +221,7 @@ def test_other_formats_forecast_the_same(model: str, kind: str, mixed: tsdp.Run,
     inputs = given(forecaster, archive.about["sizes"]["time_features"])
     told = {name: torch.from_numpy(value) for name, value in inputs.items()}
     with torch.inference_mode():
-        expected = forecaster(told["past_target"], told["past_observed"], told["levels"], told.get("time_features"), told.get("draws"))
+        expected = forecaster(told["past_target"], told["past_observed"], told["levels"], told.get("time_features"), told.get("draws"), told.get("external"))
     expected = [part.numpy() for part in expected if part is not None]
 
     run_program("tsdp-export", [f"--run={run.folder}", f"--output={tmp_path / 'model.onnx'}"])

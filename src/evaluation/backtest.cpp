@@ -6,6 +6,7 @@
 #include <cmath>
 #include <exception>
 #include <initializer_list>
+#include <limits>
 #include <new>
 
 #include "evaluation/private_inference.h"
@@ -65,7 +66,7 @@ ModelShape shape_of(const torch::jit::Module& model) {
 
 BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target, const at::Tensor& past_observed,
                        const at::Tensor& time_features, const std::vector<double>& levels, RandomStream& draws,
-                       std::optional<std::int64_t> asked_paths) {
+                       std::optional<std::int64_t> asked_paths, const at::Tensor& external) {
   const c10::NoGradGuard no_autograd;
   const auto device = past_target.device();
   const auto shape = shape_of(model);
@@ -77,9 +78,11 @@ BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
     *at = static_cast<float>(1.0 - draws.uniform());
   at::IValue result;
   try {
-    result =
-        model.forward({past_target, past_observed, at::tensor(levels, at::TensorOptions(device).dtype(at::kDouble)),
-                       time_features.defined() ? at::IValue(time_features) : at::IValue(), uniform.to(device)});
+    std::vector<at::IValue> given = {
+        past_target, past_observed, at::tensor(levels, at::TensorOptions(device).dtype(at::kDouble)),
+        time_features.defined() ? at::IValue(time_features) : at::IValue(), uniform.to(device)};
+    if (external.defined()) given.insert(given.end(), {paths, external});
+    result = model.forward(std::move(given));
   } catch (const std::bad_alloc&) { throw; } catch (const std::exception& error) {
     const std::string why = error.what();
     if (why.find("DefaultCPUAllocator") != std::string::npos || why.find("out of memory") != std::string::npos) throw;
@@ -121,6 +124,97 @@ at::Tensor KnownFeatures::gather(std::span<const data::WindowIndex> indices, con
   return out.to(device);
 }
 
+ExternalWindows::ExternalWindows(const torch::jit::Module& model, const data::Dataset& dataset,
+                                 const PrivateInference* privacy)
+    : dataset_(dataset), horizon_(shape_of(model).prediction_length) {
+  if (model.hasattr("external") && model.attr("external").isList())
+    for (const at::IValue& name : model.attr("external").toListRef()) names_.push_back(name.toStringRef());
+  for (const auto& one : dataset.external)
+    if (std::find(names_.begin(), names_.end(), one->name) == names_.end())
+      throw UsageError(cat("candidates: found forecasts named ", one->name, "; the model is mixed with ",
+                           names_.empty() ? std::string("none of other programs") : join(names_, ", ")));
+  for (const auto& name : names_) {
+    const auto found = std::find_if(dataset.external.begin(), dataset.external.end(),
+                                    [&](const auto& one) { return one->name == name; });
+    forecasts_.push_back(found == dataset.external.end() || privacy != nullptr ? nullptr : found->get());
+  }
+  if (names_.empty()) return;
+  const auto number = [&](const char* name) {
+    return std::clamp<std::int64_t>(model.attr(name).toInt(), 1, 1'000'000);
+  };
+  windows_ = number("mixture_windows");
+  stride_ = number("mixture_stride");
+  reach_ = std::max(number("longest_season"), horizon_);
+}
+
+at::Tensor ExternalWindows::gather(std::span<const data::WindowIndex> indices, const at::Device& device) const {
+  if (std::all_of(forecasts_.begin(), forecasts_.end(), [](const auto* one) { return one == nullptr; })) return {};
+  const auto values = 10 * horizon_;  // of a window: quantiles and the mean
+  const auto candidates = static_cast<std::int64_t>(forecasts_.size());
+  auto out = at::full({static_cast<std::int64_t>(indices.size()), windows_ + 1, candidates, 10, horizon_},
+                      std::numeric_limits<float>::quiet_NaN());
+  auto* to = out.data_ptr<float>();
+  for (const auto& index : indices)
+    for (std::int64_t window = 0; window <= windows_; ++window)
+      for (const auto* one : forecasts_) {
+        if (one != nullptr)
+          if (const auto found = one->windows.find({index.series, index.start - window * stride_});
+              found != one->windows.end())
+            std::copy(found->second.begin(), found->second.end(), to);
+        to += values;
+      }
+  return out.to(device);
+}
+
+std::string ExternalWindows::taking_part(std::span<const data::WindowIndex> indices) const {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    const auto takes_part = [&](const data::WindowIndex& index) {
+      if (forecasts_[i] == nullptr) return false;
+      const auto& values = dataset_.series[static_cast<std::size_t>(index.series)].values;
+      const auto known = [&](std::int64_t from, std::int64_t to) {
+        return std::any_of(values.begin() + std::max<std::int64_t>(0, from),
+                           values.begin() + std::max<std::int64_t>(0, to), [](float x) { return !std::isnan(x); });
+      };
+      for (std::int64_t window = 0; window <= windows_; ++window) {
+        const auto place = index.start - window * stride_;
+        const bool counts = window == 0 || (known(0, place - reach_) && known(place, place + horizon_));
+        if (counts && !forecasts_[i]->windows.contains({index.series, place})) return false;
+      }
+      return true;
+    };
+    const auto count = std::count_if(indices.begin(), indices.end(), takes_part);
+    out.push_back(cat(names_[i], " takes part in ", count, " of ", indices.size(), " forecasts"));
+    if (static_cast<std::size_t>(count) < indices.size())
+      out.back() +=
+          cat(" (those where ", names_[i], ".jsonl has the coming window and, as far as the series goes back, the ",
+              windows_, " that begin ", stride_, ", ", 2 * stride_, ", … steps earlier)");
+  }
+  return join(out, ", ");
+}
+
+namespace {
+
+/// Metrics of what another program forecast, cut at the bounds of `shape`; none unless it forecast all of `ranges`.
+std::optional<Metrics> score_external(const data::ExternalForecasts& external, const data::Dataset& dataset,
+                                      std::span<const data::ForecastRange> ranges, std::int64_t season_length,
+                                      const ModelShape& shape) {
+  Metrics out(default_levels(), {});
+  for (const auto& range : ranges) {
+    const auto found = external.windows.find({range.series, range.forecast_start});
+    if (found == external.windows.end()) return std::nullopt;
+    std::vector<double> values(found->second.begin(), found->second.end());
+    for (auto& value : values) value = std::clamp(value, shape.lower_bound, shape.upper_bound);
+    const auto truth = truth_of(dataset, range, shape.prediction_length, season_length);
+    const auto all = std::span<const double>(values);
+    const auto quantiles = all.size() - truth.target.size();
+    out.add({truth.target, all.first(quantiles), all.subspan(quantiles), truth.seasonal_error});
+  }
+  return out;
+}
+
+}  // namespace
+
 BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                         std::span<const data::ForecastRange> ranges, std::int64_t season_length,
                         const at::Device& device, const PrivateInference* privacy) {
@@ -128,6 +222,7 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
   const auto prediction_length = shape.prediction_length;
   PastSource pasts(dataset, shape.past_length, season_length, privacy);
   const KnownFeatures features(model, dataset);
+  const ExternalWindows external(model, dataset, privacy);
   RandomStream draws(SecretKey::from_seed(0), "evaluation", 0);
   const Metrics empty(default_levels(), interval_levels());
   const std::vector<Metrics> empty_by_series(dataset.series.size(), empty);
@@ -137,13 +232,20 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
     out.baselines.push_back({baseline, empty, empty_by_series});
   const auto horizon = static_cast<std::size_t>(prediction_length);
   const auto levels = forecast_levels().size();
+  std::vector<data::WindowIndex> all;
+  for (const auto& range : ranges) all.push_back({range.series, range.forecast_start});
+  out.external = external.taking_part(all);
+  if (privacy == nullptr)
+    for (const auto& one : dataset.external)
+      if (const auto scores = score_external(*one, dataset, ranges, season_length, shape))
+        out.others[one->name] = scores->json();
   for (std::size_t begin = 0; begin < ranges.size(); begin += batch_rows) {
     const auto part = ranges.subspan(begin, std::min(batch_rows, ranges.size() - begin));
-    std::vector<data::WindowIndex> indices;
-    for (const auto& range : part) indices.push_back({range.series, range.forecast_start});
+    const auto indices = std::span<const data::WindowIndex>(all).subspan(begin, part.size());
     pasts.gather(indices, begin);
-    const auto result = forecast(model, pasts.target().to(device), pasts.observed().to(device),
-                                 features.gather(indices, device), forecast_levels(), draws);
+    const auto result =
+        forecast(model, pasts.target().to(device), pasts.observed().to(device), features.gather(indices, device),
+                 forecast_levels(), draws, std::nullopt, external.gather(indices, device));
     const auto* quantiles = result.quantiles.data_ptr<double>();
     const auto* means = result.mean.data_ptr<double>();
     for (std::size_t i = 0; i < part.size(); ++i) {

@@ -71,6 +71,7 @@ std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const dat
   const auto paths = request.samples > 0 ? request.samples : shape.from_samples ? sample_paths : 0;
   PastSource pasts(dataset, past_length, request.season_length, request.privacy);
   const KnownFeatures features(model, dataset);
+  const ExternalWindows external(model, dataset, request.privacy);
   const auto horizon = static_cast<std::size_t>(prediction_length);
   const auto levels = request.levels.size();
   const auto asked = static_cast<std::size_t>(request.samples);
@@ -84,8 +85,9 @@ std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const dat
       indices.push_back({s, static_cast<std::int64_t>(dataset.series[static_cast<std::size_t>(s)].values.size())});
     pasts.gather(indices, static_cast<std::uint64_t>(begin));
     RandomStream draws(request.draws, "forecast", static_cast<std::uint64_t>(begin));
-    const auto result = forecast(model, pasts.target().to(device), pasts.observed().to(device),
-                                 features.gather(indices, device), request.levels, draws, paths);
+    const auto result =
+        forecast(model, pasts.target().to(device), pasts.observed().to(device), features.gather(indices, device),
+                 request.levels, draws, paths, external.gather(indices, device));
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const auto& series = dataset.series[static_cast<std::size_t>(indices[i].series)];
       auto& one = out.emplace_back();

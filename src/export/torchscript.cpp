@@ -41,7 +41,7 @@ def order_statistics(self, samples: Tensor, levels: Tensor) -> Tensor:
 )";
 
 const char* forward_script = R"(
-def forward(self, past_target: Tensor, past_observed: Tensor, levels: Optional[Tensor] = None, time_features: Optional[Tensor] = None, draws: Optional[Tensor] = None, num_samples: int = 100) -> Tuple[Tensor, Tensor, Tensor]:
+def forward(self, past_target: Tensor, past_observed: Tensor, levels: Optional[Tensor] = None, time_features: Optional[Tensor] = None, draws: Optional[Tensor] = None, num_samples: int = 100, external: Optional[Tensor] = None) -> Tuple[Tensor, Tensor, Tensor]:
     # Weights have one precision; numbers of any other kind (numpy has double precision, counts are whole) are turned into it.
     if self.machine_epsilon < 1e-12:
         past_target = past_target.double()
@@ -73,6 +73,15 @@ def forward(self, past_target: Tensor, past_observed: Tensor, levels: Optional[T
     uniform = 1.0 - torch.rand([past_target.size(0), num_samples, horizon, 2], dtype=past_target.dtype, device=past_target.device)
     if draws is not None:
         uniform = draws.to(past_target.dtype)
+)";
+
+const char* mixed_script = R"(
+    shape = [past_target.size(0), self.mixture_windows + 1, len(self.external), 10, horizon]
+    others = torch.full(shape, float('nan'), dtype=past_target.dtype, device=past_target.device)
+    if external is not None:
+        others = external.to(past_target.dtype)
+        assert others.size() == shape, "external: expected a tensor of series, windows + 1, external candidates, 10 and steps"
+    return self.mixture(past_target, past_observed, features, asked, uniform, others)
 )";
 
 // The network's own forecast of pasts of the length that it reads.
@@ -233,19 +242,22 @@ torch::jit::Module make_module(const models::Forecaster& model, bool sampled_for
     module.register_attribute(name, c10::IntType::get(), value);
   };
   number("past_length", forecast_past_length(model));
-  if (!mixture.members.empty()) {
+  if (!mixture.empty()) {
     number("network_length", model.past_length());
     number("mixture_windows", mixture.windows);
     number("mixture_stride", mixture.stride);
-    number("candidate_count", static_cast<std::int64_t>(mixture.members.size()) + 1);
+    number("candidate_count", static_cast<std::int64_t>(mixture.members.size() + mixture.external.size()) + 1);
+    module.register_attribute("external", c10::ListType::ofStrings(),
+                              c10::List<std::string>(at::ArrayRef<std::string>(mixture.external)));
     number("longest_season", mixture.longest_season());
     module.register_buffer("spreads", at::tensor(models::mixture_spreads(), model.parameters().values().scalar_type()));
     if (mixture.has(Candidate::start))
       module.register_module("start", network_module(*start_of(model), sampled_forecasts));
     module.define(models::mixture_script(mixture));
   }
-  module.define(cat(forward_script, "    return self.", mixture.members.empty() ? "network" : "mixture",
-                    "(past_target, past_observed, features, asked, uniform)\n"));
+  module.define(cat(forward_script,
+                    mixture.empty() ? "    return self.network(past_target, past_observed, features, asked, uniform)\n"
+                                    : mixed_script));
   module.eval();
   return module;
 }
@@ -304,7 +316,16 @@ class Sizes {
     out.windows = sizes.number("windows", 1, 1000);
     out.stride = sizes.number("stride", prediction_length, largest_length);
     const auto& members = sizes.at("members");
-    if (!members.is_array() || members.empty() || members.size() > 100) sizes.refuse("members", "a list of candidates");
+    if (!members.is_array() || members.size() > 100) sizes.refuse("members", "a list of candidates");
+    if (sizes.has("external")) {  // older models have none
+      const auto& names = sizes.at("external");
+      if (!names.is_array() || names.size() > 100) sizes.refuse("external", "a list of names");
+      for (const auto& item : names) {
+        if (!item.is_string()) sizes.refuse("external", "a list of names");
+        out.external.push_back(item.get<std::string>());
+      }
+    }
+    if (members.empty() && out.external.empty()) sizes.refuse("members", "a list of candidates");
     for (const auto& item : members) {
       const Sizes member(item, where_, "mixture.members.");
       out.members.push_back({member.one_of<Candidate>("method"), member.number("season", 1, largest_length),
@@ -337,11 +358,13 @@ class Sizes {
 };
 
 Json sizes_of(const Mixture& mixture) {
-  if (mixture.members.empty()) return nullptr;
+  if (mixture.empty()) return nullptr;
   auto members = Json::array();
   for (const auto& member : mixture.members)
     members.push_back({{"method", name(member.method)}, {"season", member.season}, {"seasons", member.seasons}});
-  return {{"windows", mixture.windows}, {"stride", mixture.stride}, {"members", std::move(members)}};
+  Json out = {{"windows", mixture.windows}, {"stride", mixture.stride}, {"members", std::move(members)}};
+  if (!mixture.external.empty()) out["external"] = mixture.external;
+  return out;
 }
 
 /// The metadata, with the parts that programs read checked for their types and the ledger verified.

@@ -150,7 +150,8 @@ std::vector<ReportForecast> forecasts_of(const ReportSources& s, const std::vect
   const auto found =
       evaluation::forecast(s.module, values.narrow(1, 0, past_length), observed.narrow(1, 0, past_length),
                            evaluation::KnownFeatures(s.module, s.data.dataset).gather(indices, at::kCPU),
-                           {report_levels.begin(), report_levels.end()}, draws);
+                           {report_levels.begin(), report_levels.end()}, draws, std::nullopt,
+                           evaluation::ExternalWindows(s.module, s.data.dataset, nullptr).gather(indices, at::kCPU));
   const auto* quantile = found.quantiles.data_ptr<double>();
   const auto shown_past = std::max(2 * horizon, s.config.dataset.season_length);
   for (const auto& c : chosen) {

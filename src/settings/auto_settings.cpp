@@ -99,7 +99,7 @@ void settle_trained_start(Config& c, StartOrigin origin) {
 /// trained on data are not left as they are.
 void choose_trainable(Settled& out, double signal, double enough) {
   auto& c = out.config;
-  const char* all_because = !mixture_of(c).members.empty()          ? "the mixture does what training the head would"
+  const char* all_because = !mixture_of(c).empty()                  ? "the mixture does what training the head would"
                             : rests_on_data(out.start_origin())     ? "the start was trained on data"
                             : c.optimizer.learning_rate.has_value() ? "optimizer.learning_rate is given"
                             : signal >= enough                      ? "noise is small enough for all weights"

@@ -491,10 +491,20 @@ void check_together(const std::string& where, const Config& c) {
                            reads_lags ? " steps by its lags" : " steps", "; expected ",
                            reads_lags ? "a lag" : "model.context_length", " of at least the season, or last_value"));
   }
-  for (const auto& candidate : c.model.candidates)
-    if (Candidate known{}; !parse_name(candidate, known))
+  std::set<std::string> external;
+  for (const auto& candidate : c.model.candidates) {
+    if (const auto name = external_name(candidate)) {
+      if (Candidate known{}; parse_name(*name, known) || *name == "seasonal_naive")
+        throw UsageError(cat(where, "model.candidates: found ", candidate, "; expected a file of another name, since ",
+                             *name, " is a forecast of the programs' own"));
+      if (!external.insert(*name).second)
+        throw UsageError(cat(where, "model.candidates: found two files named ", *name,
+                             ".jsonl; expected different names, by which a model knows them"));
+    } else if (Candidate known{}; !parse_name(candidate, known)) {
       throw UsageError(cat(where, "model.candidates: found ", candidate, "; expected names out of ",
-                           join(all_names<Candidate>(), ", ")));
+                           join(all_names<Candidate>(), ", "), ", or files of forecasts (.jsonl)"));
+    }
+  }
   if (c.privacy.enabled && c.optimizer.gradient_norm_bound)
     throw UsageError(cat(where, "optimizer.gradient_norm_bound: found ", *c.optimizer.gradient_norm_bound,
                          " in a private run, where privacy.clip_norm bounds every window's gradient; expected null"));

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "data/covariates.h"
+#include "data/forecast_file.h"
 #include "data/oddities.h"
 #include "data/synthetic.h"
 #include "tsdp/base/error.h"
@@ -124,6 +125,10 @@ PreparedData prepare_data(Config config, const std::filesystem::path& config_fil
         throw UsageError(cat(where, ": found '", name,
                              "', which the calendar tells the model already; expected another name, or other columns"));
   }
+  for (const auto& candidate : config.model.candidates)
+    if (external_name(candidate))
+      dataset.external.push_back(read_external(find_file("model.candidates", candidate, config_file), dataset,
+                                               config.dataset.prediction_length));
   auto split = split_dataset(dataset, options);
   return {std::move(dataset), std::move(split), std::move(config)};
 }

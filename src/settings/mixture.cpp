@@ -1,6 +1,7 @@
 #include "tsdp/settings/mixture.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <initializer_list>
 
 #include "settings/setup.h"
@@ -8,6 +9,12 @@
 #include "tsdp/settings/config.h"
 
 namespace tsdp {
+
+std::optional<std::string> external_name(const std::string& candidate) {
+  const std::filesystem::path file(candidate);
+  if (file.extension() != ".jsonl") return std::nullopt;
+  return file.stem().string();
+}
 
 Mixture mixture_of(const Config& config) {
   constexpr std::int64_t most_read = 20'000;  // values
@@ -24,6 +31,10 @@ Mixture mixture_of(const Config& config) {
         out.members.push_back(member);
   };
   for (const auto& text : chosen) {
+    if (const auto name = external_name(text)) {
+      out.external.push_back(*name);
+      continue;
+    }
     const auto method = named<Candidate>(text, "model.candidates");
     switch (method) {
       case Candidate::start:  // which is the network itself where nothing is trained
@@ -48,7 +59,7 @@ Mixture mixture_of(const Config& config) {
         break;
     }
   }
-  if (out.members.empty()) return out;
+  if (out.empty()) return out;
   out.stride = std::max(horizon, season);
   out.windows = std::clamp<std::int64_t>(most_read / out.stride, 1, 20);
   return out;

@@ -684,5 +684,85 @@ TEST_F(Forecast, RefusesPrivacyThatIsNotFullyStated) {
   expect_failure(run(evaluate, {"--run", "run", "--seed", "1"}), evaluate, 2, {"--seed", "--private"});
 }
 
+/// Forecasts of all windows of series.txt and the one after its end by one who knows the values.
+std::string oracle(bool by_moment) {
+  std::string out;
+  for (int s = 0; s < 3; ++s)
+    for (int place = 0; place <= 120; ++place) {
+      json entry = {{"item_id", std::to_string(s)}};
+      if (by_moment)
+        entry["start"] = "2015-01-0" + std::to_string(1 + place / 24) + (place % 24 < 10 ? " 0" : " ") +
+                         std::to_string(place % 24) + ":00";
+      else entry["forecast_start"] = place;
+      for (int k = 0; k < 4; ++k) {
+        for (int q = 1; q <= 9; ++q)
+          entry["quantiles"]["0." + std::to_string(q)].push_back(value(place + k, s) + 1e-3 * (q - 5));
+        entry["mean"].push_back(value(place + k, s));
+      }
+      out += entry.dump() + "\n";
+    }
+  return out;
+}
+
+TEST_F(Forecast, IsMixedWithThoseOfOtherPrograms) {
+  write("oracle.jsonl", oracle(false));
+  make_model({"model.candidates=[seasonal_quantiles, oracle.jsonl]"});
+  const auto evaluated = run(evaluate, {"--run", "run", "--json", "--quiet", "--threads", "1"});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const auto scores = json::parse(evaluated.out);
+  EXPECT_EQ(scores["external"], "oracle takes part in 6 of 6 forecasts");
+  constexpr const char* crps = "mean_weighted_quantile_loss";
+  EXPECT_LT(scores["baselines"]["oracle"][crps].get<double>(), 1e-4);
+  EXPECT_LT(scores["metrics"][crps].get<double>(), 0.1 * scores["baselines"]["seasonal_quantiles"][crps].get<double>());
+
+  forecast_to("alone.csv");
+  forecast_to("with.csv", {"--candidates", path("oracle.jsonl")});
+  const auto alone = csv("alone.csv");
+  const auto with = csv("with.csv");
+  ASSERT_EQ(with.size(), 13U);
+  double worst = 0.0;
+  for (int s = 0; s < 3; ++s)
+    for (int k = 0; k < 4; ++k) {
+      const auto row = static_cast<std::size_t>(1 + 4 * s + k);
+      EXPECT_NEAR(std::stod(with[row][2]), value(120 + k, s), 0.02) << s << ", " << k;
+      worst = std::max(worst, std::abs(std::stod(alone[row][2]) - value(120 + k, s)));
+    }
+  EXPECT_GT(worst, 0.1);
+
+  // By moments; and without the last window of one series.
+  write("oracle.jsonl", oracle(true));
+  forecast_to("moments.csv", {"--candidates", path("oracle.jsonl")});
+  EXPECT_EQ(csv("moments.csv"), with);
+  std::string entries;
+  for (const auto& line : lines_of(oracle(false)))
+    if (line.find("\"forecast_start\":114,\"item_id\":\"1\"") == std::string::npos) entries += line + "\n";
+  ASSERT_EQ(lines_of(entries).size(), 3U * 121U - 1U);
+  write("oracle.jsonl", entries);
+  const auto part = run(forecast, {"--model", "run/model.pt", "--input", "series.txt", "--output", "part.csv",
+                                   "--start", "2015-01-01", "--threads", "1", "--candidates", "oracle.jsonl"});
+  EXPECT_EQ(part.exit_code, 0) << part.err;
+  EXPECT_NE(
+      part.err.find("oracle takes part in 2 of 3 forecasts (those where oracle.jsonl has the coming window and, as "
+                    "far as the series goes back, the 20 that begin 6, 12, … steps earlier)"),
+      std::string::npos)
+      << part.err;
+  const auto partly = csv("part.csv");
+  for (std::size_t row = 1; row < 13; ++row) EXPECT_EQ(partly[row], row < 5 || row > 8 ? with[row] : alone[row]) << row;
+
+  // Other programs read the series as they are.
+  const auto beside = run(evaluate, {"--run", "run", "--json", "--quiet", "--threads", "1", "--private", "--epsilon",
+                                     "1", "--delta", "1e-4", "--v", "1"});
+  ASSERT_EQ(beside.exit_code, 0) << beside.err;
+  EXPECT_EQ(json::parse(beside.out)["external"].get<std::string>().substr(0, 34), "oracle takes part in 0 of 6 foreca");
+  EXPECT_FALSE(json::parse(beside.out)["baselines"].contains("oracle"));
+  expect_failure(run_on("series.txt", "f.csv",
+                        {"--start", "2015-01-01", "--candidates", "oracle.jsonl", "--private", "--epsilon", "1",
+                         "--delta", "1e-4", "--v", "1"}),
+                 forecast, 2, {"--candidates: given with --private"});
+  write("other.jsonl", oracle(false));
+  expect_failure(run_on("series.txt", "f.csv", {"--start", "2015-01-01", "--candidates", "other.jsonl"}), forecast, 2,
+                 {"candidates: found forecasts named other", "the model is mixed with oracle"});
+}
+
 }  // namespace
 }  // namespace tsdp::cli_test

@@ -48,6 +48,7 @@ Mixture mixture_of(std::int64_t horizon) {
            {Candidate::seasonal_naive_bands, 4, 5},
            {Candidate::last_value_bands, 1, 20},
            {Candidate::seasonal_regression, 4, 6}},
+          {},
           6,
           std::max<std::int64_t>(horizon, 4)};
 }
@@ -347,6 +348,120 @@ TEST(Mixture, IsWhatItsDefinitionSays) {
       }
     }
   }
+}
+
+Output run_with(torch::jit::Module& module, const Input& input, const at::Tensor& draws, const at::Tensor& external,
+                std::vector<double> levels = deciles) {
+  const auto found =
+      module.forward({input.target, input.observed, at::tensor(levels, at::kDouble), at::IValue(), draws, 2, external})
+          .toTuple();
+  return {found->elements()[0].toTensor(), found->elements()[1].toTensor(), found->elements()[2].toTensor()};
+}
+
+/// What a baseline forecasts of the coming window and of those before it: (1, J + 1, 1, 10, H).
+at::Tensor external_of(const std::vector<float>& past, const Mixture& mixture, std::int64_t horizon) {
+  std::vector<at::Tensor> windows;
+  for (std::int64_t j = 0; j <= mixture.windows; ++j) {
+    const auto end = past.size() - static_cast<std::size_t>(j * mixture.stride);
+    const auto made = evaluation::baseline_forecast(evaluation::Baseline::seasonal_quantiles,
+                                                    std::span(past).first(end), {4, 3}, horizon, deciles);
+    auto values = made.quantiles;
+    values.insert(values.end(), made.mean.begin(), made.mean.end());
+    windows.push_back(at::tensor(values, at::kDouble).view({1, 10, horizon}));
+  }
+  return at::stack(windows).unsqueeze(0);
+}
+
+// Forecasts of another program that are those of a candidate have its weight and its place.
+TEST(Mixture, TreatsForecastsOfOtherProgramsAlike) {
+  for (const std::int64_t horizon : {3, 9}) {
+    const auto stride = std::max<std::int64_t>(horizon, 4);
+    const Mixture::Member longest{Candidate::last_value_bands, 1, 40};
+    const Mixture inside{{longest, {Candidate::seasonal_quantiles, 4, 3}}, {}, 6, stride};
+    const Mixture outside{{longest}, {"chronos"}, 6, stride};
+    auto expected = make_module(*make(options_with(inside, horizon)));
+    auto module = make_module(*make(options_with(outside, horizon)));
+    const auto length = static_cast<std::size_t>(module.attr("past_length").toInt());
+    ASSERT_EQ(expected.attr("past_length").toInt(), static_cast<std::int64_t>(length));
+    // With a longest season of 1 fewer values must lie before a window that counts: the same windows count of both.
+    const auto past = series(length, 0, 0);
+    const auto draws = at::rand({1, 2, horizon, 2}, at::kDouble);
+    const auto found = run_with(module, input_of({past}), draws, external_of(past, outside, horizon));
+    const auto wanted = run(expected, input_of({past}), draws);
+    EXPECT_TRUE(found.quantiles.allclose(wanted.quantiles, 1e-6, 1e-6));
+    EXPECT_TRUE(found.mean.allclose(wanted.mean, 1e-6, 1e-6));
+  }
+}
+
+// It takes part where it has the coming window and all that count. Else the forecast is that of a mixture without it.
+TEST(Mixture, LeavesOutForecastsWithoutARecord) {
+  constexpr std::int64_t horizon = 4;
+  const auto without = mixture_of(horizon);
+  auto with = without;
+  with.external = {"chronos"};
+  auto expected = make_module(*make(options_with(without, horizon)));
+  auto module = make_module(*make(options_with(with, horizon)));
+  const auto length = static_cast<std::size_t>(module.attr("past_length").toInt());
+  const auto draws = at::rand({1, 2, horizon, 2}, at::kDouble);
+  const auto past = series(length, 0, 0);
+  const auto input = input_of({past});
+  const auto wanted = run(expected, input, draws);
+  const auto same = [&](const Output& found) {
+    return found.quantiles.allclose(wanted.quantiles, 1e-13, 1e-13) && found.mean.allclose(wanted.mean, 1e-13, 1e-13) &&
+           found.samples.allclose(wanted.samples, 1e-13, 1e-13);
+  };
+  EXPECT_TRUE(same(run(module, input, draws)));
+  const auto whole = external_of(past, with, horizon);
+  EXPECT_FALSE(same(run_with(module, input, draws, whole)));
+  for (std::int64_t window = 0; window <= with.windows; ++window) {
+    auto part = whole.clone();
+    part[0][window][0][3][1] = missing;
+    EXPECT_TRUE(same(run_with(module, input, draws, part))) << window;
+  }
+  // Of windows that do not count nothing is asked: here the series begins after all but two.
+  const auto late = series(length, length - 2 * 4 - 4 - 1, 3);
+  auto part = external_of(late, with, horizon);
+  const auto all = run_with(module, input_of({late}), draws, part);
+  part.narrow(1, 3, with.windows - 2).fill_(missing);
+  EXPECT_TRUE(run_with(module, input_of({late}), draws, part).quantiles.equal(all.quantiles));
+  part.narrow(1, 2, 1).fill_(missing);
+  EXPECT_FALSE(run_with(module, input_of({late}), draws, part).quantiles.equal(all.quantiles));
+  EXPECT_THROW(static_cast<void>(run_with(module, input, draws, whole.narrow(1, 0, 2))), std::exception);
+}
+
+// Between the levels that it has, and beyond them, its quantiles are linear in the logit of the level.
+TEST(Mixture, ReadsOtherLevelsOffTheDeciles) {
+  constexpr std::int64_t horizon = 2;
+  const Mixture mixture{{}, {"chronos"}, 6, 4};
+  auto module = make_module(*make(options_with(mixture, horizon)));
+  const auto length = module.attr("past_length").toInt();
+  // Its quantiles are right to 1e-3 where the network knows nothing, so that it has all the weight.
+  RandomStream stream(SecretKey::from_seed(3), "walk", 0);
+  std::vector<float> past;
+  for (std::int64_t t = 0; t < length; ++t) past.push_back(static_cast<float>(100.0 * stream.uniform()));
+  auto external = at::empty({1, 7, 1, 10, horizon}, at::kDouble);
+  for (std::int64_t j = 0; j <= 6; ++j)
+    for (std::int64_t k = 0; k < horizon; ++k)
+      for (std::int64_t q = 0; q < 10; ++q)
+        external[0][j][0][q][k] = (j == 0 ? 50.0 : past[static_cast<std::size_t>(length - 4 * j + k)]) +
+                                  (q == 9 ? 0.0 : 1e-3 * std::pow(q - 4.0, 3));
+  const std::vector<double> asked = {0.02, 0.1, 0.25, 0.5, 0.62, 0.9, 0.97};
+  const auto found =
+      run_with(module, input_of({past}), at::rand({1, 2, horizon, 2}, at::kDouble), external, asked).quantiles[0];
+  const auto quantile = [](double level) {
+    const auto logit = [](double p) { return std::log(p / (1.0 - p)); };
+    const int below = std::clamp(static_cast<int>(level * 10.0 + 1e-9) - 1, 0, 7);
+    const double share =
+        (logit(level) - logit((below + 1) / 10.0)) / (logit((below + 2) / 10.0) - logit((below + 1) / 10.0));
+    return 1e-3 * (std::pow(below - 4.0, 3) + share * (std::pow(below - 3.0, 3) - std::pow(below - 4.0, 3)));
+  };
+  // Up to the spread, which is the same at every level.
+  const double spread = (found[1][0].item<double>() - 50.0) / quantile(0.1);
+  EXPECT_GT(spread, 0.3);
+  for (std::size_t i = 0; i < asked.size(); ++i)
+    for (std::int64_t k = 0; k < horizon; ++k)
+      EXPECT_NEAR(found[static_cast<std::int64_t>(i)][k].item<double>() - 50.0, spread * quantile(asked[i]), 1e-7)
+          << asked[i];
 }
 
 // Sorted, the samples of a step are the mixture's quantiles at (i + ½)/S; each keeps the rank of the network's sample,

@@ -78,6 +78,7 @@ TEST_F(SavedModel, IsBuiltAnewFromItsData) {
                           {Candidate::seasonal_quantiles, 2, 3},
                           {Candidate::last_value_bands, 1, 4},
                           {Candidate::seasonal_regression, 2, 3}},
+                         {"chronos"},
                          2,
                          3};
       const auto model = models::make_model(name, options, at::TensorOptions(at::kFloat));
@@ -93,8 +94,13 @@ TEST_F(SavedModel, IsBuiltAnewFromItsData) {
         EXPECT_EQ(loaded.metadata.model["name"], name);
         const auto past = forecast_past_length(*model);
         const auto features = model->reads_time_features() ? at::IValue(at::rand({2, past + 3, 3})) : at::IValue();
-        const std::vector<at::IValue> inputs = {at::rand({2, past}), at::ones({2, past}),
-                                                at::tensor({0.1, 0.5}, at::kDouble), features, at::rand({2, 5, 3, 2})};
+        const std::vector<at::IValue> inputs = {at::rand({2, past}),
+                                                at::ones({2, past}),
+                                                at::tensor({0.1, 0.5}, at::kDouble),
+                                                features,
+                                                at::rand({2, 5, 3, 2}),
+                                                5,
+                                                at::rand({2, 3, 1, 10, 3})};
         for (std::size_t i = 0; i < 3; ++i)
           EXPECT_TRUE(at::equal(loaded.module.forward(inputs).toTuple()->elements()[i].toTensor(),
                                 expected.forward(inputs).toTuple()->elements()[i].toTensor()));
@@ -200,6 +206,8 @@ TEST_F(SavedModel, LiesAboutItselfAreRefused) {
   expect_refused("mixture.stride: expected an integer from 2");
   mixture(R"({"windows": 2, "stride": 2, "members": []})");
   expect_refused("mixture.members: expected a list of candidates");
+  mixture(R"({"windows": 2, "stride": 2, "members": [], "external": [7]})");
+  expect_refused("mixture.external: expected a list of names");
   mixture(R"({"windows": 2, "stride": 2, "members": [{"method": "oracle", "season": 1, "seasons": 1}]})");
   expect_refused("mixture.members.method: expected one of start, seasonal_quantiles");
   mixture(

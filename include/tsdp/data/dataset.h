@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tsdp::data {
@@ -137,12 +140,20 @@ struct Covariates {
   }
 };
 
+/// Forecasts that another program made of series of a data set, each from values before the window alone.
+struct ExternalForecasts {
+  std::string name;
+  /// (10, H), row-major, by series and place of the first forecast value: the quantiles 0.1, …, 0.9 and the mean.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<float>> windows = {};
+};
+
 /// Series of one source, in the order of the source.
 struct Dataset {
   std::string name;
   Frequency frequency;
   std::vector<Series> series;
   Covariates covariates = {};  ///< none: no names
+  std::vector<std::shared_ptr<const ExternalForecasts>> external = {};
 };
 
 }  // namespace tsdp::data

@@ -93,13 +93,13 @@ struct BatchForecast {
 };
 
 /// Runs an exported model (see export/torchscript.h) on past values (B, P), observed marks (B, P) and, where it reads
-/// them, time features (B, P + H, F). Sample paths come from `draws`: `paths` per window or, if that is not given, as
-/// many as the model needs for its quantiles (sample_paths or none). Throws DataError if the model's code fails or
-/// returns anything of another shape.
+/// them, time features (B, P + H, F) and forecasts of other programs (ExternalWindows). Sample paths come from `draws`:
+/// `paths` per window or, if that is not given, as many as the model needs for its quantiles (sample_paths or none).
+/// Throws DataError if the model's code fails or returns anything of another shape.
 [[nodiscard]] BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
                                      const at::Tensor& past_observed, const at::Tensor& time_features,
                                      const std::vector<double>& levels, RandomStream& draws,
-                                     std::optional<std::int64_t> paths = std::nullopt);
+                                     std::optional<std::int64_t> paths = std::nullopt, const at::Tensor& external = {});
 
 /// The known features (calendar, age) that a model reads with its windows; none for a model that reads none.
 class KnownFeatures {
@@ -111,6 +111,28 @@ class KnownFeatures {
 
  private:
   std::optional<data::FeatureStore> store_;
+};
+
+/// What other programs forecast of the windows of a data set, for a model that is mixed with them.
+class ExternalWindows {
+ public:
+  /// With `privacy` there is nothing: other programs read the series themselves. Throws UsageError if the data set has
+  /// forecasts that the model is not mixed with. The data set must outlive it.
+  ExternalWindows(const torch::jit::Module& model, const data::Dataset& dataset, const PrivateInference* privacy);
+
+  /// (B, J + 1, E, 10, H) of forecasts from the places `indices`, on `device`, as `mixture` takes it
+  /// (models/mixture.h); undefined if nothing is known.
+  [[nodiscard]] at::Tensor gather(std::span<const data::WindowIndex> indices, const at::Device& device) const;
+
+  /// "chronos takes part in 96 of 140 forecasts", of those from the places `indices`; empty for a model that is mixed
+  /// with none.
+  [[nodiscard]] std::string taking_part(std::span<const data::WindowIndex> indices) const;
+
+ private:
+  const data::Dataset& dataset_;
+  std::vector<std::string> names_;
+  std::vector<const data::ExternalForecasts*> forecasts_;  // null: not known
+  std::int64_t windows_ = 0, stride_ = 1, horizon_, reach_ = 1;
 };
 
 /// Metrics of one baseline.
@@ -131,8 +153,10 @@ struct BacktestResult {
   /// Of the weights that training began with, and where these come from. Left to whoever knows them.
   std::optional<Metrics> start = std::nullopt;
   mechanism::StartOrigin start_origin = mechanism::StartOrigin::fresh;
-  /// Of forecasts by other programs, by name (score_baseline). Left to whoever has them.
+  /// Of forecasts by other programs, by name: those that the model is mixed with, where they have all windows. Others
+  /// (score_baseline) are left to whoever has them.
   nlohmann::ordered_json others = nlohmann::ordered_json::object();
+  std::string external = {};  ///< in how many windows forecasts of other programs took part, in words
 };
 [[nodiscard]] BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                                       std::span<const data::ForecastRange> ranges, std::int64_t season_length,

@@ -25,13 +25,14 @@ struct ModelMetadata {
 /// A module with
 ///   forward(past_target: Tensor (B, any), past_observed: Tensor (B, any), levels: Tensor (Q) in (0, 1) = 0.1 … 0.9,
 ///           time_features: Tensor (B, any + H, F) = None, draws: Tensor (B, S, H, 2) in (0, 1] = None,
-///           num_samples: int = 100)
+///           num_samples: int = 100, external: Tensor (B, J + 1, E, 10, H) = None)
 ///     -> (quantiles (B, Q, H), mean (B, H), samples (B, S, H)), in units of the data, any batch size.
 /// Longer pasts are cut to the last P values, shorter ones padded in front; NaN counts as unobserved. Sample paths come
 /// from the uniform `draws`, or from `num_samples` that the module draws. Only models that read time features need
 /// them. The network's quantiles and means are those of the distribution where it is known at each step; for models
 /// that sample paths, and for all models if `sampled_forecasts`, they are order statistics and means of the samples.
-/// Where the model's options have a mixture, they are mixed as it says (tsdp/settings/mixture.h). All are cut at the
+/// Where the model's options have a mixture, they are mixed as it says (tsdp/settings/mixture.h), with `external` as
+/// the forecasts of other programs (models/mixture.h; NaN or None: not known). All are cut at the
 /// model's bounds. Models of the first kind also have
 ///   distribution(past_target, past_observed) -> (df, loc, scale (B, H), affine_scale (B, 1))
 /// of a past that is as long as the network reads.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "tsdp/base/names.h"
@@ -43,7 +45,8 @@ constexpr Names<Candidate, 6> names_of(Candidate) {
 /// (levels 0.1, …, 0.9, observed steps) on them. Of n windows that count, the mixture's quantile at every level is
 /// Σ w_i q_i with w_i ∝ c_i e_i^−min(n, 8), where c_i is 2 for the network and 1 for the others; it is then spread
 /// about its median by s^(n/(n+3)), where s is the one of a grid that does best on the same windows with the same
-/// weights. If no window counts, w_i ∝ c_i.
+/// weights. If no window counts, w_i ∝ c_i. A candidate whose forecasts another program made has them of the windows
+/// that it was given. It takes part in a forecast if it has the coming window and all that count; else w_i = 0.
 struct Mixture {
   struct Member {
     Candidate method = Candidate::seasonal_quantiles;
@@ -56,15 +59,18 @@ struct Mixture {
     }
     bool operator==(const Member&) const = default;
   };
-  std::vector<Member> members = {};  ///< beside the network; none: the network alone
-  std::int64_t windows = 0;  ///< J ≥ 1 where there are members
+  std::vector<Member> members = {};  ///< beside the network, from its own past
+  std::vector<std::string> external = {};  ///< names of those that other programs forecast, each once
+  std::int64_t windows = 0;  ///< J ≥ 1 unless the network forecasts alone
   std::int64_t stride = 1;  ///< at least the forecast length
+
+  [[nodiscard]] bool empty() const { return members.empty() && external.empty(); }  ///< the network alone
 
   /// How many past values a forecast of `prediction_length` steps reads, where the network reads `network_past`.
   [[nodiscard]] std::int64_t past_length(std::int64_t network_past, std::int64_t prediction_length) const {
     auto longest = network_past;
     for (const auto& member : members) longest = std::max(longest, member.season * member.read(prediction_length));
-    return members.empty() ? network_past : longest + windows * stride;
+    return empty() ? network_past : longest + windows * stride;
   }
   [[nodiscard]] bool has(Candidate method) const {
     return std::any_of(members.begin(), members.end(), [&](const Member& member) { return member.method == method; });
@@ -76,5 +82,9 @@ struct Mixture {
   }
   bool operator==(const Mixture&) const = default;
 };
+
+/// The name of a candidate in model.candidates whose forecasts are in a file (chronos for forecasts/chronos.jsonl);
+/// none for any other.
+[[nodiscard]] std::optional<std::string> external_name(const std::string& candidate);
 
 }  // namespace tsdp

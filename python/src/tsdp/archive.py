@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -57,7 +58,9 @@ def read_archive(path: str) -> Archive:
                 if member(f"extra/{name}") != texts.get(name, "").encode():
                     raise DataError(f"{path}: extra/{name} is not what its checksummed copy says; {_WRITTEN}")
             beside = {hashlib.sha256(member(name)).digest() for name in members if name.startswith("data/")}
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+    except DataError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError, struct.error) as error:
         raise DataError(f"{path}: cannot be read as a model ({first_line(error)}); {_WRITTEN}") from None
     if texts.get("format") != _FORMAT:
         raise DataError(f"{path}: found format '{texts.get('format')}', of another version of tsdp; expected {_FORMAT}")

@@ -27,7 +27,8 @@ _OPSET = 20
 
 class Exported(torch.nn.Module):
     """(past_target (B, P), past_observed (B, P), levels (A)) -> quantiles (B, A, H) and means (B, H), for P = past_length of the model. A model that
-    reads time features is also told them, (B, P + H, F). One that forecasts by sampling is also given draws (B, S, H, 2), uniform in (0, 1], and
+    reads time features is also told them, (B, P + H, F). One that is mixed with forecasts of other programs is also given these, `external`
+    (B, J + 1, E, 10, H), NaN where not known (tsdp.mixture.Forecaster). One that forecasts by sampling is also given draws (B, S, H, 2), uniform in (0, 1], and
     gives its sample paths (B, S, H), too."""
 
     def __init__(self, forecaster: Forecaster) -> None:
@@ -36,9 +37,11 @@ class Exported(torch.nn.Module):
         self.reads_features = forecaster.network.reads_time_features
 
     def forward(self, past_target: Tensor, past_observed: Tensor, levels: Tensor, *more: Tensor) -> tuple[Tensor, ...]:
-        features = more[0] if self.reads_features else None
-        draws = more[-1] if self.forecaster.from_samples else None
-        found = self.forecaster(past_target, past_observed, levels, features, draws)
+        given = list(more)
+        features = given.pop(0) if self.reads_features else None
+        draws = given.pop(0) if self.forecaster.from_samples else None
+        external = given.pop(0) if self.forecaster.external else None
+        found = self.forecaster(past_target, past_observed, levels, features, draws, external)
         return tuple(part for part in found if part is not None)
 
 
@@ -63,6 +66,9 @@ def _traced(archive: Archive, path: str) -> tuple[torch.export.ExportedProgram, 
         given["time_features"] = (made(2, past + network.prediction_length, features), {0: batch})
     if forecaster.from_samples:
         given["draws"] = (made(2, _PATHS, network.prediction_length, 2), {0: batch, 1: paths})
+    if forecaster.external:
+        shape = (forecaster.windows + 1, len(forecaster.external), 10, network.prediction_length)
+        given["external"] = (made(2, *shape), {0: batch})
     axes = [axes for _, axes in given.values()]
     shapes = (*axes[:3], tuple(axes[3:])) if axes[3:] else tuple(axes)
     program = torch.export.export(

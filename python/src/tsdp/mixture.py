@@ -171,6 +171,16 @@ def solved(normal: Tensor, right: Tensor) -> Tensor:
     return rows[:, :, normal.size(1) :]
 
 
+def between_deciles(deciles: Tensor, levels: Tensor) -> Tensor:
+    """(B, E, 9, H) at 0.1, …, 0.9 -> (B, E, A, H): linear in the logit of the level, also beyond the ends."""
+    known, wanted = (torch.log(level) - torch.log1p(-level) for level in (torch.arange(1, 10, device=levels.device).double() / 10.0, levels))
+    below = (wanted.unsqueeze(1) > known[1:8]).sum(1)
+    gap = (known[1:] - known[:8]).index_select(0, below)
+    share = ((wanted - known.index_select(0, below)) / gap).to(deciles.dtype).unsqueeze(1)
+    low, high = deciles.index_select(2, below), deciles.index_select(2, below + 1)
+    return low + share * (high - low)
+
+
 def quantile_loss(quantiles: Tensor, values: Tensor, levels: Tensor) -> Tensor:
     """(…, A, H) and (…, H) -> (…), summed over levels and known steps."""
     error = (values.unsqueeze(-2) - quantiles).double()
@@ -180,8 +190,8 @@ def quantile_loss(quantiles: Tensor, values: Tensor, levels: Tensor) -> Tensor:
 
 
 class Forecaster(torch.nn.Module):
-    """(past_target (B, any), past_observed (B, any), levels (A), time_features (B, any + H, F) or None, draws (B, S, H, 2) or None) ->
-    quantiles (B, A, H), means (B, H), samples (B, S, H) or None, in units of the data. Longer pasts are cut, shorter ones padded in front. A model
+    """(past_target (B, any), past_observed (B, any), levels (A), time_features (B, any + H, F) or None, draws (B, S, H, 2) or None, external (B, J + 1, E, 10, H) or
+    None: the quantiles 0.1, …, 0.9 and the mean by other programs of the coming window and of those before it, NaN where not known) -> quantiles (B, A, H), means (B, H), samples (B, S, H) or None, in units of the data. Longer pasts are cut, shorter ones padded in front. A model
     that forecasts by sampling needs draws."""
 
     def __init__(self, network: Network, start: Network | None, mixture: Mapping[str, Any] | None, past_length: int) -> None:
@@ -190,12 +200,13 @@ class Forecaster(torch.nn.Module):
         self.start = start
         self.past_length = past_length
         self.members: list[tuple[str, int, int]] = [] if mixture is None else [(m["method"], m["season"], m["seasons"]) for m in mixture["members"]]
+        self.external: list[str] = [] if mixture is None else mixture["external"]
         self.windows = 0 if mixture is None else int(mixture["windows"])
         self.stride = 1 if mixture is None else int(mixture["stride"])
         self.from_samples = network.from_samples
         self.at_a_time = 1  # of the past windows; more take more memory
 
-    def forward(self, past_target: Tensor, past_observed: Tensor, levels: Tensor, time_features: Tensor | None, draws: Tensor | None) -> Forecast:
+    def forward(self, past_target: Tensor, past_observed: Tensor, levels: Tensor, time_features: Tensor | None, draws: Tensor | None, external: Tensor | None = None) -> Forecast:
         network, length, horizon = self.network, self.past_length, self.network.prediction_length
         given = past_target.size(1)
         observed = torch.where(torch.isnan(past_target), torch.zeros_like(past_target), past_observed.to(past_target.dtype))
@@ -210,10 +221,10 @@ class Forecaster(torch.nn.Module):
             observed = torch.nn.functional.pad(observed, (length - given, 0))
             features = torch.nn.functional.pad(features, (0, 0, length - given, 0))
         asked = levels.double()
-        if not self.members:
+        if not self.members and not self.external:
             found: Forecast = network(past, observed, features, asked, draws)
             return found
-        return self._mixed(past, observed, features, asked, draws)
+        return self._mixed(past, observed, features, asked, draws, None if external is None else external.to(past.dtype))
 
     def _candidates(self, past: Tensor, observed: Tensor, features: Tensor, values: Tensor, levels: Tensor, draws: Tensor | None) -> _Pair:
         """(B, K, A, H) and (B, K, H)."""
@@ -225,9 +236,12 @@ class Forecaster(torch.nn.Module):
                 found.append(self.start(past, observed, features, levels, draws)[:2])
             else:
                 found.append(getattr(candidates, method)(season, count))
+        if not found:
+            horizon = self.network.prediction_length
+            return past.new_zeros((past.size(0), 0, levels.size(0), horizon)), past.new_zeros((past.size(0), 0, horizon))
         return torch.stack([q for q, _ in found], 1), torch.stack([m for _, m in found], 1)
 
-    def _mixed(self, past: Tensor, observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor | None) -> Forecast:
+    def _mixed(self, past: Tensor, observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor | None, external: Tensor | None) -> Forecast:
         horizon, length, reach = self.network.prediction_length, self.past_length, self.network.past_length
         rows = past.size(0)
         values = torch.where(observed > 0.0, past, torch.full_like(past, math.nan))
@@ -262,13 +276,25 @@ class Forecaster(torch.nn.Module):
         truth = of_windows(values, ends, 0, horizon)
         truth = torch.where(counts.unsqueeze(2), truth, torch.full_like(truth, math.nan))
         history = torch.cat(forecasts, 1)
+        counting = (~torch.isnan(truth)).any(2)
+        takes_part = None  # of other programs, those that have the coming window and all that count
+        if external is not None:
+            known = (~torch.isnan(external)).flatten(3).all(3)
+            external = torch.where(torch.isnan(external), torch.zeros_like(external), external)
+            history = torch.cat([history, external[:, 1:, :, :9]], 2)
+            takes_part = known[:, 0] & (known[:, 1:] | ~counting.unsqueeze(2)).all(1)
+            takes_part = torch.cat([torch.ones_like(history[:, 0, known.size(2) :, 0, 0]).gt(0.0), takes_part], 1)
         ages = torch.exp(-torch.arange(1, self.windows + 1, device=past.device).double() / 14.0)
         losses = (ages.unsqueeze(1) * quantile_loss(history, truth.unsqueeze(2), deciles)).sum(1)
-        counted = (~torch.isnan(truth)).any(2).sum(1, keepdim=True).double()
+        if takes_part is not None:
+            losses = torch.where(takes_part, losses, torch.zeros_like(losses))
         losses = losses + 1e-9 * losses.max(1, keepdim=True)[0]
+        counted = counting.sum(1, keepdim=True).double()
         losses = torch.where(losses > 0.0, losses, torch.ones_like(losses))  # all are 0 then, and weigh the same
         evidence = -counted.clamp(max=8.0) * torch.log(losses)
         evidence = torch.cat([evidence[:, :1] + math.log(2.0), evidence[:, 1:]], 1)
+        if takes_part is not None:
+            evidence = torch.where(takes_part, evidence, torch.full_like(evidence, -math.inf))
         weights = torch.softmax(evidence, 1).to(past.dtype)
         mixed = (history * weights.reshape(rows, 1, -1, 1, 1)).sum(2)
         middle = mixed[:, :, 4:5]
@@ -279,7 +305,7 @@ class Forecaster(torch.nn.Module):
         spread = torch.exp(torch.log(best) * counted / (counted + 3.0)).unsqueeze(2).to(past.dtype)
         # The forecast. Sample i of S at a step is the mixture's quantile at its rank there among the network's samples.
         asked = torch.cat([asked, torch.full_like(deciles[:1], 0.5)])
-        known = asked.size(0)
+        count_asked = asked.size(0)
         window = past[:, length - reach :], observed[:, length - reach :], features[:, features.size(1) - reach - horizon :]
         q, mean, samples = self.network(*window, asked, uniform)
         order = None
@@ -289,11 +315,14 @@ class Forecaster(torch.nn.Module):
             q = torch.cat([q, ordered], 1)
             asked = torch.cat([asked, (torch.arange(count, device=past.device).double() + 0.5) / max(1, count)])
         candidates, means = self._candidates(*window, values, asked, draws)
+        if external is not None:
+            candidates = torch.cat([candidates, between_deciles(external[:, 0, :, :9], asked)], 1)
+            means = torch.cat([means, external[:, 0, :, 9]], 1)
         mixed = (torch.cat([q.unsqueeze(1), candidates], 1) * weights.unsqueeze(2).unsqueeze(3)).sum(1)
-        middle = mixed[:, known - 1 : known]
+        middle = mixed[:, count_asked - 1 : count_asked]
         mixed = middle + spread * (mixed - middle)
         mean = (torch.cat([mean.unsqueeze(1), means], 1) * weights.unsqueeze(2)).sum(1)
         mean = middle.squeeze(1) + spread.squeeze(2) * (mean - middle.squeeze(1))
         low, high = self.network.lower_bound, self.network.upper_bound
-        drawn = None if order is None else mixed[:, known:].gather(1, torch.sort(order, 1)[1]).clamp(low, high)
-        return mixed[:, : known - 1].clamp(low, high), mean.clamp(low, high), drawn
+        drawn = None if order is None else mixed[:, count_asked:].gather(1, torch.sort(order, 1)[1]).clamp(low, high)
+        return mixed[:, : count_asked - 1].clamp(low, high), mean.clamp(low, high), drawn

@@ -16,6 +16,7 @@ from .calendars import Frequency
 from .covariates import Covariates
 from .draws import key_of, uniforms
 from .errors import DataError, UsageError, first_line
+from .external import External
 from .frames import Series, series_of
 from .ledger import Ledger
 from .rebuilt import forecaster_of
@@ -71,6 +72,9 @@ class Model:
         self.prediction_length: int = int(about["prediction_length"])
         self.time_features: list[str] = list(about.get("time_features", []))
         self.covariates: list[str] = list(about.get("covariates", []))
+        mixture = (about.get("sizes") or {}).get("mixture") or {}
+        self.external_candidates: list[str] = list(mixture.get("external", []))
+        self._record = (int(mixture.get("windows", 0)), int(mixture.get("stride", 1)))
         self._known: Covariates | None = None
 
     def __repr__(self) -> str:
@@ -102,6 +106,7 @@ class Model:
         item_id: str | None = None,
         timestamp: str | None = None,
         target: str | None = None,
+        candidates: Sequence[str | os.PathLike[str]] = (),
     ) -> pd.DataFrame:
         """Forecasts of the steps after the end of each series.
 
@@ -109,7 +114,8 @@ class Model:
         missing values. Times with a zone are read as the programs do: in UTC, and in local time where a step is a day or longer;
         forecasts have the zone of the series. `n`: the first n steps of `prediction_length`. `samples`: so many paths, as columns sample_0 …; a
         model that forecasts by sampling draws 100 otherwise. `seed`: the same paths every time, those of `tsdp-forecast
-        --seed`.
+        --seed`. `candidates`: files NAME.jsonl with forecasts of other programs that the model is mixed with (`external_candidates`), as for
+        `tsdp-forecast --candidates`.
 
         Returns a frame with the columns item_id, timestamp, mean and one a quantile ("0.1"), a row a series and step.
         Raises DataError for frames and UsageError for arguments that do not fit.
@@ -117,7 +123,7 @@ class Model:
         steps = self._steps(n)
         series = series_of(frame, self.frequency, item_id, timestamp, target)
         parts = []
-        for result in self._forecast(series, quantiles, samples, seed):
+        for result in self._forecast(series, quantiles, samples, seed, External(candidates, self.external_candidates, self.prediction_length)):
             one, quantile_values, mean, paths = result
             columns: dict[str, Any] = {
                 "item_id": one.item_id,
@@ -153,7 +159,7 @@ class Model:
         return self.frequency.with_zone(one.times(self.frequency, len(one.values) + steps)[len(one.values) :], one.zone)
 
     def _forecast(
-        self, series: Sequence[Series], quantiles: Sequence[float], samples: int | None, seed: int | None
+        self, series: Sequence[Series], quantiles: Sequence[float], samples: int | None, seed: int | None, external: External | None = None
     ) -> Iterable[tuple[Series, np.ndarray, np.ndarray, np.ndarray]]:
         """Of each series: itself, quantiles (levels, steps), mean (steps), sample paths (paths, steps)."""
         levels = [float(level) for level in quantiles]
@@ -179,12 +185,14 @@ class Model:
             shape = (len(batch), paths, self.prediction_length, 2)
             drawn = uniforms(key, "forecast", begin, int(np.prod(shape))).reshape(shape)
             with torch.inference_mode():
+                more = {"external": external.of(batch, self.frequency, *self._record).to(self._device)} if external is not None and external.names else {}
                 found = self._module(
                     torch.from_numpy(past).to(self._device),
                     torch.from_numpy(observed).to(self._device),
                     asked,
                     self._features(batch),
                     torch.from_numpy(drawn).to(self._device),
+                    **more,
                 )
             quantile_values, mean, path_values = (part.double().cpu().numpy() for part in found)
             if not np.isfinite(quantile_values).all() or not np.isfinite(mean).all():

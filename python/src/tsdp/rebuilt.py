@@ -101,7 +101,11 @@ def _mixture(sizes: _Sizes, path: str) -> dict[str, Any] | None:
         member.number("season", 1, _LARGEST_LENGTH)
         member.number("seasons", 1, _LARGEST_LENGTH)
         members.append(member.read)
-    if not members:
+    names = mixture.items("external", 100) if "external" in mixture.found else []
+    if not all(isinstance(name, str) for name in names):
+        mixture.refuse("external", "a list of names")
+    mixture.read["external"] = names
+    if not members and not names:
         mixture.refuse("members", "a list of candidates")
     mixture.read["members"] = members
     return mixture.read
