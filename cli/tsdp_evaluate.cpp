@@ -178,7 +178,7 @@ void print_as_json(const Options& o, const Scores& scores) {
   out["windows"] = scores.result.model.windows();
   out["metrics"] = scores.result.model.json();
   put_beside(out, scores.result);
-  if (!scores.result.external.empty()) out["external"] = scores.result.external;
+  out["remarks"] = scores.result.remarks;
   std::vector<std::string> of_true_values = {"metrics", "baselines", "best_free"};
   if (o.per_series) {
     out["by_series"] = scores.by_series;
@@ -217,7 +217,7 @@ void print_as_table(const Options& o, const Scores& scores) {
     std::cout << "\n";
   }
   print(cat(what_data_added(scores.result), ".\n"));
-  if (!scores.result.external.empty()) print(cat(scores.result.external, ".\n"));
+  for (const auto& remark : scores.result.remarks) print(cat(remark, ".\n"));
   if (const double share = evaluation::share_in_band(metrics); std::isfinite(share)) {
     const auto words = evaluation::band_in_words(metrics);
     print(cat("80 % band: ", rounded(100.0 * share, 3), " % of the true values", words.empty() ? "" : ", ", words,

@@ -204,7 +204,7 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
   scores.start_origin = tsdp::mechanism::start_origin_of(ledger, folder.ledger().string());
   tsdp::log::info(cat("on the test windows: ", tsdp::cli::what_data_added(scores),
                       " (of true values: epsilon does not cover scores)"));
-  if (!scores.external.empty()) tsdp::log::info(scores.external);
+  for (const auto& remark : scores.remarks) tsdp::log::info(remark);
   tsdp::log::info(cat("model: ", folder.model().string()));
   try {
     tsdp::exporting::write_report({config, folder, data, exported.module, exported.metadata, scores});

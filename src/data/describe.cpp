@@ -74,6 +74,8 @@ Description describe(const Dataset& dataset, const DescribeOptions& options) {
     d.last = std::max(d.last, series.at(dataset.frequency, length - 1));
     d.least = std::min(d.least, least);
     d.greatest = std::max(d.greatest, greatest);
+    if (const auto outliers = outliers_of(series).size(); outliers > 0)
+      d.outlying.push_back({number, static_cast<double>(outliers)});
     if (length < d.least_length) d.too_short.push_back({number, static_cast<double>(length)});
     if (least == greatest && series.lost == 0) d.constant.push_back({number, static_cast<double>(least)});
     if (2 * missing > places)
@@ -94,7 +96,7 @@ Json description_json(const Dataset& dataset, const Description& d) {
     for (const auto& finding : list) {
       Json row = {{"series", id_of(dataset, finding.series)}, {"index", finding.series}};
       const auto whole = static_cast<std::int64_t>(finding.number);
-      if (&list == &d.too_short || &list == &d.without_season) {
+      if (&list == &d.too_short || &list == &d.without_season || &list == &d.outlying) {
         row[what] = whole;
       } else {
         row[what] = finding.number;
@@ -120,6 +122,7 @@ Json description_json(const Dataset& dataset, const Description& d) {
   out["constant"] = findings(d.constant, "value");
   out["mostly_missing"] = findings(d.mostly_missing, "missing_share");
   out["without_season"] = findings(d.without_season, "known_values");
+  out["outlying"] = findings(d.outlying, "values");
   const auto pairs = [&](const std::vector<SeriesPair>& list) {
     Json all = Json::array();
     for (const auto& pair : list)
@@ -157,17 +160,28 @@ std::string description_text(const Dataset& dataset, const Description& d) {
     if (list.empty()) return;
     out += cat("  ", title, ": ", list.size(), "\n");
     for (const auto& finding : list)
-      out += cat("    series ", shown_id(dataset, finding.series), " (number ", finding.series,
-                 "): ", what(finding.number), "\n");
+      out += cat("    series ", shown_id(dataset, finding.series), " (number ", finding.series, "): ", what(finding),
+                 "\n");
   };
-  put(d.too_short, "too short", [&](double length) {
-    return cat(static_cast<std::int64_t>(length), " values, at least ", d.least_length, " are needed");
+  put(d.too_short, "too short", [&](const Finding& f) {
+    return cat(static_cast<std::int64_t>(f.number), " values, at least ", d.least_length, " are needed");
   });
-  put(d.constant, "constant", [&](double value) { return cat("all values are ", number(value)); });
-  put(d.mostly_missing, "mostly missing", [&](double share) { return cat(number(100 * share), " % are missing"); });
-  put(d.without_season, "less than a season known", [&](double known) {
-    return cat(static_cast<std::int64_t>(known), " known values, at least ", d.season_length, " make a season");
+  put(d.constant, "constant", [&](const Finding& f) { return cat("all values are ", number(f.number)); });
+  put(d.mostly_missing, "mostly missing",
+      [&](const Finding& f) { return cat(number(100 * f.number), " % are missing"); });
+  put(d.without_season, "less than a season known", [&](const Finding& f) {
+    return cat(static_cast<std::int64_t>(f.number), " known values, at least ", d.season_length, " make a season");
   });
+  put(d.outlying, "values far from all others of the series; one is scored by what it is, and may decide a score",
+      [&](const Finding& f) {
+        const auto& series = dataset.series[static_cast<std::size_t>(f.series)];
+        const auto places = outliers_of(series);
+        const auto size = [&](std::int64_t place) { return std::abs(series.values[static_cast<std::size_t>(place)]); };
+        const auto largest = *std::max_element(places.begin(), places.end(),
+                                               [&](std::int64_t a, std::int64_t b) { return size(a) < size(b); });
+        return cat(places.size(), ", such as ", number(series.values[static_cast<std::size_t>(largest)]), " at ",
+                   moment_text(series.at(dataset.frequency, largest)));
+      });
   const auto put_pairs = [&](const std::vector<SeriesPair>& list, const std::string& title) {
     if (list.empty()) return;
     out += cat("  ", title, ": ", list.size(), "\n");

@@ -43,6 +43,7 @@ struct Description {
   std::vector<Finding> without_season;  ///< fewer values than a season before the first range to forecast (of
                                         ///< the test part); number: how many. The seasonal-naive baseline falls
                                         ///< back to the mean there.
+  std::vector<Finding> outlying;  ///< with values far from all others (outliers_of); number: how many
   Oddities odd;
 };
 

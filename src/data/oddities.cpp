@@ -135,6 +135,28 @@ void warn_of_copies(const Dataset& dataset, const Oddities& found, bool is_priva
 
 }  // namespace
 
+std::vector<std::int64_t> outliers_of(const Series& series) {
+  constexpr std::size_t least_values = 100;
+  constexpr double share = 0.99;
+  constexpr double far = 10.0;
+  std::vector<double> sorted;
+  for (const float value : series.values)
+    if (!std::isnan(value)) sorted.push_back(static_cast<double>(value));
+  if (sorted.size() < least_values) return {};
+  const auto nth = [&](std::size_t place) {
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(place), sorted.end());
+    return sorted[place];
+  };
+  const double median = nth(sorted.size() / 2);
+  for (auto& value : sorted) value = std::abs(value - median);
+  const double usual = nth(static_cast<std::size_t>(share * static_cast<double>(sorted.size())));
+  std::vector<std::int64_t> out;
+  for (std::size_t i = 0; i < series.values.size() && usual > 0.0; ++i)
+    if (std::abs(static_cast<double>(series.values[i]) - median) > far * usual)
+      out.push_back(static_cast<std::int64_t>(i));
+  return out;
+}
+
 Oddities oddities_of(const Dataset& dataset) {
   Oddities out;
   std::map<std::string, std::int64_t> by_name, by_form;

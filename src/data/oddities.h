@@ -12,6 +12,10 @@ namespace tsdp::data {
 /// files use them for missing values (-3.4e38 in maps, 1e20 and 9.97e36 in climate data).
 inline constexpr float least_excessive = 1e18F;
 
+/// The places of values that lie far from all others of the series: further from its median than ten times as far as
+/// 99 % of them do. None in series of fewer than 100 values, or of which 99 % are the median.
+[[nodiscard]] std::vector<std::int64_t> outliers_of(const Series& series);
+
 /// Two series of a data set.
 struct SeriesPair {
   std::int64_t series, earlier;

@@ -8,7 +8,9 @@
 #include <initializer_list>
 #include <limits>
 #include <new>
+#include <set>
 
+#include "data/oddities.h"
 #include "evaluation/private_inference.h"
 #include "evaluation/truth.h"
 #include "tsdp/base/error.h"
@@ -213,6 +215,26 @@ std::optional<Metrics> score_external(const data::ExternalForecasts& external, c
   return out;
 }
 
+/// How many of the true values of `ranges` lie far from all others of their series; empty if none does.
+std::string scored_outliers(const data::Dataset& dataset, std::span<const data::ForecastRange> ranges,
+                            std::int64_t prediction_length) {
+  std::set<std::pair<std::int64_t, std::int64_t>> places;
+  for (const auto& range : ranges)
+    for (std::int64_t k = 0; k < prediction_length; ++k) places.insert({range.series, range.forecast_start + k});
+  std::int64_t count = 0;
+  std::set<std::int64_t> series;
+  for (std::size_t i = 0; i < dataset.series.size(); ++i)
+    for (const auto place : data::outliers_of(dataset.series[i]))
+      if (places.contains({static_cast<std::int64_t>(i), place})) {
+        ++count;
+        series.insert(static_cast<std::int64_t>(i));
+      }
+  if (count == 0) return {};
+  return cat(count, " of the true values scored, in ", series.size(), " series such as '",
+             dataset.series[static_cast<std::size_t>(*series.begin())].id, "', ", count == 1 ? "lies" : "lie",
+             " far from all others there; a few such values can decide a score (tsdp-data describe names them)");
+}
+
 }  // namespace
 
 BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
@@ -234,7 +256,8 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
   const auto levels = forecast_levels().size();
   std::vector<data::WindowIndex> all;
   for (const auto& range : ranges) all.push_back({range.series, range.forecast_start});
-  out.external = external.taking_part(all);
+  for (auto text : {external.taking_part(all), scored_outliers(dataset, ranges, prediction_length)})
+    if (!text.empty()) out.remarks.push_back(std::move(text));
   if (privacy == nullptr)
     for (const auto& one : dataset.external)
       if (const auto scores = score_external(*one, dataset, ranges, season_length, shape))

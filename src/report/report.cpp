@@ -212,6 +212,7 @@ std::string scores(const ReportContent& c) {
       !did.empty())
     out += cat("<p>Its start (", e(mechanism::start_cited(c.start_origin)), ") had a CRPS of ",
                score_text(c.start_crps), " already: ", did, ".</p>\n");
+  for (const auto& remark : c.remarks) out += cat("<p>", e(remark), ".</p>\n");
   out +=
       cat("<div class=\"", chart.empty() ? "" : "beside",
           "\">\n<div>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Scores\"><table "

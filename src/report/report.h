@@ -52,6 +52,7 @@ struct ReportContent {
   std::vector<ReportForecast> forecasts;
   std::string how_chosen;                       ///< how the forecasts shown were chosen
   std::vector<ReportScore> scores;              ///< the model first, then what it is compared with
+  std::vector<std::string> remarks = {};        ///< what the scores rest on (evaluation::BacktestResult)
   std::size_t best_free = 0;  ///< the best of these that is free (evaluation::best_free); 0: none is
   double start_crps = std::numeric_limits<double>::quiet_NaN();  ///< of the weights that training began with
   mechanism::StartOrigin start_origin = mechanism::StartOrigin::fresh;  ///< where they come from

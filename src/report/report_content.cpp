@@ -298,6 +298,7 @@ ReportContent report_content(const ReportSources& s) {
     if (best && best->name == name) content.best_free = content.scores.size();
     content.scores.push_back({shown_name(name, content.start_origin), metrics});
   }
+  content.remarks = s.scores.remarks;
   if (s.scores.start) content.start_crps = s.scores.start->mean_weighted_quantile_loss();
   if (s.scores.model.windows() == 0) content.scores.clear(), content.best_free = 0;
   content.metrics = training::read_metrics(s.folder.metrics());

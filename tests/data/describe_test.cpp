@@ -108,6 +108,32 @@ TEST(Describe, JsonHoldsEveryFinding) {
   EXPECT_EQ(json["without_season"][0]["known_values"], 0);
 }
 
+TEST(Describe, NamesValuesFarFromAllOthers) {
+  Dataset data;
+  data.name = "meters";
+  data.frequency = Frequency::parse("1h");
+  std::vector<float> values(500);
+  for (std::size_t t = 0; t < values.size(); ++t) values[t] = 10.0F + static_cast<float>(t % 24);
+  data.series.push_back({"usual", 0, values});
+  // The median is 21, and 99 % lie within 12 of it; a missing value is no outlier.
+  values[30] = std::numeric_limits<float>::quiet_NaN();
+  values[40] = 21.0F + 119.0F;
+  values[50] = 21.0F - 126.0F;
+  values[60] = 9e6F;
+  data.series.push_back({"wild", 0, values});
+  std::vector<float> rare(500, 0.0F);
+  rare[7] = 1000.0F;  // 99 % are the median: what is usual of the rest is not known
+  data.series.push_back({"rare", 0, rare});
+  data.series.push_back({"short", 0, std::vector<float>(values.begin(), values.begin() + 99)});
+  EXPECT_EQ(outliers_of(data.series[1]), (std::vector<std::int64_t>{50, 60}));
+  const auto d = describe(data, {});
+  EXPECT_EQ(places(d.outlying), (Places{1}));
+  EXPECT_EQ(description_json(data, d)["outlying"][0]["values"], 2);
+  EXPECT_NE(description_text(data, d).find("series 'wild' (number 1): 2, such as 9e+06 at 1970-01-03 12:00:00"),
+            std::string::npos)
+      << description_text(data, d);
+}
+
 TEST(Describe, CountsMissingValuesThatAReaderCutOff) {
   Dataset data;
   data.frequency = Frequency::parse("1D");

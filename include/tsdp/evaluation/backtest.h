@@ -156,7 +156,9 @@ struct BacktestResult {
   /// Of forecasts by other programs, by name: those that the model is mixed with, where they have all windows. Others
   /// (score_baseline) are left to whoever has them.
   nlohmann::ordered_json others = nlohmann::ordered_json::object();
-  std::string external = {};  ///< in how many windows forecasts of other programs took part, in words
+  /// What the scores rest on, in words: in how many windows forecasts of other programs took part, and how many true
+  /// values lie far from all others.
+  std::vector<std::string> remarks = {};
 };
 [[nodiscard]] BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                                       std::span<const data::ForecastRange> ranges, std::int64_t season_length,
