@@ -143,11 +143,27 @@ def between_deciles(self, deciles: Tensor, levels: Tensor) -> Tensor:
     low, high = deciles.index_select(2, below), deciles.index_select(2, below + 1)
     return low + share * (high - low)
 
+def outliers(self, values: Tensor) -> Tensor:
+    # Further from the median than ten times as far as 99 % of the known values, of 100 or more
+    count = values.eq(values).sum(1, keepdim=True)
+    ordered, places = torch.sort(values, 1)
+    last = values.size(1) - 1
+    median = ordered.gather(1, torch.floor_divide(count, 2).clamp(max=last))
+    distance = (values - median).abs()
+    ordered, places = torch.sort(distance, 1)
+    usual = ordered.gather(1, torch.floor_divide(99 * count, 100).clamp(max=last))
+    return (distance > 10.0 * usual) & (usual > 0.0) & (count >= 100)
+
 def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor, external: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     network = self.network_length
     horizon = self.prediction_length
     length = past_target.size(1)
     values = torch.where(past_observed > 0.0, past_target, torch.full_like(past_target, float('nan')))
+    if self.skips_outliers:
+        far = self.outliers(values)
+        values = values.masked_fill(far, float('nan'))
+        past_target = past_target.masked_fill(far, 0.0)
+        past_observed = past_observed.masked_fill(far, 0.0)
     deciles = torch.arange(1, 10, device=values.device).double() / 10.0
     ages = torch.exp(-torch.arange(1, self.mixture_windows + 1, device=values.device).double() / 14.0)
     draws = uniform if self.from_samples else uniform[:, :0]

@@ -72,7 +72,9 @@ def mixed(programs: None, tmp_path_factory: pytest.TempPathFactory) -> tsdp.Run:
 
 def frames() -> pd.DataFrame:
     """Series with gaps, and one shorter than a season."""
-    return pd.concat([hourly_frame(), hourly_frame(1, 60).iloc[-15:].assign(item_id="short")], ignore_index=True)
+    known = hourly_frame()
+    known.loc[[150, 160], "target"] = [1e6, -300.0]  # far from all others of their series
+    return pd.concat([known, hourly_frame(1, 60).iloc[-15:].assign(item_id="short")], ignore_index=True)
 
 
 def test_every_model_prior_and_mixture_is_forecast_as_by_the_program(some: tsdp.Run, tmp_path: Path) -> None:

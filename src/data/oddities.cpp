@@ -137,7 +137,6 @@ void warn_of_copies(const Dataset& dataset, const Oddities& found, bool is_priva
 
 std::vector<std::int64_t> outliers_of(const Series& series) {
   constexpr std::size_t least_values = 100;
-  constexpr double share = 0.99;
   constexpr double far = 10.0;
   std::vector<double> sorted;
   for (const float value : series.values)
@@ -149,7 +148,7 @@ std::vector<std::int64_t> outliers_of(const Series& series) {
   };
   const double median = nth(sorted.size() / 2);
   for (auto& value : sorted) value = std::abs(value - median);
-  const double usual = nth(static_cast<std::size_t>(share * static_cast<double>(sorted.size())));
+  const double usual = nth(99 * sorted.size() / 100);
   std::vector<std::int64_t> out;
   for (std::size_t i = 0; i < series.values.size() && usual > 0.0; ++i)
     if (std::abs(static_cast<double>(series.values[i]) - median) > far * usual)

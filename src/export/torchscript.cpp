@@ -246,6 +246,7 @@ torch::jit::Module make_module(const models::Forecaster& model, bool sampled_for
     number("network_length", model.past_length());
     number("mixture_windows", mixture.windows);
     number("mixture_stride", mixture.stride);
+    module.register_attribute("skips_outliers", c10::BoolType::get(), mixture.skips_outliers);
     number("candidate_count", static_cast<std::int64_t>(mixture.members.size() + mixture.external.size()) + 1);
     module.register_attribute("external", c10::ListType::ofStrings(),
                               c10::List<std::string>(at::ArrayRef<std::string>(mixture.external)));
@@ -317,6 +318,7 @@ class Sizes {
     out.stride = sizes.number("stride", prediction_length, largest_length);
     const auto& members = sizes.at("members");
     if (!members.is_array() || members.size() > 100) sizes.refuse("members", "a list of candidates");
+    out.skips_outliers = sizes.has("skips_outliers") && sizes.flag("skips_outliers");  // older models do not
     if (sizes.has("external")) {  // older models have none
       const auto& names = sizes.at("external");
       if (!names.is_array() || names.size() > 100) sizes.refuse("external", "a list of names");
@@ -363,6 +365,7 @@ Json sizes_of(const Mixture& mixture) {
   for (const auto& member : mixture.members)
     members.push_back({{"method", name(member.method)}, {"season", member.season}, {"seasons", member.seasons}});
   Json out = {{"windows", mixture.windows}, {"stride", mixture.stride}, {"members", std::move(members)}};
+  if (mixture.skips_outliers) out["skips_outliers"] = true;
   if (!mixture.external.empty()) out["external"] = mixture.external;
   return out;
 }

@@ -60,6 +60,7 @@ Mixture mixture_of(const Config& config) {
     }
   }
   if (out.empty()) return out;
+  out.skips_outliers = true;
   out.stride = std::max(horizon, season);
   out.windows = std::clamp<std::int64_t>(most_read / out.stride, 1, 20);
   return out;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "data/oddities.h"
 #include "models/mixture.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/torchscript.h"
@@ -427,6 +428,43 @@ TEST(Mixture, LeavesOutForecastsWithoutARecord) {
   part.narrow(1, 2, 1).fill_(missing);
   EXPECT_FALSE(run_with(module, input_of({late}), draws, part).quantiles.equal(all.quantiles));
   EXPECT_THROW(static_cast<void>(run_with(module, input, draws, whole.narrow(1, 0, 2))), std::exception);
+}
+
+// Values far from all others of the past count as missing; nothing else does.
+TEST(Mixture, SkipsOutliers) {
+  constexpr std::int64_t horizon = 4;
+  auto mixture = mixture_of(horizon);
+  mixture.members.push_back({Candidate::seasonal_naive_bands, 4, 60});  // so that it reads more than 200 values
+  auto module = make_module(*make(options_with(mixture, horizon)));
+  mixture.skips_outliers = true;
+  auto skipping = make_module(*make(options_with(mixture, horizon)));
+  const auto length = static_cast<std::size_t>(module.attr("past_length").toInt());
+  ASSERT_GT(length, 240U);
+  const auto draws = at::rand({1, 3, horizon, 2}, at::kDouble);
+  const auto same = [](const Output& a, const Output& b) {
+    return a.quantiles.equal(b.quantiles) && a.mean.equal(b.mean) && a.samples.equal(b.samples);
+  };
+  auto past = series(length, 0, 0);
+  past[length - 30] = 15.0F;
+  past[length - 2] = 15.0F;
+  EXPECT_TRUE(same(run(skipping, input_of({past}), draws), run(module, input_of({past}), draws)));
+  auto without = past;
+  without[length - 30] = without[length - 2] = missing;
+  past[length - 30] = 1e6F;
+  past[length - 2] = -400.0F;
+  data::Series one{"a", 0, past};
+  ASSERT_EQ(data::outliers_of(one),
+            (std::vector<std::int64_t>{static_cast<std::int64_t>(length) - 30, static_cast<std::int64_t>(length) - 2}));
+  const auto found = run(skipping, input_of({past}), draws);
+  EXPECT_TRUE(same(found, run(module, input_of({without}), draws)));
+  EXPECT_FALSE(same(found, run(module, input_of({past}), draws)));
+  // Of fewer than 100 known values none is far, nor where most are the same.
+  auto few = series(length, length - 95, 1);
+  few[length - 3] = 1e6F;
+  EXPECT_TRUE(same(run(skipping, input_of({few}), draws), run(module, input_of({few}), draws)));
+  std::vector<float> rare(length, 0.0F);
+  rare[length - 3] = 7.0F;
+  EXPECT_TRUE(same(run(skipping, input_of({rare}), draws), run(module, input_of({rare}), draws)));
 }
 
 // Between the levels that it has, and beyond them, its quantiles are linear in the logit of the level.

@@ -80,7 +80,8 @@ TEST_F(SavedModel, IsBuiltAnewFromItsData) {
                           {Candidate::seasonal_regression, 2, 3}},
                          {"chronos"},
                          2,
-                         3};
+                         3,
+                         name == "dlinear"};
       const auto model = models::make_model(name, options, at::TensorOptions(at::kFloat));
       RandomStream weights(SecretKey::from_seed(3), "initial weights", 0);
       model->initialise(weights);

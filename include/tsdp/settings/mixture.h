@@ -63,6 +63,9 @@ struct Mixture {
   std::vector<std::string> external = {};  ///< names of those that other programs forecast, each once
   std::int64_t windows = 0;  ///< J ≥ 1 unless the network forecasts alone
   std::int64_t stride = 1;  ///< at least the forecast length
+  /// Values far from all others of the past that a forecast reads count as missing, in pasts of 100 known values or
+  /// more: those further from its median than ten times as far as 99 % of them (data/oddities.h).
+  bool skips_outliers = false;
 
   [[nodiscard]] bool empty() const { return members.empty() && external.empty(); }  ///< the network alone
 

@@ -171,6 +171,19 @@ def solved(normal: Tensor, right: Tensor) -> Tensor:
     return rows[:, :, normal.size(1) :]
 
 
+def outliers(values: Tensor) -> Tensor:
+    """Whether each of (B, L) is further from the median than ten times as far as 99 % of the known values, of 100 or more."""
+
+    def ordered(rows: Tensor) -> Tensor:  # Sorts of other programs do not say where NaN goes.
+        return torch.sort(torch.where(torch.isnan(rows), torch.full_like(rows, math.inf), rows), 1)[0]
+
+    count, last = (~torch.isnan(values)).sum(1, keepdim=True), values.size(1) - 1
+    median = ordered(values).gather(1, torch.div(count, 2, rounding_mode="floor").clamp(max=last))
+    distance = (values - median).abs()
+    usual = ordered(distance).gather(1, torch.div(99 * count, 100, rounding_mode="floor").clamp(max=last))
+    return (distance > 10.0 * usual) & (usual > 0.0) & (count >= 100)
+
+
 def between_deciles(deciles: Tensor, levels: Tensor) -> Tensor:
     """(B, E, 9, H) at 0.1, …, 0.9 -> (B, E, A, H): linear in the logit of the level, also beyond the ends."""
     known, wanted = (torch.log(level) - torch.log1p(-level) for level in (torch.arange(1, 10, device=levels.device).double() / 10.0, levels))
@@ -201,6 +214,7 @@ class Forecaster(torch.nn.Module):
         self.past_length = past_length
         self.members: list[tuple[str, int, int]] = [] if mixture is None else [(m["method"], m["season"], m["seasons"]) for m in mixture["members"]]
         self.external: list[str] = [] if mixture is None else mixture["external"]
+        self.skips_outliers = mixture is not None and bool(mixture["skips_outliers"])
         self.windows = 0 if mixture is None else int(mixture["windows"])
         self.stride = 1 if mixture is None else int(mixture["stride"])
         self.from_samples = network.from_samples
@@ -245,6 +259,10 @@ class Forecaster(torch.nn.Module):
         horizon, length, reach = self.network.prediction_length, self.past_length, self.network.past_length
         rows = past.size(0)
         values = torch.where(observed > 0.0, past, torch.full_like(past, math.nan))
+        if self.skips_outliers:
+            far = outliers(values)
+            values = torch.where(far, torch.full_like(values, math.nan), values)
+            past, observed = (torch.where(far, torch.zeros_like(values), part) for part in (past, observed))
         deciles = torch.arange(1, 10, device=past.device).double() / 10.0
         draws = uniform if self.from_samples else None
         # What each candidate would have forecast of the last windows: (B, J, K, A, H), the last window first.

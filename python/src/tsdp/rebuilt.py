@@ -93,6 +93,7 @@ def _mixture(sizes: _Sizes, path: str) -> dict[str, Any] | None:
         return None
     mixture = _Sizes(sizes.found["mixture"], path, "mixture.")
     mixture.number("windows", 1, 1000)
+    mixture.flag("skips_outliers", False)
     mixture.number("stride", sizes.read["prediction_length"], _LARGEST_LENGTH)
     members = []
     for item in mixture.items("members", 100):
