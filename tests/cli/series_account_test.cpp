@@ -431,8 +431,10 @@ TEST_F(SeriesAccount, StrategiesSideBySide) {
   for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_LT(rows[i]["objective"].get<double>(), 50.5) << i;
   EXPECT_TRUE(rows[0]["noise_multiplier"].is_null());
   // With a target every sampler is priced, the least total error first.
-  const auto priced = answered(run(account, {"strategy", "--steps", "40", "--epochs", "4", "--epsilon", "1", "--delta",
-                                             "1e-5", "--json"}))["strategy"];
+  // Half a minute of two idle cores.
+  const auto priced = answered(
+      run(account, {"strategy", "--steps", "40", "--epochs", "4", "--epsilon", "1", "--delta", "1e-5", "--json"}, {},
+          std::chrono::seconds(240)))["strategy"];
   std::set<std::string> samplers;
   double before = 0.0;
   for (const auto& row : priced) {

@@ -7,6 +7,7 @@ import os
 import shutil
 import re
 import subprocess
+import sysconfig
 import warnings
 from pathlib import Path
 from typing import Any, Mapping, NamedTuple, Sequence
@@ -15,21 +16,23 @@ from .errors import ProgramError, UsageError, error_of_exit
 
 
 def program(name: str) -> str:
-    """Where a program is: in the folder that TSDP_BIN names, on PATH, or in the build of the checkout that this package lies in."""
+    """Where a program is: in the folder that TSDP_BIN names, where this Python installs programs, on PATH, or in the build of the checkout that this
+    package lies in."""
     folder = os.environ.get("TSDP_BIN")
     if folder:
         found = Path(folder) / name
         if not found.is_file():
             raise ProgramError(f"TSDP_BIN: found '{folder}', in which there is no {name}; expected the folder of tsdp's programs")
         return str(found)
-    on_path = shutil.which(name)
+    installed = Path(sysconfig.get_path("scripts")) / name
+    on_path = str(installed) if installed.is_file() else shutil.which(name)
     if on_path:
         return on_path
     for parent in Path(__file__).resolve().parents:
         built = parent / "build" / "release" / "bin" / name
         if built.is_file():
             return str(built)
-    raise ProgramError(f"found no {name}; build it (scripts/setup.sh), and put it on PATH or name its folder in TSDP_BIN")
+    raise ProgramError(f"found no {name}; install it (pip install tsdp_account, or tsdp for all programs), or build it and name its folder in TSDP_BIN")
 
 
 class Said(NamedTuple):
