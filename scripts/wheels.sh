@@ -43,6 +43,7 @@ fi
 build_programs() {
   local name=$1 arguments=()
   shift
+  if command -v ccache >/dev/null; then arguments+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
   while [ "$1" != -- ]; do
     arguments+=("$1")
     shift
@@ -52,7 +53,7 @@ build_programs() {
   tsdp_say "wheels: building the programs of $name…"
   tsdp_new_log "wheels-$name"
   if ! { tsdp_logged "wheels-$name" cmake -S "$tsdp_root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTSDP_PARQUET=OFF -DTSDP_BUILD_TESTS=OFF \
-    -DTSDP_BUILD_BENCHMARKS=OFF -DCMAKE_CXX_COMPILER_LAUNCHER=ccache "${arguments[@]}" \
+    -DTSDP_BUILD_BENCHMARKS=OFF "${arguments[@]}" \
     && tsdp_logged "wheels-$name" cmake --build "$build" --parallel "${TSDP_JOBS:-$(nproc)}" --target "$@"; }; then
     tsdp_fail_with_log "wheels: building the programs of $name" "$tsdp_logs/wheels-$name.log" "mend what it says and run again"
   fi

@@ -74,6 +74,8 @@ def test(programs, folder, everything):
              "--set", "training.max_epochs=50", "--set", "privacy.noise_multiplier=30", "--set", "dataset.test_windows=1")  # fmt: skip
     assert json.loads((full.folder / "run" / "privacy.json").read_text())["start"]["origin"] == "synthetic"
     assert json.loads(full.run("tsdp-account", "verify", "run", "--json"))["agrees"]
+    assert "epsilon" in json.loads(full.run("tsdp-account", "epsilon", "--config", "gefcom2012_load.yaml", "--noise-multiplier", "9", "--steps", "10", "--json"))
+    assert "20 series" in full.run("tsdp-data", "describe", "--config", "gefcom2012_load.yaml")
     code = """
 import pandas as pd, tsdp, tsdp.accounting
 assert tsdp.__file__.startswith(SITE), tsdp.__file__
