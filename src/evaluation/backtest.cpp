@@ -131,10 +131,14 @@ ExternalWindows::ExternalWindows(const torch::jit::Module& model, const data::Da
     : dataset_(dataset), horizon_(shape_of(model).prediction_length) {
   if (model.hasattr("external") && model.attr("external").isList())
     for (const at::IValue& name : model.attr("external").toListRef()) names_.push_back(name.toStringRef());
-  for (const auto& one : dataset.external)
+  std::set<std::string> given;
+  for (const auto& one : dataset.external) {
+    if (!given.insert(one->name).second)
+      throw UsageError(cat("candidates: found two files named ", one->name, ".jsonl; expected one"));
     if (std::find(names_.begin(), names_.end(), one->name) == names_.end())
       throw UsageError(cat("candidates: found forecasts named ", one->name, "; the model is mixed with ",
                            names_.empty() ? std::string("none of other programs") : join(names_, ", ")));
+  }
   for (const auto& name : names_) {
     const auto found = std::find_if(dataset.external.begin(), dataset.external.end(),
                                     [&](const auto& one) { return one->name == name; });

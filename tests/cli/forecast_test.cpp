@@ -777,6 +777,9 @@ TEST_F(Forecast, IsMixedWithThoseOfOtherPrograms) {
                         {"--start", "2015-01-01", "--candidates", "oracle.jsonl", "--private", "--epsilon", "1",
                          "--delta", "1e-4", "--v", "1"}),
                  forecast, 2, {"--candidates: given with --private"});
+  expect_failure(run_on("series.txt", "f.csv",
+                        {"--start", "2015-01-01", "--candidates", "oracle.jsonl", "--candidates", "oracle.jsonl"}),
+                 forecast, 2, {"candidates: found two files named oracle.jsonl", "expected one"});
   write("other.jsonl", oracle(false));
   expect_failure(run_on("series.txt", "f.csv", {"--start", "2015-01-01", "--candidates", "other.jsonl"}), forecast, 2,
                  {"candidates: found forecasts named other", "the model is mixed with oracle"});
