@@ -93,11 +93,16 @@ const std::vector<double>* FileForecast::at(double level) const {
 }
 
 std::vector<FileForecast> read_forecasts(const std::filesystem::path& file, const Dataset& dataset,
-                                         std::int64_t prediction_length) {
+                                         std::int64_t prediction_length, std::optional<std::size_t> expected) {
   const auto horizon = static_cast<std::size_t>(prediction_length);
   const auto series = places_of(dataset);
   const auto text = read_file(file);
   const auto lines = split(text, '\n');
+  const auto entries = static_cast<std::size_t>(
+      std::count_if(lines.begin(), lines.end(), [](const auto& line) { return !trimmed(line).empty(); }));
+  if (expected && entries != *expected)
+    throw DataError(
+        cat(file.string(), ": found ", entries, " entries; expected ", *expected, ", one a window of each series"));
   std::vector<FileForecast> out;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (trimmed(lines[i]).empty()) continue;

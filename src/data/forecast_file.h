@@ -1,9 +1,11 @@
 // Forecasts that another program wrote.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,9 +32,10 @@ struct FileForecast {
 /// The moment of the first forecast value, "start": "2015-01-31 13:00:00", may stand in place of "forecast_start", as
 /// tsdp-forecast writes it. Levels 0.1 … 0.9 are required. Empty lines are skipped. Throws DataError naming file and
 /// line for anything else: invalid JSON, a key that is missing or of another type, a number that is not finite, a
-/// moment that is no step of the series.
+/// moment that is no step of the series; for another number of them than `expected`, if that is given.
 [[nodiscard]] std::vector<FileForecast> read_forecasts(const std::filesystem::path& file, const Dataset& dataset,
-                                                       std::int64_t prediction_length);
+                                                       std::int64_t prediction_length,
+                                                       std::optional<std::size_t> expected = std::nullopt);
 
 /// The forecasts in `file` of the series of `dataset`, for a mixture; those of other series are left out. Quantiles
 /// that cross are sorted. Throws DataError as read_forecasts does, and for a window that is forecast twice, a value

@@ -15,10 +15,7 @@ namespace tsdp::evaluation {
 Metrics score_baseline(const std::filesystem::path& file, const data::Dataset& dataset,
                        std::span<const data::ForecastRange> ranges, std::int64_t prediction_length,
                        std::int64_t season_length) {
-  const auto forecasts = data::read_forecasts(file, dataset, prediction_length);
-  if (forecasts.size() != ranges.size())
-    throw DataError(cat(file.string(), ": found ", forecasts.size(), " entries; expected ", ranges.size(),
-                        ", one a window of each series"));
+  const auto forecasts = data::read_forecasts(file, dataset, prediction_length, ranges.size());
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const auto& series = dataset.series[static_cast<std::size_t>(ranges[i].series)];
     if (forecasts[i].item_id != series.id || forecasts[i].place != ranges[i].forecast_start)
