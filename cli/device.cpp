@@ -5,12 +5,21 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <stdexcept>
 #include <thread>
 
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
 namespace tsdp::cli {
+namespace {
+
+/// Whether the environment says how threads wait for each other.
+bool waiting_is_said() {
+  return std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr;
+}
+
+}  // namespace
 
 at::Device device_of(const std::string& text) {
   const bool has_gpu = torch::cuda::is_available();
@@ -29,7 +38,7 @@ at::Device device_of(const std::string& text) {
 }
 
 void spin_briefly(char** argv) {
-  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  if (waiting_is_said()) return;
   // On an idle machine, steps are as fast as with 300,000, the default, down to some 3,000; with 0 they take half as
   // long again.
   ::setenv("GOMP_SPINCOUNT", "10000", 1);
@@ -37,6 +46,7 @@ void spin_briefly(char** argv) {
 }
 
 void set_threads(int threads) {
+  if (!waiting_is_said()) throw std::logic_error("threads are set before spin_briefly was called");
   const int count = threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   at::set_num_threads(count);
   static const bool once = [] {

@@ -13,7 +13,8 @@ namespace tsdp::cli {
 /// Lets LibTorch's threads spin for some microseconds while they wait for each other, and then sleep. Otherwise they
 /// spin for milliseconds, which makes a step on a busy machine tens of times as long. OpenMP reads this when the
 /// program is loaded, so the program replaces itself once with a new start of itself that has GOMP_SPINCOUNT set. Does
-/// nothing if the environment sets GOMP_SPINCOUNT or OMP_WAIT_POLICY. This is the first thing main does.
+/// nothing if the environment sets GOMP_SPINCOUNT or OMP_WAIT_POLICY. This is the first thing main does; without it
+/// set_threads throws std::logic_error.
 void spin_briefly(char** argv);
 
 /// One count for LibTorch's threads, inside operators and between them; 0 means all cores. FFTW and Eigen stay at one.

@@ -121,6 +121,7 @@ int audit(const Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tsdp::cli::spin_briefly(argv);
   CLI::App app(
       "Attacks the trainer of a configuration on worst-case neighbouring data sets, made for the purpose, and says how "
       "much of the certified epsilon is reached. Exit code 1 where what is measured contradicts what is certified.",

@@ -279,6 +279,7 @@ int evaluate(const Options& o) {
 }  // namespace tsdp::cli
 
 int main(int argc, char** argv) {
+  tsdp::cli::spin_briefly(argv);
   CLI::App app("Scores a forecaster on rolling windows, beside what can be forecast for nothing.", "tsdp-evaluate");
   tsdp::cli::Options options;
   tsdp::cli::add_options(app, options);

@@ -302,6 +302,7 @@ int forecast(const Options& o) {
 }  // namespace tsdp::cli
 
 int main(int argc, char** argv) {
+  tsdp::cli::spin_briefly(argv);
   CLI::App app("Forecasts what comes after the end of each series.", "tsdp-forecast");
   tsdp::cli::Options options;
   tsdp::cli::add_options(app, options);

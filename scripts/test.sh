@@ -6,5 +6,6 @@ set -euo pipefail
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"
 
 tsdp_set_up all
+export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-10000}  # as the programs set it: tests run beside each other
 tsdp_say "tests: ctest in build/release"
 exec ctest --test-dir "$tsdp_root/build/release" --output-on-failure --no-tests=error --parallel "$(nproc)" "$@"
