@@ -15,9 +15,7 @@ namespace tsdp::cli {
 namespace {
 
 /// Whether the environment says how threads wait for each other.
-bool waiting_is_said() {
-  return std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr;
-}
+bool waiting_is_said() { return std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr; }
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "device.h"
 #include "evaluation/baseline_file.h"
+#include "export/candidates.h"
 #include "inference_options.h"
 #include "program.h"
 #include "report/report_content.h"
@@ -239,7 +240,7 @@ int evaluate(const Options& o) {
   auto [module, metadata] = model_of(o, device);
   module.to(device);
   asked.dataset.covariate_columns = covariates_for(o, metadata.model, asked, config_file.string());
-  const auto data = data::prepare_data(std::move(asked), config_file, privacy.has_value());
+  auto data = data::prepare_data(std::move(asked), config_file, privacy.has_value());
   const auto& config = data.config;
   if (const auto trained_on = metadata.model.value("frequency", config.dataset.frequency);
       data::Frequency::parse(trained_on) != data::Frequency::parse(config.dataset.frequency))
@@ -249,6 +250,7 @@ int evaluate(const Options& o) {
   if (ranges.empty())
     throw UsageError(cat(config_file.string(), ": no ", o.split, " windows; expected a longer dataset.", o.split,
                          o.split == "test" ? "_windows" : "_length"));
+  if (!privacy) exporting::add_forecasts_of_models(data.dataset, data::windows_of(ranges), module, device);
   auto others = baselines_of(o.baselines, config, data, ranges);
   Scores scores{.dataset = data.dataset.name,
                 .metadata = metadata,

@@ -11,6 +11,7 @@
 #include "data/oddities.h"
 #include "device.h"
 #include "evaluation/series_forecast.h"
+#include "export/candidates.h"
 #include "inference_options.h"
 #include "program.h"
 #include "run_model.h"
@@ -277,6 +278,7 @@ int forecast(const Options& o) {
   std::vector<data::WindowIndex> ends;
   for (std::size_t i = 0; i < dataset.series.size(); ++i)
     ends.push_back({static_cast<std::int64_t>(i), static_cast<std::int64_t>(dataset.series[i].values.size())});
+  exporting::add_forecasts_of_models(dataset, ends, module, device);
   if (const auto text = evaluation::ExternalWindows(module, dataset, request.privacy).taking_part(ends); !text.empty())
     log::info(text);
   const auto forecasts = evaluation::forecast_series(module, dataset, request, device);

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "device.h"
+#include "export/candidates.h"
 #include "program.h"
 #include "progress_line.h"
 #include "report/report_content.h"
@@ -240,7 +241,7 @@ int train(const Options& o) {
   // Budgets compose pairs: noise that suffices only for adaptive composition would be charged above the target.
   if (!o.budget.empty() && !asked.privacy.composition)
     asked.privacy.composition = tsdp::privacy::StepComposition::symmetrised;
-  const auto data = tsdp::data::prepare_data(asked, config_file);
+  auto data = tsdp::data::prepare_data(asked, config_file);
   auto settled = tsdp::mechanism::settle(data.config, data.split.training_length, config_file);
   if (o.advise) {
     advise(o, std::move(settled), data, config_file, device);
@@ -250,6 +251,9 @@ int train(const Options& o) {
   if (o.resume.empty() && !config.dataset.is_synthetic())
     config.dataset.path =
         path_for_run(config.dataset.path, tsdp::find_data_file(config.dataset.path, config_file), folder.root);
+  for (auto& candidate : config.model.candidates)
+    if (tsdp::external_name(candidate) && o.resume.empty())
+      candidate = path_for_run(candidate, tsdp::find_file("model.candidates", candidate, config_file), folder.root);
   if (auto& file = config.dataset.covariates; file && o.resume.empty())
     file = path_for_run(*file, tsdp::find_file("dataset.covariates.file", *file, config_file), folder.root);
   // Before a plan is made for something the run was not charged for.
@@ -257,6 +261,9 @@ int train(const Options& o) {
     tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
   warn_of_sizes(config, settled.method.scheme());
   tsdp::training::Trainer trainer(settled, data, device, folder);
+  // Before any step, so that a candidate that does not fit costs nothing.
+  tsdp::exporting::add_forecasts_of_models(data.dataset, tsdp::data::windows_of(data.split.test),
+                                           tsdp::exporting::make_module(trainer.model()), at::kCPU);
   std::optional<std::vector<tsdp::mechanism::Alternative>> alternatives;
   if (o.dry_run && o.common.json)
     alternatives = tsdp::mechanism::alternatives(data.config, data.split.training_length, config_file, settled);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -108,6 +109,19 @@ def test_forecasts_of_other_programs_are_mixed_as_by_the_program(mixed: tsdp.Run
         mixed.model.predict(frames(), candidates=[file])
     with pytest.raises(tsdp.UsageError, match="one file each of chronos.jsonl"):
         mixed.model.predict(frames(), candidates=[file, file])
+
+
+def test_another_model_is_mixed_as_by_the_program(some: tsdp.Run, mixed: tsdp.Run, tmp_path: Path) -> None:
+    file = tmp_path / "chronos.pt"
+    shutil.copy(some.folder / "model.pt", file)
+    if some.model.external_candidates:
+        with pytest.raises(tsdp.UsageError, match="mixed with 1 candidates of other programs; expected"):
+            mixed.model.predict(frames(), candidates=[file])
+        return
+    found = mixed.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], seed=11, candidates=[file])
+    assert_same(found, by_program(mixed, frames(), tmp_path, "--seed=11", f"--candidates={file}"))
+    alone = mixed.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], seed=11)
+    assert some.model.name != "simple_ff" or not found.equals(alone)
 
 
 def test_quantiles_of_students_t() -> None:

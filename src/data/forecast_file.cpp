@@ -126,6 +126,8 @@ std::shared_ptr<const ExternalForecasts> read_external(const std::filesystem::pa
                                                        std::int64_t prediction_length) {
   auto out = std::make_shared<ExternalForecasts>();
   out->name = file.stem().string();
+  out->file = file;
+  if (out->is_model()) return out;
   const auto series = places_of(dataset);
   const auto horizon = static_cast<std::size_t>(prediction_length);
   for (const auto& one : read_forecasts(file, dataset, prediction_length)) {

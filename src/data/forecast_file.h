@@ -39,7 +39,8 @@ struct FileForecast {
 
 /// The forecasts in `file` of the series of `dataset`, for a mixture; those of other series are left out. Quantiles
 /// that cross are sorted. Throws DataError as read_forecasts does, and for a window that is forecast twice, a value
-/// that single precision does not hold, or no forecast of any of the series.
+/// that single precision does not hold, or no forecast of any of the series. An exported model (.pt) is only
+/// named here, with no forecasts: add_forecasts_of_models (export/candidates.h) asks it.
 [[nodiscard]] std::shared_ptr<const ExternalForecasts> read_external(const std::filesystem::path& file,
                                                                      const Dataset& dataset,
                                                                      std::int64_t prediction_length);

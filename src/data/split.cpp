@@ -60,4 +60,10 @@ Split split_dataset(const Dataset& dataset, const SplitOptions& options) {
   return split;
 }
 
+std::vector<WindowIndex> windows_of(std::span<const ForecastRange> ranges) {
+  std::vector<WindowIndex> out;
+  for (const auto& range : ranges) out.push_back({range.series, range.forecast_start});
+  return out;
+}
+
 }  // namespace tsdp::data

@@ -134,7 +134,7 @@ ExternalWindows::ExternalWindows(const torch::jit::Module& model, const data::Da
   std::set<std::string> given;
   for (const auto& one : dataset.external) {
     if (!given.insert(one->name).second)
-      throw UsageError(cat("candidates: found two files named ", one->name, ".jsonl; expected one"));
+      throw UsageError(cat("candidates: found two files named ", one->name, "; expected one"));
     if (std::find(names_.begin(), names_.end(), one->name) == names_.end())
       throw UsageError(cat("candidates: found forecasts named ", one->name, "; the model is mixed with ",
                            names_.empty() ? std::string("none of other programs") : join(names_, ", ")));
@@ -172,6 +172,15 @@ at::Tensor ExternalWindows::gather(std::span<const data::WindowIndex> indices, c
   return out.to(device);
 }
 
+std::vector<std::vector<data::WindowIndex>> ExternalWindows::judged(std::span<const data::WindowIndex> indices) const {
+  std::vector<std::vector<data::WindowIndex>> out(static_cast<std::size_t>(windows_ + 1));
+  for (std::int64_t window = 0; window <= windows_; ++window)
+    for (const auto& index : indices)
+      if (const auto place = index.start - window * stride_; place >= 1)
+        out[static_cast<std::size_t>(window)].push_back({index.series, place});
+  return out;
+}
+
 std::string ExternalWindows::taking_part(std::span<const data::WindowIndex> indices) const {
   std::vector<std::string> out;
   for (std::size_t i = 0; i < names_.size(); ++i) {
@@ -191,7 +200,7 @@ std::string ExternalWindows::taking_part(std::span<const data::WindowIndex> indi
     };
     const auto count = std::count_if(indices.begin(), indices.end(), takes_part);
     out.push_back(cat(names_[i], " takes part in ", count, " of ", indices.size(), " forecasts"));
-    if (static_cast<std::size_t>(count) < indices.size())
+    if (static_cast<std::size_t>(count) < indices.size() && !(forecasts_[i] != nullptr && forecasts_[i]->is_model()))
       out.back() +=
           cat(" (those where ", names_[i], ".jsonl has the coming window and, as far as the series goes back, the ",
               windows_, " that begin ", stride_, ", ", 2 * stride_, ", … steps earlier)");
@@ -258,14 +267,18 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
     out.baselines.push_back({baseline, empty, empty_by_series});
   const auto horizon = static_cast<std::size_t>(prediction_length);
   const auto levels = forecast_levels().size();
-  std::vector<data::WindowIndex> all;
-  for (const auto& range : ranges) all.push_back({range.series, range.forecast_start});
+  const auto all = data::windows_of(ranges);
   for (auto text : {external.taking_part(all), scored_outliers(dataset, ranges, prediction_length)})
     if (!text.empty()) out.remarks.push_back(std::move(text));
   if (privacy == nullptr)
     for (const auto& one : dataset.external)
-      if (const auto scores = score_external(*one, dataset, ranges, season_length, shape))
-        out.others[one->name] = scores->json();
+      if (const auto scores = score_external(*one, dataset, ranges, season_length, shape)) {
+        if (one->statement.empty()) out.others[one->name] = scores->json();
+        else
+          out.remarks.push_back(cat(one->name, " alone: CRPS ", rounded(scores->mean_weighted_quantile_loss(), 4),
+                                    ", not free: it was trained on data, which no statement of this model covers (",
+                                    one->statement, ")"));
+      }
   for (std::size_t begin = 0; begin < ranges.size(); begin += batch_rows) {
     const auto part = ranges.subspan(begin, std::min(batch_rows, ranges.size() - begin));
     const auto indices = std::span<const data::WindowIndex>(all).subspan(begin, part.size());

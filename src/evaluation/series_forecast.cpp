@@ -23,6 +23,11 @@ std::vector<double> values_of(const double* from, std::size_t count) {
   return {from, from + count};
 }
 
+std::int64_t rows_at_a_time(std::int64_t paths, std::int64_t prediction_length) {
+  return std::clamp<std::int64_t>(batch_draws / std::max<std::int64_t>(1, 2 * paths * prediction_length), 1,
+                                  batch_rows);
+}
+
 /// Shortest text that reads back as the same float, the type models compute in.
 std::string short_text(double value) {
   std::array<char, 32> buffer{};
@@ -76,12 +81,11 @@ std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const dat
   const auto levels = request.levels.size();
   const auto asked = static_cast<std::size_t>(request.samples);
   const auto count = static_cast<std::int64_t>(dataset.series.size());
-  const auto rows_at_a_time =
-      std::clamp<std::int64_t>(batch_draws / std::max<std::int64_t>(1, 2 * paths * prediction_length), 1, batch_rows);
+  const auto rows = rows_at_a_time(paths, prediction_length);
   std::vector<SeriesForecast> out;
-  for (std::int64_t begin = 0; begin < count; begin += rows_at_a_time) {
+  for (std::int64_t begin = 0; begin < count; begin += rows) {
     std::vector<data::WindowIndex> indices;
-    for (auto s = begin; s < std::min(count, begin + rows_at_a_time); ++s)
+    for (auto s = begin; s < std::min(count, begin + rows); ++s)
       indices.push_back({s, static_cast<std::int64_t>(dataset.series[static_cast<std::size_t>(s)].values.size())});
     pasts.gather(indices, static_cast<std::uint64_t>(begin));
     RandomStream draws(request.draws, "forecast", static_cast<std::uint64_t>(begin));
@@ -99,6 +103,33 @@ std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const dat
       if (asked > 0)
         one.samples = values_of(result.samples.const_data_ptr<double>() + i * asked * horizon, asked * horizon);
       one.seasonal_naive = seasonal_naive(pasts.naive_past(i), request.season_length, prediction_length);
+    }
+  }
+  return out;
+}
+
+std::vector<std::vector<float>> window_forecasts(torch::jit::Module& model, const data::Dataset& dataset,
+                                                 std::span<const data::WindowIndex> indices, const at::Device& device) {
+  const auto shape = shape_of(model);
+  const auto rows =
+      static_cast<std::size_t>(rows_at_a_time(shape.from_samples ? sample_paths : 0, shape.prediction_length));
+  PastSource pasts(dataset, shape.past_length, 1, nullptr);
+  const KnownFeatures features(model, dataset);
+  const auto horizon = static_cast<std::size_t>(shape.prediction_length);
+  const auto& levels = default_levels();
+  std::vector<std::vector<float>> out;
+  for (std::size_t begin = 0; begin < indices.size(); begin += rows) {
+    const auto part = indices.subspan(begin, std::min(rows, indices.size() - begin));
+    pasts.gather(part, begin);
+    RandomStream draws(SecretKey::from_seed(0), "forecast", begin);
+    const auto found = forecast(model, pasts.target().to(device), pasts.observed().to(device),
+                                features.gather(part, device), levels, draws);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      const auto quantiles =
+          values_of(found.quantiles.const_data_ptr<double>() + i * levels.size() * horizon, levels.size() * horizon);
+      const auto mean = values_of(found.mean.const_data_ptr<double>() + i * horizon, horizon);
+      auto& one = out.emplace_back(quantiles.begin(), quantiles.end());
+      one.insert(one.end(), mean.begin(), mean.end());
     }
   }
   return out;

@@ -42,6 +42,13 @@ std::int64_t align_ends(data::Dataset& dataset);
 [[nodiscard]] std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const data::Dataset& dataset,
                                                           const ForecastRequest& request, const at::Device& device);
 
+/// Forecasts of the windows from the places `indices`, as data::ExternalForecasts has them: quantiles 0.1, …, 0.9 and
+/// the mean (10, H). The paths of batch i come from (key of seed 0, "forecast", first window of the batch). Throws as
+/// forecast_series does.
+[[nodiscard]] std::vector<std::vector<float>> window_forecasts(torch::jit::Module& model, const data::Dataset& dataset,
+                                                               std::span<const data::WindowIndex> indices,
+                                                               const at::Device& device);
+
 /// A header `item_id,timestamp,mean,<levels>`, then one row per series and step. Numbers read back as the same floats.
 [[nodiscard]] std::string forecasts_as_csv(std::span<const SeriesForecast> forecasts, std::span<const double> levels);
 

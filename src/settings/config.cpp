@@ -499,10 +499,10 @@ void check_together(const std::string& where, const Config& c) {
                              *name, " is a forecast of the programs' own"));
       if (!external.insert(*name).second)
         throw UsageError(cat(where, "model.candidates: found two files named ", *name,
-                             ".jsonl; expected different names, by which a model knows them"));
+                             "; expected different names, by which a model knows them"));
     } else if (Candidate known{}; !parse_name(candidate, known)) {
       throw UsageError(cat(where, "model.candidates: found ", candidate, "; expected names out of ",
-                           join(all_names<Candidate>(), ", "), ", or files of forecasts (.jsonl)"));
+                           join(all_names<Candidate>(), ", "), ", files of forecasts (.jsonl) or models (.pt)"));
     }
   }
   if (c.privacy.enabled && c.optimizer.gradient_norm_bound)

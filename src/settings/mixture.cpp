@@ -12,7 +12,7 @@ namespace tsdp {
 
 std::optional<std::string> external_name(const std::string& candidate) {
   const std::filesystem::path file(candidate);
-  if (file.extension() != ".jsonl") return std::nullopt;
+  if (file.extension() != ".jsonl" && file.extension() != ".pt") return std::nullopt;
   return file.stem().string();
 }
 

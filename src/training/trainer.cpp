@@ -464,11 +464,7 @@ double Trainer::Run::mean_loss(std::span<const data::WindowIndex> windows) {
   return sum / static_cast<double>(windows.size());
 }
 
-double Trainer::Run::validation_loss() {
-  std::vector<data::WindowIndex> windows;
-  for (const auto& range : data_.split.validation) windows.push_back({range.series, range.forecast_start});
-  return mean_loss(windows);
-}
+double Trainer::Run::validation_loss() { return mean_loss(data::windows_of(data_.split.validation)); }
 
 struct Trainer::Run::Session {
   explicit Session(Run& run)

@@ -344,7 +344,7 @@ TEST_F(Errors, WholeSeries) {
           {"model.candidates: found seasonal_quantile", "expected names out of start, seasonal_quantiles"});
   refused({"model.candidates=[absent.jsonl]"}, 3, {"model.candidates: no file 'absent.jsonl'", "looked for"});
   refused({"model.candidates=[start.jsonl]"}, 2, {"model.candidates: found start.jsonl", "a file of another name"});
-  refused({"model.candidates=[a/x.jsonl, b/x.jsonl]"}, 2, {"found two files named x.jsonl", "different names"});
+  refused({"model.candidates=[a/x.jsonl, b/x.jsonl]"}, 2, {"found two files named x;", "different names"});
   refused({"model.candidates=all"}, 2, {"model.candidates: found 'all'", "different names, or auto"});
   refused({"sampling.rate=0.5"}, 2, {"sampling.rate: found 0.5 beside sampling.batch_size 2", "expected one of them"});
   refused({"sampling.rate=0.5", "sampling.batch_size=null"}, 2,

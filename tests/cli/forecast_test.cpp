@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <filesystem>
 #include <map>
 #include <numeric>
 #include <set>
@@ -779,10 +781,109 @@ TEST_F(Forecast, IsMixedWithThoseOfOtherPrograms) {
                  forecast, 2, {"--candidates: given with --private"});
   expect_failure(run_on("series.txt", "f.csv",
                         {"--start", "2015-01-01", "--candidates", "oracle.jsonl", "--candidates", "oracle.jsonl"}),
-                 forecast, 2, {"candidates: found two files named oracle.jsonl", "expected one"});
+                 forecast, 2, {"candidates: found two files named oracle;", "expected one"});
   write("other.jsonl", oracle(false));
   expect_failure(run_on("series.txt", "f.csv", {"--start", "2015-01-01", "--candidates", "other.jsonl"}), forecast, 2,
                  {"candidates: found forecasts named other", "the model is mixed with oracle"});
+}
+
+/// All series up to each place, as series of their own, "s@place", that end together.
+std::string all_pasts() {
+  std::string out;
+  for (int s = 0; s < 3; ++s)
+    for (int place = 1; place <= 120; ++place) {
+      const int first = 120 - place;
+      json entry = {{"item_id", std::to_string(s) + "@" + std::to_string(place)},
+                    {"start", "2015-01-0" + std::to_string(1 + first / 24) + (first % 24 < 10 ? " 0" : " ") +
+                                  std::to_string(first % 24) + ":00"}};
+      for (int row = 0; row < place; ++row) entry["target"].push_back(value(row, s));
+      out += entry.dump() + "\n";
+    }
+  return out;
+}
+
+TEST_F(Forecast, IsMixedWithAnotherModelAsWithItsForecastsInAFile) {
+  make_model({"model.prior=seasonal_naive", "model.candidates=[]"});
+  ASSERT_EQ(std::rename(path("run").c_str(), path("flows").c_str()), 0);
+  std::filesystem::copy_file(path("flows/model.pt"), path("flows.pt"));
+  write("pasts.jsonl", all_pasts());
+  const auto made = run(forecast, {"--model", "flows.pt", "--input", "pasts.jsonl", "--output", "made.jsonl", "--quiet",
+                                   "--threads", "1"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  std::string file;
+  for (auto entry : json_lines("made.jsonl")) {
+    const auto id = entry["item_id"].get<std::string>();
+    entry["item_id"] = id.substr(0, 1);
+    entry["forecast_start"] = std::stoi(id.substr(2));
+    entry.erase("start");
+    file += entry.dump() + "\n";
+  }
+  write("flows.jsonl", file);
+
+  make_model({"model.candidates=[seasonal_naive_bands, flows.pt]"});
+  const auto scores_with = [&](const std::string& candidate) {
+    const auto found = run(evaluate, {"--run", "run", "--json", "--quiet", "--threads", "1", "--set",
+                                      "model.candidates=[seasonal_naive_bands, " + candidate + "]"});
+    EXPECT_EQ(found.exit_code, 0) << found.err;
+    return json::parse(found.out);
+  };
+  const auto asked = scores_with("flows.pt");
+  const auto read = scores_with("flows.jsonl");
+  EXPECT_EQ(asked["metrics"], read["metrics"]);
+  ASSERT_EQ(asked["remarks"].size(), 2U) << asked["remarks"];
+  EXPECT_EQ(asked["remarks"][0], "flows takes part in 6 of 6 forecasts");
+  EXPECT_EQ(read["remarks"], json::array({"flows takes part in 6 of 6 forecasts"}));
+  // Trained on data, so not free.
+  EXPECT_TRUE(read["baselines"].contains("flows"));
+  EXPECT_FALSE(asked["baselines"].contains("flows"));
+  const auto remark = asked["remarks"][1].get<std::string>();
+  EXPECT_NE(remark.find("flows alone: CRPS "), std::string::npos) << remark;
+  EXPECT_NE(remark.find("trained on data, which no statement of this model covers"), std::string::npos) << remark;
+  EXPECT_NE(remark.find("differential privacy"), std::string::npos) << remark;
+  // The run's own configuration finds it from anywhere.
+  std::filesystem::rename(path("run"), path("elsewhere"));
+  EXPECT_EQ(run(evaluate, {"--run", "elsewhere", "--quiet", "--threads", "1"}).exit_code, 0);
+  std::filesystem::rename(path("elsewhere"), path("run"));
+
+  forecast_to("alone.csv");
+  forecast_to("asked.csv", {"--candidates", path("flows.pt")});
+  forecast_to("read.csv", {"--candidates", path("flows.jsonl")});
+  EXPECT_EQ(csv("asked.csv"), csv("read.csv"));
+  EXPECT_NE(csv("asked.csv"), csv("alone.csv"));
+
+  // Epsilon 0: nothing was trained, so it is free.
+  write("series.txt", series_text(120));
+  const auto free = run("tsdp-train", {"--config", "config.yaml", "--output", "free", "--quiet", "--threads", "1",
+                                       "--set", "privacy.target_epsilon=0", "--set", "model.prior=seasonal_naive"});
+  ASSERT_EQ(free.exit_code, 0) << free.err;
+  std::filesystem::copy_file(path("free/model.pt"), path("flows.pt"),
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_TRUE(scores_with("flows.pt")["baselines"].contains("flows"));
+}
+
+TEST_F(Forecast, ACandidateModelThatDoesNotFitIsNamed) {
+  make_model({"model.candidates=[seasonal_quantiles]"});
+  std::filesystem::copy_file(path("run/model.pt"), path("flows.pt"));
+  const auto refused = [&](const std::vector<std::string>& settings, int code, const std::vector<std::string>& parts) {
+    std::vector<std::string> arguments = {"--config", "config.yaml", "--output", "second"};
+    for (const auto& setting : settings) arguments.insert(arguments.end(), {"--set", setting});
+    expect_failure(run("tsdp-train", arguments), "tsdp-train", code, parts);
+    EXPECT_FALSE(std::filesystem::exists(path("second/private")));
+  };
+  const std::string with = "model.candidates=[seasonal_quantiles, flows.pt]";
+  refused({with, "dataset.prediction_length=3"}, 2,
+          {"flows.pt: found a model that forecasts 4 steps", "expected one of 3"});
+  refused({with, "dataset.frequency=2h"}, 2, {"flows.pt: found a model of series of 1h", "expected one of 2h"});
+  refused({"model.candidates=[flows.pt, a/flows.jsonl]"}, 2, {"model.candidates: found two files named flows;"});
+  refused({"model.candidates=[none.pt]"}, 3, {"model.candidates: no file 'none.pt'"});
+  write("bad.pt", "no model");
+  refused({"model.candidates=[bad.pt]"}, 3, {"bad.pt"});
+  write("oracle.jsonl", oracle(false));
+  std::filesystem::remove_all(path("run"));
+  make_model({"model.candidates=[seasonal_quantiles, oracle.jsonl]"});
+  std::filesystem::copy_file(path("run/model.pt"), path("flows.pt"), std::filesystem::copy_options::overwrite_existing);
+  refused({with}, 2,
+          {"flows.pt: found a model that is mixed with forecasts of other programs", "expected one that needs none"});
 }
 
 }  // namespace

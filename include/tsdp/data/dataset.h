@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
@@ -140,11 +141,16 @@ struct Covariates {
   }
 };
 
-/// Forecasts that another program made of series of a data set, each from values before the window alone.
+/// Forecasts that another program or model made of series of a data set, each from values before the window alone.
 struct ExternalForecasts {
   std::string name;
+  std::filesystem::path file;  ///< of the forecasts, or of the exported model (.pt) that makes them
   /// (10, H), row-major, by series and place of the first forecast value: the quantiles 0.1, …, 0.9 and the mean.
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<float>> windows = {};
+  /// What the model that makes them says of its training, if that read data: then they are not free. Empty for a file.
+  std::string statement = {};
+
+  [[nodiscard]] bool is_model() const { return file.extension() == ".pt"; }
 };
 
 /// Series of one source, in the order of the source.

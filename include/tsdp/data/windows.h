@@ -57,6 +57,9 @@ struct WindowIndex {
   bool operator==(const WindowIndex&) const = default;
 };
 
+/// The windows whose future parts are `ranges`.
+[[nodiscard]] std::vector<WindowIndex> windows_of(std::span<const ForecastRange> ranges);
+
 /// All series of a data set, laid out for gathering windows of `past_length` + `future_length` values. Missing values
 /// read 0 and are marked unobserved; padding reads 0 and is unobserved. Double precision is available too, if all
 /// series have it.

@@ -124,6 +124,10 @@ class ExternalWindows {
   /// (models/mixture.h); undefined if nothing is known.
   [[nodiscard]] at::Tensor gather(std::span<const data::WindowIndex> indices, const at::Device& device) const;
 
+  /// What `gather` looks for: the windows from the places `indices`; then those one stride earlier, and so on, J + 1
+  /// lists in all, without windows that have nothing before them.
+  [[nodiscard]] std::vector<std::vector<data::WindowIndex>> judged(std::span<const data::WindowIndex> indices) const;
+
   /// "chronos takes part in 96 of 140 forecasts", of those from the places `indices`; empty for a model that is mixed
   /// with none.
   [[nodiscard]] std::string taking_part(std::span<const data::WindowIndex> indices) const;

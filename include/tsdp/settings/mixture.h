@@ -86,8 +86,8 @@ struct Mixture {
   bool operator==(const Mixture&) const = default;
 };
 
-/// The name of a candidate in model.candidates whose forecasts are in a file (chronos for forecasts/chronos.jsonl);
-/// none for any other.
+/// The name of a candidate in model.candidates whose forecasts are in a file (chronos for forecasts/chronos.jsonl), or
+/// that is an exported model (flows for models/flows.pt); none for any other.
 [[nodiscard]] std::optional<std::string> external_name(const std::string& candidate);
 
 }  // namespace tsdp

@@ -1,4 +1,4 @@
-"""Forecasts that other programs made, for a model that is mixed with them."""
+"""Forecasts that other programs or models made, for a model that is mixed with them."""
 
 from __future__ import annotations
 
@@ -23,22 +23,32 @@ _Entry = tuple[str, Any, np.ndarray]  # file and line, place or moment, (10, H)
 
 class External:
     """The forecasts in JSON Lines files NAME.jsonl, one for each external candidate of the model: an object for each forecast, with item_id, the moment
-    `start` of its first value or its place `forecast_start` in the series, and, a number for each step, `quantiles` by level and `mean`."""
+    `start` of its first value or its place `forecast_start` in the series, and, a number for each step, `quantiles` by level and `mean`. An exported
+    model NAME.pt is in `models`; `add` gives what it forecasts."""
 
     def __init__(self, files: Sequence[str | os.PathLike[str]], names: Sequence[str], horizon: int) -> None:
         self.names, self.horizon = list(names), horizon
+        self.models: dict[str, Path] = {}
         self._found: dict[str, dict[str, list[_Entry]]] = {}
+        self._made: dict[str, dict[tuple[str, int], np.ndarray]] = {}
         seen: list[str] = []
         for file in map(Path, files):
             if file.stem not in self.names or file.stem in seen:
                 raise UsageError(
-                    f"candidates: found {file}; expected one file each of {', '.join(f'{name}.jsonl' for name in self.names)}"
+                    f"candidates: found {file}; expected one file each of {', '.join(f'{name}.jsonl or {name}.pt' for name in self.names)}"
                     if self.names
                     else f"candidates: found {file}; the model is mixed with no forecasts of other programs"
                 )
             seen.append(file.stem)
         for file in map(Path, files):
-            self._found[file.stem] = self._read(file)
+            if file.suffix == ".pt":
+                self.models[file.stem] = file
+            else:
+                self._found[file.stem] = self._read(file)
+
+    def add(self, name: str, made: dict[tuple[str, int], np.ndarray]) -> None:
+        """Forecasts (10, H) by name of the series and number of steps between the place they begin at and its end."""
+        self._made[name] = made
 
     def _read(self, file: Path) -> dict[str, list[_Entry]]:
         out: dict[str, list[_Entry]] = {}
@@ -73,6 +83,10 @@ class External:
             for column, name in enumerate(self.names):
                 entries = self._found.get(name, {}).get(str(one.item_id), [])
                 places = self._places(entries, one, frequency, f"forecasts of {name}, series '{one.item_id}'")
+                for window in range(windows + 1):
+                    made = self._made.get(name, {}).get((str(one.item_id), window * stride))
+                    if made is not None:
+                        out[row, window, column] = made
                 for i, (where, _, values) in enumerate(entries):
                     if places[i] in places[:i]:
                         raise DataError(f"{where}: found a second forecast of series '{one.item_id}' from place {places[i]}; expected one")

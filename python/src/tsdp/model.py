@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import os
 import warnings
 from typing import TYPE_CHECKING, Any, Iterable, Sequence
@@ -114,8 +115,8 @@ class Model:
         missing values. Times with a zone are read as the programs do: in UTC, and in local time where a step is a day or longer;
         forecasts have the zone of the series. `n`: the first n steps of `prediction_length`. `samples`: so many paths, as columns sample_0 …; a
         model that forecasts by sampling draws 100 otherwise. `seed`: the same paths every time, those of `tsdp-forecast
-        --seed`. `candidates`: files NAME.jsonl with forecasts of other programs that the model is mixed with (`external_candidates`), as for
-        `tsdp-forecast --candidates`.
+        --seed`. `candidates`: files NAME.jsonl with forecasts of other programs, and exported models NAME.pt, that the model is mixed with
+        (`external_candidates`), as for `tsdp-forecast --candidates`.
 
         Returns a frame with the columns item_id, timestamp, mean and one a quantile ("0.1"), a row a series and step.
         Raises DataError for frames and UsageError for arguments that do not fit.
@@ -123,7 +124,7 @@ class Model:
         steps = self._steps(n)
         series = series_of(frame, self.frequency, item_id, timestamp, target)
         parts = []
-        for result in self._forecast(series, quantiles, samples, seed, External(candidates, self.external_candidates, self.prediction_length)):
+        for result in self._forecast(series, quantiles, samples, seed, self._external(candidates, series)):
             one, quantile_values, mean, paths = result
             columns: dict[str, Any] = {
                 "item_id": one.item_id,
@@ -149,6 +150,28 @@ class Model:
         from .darts import TsdpForecaster
 
         return TsdpForecaster(self)
+
+    def _external(self, candidates: Sequence[str | os.PathLike[str]], series: Sequence[Series]) -> External:
+        """What the candidates forecast of the windows at the ends of `series`, and of those by which they are judged."""
+        out = External(candidates, self.external_candidates, self.prediction_length)
+        windows, stride = self._record
+        for name, file in out.models.items():
+            model = load(file, self._device)
+            if model.prediction_length != self.prediction_length or model.frequency != self.frequency or model.external_candidates:
+                raise UsageError(
+                    f"candidates: {file}: found a model of {model.prediction_length} steps of {model.frequency}, mixed with "
+                    f"{len(model.external_candidates)} candidates of other programs; expected {self.prediction_length} of {self.frequency}, mixed with none"
+                )
+            if model.covariates:
+                model._known = self._known if model.covariates == self.covariates else None
+            made = {}
+            for window in range(windows + 1):
+                back = window * stride
+                earlier = [dataclasses.replace(one, values=one.values[: len(one.values) - back]) for one in series if len(one.values) > back]
+                for one, deciles, mean, _ in model._forecast(earlier, DEFAULT_QUANTILES, None, 0):
+                    made[str(one.item_id), back] = np.vstack([deciles, mean]).astype("float32")
+            out.add(name, made)
+        return out
 
     def _steps(self, n: int | None) -> int:
         if n is not None and not 1 <= n <= self.prediction_length:
