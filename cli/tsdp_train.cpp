@@ -1,4 +1,5 @@
 // tsdp-train: trains a forecaster under differential privacy until the target epsilon would be passed.
+#include <algorithm>
 #include <ctime>
 #include <iostream>
 
@@ -262,8 +263,10 @@ int train(const Options& o) {
   warn_of_sizes(config, settled.method.scheme());
   tsdp::training::Trainer trainer(settled, data, device, folder);
   // Before any step, so that a candidate that does not fit costs nothing.
-  tsdp::exporting::add_forecasts_of_models(data.dataset, tsdp::data::windows_of(data.split.test),
-                                           tsdp::exporting::make_module(trainer.model()), at::kCPU);
+  const auto is_model = [](const auto& external) { return external->is_model(); };
+  if (std::any_of(data.dataset.external.begin(), data.dataset.external.end(), is_model))
+    tsdp::exporting::add_forecasts_of_models(data.dataset, tsdp::data::windows_of(data.split.test),
+                                             tsdp::exporting::make_module(trainer.model()), at::kCPU);
   std::optional<std::vector<tsdp::mechanism::Alternative>> alternatives;
   if (o.dry_run && o.common.json)
     alternatives = tsdp::mechanism::alternatives(data.config, data.split.training_length, config_file, settled);

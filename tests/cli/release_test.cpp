@@ -18,7 +18,7 @@ class Release : public RunTest {
     const auto command = "cd " + folder().string() + " && { " + program_path(train).string() +
                          " --config config.yaml --output " + name +
                          " --quiet --threads 1 --set training.max_epochs=1000000 --set privacy.noise_multiplier=1000 "
-                         "2>err & pid=$!; while [ ! -e " +
+                         "2>err & pid=$!; while kill -0 $pid && [ ! -e " +
                          name + "/privacy.json ]; do sleep 0.01; done; cp " + name +
                          "/privacy.json begun.json; sleep 0.3; kill -INT $pid; wait $pid; }";
     const int status = std::system(("bash -c '" + command + "'").c_str());
