@@ -1,8 +1,11 @@
 #include "tsdp/evaluation/backtest.h"
 
+#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <exception>
 #include <initializer_list>
@@ -20,6 +23,7 @@ namespace tsdp::evaluation {
 namespace {
 
 constexpr std::size_t batch_rows = 256;
+constexpr std::int64_t rows_of_a_part = 32;
 
 /// All levels that are forecast, in the order of Metrics.
 const std::vector<double>& forecast_levels() {
@@ -66,30 +70,16 @@ ModelShape shape_of(const torch::jit::Module& model) {
   return out;
 }
 
-BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target, const at::Tensor& past_observed,
-                       const at::Tensor& time_features, const std::vector<double>& levels, RandomStream& draws,
-                       std::optional<std::int64_t> asked_paths, const at::Tensor& external) {
+namespace {
+
+/// Quantiles (B, levels, H), means (B, H) and samples (B, paths, H) as the model's code gives them. Throws DataError
+/// for anything else.
+std::array<at::Tensor, 3> run(torch::jit::Module& model, std::vector<at::IValue> given,
+                              const std::array<std::vector<std::int64_t>, 3>& sizes) {
   const c10::NoGradGuard no_autograd;
-  const auto device = past_target.device();
-  const auto shape = shape_of(model);
-  // Models that know the distribution at each step need no paths here.
-  const auto paths = asked_paths.value_or(shape.from_samples ? sample_paths : 0);
-  const auto rows = past_target.size(0);
-  auto uniform = at::empty({rows, paths, shape.prediction_length, 2}, at::kFloat);
-  for (auto* at = uniform.data_ptr<float>(); at != uniform.data_ptr<float>() + uniform.numel(); ++at)
-    *at = static_cast<float>(1.0 - draws.uniform());
-  at::IValue result;
-  try {
-    std::vector<at::IValue> given = {
-        past_target, past_observed, at::tensor(levels, at::TensorOptions(device).dtype(at::kDouble)),
-        time_features.defined() ? at::IValue(time_features) : at::IValue(), uniform.to(device)};
-    if (external.defined()) given.insert(given.end(), {paths, external});
-    result = model.forward(std::move(given));
-  } catch (const std::bad_alloc&) { throw; } catch (const std::exception& error) {
-    const std::string why = error.what();
-    if (why.find("DefaultCPUAllocator") != std::string::npos || why.find("out of memory") != std::string::npos) throw;
-    throw DataError(cat("the model's own code failed: ", why.substr(0, why.find('\n'))));
-  }
+  // The optimizer spends as long as 30 forecasts on a model, and its code is no faster after that.
+  const torch::jit::GraphOptimizerEnabledGuard as_written(false);
+  const auto result = model.forward(std::move(given));
   const auto refuse = [] {
     throw DataError(
         "the model's own code gave no quantiles (B, levels, H), means (B, H) and samples (B, paths, H); expected a "
@@ -97,16 +87,67 @@ BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
   };
   // Whatever the code is, nothing beyond its output is read.
   if (!result.isTuple() || result.toTuple()->elements().size() != 3) refuse();
-  const auto part = [&](std::size_t i, at::IntArrayRef sizes) {
+  std::array<at::Tensor, 3> out;
+  for (std::size_t i = 0; i < 3; ++i) {
     const auto& value = result.toTuple()->elements()[i];
-    if (!value.isTensor() || !value.toTensor().defined() || value.toTensor().sizes() != sizes ||
+    if (!value.isTensor() || !value.toTensor().defined() || value.toTensor().sizes() != at::IntArrayRef(sizes[i]) ||
         !at::isFloatingType(value.toTensor().scalar_type()))
       refuse();
-    return value.toTensor().to(at::kCPU, at::kDouble).contiguous();
-  };
+    out[i] = value.toTensor().to(at::kCPU, at::kDouble).contiguous();
+  }
+  return out;
+}
+
+}  // namespace
+
+BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target, const at::Tensor& past_observed,
+                       const at::Tensor& time_features, const std::vector<double>& levels, RandomStream& draws,
+                       std::optional<std::int64_t> asked_paths, const at::Tensor& external) {
+  const auto device = past_target.device();
+  const auto shape = shape_of(model);
+  // Models that know the distribution at each step need no paths here.
+  const auto paths = asked_paths.value_or(shape.from_samples ? sample_paths : 0);
+  const auto rows = past_target.size(0);
   const auto horizon = shape.prediction_length;
-  return {part(0, {rows, static_cast<std::int64_t>(levels.size()), horizon}), part(1, {rows, horizon}),
-          part(2, {rows, paths, horizon})};
+  auto uniform = at::empty({rows, paths, horizon, 2}, at::kFloat);
+  for (auto* at = uniform.data_ptr<float>(); at != uniform.data_ptr<float>() + uniform.numel(); ++at)
+    *at = static_cast<float>(1.0 - draws.uniform());
+  const auto asked = at::tensor(levels, at::TensorOptions(device).dtype(at::kDouble));
+  const auto on_device = uniform.to(device);
+  // Windows do not depend on each other. Parts of one size, whatever the number of threads, which work on a part each:
+  // thousands of small operations are not worth sharing out one by one.
+  const auto part_rows = device.is_cpu() ? rows_of_a_part : std::max<std::int64_t>(1, rows);
+  std::vector<std::array<at::Tensor, 3>> parts(
+      static_cast<std::size_t>(std::max<std::int64_t>(1, (rows + part_rows - 1) / part_rows)));
+  const auto forecast_part = [&](std::int64_t part) {
+    const auto begin = part * part_rows;
+    const auto count = std::min(part_rows, rows - begin);
+    const auto of = [&](const at::Tensor& all) { return all.narrow(0, begin, count); };
+    std::vector<at::IValue> given = {of(past_target), of(past_observed), asked,
+                                     time_features.defined() ? at::IValue(of(time_features)) : at::IValue(),
+                                     of(on_device)};
+    if (external.defined()) given.insert(given.end(), {paths, of(external)});
+    parts[static_cast<std::size_t>(part)] =
+        run(model, std::move(given),
+            {{{count, static_cast<std::int64_t>(levels.size()), horizon}, {count, horizon}, {count, paths, horizon}}});
+  };
+  try {
+    at::parallel_for(0, std::ssize(parts), 1, [&](std::int64_t begin, std::int64_t end) {
+      for (auto part = begin; part < end; ++part) forecast_part(part);
+    });
+  } catch (const std::bad_alloc&) { throw; } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string why = error.what();
+    if (why.find("DefaultCPUAllocator") != std::string::npos || why.find("out of memory") != std::string::npos) throw;
+    throw DataError(cat("the model's own code failed: ", why.substr(0, why.find('\n'))));
+  }
+  const auto joined = [&](std::size_t i) {
+    std::vector<at::Tensor> of_parts;
+    for (const auto& part : parts) of_parts.push_back(part[i]);
+    return at::cat(of_parts);
+  };
+  return {joined(0), joined(1), joined(2)};
 }
 
 KnownFeatures::KnownFeatures(const torch::jit::Module& model, const data::Dataset& dataset) {
