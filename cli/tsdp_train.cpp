@@ -49,6 +49,18 @@ std::string path_for_run(const std::string& given, const std::filesystem::path& 
   return std::filesystem::relative(std::filesystem::absolute(found), std::filesystem::absolute(run)).string();
 }
 
+/// Names the run's files so in `config`.
+void name_files_for_run(tsdp::Config& config, const std::filesystem::path& config_file,
+                        const std::filesystem::path& run) {
+  if (auto& path = config.dataset.path; !config.dataset.is_synthetic())
+    path = path_for_run(path, tsdp::find_data_file(path, config_file), run);
+  if (auto& file = config.dataset.covariates)
+    file = path_for_run(*file, tsdp::find_file("dataset.covariates.file", *file, config_file), run);
+  for (auto& candidate : config.model.candidates)
+    if (tsdp::external_name(candidate))
+      candidate = path_for_run(candidate, tsdp::find_file("model.candidates", candidate, config_file), run);
+}
+
 /// Warns if the series are fewer or shorter than the settings assume.
 void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingScheme& scheme) {
   if (const auto windows = scheme.expected_windows();
@@ -249,14 +261,7 @@ int train(const Options& o) {
     return 0;
   }
   auto& config = settled.config;
-  if (o.resume.empty() && !config.dataset.is_synthetic())
-    config.dataset.path =
-        path_for_run(config.dataset.path, tsdp::find_data_file(config.dataset.path, config_file), folder.root);
-  for (auto& candidate : config.model.candidates)
-    if (tsdp::external_name(candidate) && o.resume.empty())
-      candidate = path_for_run(candidate, tsdp::find_file("model.candidates", candidate, config_file), folder.root);
-  if (auto& file = config.dataset.covariates; file && o.resume.empty())
-    file = path_for_run(*file, tsdp::find_file("dataset.covariates.file", *file, config_file), folder.root);
+  if (o.resume.empty()) name_files_for_run(config, config_file, folder.root);
   // Before a plan is made for something the run was not charged for.
   if (!o.resume.empty() && tsdp::is_there(folder.charged_config()))
     tsdp::training::refuse_what_was_not_charged_for(folder, config, data);

@@ -17,13 +17,10 @@
 namespace tsdp::exporting {
 namespace {
 
-/// What the ledger says of a training that read data; empty if none did.
+/// What the ledger says of the training, if the weights rest on data; else empty.
 std::string statement_of(const nlohmann::ordered_json& ledger, const std::string& file) {
-  const bool took_steps = !ledger.is_object() || !ledger.value("private", false) ||
-                          ledger.value("steps_planned", std::int64_t{1}) > 0 ||
-                          mechanism::rests_on_data(mechanism::start_origin_of(ledger, file));
-  if (!took_steps) return {};
-  return ledger.is_object() ? ledger.value("statement", std::string("no privacy statement")) : "no privacy statement";
+  const auto origin = mechanism::origin_of_weights(mechanism::read_ledger(ledger, cat(file, ": privacy.json")));
+  return mechanism::rests_on_data(origin) ? ledger.value("statement", std::string("no privacy statement")) : "";
 }
 
 /// Throws UsageError unless the model forecasts the windows of `dataset` that a mixture with this horizon needs.

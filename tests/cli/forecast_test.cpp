@@ -859,6 +859,16 @@ TEST_F(Forecast, IsMixedWithAnotherModelAsWithItsForecastsInAFile) {
   std::filesystem::copy_file(path("free/model.pt"), path("flows.pt"),
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_TRUE(scores_with("flows.pt")["baselines"].contains("flows"));
+
+  // So are weights trained on series that the program made.
+  const auto made_up = run("tsdp-train", {"--config", "config.yaml", "--output", "made_up", "--quiet", "--threads", "1",
+                                          "--set", "privacy.enabled=false", "--set", "dataset.format=synthetic",
+                                          "--set", "dataset.path=hourly", "--set", "dataset.synthetic.series=3",
+                                          "--set", "dataset.synthetic.length=120", "--set", "model.candidates=[]"});
+  ASSERT_EQ(made_up.exit_code, 0) << made_up.err;
+  std::filesystem::copy_file(path("made_up/model.pt"), path("flows.pt"),
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_TRUE(scores_with("flows.pt")["baselines"].contains("flows"));
 }
 
 TEST_F(Forecast, ACandidateModelThatDoesNotFitIsNamed) {
