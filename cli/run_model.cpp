@@ -83,11 +83,15 @@ namespace {
 void initialise_as_stated(models::Forecaster& model, const training::RunFolder& folder, const Config& config,
                           const mechanism::Ledger& ledger) {
   const auto start = mechanism::find_start(config, folder.config());
-  if (ledger.start != mechanism::start_of(config, start))
+  auto settled = config;  // a run's configuration names all of its networks
+  const auto networks = mechanism::find_networks(settled, folder.config());
+  if (ledger.start != mechanism::start_of(config, start, networks))
     throw DataError(cat(folder.config().string(),
-                        ": model.start: found other weights than the run began with; put the run's own ",
-                        config.model.start, " back"));
+                        ": model.start, model.candidates: found other weights than the run began with; put the run's "
+                        "own ",
+                        config.model.start, " and *.safetensors back"));
   training::initialise(model, config.training.seed, start);
+  model.keep_networks(training::networks_of(config, networks));
 }
 
 }  // namespace

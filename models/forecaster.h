@@ -104,6 +104,9 @@ class Forecaster {
   at::Tensor losses(const WindowBatch& batch);
   /// Keeps the present weights as those of the start, a candidate of the mixture of exported forecasts.
   void keep_start() { start_ = parameters_.values().clone(); }
+  /// Keeps the networks that exported forecasts are mixed with, as many as options().mixture.networks names.
+  void keep_networks(std::vector<std::shared_ptr<const Forecaster>> networks) { networks_ = std::move(networks); }
+  [[nodiscard]] const std::vector<std::shared_ptr<const Forecaster>>& networks() const noexcept { return networks_; }
   /// All parameters of the start, flat; undefined if they are not kept.
   [[nodiscard]] const at::Tensor& start() const noexcept { return start_; }
 
@@ -179,6 +182,7 @@ class Forecaster {
   ModelOptions options_;
   dp::ParameterBuffer parameters_;
   at::Tensor start_;
+  std::vector<std::shared_ptr<const Forecaster>> networks_;
   std::vector<dp::Layer*> layer_list_;
   dp::Tape tape_;
   std::unique_ptr<StudentTHead> head_;

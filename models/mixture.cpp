@@ -156,6 +156,7 @@ def outliers(self, values: Tensor) -> Tensor:
 
 def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor, external: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     network = self.network_length
+    reach = self.longest_network
     horizon = self.prediction_length
     length = past_target.size(1)
     values = torch.where(past_observed > 0.0, past_target, torch.full_like(past_target, float('nan')))
@@ -184,7 +185,7 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
         truth = values[:, end:end + horizon]
         truth = torch.where(counts, truth, torch.full_like(truth, float('nan')))
         q, mean, samples = self.network(past_target[:, end - network:end], past_observed[:, end - network:end], features[:, end - network:end + horizon], deciles, draws)
-        candidates, means = self.candidates(past_target[:, end - network:end], past_observed[:, end - network:end], features[:, end - network:end + horizon], values[:, :end], deciles, draws)
+        candidates, means = self.candidates(past_target[:, end - reach:end], past_observed[:, end - reach:end], features[:, end - reach:end + horizon], values[:, :end], deciles, draws)
         both = torch.cat([q.unsqueeze(1), candidates, external[:, window, :, :9]], 1)
         takes_part = takes_part & (known[:, window] | truth.eq(truth).any(1, keepdim=True).logical_not())
         losses = losses + ages[window - 1] * self.quantile_loss(both, truth.unsqueeze(1), deciles)
@@ -196,6 +197,8 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
     losses = losses + 1e-9 * losses.max(1, keepdim=True)[0] + 1e-300
     evidence = -counted.clamp(max=8.0) * torch.log(losses)
     evidence[:, 0] += 0.6931471805599453
+    if self.network_count > 0:
+        evidence[:, self.first_network:self.first_network + self.network_count] += 0.6931471805599453
     evidence = evidence.masked_fill(takes_part.logical_not(), -float('inf'))
     weights = torch.softmax(evidence, 1).to(values.dtype)
     spread = torch.ones([values.size(0), 1, 1], device=values.device).double()
@@ -217,7 +220,7 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
     asked = torch.cat([asked, half])
     q, mean, samples = self.network(past_target[:, length - network:], past_observed[:, length - network:], features[:, features.size(1) - network - horizon:], asked, uniform)
     draws = uniform if self.from_samples else uniform[:, :0]
-    candidates, means = self.candidates(past_target[:, length - network:], past_observed[:, length - network:], features[:, features.size(1) - network - horizon:], values, torch.cat([asked, ranks]), draws)
+    candidates, means = self.candidates(past_target[:, length - reach:], past_observed[:, length - reach:], features[:, features.size(1) - reach - horizon:], values, torch.cat([asked, ranks]), draws)
     ordered, order = torch.sort(samples, 1)
     others = self.between_deciles(external[:, 0, :, :9], torch.cat([asked, ranks]))
     both = torch.cat([torch.cat([q, ordered], 1).unsqueeze(1), candidates, others], 1)
@@ -234,7 +237,10 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
 std::string call(const Mixture::Member& member) {
   const auto sizes = cat("values, ", member.season, ", ", member.seasons, ", ");
   switch (member.method) {
-    case Candidate::start: return "q, m, s = self.start.network(past_target, past_observed, features, levels, draws)";
+    case Candidate::start:
+      return "q, m, s = self.start.network(past_target[:, past_target.size(1) - self.network_length:], "
+             "past_observed[:, past_target.size(1) - self.network_length:], "
+             "features[:, features.size(1) - self.network_length - self.prediction_length:], levels, draws)";
     case Candidate::seasonal_quantiles: return cat("q, m = self.seasonal_quantiles(", sizes, "False, levels)");
     case Candidate::moved_quantiles: return cat("q, m = self.seasonal_quantiles(", sizes, "True, levels)");
     case Candidate::seasonal_naive_bands:
@@ -251,7 +257,7 @@ const std::vector<double>& mixture_spreads() {
   return spreads;
 }
 
-std::string mixture_script(const Mixture& mixture) {
+std::string mixture_script(const Mixture& mixture, const std::vector<std::int64_t>& network_lengths) {
   std::string all = R"(
 def candidates(self, past_target: Tensor, past_observed: Tensor, features: Tensor, values: Tensor, levels: Tensor, draws: Tensor) -> Tuple[Tensor, Tensor]:
     # (B, K, A, H) and (B, K, H)
@@ -260,10 +266,15 @@ def candidates(self, past_target: Tensor, past_observed: Tensor, features: Tenso
 )";
   for (const auto& member : mixture.members)
     all += cat("    ", call(member), "\n    quantiles.append(q)\n    means.append(m)\n");
-  all += mixture.members.empty() ? "    return values.new_zeros([values.size(0), 0, levels.size(0), "
-                                   "self.prediction_length]), values.new_zeros([values.size(0), 0, "
-                                   "self.prediction_length])\n"
-                                 : "    return torch.stack(quantiles, 1), torch.stack(means, 1)\n";
+  for (std::size_t i = 0; i < network_lengths.size(); ++i)
+    all += cat("    q, m, s = self.network_", i, ".network(past_target[:, past_target.size(1) - ", network_lengths[i],
+               ":], past_observed[:, past_target.size(1) - ", network_lengths[i],
+               ":], features[:, :, :0], levels, draws[:, :0])\n    quantiles.append(q)\n    means.append(m)\n");
+  all += mixture.members.empty() && network_lengths.empty()
+             ? "    return values.new_zeros([values.size(0), 0, levels.size(0), "
+               "self.prediction_length]), values.new_zeros([values.size(0), 0, "
+               "self.prediction_length])\n"
+             : "    return torch.stack(quantiles, 1), torch.stack(means, 1)\n";
   return cat(methods, all, mixing);
 }
 

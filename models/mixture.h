@@ -1,6 +1,7 @@
 // Public candidates beside a network, and their mixture by how each did on the series' own past.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,14 +11,14 @@ namespace tsdp::models {
 
 /// TorchScript: the method
 ///   mixture(self, past_target, past_observed, features, asked, uniform, external) -> Tuple[Tensor, Tensor, Tensor]
-/// of pasts of Mixture::past_length values, from a method `network` (for Candidate::start also self.start.network) of
-/// the same form, but without `external` (B, J + 1, E, 10, H: of the coming window, then of those that begin 1 to J
-/// strides earlier, the quantiles 0.1, …, 0.9 and the mean by other programs, NaN if not known), for pasts of
-/// self.network_length values. What it is stands at Mixture (tsdp/settings/mixture.h). It
-/// reads one window's own past alone. It uses self.prediction_length, mixture_windows, mixture_stride, skips_outliers,
-/// candidate_count, longest_season, from_samples, lower_bound, upper_bound, and self.spreads, which is
-/// mixture_spreads().
-[[nodiscard]] std::string mixture_script(const Mixture& mixture);
+/// of pasts of Mixture::past_length values, from a method `network` (for Candidate::start also self.start.network, for
+/// network i of `network_lengths`, the pasts that they read, also self.network_i.network) of the same form, but without
+/// `external` (B, J + 1, E, 10, H: of the coming window, then of those that begin 1 to J strides earlier, the quantiles
+/// 0.1, …, 0.9 and the mean by other programs, NaN if not known), for pasts of self.network_length values. What it is
+/// stands at Mixture (tsdp/settings/mixture.h). It reads one window's own past alone. It uses self.prediction_length,
+/// mixture_windows, mixture_stride, skips_outliers, candidate_count, longest_season, from_samples, lower_bound,
+/// upper_bound, and self.spreads, which is mixture_spreads().
+[[nodiscard]] std::string mixture_script(const Mixture& mixture, const std::vector<std::int64_t>& network_lengths);
 
 /// The grid of spreads s.
 [[nodiscard]] const std::vector<double>& mixture_spreads();

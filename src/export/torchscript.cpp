@@ -235,6 +235,13 @@ torch::jit::Module network_module(const models::Forecaster& model, bool sampled_
   return module;
 }
 
+/// The longest past that one of its networks reads.
+std::int64_t longest_network(const models::Forecaster& model) {
+  auto longest = model.past_length();
+  for (const auto& network : model.networks()) longest = std::max(longest, network->past_length());
+  return longest;
+}
+
 /// The forecaster of the weights that training of `model` began with.
 std::unique_ptr<models::Forecaster> start_of(const models::Forecaster& model) {
   if (!model.start().defined())
@@ -247,6 +254,10 @@ std::unique_ptr<models::Forecaster> start_of(const models::Forecaster& model) {
 
 }  // namespace
 
+std::int64_t forecast_past_length(const models::Forecaster& model) {
+  return model.options().mixture.past_length(longest_network(model), model.options().prediction_length);
+}
+
 torch::jit::Module make_module(const models::Forecaster& model, bool sampled_forecasts) {
   auto module = network_module(model, sampled_forecasts);
   const auto& mixture = model.options().mixture;
@@ -256,17 +267,29 @@ torch::jit::Module make_module(const models::Forecaster& model, bool sampled_for
   number("past_length", forecast_past_length(model));
   if (!mixture.empty()) {
     number("network_length", model.past_length());
+    number("longest_network", longest_network(model));
+    number("network_count", std::ssize(mixture.networks));
+    number("first_network", std::ssize(mixture.members) + 1);
     number("mixture_windows", mixture.windows);
     number("mixture_stride", mixture.stride);
     module.register_attribute("skips_outliers", c10::BoolType::get(), mixture.skips_outliers);
-    number("candidate_count", static_cast<std::int64_t>(mixture.members.size() + mixture.external.size()) + 1);
+    number("candidate_count",
+           static_cast<std::int64_t>(mixture.members.size() + mixture.networks.size() + mixture.external.size()) + 1);
     module.register_attribute("external", c10::ListType::ofStrings(),
                               c10::List<std::string>(at::ArrayRef<std::string>(mixture.external)));
     number("longest_season", mixture.longest_season());
     module.register_buffer("spreads", at::tensor(models::mixture_spreads(), model.parameters().values().scalar_type()));
     if (mixture.has(Candidate::start))
       module.register_module("start", network_module(*start_of(model), sampled_forecasts));
-    module.define(models::mixture_script(mixture));
+    if (model.networks().size() != mixture.networks.size())
+      throw Error(ExitCode::failure, cat("a mixture of ", mixture.networks.size(),
+                                         " other networks, and the model has ", model.networks().size()));
+    std::vector<std::int64_t> lengths;
+    for (const auto& network : model.networks()) {
+      module.register_module(cat("network_", lengths.size()), network_module(*network, false));
+      lengths.push_back(network->past_length());
+    }
+    module.define(models::mixture_script(mixture, lengths));
   }
   module.define(cat(forward_script,
                     mixture.empty() ? "    return self.network(past_target, past_observed, features, asked, uniform)\n"
@@ -308,6 +331,17 @@ class Sizes {
     if (!at(key).is_boolean()) refuse(key, "true or false");
     return at(key).get<bool>();
   }
+  [[nodiscard]] std::string text(const char* key) const {
+    if (!at(key).is_string()) refuse(key, "a text");
+    return at(key).get<std::string>();
+  }
+  /// Of the networks that a mixture holds beside the model's own.
+  [[nodiscard]] std::vector<Sizes> networks() const {
+    std::vector<Sizes> out;
+    if (!has("mixture") || at("mixture").is_null() || !at("mixture").contains("networks")) return out;
+    for (const auto& item : at("mixture")["networks"]) out.emplace_back(item, where_, "mixture.networks.");
+    return out;
+  }
   [[nodiscard]] bool has(const char* key) const { return sizes_.contains(key); }
   template <class Enum>
   [[nodiscard]] Enum one_of(const char* key) const {
@@ -339,7 +373,13 @@ class Sizes {
         out.external.push_back(item.get<std::string>());
       }
     }
-    if (members.empty() && out.external.empty()) sizes.refuse("members", "a list of candidates");
+    if (sizes.has("networks")) {  // older models have none
+      const auto& networks = sizes.at("networks");
+      if (!networks.is_array() || networks.size() > 100) sizes.refuse("networks", "a list of networks");
+      for (const auto& item : networks) out.networks.push_back(Sizes(item, where_, "mixture.networks.").text("name"));
+    }
+    if (members.empty() && out.networks.empty() && out.external.empty())
+      sizes.refuse("members", "a list of candidates");
     for (const auto& item : members) {
       const Sizes member(item, where_, "mixture.members.");
       out.members.push_back({member.one_of<Candidate>("method"), member.number("season", 1, largest_length),
@@ -371,13 +411,36 @@ class Sizes {
   std::string where_, prefix_;
 };
 
-Json sizes_of(const Mixture& mixture) {
+Json sizes_of(const models::ModelOptions& options) {
+  const auto bound = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
+  return {{"context_length", options.context_length},
+          {"prediction_length", options.prediction_length},
+          {"lags", options.lags},
+          {"time_features", options.time_features},
+          {"default_scale", options.default_scale},
+          {"width_factor", options.width_factor},
+          {"width", options.width},
+          {"imputes", options.imputes},
+          {"lower_bound", bound(options.lower_bound)},
+          {"upper_bound", bound(options.upper_bound)},
+          {"prior", name(options.prior.kind)},
+          {"season", options.prior.season}};
+}
+
+/// Of the mixture.
+Json sizes_of(const models::Forecaster& model) {
+  const auto& mixture = model.options().mixture;
   if (mixture.empty()) return nullptr;
   auto members = Json::array();
   for (const auto& member : mixture.members)
     members.push_back({{"method", name(member.method)}, {"season", member.season}, {"seasons", member.seasons}});
   Json out = {{"windows", mixture.windows}, {"stride", mixture.stride}, {"members", std::move(members)}};
   if (mixture.skips_outliers) out["skips_outliers"] = true;
+  for (std::size_t i = 0; i < model.networks().size(); ++i) {
+    Json network = {{"name", mixture.networks[i]}, {"model", model.networks()[i]->name()}};
+    network.update(sizes_of(model.networks()[i]->options()));
+    out["networks"].push_back(std::move(network));
+  }
   if (!mixture.external.empty()) out["external"] = mixture.external;
   return out;
 }
@@ -395,14 +458,8 @@ ModelMetadata metadata_of(const mechanism::ExportedModel& found, const std::stri
   return {found.model, found.privacy};
 }
 
-/// The model of `data`, built by this program's code.
-LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::string& where) {
-  const auto name = metadata.model["name"].get<std::string>();
-  const auto known = models::model_names();
-  if (std::find(known.begin(), known.end(), name) == known.end())
-    throw DataError(cat(where, ": found a model '", name, "'; this program builds ", join(known, ", "),
-                        " (--trust runs the code in the archive instead, if you trust where it is from)"));
-  const Sizes sizes(metadata.model.value("sizes", Json()), where);
+/// What a network is built from.
+models::ModelOptions options_of(const Sizes& sizes) {
   models::ModelOptions options;
   options.context_length = sizes.number("context_length", 1, largest_length);
   options.prediction_length = sizes.number("prediction_length", 1, largest_length);
@@ -416,19 +473,33 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
   options.upper_bound = sizes.bound("upper_bound", options.upper_bound);
   if (!(options.lower_bound < options.upper_bound)) sizes.refuse("lower_bound", "a number below upper_bound");
   options.prior = sizes.prior();
+  return options;
+}
+
+/// The model of `data`, built by this program's code.
+LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::string& where) {
+  const auto name = metadata.model["name"].get<std::string>();
+  const auto known = models::model_names();
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw DataError(cat(where, ": found a model '", name, "'; this program builds ", join(known, ", "),
+                        " (--trust runs the code in the archive instead, if you trust where it is from)"));
+  const Sizes sizes(metadata.model.value("sizes", Json()), where);
+  auto options = options_of(sizes);
   options.mixture = sizes.mixture(options.prediction_length);
   std::int64_t stored = 0;
   for (const auto& tensor : data.tensors) stored += static_cast<std::int64_t>(tensor.bytes.size() / 4);
-  options.most_parameters = stored;
   const auto& type = data.tensors.empty() ? std::string() : data.tensors.front().type;
   if (type != "F32" && type != "F64")
     throw DataError(cat(where, ": holds no weights; expected a model that tsdp-export or tsdp-train wrote"));
-  std::unique_ptr<models::Forecaster> model;
-  try {
-    model = models::make_model(name, options, at::TensorOptions(type == "F32" ? at::kFloat : at::kDouble));
-  } catch (const Error& error) { throw DataError(cat(where, ": model: ", error.what())); }
-  const auto& parameters = model->parameters();
-  const auto read = [&](const std::string& prefix) {
+  const auto built = [&](const std::string& of, models::ModelOptions sizes_of_it) {
+    sizes_of_it.most_parameters = stored;
+    try {
+      return models::make_model(of, sizes_of_it, at::TensorOptions(type == "F32" ? at::kFloat : at::kDouble));
+    } catch (const Error& error) { throw DataError(cat(where, ": model: ", error.what())); }
+  };
+  std::size_t used = 0;
+  const auto read = [&](const models::Forecaster& into, const std::string& prefix) {
+    const auto& parameters = into.parameters();
     for (std::size_t i = 0; i < parameters.entries().size(); ++i) {
       const auto& entry = parameters.entries()[i];
       const auto& found = data.tensor(prefix + entry.name, where);
@@ -439,19 +510,31 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
     }
     if (!parameters.values().isfinite().all().item<bool>())
       throw DataError(cat(where, ": holds weights that are not finite; expected a model that trained to its end"));
+    used += parameters.entries().size();
   };
-  const bool has_start = options.mixture.has(Candidate::start);
-  if (has_start) {
-    read(std::string(mechanism::start_prefix));
+  const auto model = built(name, options);
+  if (options.mixture.has(Candidate::start)) {
+    read(*model, std::string(mechanism::start_prefix));
     model->keep_start();
   }
-  read("");
-  if (data.tensors.size() != (has_start ? 2 : 1) * parameters.entries().size())
-    throw DataError(cat(where, ": holds weights that the model has not"));
-  if (metadata.model["past_length"] != forecast_past_length(*model) ||
+  read(*model, "");
+  std::vector<std::shared_ptr<const models::Forecaster>> networks;
+  for (const auto& network_sizes : sizes.networks()) {
+    const auto its_options = options_of(network_sizes);
+    auto network = built(network_sizes.text("model"), its_options);
+    if (network->reads_time_features() || network->samples_paths())
+      network_sizes.refuse("model", "a model that reads no time features");
+    if (its_options.prediction_length != options.prediction_length)
+      network_sizes.refuse("prediction_length", cat(options.prediction_length, ", as of the model"));
+    read(*network, cat(mechanism::network_prefix, networks.size(), "."));
+    networks.push_back(std::move(network));
+  }
+  model->keep_networks(std::move(networks));
+  if (data.tensors.size() != used) throw DataError(cat(where, ": holds weights that the model has not"));
+  if (forecast_past_length(*model) > largest_length || metadata.model["past_length"] != forecast_past_length(*model) ||
       metadata.model["prediction_length"] != options.prediction_length)
     throw DataError(cat(where, ": model: past_length and prediction_length are not those of its sizes"));
-  metadata.model["parameters"] = parameters.count();
+  metadata.model["parameters"] = model->parameters().count();
   return {make_module(*model, sizes.flag("sampled_forecasts")), std::move(metadata)};
 }
 
@@ -459,22 +542,9 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
 
 void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMetadata metadata,
                 const std::filesystem::path& file) {
-  const auto& options = model.options();
-  const auto bound = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
-  metadata.model["sizes"] = {{"context_length", options.context_length},
-                             {"prediction_length", options.prediction_length},
-                             {"lags", options.lags},
-                             {"time_features", options.time_features},
-                             {"default_scale", options.default_scale},
-                             {"width_factor", options.width_factor},
-                             {"width", options.width},
-                             {"imputes", options.imputes},
-                             {"lower_bound", bound(options.lower_bound)},
-                             {"upper_bound", bound(options.upper_bound)},
-                             {"prior", name(options.prior.kind)},
-                             {"season", options.prior.season},
-                             {"mixture", sizes_of(options.mixture)},
-                             {"sampled_forecasts", sampled_forecasts}};
+  metadata.model["sizes"] = sizes_of(model.options());
+  metadata.model["sizes"]["mixture"] = sizes_of(model);
+  metadata.model["sizes"]["sampled_forecasts"] = sampled_forecasts;
   TensorFile data;
   data.texts = {{"format", format_name},
                 {model_entry, json_text(metadata.model, 2)},
@@ -484,7 +554,9 @@ void save_model(const models::Forecaster& model, bool sampled_forecasts, ModelMe
       data.tensors.push_back(dp::stored(prefix + from.parameters().entries()[i].name, from.parameters().value(i)));
   };
   put(model, "");
-  if (options.mixture.has(Candidate::start)) put(*start_of(model), std::string(mechanism::start_prefix));
+  if (model.options().mixture.has(Candidate::start)) put(*start_of(model), std::string(mechanism::start_prefix));
+  for (std::size_t i = 0; i < model.networks().size(); ++i)
+    put(*model.networks()[i], cat(mechanism::network_prefix, i, "."));
   const torch::jit::ExtraFilesMap extra = {{model_entry, data.texts[model_entry]},
                                            {privacy_entry, data.texts[privacy_entry]},
                                            {data_entry, tensor_file_bytes(data)}};

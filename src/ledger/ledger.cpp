@@ -162,6 +162,7 @@ Json start_json(const Start& start, Edition edition) {
   }
   if (!fresh) out["weights_sha256"] = start.sha256;
   if (rests_on_data(start.origin)) out["trained"] = start.trained;
+  if (!start.networks.empty()) out["networks"] = start.networks;
   return out;
 }
 

@@ -133,6 +133,11 @@ Ledger read_terms(const Json& document, const std::string& where, int depth) {
     const char* key = edition == Edition::second ? "weights" : "origin";
     if (edition != Edition::second || start.has(key)) out.start.origin = start.one_of<StartOrigin>(key);
     if (out.start.origin != StartOrigin::fresh) out.start.sha256 = start.text("weights_sha256");
+    if (start.has("networks")) {
+      const auto networks = start.section("networks");
+      for (const auto& [name, unused] : start.at("networks").items())
+        out.start.networks[name] = networks.text(name.c_str());
+    }
     if (rests_on_data(out.start.origin)) {
       if (depth == most_starts)
         throw DataError(

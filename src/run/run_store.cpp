@@ -39,10 +39,10 @@ std::string RunStore::keep_coefficients(const privacy::NoiseRecursion& recursion
   return name;
 }
 
-std::string RunStore::keep_start(const std::string& bytes) const {
-  const std::string name = "start.safetensors";
-  write_file_atomically(folder_.root / name, bytes);
-  return name;
+std::string RunStore::keep_weights(const std::string& name, const std::string& bytes) const {
+  const auto file = name + ".safetensors";
+  write_file_atomically(folder_.root / file, bytes);
+  return file;
 }
 
 void RunStore::begin(const Config& config, const data::PreparedData& data, const SecretKey& key,

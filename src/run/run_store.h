@@ -33,8 +33,8 @@ class RunStore {
   void claim();
   /// Writes the coefficients of a strategy matrix next to the configuration; returns the name to state there.
   [[nodiscard]] std::string keep_coefficients(const privacy::NoiseRecursion& recursion) const;
-  /// Likewise writes the weights that the run starts from; returns the name to state.
-  [[nodiscard]] std::string keep_start(const std::string& bytes) const;
+  /// Likewise writes weights as NAME.safetensors; returns the name to state.
+  [[nodiscard]] std::string keep_weights(const std::string& name, const std::string& bytes) const;
   /// Begins the claimed run: all of it is there when this returns, or none of it. `first` is the checkpoint before any
   /// step, `planned` the steps of its plan, which are kept: another program may plan more steps.
   void begin(const Config& config, const data::PreparedData& data, const SecretKey& key, const Checkpoint& first,

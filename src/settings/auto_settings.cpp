@@ -72,6 +72,13 @@ std::int64_t context_of(const Config& c, const privacy::SeriesLengths& lengths) 
   return std::max(std::min(wanted, held), by_season && season <= held ? season : 1);
 }
 
+/// The candidates that `auto` stands for with a prior.
+void name_candidates(Config& c) {
+  c.model.auto_candidates = false;
+  c.model.candidates = all_names<Candidate>();
+  c.model.candidates.emplace_back(other_starts);
+}
+
 /// A start that was trained on data is no public forecast. As a candidate its weights would lie in the exported model
 /// as they are, and with a target of 0 they would be the model: the run's epsilon covers neither.
 void settle_trained_start(Config& c, StartOrigin origin) {
@@ -89,8 +96,7 @@ void settle_trained_start(Config& c, StartOrigin origin) {
   const std::string start(name(Candidate::start));
   if (std::count(c.model.candidates.begin(), c.model.candidates.end(), start) > 0) refuse("model.candidates", start);
   if (!c.model.auto_candidates || c.model.prior == PriorKind::none) return;
-  c.model.auto_candidates = false;
-  c.model.candidates = all_names<Candidate>();
+  name_candidates(c);
   std::erase(c.model.candidates, start);
 }
 
@@ -185,7 +191,7 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
                    ? "no shipped weights are offered for this shape"
                    : "no shipped weights are offered for this shape, so the prior is the start");
   }
-  settle_trained_start(c, start_of(c, out.start).origin);
+  settle_trained_start(c, out.start_origin());
   if (c.model.chosen_lags) {
     std::vector<std::string> lags;
     for (const auto lag : c.model.lags) lags.push_back(cat(lag));
@@ -196,6 +202,15 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
     out.choose("model.context_length", *c.model.context_length,
                out.start ? "that of the weights it starts from"
                          : "the forecast length, in whole seasons where the prior needs one");
+  }
+  if (c.model.auto_candidates && c.model.prior != PriorKind::none) name_candidates(c);
+  const bool finds_networks = std::count(c.model.candidates.begin(), c.model.candidates.end(), other_starts) > 0;
+  out.networks = find_networks(c, config_file, lengths.shortest() - c.dataset.prediction_length);
+  if (finds_networks) {
+    std::vector<std::string> names;
+    for (const auto& network : out.networks) names.push_back(network.file.stem().string());
+    out.choose("model.candidates: other_starts", names.empty() ? std::string("none") : join(names, ", "),
+               "networks of other kinds, trained on synthetic series alone");
   }
   const auto lambda = c.sampling.subsequences_per_sequence;
   if (c.sampling.auto_batch_size) {

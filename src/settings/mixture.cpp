@@ -16,6 +16,12 @@ std::optional<std::string> external_name(const std::string& candidate) {
   return file.stem().string();
 }
 
+std::optional<std::string> network_name(const std::string& candidate) {
+  const std::filesystem::path file(candidate);
+  if (file.extension() != ".safetensors") return std::nullopt;
+  return file.stem().string();
+}
+
 Mixture mixture_of(const Config& config) {
   constexpr std::int64_t most_read = 20'000;  // values
   auto chosen = config.model.candidates;
@@ -35,6 +41,11 @@ Mixture mixture_of(const Config& config) {
       out.external.push_back(*name);
       continue;
     }
+    if (const auto name = network_name(text)) {
+      out.networks.push_back(*name);
+      continue;
+    }
+    if (text == other_starts) continue;  // files, once the run is settled
     const auto method = named<Candidate>(text, "model.candidates");
     switch (method) {
       case Candidate::start:  // which is the network itself where nothing is trained

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <utility>
 
 #include "base/digest.h"
@@ -77,9 +78,11 @@ StartWeights read_start(const std::filesystem::path& file) {
   return out;
 }
 
-Start start_of(const Config& config, const std::optional<StartWeights>& weights) {
+Start start_of(const Config& config, const std::optional<StartWeights>& weights,
+               const std::vector<StartWeights>& networks) {
   Start out;
   out.prior = prior_of(config);
+  for (const auto& network : networks) out.networks[network.file.stem().string()] = network.sha256;
   if (!weights) return out;
   out.origin = weights->origin;
   out.sha256 = weights->sha256;
@@ -175,6 +178,80 @@ std::optional<StartWeights> find_start(const Config& config, const std::filesyst
                          "; expected one of: ", join(shipped, ", "),
                          "; or weights of your own (docs/choosing.md: tsdp-train --config pretrain/…)"));
   return best;
+}
+
+Config config_of_network(const Config& config, const StartWeights& weights) {
+  const auto s = sizes_of(weights);
+  auto out = config;
+  out.model.name = s.model;
+  out.model.context_length = s.context;
+  out.model.lags = s.lags;
+  out.model.width = s.width;
+  out.model.width_factor = s.width_factor;
+  out.model.prior = s.prior.kind;
+  out.model.sampled_forecasts = false;
+  out.model.candidates.clear();
+  out.model.auto_candidates = false;
+  out.training.trainable = Trainable::all;
+  return out;
+}
+
+namespace {
+
+bool fits_beside(const Config& config, const StartWeights& weights) {
+  return !misfit(config_of_network(config, weights), weights);
+}
+
+/// One of each other model that fits, by name.
+std::vector<StartWeights> other_networks(const Config& config, std::int64_t most_context) {
+  std::map<std::string, StartWeights> best;
+  for (auto& start : shipped_starts()) {
+    const auto sizes = sizes_of(start.weights);
+    if (!start.did_no_worse || sizes.model == config.model.name || !sizes.lags.empty() ||
+        sizes.context > most_context || !fits_beside(config, start.weights))
+      continue;
+    const auto known = best.find(sizes.model);
+    if (known == best.end() || sizes.horizon < sizes_of(known->second).horizon)
+      best.insert_or_assign(sizes.model, std::move(start.weights));
+  }
+  std::vector<StartWeights> out;
+  for (auto& [model, weights] : best) out.push_back(std::move(weights));
+  return out;
+}
+
+}  // namespace
+
+std::vector<StartWeights> find_networks(Config& config, const std::filesystem::path& config_file,
+                                        std::int64_t most_context) {
+  std::vector<StartWeights> out;
+  std::vector<std::string> candidates;
+  for (const auto& candidate : config.model.candidates) {
+    if (candidate == other_starts) {
+      for (auto& network : other_networks(config, most_context)) {
+        candidates.push_back(network.file.string());
+        out.push_back(std::move(network));
+      }
+      continue;
+    }
+    candidates.push_back(candidate);
+    if (!network_name(candidate)) continue;
+    const auto beside = config_file.parent_path() / candidate;
+    auto network = read_start(is_there(beside) ? beside : find_file("model.candidates", candidate, config_file));
+    const auto what = cat("model.candidates: found ", candidate);
+    if (const auto why = misfit(config_of_network(config, network), network))
+      throw UsageError(cat(what, ", which does not fit: ", *why));
+    if (!sizes_of(network).lags.empty())
+      throw UsageError(cat(what, ", weights of ", sizes_of(network).model,
+                           "; expected those of a model that reads no time features"));
+    if (config.privacy.enabled && rests_on_data(network.origin))
+      throw PrivacyError(
+          cat(what,
+              ", which was trained on data: the model would hold those weights as they are, and no "
+              "epsilon of this run covers them; expected weights that were trained on synthetic series"));
+    out.push_back(std::move(network));
+  }
+  config.model.candidates = std::move(candidates);
+  return out;
 }
 
 }  // namespace tsdp::mechanism

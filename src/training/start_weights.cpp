@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dp/stored_tensor.h"
+#include "training/model_setup.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
@@ -20,7 +21,8 @@ void initialise(models::Forecaster& model, std::int64_t seed, const std::optiona
   const auto& parameters = model.parameters();
   const auto& entries = parameters.entries();
   const auto found_weights = std::count_if(data.tensors.begin(), data.tensors.end(), [](const auto& tensor) {
-    return !tensor.name.starts_with(mechanism::start_prefix);  // those of an earlier start
+    return !tensor.name.starts_with(mechanism::start_prefix) &&  // those of an earlier start and of other networks
+           !tensor.name.starts_with(mechanism::network_prefix);
   });
   if (found_weights != std::ssize(entries))
     throw DataError(cat(where, ": holds ", found_weights, " weights; the model has ", entries.size()));
@@ -41,6 +43,17 @@ void initialise(models::Forecaster& model, std::int64_t seed, const std::optiona
     parameters.value(i).copy_(by_steps ? value.narrow(0, 0, entries[i].shape.front()) : value);
   }
   model.keep_start();
+}
+
+std::vector<std::shared_ptr<const models::Forecaster>> networks_of(
+    const Config& config, const std::vector<mechanism::StartWeights>& weights) {
+  std::vector<std::shared_ptr<const models::Forecaster>> out;
+  for (const auto& one : weights) {
+    auto network = model_of(mechanism::config_of_network(config, one), at::TensorOptions(at::kFloat));
+    initialise(*network, 0, one);
+    out.push_back(std::move(network));
+  }
+  return out;
 }
 
 }  // namespace tsdp::training

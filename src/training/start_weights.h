@@ -1,6 +1,9 @@
 // Puts the weights of an earlier model into one about to be trained.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "models/forecaster.h"
 #include "tsdp/settings/start.h"
 
@@ -11,5 +14,9 @@ namespace tsdp::training {
 /// its rows step by step, and the steps do not depend on each other. The model keeps these weights as its start. Throws
 /// DataError for weights that have other shapes or are not finite.
 void initialise(models::Forecaster& model, std::int64_t seed, const std::optional<mechanism::StartWeights>& start);
+
+/// The networks of these weights that forecasts of a model of `config` are mixed with. Throws as `initialise` does.
+[[nodiscard]] std::vector<std::shared_ptr<const models::Forecaster>> networks_of(
+    const Config& config, const std::vector<mechanism::StartWeights>& weights);
 
 }  // namespace tsdp::training

@@ -172,6 +172,7 @@ class Trainer::Run {
 
   Config config_;
   std::optional<mechanism::StartWeights> start_;
+  std::vector<mechanism::StartWeights> networks_;
   const data::PreparedData& data_;
   at::Device device_;
   std::string environment_;  // read once: it stays what it was when the run began or was resumed here
@@ -198,6 +199,7 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
                   std::unique_ptr<models::Forecaster> forecaster)
     : config_(checked(run, data)),
       start_(std::move(run.start)),
+      networks_(std::move(run.networks)),
       data_(data),
       device_(device),
       store_(std::move(folder)),
@@ -212,6 +214,7 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
       best_loss_(std::numeric_limits<double>::infinity()),
       loss_sum_(at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble))) {
   initialise(*model_, config_.training.seed, start_);
+  model_->keep_networks(networks_of(config_, networks_));
   if (!method_.scheme().has_noise_on_data()) replayed_ = ReplayedStep::of(engine_, *model_, source_);
   environment_ = environment_of(device, repeats());
   // The accounting covers what a window reads.
@@ -238,11 +241,16 @@ void Trainer::Run::begin(const std::optional<std::filesystem::path>& budget) {
   // The run keeps the coefficients it is charged for.
   if (config_.privacy.noise_recursion)
     config_.privacy.noise_coefficients = store_.keep_coefficients(*config_.privacy.noise_recursion);
-  if (start_) config_.model.start = store_.keep_start(start_->bytes);
+  if (start_) config_.model.start = store_.keep_weights("start", start_->bytes);
+  for (auto& candidate : config_.model.candidates)
+    for (const auto& network : networks_)
+      if (const auto name = network_name(candidate); name && *name == network.file.stem().string())
+        candidate = store_.keep_weights(*name, network.bytes);
   // Charges the whole plan before any of the run exists: if the process dies in between, the plan is spent.
   if (budget) {
     const auto uses = method_.privacy()->theorem().uses_of_steps(plan_.steps);
-    mechanism::charge_budget(*budget, store_.run(), *method_.privacy(), mechanism::start_of(config_, start_), uses);
+    mechanism::charge_budget(*budget, store_.run(), *method_.privacy(), mechanism::start_of(config_, start_, networks_),
+                             uses);
   }
   store_.begin(config_, data_, key_, checkpoint(WithKey::yes), plan_.steps);
   write_ledger(mechanism::RunState::running);
@@ -252,7 +260,7 @@ void Trainer::Run::resume() {
   const auto found = store_.take_up(config_, data_, plan_.steps);
   // The step count that a budget was charged for and the ledger states: another program may plan a step more.
   if (const auto planned = store_.planned()) plan_ = ended_after(*planned, plan_, method_, config_.privacy.delta);
-  const auto start = mechanism::start_of(config_, start_);
+  const auto start = mechanism::start_of(config_, start_, networks_);
   bool as_before = false;
   if (!found) {
     // Neither weights nor key are left. The charged steps may have been released, so they stay charged.
@@ -381,7 +389,7 @@ mechanism::Ledger Trainer::Run::current_ledger(mechanism::RunState state) const 
   out.state = state;
   out.run = {store_.run(), key_print_, sha256(config_text(config_))};
   out.reproducible = config_.training.reproducible;
-  out.start = mechanism::start_of(config_, start_);
+  out.start = mechanism::start_of(config_, start_, networks_);
   out.synthetic = mechanism::synthetic_data_of(config_);
   out.covariates = config_.dataset.covariate_columns;
   out.steps_planned = plan_.steps;

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "data/oddities.h"
 #include "models/mixture.h"
+#include "tsdp/base/error.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/torchscript.h"
 #include "tsdp/random/random.h"
@@ -202,20 +205,21 @@ struct Reference {
   double spread = 1.0;
 };
 Reference reference(torch::jit::Module& network, torch::jit::Module& start, const Mixture& mixture,
-                    std::int64_t network_past, std::int64_t horizon, const std::vector<float>& past,
-                    const std::vector<double>& asked) {
+                    std::int64_t horizon, const std::vector<float>& past, const std::vector<double>& asked,
+                    std::vector<torch::jit::Module> others = {}) {
   const auto h = static_cast<std::size_t>(horizon);
   auto levels = asked;
   levels.push_back(0.5);
   const auto all = [&](std::size_t end, const std::vector<double>& at) {
     std::vector<evaluation::BaselineForecast> out;
     std::vector<float> read(past.begin(), past.begin() + static_cast<std::ptrdiff_t>(end));
-    const auto own = input_of({std::vector<float>(read.end() - network_past, read.end())});
     const auto values = [](const at::Tensor& t) {
       const auto flat = t.contiguous().to(at::kDouble);
       return std::vector<double>(flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel());
     };
     const auto by = [&](torch::jit::Module& module) {
+      const auto length = module.attr("past_length").toInt();
+      const auto own = input_of({std::vector<float>(read.end() - length, read.end())});
       const auto found = run(module, own, at::ones({1, 1, horizon, 2}, at::kDouble), at);
       out.push_back({values(found.quantiles), values(found.mean)});
     };
@@ -236,6 +240,7 @@ Reference reference(torch::jit::Module& network, torch::jit::Module& start, cons
           break;
       }
     }
+    for (auto& other : others) by(other);
     return out;
   };
   const auto loss = [&](const std::vector<double>& quantiles, std::size_t end) {
@@ -249,7 +254,7 @@ Reference reference(torch::jit::Module& network, torch::jit::Module& start, cons
     return sum;
   };
   Reference out;
-  std::vector<double> losses(mixture.members.size() + 1, 0.0);
+  std::vector<double> losses(mixture.members.size() + 1 + others.size(), 0.0);
   struct Window {
     std::size_t end;
     double weight;
@@ -271,7 +276,8 @@ Reference reference(torch::jit::Module& network, torch::jit::Module& start, cons
   const auto n = static_cast<double>(record.size());
   double total = 0.0;
   for (const double x : losses) {
-    out.weights.push_back((out.weights.empty() ? 2.0 : 1.0) * std::pow(x > 0.0 ? x : 1.0, -std::min(n, 8.0)));
+    const bool is_network = out.weights.empty() || out.weights.size() > mixture.members.size();
+    out.weights.push_back((is_network ? 2.0 : 1.0) * std::pow(x > 0.0 ? x : 1.0, -std::min(n, 8.0)));
     total += out.weights.back();
   }
   for (auto& weight : out.weights) weight /= total;
@@ -333,7 +339,7 @@ TEST(Mixture, IsWhatItsDefinitionSays) {
     const auto draws = at::rand({4, 2, horizon, 2}, at::kDouble);
     const auto found = run(module, input_of(rows), draws, asked);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const auto expected = reference(network, start, mixture, 8, horizon, rows[i], asked);
+      const auto expected = reference(network, start, mixture, horizon, rows[i], asked);
       const auto row = static_cast<std::int64_t>(i);
       for (std::int64_t k = 0; k < horizon; ++k) {
         for (std::int64_t q = 0; q < 3; ++q)
@@ -360,6 +366,56 @@ Output run_with(torch::jit::Module& module, const Input& input, const at::Tensor
 }
 
 /// What a baseline forecasts of the coming window and of those before it: (1, J + 1, 1, 10, H).
+/// A `simple_ff` and a `dlinear` of other contexts, beside a model with the candidates of `mixture`.
+std::vector<std::shared_ptr<const models::Forecaster>> other_networks(std::int64_t horizon) {
+  std::vector<std::shared_ptr<const models::Forecaster>> out;
+  for (const auto& [name, context] : {std::pair{"simple_ff", 13}, {"dlinear", 6}}) {
+    auto options = options_with({}, horizon);
+    options.context_length = context;
+    auto network = models::make_model(name, options, at::TensorOptions(at::kDouble));
+    RandomStream stream(SecretKey::from_seed(17), "initial weights", static_cast<std::uint64_t>(context));
+    network->initialise(stream);
+    for (std::int64_t i = 0; i < network->parameters().count(); ++i)
+      network->parameters().values()[i] += 0.02 * stream.uniform();
+    out.push_back(std::move(network));
+  }
+  return out;
+}
+
+TEST(Mixture, HoldsOtherNetworks) {
+  for (const std::int64_t horizon : {3, 9})
+    for (const bool alone : {false, true}) {
+      auto mixture = mixture_of(horizon);
+      if (alone) mixture.members.clear();
+      mixture.networks = {"first", "second"};
+      const auto model = make(options_with(mixture, horizon));
+      EXPECT_THROW(static_cast<void>(make_module(*model)), Error);  // without them
+      const auto others = other_networks(horizon);
+      model->keep_networks(others);
+      auto module = make_module(*model);
+      auto network = make_module(*make(options_with({}, horizon)));
+      auto start = make_module(*make(options_with({}, horizon), "dlinear", Weights::start));
+      const auto length = static_cast<std::size_t>(forecast_past_length(*model));
+      ASSERT_GE(length, static_cast<std::size_t>(13 + mixture.windows * mixture.stride));
+      const std::vector<std::vector<float>> rows = {series(length, 0, 0), series(length, 3, 1),
+                                                    series(length, length - 14, 2)};
+      const std::vector<double> asked = {0.05, 0.5, 0.77};
+      const auto found = run(module, input_of(rows), at::rand({3, 2, horizon, 2}, at::kDouble), asked);
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        const auto expected = reference(network, start, mixture, horizon, rows[i], asked,
+                                        {make_module(*others[0]), make_module(*others[1])});
+        const auto row = static_cast<std::int64_t>(i);
+        for (std::int64_t k = 0; k < horizon; ++k) {
+          for (std::int64_t q = 0; q < 3; ++q)
+            EXPECT_NEAR(found.quantiles[row][q][k].item<double>(),
+                        expected.quantiles[static_cast<std::size_t>(q * horizon + k)], 1e-5)
+                << "series " << i << ", level " << asked[static_cast<std::size_t>(q)] << ", step " << k;
+          EXPECT_NEAR(found.mean[row][k].item<double>(), expected.mean[static_cast<std::size_t>(k)], 1e-5);
+        }
+      }
+    }
+}
+
 at::Tensor external_of(const std::vector<float>& past, const Mixture& mixture, std::int64_t horizon) {
   std::vector<at::Tensor> windows;
   for (std::int64_t j = 0; j <= mixture.windows; ++j) {

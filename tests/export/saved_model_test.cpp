@@ -81,12 +81,14 @@ TEST_F(SavedModel, IsBuiltAnewFromItsData) {
                          {"chronos"},
                          2,
                          3,
-                         name == "dlinear"};
+                         name == "dlinear",
+                         {"other"}};
       const auto model = models::make_model(name, options, at::TensorOptions(at::kFloat));
       RandomStream weights(SecretKey::from_seed(3), "initial weights", 0);
       model->initialise(weights);
       model->keep_start();
       model->initialise(weights);
+      model->keep_networks({std::shared_ptr<const models::Forecaster>(make(9, 3, "simple_ff"))});
       save_model(*model, sampled, metadata_of(*model), file());
       auto expected = make_module(*model, sampled);
       for (const auto code : {ArchiveCode::never, ArchiveCode::run}) {
@@ -209,6 +211,12 @@ TEST_F(SavedModel, LiesAboutItselfAreRefused) {
   expect_refused("mixture.members: expected a list of candidates");
   mixture(R"({"windows": 2, "stride": 2, "members": [], "external": [7]})");
   expect_refused("mixture.external: expected a list of names");
+  mixture(R"({"windows": 2, "stride": 2, "members": [], "networks": [7]})");
+  expect_refused("mixture.networks.sizes: expected the sizes");
+  mixture(R"({"windows": 2, "stride": 2, "members": [], "networks": {"name": "other"}})");
+  expect_refused("mixture.networks: expected a list of networks");
+  mixture(R"({"windows": 2, "stride": 2, "members": [], "networks": [{"name": 3}]})");
+  expect_refused("mixture.networks.name: expected a text");
   mixture(R"({"windows": 2, "stride": 2, "members": [{"method": "oracle", "season": 1, "seasons": 1}]})");
   expect_refused("mixture.members.method: expected one of start, seasonal_quantiles");
   mixture(

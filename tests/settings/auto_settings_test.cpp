@@ -40,7 +40,11 @@ TEST(AutoSettings, AreAllSettled) {
   EXPECT_EQ(c.sampling.batch_size, 40);
   ASSERT_TRUE(c.training.max_epochs && c.privacy.noise_multiplier && c.privacy.composition &&
               c.optimizer.learning_rate);
-  EXPECT_EQ(settled.chosen.size(), 6u);
+  EXPECT_EQ(settled.chosen.size(), 7u);
+  EXPECT_FALSE(c.model.auto_candidates);
+  EXPECT_EQ(std::count(c.model.candidates.begin(), c.model.candidates.end(), other_starts), 0);
+  EXPECT_EQ(settled.networks.size(), mixture_of(c).networks.size());
+  EXPECT_EQ(settled.networks.size(), 2u);
   for (const auto& setting : settled.chosen) EXPECT_FALSE(setting.why.empty()) << setting.key;
   const auto method = method_of(c, lengths);
   const auto curve = method.privacy()->curve();
@@ -81,6 +85,8 @@ TEST(AutoSettings, ChosenLagsAreAccountedWhole) {
 TEST(AutoSettings, LeaveWhatIsGiven) {
   auto c = all_auto();
   c.model.context_length = 24;
+  c.model.auto_candidates = false;
+  c.model.candidates = {"seasonal_quantiles"};
   c.sampling.auto_batch_size = false;
   c.sampling.batch_size = 7;
   c.training.max_epochs = 11;

@@ -2,6 +2,7 @@
 #include "training_fixture.h"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "settings/setup.h"
@@ -205,6 +206,99 @@ TEST_F(StartFixture, ShippedWeightsAreNobodysAndServe) {
     EXPECT_THROW(static_cast<void>(mechanism::find_start((c.model.start = "pretrained", c), "config.yaml")),
                  UsageError);
   }
+}
+
+TEST_F(StartFixture, OtherNetworksAreKeptAndStated) {
+  const auto file = root_ / "other.safetensors";
+  write_file_atomically(file, start_of(config_of("dlinear", 6)).bytes);
+  auto config = config_of("simple_ff");
+  config.model.auto_candidates = false;
+  config.model.candidates = {"seasonal_quantiles", file.string()};
+  config.training.max_epochs = 4;
+  auto run = settled(config, data_);
+  run.networks = mechanism::find_networks(config, "config.yaml");
+  ASSERT_EQ(run.networks.size(), 1U);
+  const auto sha256 = run.networks.front().sha256;
+  auto expected = model_of(config_of("dlinear"), at::TensorOptions(at::kFloat));
+  initialise(*expected, 0, run.networks.front());
+  Config begun;
+  {
+    Trainer made(run, data_, at::Device(at::kCPU), folder("run"));
+    ASSERT_EQ(made.model().networks().size(), 1U);
+    EXPECT_TRUE(at::equal(made.model().networks().front()->parameters().values(), expected->parameters().values()));
+    made.begin();
+    EXPECT_EQ(made.config().model.candidates, (std::vector<std::string>{"seasonal_quantiles", "other.safetensors"}));
+    EXPECT_EQ(read_file(root_ / "run" / "other.safetensors"), run.networks.front().bytes);
+    static_cast<void>(made.run({}));
+    begun = made.config();
+  }
+  const auto ledger = parse_json(read_file(folder("run").ledger()), "ledger");
+  EXPECT_EQ(ledger["start"]["networks"], (nlohmann::ordered_json{{"other", sha256}}));
+  EXPECT_EQ(ledger["start"]["origin"], "fresh");
+  EXPECT_TRUE(mechanism::verify(ledger, "ledger").agrees());
+
+  const auto again = [&] {
+    auto taken_up = settled(begun, data_);
+    taken_up.networks = mechanism::find_networks(begun, folder("run").config());
+    Trainer(taken_up, data_, at::Device(at::kCPU), folder("run")).resume();
+  };
+  EXPECT_NO_THROW(again());
+  // Other weights under the same name are another model.
+  write_file_atomically(root_ / "run" / "other.safetensors", start_of(config_of("itransformer")).bytes);
+  EXPECT_THROW(again(), DataError);
+}
+
+TEST_F(StartFixture, NetworksThatDoNotFitAreRefused) {
+  const auto networks_with = [&](const mechanism::StartWeights& weights, const std::function<void(Config&)>& change) {
+    const auto file = root_ / "other.safetensors";
+    write_file_atomically(file, weights.bytes);
+    auto config = config_of("simple_ff");
+    config.model.auto_candidates = false;
+    config.model.candidates = {file.string()};
+    change(config);
+    return mechanism::find_networks(config, "config.yaml").size();
+  };
+  const auto same = [](Config&) {};
+  const auto dlinear = start_of(config_of("dlinear"));
+  EXPECT_EQ(networks_with(dlinear, same), 1U);
+  EXPECT_THROW(networks_with(dlinear, [](Config& c) { c.dataset.season_length = 4; }), UsageError);
+  EXPECT_THROW(networks_with(dlinear, [](Config& c) { c.dataset.prediction_length = 5; }), UsageError);
+  EXPECT_THROW(networks_with(dlinear, [](Config& c) { c.dataset.frequency = "2h"; }), UsageError);
+  EXPECT_THROW(networks_with(dlinear, [](Config& c) { c.dataset.covariate_columns = {"holiday"}; }), UsageError);
+  EXPECT_THROW(networks_with(dlinear, [](Config& c) { c.model.candidates = {"nowhere.safetensors"}; }), DataError);
+  EXPECT_THROW(networks_with(start_of(config_of("deepar")), same), UsageError);
+  // The exported model would hold them as they are.
+  const auto trained = start_of(config_of("dlinear"), false);
+  EXPECT_THROW(networks_with(trained, same), PrivacyError);
+  EXPECT_EQ(networks_with(trained, [](Config& c) { c.privacy.enabled = false; }), 1U);
+}
+
+TEST_F(StartFixture, OtherStartsAreTheShippedNetworksOfOtherKinds) {
+  Config c;
+  c.dataset.frequency = "1h";
+  c.dataset.prediction_length = 24;
+  c.dataset.season_length = 24;
+  c.model.name = "dlinear";
+  c.model.prior = PriorKind::seasonal_naive;
+  c.model.context_length = std::nullopt;
+  c.model.auto_candidates = false;
+  c.model.candidates = {"start", std::string(other_starts)};
+  const auto names = [&](std::int64_t most_context) {
+    auto asked = c;
+    std::vector<std::string> out;
+    for (const auto& network : mechanism::find_networks(asked, "config.yaml", most_context)) {
+      EXPECT_EQ(network.origin, mechanism::StartOrigin::synthetic);
+      out.push_back(network.file.stem().string());
+    }
+    EXPECT_EQ(asked.model.candidates.size(), 1 + out.size());
+    return out;
+  };
+  EXPECT_EQ(names(10'000), (std::vector<std::string>{"hourly_itransformer", "hourly_simple_ff"}));
+  EXPECT_EQ(names(20), std::vector<std::string>{});
+  c.model.name = "deepar";
+  EXPECT_EQ(names(10'000), (std::vector<std::string>{"hourly_dlinear", "hourly_itransformer", "hourly_simple_ff"}));
+  c.dataset.season_length = 12;
+  EXPECT_EQ(names(10'000), std::vector<std::string>{});
 }
 
 // Weights before the first step depend on no value of the data.

@@ -18,9 +18,7 @@ struct ModelMetadata {
 };
 
 /// P: how many past values a forecast reads; more than the network where it is mixed with other candidates.
-[[nodiscard]] inline std::int64_t forecast_past_length(const models::Forecaster& model) {
-  return model.options().mixture.past_length(model.past_length(), model.options().prediction_length);
-}
+[[nodiscard]] std::int64_t forecast_past_length(const models::Forecaster& model);
 
 /// A module with
 ///   forward(past_target: Tensor (B, any), past_observed: Tensor (B, any), levels: Tensor (Q) in (0, 1) = 0.1 … 0.9,

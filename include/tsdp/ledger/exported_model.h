@@ -14,6 +14,8 @@ namespace tsdp::mechanism {
 
 /// Before the names of the weights that training began with, where they are part of the model (Candidate::start).
 inline constexpr std::string_view start_prefix = "start.";
+/// Before the number and the weights' names of each other network, with a point: network.0.mlp.weight.
+inline constexpr std::string_view network_prefix = "network.";
 
 /// The parts of model.pt that are data.
 struct ExportedModel {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -80,6 +81,8 @@ struct Start {
   StartOrigin origin = StartOrigin::fresh;
   std::string sha256;  ///< of the file of weights; empty if fresh
   nlohmann::ordered_json trained;  ///< the ledger of the run that trained them, if they rest on data; else null
+  /// SHA-256 of the files of the other networks' weights that the model holds, by name. Nothing trains them.
+  std::map<std::string, std::string> networks = {};
 
   bool operator==(const Start&) const = default;
 };

@@ -24,6 +24,7 @@ struct ChosenSetting {
 struct SettledScheme {
   Config config;
   std::optional<StartWeights> start = {};  ///< none: fresh weights, and model.start is fresh
+  std::vector<StartWeights> networks = {};  ///< those of model.candidates, in that order
   std::vector<ChosenSetting> chosen = {};
 
   /// Whether the weights before training are drawn, and no prior makes a forecast of them: no model to release.

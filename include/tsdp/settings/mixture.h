@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tsdp/base/names.h"
@@ -39,11 +40,14 @@ constexpr Names<Candidate, 6> names_of(Candidate) {
            {Candidate::seasonal_regression, "seasonal_regression"}}};
 }
 
+/// In model.candidates: the networks of other kinds with the weights shipped for the same step, each a candidate.
+inline constexpr std::string_view other_starts = "other_starts";
+
 /// What a network's forecasts are mixed with. Candidate i forecasts the coming window, and each of the last J that
 /// begin `stride` steps apart, from the values before it. Of these, window j counts if the series was there for its
 /// longest season and its horizon before, with weight exp(−j/14); e_i is the mean of candidate i's quantile losses
 /// (levels 0.1, …, 0.9, observed steps) on them. Of n windows that count, the mixture's quantile at every level is
-/// Σ w_i q_i with w_i ∝ c_i e_i^−min(n, 8), where c_i is 2 for the network and 1 for the others; it is then spread
+/// Σ w_i q_i with w_i ∝ c_i e_i^−min(n, 8), where c_i is 2 for the networks and 1 for the others; it is then spread
 /// about its median by s^(n/(n+3)), where s is the one of a grid that does best on the same windows with the same
 /// weights. If no window counts, w_i ∝ c_i. A candidate whose forecasts another program made has them of the windows
 /// that it was given. It takes part in a forecast if it has the coming window and all that count; else w_i = 0.
@@ -66,10 +70,13 @@ struct Mixture {
   /// Values far from all others of the past that a forecast reads count as missing, in pasts of 100 known values or
   /// more: those further from its median than ten times as far as 99 % of them (data/oddities.h).
   bool skips_outliers = false;
+  std::vector<std::string> networks = {};  ///< names of other networks that the model holds, each once
 
-  [[nodiscard]] bool empty() const { return members.empty() && external.empty(); }  ///< the network alone
+  [[nodiscard]] bool empty() const {
+    return members.empty() && networks.empty() && external.empty();
+  }  ///< the network alone
 
-  /// How many past values a forecast of `prediction_length` steps reads, where the network reads `network_past`.
+  /// How many past values a forecast of `prediction_length` steps reads, where its networks read `network_past`.
   [[nodiscard]] std::int64_t past_length(std::int64_t network_past, std::int64_t prediction_length) const {
     auto longest = network_past;
     for (const auto& member : members) longest = std::max(longest, member.season * member.read(prediction_length));
@@ -85,6 +92,10 @@ struct Mixture {
   }
   bool operator==(const Mixture&) const = default;
 };
+
+/// The name of a candidate in model.candidates that is a file of weights of another network (hourly_dlinear for
+/// starts/hourly_dlinear.safetensors), which the exported model will hold; none for any other.
+[[nodiscard]] std::optional<std::string> network_name(const std::string& candidate);
 
 /// The name of a candidate in model.candidates whose forecasts are in a file (chronos for forecasts/chronos.jsonl), or
 /// that is an exported model (flows for models/flows.pt); none for any other.

@@ -26,8 +26,9 @@ struct StartWeights {
 /// Reads a model.pt, or the extra/tsdp.safetensors of one. Verifies its ledger. Throws DataError that names the file.
 [[nodiscard]] StartWeights read_start(const std::filesystem::path& file);
 
-/// What a run that begins with `weights` (none: fresh ones) states about its start.
-[[nodiscard]] Start start_of(const Config& config, const std::optional<StartWeights>& weights);
+/// What a run that begins with `weights` (none: fresh ones), beside `networks`, states about its start.
+[[nodiscard]] Start start_of(const Config& config, const std::optional<StartWeights>& weights,
+                             const std::vector<StartWeights>& networks);
 
 /// Why a model of `config` cannot start from `weights`, as "name: found dlinear; the weights are of simple_ff"; none if
 /// it can. It must be the same model for the same frequency, prior, season, lags, width and context; its forecasts may
@@ -58,6 +59,18 @@ struct ShippedStart {
 /// read.
 [[nodiscard]] std::optional<StartWeights> find_start(
     const Config& config, const std::filesystem::path& config_file,
+    std::int64_t most_context = std::numeric_limits<std::int64_t>::max());
+
+/// `config` for the model that `weights` belong to, in place of its own: a network beside it.
+[[nodiscard]] Config config_of_network(const Config& config, const StartWeights& weights);
+
+/// The weights of the networks that model.candidates of `config` names, in that order; their file names stand in
+/// `config` for other_starts, which are the shipped weights of all other models that fit, one a model, that read no
+/// time features and at most `most_context` steps. Throws UsageError for weights of another step, season or covariates,
+/// or of fewer steps to forecast; PrivacyError for weights that rest on data in a private run, whose epsilon would not
+/// cover them; DataError for a file that is missing or cannot be read.
+[[nodiscard]] std::vector<StartWeights> find_networks(
+    Config& config, const std::filesystem::path& config_file,
     std::int64_t most_context = std::numeric_limits<std::int64_t>::max());
 
 }  // namespace tsdp::mechanism

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -207,10 +207,12 @@ class Forecaster(torch.nn.Module):
     None: the quantiles 0.1, …, 0.9 and the mean by other programs of the coming window and of those before it, NaN where not known) -> quantiles (B, A, H), means (B, H), samples (B, S, H) or None, in units of the data. Longer pasts are cut, shorter ones padded in front. A model
     that forecasts by sampling needs draws."""
 
-    def __init__(self, network: Network, start: Network | None, mixture: Mapping[str, Any] | None, past_length: int) -> None:
+    def __init__(self, network: Network, start: Network | None, networks: Sequence[Network], mixture: Mapping[str, Any] | None, past_length: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.network = network
         self.start = start
+        self.networks = torch.nn.ModuleList(networks)
+        self.reach = max(one.past_length for one in (network, *networks))  # of all networks
         self.past_length = past_length
         self.members: list[tuple[str, int, int]] = [] if mixture is None else [(m["method"], m["season"], m["seasons"]) for m in mixture["members"]]
         self.external: list[str] = [] if mixture is None else mixture["external"]
@@ -235,10 +237,18 @@ class Forecaster(torch.nn.Module):
             observed = torch.nn.functional.pad(observed, (length - given, 0))
             features = torch.nn.functional.pad(features, (0, 0, length - given, 0))
         asked = levels.double()
-        if not self.members and not self.external:
+        if not self.members and not self.networks and not self.external:
             found: Forecast = network(past, observed, features, asked, draws)
             return found
         return self._mixed(past, observed, features, asked, draws, None if external is None else external.to(past.dtype))
+
+    @staticmethod
+    def _run(network: Any, past: Tensor, observed: Tensor, features: Tensor, levels: Tensor, draws: Tensor | None) -> Forecast:
+        """Of the end of a past."""
+        length, horizon = network.past_length, network.prediction_length
+        window = past[:, past.size(1) - length :], observed[:, observed.size(1) - length :], features[:, features.size(1) - length - horizon :]
+        found: Forecast = network(*window, levels, draws)
+        return found
 
     def _candidates(self, past: Tensor, observed: Tensor, features: Tensor, values: Tensor, levels: Tensor, draws: Tensor | None) -> _Pair:
         """(B, K, A, H) and (B, K, H)."""
@@ -247,16 +257,18 @@ class Forecaster(torch.nn.Module):
         for method, season, count in self.members:
             if method == "start":
                 assert self.start is not None
-                found.append(self.start(past, observed, features, levels, draws)[:2])
+                found.append(self._run(self.start, past, observed, features, levels, draws)[:2])
             else:
                 found.append(getattr(candidates, method)(season, count))
+        for network in self.networks:
+            found.append(self._run(network, past, observed, features[:, :, :0], levels, None)[:2])
         if not found:
             horizon = self.network.prediction_length
             return past.new_zeros((past.size(0), 0, levels.size(0), horizon)), past.new_zeros((past.size(0), 0, horizon))
         return torch.stack([q for q, _ in found], 1), torch.stack([m for _, m in found], 1)
 
     def _mixed(self, past: Tensor, observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor | None, external: Tensor | None) -> Forecast:
-        horizon, length, reach = self.network.prediction_length, self.past_length, self.network.past_length
+        horizon, length, reach = self.network.prediction_length, self.past_length, self.reach
         rows = past.size(0)
         values = torch.where(observed > 0.0, past, torch.full_like(past, math.nan))
         if self.skips_outliers:
@@ -283,7 +295,7 @@ class Forecaster(torch.nn.Module):
                 of_windows(whole, some, reach, further).flatten(0, 1) for whole, further in ((past, 0), (observed, 0), (features, horizon))
             ]
             drawn = None if draws is None else repeated(draws, count)
-            q, _, _ = self.network(*windows, deciles, drawn)
+            q, _, _ = self._run(self.network, *windows, deciles, drawn)
             before = of_windows(padded, some + padding, length - self.stride, 0).flatten(0, 1)
             candidates, _ = self._candidates(*windows, before, deciles, drawn)
             both = torch.cat([q.unsqueeze(1), candidates], 1)
@@ -310,7 +322,8 @@ class Forecaster(torch.nn.Module):
         counted = counting.sum(1, keepdim=True).double()
         losses = torch.where(losses > 0.0, losses, torch.ones_like(losses))  # all are 0 then, and weigh the same
         evidence = -counted.clamp(max=8.0) * torch.log(losses)
-        evidence = torch.cat([evidence[:, :1] + math.log(2.0), evidence[:, 1:]], 1)
+        twice = [1.0] + [0.0] * len(self.members) + [1.0] * len(self.networks) + [0.0] * len(self.external)
+        evidence = evidence + math.log(2.0) * torch.tensor(twice, dtype=evidence.dtype, device=evidence.device)
         if takes_part is not None:
             evidence = torch.where(takes_part, evidence, torch.full_like(evidence, -math.inf))
         weights = torch.softmax(evidence, 1).to(past.dtype)
@@ -325,7 +338,7 @@ class Forecaster(torch.nn.Module):
         asked = torch.cat([asked, torch.full_like(deciles[:1], 0.5)])
         count_asked = asked.size(0)
         window = past[:, length - reach :], observed[:, length - reach :], features[:, features.size(1) - reach - horizon :]
-        q, mean, samples = self.network(*window, asked, uniform)
+        q, mean, samples = self._run(self.network, *window, asked, uniform)
         order = None
         if samples is not None:
             ordered, order = torch.sort(samples, 1)

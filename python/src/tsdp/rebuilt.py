@@ -13,6 +13,7 @@ from .errors import DataError
 from .mixture import Candidates, Forecaster
 from .networks import NETWORKS, Network
 
+_NETWORK = "network."  # before the number and the weights' names of each other network, with a point
 _START = "start."  # before the names of the weights that training began with, where they are a candidate
 _LARGEST_LENGTH = 1_000_000
 _PRIORS = ("none", "last_value", "seasonal_naive")
@@ -68,8 +69,8 @@ class _Sizes:
         return value
 
 
-def _sizes(archive: Archive, path: str) -> dict[str, Any]:
-    sizes = _Sizes(archive.about.get("sizes"), path)
+def _sizes(found: Any, path: str, prefix: str = "") -> _Sizes:
+    sizes = _Sizes(found, path, prefix)
     sizes.number("context_length", 1, _LARGEST_LENGTH)
     sizes.number("prediction_length", 1, _LARGEST_LENGTH)
     sizes.read["lags"] = [sizes.checked("lags", lag, 1, _LARGEST_LENGTH) for lag in sizes.items("lags", 10_000)]
@@ -81,11 +82,9 @@ def _sizes(archive: Archive, path: str) -> dict[str, Any]:
     sizes.real("upper_bound", math.inf)
     sizes.one_of("prior", _PRIORS, "none")
     sizes.number("season", 1, _LARGEST_LENGTH, 1)
-    sizes.flag("sampled_forecasts")
     if not sizes.read["lower_bound"] < sizes.read["upper_bound"]:
         sizes.refuse("lower_bound", "a number below upper_bound")
-    sizes.read["mixture"] = _mixture(sizes, path)
-    return sizes.read
+    return sizes
 
 
 def _mixture(sizes: _Sizes, path: str) -> dict[str, Any] | None:
@@ -106,17 +105,25 @@ def _mixture(sizes: _Sizes, path: str) -> dict[str, Any] | None:
     if not all(isinstance(name, str) for name in names):
         mixture.refuse("external", "a list of names")
     mixture.read["external"] = names
-    if not members and not names:
+    networks = []
+    for item in mixture.items("networks", 100) if "networks" in mixture.found else []:
+        network = _sizes(item, path, "mixture.networks.")
+        network.one_of("model", tuple(name for name, kind in NETWORKS.items() if not kind.reads_time_features and not kind.samples_paths))
+        network.read["sampled_forecasts"] = False
+        if network.read["prediction_length"] != sizes.read["prediction_length"]:
+            network.refuse("prediction_length", f"{sizes.read['prediction_length']}, as of the model")
+        networks.append(network.read)
+    if not members and not names and not networks:
         mixture.refuse("members", "a list of candidates")
-    mixture.read["members"] = members
+    mixture.read["members"], mixture.read["networks"] = members, networks
     return mixture.read
 
 
-def _past_length(network: Network, mixture: dict[str, Any] | None) -> int:
+def _past_length(network: Network, others: list[Network], mixture: dict[str, Any] | None) -> int:
     """How many past values a forecast reads, as Mixture::past_length of the programs has it."""
     if mixture is None:
         return network.past_length
-    horizon, longest = network.prediction_length, network.past_length
+    horizon, longest = network.prediction_length, max(one.past_length for one in (network, *others))
     for member in mixture["members"]:
         seasons = member["seasons"] + _EXTRA_SEASONS.get(member["method"], 0) + -(-horizon // member["season"])
         longest = max(longest, member["season"] * seasons)
@@ -152,15 +159,18 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
             f"{path}: found a model '{name}'; this package builds {', '.join(NETWORKS)} "
             "(trust=True runs the code in the archive instead, if you trust where it is from)"
         )
-    sizes, kind = _sizes(archive, path), NETWORKS[name]
+    whole_sizes = _sizes(about.get("sizes"), path)
+    whole_sizes.flag("sampled_forecasts")
+    sizes, mixture = whole_sizes.read, _mixture(whole_sizes, path)
     stored = dict(archive.weights)
     precision = next((weight.dtype for weight in stored.values()), torch.float32)
-    sizes["lower_bound"] = _bound(sizes["lower_bound"], precision, True)
-    sizes["upper_bound"] = _bound(sizes["upper_bound"], precision, False)
+    kind = NETWORKS[name]
     if kind.reads_time_features and (not sizes["lags"] or sizes["time_features"] < 1):
         raise DataError(f"{path}: model: lags, time_features: expected some of each, for {name}")
 
-    def network(prefix: str) -> Network:
+    def network(kind: type[Network], sizes: dict[str, Any], prefix: str) -> Network:
+        sizes = sizes | {"lower_bound": _bound(sizes["lower_bound"], precision, True), "upper_bound": _bound(sizes["upper_bound"], precision, False)}
+
         def width_of(weight: str, axis: int) -> int:
             found = stored.get(prefix + weight)
             if found is None or found.dim() <= axis or found.size(axis) < 1:
@@ -175,17 +185,18 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
             if not bool(torch.isfinite(found).all()):
                 raise DataError(f"{path}: holds weights that are not finite; expected a model that trained to its end")
             weights[weight] = found
-        return kind(sizes, weights)
+        made = kind(sizes, weights)
+        if made.prior != "none" and not made.season <= made.longest_season:
+            raise DataError(f"{path}: model: season: expected at most {made.longest_season}")
+        return made
 
-    mixture = sizes["mixture"]
     has_start = mixture is not None and any(member["method"] == "start" for member in mixture["members"])
-    start = network(_START) if has_start else None
-    whole = network("")
+    start = network(kind, sizes, _START) if has_start else None
+    whole = network(kind, sizes, "")
+    others = [network(NETWORKS[one["model"]], one, f"{_NETWORK}{i}.") for i, one in enumerate(mixture["networks"] if mixture else [])]
     if stored:
         raise DataError(f"{path}: holds weights that the model has not")
-    if whole.prior != "none" and not whole.season <= whole.longest_season:
-        raise DataError(f"{path}: model: season: expected at most {whole.longest_season}")
-    past = _past_length(whole, mixture)
+    past = _past_length(whole, others, mixture)
     if past > _LARGEST_LENGTH or about["past_length"] != past or about["prediction_length"] != whole.prediction_length:
         raise DataError(f"{path}: model: past_length and prediction_length are not those of its sizes")
-    return Forecaster(whole, start, mixture, past).eval()
+    return Forecaster(whole, start, others, mixture, past).eval()
