@@ -27,10 +27,11 @@ from tsdp.networks import student_t_quantile
 from tsdp.programs import program, run_program
 from tsdp.rebuilt import forecaster_of
 
+STARTS = Path(__file__).parents[2] / "starts"
 KINDS: dict[str, dict[str, Any]] = {
     "mixed": {"model.prior": "auto", "model.candidates": "auto"},
     "walks": {"model.prior": "last_value", "model.candidates": []},
-    "bounded": {"model.prior": "seasonal_naive", "model.candidates": ["start", "seasonal_regression", "chronos.jsonl"], "dataset.lower_bound": 10.5, "dataset.upper_bound": 50},
+    "bounded": {"model.prior": "seasonal_naive", "model.candidates": ["start", "seasonal_regression", str(STARTS / "hourly_itransformer.safetensors"), "chronos.jsonl"], "dataset.lower_bound": 10.5, "dataset.upper_bound": 50},
     "zeros": {"model.prior": "none", "model.missing_values": "zero"},
 }
 
