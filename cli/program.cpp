@@ -75,6 +75,8 @@ std::string unknown_option(const CLI::App& app) {
   for (const auto* one : command->get_options()) known.push_back(one->get_name());
   for (const auto* one : app.get_subcommands([](const CLI::App*) { return true; }))
     if (one != command && one->get_option_no_throw(name) != nullptr) others.push_back(one->get_name());
+  if (command->get_option_no_throw("--set") != nullptr && name.find('.') != std::string::npos)
+    return cat(name, ": found a setting; expected it as --set ", name.substr(name.find_first_not_of('-')), "=VALUE");
   return cat(name, ": not used by ", command->get_name(),
              others.empty() ? std::string() : cat(", but by ", join(others, ", ")), "; the nearest option is ",
              nearest_name(name, known));

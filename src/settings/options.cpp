@@ -171,12 +171,9 @@ const std::vector<Option>& option_table() {
        "series' own past (docs/forecasting.md): start (the weights before training, unless "
        "they were trained on data), seasonal_quantiles, moved_quantiles, seasonal_naive_bands, last_value_bands, "
        "seasonal_regression, other_starts (networks of other kinds with the shipped weights that fit); weights of "
-       "another "
-       "network (NAME.safetensors); a file of forecasts that another program made (NAME.jsonl); or another exported "
-       "model "
-       "(NAME.pt). They cost no epsilon of this run. An empty list: the network alone; auto: all of them but files "
-       "with "
-       "a prior, none without one."},
+       "another network (NAME.safetensors); a file of forecasts that another program made (NAME.jsonl); or another "
+       "exported model (NAME.pt). They cost no epsilon of this run. An empty list: the network alone; auto: all of "
+       "them but files with a prior, none without one."},
       {"sampling.top_level", false, top_level_or_auto(),
        "How series are chosen: wor, a fresh sample without replacement each step; deterministic, in turn; shuffled, in "
        "turn, in a random order (costs what in turn does); poisson, each by its own coin in every step; "

@@ -642,6 +642,11 @@ TEST_F(Errors, UnknownOption) {
                  {"--epoch: not used by tsdp-train; the nearest option is --", "--help"});
 }
 
+TEST_F(Errors, SettingAsAnOption) {
+  expect_failure(run(train, {"--config", "config.yaml", "--privacy.target_epsilon", "1"}), train, 2,
+                 {"--privacy.target_epsilon: found a setting; expected it as --set privacy.target_epsilon=VALUE"});
+}
+
 TEST_F(Errors, ConfigAndResumeTogether) {
   write_config();
   expect_failure(run(train, {"--config", "config.yaml", "--resume", "run"}), train, 2,
