@@ -88,8 +88,7 @@ void initialise_as_stated(models::Forecaster& model, const training::RunFolder& 
   if (ledger.start != mechanism::start_of(config, start, networks))
     throw DataError(cat(folder.config().string(),
                         ": model.start, model.candidates: found other weights than the run began with; put the run's "
-                        "own ",
-                        config.model.start, " and *.safetensors back"));
+                        "own *.safetensors back"));
   training::initialise(model, config.training.seed, start);
   model.keep_networks(training::networks_of(config, networks));
 }

@@ -16,6 +16,23 @@ namespace {
 
 constexpr const char* format_name = "tsdp-model-2";
 
+/// The ledger must name each network that the model holds beside its own once, and no other.
+void require_stated_networks(const ExportedModel& model, const std::string& where) {
+  using Json = nlohmann::ordered_json;
+  std::vector<std::string> held, stated;
+  if (const Json::json_pointer place("/sizes/mixture/networks"); model.model.contains(place))
+    for (const auto& network : model.model[place])
+      if (network.contains("name") && network["name"].is_string()) held.push_back(network["name"].get<std::string>());
+  if (const Json::json_pointer place("/start/networks"); model.privacy.contains(place))
+    for (const auto& [name, digest] : model.privacy[place].items()) stated.push_back(name);
+  std::sort(held.begin(), held.end());
+  std::sort(stated.begin(), stated.end());
+  if (held == stated) return;
+  const auto shown = [](const std::vector<std::string>& names) { return names.empty() ? "none" : join(names, ", "); };
+  throw DataError(cat(where, ": privacy.json: start.networks: found ", shown(stated), "; the model holds ", shown(held),
+                      "; expected a model as tsdp-export or tsdp-train wrote it"));
+}
+
 }  // namespace
 
 ExportedModel read_model_data(std::string_view bytes, const std::string& where, LedgerCheck check) {
@@ -25,6 +42,7 @@ ExportedModel read_model_data(std::string_view bytes, const std::string& where, 
     throw DataError(cat(where, ": found format '", format, "', of another version of tsdp; expected ", format_name));
   out.model = parse_json(out.data.text("model.json", where), cat(where, ": model.json"));
   out.privacy = parse_json(out.data.text("privacy.json", where), cat(where, ": privacy.json"));
+  require_stated_networks(out, where);
   if (check == LedgerCheck::verified)
     if (const auto found = verify(out.privacy, cat(where, ": privacy.json")); !found.agrees())
       throw DataError(cat(where, ": privacy.json: ", found.differences.front()));

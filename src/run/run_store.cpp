@@ -101,7 +101,7 @@ bool RunStore::ask_the_ledger(const Config& config, std::uint64_t planned, const
   mechanism::require_terms_of(config, ledger, where);
   if (ledger.start != start)
     throw DataError(
-        cat(where, ": start: found other weights than ", config.model.start, "; put the run's own file back"));
+        cat(where, ": start: states other weights than those of the run's folder; put its own *.safetensors back"));
   if (ledger.steps_charged > planned)
     throw PrivacyError(cat(where, ": steps_charged: found ", ledger.steps_charged, "; the plan has ", planned,
                            ", so the budget of this run is spent"));

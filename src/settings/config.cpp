@@ -491,22 +491,7 @@ void check_together(const std::string& where, const Config& c) {
                            reads_lags ? " steps by its lags" : " steps", "; expected ",
                            reads_lags ? "a lag" : "model.context_length", " of at least the season, or last_value"));
   }
-  std::set<std::string> files;
-  for (const auto& candidate : c.model.candidates) {
-    const auto network = network_name(candidate);
-    if (const auto name = network ? network : external_name(candidate)) {
-      if (Candidate known{}; parse_name(*name, known) || *name == "seasonal_naive" || *name == other_starts)
-        throw UsageError(cat(where, "model.candidates: found ", candidate, "; expected a file of another name, since ",
-                             *name, " is a forecast of the programs' own"));
-      if (!files.insert(*name).second)
-        throw UsageError(cat(where, "model.candidates: found two files named ", *name,
-                             "; expected different names, by which a model knows them"));
-    } else if (Candidate known{}; candidate != other_starts && !parse_name(candidate, known)) {
-      throw UsageError(cat(where, "model.candidates: found ", candidate, "; expected names out of ",
-                           join(all_names<Candidate>(), ", "), ", ", other_starts,
-                           ", files of forecasts (.jsonl), models (.pt) or weights (.safetensors)"));
-    }
-  }
+  check_candidates(where, c.model.candidates);
   if (c.privacy.enabled && c.optimizer.gradient_norm_bound)
     throw UsageError(cat(where, "optimizer.gradient_norm_bound: found ", *c.optimizer.gradient_norm_bound,
                          " in a private run, where privacy.clip_norm bounds every window's gradient; expected null"));

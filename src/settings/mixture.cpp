@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <initializer_list>
+#include <set>
 
 #include "settings/setup.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 #include "tsdp/data/dataset.h"
 #include "tsdp/settings/config.h"
 
@@ -20,6 +23,28 @@ std::optional<std::string> network_name(const std::string& candidate) {
   const std::filesystem::path file(candidate);
   if (file.extension() != ".safetensors") return std::nullopt;
   return file.stem().string();
+}
+
+void check_candidates(const std::string& where, const std::vector<std::string>& candidates) {
+  if (candidates.size() > most_candidates)
+    throw UsageError(cat(where, "model.candidates: found a list of ", candidates.size(), "; expected at most ",
+                         most_candidates, ", the networks in the place of ", other_starts, " counted"));
+  std::set<std::string> files;
+  for (const auto& candidate : candidates) {
+    const auto network = network_name(candidate);
+    if (const auto name = network ? network : external_name(candidate)) {
+      if (Candidate known{}; parse_name(*name, known) || *name == "seasonal_naive" || *name == other_starts)
+        throw UsageError(cat(where, "model.candidates: found ", candidate, "; expected a file of another name, since ",
+                             *name, " is a forecast of the programs' own"));
+      if (!files.insert(*name).second)
+        throw UsageError(cat(where, "model.candidates: found two files named ", *name,
+                             "; expected different names, by which a model knows them"));
+    } else if (Candidate known{}; candidate != other_starts && !parse_name(candidate, known)) {
+      throw UsageError(cat(where, "model.candidates: found ", candidate, "; expected names out of ",
+                           join(all_names<Candidate>(), ", "), ", ", other_starts,
+                           ", files of forecasts (.jsonl), models (.pt) or weights (.safetensors)"));
+    }
+  }
 }
 
 Mixture mixture_of(const Config& config) {

@@ -166,7 +166,7 @@ const std::vector<Option>& option_table() {
        "shipped for this model, frequency, context and prior; auto, pretrained where some fit that did no worse than "
        "their prior on every public set tried, else fresh; or a file that tsdp-train wrote (model.pt), whose origin "
        "the ledger then states."},
-      {"model.candidates", false, TextList{AT(model.candidates), 16, AT(model.auto_candidates)},
+      {"model.candidates", false, TextList{AT(model.candidates), most_candidates, AT(model.auto_candidates)},
        "Public forecasts that the exported model mixes its network's with, by how each did on the last windows of the "
        "series' own past (docs/forecasting.md): start (the weights before training, unless "
        "they were trained on data), seasonal_quantiles, moved_quantiles, seasonal_naive_bands, last_value_bands, "

@@ -243,13 +243,14 @@ std::vector<StartWeights> find_networks(Config& config, const std::filesystem::p
     if (!sizes_of(network).lags.empty())
       throw UsageError(cat(what, ", weights of ", sizes_of(network).model,
                            "; expected those of a model that reads no time features"));
-    if (config.privacy.enabled && rests_on_data(network.origin))
-      throw PrivacyError(
-          cat(what,
-              ", which was trained on data: the model would hold those weights as they are, and no "
-              "epsilon of this run covers them; expected weights that were trained on synthetic series"));
+    if (rests_on_data(network.origin))
+      throw PrivacyError(cat(what,
+                             ", which was trained on data: the exported model would hold those weights as they are, "
+                             "and its statement does not cover them; expected weights that were trained on synthetic "
+                             "series alone, or the model.pt itself, which stays outside the exported model"));
     out.push_back(std::move(network));
   }
+  check_candidates("", candidates);
   config.model.candidates = std::move(candidates);
   return out;
 }

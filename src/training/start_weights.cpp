@@ -25,7 +25,8 @@ void initialise(models::Forecaster& model, std::int64_t seed, const std::optiona
            !tensor.name.starts_with(mechanism::network_prefix);
   });
   if (found_weights != std::ssize(entries))
-    throw DataError(cat(where, ": holds ", found_weights, " weights; the model has ", entries.size()));
+    throw DataError(cat(where, ": holds ", found_weights, " weights; the model has ", entries.size(),
+                        "; expected a file as it was exported"));
   const auto horizon = model.options().prediction_length;
   const auto& sizes = start->content.model.at("sizes");
   const auto theirs = sizes.at("prediction_length").get<std::int64_t>();

@@ -89,11 +89,13 @@ TEST_F(SavedModel, IsBuiltAnewFromItsData) {
       model->keep_start();
       model->initialise(weights);
       model->keep_networks({std::shared_ptr<const models::Forecaster>(make(9, 3, "simple_ff"))});
-      save_model(*model, sampled, metadata_of(*model), file());
+      auto metadata = metadata_of(*model);
+      metadata.privacy["start"]["networks"]["other"] = std::string(64, '0');
+      save_model(*model, sampled, metadata, file());
       auto expected = make_module(*model, sampled);
       for (const auto code : {ArchiveCode::never, ArchiveCode::run}) {
         auto loaded = load_model(file(), at::kCPU, code);
-        EXPECT_EQ(loaded.metadata.privacy, test::ledger());
+        EXPECT_EQ(loaded.metadata.privacy, metadata.privacy);
         EXPECT_EQ(loaded.metadata.model["name"], name);
         const auto past = forecast_past_length(*model);
         const auto features = model->reads_time_features() ? at::IValue(at::rand({2, past + 3, 3})) : at::IValue();
@@ -109,6 +111,36 @@ TEST_F(SavedModel, IsBuiltAnewFromItsData) {
                                 expected.forward(inputs).toTuple()->elements()[i].toTensor()));
       }
     }
+}
+
+TEST_F(SavedModel, TheLedgerNamesItsNetworks) {
+  auto options = make(6, 3)->options();
+  options.mixture = {{{Candidate::seasonal_quantiles, 2, 3}}, {}, 2, 3, false, {"one", "two"}};
+  const auto model = models::make_model("simple_ff", options, at::TensorOptions(at::kFloat));
+  model->keep_networks({std::shared_ptr<const models::Forecaster>(make(9, 3, "simple_ff")),
+                        std::shared_ptr<const models::Forecaster>(make(9, 3, "dlinear"))});
+  const auto saved_with = [&](const nlohmann::ordered_json& networks) {
+    auto metadata = metadata_of(*model);
+    metadata.privacy["start"]["networks"] = networks;
+    save_model(*model, false, metadata, file());
+  };
+  saved_with({{"one", "1"}, {"two", "2"}});
+  EXPECT_NO_THROW(static_cast<void>(load_model(file(), at::kCPU)));
+  saved_with(nlohmann::ordered_json::object());
+  expect_refused("start.networks: found none; the model holds one, two");
+  saved_with({{"one", "1"}});
+  expect_refused("start.networks: found one; the model holds one, two");
+  saved_with({{"one", "1"}, {"three", "3"}, {"two", "2"}});
+  expect_refused("start.networks: found one, three, two; the model holds one, two");
+  save_model(
+      *make(6, 3), false,
+      [&] {
+        auto metadata = metadata_of(*make(6, 3));
+        metadata.privacy["start"]["networks"] = {{"one", "1"}};
+        return metadata;
+      }(),
+      file());
+  expect_refused("start.networks: found one; the model holds none");
 }
 
 // The archive's own program is not even parsed: whatever stands there cannot run.

@@ -270,7 +270,7 @@ TEST_F(StartFixture, NetworksThatDoNotFitAreRefused) {
   // The exported model would hold them as they are.
   const auto trained = start_of(config_of("dlinear"), false);
   EXPECT_THROW(networks_with(trained, same), PrivacyError);
-  EXPECT_EQ(networks_with(trained, [](Config& c) { c.privacy.enabled = false; }), 1U);
+  EXPECT_THROW(networks_with(trained, [](Config& c) { c.privacy.enabled = false; }), PrivacyError);
 }
 
 TEST_F(StartFixture, OtherStartsAreTheShippedNetworksOfOtherKinds) {
@@ -295,6 +295,20 @@ TEST_F(StartFixture, OtherStartsAreTheShippedNetworksOfOtherKinds) {
   };
   EXPECT_EQ(names(10'000), (std::vector<std::string>{"hourly_itransformer", "hourly_simple_ff"}));
   EXPECT_EQ(names(20), std::vector<std::string>{});
+  // What stands in its place is checked as what was written.
+  const auto refusal = [&](std::vector<std::string> candidates) -> std::string {
+    auto asked = c;
+    asked.model.candidates = std::move(candidates);
+    try {
+      static_cast<void>(mechanism::find_networks(asked, "config.yaml"));
+    } catch (const UsageError& error) { return error.what(); }
+    return {};
+  };
+  EXPECT_NE(refusal({"starts/hourly_simple_ff.safetensors", "other_starts"}).find("two files named hourly_simple_ff"),
+            std::string::npos);
+  std::vector<std::string> many(15, "seasonal_quantiles");
+  many.emplace_back(other_starts);
+  EXPECT_NE(refusal(many).find("found a list of 17; expected at most 16"), std::string::npos);
   c.model.name = "deepar";
   EXPECT_EQ(names(10'000), (std::vector<std::string>{"hourly_dlinear", "hourly_itransformer", "hourly_simple_ff"}));
   c.dataset.season_length = 12;

@@ -40,6 +40,9 @@ constexpr Names<Candidate, 6> names_of(Candidate) {
            {Candidate::seasonal_regression, "seasonal_regression"}}};
 }
 
+/// How many candidates model.candidates may name, those in the place of other_starts counted.
+inline constexpr std::size_t most_candidates = 16;
+
 /// In model.candidates: the networks of other kinds with the weights shipped for the same step, each a candidate.
 inline constexpr std::string_view other_starts = "other_starts";
 
@@ -96,6 +99,10 @@ struct Mixture {
 /// The name of a candidate in model.candidates that is a file of weights of another network (hourly_dlinear for
 /// starts/hourly_dlinear.safetensors), which the exported model will hold; none for any other.
 [[nodiscard]] std::optional<std::string> network_name(const std::string& candidate);
+
+/// Throws UsageError, begun with `where`, for model.candidates that have no such name, that are too many, or two of
+/// which the model could not tell apart.
+void check_candidates(const std::string& where, const std::vector<std::string>& candidates);
 
 /// The name of a candidate in model.candidates whose forecasts are in a file (chronos for forecasts/chronos.jsonl), or
 /// that is an exported model (flows for models/flows.pt); none for any other.

@@ -67,8 +67,8 @@ struct ShippedStart {
 /// The weights of the networks that model.candidates of `config` names, in that order; their file names stand in
 /// `config` for other_starts, which are the shipped weights of all other models that fit, one a model, that read no
 /// time features and at most `most_context` steps. Throws UsageError for weights of another step, season or covariates,
-/// or of fewer steps to forecast; PrivacyError for weights that rest on data in a private run, whose epsilon would not
-/// cover them; DataError for a file that is missing or cannot be read.
+/// or of fewer steps to forecast, and as `check_candidates` does; PrivacyError for weights that rest on data, which no
+/// statement of the run would cover; DataError for a file that is missing or cannot be read.
 [[nodiscard]] std::vector<StartWeights> find_networks(
     Config& config, const std::filesystem::path& config_file,
     std::int64_t most_context = std::numeric_limits<std::int64_t>::max());

@@ -139,6 +139,19 @@ def _bound(value: float, kind: torch.dtype, upwards: bool) -> float:
     return rounded
 
 
+def _require_stated_networks(archive: Archive, path: str) -> None:
+    """The ledger must name each network that the model holds beside its own once, and no other."""
+    mixture = archive.about["sizes"].get("mixture") or {}
+    held = sorted(str(one.get("name")) for one in mixture.get("networks", []))
+    start = archive.privacy.get("start")
+    stated = sorted(start.get("networks") or {}) if isinstance(start, dict) else []
+    if held != stated:
+        raise DataError(
+            f"{path}: privacy.json: start.networks: found {', '.join(stated) or 'none'}; the model holds {', '.join(held) or 'none'}; expected a model "
+            "as tsdp-export or tsdp-train wrote it"
+        )
+
+
 def forecaster_of(archive: Archive, path: str) -> Forecaster:
     """Raises DataError, beginning with `path`, for a model that this package does not know, or whose weights are not those of its sizes."""
     about = archive.about
@@ -162,6 +175,7 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
     whole_sizes = _sizes(about.get("sizes"), path)
     whole_sizes.flag("sampled_forecasts")
     sizes, mixture = whole_sizes.read, _mixture(whole_sizes, path)
+    _require_stated_networks(archive, path)
     stored = dict(archive.weights)
     precision = next((weight.dtype for weight in stored.values()), torch.float32)
     kind = NETWORKS[name]
