@@ -9,6 +9,7 @@
 #include "export/candidates.h"
 #include "inference_options.h"
 #include "program.h"
+#include "report/model_card.h"
 #include "report/report_content.h"
 #include "run_model.h"
 #include "tsdp/base/error.h"
@@ -70,7 +71,7 @@ nlohmann::ordered_json scores_by_series(const data::Dataset& dataset, const eval
 struct Options {
   CommonOptions common;
   InferenceOptions inference;
-  std::string run, model, config_name;
+  std::string run, model, config_name, card;
   std::vector<std::string> set, baselines, series;
   std::string split = "test";
   std::string device_name = "auto";
@@ -103,6 +104,7 @@ void add_options(CLI::App& app, Options& o) {
       "--trust", o.trust,
       "Run the code inside --model, which can do whatever you may; without it the model is built from its data");
   app.add_flag("--report", o.report, "Write private/report.html of the run anew, with the baselines of --baseline");
+  app.add_option("--card", o.card, "File to write the model's card to, in Markdown, with these scores");
   app.add_flag("--per-series", o.per_series, "With --json: the scores of every series, too");
   app.add_option("--series", o.series,
                  "With --report: name of a series to show, in place of those chosen by score; repeatable")
@@ -122,6 +124,10 @@ void check_together(const Options& o) {
   if (o.report && o.inference.privately)
     throw UsageError(
         "--report: given with --private; expected one of them, since the report shows forecasts from true pasts");
+  if (!o.card.empty() && o.inference.privately)
+    throw UsageError("--card: given with --private; expected one of them, since the card is of the model as it is");
+  if (!o.card.empty() && o.model.empty() && !is_there(o.folder().model()))
+    throw UsageError(cat("--card: no ", o.folder().model().string(), "; expected a run that is finished, or --model"));
   if (o.per_series && !o.common.json) throw UsageError("--per-series: given without --json; expected with it alone");
   if (!o.series.empty() && !o.report) throw UsageError("--series: given without --report; expected with it alone");
   if (o.trust && o.model.empty()) throw UsageError("--trust: given without --model; expected with it alone");
@@ -272,6 +278,7 @@ int evaluate(const Options& o) {
     exporting::write_report({config, folder, data, module, metadata, scores.result, o.split, o.series});
     log::info(cat("report: ", folder.report().string()));
   }
+  if (!o.card.empty()) write_file_atomically(o.card, exporting::model_card(metadata, &scores.result));
   if (o.common.json) print_as_json(o, scores);
   else print_as_table(o, scores);
   return 0;

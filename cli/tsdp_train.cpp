@@ -8,6 +8,7 @@
 #include "export/candidates.h"
 #include "program.h"
 #include "progress_line.h"
+#include "report/model_card.h"
 #include "report/report_content.h"
 #include "run/charged_for.h"
 #include "run_model.h"
@@ -219,7 +220,8 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
   tsdp::log::info(cat("on the test windows: ", tsdp::cli::what_data_added(scores),
                       " (of true values: epsilon does not cover scores)"));
   for (const auto& remark : scores.remarks) tsdp::log::info(remark);
-  tsdp::log::info(cat("model: ", folder.model().string()));
+  tsdp::write_file_atomically(folder.card(), tsdp::exporting::model_card(exported.metadata));
+  tsdp::log::info(cat("model: ", folder.model().string(), ", its card: ", folder.card().string()));
   try {
     tsdp::exporting::write_report({config, folder, data, exported.module, exported.metadata, scores});
     tsdp::log::info(cat("report, not for release: ", folder.report().string()));

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs what .ci/run leaves out, before a release and after changes to privacy, sampling, dp or random:
 #   scripts/long.sh [STAGE …]      stages: tests wheels kills sanitizers tidy inverses planted fuzz (default: all of them, some six hours on two cores)
-# tests: all tests with all trials; wheels: all of tsdp installed without a compiler; kills: a run killed 200 times; sanitizers: all tests without LibTorch; tidy: all
+# tests: all tests with all trials; wheels: all of tsdp installed without a compiler; kills: runs killed 200 times, and 50 times on the fake device; sanitizers: all tests without LibTorch; tidy: all
 # files; inverses: 2000 random settings of the accountant; planted: every planted error; fuzz: an hour. Continues after
 # a stage that fails; exit code 1 if one did.
 set -uo pipefail
@@ -14,7 +14,15 @@ long_wheels() { .venv/bin/python3 tests/cli/wheels.py --bin build/release/bin --
 long_kills() {
   local mode
   for mode in keyed reproducible; do
-    python3 tests/cli/kill_and_resume.py --mode "$mode" --kills 200 --bin build/release/bin --config configs/exchange_rate.yaml || return 1
+    python3 tests/cli/kill_and_resume.py --mode "$mode" --kills 200 --program build/release/bin/tsdp-train --config configs/exchange_rate.yaml || return 1
+  done
+  local settings
+  for settings in "" "sampling.top_level=poisson" \
+    "privacy.relation=series sampling.top_level=balls_in_bins privacy.noise_multiplier=60" \
+    "privacy.relation=series sampling.top_level=balls_in_bins privacy.noise_multiplier=300 privacy.noise.mechanism=blt"; do
+    # shellcheck disable=SC2086
+    python3 tests/cli/kill_and_resume.py --mode keyed --kills 50 --program build/release/tests/fake_device_train --config configs/exchange_rate.yaml \
+      ${settings:+$(printf -- '--set=%s ' $settings)} || return 1
   done
 }
 long_sanitizers() {

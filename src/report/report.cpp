@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plain_words.h"
 #include "plot/line_plot.h"
 #include "report_charts.h"
 #include "report_style.h"
@@ -16,20 +17,7 @@ using Json = nlohmann::ordered_json;
 
 std::string e(std::string_view text) { return xml_escaped(text); }
 
-std::string text_in(const Json& object, const char* name) {
-  if (!object.is_object()) return {};
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 bool is_private(const ReportContent& c) { return c.ledger.is_object() && c.ledger.value("private", false); }
-
-const Json& part(const Json& object, const char* name) {
-  static const Json none;
-  if (!object.is_object()) return none;
-  const auto found = object.find(name);
-  return found != object.end() ? *found : none;
-}
 
 double upper_epsilon(const ReportContent& c) { return number_in(part(c.ledger, "epsilon"), "upper"); }
 
@@ -51,21 +39,6 @@ std::string head(const ReportContent& c) {
       "<meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"robots\" content=\"noindex\">\n<title>",
       e(c.model), " on ", e(c.dataset), " – private report</title>\n<style>", style_sheet, plot_style_sheet(),
       ".tsdp-plot .paper{fill:var(--card)}.tsdp-plot .bar{stroke:none}</style>\n</head>\n<body>\n");
-}
-
-/// What one protected change is, for people.
-std::string protected_unit(const Json& ledger) {
-  const auto& relation = part(ledger, "relation");
-  const double w = number_in(relation, "w");
-  const double v = number_in(relation, "v");
-  const auto count = std::isfinite(w) ? cat(static_cast<long long>(w)) : std::string("some");
-  const auto kind = text_in(relation, "kind");
-  if (kind == "series") return "any one whole series, there or not";
-  std::string text = w == 1.0          ? std::string("any single value of any one series")
-                     : kind == "event" ? cat("the values within any ", count, " steps in a row of any one series")
-                                       : cat("any ", count, " values of any one series, wherever they are");
-  if (std::isfinite(v)) text += cat(", each changed by at most ", v);
-  return text;
 }
 
 std::string tile(const std::string& number, const std::string& what) {
@@ -100,21 +73,6 @@ bool only_bands_help(const ReportContent& c) {
   return gap(crps_name) < 0.0 && gap("ND") > 0.0;
 }
 
-/// What the numbers of this run leave out if its start was trained on data; otherwise empty.
-std::string about_start(const ReportContent& c) {
-  switch (c.start_origin) {
-    case mechanism::StartOrigin::fresh:
-    case mechanism::StartOrigin::synthetic: return "";
-    case mechanism::StartOrigin::trained:
-      return "The weights that this run started from were trained on data, too, at a cost of their own. What stands "
-             "here is of this run alone; for whoever is in both, the two compose (tsdp-account total).";
-    case mechanism::StartOrigin::trained_without_privacy:
-      return "The weights that this run started from were trained on data without privacy. What stands here is of this "
-             "run alone; nothing protects whoever is in that data.";
-  }
-  return "";
-}
-
 std::string header(const ReportContent& c) {
   std::string out =
       "<header>\n<p class=\"banner\" role=\"note\">Private: shows data, do not release. Nothing on this page is "
@@ -128,7 +86,8 @@ std::string header(const ReportContent& c) {
     out += is_private(c) ? "<p class=\"banner\">Not for release: the randomness follows from the seed, so whoever "
                            "knows the seed can remove the noise.</p>\n"
                          : "";
-  if (const auto about = about_start(c); !about.empty()) out += cat("<p class=\"banner\">", e(about), "</p>\n");
+  if (const auto about = about_start(c.start_origin); !about.empty())
+    out += cat("<p class=\"banner\">", e(about), "</p>\n");
   out += "<ul class=\"tiles\">\n";
   if (is_private(c)) {
     const std::string alone =
@@ -270,57 +229,34 @@ std::string training(const ReportContent& c) {
   return out + "</div>\n</section>\n";
 }
 
-std::string list_of(const Json& entries) {
+/// Text with Markdown's ** as HTML.
+std::string emphasised(const std::string& text) {
   std::string out;
-  if (!entries.is_array()) return out;
-  for (const auto& entry : entries)
-    if (entry.is_string()) out += cat("<li>", e(entry.get<std::string>()), "</li>\n");
-  return out;
+  auto rest = e(text);
+  for (bool opens = true;; opens = !opens) {
+    const auto at = rest.find("**");
+    out += rest.substr(0, at);
+    if (at == std::string::npos) return out;
+    out += opens ? "<strong>" : "</strong>";
+    rest.erase(0, at + 2);
+  }
 }
 
 std::string privacy(const ReportContent& c) {
-  if (!is_private(c))
-    return "<section>\n<h2>Privacy</h2>\n<p><strong>No privacy.</strong> This model was trained without clipping and "
-           "noise. It may give away values that it was trained on; whoever may not see the data should not get the "
-           "model either.</p>\n</section>\n";
-  const auto unit = protected_unit(c.ledger);
-  const double epsilon = upper_epsilon(c);
-  const double delta = number_in(c.ledger, "delta");
-  const auto& attack = part(c.ledger, "attack");
-  const double advantage = number_in(attack, "advantage");
+  std::string promise;
+  for (const auto& paragraph : promise_in_words(c.ledger, c.start_origin))
+    promise += cat("<p>", emphasised(paragraph), "</p>\n");
+  if (!is_private(c)) return cat("<section>\n<h2>Privacy</h2>\n", promise, "</section>\n");
   std::string out = "<section>\n<h2>What is promised, in plain words</h2>\n";
   const auto chart = attack_chart(c);
-  out += cat("<div class=\"", chart.empty() ? "" : "beside", "\">\n<div>\n");
-  out += cat("<p>Think of two versions of the data that are the same but for <strong>", e(unit),
-             "</strong>. Whoever sees the model, and even every noisy step of its training, can hardly tell which of "
-             "the two versions it was trained on, whatever else they know and however much they compute.</p>\n");
-  if (const auto about = about_start(c); !about.empty()) out += cat("<p><strong>", e(about), "</strong></p>\n");
-  if (std::isfinite(epsilon))
-    out += cat("<p>In numbers, ε and δ: whatever one looks for in the model, finding it is at most ",
-               rounded_up(std::exp(epsilon), 3), " times as likely (e to the power ε, ε ≤ ", rounded_up(epsilon, 4),
-               ") with one version as with the other, but for a remainder of at most ", small(delta),
-               " (δ). With ε = δ = 0 the model would not depend on such a change at all.</p>\n");
-  if (std::isfinite(advantage)) {
-    out +=
-        cat("<p>So take the best possible attacker, who knows all other values and has both versions as candidates. "
-            "Guessing by a coin is right in 50 of 100 cases; with the model in hand it is right in at most <strong>",
-            rounded_up(50.0 + 50.0 * advantage, 4), " of 100</strong>.");
-    const double alarms = number_in(attack, "false_positive_rate");
-    const double hits = number_in(attack, "true_positive_rate");
-    if (std::isfinite(alarms) && std::isfinite(hits))
-      out += cat(" One who raises a false alarm in only ", percent(alarms),
-                 " of all cases finds a true one in at most ", percent_up(hits), ".");
-    out += "</p>\n";
-  }
+  out += cat("<div class=\"", chart.empty() ? "" : "beside", "\">\n<div>\n", promise);
   out +=
       cat("<p class=\"exact\">Exactly: ", e(text_in(c.ledger, "statement")), " Bound: ", e(text_in(c.ledger, "bound")),
           "; the epsilon lies in [", rounded_down(number_in(part(c.ledger, "epsilon"), "lower"), 5), ", ",
-          rounded_up(epsilon, 5), "] for this theorem.</p>\n");
-  const bool of_series = text_in(part(c.ledger, "relation"), "kind") == "series";
-  out += cat("<h3>What it does not cover</h3>\n<ul>\n<li>more than ", e(unit), " at a time: ",
-             of_series ? "several series, or what they have in common, are protected less or not at all"
-                       : "a whole series, or what many values have in common, is protected less or not at all",
-             "</li>\n", list_of(part(c.ledger, "not_covered")), "</ul>\n</div>\n");
+          rounded_up(upper_epsilon(c), 5), "] for this theorem.</p>\n");
+  out += "<h3>What it does not cover</h3>\n<ul>\n";
+  for (const auto& entry : not_covered(c.ledger)) out += cat("<li>", e(entry), "</li>\n");
+  out += "</ul>\n</div>\n";
   if (!chart.empty())
     out +=
         cat("<figure>\n<figcaption><h3>The best attacker against guessing</h3>The closer the curve to the diagonal, "

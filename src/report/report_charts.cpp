@@ -6,6 +6,7 @@
 
 #include "calendar_ticks.h"
 #include "evaluation/truth.h"
+#include "plain_words.h"
 #include "plot/line_plot.h"
 #include "tsdp/base/text.h"
 
@@ -101,12 +102,6 @@ PlotAxis axis(std::string label) {
 }
 
 }  // namespace
-
-double number_in(const nlohmann::ordered_json& object, const char* name) {
-  if (!object.is_object()) return nan;
-  const auto found = object.find(name);
-  return found != object.end() && found->is_number() ? found->get<double>() : nan;
-}
 
 std::string score_text(double score) { return std::isfinite(score) ? rounded(score, 4) : std::string("–"); }
 

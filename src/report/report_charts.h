@@ -20,7 +20,4 @@ namespace tsdp::exporting {
 /// A score as written everywhere on the page, so that equal ones look equal; "–" if there is none.
 [[nodiscard]] std::string score_text(double score);
 
-/// The number under `name` in an object, NaN if there is none.
-[[nodiscard]] double number_in(const nlohmann::ordered_json& object, const char* name);
-
 }  // namespace tsdp::exporting

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills tsdp-train at random moments, resumes it, and compares the end with an uninterrupted run of the same key.
 
-    kill_and_resume.py --bin build/release/bin --config configs/exchange_rate.yaml --kills 200 --mode keyed|reproducible
+    kill_and_resume.py --program build/release/bin/tsdp-train --config configs/exchange_rate.yaml --kills 200 --mode keyed|reproducible
 
 Every run is begun, killed at its first checkpoint and copied; the copy goes on without interruption. The original is
 killed (SIGKILL, every fifth time SIGINT) and resumed again and again. Both must end with the same weights and optimizer
@@ -34,7 +34,7 @@ class Session:
         self.options = options
         self.run = folder / "run"
         self.reference = folder / "reference"
-        self.program = str(pathlib.Path(options.bin) / "tsdp-train")
+        self.program = options.program
 
     def start(self, *arguments):
         return subprocess.Popen([self.program, "--quiet", "--threads", "2", *arguments], stderr=subprocess.PIPE, text=True)
@@ -105,7 +105,7 @@ class Session:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", required=True)
+    parser.add_argument("--program", required=True, help="tsdp-train, or build/release/tests/fake_device_train")
     parser.add_argument("--config", required=True)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--mode", choices=["keyed", "reproducible"], default="keyed")

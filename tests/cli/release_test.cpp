@@ -48,6 +48,30 @@ TEST_F(Release, VerifyDerivesWhatIsStated) {
   expect_failure(run(account, {"verify", "run", "--delta", "1e-5"}), account, 2, {"--delta", "verify"});
 }
 
+// The card beside model.pt may be released with it: the same as its statement, and no score of true values.
+TEST_F(Release, TheCardOfAModelHasScoresOnlyWhereAskedFor) {
+  make_run("run");
+  const auto card = content_of(path("run/model_card.md"));
+  const std::string statement = nlohmann::json::parse(content_of(path("run/privacy.json")))["statement"];
+  EXPECT_NE(card.find("**" + statement + "**"), std::string::npos) << card;
+  EXPECT_NE(card.find("None stand here"), std::string::npos) << card;
+  EXPECT_EQ(card.find("| this model |"), std::string::npos) << card;
+  const auto scores = answer(evaluate, {"--run", "run", "--card", "card.md", "--json"});
+  const auto scored = content_of(path("card.md"));
+  const auto row = scored.find("| this model | 0.");
+  ASSERT_NE(row, std::string::npos) << scored;
+  EXPECT_NEAR(std::stod(scored.substr(row + 15)), scores["metrics"]["mean_weighted_quantile_loss"].get<double>(), 1e-4);
+  EXPECT_NE(scored.find("No epsilon covers them"), std::string::npos);
+  EXPECT_EQ(scored.substr(0, scored.find("## Scores")), card.substr(0, card.find("## Scores")));
+  expect_failure(
+      run(evaluate, {"--run", "run", "--card", "c.md", "--private", "--epsilon", "1", "--delta", "1e-5", "--v", "1"}),
+      evaluate, 2, {"--card", "--private", "expected one of them"});
+  std::filesystem::remove(path("run/model.pt"));
+  expect_failure(run(evaluate, {"--run", "run", "--card", "c.md"}), evaluate, 2,
+                 {"--card", "run/model.pt", "finished"});
+  EXPECT_FALSE(std::filesystem::exists(path("c.md")));
+}
+
 TEST_F(Release, AnEditedLedgerNeitherVerifiesNorIsExported) {
   make_run("run");
   replace("run/privacy.json", "\"noise_multiplier\": 4.0", "\"noise_multiplier\": 8.0");

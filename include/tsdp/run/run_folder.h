@@ -12,6 +12,7 @@ struct RunFolder {
   [[nodiscard]] std::filesystem::path config() const { return root / "config.yaml"; }
   [[nodiscard]] std::filesystem::path ledger() const { return root / "privacy.json"; }
   [[nodiscard]] std::filesystem::path model() const { return root / "model.pt"; }
+  [[nodiscard]] std::filesystem::path card() const { return root / "model_card.md"; }
   [[nodiscard]] std::filesystem::path metrics() const { return priv() / "metrics.jsonl"; }
   [[nodiscard]] std::filesystem::path report() const { return priv() / "report.html"; }
   [[nodiscard]] std::filesystem::path priv() const { return root / "private"; }

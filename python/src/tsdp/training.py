@@ -75,6 +75,11 @@ class Run:
         return Ledger(json.loads((self.folder / "privacy.json").read_text(encoding="utf-8")))
 
     @property
+    def card(self) -> Path:
+        """The model's card in Markdown, without scores: it may be released with the model."""
+        return self.folder / "model_card.md"
+
+    @property
     def report(self) -> Path:
         """One page to look at; it shows data."""
         return self.folder / "private" / "report.html"

@@ -1,0 +1,71 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "report/model_card.h"
+
+namespace tsdp::exporting {
+namespace {
+
+ModelMetadata metadata() {
+  return {nlohmann::ordered_json::parse(R"json({
+    "program": "tsdp 0", "name": "dlinear", "past_length": 500, "prediction_length": 24, "frequency": "1h",
+    "parameters": 321, "covariates": ["heat"],
+    "sizes": {"lower_bound": 0.5, "upper_bound": null, "mixture": {
+      "members": [{"method": "seasonal_quantiles"}, {"method": "seasonal_quantiles"}, {"method": "start"}],
+      "networks": [{"name": "a`b|c"}], "external": ["chronos"]}}})json"),
+          nlohmann::ordered_json::parse(R"json({
+    "state": "finished", "private": true, "bound": "tight", "delta": 1e-7, "steps_taken": 400,
+    "mechanism": {"num_sequences": 20, "shortest_sequence": 100, "longest_sequence": 300, "batch_size": 7},
+    "relation": {"kind": "event", "w": 1, "v": null},
+    "epsilon": {"lower": 0.99961, "upper": 0.99993},
+    "attack": {"advantage": 0.1234, "false_positive_rate": 0.001, "true_positive_rate": 0.00231},
+    "not_covered": ["everything under private/"], "warnings": ["few series"],
+    "statement": "(1, 1e-07)-differential privacy."})json")};
+}
+
+bool holds(const std::string& card, std::string_view text) { return card.find(text) != std::string::npos; }
+
+TEST(ModelCard, SaysWhatTheModelIsAndWhatItPromises) {
+  const auto card = model_card(metadata());
+  EXPECT_EQ(card.rfind("---\nlibrary_name: tsdp\n", 0), 0U);
+  for (const auto* text :
+       {"# A forecaster of 24 steps of 1h\n", "`dlinear` network of 321 weights", "from the series' last 500 values",
+        "(`seasonal_quantiles`, `start`, `a_b_c`)", "other programs made: `chronos`", "No forecast is below 0.5.",
+        "needs the covariates `heat`", "**(1, 1e-07)-differential privacy.**", "**any single value of any one series**",
+        "at most **56.17 of 100**", "- few series\n", "- everything under private/\n",
+        "20 series of 100 to 300 values in steps of 1h", "400 steps of 7 windows", "began with random weights",
+        "None stand here", "tsdp-account verify"})
+    EXPECT_TRUE(holds(card, text)) << text << "\n" << card;
+  for (const auto* text : {"No forecast is above", "not finished", "CRPS"}) EXPECT_FALSE(holds(card, text)) << text;
+}
+
+TEST(ModelCard, ScoresComeWithTheWordThatNothingCoversThem) {
+  evaluation::BacktestResult scores{.model = evaluation::Metrics({0.1, 0.5, 0.9}), .by_series = {}, .baselines = {}};
+  scores.others["chronos"] = {{"mean_weighted_quantile_loss", 0.0321}};
+  const auto card = model_card(metadata(), &scores);
+  for (const auto* text : {"| this model | – |", "| `chronos` | 0.0321 |", "**No epsilon covers them**"})
+    EXPECT_TRUE(holds(card, text)) << text << "\n" << card;
+  EXPECT_FALSE(holds(card, "None stand here"));
+}
+
+TEST(ModelCard, SaysWhatDoesNotProtect) {
+  auto open = metadata();
+  open.privacy = {{"state", "interrupted"},
+                  {"private", false},
+                  {"mechanism", {{"num_sequences", 3}}},
+                  {"statement", "No privacy."}};
+  const auto card = model_card(open);
+  for (const auto* text : {"**No privacy.**", "its ledger says `interrupted`", "should not get the model either"})
+    EXPECT_TRUE(holds(card, text)) << text << "\n" << card;
+  EXPECT_FALSE(holds(card, "does not cover"));
+  open.privacy["synthetic_data"] = {{"series", 3}};
+  EXPECT_TRUE(holds(model_card(open), "**synthetic series alone**"));
+  EXPECT_FALSE(holds(model_card(open), "should not get"));
+  open.privacy["start"] = {{"origin", "trained_without_privacy"}};
+  EXPECT_TRUE(
+      holds(model_card(open), "**The weights that this run started from were trained on data without privacy."));
+}
+
+}  // namespace
+}  // namespace tsdp::exporting
