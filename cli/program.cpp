@@ -96,6 +96,16 @@ std::string whole_number(const std::string& text) {
   return digits ? std::string() : cat("found '", text, "'; expected a whole number from 0");
 }
 
+void require_other_file(const std::string& option, const std::filesystem::path& output,
+                        const std::vector<std::filesystem::path>& kept) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(output, ignored))
+    throw UsageError(cat(option, ": found '", output.string(), "', a folder; expected a file to write"));
+  for (const auto& file : kept)
+    if (std::filesystem::equivalent(output, file, ignored))
+      throw UsageError(cat(option, ": found '", output.string(), "', a file that the run needs; expected another one"));
+}
+
 void warn_of_shuffling(const std::string& what, const privacy::Interval& bracket) {
   log::warning(cat("shuffled batches: Poisson numbers do not apply: ", what, " is between ",
                    rounded_down(bracket.lower, 5), " and ", rounded_up(bracket.upper, 5)));

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -27,6 +29,11 @@ void add_common_options(CLI::App& app, CommonOptions& options, bool with_json = 
 
 /// Warns that the usual numbers for shuffled batches are those of another sampler: `what` lies in `bracket`.
 void warn_of_shuffling(const std::string& what, const privacy::Interval& bracket);
+
+/// Throws UsageError, naming `option`, if `output` is one of the files `kept`, which something still needs, or is a
+/// folder.
+void require_other_file(const std::string& option, const std::filesystem::path& output,
+                        const std::vector<std::filesystem::path>& kept);
 
 /// Writes text for people to stdout, as `visible` (base/text.h) shows it: names may hold anything.
 void print(const std::string& text);

@@ -238,6 +238,11 @@ void print_as_table(const Options& o, const Scores& scores) {
 int evaluate(const Options& o) {
   check_together(o);
   const auto privacy = inference_of(o.inference);
+  if (!o.card.empty()) {
+    auto kept = o.folder().needed();
+    kept.insert(kept.end(), {o.folder().model(), o.folder().card(), o.model, o.config_name});
+    require_other_file("--card", o.card, kept);
+  }
   set_threads(o.threads);
   const auto device = device_of(o.device_name);
   const auto folder = o.folder();
@@ -278,7 +283,9 @@ int evaluate(const Options& o) {
     exporting::write_report({config, folder, data, module, metadata, scores.result, o.split, o.series});
     log::info(cat("report: ", folder.report().string()));
   }
-  if (!o.card.empty()) write_file_atomically(o.card, exporting::model_card(metadata, &scores.result));
+  if (!o.card.empty())
+    write_file_atomically(
+        o.card, exporting::model_card(metadata, exporting::CardScores{scores.result, o.split, data.dataset.name}));
   if (o.common.json) print_as_json(o, scores);
   else print_as_table(o, scores);
   return 0;

@@ -35,12 +35,7 @@ int main(int argc, char** argv) {
     if (!tsdp::is_there(folder.config()))
       throw tsdp::UsageError(cat("--run: no ", folder.config().string(), "; expected the folder of an earlier run"));
     const auto config = tsdp::read_config(folder.config());
-    for (const auto& file : {folder.config(), folder.ledger(), folder.last(), folder.best(), folder.charged(),
-                             folder.charged_config(), folder.metrics(), folder.report()}) {
-      std::error_code ignored;
-      if (std::filesystem::equivalent(output, file, ignored))
-        throw tsdp::UsageError(cat("--output: found '", output, "', a file that the run needs; expected another one"));
-    }
+    tsdp::cli::require_other_file("--output", output, folder.needed());
     const auto model = tsdp::cli::model_of_run(
         folder, config,
         which.empty() ? config.training.checkpoint : tsdp::named<tsdp::ExportedWeights>(which, "--checkpoint"),

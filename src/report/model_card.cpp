@@ -14,12 +14,24 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A name as it is: file names may hold what Markdown would read.
+/// A name as it is, whatever Markdown would read in it.
 std::string code(std::string name) {
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == '`' || c == '|' || static_cast<unsigned char>(c) < ' '; },
-      '_');
-  return cat("`", name, "`");
+  std::replace_if(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
+  return name.find('`') == std::string::npos ? cat("`", name, "`") : cat("`` ", name, " ``");
+}
+
+/// A text in which nothing but its words is read: names may stand in it.
+std::string plain(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '<': out += "&lt;"; break;
+      case '&': out += "&amp;"; break;
+      case '*': out += "\\*"; break;
+      default: out += static_cast<unsigned char>(c) < ' ' ? '?' : c;
+    }
+  }
+  return out;
 }
 
 /// The number under `name`, which a verified model has.
@@ -35,25 +47,29 @@ std::vector<std::string> texts_in(const Json& object, const char* name) {
   return out;
 }
 
-std::string what_it_is(const Json& model) {
+std::string what_it_is(const Json& model, mechanism::StartOrigin origin) {
   const auto& sizes = part(model, "sizes");
   const auto& mixture = part(sizes, "mixture");
-  const auto horizon = count_in(model, "prediction_length");
-  auto out =
-      cat("- A ", code(text_in(model, "name")), " network of ", count_in(model, "parameters"),
-          " weights. It forecasts the next ", horizon, " steps of ", text_in(model, "frequency"),
-          " of a series, mean and quantiles, from the series' last ", count_in(model, "past_length"), " values.\n");
+  auto out = cat("- The network is ", code(text_in(model, "name")), " with ", count_in(model, "parameters"),
+                 " weights. It forecasts the next ", count_in(model, "prediction_length"), " steps of ",
+                 text_in(model, "frequency"), " of a series, mean and quantiles, from the series' last ",
+                 count_in(model, "past_length"), " values.\n");
   std::vector<std::string> names;
-  for (const auto& member : part(mixture, "members"))
-    if (auto name = code(text_in(member, "method")); std::find(names.begin(), names.end(), name) == names.end())
+  bool rests_on_data = false;
+  for (const auto& member : part(mixture, "members")) {
+    const auto method = text_in(member, "method");
+    rests_on_data = rests_on_data || (method == "start" && mechanism::rests_on_data(origin));
+    if (auto name = code(method); std::find(names.begin(), names.end(), name) == names.end())
       names.push_back(std::move(name));
+  }
   for (const auto& network : part(mixture, "networks")) names.push_back(code(text_in(network, "name")));
   if (!names.empty())
-    out += cat("- The network's forecast is mixed with those of candidates that no private data went into (",
-               join(names, ", "), "), by how each did on the series' own past.\n");
+    out += cat("- The network's forecast is mixed with those of candidates (", join(names, ", "),
+               "), by how each did on the series' own past. ",
+               rests_on_data ? "Of these, `start` was trained on data.\n" : "None of these was trained on data.\n");
   if (const auto external = texts_in(mixture, "external"); !external.empty())
-    out += cat("- It can mix in forecasts that other programs made: ", join(external, ", "),
-               ". They are no part of the model.\n");
+    out += cat("- It can mix in forecasts of other models and programs: ", join(external, ", "),
+               ". They are no part of the model, and its statement does not cover them.\n");
   const double lower = number_in(sizes, "lower_bound");
   const double upper = number_in(sizes, "upper_bound");
   if (std::isfinite(lower)) out += cat("- No forecast is below ", lower, ".\n");
@@ -73,7 +89,8 @@ std::string training_data(const Json& ledger, const Json& model) {
                  text_in(model, "frequency"), synthetic ? "." : "; their number and lengths are public.");
   const auto steps = count_in(ledger, "steps_taken");
   out += steps == 0 ? " No step of training was taken on them."
-                    : cat(" Training took ", steps, " steps of ", count_in(data, "batch_size"), " windows on average.");
+                    : cat(" Training took ", steps, steps == 1 ? " step of " : " steps of ",
+                          count_in(data, "batch_size"), " windows on average.");
   switch (mechanism::start_origin_of(ledger, "privacy.json")) {
     case mechanism::StartOrigin::fresh: out += " It began with random weights.\n"; break;
     case mechanism::StartOrigin::synthetic:
@@ -87,72 +104,74 @@ std::string training_data(const Json& ledger, const Json& model) {
   return out;
 }
 
-std::string scores_of(const evaluation::BacktestResult& scores) {
-  std::string out = "| forecaster | CRPS | in the 80 % band |\n| --- | --- | --- |\n";
+std::string scores_of(const CardScores& scored) {
+  const auto& scores = scored.scores;
+  auto out = cat(scores.model.windows(), " ", scored.windows, " windows of ", code(scored.dataset),
+                 ":\n\n| forecaster | CRPS | in the 80 % band |\n| --- | --- | --- |\n");
   const auto row = [&](const std::string& name, const Json& metrics) {
     const double crps = number_in(metrics, "mean_weighted_quantile_loss");
     const double share = evaluation::share_in_band(metrics);
-    out += cat("| ", name, " | ", std::isfinite(crps) ? rounded(crps, 4) : std::string("–"), " | ",
-               std::isfinite(share) ? cat(rounded(100.0 * share, 3), " %") : std::string("–"), " |\n");
+    out += cat("| ", join(split(name, '|'), "\\|"), " | ", std::isfinite(crps) ? rounded(crps, 4) : std::string("–"),
+               " | ", std::isfinite(share) ? cat(rounded(100.0 * share, 3), " %") : std::string("–"), " |\n");
   };
   row("this model", scores.model.json());
   const auto beside = evaluation::scored_beside(scores);
-  for (const auto& [name, metrics] : beside.items())
-    row(name != "start"                                 ? code(name)
-        : mechanism::rests_on_data(scores.start_origin) ? "its start, which was trained on data"
-                                                        : "its start, before any of the data",
-        metrics);
-  for (const auto& remark : scores.remarks) out += cat("\n", remark, ".\n");
+  const std::string start = mechanism::rests_on_data(scores.start_origin) ? "its start, which was trained on data"
+                                                                          : "its start, before any of the data";
+  for (const auto& [name, metrics] : beside.items()) row(name == "start" ? start : code(name), metrics);
+  for (const auto& remark : scores.remarks) out += cat("\n", plain(remark), ".\n");
   return out +
          "\nCRPS is the loss at the quantiles 10 %, …, 90 % as a share of the values' size; lower is better. These "
-         "scores compare with true "
-         "values of the series. **No epsilon covers them**: publish them only if you may publish such a summary of the "
-         "data.\n";
+         "scores compare with true values of the series. **No epsilon covers them**: publish them only if you may "
+         "publish such a summary of the data.\n";
+}
+
+std::string how_to_use(const Json& model) {
+  const bool covariates = !texts_in(model, "covariates").empty();
+  return cat("\n## How to use it\n\n```python\nimport tsdp\n\nforecasts = tsdp.load(\"model.pt\")",
+             covariates ? ".with_covariates(known)" : "",
+             ".predict(frame)\n```\n\nNo code in the file runs. `tsdp-forecast --model model.pt",
+             covariates ? " --covariates known.csv" : "", "` does the same without Python.\n");
 }
 
 }  // namespace
 
-std::string model_card(const ModelMetadata& metadata, const evaluation::BacktestResult* scores) {
+std::string model_card(const ModelMetadata& metadata, const std::optional<CardScores>& scores) {
   const auto& model = metadata.model;
   const auto& ledger = metadata.privacy;
   const auto origin = mechanism::start_origin_of(ledger, "privacy.json");
-  auto out =
-      cat("---\nlibrary_name: tsdp\npipeline_tag: time-series-forecasting\ntags: [time-series-forecasting, "
-          "differential-privacy]\n---\n\n# A forecaster of ",
-          count_in(model, "prediction_length"), " steps of ", text_in(model, "frequency"), "\n\nMade by ",
-          text_in(model, "program"), ".\n\n## What it is\n\n", what_it_is(model),
-          "\n## What it may be used for\n\nForecasts of series like those that it was trained on, in the same steps. A "
-          "forecast shows the values that it is made from: give it only to those who may see them, or make it with "
-          "`tsdp-forecast --private`.\n\n## Privacy\n\n**",
-          text_in(ledger, "statement"), "**\n\n");
+  const bool is_private = ledger.value("private", false);
+  auto out = cat("---\nlibrary_name: tsdp\npipeline_tag: time-series-forecasting\ntags: [time-series-forecasting",
+                 is_private && !ledger.value("reproducible", false) ? ", differential-privacy" : "",
+                 "]\n---\n\n# A forecaster of ", count_in(model, "prediction_length"), " steps of ",
+                 text_in(model, "frequency"), "\n\nMade by ", text_in(model, "program"),
+                 " from what the model's file says.\n\n## What it is\n\n", what_it_is(model, origin),
+                 "\n## What it may be used for\n\nForecasts of series of the same kind, in the same steps. A forecast "
+                 "shows the values that it is made from: give it only to those who may see them, or make it with "
+                 "`tsdp-forecast --private`.\n\n## Privacy\n\n**",
+                 plain(text_in(ledger, "statement")), "**\n\n");
   if (const auto state = text_in(ledger, "state"); state != "finished")
     out += cat("The run was not finished when this model was exported: its ledger says ", code(state), ".\n\n");
   for (const auto& paragraph : promise_in_words(ledger, origin)) out += cat(paragraph, "\n\n");
   const auto list = [&](const std::string& title, const std::vector<std::string>& entries) {
     if (entries.empty()) return;
     out += cat("### ", title, "\n\n");
-    for (const auto& entry : entries) out += cat("- ", entry, "\n");
+    for (const auto& entry : entries) out += cat("- ", plain(entry), "\n");
     out += "\n";
   };
   std::vector<std::string> warnings;
   for (const auto& warning : part(ledger, "warnings"))
     if (warning.is_string()) warnings.push_back(warning.get<std::string>());
   list("Warnings", warnings);
-  const auto& is_private = part(ledger, "private");
-  if (is_private.is_boolean() && is_private.get<bool>()) list("What it does not cover", not_covered(ledger));
-  out +=
-      cat("Anyone can check the statement: `tsdp-account verify model.pt` rederives it from the terms in the model's "
-          "ledger.\n\n## "
-          "Training data\n\n",
-          training_data(ledger, model), "\n## Scores\n\n");
-  out +=
-      scores == nullptr
-          ? "None stand here: scores compare with true values, and no epsilon covers them. `tsdp-evaluate --card FILE` "
-            "writes a card with them.\n"
-          : scores_of(*scores);
-  return out +
-         "\n## How to use it\n\n```python\nimport tsdp\n\nforecasts = tsdp.load(\"model.pt\").predict(frame)\n```\n\n"
-         "No code in the file runs. `tsdp-forecast --model model.pt` does the same without Python.\n";
+  if (is_private) list("What it does not cover", not_covered(ledger));
+  return out + cat("Anyone can check the statement: `tsdp-account verify model.pt` rederives it from the terms in the "
+                   "model's ledger.\n\n## Training data\n\n",
+                   training_data(ledger, model), "\n## Scores\n\n",
+                   scores
+                       ? scores_of(*scores)
+                       : "None stand here: scores compare with true values, and no epsilon covers them. `tsdp-evaluate "
+                         "--card FILE` writes a card with them.\n",
+                   how_to_use(model));
 }
 
 }  // namespace tsdp::exporting

@@ -70,6 +70,11 @@ std::vector<std::string> promise_in_words(const Json& ledger, mechanism::StartOr
     if (!start.empty()) out.push_back(emphasised_start);
     return out;
   }
+  const auto& reproducible = part(ledger, "reproducible");
+  if (reproducible.is_boolean() && reproducible.get<bool>())
+    out.emplace_back(
+        "**Not for release: the randomness follows from the seed.** Whoever knows the seed can remove the noise. What "
+        "follows holds only for those who do not know it.");
   out.push_back(cat("Think of two versions of the data that are the same but for **", protected_unit(ledger),
                     "**. Whoever sees the model, and even every noisy step of its training, can hardly tell which of "
                     "the two versions it was trained on, whatever else they know and however much they compute."));
@@ -100,10 +105,12 @@ std::vector<std::string> promise_in_words(const Json& ledger, mechanism::StartOr
 
 std::vector<std::string> not_covered(const Json& ledger) {
   const bool of_series = text_in(part(ledger, "relation"), "kind") == "series";
-  std::vector<std::string> out = {
-      cat("more than ", protected_unit(ledger), " at a time: ",
-          of_series ? "several series, or what they have in common, are protected less or not at all"
-                    : "a whole series, or what many values have in common, is protected less or not at all")};
+  std::vector<std::string> out;
+  if (number_in(part(ledger, "epsilon"), "upper") != 0.0)  // else nothing of the data reached the model
+    out.push_back(cat("at a time more than ", protected_unit(ledger), ": ",
+                      of_series
+                          ? "several series, or what they have in common, are protected less or not at all"
+                          : "a whole series, or what many values have in common, is protected less or not at all"));
   for (const auto& entry : part(ledger, "not_covered"))
     if (entry.is_string()) out.push_back(entry.get<std::string>());
   return out;

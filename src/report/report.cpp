@@ -265,6 +265,15 @@ std::string privacy(const ReportContent& c) {
   return out + "</div>\n</section>\n";
 }
 
+/// On what the release of the model hangs; empty if on nothing.
+std::string may_be_released(const ReportContent& c) {
+  const bool on_synthetic = !part(c.ledger, "synthetic_data").is_null();
+  if (c.ledger.is_object() && c.ledger.value("reproducible", false) && is_private(c))
+    return " not, since the noise follows from the seed";
+  if (is_private(c) || (on_synthetic && !mechanism::rests_on_data(c.start_origin))) return "";
+  return " only if the data may be";
+}
+
 std::string facts(const ReportContent& c) {
   if (c.facts.empty()) return {};
   std::string out =
@@ -278,10 +287,10 @@ std::string facts(const ReportContent& c) {
 }  // namespace
 
 std::string report_html(const ReportContent& c) {
-  return cat(
-      head(c), header(c), "<main>\n", forecasts(c), scores(c), training(c), privacy(c), facts(c),
-      "</main>\n<footer><p>", e(c.program), ". What of a run may be released: config.yaml, privacy.json and model.pt",
-      is_private(c) ? "" : " only if the data may be", "; nothing under private/.</p></footer>\n</body>\n</html>\n");
+  return cat(head(c), header(c), "<main>\n", forecasts(c), scores(c), training(c), privacy(c), facts(c),
+             "</main>\n<footer><p>", e(c.program),
+             ". What of a run may be released: config.yaml and privacy.json; model.pt and model_card.md",
+             may_be_released(c), "; nothing under private/.</p></footer>\n</body>\n</html>\n");
 }
 
 }  // namespace tsdp::exporting

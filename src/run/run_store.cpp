@@ -24,7 +24,7 @@ void RunStore::claim() {
       throw UsageError(cat(folder_.root.string(), ": holds a run already; expected a new folder, or --resume"));
   };
   refuse_if(is_there(folder_.checkpoints()) || is_there(folder_.ledger()));
-  for (const auto& file : {folder_.config(), folder_.model()})
+  for (const auto& file : {folder_.config(), folder_.model(), folder_.card()})
     if (is_there(file))
       throw UsageError(cat(file.string(), ": is there already and would be overwritten; expected a new folder"));
   folder_.create();

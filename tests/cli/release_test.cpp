@@ -62,10 +62,17 @@ TEST_F(Release, TheCardOfAModelHasScoresOnlyWhereAskedFor) {
   ASSERT_NE(row, std::string::npos) << scored;
   EXPECT_NEAR(std::stod(scored.substr(row + 15)), scores["metrics"]["mean_weighted_quantile_loss"].get<double>(), 1e-4);
   EXPECT_NE(scored.find("No epsilon covers them"), std::string::npos);
+  EXPECT_NE(scored.find(" test windows of "), std::string::npos) << scored;
   EXPECT_EQ(scored.substr(0, scored.find("## Scores")), card.substr(0, card.find("## Scores")));
   expect_failure(
       run(evaluate, {"--run", "run", "--card", "c.md", "--private", "--epsilon", "1", "--delta", "1e-5", "--v", "1"}),
       evaluate, 2, {"--card", "--private", "expected one of them"});
+  for (const auto* file : {"run/model.pt", "run/model_card.md", "run/privacy.json", "run"}) {
+    const bool is_file = std::filesystem::is_regular_file(path(file));
+    const auto before = is_file ? content_of(path(file)) : std::string();
+    expect_failure(run(evaluate, {"--run", "run", "--card", file}), evaluate, 2, {"--card: found", file, "expected"});
+    EXPECT_EQ(is_file ? content_of(path(file)) : std::string(), before);
+  }
   std::filesystem::remove(path("run/model.pt"));
   expect_failure(run(evaluate, {"--run", "run", "--card", "c.md"}), evaluate, 2,
                  {"--card", "run/model.pt", "finished"});

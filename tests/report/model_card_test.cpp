@@ -29,22 +29,36 @@ bool holds(const std::string& card, std::string_view text) { return card.find(te
 TEST(ModelCard, SaysWhatTheModelIsAndWhatItPromises) {
   const auto card = model_card(metadata());
   EXPECT_EQ(card.rfind("---\nlibrary_name: tsdp\n", 0), 0U);
-  for (const auto* text :
-       {"# A forecaster of 24 steps of 1h\n", "`dlinear` network of 321 weights", "from the series' last 500 values",
-        "(`seasonal_quantiles`, `start`, `a_b_c`)", "other programs made: `chronos`", "No forecast is below 0.5.",
-        "needs the covariates `heat`", "**(1, 1e-07)-differential privacy.**", "**any single value of any one series**",
-        "at most **56.17 of 100**", "- few series\n", "- everything under private/\n",
-        "20 series of 100 to 300 values in steps of 1h", "400 steps of 7 windows", "began with random weights",
-        "None stand here", "tsdp-account verify"})
+  for (const auto* text : {"# A forecaster of 24 steps of 1h\n",
+                           "The network is `dlinear` with 321 weights",
+                           "from the series' last 500 values",
+                           "(`seasonal_quantiles`, `start`, `` a`b|c ``)",
+                           "None of these was trained on data.",
+                           "other models and programs: `chronos`",
+                           ".with_covariates(known).predict(frame)",
+                           "differential-privacy]\n",
+                           "No forecast is below 0.5.",
+                           "needs the covariates `heat`",
+                           "**(1, 1e-07)-differential privacy.**",
+                           "**any single value of any one series**",
+                           "at most **56.17 of 100**",
+                           "- few series\n",
+                           "- everything under private/\n",
+                           "20 series of 100 to 300 values in steps of 1h",
+                           "400 steps of 7 windows",
+                           "began with random weights",
+                           "None stand here",
+                           "tsdp-account verify"})
     EXPECT_TRUE(holds(card, text)) << text << "\n" << card;
   for (const auto* text : {"No forecast is above", "not finished", "CRPS"}) EXPECT_FALSE(holds(card, text)) << text;
 }
 
 TEST(ModelCard, ScoresComeWithTheWordThatNothingCoversThem) {
   evaluation::BacktestResult scores{.model = evaluation::Metrics({0.1, 0.5, 0.9}), .by_series = {}, .baselines = {}};
-  scores.others["chronos"] = {{"mean_weighted_quantile_loss", 0.0321}};
-  const auto card = model_card(metadata(), &scores);
-  for (const auto* text : {"| this model | – |", "| `chronos` | 0.0321 |", "**No epsilon covers them**"})
+  scores.others["a|b"] = {{"mean_weighted_quantile_loss", 0.0321}};
+  const auto card = model_card(metadata(), CardScores{scores, "validation", "loads"});
+  for (const auto* text :
+       {"| this model | – |", "0 validation windows of `loads`", "| `a\\|b` | 0.0321 |", "**No epsilon covers them**"})
     EXPECT_TRUE(holds(card, text)) << text << "\n" << card;
   EXPECT_FALSE(holds(card, "None stand here"));
 }
@@ -58,13 +72,37 @@ TEST(ModelCard, SaysWhatDoesNotProtect) {
   const auto card = model_card(open);
   for (const auto* text : {"**No privacy.**", "its ledger says `interrupted`", "should not get the model either"})
     EXPECT_TRUE(holds(card, text)) << text << "\n" << card;
-  EXPECT_FALSE(holds(card, "does not cover"));
+  EXPECT_FALSE(holds(card, "What it does not cover"));
+  EXPECT_FALSE(holds(card, "differential-privacy]"));
   open.privacy["synthetic_data"] = {{"series", 3}};
   EXPECT_TRUE(holds(model_card(open), "**synthetic series alone**"));
   EXPECT_FALSE(holds(model_card(open), "should not get"));
   open.privacy["start"] = {{"origin", "trained_without_privacy"}};
+  EXPECT_TRUE(holds(model_card(open), "Of these, `start` was trained on data."));
+  EXPECT_FALSE(holds(model_card(open), "None of these"));
   EXPECT_TRUE(
       holds(model_card(open), "**The weights that this run started from were trained on data without privacy."));
+}
+
+TEST(ModelCard, SaysThatNoiseOfASeedProtectsNobodyWhoKnowsIt) {
+  auto seeded = metadata();
+  seeded.privacy["reproducible"] = true;
+  seeded.privacy["statement"] = "<b>*x*";
+  const auto card = model_card(seeded);
+  const auto word = card.find("**Not for release: the randomness follows from the seed.**");
+  ASSERT_NE(word, std::string::npos) << card;
+  EXPECT_LT(word, card.find("Think of two versions"));
+  EXPECT_FALSE(holds(card, "differential-privacy]"));
+  EXPECT_TRUE(holds(card, "**&lt;b>\\*x\\***")) << card;
+}
+
+TEST(ModelCard, OfNothingTrainedPromisesAllOfIt) {
+  auto untrained = metadata();
+  untrained.privacy["epsilon"] = {{"lower", 0.0}, {"upper", 0.0}};
+  untrained.privacy["steps_taken"] = 0;
+  const auto card = model_card(untrained);
+  EXPECT_TRUE(holds(card, "No step of training was taken")) << card;
+  EXPECT_FALSE(holds(card, "protected less")) << card;
 }
 
 }  // namespace
