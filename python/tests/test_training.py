@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import pickle
 import warnings
 from pathlib import Path
 
@@ -166,3 +167,46 @@ def test_tensorboard_shows_what_was_logged(run: tsdp.Run) -> None:
         shown = accumulators.EventAccumulator(str(folder), size_guidance={"scalars": 0})
         shown.Reload()
         assert {name: [(event.step, event.value) for event in shown.Scalars(name)] for name in shown.Tags()["scalars"]} == logged
+
+
+def test_a_run_evaluates_forecasts_and_verifies(programs: None, tmp_path: Path) -> None:
+    frame = hourly_frame(3)
+    run = tsdp.train(frame, tmp_path / "run", frequency="1h", prediction_length=6, data=tmp_path / "d.csv", settings=SETTINGS)
+    assert run.evaluate() == run.scores
+    of_each = run.evaluate(split="validation", per_series=True)
+    assert of_each["windows"] == 3 and [one["series"] for one in of_each["by_series"]] == list(frame["item_id"].unique())
+    found = run.verify()
+    assert found["agrees"] and found["statement"] == run.privacy.statement
+    pd.testing.assert_frame_equal(run.forecast(frame, quantiles=[0.5]), run.model.predict(frame, quantiles=[0.5]))
+    # Next to no noise: the forecasts of the true values, to its size.
+    nearly = run.forecast(frame, quantiles=[0.1, 0.9], private={"epsilon": 20, "delta": 1e-5, "v": 1e-3})
+    open_ = run.forecast(frame, quantiles=[0.1, 0.9])
+    assert list(nearly.columns) == list(open_.columns) and list(nearly["item_id"]) == list(open_["item_id"])
+    assert list(nearly["timestamp"]) == list(open_["timestamp"])
+    np.testing.assert_allclose(nearly["mean"], open_["mean"], rtol=0.05)
+    assert nearly.attrs["inference_privacy"]["v"] == 1e-3
+    noisy = run.forecast(frame, quantiles=[0.1, 0.9], private={"epsilon": 0.1, "delta": 1e-5, "v": 50.0})
+    assert np.abs(noisy["mean"] - open_["mean"]).mean() > 1.0
+    with pytest.raises(tsdp.UsageError, match="--v"):
+        run.forecast(frame, private={"epsilon": 1, "delta": 1e-5})
+    statement = json.loads((run.folder / "privacy.json").read_text())
+    statement["noise_multiplier"] = 100.0
+    (run.folder / "privacy.json").write_text(json.dumps(statement))
+    with pytest.raises(tsdp.PrivacyError, match="noise_multiplier|does not agree|epsilon"):
+        run.verify()
+
+
+def test_runs_and_models_can_be_pickled(run: tsdp.Run) -> None:
+    again = pickle.loads(pickle.dumps(run))
+    assert again == run
+    model = pickle.loads(pickle.dumps(run.model))
+    frame = hourly_frame(2)
+    pd.testing.assert_frame_equal(model.predict(frame, seed=1), run.model.predict(frame, seed=1))
+
+
+def test_levels_of_an_index_are_columns(run: tsdp.Run) -> None:
+    frame = hourly_frame(2)
+    expected = run.model.predict(frame, seed=1)
+    indexed = frame.set_index(["item_id", "timestamp"])
+    pd.testing.assert_frame_equal(run.model.predict(indexed, seed=1), expected)
+    pd.testing.assert_frame_equal(run.model.predict(indexed["target"].rename(None), seed=1), expected)

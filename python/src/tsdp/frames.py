@@ -58,11 +58,14 @@ def series_of(
     array([ 1., nan,  3.])
     """
     if isinstance(frame, pd.Series):
-        frame = frame.to_frame(frame.name if frame.name is not None else "series")
+        usual = "target" if isinstance(frame.index, pd.MultiIndex) else "series"
+        frame = frame.to_frame(frame.name if frame.name is not None else usual)
     if not isinstance(frame, pd.DataFrame):
         raise DataError(f"found a {type(frame).__name__}; expected a pandas DataFrame")
     if frame.empty:
         raise DataError("found a frame without rows; expected values of at least one series")
+    if isinstance(frame.index, pd.MultiIndex):
+        frame = frame.reset_index()  # levels become columns, by their names
     stated = {"item_id": item_id, "timestamp": timestamp, "target": target}
     named = any(name is not None for name in stated.values())
     if named or all(any(name in frame.columns for name in names) for names in _NAMES.values()):

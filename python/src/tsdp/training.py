@@ -19,8 +19,8 @@ from .covariates import Covariates
 from .errors import DataError, Error, UsageError
 from .frames import Series, series_of
 from .ledger import Ledger
-from .model import Model, load
-from .programs import run_program
+from .model import DEFAULT_QUANTILES, Model, load
+from .programs import account, arguments_of, run_program
 
 _CLOSING = "on the test windows: "
 _TIMES = "%Y-%m-%d %H:%M:%S"
@@ -92,6 +92,52 @@ class Run:
             said = run_program("tsdp-evaluate", [f"--run={os.fspath(self.folder)}", "--json", "--quiet"])
             self._scores.append(Scores(json.loads(said.result)))
         return self._scores[0]
+
+    def evaluate(self, *, split: str = "test", baselines: Mapping[str, str | os.PathLike[str]] | None = None, per_series: bool = False) -> Scores:
+        """Scores as `scores`, of the `"test"` or the `"validation"` windows, beside the forecasts of other programs in `baselines` (files of
+        `tsdp-evaluate --baseline`, by name), and of each series, too (`by_series`). Reads the run's data. **No epsilon covers them.**"""
+        others = [f"--baseline={name}={os.fspath(file)}" for name, file in (baselines or {}).items()]
+        each = ["--per-series"] if per_series else []
+        said = run_program("tsdp-evaluate", [f"--run={os.fspath(self.folder)}", f"--split={split}", *others, *each, "--json", "--quiet"])
+        return Scores(json.loads(said.result))
+
+    def forecast(
+        self,
+        frame: pd.DataFrame | pd.Series,
+        *,
+        quantiles: Sequence[float] = DEFAULT_QUANTILES,
+        private: Mapping[str, Any] | None = None,
+        item_id: str | None = None,
+        timestamp: str | None = None,
+        target: str | None = None,
+    ) -> pd.DataFrame:
+        """Forecasts of the steps after the end of each series of `frame`, as `Model.predict` has them.
+
+        `private`: protects the series that are forecast, by noise on the values that a forecast reads (`tsdp-forecast --private`):
+        `{"epsilon": 1, "delta": 1e-5, "v": 2.0}`, where `v` is the most by which a value changes between neighbours; `w` and
+        `keep_probability` as there. What the forecasts then promise is `attrs["inference_privacy"]` of the frame. Times are those of the
+        programs: without a zone.
+        """
+        if private is None:
+            return self.model.predict(frame, quantiles=quantiles, item_id=item_id, timestamp=timestamp, target=target)
+        model = self.model
+        series = series_of(frame, model.frequency, item_id, timestamp, target)
+        _require_names_of_a_file(series)
+        with tempfile.TemporaryDirectory(prefix="tsdp_") as scratch:
+            file, made = Path(scratch) / "series.csv", Path(scratch) / "forecasts.csv"
+            _write_new(file, _rows(series, model.frequency), [])
+            options = {"private": True, **private, "quantiles": list(quantiles), "json": True, "quiet": True}
+            places = [f"--model={self.folder / 'model.pt'}", f"--input={file}", f"--output={made}", "--format=csv_long"]
+            said = run_program("tsdp-forecast", [*places, *arguments_of(options)])
+            out = pd.read_csv(made, parse_dates=["timestamp"], dtype={"item_id": str}, keep_default_na=False)
+        names = {str(one.item_id): one.item_id for one in series}
+        out["item_id"] = out["item_id"].map(names)
+        out.attrs["inference_privacy"] = json.loads(said.result)["inference_privacy"]
+        return out
+
+    def verify(self) -> dict[str, Any]:
+        """What `tsdp-account verify` derives anew from the terms that the run states, and that it agrees. Raises PrivacyError if it does not."""
+        return account("verify", os.fspath(self.folder))
 
     def to_tensorboard(self) -> Path:
         """Writes the losses, gradient norms and epsilon of `private/metrics.jsonl` for TensorBoard, to `private/tensorboard` in place of what is there; returns
