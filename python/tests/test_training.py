@@ -210,3 +210,16 @@ def test_levels_of_an_index_are_columns(run: tsdp.Run) -> None:
     indexed = frame.set_index(["item_id", "timestamp"])
     pd.testing.assert_frame_equal(run.model.predict(indexed, seed=1), expected)
     pd.testing.assert_frame_equal(run.model.predict(indexed["target"].rename(None), seed=1), expected)
+
+
+def test_a_plan_trains_nothing(programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = {"frequency": "1h", "prediction_length": 6, "epsilon": 2.0, "settings": SETTINGS}
+    plan = tsdp.plan(hourly_frame(3), **options)
+    assert plan["epsilon"]["upper"] <= 2.0 and plan["expectation"]["pays"] in (True, False, None)
+    assert list(tmp_path.iterdir()) == []
+    run = tsdp.train(hourly_frame(3), tmp_path / "run", **options)
+    assert run.privacy.document["steps_planned"] == plan["steps"]
+    assert run.privacy.epsilon.upper == plan["epsilon"]["upper"]
+    with pytest.raises(tsdp.UsageError, match="output"):
+        tsdp.train(hourly_frame(3), tmp_path / "run", **options)

@@ -138,7 +138,7 @@ def main(binaries, folder):
     assert training.returncode == 0, errors
     ledger = json.loads((last / "privacy.json").read_text())
     assert json.loads(output)["privacy"] == ledger and ledger["private"] is True
-    assert sorted(p.name for p in last.iterdir()) == ["config.yaml", "model.pt", "privacy.json", "private"]
+    assert sorted(p.name for p in last.iterdir()) == ["config.yaml", "model.pt", "model_card.md", "privacy.json", "private"]
     check_modes(last)
     searches = search_run(last, values, key)
     run.program(binaries, "tsdp-evaluate", "--quiet", "--run", last, "--report", umask=0)

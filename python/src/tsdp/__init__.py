@@ -10,7 +10,7 @@ from .errors import DataError, Error, PrivacyError, ProgramError, UsageError
 from .ledger import Interval, Ledger
 from .model import Model, load
 from .programs import account
-from .training import Run, train
+from .training import Run, plan, train
 
 __version__ = "0.5.0"
 __all__ = [
@@ -26,5 +26,6 @@ __all__ = [
     "account",
     "holidays",
     "load",
+    "plan",
     "train",
 ]

@@ -175,7 +175,6 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
     whole_sizes = _sizes(about.get("sizes"), path)
     whole_sizes.flag("sampled_forecasts")
     sizes, mixture = whole_sizes.read, _mixture(whole_sizes, path)
-    _require_stated_networks(archive, path)
     stored = dict(archive.weights)
     precision = next((weight.dtype for weight in stored.values()), torch.float32)
     kind = NETWORKS[name]
@@ -210,6 +209,7 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
     others = [network(NETWORKS[one["model"]], one, f"{_NETWORK}{i}.") for i, one in enumerate(mixture["networks"] if mixture else [])]
     if stored:
         raise DataError(f"{path}: holds weights that the model has not")
+    _require_stated_networks(archive, path)
     past = _past_length(whole, others, mixture)
     if past > _LARGEST_LENGTH or about["past_length"] != past or about["prediction_length"] != whole.prediction_length:
         raise DataError(f"{path}: model: past_length and prediction_length are not those of its sizes")

@@ -196,45 +196,15 @@ def train(
         raise UsageError(f"output: found '{os.fspath(output)}', which is there already; expected a new folder")
     places = _places(data, output, covariates is not None) if data is not None else None
     steps = Frequency.parse(frequency)
-    options: dict[str, Any] = {
-        "dataset.format": "csv_long",
-        "dataset.frequency": str(steps),
-        "dataset.prediction_length": prediction_length,
-        "dataset.season_length": steps.usual_season if season_length is None else season_length,
-        "dataset.split": "last",
-        "model.name": model,
-        "model.prior": "auto",
-        "model.start": "auto",
-        "model.context_length": "auto",
-        "model.lags": "auto",
-        "sampling.batch_size": "auto",
-        "training.max_epochs": "auto",
-        "optimizer.learning_rate": "auto",
-    }
-    if epsilon is None:
-        options["privacy.enabled"] = "false"
-    else:
-        options |= {"privacy.target_epsilon": epsilon, "privacy.delta": delta, "privacy.noise_multiplier": "auto"}
-    options |= dict(settings or {})
     series = series_of(frame, steps, item_id, timestamp, target)
     _require_names_of_a_file(series)
-    known = None if covariates is None else Covariates.of_frame(covariates, _names_of(covariates), steps)
+    asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates)
     with tempfile.TemporaryDirectory(prefix="tsdp_") as scratch:
         file, beside = places or (Path(scratch) / "series.csv", Path(scratch) / "series.covariates.csv")
         written: list[Path] = []
         try:
-            _write_new(file, _rows(series, steps), written)
-            about: dict[str, Any] = {"path": str(file)}
-            if covariates is not None and known is not None:
-                times = steps.steps_from(known.start, len(known.values), known.month_day)
-                table = pd.DataFrame(known.values, columns=_names_of(covariates))
-                table.insert(0, "timestamp", times, allow_duplicates=True)
-                _write_new(beside, [table], written)
-                about["covariates"] = {"file": str(beside)}
-            config = Path(scratch) / "config.yaml"
-            config.write_text(json.dumps({"dataset": about}, ensure_ascii=False), encoding="utf-8")
-            sets = [f"--set={name}={_text(value)}" for name, value in options.items()]
-            said = run_program("tsdp-train", [f"--config={config}", f"--output={os.fspath(output)}", *sets], quiet=quiet)
+            arguments = asked.written(Path(scratch), file, beside, written)
+            said = run_program("tsdp-train", [*arguments, f"--output={os.fspath(output)}"], quiet=quiet)
         except BaseException:
             if not os.path.lexists(output):
                 for one in written:
@@ -252,6 +222,90 @@ def train(
         if line.startswith(_CLOSING):
             print(line)
     return run
+
+
+def plan(
+    frame: pd.DataFrame,
+    *,
+    frequency: str,
+    prediction_length: int,
+    season_length: int | None = None,
+    model: str = "dlinear",
+    epsilon: float | None = 1.0,
+    delta: float = 1e-7,
+    settings: Mapping[str, Any] | None = None,
+    covariates: pd.DataFrame | None = None,
+    item_id: str | None = None,
+    timestamp: str | None = None,
+    target: str | None = None,
+) -> dict[str, Any]:
+    """What `train` would do with the same arguments, as `tsdp-train --dry-run --json` has it: the steps, the noise, the epsilon at the end, and in
+    `expectation` whether training is expected to pay. Trains nothing; follows from public facts alone. Raises as `train` does."""
+    steps = Frequency.parse(frequency)
+    series = series_of(frame, steps, item_id, timestamp, target)
+    _require_names_of_a_file(series)
+    asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates)
+    with tempfile.TemporaryDirectory(prefix="tsdp_") as scratch:
+        here = Path(scratch)
+        arguments = asked.written(here, here / "series.csv", here / "series.covariates.csv", [])
+        said = run_program("tsdp-train", [*arguments, f"--output={here / 'run'}", "--dry-run", "--json"])
+    found: dict[str, Any] = json.loads(said.result)
+    return found
+
+
+class _Asked:
+    """The arguments of `train`, as the programs read them."""
+
+    def __init__(
+        self,
+        series: Sequence[Series],
+        steps: Frequency,
+        prediction_length: int,
+        season_length: int | None,
+        model: str,
+        epsilon: float | None,
+        delta: float,
+        settings: Mapping[str, Any] | None,
+        covariates: pd.DataFrame | None,
+    ) -> None:
+        self.series, self.steps = series, steps
+        self.options: dict[str, Any] = {
+            "dataset.format": "csv_long",
+            "dataset.frequency": str(steps),
+            "dataset.prediction_length": prediction_length,
+            "dataset.season_length": steps.usual_season if season_length is None else season_length,
+            "dataset.split": "last",
+            "model.name": model,
+            "model.prior": "auto",
+            "model.start": "auto",
+            "model.context_length": "auto",
+            "model.lags": "auto",
+            "sampling.batch_size": "auto",
+            "training.max_epochs": "auto",
+            "optimizer.learning_rate": "auto",
+        }
+        if epsilon is None:
+            self.options["privacy.enabled"] = "false"
+        else:
+            self.options |= {"privacy.target_epsilon": epsilon, "privacy.delta": delta, "privacy.noise_multiplier": "auto"}
+        self.options |= dict(settings or {})
+        self.covariates = covariates
+        self.known = None if covariates is None else Covariates.of_frame(covariates, _names_of(covariates), steps)
+
+    def written(self, scratch: Path, file: Path, beside: Path, written: list[Path]) -> list[str]:
+        """Writes the series to `file`, the covariates to `beside` and a configuration into `scratch`; `written` gets the first two as they are made.
+        Returns the arguments of `tsdp-train`."""
+        _write_new(file, _rows(self.series, self.steps), written)
+        about: dict[str, Any] = {"path": str(file)}
+        if self.covariates is not None and self.known is not None:
+            times = self.steps.steps_from(self.known.start, len(self.known.values), self.known.month_day)
+            table = pd.DataFrame(self.known.values, columns=_names_of(self.covariates))
+            table.insert(0, "timestamp", times, allow_duplicates=True)
+            _write_new(beside, [table], written)
+            about["covariates"] = {"file": str(beside)}
+        config = scratch / "config.yaml"
+        config.write_text(json.dumps({"dataset": about}, ensure_ascii=False), encoding="utf-8")
+        return [f"--config={config}", *(f"--set={name}={_text(value)}" for name, value in self.options.items())]
 
 
 def _places(data: str | os.PathLike[str], output: str | os.PathLike[str], with_covariates: bool) -> tuple[Path, Path]:
