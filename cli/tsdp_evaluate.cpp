@@ -124,10 +124,16 @@ void check_together(const Options& o) {
   if (o.report && o.inference.privately)
     throw UsageError(
         "--report: given with --private; expected one of them, since the report shows forecasts from true pasts");
-  if (!o.card.empty() && o.inference.privately)
-    throw UsageError("--card: given with --private; expected one of them, since the card is of the model as it is");
-  if (!o.card.empty() && o.model.empty() && !is_there(o.folder().model()))
-    throw UsageError(cat("--card: no ", o.folder().model().string(), "; expected a run that is finished, or --model"));
+  if (!o.card.empty()) {
+    const auto folder = o.folder();
+    if (o.inference.privately)
+      throw UsageError("--card: given with --private; expected one of them, since the card is of the model as it is");
+    if (o.model.empty() && !is_there(folder.model()))
+      throw UsageError(cat("--card: no ", folder.model().string(), "; expected a run that is finished, or --model"));
+    auto kept = folder.needed();
+    kept.insert(kept.end(), {folder.model(), folder.card(), o.model, o.config_name});
+    require_other_file("--card", o.card, kept);
+  }
   if (o.per_series && !o.common.json) throw UsageError("--per-series: given without --json; expected with it alone");
   if (!o.series.empty() && !o.report) throw UsageError("--series: given without --report; expected with it alone");
   if (o.trust && o.model.empty()) throw UsageError("--trust: given without --model; expected with it alone");
@@ -238,11 +244,6 @@ void print_as_table(const Options& o, const Scores& scores) {
 int evaluate(const Options& o) {
   check_together(o);
   const auto privacy = inference_of(o.inference);
-  if (!o.card.empty()) {
-    auto kept = o.folder().needed();
-    kept.insert(kept.end(), {o.folder().model(), o.folder().card(), o.model, o.config_name});
-    require_other_file("--card", o.card, kept);
-  }
   set_threads(o.threads);
   const auto device = device_of(o.device_name);
   const auto folder = o.folder();

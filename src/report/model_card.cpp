@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/markdown.h"
 #include "plain_words.h"
 #include "tsdp/base/text.h"
 #include "tsdp/evaluation/metrics.h"
@@ -15,20 +16,20 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// A name as it is, whatever Markdown would read in it.
-std::string code(std::string name) {
-  std::replace_if(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
-  return name.find('`') == std::string::npos ? cat("`", name, "`") : cat("`` ", name, " ``");
+std::string code(const std::string& name) {
+  const auto shown = visible(name);
+  return shown.find('`') == std::string::npos ? cat("`", shown, "`") : cat("`` ", shown, " ``");
 }
 
 /// A text in which nothing but its words is read: names may stand in it.
 std::string plain(const std::string& text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : visible(text)) {
     switch (c) {
       case '<': out += "&lt;"; break;
       case '&': out += "&amp;"; break;
       case '*': out += "\\*"; break;
-      default: out += static_cast<unsigned char>(c) < ' ' ? '?' : c;
+      default: out += c;
     }
   }
   return out;
@@ -79,7 +80,7 @@ std::string what_it_is(const Json& model, mechanism::StartOrigin origin) {
   return out;
 }
 
-std::string training_data(const Json& ledger, const Json& model) {
+std::string training_data(const Json& ledger, const Json& model, mechanism::StartOrigin origin) {
   const auto& data = part(ledger, "mechanism");
   const auto shortest = count_in(data, "shortest_sequence");
   const auto longest = count_in(data, "longest_sequence");
@@ -91,7 +92,7 @@ std::string training_data(const Json& ledger, const Json& model) {
   out += steps == 0 ? " No step of training was taken on them."
                     : cat(" Training took ", steps, steps == 1 ? " step of " : " steps of ",
                           count_in(data, "batch_size"), " windows on average.");
-  switch (mechanism::start_origin_of(ledger, "privacy.json")) {
+  switch (origin) {
     case mechanism::StartOrigin::fresh: out += " It began with random weights.\n"; break;
     case mechanism::StartOrigin::synthetic:
       out += " It began with weights that were trained on synthetic series alone.\n";
@@ -111,8 +112,8 @@ std::string scores_of(const CardScores& scored) {
   const auto row = [&](const std::string& name, const Json& metrics) {
     const double crps = number_in(metrics, "mean_weighted_quantile_loss");
     const double share = evaluation::share_in_band(metrics);
-    out += cat("| ", join(split(name, '|'), "\\|"), " | ", std::isfinite(crps) ? rounded(crps, 4) : std::string("–"),
-               " | ", std::isfinite(share) ? cat(rounded(100.0 * share, 3), " %") : std::string("–"), " |\n");
+    out += cat("| ", markdown_cell(name), " | ", std::isfinite(crps) ? rounded(crps, 4) : std::string("–"), " | ",
+               std::isfinite(share) ? cat(rounded(100.0 * share, 3), " %") : std::string("–"), " |\n");
   };
   row("this model", scores.model.json());
   const auto beside = evaluation::scored_beside(scores);
@@ -166,7 +167,7 @@ std::string model_card(const ModelMetadata& metadata, const std::optional<CardSc
   if (is_private) list("What it does not cover", not_covered(ledger));
   return out + cat("Anyone can check the statement: `tsdp-account verify model.pt` rederives it from the terms in the "
                    "model's ledger.\n\n## Training data\n\n",
-                   training_data(ledger, model), "\n## Scores\n\n",
+                   training_data(ledger, model, origin), "\n## Scores\n\n",
                    scores
                        ? scores_of(*scores)
                        : "None stand here: scores compare with true values, and no epsilon covers them. `tsdp-evaluate "

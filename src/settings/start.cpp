@@ -198,8 +198,9 @@ Config config_of_network(const Config& config, const StartWeights& weights) {
 
 namespace {
 
-bool fits_beside(const Config& config, const StartWeights& weights) {
-  return !misfit(config_of_network(config, weights), weights);
+/// `misfit` of a network beside that of `config`.
+std::optional<std::string> misfit_beside(const Config& config, const StartWeights& weights) {
+  return misfit(config_of_network(config, weights), weights);
 }
 
 /// One of each other model that fits, by name.
@@ -208,7 +209,7 @@ std::vector<StartWeights> other_networks(const Config& config, std::int64_t most
   for (auto& start : shipped_starts()) {
     const auto sizes = sizes_of(start.weights);
     if (!start.did_no_worse || sizes.model == config.model.name || !sizes.lags.empty() ||
-        sizes.context > most_context || !fits_beside(config, start.weights))
+        sizes.context > most_context || misfit_beside(config, start.weights))
       continue;
     const auto known = best.find(sizes.model);
     if (known == best.end() || sizes.horizon < sizes_of(known->second).horizon)
@@ -238,8 +239,7 @@ std::vector<StartWeights> find_networks(Config& config, const std::filesystem::p
     const auto beside = config_file.parent_path() / candidate;
     auto network = read_start(is_there(beside) ? beside : find_file("model.candidates", candidate, config_file));
     const auto what = cat("model.candidates: found ", candidate);
-    if (const auto why = misfit(config_of_network(config, network), network))
-      throw UsageError(cat(what, ", which does not fit: ", *why));
+    if (const auto why = misfit_beside(config, network)) throw UsageError(cat(what, ", which does not fit: ", *why));
     if (!sizes_of(network).lags.empty())
       throw UsageError(cat(what, ", weights of ", sizes_of(network).model,
                            "; expected those of a model that reads no time features"));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/markdown.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
@@ -53,22 +54,13 @@ std::string shown(const PaperNumber& paper) {
   return paper.std.empty() ? paper.mean : cat(paper.mean, " ± ", paper.std);
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const auto c : text) {
-    if (c == '|') out += '\\';
-    out += c == '\n' ? ' ' : c;
-  }
-  return out;
-}
-
 std::string line_of(const std::vector<std::string>& parts) { return cat("| ", join(parts, " | "), " |\n"); }
 
 std::string head_of(const Table& table) {
   std::vector<std::string> names = {""};
   std::vector<std::string> rules = {"---"};
   for (const auto& column : table.columns) {
-    names.push_back(escaped(column));
+    names.push_back(markdown_cell(column));
     rules.emplace_back("---");
   }
   return line_of(names) + line_of(rules);
@@ -101,8 +93,8 @@ std::string heading_text(const Table& table) {
 std::string scores_text(const Table& table) {
   std::string out = head_of(table);
   for (const auto& row : table.rows) {
-    std::vector<std::string> ours = {escaped(row.label)};
-    std::vector<std::string> theirs = {cat(escaped(row.label), ", *paper*")};
+    std::vector<std::string> ours = {markdown_cell(row.label)};
+    std::vector<std::string> theirs = {cat(markdown_cell(row.label), ", *paper*")};
     bool printed = false;
     for (const auto& cell : row.cells) {
       ours.push_back(shown(row, cell, table.seeds.size()));
@@ -122,7 +114,7 @@ std::string epsilon_text(const Table& table) {
       head_of(table);
   for (const auto& row : table.rows) {
     if (row.is_baseline) continue;
-    std::vector<std::string> parts = {escaped(row.label)};
+    std::vector<std::string> parts = {markdown_cell(row.label)};
     for (const auto& cell : row.cells)
       parts.push_back(cell.is_private       ? bracket(cell) + (ended_early(cell) ? " *" : "")
                       : cell.scores.empty() ? "–"

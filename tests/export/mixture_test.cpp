@@ -318,6 +318,19 @@ Reference reference(torch::jit::Module& network, torch::jit::Module& start, cons
   return out;
 }
 
+/// Row `i` of `found`, at the levels `asked`, is the forecast that the reference has.
+void expect_forecast(const Output& found, std::size_t i, const Reference& expected, const std::vector<double>& asked) {
+  const auto row = static_cast<std::int64_t>(i);
+  const auto horizon = static_cast<std::int64_t>(expected.mean.size());
+  for (std::int64_t k = 0; k < horizon; ++k) {
+    for (std::size_t q = 0; q < asked.size(); ++q)
+      EXPECT_NEAR(found.quantiles[row][static_cast<std::int64_t>(q)][k].item<double>(),
+                  expected.quantiles[q * expected.mean.size() + static_cast<std::size_t>(k)], 1e-5)
+          << "series " << i << ", level " << asked[q] << ", step " << k;
+    EXPECT_NEAR(found.mean[row][k].item<double>(), expected.mean[static_cast<std::size_t>(k)], 1e-5);
+  }
+}
+
 TEST(Mixture, IsWhatItsDefinitionSays) {
   for (const std::int64_t horizon : {3, 4, 9}) {
     const auto mixture = mixture_of(horizon);
@@ -340,14 +353,7 @@ TEST(Mixture, IsWhatItsDefinitionSays) {
     const auto found = run(module, input_of(rows), draws, asked);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const auto expected = reference(network, start, mixture, horizon, rows[i], asked);
-      const auto row = static_cast<std::int64_t>(i);
-      for (std::int64_t k = 0; k < horizon; ++k) {
-        for (std::int64_t q = 0; q < 3; ++q)
-          EXPECT_NEAR(found.quantiles[row][q][k].item<double>(),
-                      expected.quantiles[static_cast<std::size_t>(q * horizon + k)], 1e-5)
-              << "series " << i << ", level " << asked[static_cast<std::size_t>(q)] << ", step " << k;
-        EXPECT_NEAR(found.mean[row][k].item<double>(), expected.mean[static_cast<std::size_t>(k)], 1e-5);
-      }
+      expect_forecast(found, i, expected, asked);
       if (i == 3) {
         EXPECT_NEAR(expected.weights[0], 2.0 / 8.0, 1e-15);
         EXPECT_NEAR(expected.weights[6], 1.0 / 8.0, 1e-15);
@@ -365,7 +371,6 @@ Output run_with(torch::jit::Module& module, const Input& input, const at::Tensor
   return {found->elements()[0].toTensor(), found->elements()[1].toTensor(), found->elements()[2].toTensor()};
 }
 
-/// What a baseline forecasts of the coming window and of those before it: (1, J + 1, 1, 10, H).
 /// A `simple_ff` and a `dlinear` of other contexts, beside a model with the candidates of `mixture`.
 std::vector<std::shared_ptr<const models::Forecaster>> other_networks(std::int64_t horizon) {
   std::vector<std::shared_ptr<const models::Forecaster>> out;
@@ -404,18 +409,12 @@ TEST(Mixture, HoldsOtherNetworks) {
       for (std::size_t i = 0; i < rows.size(); ++i) {
         const auto expected = reference(network, start, mixture, horizon, rows[i], asked,
                                         {make_module(*others[0]), make_module(*others[1])});
-        const auto row = static_cast<std::int64_t>(i);
-        for (std::int64_t k = 0; k < horizon; ++k) {
-          for (std::int64_t q = 0; q < 3; ++q)
-            EXPECT_NEAR(found.quantiles[row][q][k].item<double>(),
-                        expected.quantiles[static_cast<std::size_t>(q * horizon + k)], 1e-5)
-                << "series " << i << ", level " << asked[static_cast<std::size_t>(q)] << ", step " << k;
-          EXPECT_NEAR(found.mean[row][k].item<double>(), expected.mean[static_cast<std::size_t>(k)], 1e-5);
-        }
+        expect_forecast(found, i, expected, asked);
       }
     }
 }
 
+/// What a baseline forecasts of the coming window and of those before it: (1, J + 1, 1, 10, H).
 at::Tensor external_of(const std::vector<float>& past, const Mixture& mixture, std::int64_t horizon) {
   std::vector<at::Tensor> windows;
   for (std::int64_t j = 0; j <= mixture.windows; ++j) {

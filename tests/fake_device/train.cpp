@@ -1,8 +1,5 @@
 // Trains on the fake device as tsdp-train does on a GPU, for cli/kill_and_resume.py: fake_device_train --config FILE
 // --output RUN [--set KEY=VALUE …], or --resume RUN. Exports nothing.
-#include <atomic>
-#include <csignal>
-#include <filesystem>
 #include <string>
 #include <vector>
 
