@@ -110,13 +110,13 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
                          ": sampling.top_level: found auto, which is chosen with its noise when a run begins; expected "
                          "--set sampling.top_level=NAME (tsdp-train --dry-run says which it is, the command strategy "
                          "shows them side by side)"));
-  auto settled = mechanism::settle_scheme(data.config, data.split.training_length, file);
+  auto settled = mechanism::settle_scheme(data.config, data.training_lengths(), file);
   if (const auto what = mechanism::not_counted_of_start(settled.start_origin()); !what.empty())
     log::warning(cat(file.string(), ": model.start: not counted in epsilon: ", what));
   auto config = std::move(settled.config);
   auto sigma = o.noise_multiplier ? o.noise_multiplier : config.privacy.noise_multiplier;
-  const auto scheme = mechanism::scheme_of(config, data.split.training_length);
-  const auto unit = mechanism::unit_of(config);
+  const auto scheme = mechanism::scheme_of(config, data.training_lengths());
+  const auto unit = mechanism::unit_of(config, scheme.parameters().lengths);
   const auto theorem = o.theorem;
   const auto& p = config.privacy;
   const bool whole_series = p.relation == privacy::Relation::series;

@@ -41,9 +41,7 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
     out["epsilon"] = {{"lower", from_below ? nlohmann::ordered_json(epsilon.lower) : nlohmann::ordered_json(nullptr)},
                       {"upper", epsilon.upper}};
     out["delta"] = delta;
-    out["relation"] = {{"kind", name(total.unit.relation)},
-                       {"w", total.unit.w},
-                       {"v", total.unit.v ? Json(*total.unit.v) : Json(nullptr)}};
+    out["relation"] = mechanism::unit_json(total.unit);
     out["runs"] = listed;
     out["earlier_runs"] = total.earlier;
     out["assumption"] = assumption;

@@ -8,8 +8,10 @@
 namespace tsdp::cli {
 namespace {
 
-/// Below this share of what it could add, training is said not to pay.
-constexpr double least_that_pays = 0.1;
+/// Whether training is expected to add to what is released without it: with at least a tenth of what it could add to
+/// a network that forecasts alone. The mixture with candidates has most of that already (docs/results.md, "What
+/// training adds to a mixture").
+bool pays(const mechanism::Settled& run) { return run.expected->share >= 0.1 && run.config.model.candidates.empty(); }
 
 std::string why_it_pays_or_not(const mechanism::Settled& run) {
   if (!run.config.privacy.enabled) return "privacy.enabled is false: training costs no epsilon";
@@ -18,14 +20,19 @@ std::string why_it_pays_or_not(const mechanism::Settled& run) {
                ? "privacy.target_epsilon is 0: nothing is trained, and nothing is spent"
                : "no rule is known for training from random weights; compare the scores with the best that is free";
   const auto& expected = *run.expected;
-  const auto share = cat(rounded(100.0 * expected.share, 2), " % of what it could): signal to noise ",
-                         rounded(expected.signal, 3), ", where ", expected.enough, " is enough");
-  if (expected.share >= least_that_pays) return cat("training is expected to add to the start (", share);
-  return cat("training is expected to add little to the start (", share,
-             "; more or longer series, or a larger privacy.target_epsilon, would help",
-             mechanism::rests_on_data(run.start_origin())
-                 ? ""
-                 : "; privacy.target_epsilon=0 releases the start and spends nothing");
+  const auto share = cat(rounded(100.0 * expected.share, 3), " % of what it could");
+  const auto signal = cat("signal to noise ", rounded(expected.signal, 3), ", where ", expected.enough, " is enough");
+  if (pays(run)) return cat("training is expected to add to the start (", share, "): ", signal);
+  const auto without = mechanism::rests_on_data(run.start_origin())
+                           ? ""
+                           : "; privacy.target_epsilon=0 releases the start and spends nothing";
+  if (!run.config.model.candidates.empty())
+    return cat(
+        "training is expected to add little: model.candidates learn most of it from each series' own past, for no "
+        "epsilon; the network alone (model.candidates=[]) would gain ",
+        share, ", ", signal, without);
+  return cat("training is expected to add little to the start (", share, "): ", signal,
+             "; more or longer series, or a larger privacy.target_epsilon, would help", without);
 }
 
 }  // namespace
@@ -33,8 +40,7 @@ std::string why_it_pays_or_not(const mechanism::Settled& run) {
 Json expectation_json(const mechanism::Settled& run,
                       const std::optional<std::vector<mechanism::Alternative>>& alternatives) {
   const bool known = run.expected && run.config.privacy.enabled;
-  Json out{{"pays", known ? Json(run.expected->share >= least_that_pays) : Json(nullptr)},
-           {"why", why_it_pays_or_not(run)}};
+  Json out{{"pays", known ? Json(pays(run)) : Json(nullptr)}, {"why", why_it_pays_or_not(run)}};
   if (known) {
     out["signal_to_noise"] = run.expected->signal;
     out["enough"] = run.expected->enough;
@@ -59,7 +65,9 @@ Json plan_json(const Config& config, const training::Trainer& trainer, models::F
   out["epochs"] = static_cast<double>(plan.steps) / static_cast<double>(plan.steps_per_epoch);
   out["steps_per_epoch"] = plan.steps_per_epoch;
   out["ends_by"] = plan.limited_by_epsilon ? "target_epsilon" : "max_epochs";
+  const auto& lengths = method.scheme().parameters().lengths;
   out["sequences"] = method.scheme().sequences();
+  if (!lengths.owner().empty()) out["owned_series"] = lengths.count();
   out["windows_per_step"] = static_cast<double>(method.scheme().expected_windows());
   out["model"] = model.name();
   out["parameters"] = model.parameters().count();
@@ -105,15 +113,18 @@ std::string unused_text(const Json& plan, const char* would_use) {
 }
 
 std::string plan_text(const Json& p) {
-  std::string text =
-      cat(p["steps"].get<std::uint64_t>(), " steps (", rounded(p["epochs"].get<double>(), 6), " epochs of ",
-          p["steps_per_epoch"].get<std::uint64_t>(), "), ends by ", p["ends_by"].get<std::string>(), "; ",
-          p["sequences"].get<std::int64_t>(), " series, ", p["windows_per_step"].get<double>(), " windows a step; ",
-          p["model"].get<std::string>(), " with ", p["parameters"].get<std::int64_t>(), " parameters, ",
-          p["trained_parameters"] == p["parameters"]
-              ? std::string()
-              : cat(p["trained_parameters"].get<std::int64_t>(), " of them trained, "),
-          "about ", rounded(p["memory_mb"].get<double>(), 3), " MB");
+  std::string text = cat(
+      p["steps"].get<std::uint64_t>(), " steps (", rounded(p["epochs"].get<double>(), 6), " epochs of ",
+      p["steps_per_epoch"].get<std::uint64_t>(), "), ends by ", p["ends_by"].get<std::string>(), "; ",
+      p.contains("owned_series")
+          ? cat(p["owned_series"].get<std::int64_t>(), " series of ", p["sequences"].get<std::int64_t>(), " owners, ")
+          : cat(p["sequences"].get<std::int64_t>(), " series, "),
+      p["windows_per_step"].get<double>(), " windows a step; ", p["model"].get<std::string>(), " with ",
+      p["parameters"].get<std::int64_t>(), " parameters, ",
+      p["trained_parameters"] == p["parameters"]
+          ? std::string()
+          : cat(p["trained_parameters"].get<std::int64_t>(), " of them trained, "),
+      "about ", rounded(p["memory_mb"].get<double>(), 3), " MB");
   if (!p["epsilon"].is_null())
     text += cat(
         "; Theorem ", p["theorem"].get<std::string>(),

@@ -95,7 +95,8 @@ int audit(const Options& o) {
   // Uses only what is public about the data: how many series, and how long.
   const auto data = tsdp::data::prepare_data(tsdp::read_config(config_file, o.set), config_file);
   const auto& lengths = data.split.training_length;
-  const auto config = audited_part_of(tsdp::mechanism::settle(data.config, lengths, config_file).config);
+  const auto config =
+      audited_part_of(tsdp::mechanism::settle(data.config, data.training_lengths(), config_file).config);
   options.stop = &tsdp::cli::stop_on_signals();
   int shown = 0;
   options.progress = [&](double share) {

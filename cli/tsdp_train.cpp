@@ -57,6 +57,8 @@ void name_files_for_run(tsdp::Config& config, const std::filesystem::path& confi
     path = path_for_run(path, tsdp::find_data_file(path, config_file), run);
   if (auto& file = config.dataset.covariates)
     file = path_for_run(*file, tsdp::find_file("dataset.covariates.file", *file, config_file), run);
+  if (auto& file = config.dataset.owner_file)
+    file = path_for_run(*file, tsdp::find_file("dataset.owner.file", *file, config_file), run);
   for (auto& candidate : config.model.candidates)
     if (tsdp::external_name(candidate))
       candidate = path_for_run(candidate, tsdp::find_file("model.candidates", candidate, config_file), run);
@@ -165,7 +167,7 @@ void advise(const Options& o, tsdp::mechanism::Settled settled, const tsdp::data
   tsdp::mechanism::SettleLimits limits;
   if (o.minutes) {
     limits.most_steps = std::max(1.0, 60.0 * *o.minutes / seconds);
-    settled = tsdp::mechanism::settle(data.config, data.split.training_length, config_file, limits);
+    settled = tsdp::mechanism::settle(data.config, data.training_lengths(), config_file, limits);
   }
   const auto& p = settled.config.privacy;
   const auto plan = tsdp::training::make_plan(settled.method, {p.target_epsilon, p.delta},
@@ -257,7 +259,7 @@ int train(const Options& o) {
   if (!o.budget.empty() && !asked.privacy.composition)
     asked.privacy.composition = tsdp::privacy::StepComposition::symmetrised;
   auto data = tsdp::data::prepare_data(asked, config_file);
-  auto settled = tsdp::mechanism::settle(data.config, data.split.training_length, config_file);
+  auto settled = tsdp::mechanism::settle(data.config, data.training_lengths(), config_file);
   if (o.advise) {
     advise(o, std::move(settled), data, config_file, device);
     return 0;

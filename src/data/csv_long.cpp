@@ -73,7 +73,8 @@ Places places_of(const TextFile& file, const CsvRows& rows, const ReadOptions& o
     if (place) read.push_back(rows.names()[*place]);
   for (std::size_t i = rows.names().front().empty() ? 1 : rows.first(); i < rows.names().size();
        ++i)  // pandas' index is skipped silently
-    if (i != places.item && i != places.time && i != places.value) others.push_back(in_quotes(rows.names()[i]));
+    if (i != places.item && i != places.time && i != places.value && rows.names()[i] != stated.owner)
+      others.push_back(in_quotes(rows.names()[i]));
   if (!others.empty()) {
     const auto last = read.back();
     read.pop_back();

@@ -48,10 +48,7 @@ Json json_of(const Budget& budget) {
   out["epsilon"] = budget.epsilon;
   out["delta"] = budget.delta;
   out["relation"] = nullptr;
-  if (budget.unit)
-    out["relation"] = {{"kind", name(budget.unit->relation)},
-                       {"w", budget.unit->w},
-                       {"v", budget.unit->v ? Json(*budget.unit->v) : Json(nullptr)}};
+  if (budget.unit) out["relation"] = unit_json(*budget.unit);
   out["orders"] = privacy::renyi_orders();
   out["charges"] = Json::array();
   for (const auto& charge : budget.charges) {
@@ -160,13 +157,7 @@ Budget read_budget(const std::filesystem::path& file) {
   Budget out;
   out.epsilon = top.number("epsilon", std::numeric_limits<double>::min(), 1e6);
   out.delta = top.number("delta", 1e-25, std::nextafter(1.0, 0.0));
-  if (!top.at("relation").is_null()) {
-    const auto relation = top.section("relation");
-    auto& unit = out.unit.emplace();
-    unit.relation = relation.one_of<privacy::Relation>("kind");
-    unit.w = relation.length("w");
-    if (!relation.at("v").is_null()) unit.v = relation.number("v", std::numeric_limits<double>::denorm_min(), 1e300);
-  }
+  if (!top.at("relation").is_null()) out.unit = read_unit(top.section("relation"));
   const auto& orders = privacy::renyi_orders();
   if (top.at("orders") != Json(orders))
     throw DataError(cat(where, ": orders: found others than this version of tsdp counts with"));

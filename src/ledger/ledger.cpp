@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "editions.h"
+#include "ledger/unit.h"
 #include "privacy/terms/numbers.h"
 #include "privacy/theorems/series_law.h"
 #include "tsdp/base/error.h"
@@ -25,6 +26,8 @@ constexpr const char* no_data_of_its_own =
 /// The sentence that says what neighbours are. An event is accounted for by steps: where values are missing, two
 /// consecutive ones may lie any number of steps apart.
 std::string relation_text(const privacy::PrivacyUnit& unit, Edition edition) {
+  if (!unit.owners.empty())
+    return "two data sets are neighbours if they differ in whether all series of one owner are in the data";
   if (unit.relation == privacy::Relation::series)
     return "two data sets are neighbours if they differ in whether one whole series is in the data";
   std::string text = "two data sets are neighbours if they differ in one series, in ";
@@ -34,6 +37,11 @@ std::string relation_text(const privacy::PrivacyUnit& unit, Edition edition) {
                                                      : cat("values within ", unit.w, " consecutive steps");
   if (unit.v) text += cat(", each by at most ", *unit.v, " (values as they stand in the file)");
   return text;
+}
+
+/// Whether all series of an owner are one record.
+bool of_owners(const Ledger& ledger) {
+  return ledger.method.privacy() && !ledger.method.privacy()->unit().owners.empty();
 }
 
 /// Whether delta would allow publishing one of the N series whole.
@@ -53,14 +61,16 @@ Json not_covered(const Ledger& ledger) {
       "what the programs print or write besides model.pt, this ledger and config.yaml: scores, losses, forecasts",
       ("other models and other runs on the same data, those of a sweep included: their privacy costs compose with this "
        "one's"),
-      "one person or household with several series or columns, beyond what `groups` states",
+      of_owners(ledger) ? "one person or household with the series of several owners, beyond what `groups` states"
+                        : "one person or household with several series or columns, beyond what `groups` states",
       ledger.method.choice_epsilon() > 0.0
           ? "validation and test values beyond the private choice, and any other choice made by looking at them "
             "(settings, model, number of epochs)"
           : "validation and test values, and any choice made by looking at them (settings, model, number of epochs)",
       ("the time that training took, and stopping it, or not releasing a model, because of what its logs or scores "
        "showed"),
-      "the number and lengths of the series, their calendar, and which values are missing: treated as public",
+      cat("the number and lengths of the series, ", of_owners(ledger) ? "which of them have the same owner, " : "",
+          "their calendar, and which values are missing: treated as public"),
       ("whether training begins at all: values that are no numbers, too large, or not to be told apart in single "
        "precision, are refused, as are data of which half of the series or more are copies of others"),
       "forecasts from a series' own recent values: the guarantee is about training data, not about a model's inputs",
@@ -141,6 +151,7 @@ Json terms_as(const TrainingMethod& method, Edition edition) {
   out["relation"] = name(m.unit().relation);
   out["w"] = m.unit().w;
   out["v"] = m.unit().v ? Json(*m.unit().v) : Json(nullptr);
+  if (!m.unit().owners.empty()) out["owners_sha256"] = m.unit().owners;
   out["noise_multiplier"] = m.noise().multiplier;
   if (m.noise().kind == privacy::NoiseKind::correlated) out["noise"] = correlated_terms(*m.noise().strategy);
   out["clip_norm"] = m.clipping().norm;
@@ -171,11 +182,17 @@ std::string kind_text(const TrainingMethod& method, Edition edition) {
   if (!method.privacy())
     return "none: ordinary training on structured subsamples, without clipping per window and noise";
   const bool series = method.scheme().parameters().record == privacy::Record::series;
+  const bool owners = !method.privacy()->unit().owners.empty();
   const bool correlated =
       edition != Edition::second && method.privacy()->noise().kind == privacy::NoiseKind::correlated;
-  return cat(series ? "DP-SGD on whole series, " : "DP-SGD on structured subsamples, ",
+  return cat(owners   ? "DP-SGD on all series of an owner, "
+             : series ? "DP-SGD on whole series, "
+                      : "DP-SGD on structured subsamples, ",
              correlated ? "correlated Gaussian noise (matrix mechanism)" : "Gaussian noise", " on the sum of clipped ",
-             series ? "per-series" : "per-window", " gradients");
+             owners   ? "per-owner"
+             : series ? "per-series"
+                      : "per-window",
+             " gradients");
 }
 
 std::string statement_as(const Ledger& ledger, Edition edition) {
@@ -287,20 +304,26 @@ Json substitution_json(const Ledger& ledger, Edition edition, const std::string&
   if (edition == Edition::second && !in_turn && scheme.top_level != privacy::TopLevel::without_replacement)
     replaced = {2.0 * p.epsilon.upper,
                 std::min(1.0, privacy::up(p.delta * (1.0 + std::exp(p.epsilon.upper)) * (1.0 + 1e-15)))};
-  return {{"meaning", cat("the guarantee for data sets that differ in one series, replaced by another", but)},
-          {"epsilon", replaced.epsilon},
-          {"delta", replaced.delta}};
+  return {
+      {"meaning",
+       cat("the guarantee for data sets that differ in ",
+           of_owners(ledger) ? "the series of one owner, replaced by others" : "one series, replaced by another", but)},
+      {"epsilon", replaced.epsilon},
+      {"delta", replaced.delta}};
 }
 
 /// The guarantee for several series. `but`: what it does not count.
-Json groups_json(const Cost& p, const std::string& but) {
+Json groups_json(const Ledger& ledger, const std::string& but) {
+  const auto& p = *ledger.cost;
+  const auto* const of = of_owners(ledger) ? "owners" : "series";
   Json groups = Json::array();
   for (const std::int64_t series : {2, 3, 5, 10}) {
     const auto group = group_privacy(series, p.epsilon.upper, p.delta);
-    if (group.delta < 1.0) groups.push_back({{"series", series}, {"epsilon", group.epsilon}, {"delta", group.delta}});
+    if (group.delta < 1.0) groups.push_back({{of, series}, {"epsilon", group.epsilon}, {"delta", group.delta}});
   }
   return {{"meaning",
-           cat("the guarantee for data sets that differ so in several series, as of one person who owns them", but)},
+           cat("the guarantee for data sets that differ so in several ",
+               of_owners(ledger) ? "owners, as of one household" : "series, as of one person who owns them", but)},
           {"of", std::move(groups)}};
 }
 
@@ -323,7 +346,8 @@ Json warnings(const Ledger& ledger, Edition edition) {
         "noise");
   if (delta_is_large(ledger))
     out.push_back(cat("delta ", exact(ledger.cost->delta), " is not below 1 / ", ledger.method.scheme().sequences(),
-                      ": a mechanism that publishes one series whole, at random, would satisfy it"));
+                      ": a mechanism that publishes ", of_owners(ledger) ? "the series of one owner" : "one series",
+                      " whole, at random, would satisfy it"));
   if (const auto what = not_counted_of_start(ledger.start.origin); !what.empty())
     out.push_back(cat("not counted in epsilon: ", what));
   return out;
@@ -351,8 +375,8 @@ Json document_as(const Ledger& ledger, Edition edition) {
   if (theorem.composition != privacy::StepComposition::symmetrised) out["composition"] = name(theorem.composition);
   out["composition_unit"] = name(theorem.unit);
   out["compositions"] = ledger.accounted_uses();
-  out["relation"] = {
-      {"kind", all["relation"]}, {"w", all["w"]}, {"v", all["v"]}, {"text", relation_text(unit, edition)}};
+  out["relation"] = unit_json(unit);
+  out["relation"]["text"] = relation_text(unit, edition);
   for (const char* term : {"noise_multiplier", "noise", "clip_norm", "clipping"})
     if (all.contains(term)) out[term] = all[term];
   out["delta"] = p.delta;
@@ -364,7 +388,7 @@ Json document_as(const Ledger& ledger, Edition edition) {
     out["certificate"] = certificate_json(privacy::asked_certificate(theorem, p.delta, ledger.accounted_uses()));
   const auto but = edition == Edition::second ? std::string() : but_for_the_start(ledger);
   if (unit.relation == privacy::Relation::series) out["substitution"] = substitution_json(ledger, edition, but);
-  out["groups"] = groups_json(p, but);
+  out["groups"] = groups_json(ledger, but);
   if (p.attack) out["attack"] = attack_json(*p.attack, edition, but);
   out["warnings"] = warnings(ledger, edition);
   out["not_covered"] = not_covered(ledger);

@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "editions.h"
 #include "fields.h"
+#include "ledger/unit.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
@@ -80,11 +81,7 @@ privacy::SubsamplingScheme read_scheme(const Fields& m, const std::string& where
 TrainingMethod read_method(const Fields& top, const std::string& where) {
   auto scheme = read_scheme(top.section("mechanism"), where);
   if (!top.flag("private")) return TrainingMethod(std::move(scheme));
-  const auto relation = top.section("relation");
-  privacy::PrivacyUnit unit;
-  unit.relation = relation.one_of<privacy::Relation>("kind");
-  unit.w = relation.length("w");
-  if (!relation.at("v").is_null()) unit.v = relation.number("v", std::numeric_limits<double>::denorm_min(), 1e300);
+  auto unit = read_unit(top.section("relation"));
   std::shared_ptr<const privacy::Strategy> strategy;
   const double multiplier = top.number("noise_multiplier", 0.01, 1e6);
   if (top.has("noise"))
@@ -101,7 +98,7 @@ TrainingMethod read_method(const Fields& top, const std::string& where) {
     const double choice = top.has("choice") ? top.section("choice").number("epsilon", least_choice_epsilon, 1e6) : 0.0;
     const auto composition = top.has("composition") ? top.one_of<privacy::StepComposition>("composition")
                                                     : privacy::StepComposition::symmetrised;
-    return PrivateMechanism(unit, std::move(scheme), clipping, noise, theorem, choice, composition);
+    return PrivateMechanism(std::move(unit), std::move(scheme), clipping, noise, theorem, choice, composition);
   } catch (const UsageError& error) {
     throw DataError(cat(where, ": ", error.what()));
   } catch (const PrivacyError& error) { throw PrivacyError(cat(where, ": ", error.what())); }

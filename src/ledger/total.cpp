@@ -18,38 +18,6 @@ namespace {
 using privacy::PrivacyUnit;
 using privacy::Relation;
 
-bool places_contain(const PrivacyUnit& outer, const PrivacyUnit& inner) {
-  if (outer.relation == Relation::series || inner.relation == Relation::series) return outer.relation == inner.relation;
-  if (outer.w < inner.w) return false;
-  switch (outer.relation) {
-    case Relation::series:
-    case Relation::user: return true;
-    case Relation::event: return inner.relation == Relation::event || inner.w == 1;
-  }
-  throw Error(ExitCode::failure, "a relation that contains nothing");
-}
-
-}  // namespace
-
-std::string unit_text(const PrivacyUnit& unit) {
-  if (unit.relation == Relation::series) return "series: one whole series, present or absent";
-  return cat(name(unit.relation), " with w = ", unit.w,
-             unit.v ? cat(", v = ", *unit.v) : std::string(", any change of a value"));
-}
-
-bool contains(const PrivacyUnit& outer, const PrivacyUnit& inner) {
-  const bool sizes = !outer.v || (inner.v && *inner.v <= *outer.v);
-  return sizes && places_contain(outer, inner);
-}
-
-PrivacyUnit guaranteed_unit(const PrivateMechanism& mechanism) {
-  auto unit = mechanism.unit();
-  if (!mechanism.scheme().has_noise_on_data()) unit.v.reset();
-  return unit;
-}
-
-namespace {
-
 /// These runs and those that their weights come from, each once: a start that several share, or that is among the runs,
 /// was released once. A start that is one of the runs at an earlier step is a part of it: with the same key, its steps
 /// are the same releases. A copy of a run that went on differently has another key. Runs on synthetic series cost

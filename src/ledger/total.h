@@ -5,24 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "ledger/unit.h"
 #include "tsdp/ledger/ledger.h"
 #include "tsdp/privacy/accountant/accountant.h"
 #include "tsdp/privacy/terms/curve.h"
 
 namespace tsdp::mechanism {
-
-/// Whether data sets that are neighbours under `inner` are neighbours under `outer`, too: then a guarantee for `outer`
-/// is one for `inner`. An event of w places is w places; w places lie in w′ consecutive ones only if w = 1 and w′ ≥ 1
-/// or both are events; a change by at most v is one by at most v′ ≥ v, and every change is one without bound (no v). A
-/// series that is present or absent contains only itself: a change of its values takes it away and adds another, which
-/// costs twice.
-[[nodiscard]] bool contains(const privacy::PrivacyUnit& outer, const privacy::PrivacyUnit& inner);
-
-/// "event with w = 24, any change of a value": a unit as text for people.
-[[nodiscard]] std::string unit_text(const privacy::PrivacyUnit& unit);
-
-/// The unit that a mechanism's guarantee is about: without noise on the data, its theorem needs no v.
-[[nodiscard]] privacy::PrivacyUnit guaranteed_unit(const PrivateMechanism& mechanism);
 
 /// An ε and what its ends rest on.
 struct Stated {

@@ -33,6 +33,7 @@ std::string protected_unit(const Json& ledger) {
   const double v = number_in(relation, "v");
   const auto count = std::isfinite(w) ? cat(static_cast<long long>(w)) : std::string("some");
   const auto kind = text_in(relation, "kind");
+  if (relation.contains("owners_sha256")) return "all series of any one owner, there or not";
   if (kind == "series") return "any one whole series, there or not";
   std::string text = w == 1.0          ? std::string("any single value of any one series")
                      : kind == "event" ? cat("the values within any ", count, " steps in a row of any one series")
@@ -104,11 +105,13 @@ std::vector<std::string> promise_in_words(const Json& ledger, mechanism::StartOr
 }
 
 std::vector<std::string> not_covered(const Json& ledger) {
-  const bool of_series = text_in(part(ledger, "relation"), "kind") == "series";
+  const auto& relation = part(ledger, "relation");
   std::vector<std::string> out;
   if (number_in(part(ledger, "epsilon"), "upper") != 0.0)  // else nothing of the data reached the model
     out.push_back(cat("at a time more than ", protected_unit(ledger), ": ",
-                      of_series
+                      relation.contains("owners_sha256")
+                          ? "several owners, or what their series have in common, are protected less or not at all"
+                      : text_in(relation, "kind") == "series"
                           ? "several series, or what they have in common, are protected less or not at all"
                           : "a whole series, or what many values have in common, is protected less or not at all"));
   for (const auto& entry : part(ledger, "not_covered"))

@@ -7,6 +7,7 @@
 
 #include "base/digest.h"
 #include "data/covariates.h"
+#include "settings/setup.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/text.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr std::string_view training_values_line = "training values, SHA-256: ";
 constexpr std::string_view run_line = "run: ";
 constexpr std::string_view covariates_line = "covariates, SHA-256: ";
+constexpr std::string_view owners_line = "owners, SHA-256: ";
 constexpr std::string_view coefficients_line = "noise coefficients, SHA-256: ";
 
 /// A line for the covariates of the series' own steps, which later ones may follow; none if there are none.
@@ -42,6 +44,12 @@ std::string coefficients_text(const Config& config) {
              : std::string();
 }
 
+/// A line for whose the series are; none if nobody owns several.
+std::string owners_text(const Config& config, const data::PreparedData& data) {
+  const auto owners = mechanism::unit_of(config, data.training_lengths()).owners;
+  return owners.empty() ? owners : cat(owners_line, owners, "\n");
+}
+
 /// The line after the configuration.
 std::size_t values_at(const std::vector<std::string>& lines) {
   const auto found = std::find_if(lines.begin(), lines.end(),
@@ -64,8 +72,8 @@ std::string charged_for(const Config& config, const data::PreparedData& data, co
   values.add(std::as_bytes(std::span(data.split.training_length)));
   series_alone.add(std::as_bytes(std::span(data.split.training_length)));
   return cat(config_text(config), training_values_line, values.hex(), "\nstart times, SHA-256: ", starts.hex(), "\n",
-             covariates_text(data.dataset), coefficients_text(config), training_series_line, series_alone.hex(), "\n",
-             run_line, run, "\n");
+             covariates_text(data.dataset), owners_text(config, data), coefficients_text(config), training_series_line,
+             series_alone.hex(), "\n", run_line, run, "\n");
 }
 
 std::string run_charged_for(const RunFolder& folder) {
@@ -103,6 +111,10 @@ void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& conf
       throw UsageError(
           cat("dataset.covariates.file: found ", config.dataset.covariates.value_or("none"),
               " with other values than the run began with, and a resumed run keeps its configuration and data"));
+    if (line(began).starts_with(owners_line) || line(now).starts_with(owners_line))
+      throw UsageError(
+          "dataset.owner: found other owners of the series than the run began with, and a resumed run keeps its "
+          "configuration and data");
     if (line(began).starts_with(coefficients_line) || line(now).starts_with(coefficients_line))
       throw UsageError(
           cat("privacy.noise.coefficients: found ", config.privacy.noise_coefficients.value_or("none"),

@@ -143,7 +143,8 @@ Draw StructuredSampler::draw(const SecretKey& key, std::uint64_t step) {
     const auto first = (scheme_.draws_each_series() ? s : static_cast<std::int64_t>(place)) * parts;
     draw_windows(p.bottom_level, p.subsequences_per_sequence, scheme_.windows_of(s), stream,
                  [&](std::int64_t start, std::int64_t number, std::int64_t of) {
-                   out.windows.push_back({s, start});
+                   const auto window = scheme_.window_of(s, start);
+                   out.windows.push_back({window.series, window.place});
                    out.places.push_back(first + number * parts / of);
                  });
   }

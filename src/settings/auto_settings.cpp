@@ -215,10 +215,10 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
   const auto lambda = c.sampling.subsequences_per_sequence;
   if (c.sampling.auto_batch_size) {
     c.sampling.auto_batch_size = false;
-    c.sampling.batch_size = lambda * std::min(lengths.count(), most_series);
+    c.sampling.batch_size = lambda * std::min(lengths.owners(), most_series);
     out.choose("sampling.batch_size", *c.sampling.batch_size,
-               lengths.count() <= most_series ? "every series in every step: the fewest steps for the same signal"
-                                              : cat(most_series, " series a step, so that a step stays short"));
+               lengths.owners() <= most_series ? "every series in every step: the fewest steps for the same signal"
+                                               : cat(most_series, " series a step, so that a step stays short"));
   }
   const auto scheme = scheme_of(c, lengths);
   const auto windows = static_cast<double>(scheme.expected_windows());
@@ -328,7 +328,9 @@ std::vector<Alternative> alternatives(const Config& as_written, const privacy::S
   for (std::int64_t i = 0; i < lengths.count(); ++i) kept.push_back(lengths[i]);
   std::sort(kept.begin(), kept.end());
   const auto most_left_out = std::max<std::int64_t>(1, lengths.count() / 20);
-  if (const auto place = kept.begin() + std::min(most_left_out, lengths.count() - 1); *place > lengths.shortest()) {
+  // What an owner's series cost does not depend on their lengths.
+  if (const auto place = kept.begin() + std::min(most_left_out, lengths.count() - 1);
+      lengths.owner().empty() && *place > lengths.shortest()) {
     const auto least = *place;
     const auto left_out = std::lower_bound(kept.begin(), kept.end(), least) - kept.begin();
     kept.erase(kept.begin(), kept.begin() + left_out);
@@ -367,16 +369,16 @@ void require_settled(const Settled& run, const privacy::SeriesLengths& lengths) 
                              "configuration again after changing it"));
   };
   const auto& known = scheme.parameters().lengths;
-  bool same = known.count() == lengths.count();
+  bool same = known.count() == lengths.count() && known.owner() == lengths.owner();
   for (std::int64_t i = 0; same && i < lengths.count(); ++i) same = known[i] == lengths[i];
-  require(same, "lengths of the series");
+  require(same, "lengths or owners of the series");
   require(terms(TrainingMethod(scheme)) == terms(TrainingMethod(scheme_of(config, lengths))),
           "sampling, model.context_length, dataset.prediction_length or augmentation");
   require(run.method.privacy().has_value() == config.privacy.enabled, "privacy.enabled");
   if (!run.method.privacy()) return;
   const auto& mechanism = *run.method.privacy();
   const auto& noise = mechanism.noise();
-  require(mechanism.unit() == unit_of(config), "privacy.relation, privacy.w or privacy.v");
+  require(mechanism.unit() == unit_of(config, lengths), "privacy.relation, privacy.w, privacy.v or dataset.owner");
   require(mechanism.clipping() == privacy::Clipping{config.privacy.clipping, config.privacy.clip_norm},
           "privacy.clipping or privacy.clip_norm");
   require(

@@ -463,6 +463,12 @@ void check_together(const std::string& where, const Config& c) {
   if (c.dataset.covariates && c.dataset.is_synthetic())
     throw UsageError(cat(where, "dataset.covariates.file: found ", *c.dataset.covariates,
                          " with dataset.format synthetic, whose series know of none; expected null"));
+  if (c.dataset.has_owners() && c.privacy.relation != privacy::Relation::series)
+    throw UsageError(cat(where, "dataset.owner: found a file or column with privacy.relation ",
+                         name(c.privacy.relation),
+                         "; expected privacy.relation series, where all series of an owner are one record"));
+  if (c.dataset.has_owners() && c.dataset.is_synthetic())
+    throw UsageError(cat(where, "dataset.owner: found a file or column; synthetic series are nobody's: expected null"));
   if (!c.dataset.covariates && !c.dataset.covariate_columns.empty())
     throw UsageError(cat(where, "dataset.covariates.columns: found ", join(c.dataset.covariate_columns, ", "),
                          " without dataset.covariates.file; expected the file, too"));

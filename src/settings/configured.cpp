@@ -7,6 +7,7 @@
 #include "data/covariates.h"
 #include "data/forecast_file.h"
 #include "data/oddities.h"
+#include "data/owners.h"
 #include "data/synthetic.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -20,7 +21,8 @@ StatedForm stated_form_of(const Config& config) {
   return {d.format,
           d.frequency,
           d.start.value_or(""),
-          {d.item_column.value_or(""), d.time_column.value_or(""), d.value_column.value_or("")},
+          {d.item_column.value_or(""), d.time_column.value_or(""), d.value_column.value_or(""),
+           d.owner_file ? "" : d.owner_column.value_or("")},
           d.duplicates,
           d.gaps};
 }
@@ -78,6 +80,19 @@ void treat_short_series(const Config& config, std::int64_t least, Dataset& datas
   }
 }
 
+/// The owner of each series, as dataset.owner says.
+std::vector<std::int64_t> owners_of(const Config& config, const std::filesystem::path& config_file,
+                                    const Dataset& dataset) {
+  const auto& d = config.dataset;
+  const auto key = cat(config_file.string(), ": dataset.owner.column");
+  if (!d.owner_file && d.format != name(Format::csv_long))
+    throw UsageError(cat(key, ": found ", *d.owner_column, " with series of the format ", d.format,
+                         ", which have no columns beside their values; expected dataset.owner.file, too"));
+  const auto file =
+      d.owner_file ? find_file("dataset.owner.file", *d.owner_file, config_file) : find_data_file(d.path, config_file);
+  return read_owners(file, dataset, d.item_column.value_or(""), d.owner_column.value_or("owner"), key);
+}
+
 }  // namespace
 
 Dataset read_series(const Config& config, const std::filesystem::path& config_file, bool exact) {
@@ -125,6 +140,7 @@ PreparedData prepare_data(Config config, const std::filesystem::path& config_fil
         throw UsageError(cat(where, ": found '", name,
                              "', which the calendar tells the model already; expected another name, or other columns"));
   }
+  if (config.dataset.has_owners()) dataset.owner = owners_of(config, config_file, dataset);
   for (const auto& candidate : config.model.candidates)
     if (external_name(candidate))
       dataset.external.push_back(read_external(find_file("model.candidates", candidate, config_file), dataset,

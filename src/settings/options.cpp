@@ -112,6 +112,11 @@ const std::vector<Option>& option_table() {
        "models that read them (deepar)."},
       {"dataset.covariates.columns", false, TextList{AT(dataset.covariate_columns), data::most_covariates},
        "Columns of that file that the model is told of; an empty list: all of them."},
+      {"dataset.owner.column", false, OptionalText{AT(dataset.owner_column)},
+       "Column that names whose a series is, of dataset.owner.file or, without it, of a csv_long file of series: all "
+       "series of one owner are one record. For privacy.relation series."},
+      {"dataset.owner.file", false, OptionalText{AT(dataset.owner_file)},
+       "CSV file with a row for each series: its name, and its owner in dataset.owner.column (null: `owner`)."},
       {"dataset.prediction_length", true, Integer{AT(dataset.prediction_length), {1, longest}},
        "Forecast length L_F, in steps."},
       {"dataset.season_length", true, Integer{AT(dataset.season_length), {1, many}},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/log.h"
 #include "privacy/matrix/correlated_noise.h"
 #include "privacy/theorems/noise_choice.h"
@@ -84,8 +85,13 @@ std::optional<SyntheticData> synthetic_data_of(const Config& config) {
   return SyntheticData{d.path, d.synthetic_series, d.synthetic_length, d.synthetic_seed};
 }
 
-privacy::PrivacyUnit unit_of(const Config& config) {
-  return {config.privacy.relation, config.privacy.w, config.privacy.v};
+privacy::PrivacyUnit unit_of(const Config& config, const privacy::SeriesLengths& training_lengths) {
+  privacy::PrivacyUnit out{config.privacy.relation, config.privacy.w, config.privacy.v};
+  if (training_lengths.owner().empty()) return out;
+  std::string numbers;
+  for (const auto owner : training_lengths.owner()) numbers += cat(owner, ",");
+  out.owners = sha256(numbers);
+  return out;
 }
 
 bool takes_steps(const Config& config) { return !config.privacy.enabled || config.privacy.target_epsilon > 0.0; }
@@ -138,8 +144,8 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
           "minute, later ones are kept on disk");
   };
   const auto with_noise = [&](double multiplier) {
-    return PrivateMechanism(unit_of(config), scheme, {p.clipping, p.clip_norm}, privacy::noise_by(strategy, multiplier),
-                            std::nullopt, /*choice_epsilon=*/0.0,
+    return PrivateMechanism(unit_of(config, scheme.parameters().lengths), scheme, {p.clipping, p.clip_norm},
+                            privacy::noise_by(strategy, multiplier), std::nullopt, /*choice_epsilon=*/0.0,
                             composition.value_or(privacy::StepComposition::symmetrised));
   };
   if (multiplier_of) {
@@ -202,7 +208,11 @@ void require_terms_of(const Config& config, const Ledger& ledger, const std::str
     throw DataError(cat(where,
                         ": noise_multiplier: found a number; the run's configuration says auto, and a run keeps its "
                         "number: put the run's own file back"));
-  require_same(terms(ledger.method), terms(method_of(config, scheme.lengths)));
+  auto expected = terms(method_of(config, scheme.lengths));
+  // Whose the series are is in their own digest, too.
+  const auto& owners = ledger.method.privacy()->unit().owners;
+  if (config.dataset.has_owners()) expected["owners_sha256"] = owners.empty() ? "that of the owners" : owners;
+  require_same(terms(ledger.method), expected);
 }
 
 }  // namespace tsdp::mechanism

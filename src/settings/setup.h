@@ -18,7 +18,7 @@ namespace tsdp::mechanism {
 
 /// The subsampling scheme of a configuration for training series of the given lengths; and the unit of its privacy.
 [[nodiscard]] privacy::SubsamplingScheme scheme_of(const Config& config, privacy::SeriesLengths training_lengths);
-[[nodiscard]] privacy::PrivacyUnit unit_of(const Config& config);
+[[nodiscard]] privacy::PrivacyUnit unit_of(const Config& config, const privacy::SeriesLengths& training_lengths);
 
 /// The series of format synthetic; none for any other format.
 [[nodiscard]] std::optional<SyntheticData> synthetic_data_of(const Config& config);

@@ -96,7 +96,7 @@ class EpsilonAhead {
 const Config& checked(const mechanism::Settled& run, const data::PreparedData& data) {
   const auto& config = run.config;
   const auto& start = run.start;
-  mechanism::require_settled(run, data.split.training_length);
+  mechanism::require_settled(run, data.training_lengths());
   if (run.method.privacy() && config.training.checkpoint == ExportedWeights::best)
     throw PrivacyError(
         "training.checkpoint: found best with privacy.enabled; weights chosen by losses without noise are covered by "

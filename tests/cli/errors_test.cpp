@@ -274,7 +274,17 @@ TEST_F(Errors, AdviceIsTold) {
   EXPECT_EQ(nlohmann::json::parse(plan(of_plan).out)["expectation"], expectation);
   EXPECT_TRUE(nlohmann::json::parse(plan({"--set", "privacy.enabled=false"}).out)["expectation"]["pays"].is_null());
   std::erase(from_prior, "--json");
-  EXPECT_NE(run(train, from_prior).out.find("Training is expected to add little to the start"), std::string::npos);
+  EXPECT_NE(run(train, from_prior).out.find("Training is expected to add little: model.candidates learn"),
+            std::string::npos);
+  // Much signal helps a network that forecasts alone, and not the mixture, which has most of it already.
+  auto much = of_plan;
+  for (const char* setting : {"dataset.format=synthetic", "dataset.path=hourly", "dataset.start=null",
+                              "dataset.synthetic.series=100", "privacy.target_epsilon=8"})
+    much.insert(much.end(), {"--set", setting});
+  EXPECT_EQ(nlohmann::json::parse(plan(much).out)["expectation"]["pays"], false);
+  much.insert(much.end(), {"--set", "model.candidates=[]"});
+  const auto alone = nlohmann::json::parse(plan(much).out)["expectation"];
+  EXPECT_EQ(alone["pays"], true) << alone;
   expect_failure(plan({"--minutes", "5"}), train, 2, {"--minutes", "--advise"});
   const auto nothing = run(train, {"--config", "config.yaml", "--advise"});
   EXPECT_EQ(nothing.exit_code, 0);

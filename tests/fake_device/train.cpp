@@ -29,7 +29,7 @@ int train(const Options& o) {
   const tsdp::training::RunFolder folder{resumes ? o.resume : o.output};
   const auto file = resumes ? folder.config() : tsdp::find_config_file(o.config);
   auto data = tsdp::data::prepare_data(tsdp::read_config(file, o.set), file);
-  auto settled = tsdp::mechanism::settle(data.config, data.split.training_length, file);
+  auto settled = tsdp::mechanism::settle(data.config, data.training_lengths(), file);
   if (!resumes) settled.config.dataset.path = tsdp::find_data_file(settled.config.dataset.path, file).string();
   tsdp::training::Trainer trainer(settled, data, tsdp::test::fake::device(), folder);
   if (resumes) {

@@ -237,6 +237,15 @@ TEST(Relations, ContainWhatIsANeighbourUnderBoth) {
   EXPECT_FALSE(contains({Relation::event, 1, 0.5}, value));
   EXPECT_TRUE(contains({Relation::event, 2, 0.5}, {Relation::event, 1, 0.25}));
   EXPECT_FALSE(contains({Relation::event, 2, 0.25}, {Relation::event, 1, 0.5}));
+  // A series within an owner's is neither that owner's series nor a series on its own; owners are those of one
+  // grouping.
+  const PrivacyUnit series{Relation::series, 1, {}};
+  const PrivacyUnit homes{Relation::series, 1, {}, "a"};
+  EXPECT_TRUE(contains(homes, homes));
+  EXPECT_FALSE(contains(homes, series));
+  EXPECT_FALSE(contains(series, homes));
+  EXPECT_FALSE(contains(homes, {Relation::series, 1, {}, "b"}));
+  EXPECT_FALSE(contains(homes, value));
   // Without noise on the data v is not what the guarantee rests on.
   EXPECT_FALSE(guaranteed_unit(mechanism_of({Relation::event, 1, 0.5})).v);
   EXPECT_EQ(guaranteed_unit(mechanism_of({Relation::event, 1, 0.5}, 4.0, 2.0)).v, 0.5);

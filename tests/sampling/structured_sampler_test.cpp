@@ -117,6 +117,57 @@ TEST(Sampler, EverySeriesHasItsOwnRangeOfStarts) {
   expect_law(long_counts, std::vector<double>(11, 22000 / 11.0));
 }
 
+// Owner 0 has series 0 and 2, owner 1 has series 1: 9, 29 and 4 windows. All of an owner's have one place.
+TEST(Sampler, OwnersDrawFromAllTheirSeriesIntoOnePlace) {
+  auto p = base(1, 10);
+  p.lengths = privacy::SeriesLengths({10, 5, 30}, {0, 1, 0});
+  p.record = Record::series;
+  p.subsequences_per_sequence = 2;
+  p.batch_size = 2;
+  const SubsamplingScheme scheme(p);
+  ASSERT_EQ(scheme.sequences(), 2);
+  EXPECT_EQ(scheme.windows_of(0), 9 + 29);
+  EXPECT_EQ(scheme.windows_of(1), 4);
+  for (const auto level : {TopLevel::without_replacement, TopLevel::poisson, TopLevel::balls_in_bins}) {
+    auto with = p;
+    with.top_level = level;
+    with.batches = level == TopLevel::balls_in_bins ? std::optional<std::int64_t>(2) : std::nullopt;
+    with.redraw = level == TopLevel::balls_in_bins ? Redraw::every_epoch : Redraw::once;
+    StructuredSampler sampler{SubsamplingScheme(with)};
+    std::vector<double> counts(38 + 4, 0.0);
+    double of_first = 0.0, of_second = 0.0;
+    for (std::uint64_t step = 0; step < 40000; ++step) {
+      const auto [windows, places] = sampler.draw(key, step);
+      std::map<std::int64_t, std::set<std::int64_t>> owners_of_place;
+      std::map<std::int64_t, int> windows_of_owner;
+      for (std::size_t i = 0; i < windows.size(); ++i) {
+        const auto [series, start] = windows[i];
+        const auto owner = series == 1 ? 1 : 0;
+        owners_of_place[places[i]].insert(owner);
+        ++windows_of_owner[owner];
+        ++counts[static_cast<std::size_t>(series == 0 ? start : series == 2 ? 9 + start : 38 + start)];
+        (owner == 0 ? of_first : of_second) += 1.0;
+      }
+      ASSERT_EQ(owners_of_place.size(), windows_of_owner.size());  // no owner has two places
+      for (const auto& [place, owners] : owners_of_place) ASSERT_EQ(owners.size(), 1U) << place;
+      for (const auto& [owner, drawn] : windows_of_owner) ASSERT_EQ(drawn, 2) << owner;
+    }
+    std::vector<double> expected(38, of_first / 38.0);
+    expected.resize(42, of_second / 4.0);
+    expect_law(counts, expected, 2);
+  }
+}
+
+TEST(Sampler, OwnersAreNumberedAsTheyAppearAndAreForWholeSeries) {
+  EXPECT_THROW(privacy::SeriesLengths({9, 9}, {0}), UsageError);
+  EXPECT_THROW(privacy::SeriesLengths({9, 9}, {1, 0}), UsageError);
+  EXPECT_THROW(privacy::SeriesLengths({9, 9}, {0, 2}), UsageError);
+  EXPECT_THROW(privacy::SeriesLengths({9, 9}, {0, -1}), UsageError);
+  auto p = base(2, 9);
+  p.lengths = privacy::SeriesLengths({9, 9}, {0, 0});
+  EXPECT_THROW(SubsamplingScheme{p}, UsageError);
+}
+
 TEST(Sampler, PoissonCoinsAreIndependent) {
   auto p = base(2, 6);  // T = 5, r_P = 2/5
   p.batch_size = 4;

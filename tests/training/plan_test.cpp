@@ -19,7 +19,7 @@ class UnusedBudgetTest : public testing::Test {
     return unused_budget(config, method_of(config), plan_of(config));
   }
   [[nodiscard]] mechanism::TrainingMethod method_of(const Config& config) const {
-    return mechanism::method_of(config, data_.split.training_length);
+    return mechanism::method_of(config, data_.training_lengths());
   }
 
   data::PreparedData data_ = waves();

@@ -41,8 +41,7 @@ class StartFixture : public TrainingFixture {
     model->initialise(stream);
     model->keep_start();
     model->parameters().values().add_(0.01 * at::randn_like(model->parameters().values()));
-    auto ledger =
-        mechanism::Ledger(mechanism::TrainingMethod(mechanism::scheme_of(config, data_.split.training_length)));
+    auto ledger = mechanism::Ledger(mechanism::TrainingMethod(mechanism::scheme_of(config, data_.training_lengths())));
     ledger.program = "tsdp test";
     ledger.state = mechanism::RunState::finished;
     ledger.run = {"0123456789abcdef0123456789abcdef", "0123456789abcdef", std::string(64, '0')};

@@ -93,7 +93,7 @@ class Threads {
 /// What a run of `config`, whose sampling scheme is settled, does with `data`.
 inline mechanism::Settled settled(const Config& config, const data::PreparedData& data,
                                   const std::optional<mechanism::StartWeights>& start = std::nullopt) {
-  return mechanism::settle_noise({config, start}, data.split.training_length);
+  return mechanism::settle_noise({config, start}, data.training_lengths());
 }
 
 class TrainingFixture : public testing::Test {

@@ -206,7 +206,7 @@ class Wiring : public TrainingFixture {
     const auto model = model_of(config, type);
     const data::WindowStore store(data_.dataset, model->past_length(), config.dataset.prediction_length);
     WindowSource source(store, features_of(*model, data_.dataset), type);
-    const auto law = mechanism::scheme_of(config, data_.split.training_length);
+    const auto law = mechanism::scheme_of(config, data_.training_lengths());
     sampling::StructuredSampler sampler(law);
     const dp::Clipping clipping{
         config.privacy.clip_norm,
@@ -279,6 +279,24 @@ TEST_F(Wiring, EveryReleaseIsTheMechanismsOwn) {
       c.set(config);
       expect_releases(config, name, 5, c.divisor);
     }
+  }
+}
+
+// All series of an owner are one record: their windows are clipped together, wherever they come from.
+TEST_F(Wiring, OwnersAreTheRecordsWhereSeriesHaveThem) {
+  data_.dataset.owner = {0, 0, 1, 2, 1, 0};
+  for (const auto sampler : {privacy::TopLevel::without_replacement, privacy::TopLevel::poisson,
+                             privacy::TopLevel::balls_in_bins, privacy::TopLevel::deterministic}) {
+    const std::string name = tsdp::name(sampler);
+    SCOPED_TRACE(name);
+    auto config = small_training();
+    whole_series(sampler)(config);
+    expect_releases(config, name, 5, 3.0);
+    const auto ledger =
+        mechanism::read_ledger(nlohmann::ordered_json::parse(read_file(folder(name).ledger())), "ledger");
+    EXPECT_EQ(ledger.method.scheme().sequences(), 3);
+    EXPECT_EQ(ledger.method.privacy()->unit(), mechanism::unit_of(config, data_.training_lengths()));
+    EXPECT_NE(mechanism::statement(ledger).find("whether all series of one owner are in the data"), std::string::npos);
   }
 }
 
@@ -612,7 +630,7 @@ TEST_F(Wiring, TheLedgerStatesWhatWasConfiguredAndAccounted) {
     EXPECT_EQ(ledger.steps_charged, t->plan().steps);
     EXPECT_EQ(ledger.steps_taken, t->plan().steps);
     // Accounted for again from the configuration alone.
-    const auto scheme = mechanism::scheme_of(config, data_.split.training_length);
+    const auto scheme = mechanism::scheme_of(config, data_.training_lengths());
     privacy::Noise noise{privacy::NoiseKind::independent, *config.privacy.noise_multiplier};
     if (config.privacy.noise_mechanism != privacy::StrategyKind::identity) {
       noise.kind = privacy::NoiseKind::correlated;
@@ -623,7 +641,7 @@ TEST_F(Wiring, TheLedgerStatesWhatWasConfiguredAndAccounted) {
       EXPECT_EQ(m.noise().strategy->recursion(), noise.strategy->recursion());
       EXPECT_EQ(m.noise().strategy->steps(), noise.strategy->steps());
     }
-    const auto theorem = privacy::apply_theorem(scheme, mechanism::unit_of(config), noise);
+    const auto theorem = privacy::apply_theorem(scheme, mechanism::unit_of(config, data_.training_lengths()), noise);
     const auto expected = theorem.curve()->epsilon(config.privacy.delta, theorem.uses_of_steps(t->plan().steps), 1e-4);
     EXPECT_GE(p.epsilon.upper, expected.lower);
     EXPECT_LE(p.epsilon.upper, expected.upper * 1.002);

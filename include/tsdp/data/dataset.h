@@ -159,6 +159,8 @@ struct Dataset {
   Frequency frequency;
   std::vector<Series> series;
   Covariates covariates = {};  ///< none: no names
+  /// The owner of each series, numbered from 0 in the order of their first series; empty: none are known.
+  std::vector<std::int64_t> owner = {};
   std::vector<std::shared_ptr<const ExternalForecasts>> external = {};
 };
 

@@ -58,6 +58,7 @@ constexpr Names<Gaps, 2> names_of(Gaps) { return {{{Gaps::error, "error"}, {Gaps
 /// Names of columns of csv and csv_long files; empty: by their usual names (docs/data.md).
 struct ColumnNames {
   std::string item, time, value;
+  std::string owner = {};  ///< of csv_long, and read by read_owners alone
 };
 
 /// The names that error messages use for the ways to state a form: options, or `config.yaml: dataset.format` and so on.

@@ -45,6 +45,7 @@ struct Config {
     std::string short_series = "error";
     std::optional<std::string> covariates;       // none: the model is given the calendar only
     std::vector<std::string> covariate_columns;  // none: all of the file's, until prepare_data names them
+    std::optional<std::string> owner_file, owner_column;  // neither: no owners are known
     std::int64_t prediction_length = 0;
     std::int64_t season_length = 0;
     std::string split = "lstnet";
@@ -56,6 +57,7 @@ struct Config {
     std::int64_t synthetic_seed = 1;
 
     [[nodiscard]] bool is_synthetic() const { return format == "synthetic"; }
+    [[nodiscard]] bool has_owners() const { return owner_file || owner_column; }
   } dataset;
   struct Model {
     std::string name = "simple_ff";

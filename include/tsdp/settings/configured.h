@@ -6,6 +6,7 @@
 #include "tsdp/data/dataset.h"
 #include "tsdp/data/input_form.h"
 #include "tsdp/data/windows.h"
+#include "tsdp/privacy/terms/scheme.h"
 #include "tsdp/settings/config.h"
 
 namespace tsdp::data {
@@ -25,6 +26,8 @@ namespace tsdp::data {
 struct PreparedData {
   Dataset dataset;
   Split split;
+  /// Of the series, and whose they are: what is public of the training data.
+  [[nodiscard]] privacy::SeriesLengths training_lengths() const { return {split.training_length, dataset.owner}; }
   Config config = {};  ///< as it was written, with format, frequency and columns of covariates as the files have them
 };
 /// Reads and splits the data of a configuration as it was written.

@@ -15,6 +15,21 @@ SeriesLengths::SeriesLengths(std::vector<std::int64_t> each)
   distinct_.erase(std::unique(distinct_.begin(), distinct_.end()), distinct_.end());
 }
 
+SeriesLengths::SeriesLengths(std::vector<std::int64_t> each, std::vector<std::int64_t> owner)
+    : SeriesLengths(std::move(each)) {
+  owner_ = std::move(owner);
+  if (owner_.empty()) return;
+  if (owner_.size() != each_.size())
+    throw UsageError(cat("owners: found ", owner_.size(), " of ", each_.size(), " series; expected one for each"));
+  for (std::size_t s = 0; s < owner_.size(); ++s) {
+    const auto next = static_cast<std::int64_t>(owned_.size());
+    if (owner_[s] < 0 || owner_[s] > next)
+      throw UsageError(cat("owners: found ", owner_[s], " for series ", s, "; expected an integer from 0 to ", next));
+    if (owner_[s] == next) owned_.emplace_back();
+    owned_[static_cast<std::size_t>(owner_[s])].push_back(static_cast<std::int64_t>(s));
+  }
+}
+
 SeriesLengths SeriesLengths::between(std::int64_t count, std::int64_t shortest, std::int64_t longest) {
   SeriesLengths out;
   out.count_ = count;
@@ -68,6 +83,8 @@ void SubsamplingScheme::check_series() const {
   if (p.redraw == Redraw::every_epoch && p.top_level != TopLevel::balls_in_bins)
     throw UsageError(
         cat("redraw: found every_epoch with top level ", name(p.top_level), "; only balls_in_bins has bins"));
+  if (!p.lengths.owner().empty() && p.record != Record::series)
+    throw UsageError("owners: found some with windows as records; expected records of whole series");
   if (!p.batches && !p.rate) return;
   if (p.record != Record::series)
     throw UsageError("batches, sampling rate: found one of them with windows as records; expected the batch size");
@@ -165,8 +182,24 @@ NewKey SubsamplingScheme::new_key() const noexcept {
   return NewKey::at_any_step;
 }
 
-std::int64_t SubsamplingScheme::windows_of(std::int64_t series) const {
-  return parameters_.lengths[series] - parameters_.forecast_length + 1;
+std::int64_t SubsamplingScheme::windows_of(std::int64_t sequence) const {
+  const auto& lengths = parameters_.lengths;
+  const auto of_one = [&](std::int64_t series) { return lengths[series] - parameters_.forecast_length + 1; };
+  if (lengths.owner().empty()) return of_one(sequence);
+  std::int64_t windows = 0;
+  for (const auto series : lengths.series_of(sequence)) windows += of_one(series);
+  return windows;
+}
+
+SubsamplingScheme::Window SubsamplingScheme::window_of(std::int64_t sequence, std::int64_t number) const {
+  const auto& lengths = parameters_.lengths;
+  if (lengths.owner().empty()) return {sequence, number};
+  for (const auto series : lengths.series_of(sequence)) {
+    const auto windows = lengths[series] - parameters_.forecast_length + 1;
+    if (number < windows) return {series, number};
+    number -= windows;
+  }
+  throw Error(ExitCode::failure, "a window beyond the last one of its owner");
 }
 
 std::int64_t SubsamplingScheme::expected_windows() const noexcept {

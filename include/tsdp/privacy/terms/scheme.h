@@ -11,13 +11,16 @@
 
 namespace tsdp::privacy {
 
-/// The lengths of N series; public. Either each is known, or only how many there are and which lengths occur, which is
-/// all that theorems ask for and that a ledger holds.
+/// The lengths of N series, and whose they are; public. Either each is known, or only how many there are and which
+/// lengths occur, which is all that theorems ask for and that a ledger holds.
 class SeriesLengths {
  public:
   SeriesLengths() = default;
   SeriesLengths(std::vector<std::int64_t> each);  // NOLINT: lengths are what a list of numbers is here
   SeriesLengths(std::initializer_list<std::int64_t> each) : SeriesLengths(std::vector<std::int64_t>(each)) {}
+  /// The same with the owner of each series, numbered from 0 in the order of their first series; empty: nobody owns
+  /// several. Throws UsageError for other numbers.
+  SeriesLengths(std::vector<std::int64_t> each, std::vector<std::int64_t> owner);
   /// `count` series of one length.
   [[nodiscard]] static SeriesLengths equal(std::int64_t count, std::int64_t length) {
     return between(count, length, length);
@@ -28,6 +31,16 @@ class SeriesLengths {
 
   /// N.
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
+  /// The owner of each series; empty if none were given, so that every series is its own.
+  [[nodiscard]] const std::vector<std::int64_t>& owner() const noexcept { return owner_; }
+  /// How many owners there are: N if none were given.
+  [[nodiscard]] std::int64_t owners() const noexcept {
+    return owner_.empty() ? count_ : static_cast<std::int64_t>(owned_.size());
+  }
+  /// The series of one owner, ascending. Only where owners were given.
+  [[nodiscard]] const std::vector<std::int64_t>& series_of(std::int64_t owner) const {
+    return owned_.at(static_cast<std::size_t>(owner));
+  }
   [[nodiscard]] std::int64_t shortest() const { return distinct_.front(); }
   [[nodiscard]] std::int64_t longest() const { return distinct_.back(); }
   /// The lengths that occur, ascending; at most N.
@@ -39,6 +52,8 @@ class SeriesLengths {
   std::int64_t count_ = 0;
   std::vector<std::int64_t> distinct_;
   std::vector<std::int64_t> each_;  // empty where all but the last have the shortest
+  std::vector<std::int64_t> owner_;
+  std::vector<std::vector<std::int64_t>> owned_;  // the series of each owner
 };
 
 /// Where a run may continue under a new key, which draws other batches from there on: at any step, if steps are drawn
@@ -53,6 +68,7 @@ enum class NewKey {
 /// Structured subsampling (paper, Algorithms 1–6): first whole series, then windows inside them.
 ///
 /// Records are windows, or whole series: then a drawn series' windows are summed, divided by λ, and clipped as one.
+/// Where series have owners, "series" below means all series of one owner: λ windows are drawn from all of them.
 /// Epochs of batches in turn leave out the series after the last full batch where records are windows; where they are
 /// series, ghosts that contribute nothing fill the last batch.
 class SubsamplingScheme {
@@ -80,8 +96,8 @@ class SubsamplingScheme {
   explicit SubsamplingScheme(Parameters parameters);
 
   [[nodiscard]] const Parameters& parameters() const noexcept { return parameters_; }
-  /// N.
-  [[nodiscard]] std::int64_t sequences() const noexcept { return parameters_.lengths.count(); }
+  /// N: series, or owners of series where there are some.
+  [[nodiscard]] std::int64_t sequences() const noexcept { return parameters_.lengths.owners(); }
   /// N′ = min(N, ⌊Λ/λ⌋), or ⌈N/T⌉: series in a batch. Capped, since a sample without replacement has at most N. For
   /// Poisson batches and bins, the expected number, rounded.
   [[nodiscard]] std::int64_t sequences_per_batch() const noexcept;
@@ -101,8 +117,15 @@ class SubsamplingScheme {
   /// T: as given, or max(1, ⌊N λ/Λ⌋). For fixed batches of whole series ⌈N/N′⌉, for a Poisson rate max(1, ⌊1/q⌋).
   [[nodiscard]] std::int64_t steps_per_epoch() const noexcept;
   [[nodiscard]] NewKey new_key() const noexcept;
-  /// T = L − L_F + 1 of one series: the number of its windows.
-  [[nodiscard]] std::int64_t windows_of(std::int64_t series) const;
+  /// T = L − L_F + 1 of one series: the number of its windows. Of an owner: of all their series together.
+  [[nodiscard]] std::int64_t windows_of(std::int64_t sequence) const;
+  /// A window of the data: the number of its series, and the place of its first forecast value (0 ≤ place ≤ L − L_F).
+  struct Window {
+    std::int64_t series;
+    std::int64_t place;
+  };
+  /// Window `number` (0 ≤ number < windows_of) of a sequence. An owner's windows are counted series by series.
+  [[nodiscard]] Window window_of(std::int64_t sequence, std::int64_t number) const;
   /// Expected number of windows a step, rounded up; the divisor of the noisy sum of windows is Λ nevertheless.
   [[nodiscard]] std::int64_t expected_windows() const noexcept;
   /// What the noisy sum of the records of a step is divided by: Λ for windows; for series, their expected number.

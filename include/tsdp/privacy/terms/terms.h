@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "tsdp/base/names.h"
@@ -80,11 +81,13 @@ constexpr Names<Relation, 3> names_of(Relation) {
 
 /// What two neighbouring data sets may differ in. Event and user (paper §1): one series, in places within w consecutive
 /// steps or in any w places, each value by at most v if v is given. Series: one whole series, present or absent
-/// (zero-out); w and v do not apply.
+/// (zero-out), or all series of one owner; w and v do not apply.
 struct PrivacyUnit {
   Relation relation = Relation::event;
   std::int64_t w = 1;
   std::optional<double> v;
+  /// For relation series: SHA-256 of which series belong together; empty if every series is on its own.
+  std::string owners = {};
 
   bool operator==(const PrivacyUnit&) const = default;
 };

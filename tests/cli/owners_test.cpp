@@ -1,0 +1,144 @@
+// Series that several of have one owner: all of an owner's are the record, from the configuration to what is stated.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "run_fixture.h"
+
+namespace tsdp::cli_test {
+namespace {
+
+class Owners : public RunTest {
+ protected:
+  void SetUp() override {
+    RunTest::SetUp();
+    write("meters.csv", meters({"north", "south", "north", "east"}));
+    write("config.yaml",
+          "dataset: {path: meters.csv, frequency: 1h, prediction_length: 4, season_length: 24, split: last,\n"
+          "  test_windows: 2, validation_length: 8, owner: {column: household}}\n"
+          "model: {context_length: 8}\n"
+          "sampling: {top_level: poisson, batch_size: 2}\n"
+          "privacy: {relation: series, noise_multiplier: 4.0, delta: 1.0e-3, target_epsilon: 50}\n"
+          "training: {max_epochs: 3}\n");
+  }
+  /// Rows of 120 hours of meters a, b, c, d, whose household stands beside each value.
+  [[nodiscard]] static std::string meters(const std::vector<std::string>& households) {
+    std::string out = "unique_id,ds,y,household\n";
+    for (std::size_t m = 0; m < households.size(); ++m)
+      for (int t = 0; t < 120; ++t) {
+        const auto two = [](int number) { return (number < 10 ? "0" : "") + std::to_string(number); };
+        out += std::string(1, static_cast<char>('a' + m)) + ",2015-01-" + two(1 + t / 24) + " " + two(t % 24) + ":00," +
+               std::to_string(10 + static_cast<int>(m) * 7 + t % 24) + "," + households[m] + "\n";
+      }
+    return out;
+  }
+  [[nodiscard]] nlohmann::json ledger_of(const std::string& name) const {
+    return nlohmann::json::parse(content_of(path(name) / "privacy.json"));
+  }
+  /// After other lines, such as a word on the column of households where it is not read.
+  static void expect_says(const Outcome& outcome, int code, const std::string& text) {
+    EXPECT_EQ(outcome.exit_code, code) << outcome.err;
+    EXPECT_NE(outcome.err.find(text), std::string::npos) << outcome.err;
+  }
+  [[nodiscard]] Outcome plan(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {"--config", "config.yaml", "--dry-run", "--quiet"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run("tsdp-train", arguments);
+  }
+};
+
+TEST_F(Owners, AreWhatTheStatementIsAbout) {
+  make_run("homes");
+  const auto ledger = ledger_of("homes");
+  EXPECT_EQ(ledger["mechanism"]["num_sequences"], 3);
+  EXPECT_EQ(ledger["mechanism"]["kind"].get<std::string>().substr(0, 34), "DP-SGD on all series of an owner, ");
+  EXPECT_EQ(ledger["relation"]["kind"], "series");
+  EXPECT_EQ(ledger["relation"]["text"],
+            "two data sets are neighbours if they differ in whether all series of one owner are in the data");
+  EXPECT_EQ(ledger["relation"]["owners_sha256"].get<std::string>().size(), 64U);
+  EXPECT_TRUE(ledger["groups"]["of"][0].contains("owners")) << ledger["groups"];
+  EXPECT_NE(ledger["not_covered"].dump().find("which of them have the same owner"), std::string::npos);
+  EXPECT_NE(content_of(path("homes") / "model_card.md").find("all series of any one owner, there or not"),
+            std::string::npos);
+  EXPECT_EQ(run("tsdp-account", {"verify", "homes"}).exit_code, 0);
+  EXPECT_NE(plan().out.find("4 series of 3 owners"), std::string::npos) << plan().out;
+  // The same, from a file of its own; which household is called what does not matter.
+  write("homes.csv", "meter,home\nz,9\na,1\nb,2\nc,1\nd,3\n");
+  make_run("file", {"--set", "dataset.owner.file=homes.csv", "--set", "dataset.owner.column=home"});
+  EXPECT_EQ(ledger_of("file")["relation"], ledger["relation"]);
+  EXPECT_EQ(ledger_of("file")["epsilon"], ledger["epsilon"]);
+  // Owners of one series each are those series, by another statement.
+  make_run("series", {"--set", "dataset.owner.column=null"});
+  EXPECT_EQ(ledger_of("series")["mechanism"]["num_sequences"], 4);
+  EXPECT_FALSE(ledger_of("series")["relation"].contains("owners_sha256"));
+}
+
+// One secret key draws the same batches for four series as for four owners of one series each.
+TEST_F(Owners, OfOneSeriesEachTrainAsTheSeriesDo) {
+  const std::vector<std::string> of_seed = {"--set", "training.reproducible=true", "--set", "training.seed=3"};
+  auto without = of_seed;
+  without.insert(without.end(), {"--set", "dataset.owner.column=null"});
+  make_run("without", without);
+  write("meters.csv", meters({"w", "x", "y", "z"}));
+  make_run("with", of_seed);
+  EXPECT_EQ(ledger_of("with")["epsilon"], ledger_of("without")["epsilon"]);
+  const auto scores = [&](const std::string& name) {
+    return answer("tsdp-evaluate", {"--run", name, "--json"})["crps"];
+  };
+  EXPECT_EQ(scores("with"), scores("without"));
+}
+
+TEST_F(Owners, RunsOfOthersAreNotAddedUp) {
+  make_run("homes");
+  write("meters.csv", meters({"north", "north", "south", "east"}));
+  make_run("others");
+  make_run("series", {"--set", "dataset.owner.column=null"});
+  const auto total = [&](const std::string& other) {
+    return run("tsdp-account", {"total", "homes", other, "--delta", "1e-2"});
+  };
+  expect_says(total("others"), 4, "all series of one owner");
+  expect_says(total("series"), 4, "one whole series");
+  // A budget is for the relation of its first run.
+  ASSERT_EQ(run("tsdp-account", {"budget", "b.json", "--epsilon", "500", "--delta", "1e-3"}).exit_code, 0);
+  make_run("first", {"--budget", "b.json"});
+  const auto with_budget = [&](const std::string& setting) {
+    return run("tsdp-train", {"--config", "config.yaml", "--budget", "b.json", "--set", setting});
+  };
+  expect_says(with_budget("dataset.owner.column=null"), 4, "which this run's relation series: one whole series");
+  write("meters.csv", meters({"north", "south", "north", "east"}));
+  expect_says(with_budget("training.seed=2"), 4, "which this run's relation series: all series of one owner");
+}
+
+TEST_F(Owners, StayThoseOfTheRun) {
+  make_run("homes", {"--set", "training.max_epochs=2"});
+  const auto resume = [&] { return run("tsdp-train", {"--resume", "homes", "--quiet"}); };
+  EXPECT_EQ(resume().exit_code, 0);
+  write("meters.csv", meters({"north", "north", "south", "east"}));
+  expect_failure(resume(), "tsdp-train", 2, {"dataset.owner: found other owners"});
+}
+
+TEST_F(Owners, AreRefusedWhereTheyAreNotKnown) {
+  const auto refused = [&](const std::string& file, int code, const std::string& because) {
+    write("homes.csv", file);
+    expect_says(plan({"--set", "dataset.owner.file=homes.csv", "--set", "dataset.owner.column=home"}), code, because);
+  };
+  refused("meter,home\na,1\nb,2\nc,1\n", 3, "homes.csv: found no row of series 'd'");
+  refused("meter,home\na,1\nb,2\nc,\nd,3\n", 3, "homes.csv:4:2: found no owner of series 'c'");
+  refused("meter,home\na,1\nb,2\nc,1\na,2\nd,3\n", 3,
+          "homes.csv:5:2: found the owner '2' of series 'a', and '1' in line 2");
+  refused("meter,house\na,1\n", 2, "dataset.owner.column: found 'home', which is no column of");
+  refused("home\n1\n", 2, "dataset.owner.column: found 'home', which is no column of");
+  refused("", 3, "homes.csv: found an empty file");
+  expect_says(plan({"--set", "dataset.owner.column=street"}), 2, "found 'street', which is no column");
+  expect_says(plan({"--set", "dataset.owner.file=nowhere.csv"}), 3, "nowhere.csv");
+  expect_says(plan({"--set", "privacy.relation=event"}), 2, "found a file or column with privacy.relation event");
+  expect_says(plan({"--set", "dataset.format=synthetic", "--set", "dataset.path=hourly"}), 2,
+              "synthetic series are nobody's");
+  expect_says(
+      plan({"--set", "dataset.path=series.txt", "--set", "dataset.format=lstnet", "--set", "dataset.start=2015-01-01"}),
+      2, "dataset.owner.column: found household");
+}
+
+}  // namespace
+}  // namespace tsdp::cli_test
