@@ -67,7 +67,7 @@ Json plan_json(const Config& config, const training::Trainer& trainer, models::F
   out["ends_by"] = plan.limited_by_epsilon ? "target_epsilon" : "max_epochs";
   const auto& lengths = method.scheme().parameters().lengths;
   out["sequences"] = method.scheme().sequences();
-  if (!lengths.owner().empty()) out["owned_series"] = lengths.count();
+  if (lengths.has_owners()) out["owned_series"] = lengths.count();
   out["windows_per_step"] = static_cast<double>(method.scheme().expected_windows());
   out["model"] = model.name();
   out["parameters"] = model.parameters().count();

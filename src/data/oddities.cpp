@@ -70,6 +70,12 @@ std::string shown(const Dataset& dataset, const std::vector<SeriesPair>& pairs) 
              pairs.size() > 1 ? cat(", and ", pairs.size() - 1, " more such pairs,") : std::string());
 }
 
+/// Why a series must not be there twice.
+std::string guarantee_of(const Dataset& dataset) {
+  return dataset.owner.empty() ? "since the guarantee is about values of one series: "
+                               : "since the guarantee is about the series of one owner: ";
+}
+
 [[noreturn]] void refuse_repeated(const Dataset& dataset, const std::vector<SeriesPair>& pairs) {
   const auto &series = at(dataset, pairs.front().series), &earlier = at(dataset, pairs.front().earlier);
   const bool grows = std::all_of(pairs.begin(), pairs.end(), [&](const SeriesPair& pair) {
@@ -83,7 +89,7 @@ std::string shown(const Dataset& dataset, const std::vector<SeriesPair>& pairs) 
       cat(dataset.name, ": found the name ", in_quotes(series.id), " ", copies, " times (series of ",
           earlier.values.size(), " and ", series.values.size(), " values, …)",
           grows ? ", each the beginning of the next, as GluonTS stores the rolling windows of a test split" : "",
-          "; expected each series once, since the guarantee is about values of one series: ",
+          "; expected each series once, ", guarantee_of(dataset),
           grows ? "give the longest of each name alone (dataset.split: last with test_windows makes the rolling "
                   "windows), or the train file"
                 : "rename or join them"));
@@ -97,15 +103,18 @@ std::string shown(const Dataset& dataset, const std::vector<SeriesPair>& pairs) 
   throw DataError(
       cat(dataset.name, ": found ", shown(dataset, pairs), " with the same values from the same time on",
           grows ? ", some the beginning of others, as GluonTS stores the rolling windows of a test split" : "",
-          "; expected each series once, since the guarantee is about values of one series: ",
+          "; expected each series once, ", guarantee_of(dataset),
           grows ? "give the longest of each alone (dataset.split: last with test_windows makes the rolling windows), "
                   "or the train file"
                 : "leave the copies out"));
 }
 
-/// Whether these copies are half or more of the series that can be told from others.
-bool are_half(const Oddities& found, const std::vector<SeriesPair>& copies) {
-  return 2 * copies.size() >= found.compared;
+/// Whether these copies are half or more of the series that can be told from others; or of half or more of the owners.
+bool are_half(const Dataset& dataset, const Oddities& found, const std::vector<SeriesPair>& copies) {
+  if (dataset.owner.empty()) return 2 * copies.size() >= found.compared;
+  std::set<std::int64_t> owners;
+  for (const auto& pair : copies) owners.insert(dataset.owner[static_cast<std::size_t>(pair.series)]);
+  return 2 * owners.size() >= std::set<std::int64_t>(dataset.owner.begin(), dataset.owner.end()).size();
 }
 
 /// The pairs that are not due to chance: those of varied series or, if half of the series or more are longer than
@@ -117,16 +126,18 @@ std::vector<SeriesPair> certain_copies(const Dataset& dataset, const Oddities& f
     if (a.values.size() != b.values.size()) beginnings.push_back(pair);
     if (is_varied(a.values.size() < b.values.size() ? a : b)) out.push_back(pair);
   }
-  return are_half(found, beginnings) && beginnings.size() > out.size() ? beginnings : out;
+  return are_half(dataset, found, beginnings) && beginnings.size() > out.size() ? beginnings : out;
 }
 
 void warn_of_copies(const Dataset& dataset, const Oddities& found, bool is_private) {
   const auto warn = [&](const std::vector<SeriesPair>& pairs, const char* what) {
     if (pairs.empty()) return;
-    log::warning(cat(
-        dataset.name, ": ", shown(dataset, pairs), " ", what,
-        is_private ? "; if they are one series, each of its values is in several, which the guarantee does not count"
-                   : ""));
+    log::warning(cat(dataset.name, ": ", shown(dataset, pairs), " ", what,
+                     !is_private ? ""
+                     : dataset.owner.empty()
+                         ? "; if they are one series, each of its values is in several, which the guarantee does "
+                           "not count"
+                         : "; if they are one series, it has several owners, which the guarantee does not count"));
   };
   warn(found.same_name, "have one name");
   warn(found.alike_name, "have names that differ by case or outer spaces alone");
@@ -190,11 +201,20 @@ void require_magnitudes(const Dataset& dataset) {
 }
 
 void treat_copies(const Dataset& dataset, Copies copies) {
-  const auto found = oddities_of(dataset);
+  auto found = oddities_of(dataset);
+  // An owner's series are one record, whatever they have in common.
+  if (!dataset.owner.empty()) {
+    const auto of_one_owner = [&](const SeriesPair& pair) {
+      return dataset.owner[static_cast<std::size_t>(pair.series)] ==
+             dataset.owner[static_cast<std::size_t>(pair.earlier)];
+    };
+    std::erase_if(found.alike_name, of_one_owner);
+    std::erase_if(found.same_values, of_one_owner);
+  }
   if (copies != Copies::told) {
     if (!found.same_name.empty()) refuse_repeated(dataset, found.same_name);
     const auto certain = certain_copies(dataset, found);
-    if (!certain.empty() && (copies == Copies::refused || are_half(found, certain)))
+    if (!certain.empty() && (copies == Copies::refused || are_half(dataset, found, certain)))
       refuse_same_values(dataset, certain);
   }
   warn_of_copies(dataset, found, copies != Copies::told);

@@ -65,6 +65,12 @@ class Fields {
     if (!(found >= least) || !(found <= most)) refuse(key, cat("a number from ", least, " to ", most));
     return found;
   }
+  [[nodiscard]] std::string sha256(const char* key) const {
+    auto out = text(key);
+    if (out.size() != 64 || out.find_first_not_of("0123456789abcdef") != std::string::npos)
+      refuse(key, "64 hexadecimal digits");
+    return out;
+  }
   template <class Enum>
   [[nodiscard]] Enum one_of(const char* key) const {
     Enum out{};

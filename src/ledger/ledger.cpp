@@ -126,7 +126,7 @@ Json terms_as(const TrainingMethod& method, Edition edition) {
   Json out = {
       {"top_level", name(p.top_level)},
       {"bottom_level", name(p.bottom_level)},
-      {"num_sequences", method.scheme().sequences()},
+      {"num_sequences", method.scheme().sequences()},  // owners, where series have some
       {"shortest_sequence", p.lengths.shortest()},
       {"longest_sequence", p.lengths.longest()},
       {"context_length", p.context_length},
@@ -137,6 +137,7 @@ Json terms_as(const TrainingMethod& method, Edition edition) {
       {"context_noise", p.context_noise},
       {"forecast_noise", p.forecast_noise},
   };
+  if (p.lengths.has_owners()) out["num_series"] = p.lengths.count();
   // For batches of windows there is nothing more to say, as before.
   if (p.record == privacy::Record::series || p.reshuffle != privacy::Reshuffle::every_epoch) {
     out["record"] = name(p.record);
@@ -148,7 +149,7 @@ Json terms_as(const TrainingMethod& method, Edition edition) {
   }
   if (!method.privacy()) return out;
   const auto& m = *method.privacy();
-  out["relation"] = name(m.unit().relation);
+  out["relation"] = unit_json(m.unit())["kind"];
   out["w"] = m.unit().w;
   out["v"] = m.unit().v ? Json(*m.unit().v) : Json(nullptr);
   if (!m.unit().owners.empty()) out["owners_sha256"] = m.unit().owners;

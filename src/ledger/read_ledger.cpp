@@ -46,16 +46,17 @@ privacy::Strategy read_strategy(const Fields& noise, const std::string& where) {
   } catch (const UsageError& error) { throw DataError(cat(where, ": noise: ", error.what())); }
 }
 
-/// The sampling scheme of a ledger's section `mechanism`.
-privacy::SubsamplingScheme read_scheme(const Fields& m, const std::string& where) {
+/// The sampling scheme of a ledger's section `mechanism`; `grouping` as privacy::Owners has it.
+privacy::SubsamplingScheme read_scheme(const Fields& m, const std::string& grouping, const std::string& where) {
   const auto sequences = m.length("num_sequences");
   const auto shortest = m.length("shortest_sequence");
   const auto longest = m.length("longest_sequence");
-  if (shortest > longest || (sequences == 1 && shortest != longest))
+  const auto series = m.has("num_series") ? m.length("num_series") : sequences;
+  if (shortest > longest || (series == 1 && shortest != longest))
     throw DataError(cat(where, ": mechanism: found a shortest_sequence of ", shortest, " and a longest_sequence of ",
-                        longest, " of ", sequences, " sequences; expected the shortest and the longest of them"));
+                        longest, " of ", series, " sequences; expected the shortest and the longest of them"));
   privacy::SubsamplingScheme::Parameters p;
-  p.lengths = privacy::SeriesLengths::between(sequences, shortest, longest);
+  const std::optional<std::int64_t> owners = m.has("num_series") ? std::optional(sequences) : std::nullopt;
   p.context_length = m.length("context_length");
   p.forecast_length = m.length("forecast_length");
   p.batch_size = m.length("batch_size");
@@ -73,15 +74,20 @@ privacy::SubsamplingScheme read_scheme(const Fields& m, const std::string& where
     if (!m.at("rate").is_null()) p.rate = m.number("rate", 0.0, 1.0);
   }
   try {
+    p.lengths = privacy::SeriesLengths::between(series, shortest, longest, owners, grouping);
     return privacy::SubsamplingScheme(std::move(p));
   } catch (const Error& error) { throw DataError(cat(where, ": mechanism: ", error.what())); }
 }
 
 /// The method, with the privacy of the top-level fields if there is any.
 TrainingMethod read_method(const Fields& top, const std::string& where) {
-  auto scheme = read_scheme(top.section("mechanism"), where);
-  if (!top.flag("private")) return TrainingMethod(std::move(scheme));
+  if (!top.flag("private")) return TrainingMethod(read_scheme(top.section("mechanism"), {}, where));
   auto unit = read_unit(top.section("relation"));
+  auto scheme = read_scheme(top.section("mechanism"), unit.owners, where);
+  if (unit.owners.empty() == scheme.parameters().lengths.has_owners())
+    throw DataError(cat(where, ": relation: found ", unit.owners.empty() ? "no owners" : "owners", " beside ",
+                        scheme.parameters().lengths.has_owners() ? "a" : "no",
+                        " mechanism.num_series; expected both or neither"));
   std::shared_ptr<const privacy::Strategy> strategy;
   const double multiplier = top.number("noise_multiplier", 0.01, 1e6);
   if (top.has("noise"))

@@ -14,6 +14,8 @@ using privacy::Relation;
 
 namespace {
 
+constexpr const char* of_owner = "owner";
+
 bool places_contain(const PrivacyUnit& outer, const PrivacyUnit& inner) {
   if (outer.relation == Relation::series || inner.relation == Relation::series)
     return outer.relation == inner.relation && outer.owners == inner.owners;
@@ -48,17 +50,24 @@ PrivacyUnit guaranteed_unit(const PrivateMechanism& mechanism) {
 }
 
 Json unit_json(const PrivacyUnit& unit) {
-  Json out = {{"kind", name(unit.relation)}, {"w", unit.w}, {"v", unit.v ? Json(*unit.v) : Json(nullptr)}};
+  // A kind of its own: programs that know no owners read it as nothing that they know.
+  Json out = {{"kind", unit.owners.empty() ? name(unit.relation) : of_owner},
+              {"w", unit.w},
+              {"v", unit.v ? Json(*unit.v) : Json(nullptr)}};
   if (!unit.owners.empty()) out["owners_sha256"] = unit.owners;
   return out;
 }
 
 PrivacyUnit read_unit(const Fields& fields) {
   PrivacyUnit out;
-  out.relation = fields.one_of<Relation>("kind");
+  if (fields.text("kind") == of_owner) {
+    out.relation = Relation::series;
+    out.owners = fields.sha256("owners_sha256");
+  } else {
+    out.relation = fields.one_of<Relation>("kind");
+  }
   out.w = fields.length("w");
   if (!fields.at("v").is_null()) out.v = fields.number("v", std::numeric_limits<double>::denorm_min(), 1e300);
-  if (out.relation == Relation::series && fields.has("owners_sha256")) out.owners = fields.text("owners_sha256");
   return out;
 }
 

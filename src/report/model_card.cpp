@@ -85,9 +85,14 @@ std::string training_data(const Json& ledger, const Json& model, mechanism::Star
   const auto shortest = count_in(data, "shortest_sequence");
   const auto longest = count_in(data, "longest_sequence");
   const bool synthetic = !part(ledger, "synthetic_data").is_null();
-  auto out = cat(count_in(data, "num_sequences"), synthetic ? " synthetic" : "", " series of ",
+  const bool owned = data.contains("num_series");
+  auto out = cat(count_in(data, owned ? "num_series" : "num_sequences"), synthetic ? " synthetic" : "", " series ",
+                 owned ? cat("of ", count_in(data, "num_sequences"), " owners, each ") : std::string(), "of ",
                  shortest == longest ? cat(shortest) : cat(shortest, " to ", longest), " values in steps of ",
-                 text_in(model, "frequency"), synthetic ? "." : "; their number and lengths are public.");
+                 text_in(model, "frequency"),
+                 synthetic ? "."
+                 : owned   ? "; their number and lengths, and which have the same owner, are public."
+                           : "; their number and lengths are public.");
   const auto steps = count_in(ledger, "steps_taken");
   out += steps == 0 ? " No step of training was taken on them."
                     : cat(" Training took ", steps, steps == 1 ? " step of " : " steps of ",

@@ -33,7 +33,7 @@ std::string protected_unit(const Json& ledger) {
   const double v = number_in(relation, "v");
   const auto count = std::isfinite(w) ? cat(static_cast<long long>(w)) : std::string("some");
   const auto kind = text_in(relation, "kind");
-  if (relation.contains("owners_sha256")) return "all series of any one owner, there or not";
+  if (kind == "owner") return "all series of any one owner, there or not";
   if (kind == "series") return "any one whole series, there or not";
   std::string text = w == 1.0          ? std::string("any single value of any one series")
                      : kind == "event" ? cat("the values within any ", count, " steps in a row of any one series")
@@ -109,7 +109,7 @@ std::vector<std::string> not_covered(const Json& ledger) {
   std::vector<std::string> out;
   if (number_in(part(ledger, "epsilon"), "upper") != 0.0)  // else nothing of the data reached the model
     out.push_back(cat("at a time more than ", protected_unit(ledger), ": ",
-                      relation.contains("owners_sha256")
+                      text_in(relation, "kind") == "owner"
                           ? "several owners, or what their series have in common, are protected less or not at all"
                       : text_in(relation, "kind") == "series"
                           ? "several series, or what they have in common, are protected less or not at all"

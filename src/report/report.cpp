@@ -224,7 +224,8 @@ std::string training(const ReportContent& c) {
              validated ? " The validation part is not trained on." : " There is no validation part."));
   figure(epsilon, "Epsilon", "What the steps so far cost at most. No step is taken that could pass the target.");
   figure(clipping, "Clipping",
-         "Share of gradients (of windows, or of whole series where those are protected) that were cut to the clip "
+         "Share of gradients (of windows, or of whole series or owners where those are protected) that were cut to the "
+         "clip "
          "norm. Near 100 % all count alike, which is usual with small clip norms.");
   return out + "</div>\n</section>\n";
 }

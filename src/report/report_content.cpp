@@ -202,21 +202,23 @@ std::string now_text() { return data::moment_text(static_cast<data::Moment>(std:
 std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s) {
   const auto& c = s.config;
   const auto& ledger = s.metadata.privacy;
-  const auto scheme = mechanism::scheme_of(c, s.data.split.training_length);
+  const auto scheme = mechanism::scheme_of(c, s.data.training_lengths());
+  const bool owners = scheme.parameters().lengths.has_owners();
   const bool is_private = ledger.value("private", false);
   std::vector<std::pair<std::string, std::string>> out;
   const auto add = [&](const char* what, const std::string& value) { out.emplace_back(what, value); };
   const auto& lengths = s.data.split.training_length;
   const auto [shortest, longest] = std::minmax_element(lengths.begin(), lengths.end());
-  add("Data", cat(s.data.dataset.name, ": ", s.data.dataset.series.size(), " series, one value each ",
+  add("Data", cat(s.data.dataset.name, ": ", s.data.dataset.series.size(), " series",
+                  owners ? cat(" of ", scheme.sequences(), " owners") : std::string(), ", one value each ",
                   c.dataset.frequency, "; trained on ",
                   *shortest == *longest ? cat(*shortest) : cat(*shortest, " to ", *longest), " values of each"));
   add("Windows scored",
       cat(s.scores.model.windows(), " (", s.windows, "), ", c.dataset.prediction_length, " steps each"));
   add("Model", cat(c.model.name, ", ", s.metadata.model.value("parameters", std::int64_t{0}), " parameters; reads ",
                    s.metadata.model.value("past_length", std::int64_t{0}), " past values"));
-  add("Batches", cat(scheme.expected_windows(), " windows expected a step; series chosen ", drawn(c.sampling), ", ",
-                     c.sampling.subsequences_per_sequence, " window",
+  add("Batches", cat(scheme.expected_windows(), " windows expected a step; ", owners ? "owners" : "series", " chosen ",
+                     drawn(c.sampling), ", ", c.sampling.subsequences_per_sequence, " window",
                      c.sampling.subsequences_per_sequence == 1 ? "" : "s", " of each, drawn ",
                      c.sampling.bottom_level == privacy::BottomLevel::with_replacement ? "with replacement"
                                                                                        : "by Poisson sampling"));
@@ -236,8 +238,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
     add("Noise multiplier σ", rounded(ledger.value("noise_multiplier", 0.0), 6));
     add("Clip norm",
         cat(ledger.value("clip_norm", 0.0), " (", ledger.value("clipping", std::string()), "), of ",
-            scheme.parameters().record == privacy::Record::series ? "the mean gradient of a series' windows in a step"
-                                                                  : "every window's gradient"));
+            owners ? "the mean gradient of an owner's windows in a step"
+            : scheme.parameters().record == privacy::Record::series ? "the mean gradient of a series' windows in a step"
+                                                                    : "every window's gradient"));
     add("Target", cat("epsilon ", ledger.value("target_epsilon", 0.0), " at delta ", ledger.value("delta", 0.0)));
     if (c.augmentation.context_noise > 0.0 || c.augmentation.forecast_noise > 0.0)
       add("Noise on the data", cat("context ", c.augmentation.context_noise, ", forecast ",
@@ -279,7 +282,7 @@ ReportContent report_content(const ReportSources& s) {
   content.made = now_text();
   content.step = s.data.dataset.frequency.text();
   content.windows = s.windows;
-  content.steps_per_epoch = mechanism::scheme_of(s.config, s.data.split.training_length).steps_per_epoch();
+  content.steps_per_epoch = mechanism::scheme_of(s.config, s.data.training_lengths()).steps_per_epoch();
   content.ledger = s.metadata.privacy;
   content.start_origin = mechanism::start_origin_of(content.ledger, s.folder.ledger().string());
   content.forecasts = forecasts_of(s, s.series.empty() ? choose_by_score(s, ranges) : choose_named(s, ranges));

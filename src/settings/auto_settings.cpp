@@ -217,8 +217,10 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
     c.sampling.auto_batch_size = false;
     c.sampling.batch_size = lambda * std::min(lengths.owners(), most_series);
     out.choose("sampling.batch_size", *c.sampling.batch_size,
-               lengths.owners() <= most_series ? "every series in every step: the fewest steps for the same signal"
-                                               : cat(most_series, " series a step, so that a step stays short"));
+               lengths.owners() <= most_series ? cat("every ", lengths.has_owners() ? "owner" : "series",
+                                                     " in every step: the fewest steps for the same signal")
+                                               : cat(most_series, lengths.has_owners() ? " owners" : " series",
+                                                     " a step, so that a step stays short"));
   }
   const auto scheme = scheme_of(c, lengths);
   const auto windows = static_cast<double>(scheme.expected_windows());
@@ -330,7 +332,7 @@ std::vector<Alternative> alternatives(const Config& as_written, const privacy::S
   const auto most_left_out = std::max<std::int64_t>(1, lengths.count() / 20);
   // What an owner's series cost does not depend on their lengths.
   if (const auto place = kept.begin() + std::min(most_left_out, lengths.count() - 1);
-      lengths.owner().empty() && *place > lengths.shortest()) {
+      !lengths.has_owners() && *place > lengths.shortest()) {
     const auto least = *place;
     const auto left_out = std::lower_bound(kept.begin(), kept.end(), least) - kept.begin();
     kept.erase(kept.begin(), kept.begin() + left_out);
@@ -369,7 +371,8 @@ void require_settled(const Settled& run, const privacy::SeriesLengths& lengths) 
                              "configuration again after changing it"));
   };
   const auto& known = scheme.parameters().lengths;
-  bool same = known.count() == lengths.count() && known.owner() == lengths.owner();
+  bool same = known.count() == lengths.count() && known.grouped().of == lengths.grouped().of &&
+              known.grouped().grouping == lengths.grouped().grouping;
   for (std::int64_t i = 0; same && i < lengths.count(); ++i) same = known[i] == lengths[i];
   require(same, "lengths or owners of the series");
   require(terms(TrainingMethod(scheme)) == terms(TrainingMethod(scheme_of(config, lengths))),

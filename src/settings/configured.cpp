@@ -1,8 +1,11 @@
 #include "tsdp/settings/configured.h"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/log.h"
 #include "data/covariates.h"
 #include "data/forecast_file.h"
@@ -95,6 +98,21 @@ std::vector<std::int64_t> owners_of(const Config& config, const std::filesystem:
 
 }  // namespace
 
+privacy::SeriesLengths PreparedData::training_lengths() const {
+  if (dataset.owner.empty()) return {split.training_length};
+  // By names in order, so that two files of the same series group them alike or not, whatever order they have. Of the
+  // names nothing but this order is in the digest, which is published.
+  std::vector<std::size_t> order(dataset.series.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return dataset.series[a].id < dataset.series[b].id; });
+  std::map<std::int64_t, std::size_t> number_of;
+  std::string numbers;
+  for (const auto s : order)
+    numbers += cat(number_of.try_emplace(dataset.owner[s], number_of.size()).first->second, ",");
+  return {split.training_length, {dataset.owner, sha256(numbers)}};
+}
+
 Dataset read_series(const Config& config, const std::filesystem::path& config_file, bool exact) {
   return read(config, config_file, exact).dataset;
 }
@@ -121,6 +139,7 @@ PreparedData prepare_data(Config config, const std::filesystem::path& config_fil
   // Short series are left out before copies are counted, and padded only afterwards: both would hide copies.
   const bool drops = config.dataset.short_series == "drop";
   if (drops) treat_short_series(config, least_length(options), dataset);
+  if (config.dataset.has_owners()) dataset.owner = owners_of(config, config_file, dataset);
   require_distinct(dataset, private_forecasts        ? Copies::refused
                             : config.privacy.enabled ? Copies::refused_if_half
                                                      : Copies::told);
@@ -140,7 +159,6 @@ PreparedData prepare_data(Config config, const std::filesystem::path& config_fil
         throw UsageError(cat(where, ": found '", name,
                              "', which the calendar tells the model already; expected another name, or other columns"));
   }
-  if (config.dataset.has_owners()) dataset.owner = owners_of(config, config_file, dataset);
   for (const auto& candidate : config.model.candidates)
     if (external_name(candidate))
       dataset.external.push_back(read_external(find_file("model.candidates", candidate, config_file), dataset,

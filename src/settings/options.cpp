@@ -116,7 +116,9 @@ const std::vector<Option>& option_table() {
        "Column that names whose a series is, of dataset.owner.file or, without it, of a csv_long file of series: all "
        "series of one owner are one record. For privacy.relation series."},
       {"dataset.owner.file", false, OptionalText{AT(dataset.owner_file)},
-       "CSV file with a row for each series: its name, and its owner in dataset.owner.column (null: `owner`)."},
+       "CSV file with a row for each series: its owner in dataset.owner.column (null: `owner`), and its name in the "
+       "other "
+       "column, in unique_id, item_id or series_id, or in dataset.columns.item."},
       {"dataset.prediction_length", true, Integer{AT(dataset.prediction_length), {1, longest}},
        "Forecast length L_F, in steps."},
       {"dataset.season_length", true, Integer{AT(dataset.season_length), {1, many}},
@@ -234,7 +236,8 @@ const std::vector<Option>& option_table() {
        "Of file: a JSON file, the first column of the strategy matrix as a list, or {\"inverse\": [...]}."},
       {"privacy.noise.buffers", false, Integer{AT(privacy.noise_buffers), {1, 8}}, "Buffers d of blt."},
       {"privacy.clip_norm", false, Real{AT(privacy.clip_norm), {1e-12, 1e12}},
-       "Largest norm of the gradient of one window; with privacy.relation series, of one series in a step: the mean of "
+       "Largest norm of the gradient of one window; with privacy.relation series, of one series (or owner) in a step: "
+       "the mean of "
        "lambda windows."},
       {"privacy.clipping", false, choice(AT(privacy.clipping)),
        "flat: a window's gradient is scaled down to clip_norm where it is longer; per_layer: each of M layers on its "

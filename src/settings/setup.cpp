@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/digest.h"
 #include "base/log.h"
 #include "privacy/matrix/correlated_noise.h"
 #include "privacy/theorems/noise_choice.h"
@@ -87,10 +86,7 @@ std::optional<SyntheticData> synthetic_data_of(const Config& config) {
 
 privacy::PrivacyUnit unit_of(const Config& config, const privacy::SeriesLengths& training_lengths) {
   privacy::PrivacyUnit out{config.privacy.relation, config.privacy.w, config.privacy.v};
-  if (training_lengths.owner().empty()) return out;
-  std::string numbers;
-  for (const auto owner : training_lengths.owner()) numbers += cat(owner, ",");
-  out.owners = sha256(numbers);
+  if (training_lengths.has_owners()) out.owners = training_lengths.grouped().grouping;
   return out;
 }
 
@@ -195,7 +191,8 @@ void require_terms_of(const Config& config, const Ledger& ledger, const std::str
   require_same({{"reproducible", ledger.reproducible}, {"private", ledger.is_private()}},
                {{"reproducible", config.training.reproducible}, {"private", config.privacy.enabled}});
   const auto& scheme = ledger.method.scheme().parameters();
-  // With the same series: their own digest tells whether they fit the configuration.
+  // With the same series and owners: their own digests tell whether they fit the configuration.
+  require_same({{"owners", scheme.lengths.has_owners()}}, {{"owners", config.dataset.has_owners()}});
   if (scheme.lengths.shortest() < config.dataset.prediction_length)
     throw DataError(cat(where, ": shortest_sequence: found ", scheme.lengths.shortest(),
                         "; the run's configuration says at least ", config.dataset.prediction_length,
@@ -208,11 +205,7 @@ void require_terms_of(const Config& config, const Ledger& ledger, const std::str
     throw DataError(cat(where,
                         ": noise_multiplier: found a number; the run's configuration says auto, and a run keeps its "
                         "number: put the run's own file back"));
-  auto expected = terms(method_of(config, scheme.lengths));
-  // Whose the series are is in their own digest, too.
-  const auto& owners = ledger.method.privacy()->unit().owners;
-  if (config.dataset.has_owners()) expected["owners_sha256"] = owners.empty() ? "that of the owners" : owners;
-  require_same(terms(ledger.method), expected);
+  require_same(terms(ledger.method), terms(method_of(config, scheme.lengths)));
 }
 
 }  // namespace tsdp::mechanism

@@ -232,6 +232,8 @@ void put_smoke_settings(const SweepFile& file, const LookAlike& look_alike, Want
   if (!cell.tells_frequency) put("dataset.frequency", "1h");  // as the look-alike does not
   put("dataset.covariates.file", "null");  // which are not known for these steps
   put("dataset.covariates.columns", "[]");
+  put("dataset.owner.file", "null");
+  put("dataset.owner.column", "null");
   put("training.max_epochs", "2");
   // Batches left to `auto` are chosen with their noise.
   const auto chosen = std::any_of(cell.set.begin(), cell.set.end(),

@@ -129,8 +129,8 @@ class Scheduler {
     }
   }
 
-  /// Every file other than the configuration that decides what the runs learn: series, covariates, starts, coefficients
-  /// of noise; by the name the configuration uses.
+  /// Every file other than the configuration that decides what the runs learn: series, their owners, covariates,
+  /// starts, coefficients of noise; by the name the configuration uses.
   [[nodiscard]] std::map<std::string, std::filesystem::path> inputs() const {
     std::map<std::string, std::filesystem::path> out;
     const auto& from = plan_.file.config;
@@ -141,6 +141,7 @@ class Scheduler {
         out.try_emplace(*name, find_file("privacy.noise.coefficients", *name, from));
       if (const auto& name = c.dataset.covariates)
         out.try_emplace(*name, find_file("dataset.covariates.file", *name, from));
+      if (const auto& name = c.dataset.owner_file) out.try_emplace(*name, find_file("dataset.owner.file", *name, from));
       if (const auto file = mechanism::start_file(c, from)) out.try_emplace(c.model.start, *file);
     }
     return out;

@@ -53,7 +53,8 @@ TEST_F(Owners, AreWhatTheStatementIsAbout) {
   const auto ledger = ledger_of("homes");
   EXPECT_EQ(ledger["mechanism"]["num_sequences"], 3);
   EXPECT_EQ(ledger["mechanism"]["kind"].get<std::string>().substr(0, 34), "DP-SGD on all series of an owner, ");
-  EXPECT_EQ(ledger["relation"]["kind"], "series");
+  EXPECT_EQ(ledger["relation"]["kind"], "owner");
+  EXPECT_EQ(ledger["mechanism"]["num_series"], 4);
   EXPECT_EQ(ledger["relation"]["text"],
             "two data sets are neighbours if they differ in whether all series of one owner are in the data");
   EXPECT_EQ(ledger["relation"]["owners_sha256"].get<std::string>().size(), 64U);
@@ -68,6 +69,7 @@ TEST_F(Owners, AreWhatTheStatementIsAbout) {
   make_run("file", {"--set", "dataset.owner.file=homes.csv", "--set", "dataset.owner.column=home"});
   EXPECT_EQ(ledger_of("file")["relation"], ledger["relation"]);
   EXPECT_EQ(ledger_of("file")["epsilon"], ledger["epsilon"]);
+  EXPECT_NE(content_of(path("homes") / "model_card.md").find("4 series of 3 owners, each of"), std::string::npos);
   // Owners of one series each are those series, by another statement.
   make_run("series", {"--set", "dataset.owner.column=null"});
   EXPECT_EQ(ledger_of("series")["mechanism"]["num_sequences"], 4);
@@ -110,6 +112,66 @@ TEST_F(Owners, RunsOfOthersAreNotAddedUp) {
   expect_says(with_budget("training.seed=2"), 4, "which this run's relation series: all series of one owner");
 }
 
+// The same three owners of as many series, but not of the same series: rows of another order do not hide that.
+TEST_F(Owners, AreToldApartWhateverTheOrderOfRows) {
+  const auto in_order = [&](const std::string& names, const std::vector<std::string>& households) {
+    auto text = meters(households);
+    for (auto at = text.find('\n') + 1; at < text.size(); at = text.find('\n', at) + 1)
+      text[at] = names[static_cast<std::size_t>(text[at] - 'a')];
+    write("meters.csv", text);
+  };
+  const auto grouping = [&](const std::string& name) { return ledger_of(name)["relation"]["owners_sha256"]; };
+  in_order("abcd", {"1", "1", "2", "3"});
+  make_run("first");
+  in_order("acbd", {"1", "1", "2", "3"});  // a and c are one household's
+  make_run("second");
+  in_order("dcba", {"3", "2", "1", "1"});  // those of the first run, from behind
+  make_run("third");
+  EXPECT_NE(grouping("second"), grouping("first"));
+  EXPECT_EQ(grouping("third"), grouping("first"));
+}
+
+TEST_F(Owners, OfSeriesOfManyLengthsAreReadAgain) {
+  auto text = meters({"one", "one", "one", "one"});
+  text.resize(text.size() - 30 * std::string("d,2015-01-05 10:00,41,one\n").size());
+  write("meters.csv", text);
+  make_run("run", {"--set", "sampling.batch_size=1", "--set", "privacy.delta=0.1"});
+  EXPECT_EQ(run("tsdp-account", {"verify", "run"}).exit_code, 0);
+  EXPECT_EQ(run("tsdp-evaluate", {"--run", "run", "--report"}).exit_code, 0);
+  // Only as many digits as a SHA-256 has are one.
+  auto forged = ledger_of("run");
+  forged["relation"]["owners_sha256"] = "0000";
+  write("forged.json", forged.dump());
+  expect_failure(run("tsdp-account", {"verify", "forged.json"}), "tsdp-account", 3,
+                 {"owners_sha256", "64 hexadecimal digits"});
+  forged["relation"] = {{"kind", "series"}, {"w", 1}, {"v", nullptr}, {"text", ""}};
+  write("forged.json", forged.dump());
+  expect_failure(run("tsdp-account", {"verify", "forged.json"}), "tsdp-account", 3,
+                 {"no owners beside a mechanism.num_series"});
+}
+
+TEST_F(Owners, CopiesWithinAnOwnerAreOneRecord) {
+  auto text = meters({"one", "one", "two", "three"});
+  // Meter b has the values of a.
+  const auto rows_of = [&](char meter) {
+    std::string out;
+    for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
+      if (text[at] == meter) out += text.substr(at, text.find('\n', at) + 1 - at);
+    return out;
+  };
+  auto copy = rows_of('a');
+  for (std::size_t at = 0; at < copy.size(); at = copy.find('\n', at) + 1) copy[at] = 'b';
+  text.replace(text.find(rows_of('b')), rows_of('b').size(), copy);
+  write("meters.csv", text);
+  const auto fine = plan();
+  EXPECT_EQ(fine.exit_code, 0) << fine.err;
+  EXPECT_EQ(fine.err.find("same values"), std::string::npos) << fine.err;
+  // Two of three households with one meter's values: it has several owners.
+  write("homes.csv", "meter,owner\na,1\nb,2\nc,3\nd,1\n");
+  expect_says(plan({"--set", "dataset.owner.column=null", "--set", "dataset.owner.file=homes.csv"}), 0,
+              "it has several owners");
+}
+
 TEST_F(Owners, StayThoseOfTheRun) {
   make_run("homes", {"--set", "training.max_epochs=2"});
   const auto resume = [&] { return run("tsdp-train", {"--resume", "homes", "--quiet"}); };
@@ -130,6 +192,10 @@ TEST_F(Owners, AreRefusedWhereTheyAreNotKnown) {
   refused("meter,house\na,1\n", 2, "dataset.owner.column: found 'home', which is no column of");
   refused("home\n1\n", 2, "dataset.owner.column: found 'home', which is no column of");
   refused("", 3, "homes.csv: found an empty file");
+  refused("meter,home\na,1\nb,nan\nc,1\nd,3\n", 3, "homes.csv:3:2: found no owner of series 'b'");
+  refused(",meter,home\n0,a,1\n1,b,2\n2,c,1\n3,d,3\n", 3, "without a column of names that is known");
+  refused("item_id,unique_id,home\na,b,1\nb,a,2\n", 3, "with several columns of names");
+  expect_says(plan({"--set", "dataset.owner.column=unique_id"}), 3, "without a column of names that is known");
   expect_says(plan({"--set", "dataset.owner.column=street"}), 2, "found 'street', which is no column");
   expect_says(plan({"--set", "dataset.owner.file=nowhere.csv"}), 3, "nowhere.csv");
   expect_says(plan({"--set", "privacy.relation=event"}), 2, "found a file or column with privacy.relation event");

@@ -120,7 +120,7 @@ TEST(Sampler, EverySeriesHasItsOwnRangeOfStarts) {
 // Owner 0 has series 0 and 2, owner 1 has series 1: 9, 29 and 4 windows. All of an owner's have one place.
 TEST(Sampler, OwnersDrawFromAllTheirSeriesIntoOnePlace) {
   auto p = base(1, 10);
-  p.lengths = privacy::SeriesLengths({10, 5, 30}, {0, 1, 0});
+  p.lengths = privacy::SeriesLengths({10, 5, 30}, Owners{{0, 1, 0}, "grouping"});
   p.record = Record::series;
   p.subsequences_per_sequence = 2;
   p.batch_size = 2;
@@ -159,12 +159,12 @@ TEST(Sampler, OwnersDrawFromAllTheirSeriesIntoOnePlace) {
 }
 
 TEST(Sampler, OwnersAreNumberedAsTheyAppearAndAreForWholeSeries) {
-  EXPECT_THROW(privacy::SeriesLengths({9, 9}, {0}), UsageError);
-  EXPECT_THROW(privacy::SeriesLengths({9, 9}, {1, 0}), UsageError);
-  EXPECT_THROW(privacy::SeriesLengths({9, 9}, {0, 2}), UsageError);
-  EXPECT_THROW(privacy::SeriesLengths({9, 9}, {0, -1}), UsageError);
+  EXPECT_THROW(privacy::SeriesLengths({9, 9}, Owners{{0}, ""}), UsageError);
+  EXPECT_THROW(privacy::SeriesLengths({9, 9}, Owners{{1, 0}, ""}), UsageError);
+  EXPECT_THROW(privacy::SeriesLengths({9, 9}, Owners{{0, 2}, ""}), UsageError);
+  EXPECT_THROW(privacy::SeriesLengths({9, 9}, Owners{{0, -1}, ""}), UsageError);
   auto p = base(2, 9);
-  p.lengths = privacy::SeriesLengths({9, 9}, {0, 0});
+  p.lengths = privacy::SeriesLengths({9, 9}, Owners{{0, 0}, "grouping"});
   EXPECT_THROW(SubsamplingScheme{p}, UsageError);
 }
 

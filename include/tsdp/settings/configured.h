@@ -27,7 +27,7 @@ struct PreparedData {
   Dataset dataset;
   Split split;
   /// Of the series, and whose they are: what is public of the training data.
-  [[nodiscard]] privacy::SeriesLengths training_lengths() const { return {split.training_length, dataset.owner}; }
+  [[nodiscard]] privacy::SeriesLengths training_lengths() const;
   Config config = {};  ///< as it was written, with format, frequency and columns of covariates as the files have them
 };
 /// Reads and splits the data of a configuration as it was written.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "privacy/terms/numbers.h"
 #include "tsdp/base/error.h"
@@ -15,26 +16,31 @@ SeriesLengths::SeriesLengths(std::vector<std::int64_t> each)
   distinct_.erase(std::unique(distinct_.begin(), distinct_.end()), distinct_.end());
 }
 
-SeriesLengths::SeriesLengths(std::vector<std::int64_t> each, std::vector<std::int64_t> owner)
-    : SeriesLengths(std::move(each)) {
-  owner_ = std::move(owner);
-  if (owner_.empty()) return;
-  if (owner_.size() != each_.size())
-    throw UsageError(cat("owners: found ", owner_.size(), " of ", each_.size(), " series; expected one for each"));
-  for (std::size_t s = 0; s < owner_.size(); ++s) {
+SeriesLengths::SeriesLengths(std::vector<std::int64_t> each, Owners owners) : SeriesLengths(std::move(each)) {
+  grouped_ = std::move(owners);
+  const auto& of = grouped_.of;
+  if (of.size() != each_.size())
+    throw UsageError(cat("owners: found ", of.size(), " of ", each_.size(), " series; expected one for each"));
+  for (std::size_t s = 0; s < of.size(); ++s) {
     const auto next = static_cast<std::int64_t>(owned_.size());
-    if (owner_[s] < 0 || owner_[s] > next)
-      throw UsageError(cat("owners: found ", owner_[s], " for series ", s, "; expected an integer from 0 to ", next));
-    if (owner_[s] == next) owned_.emplace_back();
-    owned_[static_cast<std::size_t>(owner_[s])].push_back(static_cast<std::int64_t>(s));
+    if (of[s] < 0 || of[s] > next)
+      throw UsageError(cat("owners: found ", of[s], " for series ", s, "; expected an integer from 0 to ", next));
+    if (of[s] == next) owned_.emplace_back();
+    owned_[static_cast<std::size_t>(of[s])].push_back(static_cast<std::int64_t>(s));
   }
+  owners_ = static_cast<std::int64_t>(owned_.size());
 }
 
-SeriesLengths SeriesLengths::between(std::int64_t count, std::int64_t shortest, std::int64_t longest) {
+SeriesLengths SeriesLengths::between(std::int64_t count, std::int64_t shortest, std::int64_t longest,
+                                     std::optional<std::int64_t> owners, std::string grouping) {
   SeriesLengths out;
   out.count_ = count;
   if (count > 0) out.distinct_.push_back(shortest);
   if (count > 1 && longest != shortest) out.distinct_.push_back(longest);
+  if (owners && (*owners < 1 || *owners > count))
+    throw UsageError(cat("owners: found ", *owners, " of ", count, " series; expected from 1 to as many"));
+  out.owners_ = owners;
+  out.grouped_.grouping = std::move(grouping);
   return out;
 }
 
@@ -83,7 +89,7 @@ void SubsamplingScheme::check_series() const {
   if (p.redraw == Redraw::every_epoch && p.top_level != TopLevel::balls_in_bins)
     throw UsageError(
         cat("redraw: found every_epoch with top level ", name(p.top_level), "; only balls_in_bins has bins"));
-  if (!p.lengths.owner().empty() && p.record != Record::series)
+  if (p.lengths.has_owners() && p.record != Record::series)
     throw UsageError("owners: found some with windows as records; expected records of whole series");
   if (!p.batches && !p.rate) return;
   if (p.record != Record::series)
@@ -98,15 +104,17 @@ void SubsamplingScheme::check_series() const {
       throw UsageError(cat("sampling rate: found ", *p.rate, "; expected a number above 0 and at most 1"));
     return;
   }
+  const auto* const records = p.lengths.has_owners() ? " owners" : " series";
   if (*p.batches < 1 || *p.batches > sequences())
-    throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(),
-                         " series; expected an integer from 1 to the number of series"));
+    throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(), records,
+                         "; expected an integer from 1 to their number"));
   if (draws_each_series()) return;
   // Fixed batches of one size, except for ghosts in the last one.
   const auto size = sequences_per_batch();
   if (const auto made = (sequences() + size - 1) / size; made != *p.batches)
-    throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(), " series; batches of one size are ", made,
-                         " (of ", size, " series) or ", (sequences() + size - 2) / (size - 1), " (of ", size - 1, ")"));
+    throw UsageError(cat("batches: found ", *p.batches, " of ", sequences(), records, "; batches of one size are ",
+                         made, " (of ", size, records, ") or ", (sequences() + size - 2) / (size - 1), " (of ",
+                         size - 1, ")"));
 }
 
 void SubsamplingScheme::check_groups() const {
@@ -185,7 +193,7 @@ NewKey SubsamplingScheme::new_key() const noexcept {
 std::int64_t SubsamplingScheme::windows_of(std::int64_t sequence) const {
   const auto& lengths = parameters_.lengths;
   const auto of_one = [&](std::int64_t series) { return lengths[series] - parameters_.forecast_length + 1; };
-  if (lengths.owner().empty()) return of_one(sequence);
+  if (!lengths.has_owners()) return of_one(sequence);
   std::int64_t windows = 0;
   for (const auto series : lengths.series_of(sequence)) windows += of_one(series);
   return windows;
@@ -193,7 +201,7 @@ std::int64_t SubsamplingScheme::windows_of(std::int64_t sequence) const {
 
 SubsamplingScheme::Window SubsamplingScheme::window_of(std::int64_t sequence, std::int64_t number) const {
   const auto& lengths = parameters_.lengths;
-  if (lengths.owner().empty()) return {sequence, number};
+  if (!lengths.has_owners()) return {sequence, number};
   for (const auto series : lengths.series_of(sequence)) {
     const auto windows = lengths[series] - parameters_.forecast_length + 1;
     if (number < windows) return {series, number};

@@ -5,11 +5,19 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tsdp/privacy/terms/terms.h"
 
 namespace tsdp::privacy {
+
+/// Whose each of N series is, numbered from 0 in the order of their first series, and a SHA-256 of which series have
+/// the same owner, whatever order they come in.
+struct Owners {
+  std::vector<std::int64_t> of;
+  std::string grouping;
+};
 
 /// The lengths of N series, and whose they are; public. Either each is known, or only how many there are and which
 /// lengths occur, which is all that theorems ask for and that a ledger holds.
@@ -18,26 +26,27 @@ class SeriesLengths {
   SeriesLengths() = default;
   SeriesLengths(std::vector<std::int64_t> each);  // NOLINT: lengths are what a list of numbers is here
   SeriesLengths(std::initializer_list<std::int64_t> each) : SeriesLengths(std::vector<std::int64_t>(each)) {}
-  /// The same with the owner of each series, numbered from 0 in the order of their first series; empty: nobody owns
-  /// several. Throws UsageError for other numbers.
-  SeriesLengths(std::vector<std::int64_t> each, std::vector<std::int64_t> owner);
+  /// The same with owners. Throws UsageError for numbers that are not as Owners has them.
+  SeriesLengths(std::vector<std::int64_t> each, Owners owners);
   /// `count` series of one length.
   [[nodiscard]] static SeriesLengths equal(std::int64_t count, std::int64_t length) {
     return between(count, length, length);
   }
   /// `count` series, the shortest and the longest of which have these lengths. If these differ, the last series has the
-  /// longest.
-  [[nodiscard]] static SeriesLengths between(std::int64_t count, std::int64_t shortest, std::int64_t longest);
+  /// longest. With `owners`, that many own them, grouped so.
+  [[nodiscard]] static SeriesLengths between(std::int64_t count, std::int64_t shortest, std::int64_t longest,
+                                             std::optional<std::int64_t> owners = std::nullopt,
+                                             std::string grouping = {});
 
   /// N.
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
-  /// The owner of each series; empty if none were given, so that every series is its own.
-  [[nodiscard]] const std::vector<std::int64_t>& owner() const noexcept { return owner_; }
-  /// How many owners there are: N if none were given.
-  [[nodiscard]] std::int64_t owners() const noexcept {
-    return owner_.empty() ? count_ : static_cast<std::int64_t>(owned_.size());
-  }
-  /// The series of one owner, ascending. Only where owners were given.
+  /// Whether series have owners, who may have several.
+  [[nodiscard]] bool has_owners() const noexcept { return owners_.has_value(); }
+  /// How many owners there are: N without owners.
+  [[nodiscard]] std::int64_t owners() const noexcept { return owners_.value_or(count_); }
+  /// Which series have the same owner; empty where that is not known.
+  [[nodiscard]] const Owners& grouped() const noexcept { return grouped_; }
+  /// The series of one owner, ascending. Only where each is known.
   [[nodiscard]] const std::vector<std::int64_t>& series_of(std::int64_t owner) const {
     return owned_.at(static_cast<std::size_t>(owner));
   }
@@ -52,7 +61,8 @@ class SeriesLengths {
   std::int64_t count_ = 0;
   std::vector<std::int64_t> distinct_;
   std::vector<std::int64_t> each_;  // empty where all but the last have the shortest
-  std::vector<std::int64_t> owner_;
+  std::optional<std::int64_t> owners_;
+  Owners grouped_;
   std::vector<std::vector<std::int64_t>> owned_;  // the series of each owner
 };
 
