@@ -1,6 +1,7 @@
 // tsdp-audit: attacks the trainer on worst-case neighbours and says how much of the certified epsilon is reached.
 #include <iostream>
 
+#include "audit/membership.h"
 #include "audit/trainer_audit.h"
 #include "base/log.h"
 #include "device.h"
@@ -46,6 +47,7 @@ struct Options {
   std::vector<std::string> set;
   std::string mode = "canary";
   tsdp::audit::AuditOptions audit;
+  tsdp::audit::MembershipOptions membership;
   int threads = 1;
 };
 
@@ -54,13 +56,22 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--config", o.config_name, "Configuration file; a bare name is also looked up in configs/")
       ->required();
   app.add_option("--set", o.set, "section.name=value over the configuration; may be repeated")->allow_extra_args(false);
-  app.add_option("--mode", o.mode, "canary: a forecaster of the audit's own; data: the configured one on extreme data")
-      ->check(CLI::IsMember({"canary", "data"}))
+  app.add_option("--mode", o.mode,
+                 "canary: a forecaster of the audit's own; data: the configured one on extreme data; membership: "
+                 "whether a trained "
+                 "model tells that one series was in the configured data, which is computed from true values")
+      ->check(CLI::IsMember({"canary", "data", "membership"}))
       ->capture_default_str();
   app.add_option("--trials", o.audit.trials, "Uses of the mechanism on each of the two data sets")
       ->check(tsdp::cli::whole_number)
       ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{10'000'000}))
       ->capture_default_str();
+  app.add_option("--models", o.membership.models, "For membership: models that are trained, half of them without it")
+      ->check(tsdp::cli::whole_number)
+      ->check(CLI::Range(std::uint64_t{8}, std::uint64_t{1'000'000}))
+      ->capture_default_str();
+  app.add_option("--target", o.membership.target,
+                 "For membership: name of a series (default: the one that is forecast worst before training)");
   app.add_option("--confidence", o.audit.confidence, "Chance that everything found is true, above 0 and below 1")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
@@ -74,8 +85,6 @@ void add_options(CLI::App& app, Options& o) {
 
 tsdp::audit::AuditOptions audit_options_of(const Options& o) {
   auto out = o.audit;
-  if (!(out.confidence > 0.0) || !(out.confidence < 1.0))
-    throw tsdp::UsageError(cat("--confidence: found ", out.confidence, "; expected a number above 0 and below 1"));
   out.mode = o.mode == "data" ? tsdp::audit::Mode::data : tsdp::audit::Mode::canary;
   if (!o.theorem.empty()) out.theorem = o.theorem;
   return out;
@@ -88,35 +97,78 @@ tsdp::Config audited_part_of(tsdp::Config config) {
   return config;
 }
 
-int audit(const Options& o) {
-  auto options = audit_options_of(o);
-  const auto config_file = tsdp::find_config_file(o.config_name);
-  tsdp::cli::set_threads(o.threads);
-  // Uses only what is public about the data: how many series, and how long.
-  const auto data = tsdp::data::prepare_data(tsdp::read_config(config_file, o.set), config_file);
-  const auto& lengths = data.split.training_length;
-  const auto config =
-      audited_part_of(tsdp::mechanism::settle(data.config, data.training_lengths(), config_file).config);
-  options.stop = &tsdp::cli::stop_on_signals();
-  int shown = 0;
-  options.progress = [&](double share) {
+std::string text_of(const tsdp::audit::MembershipVerdict& v, const tsdp::audit::MembershipOptions& options) {
+  return cat("attacked:  whether ", tsdp::visible(v.target), " was among the data of a released model; ",
+             options.models, " models trained, ", v.models, " of them tried\n",
+             "found:     ", rounded(100.0 * v.true_positives, 3), " % of the models with it, and ",
+             rounded(100.0 * v.false_positives, 3), " % of those without: an advantage of ",
+             rounded(v.true_positives - v.false_positives, 3), " (from ", rounded_down(v.advantage.lower, 3), " to ",
+             rounded_up(v.advantage.upper, 3), ", confidence ", options.confidence, ")\n", "bound:     ",
+             v.bound < 1.0 ? cat("at most ", rounded_up(v.bound, 3), " for any attack, by the run's epsilon")
+                           : std::string("none: nothing protects whether a series was there"),
+             "\n", v.contradicted() ? "CONTRADICTED\n" : "", "computed from true values: no epsilon covers this\n");
+}
+
+/// Tells of every tenth of the work.
+std::function<void(double share)> told() {
+  return [shown = 0](double share) mutable {
     if (const int percent = static_cast<int>(100.0 * share); percent / 10 > shown / 10)
       tsdp::log::info(cat("audit: ", shown = percent, " %"));
   };
+}
+
+int attack_membership(const Options& o, const std::filesystem::path& config_file,
+                      const tsdp::data::PreparedData& data) {
+  auto options = o.membership;
+  options.confidence = o.audit.confidence;
+  options.progress = told();
+  options.stop = &tsdp::cli::stop_on_signals();
+  const auto verdict = tsdp::audit::attack_membership(
+      tsdp::mechanism::settle(data.config, data.training_lengths(), config_file), data, options);
+  if (o.common.json) std::cout << tsdp::audit::to_json(verdict, options).dump(2) << "\n";
+  else std::cout << text_of(verdict, options);
+  if (verdict.contradicted())
+    throw tsdp::Error(tsdp::ExitCode::failure,
+                      cat(config_file.string(), ": the attack tells more than epsilon allows"));
+  return 0;
+}
+
+int attack_trainer(const Options& o, const std::filesystem::path& config_file, const tsdp::data::PreparedData& data) {
+  auto options = audit_options_of(o);
+  options.stop = &tsdp::cli::stop_on_signals();
+  options.progress = told();
+  // Uses only what is public about the data: how many series, and how long.
+  const auto& lengths = data.split.training_length;
+  const auto config =
+      audited_part_of(tsdp::mechanism::settle(data.config, data.training_lengths(), config_file).config);
+  const auto measurement = tsdp::audit::measure(config, lengths, options);
+  const auto claim = tsdp::audit::claim_of(config, lengths, options, measurement);
+  const auto verdict = tsdp::audit::judge(claim, measurement.uses, options.confidence);
+  if (o.common.json) std::cout << tsdp::audit::to_json(claim, measurement, verdict, options).dump(2) << "\n";
+  else std::cout << text_of(claim, measurement, verdict, options);
+  if (verdict.contradicted())
+    throw tsdp::Error(tsdp::ExitCode::failure,
+                      cat(config_file.string(),
+                          ": what was measured contradicts what is certified: ", verdict.contradictions.front()));
+  return 0;
+}
+
+int audit(const Options& o) {
+  if (!(o.audit.confidence > 0.0) || !(o.audit.confidence < 1.0))
+    throw tsdp::UsageError(cat("--confidence: found ", o.audit.confidence, "; expected a number above 0 and below 1"));
+  const bool of_model = o.mode == "membership";
+  if (of_model && !o.theorem.empty())
+    throw tsdp::UsageError("--theorem: given with --mode membership, which holds the run's own bound against it");
+  if (!of_model && o.membership.target)
+    throw tsdp::UsageError(cat("--target: given with --mode ", o.mode, "; expected --mode membership"));
+  const auto config_file = tsdp::find_config_file(o.config_name);
+  tsdp::cli::set_threads(o.threads);
+  const auto data = tsdp::data::prepare_data(tsdp::read_config(config_file, o.set), config_file);
   try {
-    const auto measurement = tsdp::audit::measure(config, lengths, options);
-    const auto claim = tsdp::audit::claim_of(config, lengths, options, measurement);
-    const auto verdict = tsdp::audit::judge(claim, measurement.uses, options.confidence);
-    if (o.common.json) std::cout << tsdp::audit::to_json(claim, measurement, verdict, options).dump(2) << "\n";
-    else std::cout << text_of(claim, measurement, verdict, options);
-    if (verdict.contradicted())
-      throw tsdp::Error(tsdp::ExitCode::failure,
-                        cat(config_file.string(),
-                            ": what was measured contradicts what is certified: ", verdict.contradictions.front()));
+    return of_model ? attack_membership(o, config_file, data) : attack_trainer(o, config_file, data);
   } catch (const tsdp::audit::Stopped&) {
     throw tsdp::Error(tsdp::ExitCode::interrupted, "interrupted; nothing was found out, and nothing is left behind");
   }
-  return 0;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "command.h"
 
@@ -50,6 +51,32 @@ TEST_F(Audit, AttacksTheConfiguredForecasterToo) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("mode data (dlinear)"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("nothing measured contradicts what is certified"), std::string::npos) << outcome.out;
+}
+
+TEST_F(Audit, AttacksReleasedModelsForAHousehold) {
+  const auto file = config();
+  const auto attack = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--config", file, "--mode", "membership", "--models", "8", "--quiet"});
+    return run(audit, more);
+  };
+  const auto outcome = attack({"--target", "2", "--json", "--set", "privacy.relation=series"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["mode"], "membership");
+  EXPECT_EQ(json["target"], "2");
+  EXPECT_EQ(json["tried"], 4);
+  EXPECT_LT(json["bound"].get<double>(), 1.0);
+  EXPECT_LE(json["advantage"]["lower"].get<double>(), json["advantage"]["found"].get<double>());
+  EXPECT_FALSE(json["contradicted"].get<bool>());
+  // What protects values says nothing of a household.
+  const auto of_values = attack({});
+  EXPECT_NE(of_values.out.find("nothing protects whether a series was there"), std::string::npos) << of_values.out;
+  EXPECT_NE(of_values.out.find("no epsilon covers this"), std::string::npos) << of_values.out;
+  expect_failure(attack({"--target", "nobody"}), audit, 2, {"--target: found 'nobody'", "4 series"});
+  expect_failure(attack({"--theorem", "4.4"}), audit, 2, {"--theorem", "membership"});
+  expect_failure(run(audit, {"--config", file, "--target", "2"}), audit, 2, {"--target", "--mode membership"});
+  expect_failure(run(audit, {"--config", file, "--mode", "membership", "--models", "9"}), audit, 2,
+                 {"--models: found 9", "multiple of 4"});
 }
 
 TEST_F(Audit, RefusesInOneLine) {
