@@ -223,3 +223,21 @@ def test_a_plan_trains_nothing(programs: None, tmp_path: Path, monkeypatch: pyte
     assert run.privacy.epsilon.upper == plan["epsilon"]["upper"]
     with pytest.raises(tsdp.UsageError, match="output"):
         tsdp.train(hourly_frame(3), tmp_path / "run", **options)
+
+
+def test_all_series_of_an_owner_are_one_record(programs: None, tmp_path: Path) -> None:
+    frame = hourly_frame(4)
+    names = list(dict.fromkeys(frame["item_id"]))
+    homes = dict(zip(names, ["north", "south", "north", "east"]))
+    options = {"frequency": "1h", "prediction_length": 6, "epsilon": 8.0, "delta": 1e-2, "settings": {"training.max_epochs": 20}}
+    run = tsdp.train(frame.assign(home=frame["item_id"].map(homes)), tmp_path / "run", owner="home", **options)
+    assert run.privacy.document["relation"]["kind"] == "owner"
+    assert run.privacy.document["mechanism"]["num_sequences"] == 3
+    assert run.verify()["agrees"]
+    assert tsdp.plan(frame, owner=homes, **options)["owned_series"] == 4
+    for owner, said in ({names[0]: "north"}, "found none of series"), ("street", "no column"), (homes | {names[1]: float("nan")}, "found none"):
+        with pytest.raises(tsdp.DataError, match=said):
+            tsdp.plan(frame, owner=owner, **options)
+    moved = frame.assign(home=["a", *["b"] * (len(frame) - 1)])
+    with pytest.raises(tsdp.DataError, match="several owners"):
+        tsdp.plan(moved, owner="home", **options)

@@ -122,16 +122,20 @@ MembershipVerdict judge_membership(const std::vector<double>& with, const std::v
   };
   // The threshold is fixed by the first half, so that what the second half shows is an independent trial of it.
   const auto fit_in = ratios(half(with, false)), fit_out = ratios(half(without, false));
-  double threshold = 0.0;
-  double best = -1.0;
-  auto thresholds = fit_in;
-  thresholds.insert(thresholds.end(), fit_out.begin(), fit_out.end());
-  thresholds.push_back(0.0);
-  for (const double t : thresholds)
-    if (const double told = share_above(fit_in, t) - share_above(fit_out, t); told > best) {
-      best = told;
-      threshold = t;
-    }
+  auto all = fit_in;
+  all.insert(all.end(), fit_out.begin(), fit_out.end());
+  std::sort(all.begin(), all.end());
+  // In the middle of the widest gap that tells best.
+  double threshold = 0.0, best = 0.0, widest = 0.0;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    const double middle = 0.5 * (all[i - 1] + all[i]);
+    const double told = share_above(fit_in, middle) - share_above(fit_out, middle);
+    const double gap = all[i] - all[i - 1];
+    if (told < best || (told == best && gap <= widest)) continue;
+    threshold = middle;
+    best = told;
+    widest = gap;
+  }
   const auto tried_in = ratios(half(with, true)), tried_out = ratios(half(without, true));
   MembershipVerdict verdict;
   verdict.models = tried_in.size() + tried_out.size();

@@ -374,7 +374,7 @@ void require_settled(const Settled& run, const privacy::SeriesLengths& lengths) 
   bool same = known.count() == lengths.count() && known.grouped().of == lengths.grouped().of &&
               known.grouped().grouping == lengths.grouped().grouping;
   for (std::int64_t i = 0; same && i < lengths.count(); ++i) same = known[i] == lengths[i];
-  require(same, "lengths or owners of the series");
+  require(same, "lengths of the series, or their owners");
   require(terms(TrainingMethod(scheme)) == terms(TrainingMethod(scheme_of(config, lengths))),
           "sampling, model.context_length, dataset.prediction_length or augmentation");
   require(run.method.privacy().has_value() == config.privacy.enabled, "privacy.enabled");

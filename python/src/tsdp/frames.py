@@ -7,7 +7,7 @@ import decimal
 import numbers
 import warnings
 from dataclasses import dataclass
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -83,6 +83,33 @@ def series_of(
         f"found the columns {_listed(frame.columns)}; expected item_id, timestamp and target (or arguments that name them), "
         "or a DatetimeIndex and a column a series"
     )
+
+
+def owners_of(
+    frame: pd.DataFrame | pd.Series, series: Sequence[Series], owner: str | Mapping[Any, Any], item_id: str | None = None
+) -> list[str]:
+    """The owner of each series, by the column `owner` of a long frame or by a mapping from the series' names. Raises DataError for a series without an
+    owner, or with two.
+
+    >>> frame = pd.DataFrame({"item_id": ["a", "b"], "timestamp": ["2024-01-01"] * 2, "target": [1.0, 3.0], "home": [7, 7]})
+    >>> owners_of(frame, series_of(frame, Frequency.parse("1D")), "home")
+    ['7', '7']
+    """
+    if isinstance(owner, str):
+        table = frame.reset_index() if isinstance(frame.index, pd.MultiIndex) else frame
+        names = [item_id] if item_id is not None else [name for name in _NAMES["item_id"] if name in table.columns]
+        if not isinstance(table, pd.DataFrame) or owner not in table.columns or len(names) != 1 or names[0] not in table.columns:
+            raise DataError(f"owner: found '{owner}', which is no column beside the names of the series; expected one of a long frame, or a mapping from names")
+        pairs = table[[names[0], owner]].drop_duplicates()
+        twice = pairs.loc[pairs[names[0]].duplicated(), names[0]]
+        if len(twice) > 0:
+            raise DataError(f"owner: found several owners of series {twice.iloc[0]!r}; expected one for each series")
+        owner = dict(zip(pairs[names[0]], pairs[owner]))
+    found = [owner.get(one.item_id) for one in series]
+    for one, whose in zip(series, found):
+        if whose is None or (np.isscalar(whose) and bool(pd.isna(whose))) or not str(whose).strip():
+            raise DataError(f"owner: found none of series {one.item_id!r}; expected one for each series")
+    return [str(whose) for whose in found]
 
 
 def _listed(names: Any) -> str:

@@ -17,7 +17,7 @@ import pandas as pd
 from .calendars import Frequency
 from .covariates import Covariates
 from .errors import DataError, Error, UsageError
-from .frames import Series, series_of
+from .frames import Series, owners_of, series_of
 from .ledger import Ledger
 from .model import DEFAULT_QUANTILES, Model, load
 from .programs import account, arguments_of, run_program
@@ -169,6 +169,7 @@ def train(
     settings: Mapping[str, Any] | None = None,
     data: str | os.PathLike[str] | None = None,
     covariates: pd.DataFrame | None = None,
+    owner: str | Mapping[Any, Any] | None = None,
     quiet: bool = True,
     item_id: str | None = None,
     timestamp: str | None = None,
@@ -186,6 +187,8 @@ def train(
     and stay in, as `tsdp-evaluate --run` and `tsdp-train --resume` read them; without it they are deleted after training.
     `covariates`: what is known of every step and public (`tsdp.holidays`), as columns of a frame with a DatetimeIndex; for
     `model="deepar"`, which then forecasts as `run.model.with_covariates(frame)`. With `data` they are kept beside it, in `NAME.covariates.csv`.
+    `owner`: whose each series is, as a column of a long frame or a mapping from the series' names: all series of one owner are then one record
+    (`privacy.relation: series`, with the batches and the noise of least total error), as a household or a patient is.
     No file that is there already is written over. Prints the line that training closes with: scores, which epsilon does not cover, beside those of
     the start and of seasonal naive. With `quiet` False all that the program says goes to stderr, this line too.
 
@@ -196,9 +199,11 @@ def train(
         raise UsageError(f"output: found '{os.fspath(output)}', which is there already; expected a new folder")
     places = _places(data, output, covariates is not None) if data is not None else None
     steps = Frequency.parse(frequency)
-    series = series_of(frame, steps, item_id, timestamp, target)
+    values = frame.drop(columns=owner, errors="ignore") if isinstance(owner, str) and isinstance(frame, pd.DataFrame) else frame
+    series = series_of(values, steps, item_id, timestamp, target)
     _require_names_of_a_file(series)
-    asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates)
+    owners = None if owner is None else owners_of(frame, series, owner, item_id)
+    asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates, owners)
     with tempfile.TemporaryDirectory(prefix="tsdp_") as scratch:
         file, beside = places or (Path(scratch) / "series.csv", Path(scratch) / "series.covariates.csv")
         written: list[Path] = []
@@ -235,6 +240,7 @@ def plan(
     delta: float = 1e-7,
     settings: Mapping[str, Any] | None = None,
     covariates: pd.DataFrame | None = None,
+    owner: str | Mapping[Any, Any] | None = None,
     item_id: str | None = None,
     timestamp: str | None = None,
     target: str | None = None,
@@ -242,9 +248,11 @@ def plan(
     """What `train` would do with the same arguments, as `tsdp-train --dry-run --json` has it: the steps, the noise, the epsilon at the end, and in
     `expectation` whether training is expected to pay. Trains nothing; follows from public facts alone. Raises as `train` does."""
     steps = Frequency.parse(frequency)
-    series = series_of(frame, steps, item_id, timestamp, target)
+    values = frame.drop(columns=owner, errors="ignore") if isinstance(owner, str) and isinstance(frame, pd.DataFrame) else frame
+    series = series_of(values, steps, item_id, timestamp, target)
     _require_names_of_a_file(series)
-    asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates)
+    owners = None if owner is None else owners_of(frame, series, owner, item_id)
+    asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates, owners)
     with tempfile.TemporaryDirectory(prefix="tsdp_") as scratch:
         here = Path(scratch)
         arguments = asked.written(here, here / "series.csv", here / "series.covariates.csv", [])
@@ -267,6 +275,7 @@ class _Asked:
         delta: float,
         settings: Mapping[str, Any] | None,
         covariates: pd.DataFrame | None,
+        owners: Sequence[str] | None,
     ) -> None:
         self.series, self.steps = series, steps
         self.options: dict[str, Any] = {
@@ -288,6 +297,11 @@ class _Asked:
             self.options["privacy.enabled"] = "false"
         else:
             self.options |= {"privacy.target_epsilon": epsilon, "privacy.delta": delta, "privacy.noise_multiplier": "auto"}
+        self.owners = owners
+        if owners is not None:
+            # The batches and the noise that whole records need.
+            self.options |= {"dataset.owner.column": "owner", "privacy.relation": "series"}
+            self.options |= {"sampling.top_level": "auto", "privacy.noise.mechanism": "auto"} if epsilon is not None else {}
         self.options |= dict(settings or {})
         self.covariates = covariates
         self.known = None if covariates is None else Covariates.of_frame(covariates, _names_of(covariates), steps)
@@ -295,7 +309,7 @@ class _Asked:
     def written(self, scratch: Path, file: Path, beside: Path, written: list[Path]) -> list[str]:
         """Writes the series to `file`, the covariates to `beside` and a configuration into `scratch`; `written` gets the first two as they are made.
         Returns the arguments of `tsdp-train`."""
-        _write_new(file, _rows(self.series, self.steps), written)
+        _write_new(file, _rows(self.series, self.steps, self.owners), written)
         about: dict[str, Any] = {"path": str(file)}
         if self.covariates is not None and self.known is not None:
             times = self.steps.steps_from(self.known.start, len(self.known.values), self.known.month_day)
@@ -339,9 +353,10 @@ def _write_new(file: Path, parts: Sequence[pd.DataFrame] | Iterator[pd.DataFrame
             part.to_csv(text, index=False, header=place == 0, date_format=_TIMES, quoting=kept)
 
 
-def _rows(series: Sequence[Series], steps: Frequency) -> Iterator[pd.DataFrame]:
-    for one in series:
-        yield pd.DataFrame({"unique_id": str(one.item_id), "ds": one.times(steps, len(one.values)), "y": one.values})
+def _rows(series: Sequence[Series], steps: Frequency, owners: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+    for place, one in enumerate(series):
+        rows = pd.DataFrame({"unique_id": str(one.item_id), "ds": one.times(steps, len(one.values)), "y": one.values})
+        yield rows if owners is None else rows.assign(owner=owners[place])
 
 
 def _require_names_of_a_file(series: Sequence[Series]) -> None:
