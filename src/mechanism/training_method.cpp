@@ -38,7 +38,7 @@ PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::Subsampli
                                    privacy::Clipping clipping, privacy::Noise noise,
                                    const std::optional<std::string>& theorem, double choice_epsilon,
                                    privacy::StepComposition composition)
-    : unit_(unit),
+    : unit_(std::move(unit)),
       scheme_(std::move(scheme)),
       clipping_(clipping),
       noise_(std::move(noise)),
