@@ -9,8 +9,7 @@ namespace tsdp::cli {
 namespace {
 
 /// Whether training is expected to add to what is released without it: with at least a tenth of what it could add to
-/// a network that forecasts alone. The mixture with candidates has most of that already (docs/results.md, "What
-/// training adds to a mixture").
+/// a network that forecasts alone. The mixture with candidates has most of that already (docs/results.md).
 bool pays(const mechanism::Settled& run) { return run.expected->share >= 0.1 && run.config.model.candidates.empty(); }
 
 std::string why_it_pays_or_not(const mechanism::Settled& run) {

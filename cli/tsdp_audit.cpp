@@ -58,8 +58,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--set", o.set, "section.name=value over the configuration; may be repeated")->allow_extra_args(false);
   app.add_option("--mode", o.mode,
                  "canary: a forecaster of the audit's own; data: the configured one on extreme data; membership: "
-                 "whether a trained "
-                 "model tells that one series was in the configured data, which is computed from true values")
+                 "whether a trained model tells that one series was in the configured data, which is computed from "
+                 "true values")
       ->check(CLI::IsMember({"canary", "data", "membership"}))
       ->capture_default_str();
   app.add_option("--trials", o.audit.trials, "Uses of the mechanism on each of the two data sets")

@@ -85,6 +85,11 @@ def series_of(
     )
 
 
+def without_owners(frame: pd.DataFrame | pd.Series, owner: str | Mapping[Any, Any] | None) -> pd.DataFrame | pd.Series:
+    """The frame without its column of owners, which is not one of its series'."""
+    return frame.drop(columns=owner, errors="ignore") if isinstance(owner, str) and isinstance(frame, pd.DataFrame) else frame
+
+
 def owners_of(
     frame: pd.DataFrame | pd.Series, series: Sequence[Series], owner: str | Mapping[Any, Any], item_id: str | None = None
 ) -> list[str]:
@@ -96,15 +101,15 @@ def owners_of(
     ['7', '7']
     """
     if isinstance(owner, str):
+        if isinstance(frame, pd.Series):
+            raise DataError(f"owner: found '{owner}' with a pandas Series, which has no such column; expected a long frame, or a mapping from names")
         table = frame.reset_index() if isinstance(frame.index, pd.MultiIndex) else frame
-        names = [item_id] if item_id is not None else [name for name in _NAMES["item_id"] if name in table.columns]
-        if not isinstance(table, pd.DataFrame) or owner not in table.columns or len(names) != 1 or names[0] not in table.columns:
-            raise DataError(f"owner: found '{owner}', which is no column beside the names of the series; expected one of a long frame, or a mapping from names")
-        pairs = table[[names[0], owner]].drop_duplicates()
-        twice = pairs.loc[pairs[names[0]].duplicated(), names[0]]
+        names = _column_of(table, "item_id", item_id, {"target": None})
+        pairs = table[[names, _column_of(table, "owner", owner, {})]].drop_duplicates()
+        twice = pairs.loc[pairs[names].duplicated(), names]
         if len(twice) > 0:
             raise DataError(f"owner: found several owners of series {twice.iloc[0]!r}; expected one for each series")
-        owner = dict(zip(pairs[names[0]], pairs[owner]))
+        owner = dict(zip(pairs[names], pairs[owner]))
     found = [owner.get(one.item_id) for one in series]
     for one, whose in zip(series, found):
         if whose is None or (np.isscalar(whose) and bool(pd.isna(whose))) or not str(whose).strip():

@@ -17,7 +17,7 @@ import pandas as pd
 from .calendars import Frequency
 from .covariates import Covariates
 from .errors import DataError, Error, UsageError
-from .frames import Series, owners_of, series_of
+from .frames import Series, owners_of, series_of, without_owners
 from .ledger import Ledger
 from .model import DEFAULT_QUANTILES, Model, load
 from .programs import account, arguments_of, run_program
@@ -199,8 +199,7 @@ def train(
         raise UsageError(f"output: found '{os.fspath(output)}', which is there already; expected a new folder")
     places = _places(data, output, covariates is not None) if data is not None else None
     steps = Frequency.parse(frequency)
-    values = frame.drop(columns=owner, errors="ignore") if isinstance(owner, str) and isinstance(frame, pd.DataFrame) else frame
-    series = series_of(values, steps, item_id, timestamp, target)
+    series = series_of(without_owners(frame, owner), steps, item_id, timestamp, target)
     _require_names_of_a_file(series)
     owners = None if owner is None else owners_of(frame, series, owner, item_id)
     asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates, owners)
@@ -248,8 +247,7 @@ def plan(
     """What `train` would do with the same arguments, as `tsdp-train --dry-run --json` has it: the steps, the noise, the epsilon at the end, and in
     `expectation` whether training is expected to pay. Trains nothing; follows from public facts alone. Raises as `train` does."""
     steps = Frequency.parse(frequency)
-    values = frame.drop(columns=owner, errors="ignore") if isinstance(owner, str) and isinstance(frame, pd.DataFrame) else frame
-    series = series_of(values, steps, item_id, timestamp, target)
+    series = series_of(without_owners(frame, owner), steps, item_id, timestamp, target)
     _require_names_of_a_file(series)
     owners = None if owner is None else owners_of(frame, series, owner, item_id)
     asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates, owners)
