@@ -361,7 +361,7 @@ TEST_F(Errors, WholeSeries) {
           {"sampling.rate: found 0.5 with sampling.top_level wor", "expected poisson"});
   refused({"sampling.batches=2"}, 2, {"sampling.batches: found 2 beside sampling.batch_size 2"});
   refused({"sampling.batches=4", "sampling.batch_size=null"}, 2,
-          {"sampling.batches: found 4 of 3 series", "from 1 to the number of series"});
+          {"sampling.batches: found 4 of 3 series", "from 1 to their number"});
   refused({"sampling.batch_size=null"}, 2, {"sampling.batch_size: not given", "sampling.batches"});
   refused({"sampling.redraw=every_epoch"}, 2,
           {"sampling.redraw: found every_epoch with sampling.top_level wor", "expected balls_in_bins"});
