@@ -10,9 +10,11 @@ import subprocess
 import sysconfig
 import warnings
 from pathlib import Path
-from typing import Any, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from .errors import ProgramError, UsageError, error_of_exit
+
+_SECONDS_BETWEEN_LOOKS = 0.3
 
 
 def program(name: str) -> str:
@@ -42,20 +44,35 @@ class Said(NamedTuple):
     lines: list[str]
 
 
-def run_program(name: str, arguments: Sequence[str], *, quiet: bool = True) -> Said:
+def run_program(name: str, arguments: Sequence[str], *, quiet: bool = True, watch: Callable[[], None] | None = None) -> Said:
     """Runs a program. Raises the error of its exit code, with its own line. Its warnings are Python's, too; with `quiet` False all that it says goes to
-    stderr as it says it."""
-    done = subprocess.run(
-        [program(name), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE if quiet else None, encoding="utf-8", errors="replace", check=False
-    )
-    lines = [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in (done.stderr or "").splitlines() if line.strip()]
-    if done.returncode != 0:
-        said = lines[-1] if lines else f"{name} ended with exit code {done.returncode}; what it said is above"
-        raise error_of_exit(done.returncode, said.removeprefix(f"{name}: "))
+    stderr as it says it. `watch` is called a few times a second while it runs."""
+    with subprocess.Popen(
+        [program(name), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE if quiet else None, encoding="utf-8", errors="replace"
+    ) as process:
+        try:
+            result, said_there = _outputs(process, watch)
+        except BaseException:
+            process.kill()
+            raise
+    lines = [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in (said_there or "").splitlines() if line.strip()]
+    if process.returncode != 0:
+        said = lines[-1] if lines else f"{name} ended with exit code {process.returncode}; what it said is above"
+        raise error_of_exit(process.returncode, said.removeprefix(f"{name}: "))
     for line in lines:
         if line.startswith("warning: "):
             warnings.warn(line.removeprefix("warning: "), stacklevel=3)
-    return Said(done.stdout, lines)
+    return Said(result, lines)
+
+
+def _outputs(process: subprocess.Popen[str], watch: Callable[[], None] | None) -> tuple[str, str | None]:
+    """What a program wrote to stdout and stderr, once it has ended."""
+    while watch is not None:
+        try:
+            return process.communicate(timeout=_SECONDS_BETWEEN_LOOKS)
+        except subprocess.TimeoutExpired:
+            watch()
+    return process.communicate()
 
 
 def arguments_of(options: Mapping[str, Any]) -> list[str]:

@@ -21,6 +21,7 @@ from .frames import Series, owners_of, series_of, without_owners
 from .ledger import Ledger
 from .model import DEFAULT_QUANTILES, Model, load
 from .programs import account, arguments_of, run_program
+from .progress import watching
 
 _CLOSING = "on the test windows: "
 _TIMES = "%Y-%m-%d %H:%M:%S"
@@ -171,6 +172,7 @@ def train(
     covariates: pd.DataFrame | None = None,
     owner: str | Mapping[Any, Any] | None = None,
     quiet: bool = True,
+    progress: bool = True,
     item_id: str | None = None,
     timestamp: str | None = None,
     target: str | None = None,
@@ -190,7 +192,8 @@ def train(
     `owner`: whose each series is, as a column of a long frame or a mapping from the series' names: all series of one owner are then one record
     (`privacy.relation: series`, with the batches and the noise of least total error), as a household or a patient is.
     No file that is there already is written over. Prints the line that training closes with: scores, which epsilon does not cover, beside those of
-    the start and of seasonal naive. With `quiet` False all that the program says goes to stderr, this line too.
+    the start and of seasonal naive. While it trains, a line in a notebook or on a terminal shows the steps taken, the time and epsilon so far, and no loss,
+    which no epsilon covers; `progress` False: none does. With `quiet` False all that the program says goes to stderr instead, losses and closing line too.
 
     Raises UsageError for arguments, DataError for frames and PrivacyError for settings that no theorem covers, with the line of
     the program; ProgramError where the program is not found.
@@ -208,7 +211,8 @@ def train(
         written: list[Path] = []
         try:
             arguments = asked.written(Path(scratch), file, beside, written)
-            said = run_program("tsdp-train", [*arguments, f"--output={os.fspath(output)}"], quiet=quiet)
+            with watching(Path(output), wanted=progress and quiet) as watch:
+                said = run_program("tsdp-train", [*arguments, f"--output={os.fspath(output)}"], quiet=quiet, watch=watch)
         except BaseException:
             if not os.path.lexists(output):
                 for one in written:
