@@ -96,6 +96,49 @@ def test_metrics_of_darts_read_the_forecasts(run: tsdp.Run) -> None:
     np.testing.assert_allclose(of_paths, of_levels, rtol=0.5 if run.model.forecasts_by_sampling else 0.1)
 
 
+def test_historical_forecasts_are_those_of_the_series_until_then(run: tsdp.Run) -> None:
+    series = [one[:150] for one in darts_series()[:2]]
+    forecaster = run.model.to_darts()
+    assert isinstance(forecaster, pytest.importorskip("darts.models.forecasting.forecasting_model").GlobalForecastingModel)
+    asked = {"forecast_horizon": 6, "start": 130, "start_format": "position", "stride": 7, "retrain": False, "random_state": 5}
+    whole = forecaster.historical_forecasts(series, last_points_only=False, num_samples=3, **asked)
+    last = forecaster.historical_forecasts(series, last_points_only=True, num_samples=3, **asked)
+    assert [len(of_one) for of_one in whole] == [3, 3]
+    for one, forecasts, ends in zip(series, whole, last):
+        for place, found in enumerate(forecasts):
+            past = one[: 130 + 7 * place]
+            assert found == forecaster.predict(6, past, num_samples=3, random_state=5)
+            assert ends.time_index[place] == past.end_time() + 6 * one.freq
+            np.testing.assert_array_equal(ends.all_values()[place], found.all_values()[-1])
+    # One value of the past is enough for the first of them.
+    first = forecaster.historical_forecasts(series[0][:9], forecast_horizon=6, retrain=False, last_points_only=False)
+    assert first[0].start_time() == series[0].time_index[1]
+
+
+def test_a_backtest_scores_what_is_forecast(run: tsdp.Run) -> None:
+    metrics = pytest.importorskip("darts.metrics")
+    series = darts_series()[0][:150]
+    forecaster = run.model.to_darts()
+    asked = {"forecast_horizon": 6, "start": 130, "start_format": "position", "stride": 7, "retrain": False, "random_state": 5}
+    pasts = [series[:130], series[:137], series[:144]]
+    by_hand = [metrics.mae(series, forecaster.predict(6, past, random_state=5)) for past in pasts]
+    np.testing.assert_allclose(forecaster.backtest(series, metric=metrics.mae, **asked), np.mean(by_hand), rtol=1e-6)
+    by_hand = [metrics.mql(series, forecaster.predict(6, past, quantiles=[0.1, 0.9], random_state=5), q=[0.1, 0.9]) for past in pasts]
+    found = forecaster.backtest(series, metric=metrics.mql, predict_kwargs={"quantiles": [0.1, 0.9]}, metric_kwargs={"q": [0.1, 0.9]}, **asked)
+    np.testing.assert_allclose(found, np.mean(by_hand, axis=0), rtol=1e-6)
+
+
+def test_a_trained_model_is_not_trained_again(run: tsdp.Run) -> None:
+    series = darts_series()[0]
+    forecaster = run.model.to_darts()
+    with pytest.raises(tsdp.UsageError, match="expected predict, or retrain=False"):
+        forecaster.backtest(series, forecast_horizon=6, start=-20, start_format="position")  # retrains unless it is told not to
+    with pytest.raises(tsdp.UsageError, match="found 7; expected 1 to 6"):
+        forecaster.historical_forecasts(series, forecast_horizon=7, start=-20, start_format="position", retrain=False)
+    with pytest.raises(tsdp.UsageError, match="found the argument past_covariates"):
+        forecaster.predict(6, series, past_covariates=series)
+
+
 def test_what_does_not_fit_is_named(run: tsdp.Run) -> None:
     darts = pytest.importorskip("darts")
     forecaster, series = run.model.to_darts(), darts_series()[0]

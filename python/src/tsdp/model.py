@@ -146,7 +146,8 @@ class Model:
         return TsdpPredictor(self, samples)
 
     def to_darts(self) -> "TsdpForecaster":
-        """Forecasts of Darts' TimeSeries: `model.to_darts().predict(n, series, num_samples=100)`. Raises ImportError without the package darts."""
+        """A model of Darts' kind, trained: `model.to_darts().predict(n, series, num_samples=100)`, and `historical_forecasts` and `backtest` with
+        `retrain=False`. Raises ImportError without the package darts."""
         from .darts import TsdpForecaster
 
         return TsdpForecaster(self)
