@@ -12,7 +12,7 @@ import pytest
 import tsdp
 from tsdp.calendars import Frequency
 from tsdp.covariates import Covariates
-from tsdp.frames import series_of
+from tsdp.frames import frequency_of, series_of
 
 HOURLY = Frequency.parse("1h")
 
@@ -304,3 +304,76 @@ def test_messages_show_names_as_they_are_written() -> None:
     for name in ("北京", "Zähler", "Ο μετρητής"):
         with pytest.raises(tsdp.DataError, match=f"series '{name}'"):
             series_of(frame_of(item_id=name, target=np.nan), HOURLY)
+
+
+@pytest.mark.parametrize(
+    ("expected", "start", "offset"),
+    [
+        ("30s", "2024-02-28 23:59:00", "30s"),
+        ("15min", "2024-02-28 23:45:00", "15min"),
+        ("1h", "2024-02-28 22:00:00", "h"),
+        ("3h", "2024-02-28 22:00:00", "3h"),
+        ("1D", "2024-02-27 06:00:00", "D"),
+        ("1B", "2024-02-29", "B"),
+        ("1W", "2024-02-28", "W-WED"),
+        ("1M", "2024-01-31", "ME"),
+        ("1M", "2024-01-01", "MS"),
+        ("1Q", "2024-03-31", "QE"),
+        ("1Y", "2020-12-31", "YE"),
+    ],
+)
+def test_the_frequency_of_a_frame_is_found_although_rows_are_missing(expected: str, start: str, offset: str) -> None:
+    random = np.random.default_rng(3)
+    parts = []
+    for name, count in (("a", 200), ("b", 60), ("c", 2)):
+        times = pd.date_range(start, periods=count, freq=offset)
+        kept = np.sort(random.choice(count, max(2, count // 2), replace=False))
+        parts.append(pd.DataFrame({"item_id": name, "timestamp": times[kept], "target": 1.0}))
+    frame = pd.concat(parts).sample(frac=1.0, random_state=1)
+    assert str(frequency_of(frame)) == expected
+    assert str(frequency_of(frame.assign(timestamp=frame["timestamp"].astype(str)))) == expected
+    assert str(frequency_of(frame.rename(columns={"item_id": "meter", "timestamp": "when", "target": "kWh"}), "meter", "when", "kWh")) == expected
+    wide = pd.DataFrame({"a": 1.0, "b": 2.0}, index=pd.date_range(start, periods=50, freq=offset).delete([3, 4, 17]))
+    assert str(frequency_of(wide)) == str(frequency_of(wide["a"])) == expected
+
+
+def test_the_frequency_of_times_with_a_zone_is_that_of_local_days_and_of_hours_of_utc() -> None:
+    for offset, expected in (("D", "1D"), ("W", "1W"), ("MS", "1M"), ("h", "1h"), ("3h", "3h")):
+        index = pd.date_range("2024-02-01", periods=600, freq=offset, tz="Europe/Berlin")  # with changes to summer time
+        assert str(frequency_of(pd.DataFrame({"a": 1.0}, index=index))) == expected
+        assert str(frequency_of(pd.DataFrame({"a": 1.0}, index=index.map(str)))) == expected
+    for period in ("h", "D", "W", "M", "Q", "Y"):
+        index = pd.period_range("2024-02-01", periods=2, freq=period)
+        assert str(frequency_of(pd.DataFrame({"a": 1.0}, index=index))) == f"1{period}"
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (long_frame(), "fewer than three times in each series.*the argument frequency"),
+        # One row that is not on the hour.
+        (
+            pd.DataFrame({"a": 1.0}, index=pd.date_range("2024-01-01", periods=40, freq="h").append(pd.DatetimeIndex(["2024-01-01 05:30"]))),
+            "the index: found the times 2024-01-01 05:00:00 and 2024-01-01 05:30:00 among times that are mostly",
+        ),
+        (pd.DataFrame({"a": 1.0}, index=pd.date_range("2024-01-01", periods=40, freq="h") + pd.to_timedelta(np.arange(40) % 3, unit="min")), "mostly .* apart"),
+        (
+            pd.concat([pd.DataFrame({"item_id": step, "timestamp": pd.date_range("2024-01-01", periods=40, freq=step), "target": 1.0}) for step in ("h", "D")]),
+            "series 'D': found steps of 1D beside steps of 1h of other series",
+        ),
+        (
+            pd.concat([pd.DataFrame({"item_id": step, "timestamp": pd.date_range("2024-01-01", periods=40, freq=step), "target": 1.0}) for step in ("10min", "15min")]),
+            "series '1.min': found .*one step, or the argument frequency",
+        ),
+        (pd.DataFrame({"item_id": "a", "timestamp": range(40), "target": 1.0}), "times that cannot be read"),
+        # Days of local time on both sides of a change to summer time: that change is not what is wrong.
+        (
+            pd.DataFrame({"a": 1.0}, index=pd.date_range("2024-03-01", periods=60, tz="Europe/Berlin").append(pd.DatetimeIndex(["2024-04-20 00:07"], tz="Europe/Berlin"))),
+            "found the times 2024-04-20 00:00:00 and 2024-04-20 00:07:00 among times that are mostly 1D apart",
+        ),
+    ],
+)
+def test_times_without_one_step_are_refused(frame: pd.DataFrame, said: str) -> None:
+    with pytest.raises(tsdp.DataError, match=said) as refused:
+        frequency_of(frame)
+    assert "\n" not in str(refused.value)

@@ -225,6 +225,19 @@ def test_a_plan_trains_nothing(programs: None, tmp_path: Path, monkeypatch: pyte
         tsdp.train(hourly_frame(3), tmp_path / "run", **options)
 
 
+def test_the_frequency_is_that_of_the_frame(programs: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = hourly_frame(3).assign(home="one")
+    expected = tsdp.plan(frame, frequency="1h", prediction_length=6, settings=SETTINGS, owner="home")
+    assert capsys.readouterr().out == ""
+    assert tsdp.plan(frame, prediction_length=6, settings=SETTINGS, owner="home") == expected
+    assert capsys.readouterr().out == "frequency: 1h, by the times of the frame\n"
+    run = tsdp.train(frame.drop(columns="home"), tmp_path / "run", prediction_length=6, settings=SETTINGS)
+    assert capsys.readouterr().out.startswith("frequency: 1h, by the times of the frame\non the test windows: ")
+    assert (str(run.model.frequency), run.model.prediction_length) == ("1h", 6)
+    with pytest.raises(tsdp.DataError, match="the argument frequency"):
+        tsdp.train(frame.head(2), tmp_path / "none", prediction_length=6)
+
+
 def test_all_series_of_an_owner_are_one_record(programs: None, tmp_path: Path) -> None:
     frame = hourly_frame(4)
     names = list(dict.fromkeys(frame["item_id"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -269,3 +269,40 @@ def _coarsest(series: Sequence[np.ndarray]) -> Frequency | None:
     spans_a_week = any(moments[-1] // _DAY - moments[0] // _DAY >= 6 for moments in series)
     on_weekends = not spans_a_week or any(((moments // _DAY - 4) % 7 > 4).any() for moments in series)
     return Frequency(1, "B") if days == 1 and not on_weekends else Frequency._normal(days, "D")
+
+
+def mostly_days_apart(series: Iterable[pd.DatetimeIndex]) -> bool:
+    """Whether times with a zone, seen in UTC, are those of days or longer steps, of which some have 23 hours.
+
+    >>> mostly_days_apart([pd.date_range("2024-03-01", periods=60, tz="Europe/Berlin").tz_convert(None)])
+    True
+    """
+    apart = np.concatenate([np.empty(0), *(np.diff(np.unique(_seconds(times))) for times in series)])
+    return len(apart) > 0 and bool(np.median(apart) >= 23 * 3600)
+
+
+def step_of(series: Mapping[str, pd.DatetimeIndex]) -> Frequency:
+    """The one step of the times of all series, which may stand in any order and leave out steps. Raises DataError where there is none.
+
+    >>> hours = pd.date_range("2024-01-01", periods=30, freq="h")
+    >>> str(step_of({"series 'a'": hours.delete([3, 4, 9]), "series 'b'": hours[5:]}))
+    '1h'
+    """
+    times = {name: one.unique().sort_values() for name, one in series.items()}
+    found = _coarsest([_seconds(one) for one in times.values()])
+    if found is None:
+        raise DataError("found fewer than three times in each series, which tell no step; expected the argument frequency, such as '1h'")
+    apart = {name: np.diff(found.places_of(one[0], one, name, found.month_day_of(one))) for name, one in times.items()}
+    counts = np.unique(np.concatenate(list(apart.values())), return_counts=True)
+    usual = int(counts[0][counts[1].argmax()])
+    for name, one in times.items():
+        odd = np.flatnonzero(apart[name] % usual != 0)
+        if len(odd) > 0:
+            most = Frequency._normal(found.multiple * usual, found.unit)
+            raise DataError(
+                f"{name}: found the times {one[odd[0]]} and {one[odd[0] + 1]} among times that are mostly {most} apart; expected one step, or the argument frequency"
+            )
+        own = found.coarser_than_this([one])
+        if own is not None:
+            raise DataError(f"{name}: found steps of {own} beside steps of {found} of other series; expected one step, or the argument frequency")
+    return found

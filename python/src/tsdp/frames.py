@@ -12,7 +12,7 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from .calendars import Frequency
+from .calendars import Frequency, mostly_days_apart, step_of
 from .errors import DataError
 from .stamps import are_texts, moments, plain, read_stamp
 
@@ -44,6 +44,15 @@ class Series:
         return frequency.steps_from(self.start, count, self.month_day)
 
 
+@dataclass
+class _Layout:
+    """Where a frame holds the series: in rows, with a column of each role, or in columns (`columns` is None then). `times` are those of its rows."""
+
+    frame: pd.DataFrame
+    times: Any
+    columns: dict[str, Any] | None = None
+
+
 def series_of(
     frame: pd.DataFrame | pd.Series,
     frequency: Frequency,
@@ -57,6 +66,38 @@ def series_of(
     >>> series_of(frame, Frequency.parse("1D"))[0].values
     array([ 1., nan,  3.])
     """
+    layout = _layout_of(frame, item_id, timestamp, target)
+    if layout.columns is None:
+        return _from_wide(layout.frame, layout.times, frequency)
+    return _from_long(layout.frame, frequency, layout.columns)
+
+
+def frequency_of(
+    frame: pd.DataFrame | pd.Series, item_id: str | None = None, timestamp: str | None = None, target: str | None = None
+) -> Frequency:
+    """The step of all series of a frame, by its times; rows may be missing. Raises DataError where there is no one step.
+
+    >>> times = ["2024-01-31", "2024-02-29", "2024-03-31", "2024-05-31"]
+    >>> str(frequency_of(pd.DataFrame({"item_id": "a", "timestamp": times, "target": 1.0})))
+    '1M'
+    """
+    layout = _layout_of(frame, item_id, timestamp, target)
+    times = plain(layout.times)
+    if isinstance(times.dtype, pd.PeriodDtype):
+        return Frequency.parse(pd.PeriodIndex(times).freqstr)
+    in_utc = _times_by_series(layout, Frequency(1, "s"))
+    return step_of(_times_by_series(layout, Frequency(1, "D")) if mostly_days_apart(in_utc.values()) else in_utc)
+
+
+def _times_by_series(layout: _Layout, frequency: Frequency) -> dict[str, pd.DatetimeIndex]:
+    """The times of each series, by what it is called, as series of `frequency` have them: in local time from days on."""
+    if layout.columns is None:
+        return {"the index": moments(layout.times, frequency, "index")[0]}
+    times, _ = moments(layout.times, frequency, str(layout.columns["timestamp"]))
+    return {f"series '{name}'": times[own] for name, own in _rows_by_series(layout.frame, layout.columns)}
+
+
+def _layout_of(frame: pd.DataFrame | pd.Series, item_id: str | None, timestamp: str | None, target: str | None) -> _Layout:
     if isinstance(frame, pd.Series):
         usual = "target" if isinstance(frame.index, pd.MultiIndex) else "series"
         frame = frame.to_frame(frame.name if frame.name is not None else usual)
@@ -69,14 +110,15 @@ def series_of(
     stated = {"item_id": item_id, "timestamp": timestamp, "target": target}
     named = any(name is not None for name in stated.values())
     if named or all(any(name in frame.columns for name in names) for names in _NAMES.values()):
-        return _from_long(frame, frequency, {role: _column_of(frame, role, name, stated) for role, name in stated.items()})
+        columns = {role: _column_of(frame, role, name, stated) for role, name in stated.items()}
+        return _Layout(frame, frame[columns["timestamp"]], columns)
     if _may_be_times(pd.Series(frame.index)):
-        return _from_wide(frame, frame.index, frequency)
+        return _Layout(frame, frame.index)
     if not any(name in frame.columns for name in _NAMES["item_id"]):
         # A table as it was read from a file: times in the first column, behind a numbered index that was written with it.
         for place in range(min(2, frame.shape[1] - 1)):
             if _may_be_times(frame.iloc[:, place]):
-                return _from_wide(frame.iloc[:, place + 1 :], frame.iloc[:, place], frequency)
+                return _Layout(frame.iloc[:, place + 1 :], frame.iloc[:, place])
             if str(frame.columns[place]) != "Unnamed: 0":
                 break
     raise DataError(
@@ -210,22 +252,16 @@ def _require_different_texts(names: Any) -> None:
 
 
 def _from_long(frame: pd.DataFrame, frequency: Frequency, columns: dict[str, Any]) -> list[Series]:
-    item_id, timestamp, target = columns["item_id"], columns["timestamp"], columns["target"]
+    timestamp, target = columns["timestamp"], columns["target"]
     others = [f"'{name}'" for place, name in enumerate(frame.columns) if name not in columns.values() and not (place == 0 and str(name) == "Unnamed: 0")]
     if others:
         read = ", ".join(str(name) for name in columns.values() if name is not None)
         warnings.warn(f"ignored the column{'s' if len(others) > 1 else ''} {_listed(others)}; {read} are read", stacklevel=4)
-    names = frame[item_id] if item_id is not None else pd.Series([target] * len(frame))
-    if names.isna().any():
-        raise DataError(f"{item_id}: found a row without the name of a series; expected one in each (pandas.read_csv takes texts such as NA for missing: keep_default_na=False)")
     # Of the whole column, so that all series have one zone.
     all_times, zone = moments(frame[timestamp], frequency, str(timestamp))
     targets = frame[target]
-    number_of, names_of_series = _numbered(names)
-    order = np.argsort(number_of, kind="stable")
-    ends = np.searchsorted(number_of[order], np.arange(1, len(names_of_series)))
     rows_of = []
-    for name, own in zip(names_of_series, np.split(order, ends)):
+    for name, own in _rows_by_series(frame, columns):
         times = all_times[own]
         if (again := times[times.duplicated()]).size > 0:
             raise DataError(f"series '{name}': found the time {again[0]} twice; expected each once")
@@ -248,6 +284,18 @@ def _from_long(frame: pd.DataFrame, frequency: Frequency, columns: dict[str, Any
         start = frequency.steps_from(times[0], first + 1, month_day)[first]
         out.append(Series(name, start, whole[first : last + 1], zone, month_day))
     return out
+
+
+def _rows_by_series(frame: pd.DataFrame, columns: dict[str, Any]) -> list[tuple[Any, np.ndarray]]:
+    """The name of each series of a long frame and the places of its rows."""
+    item_id = columns["item_id"]
+    names = frame[item_id] if item_id is not None else pd.Series([columns["target"]] * len(frame))
+    if names.isna().any():
+        raise DataError(f"{item_id}: found a row without the name of a series; expected one in each (pandas.read_csv takes texts such as NA for missing: keep_default_na=False)")
+    number_of, names_of_series = _numbered(names)
+    order = np.argsort(number_of, kind="stable")
+    ends = np.searchsorted(number_of[order], np.arange(1, len(names_of_series)))
+    return list(zip(names_of_series, np.split(order, ends)))
 
 
 def _require_step(frequency: Frequency, series: Sequence[pd.DatetimeIndex]) -> None:

@@ -17,7 +17,7 @@ import pandas as pd
 from .calendars import Frequency
 from .covariates import Covariates
 from .errors import DataError, Error, UsageError
-from .frames import Series, owners_of, series_of, without_owners
+from .frames import Series, frequency_of, owners_of, series_of, without_owners
 from .ledger import Ledger
 from .model import DEFAULT_QUANTILES, Model, load
 from .programs import account, arguments_of, run_program
@@ -161,8 +161,8 @@ def train(
     frame: pd.DataFrame,
     output: str | os.PathLike[str],
     *,
-    frequency: str,
     prediction_length: int,
+    frequency: str | None = None,
     season_length: int | None = None,
     model: str = "dlinear",
     epsilon: float | None = 1.0,
@@ -180,9 +180,9 @@ def train(
     """Trains on the series of `frame` and leaves the run in the folder `output`, which must not be there.
 
     `frame` is long or wide, as `Model.predict` reads it. `frequency` is one step ("1h", "10min", "1D", "1M", or as pandas calls it:
-    `frame.index.freqstr`); `prediction_length` and `season_length` count steps, and the season is the frequency's usual one unless given (24 of hours,
-    7 of days, 52 of weeks). The model is private with (`epsilon`, `delta`); without privacy with `epsilon` None. What the guarantee does not cover
-    stands in `Run.privacy.not_covered`.
+    `frame.index.freqstr`); without it, it is that of the frame's times, and printed. `prediction_length` and `season_length` count steps,
+    and the season is the frequency's usual one unless given (24 of hours, 7 of days, 52 of weeks). The model is private with (`epsilon`, `delta`); without
+    privacy with `epsilon` None. What the guarantee does not cover stands in `Run.privacy.not_covered`.
 
     Settings that are not given are `auto`: tsdp chooses them from public facts (`tsdp-train --advise`). `settings` changes any
     option of docs/options.md: `{"privacy.w": 24, "sampling.batch_size": 64}`. `data`: a new CSV file that the series are written to
@@ -201,8 +201,9 @@ def train(
     if os.path.lexists(output):
         raise UsageError(f"output: found '{os.fspath(output)}', which is there already; expected a new folder")
     places = _places(data, output, covariates is not None) if data is not None else None
-    steps = Frequency.parse(frequency)
-    series = series_of(without_owners(frame, owner), steps, item_id, timestamp, target)
+    read = without_owners(frame, owner)
+    steps = Frequency.parse(frequency) if frequency is not None else _step_of(read, item_id, timestamp, target)
+    series = series_of(read, steps, item_id, timestamp, target)
     _require_names_of_a_file(series)
     owners = None if owner is None else owners_of(frame, series, owner, item_id)
     asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates, owners)
@@ -235,8 +236,8 @@ def train(
 def plan(
     frame: pd.DataFrame,
     *,
-    frequency: str,
     prediction_length: int,
+    frequency: str | None = None,
     season_length: int | None = None,
     model: str = "dlinear",
     epsilon: float | None = 1.0,
@@ -250,8 +251,9 @@ def plan(
 ) -> dict[str, Any]:
     """What `train` would do with the same arguments, as `tsdp-train --dry-run --json` has it: the steps, the noise, the epsilon at the end, and in
     `expectation` whether training is expected to pay. Trains nothing; follows from public facts alone. Raises as `train` does."""
-    steps = Frequency.parse(frequency)
-    series = series_of(without_owners(frame, owner), steps, item_id, timestamp, target)
+    read = without_owners(frame, owner)
+    steps = Frequency.parse(frequency) if frequency is not None else _step_of(read, item_id, timestamp, target)
+    series = series_of(read, steps, item_id, timestamp, target)
     _require_names_of_a_file(series)
     owners = None if owner is None else owners_of(frame, series, owner, item_id)
     asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates, owners)
@@ -260,6 +262,13 @@ def plan(
         arguments = asked.written(here, here / "series.csv", here / "series.covariates.csv", [])
         said = run_program("tsdp-train", [*arguments, f"--output={here / 'run'}", "--dry-run", "--json"])
     found: dict[str, Any] = json.loads(said.result)
+    return found
+
+
+def _step_of(frame: pd.DataFrame | pd.Series, item_id: str | None, timestamp: str | None, target: str | None) -> Frequency:
+    """The step of the times of a frame; says which."""
+    found = frequency_of(frame, item_id, timestamp, target)
+    print(f"frequency: {found}, by the times of the frame")
     return found
 
 
