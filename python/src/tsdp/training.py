@@ -156,6 +156,19 @@ class Run:
         writer.close()
         return folder
 
+    def to_mlflow(self, name: str | None = None, *, scores: bool = True) -> str:
+        """Logs the run to MLflow and returns its id there: in MLflow's active run, or else in a new one, of this `name` or that of the folder.
+
+        Logged are the settings as parameters, `epsilon_upper` and `delta` as metrics, the statement and what it does not cover as tags, and `model.pt`,
+        `privacy.json`, `model_card.md` and `config.yaml` as artifacts. Beside them stand the scores of the test windows, under `private/`: **no epsilon
+        covers them**. With `scores` False they are left out, for a server that others read. Losses are never logged.
+
+        Raises ImportError without the package mlflow, DataError for a run that is not finished, and what `scores` raises.
+        """
+        from .mlflow import log_run
+
+        return log_run(self, name, scores)
+
 
 def train(
     frame: pd.DataFrame,
