@@ -215,7 +215,7 @@ def train(
         raise UsageError(f"output: found '{os.fspath(output)}', which is there already; expected a new folder")
     places = _places(data, output, covariates is not None) if data is not None else None
     read = without_owners(frame, owner)
-    steps = Frequency.parse(frequency) if frequency is not None else _step_of(read, item_id, timestamp, target)
+    steps = _step_of(frequency, read, item_id, timestamp, target)
     series = series_of(read, steps, item_id, timestamp, target)
     _require_names_of_a_file(series)
     owners = None if owner is None else owners_of(frame, series, owner, item_id)
@@ -265,7 +265,7 @@ def plan(
     """What `train` would do with the same arguments, as `tsdp-train --dry-run --json` has it: the steps, the noise, the epsilon at the end, and in
     `expectation` whether training is expected to pay. Trains nothing; follows from public facts alone. Raises as `train` does."""
     read = without_owners(frame, owner)
-    steps = Frequency.parse(frequency) if frequency is not None else _step_of(read, item_id, timestamp, target)
+    steps = _step_of(frequency, read, item_id, timestamp, target)
     series = series_of(read, steps, item_id, timestamp, target)
     _require_names_of_a_file(series)
     owners = None if owner is None else owners_of(frame, series, owner, item_id)
@@ -278,8 +278,10 @@ def plan(
     return found
 
 
-def _step_of(frame: pd.DataFrame | pd.Series, item_id: str | None, timestamp: str | None, target: str | None) -> Frequency:
-    """The step of the times of a frame; says which."""
+def _step_of(frequency: str | None, frame: pd.DataFrame | pd.Series, item_id: str | None, timestamp: str | None, target: str | None) -> Frequency:
+    """The step that `frequency` names; without it that of the times of a frame, and says which."""
+    if frequency is not None:
+        return Frequency.parse(frequency)
     found = frequency_of(frame, item_id, timestamp, target)
     print(f"frequency: {found}, by the times of the frame")
     return found
