@@ -124,9 +124,16 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
     throw UsageError(cat(file.string(),
                          ": privacy.noise.mechanism: found auto, which is chosen with its noise when a run begins; "
                          "expected --set privacy.noise.mechanism=NAME (the command strategy shows them side by side)"));
+  if (p.noise_sampled == "auto")
+    throw UsageError(cat(file.string(),
+                         ": privacy.noise.sampled: found auto, whose noise is found when a run begins; expected --set "
+                         "privacy.noise.sampled=null (tsdp-train --dry-run says which noise it is, the command sigma "
+                         "with --sampled finds it for a mechanism)"));
   const auto strategy = mechanism::planned_strategy_of(config, scheme);
-  const auto with_noise = [=](double multiplier) {
-    return mechanism::covering_theorem(unit, scheme, privacy::noise_by(strategy, multiplier), theorem);
+  const auto with_noise = [=, claim = mechanism::sampled_claim_of(config), of = p.noise_multiplier](double multiplier) {
+    // A claim is about the noise that passed its test.
+    return mechanism::covering_theorem(
+        unit, scheme, privacy::noise_by(strategy, multiplier, of == multiplier ? claim : std::nullopt), theorem);
   };
   return {with_noise, sigma, std::move(config), {}, {}, strategy};
 }
@@ -327,6 +334,11 @@ PlannedSeries planned_series_of(const CLI::App& app, const MechanismOptions& o) 
 }
 
 Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
+  if (o.sampled && (o.mechanism.value_or("identity") == "identity" || o.method || o.direction))
+    throw UsageError(
+        "--sampled: expected with --top-level balls_in_bins and a --mechanism other than identity, without --method "
+        "and "
+        "--direction");
   for (const auto& [option, given] :
        {std::pair{"--samples", o.samples.has_value()}, std::pair{"--seed", o.seed.has_value()}})
     if (given) throw UsageError(cat(option, ": used by --method ", monte_carlo_method, " alone"));
@@ -366,7 +378,8 @@ Subject series_subject(const CLI::App& app, const MechanismOptions& o) {
           {},
           planned.law,
           o.direction.value_or("both"),
-          planned.strategy};
+          planned.strategy,
+          o.sampled};
 }
 
 /// For windows as records.
@@ -414,6 +427,7 @@ Subject window_subject(const CLI::App& app, const MechanismOptions& o) {
 }
 
 Subject subject_of(const CLI::App& app, const MechanismOptions& o) {
+  if (o.sampled && o.relation != "series") throw UsageError("--sampled: expected with --relation series");
   // A configuration may say series, too.
   auto out = o.relation == "series" ? series_subject(app, o) : window_subject(app, o);
   if (o.composition) out.composition = tsdp::named<privacy::StepComposition>(*o.composition, "--composition");

@@ -41,6 +41,7 @@ struct MechanismOptions {
   // Correlated noise.
   std::optional<std::string> mechanism, coefficients, method;
   std::optional<std::int64_t> bands, buffers;
+  bool sampled = false;
   // Estimates.
   std::optional<std::int64_t> samples, seed;
 };
@@ -66,6 +67,7 @@ struct Subject {
   std::optional<privacy::SeriesLaw> series = {};
   std::string direction = {};
   std::shared_ptr<const privacy::Strategy> strategy = nullptr;  ///< of correlated noise
+  bool sampled = false;                                         ///< σ is to be found by sampling
   /// None: `auto` in a configuration, which follows the noise.
   std::optional<privacy::StepComposition> composition = privacy::StepComposition::symmetrised;
   /// `mechanism_at` with its uses composed as named.

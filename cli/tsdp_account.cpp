@@ -217,29 +217,39 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
   const auto trial = subject.mechanism_at(1.0);
   const auto count = needed_steps(query, trial);
   const auto uses = trial.uses_of_steps(count);
+  const auto stated = [&](const AppliedTheorem& m, const std::optional<tsdp::privacy::SampledClaim>& claim) {
+    const auto curve = m.curve();
+    auto spent = tsdp::privacy::epsilon_after(m, *curve, delta, count, precision);
+    const auto& why = spent.why;
+    spent.upper = std::min(spent.upper, target);  // certified by the calibration
+    Answer out;
+    out.json["epsilon"] = tsdp::cli::bracket_json(spent, why);
+    out.json["delta"] = delta;
+    put_mechanism(out.json, m, count);
+    put_certificate(out.json, subject, m, why);
+    warn_where_shuffled(subject, "epsilon", spent);
+    const auto left = put_budget(out.json, spent, target);
+    state_precision(out.json, spent, precision, why, m, count);
+    if (claim) out.json["sampled"] = {{"epsilon", claim->epsilon}, {"delta", claim->delta}, {"key", claim->key.hex()}};
+    out.text =
+        cat("noise multiplier ", tsdp::rounded_up(m.noise_multiplier, 7), " spends epsilon in ", shown(spent), ", ",
+            left, " at delta ", delta, claim ? cat(" (it passed the test with key ", claim->key.hex(), ")") : "", ": ",
+            of_mechanism(m, count), reservations(m, count));
+    return out;
+  };
   const tsdp::privacy::PrivacyTarget wanted{target, delta, uses};
+  if (subject.sampled) {
+    const auto noise = tsdp::privacy::least_sampled_noise(
+        {*subject.series, subject.strategy->steps() / subject.series->batches, target, delta}, subject.strategy,
+        [](int) { return tsdp::SecretKey::from_system(); });
+    return stated(tsdp::privacy::series_theorem(*subject.series, noise), noise.sampled);
+  }
   const auto composition =
       subject.composition ? *subject.composition : tsdp::privacy::chosen_composition(wanted, [&](double noise) {
         return subject.composed_at(noise, StepComposition::symmetrised);
       });
   const auto mechanism_at = [&](double noise) { return subject.composed_at(noise, composition); };
-  const double least = tsdp::privacy::least_noise(wanted, mechanism_at, 2e-4, precision);
-  const auto m = mechanism_at(least);
-  const auto curve = m.curve();
-  auto spent = tsdp::privacy::epsilon_after(m, *curve, delta, count, precision);
-  const auto& why = spent.why;
-  spent.upper = std::min(spent.upper, target);  // certified by the calibration
-  Answer out;
-  out.json["epsilon"] = tsdp::cli::bracket_json(spent, why);
-  out.json["delta"] = delta;
-  put_mechanism(out.json, m, count);
-  put_certificate(out.json, subject, m, why);
-  warn_where_shuffled(subject, "epsilon", spent);
-  const auto left = put_budget(out.json, spent, target);
-  state_precision(out.json, spent, precision, why, m, count);
-  out.text = cat("noise multiplier ", tsdp::rounded_up(least, 7), " spends epsilon in ", shown(spent), ", ", left,
-                 " at delta ", delta, ": ", of_mechanism(m, count), reservations(m, count));
-  return out;
+  return stated(mechanism_at(tsdp::privacy::least_noise(wanted, mechanism_at, 2e-4, precision)), {});
 }
 
 /// Bracket of the profile at any ε after `uses` uses.
@@ -564,7 +574,14 @@ void add_commands(CLI::App& app, const std::vector<Command>& commands, Options& 
   for (const auto& command : commands) {
     auto* added = app.add_subcommand(command.name, command.description);
     tsdp::cli::add_options(*added, o.mechanism, o.query, command.about_a_mechanism, command.options);
-    if (command.name == "sigma") added->remove_option(added->get_option("--noise-multiplier"));  // which it answers
+    if (command.name == "sigma") {
+      added->remove_option(added->get_option("--noise-multiplier"));  // which it answers
+      added
+          ->add_flag("--sampled", o.mechanism.sampled,
+                     "Of correlated noise in bins drawn once: found by sampling, which takes a minute or so and needs "
+                     "less noise")
+          ->group("Correlated noise (--relation series)");
+    }
     if (command.name == "figure") added->add_option("N", o.figure_number, "number in the paper")->required();
     if (command.name == "verify")
       added->add_option("RUN", o.verified, "folder of a run, a privacy.json or an exported model")->required();

@@ -256,6 +256,9 @@ int train(const Options& o) {
   const auto device = tsdp::cli::device_of(device_name);
   auto asked = tsdp::read_config(config_file, o.set);
   // Budgets compose pairs: noise that suffices only for adaptive composition would be charged above the target.
+  if (!o.budget.empty() && asked.privacy.noise_sampled)
+    throw tsdp::UsageError(cat(config_file.string(), ": privacy.noise.sampled: found ", *asked.privacy.noise_sampled,
+                               " with --budget, which charges what is certified without sampling; expected null"));
   if (!o.budget.empty() && !asked.privacy.composition)
     asked.privacy.composition = tsdp::privacy::StepComposition::symmetrised;
   auto data = tsdp::data::prepare_data(asked, config_file);

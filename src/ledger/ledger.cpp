@@ -103,7 +103,8 @@ std::uint64_t Ledger::accounted_steps() const {
 namespace {
 
 /// C itself, as its recursion, without which a noise multiplier means nothing.
-Json correlated_terms(const privacy::Strategy& strategy) {
+Json correlated_terms(const privacy::Noise& noise) {
+  const auto& strategy = *noise.strategy;
   const auto& r = strategy.recursion();
   Json out = {{"mechanism", name(strategy.kind())}, {"steps", strategy.steps()}};
   switch (r.form) {
@@ -117,6 +118,14 @@ Json correlated_terms(const privacy::Strategy& strategy) {
   out["meaning"] =
       "noise C^-1 Z, Z independent with the noise multiplier as deviation; C lower triangular and Toeplitz, not "
       "normalised";
+  if (const auto& claim = noise.sampled)
+    out["sampled"] = {
+        {"epsilon", claim->epsilon},
+        {"delta", claim->delta},
+        {"key", claim->key.hex()},
+        {"meaning",
+         "the noise multiplier was found by sampling: it passed a test, for all planned steps, whose draws follow from "
+         "this key (tsdp docs/proofs/sampled-noise.md); whoever verifies repeats the test"}};
   return out;
 }
 
@@ -154,7 +163,7 @@ Json terms_as(const TrainingMethod& method, Edition edition) {
   out["v"] = m.unit().v ? Json(*m.unit().v) : Json(nullptr);
   if (!m.unit().owners.empty()) out["owners_sha256"] = m.unit().owners;
   out["noise_multiplier"] = m.noise().multiplier;
-  if (m.noise().kind == privacy::NoiseKind::correlated) out["noise"] = correlated_terms(*m.noise().strategy);
+  if (m.noise().kind == privacy::NoiseKind::correlated) out["noise"] = correlated_terms(m.noise());
   out["clip_norm"] = m.clipping().norm;
   out["clipping"] = name(m.clipping().kind);
   if (m.choice_epsilon() > 0.0) out["choice_epsilon"] = m.choice_epsilon();

@@ -20,6 +20,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+privacy::SampledClaim read_claim(const Fields& claim, const std::string& where) {
+  privacy::SampledClaim out{claim.number("epsilon", 0.0, 1e6), claim.number("delta", 2e-9, 1.0), {}};
+  try {
+    out.key = SecretKey::from_hex(claim.text("key"));
+  } catch (const DataError&) { throw DataError(cat(where, ": noise: sampled: key: expected 64 hexadecimal digits")); }
+  return out;
+}
+
 privacy::Strategy read_strategy(const Fields& noise, const std::string& where) {
   const auto list = [&](const char* key) {
     const auto& values = noise.at(key);
@@ -89,10 +97,14 @@ TrainingMethod read_method(const Fields& top, const std::string& where) {
                         scheme.parameters().lengths.has_owners() ? "a" : "no",
                         " mechanism.num_series; expected both or neither"));
   std::shared_ptr<const privacy::Strategy> strategy;
+  std::optional<privacy::SampledClaim> sampled;
   const double multiplier = top.number("noise_multiplier", 0.01, 1e6);
-  if (top.has("noise"))
-    strategy = std::make_shared<const privacy::Strategy>(read_strategy(top.section("noise"), where));
-  const auto noise = privacy::noise_by(std::move(strategy), multiplier);
+  if (top.has("noise")) {
+    const auto noise = top.section("noise");
+    strategy = std::make_shared<const privacy::Strategy>(read_strategy(noise, where));
+    if (noise.has("sampled")) sampled = read_claim(noise.section("sampled"), where);
+  }
+  const auto noise = privacy::noise_by(std::move(strategy), multiplier, std::move(sampled));
   const privacy::Clipping clipping{top.one_of<privacy::ClippingKind>("clipping"), top.number("clip_norm", 1e-12, 1e12)};
   const auto theorem = top.text("theorem");
   const auto& lengths = scheme.parameters().lengths;

@@ -74,6 +74,16 @@ SecretKey SecretKey::from_seed(std::uint64_t seed) {
   return key;
 }
 
+SecretKey SecretKey::from_stream(const SecretKey& key, std::string_view purpose, std::uint64_t step) {
+  RandomStream stream(key, purpose, step);
+  SecretKey out;
+  for (std::size_t i = 0; i < out.bytes_.size(); i += 8) {
+    const auto word = stream.next();
+    for (std::size_t k = 0; k < 8; ++k) out.bytes_[i + k] = static_cast<std::uint8_t>(word >> (8 * k));
+  }
+  return out;
+}
+
 SecretKey SecretKey::from_hex(std::string_view hex) {
   const auto digit = [](char c) {
     if (c >= '0' && c <= '9') return c - '0';

@@ -261,9 +261,9 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
                           : "with this noise adaptive composition saves little, or takes minutes");
     }
     if (noise && takes_steps(c))
-      out.choose(
-          "privacy.noise_multiplier", exact(*c.privacy.noise_multiplier),
-          cat("the least that spends epsilon ", c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
+      out.choose("privacy.noise_multiplier", exact(*c.privacy.noise_multiplier),
+                 cat(c.privacy.noise_sampled ? "found by sampling for epsilon " : "the least that spends epsilon ",
+                     c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
   }
   const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(scheme.steps_per_epoch());
   const double by_lengths = share_of_reach(c, lengths);
@@ -303,6 +303,7 @@ std::vector<Alternative> alternatives(const Config& as_written, const privacy::S
   std::vector<Alternative> out;
   // Adaptive composition would take minutes for every one of them.
   auto written = as_written;
+  written.privacy.noise_sampled.reset();  // likewise
   if (!written.privacy.composition) written.privacy.composition = privacy::StepComposition::symmetrised;
   const auto& p = settled.config.privacy;
   if (!settled.expected || !settled.method.privacy() || written.privacy.noise_multiplier) return out;
@@ -388,6 +389,7 @@ void require_settled(const Settled& run, const privacy::SeriesLengths& lengths) 
       config.privacy.noise_multiplier == noise.multiplier &&
           config.privacy.noise_mechanism == (noise.strategy ? noise.strategy->kind() : privacy::StrategyKind::identity),
       "privacy.noise_multiplier or privacy.noise.mechanism");
+  require(sampled_claim_of(config) == noise.sampled, "privacy.noise.sampled");
   require(config.privacy.composition == mechanism.composition(), "privacy.composition");
   require(mechanism.choice_epsilon() == 0.0, "a private choice, which no run of this version ends with,");
 }

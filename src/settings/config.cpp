@@ -347,6 +347,30 @@ void check_batch_size(const std::string& where, const Config& c) {
                          "; expected at most sampling.batch_size (", *s.batch_size, ")"));
 }
 
+/// Noise found by sampling is correlated, in bins drawn once.
+void check_sampled_noise(const std::string& where, const Config& c) {
+  const auto& p = c.privacy;
+  if (!p.noise_sampled) return;
+  const auto found = cat(where, "privacy.noise.sampled: found ", *p.noise_sampled);
+  if (*p.noise_sampled != "auto") {
+    try {
+      static_cast<void>(SecretKey::from_hex(*p.noise_sampled));
+    } catch (const DataError&) {
+      throw UsageError(cat(found, "; expected null, auto, or the key of a test, 64 hexadecimal digits"));
+    }
+  }
+  if (p.noise_multiplier.has_value() == (*p.noise_sampled == "auto"))
+    throw UsageError(p.noise_multiplier ? cat(found, " beside privacy.noise_multiplier ", *p.noise_multiplier,
+                                              "; expected auto for both, or the key of the test that this noise passed")
+                                        : cat(found, " without the noise that passed its test; expected auto"));
+  if (!p.enabled || p.relation != privacy::Relation::series || c.sampling.auto_top_level ||
+      c.sampling.top_level != privacy::TopLevel::balls_in_bins || c.sampling.redraw != privacy::Redraw::once ||
+      !p.noise_mechanism || *p.noise_mechanism == privacy::StrategyKind::identity)
+    throw UsageError(cat(found,
+                         "; it is for privacy.relation series with sampling.top_level balls_in_bins, sampling.redraw "
+                         "once and a privacy.noise.mechanism by name other than identity; expected null elsewhere"));
+}
+
 /// A mechanism of correlated noise has its coefficients, and goes with the sampling.
 void check_noise_mechanism(const std::string& where, const Config& c) {
   const auto& s = c.sampling;
@@ -416,6 +440,7 @@ void check_no_values(const std::string& where, const Config& c) {
 void check_sampling(const std::string& where, const Config& c) {
   check_batch_size(where, c);
   check_noise_mechanism(where, c);
+  check_sampled_noise(where, c);
   const auto& s = c.sampling;
   const bool whole_series = c.privacy.relation == privacy::Relation::series;
   if (s.reshuffle == privacy::Reshuffle::once && s.top_level != privacy::TopLevel::shuffled)

@@ -232,6 +232,11 @@ const std::vector<Option>& option_table() {
        "the target, with noise_multiplier auto; elsewhere identity."},
       {"privacy.noise.bands", false, Integer{AT(privacy.noise_bands), {1, 1'000'000}},
        "Bands p of bsr, bisr, band_mf and band_inv_mf."},
+      {"privacy.noise.sampled", false, OptionalText{AT(privacy.noise_sampled)},
+       "auto: noise_multiplier auto is found by sampling, which needs less noise than is certified without, for "
+       "correlated noise with balls_in_bins drawn once (docs/accounting.md); in a run's own configuration the key of "
+       "the "
+       "test that its noise passed, 64 digits; null: without sampling."},
       {"privacy.noise.coefficients", false, OptionalText{AT(privacy.noise_coefficients)},
        "Of file: a JSON file, the first column of the strategy matrix as a list, or {\"inverse\": [...]}."},
       {"privacy.noise.buffers", false, Integer{AT(privacy.noise_buffers), {1, 8}}, "Buffers d of blt."},

@@ -109,6 +109,22 @@ std::shared_ptr<const privacy::Strategy> planned_strategy_of(const Config& confi
       config.privacy.wanted_strategy(kind), scheme.steps_per_epoch(), config.training.max_epochs.value()));
 }
 
+namespace {
+
+/// The key of a test by sampling of a reproducible run.
+SecretKey reproducible_test(const Config& config, int test) {
+  return SecretKey::from_stream(SecretKey::from_seed(static_cast<std::uint64_t>(config.training.seed)),
+                                "noise by sampling: test", static_cast<std::uint64_t>(test));
+}
+
+}  // namespace
+
+std::optional<privacy::SampledClaim> sampled_claim_of(const Config& config) {
+  const auto& p = config.privacy;
+  if (!p.noise_sampled || *p.noise_sampled == "auto") return std::nullopt;
+  return privacy::SampledClaim{p.target_epsilon, p.delta, SecretKey::from_hex(*p.noise_sampled)};
+}
+
 TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_lengths) {
   auto scheme = scheme_of(config, std::move(training_lengths));
   const auto& p = config.privacy;
@@ -139,11 +155,32 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
           "the steps are composed adaptively (privacy.composition): the first answer for a noise multiplier may take a "
           "minute, later ones are kept on disk");
   };
-  const auto with_noise = [&](double multiplier) {
+  const auto with = [&](privacy::Noise noise) {
     return PrivateMechanism(unit_of(config, scheme.parameters().lengths), scheme, {p.clipping, p.clip_norm},
-                            privacy::noise_by(strategy, multiplier), std::nullopt, /*choice_epsilon=*/0.0,
+                            std::move(noise), std::nullopt, /*choice_epsilon=*/0.0,
                             composition.value_or(privacy::StepComposition::symmetrised));
   };
+  if (takes_steps(config) && p.noise_sampled) {
+    composition = composition.value_or(privacy::StepComposition::symmetrised);
+    if (multiplier_of) {
+      const auto claim = sampled_claim_of(config);
+      for (int test = 0; test < privacy::most_sampled_tests && !config.training.reproducible; ++test)
+        if (claim->key == reproducible_test(config, test))
+          throw UsageError(
+              "privacy.noise.sampled: found the key of a reproducible run, which follows from its seed; expected auto");
+      return with(privacy::noise_by(strategy, *multiplier_of, claim));
+    }
+    log::info("the noise is found by sampling (privacy.noise.sampled), which takes a minute or so");
+    auto noise = privacy::least_sampled_noise(
+        {privacy::series_law_of(scheme), epochs, p.target_epsilon, p.delta}, strategy, [&](int test) {
+          return config.training.reproducible ? reproducible_test(config, test) : SecretKey::from_system();
+        });
+    if (!noise.sampled)
+      log::warning(
+          "privacy.noise.sampled: no test by sampling was passed; the noise is certified without, for 0.99 of delta");
+    return with(std::move(noise));
+  }
+  const auto with_noise = [&](double multiplier) { return with(privacy::noise_by(strategy, multiplier)); };
   if (multiplier_of) {
     if (!composition) choose(privacy::chosen_composition(with_noise(*multiplier_of).theorem()));
     return with_noise(*multiplier_of);
@@ -159,6 +196,8 @@ void keep_choices(Config& config, const PrivateMechanism& mechanism) {
   config.privacy.composition = mechanism.composition();
   const auto& noise = mechanism.noise();
   config.privacy.noise_multiplier = noise.multiplier;
+  config.privacy.noise_sampled.reset();
+  if (noise.sampled) config.privacy.noise_sampled = noise.sampled->key.hex();
   if (!config.privacy.noise_mechanism) {
     config.privacy.noise_mechanism = noise.strategy ? noise.strategy->kind() : privacy::StrategyKind::identity;
     const auto& scheme = mechanism.scheme().parameters();

@@ -28,6 +28,9 @@ namespace tsdp::mechanism {
 [[nodiscard]] std::shared_ptr<const privacy::Strategy> planned_strategy_of(const Config& config,
                                                                            const privacy::SubsamplingScheme& scheme);
 
+/// What `config` says of a test that its noise passed; none for `auto` and without one.
+[[nodiscard]] std::optional<privacy::SampledClaim> sampled_claim_of(const Config& config);
+
 /// What a run of `config` does. A noise multiplier `auto` becomes the least that spends the target epsilon over
 /// max_epochs. Throws PrivacyError (exit 4) if no theorem covers the scheme, UsageError for contradictions.
 [[nodiscard]] TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_lengths);

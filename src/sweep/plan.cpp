@@ -234,6 +234,7 @@ void put_smoke_settings(const SweepFile& file, const LookAlike& look_alike, Want
   put("dataset.covariates.columns", "[]");
   put("dataset.owner.file", "null");
   put("dataset.owner.column", "null");
+  put("privacy.noise.sampled", "null");
   put("training.max_epochs", "2");
   // Batches left to `auto` are chosen with their noise.
   const auto chosen = std::any_of(cell.set.begin(), cell.set.end(),

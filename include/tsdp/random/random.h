@@ -25,6 +25,8 @@ class SecretKey {
   [[nodiscard]] static SecretKey from_seed(std::uint64_t seed);
   /// Reads what `hex` wrote: 64 hexadecimal digits. Throws DataError otherwise.
   [[nodiscard]] static SecretKey from_hex(std::string_view hex);
+  /// The first 256 bits of a stream: a key that tells nothing of `key`, nor of streams with another purpose or step.
+  [[nodiscard]] static SecretKey from_stream(const SecretKey& key, std::string_view purpose, std::uint64_t step);
 
   [[nodiscard]] std::string hex() const;
   [[nodiscard]] const std::array<std::uint8_t, 32>& bytes() const noexcept { return bytes_; }

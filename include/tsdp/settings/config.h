@@ -100,6 +100,7 @@ struct Config {
     std::optional<tsdp::privacy::StrategyKind> noise_mechanism = tsdp::privacy::StrategyKind::identity;  // none: `auto`
     std::int64_t noise_bands = 4;
     std::int64_t noise_buffers = 2;
+    std::optional<std::string> noise_sampled;  // `auto`, or the key of a test by sampling
     std::optional<std::string> noise_coefficients;
     /// The contents of the noise_coefficients file, read with the configuration.
     std::optional<tsdp::privacy::NoiseRecursion> noise_recursion;

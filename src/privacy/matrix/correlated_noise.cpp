@@ -11,6 +11,7 @@
 #include "allocation_bounds.h"
 #include "conditional_composition.h"
 #include "privacy/accountant/root_finding.h"
+#include "privacy/matrix/sampled_loss.h"
 #include "privacy/terms/checks.h"
 #include "privacy/terms/numbers.h"
 #include "privacy/terms/out_of_reach.h"
@@ -47,6 +48,7 @@ constexpr const char* by_laplace =
 constexpr const char* by_renyi = "Rényi divergences (Schuchardt and Kalinin 2026, Lemmas 3.2 and 3.4)";
 constexpr const char* by_conditions = "conditional composition (tsdp docs/proofs/conditional-composition.md)";
 constexpr const char* by_smaller_gram = "a smaller Gram matrix (tsdp docs/proofs/correlated-noise.md, Theorem 1)";
+constexpr const char* by_draws = "draws of the loss (tsdp docs/proofs/sampled-noise.md)";
 constexpr const char* exactly = "Gaussian mechanism, closed form";
 
 /// The ends of another curve's answer; what they rest on goes into `why`.
@@ -76,13 +78,14 @@ struct CorrelatedNoiseCurve::Bounds {
 
 CorrelatedNoiseCurve::CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strategy, TopLevel sampler,
                                            std::int64_t bins, double noise_multiplier, std::optional<Direction> only,
-                                           CorrelatedMethod method)
+                                           CorrelatedMethod method, std::optional<SampledClaim> sampled)
     : strategy_(std::move(strategy)),
       sampler_(sampler),
       bins_(bins),
       noise_multiplier_(noise_multiplier),
       only_(only),
-      method_(method) {
+      method_(method),
+      sampled_(std::move(sampled)) {
   check_noise_multiplier(noise_multiplier);
   if (bins < 1 || bins > strategy_->steps())
     throw UsageError(cat("batches: found ", bins, " for ", strategy_->steps(), " planned steps"));
@@ -93,11 +96,27 @@ CorrelatedNoiseCurve::CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strat
     throw PrivacyError(
         "correlated noise with top level balls_in_bins: a strategy matrix with negative entries is not covered; top "
         "level deterministic is, with the absolute values");
+  if (sampled_ && (sampler != TopLevel::balls_in_bins || strategy_->is_identity()))
+    throw PrivacyError(cat("noise by sampling with top level ", name(sampler), " and mechanism ",
+                           name(strategy_->kind()),
+                           ": it is for correlated noise with balls_in_bins; others are accounted for without it"));
   if (sampler == TopLevel::balls_in_bins && method == CorrelatedMethod::automatic && strategy_->is_identity())
     exact_ = std::make_unique<RandomAllocationCurve>(bins, noise_multiplier, only);
 }
 
 CorrelatedNoiseCurve::~CorrelatedNoiseCurve() = default;
+
+bool CorrelatedNoiseCurve::claims(double epsilon, double delta) {
+  if (!sampled_ || method_ != CorrelatedMethod::automatic || epsilon < sampled_->epsilon || delta < sampled_->delta)
+    return false;
+  try {
+    // A key that was searched for does not get past the lower end.
+    return lower(sampled_->epsilon, planned()) <= sampled_->delta &&
+           passes(*sampled_, *strategy_, bins_, static_cast<std::int64_t>(planned()), noise_multiplier_);
+  } catch (const OutOfReach&) {
+    return false;  // the other bounds stand
+  }
+}
 
 CorrelatedNoiseCurve::Bounds& CorrelatedNoiseCurve::bounds(std::uint64_t uses) {
   if (uses > planned())
@@ -315,6 +334,10 @@ Interval CorrelatedNoiseCurve::find_delta(double epsilon, std::uint64_t uses, do
       low = next, at_low = at_next;
     }
   }
+  if (sampled_ && high > sampled_->delta && claims(epsilon, sampled_->delta)) {
+    high = sampled_->delta;
+    why.upper = by_draws;
+  }
   return in_order({lower(epsilon, uses, &why.lower), high});
 }
 
@@ -370,6 +393,10 @@ Interval CorrelatedNoiseCurve::find_epsilon(double delta, std::uint64_t uses, do
   if (upper(high, uses, delta, 0.0, &why.upper) > delta)
     static_cast<void>(upper(high, uses, delta, 0.5 * delta, &why.upper));
   static_cast<void>(lower(low, uses, &why.lower));
+  if (sampled_ && high > sampled_->epsilon && claims(sampled_->epsilon, delta)) {
+    high = sampled_->epsilon;
+    why.upper = by_draws;
+  }
   return {std::min(low, high), high};
 }
 
@@ -378,6 +405,7 @@ bool CorrelatedNoiseCurve::certifies(double epsilon, double delta, std::uint64_t
   static_cast<void>(bounds(uses));
   if (exact_) return exact_->certifies(epsilon, delta, uses, precision);
   if (method_ != CorrelatedMethod::conditional && gaussian_delta(epsilon, bounds(uses).mu).upper <= delta) return true;
+  if (claims(epsilon, delta)) return true;
   if (sampler_ != TopLevel::balls_in_bins) return upper(epsilon, uses, delta, 0.0) <= delta;
   // An event may refute it before anything is made: identity balls in bins of the least diagonal cost no more
   // (Theorem 1).
@@ -410,6 +438,11 @@ Certificate CorrelatedNoiseCurve::methods() const {
                                    by_conditions, "; ", by_gram),
                                by_smaller_gram,
                                {}};
+  if (sampled_)
+    out.assumptions.push_back(cat(
+        "the key of the test by sampling (", sampled_->key.hex(),
+        ") was drawn at random, after the noise was chosen; of at most a thousand tests each had a key of its own, and "
+        "which were made, and whose noise is used, does not depend on the data"));
   if (sampler_ == TopLevel::balls_in_bins || (sampler_ == TopLevel::deterministic && strategy_->non_negative()))
     out.assumptions.push_back("the strategy matrix has no negative entries (checked)");
   return out;

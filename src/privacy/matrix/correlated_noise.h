@@ -56,13 +56,15 @@ constexpr Names<CorrelatedMethod, 5> names_of(CorrelatedMethod) {
 /// `balls_in_bins`: (1/b) Σ_i N(m_i, σ²I) against N(0, σ²I) (Choquette-Choo et al. 2025, Lemma 3.2), C ≥ 0. Upper ends
 /// as in CorrelatedMethod, the lower end from a smaller Gram matrix. Each direction is treated by itself until the end.
 /// With the identity as matrix, `automatic` asks RandomAllocationCurve, which knows the exact profile.
+/// A claim by sampling, for balls in bins: if its test is passed, its (ε, δ) is one more upper end, of `automatic`, for
+/// any number of planned epochs, as what fewer release is a part of what all do (docs/proofs/sampled-noise.md).
 class CorrelatedNoiseCurve final : public PrivacyCurve {
  public:
   /// b bins or batches. Throws PrivacyError for another sampler, and for balls in bins with a matrix that has negative
   /// entries.
   CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strategy, TopLevel sampler, std::int64_t bins,
                        double noise_multiplier, std::optional<Direction> only = std::nullopt,
-                       CorrelatedMethod method = CorrelatedMethod::automatic);
+                       CorrelatedMethod method = CorrelatedMethod::automatic, std::optional<SampledClaim> sampled = {});
   ~CorrelatedNoiseCurve() override;
 
   /// Throw PrivacyError for more uses than were planned.
@@ -100,6 +102,8 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
   /// Whether conditional composition is asked at all.
   [[nodiscard]] bool asks_conditions(const Bounds& known) const;
   double lower(double epsilon, std::uint64_t uses, std::string* by = nullptr);
+  /// Whether a claim by sampling says that δ(ε) ≤ delta.
+  [[nodiscard]] bool claims(double epsilon, double delta);
 
   std::shared_ptr<const Strategy> strategy_;
   TopLevel sampler_;
@@ -107,6 +111,7 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
   double noise_multiplier_;
   std::optional<Direction> only_;
   CorrelatedMethod method_;
+  std::optional<SampledClaim> sampled_;
   std::unique_ptr<Bounds> bounds_;
   std::unique_ptr<RandomAllocationCurve> exact_;  // independent noise in bins, all methods
 };

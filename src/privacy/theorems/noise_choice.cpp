@@ -11,6 +11,7 @@
 
 #include "privacy/adaptive/adaptive_curve.h"
 #include "privacy/matrix/correlated_noise.h"
+#include "privacy/matrix/sampled_loss.h"
 #include "privacy/terms/out_of_reach.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -24,8 +25,10 @@ namespace {
 constexpr double least_adaptive_sigma = 3.0;
 constexpr double largest_adaptive_sigma = 12.0;
 
-AppliedTheorem theorem_of(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double sigma) {
-  return series_theorem(target.law, noise_by(strategy->kind() == StrategyKind::identity ? nullptr : strategy, sigma));
+AppliedTheorem theorem_of(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double sigma,
+                          std::optional<SampledClaim> claim = {}) {
+  return series_theorem(
+      target.law, noise_by(strategy->kind() == StrategyKind::identity ? nullptr : strategy, sigma, std::move(claim)));
 }
 
 std::uint64_t uses_of(const NoiseTarget& target, const AppliedTheorem& theorem) {
@@ -135,6 +138,44 @@ double least_noise(const NoiseTarget& target, const std::shared_ptr<const Strate
   const auto uses = uses_of(target, theorem_at(1.0));
   return as_stated(calibrate_noise([&](double sigma) { return certified(target, strategy, sigma); }, tolerance),
                    {target.epsilon, target.delta, uses}, theorem_at, default_precision);
+}
+
+Noise least_sampled_noise(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy,
+                          const std::function<SecretKey(int test)>& key_of) {
+  constexpr double coarse = 0.1;  // of a test's draws: what an estimate takes
+  constexpr double aimed_at = 0.75;  // of what passes
+  constexpr double step = 1.015;  // from one test to the next
+  constexpr double resolution = 5e-3;
+  auto fallback = target;
+  fallback.delta *= fallback_share;
+  const double enough = least_noise(fallback, strategy, 2e-3);
+  static_cast<void>(theorem_of(target, strategy, enough, SampledClaim{target.epsilon, target.delta, {}}));  // or throws
+  const Gram gram(*strategy, target.law.batches, target.epochs, Gram::Side::upper);
+  const auto plan = sampling_plan(target.delta);
+  SampledLoss(gram, enough).check_work(plan.samples);
+  const auto draws = static_cast<std::uint64_t>(std::ceil(coarse * static_cast<double>(plan.samples)));
+  // Chooses what is tested, from draws of its own: nothing rests on it.
+  const auto search = SecretKey::from_stream(SecretKey::from_seed(0), "noise by sampling: search", 0);
+  const auto seems_enough = [&](double sigma) {
+    if (sigma * SampledLoss::most_mu < std::sqrt(gram.largest_diagonal()) * 1.001) return false;
+    const auto found = SampledLoss(gram, sigma).means(target.epsilon, draws, search);
+    return std::max(found.remove, found.add) <= aimed_at * plan.most_mean;
+  };
+  if (seems_enough(enough)) {
+    double high = enough;
+    double low = 0.5 * enough;
+    while (low > 0.01 && seems_enough(low)) high = low, low *= 0.5;
+    while (high > low * (1.0 + resolution)) {
+      const double middle = std::sqrt(low * high);
+      (seems_enough(middle) ? high : low) = middle;
+    }
+    for (int test = 0; test < most_sampled_tests && high < enough; ++test, high *= step) {
+      const SampledClaim claim{target.epsilon, target.delta, key_of(test)};
+      const double sigma = std::stod(rounded_up(high, 7));
+      if (passes(claim, *strategy, target.law.batches, target.epochs, sigma)) return noise_by(strategy, sigma, claim);
+    }
+  }
+  return noise_by(strategy, least_noise(fallback, strategy));
 }
 
 std::span<const StrategyKind> searched_kinds() {

@@ -51,6 +51,17 @@ struct NoiseTarget {
 [[nodiscard]] double least_noise(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy,
                                  double tolerance = 2e-4);
 
+/// Tests that are made until one is passed.
+inline constexpr int most_sampled_tests = 8;
+
+/// The least σ found, within a few percent, whose draws pass the test of the target (docs/proofs/sampled-noise.md),
+/// with the claim that it passed. Without one where none of a few tests is passed: then the σ that is certified without
+/// sampling at fallback_share of δ. For correlated noise in bins drawn once; `key_of(i)` draws the key of the i-th
+/// test. Takes a minute or so at δ = 1e-5. Throws PrivacyError for other laws, OutOfReach where drawing takes too long,
+/// and as least_noise does.
+[[nodiscard]] Noise least_sampled_noise(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy,
+                                        const std::function<SecretKey(int test)>& key_of);
+
 /// A matrix with its σ, and σ² times the mean squared error of its prefix sums (strategy.h): what training feels of the
 /// noise, in squares of the clip norm.
 struct PricedStrategy {

@@ -201,6 +201,10 @@ AppliedTheorem banded_rounds(AppliedTheorem out, const SeriesLaw& law, const Str
 
 AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::optional<Direction> direction,
                               CorrelatedMethod method) {
+  if (noise.sampled && (noise.kind == NoiseKind::independent || law.sampler != TopLevel::balls_in_bins))
+    throw PrivacyError(
+        "noise by sampling: found without balls_in_bins and correlated noise; other batches and independent noise are "
+        "accounted for without it");
   if (noise.kind == NoiseKind::independent) return series_theorem(law, noise.multiplier, direction);
   if (noise.strategy == nullptr) throw Error(ExitCode::failure, "correlated noise without a strategy matrix");
   // The checks of numbers are those of independent noise.
@@ -232,8 +236,9 @@ AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::opt
                                                                              std::span<const double> orders) {
       return bins_renyi(*strategy, law.batches, sigma, uses, orders);
     };
-  out.own_curve = [=, strategy = noise.strategy, sigma = noise.multiplier] {
-    return std::make_unique<CorrelatedNoiseCurve>(strategy, law.sampler, law.batches, sigma, direction, method);
+  out.own_curve = [=] {
+    return std::make_unique<CorrelatedNoiseCurve>(noise.strategy, law.sampler, law.batches, noise.multiplier, direction,
+                                                  method, noise.sampled);
   };
   return out;
 }
@@ -396,7 +401,7 @@ Certificate asked_certificate(const AppliedTheorem& theorem, double delta, std::
   // What a curve says unasked tells apart samplers and kinds of matrices whose pairs may be the same.
   const auto unasked = curve->methods();
   const auto key =
-      cat(unasked.upper, "; ", unasked.lower, "; ", unasked.assumptions.size(), "; ", theorem.theorem, " ",
+      cat(unasked.upper, "; ", unasked.lower, "; ", join(unasked.assumptions, ", "), "; ", theorem.theorem, " ",
           theorem.steps_per_epoch, " ", exact(theorem.noise_multiplier), " ",
           exact(theorem.pair.components().back().mean), " ", exact(theorem.pair.components().back().weight), " ",
           exact(delta), " ", uses, " ", name(theorem.composition));

@@ -36,7 +36,6 @@ constexpr double points_per_deviation = 16.0;
 constexpr double fine_deviations = 2.0;
 constexpr std::size_t most_points = 4096;
 constexpr std::int64_t many_orders = 128;
-constexpr double coarse = 5e-3;
 constexpr double most_work = 4e6;  // of a table of sums
 
 /// δ(ε) of `uses` uses by the divergences of one, at whole orders from 2 on.
@@ -169,7 +168,7 @@ RedrawnBinsCurve::RedrawnBinsCurve(std::int64_t bins, double noise_multiplier, s
     : bins_(bins),
       noise_multiplier_(noise_multiplier),
       only_(only),
-      drawn_once_(bins, noise_multiplier),
+      drawn_once_(bins, noise_multiplier, only),
       cap_(noise_multiplier),
       sums_(noise_multiplier, (1.0 - 1e-15) / std::sqrt(static_cast<double>(bins))) {}
 
@@ -202,11 +201,6 @@ RedrawnBinsCurve::End RedrawnBinsCurve::upper(Direction direction, double epsilo
   const auto take = [&](double delta, const char* by) {
     if (delta < out.delta) out = {delta, by};
   };
-  if (uses == 1) {
-    // Bins of one epoch are drawn once.
-    take(drawn_once_.delta(direction, epsilon, 1, coarse).upper, by_one_epoch);
-    return out;
-  }
   take(by_renyi(direction, epsilon, uses), by_divergences);
   take(composed(one_epoch().of(direction).upper.get(), epsilon, uses, 1.0), by_composition);
   return out;
@@ -224,15 +218,18 @@ RedrawnBinsCurve::End RedrawnBinsCurve::lower(double epsilon, std::uint64_t uses
   if (uses == 0 || bins_ == 1) return out;  // of one bin the sum is all there is
   for (const auto direction : {Direction::remove, Direction::add}) {
     if (only_ && *only_ != direction) continue;
-    const double found = uses == 1 ? drawn_once_.delta(direction, epsilon, 1, coarse).lower
-                                   : composed(one_epoch().of(direction).lower.get(), epsilon, uses, 0.0);
-    if (found > out.delta) out = {found, uses == 1 ? by_one_epoch : by_composition};
+    const double found = composed(one_epoch().of(direction).lower.get(), epsilon, uses, 0.0);
+    if (found > out.delta) out = {found, by_composition};
   }
   return out;
 }
 
-Interval RedrawnBinsCurve::find_delta(double epsilon, std::uint64_t uses, double, Certificate& why) {
+Interval RedrawnBinsCurve::find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) {
   if (uses == 0) return {0.0, 0.0};
+  if (uses == 1) {  // bins of one epoch are drawn once
+    why.upper = why.lower = by_one_epoch;
+    return drawn_once_.delta(epsilon, 1, precision);
+  }
   const auto above = upper(epsilon, uses);
   const auto below = lower(epsilon, uses);
   why.upper = above.by;
@@ -241,6 +238,10 @@ Interval RedrawnBinsCurve::find_delta(double epsilon, std::uint64_t uses, double
 }
 
 Interval RedrawnBinsCurve::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) {
+  if (uses == 1) {
+    why.upper = why.lower = by_one_epoch;
+    return drawn_once_.epsilon(delta, 1, precision);
+  }
   const Interval cap = cap_.epsilon(delta, uses, precision);
   why.upper = why.lower = by_fixed_batches;
   if (uses == 0 || cap.upper == 0.0) return cap;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tsdp/base/names.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::privacy {
 
@@ -123,17 +124,30 @@ constexpr Names<NoiseKind, 2> names_of(NoiseKind) {
 
 class Strategy;
 
+/// (ε, δ) for all planned epochs of balls in bins, by a test that draws from `key`, which is public and was drawn after
+/// the settings were made (docs/proofs/sampled-noise.md). Whoever relies on it repeats the test.
+struct SampledClaim {
+  double epsilon = 0.0;
+  double delta = 0.0;
+  SecretKey key;
+
+  bool operator==(const SampledClaim&) const = default;
+};
+
 /// Gaussian noise on the sum of a step.
 struct Noise {
   NoiseKind kind = NoiseKind::independent;
   double multiplier =
       1.0;  ///< σ: the standard deviation of Z in multiples of the clip norm; nothing is normalised by C
   std::shared_ptr<const Strategy> strategy = nullptr;  ///< of correlated noise only
+  std::optional<SampledClaim> sampled = {};  ///< how `multiplier` was found, where it was by sampling
 };
 
 /// Correlated noise by `strategy`; independent noise if it is null.
-[[nodiscard]] inline Noise noise_by(std::shared_ptr<const Strategy> strategy, double multiplier) {
-  return {strategy ? NoiseKind::correlated : NoiseKind::independent, multiplier, std::move(strategy)};
+[[nodiscard]] inline Noise noise_by(std::shared_ptr<const Strategy> strategy, double multiplier,
+                                    std::optional<SampledClaim> sampled = {}) {
+  return {strategy ? NoiseKind::correlated : NoiseKind::independent, multiplier, std::move(strategy),
+          std::move(sampled)};
 }
 
 }  // namespace tsdp::privacy
