@@ -1,31 +1,31 @@
 # syntax=docker/dockerfile:1
-# The same scripts as on any machine, in two images:
-#   docker build --target cpu -t tsdp .            docker run --rm -v "$PWD:/data" tsdp --config my.yaml --output run
-#   docker build --target cuda -t tsdp:cuda .      docker run --rm --gpus all -v "$PWD:/data" tsdp:cuda --config my.yaml
+# tsdp as its wheels, in an image of Python alone: no compiler, no checkout.
+#   docker build -t tsdp .                                docker run --rm -v "$PWD:/data" tsdp --config my.yaml --output run
+#   docker build --build-arg TORCH=cuda -t tsdp:cuda .    docker run --rm --gpus all -v "$PWD:/data" tsdp:cuda --config my.yaml --output run
+# Other programs: docker run --rm -v "$PWD:/data" --entrypoint tsdp-forecast tsdp --model run/model.pt …
+ARG TORCH=cpu
 
-# The toolkit to build with comes with the wheels, so the small base image does.
-FROM nvidia/cuda:13.0.2-base-ubuntu24.04 AS cuda
+FROM debian:12-slim AS wheels
+ARG TORCH
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates python3 python3-venv \
   && rm -rf /var/lib/apt/lists/*
-# No driver is there while an image is built, so the choice is made here.
-ENV TSDP_TORCH=cuda
+# No driver is there while an image is built, so which torch is said here.
+ENV TSDP_TORCH=$TORCH
 WORKDIR /opt/tsdp
 COPY scripts scripts
-RUN scripts/setup.sh torch && rm -rf /var/lib/apt/lists/* /root/.cache
+# The build of torch for CPUs goes beside the wheels: by its name alone pip would take the one for CUDA.
+RUN scripts/setup.sh torch && rm -rf /var/lib/apt/lists/* /root/.cache && mkdir /dist \
+  && if [ "$TORCH" = cpu ]; then \
+    bash -c '. scripts/common.sh && .venv/bin/python3 -m pip download --no-deps --dest /dist --extra-index-url "$tsdp_torch_index" "torch==$(tsdp_pin torch)+cpu"'; \
+  fi
 COPY . .
-RUN scripts/setup.sh programs && rm -rf /root/.cache
-WORKDIR /data
-ENTRYPOINT ["/opt/tsdp/build/release/bin/tsdp-train"]
+RUN scripts/wheels.sh /dist
 
-# Last, and so the one that a plain `docker build .` makes.
-FROM debian:12-slim AS cpu
-RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates python3 python3-venv \
-  && rm -rf /var/lib/apt/lists/*
-ENV TSDP_TORCH=cpu
-WORKDIR /opt/tsdp
-COPY scripts scripts
-RUN scripts/setup.sh torch && rm -rf /var/lib/apt/lists/* /root/.cache
-COPY . .
-RUN scripts/setup.sh programs && rm -rf /root/.cache
+# The Python of the stage above, and its C library, which the wheels need at least.
+FROM python:3.11-slim-bookworm
+RUN --mount=type=bind,from=wheels,source=/dist,target=/dist \
+  pip install --no-cache-dir --find-links /dist /dist/tsdp_account-*.whl /dist/tsdp-*.whl
+# What the container runtime of NVIDIA asks for; without it, they mean nothing.
+ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 WORKDIR /data
-ENTRYPOINT ["/opt/tsdp/build/release/bin/tsdp-train"]
+ENTRYPOINT ["tsdp-train"]

@@ -558,22 +558,28 @@ tsdp_set_up() {
   tsdp_unlock
 }
 
+# Sets tsdp_torch_arguments: what CMake is told of the LibTorch that tsdp_torch found.
+tsdp_describe_torch() {
+  tsdp_torch_arguments=("-DTorch_DIR=$tsdp_torch_dir")
+  if [ -n "$tsdp_python" ]; then tsdp_torch_arguments+=("-DPython3_EXECUTABLE=$tsdp_python"); fi
+  if [ -e "$tsdp_torch_dir/../../../lib/libtorch_cuda.so" ]; then
+    # Debian 12's CMake does not know C++20 for CUDA.
+    tsdp_torch_arguments+=(-DCMAKE_CUDA_STANDARD=17)
+    if [ -n "$tsdp_cuda_home" ]; then
+      tsdp_torch_arguments+=("-DCUDA_TOOLKIT_ROOT_DIR=$tsdp_cuda_home" "-DCMAKE_CUDA_COMPILER=$tsdp_cuda_home/bin/nvcc")
+    elif [ -z "${CUDACXX:-}" ] && ! command -v nvcc >/dev/null && [ -x /usr/local/cuda/bin/nvcc ]; then
+      tsdp_torch_arguments+=(-DCMAKE_CUDA_COMPILER=/usr/local/cuda/bin/nvcc)
+    fi
+  fi
+}
+
 tsdp_configure_release() {
-  local arguments=("-DTorch_DIR=$tsdp_torch_dir")
+  local arguments=()
+  tsdp_describe_torch
   if [ -n "$tsdp_python" ]; then
-    arguments+=("-DPython3_EXECUTABLE=$tsdp_python")
     # From the package's files only, since importing it takes a second.
     local arrow=("$(dirname -- "$tsdp_python")"/../lib/python3*/site-packages/pyarrow/libparquet.so*)
     if [ -e "${arrow[0]}" ]; then arguments+=(-DTSDP_PARQUET=ON); fi
   fi
-  if [ -e "$tsdp_torch_dir/../../../lib/libtorch_cuda.so" ]; then
-    # Debian 12's CMake does not know C++20 for CUDA.
-    arguments+=(-DCMAKE_CUDA_STANDARD=17)
-    if [ -n "$tsdp_cuda_home" ]; then
-      arguments+=("-DCUDA_TOOLKIT_ROOT_DIR=$tsdp_cuda_home" "-DCMAKE_CUDA_COMPILER=$tsdp_cuda_home/bin/nvcc")
-    elif [ -z "${CUDACXX:-}" ] && ! command -v nvcc >/dev/null && [ -x /usr/local/cuda/bin/nvcc ]; then
-      arguments+=(-DCMAKE_CUDA_COMPILER=/usr/local/cuda/bin/nvcc)
-    fi
-  fi
-  tsdp_configure release "${arguments[@]}"
+  tsdp_configure release "${tsdp_torch_arguments[@]}" "${arguments[@]}"
 }

@@ -120,7 +120,11 @@ def of_everything(root: Path, stage: Path, output: Path, version: str, extras: s
     with_programs(stage / "tsdp_programs", programs, built)
     # What programs find by bare names, those of the other wheel, too: share/tsdp of the environment.
     shared: dict[str, list[str]] = {}
-    for name in ran("git", "-C", root, "ls-files", "configs", "data", "starts").split():
+    # The data that SHA256SUMS lists; what scripts/fetch_data.sh brings stays out. Git is not asked: an image is built without it.
+    data = ["README.md", "SHA256SUMS", *(line.split()[1] for line in (root / "data" / "SHA256SUMS").read_text().splitlines())]
+    ours = sorted(path for folder in ("configs", "starts") for path in (root / folder).rglob("*") if path.is_file())
+    for path in [*ours, *(root / "data" / name for name in data)]:
+        name = str(path.relative_to(root))
         (stage / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(root / name, stage / name)
         shared.setdefault(f"share/tsdp/{Path(name).parent}", []).append(name)

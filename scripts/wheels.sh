@@ -63,7 +63,8 @@ build_programs account -DTSDP_WITH_TORCH=OFF -- tsdp-account tsdp-data
 if [ "${wheels[*]}" != account ]; then
   tsdp_torch
   [ -n "$tsdp_python" ] || tsdp_fail "wheels: the LibTorch in $tsdp_torch_dir comes with no Python, so no wheel can ask for it" "run again with TSDP_TORCH=cpu"
-  build_programs tsdp -DTorch_DIR="$tsdp_torch_dir" -DPython3_EXECUTABLE="$tsdp_python" -- tsdp-audit tsdp-evaluate tsdp-export tsdp-forecast tsdp-sweep tsdp-train
+  tsdp_describe_torch
+  build_programs tsdp "${tsdp_torch_arguments[@]}" -- tsdp-audit tsdp-evaluate tsdp-export tsdp-forecast tsdp-sweep tsdp-train
 fi
 tsdp_unlock
 exec "$tools/bin/python3" "$tsdp_root/scripts/wheels.py" --root "$tsdp_root" --output "$output" ${tsdp_python:+--torch "$tsdp_python"}

@@ -16,19 +16,21 @@ def _folder(package: str) -> Path | None:
     return None if found is None or not found.submodule_search_locations else Path(list(found.submodule_search_locations)[0])
 
 
-def _torch_libraries(built_for: Path) -> Path:
-    """The folder of torch's libraries. Ends the program unless they are those that it was linked with: others would end it in the middle of its work."""
+def _torch_libraries(built_for: Path) -> list[Path]:
+    """The folders of torch's libraries. Ends the program unless they are those that it was linked with: others would end it in the middle of its work."""
     version, *libraries = built_for.read_text().split()
     folder = _folder("torch")
     found = None if folder is None else importlib.metadata.version("torch")
     if folder is None or found is None or found.split("+")[0] != version or not all((folder / "lib" / name).exists() for name in libraries):
+        build = "CUDA" if "libtorch_cuda.so" in libraries else "CPUs"
         print(
-            f"tsdp: found {'no torch' if found is None else f'torch {found}'}; expected torch {version} for CPUs, which this build of tsdp is linked with: "
+            f"tsdp: found {'no torch' if found is None else f'torch {found}'}; expected torch {version} for {build}, which this build of tsdp is linked with: "
             f"pip install torch=={version}",
             file=sys.stderr,
         )
         raise SystemExit(2)
-    return folder / "lib"
+    # The build of torch for CUDA has CUDA's own libraries beside it, in packages of NVIDIA's.
+    return [folder / "lib", *sorted(folder.parent.glob("nvidia/*/lib"))]
 
 
 def main() -> None:
@@ -39,7 +41,7 @@ def main() -> None:
             continue
         if (folder / BUILT_FOR).is_file():
             before = os.environ.get("LD_LIBRARY_PATH")
-            os.environ["LD_LIBRARY_PATH"] = os.pathsep.join([str(_torch_libraries(folder / BUILT_FOR)), *([before] if before else [])])
+            os.environ["LD_LIBRARY_PATH"] = os.pathsep.join([*map(str, _torch_libraries(folder / BUILT_FOR)), *([before] if before else [])])
         os.environ.setdefault("TSDP_PYTHON", sys.executable)
         program = str(folder / "bin" / name)
         os.execv(program, [program, *sys.argv[1:]])
