@@ -135,8 +135,11 @@ function(tsdp_install)
     install(TARGETS ${torch} EXPORT tsdpTorchTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
     install(EXPORT tsdpTorchTargets NAMESPACE tsdp:: DESTINATION ${package_dir})
   endif()
-  # What programs look for by bare names.
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs ${PROJECT_SOURCE_DIR}/data ${PROJECT_SOURCE_DIR}/starts DESTINATION ${CMAKE_INSTALL_DATADIR}/tsdp)
+  # What programs look for by bare names. Of the data only what may be passed on.
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs ${PROJECT_SOURCE_DIR}/starts DESTINATION ${CMAKE_INSTALL_DATADIR}/tsdp)
+  file(STRINGS ${PROJECT_SOURCE_DIR}/data/installed.txt installed)
+  list(TRANSFORM installed PREPEND ${PROJECT_SOURCE_DIR}/data/)
+  install(FILES ${installed} DESTINATION ${CMAKE_INSTALL_DATADIR}/tsdp/data)
   get_property(installs_libtorch GLOBAL PROPERTY TSDP_INSTALLS_LIBTORCH)
   if(installs_libtorch)
     # Libraries of the system stay the system's.

@@ -120,8 +120,8 @@ def of_everything(root: Path, stage: Path, output: Path, version: str, extras: s
     with_programs(stage / "tsdp_programs", programs, built)
     # What programs find by bare names, those of the other wheel, too: share/tsdp of the environment.
     shared: dict[str, list[str]] = {}
-    # The data that SHA256SUMS lists; what scripts/fetch_data.sh brings stays out. Git is not asked: an image is built without it.
-    data = ["README.md", "SHA256SUMS", *(line.split()[1] for line in (root / "data" / "SHA256SUMS").read_text().splitlines())]
+    # Of the data what may be passed on. Git is not asked what there is: an image is built without it.
+    data = (root / "data" / "installed.txt").read_text().split()
     ours = sorted(path for folder in ("configs", "starts") for path in (root / folder).rglob("*") if path.is_file())
     for path in [*ours, *(root / "data" / name for name in data)]:
         name = str(path.relative_to(root))

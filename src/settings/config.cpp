@@ -779,6 +779,20 @@ constexpr FileToGet files_to_get[] = {
     {"lookalike_10k.txt.gz", nullptr, "tsdp-data generate traffic-like --series 10000 --length 400 --seed 5"},
 };
 
+/// A set that the source tree has and no installation: its terms are unknown (data/README.md).
+struct FileOfUnknownTerms {
+  const char* file;
+  const char* made_by;  ///< makes series of the same form and shape; the name of what it writes comes last
+};
+constexpr FileOfUnknownTerms files_of_unknown_terms[] = {
+    {"exchange_rate.txt.gz", "tsdp-data generate daily --series 8 --length 7588 --seed 1 --output"},
+    {"gefcom2012_load.txt.gz", "tsdp-data generate hourly --series 20 --length 39414 --seed 1 --output"},
+    {"m4_hourly.tsf.gz",
+     "tsdp-data generate hourly --series 414 --length 1008 --seed 2 --output made.txt.gz && tsdp-data convert "
+     "--frequency 1h --start 1970-01-01 made.txt.gz"},
+    {"metr_la_week_10min.txt.gz", "tsdp-data generate 10_minutes --series 207 --length 1008 --seed 1 --output"},
+};
+
 /// What to do about a missing data file, in words; `root`: where an installed copy or the checkout has its data, if
 /// anywhere.
 std::string how_to_get(const std::filesystem::path& path, const std::filesystem::path& root) {
@@ -796,6 +810,11 @@ std::string how_to_get(const std::filesystem::path& path, const std::filesystem:
                "put ", known.origin, " into ", folder.string(),
                "; without it, --config lookalike_traffic.yaml trains on made data, and ", another);
   }
+  for (const auto& known : files_of_unknown_terms)
+    if (path.filename() == known.file)
+      return cat("; its terms are unknown, so it is in tsdp's sources alone: put data/", known.file, " of them into ",
+                 folder.string(), ", or made series in its place: ", known.made_by, " ", (folder / known.file).string(),
+                 "; or ", another);
   return cat("; ", another);
 }
 

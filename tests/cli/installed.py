@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,14 @@ def test(build, folder):
         if hidden:
             command = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(ROOT), *command]
         return output_of(command, cwd=folder, env={"PATH": os.environ["PATH"], "HOME": str(folder)})
+
+    # No data of unknown terms. The message says how to make series in their place.
+    assert {path.name for path in (prefix / "share/tsdp/data").iterdir()} == {"README.md", "sf_traffic_one_sensor.txt.gz"}
+    done = subprocess.run([programs / "tsdp-train", "--config", "gefcom2012_load.yaml", "--dry-run"], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done
+    command = re.search(r"its terms are unknown, .* made series in its place: (tsdp-data generate .*); or ", done.stderr)
+    assert command and command[1].endswith(f"{prefix}/share/tsdp/data/gefcom2012_load.txt.gz"), done.stderr
+    run(*command[1].split())
 
     run("tsdp-train", "--config", "gefcom2012_load.yaml", "--output", "run", "--quiet", "--threads", "1",
         "--set", "training.max_epochs=50", "--set", "privacy.noise_multiplier=30", "--set", "dataset.test_windows=1")

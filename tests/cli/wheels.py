@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import sysconfig
@@ -70,6 +71,10 @@ def test(programs, folder, everything):
     # Everything, with torch: from a configuration by its bare name to forecasts.
     full = Environment(folder / "full", sysconfig.get_path("purelib"))
     full.install(account, whole)
+    shared = full.folder / "share" / "tsdp" / "data"
+    assert {path.name for path in shared.iterdir()} == {"README.md", "sf_traffic_one_sensor.txt.gz"}
+    command = re.search(r"made series in its place: tsdp-data (.*); or ", full.run("tsdp-train", "--config", "gefcom2012_load.yaml", "--dry-run", code=3))[1].split()
+    full.run("tsdp-data", *command)
     full.run("tsdp-train", "--config", "gefcom2012_load.yaml", "--output", "run", "--quiet", "--threads", "1",
              "--set", "training.max_epochs=50", "--set", "privacy.noise_multiplier=30", "--set", "dataset.test_windows=1")  # fmt: skip
     assert json.loads((full.folder / "run" / "privacy.json").read_text())["start"]["origin"] == "synthetic"

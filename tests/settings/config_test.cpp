@@ -648,6 +648,11 @@ TEST_F(ConfigTest, AMissingDataFileSaysWhereItComesFrom) {
              "/lookalike_traffic.txt.gz"}},
            {"none/lookalike_10k.txt.gz",
             {"make it: tsdp-data generate traffic-like --series 10000 --length 400 --seed 5 --output "}},
+           {"none/gefcom2012_load.txt.gz",
+            {"its terms are unknown", "put data/gefcom2012_load.txt.gz of them into " + data,
+             "tsdp-data generate hourly --series 20 --length 39414 --seed 1 --output " + data +
+                 "/gefcom2012_load.txt.gz"}},
+           {"none/m4_hourly.tsf.gz", {"its terms are unknown", "made.txt.gz " + data + "/m4_hourly.tsf.gz"}},
            {"none/mine.csv", {"looked for "}}}) {
     const auto line = refusal(path);
     EXPECT_NE(line.find("dataset.path: no file '" + std::string(path) + "'"), std::string::npos) << line;
