@@ -57,6 +57,13 @@ std::size_t values_at(const std::vector<std::string>& lines) {
   return static_cast<std::size_t>(found - lines.begin());
 }
 
+/// The names of the configuration's options, sections among them.
+std::vector<std::string> options_in(const std::vector<std::string>& lines) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < values_at(lines); ++i) out.push_back(lines[i].substr(0, lines[i].find(':')));
+  return out;
+}
+
 }  // namespace
 
 std::string charged_for(const Config& config, const data::PreparedData& data, const std::string& run) {
@@ -102,6 +109,11 @@ void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& conf
   };
   const auto began = lines_of(read_file(folder.charged_config()));
   const auto now = lines_of(charged_for(config, data, run_charged_for(folder)));
+  // A program writes all of its options, so only another program's are others.
+  if (options_in(began) != options_in(now))
+    throw DataError(cat(folder.charged_config().string(),
+                        ": has other options than this version of tsdp; expected a run that it began, as only the "
+                        "version that began a run goes on with it"));
   for (std::size_t i = 0; i < std::max(began.size(), now.size()); ++i) {
     const auto line = [&](const std::vector<std::string>& lines) {
       return i < lines.size() ? lines[i] : std::string();

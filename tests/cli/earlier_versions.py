@@ -146,7 +146,7 @@ def test_stopped(binaries, folder):
     """A run that was stopped: the version that began it goes on with it, and no other charges a step."""
     before = {path: path.read_bytes() for path in (folder / "stopped").rglob("*") if path.is_file()}
     said = asked(binaries, "tsdp-train", "--resume", folder / "stopped", "--threads", "1", "--quiet", code=3)
-    assert folder.name in said or "of another version" in said, said
+    assert "version that began" in said or "of another version" in said, said
     after = {path: path.read_bytes() for path in (folder / "stopped").rglob("*") if path.is_file()}
     assert before.items() <= after.items(), before.keys()
 

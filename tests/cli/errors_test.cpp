@@ -637,6 +637,21 @@ TEST_F(Errors, ResumeWithAnEditedMechanismDoesNotUnderstateEpsilon) {
   EXPECT_EQ(content_of(path("run/privacy.json")), ledger);
 }
 
+// A program writes all of its options, so a run without one of them was begun by another version.
+TEST_F(Errors, ARunOfAnotherVersionIsNotGoneOnWith) {
+  make_run();
+  auto text = content_of(path("run/private/checkpoints/config.yaml"));
+  const std::string option = "  redraw: once\n";
+  const auto place = text.find(option);
+  ASSERT_NE(place, std::string::npos) << text;
+  write("run/private/checkpoints/config.yaml", text.erase(place, option.size()));
+  const auto before = files_of("run");
+  expect_failure(
+      run(train, {"--resume", "run", "--quiet", "--threads", "1"}), train, 3,
+      {"run/private/checkpoints/config.yaml", "other options than this version", "only the version that began a run"});
+  EXPECT_EQ(files_of("run"), before);
+}
+
 TEST_F(Errors, DamagedLedgerIsNotExported) {
   make_run();
   write("run/privacy.json", "{");
