@@ -5,6 +5,7 @@ Every version that CHANGELOG.md names has a folder there, or a row in its README
 """
 
 import csv
+import hashlib
 import json
 import os
 import pathlib
@@ -101,6 +102,24 @@ def test_ledgers(binaries, folder):
         assert abs(total["epsilon"]["upper"] / stated["epsilon"]["upper"] - 1.0) < 0.01, (total, stated)
 
 
+def test_start(binaries, folder):
+    """Weights to start from: a model as the version stored it, with its ledger."""
+    start = folder / "start.safetensors"
+    data = start.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    ledger = folder / "start.json"
+    ledger.write_text(json.loads(data[8 : 8 + size])["__metadata__"]["privacy.json"])
+    assert json.loads(ledger.read_text())["program"] == f"tsdp {folder.name}"
+    assert json.loads(asked(binaries, "tsdp-account", "verify", ledger, "--json"))["agrees"]
+    run.write_series(folder / "monthly.txt", rows=120)
+    config = run.write_config(folder / "monthly.yaml", folder / "monthly.txt", dataset__frequency="1M", dataset__season_length=12, dataset__prediction_length=12,
+                              dataset__validation_length=0, dataset__test_windows=1, model__name="dlinear", model__context_length=36, model__prior="seasonal_naive",
+                              model__start=start, privacy__target_epsilon=0)  # fmt: skip
+    asked(binaries, "tsdp-train", "--config", config, "--output", folder / "started", "--threads", "1", "--quiet")
+    stated = json.loads((folder / "started" / "privacy.json").read_text())["start"]
+    assert stated["origin"] == "synthetic" and stated["weights_sha256"] == hashlib.sha256(data).hexdigest(), stated
+
+
 def test_budget(binaries, folder):
     file = folder / "budget.json"
     before = json.loads(asked(binaries, "tsdp-account", "budget", file, "--json"))
@@ -151,7 +170,8 @@ def test_stopped(binaries, folder):
     assert before.items() <= after.items(), before.keys()
 
 
-PARTS = {"configs": test_configurations, "ledgers": test_ledgers, "budget.json": test_budget, "finished": test_run, "stopped": test_stopped}
+PARTS = {"configs": test_configurations, "ledgers": test_ledgers, "start.safetensors": test_start, "budget.json": test_budget, "finished": test_run,
+         "stopped": test_stopped}  # fmt: skip
 
 
 def test(binaries, folder):
