@@ -137,10 +137,9 @@ int attack_trainer(const Options& o, const std::filesystem::path& config_file, c
   auto options = audit_options_of(o);
   options.stop = &tsdp::cli::stop_on_signals();
   options.progress = told();
-  // Uses only what is public about the data: how many series, and how long.
-  const auto& lengths = data.split.training_length;
-  const auto config =
-      audited_part_of(tsdp::mechanism::settle(data.config, data.training_lengths(), config_file).config);
+  // Uses only what is public about the data: how many series, how long, and whose.
+  const auto lengths = data.training_lengths();
+  const auto config = audited_part_of(tsdp::mechanism::settle(data.config, lengths, config_file).config);
   const auto measurement = tsdp::audit::measure(config, lengths, options);
   const auto claim = tsdp::audit::claim_of(config, lengths, options, measurement);
   const auto verdict = tsdp::audit::judge(claim, measurement.uses, options.confidence);

@@ -3,26 +3,35 @@
 #include <string>
 #include <utility>
 
+#include "tsdp/privacy/terms/strategy.h"
+
 namespace tsdp::audit {
 
-data::PreparedData data_of(const Config& config, const std::vector<std::int64_t>& lengths,
+data::PreparedData data_of(const Config& config, const privacy::SeriesLengths& lengths,
                            const std::function<std::vector<float>(std::int64_t series, std::int64_t length)>& values) {
   data::PreparedData out;
   out.dataset.name = "audit";
   out.dataset.frequency = data::Frequency::parse(config.dataset.frequency);
-  for (std::size_t s = 0; s < lengths.size(); ++s) {
-    data::Series series{std::to_string(s), 0, values(static_cast<std::int64_t>(s), lengths[s])};
+  for (std::int64_t s = 0; s < lengths.count(); ++s) {
+    out.split.training_length.push_back(lengths[s]);
+    data::Series series{std::to_string(s), 0, values(s, lengths[s])};
     if (config.augmentation.context_noise > 0.0 || config.augmentation.forecast_noise > 0.0)
       series.exact.assign(series.values.begin(), series.values.end());
     out.dataset.series.push_back(std::move(series));
   }
   out.dataset.covariates.names = config.dataset.covariate_columns;  // public, so what they are does not matter: 0
-  out.split.training_length = lengths;
+  out.dataset.owner = lengths.grouped().of;
   return out;
 }
 
-Config attacked(Config config, double noise_multiplier, std::uint64_t epochs) {
-  config.privacy.noise_multiplier = noise_multiplier;
+Config attacked(Config config, const privacy::Noise& noise, std::uint64_t epochs) {
+  config.privacy.noise_multiplier = noise.multiplier;
+  config.privacy.noise_mechanism = privacy::StrategyKind::identity;
+  if (noise.strategy) {
+    config.privacy.noise_mechanism = privacy::StrategyKind::file;
+    config.privacy.noise_coefficients = "those of the audited run";
+    config.privacy.noise_recursion = noise.strategy->recursion();
+  }
   config.privacy.target_epsilon = 1e12;
   config.optimizer.learning_rate = 1e-30;
   config.optimizer.weight_decay = 0.0;

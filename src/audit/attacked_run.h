@@ -16,13 +16,14 @@ namespace tsdp::audit {
 /// Tensors of an audit.
 inline const auto on_cpu = at::TensorOptions().dtype(at::kFloat);
 
-/// Series of `lengths` with the values that `values` gives them.
+/// Series of `lengths`, and of their owners where these are known, with the values that `values` gives them.
 [[nodiscard]] data::PreparedData data_of(
-    const Config& config, const std::vector<std::int64_t>& lengths,
+    const Config& config, const privacy::SeriesLengths& lengths,
     const std::function<std::vector<float>(std::int64_t series, std::int64_t length)>& values);
 
-/// The same run with no end to its budget and with weights that stay as they are.
-[[nodiscard]] Config attacked(Config config, double noise_multiplier, std::uint64_t epochs);
+/// The same run with no end to its budget and with weights that stay as they are. Correlated noise has the coefficients
+/// of `noise` for however many steps, not those that a search would find for them.
+[[nodiscard]] Config attacked(Config config, const privacy::Noise& noise, std::uint64_t epochs);
 
 /// What the clipping of a run leaves of given windows.
 class Clipped {

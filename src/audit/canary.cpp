@@ -34,8 +34,13 @@ MarkCode mark_code(const privacy::SubsamplingScheme& scheme, const privacy::Priv
 
 std::vector<float> marked_values(const MarkCode& code, const Neighbours& neighbours, std::int64_t series,
                                  std::int64_t length, bool second) {
-  const bool changed = series == neighbours.series;
   const auto unit = static_cast<float>(code.unit);
+  if (code.kind == CanaryKind::present) {
+    const bool changed = std::binary_search(neighbours.missing.begin(), neighbours.missing.end(), series);
+    const float there = second ? 3.0F * unit : std::numeric_limits<float>::quiet_NaN();
+    return std::vector<float>(static_cast<std::size_t>(length), changed ? there : 0.0F);
+  }
+  const bool changed = series == neighbours.series;
   std::vector<float> out(static_cast<std::size_t>(length), code.noised ? std::numeric_limits<float>::quiet_NaN()
                                                            : changed   ? unit
                                                                        : 0.0F);
@@ -80,6 +85,9 @@ models::Forecaster::Hidden Canary::forward(const models::WindowBatch& batch) {
   const auto* value = values.const_data_ptr<float>();
   const auto observed = code_.noised ? at::cat({batch.past_observed, batch.future_observed}, 1).cpu() : at::Tensor();
   const auto* seen = code_.noised ? observed.const_data_ptr<float>() : nullptr;
+  const bool present = code_.kind == CanaryKind::present;
+  // All values that are forecast are there, except those of a series that is missing.
+  const auto there = present ? batch.future_observed.sum(1).cpu() : at::Tensor();
   auto rows = at::zeros({windows, 2}, at::kFloat);
   auto* row = rows.data_ptr<float>();
   const auto length = static_cast<float>(1e6 * std::max(clip_norm_, 1.0));
@@ -105,11 +113,13 @@ models::Forecaster::Hidden Canary::forward(const models::WindowBatch& batch) {
       float mark = 0.0F;
       for (std::int64_t j = 0; j < width; ++j) mark = std::max(mark, value[j]);
       own = mark >= unit;
-      touched = mark >= 2.0F * unit;
+      touched = mark >= 2.0F * unit || (present && there.const_data_ptr<float>()[i] == 0.0F);
       likelier = mark >= 3.0F * unit;
     }
     touched_windows += touched ? 1 : 0;
-    if (code_.kind == CanaryKind::substituted) {
+    if (present) {
+      row[0] = likelier ? length : 0.0F;
+    } else if (code_.kind == CanaryKind::substituted) {
       row[0] = touched && likelier ? length : -length;
     } else if (touched) {
       row[0] = likelier ? length : -length;

@@ -13,7 +13,8 @@ namespace tsdp::audit {
 /// How data sets carry marks to the canary. Values are multiples of `unit`. Without noise on the data, `unit` is a
 /// power of two no larger than v, and marks are exact: 0: another series; 1: the changed series; 2: a changed place on
 /// D; 3: one on D′. With noise it is v, rounded down to single precision, and only the changed places are observed
-/// (marks of missing values are public and get no noise): 0 on D, 1 on D′.
+/// (marks of missing values are public and get no noise): 0 on D, 1 on D′. Where records are series, the changed one
+/// has no values on D, and 3 everywhere on D′.
 struct MarkCode {
   CanaryKind kind = CanaryKind::substituted;
   double unit = 1.0;

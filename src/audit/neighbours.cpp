@@ -13,10 +13,10 @@ namespace {
 using privacy::BottomLevel;
 using privacy::TopLevel;
 
-/// ρ, or 1 in the batch that holds the changed series.
+/// The chance that a series is drawn in a step in which it has its turn: 1 in fixed batches, its coin, or ρ.
 double drawn_share(const privacy::SubsamplingScheme& scheme) {
   if (scheme.parameters().top_level == TopLevel::deterministic) return 1.0;
-  return scheme.drawn_share();
+  return scheme.draws_each_series() ? scheme.coin() : scheme.drawn_share();
 }
 
 double poisson_rate(const privacy::SubsamplingScheme& scheme, std::int64_t windows) {
@@ -38,10 +38,33 @@ std::vector<Component> binomial(std::int64_t trials, double probability, double 
   return out;
 }
 
+/// The chance that a series that is drawn has any window: coins for its windows may all fail.
+double share_with_windows(const privacy::SubsamplingScheme& scheme, std::int64_t series) {
+  if (scheme.parameters().bottom_level == BottomLevel::with_replacement) return 1.0;
+  const auto windows = scheme.windows_of(series);
+  const double rate = poisson_rate(scheme, windows);
+  return rate >= 1.0 ? 1.0 : -std::expm1(static_cast<double>(windows) * std::log1p(-rate));
+}
+
+/// A series or owner as the record. The last of the best: in fixed batches not in the first one.
+Neighbours worst_record(const privacy::SubsamplingScheme& scheme) {
+  const auto& lengths = scheme.parameters().lengths;
+  Neighbours out;
+  double most = -1.0;
+  for (std::int64_t s = 0; s < scheme.sequences(); ++s)
+    if (const double share = share_with_windows(scheme, s); share >= most) {
+      most = share;
+      out.series = s;
+    }
+  out.missing = lengths.has_owners() ? lengths.series_of(out.series) : std::vector{out.series};
+  return out;
+}
+
 }  // namespace
 
 Neighbours worst_neighbours(const privacy::SubsamplingScheme& scheme, const privacy::PrivacyUnit& unit) {
   const auto& p = scheme.parameters();
+  if (p.record == privacy::Record::series) return worst_record(scheme);
   const bool in_turn = p.top_level == TopLevel::deterministic;
   const auto used = in_turn ? scheme.sequences_per_batch() * scheme.steps_per_epoch() : scheme.sequences();
   Neighbours out;
@@ -85,11 +108,14 @@ std::vector<TouchedWindow> touched_windows_of(const privacy::SubsamplingScheme& 
 }
 
 CanaryKind canary_kind(const privacy::SubsamplingScheme& scheme) {
+  if (scheme.parameters().record == privacy::Record::series) return CanaryKind::present;
   return scheme.parameters().bottom_level == BottomLevel::poisson ? CanaryKind::opposed : CanaryKind::substituted;
 }
 
 Shape canary_shape(const privacy::SubsamplingScheme& scheme, const Neighbours& neighbours, double unit_length) {
   const auto& p = scheme.parameters();
+  if (canary_kind(scheme) == CanaryKind::present)
+    return {{{0.0, 1.0}}, {{unit_length, 1.0}}, touched_share_of_batches(scheme, neighbours)};
   const auto touched = touched_windows_of(scheme, neighbours);
   const auto windows = scheme.windows_of(neighbours.series);
   const auto m = static_cast<std::int64_t>(touched.size());
@@ -125,6 +151,8 @@ Shape canary_shape(const privacy::SubsamplingScheme& scheme, const Neighbours& n
 
 double touched_share_of_batches(const privacy::SubsamplingScheme& scheme, const Neighbours& neighbours) {
   const auto& p = scheme.parameters();
+  if (canary_kind(scheme) == CanaryKind::present)
+    return drawn_share(scheme) * share_with_windows(scheme, neighbours.series);
   const auto m = static_cast<double>(touched_windows_of(scheme, neighbours).size());
   const auto windows = scheme.windows_of(neighbours.series);
   const bool poisson = p.bottom_level == BottomLevel::poisson;

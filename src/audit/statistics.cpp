@@ -246,9 +246,10 @@ void judge_epsilon(const Claim& claim, Verdict& out) {
   // This is about the mechanism, however its cost is composed: a run whose neighbours differ in the same direction in
   // every step reaches the composition of that direction, while no run reaches the symmetrised profile
   // (docs/proofs/adaptive-composition.md). Pairs of several windows per series have no direction of their own; their
-  // steps are never composed adaptively, so the symmetrised composition is at most what is certified.
+  // steps are never composed adaptively, so the symmetrised composition is at most what is certified. A whole series is
+  // there in all steps or in none, so what is certified is the larger of its two directions.
   const auto loosest = claim.pair_at(sigma);
-  const auto directions = privacy::AdaptiveCurve::serves(loosest)
+  const auto directions = claim.one_direction || privacy::AdaptiveCurve::serves(loosest)
                               ? std::vector{privacy::Direction::remove, privacy::Direction::add}
                               : std::vector{privacy::Direction::symmetrised};
   for (const auto direction : directions)

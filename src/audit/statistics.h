@@ -45,6 +45,8 @@ struct Claim {
   Shape shape;
   /// Whether `shape` is exactly the law of the releases at the certified noise multiplier, not only close to it.
   bool shape_is_exact = true;
+  /// Whether all uses of a run leak in the same direction: whole series, which are there or missing throughout.
+  bool one_direction = false;
   /// Chance of a batch with touched windows; none: not known.
   std::optional<double> touched_share = std::nullopt;
   double delta = 0.0;

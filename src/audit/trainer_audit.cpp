@@ -1,9 +1,13 @@
 #include "audit/trainer_audit.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <set>
+#include <utility>
 
 #include "audit/attacked_run.h"
 #include "audit/canary.h"
@@ -16,6 +20,7 @@
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant/accountant.h"
+#include "tsdp/privacy/terms/strategy.h"
 #include "tsdp/training/trainer.h"
 
 namespace tsdp::audit {
@@ -25,23 +30,25 @@ using Json = nlohmann::ordered_json;
 using privacy::TopLevel;
 
 /// What clipping leaves of a canary's gradient in a batch of the scheme, in multiples of C.
-double unit_length_of(const Config& config, const privacy::SubsamplingScheme& scheme,
+double unit_length_of(const Config& config, const mechanism::PrivateMechanism& audited,
                       const models::ModelOptions& options, const MarkCode& code) {
   // Windows without marks count −1 if gradients are substituted; a code of that kind tells the same about any other.
   auto plain = code;
   plain.kind = CanaryKind::substituted;
   Canary canary(options, on_cpu, plain, config.privacy.clip_norm, std::make_shared<std::atomic<std::int64_t>>(0));
-  sampling::StructuredSampler sampler(scheme);
-  auto own = config;
-  if (!own.privacy.noise_multiplier) own.privacy.noise_multiplier = 1.0;
-  Clipped clipped(canary, config, mechanism::method_of(own, scheme.parameters().lengths));
+  sampling::StructuredSampler sampler(audited.scheme());
+  Clipped clipped(canary, config, audited);
   // Any non-empty batch will do.
   sampling::Draw drawn;
   for (std::uint64_t step = 0; drawn.windows.empty(); ++step) drawn = sampler.draw(SecretKey::from_seed(0), step);
   const auto windows = static_cast<std::int64_t>(drawn.windows.size());
   const auto past = at::zeros({windows, options.context_length});
   const auto future = at::zeros({windows, options.prediction_length});
-  return -clipped.sum({past, past, future, future, {}}, drawn.places)[0].item<double>() / static_cast<double>(windows);
+  const double sum = clipped.sum({past, past, future, future, {}}, drawn.places)[0].item<double>();
+  const auto records = audited.scheme().parameters().record == privacy::Record::window
+                           ? drawn.windows.size()
+                           : std::set<std::int64_t>(drawn.places.begin(), drawn.places.end()).size();
+  return -sum / static_cast<double>(records);
 }
 
 /// Whether a release equals the last one, judged by its first coordinates.
@@ -60,7 +67,7 @@ class Repeats {
 };
 
 /// The run's method, as needed for an audit.
-mechanism::PrivateMechanism mechanism_of(const Config& config, const std::vector<std::int64_t>& lengths) {
+mechanism::PrivateMechanism mechanism_of(const Config& config, const privacy::SeriesLengths& lengths) {
   if (!config.privacy.enabled)
     throw UsageError("privacy.enabled: found false; an audit is of a private run, expected true");
   return *mechanism::method_of(config, lengths).privacy();
@@ -77,42 +84,133 @@ const char* name(Mode value) { return value == Mode::canary ? "canary" : "data";
 
 namespace {
 
-void require_attackable(const privacy::SubsamplingScheme& scheme) {
-  if (scheme.parameters().record == privacy::Record::series)
-    throw PrivacyError(
-        "privacy.relation: found series, of which no worst neighbours are made so far; expected event or user");
-  switch (scheme.parameters().top_level) {
+/// Refuses a run whose uses this attack cannot tell from each other, or that has no worst neighbours here.
+void require_attackable(const mechanism::PrivateMechanism& audited, Mode mode) {
+  const auto& p = audited.scheme().parameters();
+  const bool whole_series = p.record == privacy::Record::series;
+  const char* sampler = tsdp::name(p.top_level);
+  if (whole_series && mode == Mode::data)
+    throw UsageError(
+        "--mode: found data with privacy.relation series, whose worst neighbours no data come near; "
+        "expected canary");
+  if (audited.noise().strategy && p.top_level != TopLevel::cyclic_poisson)
+    throw PrivacyError(cat("privacy.noise.mechanism: found ", tsdp::name(audited.noise().strategy->kind()),
+                           " with sampling.top_level ", sampler,
+                           ", whose noise joins all steps of a series to a single use; expected identity, or "
+                           "cyclic_poisson, whose bands keep uses apart"));
+  switch (p.top_level) {
     case TopLevel::deterministic:
     case TopLevel::without_replacement: return;
     case TopLevel::shuffled:
       throw PrivacyError(
           "sampling.top_level: found shuffled, whose steps that read a series are not known in advance; expected "
           "deterministic, which has the same bound");
+    case TopLevel::balls_in_bins:
+      if (whole_series)
+        throw PrivacyError(
+            "sampling.top_level: found balls_in_bins, where one draw decides about all steps of an epoch or a run, so "
+            "that they are no independent uses; expected poisson, cyclic_poisson, wor or deterministic");
+      break;
     case TopLevel::poisson:
     case TopLevel::cyclic_poisson:
-    case TopLevel::balls_in_bins: break;
+      if (whole_series) return;
+      break;
   }
   throw PrivacyError(
-      cat("sampling.top_level: found ", tsdp::name(scheme.parameters().top_level),
+      cat("sampling.top_level: found ", sampler,
           ", whose batches have no fixed size, which the attack needs; expected wor, which has the same bound"));
 }
 
-/// Which steps are uses: each of them, or, where series are read in turn, the one of every epoch that reads the changed
-/// series.
+/// With which steps uses begin: every `period`-th one, from step `due` on. Where series are read in turn that is the
+/// step of an epoch that reads the changed one; in cyclic Poisson batches, that of a round in which it has its turn.
 struct Turns {
-  bool in_turn;
-  std::uint64_t steps_per_epoch;
-  std::uint64_t due;  ///< that step, from 0
+  std::uint64_t period = 1;
+  std::uint64_t due = 0;
 
   /// `taken`: steps so far, with this one.
-  [[nodiscard]] bool is_use(std::uint64_t taken) const { return !in_turn || (taken - 1) % steps_per_epoch == due; }
+  [[nodiscard]] bool begins_use(std::uint64_t taken) const { return (taken - 1) % period == due; }
 };
 
 Turns turns_of(const privacy::SubsamplingScheme& scheme, const Neighbours& neighbours) {
-  const bool in_turn = scheme.parameters().top_level == TopLevel::deterministic;
-  return {in_turn, static_cast<std::uint64_t>(scheme.steps_per_epoch()),
-          in_turn ? static_cast<std::uint64_t>(neighbours.series / scheme.sequences_per_batch()) : 0};
+  const auto turns = [](std::int64_t period, std::int64_t due) {
+    return Turns{static_cast<std::uint64_t>(period), static_cast<std::uint64_t>(due)};
+  };
+  const auto groups = scheme.parameters().groups;
+  switch (scheme.parameters().top_level) {
+    case TopLevel::deterministic:
+      return turns(scheme.steps_per_epoch(), neighbours.series / scheme.sequences_per_batch());
+    case TopLevel::cyclic_poisson: return turns(groups, neighbours.series % groups);
+    case TopLevel::without_replacement:
+    case TopLevel::poisson:
+    case TopLevel::shuffled:
+    case TopLevel::balls_in_bins: break;
+  }
+  return {};
 }
+
+/// The strategy's column c_0 … c_{p−1}; of independent noise, 1.
+std::vector<double> bands_of(const privacy::Noise& noise) {
+  if (!noise.strategy) return {1.0};
+  auto out = noise.strategy->column();
+  out.resize(static_cast<std::size_t>(noise.strategy->bands()));
+  return out;
+}
+
+double length_of(const std::vector<double>& bands) {
+  double square = 0.0;
+  for (const double c : bands) square += c * c;
+  return std::sqrt(square);
+}
+
+/// The uses of a run, from its releases in the order of steps.
+///
+/// Training releases X = G + C⁻¹Z with p-banded C, and row t of CX = CG + Z is Σ_j c_j X_{t−j}. A record that takes
+/// part in step t adds g c_i to row t + i for i < p. It has its turn every p-th step at the most, so it adds to these p
+/// rows in no other one, and the log-likelihood ratio of all rows is the sum over turns of that of
+///   Σ_i c_i (CX)_{t+i} / ‖c‖  =  ‖c‖ g + N(0, σ²)
+/// (docs/proofs/cyclic-poisson.md, in which other records' parts are known). Turns share no row, so uses are
+/// independent. With independent noise, c = (1) and a use is a release.
+class Uses {
+ public:
+  explicit Uses(std::vector<double> bands) : bands_(std::move(bands)), length_(length_of(bands_)) {
+    before_.resize(bands_.size());
+  }
+
+  /// Whether releases of steps in which no use begins tell anything.
+  [[nodiscard]] bool joins_steps() const { return bands_.size() > 1; }
+
+  /// Takes the release of the next step, with which a use may begin; returns the use that ends with it.
+  std::optional<Release> take(const Release& release, bool begins) {
+    before_[steps_ % before_.size()] = {release.along, release.across, release.blank};
+    Row row{};  // of CX
+    for (std::size_t j = 0; j < bands_.size() && j <= steps_; ++j)
+      add(row, bands_[j], before_[(steps_ - j) % before_.size()]);
+    ++steps_;
+    if (begins) {
+      sum_ = {};
+      place_ = 0;
+      touched_ = release.touched;
+    }
+    if (place_ >= bands_.size()) return std::nullopt;
+    add(sum_, bands_[place_] / length_, row);
+    if (++place_ < bands_.size()) return std::nullopt;
+    return Release{static_cast<float>(sum_[0]), static_cast<float>(sum_[1]), static_cast<float>(sum_[2]), touched_};
+  }
+
+ private:
+  using Row = std::array<double, 3>;  // along, across, blank
+  static void add(Row& to, double weight, const Row& row) {
+    for (std::size_t k = 0; k < row.size(); ++k) to[k] += weight * row[k];
+  }
+
+  std::vector<double> bands_;
+  double length_;
+  std::vector<Row> before_;  // the last p releases, that of step t at t mod p
+  std::uint64_t steps_ = 0;
+  Row sum_{};
+  std::size_t place_ = std::numeric_limits<std::size_t>::max();  // of the next row in its use; p or more: in none
+  std::int32_t touched_ = -1;
+};
 
 /// What the attacker puts into the two data sets, and how a release is read.
 struct View {
@@ -155,9 +253,9 @@ View view_of(const Config& config, const mechanism::PrivateMechanism& audited, c
   view.canary_options.context_length = mechanism::accounted_context(config);
   view.canary_options.prediction_length = config.dataset.prediction_length;
   view.code = mark_code(scheme, audited.unit());
-  view.divisor = static_cast<double>(scheme.parameters().batch_size) / config.privacy.clip_norm;
+  view.divisor = audited.divisor() / config.privacy.clip_norm;
   if (mode == Mode::canary) {
-    out.unit_length = unit_length_of(config, scheme, view.canary_options, view.code);
+    out.unit_length = unit_length_of(config, audited, view.canary_options, view.code);
     out.model = "canary";
     if (view.code.kind == CanaryKind::substituted)
       view.offset = -out.unit_length * static_cast<double>(scheme.expected_windows());
@@ -193,17 +291,18 @@ class Progress {
 
 }  // namespace
 
-Measurement measure(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options) {
+Measurement measure(const Config& config, const privacy::SeriesLengths& lengths, const AuditOptions& options) {
   if (options.trials < 2) throw UsageError(cat("--trials: found ", options.trials, "; expected at least 2"));
   const auto audited = mechanism_of(config, lengths);
   static_cast<void>(plan_of(config, audited));  // refuses what cannot be claimed before attacking it
   const auto& scheme = audited.scheme();
-  require_attackable(scheme);
+  require_attackable(audited, options.mode);
   const auto neighbours = worst_neighbours(scheme, audited.unit());
   const auto turns = turns_of(scheme, neighbours);
-  const auto steps = options.trials * (turns.in_turn ? turns.steps_per_epoch : 1);
-  const auto run_config =
-      attacked(config, audited.noise().multiplier, (steps + turns.steps_per_epoch - 1) / turns.steps_per_epoch);
+  const auto bands = bands_of(audited.noise());
+  const auto steps = options.trials * turns.period + bands.size() - 1;  // the last use ends after the last turn
+  const auto steps_per_epoch = static_cast<std::uint64_t>(scheme.steps_per_epoch());
+  const auto run_config = attacked(config, audited.noise(), (steps + steps_per_epoch - 1) / steps_per_epoch);
   Measurement out;
   const auto view = view_of(config, audited, neighbours, options.mode, out);
 
@@ -215,7 +314,7 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
     auto own = run_config;
     if (second) ++own.training.seed;
     const auto touched = std::make_shared<std::atomic<std::int64_t>>(0);
-    training::Trainer trainer(mechanism::settle_noise({own}, lengths), data, at::Device(at::kCPU),
+    training::Trainer trainer(mechanism::settle_noise({own}, data.training_lengths()), data, at::Device(at::kCPU),
                               {scratch.path() / (second ? "second" : "first")},
                               view.projection ? nullptr
                                               : std::make_unique<Canary>(view.canary_options, on_cpu, view.code,
@@ -228,6 +327,7 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
     out.parameters = trainer.model().parameters().count();
     auto& uses = second ? out.uses.second : out.uses.first;
     uses.reserve(options.trials);
+    Uses read(bands);
     Repeats repeats;
     Progress progress(options.progress);
     training::TrainOptions how;
@@ -236,11 +336,10 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
     how.after_step = [&](std::uint64_t taken) {
       const auto found = touched->exchange(0, std::memory_order_relaxed);
       if (repeats.again(gradients)) ++out.uses.repeats;
-      if (!turns.is_use(taken)) {
-        if (found > 0) ++out.uses.strays;
-        return;
-      }
-      uses.push_back(view.read(gradients, found));
+      const bool begins = turns.begins_use(taken);
+      if (!begins && found > 0) ++out.uses.strays;
+      if (!begins && !read.joins_steps()) return;
+      if (const auto use = read.take(view.read(gradients, found), begins)) uses.push_back(*use);
       progress.show((static_cast<double>(uses.size()) / static_cast<double>(options.trials) + (second ? 1.0 : 0.0)) /
                     2.0);
     };
@@ -250,12 +349,12 @@ Measurement measure(const Config& config, const std::vector<std::int64_t>& lengt
   return out;
 }
 
-Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths, const AuditOptions& options,
+Claim claim_of(const Config& config, const privacy::SeriesLengths& lengths, const AuditOptions& options,
                const Measurement& measurement) {
   const auto audited = mechanism_of(config, lengths);
   const auto& scheme = audited.scheme();
   const auto& unit = audited.unit();
-  require_attackable(scheme);
+  require_attackable(audited, options.mode);
   const auto neighbours = worst_neighbours(scheme, unit);
   const auto plan = plan_of(config, audited);
   // A named row is composed as the run composes its own, if that is proven for it.
@@ -271,10 +370,12 @@ Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths, c
   Claim out;
   out.theorem = held.theorem().theorem;
   out.noise_multiplier = held.noise().multiplier;
-  out.pair_at = [scheme, unit, theorem = out.theorem](double sigma) {
-    return privacy::apply_theorem(scheme, unit, sigma, theorem).pair;
+  out.pair_at = [scheme, unit, theorem = out.theorem, strategy = held.noise().strategy](double sigma) {
+    return privacy::apply_theorem(scheme, unit, privacy::noise_by(strategy, sigma), theorem).pair;
   };
-  out.shape = measurement.shape ? *measurement.shape : canary_shape(scheme, neighbours, measurement.unit_length);
+  out.one_direction = unit.relation == privacy::Relation::series;
+  const double moved = measurement.unit_length * length_of(bands_of(audited.noise()));
+  out.shape = measurement.shape ? *measurement.shape : canary_shape(scheme, neighbours, moved);
   out.shape_is_exact = options.mode == Mode::canary;
   if (out.shape_is_exact) out.touched_share = touched_share_of_batches(scheme, neighbours);
   out.delta = config.privacy.delta;

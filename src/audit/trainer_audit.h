@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "audit/statistics.h"
+#include "tsdp/privacy/terms/scheme.h"
 #include "tsdp/settings/config.h"
 
 namespace tsdp::audit {
@@ -46,23 +47,24 @@ struct Measurement {
 
 /// Takes uses of the trainer that `config` describes, on two neighbouring data sets of series of `lengths` made for the
 /// purpose: sampling, relation, clipping, noise and noise on the data are those of the configuration, the values are
-/// not.
+/// not. Where records are series, one of them, or all of an owner, is missing from one of the data sets.
 ///
 /// On each data set a training::Trainer runs in a temporary folder, which is removed, with a key of its own
 /// (`reproducible`: from seed and seed + 1) and a learning rate so small that weights stay as they are. A use is a
-/// step, or the step of an epoch in which the changed series is due. The attacker sees the release of the step (the
-/// noisy clipped sum over Λ): in mode canary two coordinates of it, in mode data its projection on the direction in
+/// step, the step of an epoch in which the changed series is due, or that of a round, with what the next releases show
+/// of it if noise is correlated. The attacker sees the release of the step (the noisy clipped sum over Λ, or over the
+/// expected number of series): in mode canary two coordinates of it, in mode data its projection on the direction in
 /// which the clipped gradients of touched windows differ most.
 ///
-/// Throws UsageError for a run that is not private or values out of range, PrivacyError if no theorem covers it, and
-/// Stopped.
-[[nodiscard]] Measurement measure(const Config& config, const std::vector<std::int64_t>& lengths,
+/// Throws UsageError for a run that is not private or values out of range, PrivacyError if no theorem covers it or its
+/// steps are no independent uses, and Stopped.
+[[nodiscard]] Measurement measure(const Config& config, const privacy::SeriesLengths& lengths,
                                   const AuditOptions& options);
 
 /// What is certified for a run of `config` on series of `lengths`: by the theorem and the plan of training::Trainer, or
 /// by the theorem named in the options. Throws as `measure`.
-[[nodiscard]] Claim claim_of(const Config& config, const std::vector<std::int64_t>& lengths,
-                             const AuditOptions& options, const Measurement& measurement);
+[[nodiscard]] Claim claim_of(const Config& config, const privacy::SeriesLengths& lengths, const AuditOptions& options,
+                             const Measurement& measurement);
 
 /// The result as the program prints it.
 [[nodiscard]] nlohmann::ordered_json to_json(const Claim& claim, const Measurement& measurement, const Verdict& verdict,

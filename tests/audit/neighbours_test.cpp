@@ -126,5 +126,28 @@ TEST(CanaryShape, DrawsTouchedWindowsAsTheSchemeDoes) {
   EXPECT_NEAR(touched_share_of_batches(coins, worst_neighbours(coins, {})), 0.5 * (1.0 - 0.75 * 0.75 * 0.75), 1e-12);
 }
 
+// A whole series, there or missing, attains what Poisson batches of whole series cost in either direction.
+TEST(CanaryShape, AttainsThePairOfWholeSeries) {
+  auto p = small();
+  p.record = privacy::Record::series;
+  for (const auto top : {TopLevel::poisson, TopLevel::cyclic_poisson, TopLevel::deterministic}) {
+    p.top_level = top;
+    const SubsamplingScheme scheme(p);
+    const PrivacyUnit unit{Relation::series, 1, {}};
+    const auto mechanism = privacy::apply_theorem(scheme, unit, 0.8);
+    SCOPED_TRACE(mechanism.theorem);
+    const Attack attack(canary_shape(scheme, worst_neighbours(scheme, unit)), 0.8);
+    for (const double epsilon : {0.0, 0.3, 0.6}) {
+      const auto up = attack.event(epsilon);
+      EXPECT_NEAR(attack.probability(up, true, 0.8) - std::exp(epsilon) * attack.probability(up, false, 0.8),
+                  mechanism.pair.profile(privacy::Direction::remove, epsilon), 1e-9);
+      const auto down = attack.event(-epsilon);
+      EXPECT_NEAR(
+          1.0 - attack.probability(down, false, 0.8) - std::exp(epsilon) * (1.0 - attack.probability(down, true, 0.8)),
+          mechanism.pair.profile(privacy::Direction::add, epsilon), 1e-9);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tsdp::audit

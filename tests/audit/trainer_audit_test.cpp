@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "audit/canary.h"
@@ -161,6 +162,102 @@ INSTANTIATE_TEST_SUITE_P(Rows, TrainerAudit, testing::Range<std::size_t>(0, 8), 
   name.erase(name.find('.'), 1);
   return "Theorem" + name;
 });
+
+/// A way of making batches of whole series, tiny: 10 series of 8 windows, of which one is there or missing.
+struct SeriesRow {
+  std::string name;
+  std::string theorem;
+  privacy::TopLevel top_level;
+  std::int64_t batch_series = 5;
+  privacy::StrategyKind noise = privacy::StrategyKind::identity;
+  std::int64_t bands = 1;
+  std::int64_t lambda = 1;
+  privacy::BottomLevel bottom_level = privacy::BottomLevel::with_replacement;
+  std::uint64_t trials = surely_found;
+  bool owners = false;  ///< 5 of the 10 have a series more
+};
+
+const std::vector<SeriesRow>& series_rows() {
+  using privacy::StrategyKind;
+  using privacy::TopLevel;
+  static const std::vector<SeriesRow> all = {
+      {"Fixed", "series.deterministic", TopLevel::deterministic},
+      {"Poisson", "series.poisson", TopLevel::poisson},
+      {"WithoutReplacement", "series.wor", TopLevel::without_replacement},
+      {"WindowsByCoins", "series.poisson", TopLevel::poisson, 5, StrategyKind::identity, 1, 2,
+       privacy::BottomLevel::poisson},
+      {"CyclicIndependent", "series.cyclic_poisson", TopLevel::cyclic_poisson},
+      {"CyclicBands", "series.cyclic_poisson", TopLevel::cyclic_poisson, 2, StrategyKind::bsr, 3, 1,
+       privacy::BottomLevel::with_replacement, 6'000},
+      {"CyclicBestBands", "series.cyclic_poisson", TopLevel::cyclic_poisson, 2, StrategyKind::band_mf, 2, 1,
+       privacy::BottomLevel::with_replacement, 8'000},
+      {"Owners", "series.poisson", TopLevel::poisson, 5, StrategyKind::identity, 1, 3,
+       privacy::BottomLevel::with_replacement, surely_found, true},
+  };
+  return all;
+}
+
+Config config_of(const SeriesRow& row) {
+  auto c = config_of(
+      Row{"", tsdp::name(row.top_level), tsdp::name(row.bottom_level), row.lambda, 0.0, 0.0, row.batch_series});
+  c.privacy.relation = privacy::Relation::series;
+  c.privacy.noise_mechanism = row.noise;
+  c.privacy.noise_bands = row.bands;
+  return c;
+}
+
+/// `count` records of one series; where they are owners, every second one has two.
+privacy::SeriesLengths records(const SeriesRow& row, std::int64_t count) {
+  if (!row.owners) return {std::vector<std::int64_t>(static_cast<std::size_t>(count), 8)};
+  privacy::Owners owners;
+  for (std::int64_t owner = 0; owner < count; ++owner) owners.of.push_back(owner);
+  for (std::int64_t owner = 1; owner < count; owner += 2) owners.of.push_back(owner);
+  return {std::vector<std::int64_t>(owners.of.size(), 8), owners};
+}
+
+class AuditOfSeries : public testing::TestWithParam<std::size_t> {
+ protected:
+  void SetUp() override {
+    log::set_level(log::Level::quiet);
+    at::set_num_threads(1);
+  }
+  [[nodiscard]] static const SeriesRow& row() { return series_rows()[GetParam()]; }
+};
+
+// As above, for whole series. What a claim has too much of is told: noise, and series among which a batch is drawn.
+TEST_P(AuditOfSeries, FindsNothingButWhatIsPlanted) {
+  const auto config = config_of(row());
+  auto how = options();
+  how.trials = row().trials;
+  const auto seen = measure(config, records(row(), 10), how);
+  EXPECT_NEAR(seen.unit_length, 1.0, 5e-3);
+  ASSERT_EQ(seen.uses.first.size(), row().trials);
+  ASSERT_EQ(seen.uses.second.size(), row().trials);
+  const auto claim = claim_of(config, records(row(), 10), how, seen);
+  ASSERT_EQ(claim.theorem, row().theorem);
+  const auto healthy = judge(claim, seen.uses, surely);
+  EXPECT_FALSE(healthy.contradicted()) << all(healthy);
+  EXPECT_TRUE(healthy.remarks.empty()) << healthy.remarks.front();
+  EXPECT_LE(healthy.epsilon.lower, healthy.epsilon.upper);
+  EXPECT_GT(healthy.epsilon.lower, 0.8 * healthy.epsilon.upper);
+  EXPECT_GT(healthy.noise_multiplier.lower, 0.9);
+  EXPECT_LT(healthy.noise_multiplier.upper, 1.1);
+  EXPECT_LE(healthy.direct_epsilon, healthy.direct_upper);
+  ASSERT_TRUE(healthy.touched.has_value());
+
+  auto quieter = config;
+  quieter.privacy.noise_multiplier = 1.0 / 0.9;
+  const auto noise = judge(claim_of(quieter, records(row(), 10), how, seen), seen.uses, surely);
+  EXPECT_TRUE(says(noise, "noise multiplier: certified")) << all(noise);
+  EXPECT_GT(noise.epsilon.lower, noise.epsilon.upper);
+
+  if (row().top_level == privacy::TopLevel::deterministic) return;
+  const auto rate = judge(claim_of(config, records(row(), 12), how, seen), seen.uses, surely);
+  EXPECT_TRUE(says(rate, "the changed windows were drawn in a share")) << all(rate);
+}
+
+INSTANTIATE_TEST_SUITE_P(, AuditOfSeries, testing::Range<std::size_t>(0, 8),
+                         [](const auto& test) { return series_rows()[test.param].name; });
 
 class TrainerAuditOnce : public testing::Test {
  protected:
@@ -310,6 +407,50 @@ TEST_F(TrainerAuditOnce, RefusesWhatIsNotCertified) {
   EXPECT_THROW(measure(config, lengths, options()), UsageError);
 }
 
+// By how much a series moves a use follows from the coefficients: certified ones that move it by less than those that
+// run are contradicted.
+TEST_F(TrainerAuditOnce, TellsCoefficientsThatMoveMore) {
+  auto config = config_of(SeriesRow{"", "", privacy::TopLevel::cyclic_poisson, 2, privacy::StrategyKind::file, 3});
+  config.privacy.noise_coefficients = "coefficients.json";
+  const auto of = [&](std::vector<double> coefficients) {
+    auto out = config;
+    out.privacy.noise_recursion =
+        privacy::NoiseRecursion{privacy::NoiseRecursion::Form::banded, std::move(coefficients)};
+    return out;
+  };
+  auto how = options();
+  how.trials = 4'000;
+  const auto ran = of({1.0, 0.6, 0.4});
+  const auto seen = measure(ran, lengths, how);
+  const auto same = judge(claim_of(ran, lengths, how, seen), seen.uses, surely);
+  EXPECT_FALSE(same.contradicted()) << all(same);
+  EXPECT_TRUE(judge(claim_of(of({1.0, 0.0, 0.1}), lengths, how, seen), seen.uses, surely).contradicted());
+}
+
+TEST_F(TrainerAuditOnce, RefusesWholeSeriesWhoseUsesAreNotApart) {
+  using privacy::StrategyKind;
+  using privacy::TopLevel;
+  const auto refusal = [](const SeriesRow& row, Mode mode = Mode::canary) -> std::string {
+    try {
+      static_cast<void>(measure(config_of(row), lengths, options(mode)));
+    } catch (const Error& error) { return error.what(); }
+    return "";
+  };
+  const auto expect = [&](const std::string& found, std::vector<std::string> parts) {
+    for (const auto& part : parts) EXPECT_NE(found.find(part), std::string::npos) << part << " in: " << found;
+    EXPECT_EQ(found.find('\n'), std::string::npos);
+  };
+  expect(refusal({"", "", TopLevel::balls_in_bins}),
+         {"sampling.top_level: found balls_in_bins", "expected poisson, cyclic_poisson, wor or deterministic"});
+  expect(refusal({"", "", TopLevel::shuffled}), {"sampling.top_level: found shuffled", "expected deterministic"});
+  expect(refusal({"", "", TopLevel::deterministic, 5, StrategyKind::bsr, 2}),
+         {"privacy.noise.mechanism: found bsr with sampling.top_level deterministic", "expected identity"});
+  expect(refusal({"", "", TopLevel::balls_in_bins, 5, StrategyKind::blt}),
+         {"privacy.noise.mechanism: found blt with sampling.top_level balls_in_bins", "cyclic_poisson"});
+  expect(refusal({"", "", TopLevel::poisson}, Mode::data),
+         {"--mode: found data with privacy.relation series", "expected canary"});
+}
+
 TEST(MarkCode, KeepsNeighboursWithinTheRelation) {
   for (const double v : {0.1, 0.7, 1.0, 3e20, 1e-10}) {
     privacy::SubsamplingScheme::Parameters p;
@@ -334,6 +475,25 @@ TEST(MarkCode, KeepsNeighboursWithinTheRelation) {
           if (changed) { EXPECT_GE(distance, (noise > 0.0 ? 1.0 - 1e-6 : 0.5) * v); }
         }
       }
+    }
+  }
+}
+
+// A missing series has no value; the other data set holds the same series, and all others are the same in both.
+TEST(MarkCode, AMissingSeriesHasNoValue) {
+  privacy::SubsamplingScheme::Parameters p;
+  p.lengths = privacy::SeriesLengths({9, 9, 9, 9}, privacy::Owners{{0, 1, 0, 1}, {}});
+  p.record = privacy::Record::series;
+  const privacy::SubsamplingScheme scheme(p);
+  const auto neighbours = worst_neighbours(scheme, {privacy::Relation::series, 1, {}});
+  EXPECT_EQ(neighbours.missing, (std::vector<std::int64_t>{1, 3}));
+  const auto code = mark_code(scheme, {privacy::Relation::series, 1, {}});
+  for (std::int64_t s = 0; s < 4; ++s) {
+    const auto first = marked_values(code, neighbours, s, 9, false);
+    const auto second = marked_values(code, neighbours, s, 9, true);
+    for (std::size_t i = 0; i < 9; ++i) {
+      EXPECT_EQ(std::isnan(first[i]), s % 2 == 1);
+      EXPECT_EQ(second[i], s % 2 == 1 ? 3.0F : 0.0F);
     }
   }
 }

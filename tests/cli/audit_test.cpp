@@ -45,6 +45,25 @@ TEST_F(Audit, PrintsOneObject) {
   EXPECT_GT(json["epsilon"]["lower"].get<double>(), 0.0);
 }
 
+TEST_F(Audit, AttacksWholeSeries) {
+  const auto attack = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--config", config(), "--trials", "300", "--confidence", "0.99999", "--json", "--quiet",
+                               "--set", "privacy.relation=series", "--set", "sampling.top_level=cyclic_poisson"});
+    return run(audit, more);
+  };
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{},
+        {"--set", "privacy.noise.mechanism=bsr", "--set", "privacy.noise.bands=2", "--set", "sampling.batch_size=1"}}) {
+    const auto outcome = attack(more);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const auto json = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(json["theorem"], "series.cyclic_poisson");
+    EXPECT_EQ(json["uses"], 20);
+    EXPECT_GT(json["epsilon"]["lower"].get<double>(), 0.0);
+    EXPECT_EQ(json["drawn"]["scheme"], 0.5);
+  }
+}
+
 TEST_F(Audit, AttacksTheConfiguredForecasterToo) {
   const auto outcome = run(audit, {"--config", config(), "--trials", "200", "--confidence", "0.99999", "--mode", "data",
                                    "--set", "model.name=dlinear"});
@@ -90,6 +109,13 @@ TEST_F(Audit, RefusesInOneLine) {
                  {"privacy.enabled", "true"});
   expect_failure(run(audit, {"--config", file, "--set", "privacy.target_epsilon=1e-4"}), audit, 4,
                  {"privacy.target_epsilon"});
+  const auto of_series = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--config", file, "--set", "privacy.relation=series"});
+    return run(audit, more);
+  };
+  expect_failure(of_series({"--set", "sampling.top_level=balls_in_bins"}), audit, 4,
+                 {"sampling.top_level", "balls_in_bins", "independent uses"});
+  expect_failure(of_series({"--mode", "data"}), audit, 2, {"--mode", "privacy.relation series", "expected canary"});
   expect_failure(run(audit, {"--config", file, "--theorem", "F.7", "--trials", "2", "--quiet"}), audit, 4,
                  {"F.7", "lower bound"});
   expect_failure(run(audit, {"--config", file, "--theorem", "E.8", "--trials", "2", "--quiet"}), audit, 4, {"E.8"});

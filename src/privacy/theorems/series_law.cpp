@@ -380,8 +380,9 @@ Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint
     // No ε that large is stated.
   }
   // Amplified laws may gain more from two neighbours. With correlated noise, by Rényi divergences, which do not take
-  // seconds.
-  if (tosses_coins(law.sampler) || law.sampler == TopLevel::balls_in_bins)
+  // seconds. What is left out is one of several upper bounds, so that the least of the others holds.
+  constexpr double most_of_use = 20.0;
+  if ((tosses_coins(law.sampler) || law.sampler == TopLevel::balls_in_bins) && epsilon <= most_of_use)
     least = std::min(
         least, two_in_a_row(series_theorem(law, noise, std::nullopt, CorrelatedMethod::renyi), uses, delta, epsilon));
   // `epsilon` may be that of one direction, and a replaced series takes both: nothing follows from it.

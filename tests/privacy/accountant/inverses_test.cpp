@@ -322,6 +322,20 @@ TEST(Substitution, AsksBothDirectionsWhateverOneIsStated) {
   EXPECT_TRUE(found.delta >= 0.05 || found.epsilon > 300.0) << found.epsilon << " at " << found.delta;
 }
 
+// Two neighbours in a row are looked for up to a stated ε of 20. Beyond, the Gaussian bound alone is given, at once.
+TEST(Substitution, AsksNoSecondNeighbourWhereEpsilonProtectsNobody) {
+  const SeriesLaw law{TopLevel::poisson, 10};
+  const double delta = 1e-7;
+  const auto at = [&](std::uint64_t uses, double epsilon) { return substitution_of(law, 2.0, uses, epsilon, delta); };
+  const auto gaussian = [&](std::uint64_t uses) { return GaussianCurve(2.0, 2.0).epsilon(delta, uses).upper; };
+  EXPECT_EQ(at(5000, 26.2).epsilon, gaussian(5000));
+  EXPECT_EQ(at(5000, 26.2).delta, delta);
+  EXPECT_LT(at(2500, 16.0).epsilon, 0.1 * gaussian(2500));
+  // Where no bound is in reach nothing is stated.
+  const auto beyond = at(1'000'000'000, 1e4);
+  EXPECT_TRUE(beyond.delta == 1.0 || beyond.epsilon >= 1e4);
+}
+
 TEST(Substitution, IsAtTheSameDeltaAndAtMostTheGaussianOfTwiceTheDistance) {
   const double delta = 1e-2;
   for (const auto sampler : {TopLevel::deterministic, TopLevel::shuffled, TopLevel::poisson, TopLevel::balls_in_bins,
