@@ -88,10 +88,13 @@ void run_estimate(const std::string& command, const CLI::App& app, const Mechani
   const bool draws = *o.method == monte_carlo_method;
   if (!draws && (o.samples || o.seed))
     throw UsageError(cat(o.samples ? "--samples" : "--seed", ": used by --method ", monte_carlo_method, " alone"));
+  if (o.largest_batch) throw UsageError("--largest-batch: not used with an estimate; expected none");
   const auto planned = planned_series_of(app, o);
-  if (planned.law.sampler != privacy::TopLevel::balls_in_bins)
+  if (planned.law.sampler != privacy::TopLevel::balls_in_bins || planned.law.redraw != privacy::Redraw::once)
     throw PrivacyError(cat("--method ", *o.method, ": found top level ", name(planned.law.sampler),
-                           "; only balls_in_bins is estimated"));
+                           planned.law.redraw == privacy::Redraw::once ? "" : " drawn anew in every epoch",
+                           "; only balls_in_bins is estimated",
+                           planned.law.redraw == privacy::Redraw::once ? "" : ", drawn once"));
   if (!draws && !asks_epsilon && !query.delta)
     throw UsageError("--delta: not given; --method estimate takes half of it for the chance that a hazard fails");
   const double sigma = *o.noise_multiplier;

@@ -40,13 +40,12 @@ std::vector<std::string> method_names() {
 }
 
 constexpr const char* flat_options[] = {"--num-records", "--window-length"};
-constexpr const char* series_options[] = {"--batches",   "--sampling-rate", "--reshuffle",    "--redraw",
-                                          "--direction", "--mechanism",     "--coefficients", "--method",
-                                          "--bands",     "--buffers",       "--samples",      "--seed"};
+constexpr const char* series_options[] = {
+    "--batches",      "--sampling-rate", "--reshuffle", "--redraw",  "--largest-batch", "--direction", "--mechanism",
+    "--coefficients", "--method",        "--bands",     "--buffers", "--samples",       "--seed"};
 /// Options that say nothing about whole series: there it costs nothing which windows of a series are drawn and what a
 /// window reads.
-constexpr const char* window_options[] = {"--num-sequences",
-                                          "--sequence-length",
+constexpr const char* window_options[] = {"--sequence-length",
                                           "--context-length",
                                           "--lags-length",
                                           "--forecast-length",
@@ -120,7 +119,7 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
   const auto theorem = o.theorem;
   const auto& p = config.privacy;
   const bool whole_series = p.relation == privacy::Relation::series;
-  if (!p.noise_mechanism && whole_series && privacy::covers_correlated_noise(privacy::series_law_of(scheme)))
+  if (!p.noise_mechanism && whole_series && privacy::searches_correlated_noise(privacy::series_law_of(scheme)))
     throw UsageError(cat(file.string(),
                          ": privacy.noise.mechanism: found auto, which is chosen with its noise when a run begins; "
                          "expected --set privacy.noise.mechanism=NAME (the command strategy shows them side by side)"));
@@ -191,6 +190,10 @@ void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& q
       CLI::IsMember(tsdp::all_names<privacy::Reshuffle>()));
   add("--redraw", mechanism.redraw, "series, balls_in_bins: once (default) or every_epoch",
       CLI::IsMember(tsdp::all_names<privacy::Redraw>()));
+  add("--largest-batch", mechanism.largest_batch,
+      "series, poisson, cyclic_poisson, balls_in_bins: the most series in a batch, of --num-sequences; one with more "
+      "is "
+      "cut");
   add("--direction", mechanism.direction, "series: both (default), remove or add",
       CLI::IsMember({"both", "remove", "add"}));
   group = "Correlated noise (--relation series)";
@@ -239,6 +242,9 @@ privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& o)
          "not used with --relation series, which takes --top-level, --batches, --sampling-rate, --reshuffle, --redraw "
          "and --direction");
   refuse(app, flat_options, "used by Theorems C.1 and C.2 alone");
+  if (!o.largest_batch)
+    refuse(app, {"--num-sequences"},
+           "used with --relation series for --largest-batch alone, as nothing else depends on it");
   privacy::SeriesLaw law;
   if (!o.top_level)
     throw UsageError(cat("--top-level: not given; expected with --relation series one of ",
@@ -257,6 +263,8 @@ privacy::SeriesLaw series_law_of(const CLI::App& app, const MechanismOptions& o)
   if (is_given(app, "--epochs") && law.sampler == privacy::TopLevel::poisson && !o.batches)
     throw UsageError("--epochs: given without --batches; expected --steps, or --batches for the steps of an epoch");
   law.batches = free ? o.batches.value_or(1) : needed("--batches", o.batches, ": the steps of an epoch");
+  if (o.largest_batch)
+    law.bounded = {needed("--num-sequences", o.num_sequences, ": how many series there are"), *o.largest_batch};
   return law;
 }
 
@@ -267,6 +275,12 @@ std::string shown_law(const privacy::SeriesLaw& law) {
   return name(law.sampler);
 }
 
+void put_largest_batch(nlohmann::ordered_json& into, const privacy::SeriesLaw& law) {
+  if (!law.bounded) return;
+  into["largest_batch"] = law.bounded->largest;
+  into["num_sequences"] = law.bounded->series;
+}
+
 void put_law(nlohmann::ordered_json& into, const privacy::SeriesLaw& law) {
   into["top_level"] = name(law.sampler);
   if (law.sampler == privacy::TopLevel::shuffled) into["reshuffle"] = name(law.reshuffle);
@@ -274,6 +288,7 @@ void put_law(nlohmann::ordered_json& into, const privacy::SeriesLaw& law) {
   if (law.sampler == privacy::TopLevel::poisson)
     into["sampling_rate"] = law.rate.value_or(1.0 / static_cast<double>(law.batches));
   if (law.sampler == privacy::TopLevel::cyclic_poisson) into["groups"] = law.groups;
+  put_largest_batch(into, law);
 }
 
 std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& o, std::int64_t bins,

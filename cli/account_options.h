@@ -37,6 +37,7 @@ struct MechanismOptions {
   std::optional<double> sampling_rate;
   std::optional<std::string> reshuffle;
   std::optional<std::string> redraw;
+  std::optional<std::int64_t> largest_batch;
   std::optional<std::string> direction;
   // Correlated noise.
   std::optional<std::string> mechanism, coefficients, method;
@@ -93,6 +94,7 @@ void put_names(const MechanismOptions& options, privacy::SeriesLaw& into);
 
 /// The law in words, and as JSON: "top_level", and what goes with it.
 [[nodiscard]] std::string shown_law(const privacy::SeriesLaw& law);
+void put_largest_batch(nlohmann::ordered_json& into, const privacy::SeriesLaw& law);
 void put_law(nlohmann::ordered_json& into, const privacy::SeriesLaw& law);
 
 /// The strategy matrix of --mechanism, --bands, --buffers and --coefficients for `epochs` epochs of `bins` steps; none

@@ -87,8 +87,10 @@ Row row_of(const privacy::SeriesLaw& law, privacy::StrategyKind kind, const Mech
           strategy->mean_error(),
           strategy->max_error(),
           // Of cyclic coins all parts that a series may have: they are p steps apart.
-          std::sqrt(privacy::squared_sensitivity(*strategy, law.groups > 1 ? law.groups : bins,
-                                                 law.groups > 1 ? strategy->steps() / law.groups : epochs)),
+          std::sqrt(privacy::has_own_orders(law.sampler, law.reshuffle, law.redraw) && !strategy->is_identity()
+                        ? privacy::squared_sensitivity_of_own_orders(*strategy, bins, epochs)
+                        : privacy::squared_sensitivity(*strategy, law.groups > 1 ? law.groups : bins,
+                                                       law.groups > 1 ? strategy->steps() / law.groups : epochs)),
           {}};
   if (query.epsilon)
     row.noise_multiplier =
@@ -198,7 +200,7 @@ void run_strategy(const MechanismOptions& o, const QueryOptions& query, bool jso
     for (const auto kind : privacy::searched_kinds())
       if (law.sampler == privacy::TopLevel::cyclic_poisson
               ? kind == privacy::StrategyKind::bsr || kind == privacy::StrategyKind::band_mf
-              : kind == privacy::StrategyKind::identity || privacy::covers_correlated_noise(law))
+              : kind == privacy::StrategyKind::identity || privacy::searches_correlated_noise(law))
         rows.push_back(row_of(law, kind, o, query, planned));
   // The least first; without a target in the order in which they are searched.
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {

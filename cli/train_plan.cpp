@@ -68,6 +68,7 @@ Json plan_json(const Config& config, const training::Trainer& trainer, models::F
   out["sequences"] = method.scheme().sequences();
   if (lengths.has_owners()) out["owned_series"] = lengths.count();
   out["windows_per_step"] = static_cast<double>(method.scheme().expected_windows());
+  if (const auto most = method.scheme().most_windows()) out["most_windows_per_step"] = *most;
   out["model"] = model.name();
   out["parameters"] = model.parameters().count();
   out["trained_parameters"] = model.parameters().trained_count();

@@ -69,6 +69,7 @@ void put_certificate(Json& out, const Subject& subject, const AppliedTheorem& m,
   out["relation"] = "series";
   out["direction"] = subject.direction;
   if (subject.series->sampler == tsdp::privacy::TopLevel::cyclic_poisson) out["groups"] = subject.series->groups;
+  tsdp::cli::put_largest_batch(out, *subject.series);
   out["certificate"] = tsdp::mechanism::certificate_json(why);
   if (subject.strategy) out["noise"] = tsdp::cli::strategy_json(*subject.strategy);
 }
@@ -99,7 +100,7 @@ void put_mechanism(Json& out, const AppliedTheorem& m, std::uint64_t steps) {
 std::string of_mechanism(const AppliedTheorem& m, std::uint64_t steps) {
   return cat(steps, " steps (", epochs_of(m, steps), " epochs), noise multiplier ",
              tsdp::rounded_up(m.noise_multiplier, 7), ", Theorem ", m.theorem,
-             tsdp::privacy::composition_cited(m.composition));
+             tsdp::privacy::composition_cited(m.composition), m.cut.chance ? ", " : "", m.cut.what);
 }
 
 /// What the numbers do not mean, one line each.
@@ -123,8 +124,11 @@ bool reached(const Interval& i, double precision) { return i.upper - i.lower <= 
 /// Says in `out` and on stderr that a bracket is wider than asked for; it still holds.
 void state_precision(Json& out, const Interval& i, double precision, const Certificate& why, const AppliedTheorem& m,
                      std::uint64_t steps) {
-  // Ends from different theorems, or for different numbers of epochs, are apart for another reason.
-  if (reached(i, precision) || why.lower != why.upper || m.complete_uses(steps) != m.uses_of_steps(steps)) return;
+  // Ends from different theorems, or for different numbers of epochs, are apart for another reason; so are those of
+  // batches that may be cut.
+  if (reached(i, precision) || m.cut.chance || why.lower != why.upper ||
+      m.complete_uses(steps) != m.uses_of_steps(steps))
+    return;
   out["precision_reached"] = false;
   tsdp::log::warning(cat("precision: the bracket ", shown(i), " is wider than the relative ", precision,
                          " asked for; it holds, but rounding or the size of the grids ended its refinement"));
@@ -271,9 +275,12 @@ Certified profile_at(const AppliedTheorem& m, PrivacyCurve& curve, double epsilo
       positive.why};
 }
 
-/// 33 values from 0 to where the profile falls below 1e-12.
+/// 33 values from 0 to where the profile falls below 1e-12, or where most of it is cuts of large batches.
 std::vector<double> default_grid(const AppliedTheorem& m, PrivacyCurve& curve, std::uint64_t uses) {
-  const auto small = [&](double epsilon) { return profile_at(m, curve, epsilon, uses, 0.5).upper < 1e-12; };
+  const double cuts = m.cut.chance ? m.cut.chance(uses) : 0.0;
+  const auto small = [&](double epsilon) {
+    return profile_at(m, curve, epsilon, uses, 0.5).upper < std::max(1e-12, 2.0 * cuts * (1.0 + std::exp(epsilon)));
+  };
   double low = 0.0;
   double high = 1e-3;
   while (high < 1e6 && !small(high)) {

@@ -188,6 +188,10 @@ void charge_budget(const std::filesystem::path& file, const std::string& run, co
                          " --epsilon E --delta D"));
   if (mechanism.choice_epsilon() > 0.0)
     throw PrivacyError("--budget: found a mechanism that ends with a private choice, which no budget counts");
+  if (mechanism.theorem().cut.chance)
+    throw PrivacyError(
+        "--budget: found sampling.largest_batch, whose cuts cost a share of delta that no budget counts; expected "
+        "null");
   // Divergences take a moment and need no lock.
   BudgetCharge charge{run, mechanism.theorem().theorem, uses, mechanism.theorem().renyi(uses, privacy::renyi_orders())};
   const auto unit = guaranteed_unit(mechanism);

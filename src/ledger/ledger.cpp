@@ -155,6 +155,7 @@ Json terms_as(const TrainingMethod& method, Edition edition) {
     if (p.top_level == privacy::TopLevel::cyclic_poisson) out["groups"] = p.groups;
     out["batches"] = p.batches ? Json(*p.batches) : Json(nullptr);
     out["rate"] = p.rate ? Json(*p.rate) : Json(nullptr);
+    if (p.largest_batch) out["largest_batch"] = *p.largest_batch;
   }
   if (!method.privacy()) return out;
   const auto& m = *method.privacy();

@@ -80,6 +80,7 @@ privacy::SubsamplingScheme read_scheme(const Fields& m, const std::string& group
     if (p.top_level == privacy::TopLevel::cyclic_poisson) p.groups = m.length("groups");
     if (!m.at("batches").is_null()) p.batches = m.length("batches");
     if (!m.at("rate").is_null()) p.rate = m.number("rate", 0.0, 1.0);
+    if (m.has("largest_batch")) p.largest_batch = m.length("largest_batch");
   }
   try {
     p.lengths = privacy::SeriesLengths::between(series, shortest, longest, owners, grouping);

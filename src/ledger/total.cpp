@@ -9,6 +9,7 @@
 
 #include "privacy/adaptive/adaptive_curve.h"
 #include "privacy/terms/numbers.h"
+#include "privacy/whole_series/bounded_batches.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
@@ -57,6 +58,12 @@ bool knows_more_than_its_pair(const privacy::AppliedTheorem& theorem) {
   return theorem.own_renyi != nullptr || theorem.composition == privacy::StepComposition::adaptive;
 }
 
+/// The same, were no batch ever cut: a total counts the cuts of all its runs at once.
+privacy::AppliedTheorem without_cuts(privacy::AppliedTheorem theorem) {
+  theorem.cut = {};
+  return theorem;
+}
+
 /// Orders for totals: more than a budget keeps count of.
 const std::vector<double>& total_orders() {
   static const std::vector<double> orders = {1.25, 1.5,  1.75, 2.0,   2.5,   3.0,   4.0,   5.0,   6.0,  7.0,  8.0,
@@ -98,17 +105,22 @@ double Total::added_up(double delta, double precision) const {
   }
   const auto parts = static_cast<double>(alone.size() + (others.empty() ? 0 : 1));
   const double share = delta / parts * (1.0 - 1e-15);  // their sum is at most delta
-  double sum = others.empty() ? 0.0 : total_of(others).cost(share, precision).epsilon.upper;
+  double sum = 0.0;
+  if (others.size() == 1) {
+    const auto& only = others.front();
+    const auto theorem = without_cuts(only.method.privacy()->theorem());
+    sum = privacy::epsilon_after(theorem, *theorem.curve(), share, only.accounted_steps(), precision).upper;
+  } else if (!others.empty()) {
+    sum = total_of(others).cost_without_cuts(share, precision).epsilon.upper;
+  }
   // What several runs have in common is computed once.
   std::map<std::string, double> known;
   for (const auto* run : alone) {
-    const auto& theorem = run->mechanism.theorem();
+    const auto theorem = without_cuts(run->mechanism.theorem());
     const auto key = cat(key_of(run->mechanism), " ", run->steps);
     auto found = known.find(key);
     if (found == known.end())
-      found = known
-                  .emplace(key,
-                           privacy::epsilon_after(theorem, *run->mechanism.curve(), share, run->steps, precision).upper)
+      found = known.emplace(key, privacy::epsilon_after(theorem, *theorem.curve(), share, run->steps, precision).upper)
                   .first;
     sum = up(sum + found->second);
   }
@@ -119,7 +131,7 @@ double Total::by_renyi(double delta) const {
   const auto& orders = total_orders();
   std::vector<double> sums(orders.size(), 0.0);
   for (const auto& run : runs) {
-    const auto& theorem = run.mechanism.theorem();
+    const auto theorem = without_cuts(run.mechanism.theorem());
     const auto one = theorem.renyi(theorem.uses_of_steps(run.steps), orders);
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = up(sums[i] + one[i]);
   }
@@ -146,6 +158,19 @@ Stated Total::cost(double delta, double precision) const {
     epsilon.why.assumptions.push_back(fixed);
     return {epsilon, std::move(epsilon.why)};
   }
+  if (cuts == 0.0) return cost_without_cuts(delta, precision);
+  Stated out;
+  out.epsilon.upper = privacy::epsilon_with_cuts(delta, cuts, precision / 16.0, [&](double left) {
+    auto without = cost_without_cuts(left, precision);
+    out.certificate = std::move(without.certificate);
+    return without.epsilon.upper;
+  });
+  out.certificate.upper += ", with large batches cut (docs/proofs/bounded-batches.md)";
+  return out;
+}
+
+Stated Total::cost_without_cuts(double delta, double precision) const {
+  const std::string fixed = "settings fixed beforehand";
   Stated out{composed(mechanisms, delta, precision),
              {"composition of dominating pairs (Schuchardt et al. 2025, Props. D.10 and D.13)",
               "the composition of the pairs itself, which adaptive runs need not reach",
@@ -280,6 +305,10 @@ Total total_of(const std::vector<Ledger>& given) {
       throw PrivacyError(cat("total: run ", ledger.run.id, " states ", ledger.accounted_uses(), " uses; at most ",
                              privacy::max_uses_ever, " are accounted for"));
     out.runs.push_back({mechanism, ledger.accounted_steps()});
+    if (const auto& chance = mechanism.theorem().cut.chance) {
+      out.cuts = up(out.cuts + chance(ledger.accounted_uses()));
+      out.known_from_below = false;
+    }
     if (mechanism.choice_epsilon() > 0.0) out.pure_releases = up(out.pure_releases + mechanism.choice_epsilon());
     add_uses(out, ledger, unit, added);
   }

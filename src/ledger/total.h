@@ -41,13 +41,16 @@ struct Total {
   /// series, that holds for deterministic batches with independent noise and for Poisson batches; it never holds if a
   /// run's own pair is for more changes than `unit` has.
   bool known_from_below = true;
+  /// The chance that some batch of some run was cut, at most (privacy::AppliedTheorem::cut).
+  double cuts = 0.0;
   /// ε(δ) of all of them together, and why. For one run: the run's own. For several, the upper end is the least of:
   ///   the composition of their pairs, and what the choices add (Theorem tsdp.7);
   ///   where some run is cheaper than its pair says (whole series in bins, correlated noise, adaptive composition):
   ///   basic composition, Σ ε_i at δ_i = δ/n, of those runs by themselves and of all others as one composition; for
   ///   whole series also: the sum of all Rényi divergences, at the best order (Canonne, Kamath and Steinke 2020, Prop.
   ///   12).
-  /// All three hold for releases that depend on earlier ones, the mechanisms being fixed beforehand.
+  /// All three hold for releases that depend on earlier ones, the mechanisms being fixed beforehand. Cuts take a share
+  /// of δ from all of them.
   [[nodiscard]] Stated cost(double delta, double precision = privacy::default_precision) const;
   [[nodiscard]] privacy::Interval epsilon(double delta, double precision = privacy::default_precision) const {
     return cost(delta, precision).epsilon;
@@ -57,6 +60,8 @@ struct Total {
   [[nodiscard]] privacy::Interval composed(const std::vector<privacy::MechanismUse>& uses, double delta,
                                            double precision) const;
   [[nodiscard]] double added_up(double delta, double precision) const;
+  /// cost() of several runs, were no batch ever cut.
+  [[nodiscard]] Stated cost_without_cuts(double delta, double precision) const;
   [[nodiscard]] double by_renyi(double delta) const;
 };
 

@@ -218,7 +218,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   add("Model", cat(c.model.name, ", ", s.metadata.model.value("parameters", std::int64_t{0}), " parameters; reads ",
                    s.metadata.model.value("past_length", std::int64_t{0}), " past values"));
   add("Batches", cat(scheme.expected_windows(), " windows expected a step; ", owners ? "owners" : "series", " chosen ",
-                     drawn(c.sampling), ", ", c.sampling.subsequences_per_sequence, " window",
+                     drawn(c.sampling),
+                     c.sampling.largest_batch ? cat(", at most ", *c.sampling.largest_batch, " a step") : std::string(),
+                     ", ", c.sampling.subsequences_per_sequence, " window",
                      c.sampling.subsequences_per_sequence == 1 ? "" : "s", " of each, drawn ",
                      c.sampling.bottom_level == privacy::BottomLevel::with_replacement ? "with replacement"
                                                                                        : "by Poisson sampling"));

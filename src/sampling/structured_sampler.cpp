@@ -134,7 +134,9 @@ std::vector<std::int64_t> StructuredSampler::series_of(std::uint64_t step, Rando
 Draw StructuredSampler::draw(const SecretKey& key, std::uint64_t step) {
   const auto& p = scheme_.parameters();
   RandomStream stream(key, sampling_purpose, step);
-  const auto series = series_of(step, stream, key);
+  auto series = series_of(step, stream, key);
+  if (p.largest_batch && static_cast<std::int64_t>(series.size()) > *p.largest_batch)
+    series.resize(static_cast<std::size_t>(*p.largest_batch));
   const auto parts = scheme_.parts_of_a_series();
   Draw out;
   out.windows.reserve(static_cast<std::size_t>(scheme_.expected_windows()) + 16);

@@ -34,10 +34,11 @@ struct Draw {
 /// one for all; without replacement: a fresh uniform N′-subset for every step; Poisson: every series independently with
 /// probability ρ; cyclic Poisson: of the series s with s mod p = step mod p every one, with probability pρ; balls in
 /// bins: the series whose bin, uniform and drawn once or for the epoch, is b. Ghosts take the places beyond the last
-/// series, which no order moves. Bottom level in each of them, with T windows: with replacement: λ independent uniform
-/// windows; Poisson: every window independently with probability min(1, λ/T). All laws are exact up to the uniform
-/// bits, except that Poisson skips are computed in double precision (a window's probability p is off by at most 2e-16/p
-/// of itself: below 1e-11 for up to 50,000 windows).
+/// series, which no order moves. Of a batch with more series than its largest size the first ones stay. Bottom level in
+/// each of them, with T windows: with replacement: λ independent uniform windows; Poisson: every window independently
+/// with probability min(1, λ/T). All laws are exact up to the uniform bits, except that Poisson skips are computed in
+/// double precision (a window's probability p is off by at most 2e-16/p of itself: below 1e-11 for up to 50,000
+/// windows).
 class StructuredSampler {
  public:
   explicit StructuredSampler(privacy::SubsamplingScheme scheme);

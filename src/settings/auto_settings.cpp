@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "privacy/theorems/noise_choice.h"
+#include "privacy/whole_series/bounded_batches.h"
 #include "settings/setup.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -118,6 +119,21 @@ void choose_trainable(Settled& out, double signal, double enough) {
                                           " that training all weights needs"));
 }
 
+/// sampling.largest_batch `auto` for batches that coins or bins draw, of all planned steps.
+std::int64_t largest_batch_of(const Config& c, const privacy::SubsamplingScheme& scheme) {
+  const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(scheme.steps_per_epoch());
+  return privacy::least_largest_batch(scheme.sequences(), scheme.drawn_share(), steps, c.privacy.target_epsilon,
+                                      c.privacy.delta);
+}
+
+void choose_largest_batch(SettledScheme& out, Config& c, const privacy::SubsamplingScheme& scheme) {
+  c.sampling.auto_largest_batch = false;
+  c.sampling.largest_batch = largest_batch_of(c, scheme);
+  out.choose("sampling.largest_batch", *c.sampling.largest_batch,
+             cat("so that cuts add at most a hundredth to delta, where ", rounded(scheme.expected_sequences(), 5),
+                 " are expected"));
+}
+
 /// sampling.top_level `auto`: of whole series the batches and the noise of least total error at the target, among
 /// coins, cyclic coins with banded noise, and bins of either kind. Fixed and shuffled batches cost no less than bins,
 /// and samples without replacement no less than coins.
@@ -127,28 +143,39 @@ void choose_batches(SettledScheme& out, const privacy::SeriesLengths& lengths) {
   c.sampling.auto_top_level = false;
   c.sampling.top_level = privacy::TopLevel::without_replacement;
   if (!c.privacy.enabled || !takes_steps(c) || c.privacy.relation != privacy::Relation::series) {
+    if (c.sampling.largest_batch || c.sampling.auto_largest_batch)
+      out.choose("sampling.largest_batch", "null", "these batches have one size");
+    c.sampling.largest_batch.reset();
+    c.sampling.auto_largest_batch = false;
     out.choose("sampling.top_level", name(c.sampling.top_level),
                c.privacy.enabled && takes_steps(c) ? "what costs least in long runs" : "no epsilon is spent");
     return;
   }
   const bool independent = c.privacy.noise_mechanism.has_value();
-  const auto law_of = [&](privacy::TopLevel sampler, privacy::Redraw redraw) {
+  using privacy::Redraw;
+  using privacy::TopLevel;
+  std::vector<privacy::SeriesLaw> laws;
+  const auto add = [&](privacy::TopLevel sampler, privacy::Redraw redraw) {
     auto with = c;
     with.sampling.top_level = sampler;
     with.sampling.redraw = redraw;
-    return privacy::series_law_of(scheme_of(with, lengths));
+    if (c.sampling.auto_largest_batch) with.sampling.largest_batch = largest_batch_of(c, scheme_of(with, lengths));
+    laws.push_back(privacy::series_law_of(scheme_of(with, lengths)));
   };
-  using privacy::Redraw;
-  using privacy::TopLevel;
-  std::vector<privacy::SeriesLaw> laws = {law_of(TopLevel::cyclic_poisson, Redraw::once),
-                                          law_of(TopLevel::balls_in_bins, Redraw::every_epoch)};
-  if (!independent) laws.push_back(law_of(TopLevel::balls_in_bins, Redraw::once));
+  add(TopLevel::cyclic_poisson, Redraw::once);
+  try {
+    add(TopLevel::balls_in_bins, Redraw::every_epoch);
+    if (!independent) add(TopLevel::balls_in_bins, Redraw::once);
+  } catch (const UsageError&) {
+    if (!c.sampling.largest_batch) throw;  // bins hold a little more than coins draw, so it may be too small for them
+  }
   const auto best =
       privacy::least_total_error(laws, {{}, *c.training.max_epochs, c.privacy.target_epsilon, c.privacy.delta},
                                  c.privacy.wanted_strategy(privacy::StrategyKind::identity), independent);
   const bool cyclic = best.law.sampler == TopLevel::cyclic_poisson;
   c.sampling.top_level = cyclic && best.law.groups == 1 ? TopLevel::poisson : best.law.sampler;
   c.sampling.redraw = best.law.redraw;
+  if (c.sampling.auto_largest_batch) choose_largest_batch(out, c, scheme_of(c, lengths));
   c.privacy.noise_mechanism = best.strategy->kind();
   if (cyclic && best.law.groups > 1) c.privacy.noise_bands = best.law.groups;
   c.privacy.noise_multiplier = best.noise_multiplier;
@@ -234,6 +261,7 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
                cat(rounded(steps, 5), steps < by_rule ? " steps, as many as the time allows"
                                                       : " steps: more of them with more noise help little"));
   }
+  if (c.sampling.auto_largest_batch && !c.sampling.auto_top_level) choose_largest_batch(out, c, scheme);
   out.config = std::move(config);
   return out;
 }

@@ -371,6 +371,24 @@ void check_sampled_noise(const std::string& where, const Config& c) {
                          "once and a privacy.noise.mechanism by name other than identity; expected null elsewhere"));
 }
 
+/// Batches of whole series have a largest size where coins or bins draw them.
+void check_largest_batch(const std::string& where, const Config& c) {
+  const auto& s = c.sampling;
+  if (!s.largest_batch && !s.auto_largest_batch) return;
+  const auto found =
+      cat(where, "sampling.largest_batch: found ", s.largest_batch ? cat(*s.largest_batch) : std::string("auto"));
+  if (c.privacy.relation != privacy::Relation::series)
+    throw UsageError(
+        cat(found, " with privacy.relation ", name(c.privacy.relation), "; expected null, or privacy.relation series"));
+  if (!s.auto_top_level && s.top_level != privacy::TopLevel::poisson &&
+      s.top_level != privacy::TopLevel::cyclic_poisson && s.top_level != privacy::TopLevel::balls_in_bins)
+    throw UsageError(cat(found, " with sampling.top_level ", name(s.top_level),
+                         ", whose batches have one size; expected null, or poisson, cyclic_poisson or balls_in_bins"));
+  if (c.privacy.noise_sampled)
+    throw UsageError(cat(found, " beside privacy.noise.sampled ", *c.privacy.noise_sampled,
+                         ", whose test spends all of delta; expected null for one of them"));
+}
+
 /// A mechanism of correlated noise has its coefficients, and goes with the sampling.
 void check_noise_mechanism(const std::string& where, const Config& c) {
   const auto& s = c.sampling;
@@ -393,8 +411,7 @@ void check_noise_mechanism(const std::string& where, const Config& c) {
     return;
   }
   if (c.privacy.enabled && !c.privacy.noise_mechanism && c.privacy.noise_multiplier && whole_series &&
-      (s.top_level == privacy::TopLevel::cyclic_poisson ||
-       privacy::covers_correlated_noise(s.top_level, s.reshuffle, s.redraw)))
+      (s.top_level == privacy::TopLevel::cyclic_poisson || privacy::searches_correlated_noise(s.top_level, s.redraw)))
     throw UsageError(cat(where, "privacy.noise.mechanism: found auto beside privacy.noise_multiplier ",
                          *c.privacy.noise_multiplier,
                          "; expected auto for both, as the mechanism is chosen with its noise"));
@@ -413,12 +430,12 @@ void check_noise_mechanism(const std::string& where, const Config& c) {
             cat(where, "privacy.noise.mechanism: found ", mechanism,
                 " with sampling.top_level cyclic_poisson, whose matrix is not banded, so that no theorem "
                 "covers it; expected bsr, band_mf, file or identity"));
-    } else if (!privacy::covers_correlated_noise(s.top_level, s.reshuffle, s.redraw))
+    } else if (!privacy::covers_correlated_noise(s.top_level))
       throw PrivacyError(
           cat(where, "privacy.noise.mechanism: found ", mechanism, " with sampling.top_level ", name(s.top_level),
-              s.redraw == privacy::Redraw::every_epoch ? ", whose bins are drawn anew in every epoch" : "",
-              ", which no theorem covers; expected balls_in_bins with sampling.redraw once, "
-              "deterministic, or shuffled with sampling.reshuffle once"));
+              s.top_level == privacy::TopLevel::poisson ? ", which is not implemented; expected cyclic_poisson, "
+                                                        : ", for which no theorem is known; expected ",
+              "balls_in_bins, deterministic or shuffled"));
   }
 }
 
@@ -441,6 +458,7 @@ void check_sampling(const std::string& where, const Config& c) {
   check_batch_size(where, c);
   check_noise_mechanism(where, c);
   check_sampled_noise(where, c);
+  check_largest_batch(where, c);
   const auto& s = c.sampling;
   const bool whole_series = c.privacy.relation == privacy::Relation::series;
   if (s.reshuffle == privacy::Reshuffle::once && s.top_level != privacy::TopLevel::shuffled)

@@ -201,13 +201,18 @@ const std::vector<Option>& option_table() {
       {"sampling.reshuffle", false, choice(AT(sampling.reshuffle)),
        "Of shuffled batches: every epoch has an order of its own, or all have the one that is drawn once for the run."},
       {"sampling.redraw", false, choice(AT(sampling.redraw)),
-       "Of balls_in_bins: bins are drawn once for the run, or anew in every epoch, which costs less and allows "
-       "independent noise alone."},
+       "Of balls_in_bins: bins are drawn once for the run, or anew in every epoch, which costs less with independent "
+       "noise and more with correlated noise."},
       {"sampling.batches", false, OptionalInteger{AT(sampling.batches), {1, many}, "null"},
        "Steps of an epoch, of balls_in_bins bins, in place of batch_size; with privacy.relation series only."},
       {"sampling.rate", false, OptionalReal{AT(sampling.rate), {0.0, 1.0, true}, "null"},
        "Probability with which poisson draws every series (cyclic_poisson: on average over steps), in place of "
        "batch_size; with privacy.relation series only."},
+      {"sampling.largest_batch", false,
+       IntegerNullOrAuto{AT(sampling.largest_batch), AT(sampling.auto_largest_batch), {1, many}, "null"},
+       "Series (or owners) in a batch at most, where poisson, cyclic_poisson or balls_in_bins draw them: a batch with "
+       "more is cut, which costs a share of delta, so that what a step needs is known beforehand. auto: a size with "
+       "which that share is at most a hundredth. With privacy.relation series only."},
       {"augmentation.context_noise", false, Real{AT(augmentation.context_noise), {0.0}},
        "Standard deviation of noise on the context, in multiples of privacy.v."},
       {"augmentation.forecast_noise", false, Real{AT(augmentation.forecast_noise), {0.0}},
@@ -227,9 +232,8 @@ const std::vector<Option>& option_table() {
       {"privacy.noise.mechanism", false, choice(AT(privacy.noise_mechanism)),
        "How the noise of different steps is correlated (docs/accounting.md): identity: it is independent; bsr, bisr, "
        "band_mf, band_inv_mf, blt, file: later steps cancel a part of earlier noise. With privacy.relation series, and "
-       "balls_in_bins drawn once, cyclic_poisson (bsr, band_mf, file), deterministic, or shuffled once. auto: where "
-       "that is covered the one of least total error at "
-       "the target, with noise_multiplier auto; elsewhere identity."},
+       "balls_in_bins, cyclic_poisson (bsr, band_mf, file), deterministic or shuffled. auto: the one of least total "
+       "error at the target, with noise_multiplier auto; identity elsewhere, and with bins drawn anew in every epoch."},
       {"privacy.noise.bands", false, Integer{AT(privacy.noise_bands), {1, 1'000'000}},
        "Bands p of bsr, bisr, band_mf and band_inv_mf."},
       {"privacy.noise.sampled", false, OptionalText{AT(privacy.noise_sampled)},

@@ -63,12 +63,15 @@ privacy::SubsamplingScheme scheme_of(const Config& config, privacy::SeriesLength
   p.groups = config.privacy.enabled ? groups_of(config) : 1;
   p.batches = config.sampling.batches;
   p.rate = config.sampling.rate;
+  p.largest_batch = config.sampling.largest_batch;
   try {
     return privacy::SubsamplingScheme(std::move(p));
   } catch (const UsageError& error) {
     // Only the data tell how many series there are.
     if (config.sampling.batches && std::string(error.what()).starts_with("batches: "))
       throw UsageError(cat("sampling.", error.what()));
+    if (const std::string what = error.what(); what.starts_with("largest batch: "))
+      throw UsageError(cat("sampling.largest_batch: ", what.substr(what.find(' ', what.find(' ') + 1) + 1)));
     if (std::string(error.what()).starts_with("bands: "))
       throw UsageError(cat(config.privacy.noise_mechanism == privacy::StrategyKind::file
                                ? "privacy.noise.coefficients: their "
@@ -135,7 +138,7 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
   if (!takes_steps(config)) multiplier_of = multiplier_of.value_or(1.0);
   if (const auto& t = scheme.parameters(); takes_steps(config) && !p.noise_mechanism &&
                                            p.relation == privacy::Relation::series &&
-                                           privacy::covers_correlated_noise(privacy::series_law_of(scheme))) {
+                                           privacy::searches_correlated_noise(privacy::series_law_of(scheme))) {
     // auto, which elsewhere is identity, as nothing else is covered there.
     auto best = privacy::least_total_error({privacy::series_law_of(scheme), epochs, p.target_epsilon, p.delta},
                                            p.wanted_strategy(privacy::StrategyKind::identity));

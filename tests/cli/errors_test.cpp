@@ -369,6 +369,16 @@ TEST_F(Errors, WholeSeries) {
           {"sampling.reshuffle: found once with sampling.top_level wor", "expected shuffled"});
   expect_failure(plan_setting({"sampling.batches=3"}), train, 2,
                  {"sampling.batches: found 3 with privacy.relation event", "privacy.relation series"});
+  expect_failure(plan_setting({"sampling.largest_batch=3"}), train, 2,
+                 {"sampling.largest_batch: found 3 with privacy.relation event", "expected null"});
+  refused({"sampling.largest_batch=auto"}, 2,
+          {"sampling.largest_batch: found auto with sampling.top_level wor, whose batches have one size",
+           "poisson, cyclic_poisson or balls_in_bins"});
+  refused({"sampling.largest_batch=0"}, 2, {"sampling.largest_batch: found '0'", "an integer from 1"});
+  refused({"sampling.largest_batch=1", "sampling.top_level=poisson"}, 2,
+          {"sampling.largest_batch: found 1 where 2 of 3 series are expected", "from as many to all of them"});
+  refused({"sampling.largest_batch=2", "sampling.top_level=poisson", "privacy.noise_multiplier=5"}, 4,
+          {"less than what cuts of large batches cost (sampling.largest_batch)", "or auto"});
   expect_failure(plan_setting({"sampling.top_level=balls_in_bins"}), train, 4,
                  {"sampling.top_level: found balls_in_bins with privacy.relation event", "no theorem covers",
                   "privacy.relation series"});
@@ -403,12 +413,16 @@ TEST_F(Errors, CorrelatedNoise) {
   refused({"privacy.noise.mechanism=blt", "privacy.noise.buffers=9"}, 2,
           {"privacy.noise.buffers: found '9'", "from 1 to 8"});
   refused({"privacy.noise.mechanism=bsr", "sampling.top_level=poisson"}, 4,
-          {"privacy.noise.mechanism: found bsr with sampling.top_level poisson", "balls_in_bins"});
-  refused({"privacy.noise.mechanism=bsr", "sampling.top_level=wor"}, 4, {"sampling.top_level wor"});
-  refused({"privacy.noise.mechanism=bsr", "sampling.top_level=shuffled"}, 4,
-          {"sampling.top_level shuffled", "sampling.reshuffle once"});
-  refused({"privacy.noise.mechanism=bsr", "sampling.redraw=every_epoch"}, 4,
-          {"bins are drawn anew in every epoch", "sampling.redraw once"});
+          {"privacy.noise.mechanism: found bsr with sampling.top_level poisson", "not implemented", "cyclic_poisson"});
+  refused({"privacy.noise.mechanism=bsr", "sampling.top_level=wor"}, 4,
+          {"sampling.top_level wor", "no theorem is known", "balls_in_bins"});
+  for (const std::string orders : {"sampling.top_level=shuffled", "sampling.redraw=every_epoch"})
+    EXPECT_EQ(plan_setting({"privacy.relation=series", "sampling.top_level=balls_in_bins", orders,
+                            "privacy.noise_multiplier=200", "privacy.target_epsilon=50", "privacy.noise.mechanism=bsr",
+                            "training.max_epochs=5"})
+                  .exit_code,
+              0)
+        << orders;
   refused({"privacy.noise.mechanism=bisr", "sampling.top_level=cyclic_poisson"}, 4,
           {"sampling.top_level cyclic_poisson, whose matrix is not banded", "expected bsr, band_mf, file or identity"});
   refused({"privacy.noise.mechanism=bsr", "privacy.noise.bands=4", "sampling.top_level=cyclic_poisson",

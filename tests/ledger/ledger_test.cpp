@@ -100,6 +100,29 @@ TEST(LedgerDocument, AgreesForEveryTheoremThatTrainingUses) {
   }
 }
 
+TEST(LedgerDocument, ALargestBatchIsPartOfTheTerms) {
+  SubsamplingScheme::Parameters law = six_series();
+  law.lengths = SeriesLengths::equal(1000, 200);
+  law.record = Record::series;
+  law.top_level = TopLevel::poisson;
+  law.batch_size = 100;
+  const auto without = ledger_of(law, {Relation::series, 1, {}});
+  law.largest_batch = 167;
+  const auto ledger = ledger_of(law, {Relation::series, 1, {}});
+  EXPECT_GT(ledger.cost->epsilon.upper, without.cost->epsilon.upper);
+  auto json = Json::parse(document(ledger).dump());
+  EXPECT_EQ(json["mechanism"]["largest_batch"], 167);
+  EXPECT_EQ(read_ledger(json, "ledger").method.scheme().parameters().largest_batch, 167);
+  EXPECT_TRUE(verify(json, "ledger").agrees());
+  // With cuts that are more frequent, or with none, it is another epsilon.
+  json["mechanism"]["largest_batch"] = 164;
+  EXPECT_FALSE(verify(json, "ledger").agrees());
+  json["mechanism"].erase("largest_batch");
+  EXPECT_FALSE(verify(json, "ledger").agrees());
+  json["mechanism"]["largest_batch"] = 90;
+  EXPECT_THROW(static_cast<void>(read_ledger(json, "ledger")), DataError);
+}
+
 TEST(LedgerDocument, APrivateChoiceIsPartOfTheTerms) {
   const auto with = [](double choice) {
     auto out = example();

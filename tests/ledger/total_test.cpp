@@ -180,6 +180,44 @@ TEST(Total, OfPoissonRunsComposesEachDirectionByItself) {
   EXPECT_LT(total.epsilon.upper, 0.99 * Accountant(mechanism.theorem().pair).epsilon(1e-2, 80).upper);
 }
 
+PrivateMechanism with_largest_batch(std::int64_t largest, double sigma = 4.0) {
+  SubsamplingScheme::Parameters p;
+  p.lengths = SeriesLengths::equal(1000, 50);
+  p.context_length = 8;
+  p.forecast_length = 4;
+  p.record = Record::series;
+  p.top_level = TopLevel::poisson;
+  p.batches = 10;
+  p.largest_batch = largest;
+  return {{Relation::series, 1, {}}, SubsamplingScheme(p), {}, {NoiseKind::independent, sigma}};
+}
+
+// Cuts of all runs together take their share of delta once.
+TEST(Total, OfRunsWithCutBatchesAddsTheirCuts) {
+  const auto cut = with_largest_batch(167);
+  const auto bare = with_largest_batch(1000);
+  EXPECT_EQ(bare.theorem().cut.chance(500), 0.0);
+  const double delta = 1e-5;
+  const auto of_both = [&](const PrivateMechanism& one, const PrivateMechanism& other) {
+    return total_of({ledger_of(one, "a", 100), ledger_of(other, "b", 300)}).cost(delta);
+  };
+  const auto total = of_both(cut, cut);
+  const double chance = 400.0 * cut.theorem().cut.chance(1);
+  const double left = delta - (1.0 + std::exp(total.epsilon.upper)) * chance;
+  ASSERT_GT(left, 0.0);
+  ASSERT_LT(left, 0.95 * delta);  // they cost something
+  const double uncut = bare.curve()->epsilon(left, 400).upper;
+  EXPECT_GE(total.epsilon.upper, uncut * (1.0 - 2e-3));
+  EXPECT_LE(total.epsilon.upper, uncut * (1.0 + 4e-3));
+  EXPECT_GT(total.epsilon.upper, of_both(bare, bare).epsilon.upper * 1.001);
+  EXPECT_EQ(total.epsilon.lower, 0.0);
+  EXPECT_NE(total.certificate.upper.find("large batches cut"), std::string::npos);
+  // One run's own statement, and a run of another mechanism beside it.
+  EXPECT_EQ(total_of({ledger_of(cut, "a", 100)}).cost(delta).epsilon.upper, cut.curve()->epsilon(delta, 100).upper);
+  const auto mixed = of_both(cut, of_whole_series(TopLevel::balls_in_bins, 8.0));
+  EXPECT_GE(mixed.epsilon.upper, cut.curve()->epsilon(delta, 100).upper);
+}
+
 // The divergences that bins are charged with bound their own exact profile, and fall below those of fixed batches.
 TEST(Total, DivergencesOfBinsAreOfBothDirections) {
   const std::vector<double> orders = {1.5, 2.0, 4.0, 16.0};
@@ -423,6 +461,18 @@ TEST_F(BudgetTest, CountsTheAmplificationOfBins) {
   EXPECT_LT(own, 1.5);
   EXPECT_NO_THROW(charge_budget(file_, "bins", bins, {}, 1));
   EXPECT_THROW(charge_budget(file_, "in turn", of_whole_series(TopLevel::deterministic, 1.2, 40), {}, 1), PrivacyError);
+}
+
+// A rare event may have any divergence.
+TEST_F(BudgetTest, TakesNoRunWithCutBatches) {
+  create_budget(file_, 3.0, 1e-6);
+  try {
+    charge_budget(file_, "cut", with_largest_batch(200), {}, 1);
+    FAIL();
+  } catch (const PrivacyError& error) {
+    EXPECT_NE(std::string(error.what()).find("sampling.largest_batch"), std::string::npos);
+  }
+  EXPECT_TRUE(read_budget(file_).charges.empty());
 }
 
 TEST_F(BudgetTest, NamesWhatItCannotRead) {

@@ -386,6 +386,37 @@ TEST(Sampler, CyclicPoissonTossesTheCoinsOfOneGroupAStep) {
   expect_share(both[10], rounds, 9.0 / 64.0);
 }
 
+TEST(Sampler, BatchesAreCutToTheirLargestSize) {
+  for (const auto level : {TopLevel::poisson, TopLevel::cyclic_poisson, TopLevel::balls_in_bins}) {
+    SCOPED_TRACE(name(level));
+    auto p = base(40, 9);
+    p.record = Record::series;
+    p.top_level = level;
+    p.batches = 8;
+    p.groups = level == TopLevel::cyclic_poisson ? 2 : 1;
+    p.subsequences_per_sequence = 3;
+    EXPECT_EQ(SubsamplingScheme(p).most_windows(), std::nullopt);
+    StructuredSampler all{SubsamplingScheme(p)};
+    p.largest_batch = 6;
+    EXPECT_EQ(SubsamplingScheme(p).most_windows(), 18);
+    EXPECT_EQ(SubsamplingScheme(p).divisor(), all.scheme().divisor());
+    StructuredSampler cut{SubsamplingScheme(p)};
+    int smaller = 0, larger = 0;
+    for (std::uint64_t step = 0; step < 400; ++step) {
+      const auto whole = all.draw(key, step);
+      const auto kept = cut.draw(key, step);
+      const auto most = std::min<std::size_t>(whole.windows.size(), 18);
+      EXPECT_EQ(kept.windows, std::vector(whole.windows.begin(), whole.windows.begin() + static_cast<long>(most)));
+      EXPECT_EQ(kept.places, std::vector(whole.places.begin(), whole.places.begin() + static_cast<long>(most)));
+      ++(whole.windows.size() > 18 ? larger : smaller);
+    }
+    EXPECT_GT(smaller, 40);
+    EXPECT_GT(larger, 40);
+    p.bottom_level = BottomLevel::poisson;
+    EXPECT_EQ(SubsamplingScheme(p).most_windows(), std::nullopt);  // only chance limits a series' windows
+  }
+}
+
 TEST(Sampler, BinsAreDrawnOnceAndComeBackInEveryEpoch) {
   auto p = base(12, 9);
   p.record = Record::series;
@@ -620,6 +651,19 @@ TEST(Scheme, RefusesWhatMakesNoSense) {
   EXPECT_EQ(message(p), "accepted");
   p.groups = 5;
   EXPECT_NE(message(p).find("bands: found 5 with 4 steps of an epoch"), std::string::npos) << message(p);
+  p.groups = 4;
+  for (const std::int64_t largest : {2, 11}) {
+    p.largest_batch = largest;
+    EXPECT_NE(message(p).find(cat("largest batch: found ", largest, " where 2.5 of 10 series are expected")),
+              std::string::npos)
+        << message(p);
+  }
+  p.largest_batch = 3;
+  EXPECT_EQ(message(p), "accepted");
+  p.groups = 1;
+  p.rate.reset();
+  p.top_level = TopLevel::shuffled;
+  EXPECT_NE(message(p).find("other batches have one size"), std::string::npos) << message(p);
 }
 
 }  // namespace

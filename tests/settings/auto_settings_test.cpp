@@ -82,6 +82,57 @@ TEST(AutoSettings, ChosenLagsAreAccountedWhole) {
   std::filesystem::remove(file);
 }
 
+// The least size whose cuts cost a hundredth of delta, for the batches that are chosen with it; the noise pays for it.
+TEST(AutoSettings, ALargestBatchFollowsTheCoins) {
+  const auto many = privacy::SeriesLengths::equal(4000, 500);
+  auto c = all_auto();
+  c.privacy.relation = privacy::Relation::series;
+  c.privacy.composition = privacy::StepComposition::symmetrised;
+  c.training.max_epochs = 20;
+  c.sampling.auto_batch_size = false;
+  c.sampling.batch_size = 200;
+  c.sampling.top_level = privacy::TopLevel::poisson;
+  const auto without = settle(c, many, "config.yaml");
+  c.sampling.auto_largest_batch = true;
+  const auto settled = settle(c, many, "config.yaml");
+  ASSERT_TRUE(settled.config.sampling.largest_batch);
+  EXPECT_FALSE(settled.config.sampling.auto_largest_batch);
+  const auto largest = *settled.config.sampling.largest_batch;
+  EXPECT_GT(largest, 260);
+  EXPECT_LT(largest, 340);
+  const auto& theorem = settled.method.privacy()->theorem();
+  EXPECT_GT(theorem.cut.chance(400), 0.0);
+  EXPECT_LE((1.0 + std::exp(c.privacy.target_epsilon)) * theorem.cut.chance(400), 0.0101 * c.privacy.delta);
+  EXPECT_GE(*settled.config.privacy.noise_multiplier, *without.config.privacy.noise_multiplier);
+  EXPECT_LT(*settled.config.privacy.noise_multiplier, 1.005 * *without.config.privacy.noise_multiplier);
+  EXPECT_TRUE(theorem.curve()->certifies(c.privacy.target_epsilon, c.privacy.delta, 400));
+  EXPECT_EQ(settled.method.scheme().most_windows(), largest);
+  require_settled(settled, many);
+  // With batches of `auto`, whatever they are.
+  c.sampling.auto_top_level = true;
+  c.privacy.noise_mechanism = privacy::StrategyKind::identity;
+  const auto chosen = settle(c, many, "config.yaml");
+  ASSERT_TRUE(chosen.config.sampling.largest_batch);
+  EXPECT_EQ(chosen.method.scheme().parameters().largest_batch, chosen.config.sampling.largest_batch);
+  const auto uses = uses_of_epochs(chosen.method.privacy()->theorem(), 20);
+  EXPECT_TRUE(chosen.method.privacy()->curve()->certifies(c.privacy.target_epsilon, c.privacy.delta, uses));
+  // Two bins of 450 series where coins draw 400 on average: each law has a size of its own, and a given one that is too
+  // small for bins leaves coins.
+  c.sampling.batch_size = 400;
+  const auto uneven = privacy::SeriesLengths::equal(900, 500);
+  const auto own = settle(c, uneven, "config.yaml");
+  EXPECT_GE(*own.config.sampling.largest_batch, 450);
+  c.sampling.auto_largest_batch = false;
+  c.sampling.largest_batch = 520;
+  c.privacy.delta = 1e-3;
+  EXPECT_EQ(settle(c, uneven, "config.yaml").config.sampling.largest_batch, 520);
+  c.sampling.batch_size = 200;
+  c.sampling.largest_batch.reset();
+  c.sampling.auto_largest_batch = true;
+  c.privacy.enabled = false;  // batches of one size
+  EXPECT_EQ(settle(c, many, "config.yaml").config.sampling.largest_batch, std::nullopt);
+}
+
 TEST(AutoSettings, LeaveWhatIsGiven) {
   auto c = all_auto();
   c.model.context_length = 24;

@@ -182,6 +182,18 @@ const std::vector<Case>& cases() {
       {"series, three bins, file", correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::file), 2.0},
       {"series, deterministic, bisr", correlated(privacy::TopLevel::deterministic, privacy::StrategyKind::bisr), 2.0},
       {"series, shuffled once, blt", correlated(privacy::TopLevel::shuffled, privacy::StrategyKind::blt), 2.0},
+      {"series, shuffled, bsr",
+       [](Config& c) {
+         correlated(privacy::TopLevel::shuffled, privacy::StrategyKind::bsr)(c);
+         c.sampling.reshuffle = privacy::Reshuffle::every_epoch;
+       },
+       2.0},
+      {"series, three bins, redrawn, bsr",
+       [](Config& c) {
+         correlated(privacy::TopLevel::balls_in_bins, privacy::StrategyKind::bsr)(c);
+         c.sampling.redraw = privacy::Redraw::every_epoch;
+       },
+       2.0},
   };
   return all;
 }

@@ -86,6 +86,8 @@ struct Config {
     tsdp::privacy::Redraw redraw = tsdp::privacy::Redraw::once;
     std::optional<std::int64_t> batches;
     std::optional<double> rate;
+    std::optional<std::int64_t> largest_batch;
+    bool auto_largest_batch = false;
   } sampling;
   struct Augmentation {
     double context_noise = 0.0;

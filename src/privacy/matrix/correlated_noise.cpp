@@ -42,6 +42,8 @@ constexpr std::int64_t first_orders = 16;
 constexpr double most_mu_of_conditions = 0.75;
 
 constexpr const char* by_fixed_batches = "fixed batches, a Gaussian mechanism (joint convexity)";
+constexpr const char* by_own_orders =
+    "parts of a series a step apart, a Gaussian mechanism (tsdp docs/proofs/correlated-noise.md, Theorem 3)";
 constexpr const char* by_gram = "a larger Gram matrix (tsdp docs/proofs/correlated-noise.md, Theorem 1)";
 constexpr const char* by_laplace =
     "Laplace transforms of an addition (tsdp docs/proofs/correlated-noise.md, Theorem 2)";
@@ -78,33 +80,46 @@ struct CorrelatedNoiseCurve::Bounds {
 
 CorrelatedNoiseCurve::CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strategy, TopLevel sampler,
                                            std::int64_t bins, double noise_multiplier, std::optional<Direction> only,
-                                           CorrelatedMethod method, std::optional<SampledClaim> sampled)
+                                           CorrelatedMethod method, std::optional<SampledClaim> sampled,
+                                           bool own_orders)
     : strategy_(std::move(strategy)),
       sampler_(sampler),
       bins_(bins),
       noise_multiplier_(noise_multiplier),
       only_(only),
       method_(method),
-      sampled_(std::move(sampled)) {
+      sampled_(std::move(sampled)),
+      own_orders_(own_orders) {
   check_noise_multiplier(noise_multiplier);
   if (bins < 1 || bins > strategy_->steps())
     throw UsageError(cat("batches: found ", bins, " for ", strategy_->steps(), " planned steps"));
-  if (sampler != TopLevel::deterministic && sampler != TopLevel::shuffled && sampler != TopLevel::balls_in_bins)
-    throw PrivacyError(cat("correlated noise with top level ", name(sampler),
-                           ": nothing covers it; balls_in_bins is the nearest that is covered"));
-  if (sampler == TopLevel::balls_in_bins && !strategy_->non_negative())
+  if (!covers_correlated_noise(sampler))
+    throw PrivacyError(
+        cat("correlated noise with top level ", name(sampler),
+            sampler == TopLevel::poisson
+                ? ": not implemented (Choquette-Choo et al., Privacy Amplification for Matrix Mechanisms, ICLR 2024, "
+                  "have a theorem); cyclic_poisson, whose noise is banded, and balls_in_bins are covered"
+                : ": no theorem is known; balls_in_bins is the nearest that is covered"));
+  if (sampler == TopLevel::balls_in_bins && !own_orders && !strategy_->non_negative())
     throw PrivacyError(
         "correlated noise with top level balls_in_bins: a strategy matrix with negative entries is not covered; top "
         "level deterministic is, with the absolute values");
-  if (sampled_ && (sampler != TopLevel::balls_in_bins || strategy_->is_identity()))
+  if (sampled_ && (sampler != TopLevel::balls_in_bins || own_orders || strategy_->is_identity()))
     throw PrivacyError(cat("noise by sampling with top level ", name(sampler), " and mechanism ",
                            name(strategy_->kind()),
                            ": it is for correlated noise with balls_in_bins; others are accounted for without it"));
-  if (sampler == TopLevel::balls_in_bins && method == CorrelatedMethod::automatic && strategy_->is_identity())
+  if (own_orders) sampler_ = TopLevel::shuffled;  // what is known of both is the same
+  if (sampler_ == TopLevel::balls_in_bins && method == CorrelatedMethod::automatic && strategy_->is_identity())
     exact_ = std::make_unique<RandomAllocationCurve>(bins, noise_multiplier, only);
 }
 
 CorrelatedNoiseCurve::~CorrelatedNoiseCurve() = default;
+
+double CorrelatedNoiseCurve::squared_reach(std::uint64_t uses) const {
+  const auto epochs = static_cast<std::int64_t>(uses);
+  return own_orders_ ? squared_sensitivity_of_own_orders(*strategy_, bins_, epochs)
+                     : squared_sensitivity(*strategy_, bins_, epochs);
+}
 
 bool CorrelatedNoiseCurve::claims(double epsilon, double delta) {
   if (!sampled_ || method_ != CorrelatedMethod::automatic || epsilon < sampled_->epsilon || delta < sampled_->delta)
@@ -124,8 +139,7 @@ CorrelatedNoiseCurve::Bounds& CorrelatedNoiseCurve::bounds(std::uint64_t uses) {
   if (!bounds_ || bounds_->uses != uses) {
     bounds_ = std::make_unique<Bounds>();
     bounds_->uses = uses;
-    bounds_->mu = std::sqrt(squared_sensitivity(*strategy_, bins_, static_cast<std::int64_t>(uses))) /
-                  noise_multiplier_ * (1.0 + 1e-15);
+    bounds_->mu = std::sqrt(squared_reach(uses)) / noise_multiplier_ * (1.0 + 1e-15);
     bounds_->least_mu =
         std::sqrt(squared_sensitivity(*strategy_, bins_, static_cast<std::int64_t>(uses), Gram::Side::lower)) /
         noise_multiplier_ * (1.0 - 1e-15);
@@ -240,7 +254,8 @@ double CorrelatedNoiseCurve::upper(double epsilon, std::uint64_t uses, double en
   const auto closed = gaussian_delta(epsilon, known.mu).upper;
   // With too many bins for a Gram matrix, only fixed batches are known.
   if (sampler_ != TopLevel::balls_in_bins || method_ == CorrelatedMethod::deterministic || !known.above) {
-    if (by != nullptr) *by = sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches;
+    if (by != nullptr)
+      *by = own_orders_ ? by_own_orders : sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches;
     return closed;
   }
   const double variance = noise_multiplier_ * noise_multiplier_;
@@ -431,7 +446,9 @@ std::uint64_t CorrelatedNoiseCurve::search_uses(double epsilon, double delta, st
 Certificate CorrelatedNoiseCurve::methods() const {
   auto out = exact_ ? exact_->methods()
              : sampler_ != TopLevel::balls_in_bins
-                 ? Certificate{sampler_ == TopLevel::deterministic ? exactly : by_fixed_batches,
+                 ? Certificate{own_orders_                           ? by_own_orders
+                               : sampler_ == TopLevel::deterministic ? exactly
+                                                                     : by_fixed_batches,
                                sampler_ == TopLevel::deterministic && strategy_->non_negative() ? exactly : "",
                                {}}
                  : Certificate{cat("the least of: ", by_fixed_batches, "; ", by_renyi, "; ", by_laplace, "; ",

@@ -37,11 +37,18 @@ constexpr Names<CorrelatedMethod, 5> names_of(CorrelatedMethod) {
            {CorrelatedMethod::deterministic, "deterministic"}}};
 }
 
-/// Whether batches made this way are covered with correlated noise: all parts of a record must be a fixed number of
-/// steps apart.
-[[nodiscard]] constexpr bool covers_correlated_noise(TopLevel sampler, Reshuffle reshuffle, Redraw redraw) {
-  return (sampler == TopLevel::balls_in_bins && redraw == Redraw::once) || sampler == TopLevel::deterministic ||
-         (sampler == TopLevel::shuffled && reshuffle == Reshuffle::once);
+/// Whether batches made this way are covered with correlated noise: a record takes part once in an epoch.
+[[nodiscard]] constexpr bool covers_correlated_noise(TopLevel sampler) {
+  return sampler == TopLevel::balls_in_bins || sampler == TopLevel::deterministic || sampler == TopLevel::shuffled;
+}
+/// Whether every epoch draws orders or bins of its own.
+[[nodiscard]] constexpr bool has_own_orders(TopLevel sampler, Reshuffle reshuffle, Redraw redraw) {
+  return (sampler == TopLevel::shuffled && reshuffle == Reshuffle::every_epoch) ||
+         (sampler == TopLevel::balls_in_bins && redraw == Redraw::every_epoch);
+}
+/// Whether `auto` looks for correlated noise. Not for bins drawn anew in every epoch: it would give up what they gain.
+[[nodiscard]] constexpr bool searches_correlated_noise(TopLevel sampler, Redraw redraw) {
+  return covers_correlated_noise(sampler) && redraw == Redraw::once;
 }
 
 /// One run of a matrix mechanism over k epochs of b steps; a use is one of the N/b epochs that were planned. Stopping
@@ -53,18 +60,21 @@ constexpr Names<CorrelatedMethod, 5> names_of(CorrelatedMethod) {
 /// lower-triangular C.
 /// `shuffled` once: given the order it is the same, and divergences are jointly convex: the same upper end, no lower
 /// end.
-/// `balls_in_bins`: (1/b) Σ_i N(m_i, σ²I) against N(0, σ²I) (Choquette-Choo et al. 2025, Lemma 3.2), C ≥ 0. Upper ends
-/// as in CorrelatedMethod, the lower end from a smaller Gram matrix. Each direction is treated by itself until the end.
-/// With the identity as matrix, `automatic` asks RandomAllocationCurve, which knows the exact profile.
-/// A claim by sampling, for balls in bins: if its test is passed, its (ε, δ) is one more upper end, of `automatic`, for
-/// any number of planned epochs, as what fewer release is a part of what all do (docs/proofs/sampled-noise.md).
+/// `own_orders`: shuffled, or in bins, anew in every epoch: given all orders, parts of a record may be one step apart;
+/// a Gaussian mechanism of squared_sensitivity_of_own_orders, for any C; no lower end. `balls_in_bins`: (1/b) Σ_i
+/// N(m_i, σ²I) against N(0, σ²I) (Choquette-Choo et al. 2025, Lemma 3.2), C ≥ 0. Upper ends as in CorrelatedMethod, the
+/// lower end from a smaller Gram matrix. Each direction is treated by itself until the end. With the identity as
+/// matrix, `automatic` asks RandomAllocationCurve, which knows the exact profile. A claim by sampling, for balls in
+/// bins: if its test is passed, its (ε, δ) is one more upper end, of `automatic`, for any number of planned epochs, as
+/// what fewer release is a part of what all do (docs/proofs/sampled-noise.md).
 class CorrelatedNoiseCurve final : public PrivacyCurve {
  public:
-  /// b bins or batches. Throws PrivacyError for another sampler, and for balls in bins with a matrix that has negative
-  /// entries.
+  /// b bins or batches. Throws PrivacyError for another sampler, and for balls in bins drawn once with a matrix that
+  /// has negative entries.
   CorrelatedNoiseCurve(std::shared_ptr<const Strategy> strategy, TopLevel sampler, std::int64_t bins,
                        double noise_multiplier, std::optional<Direction> only = std::nullopt,
-                       CorrelatedMethod method = CorrelatedMethod::automatic, std::optional<SampledClaim> sampled = {});
+                       CorrelatedMethod method = CorrelatedMethod::automatic, std::optional<SampledClaim> sampled = {},
+                       bool own_orders = false);
   ~CorrelatedNoiseCurve() override;
 
   /// Throw PrivacyError for more uses than were planned.
@@ -74,6 +84,8 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
 
   /// Epochs that were planned.
   [[nodiscard]] std::uint64_t planned() const { return static_cast<std::uint64_t>(strategy_->steps() / bins_); }
+  /// The squared norm by which one record moves the sums of this many epochs, in clip norms, at most.
+  [[nodiscard]] double squared_reach(std::uint64_t uses) const;
 
  protected:
   [[nodiscard]] Interval find_delta(double epsilon, std::uint64_t uses, double precision, Certificate& why) override;
@@ -112,6 +124,7 @@ class CorrelatedNoiseCurve final : public PrivacyCurve {
   std::optional<Direction> only_;
   CorrelatedMethod method_;
   std::optional<SampledClaim> sampled_;
+  bool own_orders_;
   std::unique_ptr<Bounds> bounds_;
   std::unique_ptr<RandomAllocationCurve> exact_;  // independent noise in bins, all methods
 };

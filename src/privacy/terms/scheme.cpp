@@ -63,6 +63,11 @@ SubsamplingScheme::SubsamplingScheme(Parameters parameters) : parameters_(std::m
   at_least_one("subsequences per sequence", p.subsequences_per_sequence);
   check_series();
   check_groups();
+  if (p.largest_batch && (static_cast<double>(*p.largest_batch) < expected_sequences() * (1.0 - 0x1p-40) ||
+                          *p.largest_batch > sequences()))
+    throw UsageError(cat("largest batch: found ", *p.largest_batch, " where ", rounded(expected_sequences(), 6), " of ",
+                         sequences(), p.lengths.has_owners() ? " owners" : " series",
+                         " are expected in a batch; expected from as many to all of them"));
   if (p.batches || p.rate) {
     parameters_.batch_size =
         std::clamp<std::int64_t>(std::llround(expected_sequences() * static_cast<double>(p.subsequences_per_sequence)),
@@ -91,6 +96,11 @@ void SubsamplingScheme::check_series() const {
         cat("redraw: found every_epoch with top level ", name(p.top_level), "; only balls_in_bins has bins"));
   if (p.lengths.has_owners() && p.record != Record::series)
     throw UsageError("owners: found some with windows as records; expected records of whole series");
+  if (p.largest_batch && (p.record != Record::series || !draws_each_series()))
+    throw UsageError(cat("largest batch: found ", *p.largest_batch, " with ", name(p.record),
+                         "s as records and top level ", name(p.top_level),
+                         "; expected it with whole series and poisson, cyclic_poisson or balls_in_bins, as other "
+                         "batches have one size"));
   if (!p.batches && !p.rate) return;
   if (p.record != Record::series)
     throw UsageError("batches, sampling rate: found one of them with windows as records; expected the batch size");
@@ -215,6 +225,12 @@ std::int64_t SubsamplingScheme::expected_windows() const noexcept {
   // Raising a rate to a multiple of 2⁻⁵³ adds no window.
   return static_cast<std::int64_t>(
       std::ceil(expected_sequences() * static_cast<double>(parameters_.subsequences_per_sequence) * (1.0 - 0x1p-40)));
+}
+
+std::optional<std::int64_t> SubsamplingScheme::most_windows() const noexcept {
+  const auto& p = parameters_;
+  if (p.bottom_level != BottomLevel::with_replacement || (draws_each_series() && !p.largest_batch)) return std::nullopt;
+  return p.largest_batch.value_or(sequences_per_batch()) * p.subsequences_per_sequence;
 }
 
 }  // namespace tsdp::privacy

@@ -269,4 +269,31 @@ double squared_sensitivity(const Strategy& strategy, std::int64_t bins, std::int
   return sum * (up_to ? 1.0 + 2.0 * of_sums(steps + epochs) : 1.0 - 2.0 * of_sums(steps + epochs));
 }
 
+double squared_sensitivity_of_own_orders(const Strategy& strategy, std::int64_t bins, std::int64_t epochs) {
+  check_pattern(strategy, bins, epochs);
+  const auto steps = bins * epochs;
+  const auto& column = strategy.column_upper();
+  std::vector<double> d(column.begin(), column.begin() + steps);
+  double largest = 0.0;
+  for (auto t = steps; t-- > 0;) {
+    auto& value = d[static_cast<std::size_t>(t)];
+    value = largest = std::max(largest, std::abs(value));
+  }
+  // Σ_x (k − x) ḡ((x − 1)b + 1) = Σ_t d_t w_{t+1} with w_s = Σ_y (k − 1 − y) d_{s+yb}. With q the largest y that there
+  // is, k − 1 − y = (k − 1 − q) + (q − y): sums u_s of d_{s+yb} and r_s of (q − y) d_{s+yb}, each from that of s + b.
+  double alone = 0.0;
+  double together = 0.0;
+  std::vector<double> u(static_cast<std::size_t>(steps), 0.0), r(u);
+  for (auto s = steps; s-- > 0;) {
+    const auto at = static_cast<std::size_t>(s);
+    const auto beyond = at + static_cast<std::size_t>(bins);
+    const auto q = static_cast<double>((steps - 1 - s) / bins);
+    u[at] = d[at] + (beyond < u.size() ? u[beyond] : 0.0);
+    r[at] = q * d[at] + (beyond < r.size() ? r[beyond] : 0.0);
+    alone += d[at] * d[at];
+    if (s > 0) together += d[at - 1] * ((static_cast<double>(epochs - 1) - q) * u[at] + r[at]);
+  }
+  return (static_cast<double>(epochs) * alone + 2.0 * together) * (1.0 + 2.0 * of_sums(steps + 4 * epochs));
+}
+
 }  // namespace tsdp::privacy

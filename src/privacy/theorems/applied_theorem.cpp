@@ -7,6 +7,7 @@
 #include "privacy/adaptive/adaptive_curve.h"
 #include "privacy/terms/numbers.h"
 #include "privacy/theorems/pure_release.h"
+#include "privacy/whole_series/bounded_batches.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant/accountant.h"
@@ -60,6 +61,7 @@ std::uint64_t AppliedTheorem::steps_of_uses(std::uint64_t uses) const { return u
 
 std::vector<double> AppliedTheorem::renyi(std::uint64_t uses, std::span<const double> orders) const {
   if (uses == 0) return std::vector<double>(orders.size());  // nothing, though a use may cost more than any number
+  if (cut.chance) return std::vector<double>(orders.size(), infinity);
   auto out = renyi_divergences(pair, orders);
   for (auto& value : out) value = std::nextafter(value * static_cast<double>(uses), infinity);
   if (own_renyi) {
@@ -75,6 +77,7 @@ std::unique_ptr<PrivacyCurve> AppliedTheorem::curve() const {
     if (own_curve) return own_curve();
     return std::make_unique<Accountant>(pair);
   }();
+  if (cut.chance) steps = std::make_unique<BoundedBatchesCurve>(std::move(steps), cut.chance, cut.what);
   if (pure_release > 0.0) return std::make_unique<CurveWithPureRelease>(std::move(steps), pure_release);
   return steps;
 }

@@ -148,8 +148,8 @@ Noise least_sampled_noise(const NoiseTarget& target, const std::shared_ptr<const
   constexpr double resolution = 5e-3;
   auto fallback = target;
   fallback.delta *= fallback_share;
+  static_cast<void>(theorem_of(target, strategy, 1.0, SampledClaim{target.epsilon, target.delta, {}}));  // or throws
   const double enough = least_noise(fallback, strategy, 2e-3);
-  static_cast<void>(theorem_of(target, strategy, enough, SampledClaim{target.epsilon, target.delta, {}}));  // or throws
   const Gram gram(*strategy, target.law.batches, target.epochs, Gram::Side::upper);
   const auto plan = sampling_plan(target.delta);
   SampledLoss(gram, enough).check_work(plan.samples);
@@ -211,7 +211,7 @@ std::vector<Candidate> candidates_of(const SeriesLaw& law, std::int64_t epochs, 
     const double unamplified = mean_error * squared_sensitivity(*strategy, with.batches, epochs);
     out.push_back({with, std::move(strategy), mean_error, unamplified});
   };
-  if (independent || !covers_correlated_noise(law)) {
+  if (independent || !searches_correlated_noise(law)) {
     add(law, StrategyKind::identity, 1);
   } else if (law.sampler == TopLevel::cyclic_poisson) {
     for (const auto& grouped : cyclic_laws(law)) {

@@ -74,9 +74,9 @@ struct PricedStrategy {
 /// All kinds that need no file.
 [[nodiscard]] std::span<const StrategyKind> searched_kinds();
 
-/// The kind with the least total error; identity where the law is covered with independent noise alone
-/// (covers_correlated_noise). `sizes`: bands and buffers; its kind is ignored. Cyclic Poisson batches take banded C
-/// alone, of 1, 2, 4, … bands up to T, at most 64, in place of the bands in `sizes`.
+/// The kind with the least total error; identity where none is looked for (searches_correlated_noise). `sizes`: bands
+/// and buffers; its kind is ignored. Cyclic Poisson batches take banded C alone, of 1, 2, 4, … bands up to T, at most
+/// 64, in place of the bands in `sizes`.
 ///
 /// Kinds are tried in the order of their error without amplification. With T the least total error so far, another can
 /// only be better if it is certified at σ = √(T/mean error), as a certified σ stays certified when it grows; that is

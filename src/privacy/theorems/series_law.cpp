@@ -10,6 +10,7 @@
 #include "privacy/terms/numbers.h"
 #include "privacy/theorems/structured_pairs.h"
 #include "privacy/whole_series/allocation_renyi.h"
+#include "privacy/whole_series/bounded_batches.h"
 #include "privacy/whole_series/epoch_bounds.h"
 #include "privacy/whole_series/gaussian_curve.h"
 #include "privacy/whole_series/poisson_curve.h"
@@ -98,6 +99,40 @@ double rate_of(const SeriesLaw& law) {
   return law.rate.value_or(static_cast<double>(law.groups) / static_cast<double>(law.batches));
 }
 
+/// The chance that some batch of `uses` uses has more series than are allowed, at most: a union over batches, each
+/// binomial. Groups of cyclic batches differ by one series, so the largest counts; bins drawn once are cut alike in
+/// every epoch.
+double chance_of_cuts(const SeriesLaw& law, double rate, std::uint64_t uses) {
+  const auto& [series, largest] = *law.bounded;
+  const auto batches = static_cast<double>(law.batches);
+  const auto of = [&](std::int64_t drawn_from, double probability, double count) {
+    return std::min(1.0, chance_of_excess(drawn_from, probability, largest) * count * (1.0 + 1e-15));
+  };
+  const auto count = static_cast<double>(uses);
+  switch (law.sampler) {
+    case TopLevel::poisson: return of(series, rate, count);
+    case TopLevel::cyclic_poisson:
+      return of((series + law.groups - 1) / law.groups, rate, count * static_cast<double>(law.groups));
+    case TopLevel::balls_in_bins:
+      return of(series, up(1.0 / batches), law.redraw == Redraw::once ? batches : count * batches);
+    case TopLevel::deterministic:
+    case TopLevel::shuffled:
+    case TopLevel::without_replacement: break;
+  }
+  throw Error(ExitCode::failure, "batches of one size that are cut");
+}
+
+void check_bounded(const SeriesLaw& law) {
+  if (!law.bounded) return;
+  if (!tosses_coins(law.sampler) && law.sampler != TopLevel::balls_in_bins)
+    throw UsageError(cat("largest batch: found ", law.bounded->largest, " with top level ", name(law.sampler),
+                         ", whose batches have one size; expected none"));
+  for (const auto value : {law.bounded->series, law.bounded->largest})
+    if (value < 1 || value > largest_count)
+      throw UsageError(
+          cat("largest batch, or number of series: found ", value, "; expected an integer from 1 to ", largest_count));
+}
+
 /// Upper bounds of the Rényi divergences of `epochs` epochs of balls in bins with a strategy C ≥ 0, of an addition or
 /// of a removal, whichever is larger: RenyiAdd, and renyi_remove, which has whole orders; divergences grow with the
 /// order, so the next whole one bounds the others. +∞ for orders and numbers of bins that would take long.
@@ -156,8 +191,8 @@ const std::vector<TheoremSummary>& series_table() {
           TopLevel::balls_in_bins,
           "Choquette-Choo et al., Near-Exact Privacy Amplification for Matrix Mechanisms, ICLR 2025; composed: Zhu et "
           "al., Optimal Accounting of Differential Privacy via Characteristic Function, AISTATS 2022"),
-      row(matrix_row, "correlated noise: bins drawn once, fixed batches, or batches shuffled once", Bound::upper,
-          CompositionUnit::epoch, TopLevel::balls_in_bins,
+      row(matrix_row, "correlated noise: bins, fixed or shuffled batches", Bound::upper, CompositionUnit::epoch,
+          TopLevel::balls_in_bins,
           "Schuchardt and Kalinin, Sampling-Free Privacy Accounting for Matrix Mechanisms under Random Allocation, "
           "2026"),
   };
@@ -201,28 +236,25 @@ AppliedTheorem banded_rounds(AppliedTheorem out, const SeriesLaw& law, const Str
 
 AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::optional<Direction> direction,
                               CorrelatedMethod method) {
-  if (noise.sampled && (noise.kind == NoiseKind::independent || law.sampler != TopLevel::balls_in_bins))
+  if (noise.sampled &&
+      (noise.kind == NoiseKind::independent || law.sampler != TopLevel::balls_in_bins || law.redraw != Redraw::once))
     throw PrivacyError(
-        "noise by sampling: found without balls_in_bins and correlated noise; other batches and independent noise are "
-        "accounted for without it");
+        "noise by sampling: found without balls_in_bins drawn once and correlated noise; other batches and independent "
+        "noise are accounted for without it");
+  if (noise.sampled && law.bounded)
+    throw PrivacyError(
+        "noise by sampling: found with a largest batch; its test spends all of delta, of which cuts would need a "
+        "share");
   if (noise.kind == NoiseKind::independent) return series_theorem(law, noise.multiplier, direction);
   if (noise.strategy == nullptr) throw Error(ExitCode::failure, "correlated noise without a strategy matrix");
   // The checks of numbers are those of independent noise.
   auto out = series_theorem(law, noise.multiplier, direction);
   if (law.sampler == TopLevel::cyclic_poisson) return banded_rounds(std::move(out), law, *noise.strategy, direction);
-  if (law.sampler == TopLevel::shuffled && law.reshuffle != Reshuffle::once)
-    throw PrivacyError(
-        "correlated noise with top level shuffled and an order of its own in every epoch: nothing covers it, as two "
-        "parts of a series may come together; reshuffle once, or balls_in_bins, is covered");
-  if (law.redraw == Redraw::every_epoch)
-    throw PrivacyError(
-        "correlated noise with bins that are drawn anew in every epoch: nothing covers it, as two parts of a "
-        "series may come together; redraw once is covered");
-  const auto probe =
-      CorrelatedNoiseCurve(noise.strategy, law.sampler, law.batches, noise.multiplier, direction, method);
+  const bool own_orders = has_own_orders(law.sampler, law.reshuffle, law.redraw);
+  const auto probe = CorrelatedNoiseCurve(noise.strategy, law.sampler, law.batches, noise.multiplier, direction, method,
+                                          {}, own_orders);
   const auto epochs = probe.planned();
-  const double share = std::sqrt(squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(epochs)) /
-                                 static_cast<double>(epochs));
+  const double share = std::sqrt(probe.squared_reach(epochs) / static_cast<double>(epochs));
   if (!(share <= most_share))
     throw PrivacyError(cat("coefficients: one series moves the sums by up to ", share, " times the clip norm; at most ",
                            most_share,
@@ -231,14 +263,15 @@ AppliedTheorem series_theorem(const SeriesLaw& law, const Noise& noise, std::opt
   out.bound = Bound::upper;
   out.unit = CompositionUnit::epoch;
   out.pair = DominatingPair({{share * (1.0 + 1e-14), 1.0}}, noise.multiplier);
-  if (law.sampler == TopLevel::balls_in_bins)
+  out.own_renyi = nullptr;  // that of independent noise
+  if (law.sampler == TopLevel::balls_in_bins && !own_orders)
     out.own_renyi = [=, strategy = noise.strategy, sigma = noise.multiplier](std::uint64_t uses,
                                                                              std::span<const double> orders) {
       return bins_renyi(*strategy, law.batches, sigma, uses, orders);
     };
   out.own_curve = [=] {
     return std::make_unique<CorrelatedNoiseCurve>(noise.strategy, law.sampler, law.batches, noise.multiplier, direction,
-                                                  method, noise.sampled);
+                                                  method, noise.sampled, own_orders);
   };
   return out;
 }
@@ -274,6 +307,7 @@ SeriesLaw series_law_of(const SubsamplingScheme& scheme) {
   SeriesLaw law{p.top_level, scheme.steps_per_epoch(), {}, p.reshuffle, p.redraw, p.groups};
   if (tosses_coins(p.top_level)) law.rate = scheme.coin();
   if (p.top_level == TopLevel::without_replacement) law.rate = scheme.drawn_share();
+  if (p.largest_batch) law.bounded = {scheme.sequences(), *p.largest_batch};
   return law;
 }
 
@@ -297,6 +331,7 @@ AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std
   if (law.groups < 1 || law.groups > law.batches)
     throw UsageError(
         cat("bands: found ", law.groups, " with ", law.batches, " batches; cyclic_poisson expects from 1 to as many"));
+  check_bounded(law);
   const auto& rows = series_table();
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) {
     return *r.top_level == law.sampler && (r.id == redrawn_row) == (law.redraw == Redraw::every_epoch);
@@ -308,6 +343,12 @@ AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std
   AppliedTheorem out{row->id, row->bound, row->unit, law.batches, noise_multiplier, std::move(pair)};
   out.steps_per_round = law.groups;
   out.own_curve = [=] { return curve_of(law, rate, noise_multiplier, direction); };
+  if (law.bounded) {
+    out.bound = Bound::upper;
+    out.cut = {[=](std::uint64_t uses) { return chance_of_cuts(law, rate, uses); },
+               cat("batches cut to at most ", law.bounded->largest, " of ", law.bounded->series,
+                   " records (tsdp docs/proofs/bounded-batches.md)")};
+  }
   if (law.sampler == TopLevel::balls_in_bins)
     out.own_renyi = [=](std::uint64_t uses, std::span<const double> orders) {
       if (static_cast<double>(uses) * static_cast<double>(law.batches) > static_cast<double>(Strategy::most_steps))
@@ -364,15 +405,30 @@ Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint
                              double delta) {
   if (uses == 0) return {0.0, delta};
   if (law.sampler == TopLevel::without_replacement) return {epsilon, delta};
+  if (law.bounded) {
+    auto without = law;
+    without.bounded.reset();
+    try {
+      return {epsilon_with_cuts(delta, chance_of_cuts(law, rate_of(law), uses), 1e-3,
+                                [&](double left) {
+                                  const auto uncut = substitution_of(without, noise, uses, epsilon, left);
+                                  if (uncut.delta != left) throw PrivacyError("nothing is known of a replaced series");
+                                  return uncut.epsilon;
+                                }),
+              delta};
+    } catch (const PrivacyError&) { return {2.0 * epsilon, 1.0}; }
+  }
   double least = std::numeric_limits<double>::infinity();
   // Given batches, bins or coins, whose law is the same in both data sets, sums move by at most 2 wherever the series
   // takes part; divergences are jointly convex.
   // With correlated noise that is one Gaussian mechanism for all epochs, or, of cyclic batches, one for every round.
   const bool by_use = noise.kind == NoiseKind::independent || law.sampler == TopLevel::cyclic_poisson;
-  const double reached = noise.kind == NoiseKind::independent ? 1.0
-                         : law.sampler == TopLevel::cyclic_poisson
-                             ? squared_sensitivity(*noise.strategy, noise.strategy->steps(), 1)
-                             : squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(uses));
+  const double reached =
+      noise.kind == NoiseKind::independent      ? 1.0
+      : law.sampler == TopLevel::cyclic_poisson ? squared_sensitivity(*noise.strategy, noise.strategy->steps(), 1)
+      : has_own_orders(law.sampler, law.reshuffle, law.redraw)
+          ? squared_sensitivity_of_own_orders(*noise.strategy, law.batches, static_cast<std::int64_t>(uses))
+          : squared_sensitivity(*noise.strategy, law.batches, static_cast<std::int64_t>(uses));
   const double sensitivity = noise.kind == NoiseKind::independent ? 2.0 : 2.0 * std::sqrt(reached) * (1.0 + 1e-15);
   try {
     least = GaussianCurve(noise.multiplier, sensitivity).epsilon(delta, by_use ? uses : 1).upper;

@@ -16,6 +16,12 @@
 
 namespace tsdp::privacy {
 
+/// Batches of at most `largest` of all series; larger ones are cut.
+struct BoundedBatches {
+  std::int64_t series = 1;
+  std::int64_t largest = 1;  ///< ≥ 1
+};
+
 /// How whole series are drawn.
 struct SeriesLaw {
   TopLevel sampler = TopLevel::deterministic;
@@ -24,6 +30,7 @@ struct SeriesLaw {
   Reshuffle reshuffle = Reshuffle::every_epoch;  ///< shuffled
   Redraw redraw = Redraw::once;  ///< balls in bins
   std::int64_t groups = 1;  ///< p of cyclic Poisson, 1 ≤ p ≤ T; its rate: none is p/T
+  std::optional<BoundedBatches> bounded = {};  ///< Poisson, cyclic Poisson and bins
 };
 
 /// Every way of making batches of whole series, `batches` an epoch; with Poisson's `rate`, if it is another than 1/T.
@@ -33,9 +40,9 @@ struct SeriesLaw {
 /// coin of each follows from that of one group.
 [[nodiscard]] std::vector<SeriesLaw> cyclic_laws(const SeriesLaw& law);
 
-/// Whether this law is covered with correlated noise.
-[[nodiscard]] constexpr bool covers_correlated_noise(const SeriesLaw& law) {
-  return law.sampler == TopLevel::cyclic_poisson || covers_correlated_noise(law.sampler, law.reshuffle, law.redraw);
+/// Whether `auto` looks for correlated noise with this law.
+[[nodiscard]] constexpr bool searches_correlated_noise(const SeriesLaw& law) {
+  return law.sampler == TopLevel::cyclic_poisson || searches_correlated_noise(law.sampler, law.redraw);
 }
 
 /// How `scheme`, whose records are series, draws them.
@@ -56,8 +63,9 @@ struct SeriesLaw {
 ///                          same
 ///   series.bins_redrawn    an epoch; the same pair of one epoch, composed, both directions apart (RedrawnBinsCurve);
 ///                          the same
-///   series.matrix          an epoch; correlated noise with bins drawn once, fixed batches, or batches shuffled once
-///                          (CorrelatedNoiseCurve); the same
+///   series.matrix          an epoch; correlated noise with bins, fixed or shuffled batches (CorrelatedNoiseCurve);
+///                          the same
+/// With `bounded`, what cuts of large batches cost is added to δ (AppliedTheorem::cut).
 ///
 /// `direction` asks for one direction alone: `remove` (the series is there, and is taken away) or `add`.
 [[nodiscard]] AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier,
@@ -83,7 +91,8 @@ struct SeriesLaw {
 ///     so that (2ε′, (1 + e^ε′) δ(ε′)) holds for every ε′: the least ε′ found for which that δ is at most the given
 ///     one. Not looked for where `epsilon` is above 20: it would be at least twice that, which protects nobody, and the
 ///     search takes long there, for every ledger that a run writes.
-/// Where neither gives an answer, δ is 1.
+/// What cuts of large batches cost comes on top, as coins and bins fall alike whoever's series is drawn. Where neither
+/// gives an answer, δ is 1.
 struct Substitution {
   double epsilon;
   double delta;

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 
 namespace tsdp::privacy {
 namespace {
@@ -70,6 +72,70 @@ TEST(Gram, IsThatOfTheSummedColumns) {
         }
       EXPECT_NEAR(squared_sensitivity(strategy, bins, epochs), upper.largest_diagonal(),
                   1e-12 * upper.largest_diagonal());
+    }
+  }
+}
+
+/// Every order of two or three epochs, every combination of signs.
+TEST(OwnOrders, NoPartsOfARecordMoveSumsFurther) {
+  auto all = strategies(12);
+  all.emplace_back(StrategyKind::file, NoiseRecursion{NoiseRecursion::Form::banded, {1.0, 0.1, 0.9, 0.0, 0.3}}, 12);
+  all.emplace_back(StrategyKind::bsr, square_root_bands(2), 12);
+  for (const auto& strategy : all)
+    for (const auto& [bins, epochs] :
+         {std::pair<std::int64_t, std::int64_t>{4, 3}, {6, 2}, {3, 3}, {12, 1}, {1, 12}, {2, 2}}) {
+      SCOPED_TRACE(cat(name(strategy.kind()), ", ", bins, " bins, ", epochs, " epochs"));
+      const auto steps = bins * epochs;
+      const auto c = strategy.column();
+      double most = 0.0;
+      std::int64_t orders = 1;
+      for (std::int64_t m = 0; m < epochs; ++m) orders *= bins;
+      for (std::int64_t order = 0; order < orders; ++order)
+        for (std::int64_t signs = 0; signs < (std::int64_t{1} << epochs); ++signs) {
+          std::vector<double> moved(static_cast<std::size_t>(steps), 0.0);
+          auto rest = order;
+          for (std::int64_t m = 0; m < epochs; ++m, rest /= bins)
+            for (auto n = m * bins + rest % bins; n < steps; ++n)
+              moved[static_cast<std::size_t>(n)] +=
+                  ((signs >> m) % 2 == 0 ? 1.0 : -1.0) * c[static_cast<std::size_t>(n - m * bins - rest % bins)];
+          double squared = 0.0;
+          for (const double x : moved) squared += x * x;
+          most = std::max(most, squared);
+        }
+      const double bound = squared_sensitivity_of_own_orders(strategy, bins, epochs);
+      EXPECT_GE(bound, most);
+      if (strategy.is_identity()) { EXPECT_NEAR(bound, most, 1e-12 * most); }
+      // Two bands meet where the last step of an epoch is followed by the first of the next, which three epochs in a
+      // row can do once between them.
+      if (strategy.bands() == 2 && epochs == 2 && bins > 2) { EXPECT_NEAR(bound, most, 1e-12 * most); }
+    }
+}
+
+// The sum of the definition, and the share of all planned epochs that bounds the first ones.
+TEST(OwnOrders, AreAsDefined) {
+  auto all = strategies(60);
+  all.emplace_back(StrategyKind::file, NoiseRecursion{NoiseRecursion::Form::banded, {1.0, 0.0, 0.0, 5.0}}, 60);
+  for (const auto& strategy : all) {
+    const auto& c = strategy.column_upper();
+    const double planned = squared_sensitivity_of_own_orders(strategy, 5, 12);
+    for (std::int64_t epochs = 1; epochs <= 12; ++epochs) {
+      SCOPED_TRACE(cat(name(strategy.kind()), ", ", epochs, " epochs"));
+      const auto steps = static_cast<std::size_t>(5 * epochs);
+      std::vector<double> d(c.begin(), c.begin() + static_cast<std::ptrdiff_t>(steps));
+      for (std::size_t t = steps - 1; t-- > 0;) d[t] = std::max(d[t], d[t + 1]);
+      const auto product = [&](std::size_t apart) {
+        double sum = 0.0;
+        for (std::size_t t = 0; t + apart < steps; ++t) sum += d[t] * d[t + apart];
+        return sum;
+      };
+      double expected = static_cast<double>(epochs) * product(0);
+      for (std::int64_t x = 1; x < epochs; ++x)
+        expected += 2.0 * static_cast<double>(epochs - x) * product(static_cast<std::size_t>((x - 1) * 5 + 1));
+      const double found = squared_sensitivity_of_own_orders(strategy, 5, epochs);
+      EXPECT_GE(found, expected);
+      EXPECT_LE(found, expected * (1.0 + 1e-12));
+      EXPECT_GE(found, squared_sensitivity(strategy, 5, epochs) * (1.0 - 1e-12));
+      EXPECT_LE(found, static_cast<double>(epochs) / 12.0 * planned * (1.0 + 1e-12));
     }
   }
 }

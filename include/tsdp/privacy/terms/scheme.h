@@ -100,6 +100,9 @@ class SubsamplingScheme {
     std::int64_t groups = 1;  ///< p of cyclic Poisson batches, 1 ≤ p ≤ T
     std::optional<std::int64_t> batches = {};  ///< T: steps of an epoch; for whole series, 1 ≤ T ≤ N
     std::optional<double> rate = {};  ///< q in (0, 1]: for Poisson batches of series
+    /// B: series in a batch at most, at least the expected number; where coins or bins draw whole series. A batch with
+    /// more is cut. None: as many as are drawn.
+    std::optional<std::int64_t> largest_batch = {};
   };
 
   /// Throws UsageError or PrivacyError naming the condition that is broken.
@@ -138,6 +141,8 @@ class SubsamplingScheme {
   [[nodiscard]] Window window_of(std::int64_t sequence, std::int64_t number) const;
   /// Expected number of windows a step, rounded up; the divisor of the noisy sum of windows is Λ nevertheless.
   [[nodiscard]] std::int64_t expected_windows() const noexcept;
+  /// The most windows that a step can have, λ of each of its series; none if only chance limits them.
+  [[nodiscard]] std::optional<std::int64_t> most_windows() const noexcept;
   /// What the noisy sum of the records of a step is divided by: Λ for windows; for series, their expected number.
   [[nodiscard]] double divisor() const noexcept {
     return parameters_.record == Record::window ? static_cast<double>(parameters_.batch_size) : expected_sequences();

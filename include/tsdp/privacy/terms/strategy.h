@@ -144,4 +144,10 @@ class Gram {
 [[nodiscard]] double squared_sensitivity(const Strategy& strategy, std::int64_t bins, std::int64_t epochs,
                                          Gram::Side side = Gram::Side::upper);
 
+/// An upper bound of the squared sensitivity where every epoch has an order, or bins, of its own, so that parts of a
+/// record in epochs m < l are (l − m − 1)b + 1 steps apart or more: with d_t = max_{s ≥ t} |c_s| and ḡ(x) = Σ_t d_t
+/// d_{t+x}, kḡ(0) + 2 Σ_{x=1}^{k−1} (k − x) ḡ((x − 1)b + 1) (docs/proofs/correlated-noise.md, Theorem 3). In O(k b).
+[[nodiscard]] double squared_sensitivity_of_own_orders(const Strategy& strategy, std::int64_t bins,
+                                                       std::int64_t epochs);
+
 }  // namespace tsdp::privacy

@@ -58,6 +58,14 @@ struct AppliedTheorem {
   /// ε₂ of a release of pure differential privacy after the last use; 0: none.
   double pure_release = 0.0;
   std::int64_t steps_per_round = 1;
+  /// Cuts of batches that have more series than are allowed.
+  struct Cuts {
+    /// The chance that some batch of this many uses is cut, at most; empty: none ever is.
+    std::function<double(std::uint64_t uses)> chance = {};
+    std::string what = {};  ///< in the words of a certificate
+  };
+  /// What comes on top of the uses, before the pure release (bounded_batches.h).
+  Cuts cut = {};
 
   /// Whether the composed profile relates to the composed mechanism as `bound` says for a single use. The optimistic
   /// bounds are suprema over neighbours, taken separately for α ≥ 1 and α < 1: composing them, as the paper's figures
@@ -70,15 +78,15 @@ struct AppliedTheorem {
   [[nodiscard]] std::uint64_t complete_uses(std::uint64_t steps) const;
   /// The most steps that `uses` uses pay for.
   [[nodiscard]] std::uint64_t steps_of_uses(std::uint64_t uses) const;
-  /// The cost of its uses, as the one chain of all that is known: the uses, composed as `composition` says; then the
-  /// pure release.
+  /// The cost of its uses, as the one chain of all that is known: the uses, composed as `composition` says; then cuts
+  /// of large batches; then the pure release.
   [[nodiscard]] std::unique_ptr<PrivacyCurve> curve() const;
   /// Whether curve() is `pair` composed with itself and nothing more.
   [[nodiscard]] bool composes_its_pair() const {
-    return !own_curve && composition == StepComposition::symmetrised && pure_release == 0.0;
+    return !own_curve && composition == StepComposition::symmetrised && pure_release == 0.0 && !cut.chance;
   }
   /// Upper bounds on the Rényi divergences of `uses` uses together at each of `orders` (in (1, 1024]), in either
-  /// direction, without `pure_release`; +∞ where no bound is of use.
+  /// direction, without `pure_release`; +∞ where no bound is of use, as with cuts, of which none is known.
   [[nodiscard]] std::vector<double> renyi(std::uint64_t uses, std::span<const double> orders) const;
 };
 
