@@ -158,21 +158,29 @@ void print_as_json(const std::vector<Row>& rows, const PlannedSteps& planned) {
 
 void print_as_table(const std::vector<Row>& rows, const PlannedSteps& planned, bool with_noise) {
   std::string text = cat(planned.text(), "; errors are squares, for sigma 1; nothing is normalised\n");
-  const auto line = [](const std::vector<std::string>& cells) {
-    std::string out;
-    for (auto cell : cells) {
-      cell.resize(std::max<std::size_t>(cell.size() + 1, 15), ' ');
-      out += cell;
+  constexpr int digits = 6;
+  std::vector<std::vector<std::string>> lines = {
+      {"mechanism", "batches", "mean error", "largest", "sensitivity", "mean x sens^2"}};
+  if (with_noise) lines.front().insert(lines.front().end(), {"sigma", "total error"});
+  for (const auto& row : rows) {
+    lines.push_back({name(row.strategy->kind()), shown_law(row.law), rounded(row.mean_error, digits),
+                     rounded(row.max_error, digits), rounded(row.sensitivity, digits),
+                     rounded(row.mean_error * row.sensitivity * row.sensitivity, digits)});
+    if (row.noise_multiplier)
+      lines.back().insert(lines.back().end(),
+                          {rounded_up(*row.noise_multiplier, 5), rounded(*row.total_error(), digits)});
+  }
+  std::vector<std::size_t> widths(lines.front().size(), 0);
+  for (const auto& line : lines)
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  for (auto& line : lines) {
+    text += "  ";
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (i + 1 < line.size()) line[i].resize(widths[i] + 2, ' ');
+      text += line[i];
     }
-    return cat("  ", out, "\n");
-  };
-  text += line({"mechanism", "batches", "mean error", "largest", "sensitivity", "mean x sens^2",
-                with_noise ? "sigma" : "", with_noise ? "total error" : ""});
-  for (const auto& row : rows)
-    text += line({name(row.strategy->kind()), shown_law(row.law), cat(row.mean_error), cat(row.max_error),
-                  cat(row.sensitivity), cat(row.mean_error * row.sensitivity * row.sensitivity),
-                  row.noise_multiplier ? rounded_up(*row.noise_multiplier, 5) : "",
-                  row.total_error() ? cat(*row.total_error()) : ""});
+    text += "\n";
+  }
   print(text);
 }
 

@@ -43,14 +43,16 @@ TEST(LeastTotalError, IsTheLeastOfAllKinds) {
 }
 
 TEST(LeastTotalError, IsIndependentNoiseWhereNothingElseIsCovered) {
-  for (const auto sampler : {TopLevel::poisson, TopLevel::shuffled, TopLevel::without_replacement}) {
+  for (const auto sampler : {TopLevel::poisson, TopLevel::without_replacement}) {
     const auto found = least_total_error(target_of(sampler, 10, 4, 2.0), {});
     EXPECT_EQ(found.strategy->kind(), StrategyKind::identity);
     EXPECT_GT(found.noise_multiplier, 0.1);
   }
-  auto once = target_of(TopLevel::shuffled, 10, 4, 2.0);
-  once.law.reshuffle = Reshuffle::once;
-  EXPECT_NE(least_total_error(once, {}).strategy->kind(), StrategyKind::identity);
+  for (const auto reshuffle : {Reshuffle::once, Reshuffle::every_epoch}) {
+    auto shuffled = target_of(TopLevel::shuffled, 10, 4, 2.0);
+    shuffled.law.reshuffle = reshuffle;
+    EXPECT_NE(least_total_error(shuffled, {}).strategy->kind(), StrategyKind::identity);
+  }
 }
 
 // Adaptive where that is covered and worth its time; the edges of the range of noise belong to it.
