@@ -124,14 +124,13 @@ bool reached(const Interval& i, double precision) { return i.upper - i.lower <= 
 /// Says in `out` and on stderr that a bracket is wider than asked for; it still holds.
 void state_precision(Json& out, const Interval& i, double precision, const Certificate& why, const AppliedTheorem& m,
                      std::uint64_t steps) {
-  // Ends from different theorems, or for different numbers of epochs, are apart for another reason; so are those of
-  // batches that may be cut.
-  if (reached(i, precision) || m.cut.chance || why.lower != why.upper ||
-      m.complete_uses(steps) != m.uses_of_steps(steps))
-    return;
+  // Ends from different theorems, or for different numbers of epochs, are apart for another reason.
+  if (reached(i, precision) || why.lower != why.upper || m.complete_uses(steps) != m.uses_of_steps(steps)) return;
   out["precision_reached"] = false;
   tsdp::log::warning(cat("precision: the bracket ", shown(i), " is wider than the relative ", precision,
-                         " asked for; it holds, but rounding or the size of the grids ended its refinement"));
+                         " asked for; it holds, but ",
+                         m.cut.chance ? "cuts of large batches may cost less than is charged for them"
+                                      : "rounding or the size of the grids ended its refinement"));
 }
 
 /// Puts how much of the budget is left after `spent`, for commands that are given one.

@@ -378,7 +378,7 @@ TEST_F(Errors, WholeSeries) {
   refused({"sampling.largest_batch=1", "sampling.top_level=poisson"}, 2,
           {"sampling.largest_batch: found 1 where 2 of 3 series are expected", "from as many to all of them"});
   refused({"sampling.largest_batch=2", "sampling.top_level=poisson", "privacy.noise_multiplier=5"}, 4,
-          {"less than what cuts of large batches cost (sampling.largest_batch)", "or auto"});
+          {"less than what cuts of large batches cost (sampling.largest_batch)", "or a larger delta"});
   expect_failure(plan_setting({"sampling.top_level=balls_in_bins"}), train, 4,
                  {"sampling.top_level: found balls_in_bins with privacy.relation event", "no theorem covers",
                   "privacy.relation series"});

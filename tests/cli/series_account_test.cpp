@@ -268,7 +268,12 @@ TEST_F(SeriesAccount, LargestBatches) {
   refused({"--noise-multiplier", "2", "--largest-batch", "110"}, 2, {"--num-sequences: not given", "how many series"});
   refused({"--noise-multiplier", "2", "--num-sequences", "110"}, 2, {"--num-sequences", "--largest-batch alone"});
   refused({"--noise-multiplier", "2", "--largest-batch", "60", "--num-sequences", "1000"}, 4,
-          {"delta: found 1e-05, less than what cuts of large batches cost", "expected a larger largest batch"});
+          {"delta: found 1e-05, less than what cuts of large batches cost",
+           "expected a larger largest batch, or a larger delta"});
+  expect_failure(asked("sigma", {"--epsilon", "1", "--largest-batch", "60", "--num-sequences", "1000"}), account, 4,
+                 {"less than what cuts of large batches cost", "expected a larger largest batch"});
+  refused({"--noise-multiplier", "2", "--largest-batch", "1001", "--num-sequences", "1000"}, 2,
+          {"largest batch: found 1001 of 1000", "at most as many as there are"});
   refused({"--noise-multiplier", "2", "--largest-batch", "0", "--num-sequences", "1000"}, 2,
           {"largest batch, or number of series: found 0"});
   expect_failure(

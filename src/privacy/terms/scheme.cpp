@@ -97,8 +97,9 @@ void SubsamplingScheme::check_series() const {
   if (p.lengths.has_owners() && p.record != Record::series)
     throw UsageError("owners: found some with windows as records; expected records of whole series");
   if (p.largest_batch && (p.record != Record::series || !draws_each_series()))
-    throw UsageError(cat("largest batch: found ", *p.largest_batch, " with ", name(p.record),
-                         "s as records and top level ", name(p.top_level),
+    throw UsageError(cat("largest batch: found ", *p.largest_batch, " with ",
+                         p.record == Record::series ? "whole series" : "windows", " as records and top level ",
+                         name(p.top_level),
                          "; expected it with whole series and poisson, cyclic_poisson or balls_in_bins, as other "
                          "batches have one size"));
   if (!p.batches && !p.rate) return;

@@ -13,6 +13,7 @@
 #include "privacy/matrix/correlated_noise.h"
 #include "privacy/matrix/sampled_loss.h"
 #include "privacy/terms/out_of_reach.h"
+#include "privacy/whole_series/bounded_batches.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant/accountant.h"
@@ -83,7 +84,10 @@ double least_noise(const PrivacyTarget& target, const std::function<AppliedTheor
   const auto suffices = [&](const AppliedTheorem& theorem) {
     return theorem.curve()->certifies(target.epsilon, target.delta, target.uses, precision);
   };
-  if (theorem_at(1.0).composition == StepComposition::symmetrised)
+  const auto at_one = theorem_at(1.0);
+  // Twice that is what cuts cost at ε = 0, whatever the noise.
+  if (at_one.cut.chance && !(2.0 * at_one.cut.chance(target.uses) < target.delta)) throw too_many_cuts(target.delta);
+  if (at_one.composition == StepComposition::symmetrised)
     return as_stated(calibrate_noise([&](double sigma) { return suffices(theorem_at(sigma)); }, tolerance), target,
                      theorem_at, precision);
 

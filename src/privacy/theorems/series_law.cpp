@@ -127,6 +127,9 @@ void check_bounded(const SeriesLaw& law) {
   if (!tosses_coins(law.sampler) && law.sampler != TopLevel::balls_in_bins)
     throw UsageError(cat("largest batch: found ", law.bounded->largest, " with top level ", name(law.sampler),
                          ", whose batches have one size; expected none"));
+  if (law.bounded->largest > law.bounded->series)
+    throw UsageError(cat("largest batch: found ", law.bounded->largest, " of ", law.bounded->series,
+                         "; expected at most as many as there are"));
   for (const auto value : {law.bounded->series, law.bounded->largest})
     if (value < 1 || value > largest_count)
       throw UsageError(
@@ -405,22 +408,9 @@ Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint
                              double delta) {
   if (uses == 0) return {0.0, delta};
   if (law.sampler == TopLevel::without_replacement) return {epsilon, delta};
-  if (law.bounded) {
-    auto without = law;
-    without.bounded.reset();
-    try {
-      return {epsilon_with_cuts(delta, chance_of_cuts(law, rate_of(law), uses), 1e-3,
-                                [&](double left) {
-                                  const auto uncut = substitution_of(without, noise, uses, epsilon, left);
-                                  if (uncut.delta != left) throw PrivacyError("nothing is known of a replaced series");
-                                  return uncut.epsilon;
-                                }),
-              delta};
-    } catch (const PrivacyError&) { return {2.0 * epsilon, 1.0}; }
-  }
   double least = std::numeric_limits<double>::infinity();
   // Given batches, bins or coins, whose law is the same in both data sets, sums move by at most 2 wherever the series
-  // takes part; divergences are jointly convex.
+  // takes part, also where batches are cut, as the same places stay; divergences are jointly convex.
   // With correlated noise that is one Gaussian mechanism for all epochs, or, of cyclic batches, one for every round.
   const bool by_use = noise.kind == NoiseKind::independent || law.sampler == TopLevel::cyclic_poisson;
   const double reached =
@@ -438,9 +428,19 @@ Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint
   // Amplified laws may gain more from two neighbours. With correlated noise, by Rényi divergences, which do not take
   // seconds. What is left out is one of several upper bounds, so that the least of the others holds.
   constexpr double most_of_use = 20.0;
-  if ((tosses_coins(law.sampler) || law.sampler == TopLevel::balls_in_bins) && epsilon <= most_of_use)
-    least = std::min(
-        least, two_in_a_row(series_theorem(law, noise, std::nullopt, CorrelatedMethod::renyi), uses, delta, epsilon));
+  if ((tosses_coins(law.sampler) || law.sampler == TopLevel::balls_in_bins) && epsilon <= most_of_use) {
+    auto uncut = law;
+    uncut.bounded.reset();
+    const auto theorem = series_theorem(uncut, noise, std::nullopt, CorrelatedMethod::renyi);
+    const double cuts = law.bounded ? chance_of_cuts(law, rate_of(law), uses) : 0.0;
+    try {
+      least = std::min(least, epsilon_with_cuts(delta, cuts, 1e-3, [&](double left) {
+                         const double found = two_in_a_row(theorem, uses, left, epsilon);
+                         if (!std::isfinite(found)) throw PrivacyError("two neighbours in a row are out of reach");
+                         return found;
+                       }));
+    } catch (const PrivacyError&) {}  // then the other bound stands
+  }
   // `epsilon` may be that of one direction, and a replaced series takes both: nothing follows from it.
   return std::isfinite(least) ? Substitution{least, delta} : Substitution{2.0 * epsilon, 1.0};
 }

@@ -91,8 +91,8 @@ struct SeriesLaw {
 ///     so that (2ε′, (1 + e^ε′) δ(ε′)) holds for every ε′: the least ε′ found for which that δ is at most the given
 ///     one. Not looked for where `epsilon` is above 20: it would be at least twice that, which protects nobody, and the
 ///     search takes long there, for every ledger that a run writes.
-/// What cuts of large batches cost comes on top, as coins and bins fall alike whoever's series is drawn. Where neither
-/// gives an answer, δ is 1.
+/// Where large batches are cut the first two hold as they are: given coins or bins the same places stay. The third pays
+/// for cuts. Where nothing gives an answer, δ is 1.
 struct Substitution {
   double epsilon;
   double delta;

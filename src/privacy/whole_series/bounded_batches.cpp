@@ -56,6 +56,12 @@ double delta_with_cuts(double delta, double epsilon, double chance) {
   return cost == 0.0 ? delta : std::min(1.0, up(delta + cost));
 }
 
+PrivacyError too_many_cuts(double delta) {
+  return PrivacyError(cat("delta: found ", delta,
+                          ", less than what cuts of large batches cost (sampling.largest_batch); expected a larger "
+                          "largest batch, or a larger delta"));
+}
+
 double epsilon_with_cuts(double delta, double chance, double slack, const std::function<double(double delta)>& least) {
   if (chance == 0.0) return least(delta);
   constexpr int most_tries = 100;
@@ -67,9 +73,7 @@ double epsilon_with_cuts(double delta, double chance, double slack, const std::f
     if (needed <= epsilon) return epsilon;
     epsilon = needed * (1.0 + slack);
   }
-  throw PrivacyError(cat("delta: found ", delta,
-                         ", less than what cuts of large batches cost (sampling.largest_batch); expected a larger "
-                         "largest batch, or auto"));
+  throw too_many_cuts(delta);
 }
 
 std::int64_t least_largest_batch(std::int64_t series, double probability, double batches, double epsilon,

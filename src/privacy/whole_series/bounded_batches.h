@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "tsdp/base/error.h"
 #include "tsdp/privacy/terms/curve.h"
 
 namespace tsdp::privacy {
@@ -17,6 +18,9 @@ namespace tsdp::privacy {
 /// δ + (1 + e^ε) η, at most 1, rounded up: δ(ε) of a mechanism that is another one, whose δ(ε) is δ, but for an event
 /// of probability η at most, under both data sets.
 [[nodiscard]] double delta_with_cuts(double delta, double epsilon, double chance);
+
+/// Says that no noise keeps within this δ.
+[[nodiscard]] PrivacyError too_many_cuts(double delta);
 
 /// ε such that `least(δ − (1 + e^ε) η)` is at most ε, within a share `slack` of the least one; `least` gives ε(δ) of
 /// the mechanism without cuts, rounded up. Throws PrivacyError where no ε is found: cuts alone cost more than δ.

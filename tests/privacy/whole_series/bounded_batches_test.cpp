@@ -240,9 +240,11 @@ TEST(BoundedBatches, AReplacedSeriesPaysForCutsToo) {
   const auto without = substitution_of(law, 4.0, 50, stated, left);
   EXPECT_GE(bounded.epsilon, without.epsilon * (1.0 - 1e-6));
   EXPECT_LE(bounded.epsilon, without.epsilon * (1.0 + 5e-3));
-  // Where cuts cost more than delta, nothing is stated.
+  // Where cuts cost more than delta, what the series could do at most in its steps: cuts leave the same places.
   law.bounded = {1000, 130};
-  EXPECT_EQ(substitution_of(law, 4.0, 50, stated, delta).delta, 1.0);
+  const auto moved = substitution_of(law, 4.0, 50, stated, delta);
+  EXPECT_EQ(moved.delta, delta);
+  EXPECT_EQ(moved.epsilon, GaussianCurve(4.0, 2.0).epsilon(delta, 50).upper);
 }
 
 TEST(BoundedBatches, AreRefusedWhereBatchesHaveOneSizeAndWithSampledNoise) {
