@@ -103,7 +103,8 @@ double rate_of(const SeriesLaw& law) {
 /// binomial. Groups of cyclic batches differ by one series, so the largest counts; bins drawn once are cut alike in
 /// every epoch.
 double chance_of_cuts(const SeriesLaw& law, double rate, std::uint64_t uses) {
-  const auto& [series, largest] = *law.bounded;
+  const auto series = law.bounded->series;
+  const auto largest = law.bounded->largest;
   const auto batches = static_cast<double>(law.batches);
   const auto of = [&](std::int64_t drawn_from, double probability, double count) {
     return std::min(1.0, chance_of_excess(drawn_from, probability, largest) * count * (1.0 + 1e-15));
