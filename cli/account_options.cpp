@@ -191,9 +191,8 @@ void add_options(CLI::App& command, MechanismOptions& mechanism, QueryOptions& q
   add("--redraw", mechanism.redraw, "series, balls_in_bins: once (default) or every_epoch",
       CLI::IsMember(tsdp::all_names<privacy::Redraw>()));
   add("--largest-batch", mechanism.largest_batch,
-      "series, poisson, cyclic_poisson, balls_in_bins: the most series in a batch, of --num-sequences; one with more "
-      "is "
-      "cut");
+      "series, poisson, cyclic_poisson, balls_in_bins: the most series in a batch, of --num-sequences; one with "
+      "more is cut");
   add("--direction", mechanism.direction, "series: both (default), remove or add",
       CLI::IsMember({"both", "remove", "add"}));
   group = "Correlated noise (--relation series)";

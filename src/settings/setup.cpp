@@ -139,7 +139,7 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
   if (const auto& t = scheme.parameters(); takes_steps(config) && !p.noise_mechanism &&
                                            p.relation == privacy::Relation::series &&
                                            privacy::searches_correlated_noise(privacy::series_law_of(scheme))) {
-    // auto, which elsewhere is identity, as nothing else is covered there.
+    // auto, which elsewhere is identity.
     auto best = privacy::least_total_error({privacy::series_law_of(scheme), epochs, p.target_epsilon, p.delta},
                                            p.wanted_strategy(privacy::StrategyKind::identity));
     multiplier_of = best.noise_multiplier;

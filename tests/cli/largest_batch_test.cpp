@@ -28,9 +28,6 @@ class LargestBatch : public RunTest {
           "training: {max_epochs: 3, validate_every: 1000, trainable: all}\n"
           "optimizer: {learning_rate: 0.01}\n");
   }
-  [[nodiscard]] nlohmann::json ledger_of(const std::string& name) const {
-    return nlohmann::json::parse(content_of(path(name) / "privacy.json"));
-  }
 };
 
 TEST_F(LargestBatch, IsChosenPaidForAndStated) {

@@ -33,9 +33,6 @@ class Owners : public RunTest {
       }
     return out;
   }
-  [[nodiscard]] nlohmann::json ledger_of(const std::string& name) const {
-    return nlohmann::json::parse(content_of(path(name) / "privacy.json"));
-  }
   /// After other lines, such as a word on the column of households where it is not read.
   static void expect_says(const Outcome& outcome, int code, const std::string& text) {
     EXPECT_EQ(outcome.exit_code, code) << outcome.err;

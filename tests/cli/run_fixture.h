@@ -32,6 +32,9 @@ class RunTest : public CommandTest {
     const auto outcome = run("tsdp-train", arguments);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   }
+  [[nodiscard]] nlohmann::json ledger_of(const std::string& run) const {
+    return nlohmann::json::parse(content_of(path(run) / "privacy.json"));
+  }
   /// What a program answers with --json among its arguments.
   [[nodiscard]] nlohmann::json answer(const std::string& program, const std::vector<std::string>& arguments,
                                       const std::filesystem::path& where = {}) const {
