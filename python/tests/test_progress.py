@@ -77,6 +77,9 @@ def test_the_time_left_is_that_of_the_steps_left(tmp_path: Path, monkeypatch: py
     ]
     progress.look()
     assert len(lines.texts) == 4  # the same line is not shown again
+    write_run(tmp_path / "run", json.dumps({"step": 100, "loss": 77.5}) + "\n")
+    progress.look()
+    assert lines.texts[4:] == ["100 % · step 100/100 · 0:12 passed · scores the model"]
 
 
 def test_a_terminal_shows_steps_and_epsilon_and_no_loss(programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +93,6 @@ def test_a_terminal_shows_steps_and_epsilon_and_no_loss(programs: None, tmp_path
     assert shown[1] == "reads the data · 0:00 passed" and shown[-1] == ""
     assert re.fullmatch(rf"100 % · step {steps}/{steps} · \d+:\d\d passed · epsilon ≤ (\S+) of \1", shown[-2])
     assert float(shown[-2].split()[-1]) >= run.privacy.epsilon.upper
-    assert any("scores the model" in text for text in shown)
     assert "loss" not in terminal.getvalue()
     assert "\x1b" not in capsys.readouterr().out
 

@@ -167,6 +167,7 @@ def watching(folder: Path, wanted: bool) -> Iterator[Callable[[], None] | None]:
         yield None
         return
     progress = Progress(folder, line)
+    progress.look()
     try:
         yield progress.look
     finally:
